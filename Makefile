@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Each target sets itself up on Debian 12 (scripts/setup.sh) and builds in a folder of its own under $(BUILD).
+BUILD ?= build
+JOBS ?= 2
+FUZZ_SECONDS ?= 30
+PREFIX ?= /usr/local
+CMAKE_FLAGS ?=
+
+# $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME; $(call run,NAME,PROGRAM) tells a program where it is.
+build = scripts/setup.sh build check && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) \
+    --log-level=WARNING && cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3) -- \
+    --no-print-directory
+run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=$(abspath $(BUILD)/$1)/rddp $2
+test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(JOBS)
+
+all: ## the library and the command, into build/main
+	@$(call build,main,,rddp rddp_static rddp_tool)
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 12
+demo: all ## one process writes into another's memory
+	@$(call run,main,scripts/demo.sh)
+check: ## every test that needs no guest kernel
+	@$(call build,main)
+	@$(call test,main) -LE kernel
+san: ## the tests under AddressSanitizer and UBSan
+	@$(call build,san,-DRDDP_SANITIZE=address$(comma)undefined)
+	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
+tsan: ## the tests under ThreadSanitizer
+	@$(call build,tsan,-DRDDP_SANITIZE=thread)
+	@$(call test,tsan) -L 'unit|suite|sim'
+fuzz: ## each libFuzzer target for FUZZ_SECONDS
+	@scripts/setup.sh fuzz
+	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang)
+	@$(call run,fuzz,scripts/fuzz.sh $(FUZZ_SECONDS))
+lint: ## layers, layout, sizes, licences, cppcheck, shellcheck
+	@scripts/setup.sh build lint
+	@scripts/lint.sh
+bench: all ## throughput and latency beside raw TCP
+	@$(call run,main,scripts/bench.sh)
+interop: ## tshark, and a Linux guest kernel, as the other side
+	@$(call build,main)
+	@$(call test,main) -j 1 -L 'interop|kernel'
+format: ## let clang-format lay the sources out
+	@scripts/setup.sh lint
+	@git ls-files '*.c' '*.h' | xargs clang-format -i --style=file
+coverage: ## which lines the tests run, as text and HTML
+	@scripts/setup.sh coverage
+	@$(call build,coverage,-DRDDP_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug)
+	@$(call run,coverage,scripts/coverage.sh)
+install: all ## library, header, command and manual pages, to PREFIX
+	@cmake --install $(BUILD)/main
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
+clean: ## remove build/
+	rm -rf $(BUILD)
+comma := ,
+.PHONY: all help demo check san tsan fuzz lint bench interop format coverage install clean

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* context.c - what everything else lives in: the loop, the thread, the buffers, the table of keys. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "api/api.h"
+
+static enum rddp_log_level level_from_environment(void)
+{
+    static const char *const name[] = {"none", "error", "warn", "info", "debug"};
+    const char *value = getenv("RDDP_LOG");
+
+    for (unsigned i = 0; value && i < sizeof(name) / sizeof(*name); i++)
+        if (!strcasecmp(value, name[i]))
+            return (enum rddp_log_level)i;
+    return RDDP_LOG_WARN;
+}
+
+void rddp_context_attr_init(struct rddp_context_attr *attr)
+{
+    *attr = (struct rddp_context_attr){.log_level = level_from_environment()};
+}
+
+static int init_sync(struct rddp_context *context)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_cond_init(&context->unpark, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return loop_init(&context->loop);
+}
+
+static int init_memory(struct rddp_context *context)
+{
+    struct mr_slot *slot = calloc(MR_SLOTS, sizeof(*slot));
+
+    context->outs.size = sizeof(struct out) + OUT_ROOM;
+    context->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
+    context->stage.room = malloc(STAGE_OCTETS + WIRE_UNIT_MAX);
+    if (!slot || !context->stage.room) {
+        free(slot);
+        return -ENOMEM;
+    }
+    mr_table_init(&context->mrs, slot, MR_SLOTS);
+    /* Where queue pair numbers start is nobody's business either. */
+    return getrandom(&context->qp_number, sizeof(context->qp_number), 0) == sizeof(context->qp_number) ? 0 : -EAGAIN;
+}
+
+static void fini(struct rddp_context *context)
+{
+    loop_fini(&context->loop);
+    pool_fini(&context->outs);
+    pool_fini(&context->carries);
+    free(context->mrs.slot);
+    free(context->stage.room);
+    pthread_cond_destroy(&context->unpark);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
+
+struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
+{
+    struct rddp_context_attr defaults;
+    struct rddp_context *context = calloc(1, sizeof(*context));
+    int error;
+
+    if (!context)
+        return NULL;
+    rddp_context_attr_init(&defaults);
+    if (!attr)
+        attr = &defaults;
+    context->log_level = attr->log_level;
+    context->log = attr->log;
+    context->log_user = attr->log_user;
+    context->manual = attr->manual_progress;
+    error = init_sync(context);
+    if (!error)
+        error = init_memory(context);
+    if (!error && !context->manual)
+        error = progress_start(context);
+    if (error) {
+        fini(context);
+        errno = -error;
+        return NULL;
+    }
+    return context;
+}
+
+/* Connections that are closing have their own time limit, so this ends. */
+static void wait_for_endpoints(struct rddp_context *context)
+{
+    lock(context);
+    while (context->endpoints) {
+        unlock(context);
+        rddp_progress(context, 10);
+        lock(context);
+    }
+    unlock(context);
+}
+
+int rddp_close(struct rddp_context *context)
+{
+    bool busy;
+
+    lock(context);
+    busy = context->objects;
+    unlock(context);
+    if (busy)
+        return -EBUSY;
+    wait_for_endpoints(context);
+    if (!context->manual)
+        progress_stop(context);
+    fini(context);
+    return 0;
+}

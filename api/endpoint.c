@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* endpoint.c - a TCP socket and the connection on it: octets are moved between the two here. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "api/api.h"
+
+enum {
+    ROUNDS = 4,           /* reads of one socket before the others get their turn */
+    EMSS_AGE_US = 100000, /* TCP's segment size is looked up this often */
+};
+
+static struct endpoint *of_watch(struct watch *watch)
+{
+    return (struct endpoint *)((char *)watch - offsetof(struct endpoint, watch));
+}
+
+static struct endpoint *of_timer(struct timer *timer)
+{
+    return (struct endpoint *)((char *)timer - offsetof(struct endpoint, timer));
+}
+
+/* --- receiving: every socket reads into the one stage ---------------------------------------------------------- */
+
+/* Another socket needs the stage: what its owner has left in it moves into a buffer of the owner's own. */
+static void evict(struct rddp_context *context)
+{
+    struct stage *stage = &context->stage;
+    struct endpoint *owner = stage->owner;
+
+    if (owner && stage->octets) {
+        owner->carry = pool_get(&context->carries);
+        if (owner->carry) {
+            memcpy(owner->carry, stage->room + stage->from, stage->octets);
+            owner->carry_octets = stage->octets;
+        } else {
+            conn_lost(&owner->conn, FAULT_MEMORY);
+        }
+    }
+    stage->owner = NULL;
+    stage->from = stage->octets = 0;
+}
+
+static void occupy(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->context->stage;
+
+    if (stage->owner != endpoint) {
+        evict(endpoint->context);
+        stage->owner = endpoint;
+        if (endpoint->carry) {
+            memcpy(stage->room, endpoint->carry, endpoint->carry_octets);
+            stage->octets = endpoint->carry_octets;
+            pool_put(&endpoint->context->carries, endpoint->carry);
+            endpoint->carry = NULL;
+        }
+    }
+    if (stage->from + stage->octets > WIRE_UNIT_MAX) {
+        memmove(stage->room, stage->room + stage->from, stage->octets);
+        stage->from = 0;
+    }
+}
+
+/* The connection takes what it can of what the stage has for it. */
+static void eat(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->context->stage;
+    size_t eaten = conn_rx(&endpoint->conn, stage->room + stage->from, stage->octets, loop_now_us());
+
+    stage->from += (uint32_t)eaten;
+    stage->octets -= (uint32_t)eaten;
+    if (!stage->octets)
+        stage->from = 0;
+}
+
+enum received {
+    RECEIVED_NOTHING,
+    RECEIVED_ALL,  /* octets, or the end */
+    RECEIVED_PART, /* there may be more to read at once */
+};
+
+/* One read. */
+static enum received receive(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->context->stage;
+    uint8_t *end;
+    ssize_t n;
+
+    occupy(endpoint);
+    end = stage->room + stage->from + stage->octets;
+    n = tcp_recv(endpoint->watch.fd, end, STAGE_OCTETS);
+    if (n == -EAGAIN)
+        return RECEIVED_NOTHING;
+    if (n <= 0) {
+        if (n)
+            conn_lost(&endpoint->conn, FAULT_LOST);
+        else
+            conn_rx_end(&endpoint->conn, stage->octets, loop_now_us());
+        return RECEIVED_ALL;
+    }
+    endpoint->context->hot = endpoint;
+    stage->octets += (uint32_t)n;
+    eat(endpoint);
+    return n == STAGE_OCTETS ? RECEIVED_PART : RECEIVED_ALL;
+}
+
+/* What it had to leave there, and perhaps in a buffer of its own since. */
+static void eat_again(struct endpoint *endpoint)
+{
+    occupy(endpoint);
+    eat(endpoint);
+}
+
+/* Whether octets are wanted does not depend on the time, and a poller has none to spare for looking at the clock. */
+static bool wants_octets(const struct endpoint *endpoint)
+{
+    return conn_wants(&endpoint->conn, 0) & CONN_RX;
+}
+
+/* False if nothing came. */
+static bool receive_all(struct endpoint *endpoint)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        enum received received = wants_octets(endpoint) ? receive(endpoint) : RECEIVED_NOTHING;
+
+        if (received != RECEIVED_PART)
+            return round || received == RECEIVED_ALL;
+    }
+    return true;
+}
+
+/* --- sending --------------------------------------------------------------------------------------------------- */
+
+static bool lend_out(struct endpoint *endpoint)
+{
+    struct conn *conn = &endpoint->conn;
+    struct out *out;
+
+    if (conn->out)
+        return true;
+    out = pool_get(&endpoint->context->outs);
+    if (!out)
+        return false;
+    out_init(out, (uint8_t *)(out + 1));
+    conn->out = out;
+    return true;
+}
+
+static void take_out_back(struct endpoint *endpoint)
+{
+    if (!endpoint->conn.out)
+        return;
+    out_drop(endpoint->conn.out);
+    pool_put(&endpoint->context->outs, endpoint->conn.out);
+    endpoint->conn.out = NULL;
+}
+
+static void look_up_emss(struct endpoint *endpoint, uint64_t now_us)
+{
+    if (endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
+        return;
+    endpoint->emss_us = now_us;
+    endpoint->conn.attr.emss = tcp_emss(endpoint->watch.fd);
+}
+
+/* Fills and sends once. False if the socket takes no more, or there is nothing. */
+static bool send_some(struct endpoint *endpoint, uint64_t now_us)
+{
+    struct conn *conn = &endpoint->conn;
+    struct out *out;
+    ssize_t n;
+
+    if (!lend_out(endpoint)) {
+        conn_lost(conn, FAULT_MEMORY);
+        return false;
+    }
+    out = conn->out;
+    conn_fill(conn, now_us);
+    if (!out->octets)
+        return false;
+    n = tcp_send(endpoint->watch.fd, out->span + out->first, out->spans);
+    endpoint->blocked = n == -EAGAIN;
+    if (n < 0 && n != -EAGAIN)
+        conn_lost(conn, FAULT_LOST);
+    if (n <= 0)
+        return false;
+    conn_sent(conn, (size_t)n, now_us);
+    return true;
+}
+
+/* --- the rest of its life -------------------------------------------------------------------------------------- */
+
+static void unlink_endpoint(struct endpoint *endpoint)
+{
+    *endpoint->link = endpoint->next;
+    if (endpoint->next)
+        endpoint->next->link = endpoint->link;
+}
+
+static void link_endpoint(struct endpoint *endpoint, struct endpoint **list)
+{
+    endpoint->next = *list;
+    endpoint->link = list;
+    if (endpoint->next)
+        endpoint->next->link = &endpoint->next;
+    *list = endpoint;
+}
+
+/* Closed now; the struct stays until the round of the loop that may still name it is over. */
+static void close_endpoint(struct endpoint *endpoint)
+{
+    struct rddp_context *context = endpoint->context;
+
+    if (endpoint->qp) {
+        endpoint_info(endpoint, &endpoint->qp->last);
+        endpoint->qp->endpoint = NULL;
+    }
+    if (endpoint->listener)
+        request_answered(endpoint);
+    loop_unwatch(&context->loop, &endpoint->watch);
+    loop_forget_timer(&context->loop, &endpoint->timer);
+    close(endpoint->watch.fd);
+    take_out_back(endpoint);
+    if (endpoint->carry)
+        pool_put(&context->carries, endpoint->carry);
+    if (context->stage.owner == endpoint)
+        context->stage.owner = NULL;
+    if (context->hot == endpoint)
+        context->hot = NULL;
+    unlink_endpoint(endpoint);
+    link_endpoint(endpoint, &context->dead);
+    endpoint->closed = true;
+}
+
+void endpoint_free_dead(struct rddp_context *context)
+{
+    struct endpoint *endpoint;
+
+    while ((endpoint = context->dead)) {
+        unlink_endpoint(endpoint);
+        free(endpoint);
+    }
+}
+
+static uint32_t readiness(const struct endpoint *endpoint, unsigned wanted)
+{
+    uint32_t events = endpoint->blocked ? EPOLLOUT : 0;
+
+    if (wanted & CONN_RX)
+        events |= EPOLLIN;
+    if (endpoint->conn.state == CONN_WAIT_ANSWER && !endpoint->conn.attr.immediate)
+        events |= EPOLLRDHUP; /* nothing is read, but a peer that gives up is noticed */
+    return events;
+}
+
+void endpoint_pump(struct endpoint *endpoint)
+{
+    struct conn *conn = &endpoint->conn;
+    uint64_t now_us = loop_now_us();
+    unsigned wanted;
+
+    if (endpoint->closed || endpoint->connecting)
+        return;
+    look_up_emss(endpoint, now_us);
+    conn_check(conn, now_us);
+    /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
+    while ((wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN))
+        if (wanted & CONN_AGAIN)
+            eat_again(endpoint);
+        else if (endpoint->blocked || !send_some(endpoint, now_us))
+            break;
+    if (wanted & CONN_FIN) {
+        tcp_finish(endpoint->watch.fd);
+        conn_fin(conn, now_us);
+    }
+    if (conn->out && !conn->out->octets)
+        take_out_back(endpoint);
+    if (conn->news)
+        endpoint_tell(endpoint);
+    if (conn->state == CONN_OVER) {
+        close_endpoint(endpoint);
+        return;
+    }
+    loop_rewatch(&endpoint->context->loop, &endpoint->watch, readiness(endpoint, conn_wants(conn, now_us)));
+    loop_set_timer(&endpoint->context->loop, &endpoint->timer, conn_deadline(conn, now_us));
+}
+
+void endpoint_poll(struct endpoint *endpoint)
+{
+    if (receive_all(endpoint))
+        endpoint_pump(endpoint);
+}
+
+void endpoint_abort(struct endpoint *endpoint)
+{
+    conn_lost(&endpoint->conn, FAULT_LOST);
+    endpoint->conn.news = 0;
+    if (!endpoint->closed)
+        close_endpoint(endpoint);
+}
+
+static void on_ready(struct watch *watch, uint32_t events)
+{
+    struct endpoint *endpoint = of_watch(watch);
+
+    if (endpoint->closed)
+        return;
+    if (endpoint->connecting) {
+        connect_done(endpoint, tcp_result(watch->fd));
+        return;
+    }
+    if (events & EPOLLOUT)
+        endpoint->blocked = false;
+    if (wants_octets(endpoint))
+        receive_all(endpoint);
+    else if (events & EPOLLRDHUP)
+        conn_rx_end(&endpoint->conn, 0, loop_now_us());
+    else if (events & (EPOLLERR | EPOLLHUP))
+        conn_lost(&endpoint->conn, FAULT_LOST);
+    endpoint_pump(endpoint);
+}
+
+static void on_time(struct timer *timer, uint64_t now_us)
+{
+    struct endpoint *endpoint = of_timer(timer);
+
+    if (endpoint->connecting) {
+        connect_done(endpoint, -ETIMEDOUT);
+        return;
+    }
+    conn_tick(&endpoint->conn, now_us);
+    endpoint_pump(endpoint);
+}
+
+static void look_up_names(struct endpoint *endpoint)
+{
+    socklen_t local = sizeof(endpoint->local), peer = sizeof(endpoint->peer);
+
+    getsockname(endpoint->watch.fd, (struct sockaddr *)&endpoint->local, &local);
+    getpeername(endpoint->watch.fd, (struct sockaddr *)&endpoint->peer, &peer);
+}
+
+struct endpoint *endpoint_new(struct rddp_context *context, int fd)
+{
+    struct endpoint *endpoint = calloc(1, sizeof(*endpoint));
+    int error = endpoint ? 0 : -ENOMEM;
+
+    if (!error) {
+        *endpoint =
+            (struct endpoint){.context = context, .watch = {.fd = fd, .ready = on_ready}, .timer = {.fire = on_time}};
+        error = loop_add_timer(&context->loop, &endpoint->timer);
+    }
+    if (!error && (error = loop_watch(&context->loop, &endpoint->watch, 0)))
+        loop_forget_timer(&context->loop, &endpoint->timer);
+    if (error) {
+        free(endpoint);
+        close(fd);
+        errno = -error;
+        return NULL;
+    }
+    look_up_names(endpoint);
+    link_endpoint(endpoint, &context->endpoints);
+    return endpoint;
+}
+
+void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info)
+{
+    const struct conn *conn = &endpoint->conn;
+
+    *info = (struct rddp_qp_info){
+        .wire = conn->wire == &wire_rdmatcp ? RDDP_WIRE_RDMATCP : RDDP_WIRE_IWARP,
+        .mpa_revision = conn->revision,
+        .crc = conn->w.crc,
+        .tx_markers = conn->w.tx_markers,
+        .rx_markers = conn->w.rx_markers,
+        .ird = conn->ird,
+        .ord = conn->ord,
+        .emss = conn->attr.emss,
+        .terminate = conn->peer_term,
+        .local = endpoint->local,
+        .peer = endpoint->peer,
+    };
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* event.c - connection events and their channels. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context)
+{
+    struct rddp_event_channel *channel = calloc(1, sizeof(*channel));
+    int error;
+
+    if (!channel)
+        return NULL;
+    channel->context = context;
+    error = notifier_init(&channel->notifier);
+    if (error) {
+        free(channel);
+        errno = -error;
+        return NULL;
+    }
+    lock(context);
+    context->objects++;
+    unlock(context);
+    return channel;
+}
+
+static struct event_node *take(struct rddp_event_channel *channel)
+{
+    struct event_node *node = channel->first;
+
+    if (!node)
+        return NULL;
+    channel->first = node->next;
+    if (!channel->first) {
+        channel->last = NULL;
+        notifier_lower(&channel->notifier);
+    }
+    return node;
+}
+
+int rddp_destroy_event_channel(struct rddp_event_channel *channel)
+{
+    struct rddp_context *context = channel->context;
+    struct event_node *node;
+
+    lock(context);
+    if (channel->users) {
+        unlock(context);
+        return -EBUSY;
+    }
+    while ((node = take(channel)))
+        free(node);
+    context->objects--;
+    unlock(context);
+    notifier_fini(&channel->notifier);
+    free(channel);
+    return 0;
+}
+
+int rddp_event_channel_fd(const struct rddp_event_channel *channel)
+{
+    return channel->notifier.read_fd;
+}
+
+bool event_post(struct rddp_event_channel *channel, const struct rddp_event *event)
+{
+    struct event_node *node = calloc(1, sizeof(*node) + event->private_data_length);
+
+    if (!node)
+        return false;
+    node->event = *event;
+    node->event.private_data = NULL;
+    if (event->private_data_length) {
+        memcpy(node->private_data, event->private_data, event->private_data_length);
+        node->event.private_data = node->private_data;
+    }
+    if (channel->last)
+        channel->last->next = node;
+    else
+        channel->first = node;
+    channel->last = node;
+    notifier_raise(&channel->notifier);
+    return true;
+}
+
+void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, const struct rddp_listener *listener)
+{
+    struct event_node **link = &channel->first, *node, *last = NULL;
+
+    while ((node = *link)) {
+        if ((qp && node->event.qp == qp) || (listener && node->event.listener == listener)) {
+            *link = node->next;
+            free(node->event.request); /* nobody has seen it */
+            free(node);
+        } else {
+            last = node;
+            link = &node->next;
+        }
+    }
+    channel->last = last;
+    if (!channel->first)
+        notifier_lower(&channel->notifier);
+}
+
+int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event)
+{
+    struct rddp_context *context = channel->context;
+    struct event_node *node;
+    int error;
+
+    for (;;) {
+        lock(context);
+        node = take(channel);
+        unlock(context);
+        if (node)
+            break;
+        error = notifier_wait(&channel->notifier, context->manual ? 0 : -1);
+        if (error)
+            return error;
+        if (context->manual)
+            rddp_progress(context, 1);
+    }
+    *event = &node->event;
+    return 0;
+}
+
+void rddp_ack_event(struct rddp_event *event)
+{
+    free((char *)event - offsetof(struct event_node, event));
+}
+
+const char *rddp_event_str(enum rddp_event_type type)
+{
+    static const char *const name[] = {
+        [RDDP_EVENT_CONNECT_REQUEST] = "connect request",
+        [RDDP_EVENT_ESTABLISHED] = "established",
+        [RDDP_EVENT_REJECTED] = "rejected",
+        [RDDP_EVENT_UNREACHABLE] = "unreachable",
+        [RDDP_EVENT_CONNECT_ERROR] = "connect error",
+        [RDDP_EVENT_DISCONNECTED] = "disconnected",
+    };
+
+    return (unsigned)type < sizeof(name) / sizeof(*name) ? name[type] : "unknown event";
+}

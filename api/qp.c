@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* qp.c - queue pairs and shared receive queues for the application. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "api/api.h"
+
+enum { QP_NUMBER_MASK = 0xffffff };
+
+/* --- shared receive queues ----------------------------------------------------------------------------------- */
+
+struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge)
+{
+    struct rddp_srq *srq;
+
+    if (!max_wr || max_wr > QP_DEPTH_MAX || !max_sge || max_sge > QP_SGE_MAX) {
+        errno = EINVAL;
+        return NULL;
+    }
+    srq = calloc(1, sizeof(*srq) + rq_room(max_wr, max_sge));
+    if (!srq)
+        return NULL;
+    srq->context = pd->context;
+    lock(pd->context);
+    rq_init(&srq->rq, &pd->pd, max_wr, max_sge, srq + 1);
+    pd->pd.users++;
+    unlock(pd->context);
+    return srq;
+}
+
+int rddp_destroy_srq(struct rddp_srq *srq)
+{
+    struct rddp_context *context = srq->context;
+
+    lock(context);
+    if (srq->rq.users) {
+        unlock(context);
+        return -EBUSY;
+    }
+    srq->rq.pd->users--;
+    unlock(context);
+    free(srq);
+    return 0;
+}
+
+int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)
+{
+    int error = 0;
+
+    lock(srq->context);
+    while (wr && !(error = rq_post(&srq->rq, wr)))
+        wr = wr->next;
+    unlock(srq->context);
+    if (error && bad_wr)
+        *bad_wr = wr;
+    return error;
+}
+
+/* --- queue pairs --------------------------------------------------------------------------------------------- */
+
+void rddp_qp_attr_init(struct rddp_qp_attr *attr)
+{
+    *attr = (struct rddp_qp_attr){
+        .max_send_wr = 128,
+        .max_recv_wr = 128,
+        .max_send_sge = 4,
+        .max_recv_sge = 4,
+        .max_inline_data = 64,
+        .max_rd_atomic = 16,
+    };
+}
+
+static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr *attr)
+{
+    return (struct qp_attr){
+        .pd = &pd->pd,
+        .mrs = &pd->context->mrs,
+        .send_cq = &attr->send_cq->cq,
+        .recv_cq = &attr->recv_cq->cq,
+        .srq = attr->srq ? &attr->srq->rq : NULL,
+        .send_depth = attr->max_send_wr,
+        .recv_depth = attr->max_recv_wr,
+        .send_sge = attr->max_send_sge,
+        .recv_sge = attr->max_recv_sge,
+        .inline_max = attr->max_inline_data,
+        .ird = attr->max_rd_atomic,
+        .ord = attr->max_rd_atomic,
+        .window = 1, /* kernel TCP delivers in order */
+        .signal_all = attr->sq_sig_all,
+        .out_of_order = attr->out_of_order_sends,
+    };
+}
+
+struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *attr)
+{
+    struct qp_attr engine;
+    struct rddp_qp *qp;
+    size_t room;
+
+    if (!attr->send_cq || !attr->recv_cq) {
+        errno = EINVAL;
+        return NULL;
+    }
+    engine = engine_attr(pd, attr);
+    room = qp_room(&engine);
+    if (!room) {
+        errno = EINVAL;
+        return NULL;
+    }
+    qp = calloc(1, sizeof(*qp));
+    if (qp)
+        qp->room = calloc(1, room);
+    if (!qp || !qp->room) {
+        free(qp);
+        errno = ENOMEM;
+        return NULL;
+    }
+    qp->context = pd->context;
+    qp->user = attr->user;
+    lock(pd->context);
+    do
+        engine.number = pd->context->qp_number++ & QP_NUMBER_MASK;
+    while (engine.number < 2); /* 0 and 1 mean something else to verbs */
+    qp_init(&qp->qp, &engine, qp->room);
+    unlock(pd->context);
+    return qp;
+}
+
+/* Sends may have to wait for their delivery while their receives are taken: as many as can be posted. */
+static uint32_t group_window(const struct qp *qp)
+{
+    uint32_t depth = qp->rq->depth;
+
+    return depth < 2 ? 2 : depth < QP_WINDOW_MAX ? depth : QP_WINDOW_MAX;
+}
+
+/* "The initial message number [...] SHOULD be selected at random" (rdma-tcp-segments.txt 3.4). */
+int qp_prepare(struct rddp_qp *qp, const struct wire *wire)
+{
+    uint32_t first;
+
+    if (wire->numbering != SEG_NUMBERS_GROUP)
+        return 0;
+    if (getrandom(&first, sizeof(first), 0) != sizeof(first))
+        return -EAGAIN;
+    qp->group_room = calloc(1, qp_group_room(&qp->qp, group_window(&qp->qp)));
+    if (!qp->group_room)
+        return -ENOMEM;
+    qp_group(&qp->qp, first, group_window(&qp->qp), qp->group_room);
+    return 0;
+}
+
+/* A connection lives on without its queue pair until it has ended properly. */
+static void leave_endpoint(struct endpoint *endpoint)
+{
+    endpoint->qp = NULL;
+    conn_detach(&endpoint->conn, loop_now_us());
+    if (endpoint->connecting)
+        endpoint_abort(endpoint);
+    else
+        endpoint_pump(endpoint);
+}
+
+int rddp_destroy_qp(struct rddp_qp *qp)
+{
+    struct rddp_context *context = qp->context;
+
+    lock(context);
+    if (qp->endpoint)
+        leave_endpoint(qp->endpoint);
+    endpoint_free_dead(context);
+    if (qp->channel) {
+        event_forget(qp->channel, qp, NULL);
+        qp->channel->users--;
+    }
+    cq_forget(qp->qp.attr.send_cq, qp->qp.attr.number);
+    cq_forget(qp->qp.attr.recv_cq, qp->qp.attr.number);
+    qp_fini(&qp->qp);
+    unlock(context);
+    free(qp->group_room);
+    free(qp->room);
+    free(qp);
+    return 0;
+}
+
+uint32_t rddp_qp_num(const struct rddp_qp *qp)
+{
+    return qp->qp.attr.number;
+}
+
+void *rddp_qp_user(const struct rddp_qp *qp)
+{
+    return qp->user;
+}
+
+/* What was posted leaves at once if the socket takes it: a caller that posts one request waits for nobody. */
+int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr)
+{
+    int error = 0;
+
+    lock(qp->context);
+    if (qp->qp.state == QP_IDLE)
+        error = -EINVAL;
+    while (wr && !error) {
+        error = qp_post_send(&qp->qp, wr);
+        if (!error)
+            wr = wr->next;
+    }
+    if (qp->endpoint) {
+        endpoint_pump(qp->endpoint);
+        endpoint_free_dead(qp->context);
+    }
+    unlock(qp->context);
+    if (error && bad_wr)
+        *bad_wr = wr;
+    return error;
+}
+
+int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)
+{
+    int error = qp->qp.attr.srq ? -EINVAL : 0;
+
+    lock(qp->context);
+    while (wr && !error) {
+        error = qp_post_recv(&qp->qp, wr);
+        if (!error)
+            wr = wr->next;
+    }
+    unlock(qp->context);
+    if (error && bad_wr)
+        *bad_wr = wr;
+    return error;
+}
+
+static enum rddp_qp_state state_of(const struct rddp_qp *qp)
+{
+    if (qp->qp.state == QP_ERROR)
+        return RDDP_QP_ERROR;
+    if (!qp->endpoint)
+        return RDDP_QP_IDLE;
+    switch (qp->endpoint->conn.state) {
+    case CONN_READY:
+        return qp->endpoint->conn.established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
+    case CONN_DRAINING:
+        return RDDP_QP_CLOSING;
+    default:
+        return RDDP_QP_CONNECTING;
+    }
+}
+
+int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info)
+{
+    lock(qp->context);
+    if (qp->endpoint)
+        endpoint_info(qp->endpoint, &qp->last);
+    *info = qp->last;
+    info->state = state_of(qp);
+    info->fault = qp->qp.note.fault;
+    info->tx_octets = qp->qp.tx_octets;
+    info->rx_octets = qp->qp.rx_octets;
+    unlock(qp->context);
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tell.c - what is new at a connection becomes events for the application and lines for people. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+
+enum { LINE = 320 };
+
+static int errno_of(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_NONE:
+        return 0;
+    case FAULT_STALLED:
+        return -ETIMEDOUT;
+    case FAULT_REJECTED:
+        return -ECONNREFUSED;
+    case FAULT_LOST:
+    case FAULT_CUT:
+    case FAULT_TERMINATED:
+        return -ECONNRESET;
+    case FAULT_MEMORY:
+    case FAULT_CQ_FULL:
+        return -ENOMEM;
+    case FAULT_LOCAL_KEY:
+        return -EFAULT;
+    default:
+        return -EPROTO;
+    }
+}
+
+/* A peer that goes away is everyday life; everything else somebody will want to know. */
+static void log_end(struct endpoint *endpoint)
+{
+    const struct conn *conn = &endpoint->conn;
+    struct rddp_context *context = endpoint->context;
+    char peer[TCP_NAME], line[LINE];
+
+    tcp_name(&endpoint->peer, peer);
+    switch (conn->note.fault) {
+    case FAULT_NONE:
+        context_log(context, RDDP_LOG_INFO, "%s: closed", peer);
+        break;
+    case FAULT_TERMINATED:
+        context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: Terminate 0x%04x: %s", peer,
+                    conn->peer_term, conn->peer_term_text);
+        break;
+    default:
+        fault_describe(&conn->note, line, sizeof(line));
+        context_log(context, conn->note.fault == FAULT_LOST ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
+    }
+}
+
+static void post(struct endpoint *endpoint, enum rddp_event_type type, int status)
+{
+    struct rddp_qp *qp = endpoint->qp;
+    const struct mpa_frame *peer = &endpoint->conn.peer;
+    struct rddp_event event = {.type = type, .status = status, .qp = qp};
+
+    if (!qp)
+        return;
+    event.user = qp->user;
+    if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED) {
+        event.private_data = endpoint->conn.active ? peer->private_data : NULL;
+        event.private_data_length = endpoint->conn.active ? peer->private_length : 0;
+        event.ird = peer->ird;
+        event.ord = peer->ord;
+    }
+    if (!event_post(qp->channel, &event))
+        context_log(endpoint->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost", rddp_event_str(type));
+}
+
+static void tell_request(struct endpoint *endpoint)
+{
+    struct rddp_listener *listener = endpoint->listener;
+    struct rddp_request *request = calloc(1, sizeof(*request));
+    const struct mpa_frame *peer = &endpoint->conn.peer;
+    struct rddp_event event = {
+        .type = RDDP_EVENT_CONNECT_REQUEST,
+        .listener = listener,
+        .request = request,
+        .user = listener->user,
+        .private_data = peer->private_data,
+        .private_data_length = peer->private_length,
+        .ird = peer->ird,
+        .ord = peer->ord,
+    };
+
+    if (!request || !event_post(listener->channel, &event)) {
+        context_log(endpoint->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
+        free(request);
+        conn_lost(&endpoint->conn, FAULT_MEMORY);
+        endpoint->conn.news = 0;
+        return;
+    }
+    request->context = endpoint->context;
+    request->endpoint = endpoint;
+    request->peer = endpoint->peer;
+    endpoint->request = request;
+}
+
+void endpoint_tell(struct endpoint *endpoint)
+{
+    struct conn *conn = &endpoint->conn;
+    unsigned news = conn->news;
+    int status = errno_of(conn->note.fault);
+
+    conn->news = 0;
+    if (news & CONN_NEWS_REQUEST)
+        tell_request(endpoint);
+    if (news & CONN_NEWS_ESTABLISHED)
+        post(endpoint, RDDP_EVENT_ESTABLISHED, 0);
+    if (news & CONN_NEWS_REJECTED)
+        post(endpoint, RDDP_EVENT_REJECTED, status);
+    if (news & (CONN_NEWS_FAILED | CONN_NEWS_DISCONNECTED))
+        log_end(endpoint);
+    if (news & CONN_NEWS_FAILED)
+        post(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
+    if (news & CONN_NEWS_DISCONNECTED)
+        post(endpoint, RDDP_EVENT_DISCONNECTED, status);
+}

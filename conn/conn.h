@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* conn.h - one connection on its stream: start-up, segments in, segments out, the end. Bytes and time are arguments.
+ *
+ * The host (a socket, a test, a simulator, a fuzzer) does this after every stimulus:
+ *     conn_rx() with what came, and again on CONN_AGAIN; then while conn_wants() & CONN_TX: conn_fill(), send what is
+ * in conn->out, conn_sent(); on CONN_FIN end the outgoing stream and say conn_fin(); read and clear conn->news; call
+ * conn_tick() at conn_deadline(). */
+#ifndef RDDP_CONN_CONN_H
+#define RDDP_CONN_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conn/out.h"
+#include "core/qp.h"
+#include "wire/mpa_start.h"
+#include "wire/wire.h"
+
+enum conn_state {
+    CONN_WAIT_REQUEST, /* passive: the peer's request has not all arrived */
+    CONN_WAIT_ANSWER,  /* passive: the request is with the application; nothing is read meanwhile */
+    CONN_WAIT_REPLY,   /* active: our request is out, or on its way */
+    CONN_READY,        /* segments both ways */
+    CONN_DRAINING,     /* asked to close: what was posted still leaves and is answered */
+    CONN_TERMINATING,  /* our Terminate leaves; whatever arrives is dropped */
+    CONN_ENDING,       /* nothing more to send: our end of the stream, then we wait for the peer's */
+    CONN_OVER,         /* the host may close */
+};
+
+/* What the host has to tell the application; more than one may have come up since it looked. */
+enum conn_news {
+    CONN_NEWS_REQUEST = 1 << 0, /* passive: conn->peer holds the request */
+    CONN_NEWS_ESTABLISHED = 1 << 1,
+    CONN_NEWS_REJECTED = 1 << 2, /* conn->peer holds the reply */
+    CONN_NEWS_FAILED = 1 << 3,   /* it never was established: conn->note */
+    CONN_NEWS_DISCONNECTED = 1 << 4,
+};
+
+enum conn_want {
+    CONN_RX = 1 << 0,    /* there is a use for more octets */
+    CONN_TX = 1 << 1,    /* conn_fill() has something, or conn->out has */
+    CONN_FIN = 1 << 2,   /* end the outgoing stream now */
+    CONN_AGAIN = 1 << 3, /* conn_rx() once more with the octets it did not eat, though no more came */
+};
+
+struct conn_attr {
+    bool crc, markers; /* what we ask for */
+    bool peer_to_peer, immediate;
+    uint8_t revision; /* of an initiator's request */
+    unsigned rtr;     /* enum mpa_rtr: which we can do */
+    uint16_t ird, ord;
+    uint32_t emss;
+    uint64_t connection_id;                                  /* active, on a wire with one: 64 random bits */
+    uint64_t first_delay_us, startup_us, stall_us, close_us; /* stall 0: never */
+};
+
+struct conn {
+    const struct wire *wire;
+    struct conn_attr attr;
+    enum conn_state state;
+    bool active;
+    bool established;
+    unsigned news;   /* enum conn_news: the host clears what it has told */
+    struct qp *qp;   /* NULL until accepted, and again when its owner has gone */
+    struct out *out; /* the host lends one while CONN_TX is wanted and takes it back when it is empty */
+    struct wire_state w;
+    struct fault_note note; /* why it is over, if not by a good end */
+    uint8_t revision;       /* in force */
+    uint16_t ird, ord;      /* agreed */
+
+    struct mpa_frame peer; /* what the peer's frame said; private data in peer_data */
+    uint8_t peer_data[MPA_PRIVATE_MAX];
+    uint8_t frame[MPA_FRAME_MAX]; /* our own, until it is in `out` */
+    uint16_t frame_length;
+
+    unsigned rtr;         /* the ready-to-receive message that was chosen: one bit, or 0 */
+    bool rtr_due;         /* we have to send it */
+    bool rtr_answer_due;  /* ours was a Read: nothing more before its empty response, which is not the queue pair's */
+    bool hold;            /* responder: nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
+    bool end_after_frame; /* our reply rejected */
+    bool fin_sent, peer_ended;
+    bool held;          /* a segment waits until a response of ours has been cut: then it is to come again */
+    uint32_t held_tail; /* qp->answer_tail as it was */
+
+    struct seg term; /* our Terminate, while `term_due` */
+    uint8_t term_room[WIRE_TERM_MAX];
+    bool term_due;
+    uint32_t peer_term; /* the peer's Terminate code, 0xLTCC, or 0 */
+    const char *peer_term_text;
+
+    uint64_t tx_after_us;                                               /* no FPDU of ours before */
+    uint64_t startup_deadline_us, stall_deadline_us, close_deadline_us; /* 0: none */
+};
+
+/* A connection whose TCP has just come up. On a wire that frames at once the queue pair has its qp_group(), there are
+ * no private data, and the passive side says nothing before a segment has come. `room_used` private data octets go into
+ * the request (active). 0, or -EINVAL: too much private data. */
+int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_attr *attr, struct qp *qp,
+                     const void *private_data, uint16_t private_length, uint64_t now_us);
+void conn_init_passive(struct conn *c, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us);
+
+/* Answers a request (CONN_WAIT_ANSWER). `ird`, `ord` are what the queue pair has room for. */
+int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const void *private_data,
+                uint16_t private_length, uint64_t now_us);
+int conn_reject(struct conn *c, const void *private_data, uint16_t private_length, uint64_t now_us);
+
+/* Takes octets from the front of the stream; returns how many. The rest must come again with more behind it. The octets
+ * may be changed. */
+size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
+
+/* A whole segment of the link, `n` octets from stream position `pos` (counted from where framing began) on, came before
+ * others in front of it. If it is one of the wire's units and can be placed already it is, and is told apart when
+ * conn_rx() has it in its turn: all octets come there, also these. Returns how many octets, from the first, were
+ * placed; a wire whose units cannot be told from what they carry places none (rdma-tcp-segments.txt 5). */
+size_t conn_rx_early(struct conn *c, uint8_t *p, size_t n, uint64_t pos);
+
+/* The peer ended its stream; `rest` octets of an unfinished unit are left. */
+void conn_rx_end(struct conn *c, size_t rest, uint64_t now_us);
+
+/* The link is gone: FAULT_LOST and the like. */
+void conn_lost(struct conn *c, enum fault fault);
+
+/* Notices that the queue pair has failed by itself (a bad lkey, a full CQ). Before conn_wants(), whenever requests were
+ * posted. */
+void conn_check(struct conn *c, uint64_t now_us);
+
+/* enum conn_want. */
+unsigned conn_wants(const struct conn *c, uint64_t now_us);
+
+/* Encodes into c->out as much as there is and fits. */
+void conn_fill(struct conn *c, uint64_t now_us);
+
+/* `octets` of c->out were taken by the link. */
+void conn_sent(struct conn *c, size_t octets, uint64_t now_us);
+void conn_fin(struct conn *c, uint64_t now_us);
+
+/* Closes gracefully (see CONN_DRAINING). */
+void conn_close(struct conn *c, uint64_t now_us);
+
+/* The queue pair goes away: the connection ends by itself, without it. */
+void conn_detach(struct conn *c, uint64_t now_us);
+
+/* Ends with a Terminate for `note`; `seg`, if any, is what it is about. */
+void conn_fail(struct conn *c, const struct fault_note *note, const struct seg *seg, uint64_t now_us);
+
+/* When conn_tick() must be called at the latest, or UINT64_MAX. */
+uint64_t conn_deadline(const struct conn *c, uint64_t now_us);
+void conn_tick(struct conn *c, uint64_t now_us);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* out.c - what waits for the socket: spans of a private room and of registered memory, in stream order. */
+#include "conn/out.h"
+
+#include <assert.h>
+#include <string.h>
+
+void out_init(struct out *out, uint8_t *room)
+{
+    memset(out, 0, sizeof(*out));
+    out->room = room;
+}
+
+bool out_has_room(const struct out *out)
+{
+    return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_ROOM &&
+           out->first + out->spans + 2 + WIRE_SPANS_MAX <= OUT_SPANS;
+}
+
+uint8_t *out_space(struct out *out)
+{
+    return out->room + out->used;
+}
+
+static void append(struct out *out, struct span span, struct mr *region)
+{
+    assert(out->first + out->spans < OUT_SPANS);
+    out->span[out->first + out->spans] = span;
+    out->region[out->first + out->spans] = region;
+    out->spans++;
+    out->octets += span.length;
+}
+
+void out_commit(struct out *out, size_t octets)
+{
+    uint8_t *at = out_space(out);
+    struct span *last = out->spans ? &out->span[out->first + out->spans - 1] : NULL;
+
+    assert(octets <= OUT_ROOM - out->used);
+    out->used += (uint32_t)octets;
+    if (last && last->at + last->length == at && !out->region[out->first + out->spans - 1]) {
+        last->length += (uint32_t)octets;
+        out->octets += (uint32_t)octets;
+    } else if (octets) {
+        append(out, (struct span){at, (uint32_t)octets}, NULL);
+    }
+}
+
+void out_borrow(struct out *out, struct span span, struct mr *region)
+{
+    if (!span.length)
+        return;
+    append(out, span, region);
+    if (region) {
+        region->sending++;
+        out->borrowed += span.length;
+    }
+}
+
+static void release_first(struct out *out)
+{
+    struct mr *region = out->region[out->first];
+
+    if (region)
+        region->sending--;
+    out->first++;
+    out->spans--;
+    if (!out->spans)
+        out->first = out->used = 0;
+}
+
+void out_sent(struct out *out, size_t octets)
+{
+    assert(octets <= out->octets);
+    out->octets -= (uint32_t)octets;
+    while (octets) {
+        struct span *span = &out->span[out->first];
+        uint32_t take = octets < span->length ? (uint32_t)octets : span->length;
+
+        if (out->region[out->first])
+            out->borrowed -= take;
+        span->at += take;
+        span->length -= take;
+        octets -= take;
+        if (!span->length)
+            release_first(out);
+    }
+}
+
+void out_own(struct out *out)
+{
+    for (uint32_t i = out->first; i < out->first + out->spans; i++) {
+        struct span *span = &out->span[i];
+
+        if (!out->region[i])
+            continue;
+        assert(span->length <= OUT_ROOM - out->used);
+        memcpy(out_space(out), span->at, span->length);
+        span->at = out_space(out);
+        out->used += span->length;
+        out->region[i]->sending--;
+        out->region[i] = NULL;
+    }
+    out->borrowed = 0;
+}
+
+bool out_uses(const struct out *out, const struct mr *region)
+{
+    for (uint32_t i = out->first; i < out->first + out->spans; i++)
+        if (out->region[i] == region)
+            return true;
+    return false;
+}
+
+void out_drop(struct out *out)
+{
+    while (out->spans)
+        release_first(out);
+    out->octets = out->borrowed = 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* out.h - what waits for the socket: spans of a private room and of registered memory, in stream order. */
+#ifndef RDDP_CONN_OUT_H
+#define RDDP_CONN_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "core/mr.h"
+#include "wire/wire.h"
+
+enum {
+    OUT_OCTETS = 1 << 20, /* gathered for one call to the socket */
+    OUT_ROOM = OUT_OCTETS +
+               2 * WIRE_UNIT_MAX, /* so that everything gathered can also be copied in, and a Terminate behind it */
+    OUT_SPANS = 96,
+};
+
+struct out {
+    uint8_t *room;     /* OUT_ROOM octets, the host's */
+    uint32_t used;     /* of the room */
+    uint32_t octets;   /* that wait, wherever they lie */
+    uint32_t borrowed; /* of them in registered memory */
+    uint32_t first, spans;
+    struct span span[OUT_SPANS];
+    struct mr *region[OUT_SPANS]; /* of a span of registered memory; NULL for the room */
+};
+
+void out_init(struct out *out, uint8_t *room);
+
+/* Is there room for one more unit of any wire? */
+bool out_has_room(const struct out *out);
+
+/* Where the next unit can be written: WIRE_UNIT_MAX octets, if out_has_room(). out_commit() adds what was written
+ * there. */
+uint8_t *out_space(struct out *out);
+void out_commit(struct out *out, size_t octets);
+
+/* Adds a span of registered memory, which must stay until it has left or out_own() was called. */
+void out_borrow(struct out *out, struct span span, struct mr *region);
+
+/* `octets` have left. */
+void out_sent(struct out *out, size_t octets);
+
+/* Copies whatever still lies in registered memory into the room: nobody else's memory is needed any more. */
+void out_own(struct out *out);
+
+/* Does anything of `region` still wait? */
+bool out_uses(const struct out *out, const struct mr *region);
+
+/* Drops everything. */
+void out_drop(struct out *out);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* emit.c - which segment goes out next: one message at a time, requests and responses in turn. */
+#include "core/qp_inner.h"
+
+#include <assert.h>
+
+/* --- may it leave? ------------------------------------------------------------------------------------------- */
+
+static bool has_answer(const struct qp *qp)
+{
+    return qp->answer_tail != qp->answer_head;
+}
+
+/* Does the next request have what its flags and the agreed ORD ask for? Without any ORD it leaves for its failure. */
+static bool has_request(const struct qp *qp)
+{
+    const struct send *s = sq_at(qp, qp->sq_next);
+
+    if (qp->sq_next == qp->sq_head || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
+        return false;
+    return s->opcode != RDDP_WR_RDMA_READ || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
+}
+
+bool qp_has_output(const struct qp *qp)
+{
+    return qp->state == QP_READY && (qp->emitting != EMIT_NOTHING || has_answer(qp) || has_request(qp));
+}
+
+/* --- failure of what was asked for here ---------------------------------------------------------------------- */
+
+/* Requests before this one that had left have completed already; the others are flushed. Always false. */
+static bool fail_request(struct qp *qp, struct send *s, enum rddp_wc_status status, const struct fault_note *note)
+{
+    s->status = status;
+    qp_fail(qp, note);
+    return false;
+}
+
+static bool fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct rddp_sge *sge)
+{
+    const struct fault_note note = {
+        .fault = FAULT_LOCAL_KEY,
+        .op = op,
+        .key = sge->lkey,
+        .offset = sge->addr,
+        .length = sge->length,
+    };
+
+    return fail_request(qp, s, RDDP_WC_LOC_PROT_ERR, &note);
+}
+
+/* --- payload ------------------------------------------------------------------------------------------------- */
+
+/* Adds `length` octets at `offset` of the region, after the check that from there `rest` octets may leave. */
+static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
+                           unsigned rights)
+{
+    uint8_t *at;
+    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, rest, rights, &at, &e->region[e->spans]);
+
+    if (!fault)
+        e->span[e->spans++] = (struct span){at, length};
+    return fault;
+}
+
+/* The next `length` octets of a request, from where the segment before ended. NULL, or the sge that is not ours to
+ * send. What is left of an sge is checked as a whole: a message that cannot be sent to its end had better not begin. */
+static const struct rddp_sge *gather(struct qp *qp, struct emit *e, const struct send *s, uint32_t length)
+{
+    while (length) {
+        const struct rddp_sge *sge = &s->sge[qp->emit_sge];
+        uint32_t rest = sge->length - qp->emit_sge_offset, n = rest < length ? rest : length;
+
+        if (n && add_span(qp, e, sge->lkey, sge->addr + qp->emit_sge_offset, rest, n, 0))
+            return sge;
+        length -= n;
+        qp->emit_sge_offset += n;
+        if (n == rest) {
+            qp->emit_sge++;
+            qp->emit_sge_offset = 0;
+        }
+    }
+    return NULL;
+}
+
+static uint32_t cut(uint32_t left, uint32_t max)
+{
+    assert(max || !left);
+    return left < max ? left : max;
+}
+
+/* Counts what a segment carries. Was it the last of its message? */
+static bool ends_message(struct qp *qp, struct emit *e, uint32_t message_length)
+{
+    qp->emit_offset += e->seg.length;
+    qp->tx_octets += e->seg.length;
+    if (qp->emit_offset < message_length)
+        return false;
+    e->seg.flags |= SEG_LAST;
+    qp->emitting = EMIT_NOTHING;
+    return true;
+}
+
+/* --- a message of the send queue ----------------------------------------------------------------------------- */
+
+static void fill_write(const struct qp *qp, struct seg *seg, const struct send *s)
+{
+    seg->op = SEG_WRITE;
+    seg->key = s->remote_key;
+    seg->offset = s->remote_offset + qp->emit_offset;
+}
+
+/* Solicited and invalidate are said in every segment of the message (RFC 5041 4.2: the same RsvdULP in all of them). */
+static void fill_send(const struct qp *qp, struct seg *seg, const struct send *s)
+{
+    seg->op = SEG_SEND;
+    seg->msg = qp->tx_send_msg;
+    seg->offset = qp->emit_offset;
+    if (s->flags & RDDP_SEND_SOLICITED)
+        seg->flags |= SEG_SOLICITED;
+    if (s->opcode == RDDP_WR_SEND_WITH_INV) {
+        seg->flags |= SEG_INVALIDATE;
+        seg->invalidate = s->remote_key;
+    }
+}
+
+static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t tagged_max, uint32_t untagged_max)
+{
+    bool is_write = s->opcode == RDDP_WR_RDMA_WRITE;
+    const struct rddp_sge *bad = NULL;
+
+    if (is_write)
+        fill_write(qp, &e->seg, s);
+    else
+        fill_send(qp, &e->seg, s);
+    e->seg.length = cut(s->length - qp->emit_offset, is_write ? tagged_max : untagged_max);
+    if (s->flags & RDDP_SEND_INLINE) {
+        e->volatile_data = true;
+        if (e->seg.length) {
+            e->region[0] = NULL;
+            e->span[e->spans++] = (struct span){s->inlined + qp->emit_offset, e->seg.length};
+        }
+    } else {
+        bad = gather(qp, e, s, e->seg.length);
+    }
+    if (bad)
+        return fail_key(qp, s, e->seg.op, bad);
+    if (ends_message(qp, e, s->length)) {
+        s->state = SEND_QUEUED;
+        qp->sq_next++;
+        qp->tx_send_msg += !is_write;
+    }
+    return true;
+}
+
+/* What I name to the peer is my own sge, so its response is checked against nothing but my own request. */
+static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
+{
+    const struct rddp_sge *sink = sink_of(s);
+    uint8_t *at;
+
+    if (!qp->attr.ord)
+        return fail_request(qp, s, RDDP_WC_LOC_QP_OP_ERR,
+                            &(struct fault_note){.fault = FAULT_NO_ORD, .op = SEG_READ_REQ});
+    if (s->length &&
+        mr_check(qp->attr.mrs, qp->attr.pd, sink->lkey, sink->addr, s->length, RDDP_ACCESS_LOCAL_WRITE, &at, NULL))
+        return fail_key(qp, s, SEG_READ_REQ, sink);
+    e->seg.op = SEG_READ_REQ;
+    e->seg.flags = SEG_LAST;
+    e->seg.msg = qp->tx_read_msg++;
+    e->seg.read = (struct seg_read){
+        .sink_key = sink->lkey,
+        .sink_offset = sink->addr,
+        .source_key = s->remote_key,
+        .source_offset = s->remote_offset,
+        .length = s->length,
+    };
+    s->state = SEND_WAITING;
+    qp->read_at[qp->read_head++ & qp->read_mask] = qp->sq_next++;
+    qp->emitting = EMIT_NOTHING;
+    return true;
+}
+
+static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+{
+    struct send *s = sq_at(qp, qp->sq_next);
+
+    qp->emitted = EMIT_SEND;
+    if (s->opcode == RDDP_WR_RDMA_READ)
+        return emit_read_request(qp, e, s);
+    return emit_payload(qp, e, s, tagged_max, untagged_max);
+}
+
+/* --- a response ---------------------------------------------------------------------------------------------- */
+
+static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
+{
+    const struct peer_read *p = peer_read_at(qp, qp->answer_tail);
+    uint32_t left = p->read.length - qp->emit_offset;
+    enum fault fault = FAULT_NONE;
+    struct fault_note note;
+
+    qp->emitted = EMIT_RESPONSE;
+    e->seg.op = SEG_READ_RESP;
+    e->seg.key = p->read.sink_key;
+    e->seg.offset = p->read.sink_offset + qp->emit_offset;
+    e->seg.length = cut(left, tagged_max);
+    /* It was allowed when the request was delivered; the owner may have thought better of it since. */
+    if (left)
+        fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->emit_offset, left, e->seg.length,
+                         RDDP_ACCESS_REMOTE_READ);
+    if (fault) {
+        note = note_read(p, qp->answer_tail, fault);
+        qp_fail(qp, &note);
+        return false;
+    }
+    if (ends_message(qp, e, p->read.length))
+        qp->answer_tail++;
+    return true;
+}
+
+/* --- turns --------------------------------------------------------------------------------------------------- */
+
+/* Requests that say nothing to the peer are done when it is their turn. False if one failed. */
+static bool do_local(struct qp *qp)
+{
+    while (has_request(qp) && sq_at(qp, qp->sq_next)->opcode == RDDP_WR_LOCAL_INV) {
+        struct send *s = sq_at(qp, qp->sq_next);
+        const struct rddp_sge what = {.lkey = s->remote_key};
+
+        if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false))
+            return fail_key(qp, s, SEG_OPS, &what);
+        s->state = SEND_DONE;
+        qp->sq_next++;
+        if (sq_retire(qp))
+            return false;
+    }
+    return true;
+}
+
+/* Between messages: the one that waits, or in turn if both do. */
+static enum emit_source choose(struct qp *qp)
+{
+    bool answer = has_answer(qp), request = has_request(qp);
+
+    if (!answer && !request)
+        return EMIT_NOTHING;
+    if (answer && request)
+        answer = qp->answer_turn;
+    qp->answer_turn = !answer;
+    qp->emit_offset = qp->emit_sge = qp->emit_sge_offset = 0;
+    return answer ? EMIT_RESPONSE : EMIT_SEND;
+}
+
+bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+{
+    if (qp->state != QP_READY)
+        return false;
+    if (qp->emitting == EMIT_NOTHING) {
+        if (!do_local(qp))
+            return false;
+        qp->emitting = choose(qp);
+    }
+    e->seg = (struct seg){.op = SEG_SEND};
+    e->spans = 0;
+    e->volatile_data = false;
+    return qp->group ? group_emit(qp, e, tagged_max, untagged_max) : emit_message(qp, e, tagged_max, untagged_max);
+}
+
+bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+{
+    switch (qp->emitting) {
+    case EMIT_SEND:
+        return emit_request(qp, e, tagged_max, untagged_max);
+    case EMIT_RESPONSE:
+        return emit_response(qp, e, tagged_max);
+    default:
+        return false;
+    }
+}
+
+void qp_queued(struct qp *qp, uint64_t end)
+{
+    /* A request is complete when its last segment has left; of those before, the position is written over. */
+    if (qp->emitted == EMIT_SEND)
+        sq_at(qp, qp->emitting == EMIT_SEND ? qp->sq_next : qp->sq_next - 1)->end = end;
+}
+
+void qp_sent(struct qp *qp, uint64_t pos)
+{
+    qp->tx_pos = pos;
+    sq_retire(qp);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* fault.c - faults in words: a name for programs, a sentence with its clause, and one line for the log. */
+#include "core/fault.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* What a line says before the sentence. */
+enum about {
+    ABOUT_NOTHING,
+    ABOUT_OP,    /* "Send 7" */
+    ABOUT_PLACE, /* "RDMA Write of 64 octets at offset 0x1000 of STag 0x12345678" */
+};
+
+/* `want` is the word for note->want, if the fault has two numbers. */
+static const struct {
+    const char *name, *text;
+    enum about about;
+    const char *want;
+} faults[FAULTS] = {
+    [FAULT_NONE] = {"none", "no fault", ABOUT_NOTHING, NULL},
+    [FAULT_KEY] = {"key", "no such STag, or it was invalidated (RFC 5041 7.1)", ABOUT_PLACE, NULL},
+    [FAULT_DOMAIN] = {"domain", "the STag belongs to another protection domain (RFC 5041 8.2)", ABOUT_PLACE, NULL},
+    [FAULT_RIGHT] = {"right", "the region does not allow this access (RFC 5040 8.1)", ABOUT_PLACE, NULL},
+    [FAULT_BOUNDS] = {"bounds", "outside the region (RFC 5041 7.1)", ABOUT_PLACE, NULL},
+    [FAULT_WRAP] = {"wrap", "offset and length pass 2^64 (RFC 5041 7.1)", ABOUT_PLACE, NULL},
+    [FAULT_QUEUE] = {"queue", "a queue number that does not exist (RFC 5041 7.1)", ABOUT_NOTHING, NULL},
+    [FAULT_NO_RECEIVE] = {"no-receive", "no receive is posted for it (RFC 5041 7.1)", ABOUT_OP, NULL},
+    [FAULT_MSN] = {"msn", "a message number out of turn (RFC 5041 7.1)", ABOUT_OP, "expected"},
+    [FAULT_MO] = {"mo", "a message offset out of turn or out of the receive (RFC 5041 7.1)", ABOUT_OP, "expected"},
+    [FAULT_TOO_LONG] = {"too-long", "longer than its receive (RFC 5041 7.1)", ABOUT_OP, "limit"},
+    [FAULT_DDP_VERSION] = {"ddp-version", "another DDP version (RFC 5041 4.1)", ABOUT_NOTHING, "expected"},
+    [FAULT_RDMAP_VERSION] = {"rdmap-version", "another RDMAP version (RFC 5040 4.1)", ABOUT_NOTHING, "expected"},
+    [FAULT_OPCODE] = {"opcode", "an opcode that is unknown or out of place (RFC 5040 7.2)", ABOUT_NOTHING, NULL},
+    [FAULT_SHORT] = {"short", "its length does not fit its headers (RFC 5040 4)", ABOUT_NOTHING, NULL},
+    [FAULT_UNASKED] = {"unasked", "not the answer to the oldest RDMA Read (RFC 5040 5.2)", ABOUT_PLACE, NULL},
+    [FAULT_READS] = {"reads", "more RDMA Reads at once than agreed (RFC 5040 6.1)", ABOUT_OP, "limit"},
+    [FAULT_INVALIDATE] = {"invalidate", "an STag that the peer may not invalidate (RFC 5040 5.3)", ABOUT_PLACE, NULL},
+    [FAULT_CRC] = {"crc", "the CRC is wrong (RFC 5044 8)", ABOUT_NOTHING, NULL},
+    [FAULT_MARKER] = {"marker", "marker and length disagree about where an FPDU begins (RFC 5044 8)", ABOUT_NOTHING,
+                      NULL},
+    [FAULT_LENGTH] = {"length", "an FPDU longer than any may be (RFC 5044 4.1)", ABOUT_NOTHING, "limit"},
+    [FAULT_SEG_VERSION] = {"seg-version", "another Version of the segment format (segments 3.4)", ABOUT_NOTHING,
+                           "expected"},
+    [FAULT_SEG_LENGTH] = {"seg-length", "the Segment Length does not fit the headers (segments 3.4)", ABOUT_NOTHING,
+                          "expected"},
+    [FAULT_SEG_CLEN] = {"seg-clen", "CLEN goes past the end of the segment (segments 3.4)", ABOUT_NOTHING, "limit"},
+    [FAULT_SEG_ID] = {"seg-id", "the Connection ID is not this connection's (segments 3.4)", ABOUT_NOTHING, NULL},
+    [FAULT_SEG_CRC] = {"seg-crc", "the CRC-32 is wrong (segments 3.4)", ABOUT_NOTHING, NULL},
+    [FAULT_SEG_NUMBER] = {"seg-number", "a Message Number out of turn (segments 3.4)", ABOUT_OP, "expected"},
+    [FAULT_SEG_BEGIN] = {"seg-begin", "B and E do not frame the message (segments 3.4)", ABOUT_OP, NULL},
+    [FAULT_SEG_TYPE] = {"seg-type", "the Type changes inside a message (segments 3.4)", ABOUT_OP, NULL},
+    [FAULT_SEG_OFFSET] = {"seg-offset", "a Data Offset out of turn (segments 3.4)", ABOUT_OP, "expected"},
+    [FAULT_SEG_BUFFER] = {"seg-buffer", "the RDMA Buffer ID changes inside a message (segments 3.4)", ABOUT_PLACE,
+                          "expected"},
+    [FAULT_SEG_PLACE] = {"seg-place", "an RDMA Buffer Offset out of turn or past 2^32 (segments 3.4)", ABOUT_PLACE,
+                         "expected"},
+    [FAULT_SEG_TOTAL] = {"seg-total", "the RDMA Length is not the octets of the message (segments 3.4)", ABOUT_PLACE,
+                         "expected"},
+    [FAULT_START_KEY] = {"start-key", "not an MPA start-up frame (RFC 5044 7.1.1)", ABOUT_NOTHING, NULL},
+    [FAULT_START_REVISION] = {"start-revision", "an MPA revision that is not known here (RFC 6581 6)", ABOUT_NOTHING,
+                              "limit"},
+    [FAULT_START_LENGTH] = {"start-length", "the private data has another length than it may (RFC 5044 7.1.1)",
+                            ABOUT_NOTHING, "limit"},
+    [FAULT_START_ENHANCED] = {"start-enhanced", "the enhanced start-up data are wrong (RFC 6581 9)", ABOUT_NOTHING,
+                              NULL},
+    [FAULT_IRD] = {"ird", "the peer allows fewer RDMA Reads than are wanted here (RFC 6581 9.1)", ABOUT_NOTHING,
+                   "limit"},
+    [FAULT_RTR] = {"rtr", "no ready-to-receive message in common (RFC 6581 9.2)", ABOUT_NOTHING, NULL},
+    [FAULT_EARLY] = {"early", "FPDUs before the start-up allows them (RFC 5044 7.1.2)", ABOUT_NOTHING, NULL},
+    [FAULT_REJECTED] = {"rejected", "the peer rejected the connection (RFC 5044 7.1.1)", ABOUT_NOTHING, NULL},
+    [FAULT_LOST] = {"lost", "the TCP connection is lost (RFC 5044 8)", ABOUT_NOTHING, NULL},
+    [FAULT_CUT] = {"cut", "the peer closed in the middle of a message or of the start-up", ABOUT_NOTHING, NULL},
+    [FAULT_STALLED] = {"stalled", "the peer stopped in the middle of a frame or of the start-up", ABOUT_NOTHING, NULL},
+    [FAULT_TERMINATED] = {"terminated", "the peer sent a Terminate (RFC 5040 5.4)", ABOUT_NOTHING, NULL},
+    [FAULT_LOCAL_KEY] = {"local-key", "a request names local memory that is not its own to use", ABOUT_PLACE, NULL},
+    [FAULT_CQ_FULL] = {"cq-full", "a completion found no room in its queue (RFC 5040 8.1)", ABOUT_NOTHING, NULL},
+    [FAULT_MEMORY] = {"memory", "out of memory", ABOUT_NOTHING, NULL},
+    [FAULT_NO_ORD] = {"no-ord", "an RDMA Read, but the peer agreed to none (RFC 6581 9.1)", ABOUT_NOTHING, NULL},
+    [FAULT_NOT_NOW] = {"not-now", "out of order, and there is no room to place it yet", ABOUT_OP, NULL},
+};
+
+static const char *const ops[SEG_OPS] = {
+    [SEG_SEND] = "Send",
+    [SEG_WRITE] = "RDMA Write",
+    [SEG_READ_REQ] = "RDMA Read Request",
+    [SEG_READ_RESP] = "RDMA Read Response",
+    [SEG_TERMINATE] = "Terminate",
+};
+
+const char *fault_name(enum fault fault)
+{
+    return (unsigned)fault < FAULTS ? faults[fault].name : "unknown";
+}
+
+const char *fault_text(enum fault fault)
+{
+    return (unsigned)fault < FAULTS ? faults[fault].text : "an unknown fault";
+}
+
+const char *seg_op_name(enum seg_op op)
+{
+    return (unsigned)op < SEG_OPS ? ops[op] : "request";
+}
+
+/* A line that is cut where its room ends. */
+struct line {
+    char *at, *end;
+};
+
+static void add(struct line *l, const char *text)
+{
+    size_t n = strlen(text), room = (size_t)(l->end - l->at);
+
+    n = n < room ? n : room;
+    memcpy(l->at, text, n);
+    l->at += n;
+}
+
+static void add_number(struct line *l, uint64_t v, unsigned base)
+{
+    char digits[21], *p = digits + sizeof(digits);
+
+    *--p = '\0';
+    do {
+        *--p = "0123456789abcdef"[v % base];
+        v /= base;
+    } while (v);
+    add(l, base == 16 ? "0x" : "");
+    add(l, p);
+}
+
+static void add_op(struct line *l, const struct fault_note *note)
+{
+    add(l, seg_op_name(note->op));
+    if (note->op == SEG_SEND || note->op == SEG_READ_REQ) {
+        add(l, " ");
+        add_number(l, note->msg, 10);
+    }
+}
+
+static void add_place(struct line *l, const struct fault_note *note)
+{
+    add(l, seg_op_name(note->op));
+    add(l, " of ");
+    add_number(l, note->length, 10);
+    add(l, " octets at offset ");
+    add_number(l, note->offset, 16);
+    add(l, " of STag ");
+    add_number(l, note->key, 16);
+}
+
+size_t fault_describe(const struct fault_note *note, char *line, size_t size)
+{
+    unsigned fault = (unsigned)note->fault < FAULTS ? note->fault : FAULT_NONE;
+    struct line l = {line, line + size - 1};
+
+    assert(size);
+    if (faults[fault].about == ABOUT_OP)
+        add_op(&l, note);
+    if (faults[fault].about == ABOUT_PLACE)
+        add_place(&l, note);
+    if (faults[fault].about != ABOUT_NOTHING)
+        add(&l, ": ");
+    add(&l, fault_text(note->fault));
+    if (faults[fault].want && note->got != note->want) {
+        add(&l, ": ");
+        add_number(&l, note->got, 10);
+        add(&l, ", ");
+        add(&l, faults[fault].want);
+        add(&l, " ");
+        add_number(&l, note->want, 10);
+    }
+    *l.at = '\0';
+    return (size_t)(l.at - line);
+}

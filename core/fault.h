@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* fault.h - all that a peer or the path can do wrong, as values; each wire translates them once into its own codes. */
+#ifndef RDDP_CORE_FAULT_H
+#define RDDP_CORE_FAULT_H
+
+#include <stdint.h>
+
+#include "core/seg.h"
+
+enum fault {
+    FAULT_NONE,
+    /* placement by key (RFC 5041 7.1) */
+    FAULT_KEY,    /* no such STag, or it was invalidated */
+    FAULT_DOMAIN, /* the STag belongs to another protection domain */
+    FAULT_RIGHT,  /* the region does not allow this access */
+    FAULT_BOUNDS, /* outside the region */
+    FAULT_WRAP,   /* offset + length passes 2^64 */
+    /* placement by message number (RFC 5041 7.1) */
+    FAULT_QUEUE,      /* a queue number that does not exist */
+    FAULT_NO_RECEIVE, /* a Send without a posted receive */
+    FAULT_MSN,        /* a message number out of turn */
+    FAULT_MO,         /* a message offset out of turn or out of the receive */
+    FAULT_TOO_LONG,   /* a Send longer than its receive */
+    /* what the message is (RFC 5040 7.2) */
+    FAULT_DDP_VERSION,
+    FAULT_RDMAP_VERSION,
+    FAULT_OPCODE,
+    FAULT_SHORT,      /* shorter than its own header, or with payload where none may be */
+    FAULT_UNASKED,    /* a Read Response that nobody asked for, or for another place than asked */
+    FAULT_READS,      /* more Read Requests than agreed (IRD) */
+    FAULT_INVALIDATE, /* an STag that the peer may not invalidate */
+    /* framing (RFC 5044 8) */
+    FAULT_CRC,
+    FAULT_MARKER, /* marker and ULPDU_Length disagree about where an FPDU begins */
+    FAULT_LENGTH, /* a ULPDU_Length above 64768 */
+    /* fields of a segment (rdma-tcp-segments.txt 3.4) */
+    FAULT_SEG_VERSION,
+    FAULT_SEG_LENGTH, /* shorter than its own header, or a Read Request with payload */
+    FAULT_SEG_CLEN,   /* control data beyond the segment */
+    FAULT_SEG_ID,     /* another connection's */
+    FAULT_SEG_CRC,
+    FAULT_SEG_NUMBER, /* not the next message number, or a new one before the E of the old */
+    FAULT_SEG_BEGIN,  /* B or E where they may not be, or not where they must */
+    FAULT_SEG_TYPE,   /* another type than the message began with */
+    FAULT_SEG_OFFSET, /* a Data Offset out of turn */
+    FAULT_SEG_BUFFER, /* the RDMA Buffer ID changes inside a message */
+    FAULT_SEG_PLACE,  /* an RDMA Buffer Offset out of turn, or past 2^32 */
+    FAULT_SEG_TOTAL,  /* an RDMA Length that changes, or is not what came */
+    /* start-up (RFC 5044 7.1, RFC 6581) */
+    FAULT_START_KEY,
+    FAULT_START_REVISION,
+    FAULT_START_LENGTH, /* PD_Length above 512, or private data beyond it */
+    FAULT_START_ENHANCED,
+    FAULT_IRD,   /* the peer's IRD is too small for our ORD */
+    FAULT_RTR,   /* no ready-to-receive message in common */
+    FAULT_EARLY, /* FPDUs before the start-up allows them */
+    FAULT_REJECTED,
+    /* the path */
+    FAULT_LOST,    /* reset, timed out by TCP, unreachable */
+    FAULT_CUT,     /* closed by the peer in the middle of a message or of the start-up */
+    FAULT_STALLED, /* the peer stopped in the middle of a frame or of the start-up */
+    /* this side */
+    FAULT_TERMINATED, /* the peer sent a Terminate */
+    FAULT_LOCAL_KEY,  /* a work request named local memory that is not ours to use */
+    FAULT_CQ_FULL,    /* a completion had no room */
+    FAULT_MEMORY,     /* out of memory or another local catastrophe */
+    FAULT_NO_ORD,     /* an RDMA Read was posted, but none is agreed */
+    FAULT_NOT_NOW,    /* no fault: a segment out of order that cannot be placed yet; the link keeps it */
+    FAULTS
+};
+
+/* A fault with what it was about: enough for one English line and for the peer's Terminate. */
+struct fault_note {
+    enum fault fault;
+    enum seg_op op;
+    uint64_t key, offset;
+    uint64_t got, want; /* the value that came and the limit it broke; which ones depends on the fault; equal: none */
+    uint32_t length;
+    uint32_t msg;         /* message number of an untagged segment */
+    struct seg_read read; /* with SEG_READ_REQ: all of it, since its segment may be gone when the fault is found */
+};
+
+/* A word for programs ("bounds") and a sentence with its clause ("outside the region (RFC 5041 7.1)"). Never NULL. */
+const char *fault_name(enum fault fault);
+const char *fault_text(enum fault fault);
+
+/* "RDMA Write": the operation in the documents' words. Never NULL. */
+const char *seg_op_name(enum seg_op op);
+
+/* Writes the English line for `note` (without peer and prefix) into `line`, always terminated; returns its length. */
+size_t fault_describe(const struct fault_note *note, char *line, size_t size);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* group.c - messages in one sequence: their numbers, what they say of each other, and the order they ask for
+ * (rdma-tcp-segments.txt 3.4, 4). */
+#include "core/group.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/qp_inner.h"
+
+/* --- room ---------------------------------------------------------------------------------------------------- */
+
+static size_t ring_octets(uint32_t window)
+{
+    return room_align(ring_slots(window) * sizeof(struct inbound));
+}
+
+size_t qp_group_room(const struct qp *qp, uint32_t window)
+{
+    return room_align(sizeof(struct group)) + ring_octets(window) +
+           ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
+}
+
+void qp_group(struct qp *qp, uint32_t first, uint32_t window, void *room)
+{
+    uint8_t *at = (uint8_t *)room + room_align(sizeof(struct group));
+    struct rddp_sge *sge = (struct rddp_sge *)(at + ring_octets(window));
+
+    assert(!qp->group && !qp->sq_head && !qp->rx_pos && window > 1 && window <= QP_WINDOW_MAX);
+    qp->group = room;
+    qp->group->tx_number = first;
+    qp->inbound = (struct inbound *)at;
+    qp->inbound_mask = ring_slots(window) - 1;
+    qp->attr.window = window;
+    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
+        qp->inbound[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
+}
+
+/* --- posting ------------------------------------------------------------------------------------------------- */
+
+int group_check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
+{
+    bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
+
+    if (!qp->group)
+        return wr->send_flags & RDDP_SEND_ORDER || wr->control_length ? -EINVAL : 0;
+    if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > GROUP_CONTROL_MAX || wr->control_length % 4)
+        return -EINVAL;
+    /* The RDMA Buffer Offset has 32 bits. */
+    if (is_tagged && (wr->remote_addr > UINT32_MAX || length > (uint64_t)UINT32_MAX + 1 - wr->remote_addr))
+        return -EINVAL;
+    return 0;
+}
+
+/* A Write is not to wait, everything else comes in its turn: "the value in the order field of these messages should not
+ * allow reordering unless the client protocol is allowed to" (3.4). */
+void group_fill_send(struct send *s, const struct rddp_send_wr *wr)
+{
+    s->order = wr->opcode == RDDP_WR_RDMA_WRITE ? SEG_ORDER_ANY : 0;
+    if (wr->send_flags & RDDP_SEND_ORDER)
+        s->order = wr->order == RDDP_ORDER_ANY     ? SEG_ORDER_ANY
+                   : wr->order > SEG_ORDER_ANY - 1 ? SEG_ORDER_ANY - 1
+                                                   : (uint16_t)wr->order;
+    s->control = wr->control;
+    s->control_length = wr->control_length;
+}
+
+/* --- what is done -------------------------------------------------------------------------------------------- */
+
+static struct inbound *find_inbound(const struct qp *qp, uint32_t number)
+{
+    for (uint32_t i = qp->rx_next; i != qp->rx_claimed; i++)
+        if (inbound_at(qp, i)->number == number)
+            return inbound_at(qp, i);
+    return NULL;
+}
+
+/* The first message of the peer that is not processed. A Read Request is when its response has been cut, a Send when it
+ * is delivered, a Write when it has arrived. */
+static uint32_t oldest_unprocessed(const struct qp *qp)
+{
+    uint32_t oldest = qp->group->order.next;
+
+    if (qp->answer_tail != qp->answer_head && order_before(peer_read_at(qp, qp->answer_tail)->number, oldest))
+        oldest = peer_read_at(qp, qp->answer_tail)->number;
+    for (uint32_t i = qp->rx_next; i != qp->rx_claimed; i++)
+        if (order_before(inbound_at(qp, i)->number, oldest))
+            oldest = inbound_at(qp, i)->number;
+    return oldest;
+}
+
+/* --- delivery ------------------------------------------------------------------------------------------------ */
+
+/* Out of order only if both the sender and the application here allow it, whoever else would profit. */
+static uint16_t send_order(const struct qp *qp, const struct inbound *in)
+{
+    return qp->attr.out_of_order ? in->order : 0;
+}
+
+static bool may_deliver(const struct qp *qp, const struct inbound *in, uint32_t oldest)
+{
+    uint16_t order = send_order(qp, in);
+
+    return in->flags & SEG_LAST && ranges_cover(&in->got, in->length) && (in->end <= qp->rx_pos || order) &&
+           order_ready(oldest, in->number, order);
+}
+
+/* The message at place `i` overtakes those before it. Each keeps the room of its sges. */
+static void overtake(struct qp *qp, uint32_t i)
+{
+    struct inbound in = *inbound_at(qp, i);
+
+    for (; i != qp->rx_next; i--)
+        *inbound_at(qp, i) = *inbound_at(qp, i - 1);
+    *inbound_at(qp, i) = in;
+}
+
+enum fault group_deliver(struct qp *qp)
+{
+    uint32_t i = qp->rx_next, oldest = oldest_unprocessed(qp);
+    enum fault fault = FAULT_NONE;
+
+    while (i != qp->rx_claimed && !fault) {
+        if (may_deliver(qp, inbound_at(qp, i), oldest)) {
+            overtake(qp, i);
+            order_done(&qp->group->order, inbound_at(qp, qp->rx_next)->number);
+            fault = hand_over_send(qp);
+            i = qp->rx_next;
+            oldest = oldest_unprocessed(qp);
+        } else {
+            i = qp->attr.out_of_order ? i + 1 : qp->rx_claimed;
+        }
+    }
+    return fault;
+}
+
+/* --- does it fit what came before? --------------------------------------------------------------------------- */
+
+static enum fault check_write(struct qp *qp, const struct seg *seg)
+{
+    const struct group *g = qp->group;
+    uint32_t left = g->total - g->octets;
+
+    if (seg->key != g->key)
+        return note_seg(qp, seg, FAULT_SEG_BUFFER, seg->key, g->key);
+    if (seg->total != g->total)
+        return note_seg(qp, seg, FAULT_SEG_TOTAL, seg->total, g->total);
+    if (seg->offset != g->offset)
+        return note_seg(qp, seg, FAULT_SEG_PLACE, seg->offset, g->offset);
+    if (seg->length > left || (seg->flags & SEG_LAST && seg->length != left))
+        return note_seg(qp, seg, FAULT_SEG_TOTAL, (uint64_t)g->octets + seg->length, g->total);
+    return FAULT_NONE;
+}
+
+/* "All segments of one message must be sent before the first segment of the next message" of these three kinds (4). */
+static enum fault check_turn(struct qp *qp, const struct seg *seg)
+{
+    const struct group *g = qp->group;
+
+    if (g->known && seg->msg != g->number)
+        return note_seg(qp, seg, FAULT_SEG_NUMBER, seg->msg, g->number);
+    if (!(seg->flags & SEG_FIRST) != g->open)
+        return note_seg(qp, seg, FAULT_SEG_BEGIN, 0, 0);
+    if (!g->open)
+        return FAULT_NONE;
+    if (seg->op != g->op)
+        return note_seg(qp, seg, FAULT_SEG_TYPE, 0, 0);
+    if (seg->op == SEG_WRITE)
+        return check_write(qp, seg);
+    return seg->offset == g->octets ? FAULT_NONE : note_seg(qp, seg, FAULT_SEG_OFFSET, seg->offset, g->octets);
+}
+
+static void take_turn(struct group *g, const struct seg *seg)
+{
+    if (!g->known)
+        g->order.next = seg->msg;
+    if (!g->open)
+        g->octets = 0;
+    g->known = true;
+    g->open = !(seg->flags & SEG_LAST);
+    g->op = seg->op;
+    g->number = seg->msg;
+    g->key = seg->key;
+    g->offset = seg->offset + seg->length;
+    g->total = seg->total;
+    g->octets += seg->length;
+    if (!g->open)
+        order_done(&g->order, g->number++);
+}
+
+/* --- placement ----------------------------------------------------------------------------------------------- */
+
+static enum fault place_send(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    struct inbound *in = find_inbound(qp, seg->msg);
+    enum fault fault;
+
+    if (!in) {
+        if (!rq_posted(qp->rq))
+            return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
+        /* One place is kept for what comes in its turn: the stream gets on. */
+        if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
+            return FAULT_NOT_NOW;
+        in = claim_receive(qp);
+        in->number = seg->msg;
+        in->order = seg->order;
+        in->control_length = 0;
+    }
+    fault = place_message(qp, seg, in, in_order);
+    if (fault)
+        return fault;
+    if (in->control_length < in->recv.control_room) {
+        uint32_t room = in->recv.control_room - in->control_length;
+
+        put_bytes(in->recv.control + in->control_length, seg->control,
+                  seg->control_length < room ? seg->control_length : room);
+    }
+    in->control_length += seg->control_length;
+    if (in->flags & SEG_LAST && seg->reserved & GROUP_SOLICITED)
+        in->flags |= SEG_SOLICITED;
+    return FAULT_NONE;
+}
+
+/* Does it write to what a Read that it has to wait for still has to read? */
+static bool overtakes_read(const struct qp *qp, const struct seg *seg)
+{
+    uint8_t *to, *from;
+
+    if (!seg->length ||
+        mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &to, NULL))
+        return false;
+    for (uint32_t i = qp->answer_tail; i != qp->answer_head; i++) {
+        const struct peer_read *p = peer_read_at(qp, i);
+
+        if (order_ready(p->number, seg->msg, seg->order))
+            break; /* neither this one nor those after it are waited for */
+        if (p->read.length &&
+            !mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
+                      RDDP_ACCESS_REMOTE_READ, &from, NULL) &&
+            to < from + p->read.length && from < to + seg->length)
+            return true;
+    }
+    return false;
+}
+
+static enum fault place_read_request(struct qp *qp, const struct seg *seg)
+{
+    struct seg queued = *seg;
+    enum fault fault;
+
+    queued.msg = qp->answer_head;
+    fault = queue_read_request(qp, &queued);
+    if (fault)
+        qp->note.msg = seg->msg;
+    else
+        peer_read_at(qp, queued.msg)->number = seg->msg;
+    return fault;
+}
+
+/* Is this part of what `s` asked for, with E exactly at its end? */
+static bool answers(const struct seg *seg, const struct send *s)
+{
+    return seg->msg == s->number && seg->offset <= s->length && seg->length <= s->length - seg->offset &&
+           (seg->length == s->length - seg->offset) == !!(seg->flags & SEG_LAST);
+}
+
+/* In order it goes on with the oldest Read: "Within each of these two groups, all messages must be sent in order" (4).
+ */
+static enum fault place_response(struct qp *qp, const struct seg *seg)
+{
+    struct send *s;
+
+    if (!reads_out(qp))
+        return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
+    s = read_out_at(qp, qp->read_tail);
+    if (seg->msg != s->number)
+        return note_seg(qp, seg, FAULT_SEG_NUMBER, seg->msg, s->number);
+    if (!(seg->flags & SEG_FIRST) != s->begun)
+        return note_seg(qp, seg, FAULT_SEG_BEGIN, 0, 0);
+    if (s->early ? seg->offset > ranges_prefix(&s->got) : seg->offset != ranges_prefix(&s->got))
+        return note_seg(qp, seg, FAULT_SEG_OFFSET, seg->offset, ranges_prefix(&s->got));
+    if (!answers(seg, s))
+        return note_seg(qp, seg, FAULT_UNASKED, seg->offset + seg->length, s->length);
+    return place_answer(qp, seg, s, (uint32_t)seg->offset, true);
+}
+
+static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
+{
+    switch (seg->op) {
+    case SEG_SEND:
+        return place_send(qp, seg, true);
+    case SEG_WRITE:
+        /* Placing it early cannot be seen otherwise: nobody hears of it, and Sends say nothing of what is not there
+         * yet. */
+        if (!order_ready(oldest_unprocessed(qp), seg->msg, seg->order) && overtakes_read(qp, seg))
+            return FAULT_NOT_NOW;
+        return place_write(qp, seg, true);
+    case SEG_READ_REQ:
+        return place_read_request(qp, seg);
+    default:
+        return place_response(qp, seg);
+    }
+}
+
+/* --- behind a gap -------------------------------------------------------------------------------------------- */
+
+static bool was_early(const struct group *g, const struct seg *seg)
+{
+    for (uint32_t i = 0; i < g->earlies; i++)
+        if (g->early[i].begin == seg->begin && g->early[i].end == seg->end)
+            return true;
+    return false;
+}
+
+static void forget_early(struct group *g, uint64_t pos)
+{
+    for (uint32_t i = 0; i < g->earlies;)
+        if (g->early[i].end <= pos)
+            g->early[i] = g->early[--g->earlies];
+        else
+            i++;
+}
+
+static bool is_ready(const struct qp *qp, const struct seg *seg)
+{
+    const struct group *g = qp->group;
+
+    return g->known && seg->msg - g->number < ORDER_WINDOW && order_ready(oldest_unprocessed(qp), seg->msg, seg->order);
+}
+
+/* A Send early is one out of order, and its control data must be known to be in order among themselves. */
+static enum fault place_send_early(struct qp *qp, const struct seg *seg)
+{
+    if (!qp->attr.out_of_order || !seg->order || (seg->control_length && !(seg->flags & SEG_FIRST)) ||
+        !is_ready(qp, seg))
+        return FAULT_NOT_NOW;
+    return place_send(qp, seg, false);
+}
+
+static enum fault place_write_early(struct qp *qp, const struct seg *seg)
+{
+    enum fault fault = is_ready(qp, seg) ? place_write(qp, seg, false) : FAULT_NOT_NOW;
+
+    if (!fault && seg->flags & SEG_FIRST && seg->flags & SEG_LAST)
+        order_done(&qp->group->order, seg->msg);
+    return fault;
+}
+
+static enum fault place_response_early(struct qp *qp, const struct seg *seg)
+{
+    for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
+        if (answers(seg, read_out_at(qp, i)))
+            return place_answer(qp, seg, read_out_at(qp, i), (uint32_t)seg->offset, false);
+    return FAULT_NOT_NOW;
+}
+
+/* What is wrong with a segment is found again when its turn is; until then it may be what the missing ones make of it.
+ * A Read Request waits: its response could not overtake the others (4). */
+static enum fault place_early(struct qp *qp, const struct seg *seg)
+{
+    struct group *g = qp->group;
+    enum fault fault = FAULT_NOT_NOW;
+
+    if (was_early(g, seg))
+        return FAULT_NONE;
+    if (g->earlies == GROUP_EARLY_MAX)
+        return FAULT_NOT_NOW;
+    if (seg->op == SEG_SEND)
+        fault = place_send_early(qp, seg);
+    else if (seg->op == SEG_WRITE)
+        fault = place_write_early(qp, seg);
+    else if (seg->op == SEG_READ_RESP)
+        fault = place_response_early(qp, seg);
+    if (fault)
+        return FAULT_NOT_NOW;
+    g->early[g->earlies++] = (struct early){seg->begin, seg->end};
+    qp->rx_octets += seg->length;
+    return seg->op == SEG_SEND ? group_deliver(qp) : FAULT_NONE;
+}
+
+/* --- arriving ------------------------------------------------------------------------------------------------ */
+
+enum fault group_place(struct qp *qp, const struct seg *seg)
+{
+    struct group *g = qp->group;
+    enum fault fault;
+
+    if (seg->begin != qp->rx_pos)
+        return place_early(qp, seg);
+    fault = seg->op == SEG_READ_RESP ? FAULT_NONE : check_turn(qp, seg);
+    if (!fault && !was_early(g, seg)) {
+        fault = place_in_turn(qp, seg);
+        qp->rx_octets += fault ? 0 : seg->length;
+    }
+    if (fault)
+        return fault;
+    qp->rx_pos = seg->end;
+    forget_early(g, seg->end);
+    if (seg->op == SEG_READ_RESP) {
+        read_out_at(qp, qp->read_tail)->begun = true;
+        return deliver_read_response(qp);
+    }
+    take_turn(g, seg);
+    if (seg->op == SEG_READ_REQ)
+        return deliver_read_request(qp);
+    return seg->op == SEG_SEND ? group_deliver(qp) : FAULT_NONE;
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------------- */
+
+static void number_request(struct group *g, struct seg *seg, struct send *s)
+{
+    seg->msg = s->number = g->tx_number;
+    seg->order = s->order;
+    seg->total = s->length;
+    if (seg->flags & SEG_SOLICITED)
+        seg->reserved = GROUP_SOLICITED;
+    if (seg->flags & SEG_FIRST) {
+        seg->control = s->control;
+        seg->control_length = s->control_length;
+    }
+    if (seg->flags & SEG_LAST)
+        g->tx_number++;
+}
+
+/* A response carries its request's number and says where it is in the message, not in the sink (3.1). */
+static void number_response(struct seg *seg, uint32_t number, uint32_t offset)
+{
+    seg->msg = number;
+    seg->order = SEG_ORDER_ANY;
+    seg->key = 0;
+    seg->offset = offset;
+}
+
+static uint32_t beside(uint32_t max, uint32_t control)
+{
+    return control < max ? max - control : max;
+}
+
+bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+{
+    struct send *s = sq_at(qp, qp->sq_next);
+    uint32_t offset = qp->emit_offset, number = peer_read_at(qp, qp->answer_tail)->number;
+    bool is_response = qp->emitting == EMIT_RESPONSE;
+    uint32_t control = is_response || offset ? 0 : s->control_length;
+
+    if (!emit_message(qp, e, beside(tagged_max, control), beside(untagged_max, control)))
+        return false;
+    e->seg.flags |= offset ? 0u : SEG_FIRST;
+    if (!is_response) {
+        number_request(qp->group, &e->seg, s);
+        return true;
+    }
+    number_response(&e->seg, number, offset);
+    /* The Read is processed: its payload will be copied now. */
+    if (e->seg.flags & SEG_LAST)
+        group_deliver(qp);
+    return true;
+}

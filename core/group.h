@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* group.h - what a queue pair holds when its wire numbers all requests in one sequence (SEG_NUMBERS_GROUP). */
+#ifndef RDDP_CORE_GROUP_H
+#define RDDP_CORE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/order.h"
+#include "core/seg.h"
+
+enum {
+    GROUP_EARLY_MAX = 64,     /* segments placed behind a gap that are remembered */
+    GROUP_SOLICITED = 1 << 8, /* which of seg.reserved says SEG_SOLICITED: the use this client makes of "res" */
+    GROUP_CONTROL_MAX = 1020, /* octets of control data: CLEN is 8 bits of words */
+};
+
+/* A segment that was placed before its turn; when its turn is, it is counted and not placed again. */
+struct early {
+    uint64_t begin, end;
+};
+
+struct group {
+    uint32_t tx_number; /* of our next message */
+
+    /* The peer's sequence in the order of the stream: the message that is open, or the next one. */
+    bool known; /* the first has come, and `number` says something */
+    bool open;
+    enum seg_op op;
+    uint32_t number;
+    uint64_t key, offset;   /* of an open Write: its buffer, and where it goes on */
+    uint32_t total, octets; /* of an open message: RDMA Length, and how many octets came */
+
+    struct order order; /* what has arrived as a whole; reads unanswered and Sends undelivered are in their rings */
+    struct early early[GROUP_EARLY_MAX];
+    uint32_t earlies;
+};
+
+#endif

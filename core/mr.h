@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* mr.h - protection domains and memory regions; mr_check() is the only way to a pointer into one. */
+#ifndef RDDP_CORE_MR_H
+#define RDDP_CORE_MR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/fault.h"
+
+/* A protection domain is an identity: a region and a queue pair meet only if theirs is the same. */
+struct pd {
+    uint32_t users; /* regions, queues: a domain in use is not freed */
+};
+
+/* A registered region. The creator gives the room and keeps it until mr_remove(). */
+struct mr {
+    struct pd *pd;
+    uint8_t *base;
+    uint64_t start; /* the offset of the first octet: 0 if zero-based, else its address */
+    uint64_t length;
+    uint32_t key;     /* STag; local and remote key are one */
+    unsigned access;  /* enum rddp_access */
+    bool valid;       /* false after an invalidation */
+    uint32_t sending; /* spans of this region that are queued for a socket */
+};
+
+/* Keys are found in an open-addressed table of regions. A removed key stays in it as a tombstone until the table is
+ * rehashed, and is not drawn again while it does. */
+struct mr_slot {
+    uint32_t key;
+    struct mr *mr; /* NULL with a key: a tombstone */
+};
+
+struct mr_table {
+    struct mr_slot *slot;
+    uint32_t slots; /* a power of two */
+    uint32_t used;  /* live and tombstones */
+    uint32_t live;
+};
+
+/* Gives the table its room: `slots` (a power of two) zeroed entries. The caller keeps ownership of the memory. */
+void mr_table_init(struct mr_table *table, struct mr_slot *slot, uint32_t slots);
+
+/* Is there room for one more at a load that keeps look-ups short? If not, the owner calls mr_table_move() first. */
+bool mr_table_has_room(const struct mr_table *table);
+
+/* Moves the live regions into new room (at least 2 * (live + 1) zeroed entries) and returns the old room to free. */
+struct mr_slot *mr_table_move(struct mr_table *table, struct mr_slot *slot, uint32_t slots);
+
+/* Enters `mr` (pd, base, start, length, access filled in) under `key`, 32 random bits drawn by the caller.
+ * False if the key is 0, alive, or a tombstone: draw again. The creator counts the region into pd->users. */
+bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key);
+
+/* Takes the region out; its key is dead from here on. */
+void mr_remove(struct mr_table *table, struct mr *mr);
+
+/* The region that `key` names, valid or not, or NULL. For owners of regions, not for peers' keys. */
+struct mr *mr_find(const struct mr_table *table, uint64_t key);
+
+/* Finds the region of `key` and checks key, domain, rights and bounds, in this order, for `length` octets at `offset`.
+ * `rights` are those enum rddp_access bits that must all be granted (0: local read). Returns FAULT_NONE with where the
+ * first octet is and (if `found` is not NULL) the region; or FAULT_KEY, FAULT_DOMAIN, FAULT_RIGHT, FAULT_WRAP,
+ * FAULT_BOUNDS and touches neither. A length of 0 is checked like any other here; wires that exempt empty messages do
+ * not call. */
+enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
+                    unsigned rights, uint8_t **at, struct mr **found);
+
+/* Invalidates on behalf of a peer (`remote`: the region must grant a remote right) or of the owner.
+ * FAULT_INVALIDATE if the key is unknown, of another domain, already invalid, or not the peer's to invalidate. */
+enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* qp.c - the queues of one endpoint: their room, what is posted to them, what completes, and how they fail. */
+#include "core/qp_inner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+    SEND_FLAGS = RDDP_SEND_FENCE | RDDP_SEND_SIGNALED | RDDP_SEND_SOLICITED | RDDP_SEND_INLINE | RDDP_SEND_ORDER,
+};
+
+/* --- room ---------------------------------------------------------------------------------------------------- */
+
+/* Where the parts of a queue pair's room begin, in octets from its start. */
+struct layout {
+    size_t sq, sq_sge, sq_inline, read_at, own_rq, inbound, inbound_sge, peer_read, end;
+};
+
+static size_t part(size_t *end, size_t count, size_t each)
+{
+    size_t begin = *end;
+
+    *end += room_align(count * each);
+    return begin;
+}
+
+/* Receives that are arriving keep a copy of their sges, whichever queue they come from. */
+static uint32_t recv_sge(const struct qp_attr *attr)
+{
+    return attr->srq ? attr->srq->sge_max : attr->recv_sge;
+}
+
+static struct layout lay_out(const struct qp_attr *attr)
+{
+    size_t sends = ring_slots(attr->send_depth), window = ring_slots(attr->window), end = 0;
+    struct layout l;
+
+    l.sq = part(&end, sends, sizeof(struct send));
+    l.sq_sge = part(&end, sends * attr->send_sge, sizeof(struct rddp_sge));
+    l.sq_inline = part(&end, sends, room_align(attr->inline_max));
+    l.read_at = part(&end, ring_slots(attr->ord), sizeof(uint32_t));
+    l.own_rq = part(&end, 1, attr->srq ? 0 : rq_room(attr->recv_depth, attr->recv_sge));
+    l.inbound = part(&end, window, sizeof(struct inbound));
+    l.inbound_sge = part(&end, window * recv_sge(attr), sizeof(struct rddp_sge));
+    l.peer_read = part(&end, ring_slots(attr->ird), sizeof(struct peer_read));
+    l.end = end;
+    return l;
+}
+
+size_t qp_room(const struct qp_attr *attr)
+{
+    if (attr->send_depth > QP_DEPTH_MAX || attr->recv_depth > QP_DEPTH_MAX || attr->send_sge > QP_SGE_MAX ||
+        attr->recv_sge > QP_SGE_MAX || attr->inline_max > QP_INLINE_MAX || attr->ird > QP_READS_MAX ||
+        attr->ord > QP_READS_MAX || attr->window > QP_WINDOW_MAX || !attr->window)
+        return 0;
+    return lay_out(attr).end;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------------- */
+
+static void init_rings(struct qp *qp, uint8_t *room)
+{
+    const struct qp_attr *attr = &qp->attr;
+    const struct layout l = lay_out(attr);
+
+    qp->sq = (struct send *)(room + l.sq);
+    qp->sq_mask = ring_slots(attr->send_depth) - 1;
+    for (uint32_t i = 0; i <= qp->sq_mask; i++) {
+        qp->sq[i].sge = (struct rddp_sge *)(room + l.sq_sge) + (size_t)i * attr->send_sge;
+        qp->sq[i].inlined = room + l.sq_inline + i * room_align(attr->inline_max);
+    }
+    qp->read_at = (uint32_t *)(room + l.read_at);
+    qp->read_mask = ring_slots(attr->ord) - 1;
+    qp->inbound = (struct inbound *)(room + l.inbound);
+    qp->inbound_mask = ring_slots(attr->window) - 1;
+    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
+        qp->inbound[i].recv.sge = (struct rddp_sge *)(room + l.inbound_sge) + (size_t)i * recv_sge(attr);
+    qp->peer_read = (struct peer_read *)(room + l.peer_read);
+    qp->peer_read_mask = ring_slots(attr->ird) - 1;
+    if (!attr->srq)
+        rq_init(&qp->own_rq, attr->pd, attr->recv_depth, attr->recv_sge, room + l.own_rq);
+}
+
+void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
+{
+    assert(qp_room(attr));
+    *qp = (struct qp){
+        .attr = *attr,
+        .rq = attr->srq ? attr->srq : &qp->own_rq,
+        .rx_claimed = 1,
+        .rx_next = 1,
+        .answer_head = 1,
+        .answer_tail = 1,
+        .tx_send_msg = 1,
+        .tx_read_msg = 1,
+        .tx_term_msg = 1,
+    };
+    init_rings(qp, room);
+    attr->pd->users++;
+    attr->send_cq->users++;
+    attr->recv_cq->users++;
+    if (attr->srq)
+        attr->srq->users++;
+}
+
+void qp_fini(struct qp *qp)
+{
+    qp->rq->arriving -= qp->rx_claimed - qp->rx_next;
+    qp->attr.pd->users--;
+    qp->attr.send_cq->users--;
+    qp->attr.recv_cq->users--;
+    if (qp->attr.srq)
+        qp->attr.srq->users--;
+}
+
+void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos)
+{
+    assert(qp->state != QP_READY);
+    assert(ird <= qp->attr.ird && ord <= qp->attr.ord);
+    qp->attr.ird = ird;
+    qp->attr.ord = ord;
+    qp->rx_pos = rx_pos;
+    if (qp->state == QP_IDLE)
+        qp->state = QP_READY;
+}
+
+void qp_skip_receive(struct qp *qp)
+{
+    assert(qp->rx_claimed == qp->rx_next);
+    qp->rx_claimed++;
+    qp->rx_next++;
+}
+
+/* --- posting ------------------------------------------------------------------------------------------------- */
+
+static void copy_inline(uint8_t *to, const struct rddp_sge *sge, uint32_t sges)
+{
+    for (uint32_t i = 0; i < sges; i++) {
+        if (sge[i].length)
+            memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+        to += sge[i].length;
+    }
+}
+
+/* 0 and the octets of the message, or -EINVAL. */
+static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t *length)
+{
+    bool is_inline = wr->send_flags & RDDP_SEND_INLINE;
+
+    if ((unsigned)wr->opcode > RDDP_WR_SEND_WITH_INV || wr->send_flags & ~(unsigned)SEND_FLAGS)
+        return -EINVAL;
+    /* Only a Read's sink is named to the peer, and by one STag (RFC 5040 5.2). */
+    if (wr->opcode == RDDP_WR_RDMA_READ && (is_inline || wr->num_sge > 1))
+        return -EINVAL;
+    if (sges_check(wr->sg_list, wr->num_sge, qp->attr.send_sge, length))
+        return -EINVAL;
+    if (is_inline && *length > qp->attr.inline_max)
+        return -EINVAL;
+    return group_check_send(qp, wr, *length);
+}
+
+static void fill_send(struct send *s, const struct rddp_send_wr *wr, uint32_t length)
+{
+    bool is_local = wr->opcode == RDDP_WR_LOCAL_INV, is_inline = wr->send_flags & RDDP_SEND_INLINE;
+    bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
+
+    s->wr_id = wr->wr_id;
+    s->opcode = wr->opcode;
+    s->flags = wr->send_flags;
+    s->remote_offset = wr->remote_addr;
+    s->remote_key = is_tagged ? wr->rkey : wr->invalidate_rkey;
+    s->length = is_local ? 0 : length;
+    s->sges = is_local || is_inline ? 0 : (uint32_t)wr->num_sge;
+    s->state = SEND_POSTED;
+    s->status = RDDP_WC_SUCCESS;
+    s->got.count = 0;
+    s->answered = s->early = s->begun = false;
+    s->end = UINT64_MAX;
+    s->rx_end = 0;
+    group_fill_send(s, wr);
+    for (uint32_t i = 0; i < s->sges; i++)
+        s->sge[i] = wr->sg_list[i];
+    if (is_inline)
+        copy_inline(s->inlined, wr->sg_list, (uint32_t)wr->num_sge);
+}
+
+static void flush_sends(struct qp *qp);
+static void flush_receives(struct qp *qp);
+
+int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
+{
+    uint32_t length;
+
+    if (check_send(qp, wr, &length))
+        return -EINVAL;
+    if (qp->sq_head - qp->sq_tail + atomic_load_explicit(&qp->sq_unpolled, memory_order_relaxed) >= qp->attr.send_depth)
+        return -ENOMEM;
+    fill_send(sq_at(qp, qp->sq_head), wr, length);
+    qp->sq_head++;
+    if (qp->state == QP_ERROR)
+        flush_sends(qp);
+    return 0;
+}
+
+int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr)
+{
+    int status = qp->attr.srq ? -EINVAL : rq_post(&qp->own_rq, wr);
+
+    if (!status && qp->state == QP_ERROR)
+        flush_receives(qp);
+    return status;
+}
+
+/* --- completion ---------------------------------------------------------------------------------------------- */
+
+static const enum rddp_wc_opcode completed[] = {
+    [RDDP_WR_RDMA_WRITE] = RDDP_WC_RDMA_WRITE, [RDDP_WR_SEND] = RDDP_WC_SEND,
+    [RDDP_WR_RDMA_READ] = RDDP_WC_RDMA_READ,   [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
+    [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
+};
+
+/* Tells the application of a request, unless it wants to hear of failures only. False if there was no room. */
+static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status status)
+{
+    bool is_silent = status == RDDP_WC_SUCCESS && !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
+    struct rddp_wc wc = {
+        .wr_id = s->wr_id,
+        .status = status,
+        .opcode = completed[s->opcode],
+        .vendor_err = status == RDDP_WC_SUCCESS ? FAULT_NONE : qp->note.fault,
+        .byte_len = s->opcode == RDDP_WR_RDMA_READ ? s->length : 0,
+        .qp_num = qp->attr.number,
+    };
+
+    return is_silent || cq_push(qp->attr.send_cq, &wc, false, &qp->sq_unpolled);
+}
+
+static bool is_done(const struct qp *qp, const struct send *s)
+{
+    return s->state == SEND_DONE || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
+}
+
+enum fault sq_retire(struct qp *qp)
+{
+    while (qp->sq_tail != qp->sq_head && is_done(qp, sq_at(qp, qp->sq_tail))) {
+        const struct send *s = sq_at(qp, qp->sq_tail++);
+
+        if (!push_send(qp, s, RDDP_WC_SUCCESS))
+            return qp_fail_cq(qp);
+    }
+    return FAULT_NONE;
+}
+
+/* --- failure ------------------------------------------------------------------------------------------------- */
+
+/* A completion that finds no room here is lost, and its CQ says so: there is nobody else to tell. */
+static void flush_sends(struct qp *qp)
+{
+    while (qp->sq_tail != qp->sq_head) {
+        const struct send *s = sq_at(qp, qp->sq_tail++);
+
+        push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
+    }
+    qp->sq_next = qp->sq_head;
+    qp->read_tail = qp->read_head;
+}
+
+static void flush_receive(struct qp *qp, uint64_t wr_id, enum rddp_wc_status status)
+{
+    struct rddp_wc wc = {
+        .wr_id = wr_id,
+        .status = status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : status,
+        .opcode = RDDP_WC_RECV,
+        .vendor_err = qp->note.fault,
+        .qp_num = qp->attr.number,
+    };
+
+    cq_push(qp->attr.recv_cq, &wc, false, &qp->rq->unpolled);
+}
+
+static void flush_receives(struct qp *qp)
+{
+    struct rq *rq = &qp->own_rq;
+
+    for (; qp->rx_next != qp->rx_claimed; qp->rx_next++) {
+        const struct inbound *in = inbound_at(qp, qp->rx_next);
+
+        qp->rq->arriving--;
+        flush_receive(qp, in->recv.wr_id, in->status);
+    }
+    if (qp->attr.srq)
+        return;
+    for (; rq->tail != rq->head; rq->tail++)
+        flush_receive(qp, rq->ring[rq->tail & rq->mask].wr_id, RDDP_WC_SUCCESS);
+}
+
+void qp_fail(struct qp *qp, const struct fault_note *note)
+{
+    if (qp->state == QP_ERROR)
+        return;
+    qp->note = *note;
+    qp->state = QP_ERROR;
+    qp->emitting = EMIT_NOTHING;
+    qp->answer_tail = qp->answer_head;
+    flush_sends(qp);
+    flush_receives(qp);
+}
+
+enum fault qp_fail_cq(struct qp *qp)
+{
+    qp_fail(qp, &(struct fault_note){.fault = FAULT_CQ_FULL});
+    return FAULT_CQ_FULL;
+}
+
+/* The kind of request that makes messages of `op`. */
+static bool makes(const struct send *s, enum seg_op op)
+{
+    switch (s->opcode) {
+    case RDDP_WR_RDMA_WRITE:
+        return op == SEG_WRITE;
+    case RDDP_WR_SEND:
+    case RDDP_WR_SEND_WITH_INV:
+        return op == SEG_SEND;
+    default:
+        return false;
+    }
+}
+
+void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
+{
+    /* A request of which only the first segments have left can be it, too. */
+    uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND), i = qp->sq_tail;
+
+    if (op == SEG_READ_RESP)
+        return;
+    if (op == SEG_READ_REQ && reads_out(qp)) {
+        read_out_at(qp, qp->read_tail)->status = status;
+        return;
+    }
+    while (i != left && !makes(sq_at(qp, i), op))
+        i++;
+    if (i == left)
+        i = qp->sq_tail;
+    if (i != left)
+        sq_at(qp, i)->status = status;
+}

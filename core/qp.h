@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* qp.h - the queues of one endpoint: requests are posted, segments are placed and emitted, completions come out. */
+#ifndef RDDP_CORE_QP_H
+#define RDDP_CORE_QP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rddp/wr.h>
+
+#include "base/ranges.h"
+#include "base/span.h"
+#include "core/cq.h"
+#include "core/fault.h"
+#include "core/mr.h"
+#include "core/seg.h"
+
+enum {
+    QP_SGE_MAX = 16,      /* pieces of one request */
+    QP_INLINE_MAX = 1024, /* octets of one inline request */
+    QP_DEPTH_MAX = 16384, /* requests of one queue */
+    QP_READS_MAX = 128,   /* IRD and ORD; siw caps at the same */
+    QP_WINDOW_MAX = 256,  /* messages of one queue that may be in arrival at once */
+};
+
+/* Octets of one message (RFC 5041 5.2: less than 2^32). */
+#define QP_MESSAGE_MAX UINT32_MAX
+
+/* A posted receive. `sge` points into the room of its queue. */
+struct recv {
+    uint64_t wr_id;
+    struct rddp_sge *sge;
+    uint32_t sges;
+    uint32_t capacity; /* octets, at most QP_MESSAGE_MAX */
+    uint8_t *control;  /* where the message's control data go */
+    uint32_t control_room;
+};
+
+/* A receive queue: a queue pair's own, or shared by many (SRQ). */
+struct rq {
+    struct recv *ring;
+    struct rddp_sge *sge_room; /* depth * sge_max */
+    struct pd *pd;
+    uint32_t depth, sge_max;
+    uint32_t mask;             /* the ring has a power of two of places, so that free-running counters may wrap */
+    uint32_t head, tail;       /* free-running; head - tail are posted */
+    uint32_t arriving;         /* taken for a message that is not complete */
+    _Atomic uint32_t unpolled; /* complete, but the application has not seen it: they still take a place */
+    uint32_t users;            /* queue pairs, if shared */
+};
+
+/* Octets that rq_init() wants, aligned for any type. A user of `pd` that its creator counts, as for a region. */
+size_t rq_room(uint32_t depth, uint32_t sge_max);
+void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *room);
+
+/* 0; -ENOMEM if full (with what is not polled yet), -EINVAL for too many sges or too long a sum. Nothing is looked at
+ * behind the sge list. */
+int rq_post(struct rq *rq, const struct rddp_recv_wr *wr);
+
+enum send_state {
+    SEND_POSTED,  /* waits for its turn */
+    SEND_QUEUED,  /* all of it is encoded; `end` says when it has left */
+    SEND_WAITING, /* a Read Request has left, its response has not all arrived */
+    SEND_DONE,    /* waits for earlier ones to complete */
+};
+
+/* A request in the send queue. `sge` and `inlined` point into the room of the queue. */
+struct send {
+    uint64_t wr_id;
+    struct rddp_sge *sge;
+    uint8_t *inlined;
+    uint64_t remote_offset;
+    uint64_t end;      /* stream position behind its last segment */
+    uint64_t rx_end;   /* of an RDMA Read: stream position behind the last response segment so far */
+    struct ranges got; /* of an RDMA Read: which octets of the response are placed */
+    uint32_t length, sges;
+    uint32_t remote_key; /* rkey, or the key to invalidate */
+    enum rddp_wr_opcode opcode;
+    unsigned flags;         /* enum rddp_send_flags */
+    const uint8_t *control; /* with a SEG_NUMBERS_GROUP wire, as the next three: control data, the poster's */
+    uint16_t control_length, order;
+    uint32_t number; /* of the message */
+    bool begun;      /* an RDMA Read: the first segment of its response had its turn */
+    enum send_state state;
+    enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
+    bool answered;              /* an RDMA Read: the last segment of its response is placed */
+    bool early;                 /* an RDMA Read: a segment of its response came out of order */
+};
+
+/* A message that is arriving at the receive claimed for it. */
+struct inbound {
+    struct recv recv; /* its sges are in the room of the queue pair */
+    struct ranges got;
+    uint64_t end;    /* stream position behind the last segment so far */
+    uint32_t length; /* known when the last segment was seen */
+    uint32_t reach;  /* octets up to the end of the farthest segment so far */
+    uint64_t invalidate;
+    unsigned flags;             /* enum seg_flag of its last segment; SEG_LAST: length is known */
+    enum rddp_wc_status status; /* as of struct send */
+    bool early;                 /* a segment came out of order */
+    uint32_t number;            /* with a SEG_NUMBERS_GROUP wire: its number, the order it wants, its control data */
+    uint32_t control_length;
+    uint16_t order;
+};
+
+/* A Read Request of the peer: it waits for its delivery, then for its response to be emitted. */
+struct peer_read {
+    struct seg_read read;
+    uint64_t end;
+    uint32_t number; /* of the message, with a SEG_NUMBERS_GROUP wire */
+    bool arrived;
+};
+
+enum qp_state {
+    QP_IDLE,  /* receives may be posted, sends wait; nothing may arrive */
+    QP_READY, /* connected */
+    QP_ERROR, /* everything is flushed, also what is posted from here on */
+};
+
+struct qp_attr {
+    struct pd *pd;
+    struct mr_table *mrs;
+    struct cq *send_cq, *recv_cq;
+    struct rq *srq; /* NULL: the queue pair has its own receive queue */
+    uint32_t send_depth, recv_depth;
+    uint32_t send_sge, recv_sge;
+    uint32_t inline_max;
+    uint32_t ird, ord; /* room for; qp_connect() sets what was agreed */
+    uint32_t window;   /* messages that may be in arrival at once: 1 is enough for a link in order */
+    bool signal_all;
+    bool out_of_order; /* Sends may be delivered out of order where their sender allows it */
+    uint32_t number;
+};
+
+/* What qp_emit() is at: at most one message of the send queue or one response at a time. */
+enum emit_source { EMIT_NOTHING, EMIT_SEND, EMIT_RESPONSE };
+
+struct qp {
+    struct qp_attr attr;
+    enum qp_state state;
+    struct fault_note note; /* why QP_ERROR */
+    struct group *group;    /* with a SEG_NUMBERS_GROUP wire, else NULL */
+
+    /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
+    struct send *sq;
+    uint32_t sq_mask;
+    uint32_t sq_head;             /* next to post */
+    uint32_t sq_next;             /* next to emit */
+    uint32_t sq_tail;             /* oldest that is not complete */
+    _Atomic uint32_t sq_unpolled; /* complete, but the application has not seen it: they still take a place */
+    uint32_t *read_at; /* ring: the places in sq of the Reads that have left and are not answered, at most attr.ord */
+    uint32_t read_mask, read_head, read_tail;
+
+    struct rq own_rq, *rq;
+    struct inbound *inbound; /* ring of attr.window */
+    uint32_t inbound_mask;
+    uint32_t rx_claimed, rx_next; /* message numbers: next to claim a receive, next to deliver (QN 0; first is 1) */
+
+    struct peer_read *peer_read; /* ring of attr.ird */
+    uint32_t peer_read_mask;
+    uint32_t answer_head, answer_tail; /* MSN of the next Read Request to be delivered (QN 1), and to be answered */
+    uint64_t rx_pos;                   /* everything before this stream position has arrived and is placed */
+
+    uint32_t tx_send_msg, tx_read_msg, tx_term_msg; /* next MSN of queues 0, 1, 2; the first is 1 */
+    uint64_t tx_pos;                                /* everything before this stream position has left */
+    enum emit_source emitting, emitted;             /* the message being cut, and whose the last segment was */
+    uint32_t emit_offset;                           /* octets of the current message already emitted */
+    uint32_t emit_sge, emit_sge_offset;
+    bool answer_turn; /* fairness: whose turn it is when both a request and a response wait */
+
+    uint64_t tx_octets, rx_octets; /* payload, for counters */
+};
+
+/* Octets of room that qp_init() wants for these attributes; 0 if one is over its limit (a window of 0 is, too). */
+size_t qp_room(const struct qp_attr *attr);
+
+/* `room` is zeroed, aligned for any type and stays the caller's; everything else is counted into pd, cqs and srq. */
+void qp_init(struct qp *qp, const struct qp_attr *attr, void *room);
+
+/* Gives the claims on pd, cqs and srq back. Completions not yet polled stay in the CQs: see cq_forget(). */
+void qp_fini(struct qp *qp);
+
+/* QP_IDLE -> QP_READY with what was agreed. `rx_pos` is the stream position of the first octet that can arrive. */
+void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos);
+
+/* Into QP_ERROR (once; later calls change nothing): remembers why and flushes every request with a completion.
+ * In order of posting: the send queue; then the receives that messages were arriving at, then those of an own receive
+ * queue (an SRQ keeps its). All as RDDP_WC_WR_FLUSH_ERR, but what was found to be the culprit has its own status. */
+void qp_fail(struct qp *qp, const struct fault_note *note);
+
+/* The peer says, before qp_fail(), that a message of this kind was wrong: the oldest request that it can have been is
+ * given `status`. For SEG_READ_REQ that is the oldest Read without its response, else the oldest request of the kind
+ * that has not completed, or the oldest at all, of what has left in part; a Read Response was nobody's request.
+ * What has completed stays so: a Write completes when it has left. */
+void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status);
+
+/* --- posting (qp.c). 0, or -ENOMEM: the queue is full; -EINVAL: too many sges (a Read has one sink), too long, unknown
+ * opcode or flag, inline too long, a Read with inline, a receive although there is an SRQ. In QP_ERROR the request is
+ * taken and completes as flushed at once. The address of an sge is an offset of its region, as a peer would name it.
+ * --- */
+int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
+int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
+
+/* --- arriving (place.c, deliver.c) --- */
+
+/* Places one segment: every check stands before its first byte moves. Segments may come in any order of their stream
+ * positions; one that begins at rx_pos also moves rx_pos to its end and delivers what became complete. One that begins
+ * before rx_pos was here already and changes nothing; one that begins behind it may come again until then and counts
+ * once. FAULT_NOT_NOW is no fault: a segment out of order cannot be placed yet, nothing has changed, and the link keeps
+ * it until something before it has arrived. In order that happens to a group alone: the segment has to wait until a
+ * response has been emitted. And a segment of a group that was placed early must come again when its turn is.
+ * SEG_TERMINATE is not for here, and in QP_ERROR everything is dropped (RFC 5041 7.1). On a fault qp->note says more,
+ * the receive or Read it is about has its status, and the caller goes on to qp_fail() (which has been called already if
+ * a CQ was full). */
+enum fault qp_place(struct qp *qp, const struct seg *seg);
+
+/* The link says that everything before `pos` has arrived (a gap closed): delivers what that completes, in stream order.
+ * FAULT_MSN, FAULT_MO or FAULT_UNASKED if a message cannot be complete any more; else faults of delivery. */
+enum fault qp_advance(struct qp *qp, uint64_t pos);
+
+/* --- leaving (emit.c) --- */
+
+enum { EMIT_SPANS = QP_SGE_MAX };
+
+/* A segment to encode: payload in spans of registered memory (or of the request's inline room). */
+struct emit {
+    struct seg seg;
+    struct span span[EMIT_SPANS];
+    uint32_t spans;
+    struct mr *region[EMIT_SPANS]; /* of each span, NULL for inline data */
+    bool volatile_data;            /* inline data: its room may be reused once the request completes */
+};
+
+/* Is there anything that could leave now? */
+bool qp_has_output(const struct qp *qp);
+
+/* Cuts the next segment with at most `tagged_max` (Write, Read Response) or `untagged_max` (Send) octets of payload.
+ * True with *e filled; false if nothing can leave now (empty, a fence, ORD reached, or the queue went to QP_ERROR
+ * because of its own request or because the region of a response has gone: qp->note says why). Counts the message
+ * numbers. seg.begin and seg.end are the caller's to fill. */
+bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+
+/* The segment just emitted ends at stream position `end`. */
+void qp_queued(struct qp *qp, uint64_t end);
+
+/* Everything before stream position `pos` has left: completes what that finishes. */
+void qp_sent(struct qp *qp, uint64_t pos);
+
+/* For a SEG_NUMBERS_GROUP wire, before anything leaves or arrives: our messages begin with number `first` (drawn at
+ * random), and `window` Sends of the peer may wait for their delivery, from 2 to QP_WINDOW_MAX. `room` is as
+ * qp_init()'s, of qp_group_room() octets. From here on requests are held to what that wire can say. */
+size_t qp_group_room(const struct qp *qp, uint32_t window);
+void qp_group(struct qp *qp, uint32_t first, uint32_t window, void *room);
+
+/* A Send of zero length as ready-to-receive message (RFC 6581 5) is not visible to the consumer: the next message
+ * number is used up without a receive. Only before anything else has arrived. */
+void qp_skip_receive(struct qp *qp);
+
+#endif

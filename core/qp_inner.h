@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* qp_inner.h - what the files of the engine share behind qp.h. Only core/ includes it. */
+#ifndef RDDP_CORE_QP_INNER_H
+#define RDDP_CORE_QP_INNER_H
+
+#include "base/bytes.h"
+#include "core/group.h"
+#include "core/qp.h"
+
+/* Places of a ring that holds `depth`: a power of two. */
+static inline uint32_t ring_slots(uint32_t depth)
+{
+    uint32_t slots = 1;
+
+    while (slots < depth)
+        slots *= 2;
+    return slots;
+}
+
+static inline size_t room_align(size_t octets)
+{
+    return (octets + 15) & ~(size_t)15;
+}
+
+static inline struct send *sq_at(const struct qp *qp, uint32_t i)
+{
+    return &qp->sq[i & qp->sq_mask];
+}
+
+static inline struct inbound *inbound_at(const struct qp *qp, uint32_t msn)
+{
+    return &qp->inbound[msn & qp->inbound_mask];
+}
+
+static inline struct peer_read *peer_read_at(const struct qp *qp, uint32_t msn)
+{
+    return &qp->peer_read[msn & qp->peer_read_mask];
+}
+
+/* The i-th of the Reads that wait for their responses, counted from read_tail. */
+static inline struct send *read_out_at(const struct qp *qp, uint32_t i)
+{
+    return sq_at(qp, qp->read_at[i & qp->read_mask]);
+}
+
+static inline uint32_t reads_out(const struct qp *qp)
+{
+    return qp->read_head - qp->read_tail;
+}
+
+static inline const struct rddp_sge *sink_of(const struct send *s)
+{
+    static const struct rddp_sge none;
+
+    return s->sges ? s->sge : &none;
+}
+
+/* rq.c: the sum of a list of sges; 0, or -EINVAL if they are too many or too long. */
+int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length);
+uint32_t rq_posted(const struct rq *rq);
+void rq_take(struct rq *rq, struct recv *to);
+
+/* qp.c: completes what is done at the tail of the send queue, in order. FAULT_CQ_FULL if that failed the queue pair,
+ * as qp_fail_cq() does. */
+enum fault sq_retire(struct qp *qp);
+enum fault qp_fail_cq(struct qp *qp);
+
+/* place.c, deliver.c: what is known about a fault of a segment (into qp->note, and returned), or of a Read Request. */
+enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint64_t got, uint64_t want);
+struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault fault);
+
+/* place.c: the parts of placement that are the same however messages are numbered. The receive or Read is known. */
+struct inbound *claim_receive(struct qp *qp);
+enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order);
+enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order);
+enum fault queue_read_request(struct qp *qp, const struct seg *seg);
+enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
+
+/* deliver.c: the Send at rx_next goes to the application. */
+enum fault hand_over_send(struct qp *qp);
+
+/* emit.c: cuts the next segment of what qp->emitting says. */
+bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+
+/* group.c: the same for messages in one sequence. group_deliver() hands over each Send whose turn it is. */
+int group_check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length);
+void group_fill_send(struct send *s, const struct rddp_send_wr *wr);
+enum fault group_place(struct qp *qp, const struct seg *seg);
+enum fault group_deliver(struct qp *qp);
+bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+
+/* deliver.c: delivers the next Send, Read Request or Read Response, if all of it and everything before it is here. */
+enum fault deliver_send(struct qp *qp);
+enum fault deliver_read_request(struct qp *qp);
+enum fault deliver_read_response(struct qp *qp);
+
+#endif

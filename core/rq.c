@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rq.c - posted receives, a queue pair's own or shared: taken from the tail in the order they were posted. */
+#include "core/qp_inner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+size_t rq_room(uint32_t depth, uint32_t sge_max)
+{
+    size_t slots = ring_slots(depth);
+
+    return room_align(slots * sizeof(struct recv)) + room_align(slots * sge_max * sizeof(struct rddp_sge));
+}
+
+void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *room)
+{
+    uint32_t slots = ring_slots(depth);
+
+    *rq = (struct rq){
+        .ring = room,
+        .sge_room = (struct rddp_sge *)((uint8_t *)room + room_align(slots * sizeof(struct recv))),
+        .pd = pd,
+        .depth = depth,
+        .sge_max = sge_max,
+        .mask = slots - 1,
+    };
+    for (uint32_t i = 0; i < slots; i++)
+        rq->ring[i].sge = rq->sge_room + (size_t)i * sge_max;
+}
+
+int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length)
+{
+    uint64_t sum = 0;
+
+    if (count < 0 || (uint32_t)count > max)
+        return -EINVAL;
+    for (int i = 0; i < count; i++)
+        sum += sge[i].length;
+    if (sum > QP_MESSAGE_MAX)
+        return -EINVAL;
+    *length = (uint32_t)sum;
+    return 0;
+}
+
+int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
+{
+    struct recv *recv = &rq->ring[rq->head & rq->mask];
+    uint32_t capacity;
+
+    if (sges_check(wr->sg_list, wr->num_sge, rq->sge_max, &capacity))
+        return -EINVAL;
+    if (rq_posted(rq) + rq->arriving + atomic_load_explicit(&rq->unpolled, memory_order_relaxed) >= rq->depth)
+        return -ENOMEM;
+    recv->wr_id = wr->wr_id;
+    recv->capacity = capacity;
+    recv->sges = (uint32_t)wr->num_sge;
+    recv->control = wr->control;
+    recv->control_room = wr->control ? wr->control_room : 0;
+    for (uint32_t i = 0; i < recv->sges; i++)
+        recv->sge[i] = wr->sg_list[i];
+    rq->head++;
+    return 0;
+}
+
+uint32_t rq_posted(const struct rq *rq)
+{
+    return rq->head - rq->tail;
+}
+
+/* The sges are copied: the place in the ring may be posted again while the message is still arriving. */
+void rq_take(struct rq *rq, struct recv *to)
+{
+    const struct recv *recv = &rq->ring[rq->tail & rq->mask];
+
+    assert(rq_posted(rq));
+    to->wr_id = recv->wr_id;
+    to->capacity = recv->capacity;
+    to->sges = recv->sges;
+    to->control = recv->control;
+    to->control_room = recv->control_room;
+    for (uint32_t i = 0; i < recv->sges; i++)
+        to->sge[i] = recv->sge[i];
+    rq->tail++;
+    rq->arriving++;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* seg.h - what one segment says, whatever wire carries it: the waist between wires and the engine. */
+#ifndef RDDP_CORE_SEG_H
+#define RDDP_CORE_SEG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum seg_op {
+    SEG_SEND,      /* into the receive that `msg` names, at `offset` */
+    SEG_WRITE,     /* into the region `key`, at `offset` */
+    SEG_READ_REQ,  /* `read` says what, `msg` is its number */
+    SEG_READ_RESP, /* into the sink of the read that asked for it */
+    SEG_TERMINATE, /* the peer gives up; `data` is its Terminate header */
+    SEG_OPS
+};
+
+enum seg_flag {
+    SEG_LAST = 1 << 0,       /* the last segment of its message */
+    SEG_SOLICITED = 1 << 1,  /* a Send that asks for an event */
+    SEG_INVALIDATE = 1 << 2, /* a Send that invalidates the key `invalidate` */
+    SEG_FIRST = 1 << 3,      /* the first segment of its message, where a wire says so */
+};
+
+/* How a wire numbers messages. */
+enum seg_numbering {
+    SEG_NUMBERS_QUEUES, /* Sends and Read Requests each from 1 on, Writes not at all (RFC 5041 4.3) */
+    SEG_NUMBERS_GROUP,  /* Sends, Writes and Read Requests in one sequence, a response as its request (segments 3.4) */
+};
+
+/* Of a message that waits for no other (rdma-tcp-segments.txt 3.4). */
+enum { SEG_ORDER_ANY = 0xffff };
+
+/* An RDMA Read Request: "put `length` octets of my peer's `source` into my `sink`". */
+struct seg_read {
+    uint64_t sink_key, sink_offset;
+    uint64_t source_key, source_offset;
+    uint32_t length;
+};
+
+/* One segment, arriving or leaving. `data` and `head` are borrowed: arriving, they point into the receive buffer and
+ * die with the call; leaving, the payload is in spans beside the struct and `data` is unused except for a Terminate. */
+struct seg {
+    enum seg_op op;
+    unsigned flags;      /* enum seg_flag */
+    uint32_t msg;        /* message number (MSN) of an untagged segment; of any, in SEG_NUMBERS_GROUP */
+    uint64_t key;        /* STag of a tagged segment: 32 bits in iWARP, up to 46 elsewhere */
+    uint64_t offset;     /* octets: tagged offset (TO), or message offset (MO) of an untagged segment */
+    uint64_t invalidate; /* STag, with SEG_INVALIDATE */
+    struct seg_read read;
+    const uint8_t *data;
+    uint32_t length;   /* octets of payload */
+    uint32_t total;    /* of the whole message, where a Write says so (RDMA Length) */
+    uint16_t order;    /* all but that many of the messages before it come first; SEG_ORDER_ANY: none does */
+    uint16_t reserved; /* bits a wire leaves to its client protocol: four of them, then an octet */
+    uint32_t control_length;
+    const uint8_t *control; /* octets beside the payload that are never placed with it; borrowed as `data` is */
+    const uint8_t *head;    /* the wire's header as it arrived, for the copy a Terminate carries */
+    uint32_t head_length;
+    uint64_t begin, end; /* stream positions of the whole unit: who else has arrived, and when has it left */
+};
+
+static inline bool seg_is_tagged(const struct seg *seg)
+{
+    return seg->op == SEG_WRITE || seg->op == SEG_READ_RESP;
+}
+
+#endif

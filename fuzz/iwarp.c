@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* iwarp.c - a peer's FPDUs. The CRC, which hides everything behind it from a fuzzer, is repaired before each is
+ * decoded.
+ *
+ * Input: an octet of the flags below, two octets of phase, then the stream. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "wire/mpa.h"
+#include "wire/wire.h"
+
+enum {
+    WITH_CRC = 1,
+    WITH_MARKERS = 2,
+    VERSION_0 = 4,
+    REPAIR_CRC = 8,
+    REPAIR_MARKERS = 16, /* set them as a sender would, or nearly all streams end at the first one */
+    NEAR_2_32 = 32,      /* the phase counts up to position 2^32 */
+    OPTIONS = 3,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
+
+/* Writes markers and CRC into the FPDU at `p`, if it is there as a whole. */
+static void repair(const struct wire_state *w, unsigned options, uint8_t *p, size_t n)
+{
+    struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
+    size_t lead = half.markers && half.pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
+    uint32_t ulpdu = n >= lead + MPA_LENGTH ? get16(p + lead) : MPA_ULPDU_MAX + 1;
+    size_t octets = mpa_fpdu_octets(&half, ulpdu);
+
+    if (ulpdu > MPA_ULPDU_MAX || octets > n)
+        return;
+    if (half.markers && options & REPAIR_MARKERS)
+        for (size_t at = (size_t)(mpa_next_marker(half.pos) - half.pos); at < octets; at += MPA_INTERVAL)
+            put16(p + at + 2, (uint16_t)(at ? at - lead : 0));
+    if (half.crc && options & REPAIR_CRC)
+        put32le(p + octets - MPA_CRC, crc32c(0, p, octets - MPA_CRC));
+}
+
+static void check_same(const struct seg *a, const struct seg *b)
+{
+    assert(a->op == b->op && a->flags == b->flags && a->msg == b->msg);
+    assert(a->key == b->key && a->offset == b->offset && a->invalidate == b->invalidate);
+    assert(a->read.sink_key == b->read.sink_key && a->read.sink_offset == b->read.sink_offset);
+    assert(a->read.source_key == b->read.source_key && a->read.source_offset == b->read.source_offset);
+    assert(a->read.length == b->read.length);
+    assert(a->length == b->length && memcmp(a->data, b->data, a->length) == 0);
+    assert(a->begin == b->begin && a->end == b->end);
+}
+
+/* What was decoded is sent as if it were ours, framed whole and around its payload, and decoded once more. */
+static void send_back(const struct wire_state *w, const struct seg *seg)
+{
+    static uint8_t unit[WIRE_UNIT_MAX];
+    struct wire_state tx = *w, rx = *w;
+    struct span span = {.at = seg->data, .length = seg->length};
+    uint8_t head[WIRE_HEAD_MAX], tail[WIRE_TAIL_MAX];
+    size_t head_length, tail_length, need, n;
+    struct seg again;
+
+    tx.tx_pos = rx.rx_pos = seg->begin;
+    tx.tx_markers = w->rx_markers;
+    n = wire_iwarp.frame(&tx, seg, &span, 1, unit);
+    assert(n <= WIRE_UNIT_MAX && tx.tx_pos == seg->end);
+    if (!tx.tx_markers) {
+        tx.tx_pos = seg->begin;
+        wire_iwarp.wrap(&tx, seg, &span, 1, head, &head_length, tail, &tail_length);
+        assert(head_length + seg->length + tail_length == n && tx.tx_pos == seg->end);
+        assert(memcmp(unit, head, head_length) == 0);
+        assert(memcmp(unit + n - tail_length, tail, tail_length) == 0);
+    }
+    assert(wire_iwarp.decode(&rx, &again, unit, n, &need) == (int)n);
+    check_same(seg, &again);
+}
+
+/* The Terminate for a fault of the decoder can be sent and would be understood. */
+static void complain(const struct wire_state *w, enum fault fault, const struct seg *seg)
+{
+    struct fault_note note = {.fault = fault, .op = seg->op, .msg = seg->msg, .read = seg->read};
+    uint8_t room[WIRE_TERM_MAX];
+    struct wire_blame blame;
+    struct seg term;
+
+    assert(fault > FAULT_NONE && fault < FAULTS && seg->op < SEG_OPS);
+    if (!wire_iwarp.terminate(w, &note, seg, &term, room))
+        return;
+    assert(term.length >= 4 && term.length <= WIRE_TERM_MAX);
+    term.begin = 1024;
+    wire_iwarp.explain(&term, &blame);
+    assert(blame.text && blame.code == get16(room));
+}
+
+/* Octets eaten, or 0 at the end. */
+static size_t one_unit(struct wire_state *w, unsigned options, uint8_t *p, size_t n)
+{
+    uint64_t begin = w->rx_pos;
+    size_t need = 0;
+    struct wire_blame blame;
+    struct seg seg;
+    int eaten;
+
+    repair(w, options, p, n);
+    eaten = wire_iwarp.decode(w, &seg, p, n, &need);
+    if (eaten <= 0) {
+        assert(w->rx_pos == begin);
+        if (eaten == 0)
+            assert(need > n && need <= WIRE_UNIT_MAX);
+        else
+            complain(w, (enum fault) - eaten, &seg);
+        return 0;
+    }
+    assert((size_t)eaten <= n && seg.begin == begin && seg.end == begin + (size_t)eaten && w->rx_pos == seg.end);
+    assert(seg.op < SEG_OPS && seg.head >= p && seg.data == seg.head + seg.head_length);
+    assert(seg.data + seg.length <= p + eaten - MPA_CRC);
+    if (seg.op == SEG_TERMINATE) {
+        wire_iwarp.explain(&seg, &blame);
+        assert(blame.text && blame.op <= SEG_OPS);
+    }
+    send_back(w, &seg);
+    return (size_t)eaten;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
+{
+    struct wire_state w = {0};
+    uint8_t *stream;
+    size_t n, at = 0, eaten;
+
+    if (length < OPTIONS)
+        return 0;
+    n = length - OPTIONS;
+    stream = malloc(n ? n : 1);
+    if (!stream)
+        return 0;
+    memcpy(stream, input + OPTIONS, n);
+    w.crc = input[0] & WITH_CRC;
+    w.rx_markers = input[0] & WITH_MARKERS;
+    w.version = input[0] & VERSION_0 ? 0 : 1;
+    w.rx_pos = get16(input + 1) * 4ULL;
+    if (input[0] & NEAR_2_32)
+        w.rx_pos = (1ULL << 32) - w.rx_pos;
+    while ((eaten = one_unit(&w, input[0], stream + at, n - at)))
+        at += eaten;
+    free(stream);
+    return 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* arena.c - a queue pair and memory of every kind, made anew for each input. */
+#include "fuzz/lib/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 64, GUARD_OCTET = 0x5c, SGES = 3 };
+
+enum { POSTED, COMPLETE, SILENT };
+
+static const unsigned access_of[ARENA_REGIONS] = {
+    [ARENA_TARGET] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+    [ARENA_LOCAL] = RDDP_ACCESS_LOCAL_WRITE,
+    [ARENA_READ_ONLY] = RDDP_ACCESS_REMOTE_READ,
+    [ARENA_FOREIGN] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+    [ARENA_DEAD] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+};
+
+uint64_t input_number(struct input *in)
+{
+    uint8_t n = input8(in);
+
+    switch (n >> 6) {
+    case 0:
+        return n;
+    case 1:
+        return ARENA_OCTETS - 0x20 + (n & 0x3fU);
+    case 2:
+        return (uint64_t)(n & 0x3f) << 32 | input16(in);
+    default:
+        return n & 0x20 ? -(uint64_t)(n & 0x1f) : (uint64_t)ARENA_THIRD + input16(in);
+    }
+}
+
+/* The queue pair's memory is allocated as it is asked for, so that a sanitizer sees the octet behind it. */
+static void open_queues(struct arena *a, uint32_t window, uint32_t reads)
+{
+    struct qp_attr attr = {
+        .pd = &a->pd,
+        .mrs = &a->mrs,
+        .send_cq = &a->cq,
+        .recv_cq = &a->cq,
+        .send_depth = 32,
+        .recv_depth = 32,
+        .send_sge = SGES,
+        .recv_sge = SGES,
+        .inline_max = 64,
+        .ird = reads,
+        .ord = reads,
+        .window = window,
+        .number = 1,
+    };
+
+    cq_init(&a->cq, a->ring, ARENA_REQUESTS, ARENA_REQUESTS, NULL);
+    assert(qp_room(&attr));
+    a->qp_room = calloc(1, qp_room(&attr));
+    assert(a->qp_room);
+    qp_init(&a->qp, &attr, a->qp_room);
+}
+
+struct arena *arena_open(uint32_t window, uint32_t reads)
+{
+    struct arena *a = calloc(1, sizeof(*a));
+
+    assert(a);
+    mr_table_init(&a->mrs, a->slot, sizeof(a->slot) / sizeof(a->slot[0]));
+    for (uint32_t i = 0; i < ARENA_REGIONS; i++) {
+        a->room[i] = malloc(2 * GUARD + ARENA_OCTETS);
+        assert(a->room[i]);
+        memset(a->room[i], GUARD_OCTET, 2 * GUARD + ARENA_OCTETS);
+        a->mr[i] = (struct mr){
+            .pd = i == ARENA_FOREIGN ? &a->other_pd : &a->pd,
+            .base = a->room[i] + GUARD,
+            .length = ARENA_OCTETS,
+            .access = access_of[i],
+        };
+        if (!mr_insert(&a->mrs, &a->mr[i], i + 1))
+            abort();
+    }
+    if (mr_invalidate(&a->mrs, &a->pd, ARENA_DEAD + 1, false))
+        abort();
+    open_queues(a, window, reads);
+    return a;
+}
+
+/* --- posting ------------------------------------------------------------------------------------------------- */
+
+/* Lengths below 256 mostly, so that not all of the region is soon named. */
+static uint32_t some_sges(struct input *in, struct rddp_sge *sge, uint32_t most)
+{
+    uint32_t count = input8(in) % (most + 1);
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = input16(in), length = at & 0x8000 ? input16(in) : input8(in);
+
+        at = (at & 0x7fff) % ARENA_THIRD;
+        length %= ARENA_THIRD - at;
+        sge[i] = (struct rddp_sge){.addr = ARENA_THIRD + at, .length = length, .lkey = ARENA_LOCAL + 1};
+    }
+    return count;
+}
+
+static void name(struct arena *a, const struct rddp_sge *sge, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (sge[i].lkey == ARENA_LOCAL + 1)
+            memset(a->named + sge[i].addr, 1, sge[i].length);
+}
+
+void arena_post(struct arena *a, struct input *in)
+{
+    struct rddp_sge sge[SGES] = {{0}};
+    uint8_t kind = input8(in);
+    struct rddp_send_wr send = {.wr_id = a->posted, .sg_list = sge, .opcode = (enum rddp_wr_opcode)(kind >> 2 & 7)};
+    struct rddp_recv_wr recv = {.wr_id = a->posted, .sg_list = sge};
+    bool is_recv = kind & 1;
+    int error;
+
+    if (a->posted == ARENA_REQUESTS)
+        return;
+    recv.num_sge = send.num_sge = (int)some_sges(in, sge, SGES);
+    send.send_flags = kind & 2 ? RDDP_SEND_SIGNALED : 0;
+    send.send_flags |= kind & 0x20 ? RDDP_SEND_FENCE : 0;
+    send.rkey = send.invalidate_rkey = input8(in);
+    send.remote_addr = input_number(in);
+    /* A wrong key, but not that of memory which may change while it is sent. */
+    if (kind & 0x40 && !is_recv)
+        sge[0].lkey = ARENA_LOCAL + 1 + input8(in);
+    error = is_recv ? qp_post_recv(&a->qp, &recv) : qp_post_send(&a->qp, &send);
+    if (error)
+        return;
+    if (is_recv || send.opcode == RDDP_WR_RDMA_READ)
+        name(a, sge, recv.num_sge);
+    for (int i = 0; i < recv.num_sge; i++)
+        a->octets[a->posted] += sge[i].length;
+    a->outcome[a->posted++] = is_recv || kind & 2 ? POSTED : SILENT;
+}
+
+void arena_poll(struct arena *a)
+{
+    struct rddp_wc wc;
+
+    while (cq_poll(&a->cq, &wc, 1)) {
+        assert(wc.wr_id < a->posted && a->outcome[wc.wr_id] != COMPLETE && wc.qp_num == 1);
+        a->outcome[wc.wr_id] = COMPLETE;
+        if (wc.status == RDDP_WC_SUCCESS && wc.opcode == RDDP_WC_RDMA_READ)
+            assert(wc.byte_len == a->octets[wc.wr_id]);
+        if (wc.status == RDDP_WC_SUCCESS && wc.opcode == RDDP_WC_RECV)
+            assert(wc.byte_len <= a->octets[wc.wr_id]);
+    }
+}
+
+void arena_scribble(struct arena *a, uint8_t octet)
+{
+    memset(a->mr[ARENA_LOCAL].base + ARENA_THIRD, octet, ARENA_THIRD);
+    memset(a->named + ARENA_THIRD, 1, ARENA_THIRD);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------- */
+
+/* All of them are the octet of a guard, as every region was at first. */
+static void check_untouched(const uint8_t *p, size_t n)
+{
+    static uint8_t guard[ARENA_OCTETS];
+
+    if (!guard[0])
+        memset(guard, GUARD_OCTET, sizeof(guard));
+    assert(!memcmp(p, guard, n));
+}
+
+static void check_named(const struct arena *a)
+{
+    for (uint32_t i = 0; i < ARENA_OCTETS; i++)
+        assert(a->named[i] || a->mr[ARENA_LOCAL].base[i] == GUARD_OCTET);
+}
+
+void arena_close(struct arena *a)
+{
+    arena_poll(a);
+    assert(a->qp.state == QP_ERROR && !a->cq.overflowed);
+    for (uint32_t i = 0; i < a->posted; i++)
+        assert(a->outcome[i] != POSTED);
+    for (uint32_t i = 0; i < ARENA_REGIONS; i++) {
+        check_untouched(a->room[i], GUARD);
+        check_untouched(a->room[i] + GUARD + ARENA_OCTETS, GUARD);
+        if (i == ARENA_LOCAL)
+            check_named(a);
+        else if (i != ARENA_TARGET)
+            check_untouched(a->mr[i].base, ARENA_OCTETS);
+        assert(!a->mr[i].sending);
+        free(a->room[i]);
+    }
+    qp_fini(&a->qp);
+    assert(!a->pd.users && !a->cq.users);
+    free(a->qp_room);
+    free(a);
+}
+
+void arena_copy(const struct arena *a, uint8_t *to)
+{
+    for (uint32_t i = 0; i < ARENA_REGIONS; i++)
+        memcpy(to + (size_t)i * ARENA_OCTETS, a->mr[i].base, ARENA_OCTETS);
+}

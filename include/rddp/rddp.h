@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rddp/rddp.h - remote direct data placement over plain IP, in user space: verbs' objects and words, no device needed.
+ *
+ * Conventions. A call returns 0 (or a count) or a negative errno; a call that makes an object returns NULL and sets
+ * errno. Every call may be made from any thread at any time, except that an object must not be used while or after it
+ * is destroyed. A destroy call says -EBUSY and does nothing while something still uses the object. Structures passed in
+ * are read during the call only. Lengths are octets, times milliseconds. No call waits for the network unless it says
+ * so.
+ *
+ * Progress is made by a thread of the context, so one-sided operations need no call by their target; an application
+ * that polls a CQ drives the same work itself while it does. Neither signals nor callbacks of the library ever run
+ * application code, except the log function. */
+#ifndef RDDP_RDDP_H
+#define RDDP_RDDP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <rddp/wr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RDDP_API __attribute__((visibility("default")))
+
+struct rddp_context;       /* everything below lives in one */
+struct rddp_pd;            /* protection domain: regions and queue pairs meet only inside one */
+struct rddp_mr;            /* registered memory region */
+struct rddp_comp_channel;  /* an fd that tells of completions */
+struct rddp_cq;            /* completion queue */
+struct rddp_srq;           /* receive queue shared by queue pairs */
+struct rddp_qp;            /* queue pair: one endpoint of one connection */
+struct rddp_event_channel; /* an fd that tells of connections */
+struct rddp_listener;      /* a listening address */
+struct rddp_request;       /* a connection that waits to be accepted or rejected */
+
+/* --- context ------------------------------------------------------------------------------------------------- */
+
+enum rddp_log_level { RDDP_LOG_NONE, RDDP_LOG_ERROR, RDDP_LOG_WARN, RDDP_LOG_INFO, RDDP_LOG_DEBUG };
+
+struct rddp_context_attr {
+    enum rddp_log_level log_level; /* default RDDP_LOG_WARN, or $RDDP_LOG: none, error, warn, info, debug */
+    void (*log)(void *user, enum rddp_log_level level,
+                const char *line); /* default: a line on stderr. Must not call rddp. */
+    void *log_user;
+    bool manual_progress; /* no thread: work is done in rddp_progress() and rddp_poll_cq() only */
+};
+
+/* Fills in the defaults; do this before setting fields, so that new ones never surprise. */
+RDDP_API void rddp_context_attr_init(struct rddp_context_attr *attr);
+
+/* `attr` may be NULL. ENOMEM, EMFILE, EAGAIN (no thread to be had). */
+RDDP_API struct rddp_context *rddp_open(const struct rddp_context_attr *attr);
+
+/* -EBUSY while a PD, CQ or channel is left. Waits for connections that are still closing, each at most its
+ * close_timeout_ms. */
+RDDP_API int rddp_close(struct rddp_context *context);
+
+/* Does what work there is, waiting at most `timeout_ms` for some (0: not at all, -1: for ever). 0 or -EINTR. */
+RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+RDDP_API struct rddp_pd *rddp_alloc_pd(struct rddp_context *context); /* ENOMEM */
+RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY: a region, SRQ or queue pair is in it */
+
+/* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
+ * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned or
+ * touched. EINVAL: unknown or contradictory access (a remote write without local write), addr + length wraps, NULL with
+ * a length; ENOMEM. */
+RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
+
+/* When this returns 0 the key is dead and nothing looks at the region any more. What was already cut into segments
+ * still leaves, from a copy made now. */
+RDDP_API int rddp_dereg_mr(struct rddp_mr *mr);
+
+/* Local and remote key are one number: 32 unguessable bits, new for every registration (RFC 5040 8.1: hard to predict).
+ */
+RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);
+
+/* The remote address of `local`, a pointer into the region: the address itself, or its distance from the start if
+ * zero-based. */
+RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
+
+/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it. It must still be deregistered. */
+RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
+
+/* --- completion ---------------------------------------------------------------------------------------------- */
+
+/* ENOMEM, EMFILE. */
+RDDP_API struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context);
+RDDP_API int rddp_destroy_comp_channel(struct rddp_comp_channel *channel); /* -EBUSY: a CQ uses it */
+
+/* Readable while an event is waiting. For poll, select, epoll and fcntl(O_NONBLOCK) only. */
+RDDP_API int rddp_comp_channel_fd(const struct rddp_comp_channel *channel);
+
+/* Takes an event: which CQ it is and its `user` pointer. Waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR.
+ */
+RDDP_API int rddp_get_cq_event(struct rddp_comp_channel *channel, struct rddp_cq **cq, void **user);
+
+/* A CQ with room for `cqe` completions (1 to 1048576). One as large as the queues it serves together never overflows: a
+ * request takes its place in its queue until its completion is polled. `channel` may be NULL: polling only. EINVAL,
+ * ENOMEM. */
+RDDP_API struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user,
+                                        struct rddp_comp_channel *channel);
+RDDP_API int rddp_destroy_cq(struct rddp_cq *cq); /* -EBUSY: a queue pair uses it */
+
+/* Takes up to `n` completions, oldest first; the count, 0 if there is none now. -EOVERFLOW: it was once full,
+ * completions are lost for good, and its queue pairs are in error. */
+RDDP_API int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc);
+
+/* Asks for one event when the next completion (`solicited_only`: of a solicited Send, or in error) comes. Completions
+ * already in the CQ make none: poll once more after arming. -EINVAL: it has no channel. */
+RDDP_API int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only);
+
+RDDP_API const char *rddp_wc_status_str(enum rddp_wc_status status);
+RDDP_API const char *rddp_fault_str(uint32_t vendor_err); /* a sentence with its clause; never NULL */
+
+/* --- queues -------------------------------------------------------------------------------------------------- */
+
+/* Depth 1 to 16384, sges 1 to 16. EINVAL, ENOMEM. */
+RDDP_API struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge);
+RDDP_API int rddp_destroy_srq(struct rddp_srq *srq); /* -EBUSY: a queue pair uses it. Posted receives are dropped. */
+
+struct rddp_qp_attr {
+    struct rddp_cq *send_cq, *recv_cq;
+    struct rddp_srq *srq;     /* NULL: its own receive queue */
+    uint32_t max_send_wr;     /* default 128, at most 16384 */
+    uint32_t max_recv_wr;     /* default 128 */
+    uint32_t max_send_sge;    /* default 4, at most 16 */
+    uint32_t max_recv_sge;    /* default 4 */
+    uint32_t max_inline_data; /* default 64, at most 1024 */
+    uint32_t max_rd_atomic;   /* room for incoming and outgoing RDMA Reads: default 16, at most 128 */
+    bool sq_sig_all;          /* every request is signalled */
+    bool out_of_order_sends; /* RDDP_WIRE_RDMATCP: Sends may be received before others that were sent first, where their
+                              * sender allows it (RDDP_SEND_ORDER) */
+    void *user;
+};
+
+RDDP_API void rddp_qp_attr_init(struct rddp_qp_attr *attr);
+
+/* A queue pair that is not connected: receives can be posted, sends cannot. EINVAL, ENOMEM. */
+RDDP_API struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *attr);
+
+/* Cuts the connection off if there is one. Its completions that were not polled vanish, its events too. 0. */
+RDDP_API int rddp_destroy_qp(struct rddp_qp *qp);
+RDDP_API uint32_t rddp_qp_num(const struct rddp_qp *qp);
+RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
+
+/* Posts a list of requests. On an error *bad_wr is the first that was not taken and those before it were: -ENOMEM the
+ * queue is full, -EINVAL not connected, too many sges, unknown opcode or flags, inline data too long, a message of 4
+ * GiB or more. A bad lkey or bounds come as a completion. In the error state requests are taken and completed with
+ * RDDP_WC_WR_FLUSH_ERR. */
+RDDP_API int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr);
+
+/* The same for receives; a queue pair with an SRQ has none of its own (-EINVAL). They may be posted before it connects.
+ */
+RDDP_API int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
+RDDP_API int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
+
+/* --- connections --------------------------------------------------------------------------------------------- */
+
+enum rddp_wire {
+    RDDP_WIRE_IWARP,   /* MPA + DDP + RDMAP over TCP (RFC 5044, 5041, 5040) */
+    RDDP_WIRE_RDMATCP, /* RDMA/TCP segments (J. Williams, September 2000): see doc/segments.md. Always with a CRC; no
+                        * private data, no reject, no Send with Invalidate; remote addresses below 4 GiB. */
+};
+
+enum rddp_rtr { RDDP_RTR_SEND = 1, RDDP_RTR_WRITE = 2, RDDP_RTR_READ = 4 };
+
+/* How the two ends talk. Both sides have one; what is in force results from both (see rddp_query_qp()). */
+struct rddp_wire_attr {
+    enum rddp_wire wire;
+    bool crc;             /* ask for CRC32c, default yes; in force if either side asks (RFC 5044 4.4) */
+    bool markers;         /* ask the peer for markers in what it sends, default no. We always send them when asked. */
+    uint8_t mpa_revision; /* initiator: 1 (RFC 5044) or 2 (RFC 6581, negotiates IRD and ORD), the default. A responder
+                           * answers both. */
+    bool peer_to_peer;    /* initiator, revision 2: send a ready-to-receive message, so that the responder may speak */
+    unsigned rtr;         /* which of them we can do: enum rddp_rtr, default all */
+    bool immediate;       /* no start-up frames: markers and CRC always on, DDP version 0 (mpa.txt 8.1). Both ends
+                           * alike; there is no private data and no reject. */
+    uint32_t first_delay_ms; /* initiator: from the peer's reply to our first FPDU, default 5: Linux siw may miss one
+                              * that comes at once */
+    uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
+    uint32_t stall_timeout_ms;   /* the peer stops in the middle of an FPDU: default 30000, 0 never */
+    uint32_t close_timeout_ms;   /* how long a closing connection waits for the peer, default 2000 */
+};
+
+struct rddp_conn_attr {
+    const void *private_data; /* up to 512 octets, 508 with revision 2; Linux siw takes 256 in all */
+    uint16_t private_data_length;
+    uint16_t ird, ord; /* incoming and outgoing RDMA Reads at once; default and at most max_rd_atomic. ORD is lowered to
+                          the peer's IRD. */
+    struct rddp_wire_attr wire; /* of an accepted connection the listener's counts, not this */
+};
+
+RDDP_API void rddp_conn_attr_init(struct rddp_conn_attr *attr);
+RDDP_API void rddp_wire_attr_init(struct rddp_wire_attr *attr);
+
+enum rddp_event_type {
+    RDDP_EVENT_CONNECT_REQUEST, /* a listener has a peer that asks: accept or reject `request` */
+    RDDP_EVENT_ESTABLISHED,     /* sends may be posted */
+    RDDP_EVENT_REJECTED,        /* by the peer's application; private data is the peer's */
+    RDDP_EVENT_UNREACHABLE,     /* no TCP connection */
+    RDDP_EVENT_CONNECT_ERROR,   /* the start-up failed */
+    RDDP_EVENT_DISCONNECTED,    /* the connection is over; everything is flushed */
+};
+
+/* `private_data` and `request` belong to the event until rddp_ack_event(); a request outlives it and must be answered.
+ */
+struct rddp_event {
+    enum rddp_event_type type;
+    int status;                     /* 0 or a negative errno: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -EPROTO ... */
+    struct rddp_qp *qp;             /* all but CONNECT_REQUEST */
+    struct rddp_listener *listener; /* CONNECT_REQUEST */
+    struct rddp_request *request;
+    void *user; /* of the queue pair or of the listener */
+    const void *private_data;
+    uint16_t private_data_length;
+    uint16_t ird, ord; /* the peer's, as its frame said; 0 if it did not say */
+};
+
+RDDP_API struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context); /* ENOMEM, EMFILE */
+
+/* -EBUSY: a queue pair or listener uses it. Events not taken are dropped. */
+RDDP_API int rddp_destroy_event_channel(struct rddp_event_channel *channel);
+
+/* Readable while an event is waiting; as rddp_comp_channel_fd(). */
+RDDP_API int rddp_event_channel_fd(const struct rddp_event_channel *channel);
+
+/* Takes an event; waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR. Every event must be acknowledged. */
+RDDP_API int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event);
+RDDP_API void rddp_ack_event(struct rddp_event *event);
+RDDP_API const char *rddp_event_str(enum rddp_event_type type);
+
+/* Listens on `addr` (AF_INET or AF_INET6, port 0 picks one). `wire` may be NULL. `user` comes back in events.
+ * EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL, ENOMEM, EMFILE. A peer that does not finish its start-up in time is
+ * dropped without an event. */
+RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
+                                           socklen_t length, int backlog, const struct rddp_wire_attr *wire,
+                                           void *user);
+
+/* Requests not yet answered are rejected. 0. */
+RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
+
+/* Where it listens, with the port that was picked. 0. */
+RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
+
+/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, private data too long, bad
+ * wire attributes; -ENOMEM, -EMFILE; or what the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
+RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
+                          socklen_t length, const struct rddp_conn_attr *attr);
+
+/* Answers a request: it is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
+ * listener's channel. -EINVAL: the queue pair was already used, private data too long; -ECONNABORTED: the peer has
+ * given up. */
+RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
+
+/* Says no, with up to 512 octets (508 to a revision 2 request) of private data. -EINVAL: too long; then the connection
+ * is just closed. */
+RDDP_API int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length);
+
+/* Who asks. 0. */
+RDDP_API int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer);
+
+/* Closes gracefully: requests already posted still leave, then the stream ends; receives are flushed. DISCONNECTED
+ * follows. -ENOTCONN: it is not connected. */
+RDDP_API int rddp_disconnect(struct rddp_qp *qp);
+
+enum rddp_qp_state { RDDP_QP_IDLE, RDDP_QP_CONNECTING, RDDP_QP_CONNECTED, RDDP_QP_CLOSING, RDDP_QP_ERROR };
+
+/* What is, and what was agreed. */
+struct rddp_qp_info {
+    enum rddp_qp_state state;
+    enum rddp_wire wire;
+    uint8_t mpa_revision;
+    bool crc, tx_markers, rx_markers;
+    uint16_t ird, ord;
+    uint32_t emss;                 /* octets: the link's segment size as it is now; the largest FPDU follows from it */
+    uint64_t tx_octets, rx_octets; /* payload */
+    uint32_t fault;                /* why RDDP_QP_ERROR: for rddp_fault_str() */
+    uint32_t terminate;            /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */
+    struct sockaddr_storage local, peer;
+};
+
+RDDP_API int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info); /* 0 */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

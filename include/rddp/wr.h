@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rddp/wr.h - the vocabulary of work requests and completions: types only, in the words and with the numbers of verbs.
+ */
+#ifndef RDDP_WR_H
+#define RDDP_WR_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One piece of local memory. `length` octets at `addr`, inside the region whose local key is `lkey`. */
+struct rddp_sge {
+    uint64_t addr;
+    uint32_t length;
+    uint32_t lkey;
+};
+
+/* What a region allows. Local read is always allowed. */
+enum rddp_access {
+    RDDP_ACCESS_LOCAL_WRITE = 1 << 0,
+    RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* wants LOCAL_WRITE too */
+    RDDP_ACCESS_REMOTE_READ = 1 << 2,
+    RDDP_ACCESS_ZERO_BASED = 1 << 5, /* offsets count from 0 at the region's first octet instead of being addresses */
+};
+
+enum rddp_wr_opcode {
+    RDDP_WR_RDMA_WRITE,
+    RDDP_WR_SEND,
+    RDDP_WR_RDMA_READ,
+    RDDP_WR_LOCAL_INV,     /* invalidate_rkey stops being valid here */
+    RDDP_WR_SEND_WITH_INV, /* ... and there, when the Send is delivered */
+};
+
+enum rddp_send_flags {
+    RDDP_SEND_FENCE = 1 << 0,     /* starts after every earlier RDMA Read of this queue is complete */
+    RDDP_SEND_SIGNALED = 1 << 1,  /* completes into the CQ; without it only an error does */
+    RDDP_SEND_SOLICITED = 1 << 2, /* wakes a peer that armed its CQ for solicited completions only */
+    RDDP_SEND_INLINE = 1 << 3,    /* the data is copied while posting: the lkeys are not used */
+    RDDP_SEND_ORDER = 1 << 8,     /* `order` counts. RDDP_WIRE_RDMATCP only */
+};
+
+/* For `order`: the peer need not wait for any request before this one. */
+#define RDDP_ORDER_ANY UINT32_MAX
+
+/* A request to a send queue. The list and what it points to are the caller's again when the post returns;
+ * the memory the sges name stays the library's until the completion. */
+struct rddp_send_wr {
+    uint64_t wr_id;
+    struct rddp_send_wr *next;
+    struct rddp_sge *sg_list;
+    int num_sge;
+    enum rddp_wr_opcode opcode;
+    unsigned send_flags;  /* enum rddp_send_flags */
+    uint64_t remote_addr; /* RDMA Write and Read */
+    uint32_t rkey;
+    uint32_t invalidate_rkey; /* LOCAL_INV and SEND_WITH_INV */
+    /* RDDP_WIRE_RDMATCP only, see doc/segments.md. */
+    uint32_t order; /* with RDDP_SEND_ORDER: the peer waits for all but so many of the requests before this one;
+                     * 0xfffe is meant where it is more. Without: 0, but RDDP_ORDER_ANY for a Write. */
+    uint16_t control_length; /* a multiple of 4, at most 1020 */
+    const void *control;     /* octets beside the data, yours again at the completion; never placed in a region */
+};
+
+struct rddp_recv_wr {
+    uint64_t wr_id;
+    struct rddp_recv_wr *next;
+    struct rddp_sge *sg_list;
+    int num_sge;
+    void *control; /* where a Send's control data go: memory of yours, in no region; NULL: nowhere */
+    uint32_t control_room;
+};
+
+/* Numbers are those of enum ibv_wc_status. */
+enum rddp_wc_status {
+    RDDP_WC_SUCCESS = 0,
+    RDDP_WC_LOC_LEN_ERR = 1,
+    RDDP_WC_LOC_QP_OP_ERR = 2,
+    RDDP_WC_LOC_PROT_ERR = 4,
+    RDDP_WC_WR_FLUSH_ERR = 5,
+    RDDP_WC_REM_INV_REQ_ERR = 9,
+    RDDP_WC_REM_ACCESS_ERR = 10,
+    RDDP_WC_REM_OP_ERR = 11,
+    RDDP_WC_FATAL_ERR = 18,
+    RDDP_WC_GENERAL_ERR = 21,
+};
+
+enum rddp_wc_opcode {
+    RDDP_WC_SEND = 0,
+    RDDP_WC_RDMA_WRITE = 1,
+    RDDP_WC_RDMA_READ = 2,
+    RDDP_WC_LOCAL_INV = 6,
+    RDDP_WC_RECV = 128,
+};
+
+enum rddp_wc_flags {
+    RDDP_WC_WITH_INV = 1 << 3, /* invalidated_rkey names the region the peer's Send invalidated */
+};
+
+/* A completion. In an unsuccessful one only wr_id, status, vendor_err and qp_num mean anything. */
+struct rddp_wc {
+    uint64_t wr_id;
+    enum rddp_wc_status status;
+    enum rddp_wc_opcode opcode;
+    uint32_t vendor_err; /* the fault behind the status: enum fault, rddp_fault_str() names it */
+    uint32_t byte_len;   /* of a receive or an RDMA Read */
+    uint32_t qp_num;
+    uint32_t invalidated_rkey;
+    unsigned wc_flags;       /* enum rddp_wc_flags */
+    uint32_t control_length; /* of a receive: octets of control data that came, even where they had less room */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

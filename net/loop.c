@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* loop.c - readiness of sockets and the passing of time; the only place that looks at a clock. */
+#include "net/loop.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH = 64 };
+
+uint64_t loop_now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* --- timers: a binary heap, earliest first ------------------------------------------------------------------- */
+
+static void put_timer(struct loop *loop, uint32_t place, struct timer *timer)
+{
+    loop->heap[place] = timer;
+    timer->place = place;
+}
+
+static void sift_up(struct loop *loop, uint32_t place, struct timer *timer)
+{
+    while (place > 1 && loop->heap[place / 2]->at_us > timer->at_us) {
+        put_timer(loop, place, loop->heap[place / 2]);
+        place /= 2;
+    }
+    put_timer(loop, place, timer);
+}
+
+static void sift_down(struct loop *loop, uint32_t place, struct timer *timer)
+{
+    for (uint32_t child; (child = 2 * place) <= loop->timers; place = child) {
+        if (child < loop->timers && loop->heap[child + 1]->at_us < loop->heap[child]->at_us)
+            child++;
+        if (loop->heap[child]->at_us >= timer->at_us)
+            break;
+        put_timer(loop, place, loop->heap[child]);
+    }
+    put_timer(loop, place, timer);
+}
+
+static void unset_timer(struct loop *loop, struct timer *timer)
+{
+    uint32_t place = timer->place;
+    struct timer *last;
+
+    if (!place)
+        return;
+    timer->place = 0;
+    last = loop->heap[loop->timers--];
+    if (last == timer)
+        return;
+    if (place > 1 && loop->heap[place / 2]->at_us > last->at_us)
+        sift_up(loop, place, last);
+    else
+        sift_down(loop, place, last);
+}
+
+/* The descriptor is only ever moved to an earlier time: a timer that was moved away costs one empty wake-up, not a
+ * system call. */
+static void arm(struct loop *loop)
+{
+    uint64_t at_us = loop->timers ? loop->heap[1]->at_us : UINT64_MAX;
+    struct itimerspec when = {.it_value = {0, 0}};
+
+    if (at_us >= loop->armed_us)
+        return;
+    loop->armed_us = at_us;
+    when.it_value.tv_sec = (time_t)(at_us / 1000000);
+    when.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1; /* never all zero, which would disarm */
+    timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+int loop_add_timer(struct loop *loop, struct timer *timer)
+{
+    struct timer **heap;
+
+    timer->place = 0;
+    if (loop->users == loop->heap_room) {
+        heap = realloc(loop->heap, (2 * (size_t)loop->heap_room + 64 + 1) * sizeof(*heap)); /* place 0 is not used */
+        if (!heap)
+            return -ENOMEM;
+        loop->heap = heap;
+        loop->heap_room = 2 * loop->heap_room + 64;
+    }
+    loop->users++;
+    return 0;
+}
+
+void loop_forget_timer(struct loop *loop, struct timer *timer)
+{
+    unset_timer(loop, timer);
+    loop->users--;
+}
+
+void loop_set_timer(struct loop *loop, struct timer *timer, uint64_t at_us)
+{
+    if (timer->place && timer->at_us == at_us)
+        return;
+    unset_timer(loop, timer);
+    if (at_us == UINT64_MAX)
+        return;
+    timer->at_us = at_us;
+    loop->timers++;
+    sift_up(loop, loop->timers, timer);
+    arm(loop);
+}
+
+static void fire_due(struct watch *watch, uint32_t events)
+{
+    struct loop *loop = (struct loop *)((char *)watch - offsetof(struct loop, timer_watch));
+    uint64_t now_us = loop_now_us(), expirations;
+
+    (void)events;
+    if (read(loop->timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
+        abort();
+    loop->armed_us = UINT64_MAX;
+    while (loop->timers && loop->heap[1]->at_us <= now_us) {
+        struct timer *timer = loop->heap[1];
+
+        unset_timer(loop, timer);
+        timer->fire(timer, now_us);
+    }
+    arm(loop);
+}
+
+/* --- readiness ----------------------------------------------------------------------------------------------- */
+
+int loop_watch(struct loop *loop, struct watch *watch, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+
+    watch->events = events;
+    return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
+}
+
+void loop_rewatch(struct loop *loop, struct watch *watch, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+
+    if (watch->events == events)
+        return;
+    watch->events = events;
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+}
+
+void loop_unwatch(struct loop *loop, struct watch *watch)
+{
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+}
+
+bool loop_sleep(const struct loop *loop, int timeout_ms)
+{
+    struct epoll_event event;
+
+    return epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) > 0;
+}
+
+int loop_run(struct loop *loop)
+{
+    struct epoll_event event[BATCH];
+    int n = epoll_wait(loop->epoll_fd, event, BATCH, 0);
+
+    for (int i = 0; i < n; i++) {
+        struct watch *watch = event[i].data.ptr;
+
+        watch->ready(watch, event[i].events);
+    }
+    return n;
+}
+
+int loop_init(struct loop *loop)
+{
+    *loop = (struct loop){.armed_us = UINT64_MAX};
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    loop->timer_watch = (struct watch){.fd = loop->timer_fd, .ready = fire_due};
+    if (loop->epoll_fd < 0 || loop->timer_fd < 0 || loop_watch(loop, &loop->timer_watch, EPOLLIN)) {
+        loop_fini(loop);
+        return -EMFILE;
+    }
+    return 0;
+}
+
+void loop_fini(struct loop *loop)
+{
+    if (loop->epoll_fd >= 0)
+        close(loop->epoll_fd);
+    if (loop->timer_fd >= 0)
+        close(loop->timer_fd);
+    free(loop->heap);
+    loop->heap = NULL;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* loop.h - readiness of sockets and the passing of time; the only place that looks at a clock. */
+#ifndef RDDP_NET_LOOP_H
+#define RDDP_NET_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Called with the readiness that came: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP, EPOLLRDHUP. */
+struct watch {
+    int fd;
+    uint32_t events;
+    void (*ready)(struct watch *watch, uint32_t events);
+};
+
+/* `fire` is called once when its time has come. A timer that is set again just moves. */
+struct timer {
+    uint64_t at_us;
+    uint32_t place; /* in the heap, counted from 1; 0: not set */
+    void (*fire)(struct timer *timer, uint64_t now_us);
+};
+
+struct loop {
+    int epoll_fd, timer_fd;
+    struct timer **heap;
+    uint32_t timers, users, heap_room; /* set, added, room for */
+    uint64_t armed_us;                 /* what timer_fd will tell, never later than the earliest timer */
+    struct watch timer_watch;
+};
+
+/* Microseconds of the monotonic clock. */
+uint64_t loop_now_us(void);
+
+int loop_init(struct loop *loop); /* 0, -EMFILE, -ENOMEM */
+void loop_fini(struct loop *loop);
+
+/* Starts, changes and ends watching; `events` 0 keeps only errors. 0 or a negative errno. */
+int loop_watch(struct loop *loop, struct watch *watch, uint32_t events);
+void loop_rewatch(struct loop *loop, struct watch *watch, uint32_t events);
+void loop_unwatch(struct loop *loop, struct watch *watch);
+
+/* Room for one more timer, so that setting one cannot fail. 0 or -ENOMEM. Given back by loop_forget_timer(). */
+int loop_add_timer(struct loop *loop, struct timer *timer);
+void loop_set_timer(struct loop *loop, struct timer *timer, uint64_t at_us); /* UINT64_MAX: not at all */
+void loop_forget_timer(struct loop *loop, struct timer *timer);
+
+/* Waits until something is ready or a timer is due, and does nothing about it: needs no lock. False: time-out or a
+ * signal. */
+bool loop_sleep(const struct loop *loop, int timeout_ms);
+
+/* Calls everything that is ready or due now. Returns how many. */
+int loop_run(struct loop *loop);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* notifier.c - a descriptor that is readable while something waits: a pipe, because an eventfd raises no SIGIO. */
+#include "net/notifier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+int notifier_init(struct notifier *notifier)
+{
+    int fd[2];
+
+    if (pipe2(fd, O_CLOEXEC))
+        return -EMFILE;
+    *notifier = (struct notifier){.read_fd = fd[0], .write_fd = fd[1]};
+    return 0;
+}
+
+void notifier_fini(struct notifier *notifier)
+{
+    close(notifier->read_fd);
+    close(notifier->write_fd);
+}
+
+void notifier_raise(struct notifier *notifier)
+{
+    if (notifier->raised)
+        return;
+    while (write(notifier->write_fd, "", 1) < 0 && errno == EINTR)
+        continue;
+    notifier->raised = true;
+}
+
+void notifier_lower(struct notifier *notifier)
+{
+    char octet;
+
+    if (!notifier->raised)
+        return;
+    while (read(notifier->read_fd, &octet, 1) < 0 && errno == EINTR)
+        continue;
+    notifier->raised = false;
+}
+
+int notifier_wait(const struct notifier *notifier, int timeout_ms)
+{
+    struct pollfd fd = {.fd = notifier->read_fd, .events = POLLIN};
+
+    if (fcntl(notifier->read_fd, F_GETFL) & O_NONBLOCK)
+        return -EAGAIN;
+    return poll(&fd, 1, timeout_ms) < 0 ? -errno : 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* answer.c - the answer to a call. Items go into Write chunks; what is left goes inline or into the Reply chunk; what
+ * fits nowhere is ERR_CHUNK (RFC 8166 3.5.3, 4.5.3). Everything is decided before the first octet is written. */
+#include "rpc/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum result { RESULT_READY, RESULT_MISFIT, RESULT_NO_MEMORY };
+
+struct plan {
+    struct rpcrdma header;
+    struct stream_item rest[REPLY_ITEMS]; /* items that stay inline, by their positions in the reduced stream */
+    unsigned rests;
+    int chunk[REPLY_ITEMS]; /* the Write chunk of each item, -1 for none */
+};
+
+/* Adds the Writes that push `length` octets into the filled chunk. Without `borrowed`, from a copy. */
+static bool push(struct serve *serve, const struct rpcrdma *h, struct rpcrdma_chunk chunk, const uint8_t *data,
+                 size_t length, bool borrowed)
+{
+    struct rddp_mr *mr;
+
+    if (length == 0)
+        return true;
+    if (!borrowed) {
+        uint8_t *copy = malloc(length);
+
+        if (!copy)
+            return false;
+        memcpy(copy, data, length);
+        data = serve->block[serve->blocks++] = copy;
+    }
+    /* Only read from: a source needs no right to be written. */
+    mr = rddp_reg_mr(serve->call.conn->pd, (void *)(uintptr_t)data, length, 0);
+    if (!mr)
+        return false;
+    serve->mr[serve->mrs++] = mr;
+    for (uint32_t i = 0; i < chunk.count; i++) {
+        const struct rpcrdma_segment *s = &h->segment[chunk.first + i];
+
+        if (s->length == 0)
+            continue;
+        serve->transfer[serve->transfers++] =
+            (struct transfer){{(uintptr_t)data, s->length, rddp_mr_key(mr)}, s->handle, s->offset};
+        data += s->length;
+    }
+    return true;
+}
+
+/* One handle, if the call has no other: that one the peer need not invalidate itself (RFC 8797). */
+static uint32_t only_handle(const struct rpcrdma *h)
+{
+    for (uint32_t i = 1; i < h->segments; i++)
+        if (h->segment[i].handle != h->segment[0].handle)
+            return 0;
+    return h->segments ? h->segment[0].handle : 0;
+}
+
+/* Copies Write list and Reply chunk (they had room in the call's header) and sets the lengths: each item takes the next
+ * chunk; an empty one asks for it inline, and those that are left over come back unused (RFC 8166 4.3.2). */
+static bool pair_items(struct plan *plan, const struct rpcrdma *asked, const struct reply *reply)
+{
+    struct rpcrdma *h = &plan->header;
+    unsigned next = 0;
+    uint32_t gone = 0;
+
+    for (uint32_t i = 0; i < asked->writes; i++)
+        rpcrdma_add_write(h, &asked->segment[asked->write[i].first], asked->write[i].count);
+    if (asked->has_reply)
+        rpcrdma_set_reply(h, &asked->segment[asked->reply.first], asked->reply.count);
+    for (unsigned i = 0; i < reply->items; i++) {
+        const struct stream_item *item = &reply->item[i];
+
+        plan->chunk[i] = -1;
+        if (next < h->writes && h->write[next++].count) {
+            if (!rpcrdma_fill(h, h->write[next - 1], item->length))
+                return false;
+            plan->chunk[i] = (int)next - 1;
+            gone += item->length + (-item->length & 3);
+        } else {
+            plan->rest[plan->rests] = *item;
+            plan->rest[plan->rests++].position -= gone;
+        }
+    }
+    for (; next < h->writes; next++)
+        rpcrdma_fill(h, h->write[next], 0);
+    return true;
+}
+
+/* The stream inline if it fits, else in the Reply chunk. */
+static enum result lay_out(struct serve *serve, struct plan *plan, const struct reply *reply)
+{
+    struct rpcrdma *h = &plan->header;
+    size_t head = rpcrdma_size(h), stream = stream_length(reply->length, plan->rest, plan->rests);
+    bool is_long = head + stream > serve->call.conn->link.send_max;
+    uint8_t *to;
+
+    if (is_long && (!h->has_reply || head > serve->call.conn->link.send_max))
+        return RESULT_MISFIT;
+    if (h->has_reply && !rpcrdma_fill(h, h->reply, is_long ? stream : 0))
+        return RESULT_MISFIT;
+    h->proc = is_long ? RDMA_NOMSG : RDMA_MSG;
+    serve->answer_length = head + (is_long ? 0 : stream);
+    serve->answer = malloc(serve->answer_length);
+    to = is_long ? malloc(stream) : serve->answer ? serve->answer + head : NULL;
+    if (is_long && to)
+        serve->block[serve->blocks++] = to;
+    if (!serve->answer || !to)
+        return RESULT_NO_MEMORY;
+    rpcrdma_encode(h, serve->answer, head);
+    stream_join(to, reply->payload, reply->length, plan->rest, plan->rests);
+    return is_long && !push(serve, h, h->reply, to, stream, true) ? RESULT_NO_MEMORY : RESULT_READY;
+}
+
+static enum result build(struct serve *serve, const struct reply *reply)
+{
+    struct plan plan = {.header = {.xid = serve->header.xid, .version = RPCRDMA_VERSION}};
+    enum result result;
+
+    plan.header.credit = serve->call.responder->attr.credits;
+    if (!pair_items(&plan, &serve->header, reply))
+        return RESULT_MISFIT;
+    result = lay_out(serve, &plan, reply);
+    for (unsigned i = 0; result == RESULT_READY && i < reply->items; i++)
+        if (plan.chunk[i] >= 0 && !push(serve, &plan.header, plan.header.write[plan.chunk[i]], reply->item[i].data,
+                                        reply->item[i].length, reply->release))
+            result = RESULT_NO_MEMORY;
+    return result;
+}
+
+void answer_error(struct serve *serve, enum rpcrdma_error error)
+{
+    struct rpcrdma h = {.xid = serve->header.xid, .version = serve->header.version, .proc = RDMA_ERROR};
+
+    serve->phase = PHASE_ANSWERED;
+    if (!serve->call.conn) {
+        serve_end(serve);
+        return;
+    }
+    h.credit = serve->call.responder->attr.credits;
+    h.error = error;
+    h.version_low = h.version_high = RPCRDMA_VERSION;
+    serve->transfers = 0;
+    serve->answer_length = rpcrdma_size(&h);
+    free(serve->answer);
+    serve->answer = malloc(serve->answer_length);
+    if (!serve->answer) {
+        serve->call.conn->dead = true;
+        return;
+    }
+    rpcrdma_encode(&h, serve->answer, serve->answer_length);
+    serve->call.responder->stats.refused++;
+    serve_launch(serve);
+}
+
+void answer_reply(struct serve *serve, const struct reply *reply)
+{
+    enum result result;
+
+    serve->phase = PHASE_ANSWERED;
+    serve->release = reply->release;
+    serve->release_user = reply->user;
+    if (!serve->call.conn) {
+        serve_end(serve);
+        return;
+    }
+    result = build(serve, reply);
+    if (result == RESULT_MISFIT) {
+        answer_error(serve, ERR_CHUNK);
+        return;
+    }
+    /* RFC 8166 4.5.4: an answer that cannot be made ends the connection. */
+    if (result == RESULT_NO_MEMORY) {
+        serve->call.conn->dead = true;
+        return;
+    }
+    serve->opcode = RDDP_WR_RDMA_WRITE;
+    serve->invalidate = serve->call.conn->link.remote_invalidation ? only_handle(&serve->header) : 0;
+    serve_launch(serve);
+}

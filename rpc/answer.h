@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* answer.h - the answer to a call: reduced, inline or long. For serve.c. */
+#ifndef RDDP_RPC_ANSWER_H
+#define RDDP_RPC_ANSWER_H
+
+#include "rpc/conn.h"
+
+/* Both end the call, now or when its transfers are done. */
+void answer_reply(struct serve *serve, const struct reply *reply);
+void answer_error(struct serve *serve, enum rpcrdma_error error);
+
+/* From serve.c: puts the answer or the transfers of a call into the send queue; and ends a call. */
+void serve_launch(struct serve *serve);
+void serve_end(struct serve *serve);
+
+#endif

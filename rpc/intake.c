@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* intake.c - what a requester receives: replies, and calls in the other direction. */
+#include "rpc/requester_in.h"
+
+/* --- lists of requests ----------------------------------------------------------------------------------------- */
+
+void request_append(struct request **list, struct request *q)
+{
+    while (*list)
+        list = &(*list)->next;
+    q->next = NULL;
+    *list = q;
+}
+
+bool request_take_out(struct request **list, struct request *q)
+{
+    while (*list && *list != q)
+        list = &(*list)->next;
+    if (!*list)
+        return false;
+    *list = q->next;
+    return true;
+}
+
+void requester_end(struct requester *r, struct request *q, enum request_status status)
+{
+    q->state = REQUEST_DONE;
+    q->status = status;
+    r->ended++;
+}
+
+/* --- what comes in --------------------------------------------------------------------------------------------- */
+
+static bool forget_ghost(struct requester *r, uint32_t xid)
+{
+    for (uint32_t i = 0; i < r->ghosts; i++)
+        if (r->ghost[i] == xid) {
+            r->ghost[i] = r->ghost[--r->ghosts];
+            return true;
+        }
+    return false;
+}
+
+/* RFC 8167 5: a call of the responder. Chunks are not supported in this direction, and that is said. */
+static bool answer_backward(struct requester *r, const struct link_done *done)
+{
+    struct rpcrdma h, answer = {.version = RPCRDMA_VERSION, .proc = RDMA_MSG};
+    enum rpcrdma_verdict verdict = rpcrdma_decode_call(&h, done->data, done->length);
+    struct link_message message;
+    size_t head, n = 0;
+
+    if (!r->attr.backward || verdict == RPCRDMA_DISCARD) {
+        r->stats.discarded++;
+        return true;
+    }
+    answer.xid = h.xid;
+    answer.credit = r->attr.backward_credits;
+    if (verdict != RPCRDMA_ACCEPT || h.segments || h.writes || h.has_reply) {
+        answer.proc = RDMA_ERROR;
+        answer.error = ERR_CHUNK;
+    }
+    head = rpcrdma_encode(&answer, r->message, r->link.send_max);
+    if (answer.proc == RDMA_MSG) {
+        n = r->attr.backward(r->attr.user, done->data + h.length, done->length - h.length, r->message + head,
+                             r->link.send_max - head);
+        if (n == 0)
+            return true;
+    }
+    message = (struct link_message){.head = r->message, .head_length = head + n};
+    return link_has_room(&r->link, 0) && link_send(&r->link, &message, 0) == 0;
+}
+
+/* The handle that the responder invalidated must be one of this call's (RFC 8797 3). */
+static bool invalidation_is_fair(struct requester *r, const struct request *q, const struct rddp_wc *wc)
+{
+    if (!(wc->wc_flags & RDDP_WC_WITH_INV))
+        return true;
+    r->stats.remotely_invalidated++;
+    return q && request_owns(q, wc->invalidated_rkey);
+}
+
+/* False: the connection must be closed, and the call is sent once more. */
+static bool take_reply(struct requester *r, const struct link_done *done)
+{
+    struct request *q = r->sent;
+    struct rpcrdma h;
+
+    if (rpcrdma_decode_reply(&h, done->data, done->length) != RPCRDMA_ACCEPT) {
+        r->stats.discarded++;
+        return invalidation_is_fair(r, NULL, &done->wc);
+    }
+    while (q && q->xid != h.xid)
+        q = q->next;
+    if (!q) {
+        if (forget_ghost(r, h.xid))
+            r->granted = h.credit;
+        r->stats.late++;
+        return true;
+    }
+    if (!invalidation_is_fair(r, q, &done->wc))
+        return false;
+    r->granted = h.credit;
+    r->backoff_ms = BACKOFF_MIN_MS;
+    /* RFC 8166 4.4.1, 4.5.4: out of the responder's reach before anybody looks at it; if not, the connection ends. */
+    if (!request_fence(q))
+        return false;
+    request_take_out(&r->sent, q);
+    requester_end(r, q, request_take(q, &h, done->data + h.length, done->length - h.length));
+    return true;
+}
+
+bool intake(struct requester *r, const struct link_done *done)
+{
+    bool good =
+        rpcrdma_direction(done->data, done->length) == RPCRDMA_CALL ? answer_backward(r, done) : take_reply(r, done);
+
+    return good && link_repost(&r->link, done->index) == 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tirpc_rpcbind.h - what rpcbind knows of programs over RDMA: the netids rdma and rdma6 (RFC 8166 9). */
+#ifndef RDDP_RPC_TIRPC_RPCBIND_H
+#define RDDP_RPC_TIRPC_RPCBIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+void rpcbind_set_port(struct sockaddr_storage *addr, uint16_t port);
+
+/* Puts the port that the host's rpcbind names into `addr`, whose family chooses the netid. False: it knows none. */
+bool rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr);
+
+/* Tells the local rpcbind of `addr`, or that it is gone. */
+bool rpcbind_tell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
+bool rpcbind_untell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
+
+#endif

@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# layering.sh [--self-test] - no arrow goes up or sideways. Two proofs:
+#   1. what the files of each layer include, against the table below;
+#   2. what its objects leave undefined: the pure layers reach no socket, clock or heap, and nobody calls a layer that he may
+#      not include.
+# --self-test breaks each rule in a copy of the tree and fails unless each is caught.
+set -euo pipefail
+export LC_ALL=C
+cd "$(dirname "$0")/.."
+
+# What a layer may include: folders, single headers, and `host` for whatever the system has.
+pure="assert.h errno.h inttypes.h limits.h stdatomic.h stdbool.h stddef.h stdint.h string.h"
+declare -A may=(
+    [base]="base/ $pure arm_acle.h arm_neon.h cpuid.h immintrin.h nmmintrin.h wmmintrin.h"
+    [core]="base/ core/ rddp/wr.h $pure"
+    [wire]="base/ wire/ core/seg.h core/fault.h $pure"
+    [conn]="base/ core/ wire/ conn/ rddp/wr.h $pure"
+    [net]="base/ net/ host"
+    [api]="base/ core/ wire/ conn/ net/ api/ rddp/ host"
+    [rpc]="rpc/ rddp/ host"
+    [tools]="tools/ rddp/ host"
+    [examples]="examples/ rddp/ host"
+    [include]="rddp/ host"
+)
+# Whose symbols it may use beside its own.
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [net]="base")
+# All that the pure layers may want of the C library, and libgcc's answer to what the processor can do.
+libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Names are written from the root, so a name is ours when the root has it; <net/if.h> is not.
+allowed() { # LAYER FORM NAME
+    local form=$2 name=$3 entry
+    [[ $name != *..* ]] || return 1
+    [ ! -e "$name" ] || form='"'
+    for entry in ${may[$1]}; do
+        case $form$entry in
+        '<host') [[ $name == rddp/* ]] || return 0 ;;
+        '<rddp/') [[ $name != rddp/* ]] || return 0 ;;
+        '"rddp/'*) ;;
+        '"'*/) [[ $name != "$entry"* ]] || return 0 ;;
+        *) [ "$name" != "$entry" ] || return 0 ;;
+        esac
+    done
+    return 1
+}
+
+check_includes() {
+    local layer file line rest bad=0
+    for layer in "${!may[@]}"; do
+        [ -d "$layer" ] || continue
+        while IFS=: read -r file line rest; do
+            [[ $rest =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*([\"<])([^\">]+) ]] &&
+                allowed "$layer" "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" && continue
+            echo "$file:$line: $layer/ may not include this: $rest"
+            bad=1
+        done < <(grep -rnE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include\b' "$layer")
+    done
+    return $bad
+}
+
+compile() { # FILE... -> $work/objects/FILE.o
+    local file
+    for file in "$@"; do
+        mkdir -p "$work/objects/$(dirname "$file")"
+        printf '%s\0' "$file"
+    done | xargs -0 -r -P 2 -I{} "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE= -O2 -fPIC -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 \
+        -I. -Iinclude -c {} -o "$work/objects/{}.o"
+}
+
+# NM-OPTION LAYER-OR-FILE...: the symbols of these objects, one a line.
+symbols() {
+    local option=$1 place
+    shift
+    for place in "$@"; do
+        find "$work/objects" -path "$work/objects/$place/*.o" -o -path "$work/objects/$place.c.o"
+    done | xargs -r nm -g "$option" -f posix | awk 'NF > 1 { print $1 }' | sort -u
+}
+
+check_symbols() {
+    local layer symbol bad=0
+    for layer in base core wire conn net; do
+        [ -d "$work/objects/$layer" ] || continue
+        # shellcheck disable=SC2086
+        symbols --defined-only $layer ${uses[$layer]} >"$work/own"
+        symbols --undefined-only $layer | comm -23 - "$work/own" >"$work/foreign"
+        if [ $layer = net ]; then
+            symbols --defined-only core wire conn api | comm -12 - "$work/foreign" >"$work/bad"
+        else
+            grep -vxE "$libc" "$work/foreign" >"$work/bad" || true
+        fi
+        while read -r symbol; do
+            echo "$layer/ may not call this: $symbol ($(cd "$work/objects" && grep -rlwF "$symbol" "$layer" | tr '\n' ' '))"
+            bad=1
+        done <"$work/bad"
+    done
+    return $bad
+}
+
+compile_all() {
+    local files
+    mapfile -t files < <(find base core wire conn net api -name '*.c' 2>/dev/null)
+    compile "${files[@]}"
+}
+
+# WHAT CHECK FILE TEXT: plant the text, and the check has to name what it says.
+planted=0
+plant() {
+    mkdir -p "$(dirname "$3")"
+    printf '%b\n' "$4" >"$3"
+    [ "$2" = check_includes ] || compile "$3"
+    if "$2" >"$work/said"; then
+        echo "layering: not caught: $1" >&2
+        exit 1
+    fi
+    if [ "$(wc -l <"$work/said")" != 1 ] || ! grep -q planted "$work/said"; then
+        echo "layering: caught, but with another complaint: $1" >&2
+        cat "$work/said" >&2
+        exit 1
+    fi
+    rm -f "$3" "$work/objects/$3.o"
+    planted=$((planted + 1))
+}
+
+self_test() {
+    local folder
+    mkdir "$work/tree"
+    for folder in "${!may[@]}"; do
+        [ ! -d "$folder" ] || cp -r "$folder" "$work/tree/"
+    done
+    cd "$work/tree"
+    check_includes && compile_all && check_symbols || return 1
+    mkdir -p base core wire conn net api include/rddp
+    touch net/planted.h core/planted.h wire/planted.h include/rddp/planted.h
+
+    plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'
+    plant "core includes net" check_includes core/planted.c '#include "net/planted.h"'
+    plant "core includes net, in brackets" check_includes core/planted.c '#include <net/planted.h>'
+    plant "core includes the public calls" check_includes core/planted.c '#include <rddp/planted.h>'
+    plant "core goes by a detour" check_includes core/planted.c '#  include "core/../net/planted.h"'
+    plant "core hides it in a macro" check_includes core/planted.c '#include PLANTED'
+    plant "wire includes more of core than the waist" check_includes wire/planted.c '#include "core/planted.h"'
+    plant "conn asks for a clock" check_includes conn/planted.c '#include <time.h>'
+    plant "net includes wire" check_includes net/planted.c '#include "wire/planted.h"'
+    plant "a tool looks inside" check_includes tools/planted.c '#include "core/planted.h"'
+    plant "an example looks inside" check_includes examples/planted.c '#include "core/planted.h"'
+
+    plant "core calls malloc" check_symbols core/planted.c \
+        'void *planted(unsigned long n);\nvoid *malloc(unsigned long n);\nvoid *planted(unsigned long n) { return malloc(n); }'
+    plant "conn reads a clock" check_symbols conn/planted.c \
+        'long time(long *);\nlong planted(void);\nlong planted(void) { return time(0); }'
+    printf 'int below_is_above(void);\nint below_is_above(void) { return 1; }\n' >core/above.c
+    compile core/above.c
+    plant "wire calls core" check_symbols wire/planted.c \
+        'int below_is_above(void);\nint planted(void);\nint planted(void) { return below_is_above(); }'
+    plant "net calls core" check_symbols net/planted.c \
+        'int below_is_above(void);\nint planted(void);\nint planted(void) { return below_is_above(); }'
+    echo "layering: the tree is clean, and $planted of $planted planted breaches were caught"
+}
+
+case ${1:-} in
+--self-test) self_test ;;
+'') check_includes && compile_all && check_symbols && echo "layering: clean" ;;
+*) echo "usage: layering.sh [--self-test]" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# lint.sh - what a machine can say about the house rules (STYLE.md). Says everything that it finds, then fails.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+
+mapfile -t all < <(git ls-files -co --exclude-standard 2>/dev/null | sort -u | while read -r f; do [ ! -f "$f" ] || echo "$f"; done)
+[ ${#all[@]} -gt 0 ] || mapfile -t all < <(find . \( -path ./build -o -path ./.git \) -prune -o -type f -printf '%P\n')
+only() { # PATTERN: the files whose name matches
+    printf '%s\n' "${all[@]}" | grep -E "$1"
+}
+mapfile -t c < <(only '\.[ch]$')
+mapfile -t sources < <(only '^(base|core|wire|conn|net|api|tools)/.*\.c$')
+# A header without a guard is a template, meant for the middle of another file.
+mapfile -t headers < <(only '^(base|core|wire|conn|net|api|include)/.*\.h$' | xargs -r grep -lE '^#(ifndef|pragma once)')
+mapfile -t shell < <(printf '%s\n' "${all[@]}" | while read -r f; do head -c 64 "$f" | grep -qE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
+# Data and prose carry no licence line of their own.
+mapfile -t build < <(only '(^|/)(CMakeLists\.txt|Makefile)$|\.(cmake|py|lua)$')
+mapfile -t licensed < <(only '(\.([ch]|sh|py|lua|cmake|in|map)|Makefile|CMakeLists\.txt|\.clang-format)$'; printf '%s\n' "${shell[@]}")
+
+layers() { scripts/layering.sh; }
+
+# The first line of each file where `make format` would change something.
+layout() {
+    ! clang-format --dry-run --style=file "${c[@]}" 2>&1 | grep -E '(warning|error):' | sort -t: -u -k1,1 | cut -c1-120 | grep .
+}
+
+licences() {
+    awk '/SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only/ { ok[FILENAME] = 1 }
+        FNR == 3 { nextfile }
+        END { for (i = 1; i < ARGC; i++) if (!ok[ARGV[i]]) { print ARGV[i] ": no SPDX line at its top"; bad = 1 } exit bad }' "${licensed[@]}"
+}
+
+# The pattern is in two pieces so that this file does not find itself; mktemp's row of X is not a word.
+words() {
+    ! grep -nwE "TO""DO|FIX""ME|X""XX" "${c[@]}" "${shell[@]}" "${build[@]}"
+}
+
+# A function begins and ends with a brace in the first column: the layout check stands before this one.
+sizes() {
+    awk 'FNR == 1 { start = 0 }
+        FNR == 501 { print FILENAME ": more than 500 lines"; bad = 1 }
+        length($0) > 120 && FILENAME ~ /\.[ch]$/ { print FILENAME ":" FNR ": more than 120 columns"; bad = 1 }
+        /^{$/ { start = FNR }
+        /^}/ && start { 
+            n = FNR - start - 1
+            if (n > 70) { print FILENAME ":" start ": a function of " n " lines, more than 70"; bad = 1 }
+            start = 0
+        }
+        END { exit bad }' "${c[@]}" "${shell[@]}"
+}
+
+# Each header compiles alone.
+headers() {
+    local header bad=0
+    for header in "${headers[@]}"; do
+        ${CC:-cc} -std=gnu11 -D_GNU_SOURCE= -Wall -Wextra -Werror -I. -Iinclude -fsyntax-only -x c - <<<"#include \"${header#include/}\"" || bad=1
+    done
+    return $bad
+}
+
+# Suppressed is what it gets wrong: it loses sight of what a caller frees, wants a file for an anonymous mmap(), and readdir() is
+# safe in glibc. Left out are the two files with a CRC table, a chain of enumerators that it unfolds for half a minute.
+analysis() {
+    local files
+    mapfile -t files < <(printf '%s\n' "${sources[@]}" | grep -vxE 'base/(crc32c|crcseg)\.c')
+    cppcheck --quiet --std=c11 --enable=performance,portability --inline-suppr --error-exitcode=1 -j 2 --library=posix -I. -Iinclude \
+        --suppress={missingIncludeSystem,memleak,resourceLeak,invalidFunctionArg,readdirCalled} "${files[@]}"
+}
+
+scripts() { shellcheck --severity=warning "${shell[@]}"; }
+
+failed=()
+check() { # FUNCTION TOOL WHAT
+    if ! command -v "$2" >/dev/null; then
+        echo "lint: $3: left out, $2 is not installed"
+    elif ! "$1"; then
+        echo "lint: $3: FAILED" >&2
+        failed+=("$3")
+    fi
+}
+check layers nm "layers"
+check layout clang-format "layout"
+check licences awk "licences"
+check words grep "words"
+check sizes awk "sizes"
+check headers "${CC:-cc}" "headers stand alone"
+check analysis cppcheck "cppcheck"
+check scripts shellcheck "shellcheck"
+[ ${#failed[@]} -eq 0 ] || exit 1
+echo "lint: clean"

@@ -1,0 +1,282 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# rping.sh - rddp ping against rping on a real kernel: both ways, every MPA start-up that siw knows, and sudden deaths.
+#
+#   rping.sh PATH/TO/rddp
+#
+# One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md says what is tested.
+set -u
+
+guest=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/guest
+rddp=$(realpath -e "${1:-}" 2>/dev/null)
+if [ $# != 1 ] || [ ! -x "$rddp" ]; then
+    echo "usage: rping.sh PATH/TO/rddp" >&2
+    exit 2
+fi
+export RDDP_GUEST_NS=${RDDP_GUEST_NS:-rddp-rping-$$}
+tmp=$(mktemp -d)
+
+declare -A ours=([v4]=10.77.0.1 [v6]=fd77::1) theirs=([v4]=10.77.0.2 [v6]=fd77::2)
+few=200 many=10000 endless=1000000 # iterations
+passed=0 failed=0
+port=7200      # each case has its own, which names its files and finds its packets
+tool=          # process id of our tool
+guest_crc=     # what the guest's siw asks for when it connects: --crc or --no-crc
+
+cleanup() {
+    trap - EXIT
+    "$guest" down
+    rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 1' HUP INT TERM
+
+boot() { # --crc or --no-crc
+    guest_crc=$1
+    if [ "$1" = --crc ]; then "$guest" up --crc; else "$guest" up; fi || exit
+    # The first four octets of a segment, "MPA ", are those of Request and Reply.
+    "$guest" ns tcpdump -Z root -U --immediate-mode -i tap0 -w "$tmp/wire.pcap" \
+        'tcp[(tcp[12] & 0xf0) >> 2 : 4] = 0x4d504120 or
+         (ip6[6] = 6 and ip6[40 + ((ip6[52] & 0xf0) >> 2) : 4] = 0x4d504120)' 2>"$tmp/tcpdump.err" &
+    until grep -qs listening "$tmp/tcpdump.err"; do
+        kill -0 $! 2>/dev/null || { cat "$tmp/tcpdump.err" >&2; exit 1; }
+        sleep 0.1
+    done
+}
+
+check() { # NAME FUNCTION [ARGUMENT ...]: when the case fails, it prints why
+    local name=$1 start=${EPOCHREALTIME/./} why
+    shift
+    port=$((port + 1))
+    if why=$("$@"); then
+        passed=$((passed + 1))
+        printf 'ok    %-66s %6d ms\n' "$name" $(((${EPOCHREALTIME/./} - start) / 1000))
+    else
+        failed=$((failed + 1))
+        printf 'FAIL  %s: %s\n' "$name" "${why:-no reason given}"
+    fi
+}
+
+fail() { # REASON: the end of a case, which has a subshell to itself
+    [ -z "$tool" ] || kill -9 "$tool" 2>/dev/null
+    "$guest" run "kill -9 \$(pidof rping)" >/dev/null 2>&1
+    echo "$*"
+    exit 1
+}
+
+# --- our tool ------------------------------------------------------------------------------------------------------
+
+tool_start() { # ARGUMENT ...
+    "$guest" ns "$rddp" ping --rping -p "$port" "$@" >"$tmp/$port.out" 2>"$tmp/$port.err" &
+    tool=$!
+}
+
+tool_listens() {
+    for _ in {1..50}; do
+        [ -z "$("$guest" ns ss -Hltn "sport = :$port")" ] || return 0
+        kill -0 "$tool" 2>/dev/null || break
+        sleep 0.1
+    done
+    fail "our server does not listen: $(tool_says)"
+}
+
+tool_ends() { # SECONDS: returns its exit code
+    local i
+    for ((i = 0; i < $1 * 10; i++)); do
+        kill -0 "$tool" 2>/dev/null || { wait "$tool"; return; }
+        sleep 0.1
+    done
+    fail "our tool still runs after $1 s"
+}
+
+tool_says() { head -n 1 "$tmp/$port.err"; }
+
+tool_complains() { # within seconds, with one line and an exit code of its own
+    local rc lines
+    tool_ends 5
+    rc=$?
+    lines=$(wc -l <"$tmp/$port.err")
+    if [ "$rc" = 0 ] || [ "$rc" -ge 126 ]; then fail "our tool: exit code $rc, $(tool_says)"; fi
+    [ "$lines" = 1 ] || fail "our tool says $lines lines, not one: $(tr '\n' ';' <"$tmp/$port.err")"
+}
+
+tool_dies() {
+    kill -9 "$tool" 2>/dev/null || fail "our tool ended before its time: $(tool_says)"
+    wait "$tool" 2>/dev/null
+}
+
+# --- the guest's rping ---------------------------------------------------------------------------------------------
+
+rping_start() { # ARGUMENT ...
+    "$guest" run "(rping -v -p $port $* >/tmp/$port.out 2>/tmp/$port.err; echo \$? >/tmp/$port.rc) &" || fail "no guest"
+}
+
+guest_sees() { # SECONDS CONDITION: waits for it
+    "$guest" run "for i in \$(seq $(($1 * 10))); do $2 && exit; sleep 0.1; done; exit 1" $(($1 + 10))
+}
+
+rping_listens() {
+    local socket
+    socket=$(printf ':%04X .* 0A ' "$port")
+    guest_sees 5 "grep -q '$socket' /proc/net/tcp /proc/net/tcp6" ||
+        fail "the guest's rping does not listen: $(rping_says)"
+}
+
+rping_is_busy() { # its output is a block of 4096 octets, or none
+    guest_sees 10 "[ -s /tmp/$port.out ]" || fail "nothing done in 10 s: $(tool_says) $(rping_says)"
+}
+
+rping_ends() { # SECONDS EXIT-CODE
+    local rc
+    guest_sees "$1" "[ -s /tmp/$port.rc ]" || fail "the guest's rping still runs after $1 s: $(rping_says)"
+    rc=$("$guest" run "cat /tmp/$port.rc")
+    [ "$rc" = "$2" ] || fail "the guest's rping: exit code $rc, $(rping_says)"
+}
+
+rping_dies() {
+    "$guest" run "kill -9 \$(pidof rping)" || fail "the guest's rping ended before its time: $(rping_says)"
+}
+
+rping_says() { "$guest" run "cat /tmp/$port.err" | tr '\n' ';'; }
+
+rping_has_seen() { # COUNT: each iteration, in turn, with its number
+    local seen
+    seen=$("$guest" run "grep -o 'ping data: rdma-ping-[0-9]*:' /tmp/$port.out | sed 's/.*-//; s/://' |
+        awk '\$1 != NR - 1 { exit } { n = NR } END { print n + 0 }'; rm /tmp/$port.*")
+    [ "$seen" = "$1" ] || fail "the guest has seen $seen iterations, not $1"
+}
+
+# --- the wire ------------------------------------------------------------------------------------------------------
+
+frame() { # --crc|--no-crc REVISION: octets 16 and 17 of a Request or Reply; bits C (0x40) and S (0x10)
+    local flags=0
+    [ "$1" = --crc ] && flags=$((flags | 0x40))
+    [ "$2" = 2 ] && flags=$((flags | 0x10))
+    printf '%02x%02x' "$flags" "$2"
+}
+
+wire_shows() { # REQUEST REPLY, as frame() prints them
+    local frames
+    frames=$("$guest" ns tcpdump -nr "$tmp/wire.pcap" -x "port $port" 2>/dev/null | sed -n 's/^\s*0x[0-9a-f]*: //p' |
+        tr -d ' \n' | grep -oE '52657[01]204672616d65.{4}' | sed 's/.*65//' | xargs)
+    [ "$frames" = "$1 $2" ] || fail "MPA frames on the wire: '$frames', not '$1 $2'"
+}
+
+# --- the cases -----------------------------------------------------------------------------------------------------
+
+we_call() { # CRC REVISION FAMILY COUNT SIZE
+    local quirk=
+    # Of a request of revision 1 siw reports room for no Read, and rping takes just that; with -q it asks for one.
+    [ "$2" = 1 ] && quirk=-q
+    rping_start -s $quirk -a "${theirs[$3]}" -S "$5"
+    rping_listens
+    tool_start -a "${theirs[$3]}" -c "$4" -S "$5" -V "$1" --mpa-rev "$2"
+    tool_ends 120 || fail "our client: exit code $?, $(tool_says)"
+    rping_ends 5 0
+    rping_has_seen "$4"
+    wire_shows "$(frame "$1" "$2")" "$(frame "$1" "$2")"
+}
+
+they_call() { # CRC FAMILY COUNT SIZE
+    local reply=$1
+    [ "$guest_crc" = --crc ] && reply=--crc # one side's wish is enough
+    tool_start --server -a "${ours[$2]}" -c "$3" -S "$4" "$1"
+    tool_listens
+    rping_start -c -V -a "${ours[$2]}" -C "$3" -S "$4"
+    rping_ends 120 0
+    tool_ends 5 || fail "our server: exit code $?, $(tool_says)"
+    rping_has_seen "$3"
+    wire_shows "$(frame "$guest_crc" 2)" "$(frame "$reply" 2)"
+}
+
+# rping takes a disconnection for a success, even in the middle: exit code 0. That it ends and says so is what counts.
+
+our_client_dies() {
+    rping_start -s -a "${theirs[v4]}"
+    rping_listens
+    tool_start -a "${theirs[v4]}" -c $endless
+    rping_is_busy
+    tool_dies
+    rping_ends 5 0
+    rping_says | grep -q 'DISCONNECT EVENT.*wait for' || fail "the guest's rping noticed nothing: $(rping_says)"
+}
+
+our_server_dies() {
+    tool_start --server -a "${ours[v4]}" -c $endless
+    tool_listens
+    rping_start -c -a "${ours[v4]}" -C $endless
+    rping_is_busy
+    tool_dies
+    rping_ends 5 0
+    rping_says | grep -q 'DISCONNECT EVENT.*wait for' || fail "the guest's rping noticed nothing: $(rping_says)"
+}
+
+their_server_dies() {
+    rping_start -s -a "${theirs[v6]}"
+    rping_listens
+    tool_start -a "${theirs[v6]}" -c $endless
+    rping_is_busy
+    rping_dies
+    tool_complains
+}
+
+their_client_dies() {
+    tool_start --server -a "${ours[v6]}" -c $endless
+    tool_listens
+    rping_start -c -a "${ours[v6]}" -C $endless
+    rping_is_busy
+    rping_dies
+    tool_complains
+}
+
+alone() { # the guest with itself: when this fails, the fault is not ours
+    rping_start -s -a "${theirs[v4]}"
+    rping_listens
+    "$guest" run "rping -c -V -a ${theirs[v4]} -p $port -C $few >/dev/null" || fail "rping: exit code $?"
+    rping_ends 5 0
+    rping_has_seen $few
+}
+
+kernel_is_well() {
+    local log
+    log=$("$guest" run dmesg) || fail "the guest does not answer: $log"
+    log=$(grep -E 'BUG|Oops|WARNING|Call Trace|general protection|refcount_t|lockup|blocked for more' <<<"$log")
+    [ -z "$log" ] || fail "$(head -n 1 <<<"$log")"
+}
+
+start=$SECONDS
+boot --no-crc
+check "guest with itself" alone
+for family in v4 v6; do
+    for rev in 1 2; do
+        for crc in --no-crc --crc; do
+            check "we call, IP$family, revision $rev, $crc, $few times" we_call $crc $rev $family $few 64
+        done
+    done
+    check "they call, IP$family, revision 2, --no-crc, $few times" they_call --no-crc $family $few 64
+done
+check "they call, only we want the CRC, $few times" they_call --crc v4 $few 64
+check "we call, shortest size, $few times" we_call --crc 2 v4 $few 23
+check "we call, odd size, $few times" we_call --crc 2 v6 $few 1001
+check "we call, longest size, 50 times" we_call --crc 2 v4 50 65535
+check "they call, longest size, 50 times" they_call --no-crc v6 50 65535
+check "we call, $many times" we_call --crc 2 v4 $many 64
+check "our client is killed" our_client_dies
+check "our server is killed" our_server_dies
+check "their server is killed" their_server_dies
+check "their client is killed" their_client_dies
+check "after the deaths we call, $few times" we_call --no-crc 2 v4 $few 64
+check "after the deaths they call, $few times" they_call --no-crc v4 $few 64
+check "the guest's kernel is well" kernel_is_well
+
+boot --crc
+for family in v4 v6; do
+    check "they call, IP$family, revision 2, --crc, $few times" they_call --crc $family $few 64
+done
+check "they call, only they want the CRC, $few times" they_call --no-crc v6 $few 64
+check "they call, longest size with CRC, 50 times" they_call --crc v4 50 65535
+check "they call, $many times" they_call --crc v4 $many 64
+check "the guest's kernel is well" kernel_is_well
+
+echo "rping: $passed passed, $failed failed, $((SECONDS - start)) s"
+[ "$failed" = 0 ]

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# rdmatcp_tshark.sh - wireshark/rdmatcp.lua reads what we send as RDMA/TCP segments: fields, CRC, across TCP segments.
+# SEG-1-01 SEG-2-04 SEG-3.4-10 SEG-3.4-13 SEG-3.4-14 SEG-3.4-37 SEG-4-01 SEG-4-02 SEG-4-03 are asked of the capture.
+set -euo pipefail
+
+cannot() { echo "rdmatcp_tshark: cannot run here: $*"; exit 77; }
+for tool in tshark dumpcap python3 ip unshare; do
+    command -v $tool >/dev/null || cannot "no $tool"
+done
+if [ "${1:-}" != inside ]; then
+    new=(unshare --net --pid --fork --kill-child)
+    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
+    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
+    exec "${new[@]}" "$0" inside
+fi
+
+lua=$RDDP_SOURCE_DIR/wireshark/rdmatcp.lua
+here=$RDDP_SOURCE_DIR/tests/interop
+dir=$(mktemp -d)
+export HOME=$dir # no preferences but ours
+unset XDG_CONFIG_HOME
+dumpcap=
+finish() {
+    [ -z "$dumpcap" ] || kill "$dumpcap" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+fail() { echo "rdmatcp_tshark: $*" >&2; exit 1; }
+
+ip link set lo mtu 1500 up
+ip link set lo gso_max_segs 1 2>/dev/null || true
+dumpcap -q -i lo -s 0 -B 64 -w "$dir/capture" -f tcp 2>"$dir/dumpcap" &
+dumpcap=$!
+for _ in $(seq 100); do
+    ! grep -q '^File:' "$dir/dumpcap" || break
+    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+    sleep 0.1
+done
+# On one CPU loopback keeps the order of packets, and so does the capture.
+taskset -c 0 "$RDDP_TOOL" perf --loopback --wire rdmatcp -n 4 -s 1,2,3,5000,70000 >"$dir/perf" || fail "perf: $(cat "$dir/perf")"
+sleep 1
+kill -INT "$dumpcap"
+wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
+dumpcap=
+
+# One of our ports may be another protocol's by chance: heuristics first.
+options=(-X "lua_script:$lua" -o tcp.try_heuristic_first:TRUE -o tcp.reassemble_out_of_order:TRUE)
+read_capture() { # CAPTURE: one line a TCP segment, its fields in order of appearance
+    local field fields=()
+    for field in tcp.stream tcp.srcport tcp.len rdmatcp.version rdmatcp.type rdmatcp.b rdmatcp.e rdmatcp.length rdmatcp.id \
+        rdmatcp.number rdmatcp.clen rdmatcp.data_length rdmatcp.crc.status; do
+        fields+=(-e "$field")
+    done
+    tshark "${options[@]}" -r "$1" -T fields -E aggregator=, "${fields[@]}" 2>"$dir/errors" || fail "$(cat "$dir/errors")"
+}
+
+read_capture "$dir/capture" >"$dir/lines"
+python3 "$here/rdmatcp_lines.py" <"$dir/lines" || fail "the capture is not what it must be"
+
+# Padding that we send is zero, whatever its length.
+tshark "${options[@]}" -r "$dir/capture" -Y rdmatcp.padding -T fields -e rdmatcp.padding 2>/dev/null | tr ',' '\n' | sort -u >"$dir/padding"
+[ "$(tr '\n' ' ' <"$dir/padding")" = "00 0000 000000 " ] || fail "padding: $(cat "$dir/padding")"
+
+# It can fail: one bit of one payload, and a message number.
+python3 - "$dir/capture" "$dir/spoilt" <<'END'
+import sys
+octets = bytearray(open(sys.argv[1], "rb").read())
+at = octets.rfind(b"\x01\x0c")  # a Send of one segment, late: the stream is known by then
+while at >= 0 and int.from_bytes(octets[at + 2:at + 4], "big") not in range(25, 1449):
+    at = octets.rfind(b"\x01\x0c", 0, at)
+octets[at + 24] ^= 1
+open(sys.argv[2], "wb").write(octets)
+END
+read_capture "$dir/spoilt" >"$dir/lines"
+! python3 "$here/rdmatcp_lines.py" <"$dir/lines" >"$dir/said" 2>&1 || fail "a wrong octet is not noticed"
+grep -q "CRC" "$dir/said" || fail "not for its CRC: $(cat "$dir/said")"

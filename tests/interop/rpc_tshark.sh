@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# rpc_tshark.sh - tshark dissects our RPC-over-RDMA: every message of the example program, without a malformed one, in a
+# network of its own.
+set -euo pipefail
+
+cannot() { echo "rpc_tshark: cannot run here: $*"; exit 77; }
+for tool in tshark dumpcap ip unshare; do
+    command -v $tool >/dev/null || cannot "no $tool"
+done
+server=$RDDP_BUILD_DIR/examples/rpc/store_server client=$RDDP_BUILD_DIR/examples/rpc/store_client
+[ -x "$server" ] || cannot "not built: no libtirpc or no rpcgen"
+if [ "${1:-}" != inside ]; then
+    new=(unshare --net --pid --fork --kill-child)
+    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
+    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
+    exec "${new[@]}" "$0" inside
+fi
+
+dir=$(mktemp -d)
+export HOME=$dir # no preferences but ours
+unset XDG_CONFIG_HOME
+started=()
+finish() {
+    [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap finish EXIT
+fail() { echo "rpc_tshark: $*" >&2; exit 1; }
+
+ip link set lo up
+dumpcap -q -i lo -s 0 -B 64 -w "$dir/pcap" -f tcp 2>"$dir/dumpcap" &
+dumpcap=$!
+started+=("$dumpcap")
+for _ in $(seq 100); do
+    ! grep -q '^File:' "$dir/dumpcap" || break
+    kill -0 "$dumpcap" 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+    sleep 0.1
+done
+"$server" 20049 >"$dir/port" &
+started+=($!)
+for _ in $(seq 100); do
+    [ ! -s "$dir/port" ] || break
+    sleep 0.05
+done
+[ "$(timeout 60 "$client" 127.0.0.1 20049)" = ok ] || fail "the client did not succeed"
+sleep 1
+kill -INT "$dumpcap"
+wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
+grep -q ': [0-9]*/0 (' "$dir/dumpcap" || fail "dumpcap lost packets: $(cat "$dir/dumpcap")"
+
+fields=(rpcordma.xid rpcordma.version rpcordma.flow_control rpcordma.msg_type rpcordma.reads_count rpcordma.writes_count
+    rpcordma.reply_count)
+tshark -r "$dir/pcap" -Y rpcordma -T fields "${fields[@]/#/-e}" >"$dir/seen" 2>/dev/null
+messages=$(tr '\t' '\n' <"$dir/seen" | grep -c '^0x' || true)
+[ "$messages" -ge 700 ] || fail "only $messages messages seen"
+bad=$(tshark -r "$dir/pcap" -Y '_ws.malformed' 2>/dev/null | head -3)
+[ -z "$bad" ] || fail "malformed: $bad"
+longs=$(tshark -r "$dir/pcap" -Y 'rpcordma.msg_type == 1' 2>/dev/null | wc -l)
+[ "$longs" -ge 1 ] || fail "no long message seen"
+reads=$(tshark -r "$dir/pcap" -Y 'rpcordma.reads_count > 0' 2>/dev/null | wc -l)
+writes=$(tshark -r "$dir/pcap" -Y 'rpcordma.writes_count > 0' 2>/dev/null | wc -l)
+((reads >= 4 && writes >= 60)) || fail "$reads with Read chunks, $writes with Write chunks"
+wrong=$(tshark -r "$dir/pcap" -Y 'rpcordma.version != 1 || rpcordma.flow_control == 0' 2>/dev/null | wc -l)
+[ "$wrong" = 0 ] || fail "$wrong of another version or without credits"
+echo "rpc_tshark: $messages messages, none malformed; $longs long, $reads with Read and $writes with Write chunks"

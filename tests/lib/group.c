@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* group.c - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
+#include "tests/lib/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *group_room;
+
+const uint32_t first = UINT32_MAX - 1;
+
+void group_again(bool out_of_order)
+{
+    struct qp_attr attr = side_attr(&e);
+
+    attr.out_of_order = out_of_order;
+    stage_again(&attr);
+    free(group_room);
+    group_room = calloc(1, qp_group_room(&s.qp, WINDOW));
+    qp_group(&s.qp, first, WINDOW, group_room);
+}
+
+int group_open(void **state)
+{
+    if (stage_open(state))
+        return -1;
+    pattern(data, sizeof(data), 3);
+    group_again(false);
+    return 0;
+}
+
+int group_shut(void **state)
+{
+    free(group_room);
+    group_room = NULL;
+    return stage_close(state);
+}
+
+/* --- the peer's segments, the n-th message of its sequence ------------------------------------------------------- */
+
+struct seg send_(uint32_t n, uint32_t at, uint32_t length, unsigned flags, uint16_t order)
+{
+    struct seg seg = a_send(first + n, at, data + at, length, flags);
+
+    seg.order = order;
+    return seg;
+}
+
+struct seg write_(uint32_t n, uint32_t at, uint32_t length, uint32_t total, unsigned flags, uint16_t order)
+{
+    struct seg seg = a_write(remote->key, remote->start + at, data + at, length, flags);
+
+    seg.msg = first + n;
+    seg.total = total;
+    seg.order = order;
+    return seg;
+}
+
+struct seg read_(uint32_t n, uint32_t length, uint16_t order)
+{
+    struct seg seg = read_of(remote, first + n, length);
+
+    seg.flags = WHOLE;
+    seg.order = order;
+    return seg;
+}
+
+void received(uint64_t wr_id, uint32_t length)
+{
+    assert_int_equal(expect_wc(&s.recv_cq, wr_id, RDDP_WC_SUCCESS).byte_len, length);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* group.h - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
+#ifndef TESTS_LIB_GROUP_H
+#define TESTS_LIB_GROUP_H
+
+#include "core/qp_inner.h"
+#include "tests/lib/stage.h"
+
+enum { WINDOW = 8, WHOLE = SEG_FIRST | SEG_LAST };
+
+extern const uint32_t first; /* number of either side: every test wraps */
+
+int group_open(void **state);
+int group_shut(void **state);
+void group_again(bool out_of_order);
+
+#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_open, group_shut)
+
+/* The n-th message of the peer, octets [at, at + length) of it, which are those of data[]. Writes and Reads are of the
+ * remote region. */
+struct seg send_(uint32_t n, uint32_t at, uint32_t length, unsigned flags, uint16_t order);
+struct seg write_(uint32_t n, uint32_t at, uint32_t length, uint32_t total, unsigned flags, uint16_t order);
+struct seg read_(uint32_t n, uint32_t length, uint16_t order);
+
+/* The next completion of a receive is this one. */
+void received(uint64_t wr_id, uint32_t length);
+
+#endif

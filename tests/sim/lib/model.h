@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* model.h - what was asked for at each end, and whether what was done is that: the judge of the simulation. */
+#ifndef TESTS_SIM_LIB_MODEL_H
+#define TESTS_SIM_LIB_MODEL_H
+
+#include "tests/sim/lib/memory.h"
+#include "tests/sim/lib/stack.h"
+
+/* A receive, from posting to the end of the run. */
+struct receive {
+    struct receive *next;
+    uint64_t wr_id;
+    struct area area[QP_SGE_MAX];
+    uint32_t areas, capacity;
+    bool completed;
+};
+
+/* A request to a send queue, until it has completed and all that it does to memory was seen. */
+struct request {
+    struct request *next;
+    uint64_t wr_id;
+    enum rddp_wr_opcode opcode;
+    unsigned flags; /* enum rddp_send_flags */
+    uint32_t length;
+    uint8_t *octets; /* that are carried; NULL: nobody can tell which */
+    struct area local[QP_SGE_MAX];
+    uint32_t locals;
+    struct area remote;         /* at the peer: target of a Write, source of a Read */
+    struct region *invalidates; /* ours or the peer's */
+    uint32_t invalid_key;
+    struct receive *receive; /* of the peer, for a Send */
+    bool signaled;
+    bool wrong; /* is meant to fail: it names `outlaw`, at the peer's end or at ours */
+    bool wrong_here;
+    struct rddp_sge outlaw;
+    bool completed, landed;
+};
+
+struct counts {
+    uint64_t requests, receives, octets, flushed;
+};
+
+/* One end. */
+struct party {
+    struct stack *stack;
+    struct party *peer;
+    struct rng rng;
+    struct request *oldest, *newest;
+    struct receive *first_receive, *last_receive;
+    struct receive *awaited;  /* the oldest that has not completed */
+    struct receive *promised; /* the oldest that no Send of the peer is meant for */
+    uint64_t next_wr;
+    uint32_t armed_at; /* where the receives' CQ was when it was armed for a solicited completion */
+    bool armed, event_due;
+    bool send_failed, recv_failed; /* a completion in error was seen */
+    bool culprit_seen;
+    uint64_t drained_before; /* requests that may not fail: they were posted before a close in good order */
+    bool no_receives;        /* posts none any more */
+    struct counts counts;
+};
+
+static inline bool is_send_opcode(enum rddp_wr_opcode opcode)
+{
+    return opcode == RDDP_WR_SEND || opcode == RDDP_WR_SEND_WITH_INV;
+}
+
+void party_init(struct party *p, struct stack *stack, struct party *peer, uint64_t seed);
+void party_fini(struct party *p);
+
+/* Posts `r`, which is filled in but for its wr_id, and is taken over. False if the queue is full: still the caller's.
+ */
+bool party_post(struct party *p, struct request *r);
+bool party_post_receive(struct party *p, struct receive *r);
+
+/* Frees a request or receive that was not posted, and what it claimed. */
+void request_free(struct request *r);
+void receive_free(struct receive *r);
+
+/* Takes completions and judges each. True if there were any. */
+bool party_poll(struct party *p);
+
+/* Is everything that was asked for done, and seen to be done? */
+bool party_is_idle(const struct party *p);
+
+/* The run is over: every request is complete, and every octet what it may be. */
+void party_judge(struct party *p);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* stack.c - one end of the simulation, and its host. */
+#include "tests/sim/lib/stack.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "core/group.h"
+#include "tests/sim/lib/report.h"
+
+enum { STAGE = 2 * (1 << 20) };
+
+enum {
+    ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+};
+
+static void *room_of(size_t octets)
+{
+    void *p = calloc(1, octets ? octets : 1);
+
+    assert(p);
+    return p;
+}
+
+static bool is_group(const struct stack *s)
+{
+    return s->attr.wire->numbering == SEG_NUMBERS_GROUP;
+}
+
+/* --- memory and queues --------------------------------------------------------------------------------------- */
+
+static void init_regions(struct stack *s)
+{
+    static const unsigned access[STACK_REGIONS] = {
+        [REGION_ALL] = ALL,
+        [REGION_ALL_ZERO_BASED] = ALL | RDDP_ACCESS_ZERO_BASED,
+        [REGION_LOCAL] = RDDP_ACCESS_LOCAL_WRITE,
+        [REGION_READ_ONLY] = RDDP_ACCESS_REMOTE_READ,
+        [REGION_WRITE_ONLY] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE,
+        [REGION_HOT] = ALL,
+        [REGION_WINDOW_A] = ALL | RDDP_ACCESS_ZERO_BASED,
+        [REGION_WINDOW_B] = ALL,
+        [REGION_WINDOW_C] = ALL,
+    };
+
+    for (int i = 0; i < STACK_REGIONS; i++) {
+        uint32_t most = i < REGION_WINDOW_A ? s->attr.region_octets : 4096;
+        unsigned based = is_group(s) ? RDDP_ACCESS_ZERO_BASED : 0; /* its offsets have 32 bits */
+
+        region_init(&s->region[i], &s->mrs, &s->pd, rng_between(&s->rng, most / 2, most), access[i] | based, &s->rng);
+        s->region[i].hot = i == REGION_HOT;
+        s->region[i].window = i >= REGION_WINDOW_A;
+    }
+}
+
+static void on_event(struct cq *cq)
+{
+    struct stack *s = (struct stack *)((char *)cq - offsetof(struct stack, recv_cq));
+
+    s->events++;
+}
+
+static void init_queues(struct stack *s)
+{
+    struct qp_attr qp = s->attr.qp;
+
+    for (int i = 0; i < 2; i++) {
+        s->ring[i] = room_of(STACK_CQE * sizeof(struct cq_entry));
+        cq_init(i ? &s->recv_cq : &s->send_cq, s->ring[i], STACK_CQE, s->attr.cqe, i ? on_event : NULL);
+    }
+    if (s->attr.shared) {
+        s->srq_room = room_of(rq_room(s->attr.srq_depth, qp.recv_sge));
+        rq_init(&s->srq, &s->pd, s->attr.srq_depth, qp.recv_sge, s->srq_room);
+        qp.srq = &s->srq;
+        qp.recv_depth = qp.recv_sge = 0;
+    }
+    qp.pd = &s->pd;
+    qp.mrs = &s->mrs;
+    qp.send_cq = &s->send_cq;
+    qp.recv_cq = &s->recv_cq;
+    s->qp_room = room_of(qp_room(&qp));
+    qp_init(&s->qp, &qp, s->qp_room);
+    if (is_group(s)) {
+        uint32_t window = 1 + qp.window;
+
+        s->group_room = room_of(qp_group_room(&s->qp, window));
+        qp_group(&s->qp, (uint32_t)rng_next(&s->rng), window, s->group_room);
+    }
+}
+
+void stack_init(struct stack *s, const struct stack_attr *attr, uint64_t seed)
+{
+    *s = (struct stack){.attr = *attr, .rng = {seed}};
+    mr_table_init(&s->mrs, room_of(STACK_SLOTS * sizeof(struct mr_slot)), STACK_SLOTS);
+    init_regions(s);
+    init_queues(s);
+    s->out_room = malloc(OUT_ROOM);
+    s->stage = malloc(STAGE);
+    assert(s->out_room && s->stage);
+}
+
+void stack_fini(struct stack *s)
+{
+    if (!s->detached)
+        qp_fini(&s->qp);
+    for (int i = 0; i < STACK_REGIONS; i++)
+        region_fini(&s->region[i]);
+    free(s->mrs.slot);
+    free(s->ring[0]);
+    free(s->ring[1]);
+    free(s->qp_room);
+    free(s->srq_room);
+    free(s->group_room);
+    free(s->out_room);
+    free(s->stage);
+}
+
+void stack_start(struct stack *s, bool active, struct link *tx, struct link *rx, uint64_t now_us)
+{
+    s->tx = tx;
+    s->rx = rx;
+    s->attr.conn.connection_id = rng_next(&s->rng);
+    if (!active)
+        conn_init_passive(&s->conn, s->attr.wire, &s->attr.conn, now_us);
+    else if (conn_init_active(&s->conn, s->attr.wire, &s->attr.conn, &s->qp, "request", is_group(s) ? 0 : 7, now_us))
+        report_failure("conn_init_active() refuses");
+    stack_pump(s, now_us);
+}
+
+void stack_detach(struct stack *s, uint64_t now_us)
+{
+    const struct fault_note none = {.fault = FAULT_NONE};
+    bool met = s->conn.qp;
+
+    conn_detach(&s->conn, now_us);
+    if (s->conn.qp)
+        report_failure("a detached connection holds its queue pair");
+    if (!met)
+        qp_fail(&s->qp, &none);
+    s->detached = true;
+}
+
+/* Whoever looks at it from now on is found by a sanitizer, or by what happens. */
+void stack_destroy_qp(struct stack *s)
+{
+    qp_fini(&s->qp);
+    cq_forget(&s->send_cq, s->qp.attr.number);
+    cq_forget(&s->recv_cq, s->qp.attr.number);
+    free(s->qp_room);
+    s->qp_room = NULL;
+    memset(&s->qp, 0xdd, sizeof(s->qp));
+}
+
+void stack_deregister(struct stack *s, struct region *r)
+{
+    if (s->conn.out && out_uses(s->conn.out, &r->mr))
+        out_own(s->conn.out);
+    if (r->mr.sending)
+        report_failure("a region is still lent after out_own()");
+    mr_remove(&s->mrs, &r->mr);
+    r->removed = true;
+}
+
+/* --- the host ------------------------------------------------------------------------------------------------ */
+
+static void eat(struct stack *s, uint64_t now_us)
+{
+    size_t eaten = conn_rx(&s->conn, s->stage + s->stage_from, s->staged, now_us);
+
+    if (eaten > s->staged || (s->staged - eaten > WIRE_UNIT_MAX && !s->conn.held))
+        report_failure("conn_rx() eats %zu of %zu octets", eaten, s->staged);
+    s->stage_from += eaten;
+    s->staged -= eaten;
+}
+
+/* A segment of the link comes while some in front of it are missing: most begin where a unit does, some do not, some
+ * end before it. Only the simulation can know, which goes from unit to unit through what is on the way. */
+static void overtake(struct stack *s)
+{
+    static uint8_t room[WIRE_UNIT_MAX];
+    uint64_t pos = s->conn.w.rx_pos, skip = rng_size(&s->rng, 30);
+    size_t n;
+
+    for (uint64_t i = 0; pos < s->rx->taken || i <= skip; i++) {
+        uint8_t head[4];
+
+        if (pos >= s->rx->taken && link_overtake(s->rx, pos, head, 4) < 4)
+            return;
+        if (pos < s->rx->taken) { /* it is in the stage */
+            if (s->rx->taken - pos < 4 || pos - s->conn.w.rx_pos >= s->staged)
+                return;
+            memcpy(head, s->stage + s->stage_from + (pos - s->conn.w.rx_pos), 4);
+        }
+        if (head[0] != 1)
+            return; /* spoilt */
+        pos += ((get16(head + 2) + 3u) & ~3u) + 4;
+    }
+    n = link_overtake(s->rx, pos, room, 4);
+    if (n < 4)
+        return;
+    n = ((get16(room + 2) + 3u) & ~3u) + 4;
+    if (rng_one_in(&s->rng, 8))
+        pos += 1 + rng_below(&s->rng, 100);
+    else if (rng_one_in(&s->rng, 8))
+        n = rng_below(&s->rng, (uint32_t)n);
+    n = link_overtake(s->rx, pos, room, n < WIRE_UNIT_MAX ? n : WIRE_UNIT_MAX);
+    s->early += conn_rx_early(&s->conn, room, n, pos);
+}
+
+/* Like a large socket read behind what was left; what was left moves to the front now and then. */
+static void receive(struct stack *s, uint64_t now_us)
+{
+    size_t n;
+
+    if (s->stage_from + s->staged > STAGE / 2) {
+        memmove(s->stage, s->stage + s->stage_from, s->staged);
+        s->stage_from = 0;
+    }
+    n = link_receive(s->rx, s->stage + s->stage_from + s->staged, STAGE - s->stage_from - s->staged, now_us);
+    s->staged += n;
+    eat(s, now_us);
+}
+
+static void send(struct stack *s, uint64_t now_us)
+{
+    struct out *out = &s->out;
+    size_t n = link_takes(s->tx);
+
+    if (!s->conn.out) {
+        out_init(out, s->out_room);
+        s->conn.out = out;
+    }
+    conn_fill(&s->conn, now_us);
+    n = n < out->octets ? n : out->octets;
+    if (!n && out->octets)
+        s->blocked_until_us = now_us + 1 + rng_size(&s->rng, 2000);
+    if (!n)
+        return;
+    link_send(s->tx, out->span + out->first, n, now_us);
+    conn_sent(&s->conn, n, now_us);
+}
+
+/* The socket is closed: nobody listens at it any more, and it cannot say more. */
+static void close_link(struct stack *s, uint64_t now_us)
+{
+    if (s->conn.out)
+        out_drop(s->conn.out);
+    s->conn.out = NULL;
+    s->over = true;
+    s->rx->deaf = true;
+    if (!s->tx->ended)
+        link_end(s->tx, now_us);
+}
+
+static bool may_go_on(struct stack *s, uint64_t now_us)
+{
+    unsigned wants = conn_wants(&s->conn, now_us);
+
+    if (wants & CONN_AGAIN)
+        eat(s, now_us);
+    else if (wants & CONN_TX && !link_is_full(s->tx) && s->blocked_until_us <= now_us)
+        send(s, now_us);
+    else
+        return false;
+    return true;
+}
+
+void stack_pump(struct stack *s, uint64_t now_us)
+{
+    struct conn *c = &s->conn;
+    unsigned turns = 0;
+
+    if (s->over)
+        return;
+    conn_check(c, now_us);
+    while (may_go_on(s, now_us))
+        if (turns++ > 100000)
+            report_failure("the connection wants to send and says nothing");
+    if (conn_wants(c, now_us) & CONN_FIN) {
+        link_end(s->tx, now_us);
+        conn_fin(c, now_us);
+    }
+    if (c->out && !c->out->octets)
+        c->out = NULL;
+    s->told |= c->news;
+    c->news = 0;
+    if (c->state == CONN_OVER)
+        close_link(s, now_us);
+}
+
+static bool may_receive(const struct stack *s, uint64_t now_us)
+{
+    return !s->over && conn_wants(&s->conn, now_us) & CONN_RX;
+}
+
+uint64_t stack_next_us(const struct stack *s, uint64_t now_us)
+{
+    uint64_t at, next;
+
+    if (s->over)
+        return UINT64_MAX;
+    next = conn_deadline(&s->conn, now_us);
+    at = may_receive(s, now_us) ? link_next_us(s->rx) : UINT64_MAX;
+    next = at < next ? at : next;
+    if (conn_wants(&s->conn, now_us) & CONN_TX && !link_is_full(s->tx) && s->blocked_until_us < next)
+        next = s->blocked_until_us;
+    return next;
+}
+
+void stack_turn(struct stack *s, uint64_t now_us)
+{
+    if (s->over)
+        return;
+    if (conn_deadline(&s->conn, now_us) <= now_us)
+        conn_tick(&s->conn, now_us);
+    if (is_group(s) && rng_one_in(&s->rng, 2))
+        overtake(s);
+    if (may_receive(s, now_us) && link_has(s->rx, now_us))
+        receive(s, now_us);
+    if (may_receive(s, now_us) && link_is_at_end(s->rx, now_us))
+        conn_rx_end(&s->conn, s->staged, now_us);
+    stack_pump(s, now_us);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* hostile.c - peers that are not ours, on raw sockets: garbage, silence, stalls, resets. A good connection beside them
+ * notices nothing. The bytes themselves, fault by fault, are tests/unit/conn.c's. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/suite/lib/pair.h"
+
+enum { SHORT_MS = 200 };
+
+static struct pair *of(void **state)
+{
+    return *state;
+}
+
+static const char request[] = "MPA ID Req Frame\0\1\0";
+
+/* A second listener, without patience. */
+struct impatient {
+    struct rddp_listener *listener;
+    struct sockaddr_storage addr;
+};
+
+static struct impatient listen_impatiently(struct pair *pair)
+{
+    struct impatient it = {.listener = NULL};
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rddp_wire_attr wire;
+
+    rddp_wire_attr_init(&wire);
+    wire.startup_timeout_ms = wire.stall_timeout_ms = wire.close_timeout_ms = SHORT_MS;
+    wire.crc = false;
+    it.listener = rddp_listen(pair->server.events, (struct sockaddr *)&any, sizeof(any), 512, &wire, NULL);
+    assert_non_null(it.listener);
+    assert_int_equal(rddp_listener_addr(it.listener, &it.addr), 0);
+    return it;
+}
+
+static int dial(const struct impatient *it)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&it->addr, sizeof(struct sockaddr_in)), 0);
+    return fd;
+}
+
+/* Reads until the end of the stream; how long that took is in *ms. Returns the octets that came. */
+static size_t read_to_end(int fd, uint8_t *to, size_t room, int64_t *ms)
+{
+    struct timespec from, until;
+    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+    size_t n = 0;
+    ssize_t k;
+
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do {
+        assert_int_equal(poll(&pollfd, 1, PAIR_WAIT_MS), 1);
+        k = read(fd, to + n, room - n);
+        if (k > 0)
+            n += (size_t)k;
+    } while (k > 0);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    *ms = (until.tv_sec - from.tv_sec) * 1000 + (until.tv_nsec - from.tv_nsec) / 1000000;
+    return n;
+}
+
+static void good_connection_works(struct pair *pair)
+{
+    pair_receive(&pair->server, 1, 0, 64);
+    assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 1, 0, 64, 0, 0), 0);
+    assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+}
+
+/* M44-10, M44-13: closed at once, with a line that says what it was. */
+static void garbage(void **state)
+{
+    struct pair *pair = of(state);
+    struct impatient it = listen_impatiently(pair);
+    int fd = dial(&it);
+    uint8_t answer[64];
+    int64_t ms;
+
+    assert_int_equal(write(fd, "GET / HTTP/1.1\r\n\r\n", 18), 18);
+    assert_int_equal(read_to_end(fd, answer, sizeof(answer), &ms), 0);
+    assert_true(ms < SHORT_MS);
+    close(fd);
+    if (!pair_said(&pair->server, "127.0.0.1:"))
+        fail_msg("no line names the peer:\n%s", pair->server.log);
+    good_connection_works(pair);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
+/* M44-17: silence, and half a request, end after the start-up time-out; many of them at once hold nobody up. */
+static void silence(void **state)
+{
+    enum { MANY = 100 };
+    struct pair *pair = of(state);
+    struct impatient it = listen_impatiently(pair);
+    uint8_t answer[64];
+    int fd[MANY];
+    int64_t ms;
+
+    for (int i = 0; i < MANY; i++) {
+        fd[i] = dial(&it);
+        if (i % 2)
+            assert_int_equal(write(fd[i], request, 10), 10);
+    }
+    good_connection_works(pair);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(read_to_end(fd[i], answer, sizeof(answer), &ms), 0);
+        assert_true(ms < 10 * SHORT_MS);
+        close(fd[i]);
+    }
+    good_connection_works(pair);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
+static struct rddp_qp *accept_one(struct pair *pair)
+{
+    struct rddp_qp_attr attr;
+    struct rddp_qp *qp;
+
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = pair->server.cq;
+    qp = rddp_create_qp(pair->server.pd, &attr);
+    assert_non_null(qp);
+    assert_int_equal(rddp_accept(pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST).request, qp, NULL), 0);
+    pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
+    return qp;
+}
+
+/* The middle of an FPDU and then nothing: the connection ends by itself and says why. */
+static void stall(void **state)
+{
+    struct pair *pair = of(state);
+    struct impatient it = listen_impatiently(pair);
+    struct rddp_qp *qp;
+    int fd = dial(&it);
+    uint8_t answer[256];
+    int64_t ms;
+
+    assert_int_equal(write(fd, request, 20), 20);
+    qp = accept_one(pair);
+    assert_int_equal(write(fd, "\0\x20\x41\x43", 4), 4);
+    read_to_end(fd, answer, sizeof(answer), &ms);
+    assert_true(ms >= SHORT_MS / 2 && ms < 10 * SHORT_MS);
+    assert_int_equal(pair_event(&pair->server, RDDP_EVENT_DISCONNECTED).status, -ETIMEDOUT);
+    close(fd);
+    good_connection_works(pair);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
+/* A peer that gives up while the application makes up its mind. */
+static void gone_before_the_answer(void **state)
+{
+    struct pair *pair = of(state);
+    struct impatient it = listen_impatiently(pair);
+    struct rddp_qp_attr attr;
+    struct rddp_qp *qp;
+    struct rddp_event event;
+    int fd = dial(&it);
+
+    assert_int_equal(write(fd, request, 20), 20);
+    event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
+    close(fd);
+    usleep(50000);
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = pair->server.cq;
+    qp = rddp_create_qp(pair->server.pd, &attr);
+    assert_int_equal(rddp_accept(event.request, qp, NULL), -ECONNABORTED);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
+/* A reset in the middle of a transfer. */
+static void reset(void **state)
+{
+    struct pair *pair = of(state);
+    struct impatient it = listen_impatiently(pair);
+    struct linger linger = {.l_onoff = 1};
+    struct rddp_qp *qp;
+    int fd = dial(&it);
+
+    assert_int_equal(write(fd, request, 20), 20);
+    qp = accept_one(pair);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+    close(fd);
+    assert_int_equal(pair_event(&pair->server, RDDP_EVENT_DISCONNECTED).status, -ECONNRESET);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
+int main(void)
+{
+    static const struct pair_test tests[] = {
+        PAIR_TEST(garbage), PAIR_TEST(silence), PAIR_TEST(stall), PAIR_TEST(gone_before_the_answer), PAIR_TEST(reset),
+    };
+
+    return pair_run("hostile", tests, sizeof(tests) / sizeof(*tests), true);
+}

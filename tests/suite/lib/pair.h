@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* pair.h - two connected queue pairs over loopback, and every test of a program run over every way to connect them. */
+#ifndef RDDP_TESTS_SUITE_PAIR_H
+#define RDDP_TESTS_SUITE_PAIR_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <rddp/rddp.h>
+
+enum {
+    PAIR_BUFFER = 4 << 20, /* octets of each side's region */
+    PAIR_GUARD = 4096,     /* octets in front of and behind it that nothing may change */
+    PAIR_DEPTH = 64,
+    PAIR_WAIT_MS = 10000,
+};
+
+/* A way to connect: one line here adds every test over it. */
+struct row {
+    const char *name;
+    enum rddp_wire wire;
+    bool silent; /* nobody is told why a connection ends, and no key is invalidated from afar */
+    bool crc, client_markers, server_markers, peer_to_peer, immediate, v6;
+    uint8_t mpa_revision;
+    unsigned rtr;
+};
+
+struct side {
+    struct rddp_context *context;
+    struct rddp_event_channel *events;
+    struct rddp_comp_channel *channel;
+    struct rddp_pd *pd;
+    struct rddp_cq *cq;
+    struct rddp_qp *qp;
+    struct rddp_mr *mr;
+    uint8_t *room;   /* guard, region, guard */
+    uint8_t *buffer; /* the region: zero-based, every right */
+    char log[8192];  /* what the library said */
+    size_t logged;
+    pthread_mutex_t log_lock; /* the library logs from its own thread */
+};
+
+struct pair {
+    const struct row *row;
+    struct side client, server;
+    struct rddp_listener *listener;
+    struct sockaddr_storage addr;
+    struct rddp_qp_attr qp_attr; /* of both queue pairs; change it between pair_open() and pair_connect() */
+};
+
+/* The row's wire attributes, for one side. */
+struct rddp_wire_attr pair_wire(const struct row *row, bool server);
+
+/* Contexts, channels, regions and a listener; then the queue pairs and the connection. */
+void pair_open(struct pair *pair, const struct row *row);
+void pair_connect(struct pair *pair);
+void pair_close(struct pair *pair); /* checks the guards */
+
+/* Has the library said so on this side? */
+bool pair_said(struct side *side, const char *text);
+
+/* Waits for the next event of this type, which must be it, and acknowledges it. */
+struct rddp_event pair_event(struct side *side, enum rddp_event_type type);
+
+/* Waits for `n` completions (polling), fails the test after PAIR_WAIT_MS. */
+void pair_completions(struct side *side, struct rddp_wc *wc, int n);
+struct rddp_wc pair_completion(struct side *side);
+
+/* One piece of a side's region. */
+struct rddp_sge pair_sge(const struct side *side, size_t offset, size_t length);
+
+/* Posts one request; the remote side is the other region at `remote`. */
+int pair_post(struct side *from, const struct side *to, enum rddp_wr_opcode opcode, uint64_t id, size_t local,
+              size_t length, size_t remote, unsigned flags);
+void pair_receive(struct side *side, uint64_t id, size_t offset, size_t length);
+
+/* Seeded octets, and whether they are there. */
+void pair_pattern(uint8_t *at, size_t n, unsigned seed);
+bool pair_is_pattern(const uint8_t *at, size_t n, unsigned seed);
+
+/* Runs `tests` over each row, connected by pair_connect() before (if `connect`) and closed after. The state is a struct
+ * pair **. */
+struct pair_test {
+    const char *name;
+    void (*run)(void **state);
+};
+int pair_run(const char *group, const struct pair_test *tests, size_t n, bool connect);
+#define PAIR_TEST(function) \
+    { \
+#function, function \
+    }
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rpc_liar.c - a responder that breaks the rules: a bare queue pair answers whatever a table says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "rpc/rpcrdma.h"
+#include "tests/suite/lib/pair.h"
+#include "tests/suite/lib/service.h"
+
+enum { BUFFER = 4096, RECEIVES = 16, SENT_AT = 1 << 20 };
+
+static const struct row row = {.name = "crc", .crc = true, .mpa_revision = 2};
+static struct pair pair;
+
+/* --- a bare responder against the requester ---------------------------------------------------------------------- */
+
+struct liar {
+    struct requester *requester;
+    struct exchange *e;
+    pthread_t thread;
+    uint8_t target[BUFFER];
+};
+
+static void *accept_one(void *user)
+{
+    struct rddp_event request = pair_event(&pair.server, RDDP_EVENT_CONNECT_REQUEST);
+    struct rddp_qp_attr attr;
+
+    (void)user;
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = pair.server.cq;
+    pair.server.qp = rddp_create_qp(pair.server.pd, &attr);
+    for (int i = 0; i < RECEIVES; i++)
+        pair_receive(&pair.server, (uint64_t)i, (size_t)i * BUFFER, BUFFER);
+    assert_int_equal(rddp_accept(request.request, pair.server.qp, NULL), 0);
+    pair_event(&pair.server, RDDP_EVENT_ESTABLISHED);
+    return NULL;
+}
+
+static void liar_open(struct liar *liar)
+{
+    struct requester_attr attr;
+
+    memset(&pair, 0, sizeof(pair));
+    pair_open(&pair, &row);
+    liar->e = calloc(1, sizeof(*liar->e));
+    assert_int_equal(pthread_create(&liar->thread, NULL, accept_one, NULL), 0);
+    requester_attr_init(&attr);
+    attr.wire.first_delay_ms = 0;
+    liar->requester = requester_open((struct sockaddr *)&pair.addr, sizeof(pair.addr), &attr, SERVICE_WAIT_MS);
+    pthread_join(liar->thread, NULL);
+    assert_non_null(liar->requester);
+}
+
+static void liar_close(struct liar *liar)
+{
+    requester_close(liar->requester);
+    free(liar->e);
+    pair_close(&pair);
+}
+
+/* Starts a FETCH with one Write chunk and gives its header. */
+static void liar_ask(struct liar *liar, struct rpcrdma *asked)
+{
+    const uint32_t n = 100;
+    struct rddp_wc wc;
+
+    memset(liar->target, 0xa5, sizeof(liar->target));
+    exchange_init(liar->e, liar->requester, PROC_FETCH, &n, 1, 4);
+    liar->e->request.results = 1;
+    liar->e->request.result[0] = (struct request_item){.data = liar->target, .length = 100};
+    requester_start(liar->requester, &liar->e->request);
+    do {
+        requester_wait(liar->requester, 1);
+    } while (rddp_poll_cq(pair.server.cq, 1, &wc) == 0 || (wc.wr_id == 1000 && wc.status == 0));
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    assert_int_equal(rpcrdma_decode_call(asked, pair.server.buffer + wc.wr_id * BUFFER, wc.byte_len), RPCRDMA_ACCEPT);
+    pair_receive(&pair.server, wc.wr_id, (size_t)wc.wr_id * BUFFER, BUFFER);
+}
+
+static void liar_send(const uint8_t *p, size_t n)
+{
+    memcpy(pair.server.buffer + SENT_AT, p, n);
+    assert_int_equal(pair_post(&pair.server, &pair.client, RDDP_WR_SEND, 1000, SENT_AT, n, 0, RDDP_SEND_SIGNALED), 0);
+}
+
+/* A good reply to `asked`, which says that nothing was written. */
+static size_t good_reply(uint8_t *to, const struct rpcrdma *asked)
+{
+    struct rpcrdma h = *asked;
+    size_t n;
+
+    h.credit = 4;
+    rpcrdma_fill(&h, h.write[0], 0);
+    n = rpcrdma_encode(&h, to, BUFFER);
+    memset(to + n, 0, SERVICE_REPLY_HEAD);
+    put32(put32(to + n, h.xid), 1);
+    return n + SERVICE_REPLY_HEAD;
+}
+
+enum liar_result { SILENCE, BAD, REFUSED, VERSION };
+
+static size_t lie(unsigned which, uint8_t *to, const struct rpcrdma *asked)
+{
+    size_t n = good_reply(to, asked), payload = n - SERVICE_REPLY_HEAD;
+
+    switch (which) {
+    case 0: /* another XID in the RPC message */
+        to[payload]++;
+        break;
+    case 1: /* for no call */
+        to[0]++, to[payload]++;
+        break;
+    case 2:
+        put32(to + 4, 2);
+        break;
+    case 3: /* RPCR-4.6.1-03 */
+        put32(to + 12, RDMA_MSGP);
+        break;
+    case 4:
+        put32(to + 12, RDMA_DONE);
+        break;
+    case 5: /* RPCR-4.3.1-03: a Read list, of one segment */
+        memmove(to + 16 + 24, to + 16, n - 16);
+        put32(put32(put32(put64(put32(put32(to + 16, 1), 40), 0), 0), 0), 0);
+        put32(to + 16, 1);
+        put32(to + 40, 0);
+        return n + 24;
+    case 6:
+        return 27;
+    case 7: /* RDMA_NOMSG without a Reply chunk */
+        put32(to + 12, RDMA_NOMSG);
+        break;
+    case 8: /* RPCR-4.5-07 */
+        put32(put32(to + 12, RDMA_ERROR), 3);
+        return 28;
+    case 9: /* another handle than it was given */
+        to[28]++;
+        break;
+    case 10: /* longer than it was given */
+        put32(to + 32, 101);
+        break;
+    case 11: /* one more chunk */
+        memmove(to + 44 + 8, to + 44, n - 44);
+        put32(put32(to + 44, 1), 0);
+        return n + 8;
+    case 12: /* longer than the room for it */
+        memset(to + n, 0, 64);
+        return n + 64;
+    case 13:
+        put32(put32(to + 12, RDMA_ERROR), ERR_CHUNK);
+        return 20;
+    case 14:
+        put32(put32(to + 12, RDMA_ERROR), ERR_VERS);
+        put32(put32(to + 20, 2), 2);
+        put32(to + 4, 1);
+        return 28;
+    }
+    return n;
+}
+
+/* Header errors are dropped in silence, and the true reply counts (RPCR-4.5-04); chunks that were not offered and the
+ * two errors end the call for good (RPCR-4.5-06, RPCR-6.1-06). The connection stays. */
+static void lying_replies(void **state)
+{
+    struct liar liar;
+
+    (void)state;
+    liar_open(&liar);
+    for (unsigned which = 0; which < 15; which++) {
+        enum request_status want = which < 9 ? REQUEST_OK : which < 13 ? REQUEST_BAD_REPLY : REQUEST_REFUSED;
+        struct requester_stats stats;
+        struct rpcrdma asked;
+        uint8_t bytes[BUFFER];
+
+        if (which == 14)
+            want = REQUEST_BAD_VERSION;
+        liar_ask(&liar, &asked);
+        liar_send(bytes, lie(which, bytes, &asked));
+        if (want == REQUEST_OK) {
+            requester_wait(liar.requester, 20);
+            assert_int_equal(liar.e->request.state, REQUEST_SENT);
+            liar_send(bytes, good_reply(bytes, &asked));
+        }
+        while (liar.e->request.state != REQUEST_DONE)
+            requester_wait(liar.requester, 100);
+        if (liar.e->request.status != want)
+            fail_msg("lie %u: %s", which, request_status_str(liar.e->request.status));
+        requester_stats(liar.requester, &stats);
+        assert_int_equal(stats.connects, 1);
+        assert_int_equal(stats.in_flight, 0);
+    }
+    liar_close(&liar);
+}
+
+/* RPCR-4.4.1-02: when the caller sees the reply the chunk is out of reach; a late Write is refused and changes nothing.
+ */
+static void late_write(void **state)
+{
+    struct liar liar;
+    struct rpcrdma asked;
+    uint8_t bytes[BUFFER];
+    struct rddp_sge sge;
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE};
+
+    (void)state;
+    liar_open(&liar);
+    liar_ask(&liar, &asked);
+    liar_send(bytes, good_reply(bytes, &asked));
+    while (liar.e->request.state != REQUEST_DONE)
+        requester_wait(liar.requester, 100);
+    assert_int_equal(liar.e->request.status, REQUEST_OK);
+    memset(pair.server.buffer + SENT_AT, 0x11, 100);
+    sge = pair_sge(&pair.server, SENT_AT, 100);
+    wr.rkey = asked.segment[0].handle;
+    wr.remote_addr = asked.segment[0].offset;
+    assert_int_equal(rddp_post_send(pair.server.qp, &wr, NULL), 0);
+    pair_event(&pair.server, RDDP_EVENT_DISCONNECTED);
+    for (size_t i = 0; i < sizeof(liar.target); i++)
+        assert_int_equal(liar.target[i], 0xa5);
+    liar_close(&liar);
+}
+
+/* RPCR-8.1.2-01, RPCR-8.1.2-02: each call has handles of its own, and nothing tells the next one. */
+static void handles_are_new(void **state)
+{
+    uint32_t before = 0, step = 0;
+    struct liar liar;
+
+    (void)state;
+    liar_open(&liar);
+    for (int i = 0; i < 20; i++) {
+        struct rpcrdma asked;
+        uint8_t bytes[BUFFER];
+
+        liar_ask(&liar, &asked);
+        assert_int_not_equal(asked.segment[0].handle, before);
+        assert_int_not_equal(asked.segment[0].handle - before, step);
+        step = asked.segment[0].handle - before;
+        before = asked.segment[0].handle;
+        liar_send(bytes, good_reply(bytes, &asked));
+        while (liar.e->request.state != REQUEST_DONE)
+            requester_wait(liar.requester, 100);
+    }
+    liar_close(&liar);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lying_replies),
+        cmocka_unit_test(late_write),
+        cmocka_unit_test(handles_are_new),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

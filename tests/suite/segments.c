@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* segments.c - what only RDMA/TCP segments have: control data, order, a Connection ID; and how such a connection ends.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/suite/lib/pair.h"
+
+static struct pair *of(void **state)
+{
+    return *state;
+}
+
+static bool is_ours(void **state)
+{
+    return of(state)->row->wire == RDDP_WIRE_RDMATCP;
+}
+
+static struct rddp_wc send_with(struct pair *pair, const void *control, uint16_t length, size_t payload)
+{
+    struct rddp_sge sge = pair_sge(&pair->client, 0, payload);
+    struct rddp_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND};
+
+    wr.control = control;
+    wr.control_length = length;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    return pair_completion(&pair->server);
+}
+
+/* SEG-3.4-23 SEG-3.4-24 SEG-3.4-25: the client protocol's header goes beside the data, whatever their length. */
+static void control_data(void **state)
+{
+    static const uint16_t lengths[] = {0, 4, 64, 1020};
+    struct pair *pair = of(state);
+    uint8_t header[1024], room[1024];
+
+    if (!is_ours(state))
+        skip();
+    pair_pattern(header, sizeof(header), 7);
+    pair_pattern(pair->client.buffer, 200000, 8);
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t payload = 0; payload <= 200000; payload += 100000) {
+            struct rddp_sge sge = pair_sge(&pair->server, 0, 200000);
+            struct rddp_recv_wr recv = {.sg_list = &sge, .num_sge = 1, .control = room, .control_room = sizeof(room)};
+            struct rddp_wc wc;
+
+            memset(pair->server.buffer, 0, 200001);
+            memset(room, 0xee, sizeof(room));
+            assert_int_equal(rddp_post_recv(pair->server.qp, &recv, NULL), 0);
+            wc = send_with(pair, header, lengths[i], payload);
+            assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+            assert_int_equal(wc.byte_len, payload);
+            assert_int_equal(wc.control_length, lengths[i]);
+            assert_memory_equal(room, header, lengths[i]);
+            assert_int_equal(room[lengths[i]], 0xee);
+            assert_true(pair_is_pattern(pair->server.buffer, payload, 8));
+            assert_int_equal(pair->server.buffer[payload], 0);
+        }
+    }
+}
+
+/* What this wire cannot say is refused while posting, and what only it can say on any other. SEG-2-02 */
+static void refused(void **state)
+{
+    struct pair *pair = of(state);
+    int elsewhere = is_ours(state) ? 0 : -EINVAL;
+    struct rddp_sge sge = pair_sge(&pair->client, 0, 64);
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE};
+
+    wr.rkey = rddp_mr_key(pair->server.mr);
+    wr.control = "head";
+    wr.control_length = 4;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), elsewhere);
+    wr.control_length = 0;
+    wr.send_flags = RDDP_SEND_ORDER;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), elsewhere);
+    wr.control_length = 5;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EINVAL);
+    if (!is_ours(state))
+        return;
+    wr.control_length = 1024;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EINVAL);
+    wr.control_length = 0;
+    wr.remote_addr = (uint64_t)1 << 32;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EINVAL);
+    wr.remote_addr = UINT32_MAX - 62;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EINVAL);
+}
+
+/* SEG-3.4-17: in both directions at once Reads of much, and Sends behind them, which wait for each other's answers. */
+static void sends_behind_reads(void **state)
+{
+    enum { OCTETS = 1 << 20, SENDS = 40 };
+    struct pair *pair = of(state);
+    struct side *side[2] = {&pair->client, &pair->server};
+    struct rddp_wc wc[SENDS + 2];
+
+    pair_pattern(pair->client.buffer, OCTETS, 1);
+    pair_pattern(pair->server.buffer, OCTETS, 2);
+    /* The client speaks first. */
+    pair_receive(&pair->server, 9, 3 * OCTETS, 64);
+    assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 9, 0, 1, 0, 0), 0);
+    pair_completion(&pair->server);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < SENDS; k++)
+            pair_receive(side[i], (uint64_t)k, 2 * OCTETS + (size_t)k * 64, 64);
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < 2; k++)
+            assert_int_equal(pair_post(side[i], side[!i], RDDP_WR_RDMA_READ, 100 + k, OCTETS + k * OCTETS / 2,
+                                       OCTETS / 2, k * OCTETS / 2, RDDP_SEND_SIGNALED),
+                             0);
+        for (int k = 0; k < SENDS; k++)
+            assert_int_equal(pair_post(side[i], side[!i], RDDP_WR_SEND, 1, 0, 64, 0, 0), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        uint64_t next = 0;
+
+        pair_completions(side[i], wc, SENDS + 2);
+        for (int k = 0; k < SENDS + 2; k++) {
+            assert_int_equal(wc[k].status, RDDP_WC_SUCCESS);
+            if (wc[k].opcode == RDDP_WC_RECV)
+                assert_int_equal(wc[k].wr_id, next++);
+        }
+        assert_true(pair_is_pattern(side[i]->buffer + OCTETS, OCTETS, i ? 1 : 2));
+    }
+}
+
+/* SEG-3.4-17 SEG-3.4-19: a Write of order 0 does not come before the Read in front of it, whose answer takes long: its
+ * stream is held meanwhile, and goes on. */
+static void writes_behind_reads(void **state)
+{
+    enum { OCTETS = 1 << 20, ROUNDS = 10 };
+    struct pair *pair = of(state);
+    struct rddp_wc wc[2];
+
+    if (!is_ours(state))
+        skip();
+    pair_pattern(pair->server.buffer, OCTETS, 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct rddp_sge sge = pair_sge(&pair->client, 0, OCTETS);
+        struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE};
+
+        wr.rkey = rddp_mr_key(pair->server.mr);
+        wr.send_flags = RDDP_SEND_ORDER | RDDP_SEND_SIGNALED;
+        pair_pattern(pair->client.buffer, OCTETS, i + 1);
+        assert_int_equal(
+            pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_READ, 1, OCTETS, OCTETS, 0, RDDP_SEND_SIGNALED), 0);
+        assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+        pair_completions(&pair->client, wc, 2);
+        assert_int_equal(wc[0].status, RDDP_WC_SUCCESS);
+        assert_int_equal(wc[1].status, RDDP_WC_SUCCESS);
+        assert_true(pair_is_pattern(pair->client.buffer + OCTETS, OCTETS, i));
+    }
+}
+
+/* --- a peer that is a bare socket -------------------------------------------------------------------------------- */
+
+static int listen_barely(struct sockaddr_in *addr)
+{
+    socklen_t length = sizeof(*addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    *addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)addr, length), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)addr, &length), 0);
+    return fd;
+}
+
+/* The first segment of a connection of ours, which is a Send of nothing. */
+static void first_segment(struct pair *pair, uint8_t segment[28])
+{
+    struct rddp_qp_attr qp_attr;
+    struct rddp_conn_attr attr;
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND};
+    struct sockaddr_in addr;
+    struct rddp_qp *qp;
+    int listener = listen_barely(&addr), fd;
+
+    rddp_qp_attr_init(&qp_attr);
+    qp_attr.send_cq = qp_attr.recv_cq = pair->client.cq;
+    qp = rddp_create_qp(pair->client.pd, &qp_attr);
+    rddp_conn_attr_init(&attr);
+    attr.wire = pair_wire(pair->row, false);
+    assert_int_equal(rddp_connect(qp, pair->client.events, (struct sockaddr *)&addr, sizeof(addr), &attr), 0);
+    fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
+    assert_int_equal(rddp_post_send(qp, &wr, NULL), 0);
+    assert_int_equal(recv(fd, segment, 28, MSG_WAITALL), 28);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    close(fd);
+    close(listener);
+}
+
+/* SEG-3.4-01 SEG-3.4-09 SEG-3.4-11 SEG-3.4-15 SEG-5-01: the first octets are a segment's, and of 200 connections no two
+ * have the same Connection ID or begin with the same number; each bit of the IDs is set in about half of them. */
+static void random_beginnings(void **state)
+{
+    enum { MANY = 200 };
+    static uint8_t segment[MANY][28];
+    unsigned ones[64] = {0};
+
+    if (!is_ours(state))
+        skip();
+    for (int i = 0; i < MANY; i++) {
+        first_segment(of(state), segment[i]);
+        assert_memory_equal(segment[i], "\x01\x0c\x00\x18", 4);
+        for (int k = 0; k < i; k++) {
+            assert_memory_not_equal(segment[i] + 4, segment[k] + 4, 8);
+            assert_memory_not_equal(segment[i] + 12, segment[k] + 12, 4);
+        }
+        for (int bit = 0; bit < 64; bit++)
+            ones[bit] += segment[i][4 + bit / 8] >> bit % 8 & 1;
+    }
+    for (int bit = 0; bit < 64; bit++)
+        assert_in_range(ones[bit], MANY / 4, 3 * MANY / 4); /* 7 standard deviations */
+}
+
+static int dial(const struct pair *pair)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&pair->addr, sizeof(struct sockaddr_in)), 0);
+    return fd;
+}
+
+/* Bad input ends the connection at once: nothing is said, and one line names the field. */
+static void bad_segments(void **state)
+{
+    static const struct {
+        const char *words;
+        uint8_t octets[36];
+    } cases[] = {
+        {"Version", {2, 0x0c, 0, 24}},
+        {"Segment Length", {1, 0x0c, 0, 23}},
+        {"CLEN", {1, 0x0c, 0, 24, [19] = 1}},
+        {"CRC-32", {1, 0x0c, 0, 24}},
+    };
+    struct pair *pair = of(state);
+
+    if (!is_ours(state))
+        skip();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rddp_qp_attr attr;
+        struct rddp_qp *qp;
+        int fd = dial(pair);
+        char octet;
+
+        rddp_qp_attr_init(&attr);
+        attr.send_cq = attr.recv_cq = pair->server.cq;
+        qp = rddp_create_qp(pair->server.pd, &attr);
+        assert_int_equal(rddp_accept(pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST).request, qp, NULL), 0);
+        pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
+        assert_int_equal(write(fd, cases[i].octets, 36), 36);
+        assert_true(read(fd, &octet, 1) <= 0);
+        pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
+        if (!pair_said(&pair->server, cases[i].words))
+            fail_msg("the log does not say \"%s\":\n%s", cases[i].words, pair->server.log);
+        assert_int_equal(rddp_destroy_qp(qp), 0);
+        close(fd);
+    }
+}
+
+/* Nothing can carry private data before the first segment. */
+static void no_private_data(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_qp_attr qp_attr;
+    struct rddp_conn_attr attr;
+    struct rddp_qp *qp;
+
+    if (!is_ours(state))
+        skip();
+    rddp_qp_attr_init(&qp_attr);
+    qp_attr.send_cq = qp_attr.recv_cq = pair->client.cq;
+    qp = rddp_create_qp(pair->client.pd, &qp_attr);
+    rddp_conn_attr_init(&attr);
+    attr.wire = pair_wire(pair->row, false);
+    attr.private_data = "x";
+    attr.private_data_length = 1;
+    assert_int_equal(rddp_connect(qp, pair->client.events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), &attr),
+                     -EINVAL);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+}
+
+int main(void)
+{
+    static const struct pair_test tests[] = {
+        PAIR_TEST(control_data),        PAIR_TEST(refused),           PAIR_TEST(sends_behind_reads),
+        PAIR_TEST(writes_behind_reads), PAIR_TEST(random_beginnings), PAIR_TEST(bad_segments),
+        PAIR_TEST(no_private_data),
+    };
+
+    return pair_run("segments", tests, sizeof(tests) / sizeof(*tests), true);
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# perf.sh - rddp perf against itself: every operation verified, its tables and its JSON, credits, one client at a time.
+# Figures are not looked at: only that they are there.
+# shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
+set -u
+# shellcheck source=tests/lib/tool.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/lib/tool.sh"
+
+count() { # NAME NUMBER PATTERN: so many lines of the output
+    local n
+    n=$(grep -cE "$3" "$tmp/out")
+    if [ "$n" = "$2" ]; then pass; else wrong "$1: $n lines with '$3', not $2"; fi
+}
+
+expect 0 "all" "$rddp" perf --loopback -n 20
+count "all" 6 ' verified'
+count "all" 2 '^write .* verified'
+for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --immediate --p2p "--wire rdmatcp" --thread "-a ::1"; do
+    [ "$options" != "-a ::1" ] || grep -qs ' lo$' /proc/net/if_inet6 || continue
+    # shellcheck disable=SC2086
+    expect 0 "$options" "$rddp" perf --loopback -n 20 $options
+    count "$options" 6 ' verified'
+done
+
+# Sizes around the head of a receive, which is 64 octets, and around segments; many more Sends than there are receives.
+expect 0 "sizes" "$rddp" perf --loopback -n 30 -s 1,7,8,9,63,65,1000,4095:5000,65535,65537,1M,3M
+count "sizes" 72 ' verified'
+expect 0 "credits" "$rddp" perf --loopback --bw send -n 5000 -s 1,8,5000
+count "credits" 3 '^send .* verified'
+for window in 1 2 3 4096; do
+    expect 0 "window $window" "$rddp" perf --loopback --bw -n 5000 -s 8 -w $window
+    count "window $window" 3 ' verified'
+done
+expect 0 "time" "$rddp" perf --loopback -t 0.02 write
+
+expect 0 "JSON" "$rddp" perf --loopback -n 20 -r 3 --json
+expect_json "JSON" 'len(v["results"]) == 6 and all(r["verified"] and r["repetitions"] == 3 for r in v["results"])'
+expect_json "JSON" 'v["crc"] is True and v["mpa_revision"] == 2 and not v["markers_sent"]'
+expect_json "JSON" 'all(r["bytes_per_second"] > 0 and len(r["bytes_per_second_runs"]) == 3 for r in v["results"] if r["kind"] == "bandwidth")'
+expect_json "JSON" 'all(0 < r["lat_us_min"] <= r["lat_us_p50"] <= r["lat_us_p99"] <= r["lat_us_max"] for r in v["results"] if r["kind"] == "latency")'
+expect 0 "beside TCP" "$rddp" perf --loopback -n 20 -r 2 --tcp-ref --json write
+expect_json "beside TCP" 'all(r["ratio_to_raw"] > 0 for r in v["results"])'
+expect_json "beside TCP" 'v["results"][0]["raw_bytes_per_second"] > 0 and v["results"][1]["raw_lat_us_p50"] > 0'
+expect 0 "beside TCP, text" "$rddp" perf --loopback -n 20 -r 1 --tcp-ref read
+expect_text "beside TCP, text" ' ratio '
+expect 0 "idle" "$rddp" perf --loopback --idle 200 --json
+expect_json "idle" 'v["idle_connections"] == 200 and 0 < v["client_octets_per_connection"] < 1e6'
+
+# --- server and client as two commands -----------------------------------------------------------------------------
+
+start perf --server -a 127.0.0.1
+to=127.0.0.1:$port
+expect 0 "first client" "$rddp" perf -n 20 "$to" write send
+count "first client" 4 ' verified'
+expect 0 "second client" "$rddp" perf -n 20 "$to" read --markers
+count "second client" 2 ' verified'
+"$rddp" perf -t 20 "$to" write >/dev/null 2>&1 &
+busy=$!
+sleep 0.5
+expect 3 "while another is tested" "$rddp" perf -n 20 "$to"
+expect_text "while another is tested" 'rejected by the peer: busy' err
+kill -9 $busy
+wait $busy 2>/dev/null
+sleep 0.3
+expect 0 "after a client was killed" "$rddp" perf -n 20 "$to"
+stop "server"
+
+start perf --server -a 127.0.0.1
+(sleep 0.7; kill -9 "$server") &
+expect 1 "the server is killed" "$rddp" perf -t 20 "127.0.0.1:$port"
+expect_one_line "the server is killed" perf
+wait "$server" 2>/dev/null
+server=''
+expect 3 "nobody listens" "$rddp" perf "127.0.0.1:$port"
+expect_one_line "nobody listens" perf
+
+start ping --server -a 127.0.0.1
+expect 4 "a server that is no perf" "$rddp" perf -n 20 "127.0.0.1:$port"
+expect_one_line "a server that is no perf" perf
+stop "ping server"
+
+finish perf

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* out.c - what waits for the link leaves in order, whole, and lets go of memory that is not its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conn/out.h"
+#include "tests/lib/rng.h"
+
+enum { REGION = 1 << 17, EXPECTED = 1 << 25 };
+
+static struct out out;
+static uint8_t *room, *expected, region_octets[2][REGION];
+static size_t expected_octets, left_octets; /* all that was added, and how much of it has left */
+static struct mr region[2];
+
+static int set_up(void **state)
+{
+    struct rng r = {1};
+
+    (void)state;
+    room = malloc(OUT_ROOM);
+    expected = malloc(EXPECTED);
+    assert_non_null(room);
+    assert_non_null(expected);
+    memset(room, 0, OUT_ROOM);
+    expected_octets = left_octets = 0;
+    memset(region, 0, sizeof(region));
+    rng_fill(&r, region_octets, sizeof(region_octets));
+    out_init(&out, room);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(room);
+    free(expected);
+    return 0;
+}
+
+static void expect(const void *p, size_t n)
+{
+    assert_true(expected_octets + n <= EXPECTED);
+    memcpy(expected + expected_octets, p, n);
+    expected_octets += n;
+}
+
+static void commit(const char *text)
+{
+    memcpy(out_space(&out), text, strlen(text));
+    out_commit(&out, strlen(text));
+    expect(text, strlen(text));
+}
+
+static void borrow(int i, uint32_t at, uint32_t length)
+{
+    out_borrow(&out, (struct span){region_octets[i] + at, length}, &region[i]);
+    expect(region_octets[i] + at, length);
+}
+
+/* Takes so many octets as a socket does: from the front of the spans. */
+static void leave(size_t n)
+{
+    size_t done = 0;
+
+    for (uint32_t i = out.first; done < n; i++) {
+        size_t take = out.span[i].length < n - done ? out.span[i].length : n - done;
+
+        assert_true(i < out.first + out.spans);
+        assert_memory_equal(out.span[i].at, expected + left_octets + done, take);
+        done += take;
+    }
+    out_sent(&out, n);
+    left_octets += n;
+}
+
+static void expect_consistent(void)
+{
+    uint32_t octets = 0, borrowed = 0, spans[2] = {0, 0};
+
+    for (uint32_t i = out.first; i < out.first + out.spans; i++) {
+        octets += out.span[i].length;
+        borrowed += out.region[i] ? out.span[i].length : 0;
+        spans[0] += out.region[i] == &region[0];
+        spans[1] += out.region[i] == &region[1];
+        if (!out.region[i])
+            assert_true(out.span[i].at >= room && out.span[i].at + out.span[i].length <= room + out.used);
+    }
+    assert_int_equal(octets, out.octets);
+    assert_int_equal(octets, expected_octets - left_octets);
+    assert_int_equal(borrowed, out.borrowed);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(region[i].sending, spans[i]);
+        assert_int_equal(out_uses(&out, &region[i]), spans[i] > 0);
+    }
+}
+
+/* Units written one behind the other are one span; a borrowed one parts them. */
+static void spans_merge(void **state)
+{
+    (void)state;
+    commit("one ");
+    commit("two ");
+    commit("");
+    assert_int_equal(out.spans, 1);
+    borrow(0, 0, 4);
+    borrow(0, 4, 0);
+    assert_int_equal(out.spans, 2);
+    commit("three");
+    commit("four");
+    assert_int_equal(out.spans, 3);
+    expect_consistent();
+    leave(2);
+    expect_consistent();
+    leave(out.octets);
+    expect_consistent();
+    assert_int_equal(out.used, 0);
+    assert_int_equal(out.spans, 0);
+}
+
+/* Half of a borrowed span has left; the region changes; what leaves is what was promised. */
+static void own_keeps_the_octets(void **state)
+{
+    (void)state;
+    commit("head");
+    borrow(0, 0, 1000);
+    commit("tail");
+    borrow(1, 0, 1000);
+    leave(4 + 500);
+    out_own(&out);
+    memset(region_octets, 0, sizeof(region_octets));
+    expect_consistent();
+    assert_int_equal(region[0].sending, 0);
+    assert_false(out_uses(&out, &region[0]));
+    out_own(&out);
+    commit("more");
+    leave(out.octets);
+    expect_consistent();
+}
+
+static void drop_lets_go(void **state)
+{
+    (void)state;
+    commit("head");
+    borrow(0, 0, 1000);
+    borrow(1, 0, 1000);
+    leave(100);
+    out_drop(&out);
+    left_octets = expected_octets;
+    expect_consistent();
+    assert_true(out_has_room(&out));
+    commit("again");
+    leave(5);
+    expect_consistent();
+}
+
+/* As long as it says that it has room, everything can be owned, and a Terminate of the largest size be added. */
+static void room_is_enough(void **state)
+{
+    static const uint32_t payload[] = {1, 64, 16384, 64768};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(payload) / sizeof(payload[0]); i++) {
+        for (uint32_t pieces = 0; pieces <= WIRE_SPANS_MAX; pieces++) {
+            while (out_has_room(&out)) {
+                commit("a head");
+                for (uint32_t k = 0; k < pieces; k++)
+                    borrow(0, 0, payload[i] / pieces);
+                commit("crc");
+            }
+            out_own(&out);
+            memset(out_space(&out), 0, WIRE_UNIT_MAX);
+            out_commit(&out, WIRE_UNIT_MAX);
+            out_drop(&out);
+            left_octets = expected_octets = 0;
+        }
+    }
+    /* The same with units copied in whole. */
+    while (out_has_room(&out))
+        out_commit(&out, WIRE_UNIT_MAX);
+    out_commit(&out, WIRE_UNIT_MAX);
+    out_drop(&out);
+}
+
+/* Against a plain string of octets. */
+static void anything_in_any_order(void **state)
+{
+    struct rng r = {20};
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char text[65] = {0};
+
+        memset(text, 'a' + i % 26, rng_below(&r, sizeof(text)));
+        if (out_has_room(&out) && rng_below(&r, 3)) {
+            commit(text);
+            for (uint32_t k = rng_below(&r, 4); k; k--)
+                borrow((int)rng_below(&r, 2), rng_below(&r, REGION / 2), rng_size(&r, REGION / 8));
+            commit("tail");
+        } else if (rng_one_in(&r, 20)) {
+            out_own(&out);
+        } else {
+            leave(rng_one_in(&r, 4) ? out.octets : rng_size(&r, out.octets));
+        }
+        expect_consistent();
+        if (expected_octets > EXPECTED / 2) {
+            leave(out.octets);
+            left_octets = expected_octets = 0;
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(spans_merge, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(own_keeps_the_octets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(drop_lets_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(room_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(anything_in_any_order, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("out", tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* place.c - what may be placed is, octet by octet, and nothing beside it is touched. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/lib/stage.h"
+
+/* RDMAP-5.1-01: every octet of a region, zero-based or not, and no completion. DDP-4.2-02. */
+static void test_write(void **state)
+{
+    enum { LENGTH = 128 };
+    uint8_t out[LENGTH];
+
+    (void)state;
+    for (int zero_based = 0; zero_based < 2; zero_based++) {
+        struct mr *mr = engine_region(&e, LENGTH, ALL_ACCESS | (zero_based ? RDDP_ACCESS_ZERO_BASED : 0));
+
+        for (uint32_t at = 0; at < LENGTH; at += 7) {
+            for (uint32_t n = 1; n <= LENGTH - at; n++) {
+                engine_remember(&e);
+                pattern(out, n, at + n);
+                memcpy(want_of(&e, mr) + at, out, n);
+                assert_int_equal(arrive(&s, a_write(mr->key, mr->start + at, out, n, SEG_LAST)), FAULT_NONE);
+                engine_expect(&e);
+            }
+        }
+    }
+    expect_quiet(&s.send_cq);
+    expect_quiet(&s.recv_cq);
+}
+
+/* DDP-5.2-03: nobody looks at STag and TO of an empty Write, nor at the source of an empty Read (RDMAP-5.2-02). */
+static void test_empty_tagged(void **state)
+{
+    const struct seg_read nothing = {.sink_key = 1, .source_key = 1, .source_offset = UINT64_MAX};
+    struct emit out;
+
+    (void)state;
+    engine_remember(&e);
+    remote->valid = false;
+    assert_int_equal(arrive(&s, a_write(0, UINT64_MAX, NULL, 0, SEG_LAST)), FAULT_NONE);
+    assert_int_equal(arrive(&s, a_write(remote->key, 0, NULL, 0, SEG_LAST)), FAULT_NONE);
+    assert_int_equal(arrive(&s, a_read_request(1, &nothing)), FAULT_NONE);
+    out = leave(&s, 100);
+    assert_int_equal(out.seg.op, SEG_READ_RESP);
+    assert_int_equal(out.seg.length, 0);
+    assert_int_equal(out.seg.key, 1);
+    assert_int_equal(out.seg.offset, 0);
+    assert_int_equal(out.seg.flags, SEG_LAST);
+    assert_int_equal(out.spans, 0);
+    engine_expect(&e);
+}
+
+/* RDMAP-5.3-01: an empty Send takes a receive, with room or without. */
+static void test_empty_send(void **state)
+{
+    (void)state;
+    engine_remember(&e);
+    post_buffers(1);
+    assert_int_equal(post_recv(&s, 1, NULL, 0), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(arrive(&s, a_send(i + 1, 0, NULL, 0, SEG_LAST)), FAULT_NONE);
+        assert_int_equal(expect_wc(&s.recv_cq, i, RDDP_WC_SUCCESS).byte_len, 0);
+    }
+    engine_expect(&e);
+}
+
+/* The answer to an empty Read names the sink again; without any memory that is all zeros. */
+static void test_empty_read(void **state)
+{
+    struct emit out;
+
+    (void)state;
+    engine_remember(&e);
+    assert_int_equal(request(1, RDDP_WR_RDMA_READ, 0, 0), 0);
+    out = leave(&s, 100);
+    assert_int_equal(out.seg.read.sink_key, remote->key);
+    assert_int_equal(out.seg.read.sink_offset, remote->start);
+    assert_int_equal(answer_read(0), FAULT_NONE);
+    assert_int_equal(expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS).byte_len, 0);
+    assert_int_equal(post_remote(&s, 2, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, NULL, 0, 5, 0), 0);
+    out = leave(&s, 100);
+    assert_int_equal(out.seg.read.sink_key, 0);
+    assert_int_equal(out.seg.read.sink_offset, 0);
+    assert_int_equal(arrive(&s, a_read_response(0, 0, NULL, 0, SEG_LAST)), FAULT_NONE);
+    expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
+    engine_expect(&e);
+}
+
+/* A message in segments of every size into pieces of every kind, empty ones among them. DDP-4.1-01, DDP-5.4-01. */
+static void test_scatter(void **state)
+{
+    enum { TOTAL = 60 };
+    struct mr *other = engine_region(&e, TOTAL, LOCAL), *zero = engine_region(&e, 128, LOCAL | RDDP_ACCESS_ZERO_BASED);
+    const struct rddp_sge sge[] = {
+        piece_of(local, 3, 0),
+        piece_of(zero, 127, 1),
+        piece_of(local, 10, 40),
+        piece_of(other, 0, 30),
+    };
+    uint8_t out[TOTAL];
+
+    (void)state;
+    for (uint32_t cut = 1; cut <= TOTAL; cut++) {
+        engine_remember(&e);
+        pattern(out, TOTAL, cut);
+        memcpy(want_of(&e, zero) + 127, out, 1);
+        memcpy(want_of(&e, local) + 10, out + 1, 40);
+        memcpy(want_of(&e, other), out + 41, 19);
+        assert_int_equal(post_recv(&s, 5, sge, 4), 0);
+        for (uint32_t at = 0; at < TOTAL; at += cut) {
+            uint32_t n = TOTAL - at < cut ? TOTAL - at : cut;
+
+            expect_quiet(&s.recv_cq);
+            assert_int_equal(arrive(&s, a_send(cut, at, out + at, n, at + n == TOTAL ? SEG_LAST : 0)), FAULT_NONE);
+        }
+        assert_int_equal(expect_wc(&s.recv_cq, 5, RDDP_WC_SUCCESS).byte_len, TOTAL);
+        engine_expect(&e);
+    }
+}
+
+/* An SRQ's receives are checked against its own domain, not the queue pair's. */
+static void test_srq_domain(void **state)
+{
+    static uint64_t room[64];
+    struct qp_attr attr = side_attr(&e);
+    struct mr *theirs = engine_region(&e, 8, LOCAL);
+    const struct rddp_sge good = piece_of(theirs, 0, 8), bad = piece_of(local, 0, 8);
+    struct rq srq;
+
+    (void)state;
+    theirs->pd = &e.other_pd;
+    assert_true(rq_room(4, 1) <= sizeof(room));
+    rq_init(&srq, &e.other_pd, 4, 1, room);
+    attr.srq = &srq;
+    stage_again(&attr);
+    engine_remember(&e);
+    memcpy(want_of(&e, theirs), data, 8);
+    assert_int_equal(post_recv(&s, 1, &good, 1), 0);
+    assert_int_equal(arrive(&s, a_send(1, 0, data, 8, SEG_LAST)), FAULT_NONE);
+    engine_expect(&e);
+    assert_int_equal(post_recv(&s, 2, &bad, 1), 0);
+    assert_int_equal(arrive(&s, a_send(2, 0, data, 8, SEG_LAST)), FAULT_LOCAL_KEY);
+    engine_expect(&e);
+    stage_again(NULL);
+}
+
+/* DDP-5.2-01: messages of up to 2^32 - 1 octets; the last octets of one go where they should, at n - 1, n and n + 1. */
+static void test_longest(void **state)
+{
+    size_t size = (size_t)UINT32_MAX + 4096;
+    uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct mr mr = {.base = memory, .length = UINT32_MAX, .access = LOCAL | RDDP_ACCESS_ZERO_BASED};
+    struct rddp_sge sge = {.length = UINT32_MAX, .lkey = 1};
+
+    (void)state;
+    if (memory == MAP_FAILED)
+        skip();
+    mr.pd = &e.pd;
+    assert_true(mr_insert(&e.mrs, &mr, 1));
+    assert_int_equal(post_recv(&s, 1, &sge, 1), 0);
+    assert_int_equal(arrive_at(&s, a_send(1, UINT32_MAX - 7, data, 8, SEG_LAST), 100, 200), FAULT_TOO_LONG);
+    assert_int_equal(s.qp.note.got, 1ULL << 32);
+    assert_int_equal(arrive_at(&s, a_send(1, UINT32_MAX - 9, data, 8, 0), 100, 200), FAULT_NONE);
+    assert_int_equal(arrive_at(&s, a_send(1, UINT32_MAX - 8, data, 8, SEG_LAST), 200, 300), FAULT_NONE);
+    assert_int_equal(arrive_at(&s, a_send(1, UINT32_MAX, data, 0, 0), 150, 200), FAULT_NONE);
+    assert_int_equal(memory[UINT32_MAX - 9], data[0]);
+    assert_memory_equal(memory + UINT32_MAX - 8, data, 8);
+    assert_int_equal(memory[UINT32_MAX], 0);
+    mr_remove(&e.mrs, &mr);
+    munmap(memory, size);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STAGE_TEST(test_write),      STAGE_TEST(test_empty_tagged), STAGE_TEST(test_empty_send),
+        STAGE_TEST(test_empty_read), STAGE_TEST(test_scatter),      STAGE_TEST(test_srq_domain),
+        STAGE_TEST(test_longest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* qp.c - limits of the queues, what posting refuses, who completes in which order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/engine.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct engine e;
+static struct side s;
+static struct mr *mr;
+
+static int set_up(void **state)
+{
+    (void)state;
+    engine_init(&e);
+    mr = engine_region(&e, 4096, ALL_ACCESS);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    engine_fini(&e);
+    return 0;
+}
+
+static int send_octets(uint64_t wr_id, unsigned flags, uint32_t octets)
+{
+    const struct rddp_sge sge = piece_of(mr, 0, octets);
+
+    return post(&s, wr_id, RDDP_WR_SEND, flags, &sge, 1);
+}
+
+static int read_octets(uint64_t wr_id, unsigned flags, uint32_t octets)
+{
+    const struct rddp_sge sge = piece_of(mr, 0, octets);
+
+    return post_remote(&s, wr_id, RDDP_WR_RDMA_READ, flags, &sge, 1, 77, 0);
+}
+
+static enum fault answer(uint32_t octets)
+{
+    static const uint8_t zeros[4096];
+
+    return arrive(&s, a_read_response(mr->key, mr->start, zeros, octets, SEG_LAST));
+}
+
+/* --- limits -------------------------------------------------------------------------------------------------- */
+
+static void test_room(void **state)
+{
+    static const struct {
+        size_t at;
+        uint32_t limit;
+    } limits[] = {
+        {offsetof(struct qp_attr, send_depth), QP_DEPTH_MAX},  {offsetof(struct qp_attr, recv_depth), QP_DEPTH_MAX},
+        {offsetof(struct qp_attr, send_sge), QP_SGE_MAX},      {offsetof(struct qp_attr, recv_sge), QP_SGE_MAX},
+        {offsetof(struct qp_attr, inline_max), QP_INLINE_MAX}, {offsetof(struct qp_attr, ird), QP_READS_MAX},
+        {offsetof(struct qp_attr, ord), QP_READS_MAX},         {offsetof(struct qp_attr, window), QP_WINDOW_MAX},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct qp_attr attr = side_attr(&e);
+        uint32_t *value = (uint32_t *)((uint8_t *)&attr + limits[i].at);
+
+        *value = limits[i].limit - 1;
+        assert_true(qp_room(&attr) > 0);
+        *value = limits[i].limit;
+        assert_true(qp_room(&attr) > 0);
+        *value = limits[i].limit + 1;
+        assert_int_equal(qp_room(&attr), 0);
+        *value = UINT32_MAX;
+        assert_int_equal(qp_room(&attr), 0);
+        *value = 0;
+        assert_int_equal(qp_room(&attr) > 0, limits[i].at != offsetof(struct qp_attr, window));
+    }
+}
+
+/* DDP-5.2-01: a message is shorter than 2^32. RFC 5040 5.2: a Read has one sink. */
+static void test_refused(void **state)
+{
+    const struct rddp_sge piece = piece_of(mr, 0, 8), half = piece_of(mr, 0, 0x80000000);
+    const struct rddp_sge many[] = {piece, piece, piece, piece, piece};
+    const struct rddp_sge too_long[] = {half, half}, longest[] = {half, {.length = 0x7fffffff}};
+    const struct rddp_sge inline_max = piece_of(mr, 0, 64), inline_over = piece_of(mr, 0, 65);
+    const enum rddp_wr_opcode unknown = RDDP_WR_SEND_WITH_INV + 1;
+
+    (void)state;
+    side_open(&s, &e, NULL);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 0, many, 4), 0);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 0, many, 5), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 0, many, -1), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_RDMA_READ, 0, many, 1), 0);
+    assert_int_equal(post(&s, 1, RDDP_WR_RDMA_READ, 0, many, 2), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_RDMA_READ, RDDP_SEND_INLINE, many, 1), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 0, longest, 2), 0);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 0, too_long, 2), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, RDDP_SEND_INLINE, &inline_max, 1), 0);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, RDDP_SEND_INLINE, &inline_over, 1), -EINVAL);
+    assert_int_equal(post(&s, 1, unknown, 0, many, 1), -EINVAL);
+    assert_int_equal(post(&s, 1, (enum rddp_wr_opcode) - 1, 0, many, 1), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 1 << 4, many, 1), -EINVAL);
+    assert_int_equal(post(&s, 1, RDDP_WR_SEND, 1u << 31, many, 1), -EINVAL);
+    assert_int_equal(post_recv(&s, 1, many, 4), 0);
+    assert_int_equal(post_recv(&s, 1, many, 5), -EINVAL);
+    assert_int_equal(post_recv(&s, 1, many, -1), -EINVAL);
+    assert_int_equal(post_recv(&s, 1, longest, 2), 0);
+    assert_int_equal(post_recv(&s, 1, too_long, 2), -EINVAL);
+    assert_int_equal(s.qp.sq_head, 4);
+    expect_quiet(&s.send_cq);
+    side_fini(&s);
+}
+
+/* A depth that is no power of two is kept to, wherever the counters stand. */
+static void test_depth(void **state)
+{
+    static const uint32_t starts[] = {0, UINT32_MAX - 2, 0x7ffffffe};
+    static const uint32_t depths[] = {1, 2, 3, 5, 8};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(starts) * COUNT(depths); i++) {
+        struct qp_attr attr = side_attr(&e);
+        uint32_t depth = depths[i / COUNT(starts)], start = starts[i % COUNT(starts)];
+        uint64_t in = 0, out = 0, received = 0;
+
+        attr.send_depth = attr.recv_depth = depth;
+        attr.signal_all = true;
+        side_open(&s, &e, &attr);
+        s.qp.sq_head = s.qp.sq_next = s.qp.sq_tail = start;
+        s.qp.own_rq.head = s.qp.own_rq.tail = start;
+        for (int round = 0; round < 8; round++) {
+            for (; in - out < depth; in++) {
+                assert_int_equal(send_octets(in, 0, (uint32_t)in), 0);
+                assert_int_equal(post_recv(&s, in, NULL, 0), 0);
+            }
+            assert_int_equal(send_octets(99, 0, 1), -ENOMEM);
+            assert_int_equal(post_recv(&s, 99, NULL, 0), -ENOMEM);
+            assert_int_equal(leave(&s, 4096).seg.length, out);
+            assert_int_equal(arrive(&s, a_send((uint32_t)received + 1, 0, NULL, 0, SEG_LAST)), FAULT_NONE);
+            expect_wc(&s.send_cq, out++, RDDP_WC_SUCCESS);
+            expect_wc(&s.recv_cq, received++, RDDP_WC_SUCCESS);
+        }
+        side_fini(&s);
+    }
+}
+
+static void test_users(void **state)
+{
+    static uint64_t room[1024];
+    struct qp_attr attr = side_attr(&e);
+    struct rq srq;
+
+    (void)state;
+    assert_true(rq_room(5, 2) <= sizeof(room));
+    rq_init(&srq, &e.pd, 5, 2, room);
+    attr.srq = &srq;
+    side_init(&s, &attr);
+    assert_int_equal(e.pd.users, 1);
+    assert_int_equal(srq.users, 1);
+    assert_int_equal(s.send_cq.users, 1);
+    assert_int_equal(s.recv_cq.users, 1);
+    const struct rddp_recv_wr wr = {.wr_id = 1};
+    assert_int_equal(qp_post_recv(&s.qp, &wr), -EINVAL); /* it has an SRQ */
+    side_fini(&s);
+    assert_int_equal(srq.users, 0);
+    attr.recv_cq = &s.send_cq; /* one CQ for both */
+    side_init(&s, &attr);
+    assert_int_equal(s.send_cq.users, 2);
+    side_fini(&s);
+}
+
+/* --- completion ---------------------------------------------------------------------------------------------- */
+
+/* RDMAP-5.5-04: completed in the order of submission, each at its own event. */
+static void test_order(void **state)
+{
+    struct emit out;
+    uint64_t end[3];
+
+    (void)state;
+    side_open(&s, &e, NULL);
+    assert_int_equal(send_octets(1, RDDP_SEND_SIGNALED, 100), 0);
+    assert_int_equal(read_octets(2, RDDP_SEND_SIGNALED, 10), 0);
+    assert_int_equal(send_octets(3, RDDP_SEND_SIGNALED, 100), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(qp_emit(&s.qp, &out, 1000, 1000));
+        end[i] = (uint64_t)i * 200 + 200;
+        qp_queued(&s.qp, end[i]);
+    }
+    assert_false(qp_has_output(&s.qp));
+    expect_quiet(&s.send_cq);
+    qp_sent(&s.qp, end[0] - 1);
+    expect_quiet(&s.send_cq);
+    qp_sent(&s.qp, end[0]);
+    assert_int_equal(expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS).opcode, RDDP_WC_SEND);
+    qp_sent(&s.qp, end[2]); /* 3 has left, but the Read before it is not answered */
+    expect_quiet(&s.send_cq);
+    assert_int_equal(answer(10), FAULT_NONE);
+    struct rddp_wc wc = expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
+    assert_int_equal(wc.opcode, RDDP_WC_RDMA_READ);
+    assert_int_equal(wc.byte_len, 10);
+    assert_int_equal(wc.qp_num, 7);
+    expect_wc(&s.send_cq, 3, RDDP_WC_SUCCESS);
+    expect_quiet(&s.send_cq);
+    side_fini(&s);
+}
+
+/* A message of many segments completes when the last one has left. */
+static void test_last_segment(void **state)
+{
+    struct emit out;
+
+    (void)state;
+    side_open(&s, &e, NULL);
+    assert_int_equal(send_octets(1, RDDP_SEND_SIGNALED, 100), 0);
+    for (uint64_t i = 1; i <= 10; i++) {
+        expect_quiet(&s.send_cq);
+        assert_true(qp_emit(&s.qp, &out, 10, 10));
+        qp_queued(&s.qp, i * 20);
+        qp_sent(&s.qp, i * 20 - (i == 10));
+    }
+    expect_quiet(&s.send_cq);
+    qp_sent(&s.qp, 200);
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    side_fini(&s);
+}
+
+/* What is emitted behind a request does not put off its completion: neither half a request nor a response. */
+static void test_left_meanwhile(void **state)
+{
+    const struct seg_read read = {.source_key = mr->key, .source_offset = mr->start, .length = 20};
+    struct emit out;
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        side_open(&s, &e, NULL);
+        assert_int_equal(send_octets(1, RDDP_SEND_SIGNALED, 10), 0);
+        assert_true(qp_emit(&s.qp, &out, 10, 10));
+        qp_queued(&s.qp, 100);
+        if (way == 0)
+            assert_int_equal(send_octets(2, RDDP_SEND_SIGNALED, 20), 0);
+        else
+            assert_int_equal(arrive(&s, a_read_request(1, &read)), FAULT_NONE);
+        assert_true(qp_emit(&s.qp, &out, 10, 10));
+        qp_queued(&s.qp, 200);
+        qp_sent(&s.qp, 100);
+        expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+        expect_quiet(&s.send_cq);
+        side_fini(&s);
+    }
+}
+
+/* Nobody hears of an unsignalled request that went well, and its place is free at once. */
+static void test_signals(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        struct qp_attr attr = side_attr(&e);
+
+        attr.signal_all = all;
+        side_open(&s, &e, &attr);
+        assert_int_equal(send_octets(1, 0, 1), 0);
+        assert_int_equal(send_octets(2, RDDP_SEND_SIGNALED, 1), 0);
+        leave(&s, 100);
+        leave(&s, 100);
+        assert_int_equal(s.qp.sq_tail, 2);
+        assert_int_equal(s.qp.sq_unpolled, 1 + all);
+        if (all)
+            expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+        expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
+        expect_quiet(&s.send_cq);
+        assert_int_equal(send_octets(3, 0, 1), 0);
+        qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST});
+        expect_wc(&s.send_cq, 3, RDDP_WC_WR_FLUSH_ERR);
+        expect_quiet(&s.send_cq);
+        side_fini(&s);
+    }
+}
+
+/* A place is free again when the application has polled its completion, not before; of a receive also not while its
+ * message is arriving. */
+static void test_places(void **state)
+{
+    struct qp_attr attr = side_attr(&e);
+
+    (void)state;
+    attr.send_depth = attr.recv_depth = 2;
+    attr.signal_all = true;
+    side_open(&s, &e, &attr);
+    for (uint64_t i = 0; i < 2; i++) {
+        assert_int_equal(send_octets(i, 0, 1), 0);
+        assert_int_equal(post_recv(&s, i, &(struct rddp_sge){mr->start, 8, mr->key}, 1), 0);
+    }
+    leave(&s, 100);
+    assert_int_equal(send_octets(9, 0, 1), -ENOMEM);
+    expect_wc(&s.send_cq, 0, RDDP_WC_SUCCESS);
+    assert_int_equal(send_octets(2, 0, 1), 0);
+    assert_int_equal(send_octets(9, 0, 1), -ENOMEM);
+    assert_int_equal(arrive(&s, a_send(1, 0, mr->base, 4, 0)), FAULT_NONE);
+    assert_int_equal(post_recv(&s, 9, NULL, 0), -ENOMEM);
+    assert_int_equal(arrive(&s, a_send(1, 4, mr->base, 4, SEG_LAST)), FAULT_NONE);
+    assert_int_equal(post_recv(&s, 9, NULL, 0), -ENOMEM);
+    expect_wc(&s.recv_cq, 0, RDDP_WC_SUCCESS);
+    assert_int_equal(post_recv(&s, 2, NULL, 0), 0);
+    assert_int_equal(post_recv(&s, 9, NULL, 0), -ENOMEM);
+    qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST}); /* what is flushed takes its place, too */
+    assert_int_equal(send_octets(9, 0, 1), -ENOMEM);
+    assert_int_equal(post_recv(&s, 9, NULL, 0), -ENOMEM);
+    expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
+    expect_wc(&s.recv_cq, 1, RDDP_WC_WR_FLUSH_ERR);
+    assert_int_equal(send_octets(3, 0, 1), 0);
+    assert_int_equal(post_recv(&s, 3, NULL, 0), 0);
+    cq_forget(&s.send_cq, 7);
+    cq_forget(&s.recv_cq, 7);
+    assert_int_equal(s.qp.sq_unpolled, 0);
+    assert_int_equal(s.qp.own_rq.unpolled, 0);
+    side_fini(&s);
+}
+
+/* So a CQ with a place for each request of its queues never overflows, whatever is posted and however late it is
+ * polled. */
+static void test_never_full(void **state)
+{
+    struct qp_attr attr = side_attr(&e);
+    uint32_t seed = 4711, msn = 1;
+
+    (void)state;
+    attr.send_depth = 5;
+    attr.recv_depth = 3;
+    attr.recv_cq = &s.send_cq;
+    side_open(&s, &e, &attr);
+    s.send_cq.cqe = attr.send_depth + attr.recv_depth;
+    for (int step = 0; step < 5000; step++) {
+        struct rddp_wc wc;
+        struct emit out;
+
+        switch (chance(&seed) % 5) {
+        case 0:
+            send_octets(1, chance(&seed) % 2 ? RDDP_SEND_SIGNALED : 0, 1);
+            break;
+        case 1:
+            post_recv(&s, 2, NULL, 0);
+            break;
+        case 2:
+            if (qp_emit(&s.qp, &out, 100, 100)) {
+                qp_queued(&s.qp, s.qp.tx_pos + 10);
+                qp_sent(&s.qp, s.qp.tx_pos + 10);
+            }
+            break;
+        case 3:
+            if (s.qp.own_rq.head != s.qp.own_rq.tail)
+                assert_int_equal(arrive(&s, a_send(msn++, 0, NULL, 0, SEG_LAST)), FAULT_NONE);
+            break;
+        default:
+            cq_poll(&s.send_cq, &wc, 1);
+            break;
+        }
+        assert_int_equal(s.qp.state, QP_READY);
+    }
+    assert_true(msn > 500);
+    qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST});
+    assert_false(s.send_cq.overflowed);
+    side_fini(&s);
+}
+
+/* What was posted before the connection leaves when it is there. */
+static void test_idle(void **state)
+{
+    struct qp_attr attr = side_attr(&e);
+
+    (void)state;
+    side_init(&s, &attr);
+    assert_int_equal(send_octets(1, RDDP_SEND_SIGNALED, 10), 0);
+    assert_false(qp_has_output(&s.qp));
+    qp_connect(&s.qp, 1, 1, 77);
+    assert_int_equal(s.qp.rx_pos, 77);
+    leave(&s, 100);
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    side_fini(&s);
+}
+
+/* --- both ends ----------------------------------------------------------------------------------------------- */
+
+/* Everything at once in both directions, in segments of every size: memories as they should be (RDMAP-3-01). */
+static void test_conversation(void **state)
+{
+    (void)state;
+    for (uint32_t max = 1; max < 70; max += 3) {
+        static struct side a, b;
+        struct engine pair;
+        struct mr *mine, *theirs;
+        struct rddp_sge sge[2];
+
+        engine_init(&pair);
+        side_open(&a, &pair, NULL);
+        side_open(&b, &pair, NULL);
+        mine = engine_region(&pair, 512, ALL_ACCESS);
+        theirs = engine_region(&pair, 512, ALL_ACCESS | RDDP_ACCESS_ZERO_BASED);
+        pattern(mine->base, 256, max);
+        pattern(theirs->base, 128, max + 1);
+        sge[0] = piece_of(theirs, 400, 100);
+        assert_int_equal(post_recv(&b, 1, sge, 1), 0);
+        sge[0] = piece_of(mine, 0, 33);
+        sge[1] = piece_of(mine, 33, 31);
+        assert_int_equal(post_remote(&a, 1, RDDP_WR_RDMA_WRITE, 0, sge, 2, theirs->key, 128), 0);
+        sge[0] = piece_of(mine, 256, 128);
+        assert_int_equal(post_remote(&a, 2, RDDP_WR_RDMA_READ, 0, sge, 1, theirs->key, 64), 0);
+        sge[0] = piece_of(mine, 64, 64);
+        assert_int_equal(post(&a, 3, RDDP_WR_SEND, RDDP_SEND_SIGNALED, sge, 1), 0);
+        sge[0] = piece_of(theirs, 256, 64);
+        assert_int_equal(post_remote(&b, 4, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, sge, 1, mine->key, mine->start), 0);
+        converse(&a, &b, max);
+        expect_wc(&a.send_cq, 3, RDDP_WC_SUCCESS);
+        expect_wc(&b.send_cq, 4, RDDP_WC_SUCCESS);
+        assert_int_equal(expect_wc(&b.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, 64);
+        assert_memory_equal(theirs->base + 128, mine->base, 64);       /* written */
+        assert_memory_equal(mine->base + 256, theirs->base + 64, 128); /* read, with what was written before */
+        assert_memory_equal(theirs->base + 400, mine->base + 64, 64);  /* sent */
+        assert_memory_equal(theirs->base + 256, mine->base, 64);       /* read by the other */
+        assert_int_equal(a.qp.tx_octets, b.qp.rx_octets);
+        assert_int_equal(b.qp.tx_octets, a.qp.rx_octets);
+        side_fini(&a);
+        side_fini(&b);
+        engine_fini(&pair);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_room),           cmocka_unit_test(test_refused), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_users),          cmocka_unit_test(test_order),   cmocka_unit_test(test_last_segment),
+        cmocka_unit_test(test_left_meanwhile), cmocka_unit_test(test_signals), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_never_full),     cmocka_unit_test(test_places),  cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_conversation),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

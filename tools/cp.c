@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* cp.c - `rddp cp`: copies a file or a tree to or from an `rddp serve`. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cp.h"
+
+#define AT(field) offsetof(struct cp_options, field)
+
+static const struct opt opts[] = {
+    {'r', "recursive", NULL, "copy directories and what is in them", OPT_FLAG, AT(recursive), 0, 0},
+    {'p', "port", "PORT", "of the server (default 18516)", OPT_U64, AT(port), 1, 65535},
+    {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
+    {0, "json", NULL, "the summary as one JSON object, and no progress", OPT_FLAG, AT(json), 0, 0},
+    {0, "no-resume", NULL, "begin every file at its beginning", OPT_UNFLAG, AT(resume), 0, 0},
+    {0, "sync", NULL, "pull: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
+    {0},
+};
+
+struct cp {
+    struct cp_options options;
+    struct endpoint endpoint;
+    struct rddp_qp *qp;
+    struct xfer_copy copy;
+    struct cp_report report;
+    struct cp_remote remote;
+    const char *local;
+    bool pull;
+    int top; /* push: what is copied */
+    bool top_is_directory;
+};
+
+/* --- the connection ------------------------------------------------------------------------------------------ */
+
+static int dial(struct cp *cp)
+{
+    struct target target;
+    struct rddp_qp_attr qp_attr;
+    struct rddp_conn_attr conn_attr;
+    uint8_t hello[XFER_HELLO], reply[XFER_HELLO] = {0};
+    uint16_t reply_length = sizeof(reply);
+    int code = target_parse(&target, cp->remote.host, (uint16_t)cp->options.port, false);
+    if (!code)
+        code = endpoint_open(&cp->endpoint, &(struct endpoint_attr){.wire = cp->options.wire.wire});
+    if (!code)
+        code = link_open(&cp->copy.link, &cp->endpoint);
+    if (code)
+        return code;
+    rddp_conn_attr_init(&conn_attr);
+    conn_attr.wire = cp->options.wire;
+    xfer_hello_encode(hello, XFER_OK);
+    conn_attr.private_data = hello;
+    conn_attr.private_data_length = cp->options.wire.immediate ? 0 : XFER_HELLO;
+    link_qp_attr(&qp_attr);
+    code = endpoint_connect(&cp->endpoint, &target, &qp_attr, &conn_attr, link_prepare, &cp->copy.link, &cp->qp, reply,
+                            &reply_length);
+    cp->copy.link.qp = cp->qp;
+    enum xfer_result said = xfer_hello_decode(reply, sizeof(reply));
+    if (code == EXIT_CONNECT && said != XFER_OTHER_VERSION)
+        return fail(code, "the server says: %s", xfer_result_text(said));
+    if (!code && said && !cp->options.wire.immediate)
+        return fail(EXIT_PROTOCOL, "%s: %s", target.text, xfer_result_text(said));
+    return code;
+}
+
+static void hang_up(struct cp *cp)
+{
+    copy_close(&cp->copy);
+    if (cp->qp && cp->copy.link.state == LINK_UP)
+        endpoint_disconnect(&cp->endpoint, cp->qp, XFER_BYE_MS);
+    if (cp->qp)
+        rddp_destroy_qp(cp->qp);
+    link_close(&cp->copy.link);
+    endpoint_close(&cp->endpoint);
+}
+
+/* --- one copy ------------------------------------------------------------------------------------------------ */
+
+/* Why the copy did not come to its end, as one line. Returns the exit code. */
+static int explain(struct cp *cp)
+{
+    const struct xfer_link *link = &cp->copy.link;
+    char name[XFER_TEXT];
+    if (tool_stopped)
+        return report_failure(&cp->report, EXIT_FAILED, "interrupted; the same command again goes on where it ended");
+    if (cp->copy.refused) {
+        bool broken = cp->copy.refused == XFER_PROTOCOL || cp->copy.refused == XFER_OTHER_VERSION;
+        xfer_printable(name, cp->remote.path);
+        return report_failure(&cp->report, broken ? EXIT_PROTOCOL : EXIT_FAILED, "%s:%s: %s", cp->remote.host, name,
+                              xfer_result_text(cp->copy.refused));
+    }
+    if (link->state == LINK_BROKEN)
+        return report_failure(&cp->report, EXIT_PROTOCOL, "%s: %s", cp->remote.host, link->trouble);
+    return report_failure(&cp->report, EXIT_FAILED, "%s: %s; the same command again goes on where it ended",
+                          cp->remote.host, link->state == LINK_UP ? "no answer in time" : link->trouble);
+}
+
+static int start(struct cp *cp, struct xfer_record *ready)
+{
+    struct xfer_link *link = &cp->copy.link;
+    char name[XFER_NAME + 1] = "";
+    bool show = cp->report.terminal && !cp->options.quiet && !cp->options.json;
+    if (!cp->pull)
+        last_name(name, cp->local);
+    unsigned flags = (cp->pull ? XFER_PULL : 0) | (cp->options.recursive ? XFER_RECURSIVE : 0) |
+                     (show ? XFER_WANT_TOTAL : 0) | (cp->top_is_directory ? XFER_IS_DIR : 0) |
+                     (cp->remote.into ? XFER_INTO : 0);
+    link_put(
+        link,
+        &(struct xfer_record){
+            .type = XFER_START, .key = XFER_MAGIC, .flags = (uint16_t)flags, .path = cp->remote.path, .name = name});
+    if (!copy_await(&cp->copy, XFER_READY, ready, XFER_START_MS))
+        return explain(cp);
+    if (ready->size < XFER_RING_MIN || ready->size > XFER_RING_MAX || ready->size % XFER_ALIGN) {
+        link_blame(link, "a ring of a size that is not allowed");
+        return explain(cp);
+    }
+    link->peer_key = ready->key;
+    link->peer_ring = ready->address;
+    return link_ring(link, (size_t)ready->size, cp->pull ? LINK_READ : LINK_WRITE);
+}
+
+static int become_source(struct cp *cp)
+{
+    bool show = cp->report.terminal && !cp->options.quiet && !cp->options.json;
+    const struct source_attr attr = {.top = cp->top, .resume = cp->options.resume, .count = show};
+    cp->copy.role = COPY_SOURCE;
+    return source_open(&cp->copy.source, &cp->copy.link, &cp->copy.tally, &attr);
+}
+
+static int become_sink(struct cp *cp, unsigned ready_flags)
+{
+    struct path_place place;
+    char name[XFER_NAME + 1] = "";
+    size_t n = strlen(cp->local);
+    unsigned flags = (ready_flags & XFER_IS_DIR) | (n && cp->local[n - 1] == '/' ? XFER_INTO : 0);
+    char local[XFER_PATH + 1];
+    if (!cp->remote.contents)
+        last_name(name, cp->remote.path);
+    while (n > 1 && cp->local[n - 1] == '/')
+        n--;
+    enum xfer_result result = XFER_TOO_LONG;
+    if (n <= XFER_PATH) {
+        memcpy(local, cp->local, n);
+        local[n] = 0;
+        result = path_place(AT_FDCWD, local, name, flags, &place);
+    }
+    if (result)
+        return report_failure(&cp->report, EXIT_FAILED, "%s: %s", cp->local, xfer_result_text(result));
+    sink_open(&cp->copy.sink, &cp->copy.link, &cp->copy.tally, &place);
+    cp->copy.sink.resume = cp->options.resume;
+    cp->copy.sink.sync = cp->options.sync;
+    cp->copy.role = COPY_SINK;
+    return 0;
+}
+
+/* The server's last word tells what it cost; that it came says that it got ours. */
+static int finish(struct cp *cp)
+{
+    copy_put_finish(&cp->copy, COPY_CPU_UNKNOWN);
+    while (copy_runs(&cp->copy)) {
+        if (!copy_step(&cp->copy))
+            link_wait(&cp->copy.link, 1000);
+    }
+    if (!cp->copy.finished || cp->copy.link.state == LINK_BROKEN)
+        return explain(cp);
+    return cp->copy.tally.failed ? EXIT_FAILED : EXIT_OK;
+}
+
+static int copy(struct cp *cp)
+{
+    struct xfer_record ready;
+    int code = start(cp, &ready);
+    if (!code)
+        code = cp->pull ? become_sink(cp, ready.flags) : become_source(cp);
+    while (!code && copy_runs(&cp->copy) && !copy_over(&cp->copy)) {
+        if (!copy_step(&cp->copy))
+            link_wait(&cp->copy.link, 100);
+        report_progress(&cp->report);
+    }
+    if (code)
+        return code;
+    return copy_over(&cp->copy) && copy_runs(&cp->copy) ? finish(cp) : explain(cp);
+}
+
+/* --- the command --------------------------------------------------------------------------------------------- */
+
+static int open_source(struct cp *cp)
+{
+    struct stat st;
+    char name[XFER_TEXT];
+    cp->top = open(cp->local, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (cp->top < 0 || fstat(cp->top, &st))
+        return fail(EXIT_FAILED, "%s: %s", xfer_printable(name, cp->local), error_text(errno));
+    cp->top_is_directory = S_ISDIR(st.st_mode);
+    if (cp->top_is_directory && !cp->options.recursive)
+        return fail(EXIT_FAILED, "%s: %s", xfer_printable(name, cp->local), xfer_result_text(XFER_NOT_RECURSIVE));
+    return 0;
+}
+
+static int run_cp(struct cp *cp)
+{
+    int code = cp->pull ? 0 : open_source(cp);
+    if (!code)
+        code = dial(cp);
+    if (!code) {
+        report_start(&cp->report);
+        code = copy(cp);
+        report_end(&cp->report, code);
+    }
+    hang_up(cp);
+    if (cp->top >= 0)
+        close(cp->top);
+    return code;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct cp_options options = {.port = XFER_PORT, .resume = true};
+    rddp_wire_attr_init(&options.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.wire);
+    if (argc - first != 2)
+        usage_error("one SRC and one DST, please");
+    const char *source = argv[first], *destination = argv[first + 1];
+    if (is_remote(source) == is_remote(destination))
+        usage_error("one of SRC and DST is HOST:PATH (write ./NAME for a local name with a colon)");
+    struct cp *cp = calloc(1, sizeof(*cp));
+    if (!cp)
+        return fail(EXIT_FAILED, "out of memory");
+    cp->options = options;
+    cp->top = -1;
+    cp->pull = is_remote(source);
+    cp->local = cp->pull ? destination : source;
+    cp->report = (struct cp_report){
+        .options = &cp->options, .copy = &cp->copy, .pull = cp->pull, .source = source, .destination = destination};
+    catch_signals();
+    int code = remote_parse(&cp->remote, cp->pull ? source : destination);
+    if (!code)
+        code = run_cp(cp);
+    free(cp);
+    return code;
+}
+
+const struct command cp_command = {
+    .name = "cp",
+    .summary = "copy files to and from an `rddp serve`, by RDMA, verified",
+    .usage = "[options] [-r] SRC HOST:DST\n[options] [-r] HOST:SRC DST",
+    .text = "Copies a file, or with -r a tree. Mode and modification time are kept, every file is verified by "
+            "checksum, and\n"
+            "a transfer that broke off goes on when the same command is given again.",
+    .opts = opts,
+    .wire = true,
+    .run = run,
+};

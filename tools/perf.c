@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* perf.c - `rddp perf`: what its options are; client, server, or both in one command. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/perf.h"
+
+#define AT(field) offsetof(struct perf_options, field)
+
+static const struct opt opts[] = {
+    {0, "server", NULL, "be the other end: one client after another", OPT_FLAG, AT(server), 0, 0},
+    {0, "loopback", NULL, "start a server of its own on 127.0.0.1", OPT_FLAG, AT(loopback), 0, 0},
+    {'a', "address", "ADDR", "server and loopback: this address only", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "default 18515; a server's 0 takes a free one", OPT_U64, AT(port), 0, 65535},
+    {'1', "once", NULL, "server: end when the first client has left", OPT_FLAG, AT(once), 0, 0},
+    {0, "bw", NULL, "bandwidth (default: both)", OPT_FLAG, AT(bandwidth), 0, 0},
+    {0, "lat", NULL, "latency (default: both)", OPT_FLAG, AT(latency), 0, 0},
+    {'s', "size", "SIZES", "1M, or 8:1M: all powers of two between, or 8,64K,1M (default: --bw 1M, --lat 8)", OPT_TEXT,
+     AT(size_text), 0, 0},
+    {'n', "count", "N", "messages in a run", OPT_U64, AT(count), 1, PERF_COUNT_MAX},
+    {'t', "time", "SECONDS", "as many messages as this takes, by a trial (default 0.5)", OPT_SECONDS, AT(seconds), 0,
+     0},
+    {'w', "window", "W", "bandwidth: requests outstanding (default 256, from 64K on 16)", OPT_U64, AT(window), 1,
+     PERF_WINDOW_MAX},
+    {'r', "repeat", "R", "runs of each; medians are printed (default 1, with --tcp-ref 5)", OPT_U64, AT(repeat), 1,
+     PERF_REPEAT_MAX},
+    {0, "tcp-ref", NULL, "measure plain TCP in turn with each run, and print the ratio", OPT_FLAG, AT(tcp_ref), 0, 0},
+    {0, "thread", NULL, "keep the library's own thread beside the polling", OPT_FLAG, AT(threaded), 0, 0},
+    {0, "idle", "N", "only this: memory of N idle connections", OPT_U64, AT(idle), 1, 1000000},
+    {0, "json", NULL, "one JSON object (doc/perf-json.md)", OPT_FLAG, AT(json), 0, 0},
+    {0},
+};
+
+/* --- sizes --------------------------------------------------------------------------------------------------- */
+
+static bool parse_one_size(const char *text, uint64_t *size)
+{
+    return parse_size(text, size) && *size && *size <= PERF_SIZE_MAX;
+}
+
+static bool add_sizes(struct perf_options *options, uint64_t from, uint64_t to)
+{
+    for (uint64_t size = from; size <= to; size *= 2) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            if (options->size_count[kind] == PERF_SIZES)
+                return false;
+            options->sizes[kind][options->size_count[kind]++] = size;
+        }
+    }
+    return true;
+}
+
+static void parse_sizes(struct perf_options *options)
+{
+    char copy[256];
+    if (strlen(options->size_text) >= sizeof(copy))
+        usage_error("--size: too long");
+    strcpy(copy, options->size_text);
+    for (char *save, *item = strtok_r(copy, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        uint64_t from, to;
+        char *colon = strchr(item, ':');
+        if (colon)
+            *colon = 0;
+        if (!parse_one_size(item, &from) || !parse_one_size(colon ? colon + 1 : item, &to) || to < from)
+            usage_error("--size %s: sizes are from 1 to 256M", options->size_text);
+        if (!add_sizes(options, from, to))
+            usage_error("--size %s: more than %d sizes", options->size_text, PERF_SIZES);
+    }
+    if (!options->size_count[0])
+        usage_error("--size: which?");
+}
+
+static void default_sizes(struct perf_options *options)
+{
+    options->sizes[KIND_BANDWIDTH][0] = 1 << 20;
+    options->sizes[KIND_LATENCY][0] = 8;
+    options->size_count[KIND_BANDWIDTH] = options->size_count[KIND_LATENCY] = 1;
+}
+
+/* --- usage --------------------------------------------------------------------------------------------------- */
+
+static void take_op(struct perf_options *options, const char *word)
+{
+    bool all = !strcmp(word, "all"), known = all;
+    for (int i = 0; i < OPS; i++) {
+        if (all || !strcmp(word, op_names[i]))
+            known = options->op[i] = true;
+    }
+    if (!known)
+        usage_error("no test '%s': write, send, read or all", word);
+}
+
+static void complete(struct perf_options *options)
+{
+    if (!options->op[OP_WRITE] && !options->op[OP_SEND] && !options->op[OP_READ])
+        take_op(options, "all");
+    if (!options->bandwidth && !options->latency)
+        options->bandwidth = options->latency = true;
+    if (options->size_text)
+        parse_sizes(options);
+    else
+        default_sizes(options);
+    if (!options->repeat)
+        options->repeat = options->tcp_ref ? 5 : 1;
+    if (options->count && options->seconds > 0)
+        usage_error("--count and --time contradict each other");
+    if (options->seconds <= 0)
+        options->seconds = 0.5;
+    if (options->idle && options->wire.immediate)
+        usage_error("--idle wants start-up frames: neither --immediate nor --wire rdmatcp");
+    if (options->latency && options->count > 1000000)
+        usage_error("--count: up to 1000000 for latency");
+}
+
+/* --- both ends in one ---------------------------------------------------------------------------------------- */
+
+/* Runs the server in a child, which is forked before any thread or context is. Returns its process, and the port it
+ * listens on. */
+static pid_t start_server(const struct perf_options *options, const struct target *target, uint16_t *port)
+{
+    int fds[2];
+    if (pipe(fds))
+        return -1;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (!pid) {
+        close(fds[0]);
+        /* A signal from the terminal is for the client, which then tells this one. */
+        signal(SIGINT, SIG_IGN);
+        signal(SIGTERM, SIG_DFL);
+        exit(perf_server(options, target, fds[1]));
+    }
+    close(fds[1]);
+    if (pid > 0 && read(fds[0], port, sizeof(*port)) != sizeof(*port))
+        *port = 0;
+    close(fds[0]);
+    return pid;
+}
+
+static int run_loopback(struct perf_options *options)
+{
+    struct target target;
+    uint16_t port = 0;
+    const char *address = options->address ? options->address : "127.0.0.1";
+    options->once = true;
+    int code = target_parse(&target, address, 0, true);
+    if (code)
+        return code;
+    pid_t pid = start_server(options, &target, &port);
+    if (pid < 0)
+        return fail(EXIT_FAILED, "cannot start a server: %s", error_text(errno));
+    int status = 0;
+    if (port) {
+        code = target_parse(&target, address, port, false);
+        if (!code)
+            code = perf_client(options, &target);
+        /* A client that has failed may never have been there. */
+        if (code)
+            kill(pid, SIGTERM);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!port)
+        return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+    if (!code && (!WIFEXITED(status) || WEXITSTATUS(status)))
+        return fail(EXIT_FAILED, "its server ended badly");
+    return code;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    static struct perf_options options;
+    options.port = DEFAULT_PORT;
+    rddp_wire_attr_init(&options.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.wire);
+    if (options.server && options.loopback)
+        usage_error("--server and --loopback contradict each other");
+    bool remote = !options.server && !options.loopback;
+    if (options.server && first < argc)
+        usage_error("a server takes no words: '%s'", argv[first]);
+    if (remote && first == argc)
+        usage_error("which HOST? (or --loopback, or --server)");
+    const char *host = remote ? argv[first++] : options.address;
+    for (; first < argc; first++)
+        take_op(&options, argv[first]);
+    complete(&options);
+    catch_signals();
+    if (options.loopback)
+        return run_loopback(&options);
+
+    struct target target;
+    int code = target_parse(&target, host, (uint16_t)options.port, options.server);
+    if (code)
+        return code;
+    return options.server ? perf_server(&options, &target, -1) : perf_client(&options, &target);
+}
+
+const struct command perf_command = {
+    .name = "perf",
+    .summary = "bandwidth and latency, beside raw TCP if wanted",
+    .usage =
+        "[options] HOST[:PORT] [write|send|read|all]\n--loopback [options] [write|send|read|all]\n--server [options]",
+    .text = "Both sides poll. Of each run the last message is compared, so nothing is counted that did not arrive.",
+    .opts = opts,
+    .wire = true,
+    .run = run,
+};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ping.c - `rddp ping`: what its options are, and which of client and server they ask for. */
+#include "tools/ping.h"
+
+#define AT(field) offsetof(struct ping_options, field)
+
+static const struct opt opts[] = {
+    {0, "server", NULL, "answer the pings of others", OPT_FLAG, AT(server), 0, 0},
+    {'a', "address", "ADDR", "server: listen here only; client: another way to say HOST", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "default 18515, with --rping 7174; a server's 0 takes a free one", OPT_U64, AT(port), 0,
+     65535},
+    {'c', "count", "N", "end after N round trips (default: when stopped)", OPT_U64, AT(count), 1, UINT64_MAX},
+    {'s', "size", "SIZE", "octets of a message, up to 1M (default 64)", OPT_SIZE, AT(size), 0, PING_SIZE_MAX},
+    {'S', "size", "SIZE", NULL, OPT_SIZE, AT(size), 0, PING_SIZE_MAX},
+    {'i', "interval", "SECONDS", "from one to the next (default 1, with --rping 0)", OPT_SECONDS, AT(interval_s), 0, 0},
+    {'W', "timeout", "SECONDS", "how long to wait for an answer (default 5)", OPT_SECONDS, AT(timeout_s), 0, 0},
+    {'1', "once", NULL, "server: end when the first client has left", OPT_FLAG, AT(once), 0, 0},
+    {'q', "quiet", NULL, "no line for each round trip or client", OPT_FLAG, AT(quiet), 0, 0},
+    {0, "json", NULL, "client: the summary as one JSON object, and nothing else", OPT_FLAG, AT(json), 0, 0},
+    {0, "rping", NULL, "speak the protocol of rdma-core's rping", OPT_FLAG, AT(rping), 0, 0},
+    {'V', "verify", NULL, "rping client: compare what comes back (ours: always)", OPT_FLAG, AT(verify), 0, 0},
+    {'v', "verbose", NULL, "rping: print the data, as rping does", OPT_FLAG, AT(verbose), 0, 0},
+    {'P', "persistent", NULL, "rping server: serve one client after another", OPT_FLAG, AT(persistent), 0, 0},
+    {0},
+};
+
+static void check_client(const struct ping_options *options)
+{
+    if (options->once || options->persistent)
+        usage_error("--once and --persistent are for a server");
+    if (!options->rping && (options->verify || options->verbose))
+        usage_error("--verify and --verbose belong to --rping");
+    if (options->rping && (options->size < RPING_SIZE_MIN || options->size > RPING_SIZE_MAX))
+        usage_error("--size: rping's is from %d to %d", RPING_SIZE_MIN, RPING_SIZE_MAX);
+}
+
+static void check_server(struct ping_options *options)
+{
+    if (options->json)
+        usage_error("--json is for a client");
+    if (options->persistent && options->once)
+        usage_error("--persistent and --once contradict each other");
+    if (options->persistent && !options->rping)
+        usage_error("--persistent belongs to --rping: without it a server stays until --once or a signal ends it");
+    if (options->rping && options->size > RPING_SIZE_MAX + 1)
+        usage_error("--size: rping's is from %d to %d", RPING_SIZE_MIN, RPING_SIZE_MAX);
+    /* As rping's own server. */
+    if (options->rping)
+        options->once = !options->persistent;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    enum { UNSET = PING_SIZE_MAX + 1 };
+    struct ping_options options = {.size = UNSET, .interval_s = -1, .timeout_s = 5, .port = UINT64_MAX};
+    rddp_wire_attr_init(&options.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.wire);
+    const char *host = first < argc ? argv[first] : options.address;
+    if (argc - first > 1 || (first < argc && (options.server || options.address)))
+        usage_error("too many words, beginning with '%s'", argv[argc - 1]);
+    if (!options.server && !host)
+        usage_error("which HOST? (or --server)");
+
+    if (options.port == UINT64_MAX)
+        options.port = options.rping ? RPING_PORT : DEFAULT_PORT;
+    if (options.size == UNSET)
+        options.size = !options.server ? PING_SIZE : options.rping ? RPING_SIZE_MAX + 1 : PING_SIZE_MAX;
+    if (options.interval_s < 0)
+        options.interval_s = options.rping ? 0 : 1;
+    if (options.server)
+        check_server(&options);
+    else
+        check_client(&options);
+
+    struct target target;
+    int code = target_parse(&target, host, (uint16_t)options.port, options.server);
+    if (code)
+        return code;
+    catch_signals();
+    return options.server ? ping_server(&options, &target) : ping_client(&options, &target);
+}
+
+const struct command ping_command = {
+    .name = "ping",
+    .summary = "round trips to a peer, each verified; rping's protocol too",
+    .usage = "[options] HOST[:PORT]\n--server [options]",
+    .text = "Sends messages that the server sends back, compares them, and prints how long each took.",
+    .opts = opts,
+    .wire = true,
+    .run = run,
+};

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve.c - `rddp serve`: gives and takes the files of one directory; a thread for each client. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tools/serve.h"
+
+struct serve_options {
+    struct serve serve;
+    const char *address;
+    uint64_t port;
+};
+
+#define AT(field) offsetof(struct serve_options, field)
+
+static const struct opt opts[] = {
+    {'a', "address", "ADDR", "listen here only", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "default 18516; 0 takes a free one", OPT_U64, AT(port), 0, 65535},
+    {0, "read-only", NULL, "give files, take none", OPT_FLAG, AT(serve.read_only), 0, 0},
+    {0, "sync", NULL, "fsync each file before it gets its name", OPT_FLAG, AT(serve.sync), 0, 0},
+    {0, "clients", "N", "at once, at most (default 64)", OPT_U64, AT(serve.clients), 1, SERVE_CLIENTS},
+    {0, "buffer", "SIZE", "for each client: at least bandwidth times delay (default 16M)", OPT_SIZE, AT(serve.ring),
+     XFER_RING_MIN, XFER_RING_MAX},
+    {'1', "once", NULL, "end when the first client has left", OPT_FLAG, AT(serve.once), 0, 0},
+    {'q', "quiet", NULL, "no line for each client", OPT_FLAG, AT(serve.quiet), 0, 0},
+    {0},
+};
+
+static void refuse(struct rddp_request *request, enum xfer_result result)
+{
+    uint8_t hello[XFER_HELLO];
+    xfer_hello_encode(hello, result);
+    rddp_reject(request, hello, sizeof(hello));
+}
+
+static void take_request(struct serve *serve, const struct rddp_event *event)
+{
+    enum xfer_result hello = xfer_hello_decode(event->private_data, event->private_data_length);
+    if (hello && !serve->wire.immediate) {
+        refuse(event->request, XFER_OTHER_VERSION);
+        return;
+    }
+    for (uint64_t i = 0; i < serve->clients; i++) {
+        if (!serve->session[i]) {
+            serve->session[i] = session_start(serve, event->request);
+            return;
+        }
+    }
+    refuse(event->request, XFER_BUSY);
+}
+
+/* Ends the sessions that are over, or with `all` every one. Was there one? */
+static bool reap(struct serve *serve, bool all)
+{
+    bool ended = false;
+    for (uint64_t i = 0; i < SERVE_CLIENTS; i++) {
+        struct session *session = serve->session[i];
+        if (!session || !(all || atomic_load(&session->over)))
+            continue;
+        if (all)
+            rddp_disconnect(session->qp);
+        session_end(session);
+        serve->session[i] = NULL;
+        ended = true;
+    }
+    return ended;
+}
+
+static void wait_for_work(struct serve *serve)
+{
+    uint64_t count;
+    struct pollfd fds[] = {
+        {.fd = rddp_event_channel_fd(serve->endpoint.events), .events = POLLIN},
+        {.fd = serve->wake, .events = POLLIN},
+    };
+    /* Not for ever: a signal may come just before. */
+    poll(fds, 2, 500);
+    if (read(serve->wake, &count, sizeof(count)) < 0)
+        return; /* nobody had written: it is non-blocking */
+}
+
+static void run_server(struct serve *serve)
+{
+    struct rddp_event *event;
+    bool ended = false;
+    while (!tool_stopped && !(serve->once && ended)) {
+        wait_for_work(serve);
+        ended = reap(serve, false);
+        /* Of the other events the sessions hear by their completions. */
+        while (endpoint_event(&serve->endpoint, &event)) {
+            if (event->type == RDDP_EVENT_CONNECT_REQUEST)
+                take_request(serve, event);
+            rddp_ack_event(event);
+        }
+    }
+    reap(serve, true);
+}
+
+/* A walk holds a descriptor for each directory that it is in, and every client may have one. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        warn("cannot raise the number of open files: %s", error_text(errno));
+}
+
+static int serve_directory(struct serve *serve, const struct target *target)
+{
+    serve->root = open(serve->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (serve->root < 0)
+        return fail(EXIT_FAILED, "%s: %s", serve->directory, error_text(errno));
+    raise_limit();
+    serve->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int code = serve->wake < 0 ? fail(EXIT_FAILED, "cannot start: %s", error_text(errno)) : 0;
+    if (!code)
+        code = endpoint_open(&serve->endpoint, &(struct endpoint_attr){.wire = serve->wire.wire});
+    if (!code)
+        code = endpoint_listen(&serve->endpoint, target, &serve->wire, NULL);
+    if (!code)
+        run_server(serve);
+    endpoint_close(&serve->endpoint);
+    if (serve->wake >= 0)
+        close(serve->wake);
+    close(serve->root);
+    return code;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    static struct serve_options options = {.serve = {.ring = XFER_RING, .clients = SERVE_CLIENTS}, .port = XFER_PORT};
+    struct target target;
+    rddp_wire_attr_init(&options.serve.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.serve.wire);
+    if (argc - first != 1)
+        usage_error("which DIR? One, please");
+    if (options.serve.ring % XFER_ALIGN)
+        usage_error("--buffer: a multiple of %d", XFER_ALIGN);
+    options.serve.directory = argv[first];
+    int code = target_parse(&target, options.address, (uint16_t)options.port, true);
+    if (code)
+        return code;
+    catch_signals();
+    return serve_directory(&options.serve, &target);
+}
+
+const struct command serve_command = {
+    .name = "serve",
+    .summary = "a directory whose files `rddp cp` gets and puts",
+    .usage = "[options] DIR",
+    .text =
+        "Clients cannot leave DIR. There is no authentication: whoever can connect can read, and unless --read-only\n"
+        "write, what this user can. Serve trusted networks only.",
+    .opts = opts,
+    .wire = true,
+    .run = run,
+};

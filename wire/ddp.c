@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ddp.c - what one ULPDU says: DDP's placement and RDMAP's operation, each header field read once and checked. */
+#include "wire/ddp.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "base/bytes.h"
+
+/* Octet 0, and the opcode in octet 1 behind RDMAP's version (RFC 5041 4.1, RFC 5040 4.1). The bits between are
+ * reserved: sent as zero and not looked at. */
+enum { TAGGED = 0x80, LAST = 0x40, VERSION = 0x03, OPCODE = 0x0f, RDMAP_VERSION_SHIFT = 6 };
+
+enum { QN_SEND, QN_READ, QN_TERMINATE };
+
+/* Octets that a Terminate has at least (RFC 5040 4.8). */
+enum { TERMINATE_MIN = 4 };
+
+/* RFC 5040 figure 4, one line an opcode. `alone`: the message is one segment. */
+static const struct opcode {
+    enum seg_op op;
+    unsigned flags;
+    bool tagged;
+    uint32_t qn;
+    uint32_t rdmap_head; /* octets behind DDP's header that are not payload */
+    uint32_t least;      /* octets of payload that there are at least */
+    bool alone;
+} opcodes[] = {
+    [0] = {SEG_WRITE, 0, true, 0, 0, 0, false},
+    [1] = {SEG_READ_REQ, 0, false, QN_READ, RDMAP_READ_HEAD, 0, true},
+    [2] = {SEG_READ_RESP, 0, true, 0, 0, 0, false},
+    [3] = {SEG_SEND, 0, false, QN_SEND, 0, 0, false},
+    [4] = {SEG_SEND, SEG_INVALIDATE, false, QN_SEND, 0, 0, false},
+    [5] = {SEG_SEND, SEG_SOLICITED, false, QN_SEND, 0, 0, false},
+    [6] = {SEG_SEND, SEG_SOLICITED | SEG_INVALIDATE, false, QN_SEND, 0, 0, false},
+    [7] = {SEG_TERMINATE, 0, false, QN_TERMINATE, 0, TERMINATE_MIN, true},
+};
+
+enum { OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
+
+/* NULL also if the opcode is not one for this kind of buffer. */
+static const struct opcode *find_opcode(const uint8_t *head)
+{
+    unsigned code = head[1] & OPCODE;
+    bool tagged = head[0] & TAGGED;
+
+    return code < OPCODES && opcodes[code].tagged == tagged ? &opcodes[code] : NULL;
+}
+
+/* RFC 5040 figure 5, behind the DDP header. */
+static void decode_read(struct seg_read *read, const uint8_t *p)
+{
+    *read = (struct seg_read){
+        .sink_key = get32(p),
+        .sink_offset = get64(p + 4),
+        .length = get32(p + 12),
+        .source_key = get32(p + 16),
+        .source_offset = get64(p + 20),
+    };
+}
+
+static uint8_t *encode_read(uint8_t *p, const struct seg_read *read)
+{
+    p = put64(put32(p, (uint32_t)read->sink_key), read->sink_offset);
+    p = put32(p, read->length);
+    return put64(put32(p, (uint32_t)read->source_key), read->source_offset);
+}
+
+/* RFC 5041 figure 3. */
+static enum fault decode_tagged(struct seg *seg, const uint8_t *p)
+{
+    seg->key = get32(p + 2);
+    seg->offset = get64(p + 6);
+    return FAULT_NONE;
+}
+
+/* RFC 5041 figure 4. */
+static enum fault decode_untagged(struct seg *seg, const uint8_t *p, const struct opcode *o)
+{
+    uint32_t qn = get32(p + 6);
+
+    if (o->flags & SEG_INVALIDATE)
+        seg->invalidate = get32(p + 2);
+    seg->msg = get32(p + 10);
+    seg->offset = get32(p + 14);
+    if (qn != o->qn)
+        return FAULT_QUEUE;
+    if (o->alone && seg->offset)
+        return FAULT_MO;
+    if (seg->length < o->rdmap_head + o->least || (o->alone && !(seg->flags & SEG_LAST)))
+        return FAULT_SHORT;
+    if (seg->op != SEG_READ_REQ)
+        return FAULT_NONE;
+    decode_read(&seg->read, seg->data);
+    seg->head_length += o->rdmap_head;
+    seg->data += o->rdmap_head;
+    seg->length -= o->rdmap_head;
+    return seg->length ? FAULT_SHORT : FAULT_NONE;
+}
+
+enum fault ddp_decode(struct seg *seg, const uint8_t *ulpdu, size_t n, unsigned version)
+{
+    bool tagged = n && ulpdu[0] & TAGGED;
+    uint32_t head = tagged ? DDP_TAGGED_HEAD : DDP_UNTAGGED_HEAD;
+    const struct opcode *o;
+
+    *seg =
+        (struct seg){.op = tagged ? SEG_WRITE : SEG_SEND, .head = ulpdu, .head_length = n < head ? (uint32_t)n : head};
+    seg->data = ulpdu + seg->head_length;
+    seg->length = (uint32_t)n - seg->head_length;
+    if (n && (ulpdu[0] & VERSION) != version)
+        return FAULT_DDP_VERSION;
+    if (n < head)
+        return FAULT_SHORT;
+    seg->flags = ulpdu[0] & LAST ? SEG_LAST : 0;
+    if (ulpdu[1] >> RDMAP_VERSION_SHIFT != version)
+        return FAULT_RDMAP_VERSION;
+    o = find_opcode(ulpdu);
+    if (!o)
+        return FAULT_OPCODE;
+    seg->op = o->op;
+    seg->flags |= o->flags;
+    return tagged ? decode_tagged(seg, ulpdu) : decode_untagged(seg, ulpdu, o);
+}
+
+/* LAST is of the segment, the other flags are of the opcode. */
+static unsigned opcode_of(const struct seg *seg)
+{
+    unsigned code = 0;
+
+    while (code < OPCODES && (opcodes[code].op != seg->op || opcodes[code].flags != (seg->flags & ~(unsigned)SEG_LAST)))
+        code++;
+    assert(code < OPCODES);
+    return code;
+}
+
+uint8_t *ddp_encode(uint8_t *p, const struct seg *seg, unsigned version)
+{
+    unsigned code = opcode_of(seg);
+    const struct opcode *o = &opcodes[code];
+
+    p = put8(p, (uint8_t)((o->tagged ? TAGGED : 0) | (seg->flags & SEG_LAST ? LAST : 0) | version));
+    p = put8(p, (uint8_t)(version << RDMAP_VERSION_SHIFT | code));
+    if (o->tagged)
+        return put64(put32(p, (uint32_t)seg->key), seg->offset);
+    p = put32(p, o->flags & SEG_INVALIDATE ? (uint32_t)seg->invalidate : 0);
+    p = put32(p, o->qn);
+    p = put32(p, seg->msg);
+    p = put32(p, (uint32_t)seg->offset);
+    return seg->op == SEG_READ_REQ ? encode_read(p, &seg->read) : p;
+}
+
+enum seg_op ddp_op(const uint8_t *head, size_t n)
+{
+    const struct opcode *o = n >= 2 ? find_opcode(head) : NULL;
+
+    return o ? o->op : SEG_OPS;
+}

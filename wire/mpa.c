@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* mpa.c - FPDUs with and without markers and CRC; nothing but the length is believed before the CRC is right. */
+#include "wire/mpa.h"
+
+#include <assert.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "core/fault.h"
+
+/* Octets of the stream between two markers. */
+enum { PIECE = MPA_INTERVAL - MPA_MARKER };
+
+/* A piece of at least so many octets is copied and read for the CRC in one go; smaller ones are still in the cache when
+ * the CRC of the whole is taken, and then one call for all of them is quicker. */
+enum { FUSE_MIN = 1024 };
+
+static uint32_t pad_octets(uint32_t ulpdu)
+{
+    return -(MPA_LENGTH + ulpdu) & 3;
+}
+
+uint64_t mpa_next_marker(uint64_t pos)
+{
+    return (pos + MPA_INTERVAL - 1) & ~(uint64_t)(MPA_INTERVAL - 1);
+}
+
+/* Our pointers count from ULPDU_Length (RFC 5044 4.3). mpa.txt can also be read to count from a marker that leads the
+ * FPDU; then the pointer leads to a place where only a marker can be, and the header follows that. */
+uint64_t mpa_header_of(uint64_t marker, uint16_t fpduptr)
+{
+    uint64_t header = marker - (fpduptr & 0xfffc);
+
+    return header % MPA_INTERVAL ? header : header + MPA_MARKER;
+}
+
+/* A marker due right behind the CRC is the next FPDU's. */
+size_t mpa_fpdu_octets(const struct mpa_half *half, uint32_t ulpdu)
+{
+    size_t n = MPA_LENGTH + ulpdu + pad_octets(ulpdu) + MPA_CRC;
+    size_t before = (size_t)(mpa_next_marker(half->pos) - half->pos);
+
+    if (!half->markers || n <= before)
+        return n;
+    return n + (n - before + PIECE - 1) / PIECE * MPA_MARKER;
+}
+
+uint32_t mpa_mulpdu(uint32_t emss, bool markers)
+{
+    uint32_t most = markers ? emss / MPA_INTERVAL + (emss % MPA_INTERVAL != 0) : 0;
+    uint32_t overhead = MPA_LENGTH + MPA_CRC + MPA_MARKER * most + emss % 4;
+
+    if (emss < overhead + MPA_MULPDU_MIN)
+        return MPA_MULPDU_MIN;
+    return emss - overhead < MPA_ULPDU_MAX ? emss - overhead : MPA_ULPDU_MAX;
+}
+
+/* --- receiving ----------------------------------------------------------------------------------------------- */
+
+/* Checks every marker of the FPDU at `p` and closes the gaps that those inside it leave. Their RESERVED is not looked
+ * at. */
+static bool close_up(const struct mpa_half *half, size_t lead, uint8_t *p, size_t octets)
+{
+    uint64_t header = half->pos + lead;
+    size_t at = (size_t)(mpa_next_marker(header) - half->pos);
+    uint8_t *to = p + at;
+
+    if (lead && mpa_header_of(half->pos, get16(p + 2)) != header)
+        return false;
+    for (; at < octets; at += MPA_INTERVAL) {
+        size_t n = octets - at - MPA_MARKER < PIECE ? octets - at - MPA_MARKER : PIECE;
+
+        if (mpa_header_of(half->pos + at, get16(p + at + 2)) != header)
+            return false;
+        memmove(to, p + at + MPA_MARKER, n);
+        to += n;
+    }
+    return true;
+}
+
+int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *ulpdu, size_t *need)
+{
+    size_t lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
+    uint32_t length = 0;
+    size_t octets;
+
+    assert(half->pos % 4 == 0);
+    if (n >= lead + MPA_LENGTH)
+        length = get16(p + lead);
+    if (length > MPA_ULPDU_MAX)
+        return -FAULT_LENGTH;
+    octets = mpa_fpdu_octets(half, length);
+    if (n < octets) {
+        *need = octets;
+        return 0;
+    }
+    /* The CRC alone is little-endian on the wire (figures 5 and 6 of mpa.txt; as iSCSI). */
+    if (half->crc && crc32c(0, p, octets - MPA_CRC) != get32le(p + octets - MPA_CRC))
+        return -FAULT_CRC;
+    if (half->markers && !close_up(half, lead, p, octets))
+        return -FAULT_MARKER;
+    *ulpdu = (struct span){.at = p + lead + MPA_LENGTH, .length = length};
+    return (int)octets;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------------- */
+
+/* An FPDU while it is being written: `next` goes at stream position `pos`, `crc` is of everything before `summed`. */
+struct writer {
+    uint8_t *next, *summed;
+    uint64_t pos, header;
+    uint32_t crc;
+};
+
+static void put_marker(struct writer *w)
+{
+    if (w->pos % MPA_INTERVAL)
+        return;
+    /* Only a marker that leads is in front of its header, and it points nowhere. */
+    w->next = put16(put16(w->next, 0), w->pos < w->header ? 0 : (uint16_t)(w->pos - w->header));
+    w->pos += MPA_MARKER;
+}
+
+static void put_interleaved(struct writer *w, const uint8_t *p, size_t n)
+{
+    while (n) {
+        size_t room, now;
+
+        put_marker(w);
+        room = MPA_INTERVAL - (size_t)(w->pos % MPA_INTERVAL);
+        now = n < room ? n : room;
+        w->next = put_bytes(w->next, p, now);
+        w->pos += now;
+        p += now;
+        n -= now;
+    }
+}
+
+static void sum(struct writer *w)
+{
+    w->crc = crc32c(w->crc, w->summed, (size_t)(w->next - w->summed));
+    w->summed = w->next;
+}
+
+static void put(const struct mpa_half *half, struct writer *w, const uint8_t *p, size_t n)
+{
+    if (half->markers) {
+        put_interleaved(w, p, n);
+    } else if (half->crc && n >= FUSE_MIN) {
+        sum(w);
+        w->crc = crc32c_copy(w->crc, w->next, p, n);
+        w->summed = w->next += n;
+    } else {
+        w->next = put_bytes(w->next, p, n);
+    }
+}
+
+size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *piece, unsigned pieces)
+{
+    static const uint8_t zeros[3];
+    size_t lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
+    struct writer w = {.next = out, .summed = out, .pos = half->pos, .header = half->pos + lead};
+    uint8_t header[MPA_LENGTH];
+    uint32_t length = 0;
+
+    for (unsigned i = 0; i < pieces; i++)
+        length += piece[i].length;
+    assert(length <= MPA_ULPDU_MAX);
+    put16(header, (uint16_t)length);
+    put(half, &w, header, sizeof(header));
+    for (unsigned i = 0; i < pieces; i++)
+        put(half, &w, piece[i].at, piece[i].length);
+    put(half, &w, zeros, pad_octets(length));
+    if (half->markers)
+        put_marker(&w);
+    if (half->crc)
+        sum(&w);
+    return (size_t)(put32le(w.next, w.crc) - out);
+}
+
+size_t mpa_tail(const struct mpa_half *half, uint8_t *tail, uint32_t ulpdu, uint32_t crc)
+{
+    uint32_t pad = pad_octets(ulpdu);
+
+    put32le(tail, 0);
+    put32le(tail + pad, half->crc ? crc32c(crc, tail, pad) : 0);
+    return pad + MPA_CRC;
+}
