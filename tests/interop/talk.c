@@ -101,7 +101,7 @@ static void expect(struct side *side, enum rddp_wc_opcode opcode)
         if (time(NULL) > until)
             give_up("no completion");
     must(n != 1, "the completion queue has overflown");
-    must(wc.status, rddp_wc_status_str(wc.status));
+    must((int)wc.status, rddp_wc_status_str(wc.status));
     must(wc.opcode != opcode, "a completion out of order");
 }
 
