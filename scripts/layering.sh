@@ -19,7 +19,8 @@ declare -A may=(
     [net]="base/ net/ host"
     [api]="base/ core/ wire/ conn/ net/ api/ rddp/ host"
     [rpc]="rpc/ rddp/ host"
-    [tools]="tools/ rddp/ host"
+    [nfs]="nfs/ rpc/ rddp/ host"
+    [tools]="tools/ nfs/ rddp/ host"
     [examples]="examples/ rddp/ host"
     [include]="rddp/ host"
 )

@@ -47,7 +47,7 @@ static int dial(struct cp *cp)
     if (!code)
         code = endpoint_open(&cp->endpoint, &(struct endpoint_attr){.wire = cp->options.wire.wire});
     if (!code)
-        code = link_open(&cp->copy.link, &cp->endpoint);
+        code = xfer_link_open(&cp->copy.link, &cp->endpoint);
     if (code)
         return code;
     rddp_conn_attr_init(&conn_attr);
@@ -55,9 +55,9 @@ static int dial(struct cp *cp)
     xfer_hello_encode(hello, XFER_OK);
     conn_attr.private_data = hello;
     conn_attr.private_data_length = cp->options.wire.immediate ? 0 : XFER_HELLO;
-    link_qp_attr(&qp_attr);
-    code = endpoint_connect(&cp->endpoint, &target, &qp_attr, &conn_attr, link_prepare, &cp->copy.link, &cp->qp, reply,
-                            &reply_length);
+    xfer_link_qp_attr(&qp_attr);
+    code = endpoint_connect(&cp->endpoint, &target, &qp_attr, &conn_attr, xfer_link_prepare, &cp->copy.link, &cp->qp,
+                            reply, &reply_length);
     cp->copy.link.qp = cp->qp;
     enum xfer_result said = xfer_hello_decode(reply, sizeof(reply));
     if (code == EXIT_CONNECT && said != XFER_OTHER_VERSION)
@@ -74,7 +74,7 @@ static void hang_up(struct cp *cp)
         endpoint_disconnect(&cp->endpoint, cp->qp, XFER_BYE_MS);
     if (cp->qp)
         rddp_destroy_qp(cp->qp);
-    link_close(&cp->copy.link);
+    xfer_link_close(&cp->copy.link);
     endpoint_close(&cp->endpoint);
 }
 
@@ -109,19 +109,19 @@ static int start(struct cp *cp, struct xfer_record *ready)
     unsigned flags = (cp->pull ? XFER_PULL : 0) | (cp->options.recursive ? XFER_RECURSIVE : 0) |
                      (show ? XFER_WANT_TOTAL : 0) | (cp->top_is_directory ? XFER_IS_DIR : 0) |
                      (cp->remote.into ? XFER_INTO : 0);
-    link_put(
+    xfer_link_put(
         link,
         &(struct xfer_record){
             .type = XFER_START, .key = XFER_MAGIC, .flags = (uint16_t)flags, .path = cp->remote.path, .name = name});
     if (!copy_await(&cp->copy, XFER_READY, ready, XFER_START_MS))
         return explain(cp);
     if (ready->size < XFER_RING_MIN || ready->size > XFER_RING_MAX || ready->size % XFER_ALIGN) {
-        link_blame(link, "a ring of a size that is not allowed");
+        xfer_link_blame(link, "a ring of a size that is not allowed");
         return explain(cp);
     }
     link->peer_key = ready->key;
     link->peer_ring = ready->address;
-    return link_ring(link, (size_t)ready->size, cp->pull ? LINK_READ : LINK_WRITE);
+    return xfer_link_ring(link, (size_t)ready->size, cp->pull ? LINK_READ : LINK_WRITE);
 }
 
 static int become_source(struct cp *cp)
@@ -164,7 +164,7 @@ static int finish(struct cp *cp)
     copy_put_finish(&cp->copy, COPY_CPU_UNKNOWN);
     while (copy_runs(&cp->copy)) {
         if (!copy_step(&cp->copy))
-            link_wait(&cp->copy.link, 1000);
+            xfer_link_wait(&cp->copy.link, 1000);
     }
     if (!cp->copy.finished || cp->copy.link.state == LINK_BROKEN)
         return explain(cp);
@@ -179,7 +179,7 @@ static int copy(struct cp *cp)
         code = cp->pull ? become_sink(cp, ready.flags) : become_source(cp);
     while (!code && copy_runs(&cp->copy) && !copy_over(&cp->copy)) {
         if (!copy_step(&cp->copy))
-            link_wait(&cp->copy.link, 100);
+            xfer_link_wait(&cp->copy.link, 100);
         report_progress(&cp->report);
     }
     if (code)

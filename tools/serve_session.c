@@ -51,7 +51,7 @@ static enum xfer_result give(struct session *session, const struct xfer_record *
     const struct source_attr attr = {.top = *top, .resume = true, .count = count, .tell_total = count};
     copy->role = COPY_SOURCE;
     if (source_open(&copy->source, &copy->link, &copy->tally, &attr) ||
-        link_ring(&copy->link, session->serve->ring, LINK_IS_READ))
+        xfer_link_ring(&copy->link, session->serve->ring, LINK_IS_READ))
         return XFER_NO_MEMORY;
     return XFER_OK;
 }
@@ -70,7 +70,7 @@ static enum xfer_result receive(struct session *session, const struct xfer_recor
     sink_open(&copy->sink, &copy->link, &copy->tally, &place);
     copy->sink.sync = session->serve->sync;
     copy->role = COPY_SINK;
-    return link_ring(&copy->link, session->serve->ring, LINK_WRITTEN) ? XFER_NO_MEMORY : XFER_OK;
+    return xfer_link_ring(&copy->link, session->serve->ring, LINK_WRITTEN) ? XFER_NO_MEMORY : XFER_OK;
 }
 
 /* Says READY, or ERROR and why. */
@@ -88,15 +88,15 @@ static bool answer_start(struct session *session, const struct xfer_record *star
         result = start->flags & XFER_PULL ? give(session, start, top, &flags) : receive(session, start);
     if (result) {
         warn("%s: %s: %s", session->peer, session->what, xfer_result_text(result));
-        link_put(link, &(struct xfer_record){.type = XFER_ERROR, .result = (uint16_t)result});
+        xfer_link_put(link, &(struct xfer_record){.type = XFER_ERROR, .result = (uint16_t)result});
     } else {
-        link_put(link, &(struct xfer_record){.type = XFER_READY,
-                                             .flags = (uint16_t)flags,
-                                             .key = rddp_mr_key(link->ring.mr),
-                                             .address = rddp_mr_offset(link->ring.mr, link->ring.at),
-                                             .size = link->ring.size});
+        xfer_link_put(link, &(struct xfer_record){.type = XFER_READY,
+                                                  .flags = (uint16_t)flags,
+                                                  .key = rddp_mr_key(link->ring.mr),
+                                                  .address = rddp_mr_offset(link->ring.mr, link->ring.at),
+                                                  .size = link->ring.size});
     }
-    link_flush(link);
+    xfer_link_flush(link);
     return !result;
 }
 
@@ -139,9 +139,9 @@ static void await_end(struct xfer_link *link)
     uint64_t deadline_ns = clock_ns() + (uint64_t)XFER_BYE_MS * 1000000;
     struct xfer_record record;
     while (link->state == LINK_UP && clock_ns() < deadline_ns && !tool_stopped) {
-        if (!link_poll(link))
-            link_wait(link, 100);
-        while (link_next(link, &record))
+        if (!xfer_link_poll(link))
+            xfer_link_wait(link, 100);
+        while (xfer_link_next(link, &record))
             ;
     }
 }
@@ -154,7 +154,7 @@ static void run_copy(struct session *session)
     begin_cost(session);
     while (copy_runs(copy)) {
         if (!copy_step(copy))
-            link_wait(&copy->link, 1000);
+            xfer_link_wait(&copy->link, 1000);
     }
     uint64_t cost_us = end_cost(session);
     if (copy->finished)
@@ -210,16 +210,16 @@ static bool open_ends(struct session *session)
         if (fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK))
             return false;
     }
-    link_qp_attr(&attr);
-    return !rddp_req_notify_cq(end->cq, false) && !link_open(&session->copy.link, end) &&
-           !endpoint_qp(end, &attr, &session->qp) && !link_prepare(session->qp, &session->copy.link);
+    xfer_link_qp_attr(&attr);
+    return !rddp_req_notify_cq(end->cq, false) && !xfer_link_open(&session->copy.link, end) &&
+           !endpoint_qp(end, &attr, &session->qp) && !xfer_link_prepare(session->qp, &session->copy.link);
 }
 
 static void free_session(struct session *session)
 {
     if (session->qp)
         rddp_destroy_qp(session->qp);
-    link_close(&session->copy.link);
+    xfer_link_close(&session->copy.link);
     /* Context and PD stay the server's. */
     session->endpoint.context = NULL;
     session->endpoint.pd = NULL;

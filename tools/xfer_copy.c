@@ -26,13 +26,13 @@ bool copy_over(const struct xfer_copy *copy)
 void copy_put_finish(struct xfer_copy *copy, uint64_t cpu_us)
 {
     struct xfer_link *link = &copy->link;
-    while (link->state == LINK_UP && !link_can_put(link) && !tool_stopped) {
-        if (!link_poll(link))
-            link_wait(link, 1000);
+    while (link->state == LINK_UP && !xfer_link_can_put(link) && !tool_stopped) {
+        if (!xfer_link_poll(link))
+            xfer_link_wait(link, 1000);
     }
-    if (link_can_put(link))
-        link_put(link, &(struct xfer_record){.type = XFER_FINISH, .size = cpu_us});
-    link_flush(link);
+    if (xfer_link_can_put(link))
+        xfer_link_put(link, &(struct xfer_record){.type = XFER_FINISH, .size = cpu_us});
+    xfer_link_flush(link);
 }
 
 static void take_error(struct xfer_copy *copy, const struct xfer_record *record)
@@ -45,9 +45,9 @@ bool copy_await(struct xfer_copy *copy, enum xfer_type type, struct xfer_record 
 {
     uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000;
     while (copy_runs(copy) && clock_ns() < deadline_ns) {
-        link_poll(&copy->link);
-        if (!link_next(&copy->link, record)) {
-            link_wait(&copy->link, 100);
+        xfer_link_poll(&copy->link);
+        if (!xfer_link_next(&copy->link, record)) {
+            xfer_link_wait(&copy->link, 100);
             continue;
         }
         if (record->type == type)
@@ -55,7 +55,7 @@ bool copy_await(struct xfer_copy *copy, enum xfer_type type, struct xfer_record 
         if (record->type == XFER_ERROR)
             take_error(copy, record);
         else
-            link_blame(&copy->link, "a record that is not the answer");
+            xfer_link_blame(&copy->link, "a record that is not the answer");
     }
     return false;
 }
@@ -66,7 +66,7 @@ static void take(struct xfer_copy *copy, const struct xfer_record *record)
         copy->finished = true;
         copy->peer_cpu_us = record->size;
         if (!copy_over(copy))
-            link_blame(&copy->link, "FINISH before the end");
+            xfer_link_blame(&copy->link, "FINISH before the end");
     } else if (record->type == XFER_ERROR) {
         take_error(copy, record);
     } else if (copy->role == COPY_SOURCE) {
@@ -82,7 +82,7 @@ static bool step_source(struct xfer_copy *copy)
 {
     struct xfer_record record;
     bool did = false;
-    while (copy_runs(copy) && link_next(&copy->link, &record)) {
+    while (copy_runs(copy) && xfer_link_next(&copy->link, &record)) {
         take(copy, &record);
         did = true;
     }
@@ -95,8 +95,8 @@ static bool step_sink(struct xfer_copy *copy)
     if (sink_step(&copy->sink))
         return true;
     for (int i = 0; i < RECORDS_AT_ONCE; i++) {
-        bool ready = copy_runs(copy) && !copy->sink.hashing && link_can_put(&copy->link);
-        if (!ready || !link_next(&copy->link, &record))
+        bool ready = copy_runs(copy) && !copy->sink.hashing && xfer_link_can_put(&copy->link);
+        if (!ready || !xfer_link_next(&copy->link, &record))
             return i > 0;
         take(copy, &record);
     }
@@ -105,7 +105,7 @@ static bool step_sink(struct xfer_copy *copy)
 
 bool copy_step(struct xfer_copy *copy)
 {
-    bool came = link_poll(&copy->link);
+    bool came = xfer_link_poll(&copy->link);
     bool did = copy->role == COPY_SOURCE ? step_source(copy) : step_sink(copy);
     return came || did;
 }

@@ -28,11 +28,11 @@ void copy_close(struct xfer_copy *copy);
 /* Waits for a record of `type`, the first that comes; ERROR sets copy->refused. False if it does not come in time. */
 bool copy_await(struct xfer_copy *copy, enum xfer_type type, struct xfer_record *record, int timeout_ms);
 
-/* Takes what came and does a little more. False if there is nothing to do but link_wait(). */
+/* Takes what came and does a little more. False if there is nothing to do but xfer_link_wait(). */
 bool copy_step(struct xfer_copy *copy);
 /* Is there something left to do, and a connection to do it over? */
 bool copy_runs(const struct xfer_copy *copy);
-/* Puts the last record, FINISH, as soon as the peer lets us; a peer that never does is given up by link_wait(). */
+/* Puts the last record, FINISH, as soon as the peer lets us; a peer that never does is given up by xfer_link_wait(). */
 void copy_put_finish(struct xfer_copy *copy, uint64_t cpu_us);
 /* Has every entry been told of, at this end? */
 bool copy_over(const struct xfer_copy *copy);

@@ -32,7 +32,7 @@ static void lose(struct xfer_link *link, const char *why)
     snprintf(link->trouble, sizeof(link->trouble), "%s", why);
 }
 
-bool link_blame(struct xfer_link *link, const char *what)
+bool xfer_link_blame(struct xfer_link *link, const char *what)
 {
     if (link->state == LINK_UP) {
         link->state = LINK_BROKEN;
@@ -41,7 +41,7 @@ bool link_blame(struct xfer_link *link, const char *what)
     return false;
 }
 
-int link_open(struct xfer_link *link, struct endpoint *endpoint)
+int xfer_link_open(struct xfer_link *link, struct endpoint *endpoint)
 {
     *link = (struct xfer_link){.endpoint = endpoint, .credits = XFER_RECEIVES};
     link->rx_ns = link->tx_ns = clock_ns();
@@ -50,14 +50,14 @@ int link_open(struct xfer_link *link, struct endpoint *endpoint)
                        &link->messages);
 }
 
-void link_close(struct xfer_link *link)
+void xfer_link_close(struct xfer_link *link)
 {
     region_free(&link->ring);
     region_free(&link->messages);
 }
 
 /* Every send is a Send and up to two Writes; every receive up to two Reads. */
-void link_qp_attr(struct rddp_qp_attr *attr)
+void xfer_link_qp_attr(struct rddp_qp_attr *attr)
 {
     rddp_qp_attr_init(attr);
     attr->max_send_wr = 3 * LINK_SENDS + 2 * XFER_RECEIVES;
@@ -72,7 +72,7 @@ static int post_receive(struct xfer_link *link, struct rddp_qp *qp, unsigned buf
     return rddp_post_recv(qp, &wr, &bad);
 }
 
-int link_prepare(struct rddp_qp *qp, void *user)
+int xfer_link_prepare(struct rddp_qp *qp, void *user)
 {
     struct xfer_link *link = user;
     for (unsigned i = 0; i < XFER_RECEIVES; i++) {
@@ -145,7 +145,7 @@ static bool has_spare(const struct xfer_link *link)
     return link->out_fill - link->out_done < LINK_SENDS - 1;
 }
 
-bool link_can_put(struct xfer_link *link)
+bool xfer_link_can_put(struct xfer_link *link)
 {
     if (link->state != LINK_UP)
         return false;
@@ -157,9 +157,9 @@ bool link_can_put(struct xfer_link *link)
     return true;
 }
 
-void link_put(struct xfer_link *link, const struct xfer_record *record)
+void xfer_link_put(struct xfer_link *link, const struct xfer_record *record)
 {
-    if (!link_can_put(link)) {
+    if (!xfer_link_can_put(link)) {
         assert(link->state != LINK_UP);
         return;
     }
@@ -177,7 +177,7 @@ static bool due(const struct xfer_link *link, bool busy)
            clock_ns() - link->tx_ns > (uint64_t)XFER_KEEPALIVE_MS * 1000000;
 }
 
-void link_flush(struct xfer_link *link)
+void xfer_link_flush(struct xfer_link *link)
 {
     if (link->state != LINK_UP)
         return;
@@ -205,21 +205,21 @@ static void receive(struct xfer_link *link, unsigned buffer, uint32_t length)
     struct link_in *in = &link->in[link->in_head % XFER_RECEIVES];
     *in = (struct link_in){.buffer = buffer};
     if (length < XFER_HEAD) {
-        link_blame(link, "a message shorter than its head");
+        xfer_link_blame(link, "a message shorter than its head");
         return;
     }
     xfer_head_decode(receive_at(link, buffer), &in->head);
     if (in->head.length != length) {
-        link_blame(link, "a message of another length than it says");
+        xfer_link_blame(link, "a message of another length than it says");
         return;
     }
     link->credits += in->head.credits;
     if (link->credits > XFER_RECEIVES) {
-        link_blame(link, "more credits than receives");
+        xfer_link_blame(link, "more credits than receives");
         return;
     }
     if (in->head.released < link->released || in->head.released > link->queued) {
-        link_blame(link, "it releases what it does not have");
+        xfer_link_blame(link, "it releases what it does not have");
         return;
     }
     link->released = in->head.released;
@@ -269,7 +269,7 @@ static void fetch_all(struct xfer_link *link)
     }
 }
 
-bool link_poll(struct xfer_link *link)
+bool xfer_link_poll(struct xfer_link *link)
 {
     struct rddp_wc wc[16];
     int n = 0;
@@ -281,7 +281,7 @@ bool link_poll(struct xfer_link *link)
         complete(link, &wc[i]);
     fetch_all(link);
     if (due(link, true))
-        link_flush(link);
+        xfer_link_flush(link);
     else if (n > 0 && link->state == LINK_UP)
         send_closed(link);
     return n > 0;
@@ -291,7 +291,7 @@ bool link_poll(struct xfer_link *link)
 static void finish_message(struct xfer_link *link, struct link_in *in)
 {
     if (link->taken != in->head.to && in->head.to) {
-        link_blame(link, "a message whose records do not match its part of the ring");
+        xfer_link_blame(link, "a message whose records do not match its part of the ring");
         return;
     }
     give_back(link, in->buffer);
@@ -299,7 +299,7 @@ static void finish_message(struct xfer_link *link, struct link_in *in)
     link->in_at = 0;
 }
 
-bool link_next(struct xfer_link *link, struct xfer_record *record)
+bool xfer_link_next(struct xfer_link *link, struct xfer_record *record)
 {
     while (link->state == LINK_UP && link->in_tail != link->in_head) {
         struct link_in *in = &link->in[link->in_tail % XFER_RECEIVES];
@@ -313,7 +313,7 @@ bool link_next(struct xfer_link *link, struct xfer_record *record)
         }
         size_t n = xfer_decode(receive_at(link, in->buffer) + link->in_at, in->head.length - link->in_at, record);
         if (!n)
-            return link_blame(link, "a record that is none");
+            return xfer_link_blame(link, "a record that is none");
         link->in_at += n;
         return true;
     }
@@ -322,10 +322,10 @@ bool link_next(struct xfer_link *link, struct xfer_record *record)
 
 /* --- waiting ------------------------------------------------------------------------------------------------- */
 
-void link_wait(struct xfer_link *link, int timeout_ms)
+void xfer_link_wait(struct xfer_link *link, int timeout_ms)
 {
     struct rddp_event *event;
-    link_flush(link);
+    xfer_link_flush(link);
     if (link->state != LINK_UP)
         return;
     endpoint_wait(link->endpoint, timeout_ms);

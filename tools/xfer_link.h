@@ -5,7 +5,7 @@
  * written into the sink's ring before the message, in a pull the sink reads them after it. Position p of one ring is
  * position p of the other, modulo its size. The sink takes records in order, and says which positions are free again.
  *
- * Nothing here waits but link_wait(). Once link->state is not LINK_UP, every call does nothing and says so. */
+ * Nothing here waits but xfer_link_wait(). Once link->state is not LINK_UP, every call does nothing and says so. */
 #ifndef TOOLS_XFER_LINK_H
 #define TOOLS_XFER_LINK_H
 
@@ -77,46 +77,46 @@ struct xfer_link {
 };
 
 /* 0 or an exit code. The endpoint stays the caller's, and its CQ is this link's alone. */
-int link_open(struct xfer_link *link, struct endpoint *endpoint);
+int xfer_link_open(struct xfer_link *link, struct endpoint *endpoint);
 /* After the queue pair is destroyed. Safe twice, and on zeros. */
-void link_close(struct xfer_link *link);
+void xfer_link_close(struct xfer_link *link);
 /* Posts the receives; an endpoint_prepare() with the link as `user`. */
-int link_prepare(struct rddp_qp *qp, void *user);
-void link_qp_attr(struct rddp_qp_attr *attr);
+int xfer_link_prepare(struct rddp_qp *qp, void *user);
+void xfer_link_qp_attr(struct rddp_qp_attr *attr);
 
 /* Makes the ring; from now on octets move. 0 or an exit code. */
-int link_ring(struct xfer_link *link, size_t octets, enum link_move move);
+int xfer_link_ring(struct xfer_link *link, size_t octets, enum link_move move);
 
 /* Takes what completions there are. Was there one? */
-bool link_poll(struct xfer_link *link);
+bool xfer_link_poll(struct xfer_link *link);
 /* Sends what is put and is worth a message, or due. */
-void link_flush(struct xfer_link *link);
+void xfer_link_flush(struct xfer_link *link);
 /* Flushes, then waits until there may be something to poll, at most `timeout_ms`. Finds out if the peer is silent. */
-void link_wait(struct xfer_link *link, int timeout_ms);
+void xfer_link_wait(struct xfer_link *link, int timeout_ms);
 
 /* The next record whose octets are here too. Good until the next call. */
-bool link_next(struct xfer_link *link, struct xfer_record *record);
+bool xfer_link_next(struct xfer_link *link, struct xfer_record *record);
 /* May a record be put now? */
-bool link_can_put(struct xfer_link *link);
-void link_put(struct xfer_link *link, const struct xfer_record *record);
+bool xfer_link_can_put(struct xfer_link *link);
+void xfer_link_put(struct xfer_link *link, const struct xfer_record *record);
 
 /* Source: room for the next octets, without a break; *n of them at least wanted, at most given. NULL: none now. */
-uint8_t *link_room(struct xfer_link *link, size_t *n);
+uint8_t *xfer_link_room(struct xfer_link *link, size_t *n);
 /* `n` octets were filled in. */
-void link_fill(struct xfer_link *link, size_t n);
+void xfer_link_fill(struct xfer_link *link, size_t n);
 /* Puts a DATA record about what was filled since the last one. */
-void link_put_data(struct xfer_link *link);
+void xfer_link_put_data(struct xfer_link *link);
 /* Forgets what was filled since the last DATA record. */
-void link_unfill(struct xfer_link *link);
+void xfer_link_unfill(struct xfer_link *link);
 
 /* Sink: the octets of a DATA record in up to two pieces; NULL where there is none. False: the peer lied. */
 struct link_piece {
     const uint8_t *at;
     size_t length;
 };
-bool link_take(struct xfer_link *link, uint32_t length, struct link_piece piece[2]);
+bool xfer_link_take(struct xfer_link *link, uint32_t length, struct link_piece piece[2]);
 
-/* The peer broke the protocol: `what` it did. Returns false, so that `return link_blame(...)` reads well. */
-bool link_blame(struct xfer_link *link, const char *what);
+/* The peer broke the protocol: `what` it did. Returns false, so that `return xfer_link_blame(...)` reads well. */
+bool xfer_link_blame(struct xfer_link *link, const char *what);
 
 #endif

@@ -13,7 +13,7 @@ static const unsigned access_of[] = {
     [LINK_IS_READ] = RDDP_ACCESS_REMOTE_READ,
 };
 
-int link_ring(struct xfer_link *link, size_t octets, enum link_move move)
+int xfer_link_ring(struct xfer_link *link, size_t octets, enum link_move move)
 {
     assert(octets % XFER_ALIGN == 0 && octets >= XFER_RING_MIN && octets <= XFER_RING_MAX);
     int code = region_make(link->endpoint, octets, access_of[move], &link->ring);
@@ -83,15 +83,15 @@ bool ring_admits(struct xfer_link *link, const struct xfer_head *head)
     if (link->move == LINK_STAY)
         return false; /* the ring is still to be agreed on by a message before this one */
     if (!sink)
-        return link_blame(link, "a part of the ring from a sink");
+        return xfer_link_blame(link, "a part of the ring from a sink");
     /* Everything from `told` on is still mine: the source may fill one ring's length from there, no more. */
     if (head->from != link->arrived || head->to < head->from || head->to - link->told > link->ring.size)
-        return link_blame(link, "a part of the ring that is not the next");
+        return xfer_link_blame(link, "a part of the ring that is not the next");
     link->arrived = head->to;
     return true;
 }
 
-uint8_t *link_room(struct xfer_link *link, size_t *n)
+uint8_t *xfer_link_room(struct xfer_link *link, size_t *n)
 {
     uint64_t free_from = link->sent < link->released ? link->sent : link->released;
     size_t size = link->ring.size, offset = (size_t)(link->filled % size);
@@ -103,31 +103,31 @@ uint8_t *link_room(struct xfer_link *link, size_t *n)
     return link->ring.at + offset;
 }
 
-void link_fill(struct xfer_link *link, size_t n)
+void xfer_link_fill(struct xfer_link *link, size_t n)
 {
     link->filled += n;
 }
 
-void link_put_data(struct xfer_link *link)
+void xfer_link_put_data(struct xfer_link *link)
 {
     struct xfer_record record = {.type = XFER_DATA_HERE, .length = (uint32_t)(link->filled - link->put)};
     link->filled = (link->filled + XFER_ALIGN - 1) / XFER_ALIGN * XFER_ALIGN;
     link->put = link->filled;
-    link_put(link, &record);
+    xfer_link_put(link, &record);
 }
 
-void link_unfill(struct xfer_link *link)
+void xfer_link_unfill(struct xfer_link *link)
 {
     link->filled = link->put;
 }
 
-bool link_take(struct xfer_link *link, uint32_t length, struct link_piece piece[2])
+bool xfer_link_take(struct xfer_link *link, uint32_t length, struct link_piece piece[2])
 {
     const struct link_in *in = &link->in[link->in_tail % XFER_RECEIVES];
     uint64_t next = (link->taken + length + XFER_ALIGN - 1) / XFER_ALIGN * XFER_ALIGN;
     size_t offset[2], octets[2];
     if (!length || length > XFER_DATA || next > in->head.to)
-        return link_blame(link, "DATA of a length that is not allowed");
+        return xfer_link_blame(link, "DATA of a length that is not allowed");
     unsigned n = cut(link, link->taken, link->taken + length, offset, octets);
     for (unsigned i = 0; i < 2; i++)
         piece[i] = i < n ? (struct link_piece){link->ring.at + offset[i], octets[i]} : (struct link_piece){0};

@@ -42,7 +42,7 @@ void sink_close(struct xfer_sink *sink)
 static bool compose(struct xfer_sink *sink, const char *path)
 {
     if (xfer_path_check(path))
-        return link_blame(sink->link, "a path that is not allowed");
+        return xfer_link_blame(sink->link, "a path that is not allowed");
     const char *top = sink->place.top;
     snprintf(sink->path, sizeof(sink->path), "%s%s%s", top, *top && *path ? "/" : "", path);
     char *slash = strrchr(sink->path, '/');
@@ -70,18 +70,18 @@ static enum xfer_result open_parent(struct xfer_sink *sink)
 static void answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id, const char *path, enum xfer_result result)
 {
     tally_entry(sink->tally, type, path, result);
-    link_put(sink->link, &(struct xfer_record){.type = XFER_DONE,
-                                               .id = id,
-                                               .flags = (uint16_t)type,
-                                               .result = (uint16_t)result,
-                                               .path = result ? path : ""});
+    xfer_link_put(sink->link, &(struct xfer_record){.type = XFER_DONE,
+                                                    .id = id,
+                                                    .flags = (uint16_t)type,
+                                                    .result = (uint16_t)result,
+                                                    .path = result ? path : ""});
 }
 
 /* Entries count up by one, and none begins before the file before it has ended. */
 static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record)
 {
     if (record->id != sink->last_id + 1 || sink->file_id || sink->ended)
-        return link_blame(sink->link, "an entry out of turn");
+        return xfer_link_blame(sink->link, "an entry out of turn");
     sink->last_id = record->id;
     return compose(sink, record->path);
 }
@@ -176,7 +176,7 @@ static void tell_have(struct xfer_sink *sink, const struct sink_offer *offer, ui
         have.offset = offer->part.length;
         part_digest(&offer->part, have.digest);
     }
-    link_put(sink->link, &have);
+    xfer_link_put(sink->link, &have);
 }
 
 /* An offer comes before its entry's turn, so its directory need not exist yet. */
@@ -187,7 +187,7 @@ static void take_offer(struct xfer_sink *sink, const struct xfer_record *record)
     for (int i = 0; i < XFER_OFFERS && !free; i++)
         free = sink->offers[i].id ? NULL : &sink->offers[i];
     if (!free || record->id <= sink->last_id || record->id <= sink->last_offer) {
-        link_blame(sink->link, "an offer too many, or out of turn");
+        xfer_link_blame(sink->link, "an offer too many, or out of turn");
         return;
     }
     sink->last_offer = record->id;
@@ -205,7 +205,7 @@ static void take_offer(struct xfer_sink *sink, const struct xfer_record *record)
 bool sink_step(struct xfer_sink *sink)
 {
     struct sink_offer *offer = sink->hashing;
-    if (!offer || !link_can_put(sink->link))
+    if (!offer || !xfer_link_can_put(sink->link))
         return false;
     int more = part_hash(&offer->part, sink->room);
     if (more > 0)
@@ -245,7 +245,7 @@ static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
         return;
     struct file_part *part = claim(sink, record);
     if (record->offset > record->size || (record->offset && (!part || part->length != record->offset))) {
-        link_blame(sink->link, "a file from where nobody said");
+        xfer_link_blame(sink->link, "a file from where nobody said");
         return;
     }
     memcpy(sink->file_path, record->path, strlen(record->path) + 1);
@@ -267,10 +267,10 @@ static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
 {
     struct link_piece piece[2];
     if (!sink->file_id) {
-        link_blame(sink->link, "DATA outside of a file");
+        xfer_link_blame(sink->link, "DATA outside of a file");
         return;
     }
-    if (!link_take(sink->link, record->length, piece))
+    if (!xfer_link_take(sink->link, record->length, piece))
         return;
     sink->tally->octets += record->length;
     enum xfer_result result = XFER_OK;
@@ -279,7 +279,7 @@ static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
             result = file_write(&sink->file, piece[i].at, piece[i].length);
     }
     if (result == XFER_PROTOCOL) {
-        link_blame(sink->link, "DATA beyond the end of its file");
+        xfer_link_blame(sink->link, "DATA beyond the end of its file");
     } else if (result) {
         file_drop(&sink->file, false);
         end_file(sink, result);
@@ -289,7 +289,7 @@ static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
 static void take_file_end(struct xfer_sink *sink, const struct xfer_record *record)
 {
     if (!sink->file_id || record->id != sink->file_id) {
-        link_blame(sink->link, "FILE_END outside of its file");
+        xfer_link_blame(sink->link, "FILE_END outside of its file");
         return;
     }
     enum xfer_result result = record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO;
@@ -306,7 +306,7 @@ static void take_file_end(struct xfer_sink *sink, const struct xfer_record *reco
 static void take_trouble(struct xfer_sink *sink, const struct xfer_record *record)
 {
     if (!record->result)
-        link_blame(sink->link, "a TROUBLE that is none");
+        xfer_link_blame(sink->link, "a TROUBLE that is none");
     else
         tally_entry(sink->tally, 0, record->path,
                     record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO);
@@ -342,10 +342,10 @@ void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
         break;
     case XFER_END:
         if (sink->file_id || sink->ended)
-            link_blame(sink->link, "END out of turn");
+            xfer_link_blame(sink->link, "END out of turn");
         sink->ended = true;
         break;
     default:
-        link_blame(sink->link, "a record that a source does not send");
+        xfer_link_blame(sink->link, "a record that a source does not send");
     }
 }

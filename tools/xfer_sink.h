@@ -46,7 +46,7 @@ void sink_close(struct xfer_sink *sink);
 
 /* Goes on with what takes longer. False if there is nothing of the kind, and a record may be taken. */
 bool sink_step(struct xfer_sink *sink);
-/* Takes a record from the source; before, link_can_put() said yes. */
+/* Takes a record from the source; before, xfer_link_can_put() said yes. */
 void sink_take(struct xfer_sink *sink, const struct xfer_record *record);
 
 #endif

@@ -68,9 +68,9 @@ static void count_some(struct xfer_source *source)
             tally->total_known = true;
             source->counting = false;
             if (source->tell_total)
-                link_put(source->link, &(struct xfer_record){.type = XFER_TOTAL,
-                                                             .size = tally->total_octets,
-                                                             .count = tally->total_files});
+                xfer_link_put(source->link, &(struct xfer_record){.type = XFER_TOTAL,
+                                                                  .size = tally->total_octets,
+                                                                  .count = tally->total_files});
             return;
         }
     }
@@ -105,7 +105,7 @@ static void look_ahead(struct xfer_source *source)
     entry->have = 0;
     if (entry->walk.kind == WALK_FILE && source->resume && entry->walk.size >= XFER_RESUMABLE) {
         struct xfer_record offer = record_of(entry, XFER_OFFER);
-        link_put(source->link, &offer);
+        xfer_link_put(source->link, &offer);
         entry->offered = true;
     }
 }
@@ -128,7 +128,7 @@ static void start_data(struct xfer_source *source, const struct source_entry *en
 {
     struct xfer_record record = record_of(entry, XFER_FILE);
     record.offset = source->offset = offset;
-    link_put(source->link, &record);
+    xfer_link_put(source->link, &record);
     source->tally->resumed += offset;
     source->refused = false;
     source->phase = SOURCE_DATA;
@@ -140,7 +140,7 @@ static void end_file(struct xfer_source *source, const struct source_entry *entr
 {
     struct xfer_record record = {.type = XFER_FILE_END, .id = entry->id, .result = (uint16_t)result};
     put_digest(source->digest, record.digest);
-    link_put(source->link, &record);
+    xfer_link_put(source->link, &record);
     drop_oldest(source);
 }
 
@@ -149,7 +149,7 @@ static void end_file(struct xfer_source *source, const struct source_entry *entr
 static int64_t read_piece(struct xfer_source *source, const struct source_entry *entry, uint64_t until)
 {
     size_t n = until - source->offset < PIECE ? (size_t)(until - source->offset) : PIECE;
-    uint8_t *at = link_room(source->link, &n);
+    uint8_t *at = xfer_link_room(source->link, &n);
     if (!at)
         return 0;
     ssize_t got;
@@ -205,16 +205,16 @@ static bool read_data(struct xfer_source *source, const struct source_entry *ent
             return false;
     }
     if (got < 0 || source->refused) {
-        link_unfill(link);
+        xfer_link_unfill(link);
         end_file(source, entry, source->refused ? XFER_ABORTED : (enum xfer_result) - got);
         return true;
     }
-    link_fill(link, (size_t)got);
+    xfer_link_fill(link, (size_t)got);
     source->tally->octets += (uint64_t)got;
     bool last = source->offset == size;
     if (link->filled != link->put && (last || link->filled - link->put > XFER_DATA - PIECE))
-        link_put_data(link);
-    if (last && link_can_put(link))
+        xfer_link_put_data(link);
+    if (last && xfer_link_can_put(link))
         end_file(source, entry, still_same(entry));
     return true;
 }
@@ -245,7 +245,7 @@ static void put_other(struct xfer_source *source, const struct source_entry *ent
     };
     struct xfer_record record = record_of(entry, types[entry->walk.kind]);
     record.result = (uint16_t)entry->walk.result;
-    link_put(source->link, &record);
+    xfer_link_put(source->link, &record);
     if (record.type == XFER_TROUBLE)
         tally_entry(source->tally, 0, entry->walk.path, entry->walk.result);
     drop_oldest(source);
@@ -266,7 +266,7 @@ static bool send_oldest(struct xfer_source *source)
 
 bool source_step(struct xfer_source *source)
 {
-    if (source->ended || !link_can_put(source->link))
+    if (source->ended || !xfer_link_can_put(source->link))
         return false;
     if (source->counting) {
         count_some(source);
@@ -278,7 +278,7 @@ bool source_step(struct xfer_source *source)
     }
     if (source->tail != source->head)
         return send_oldest(source);
-    link_put(source->link, &(struct xfer_record){.type = XFER_END});
+    xfer_link_put(source->link, &(struct xfer_record){.type = XFER_END});
     source->ended = true;
     return true;
 }
@@ -303,7 +303,7 @@ static void take_have(struct xfer_source *source, const struct xfer_record *reco
         memcpy(entry->have_digest, record->digest, XFER_DIGEST);
         return;
     }
-    link_blame(source->link, "HAVE that nobody asked for");
+    xfer_link_blame(source->link, "HAVE that nobody asked for");
 }
 
 /* Entries end in order; a file that is under way may end early, but not well. */
@@ -311,7 +311,7 @@ static void take_done(struct xfer_source *source, const struct xfer_record *reco
 {
     bool under_way = source->phase == SOURCE_DATA && source->ahead[source->tail % XFER_OFFERS].id == record->id;
     if (record->id != source->done_id + 1 || (under_way ? !record->result : record->id > source->put_id)) {
-        link_blame(source->link, "DONE out of turn");
+        xfer_link_blame(source->link, "DONE out of turn");
         return;
     }
     source->done_id++;
@@ -327,5 +327,5 @@ void source_take(struct xfer_source *source, const struct xfer_record *record)
     else if (record->type == XFER_DONE)
         take_done(source, record);
     else
-        link_blame(source->link, "a record that a sink does not send");
+        xfer_link_blame(source->link, "a record that a sink does not send");
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rpcmsg.h - the headers of ONC RPC calls and replies (RFC 5531 9), with AUTH_NONE and AUTH_SYS. */
+#ifndef RDDP_NFS_RPCMSG_H
+#define RDDP_NFS_RPCMSG_H
+
+#include "nfs/nfs3_xdr.h"
+
+enum { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1, RPC_AUTH_MAX = 400, RPC_GROUPS_MAX = 16, RPC_MACHINE_MAX = 255 };
+/* The longest header of a call, and of a reply that was accepted. */
+enum { RPC_CALL_MAX = 24 + 2 * (8 + RPC_AUTH_MAX), RPC_REPLY_MAX = 12 + 8 + RPC_AUTH_MAX + 4 + 8 };
+
+/* Who calls. Other flavors are read over, and `flavor` says what it was. */
+struct rpc_cred {
+    uint32_t flavor;
+    uint32_t uid, gid;
+    uint32_t groups, group[RPC_GROUPS_MAX];
+};
+
+struct rpc_call {
+    uint32_t xid;
+    uint32_t rpc_version; /* 2 */
+    uint32_t program, version, procedure;
+    struct rpc_cred cred;
+};
+
+enum rpc_result {
+    RPC_SUCCESS,
+    RPC_PROG_UNAVAIL,
+    RPC_PROG_MISMATCH,
+    RPC_PROC_UNAVAIL,
+    RPC_GARBAGE_ARGS,
+    RPC_SYSTEM_ERR,
+    RPC_MISMATCH = 100, /* denied: the RPC version */
+    RPC_AUTH_ERROR,     /* denied: the credential */
+};
+
+struct rpc_reply {
+    uint32_t xid;
+    enum rpc_result result;
+    uint32_t low, high;   /* of the two mismatches */
+    uint32_t auth_status; /* of RPC_AUTH_ERROR: RFC 5531 9 */
+};
+
+enum { RPC_AUTH_BADCRED = 1, RPC_AUTH_TOOWEAK = 5 };
+
+/* Both directions, as of struct coder. A call whose message type is not CALL, or a reply whose is not REPLY, is bad. A
+ * credential that cannot be read leaves `flavor` RPC_AUTH_SYS and sets `bad_cred`, not c->bad: the answer is
+ * RPC_AUTH_ERROR with RPC_AUTH_BADCRED. */
+void rpc_code_call(struct coder *c, struct rpc_call *call, bool *bad_cred);
+void rpc_code_reply(struct coder *c, struct rpc_reply *reply);
+
+/* Our AUTH_SYS of this process: effective user, group and supplementary groups (the first 16). */
+void rpc_cred_mine(struct rpc_cred *cred);
+const char *rpc_result_str(enum rpc_result result);
+
+#endif

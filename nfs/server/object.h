@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* object.h - files and directories of the exports by file handle: making handles, finding what they name, and keeping
+ * what was found open. Threads may use it at once.
+ *
+ * A handle says export, and the kernel's own handle (name_to_handle_at) where that is permitted: it outlives renames
+ * and restarts. Elsewhere it says inode and birth, and the object is found by what was seen of it, or by looking for
+ * it. It ends with a keyed MAC, so that a peer cannot make one up; the key lives in the state directory. Nothing
+ * outside of its export is ever opened. */
+#ifndef RDDP_NFS_SERVER_OBJECT_H
+#define RDDP_NFS_SERVER_OBJECT_H
+
+#include <sys/stat.h>
+
+#include "nfs/nfs3.h"
+#include "nfs/server/export.h"
+
+struct objects;
+
+struct object {
+    struct export *export;
+    int fd;      /* O_PATH: for fstatat(AT_EMPTY_PATH), openat() and /proc/self/fd */
+    mode_t type; /* S_IFMT of it: that never changes */
+};
+
+struct objects_attr {
+    struct export *export; /* an array, borrowed */
+    unsigned exports;
+    const char *state;   /* directory of the key of handles; NULL: a key of this run alone */
+    unsigned open_max;   /* objects kept open, default 4096, never more than RLIMIT_NOFILE allows */
+    bool kernel_handles; /* default yes: use name_to_handle_at() where it is permitted */
+};
+
+void objects_attr_init(struct objects_attr *attr);
+/* NULL and errno, and a line in `error` (EXPORT_TEXT octets). */
+struct objects *objects_open(const struct objects_attr *attr, char *error);
+void objects_close(struct objects *os);
+
+/* The object of a handle, to be given back with object_put(). NFS3ERR_BADHANDLE: not one of ours; NFS3ERR_STALE: what
+ * it named is gone, or is not inside its export any more. */
+enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object);
+void object_put(struct objects *os, struct object *object);
+
+/* A descriptor of a regular file to read (O_RDONLY) or write (O_RDWR), kept with the object until it leaves the cache;
+ * not to be closed. It is opened with the rights of the server; whether the caller may is asked with object_may().
+ * -errno. */
+int object_file(struct objects *os, struct object *object, int flags);
+
+/* The handle of `name` in `dir` (itself if NULL), as seen now; its attributes too. -errno. */
+int object_name(struct objects *os, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st);
+/* The handle of the export's root. */
+int object_root(struct objects *os, struct export *export, struct nfs3_fh *fh);
+
+int object_stat(const struct object *object, struct stat *st);
+
+/* What of `want` (R_OK | W_OK | X_OK) the identity may do, by mode bits and ACL as the kernel sees it for the thread's
+ * assumed identity (faccessat2 with AT_EACCESS on the descriptor, or the open itself). */
+int object_may(const struct object *object, const struct identity *who, int want);
+
+/* A name was removed or given to something else: what was known by it is forgotten. */
+void object_forget(struct objects *os, struct object *dir, const char *name);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve.h - the procedures of NFS version 3 and MOUNT on the exports: arguments in, result out, no network. Threads may
+ * call at once. */
+#ifndef RDDP_NFS_SERVER_SERVE_H
+#define RDDP_NFS_SERVER_SERVE_H
+
+#include "nfs/mount3.h"
+#include "nfs/server/object.h"
+
+struct nfs_server {
+    struct objects *objects;
+    struct export *export;
+    unsigned exports;
+    uint8_t write_verifier[NFS3_VERIFIER]; /* of this run: a client that sees another sends its UNSTABLE data again */
+};
+
+struct nfs_request {
+    struct nfs_server *server;
+    const struct sockaddr *peer;
+    const struct rpc_cred *cred;
+    enum nfs3_proc proc;
+    const union nfs3_args *args;
+    /* Room for what the result points to: READ's data, READLINK's path, entries. nfs_room() says how much. */
+    uint8_t *buffer;
+    size_t room;
+    struct nfs3_result *result; /* zeroed by the caller */
+};
+
+size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args);
+
+/* It can wait for a disk: better not in a thread that others wait for. */
+bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args);
+
+void nfs_serve(const struct nfs_request *request);
+
+/* MNT of `path`, an export or a directory below one. */
+void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,
+                 const struct nfs3_text *path, struct mount3_result *result);
+
+/* errno to the status that RFC 1813 names for it. */
+enum nfs3_status nfs3_status_of(int error);
+
+#endif
