@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* record.c - messages out of fragments. A fragment gets its room when its mark has come, so that what follows can be
+ * read into its place; the kernel gives memory to it only as octets arrive. */
+#include "nfs/record.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/xdrbytes.h"
+
+void record_init(struct record_rx *rx, size_t max)
+{
+    *rx = (struct record_rx){.max = max};
+}
+
+void record_fini(struct record_rx *rx)
+{
+    free(rx->data);
+    *rx = (struct record_rx){.max = rx->max};
+}
+
+bool record_is_open(const struct record_rx *rx)
+{
+    return rx->marked || rx->fragments;
+}
+
+static bool is_whole(const struct record_rx *rx)
+{
+    return rx->fragments && rx->last && rx->left == 0 && rx->marked == 0;
+}
+
+/* The mark is complete. */
+static int open_fragment(struct record_rx *rx)
+{
+    struct xdr_in in = {.at = rx->mark, .left = RECORD_MARK};
+    uint32_t word = xdr_get32(&in), n = word & ~RECORD_LAST;
+
+    rx->marked = 0;
+    rx->last = word & RECORD_LAST;
+    if (++rx->fragments > RECORD_FRAGMENTS || (n == 0 && !rx->last))
+        return -EBADMSG;
+    if (n > rx->max - rx->length)
+        return -EMSGSIZE;
+    if (n > rx->room - rx->length || !rx->data) {
+        size_t room = rx->length + n;
+        uint8_t *data = realloc(rx->data, room ? room : 1);
+
+        if (!data)
+            return -ENOMEM;
+        rx->data = data;
+        rx->room = room;
+    }
+    rx->left = n;
+    return is_whole(rx);
+}
+
+int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eaten)
+{
+    int rc = 0;
+
+    assert(!is_whole(rx));
+    *eaten = 0;
+    while (rc == 0 && *eaten < n) {
+        size_t part = n - *eaten;
+
+        if (rx->left) {
+            part = part < rx->left ? part : rx->left;
+            memcpy(rx->data + rx->length, from + *eaten, part);
+            rc = record_put(rx, part);
+        } else {
+            part = part < RECORD_MARK - rx->marked ? part : RECORD_MARK - rx->marked;
+            memcpy(rx->mark + rx->marked, from + *eaten, part);
+            rx->marked += (unsigned)part;
+            rc = rx->marked == RECORD_MARK ? open_fragment(rx) : 0;
+        }
+        *eaten += part;
+    }
+    return rc;
+}
+
+size_t record_room(struct record_rx *rx, uint8_t **at)
+{
+    *at = rx->left ? rx->data + rx->length : NULL;
+    return rx->left;
+}
+
+int record_put(struct record_rx *rx, size_t n)
+{
+    assert(n <= rx->left);
+    rx->length += n;
+    rx->left -= (uint32_t)n;
+    return is_whole(rx);
+}
+
+uint8_t *record_take(struct record_rx *rx, size_t *length)
+{
+    uint8_t *data = rx->data;
+
+    assert(is_whole(rx) && data);
+    *length = rx->length;
+    *rx = (struct record_rx){.max = rx->max};
+    return data;
+}
+
+void record_mark(uint8_t mark[RECORD_MARK], size_t length)
+{
+    struct xdr_out out = {.at = mark, .left = RECORD_MARK};
+
+    assert(length < RECORD_LAST);
+    xdr_put32(&out, RECORD_LAST | (uint32_t)length);
+}
