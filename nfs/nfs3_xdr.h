@@ -9,6 +9,10 @@
 #include "rpc/stream.h"
 #include "rpc/xdrbytes.h"
 
+/* Names and paths longer than NFS3_NAME_MAX and NFS3_PATH_MAX still pass, up to here, so that a server can say
+ * NFS3ERR_NAMETOOLONG instead of RPC_GARBAGE_ARGS. */
+enum { NFS3_TEXT_MAX = 8192 };
+
 /* A stream that is being read or written. When something does not fit, is longer than it may be or has a value that its
  * type has not, `bad` is set in the end and everything after it is 0 (as of xdrbytes.h). */
 struct coder {
@@ -18,9 +22,10 @@ struct coder {
     struct xdr_in in;   /* reading */
     struct xdr_out out; /* writing */
     uint32_t position;  /* octets of the whole stream before `in.at` or `out.at`, from the XID on */
-    struct stream_item
-        item; /* writing: the result of `reduce`; reading: what came beside the stream, length 0: nothing */
+    /* Writing: the result of `reduce`. Reading: what came beside the stream, length 0: nothing. */
+    struct stream_item item;
     bool bad;
+    const uint8_t *start; /* writing: where the stream begins */
 };
 
 void coder_read(struct coder *c, const void *from, size_t length);
@@ -37,7 +42,8 @@ void code_text(struct coder *c, struct nfs3_text *text, uint32_t length_max); /*
 void code_fh(struct coder *c, struct nfs3_fh *fh);
 
 /* The stream stands behind the RPC header. Reading: afterwards nothing may be left (`bad` otherwise), and an item
- * beside the stream must be the eligible one, at its position. */
+ * beside the stream must be the eligible one. Of arguments it must be at its position, and may have its roundup with it
+ * (RFC 8166 3.4.5.2). Of results the position is an outcome: a Write chunk has none. */
 void nfs3_code_args(struct coder *c, enum nfs3_proc proc, union nfs3_args *args);
 void nfs3_code_result(struct coder *c, enum nfs3_proc proc, struct nfs3_result *result);
 
@@ -47,7 +53,8 @@ bool nfs3_put_entry(struct xdr_out *out, const struct nfs3_entry *entry, bool pl
 bool nfs3_get_entry(struct xdr_in *in, struct nfs3_entry *entry, bool plus);
 
 /* Octets that the result of these arguments can have at most, without READ's data and READLINK's path and without the
- * RPC header: what a client's room must be. */
+ * RPC header: what a client's room must be. READDIR's and READDIRPLUS' `maxcount` is taken as Linux' server does, which
+ * counts neither attributes nor verifier. `args` matters to these two alone. */
 size_t nfs3_result_max(enum nfs3_proc proc, const union nfs3_args *args);
 
 #endif
