@@ -4,6 +4,8 @@
 #ifndef RDDP_NFS_CLIENT_H
 #define RDDP_NFS_CLIENT_H
 
+#include <signal.h>
+
 #include <rddp/rddp.h>
 
 #include "nfs/mount3.h"
@@ -22,7 +24,8 @@ struct nfs_client_attr {
     uint32_t credits;        /* calls under way, default 64 */
     int timeout_ms;          /* of a connection attempt and MOUNT: default 10000 */
     int call_timeout_ms;     /* of a call, with all its retransmissions; -1 (default): wait for the server, as `hard` */
-    struct rpc_cred cred;    /* default: this process's */
+    const volatile sig_atomic_t *stop; /* not NULL: when a signal set it, nfs_call() gives up with -EINTR */
+    struct rpc_cred cred;              /* default: this process's */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
 };
@@ -36,15 +39,21 @@ struct nfs_op {
     void *user;
 
     int error; /* 0: there is a result, whatever its status; or a negative errno: -ETIMEDOUT, -EIO (RPC refused), ... */
+    const char *trouble;       /* `error` in words; static */
     struct nfs3_result result; /* what it points to lives until the next nfs_start() of this op, or nfs_forget() */
 
     struct nfs_op *next; /* from here on the client's */
     struct request request;
+    uint64_t deadline_ms, again_ms;
+    unsigned refusals, delay_ms;
     uint8_t *memory;
     size_t memory_size;
 };
 
 void nfs_client_attr_init(struct nfs_client_attr *attr);
+/* Which export `path` lies in, by the host's own list: the octets of `path` that name it, 0 if none does, or a negative
+ * errno and a line in `error`. */
+int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error);
 /* Mounts and connects. NULL and errno, and a line in `error` (NFS_CLIENT_TEXT octets). */
 struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *error);
 /* Tells the server (UMNT), ends all calls with -ECANCELED. */
@@ -59,8 +68,11 @@ void nfs_start(struct nfs_client *c, struct nfs_op *op);
 /* Does what there is to do, waiting at most `timeout_ms` (-1: for ever). How many calls were done. */
 int nfs_wait(struct nfs_client *c, int timeout_ms);
 int nfs_client_fd(const struct nfs_client *c);
-/* Starts `op` and waits until it is done: 0, op->error, or the negative errno of its status. */
+/* Starts `op` and waits until it is done, whatever it has for `done`: 0, op->error, or the negative errno of its
+ * status. */
 int nfs_call(struct nfs_client *c, struct nfs_op *op);
+/* Takes an op that is under way back: the server cannot reach its memory any more, and `done` is not called. */
+void nfs_cancel(struct nfs_client *c, struct nfs_op *op);
 /* Frees what the client keeps for an op that is not under way. */
 void nfs_forget(struct nfs_op *op);
 

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* client.c - an NFS client: opens, starts calls, and tells who waits that they are done. */
+#include "nfs/client/client.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nfs/client/client_in.h"
+#include "rpc/clock.h"
+
+enum { IO_MIN = 512, DEFAULT_CREDITS = 64, DEFAULT_TIMEOUT_MS = 10000 };
+
+/* --- lists ----------------------------------------------------------------------------------------------------- */
+
+static void append(struct nfs_op **list, struct nfs_op *op)
+{
+    while (*list)
+        list = &(*list)->next;
+    op->next = NULL;
+    *list = op;
+}
+
+static bool take_out(struct nfs_op **list, struct nfs_op *op)
+{
+    while (*list && *list != op)
+        list = &(*list)->next;
+    if (!*list)
+        return false;
+    *list = op->next;
+    return true;
+}
+
+/* --- ops ------------------------------------------------------------------------------------------------------- */
+
+static void end_with(struct nfs_client *c, struct nfs_op *op, int error, const char *trouble)
+{
+    op->error = error;
+    op->trouble = trouble;
+    append(&c->over, op);
+}
+
+static void launch(struct nfs_client *c, struct nfs_op *op)
+{
+    uint64_t now = clock_ms();
+
+    if (!op_encode(c, op)) {
+        append(&c->over, op);
+        return;
+    }
+    if (op->deadline_ms <= now) {
+        end_with(c, op, -ETIMEDOUT, request_status_str(REQUEST_TIMED_OUT));
+        return;
+    }
+    op->request.timeout_ms = op->deadline_ms == UINT64_MAX ? -1 : (int)(op->deadline_ms - now);
+    append(&c->active, op);
+    requester_start(c->requester, &op->request);
+}
+
+static void start_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
+{
+    op->deadline_ms = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
+    op->delay_ms = op->refusals = 0;
+    launch(c, op);
+}
+
+void nfs_start(struct nfs_client *c, struct nfs_op *op)
+{
+    start_until(c, op, c->attr.call_timeout_ms);
+}
+
+void nfs_cancel(struct nfs_client *c, struct nfs_op *op)
+{
+    if (take_out(&c->active, op))
+        requester_cancel(c->requester, &op->request);
+    else if (!take_out(&c->waiting, op))
+        take_out(&c->over, op);
+    op->error = -ECANCELED;
+}
+
+void nfs_forget(struct nfs_op *op)
+{
+    free(op->memory);
+    op->memory = NULL;
+    op->memory_size = 0;
+}
+
+/* --- turns ----------------------------------------------------------------------------------------------------- */
+
+static void launch_due(struct nfs_client *c)
+{
+    struct nfs_op *op = c->waiting, *next;
+    uint64_t now = clock_ms();
+
+    for (c->waiting = NULL; op; op = next) {
+        next = op->next;
+        if (op->again_ms <= now)
+            launch(c, op);
+        else
+            append(&c->waiting, op);
+    }
+}
+
+static void take_ended(struct nfs_client *c)
+{
+    struct nfs_op **at = &c->active;
+
+    while (*at) {
+        struct nfs_op *op = *at;
+
+        if (op->request.state != REQUEST_DONE) {
+            at = &op->next;
+            continue;
+        }
+        *at = op->next;
+        if (op_decode(op) == OP_DONE) {
+            append(&c->over, op);
+        } else {
+            op->again_ms = clock_ms() + op->delay_ms;
+            append(&c->waiting, op);
+        }
+    }
+}
+
+/* Only those that are over now: one that starts another from its `done` shall not keep us here. */
+static int tell(struct nfs_client *c)
+{
+    int n = 0, due = 0;
+
+    for (const struct nfs_op *op = c->over; op; op = op->next)
+        due++;
+    for (; c->over && n < due; n++) {
+        struct nfs_op *op = c->over;
+
+        c->over = op->next;
+        if (op->done)
+            op->done(op);
+    }
+    return n;
+}
+
+static int patience(const struct nfs_client *c, uint64_t until)
+{
+    uint64_t now = clock_ms();
+
+    for (const struct nfs_op *op = c->waiting; op; op = op->next)
+        until = op->again_ms < until ? op->again_ms : until;
+    if (until == UINT64_MAX)
+        return -1;
+    return until <= now ? 0 : until - now > 60000 ? 60000 : (int)(until - now);
+}
+
+int nfs_wait(struct nfs_client *c, int timeout_ms)
+{
+    uint64_t until = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
+    int n = 0;
+
+    for (bool first = true; n == 0 && (first || clock_ms() < until); first = false) {
+        launch_due(c);
+        requester_wait(c->requester, c->over ? 0 : patience(c, until));
+        take_ended(c);
+        n = tell(c);
+    }
+    return n;
+}
+
+int nfs_client_fd(const struct nfs_client *c)
+{
+    return requester_fd(c->requester);
+}
+
+/* --- one after the other --------------------------------------------------------------------------------------- */
+
+static void note(struct nfs_op *op)
+{
+    *(bool *)op->user = true;
+}
+
+static int call_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
+{
+    void (*done)(struct nfs_op *) = op->done;
+    void *user = op->user;
+    bool over = false;
+
+    op->done = note;
+    op->user = &over;
+    start_until(c, op, timeout_ms);
+    while (!over) {
+        if (c->attr.stop && *c->attr.stop) {
+            nfs_cancel(c, op);
+            op->error = -EINTR;
+            op->trouble = "interrupted";
+            break;
+        }
+        nfs_wait(c, c->attr.stop ? STOP_LOOK_MS : -1);
+    }
+    op->done = done;
+    op->user = user;
+    return op->error ? op->error : nfs3_errno(op->result.status);
+}
+
+int nfs_call(struct nfs_client *c, struct nfs_op *op)
+{
+    return call_until(c, op, c->attr.call_timeout_ms);
+}
+
+/* --- open and close -------------------------------------------------------------------------------------------- */
+
+void nfs_client_attr_init(struct nfs_client_attr *attr)
+{
+    *attr = (struct nfs_client_attr){.port = NFS_RDMA_PORT, .credits = DEFAULT_CREDITS};
+    attr->timeout_ms = DEFAULT_TIMEOUT_MS;
+    attr->call_timeout_ms = -1;
+    attr->log_level = RDDP_LOG_ERROR;
+    rpc_cred_mine(&attr->cred);
+    rddp_wire_attr_init(&attr->wire);
+}
+
+int client_fail(const struct nfs_client_attr *attr, char *error, int rc, const char *what, const char *why)
+{
+    snprintf(error, NFS_CLIENT_TEXT, "%.100s: %s%s%s", attr->host, what, why ? ": " : "", why ? why : "");
+    return rc;
+}
+
+static int connect_rdma(struct nfs_client *c, char *error)
+{
+    struct requester_attr attr;
+    uint16_t port = htons((uint16_t)c->attr.port);
+    struct sockaddr_storage addr = c->addr;
+    char what[64];
+    int rc;
+
+    requester_attr_init(&attr);
+    attr.credits = c->attr.credits;
+    attr.wire = c->attr.wire;
+    attr.log_level = c->attr.log_level;
+    if (addr.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&addr)->sin6_port = port;
+    else
+        ((struct sockaddr_in *)&addr)->sin_port = port;
+    c->requester = requester_open((struct sockaddr *)&addr, c->addr_length, &attr, c->attr.timeout_ms);
+    if (c->requester)
+        return 0;
+    rc = errno ? -errno : -EIO;
+    snprintf(what, sizeof(what), "no RDMA connection to port %d", c->attr.port);
+    return client_fail(&c->attr, error, rc, what, strerror(-rc));
+}
+
+static uint32_t agreed(uint32_t server, uint32_t preferred)
+{
+    uint32_t n = server ? server : preferred;
+
+    if (n < IO_MIN)
+        n = IO_MIN;
+    return n < NFS3_IO_MAX ? n : NFS3_IO_MAX;
+}
+
+static int ask_sizes(struct nfs_client *c, char *error)
+{
+    struct nfs_op op = {.proc = NFS3_FSINFO, .args.fh = c->root};
+    int rc = call_until(c, &op, c->attr.timeout_ms);
+
+    if (rc == 0) {
+        c->read_max = agreed(op.result.fsinfo.rtmax, op.result.fsinfo.rtpref);
+        c->write_max = agreed(op.result.fsinfo.wtmax, op.result.fsinfo.wtpref);
+    } else {
+        client_fail(&c->attr, error, rc, "FSINFO of the export",
+                    op.error ? op.trouble : nfs3_status_str(op.result.status));
+    }
+    nfs_forget(&op);
+    return rc;
+}
+
+struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *error)
+{
+    struct nfs_client *c = calloc(1, sizeof(*c));
+    int rc = -ENOMEM;
+
+    *error = 0;
+    if (c) {
+        c->attr = *attr;
+        c->path = strdup(attr->path);
+    }
+    if (c && c->path)
+        rc = client_mount(c, error);
+    else
+        client_fail(attr, error, rc, "out of memory", NULL);
+    if (rc == 0)
+        rc = connect_rdma(c, error);
+    if (rc == 0)
+        rc = ask_sizes(c, error);
+    if (rc == 0)
+        return c;
+    if (c)
+        nfs_client_close(c);
+    errno = -rc;
+    return NULL;
+}
+
+static void end_all(struct nfs_client *c, struct nfs_op **list)
+{
+    while (*list) {
+        struct nfs_op *op = *list;
+
+        nfs_cancel(c, op);
+        op->trouble = "the client was closed";
+        if (op->done)
+            op->done(op);
+    }
+}
+
+void nfs_client_close(struct nfs_client *c)
+{
+    if (c->requester) {
+        end_all(c, &c->active);
+        end_all(c, &c->waiting);
+        end_all(c, &c->over);
+        requester_close(c->requester);
+    }
+    client_unmount(c);
+    free(c->path);
+    free(c);
+}
+
+/* --- what is known --------------------------------------------------------------------------------------------- */
+
+const struct nfs3_fh *nfs_root(const struct nfs_client *c)
+{
+    return &c->root;
+}
+
+uint32_t nfs_read_max(const struct nfs_client *c)
+{
+    return c->read_max;
+}
+
+uint32_t nfs_write_max(const struct nfs_client *c)
+{
+    return c->write_max;
+}
+
+void nfs_client_stats(const struct nfs_client *c, struct requester_stats *stats)
+{
+    requester_stats(c->requester, stats);
+}

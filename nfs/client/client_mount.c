@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* client_mount.c - MOUNT version 3 over TCP (RFC 1813 appendix I): the way to the first file handle. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nfs/client/client_in.h"
+#include "nfs/rpcbind.h"
+
+enum { GROUPS_SEEN = 16, EXPORTS_MAX = 4096 };
+
+/* --- one MOUNT call -------------------------------------------------------------------------------------------- */
+
+static int mount_port(const struct nfs_client_attr *attr, const struct tcp_call *t)
+{
+    int port;
+
+    if (attr->mount_port > 0)
+        return attr->mount_port;
+    port = rpcbind_getport((const struct sockaddr *)&t->addr, MOUNT_PROGRAM, MOUNT_VERSION,
+                           t->addr.ss_family == AF_INET6 ? "tcp6" : "tcp", attr->timeout_ms);
+    return port > 0 ? port : MOUNT_PORT;
+}
+
+static void path_args(struct coder *c, void *user)
+{
+    struct nfs3_text path = {user, (uint32_t)strlen(user)};
+
+    mount3_code_args(c, MOUNT3_MNT, &path);
+}
+
+/* `path` NULL: none. The answer stands at `results`. */
+static int call_mount(struct tcp_call *t, enum mount3_proc proc, const char *path, struct coder *results)
+{
+    t->program = MOUNT_PROGRAM;
+    t->version = MOUNT_VERSION;
+    t->procedure = proc;
+    return tcp_call(t, path ? path_args : NULL, (void *)(uintptr_t)path, results);
+}
+
+static bool is_unreachable(int rc)
+{
+    return rc == -ECONNREFUSED || rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EAFNOSUPPORT;
+}
+
+static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    int rc = getaddrinfo(attr->host, "111", &hints, &list);
+
+    if (rc == 0)
+        return list;
+    client_fail(attr, error, 0, "no such host", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    errno = ENOENT;
+    return NULL;
+}
+
+/* Asks the first of the host's addresses that answers; it is in `t` afterwards. */
+static int ask(const struct nfs_client_attr *attr, enum mount3_proc proc, const char *path, struct tcp_call *t,
+               struct coder *results, char *error)
+{
+    struct addrinfo *list = resolve(attr, error);
+    int rc = -EHOSTUNREACH;
+
+    if (!list)
+        return -ENOENT;
+    for (struct addrinfo *a = list; a && is_unreachable(rc); a = a->ai_next) {
+        if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
+            continue;
+        memcpy(&t->addr, a->ai_addr, a->ai_addrlen);
+        t->length = a->ai_addrlen;
+        t->timeout_ms = attr->timeout_ms;
+        t->cred = attr->cred;
+        tcp_call_port(t, (uint16_t)mount_port(attr, t));
+        rc = call_mount(t, proc, path, results);
+    }
+    freeaddrinfo(list);
+    if (rc)
+        client_fail(attr, error, rc, "MOUNT over TCP", t->trouble ? t->trouble : strerror(-rc));
+    return rc;
+}
+
+/* --- what a client wants of it --------------------------------------------------------------------------------- */
+
+static int mount_errno(enum mount3_status status)
+{
+    switch (status) {
+    case MNT3_OK:
+        return 0;
+    case MNT3ERR_PERM:
+        return -EPERM;
+    case MNT3ERR_NOENT:
+        return -ENOENT;
+    case MNT3ERR_ACCES:
+        return -EACCES;
+    case MNT3ERR_NOTDIR:
+        return -ENOTDIR;
+    case MNT3ERR_INVAL:
+        return -EINVAL;
+    case MNT3ERR_NAMETOOLONG:
+        return -ENAMETOOLONG;
+    case MNT3ERR_NOTSUPP:
+        return -EOPNOTSUPP;
+    case MNT3ERR_IO:
+    case MNT3ERR_SERVERFAULT:
+        break;
+    }
+    return -EIO;
+}
+
+static int take_root(struct nfs_client *c, struct coder *results, char *error)
+{
+    struct mount3_result result = {0};
+    int rc;
+
+    mount3_code_mnt(results, &result);
+    if (results->bad || results->in.bad || (result.status == MNT3_OK && result.fh.length == 0))
+        return client_fail(&c->attr, error, -EPROTO, "MOUNT over TCP", "the answer does not keep to RFC 1813");
+    rc = mount_errno(result.status);
+    if (rc)
+        return client_fail(&c->attr, error, rc, c->path, mount3_status_str(result.status));
+    c->root = result.fh;
+    c->mounted = true;
+    return 0;
+}
+
+int client_mount(struct nfs_client *c, char *error)
+{
+    struct tcp_call *t = calloc(1, sizeof(*t));
+    struct coder results;
+    int rc;
+
+    if (!t)
+        return client_fail(&c->attr, error, -ENOMEM, "out of memory", NULL);
+    if (strlen(c->path) > MOUNT_PATH_MAX)
+        rc = client_fail(&c->attr, error, -ENAMETOOLONG, "the path is too long", NULL);
+    else
+        rc = ask(&c->attr, MOUNT3_MNT, c->path, t, &results, error);
+    if (rc == 0) {
+        c->addr = t->addr;
+        c->addr_length = t->length;
+        rc = take_root(c, &results, error);
+    }
+    tcp_call_end(t);
+    free(t);
+    return rc;
+}
+
+/* The server keeps a list for people to look at; nobody waits long for it. */
+void client_unmount(struct nfs_client *c)
+{
+    struct tcp_call *t = c->mounted ? calloc(1, sizeof(*t)) : NULL;
+    struct coder results;
+
+    if (!t)
+        return;
+    t->addr = c->addr;
+    t->length = c->addr_length;
+    t->cred = c->attr.cred;
+    t->timeout_ms = UMNT_MS;
+    call_mount(t, MOUNT3_UMNT, c->path, &results);
+    c->mounted = false;
+    tcp_call_end(t);
+    free(t);
+}
+
+/* Octets of `path` that are this export; 0: it does not lie in there. */
+static int lies_in(const char *path, const struct nfs3_text *export)
+{
+    size_t n = export->length;
+
+    while (n > 1 && export->at[n - 1] == '/')
+        n--;
+    if (n == 0 || n > MOUNT_PATH_MAX || strncmp(path, export->at, n) != 0)
+        return 0;
+    return n == 1 || path[n] == 0 || path[n] == '/' ? (int)n : 0;
+}
+
+int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error)
+{
+    struct tcp_call *t = calloc(1, sizeof(*t));
+    struct nfs3_text export, group[GROUPS_SEEN];
+    uint32_t groups;
+    struct coder results;
+    int rc, best = 0;
+
+    if (!t)
+        return client_fail(attr, error, -ENOMEM, "out of memory", NULL);
+    rc = ask(attr, MOUNT3_EXPORT, NULL, t, &results, error);
+    for (int i = 0; rc == 0 && i < EXPORTS_MAX; i++) {
+        int n;
+
+        if (!mount3_code_export(&results, &export, group, &groups, GROUPS_SEEN))
+            break;
+        n = lies_in(path, &export);
+        best = n > best ? n : best;
+    }
+    if (rc == 0 && (results.bad || results.in.bad))
+        rc = client_fail(attr, error, -EPROTO, "MOUNT over TCP", "the list of exports is broken");
+    tcp_call_end(t);
+    free(t);
+    return rc ? rc : best;
+}

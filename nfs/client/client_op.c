@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* client_op.c - one call of a client: its arguments become a request, the reply its result, and refusals an errno. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nfs/client/client_in.h"
+
+enum {
+    ARGS_MAX = 2048,      /* the longest arguments without WRITE's data and SYMLINK's path: two handles, two names */
+    GARBAGE_TRIES = 3,    /* as Linux: a server may fail to decode for want of memory */
+    REPLY_OVER_MAX = 256, /* some write a longer result than the shortest encoding */
+};
+
+/* --- the call -------------------------------------------------------------------------------------------------- */
+
+static bool refuse(struct nfs_op *op, int error, const char *trouble)
+{
+    op->error = error;
+    op->trouble = trouble;
+    return false;
+}
+
+static bool make_room(struct nfs_op *op, size_t n)
+{
+    uint8_t *memory;
+
+    if (op->memory_size >= n)
+        return true;
+    memory = realloc(op->memory, n);
+    if (!memory)
+        return false;
+    op->memory = memory;
+    op->memory_size = n;
+    return true;
+}
+
+/* RFC 8267 4.1: READ's data and READLINK's path come by RDMA Write, right to where the caller wants them. */
+static void offer_result(struct nfs_op *op)
+{
+    uint32_t length = op->proc == NFS3_READ ? op->args.range.count : NFS3_PATH_MAX;
+
+    op->request.results = 0;
+    if ((op->proc != NFS3_READ && op->proc != NFS3_READLINK) || length == 0)
+        return;
+    op->request.results = 1;
+    op->request.result[0] = (struct request_item){.data = op->buffer, .length = length};
+}
+
+bool op_encode(struct nfs_client *c, struct nfs_op *op)
+{
+    struct rpc_call call = {.rpc_version = 2, .program = NFS_PROGRAM, .version = NFS_VERSION, .procedure = op->proc};
+    size_t reply = RPC_REPLY_MAX + nfs3_result_max(op->proc, &op->args) + REPLY_OVER_MAX;
+    bool bad_cred = false;
+    struct coder coder;
+
+    op->error = 0;
+    op->trouble = NULL;
+    if ((unsigned)op->proc >= NFS3_PROCS)
+        return refuse(op, -EINVAL, "no such procedure");
+    if (!make_room(op, RPC_CALL_MAX + ARGS_MAX + reply))
+        return refuse(op, -ENOMEM, "out of memory");
+    call.xid = requester_xid(c->requester);
+    call.cred = c->attr.cred;
+    coder_write(&coder, op->memory, RPC_CALL_MAX + ARGS_MAX);
+    rpc_code_call(&coder, &call, &bad_cred);
+    coder.reduce = true;
+    nfs3_code_args(&coder, op->proc, &op->args);
+    if (coder.bad || coder.out.bad || bad_cred)
+        return refuse(op, -ENAMETOOLONG, "a name or a path is too long");
+    op->request.call = op->memory;
+    op->request.call_length = coder_length(&coder);
+    op->request.arguments = 0;
+    if (coder.reduced && coder.item.length) {
+        /* What may only be read is not changed through this pointer. */
+        op->request.argument[0] = (struct request_item){
+            .data = (void *)(uintptr_t)coder.item.data,
+            .position = coder.item.position,
+            .length = coder.item.length,
+        };
+        op->request.arguments = 1;
+    }
+    offer_result(op);
+    op->request.reply = op->memory + RPC_CALL_MAX + ARGS_MAX;
+    op->request.reply_room = reply;
+    return true;
+}
+
+/* --- the reply ------------------------------------------------------------------------------------------------- */
+
+static void fail(struct nfs_op *op, int error, const char *trouble)
+{
+    op->error = error;
+    op->trouble = trouble;
+}
+
+static int request_errno(enum request_status status)
+{
+    switch (status) {
+    case REQUEST_OK:
+        return 0;
+    case REQUEST_TIMED_OUT:
+        return -ETIMEDOUT;
+    case REQUEST_CANCELLED:
+    case REQUEST_CLOSED:
+        return -ECANCELED;
+    case REQUEST_NOT_SENT:
+        return -ENOBUFS;
+    case REQUEST_BAD_VERSION:
+        return -EPROTONOSUPPORT;
+    case REQUEST_REFUSED:
+    case REQUEST_BAD_REPLY:
+        break;
+    }
+    return -EIO;
+}
+
+/* The server executed nothing. */
+static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
+{
+    if (reply->result == RPC_GARBAGE_ARGS && ++op->refusals < GARBAGE_TRIES) {
+        op->delay_ms = 0;
+        return OP_AGAIN;
+    }
+    fail(op, reply->result == RPC_AUTH_ERROR ? -EACCES : -EIO, rpc_result_str(reply->result));
+    return OP_DONE;
+}
+
+/* A server may not say that it gave more than was asked for; that it wrote as much, the codec has seen. */
+static bool take_item(struct nfs_op *op)
+{
+    uint32_t used = op->request.results ? op->request.result[0].used : 0, said = 0;
+    const void *inlined = NULL;
+
+    if (op->result.status != NFS3_OK || (op->proc != NFS3_READ && op->proc != NFS3_READLINK))
+        return true;
+    if (op->proc == NFS3_READ) {
+        said = op->result.read.count;
+        inlined = op->result.read.data;
+    } else {
+        said = op->result.target.length;
+        inlined = op->result.target.at;
+    }
+    if (said > (op->proc == NFS3_READ ? op->args.range.count : NFS3_PATH_MAX))
+        return false;
+    /* It came inside the reply after all. */
+    if (used == 0 && said > 0)
+        memcpy(op->buffer, inlined, said);
+    if (op->proc == NFS3_READ)
+        op->result.read.data = op->buffer;
+    else
+        op->result.target.at = op->buffer;
+    return true;
+}
+
+static bool took_too_much(const struct nfs_op *op)
+{
+    return op->proc == NFS3_WRITE && op->result.status == NFS3_OK && op->result.write.count > op->args.write.count;
+}
+
+static enum op_verdict judge(struct nfs_op *op)
+{
+    if (op->result.status != NFS3ERR_JUKEBOX)
+        return OP_DONE;
+    op->delay_ms = op->delay_ms ? op->delay_ms * 2 : JUKEBOX_MIN_MS;
+    if (op->delay_ms > JUKEBOX_MAX_MS)
+        op->delay_ms = JUKEBOX_MAX_MS;
+    return OP_AGAIN;
+}
+
+enum op_verdict op_decode(struct nfs_op *op)
+{
+    struct rpc_reply reply = {0};
+    struct coder coder;
+
+    if (op->request.status != REQUEST_OK) {
+        fail(op, request_errno(op->request.status), request_status_str(op->request.status));
+        return OP_DONE;
+    }
+    coder_read(&coder, op->request.reply, op->request.reply_length);
+    rpc_code_reply(&coder, &reply);
+    if (coder.bad || coder.in.bad) {
+        fail(op, -EPROTO, "the server's answer is no RPC reply");
+        return OP_DONE;
+    }
+    if (reply.result != RPC_SUCCESS)
+        return refused(op, &reply);
+    if (op->request.results && op->request.result[0].used)
+        coder.item = (struct stream_item){.length = op->request.result[0].used, .data = op->buffer};
+    memset(&op->result, 0, sizeof(op->result));
+    nfs3_code_result(&coder, op->proc, &op->result);
+    if (coder.bad || coder.in.bad || !take_item(op) || took_too_much(op)) {
+        fail(op, -EPROTO, "the server's answer does not keep to RFC 1813");
+        return OP_DONE;
+    }
+    return judge(op);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tcp_call.c - one RPC over a TCP connection of its own (RFC 5531 11: record marking), with a deadline. */
+#include "nfs/client/tcp_call.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "rpc/clock.h"
+
+enum { RESERVED_MIN = 600, RESERVED_MAX = 1023 };
+
+/* The port is at the same place in both families. */
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "ports");
+
+void tcp_call_port(struct tcp_call *t, uint16_t port)
+{
+    ((struct sockaddr_in *)&t->addr)->sin_port = htons(port);
+}
+
+/* --- the connection -------------------------------------------------------------------------------------------- */
+
+static int wait_for(int fd, short events, uint64_t until)
+{
+    for (;;) {
+        uint64_t now = clock_ms();
+        struct pollfd p = {.fd = fd, .events = events};
+        int n = poll(&p, 1, now < until ? (int)(until - now) : 0);
+
+        if (n > 0)
+            return 0;
+        if (n == 0)
+            return -ETIMEDOUT;
+        if (errno != EINTR || clock_ms() >= until)
+            return -errno;
+    }
+}
+
+/* A server may answer reserved ports alone; whoever may not take one comes from another and sees what it says. */
+static void bind_reserved(int fd, int family)
+{
+    struct sockaddr_storage from = {.ss_family = (sa_family_t)family};
+    socklen_t length = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    uint16_t start = 0;
+
+    if (getrandom(&start, sizeof(start), 0) < 0)
+        start = 0;
+    for (unsigned i = 0; i <= RESERVED_MAX - RESERVED_MIN; i++) {
+        unsigned port = RESERVED_MIN + (start + i) % (RESERVED_MAX - RESERVED_MIN + 1);
+
+        ((struct sockaddr_in *)&from)->sin_port = htons((uint16_t)port);
+        if (bind(fd, (struct sockaddr *)&from, length) == 0 || errno != EADDRINUSE)
+            return;
+    }
+}
+
+static int dial(const struct tcp_call *t, bool reserved, uint64_t until)
+{
+    int fd = socket(t->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc, error = 0;
+    socklen_t length = sizeof(error);
+
+    if (fd < 0)
+        return -errno;
+    if (reserved)
+        bind_reserved(fd, t->addr.ss_family);
+    rc = connect(fd, (const struct sockaddr *)&t->addr, t->length) ? -errno : 0;
+    if (rc == -EINPROGRESS)
+        rc = wait_for(fd, POLLOUT, until);
+    if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0)
+        rc = -error;
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+static int send_all(int fd, const uint8_t *p, size_t n, uint64_t until)
+{
+    while (n) {
+        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
+
+        if (sent < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        if (sent < 0) {
+            int rc = wait_for(fd, POLLOUT, until);
+
+            if (rc)
+                return rc;
+            continue;
+        }
+        p += sent;
+        n -= (size_t)sent;
+    }
+    return 0;
+}
+
+/* --- the message ----------------------------------------------------------------------------------------------- */
+
+/* A record of one fragment goes out. */
+static size_t build(struct tcp_call *t, uint32_t xid, void (*args)(struct coder *c, void *user), void *user)
+{
+    struct rpc_call call = {.xid = xid, .rpc_version = 2, .program = t->program, .version = t->version};
+    bool bad_cred = false;
+    struct coder c;
+    size_t n;
+
+    call.procedure = t->procedure;
+    call.cred = t->cred;
+    coder_write(&c, t->message + RECORD_MARK, sizeof(t->message) - RECORD_MARK);
+    rpc_code_call(&c, &call, &bad_cred);
+    if (args)
+        args(&c, user);
+    n = coder_length(&c);
+    if (c.bad || c.out.bad || bad_cred)
+        return 0;
+    record_mark(t->message, n);
+    return RECORD_MARK + n;
+}
+
+/* ... and one of any number comes in. */
+static int receive_record(int fd, struct record_rx *rx, uint64_t until)
+{
+    uint8_t chunk[4096];
+
+    for (;;) {
+        ssize_t got = recv(fd, chunk, sizeof(chunk), 0);
+        size_t eaten;
+        int rc = 0;
+
+        if (got == 0)
+            return -ECONNRESET;
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        rc = got < 0 ? wait_for(fd, POLLIN, until) : record_eat(rx, chunk, (size_t)got, &eaten);
+        if (rc)
+            return rc < 0 ? rc : 0;
+    }
+}
+
+static int read_reply(struct tcp_call *t, uint32_t xid, struct coder *results)
+{
+    struct rpc_reply reply = {0};
+    size_t n;
+
+    t->reply = record_take(&t->rx, &n);
+    coder_read(results, t->reply, n);
+    rpc_code_reply(results, &reply);
+    t->trouble = "the answer is no RPC reply to the call";
+    if (results->bad || results->in.bad || reply.xid != xid)
+        return -EPROTO;
+    t->trouble = rpc_result_str(reply.result);
+    if (reply.result == RPC_SUCCESS)
+        return 0;
+    return reply.result == RPC_AUTH_ERROR ? -EACCES : -EPROTONOSUPPORT;
+}
+
+int tcp_call(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, struct coder *results)
+{
+    uint64_t until = clock_ms() + (uint64_t)t->timeout_ms;
+    uint32_t xid = 0;
+    size_t n;
+    int fd, rc;
+
+    tcp_call_end(t);
+    t->trouble = NULL;
+    if (getrandom(&xid, sizeof(xid), 0) < 0)
+        xid = (uint32_t)until;
+    n = build(t, xid, args, user);
+    if (n == 0)
+        return -EINVAL;
+    fd = dial(t, true, until);
+    /* A port that was used a moment ago may still be waiting for the end of its last connection. */
+    if (fd == -EADDRNOTAVAIL || fd == -EADDRINUSE)
+        fd = dial(t, false, until);
+    if (fd < 0)
+        return fd;
+    record_init(&t->rx, TCP_CALL_MAX);
+    rc = send_all(fd, t->message, n, until);
+    if (rc == 0)
+        rc = receive_record(fd, &t->rx, until);
+    close(fd);
+    if (rc == 0)
+        rc = read_reply(t, xid, results);
+    record_fini(&t->rx);
+    return rc;
+}
+
+void tcp_call_end(struct tcp_call *t)
+{
+    free(t->reply);
+    t->reply = NULL;
+}
