@@ -276,6 +276,7 @@ void endpoint_pump(struct endpoint *endpoint)
     if (wanted & CONN_FIN) {
         tcp_finish(endpoint->watch.fd);
         conn_fin(conn, now_us);
+        wanted = conn_wants(conn, now_us);
     }
     if (conn->out && !conn->out->octets)
         take_out_back(endpoint);
@@ -285,13 +286,13 @@ void endpoint_pump(struct endpoint *endpoint)
         close_endpoint(endpoint);
         return;
     }
-    loop_rewatch(&endpoint->context->loop, &endpoint->watch, readiness(endpoint, conn_wants(conn, now_us)));
+    loop_rewatch(&endpoint->context->loop, &endpoint->watch, readiness(endpoint, wanted));
     loop_set_timer(&endpoint->context->loop, &endpoint->timer, conn_deadline(conn, now_us));
 }
 
 void endpoint_poll(struct endpoint *endpoint)
 {
-    if (receive_all(endpoint))
+    if (receive_all(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
         endpoint_pump(endpoint);
 }
 

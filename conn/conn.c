@@ -448,6 +448,12 @@ uint64_t conn_deadline(const struct conn *c, uint64_t now_us)
     return at;
 }
 
+bool conn_is_at_rest(const struct conn *c)
+{
+    return c->state == CONN_READY && c->qp && c->qp->state == QP_READY && !c->out && !c->news &&
+           conn_wants(c, UINT64_MAX) == CONN_RX && conn_deadline(c, UINT64_MAX) == UINT64_MAX;
+}
+
 static bool is_past(uint64_t deadline_us, uint64_t now_us)
 {
     return deadline_us && now_us >= deadline_us;

@@ -128,6 +128,9 @@ void conn_check(struct conn *c, uint64_t now_us);
 /* enum conn_want. */
 unsigned conn_wants(const struct conn *c, uint64_t now_us);
 
+/* It wants octets and nothing else, at whatever time: after conn_rx() the host need not look further. */
+bool conn_is_at_rest(const struct conn *c);
+
 /* Encodes into c->out as much as there is and fits. */
 void conn_fill(struct conn *c, uint64_t now_us);
 

@@ -7,8 +7,8 @@
 
 void out_init(struct out *out, uint8_t *room)
 {
-    memset(out, 0, sizeof(*out));
     out->room = room;
+    out->used = out->octets = out->borrowed = out->first = out->spans = 0;
 }
 
 bool out_has_room(const struct out *out)
