@@ -37,6 +37,7 @@ struct nfs_op {
     void *buffer; /* READ: where `count` octets are placed; READLINK: room for NFS3_PATH_MAX. NULL for the others */
     void (*done)(struct nfs_op *op);
     void *user;
+    const struct rpc_cred *cred; /* whose call this is; NULL: the client's */
 
     int error; /* 0: there is a result, whatever its status; or a negative errno: -ETIMEDOUT, -EIO (RPC refused), ... */
     const char *trouble;       /* `error` in words; static */
