@@ -27,9 +27,9 @@ struct export
     char *path; /* absolute, without links: what MNT asks for */
     int root;   /* O_PATH */
     dev_t dev;
-    uint32_t id; /* in file handles: made of the path, so that it outlives a restart */
-    struct export_attr attr;
-    struct export_net *net; /* attr.clients, parsed */
+    uint32_t id;             /* in file handles: made of the path, so that it outlives a restart */
+    struct export_attr attr; /* its `clients` are NULL: what counts is `net` */
+    struct export_net *net;  /* attr.clients, parsed */
     unsigned nets;
 };
 
@@ -52,9 +52,13 @@ struct identity {
 void export_identity(const struct export *e, const struct rpc_cred *cred, struct identity *identity);
 
 /* The calling thread's file system identity until the next call; a thread that already has it pays nothing. A process
- * that may not change it (no CAP_SETUID) stays who it is. */
-void identity_assume(const struct identity *identity);
+ * that may not change it (no CAP_SETUID and CAP_SETGID) stays who it is. -EPERM: this system does not have such a user
+ * (in a user namespace): the call must not be served. The thread is nobody then, or the server if nobody is not there
+ * either. */
+int identity_assume(const struct identity *identity);
 /* The thread is the server's own user again. */
 void identity_drop(void);
+/* The same for a while: true, and who it was, if identity_assume(was) shall follow. */
+bool identity_pause(struct identity *was);
 
 #endif

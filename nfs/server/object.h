@@ -5,7 +5,13 @@
  * A handle says export, and the kernel's own handle (name_to_handle_at) where that is permitted: it outlives renames
  * and restarts. Elsewhere it says inode and birth, and the object is found by what was seen of it, or by looking for
  * it. It ends with a keyed MAC, so that a peer cannot make one up; the key lives in the state directory. Nothing
- * outside of its export is ever opened. */
+ * outside of its export is ever opened, no symbolic link is followed, and no mount point below an export is crossed.
+ *
+ * Inside means: the path that the kernel tells begins with that of the export, checked when an object is opened and
+ * every two seconds of use. A file (no directory) that has several names, or that was opened by its kernel handle
+ * before anybody looked up its name, is believed to be inside: its handle was made when it was seen there.
+ *
+ * Calls that need the server's rights take them, and give back the identity that the thread had assumed. */
 #ifndef RDDP_NFS_SERVER_OBJECT_H
 #define RDDP_NFS_SERVER_OBJECT_H
 
@@ -45,18 +51,22 @@ void object_put(struct objects *os, struct object *object);
  * -errno. */
 int object_file(struct objects *os, struct object *object, int flags);
 
-/* The handle of `name` in `dir` (itself if NULL), as seen now; its attributes too. -errno. */
+/* The handle of `name` in `dir` (itself if NULL or "."), as seen now with the rights of the assumed identity; its
+ * attributes too. ".." of the root is the root. -errno; -EXDEV: a mount point, whose file system is not exported (to a
+ * client NFS3ERR_ACCES), -EINVAL: no single name. To call it for a name just made by RENAME saves a search where there
+ * are no kernel handles. */
 int object_name(struct objects *os, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st);
-/* The handle of the export's root. */
+/* The handle of the export's root. -errno. */
 int object_root(struct objects *os, struct export *export, struct nfs3_fh *fh);
 
 int object_stat(const struct object *object, struct stat *st);
 
 /* What of `want` (R_OK | W_OK | X_OK) the identity may do, by mode bits and ACL as the kernel sees it for the thread's
- * assumed identity (faccessat2 with AT_EACCESS on the descriptor, or the open itself). */
+ * assumed identity: the thread is `who` afterwards, who it was if NULL. 0 or -errno. */
 int object_may(const struct object *object, const struct identity *who, int want);
 
-/* A name was removed or given to something else: what was known by it is forgotten. */
+/* A name was removed or given to something else: what was known by it is forgotten, and a file without any name left is
+ * not held open longer. */
 void object_forget(struct objects *os, struct object *dir, const char *name);
 
 #endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* handle.h - file handles as octets: what they say, and the keyed MAC at their end.
+ *
+ *   0        1        2..5     6...                                       ...     last 16
+ *   1 | kind | count  | export | kernel: type (4), `count` octets               | SipHash-2-4-128 of all before
+ *                              | inode: number (8), birth (8), `count` hints    |
+ *
+ * Nobody but us reads them; numbers are little-endian. */
+#ifndef RDDP_NFS_SERVER_HANDLE_H
+#define RDDP_NFS_SERVER_HANDLE_H
+
+#include "nfs/nfs3.h"
+
+enum {
+    HANDLE_KEY = 16,
+    HANDLE_MAC = 16,
+    HANDLE_HEAD = 6,
+    HANDLE_KERNEL_MAX = NFS3_FH_MAX - HANDLE_HEAD - 4 - HANDLE_MAC,
+    HANDLE_HINTS_MAX = NFS3_FH_MAX - HANDLE_HEAD - 16 - HANDLE_MAC,
+};
+
+enum handle_kind { HANDLE_KERNEL = 1, HANDLE_INODE = 2 };
+
+struct handle {
+    enum handle_kind kind;
+    uint32_t export;
+    int32_t type;          /* kernel: struct file_handle */
+    uint64_t inode, birth; /* birth in ns, 0 if the file system does not know */
+    uint8_t count;         /* of octets of the kernel's, or of hints */
+    union {
+        uint8_t kernel[HANDLE_KERNEL_MAX];
+        uint8_t hint[HANDLE_HINTS_MAX]; /* an octet for each name on the way from the root, as far as there is room */
+    };
+};
+
+/* The key in the directory `state`, made if it is not there; without a directory, one of this run. A negative errno
+ * and a line in `error` (EXPORT_TEXT octets). */
+int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error);
+
+void handle_put(const uint8_t key[HANDLE_KEY], const struct handle *h, struct nfs3_fh *fh);
+/* False: not made with this key. */
+bool handle_get(const uint8_t key[HANDLE_KEY], const struct nfs3_fh *fh, struct handle *h);
+
+#endif

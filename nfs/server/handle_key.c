@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* handle_key.c - the key of file handles is found in the state directory, or made there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nfs/server/export.h"
+#include "nfs/server/handle.h"
+
+#define NAME "handle-key"
+
+static int fail(char *error, int code, const char *state, const char *what)
+{
+    snprintf(error, EXPORT_TEXT, "%.150s/" NAME ": %s", state, what);
+    return code;
+}
+
+static int fail_errno(char *error, const char *state)
+{
+    int code = errno;
+
+    return fail(error, -code, state, strerror(code));
+}
+
+/* -ENOENT without a line: there is none. */
+static int load(int dir, uint8_t *key, const char *state, char *error)
+{
+    uint8_t more[HANDLE_KEY + 1];
+    struct stat st;
+    ssize_t n;
+    int fd = openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOENT ? -ENOENT : fail_errno(error, state);
+    n = fstat(fd, &st) ? -1 : read(fd, more, sizeof(more));
+    close(fd);
+    if (n < 0)
+        return fail_errno(error, state);
+    if (!S_ISREG(st.st_mode) || n != HANDLE_KEY)
+        return fail(error, -EINVAL, state, "is not a file of 16 octets");
+    if (st.st_mode & 077)
+        return fail(error, -EPERM, state, "others than its owner may read or change it");
+    memcpy(key, more, HANDLE_KEY);
+    sodium_memzero(more, sizeof(more));
+    return 0;
+}
+
+/* Written whole under a name of its own, then linked: whoever looks finds all of it or nothing, and who comes second
+ * does not replace it. */
+static int make(int dir, const char *state, char *error)
+{
+    uint8_t key[HANDLE_KEY];
+    char name[sizeof(NAME) + 16];
+    int fd, bad = 0;
+
+    randombytes_buf(key, sizeof(key));
+    snprintf(name, sizeof(name), NAME ".%08x", randombytes_random());
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail_errno(error, state);
+    if (write(fd, key, sizeof(key)) != (ssize_t)sizeof(key) || fsync(fd) ||
+        (linkat(dir, name, dir, NAME, 0) && errno != EEXIST))
+        bad = fail_errno(error, state);
+    unlinkat(dir, name, 0);
+    close(fd);
+    if (!bad && fsync(dir))
+        bad = fail_errno(error, state);
+    return bad;
+}
+
+int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error)
+{
+    int dir, bad;
+
+    if (sodium_init() < 0)
+        return fail(error, -ENOSYS, "libsodium", "does not start");
+    if (!state) {
+        randombytes_buf(key, HANDLE_KEY);
+        return 0;
+    }
+    dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return fail_errno(error, state);
+    bad = load(dir, key, state, error);
+    if (bad == -ENOENT) {
+        bad = make(dir, state, error);
+        if (!bad)
+            bad = load(dir, key, state, error);
+    }
+    close(dir);
+    return bad;
+}

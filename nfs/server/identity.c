@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* identity.c - as whom the calling thread touches the disk. */
+#include <assert.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "nfs/server/export.h"
+
+enum { NOBODY = 65534, OWN_GROUPS_MAX = 256 };
+
+#define BIT(cap) (1u << ((cap)&31))
+
+/* What the kernel itself takes from a thread whose file system user changes from 0: capabilities(7). The second word
+ * is CAP_MAC_OVERRIDE. */
+static const uint32_t file_caps[2] = {BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
+                                          BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_LINUX_IMMUTABLE) | BIT(CAP_MKNOD),
+                                      BIT(CAP_MAC_OVERRIDE)};
+
+/* The kernel keeps these per thread; glibc's setgroups() would change all threads, hence the bare calls. */
+static _Thread_local struct {
+    bool assumed;
+    struct identity now;
+    struct __user_cap_data_struct caps[2]; /* the server's own, and its groups */
+    int groups;
+    gid_t group[OWN_GROUPS_MAX];
+} self;
+
+static bool set_caps(const struct __user_cap_data_struct *caps)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+    return !syscall(SYS_capset, &header, caps);
+}
+
+/* True if the thread may become somebody else; then what is needed for the way back is noted. */
+static bool prepare(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const uint32_t needed = BIT(CAP_SETUID) | BIT(CAP_SETGID);
+
+    if (syscall(SYS_capget, &header, self.caps) || (self.caps[0].effective & needed) != needed)
+        return false;
+    self.groups = getgroups(OWN_GROUPS_MAX, self.group);
+    return self.groups >= 0;
+}
+
+/* setfsuid() and setfsgid() say what was before, and nothing about success: -1 asks without changing. */
+static bool become(long call, unsigned id)
+{
+    syscall(call, id);
+    return (unsigned)syscall(call, -1) == id;
+}
+
+/* The user last. A server that has its capabilities without being user 0 would keep them. */
+static bool assume(uid_t uid, gid_t gid, unsigned groups, const gid_t *group)
+{
+    struct __user_cap_data_struct caps[2];
+
+    if (syscall(SYS_setgroups, groups, group) || !become(SYS_setfsgid, gid) || !become(SYS_setfsuid, uid))
+        return false;
+    if (geteuid() == 0 || uid == 0)
+        return true;
+    memcpy(caps, self.caps, sizeof(caps));
+    caps[0].effective &= ~file_caps[0];
+    caps[1].effective &= ~file_caps[1];
+    return set_caps(caps);
+}
+
+static bool same(const struct identity *a, const struct identity *b)
+{
+    return a->uid == b->uid && a->gid == b->gid && a->groups == b->groups &&
+           !memcmp(a->group, b->group, a->groups * sizeof(*a->group));
+}
+
+int identity_assume(const struct identity *identity)
+{
+    assert(identity->groups <= RPC_GROUPS_MAX);
+    if (self.assumed && same(&self.now, identity))
+        return 0;
+    if (!self.assumed && !prepare())
+        return 0;
+    self.assumed = true;
+    if (assume(identity->uid, identity->gid, identity->groups, identity->group)) {
+        self.now = *identity;
+        return 0;
+    }
+    self.now = (struct identity){.uid = NOBODY, .gid = NOBODY};
+    if (!assume(NOBODY, NOBODY, 0, NULL))
+        identity_drop();
+    return -EPERM;
+}
+
+void identity_drop(void)
+{
+    bool done;
+
+    if (!self.assumed)
+        return;
+    done = become(SYS_setfsuid, geteuid());
+    done = become(SYS_setfsgid, getegid()) && done;
+    done = !syscall(SYS_setgroups, self.groups, self.group) && done;
+    done = set_caps(self.caps) && done;
+    assert(done);
+    self.assumed = false;
+}
+
+bool identity_pause(struct identity *was)
+{
+    if (!self.assumed)
+        return false;
+    *was = self.now;
+    identity_drop();
+    return true;
+}

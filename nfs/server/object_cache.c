@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* object_cache.c - open objects by their handle: counted, the longest idle go first. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nfs/server/object_cache.h"
+
+int cache_init(struct cache *c, unsigned fds_max)
+{
+    size_t n = 64;
+
+    while (n < fds_max)
+        n *= 2;
+    *c = (struct cache){.fds_max = fds_max, .mask = n - 1, .table = calloc(n, sizeof(struct kept *))};
+    if (!c->table)
+        return -ENOMEM;
+    pthread_mutex_init(&c->lock, NULL);
+    return 0;
+}
+
+static void destroy(struct kept *k)
+{
+    close(k->object.fd);
+    if (k->reader >= 0)
+        close(k->reader);
+    if (k->writer >= 0)
+        close(k->writer);
+    free(k);
+}
+
+/* A list by `next`; not under the lock, for close() may wait. */
+static void destroy_all(struct kept *k)
+{
+    for (struct kept *next; k; k = next) {
+        next = k->next;
+        destroy(k);
+    }
+}
+
+void cache_fini(struct cache *c)
+{
+    if (!c->table)
+        return;
+    for (size_t i = 0; i <= c->mask; i++) {
+        for (struct kept *k = c->table[i]; k; k = k->next)
+            assert(!k->refs);
+        destroy_all(c->table[i]);
+    }
+    free(c->table);
+    pthread_mutex_destroy(&c->lock);
+}
+
+/* The MAC is as good as chance, and what is in the table has a true one. */
+static struct kept **slot(struct cache *c, const struct nfs3_fh *fh)
+{
+    uint64_t hash = 0;
+
+    if (fh->length >= sizeof(hash) && fh->length <= NFS3_FH_MAX)
+        memcpy(&hash, fh->data + fh->length - sizeof(hash), sizeof(hash));
+    return &c->table[hash & c->mask];
+}
+
+static struct kept *find(struct cache *c, const struct nfs3_fh *fh)
+{
+    for (struct kept *k = *slot(c, fh); k; k = k->next) {
+        if (k->fh.length == fh->length && !memcmp(k->fh.data, fh->data, fh->length))
+            return k;
+    }
+    return NULL;
+}
+
+static void list_push(struct cache *c, struct kept *k)
+{
+    k->older = c->newest;
+    k->newer = NULL;
+    *(c->newest ? &c->newest->newer : &c->oldest) = k;
+    c->newest = k;
+}
+
+static void list_remove(struct cache *c, struct kept *k)
+{
+    *(k->newer ? &k->newer->older : &c->newest) = k->older;
+    *(k->older ? &k->older->newer : &c->oldest) = k->newer;
+}
+
+static void table_remove(struct cache *c, struct kept *k)
+{
+    struct kept **at = slot(c, &k->fh);
+
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+    k->gone = true;
+}
+
+static unsigned fds(const struct kept *k)
+{
+    return 1u + (k->reader >= 0) + (k->writer >= 0);
+}
+
+/* An idle one leaves the cache, in front of `list`. */
+static struct kept *evict(struct cache *c, struct kept *k, struct kept *list)
+{
+    list_remove(c, k);
+    table_remove(c, k);
+    c->fds -= fds(k);
+    k->next = list;
+    return k;
+}
+
+static struct kept *evict_for_room(struct cache *c)
+{
+    struct kept *list = NULL;
+
+    while (c->fds > c->fds_max && c->oldest)
+        list = evict(c, c->oldest, list);
+    return list;
+}
+
+static struct kept *use(struct cache *c, struct kept *k)
+{
+    if (k && !k->refs++)
+        list_remove(c, k);
+    return k;
+}
+
+struct kept *cache_get(struct cache *c, const struct nfs3_fh *fh)
+{
+    struct kept *k;
+
+    pthread_mutex_lock(&c->lock);
+    k = use(c, find(c, fh));
+    pthread_mutex_unlock(&c->lock);
+    return k;
+}
+
+struct kept *cache_add(struct cache *c, struct kept *k, uint64_t now)
+{
+    struct kept *there, *list = NULL;
+
+    pthread_mutex_lock(&c->lock);
+    there = use(c, find(c, &k->fh));
+    if (!there) {
+        k->refs = 1;
+        k->idle = now;
+        k->next = *slot(c, &k->fh);
+        *slot(c, &k->fh) = k;
+        c->fds += fds(k);
+        list = evict_for_room(c);
+    }
+    pthread_mutex_unlock(&c->lock);
+    destroy_all(list);
+    if (!there)
+        return k;
+    destroy(k);
+    return there;
+}
+
+/* Nobody keeps a descriptor for what nobody asks for: a file that was removed behind our back would hold its room on
+ * the disk. */
+static struct kept *sweep(struct cache *c, uint64_t now, struct kept *list)
+{
+    if (now - c->swept < CACHE_SWEEP_MS)
+        return list;
+    c->swept = now;
+    for (unsigned i = 0; i < CACHE_SWEEP && c->oldest && now - c->oldest->idle >= CACHE_IDLE_MS; i++)
+        list = evict(c, c->oldest, list);
+    return list;
+}
+
+void cache_put(struct cache *c, struct kept *k, uint64_t now)
+{
+    struct kept *list = NULL;
+
+    pthread_mutex_lock(&c->lock);
+    assert(k->refs);
+    if (!--k->refs) {
+        if (k->gone) {
+            c->fds -= fds(k);
+            k->next = NULL;
+            list = k;
+        } else {
+            k->idle = now;
+            list_push(c, k);
+            list = evict_for_room(c);
+        }
+    }
+    list = sweep(c, now, list);
+    pthread_mutex_unlock(&c->lock);
+    destroy_all(list);
+}
+
+void cache_drop(struct cache *c, struct kept *k)
+{
+    pthread_mutex_lock(&c->lock);
+    assert(k->refs);
+    if (!k->gone)
+        table_remove(c, k);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int file_of(const struct kept *k, bool write)
+{
+    return write || (k->reader < 0 && k->writer_reads) ? k->writer : k->reader;
+}
+
+int cache_file(struct cache *c, struct kept *k, bool write)
+{
+    int fd;
+
+    pthread_mutex_lock(&c->lock);
+    fd = file_of(k, write);
+    pthread_mutex_unlock(&c->lock);
+    return fd;
+}
+
+int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int fd)
+{
+    struct kept *list = NULL;
+    int there;
+
+    pthread_mutex_lock(&c->lock);
+    there = file_of(k, write);
+    if (there < 0) {
+        *(write ? &k->writer : &k->reader) = fd;
+        if (write)
+            k->writer_reads = reads;
+        c->fds++;
+        list = evict_for_room(c);
+    }
+    pthread_mutex_unlock(&c->lock);
+    destroy_all(list);
+    if (there < 0)
+        return fd;
+    close(fd);
+    return there;
+}
+
+void cache_forget(struct cache *c, unsigned n)
+{
+    struct kept *list = NULL;
+    struct stat st;
+
+    pthread_mutex_lock(&c->lock);
+    for (struct kept *k = c->newest, *older; k && n; k = older, n--) {
+        older = k->older;
+        if (!fstat(k->object.fd, &st) && !st.st_nlink)
+            list = evict(c, k, list);
+    }
+    pthread_mutex_unlock(&c->lock);
+    destroy_all(list);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* object_open.c - what a handle names is opened, and it is checked that it is still inside of its export. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nfs/server/object_in.h"
+
+enum { CLIMB_MAX = 1 << 14 };
+
+union kernel_fh {
+    struct file_handle head;
+    uint8_t room[sizeof(struct file_handle) + HANDLE_KERNEL_MAX];
+};
+
+uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int open_name(int dir, const char *name, int flags)
+{
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)(O_PATH | O_NOFOLLOW | O_CLOEXEC | flags),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+    };
+    long fd = syscall(SYS_openat2, dir, name, &how, sizeof(how));
+
+    return fd < 0 ? -errno : (int)fd;
+}
+
+bool kernel_handle(const struct place *place, int fd, struct handle *h)
+{
+    union kernel_fh fh = {.head.handle_bytes = HANDLE_KERNEL_MAX};
+    int mount;
+
+    if (place->mount < 0 || name_to_handle_at(fd, "", &fh.head, &mount, AT_EMPTY_PATH))
+        return false;
+    *h = (struct handle){.kind = HANDLE_KERNEL, .export = place->export->id, .type = fh.head.handle_type};
+    h->count = (uint8_t)fh.head.handle_bytes;
+    memcpy(h->kernel, fh.room + sizeof(struct file_handle), h->count);
+    return true;
+}
+
+static int open_kernel(const struct place *place, const struct handle *h)
+{
+    union kernel_fh fh = {.head = {.handle_bytes = h->count, .handle_type = h->type}};
+    int fd;
+
+    if (place->mount < 0)
+        return -ESTALE;
+    memcpy(fh.room + sizeof(struct file_handle), h->kernel, h->count);
+    fd = open_by_handle_at(place->mount, &fh.head, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+uint64_t birth_of(int fd)
+{
+    struct statx sx;
+
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) || !(sx.stx_mask & STATX_BTIME))
+        return 0;
+    return (uint64_t)sx.stx_btime.tv_sec * 1000000000 + sx.stx_btime.tv_nsec;
+}
+
+int open_handle(struct objects *os, const struct place *place, const struct handle *h)
+{
+    return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(os, place, h);
+}
+
+/* Where the kernel sees it now: false if that cannot be said. */
+static bool path_of(int fd, char path[PATH_MAX])
+{
+    char link[32];
+    ssize_t n;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, PATH_MAX);
+    if (n <= 0 || n >= PATH_MAX || *path != '/')
+        return false;
+    path[n] = 0;
+    return true;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+/* Up from a directory, until the export's root or the end of the file system: for paths that are longer than PATH_MAX.
+ */
+static bool climbs_to(const struct place *place, int from)
+{
+    struct stat st;
+    bool found = false;
+    unsigned steps = 0;
+    int fd = openat(from, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    for (ino_t below = 0; fd >= 0 && !fstat(fd, &st) && st.st_dev == place->export->dev; below = st.st_ino) {
+        int up;
+
+        found = st.st_ino == place->inode;
+        if (found || st.st_ino == below || ++steps > CLIMB_MAX)
+            break;
+        up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        close(fd);
+        fd = up;
+    }
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+/* A directory has one path, and the kernel knows it. A file that it opened by handle may have none yet ("/"), its
+ * last one may be gone while others are not ("(deleted)"), or it has several names of which the kernel tells one: then
+ * the handle is believed, for it was made when the file was seen inside. */
+bool inside_export(const struct place *place, int fd, const struct stat *st)
+{
+    char root[PATH_MAX], path[PATH_MAX];
+    bool dir = S_ISDIR(st->st_mode);
+    size_t n;
+
+    if (st->st_dev != place->export->dev || !st->st_nlink)
+        return false;
+    if (st->st_ino == place->inode)
+        return true;
+    if (!path_of(place->export->root, root) || !path_of(fd, path))
+        return !dir || climbs_to(place, fd);
+    n = strlen(root);
+    if (n == 1 || (!strncmp(path, root, n) && path[n] == '/'))
+        return true;
+    return !dir && (st->st_nlink > 1 || !path[1] || ends_with(path, " (deleted)"));
+}

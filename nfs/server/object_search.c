@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* object_search.c - the object of a number: where it was seen, else by the hints of its handle, else everywhere; within
+ * limits, for it is a peer who makes us look. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nfs/server/object_in.h"
+
+enum { SEARCH_MS = 1000, SEARCH_ENTRIES = 1 << 20, SEARCH_DEPTH = 64, MISS_MS = 5000 };
+
+struct search {
+    struct objects *os;
+    const struct place *place;
+    const struct handle *h;
+    bool guided;
+    unsigned left; /* entries */
+    uint64_t until;
+    struct handle way; /* hints down to where we are */
+};
+
+uint8_t hint_of(const char *name)
+{
+    uint32_t v = 0x811c9dc5;
+
+    for (; *name; name++)
+        v = (v ^ (uint8_t)*name) * 0x01000193;
+    return (uint8_t)(v ^ v >> 8 ^ v >> 16 ^ v >> 24);
+}
+
+/* `fd` if it is the one, else it is closed. */
+static int verified(const struct place *place, const struct handle *h, int fd)
+{
+    struct stat st;
+
+    if (fd < 0)
+        return -ESTALE;
+    if (!fstat(fd, &st) && st.st_dev == place->export->dev && st.st_ino == h->inode && birth_of(fd) == h->birth)
+        return fd;
+    close(fd);
+    return -ESTALE;
+}
+
+/* It was found as `name` in the directory with the hints of s->way: next time that is quick. */
+static void remember(struct search *s, uint64_t inode, uint64_t birth, uint64_t parent, const char *name)
+{
+    struct handle h = s->way;
+
+    h.inode = inode;
+    h.birth = birth;
+    if (h.count < HANDLE_HINTS_MAX)
+        h.hint[h.count++] = hint_of(name);
+    /* The handle that is asked for was given to a client: it is the one to give again. */
+    if (inode == s->h->inode)
+        h = *s->h;
+    names_put(s->os->names, &h, parent, name);
+}
+
+static int walk(struct search *s, int dir, uint64_t inode, unsigned depth);
+
+/* One entry: the object itself, or a directory to look into. */
+static int visit(struct search *s, int dir, uint64_t inode, unsigned depth, const struct dirent *entry)
+{
+    uint8_t hint = hint_of(entry->d_name);
+    bool known = depth < s->h->count;
+    uint8_t count = s->way.count;
+    struct stat st;
+    int fd = -ESTALE, sub;
+
+    if (s->guided && known && s->h->hint[depth] != hint)
+        return -ESTALE;
+    if (entry->d_ino == s->h->inode)
+        fd = verified(s->place, s->h, open_name(dir, entry->d_name, 0));
+    if (fd >= 0) {
+        remember(s, s->h->inode, s->h->birth, inode, entry->d_name);
+        return fd;
+    }
+    if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) || depth + 1 >= SEARCH_DEPTH ||
+        (s->guided && depth + 1 >= s->h->count && s->h->count < HANDLE_HINTS_MAX))
+        return -ESTALE;
+    sub = open_name(dir, entry->d_name, O_DIRECTORY);
+    if (sub < 0)
+        return -ESTALE;
+    if (count < HANDLE_HINTS_MAX)
+        s->way.hint[s->way.count++] = hint;
+    if (!fstat(sub, &st))
+        fd = walk(s, sub, st.st_ino, depth + 1);
+    s->way.count = count;
+    if (fd >= 0)
+        remember(s, st.st_ino, birth_of(sub), inode, entry->d_name);
+    close(sub);
+    return fd;
+}
+
+static int walk(struct search *s, int dir, uint64_t inode, unsigned depth)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -ESTALE;
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!stream) {
+        if (fd >= 0)
+            close(fd);
+        return -ESTALE;
+    }
+    while (found < 0 && s->left && (entry = readdir(stream))) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        found = visit(s, fd, inode, depth, entry);
+        if (!--s->left || (s->left % 256 == 0 && now_ms() >= s->until))
+            s->left = 0;
+    }
+    closedir(stream);
+    return found;
+}
+
+static bool missed(struct objects *os, const struct place *place, const struct handle *h)
+{
+    for (unsigned i = 0; i < SEARCH_MISSES; i++) {
+        if (os->miss[i].place == place && os->miss[i].inode == h->inode && os->miss[i].birth == h->birth &&
+            now_ms() < os->miss[i].until)
+            return true;
+    }
+    return false;
+}
+
+static void note_miss(struct objects *os, const struct place *place, const struct handle *h)
+{
+    unsigned i = os->next_miss++ % SEARCH_MISSES;
+
+    os->miss[i].place = place;
+    os->miss[i].inode = h->inode;
+    os->miss[i].birth = h->birth;
+    os->miss[i].until = now_ms() + MISS_MS;
+}
+
+static int walk_all(struct objects *os, const struct place *place, const struct handle *h)
+{
+    struct search s = {.os = os, .place = place, .h = h, .until = now_ms() + SEARCH_MS};
+    int fd = -ESTALE;
+
+    s.way = (struct handle){.kind = HANDLE_INODE, .export = h->export};
+    for (unsigned turn = h->count ? 0 : 1; turn < 2 && fd < 0; turn++) {
+        s.guided = turn == 0;
+        s.left = SEARCH_ENTRIES;
+        fd = walk(&s, place->export->root, place->inode, 0);
+    }
+    return fd;
+}
+
+static int known(struct objects *os, const struct place *place, const struct handle *h)
+{
+    char path[PATH_MAX];
+
+    if (!names_path(os->names, h->export, place->inode, h->inode, path, sizeof(path)))
+        return -ESTALE;
+    return verified(place, h, open_name(place->export->root, path, 0));
+}
+
+int search_inode(struct objects *os, const struct place *place, const struct handle *h)
+{
+    int fd;
+
+    if (h->inode == place->inode)
+        return verified(place, h, fcntl(place->export->root, F_DUPFD_CLOEXEC, 0));
+    fd = known(os, place, h);
+    if (fd >= 0)
+        return fd;
+    pthread_mutex_lock(&os->search);
+    fd = missed(os, place, h) ? -ESTALE : walk_all(os, place, h);
+    if (fd < 0)
+        note_miss(os, place, h);
+    pthread_mutex_unlock(&os->search);
+    return fd;
+}
