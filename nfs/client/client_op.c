@@ -61,7 +61,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     if (!make_room(op, RPC_CALL_MAX + ARGS_MAX + reply))
         return refuse(op, -ENOMEM, "out of memory");
     call.xid = requester_xid(c->requester);
-    call.cred = c->attr.cred;
+    call.cred = op->cred ? *op->cred : c->attr.cred;
     coder_write(&coder, op->memory, RPC_CALL_MAX + ARGS_MAX);
     rpc_code_call(&coder, &call, &bad_cred);
     coder.reduce = true;
