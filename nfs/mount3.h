@@ -35,12 +35,14 @@ struct mount3_result { /* MNT */
     uint32_t flavors, flavor[MOUNT_FLAVORS_MAX];
 };
 
-/* MNT and UMNT have a path, the other procedures no arguments. Both directions, as of struct coder. */
+/* MNT and UMNT have a path, the other procedures no arguments. Both directions, as of struct coder. A path longer than
+ * MOUNT_PATH_MAX is read too, up to NFS3_TEXT_MAX; of more than MOUNT_FLAVORS_MAX flavors the first are kept. Reading:
+ * nothing may be left. */
 void mount3_code_args(struct coder *c, enum mount3_proc proc, struct nfs3_text *path);
 void mount3_code_mnt(struct coder *c, struct mount3_result *result);
 
 /* The lists of DUMP (host and directory) and EXPORT (directory and groups), an element at a time; the last FALSE is
- * code_bool()'s. Reading: false at the end. */
+ * code_bool()'s. Reading: false at the end; of more than `groups_max` groups the first are kept. */
 bool mount3_code_mounted(struct coder *c, struct nfs3_text *host, struct nfs3_text *path);
 bool mount3_code_export(struct coder *c, struct nfs3_text *path, struct nfs3_text *group, uint32_t *groups,
                         uint32_t groups_max);

@@ -184,14 +184,6 @@ void code_item(struct coder *c, const void **data, uint32_t *length, uint32_t le
     }
 }
 
-void code_path(struct coder *c, struct nfs3_text *path, uint32_t length_max)
-{
-    const void *at = path->at;
-
-    code_item(c, &at, &path->length, length_max);
-    path->at = at;
-}
-
 /* --- shared types ---------------------------------------------------------------------------------------------- */
 
 void code_time(struct coder *c, struct nfs3_time *time)

@@ -105,9 +105,12 @@ static void code_mkdir(struct coder *c, union nfs3_args *args)
 
 static void code_symlink(struct coder *c, union nfs3_args *args)
 {
+    const void *target = args->make.target.at;
+
     code_where(c, &args->make.where);
     code_sattr(c, &args->make.attr);
-    code_path(c, &args->make.target, NFS3_TEXT_MAX);
+    code_item(c, &target, &args->make.target.length, NFS3_TEXT_MAX);
+    args->make.target.at = target;
 }
 
 /* A regular file, a directory and a symbolic link are types too, without a body: the server says NFS3ERR_BADTYPE. */

@@ -61,11 +61,14 @@ static void code_wcc(struct coder *c, struct nfs3_wcc *wcc)
     code_post_attr(c, &wcc->after);
 }
 
-/* A Write chunk has no position (RFC 8166 3.4.6): what came by one is the eligible result. */
-static void locate_item(struct coder *c)
+/* A Write chunk has no position: what came by one is the eligible result, without its roundup (RFC 8166 3.4.6). */
+static void code_chunk(struct coder *c, const void **data, uint32_t *length, uint32_t length_max)
 {
     if (!c->writing)
         c->item.position = c->position + 4;
+    code_item(c, data, length, length_max);
+    if (!c->writing && c->reduced && c->item.length != *length)
+        code_fail(c);
 }
 
 /* Of a status other than NFS3_OK: `attr` or `wcc` alone. */
@@ -108,11 +111,13 @@ static void code_access(struct coder *c, struct nfs3_result *result)
 
 static void code_readlink(struct coder *c, struct nfs3_result *result)
 {
+    const void *at = result->target.at;
+
     code_post_attr(c, &result->attr);
     if (!done(result))
         return;
-    locate_item(c);
-    code_path(c, &result->target, NFS3_TEXT_MAX);
+    code_chunk(c, &at, &result->target.length, NFS3_TEXT_MAX);
+    result->target.at = at;
 }
 
 static void code_read(struct coder *c, struct nfs3_result *result)
@@ -125,8 +130,7 @@ static void code_read(struct coder *c, struct nfs3_result *result)
     code32(c, &result->read.count);
     code_bool(c, &result->read.eof);
     length = result->read.count;
-    locate_item(c);
-    code_item(c, &result->read.data, &length, UINT32_MAX);
+    code_chunk(c, &result->read.data, &length, UINT32_MAX);
     if (length != result->read.count)
         code_fail(c);
 }

@@ -14,7 +14,6 @@ void code_end(struct coder *c);
 uint32_t code_enum(struct coder *c, uint32_t v, uint32_t low, uint32_t high);
 /* The DDP-eligible item: opaque<max>, in the stream or beside it. */
 void code_item(struct coder *c, const void **data, uint32_t *length, uint32_t length_max);
-void code_path(struct coder *c, struct nfs3_text *path, uint32_t length_max); /* the same as a text */
 
 void code_time(struct coder *c, struct nfs3_time *time);
 void code_attr(struct coder *c, struct nfs3_attr *attr);

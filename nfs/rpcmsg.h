@@ -45,7 +45,8 @@ enum { RPC_AUTH_BADCRED = 1, RPC_AUTH_TOOWEAK = 5 };
 
 /* Both directions, as of struct coder. A call whose message type is not CALL, or a reply whose is not REPLY, is bad. A
  * credential that cannot be read leaves `flavor` RPC_AUTH_SYS and sets `bad_cred`, not c->bad: the answer is
- * RPC_AUTH_ERROR with RPC_AUTH_BADCRED. */
+ * RPC_AUTH_ERROR with RPC_AUTH_BADCRED. Of a call with another rpc_version than 2 nothing further is read: the answer
+ * is RPC_MISMATCH. Behind a reply other than RPC_SUCCESS nothing may be left. */
 void rpc_code_call(struct coder *c, struct rpc_call *call, bool *bad_cred);
 void rpc_code_reply(struct coder *c, struct rpc_reply *reply);
 

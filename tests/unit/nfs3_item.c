@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfs3_item.c - the DDP-eligible item beside the stream (RFC 8166 3.4, RFC 8267 4.1): where it belongs, how long it is,
+ * which procedures have one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nfs/nfs3_xdr.h"
+
+enum { ROOM = 256, BEFORE = 12 };
+
+static const char data[] = "fourteen octet";
+
+/* A message behind three words that stand for its RPC header. */
+union message {
+    union nfs3_args args;
+    struct nfs3_result result;
+};
+
+static void code(struct coder *c, enum nfs3_proc proc, bool call, union message *m)
+{
+    uint32_t word = 0;
+
+    for (unsigned i = 0; i < BEFORE / 4; i++)
+        code32(c, &word);
+    if (call)
+        nfs3_code_args(c, proc, &m->args);
+    else
+        nfs3_code_result(c, proc, &m->result);
+}
+
+static size_t encode(struct coder *c, uint8_t *room, enum nfs3_proc proc, bool call, union message m, bool reduce)
+{
+    coder_write(c, room, ROOM);
+    c->reduce = reduce;
+    code(c, proc, call, &m);
+    assert_false(c->bad);
+    return coder_length(c);
+}
+
+static bool takes(const uint8_t *stream, size_t n, struct stream_item item, enum nfs3_proc proc, bool call)
+{
+    union message m;
+    struct coder c;
+
+    coder_read(&c, stream, n);
+    c.item = item;
+    code(&c, proc, call, &m);
+    return !c.bad;
+}
+
+static union message write_message(uint32_t length)
+{
+    return (union message){.args.write = {.fh = {.length = 3}, .count = length, .data = data, .length = length}};
+}
+
+static union message symlink_message(uint32_t length)
+{
+    return (union message){.args.make = {.where = {.name = {"a", 1}}, .target = {data, length}}};
+}
+
+static union message read_message(uint32_t length)
+{
+    return (union message){.result.read = {.count = length, .data = data}};
+}
+
+static union message readlink_message(uint32_t length)
+{
+    return (union message){.result.target = {data, length}};
+}
+
+static const struct {
+    enum nfs3_proc proc;
+    bool call;
+    union message (*make)(uint32_t length);
+    uint32_t position; /* worked out by hand */
+} eligible[] = {
+    {NFS3_WRITE, true, write_message, BEFORE + 8 + 8 + 4 + 4 + 4},
+    {NFS3_SYMLINK, true, symlink_message, BEFORE + 4 + 8 + 6 * 4 + 4},
+    {NFS3_READ, false, read_message, BEFORE + 4 + 4 + 4 + 4 + 4},
+    {NFS3_READLINK, false, readlink_message, BEFORE + 4 + 4 + 4},
+};
+enum { ELIGIBLE = sizeof(eligible) / sizeof(eligible[0]) };
+
+/* The item is the data, stands where it was taken from, and fits there again. */
+static void left_out(void **state)
+{
+    uint8_t whole[ROOM], payload[ROOM], joined[ROOM];
+    struct coder c;
+
+    (void)state;
+    for (unsigned i = 0; i < ELIGIBLE; i++) {
+        for (uint32_t length = 1; length < sizeof(data); length++) {
+            union message m = eligible[i].make(length);
+            size_t n = encode(&c, whole, eligible[i].proc, eligible[i].call, m, false);
+
+            assert_false(c.reduced || c.item.length);
+            assert_int_equal(c.position, n);
+            assert_int_equal(encode(&c, payload, eligible[i].proc, eligible[i].call, m, true),
+                             n - length - xdr_roundup(length));
+            assert_true(c.reduced && c.item.data == data);
+            assert_int_equal(c.item.length, length);
+            assert_int_equal(c.item.position, eligible[i].position);
+            assert_int_equal(c.position, n);
+            stream_join(joined, payload, coder_length(&c), &c.item, 1);
+            assert_memory_equal(joined, whole, n);
+        }
+    }
+}
+
+/* RFC 8166 3.4.6.2, 3.4.5.2: nothing is no chunk. */
+static void nothing_is_not_left_out(void **state)
+{
+    uint8_t room[ROOM];
+    struct coder c;
+
+    (void)state;
+    for (unsigned i = 0; i < ELIGIBLE; i++) {
+        size_t n = encode(&c, room, eligible[i].proc, eligible[i].call, eligible[i].make(0), true);
+        struct stream_item item = {eligible[i].position, 4, data};
+
+        assert_false(c.reduced || c.item.length);
+        assert_int_equal(n, eligible[i].position);
+        assert_true(takes(room, n, (struct stream_item){0}, eligible[i].proc, eligible[i].call));
+        assert_false(takes(room, n, item, eligible[i].proc, eligible[i].call));
+    }
+}
+
+static void taken_in(void **state)
+{
+    uint8_t room[ROOM];
+    struct coder c;
+
+    (void)state;
+    for (unsigned i = 0; i < ELIGIBLE; i++) {
+        enum nfs3_proc proc = eligible[i].proc;
+        bool call = eligible[i].call;
+        size_t n = encode(&c, room, proc, call, eligible[i].make(6), true);
+        struct stream_item item = c.item;
+
+        assert_true(takes(room, n, item, proc, call));
+        assert_false(takes(room, n, (struct stream_item){0}, proc, call));
+        /* Arguments stand at a position; results have none. */
+        for (int by = -4; by <= 4; by++) {
+            struct stream_item moved = {item.position + (uint32_t)by, item.length, data};
+
+            assert_int_equal(takes(room, n, moved, proc, call), by == 0 || !call);
+        }
+        /* Arguments may have their roundup with them (3.4.5.2), results must not (3.4.6.2). */
+        for (uint32_t length = 1; length <= 10; length++) {
+            struct stream_item other = {item.position, length, data};
+
+            assert_int_equal(takes(room, n, other, proc, call), length == 6 || (length == 8 && call));
+        }
+        /* Inline and beside it as well. */
+        n = encode(&c, room, proc, call, eligible[i].make(6), false);
+        assert_true(takes(room, n, (struct stream_item){0}, proc, call));
+        assert_false(takes(room, n, item, proc, call));
+    }
+}
+
+/* Where nothing is eligible nothing may come, and nothing leaves (RFC 8166 6.1). */
+static void not_eligible(void **state)
+{
+    uint8_t room[ROOM];
+    struct coder c;
+
+    (void)state;
+    for (enum nfs3_proc proc = NFS3_NULL; proc < NFS3_PROCS; proc++) {
+        for (unsigned i = 0; i < 3; i++) {
+            bool call = i == 0;
+            union message m;
+            size_t n;
+
+            memset(&m, 0, sizeof(m));
+            if (call && (proc == NFS3_WRITE || proc == NFS3_SYMLINK))
+                continue;
+            if (i == 1 && (proc == NFS3_READ || proc == NFS3_READLINK))
+                continue;
+            if (call && proc == NFS3_MKNOD)
+                m.args.make.type = NFS3_FIFO;
+            if (!call && proc == NFS3_GETATTR)
+                m.result.attr.attr.type = NFS3_REG;
+            if (i == 2)
+                m.result.status = NFS3ERR_IO;
+            n = encode(&c, room, proc, call, m, true);
+            assert_false(c.reduced);
+            assert_true(takes(room, n, (struct stream_item){0}, proc, call));
+            for (uint32_t at = 0; at <= n; at += 4)
+                assert_false(takes(room, n, (struct stream_item){at, 4, data}, proc, call));
+        }
+    }
+}
+
+/* The data of a READ lies where the caller said. */
+static void data_is_not_copied(void **state)
+{
+    union message m = read_message(9);
+    uint8_t room[ROOM], buffer[16];
+    struct coder c;
+    size_t n = encode(&c, room, NFS3_READ, false, m, true);
+
+    (void)state;
+    coder_read(&c, room, n);
+    c.item = (struct stream_item){0, 9, buffer};
+    code(&c, NFS3_READ, false, &m);
+    assert_false(c.bad);
+    assert_true(c.reduced && m.result.read.data == buffer);
+    assert_int_equal(m.result.read.count, 9);
+}
+
+/* An item that would end behind what a position can say. */
+static void positions_do_not_wrap(void **state)
+{
+    union message m = write_message(8);
+    uint8_t room[ROOM];
+    struct coder c;
+
+    (void)state;
+    for (uint32_t more = 0; more < 2; more++) {
+        coder_write(&c, room, sizeof(room));
+        c.reduce = true;
+        c.position = UINT32_MAX - 28 - BEFORE - 8 - 3 + more;
+        code(&c, NFS3_WRITE, true, &m);
+        assert_int_equal(c.bad, more);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(left_out),           cmocka_unit_test(nothing_is_not_left_out),
+        cmocka_unit_test(taken_in),           cmocka_unit_test(not_eligible),
+        cmocka_unit_test(data_is_not_copied), cmocka_unit_test(positions_do_not_wrap),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
