@@ -8,7 +8,8 @@
 #include "api/api.h"
 
 enum {
-    ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_ZERO_BASED
+    ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE |
+                 RDDP_ACCESS_ZERO_BASED
 };
 
 struct rddp_pd *rddp_alloc_pd(struct rddp_context *context)
@@ -86,7 +87,7 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
 {
     if (access & ~(unsigned)ACCESS_ALL)
         return false;
-    if ((access & RDDP_ACCESS_REMOTE_WRITE) && !(access & RDDP_ACCESS_LOCAL_WRITE))
+    if ((access & RDDP_ACCESS_REMOTE_WRITE) && (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_STABLE)))
         return false;
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length);
 }

@@ -328,11 +328,10 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
     return wants;
 }
 
-/* May the payload leave from where it lies? Not if it could change between its CRC and the socket: what a peer reads is
- * the application's to change at any time. */
+/* May the payload leave from where it lies? Not if it could change between its CRC and the socket. */
 static bool may_borrow(const struct conn *c, const struct emit *e)
 {
-    bool can_change = e->volatile_data || (e->seg.op == SEG_READ_RESP && c->w.crc);
+    bool can_change = e->volatile_data || (e->may_change && c->w.crc);
 
     return e->seg.length >= GATHER_MIN && !can_change && !e->seg.control_length && !c->wire->interleaves(&c->w);
 }

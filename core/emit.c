@@ -209,6 +209,7 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
     if (left)
         fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->emit_offset, left, e->seg.length,
                          RDDP_ACCESS_REMOTE_READ);
+    e->may_change = e->spans && !(e->region[0]->access & RDDP_ACCESS_STABLE);
     if (fault) {
         note = note_read(p, qp->answer_tail, fault);
         qp_fail(qp, &note);
@@ -263,7 +264,7 @@ bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagg
     }
     e->seg = (struct seg){.op = SEG_SEND};
     e->spans = 0;
-    e->volatile_data = false;
+    e->volatile_data = e->may_change = false;
     return qp->group ? group_emit(qp, e, tagged_max, untagged_max) : emit_message(qp, e, tagged_max, untagged_max);
 }
 

@@ -66,8 +66,8 @@ static bool add_read(struct request *q, struct rddp_pd *pd, struct rpcrdma *h, u
 {
     struct rpcrdma_segment segment;
 
-    return length == 0 ||
-           (offer(q, pd, data, length, RDDP_ACCESS_REMOTE_READ, &segment) && rpcrdma_add_read(h, position, segment));
+    return length == 0 || (offer(q, pd, data, length, RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE, &segment) &&
+                           rpcrdma_add_read(h, position, segment));
 }
 
 static bool add_chunks(struct request *q, struct rddp_pd *pd, struct rpcrdma *h)

@@ -10,7 +10,7 @@ static const unsigned access_of[] = {
     [LINK_WRITE] = 0,
     [LINK_WRITTEN] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE,
     [LINK_READ] = RDDP_ACCESS_LOCAL_WRITE,
-    [LINK_IS_READ] = RDDP_ACCESS_REMOTE_READ,
+    [LINK_IS_READ] = RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE,
 };
 
 int xfer_link_ring(struct xfer_link *link, size_t octets, enum link_move move)

@@ -62,6 +62,11 @@ RDDP_API int rddp_close(struct rddp_context *context);
 /* Does what work there is, waiting at most `timeout_ms` for some (0: not at all, -1: for ever). 0 or -EINTR. */
 RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
 
+/* Readable while rddp_progress() has work to do, for an application that waits for more than this in poll, select or
+ * epoll. It is the context's: nothing else may be done with it. Only with manual_progress; else the thread is there
+ * first. */
+RDDP_API int rddp_progress_fd(const struct rddp_context *context);
+
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
 RDDP_API struct rddp_pd *rddp_alloc_pd(struct rddp_context *context); /* ENOMEM */
@@ -69,8 +74,8 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY:
 
 /* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
  * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned or
- * touched. EINVAL: unknown or contradictory access (a remote write without local write), addr + length wraps, NULL with
- * a length; ENOMEM. */
+ * touched. EINVAL: unknown or contradictory access (a remote write without local write, or with a promise that it is
+ * stable), addr + length wraps, NULL with a length; ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
 /* When this returns 0 the key is dead and nothing looks at the region any more. What was already cut into segments

@@ -22,6 +22,10 @@ enum rddp_access {
     RDDP_ACCESS_LOCAL_WRITE = 1 << 0,
     RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* wants LOCAL_WRITE too */
     RDDP_ACCESS_REMOTE_READ = 1 << 2,
+    /* A promise: while a peer may read it, nobody writes it. Then even large answers to RDMA Reads leave from where
+     * they lie, with a CRC too; one that is broken ends the connection, for the CRC is wrong. Without the promise they
+     * are copied first. */
+    RDDP_ACCESS_STABLE = 1 << 12,
     RDDP_ACCESS_ZERO_BASED = 1 << 5, /* offsets count from 0 at the region's first octet instead of being addresses */
 };
 

@@ -179,6 +179,19 @@ static void receive_into_foreign_memory(void **state)
     expect_end(pair);
 }
 
+static void contradictory_rights(void **state)
+{
+    const unsigned access[] = {1u << 31, RDDP_ACCESS_REMOTE_WRITE,
+                               RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_STABLE};
+    struct pair *pair = of(state);
+
+    for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++) {
+        errno = 0;
+        assert_null(rddp_reg_mr(pair->server.pd, pair->server.buffer, 1, access[i]));
+        assert_int_equal(errno, EINVAL);
+    }
+}
+
 static void queue_limits(void **state)
 {
     struct pair *pair = of(state);
@@ -236,6 +249,7 @@ int main(void)
         PAIR_TEST(send_longer_than_its_receive),
         PAIR_TEST(bad_lkey),
         PAIR_TEST(receive_into_foreign_memory),
+        PAIR_TEST(contradictory_rights),
         PAIR_TEST(queue_limits),
         PAIR_TEST(deregistered_under_load),
     };

@@ -148,6 +148,35 @@ static void read_of_what_is_written(void **state)
     free(other);
 }
 
+/* With a CRC the answer to a Read leaves from where it lies only if its owner promised not to write there. */
+static void read_of_what_is_stable(void **state)
+{
+    const unsigned access[] = {RDDP_ACCESS_REMOTE_READ, RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE};
+
+    (void)state;
+    for (int stable = 0; stable < 2; stable++) {
+        struct conn_attr attr = host_attr();
+        struct seg_read read = {.sink_key = 7, .length = BIG};
+        uint8_t *copy;
+        struct mr *mr;
+
+        next_connection();
+        attr.emss = 65483;
+        host_ready(&h, false, &attr);
+        mr = big_region(&copy);
+        mr->access = access[stable];
+        read.source_key = mr->key;
+        read.source_offset = mr->start;
+        h.takes = 1000;
+        peer_says(&h, a_read_request(1, &read));
+        assert_int_equal(mr->sending != 0, stable);
+        h.takes = SIZE_MAX;
+        host_pump(&h);
+        assert_int_equal(expect_payload(SEG_READ_RESP, copy, BIG), BIG);
+        free(copy);
+    }
+}
+
 /* --- this side ----------------------------------------------------------------------------------------------- */
 
 /* A key that is not ours to send from: the peer is told of a catastrophe, the application which request it was. */
@@ -253,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_is_let_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(read_of_what_is_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(read_of_what_is_stable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(own_key_is_wrong, set_up, tear_down),
         cmocka_unit_test_setup_teardown(completions_have_no_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(completions_of_sends_have_no_room, set_up, tear_down),
