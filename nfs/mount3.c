@@ -67,6 +67,8 @@ bool mount3_code_export(struct coder *c, struct nfs3_text *path, struct nfs3_tex
     uint32_t n = 0;
     bool no = false;
 
+    if (!c->writing)
+        *groups = 0;
     if (!code_another(c))
         return false;
     code_text(c, path, MOUNT_PATH_MAX);
