@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfs_object_cache.c - what is kept open has a limit in descriptors, the longest idle goes first, and threads agree. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nfs/server/object_cache.h"
+
+enum { FILES = 24, OPEN = 8, THREADS = 4, TURNS = 1500 };
+
+static char top[64], error[EXPORT_TEXT];
+static struct export export;
+static struct objects *os;
+static struct nfs3_fh fh[FILES];
+static bool kernel = true;
+
+static int open_objects(unsigned open_max)
+{
+    struct objects_attr attr;
+
+    objects_attr_init(&attr);
+    attr.export = &export;
+    attr.exports = 1;
+    attr.open_max = open_max;
+    attr.kernel_handles = kernel;
+    os = objects_open(&attr, error);
+    return os ? 0 : -1;
+}
+
+/* Files "0" to "23" that have their number in their first octet. */
+static int look(void)
+{
+    struct nfs3_fh root;
+    struct object *dir;
+    int bad = object_root(os, &export, &root);
+
+    if (bad || object_get(os, &root, &dir) != NFS3_OK)
+        return -1;
+    for (unsigned i = 0; i < FILES && !bad; i++) {
+        char name[4];
+        struct stat st;
+
+        snprintf(name, sizeof(name), "%u", i);
+        bad = object_name(os, dir, name, &fh[i], &st);
+    }
+    object_put(os, dir);
+    return bad;
+}
+
+static int setup(void **state)
+{
+    struct export_attr attr;
+
+    (void)state;
+    strcpy(top, "/tmp/rddp-cache.XXXXXX");
+    if (!mkdtemp(top))
+        return -1;
+    for (unsigned i = 0; i < FILES; i++) {
+        char path[96];
+        uint8_t octet = (uint8_t)i;
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/%u", top, i);
+        fd = open(path, O_CREAT | O_WRONLY, 0600);
+        if (fd < 0 || write(fd, &octet, 1) != 1 || close(fd))
+            return -1;
+    }
+    export_attr_init(&attr);
+    return export_open(&export, top, &attr, error) || open_objects(OPEN) || look();
+}
+
+static int teardown(void **state)
+{
+    char command[96];
+
+    (void)state;
+    objects_close(os);
+    export_close(&export);
+    snprintf(command, sizeof(command), "rm -rf %s", top);
+    return system(command);
+}
+
+static unsigned descriptors(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(stream);
+    while (readdir(stream))
+        n++;
+    closedir(stream);
+    return n;
+}
+
+static struct object *get(unsigned i)
+{
+    struct object *object;
+
+    assert_int_equal(object_get(os, &fh[i], &object), NFS3_OK);
+    return object;
+}
+
+static void expect_octet(struct object *object, unsigned want, int flags)
+{
+    int fd = object_file(os, object, flags);
+    uint8_t octet = 0xff;
+
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &octet, 1, 0), 1);
+    assert_int_equal(octet, want);
+}
+
+/* An empty cache; handles have a new key, hence a new look. */
+static unsigned start(unsigned open_max)
+{
+    objects_close(os);
+    assert_int_equal(open_objects(open_max), 0);
+    return descriptors();
+}
+
+static void test_limit(void **state)
+{
+    (void)state;
+    for (unsigned n = OPEN - 2; n <= OPEN + 2; n++) {
+        unsigned before = start(OPEN), want = n < OPEN ? n : OPEN;
+
+        assert_int_equal(look(), 0); /* the root is one of them */
+        for (unsigned i = 0; i < n - 1; i++)
+            object_put(os, get(i));
+        assert_int_equal(descriptors() - before, want);
+    }
+}
+
+static void test_files_count(void **state)
+{
+    unsigned before = start(OPEN);
+
+    (void)state;
+    assert_int_equal(look(), 0);
+    for (unsigned i = 0; i < FILES; i++) {
+        struct object *object = get(i);
+
+        expect_octet(object, i, O_RDONLY);
+        expect_octet(object, i, O_RDWR);
+        object_put(os, object);
+        assert_true(descriptors() - before <= OPEN);
+    }
+    assert_true(descriptors() - before > OPEN - 3);
+}
+
+/* What is in use is not closed, even beyond the limit. */
+static void test_in_use(void **state)
+{
+    unsigned before = start(OPEN);
+    struct object *object[FILES];
+
+    (void)state;
+    assert_int_equal(look(), 0);
+    for (unsigned i = 0; i < FILES; i++)
+        object[i] = get(i);
+    assert_int_equal(descriptors() - before, FILES);
+    for (unsigned i = 0; i < FILES; i++) {
+        struct stat st;
+
+        assert_int_equal(object_stat(object[i], &st), 0);
+        assert_ptr_equal(get(i), object[i]); /* there is one of each */
+        object_put(os, object[i]);
+    }
+    for (unsigned i = 0; i < FILES; i++)
+        object_put(os, object[i]);
+    assert_int_equal(descriptors() - before, OPEN);
+}
+
+static void test_oldest_first(void **state)
+{
+    struct object *first;
+
+    (void)state;
+    start(3);
+    assert_int_equal(look(), 0);
+    first = get(0);
+    object_put(os, first);
+    object_put(os, get(1));
+    object_put(os, get(2));
+    object_put(os, get(0)); /* is the youngest again */
+    object_put(os, get(3));
+    object_put(os, get(4));
+    assert_ptr_equal(get(0), first);
+    object_put(os, first);
+}
+
+static void test_least(void **state)
+{
+    (void)state;
+    start(0); /* one is always kept */
+    assert_int_equal(look(), 0);
+    for (unsigned i = 0; i < FILES; i++) {
+        struct object *object = get(i);
+
+        expect_octet(object, i, O_RDWR);
+        object_put(os, object);
+    }
+}
+
+static void test_forget(void **state)
+{
+    struct object *object, *dir;
+    struct nfs3_fh root;
+    unsigned before, held;
+    char path[96];
+
+    (void)state;
+    before = start(OPEN);
+    assert_int_equal(look(), 0);
+    assert_int_equal(object_root(os, &export, &root), 0);
+    assert_int_equal(object_get(os, &root, &dir), NFS3_OK);
+    object = get(0);
+    expect_octet(object, 0, O_RDWR);
+    object_put(os, object);
+    held = descriptors() - before;
+    assert_int_equal(held, 3);
+    snprintf(path, sizeof(path), "%s/0", top);
+    assert_int_equal(unlink(path), 0);
+    object_forget(os, dir, "0");
+    assert_int_equal(descriptors() - before, 1);
+    object_put(os, dir);
+    assert_int_equal(object_get(os, &fh[0], &object), NFS3ERR_STALE);
+}
+
+/* Gone while somebody uses it: it lives as long as he does. */
+static void test_gone_in_use(void **state)
+{
+    struct object *object, *none;
+    unsigned before = start(OPEN);
+    char path[96];
+
+    (void)state;
+    assert_int_equal(look(), 0);
+    object = get(1);
+    snprintf(path, sizeof(path), "%s/1", top);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(object_get(os, &fh[1], &none), NFS3ERR_STALE);
+    assert_int_equal(object_get(os, &fh[1], &none), NFS3ERR_STALE);
+    expect_octet(object, 1, O_RDONLY);
+    object_put(os, object);
+    assert_int_equal(descriptors() - before, 1);
+}
+
+static struct kept *make(uint8_t number)
+{
+    struct kept *k = calloc(1, sizeof(*k));
+
+    assert_non_null(k);
+    k->object.fd = open("/", O_PATH);
+    k->reader = k->writer = -1;
+    k->fh.length = HANDLE_MAC;
+    memset(k->fh.data, number, HANDLE_MAC);
+    return k;
+}
+
+static void test_idle(void **state)
+{
+    struct nfs3_fh one = {.length = HANDLE_MAC}, two = one;
+    struct cache c;
+    struct kept *k;
+
+    (void)state;
+    memset(one.data, 1, HANDLE_MAC);
+    memset(two.data, 2, HANDLE_MAC);
+    assert_int_equal(cache_init(&c, 100), 0);
+    cache_put(&c, cache_add(&c, make(1), 5000), 5000);
+    cache_put(&c, cache_add(&c, make(2), 10000), 10000);
+    k = cache_get(&c, &two);
+    assert_non_null(k);
+    cache_put(&c, k, 5000 + CACHE_IDLE_MS - 1);
+    k = cache_get(&c, &one);
+    assert_non_null(k);
+    cache_put(&c, k, 5000 + CACHE_IDLE_MS);
+    k = cache_get(&c, &two);
+    cache_put(&c, k, 5000 + 2 * CACHE_IDLE_MS);
+    assert_null(cache_get(&c, &one));
+    assert_int_equal(c.fds, 1);
+    cache_fini(&c);
+}
+
+/* A quarter of the process's descriptors is not ours. */
+static int small_process(void)
+{
+    struct rlimit limit = {64, 64};
+    unsigned before;
+
+    objects_close(os);
+    if (setrlimit(RLIMIT_NOFILE, &limit) || open_objects(4096) || look())
+        return 1;
+    before = descriptors();
+    for (unsigned i = 0; i < FILES; i++) {
+        struct object *object = get(i);
+
+        expect_octet(object, i, O_RDONLY);
+        expect_octet(object, i, O_RDWR);
+        object_put(os, object);
+    }
+    return descriptors() - before < 48 && descriptors() - before > 40 ? 0 : 2;
+}
+
+static void test_rlimit(void **state)
+{
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    if (!pid)
+        _exit(small_process());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* --- threads ---------------------------------------------------------------------------------------------------- */
+
+static void *hammer(void *arg)
+{
+    unsigned seed = *(unsigned *)arg;
+
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        unsigned i = (unsigned)rand_r(&seed) % FILES;
+        struct object *object;
+        uint8_t octet = 0xff;
+        int fd;
+
+        if (object_get(os, &fh[i], &object) != NFS3_OK)
+            return "an object is not found";
+        fd = object_file(os, object, rand_r(&seed) % 2 ? O_RDONLY : O_RDWR);
+        if (fd < 0 || pread(fd, &octet, 1, 0) != 1 || octet != i)
+            return "a descriptor is not that of its object";
+        object_put(os, object);
+        if (turn % 64 == 0)
+            object_forget(os, NULL, NULL);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    pthread_t thread[THREADS];
+    unsigned seed[THREADS];
+    unsigned before = start(OPEN);
+
+    (void)state;
+    assert_int_equal(look(), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        seed[i] = i + 1;
+        assert_int_equal(pthread_create(&thread[i], NULL, hammer, &seed[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *wrong;
+
+        pthread_join(thread[i], &wrong);
+        if (wrong)
+            fail_msg("%s", (char *)wrong);
+    }
+    assert_true(descriptors() - before <= OPEN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_use, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_oldest_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_least, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gone_in_use, setup, teardown),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test_setup_teardown(test_rlimit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    kernel = false;
+    return (failed + cmocka_run_group_tests(tests, NULL, NULL)) != 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfs_object_search.c - without kernel handles: the hints of a handle show the way, what was seen is found at once, and
+ * what was not found is not looked for again and again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nfs/server/object_in.h"
+
+static char top[64], error[EXPORT_TEXT];
+static struct export export;
+static struct objects *os;
+
+static int open_objects(void)
+{
+    struct objects_attr attr;
+
+    objects_attr_init(&attr);
+    attr.export = &export;
+    attr.exports = 1;
+    attr.state = "state";
+    attr.kernel_handles = false;
+    os = objects_open(&attr, error);
+    return os ? 0 : -1;
+}
+
+static int setup(void **state)
+{
+    struct export_attr attr;
+
+    (void)state;
+    strcpy(top, "/tmp/rddp-search.XXXXXX");
+    if (!mkdtemp(top) || chdir(top) || mkdir("in", 0755) || mkdir("state", 0700))
+        return -1;
+    export_attr_init(&attr);
+    return export_open(&export, "in", &attr, error) || open_objects();
+}
+
+static int teardown(void **state)
+{
+    char command[96];
+
+    (void)state;
+    objects_close(os);
+    export_close(&export);
+    snprintf(command, sizeof(command), "rm -rf %s", top);
+    return chdir("/") || system(command);
+}
+
+static void restart(void)
+{
+    objects_close(os);
+    assert_int_equal(open_objects(), 0);
+}
+
+static struct handle look(const char *path, struct nfs3_fh *fh)
+{
+    char copy[512], *rest = copy;
+    struct handle h;
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    assert_int_equal(object_root(os, &export, fh), 0);
+    for (char *name; (name = strsep(&rest, "/"));) {
+        struct object *dir;
+        struct stat st;
+
+        assert_int_equal(object_get(os, fh, &dir), NFS3_OK);
+        assert_int_equal(object_name(os, dir, name, fh, &st), 0);
+        object_put(os, dir);
+    }
+    assert_true(handle_get(os->key, fh, &h));
+    return h;
+}
+
+static enum nfs3_status status_of(const struct nfs3_fh *fh)
+{
+    struct object *object;
+    enum nfs3_status status = object_get(os, fh, &object);
+
+    object_put(os, object);
+    return status;
+}
+
+static void expect_path(const struct handle *h, const char *want)
+{
+    char path[PATH_MAX];
+    bool known = names_path(os->names, export.id, os->place->inode, h->inode, path, sizeof(path));
+
+    assert_int_equal(known, want != NULL);
+    if (want)
+        assert_string_equal(path, want);
+}
+
+/* One file with a name in each of several directories: only the hints say by which it was seen. */
+static void test_hints(void **state)
+{
+    static const char *const name[] = {"a/x", "b/x", "c/x", "d/x", "d/e/f/g/x"};
+    struct nfs3_fh fh;
+
+    (void)state;
+    assert_int_equal(mkdir("in/a", 0755) | mkdir("in/b", 0755) | mkdir("in/c", 0755) | mkdir("in/d", 0755), 0);
+    assert_int_equal(mkdir("in/d/e", 0755) | mkdir("in/d/e/f", 0755) | mkdir("in/d/e/f/g", 0755), 0);
+    assert_int_equal(close(open("in/a/x", O_CREAT | O_WRONLY, 0600)), 0);
+    assert_int_equal(link("in/a/x", "in/b/x") | link("in/a/x", "in/c/x") | link("in/a/x", "in/d/x"), 0);
+    assert_int_equal(link("in/a/x", "in/d/e/f/g/x"), 0);
+    for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {
+        struct handle h;
+
+        restart();
+        h = look(name[i], &fh);
+        assert_int_equal(h.count, strlen(name[i]) / 2 + 1);
+        expect_path(&h, name[i]);
+        restart();
+        expect_path(&h, NULL);
+        assert_int_equal(status_of(&fh), NFS3_OK);
+        expect_path(&h, name[i]);
+    }
+}
+
+/* More names on the way than a handle has room for. */
+static void test_deep(void **state)
+{
+    char path[200] = "in";
+    struct nfs3_fh fh[4];
+    struct handle h;
+
+    (void)state;
+    for (unsigned i = 0; i < HANDLE_HINTS_MAX + 2; i++) {
+        strcat(path, "/d");
+        assert_int_equal(mkdir(path, 0755), 0);
+        if (i + 3 > HANDLE_HINTS_MAX) {
+            h = look(path + 3, &fh[i + 3 - HANDLE_HINTS_MAX - 1]);
+            assert_int_equal(h.count, i + 1 < HANDLE_HINTS_MAX ? i + 1 : HANDLE_HINTS_MAX);
+        }
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        restart();
+        assert_int_equal(status_of(&fh[i]), NFS3_OK);
+    }
+}
+
+static void test_miss(void **state)
+{
+    struct nfs3_fh fh, again;
+
+    (void)state;
+    assert_int_equal(close(open("in/file", O_CREAT | O_WRONLY, 0600)), 0);
+    look("file", &fh);
+    assert_int_equal(rename("in/file", "file"), 0);
+    assert_int_equal(status_of(&fh), NFS3ERR_STALE);
+    assert_int_equal(os->next_miss, 1);
+    assert_int_equal(rename("file", "in/moved"), 0);
+    assert_int_equal(status_of(&fh), NFS3ERR_STALE); /* no second search so soon */
+    look("moved", &again);
+    assert_int_equal(status_of(&fh), NFS3_OK); /* but it was seen since */
+    assert_memory_equal(&fh, &again, sizeof(fh));
+}
+
+/* The same number, born at another time, is another object. */
+static void test_birth(void **state)
+{
+    struct nfs3_fh fh;
+    struct handle h;
+
+    (void)state;
+    assert_int_equal(close(open("in/file", O_CREAT | O_WRONLY, 0600)), 0);
+    h = look("file", &fh);
+    if (!h.birth)
+        skip();
+    h.birth++;
+    handle_put(os->key, &h, &fh);
+    assert_int_equal(status_of(&fh), NFS3ERR_STALE);
+    h.birth--;
+    h.inode = UINT64_MAX;
+    handle_put(os->key, &h, &fh);
+    assert_int_equal(status_of(&fh), NFS3ERR_STALE);
+}
+
+static void test_names(void **state)
+{
+    struct handle h = {.kind = HANDLE_INODE, .export = 1, .inode = 2, .birth = 3, .count = 1, .hint = {9}}, new = h;
+    char path[8];
+
+    (void)state;
+    names_put(os->names, &h, 1, "abc");
+    assert_true(names_path(os->names, 1, 1, 2, path, 8));
+    assert_string_equal(path, "abc");
+    assert_false(names_path(os->names, 2, 1, 2, path, 8)); /* of another export */
+    assert_false(names_path(os->names, 1, 1, 3, path, 8));
+    assert_false(names_path(os->names, 1, 1, 1, path, 8)); /* the root has no name */
+    new.hint[0] = 7;
+    names_put(os->names, &new, 1, "ab"); /* it has moved: its handle remains */
+    assert_int_equal(new.hint[0], 9);
+    new = h;
+    new.birth = 4;
+    new.hint[0] = 7;
+    names_put(os->names, &new, 1, "ab"); /* another object */
+    assert_int_equal(new.hint[0], 7);
+    new.inode = 5;
+    names_put(os->names, &new, 2, "cd");
+    assert_true(names_path(os->names, 1, 1, 5, path, 7));
+    assert_string_equal(path, "ab/cd");
+    assert_false(names_path(os->names, 1, 1, 5, path, 6)); /* a slash at the end is written, then taken away */
+    new.inode = 2;
+    names_put(os->names, &new, 5, "loop");
+    assert_false(names_path(os->names, 1, 1, 5, path, 8));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_hints, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_birth, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
