@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfs3_captures.c - what Linux 6.1's NFS client and server said to each other: each call and reply is taken, and
+ * encoded back to the same octets, with the chunks beside the stream and with all of it in its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nfs/rpcmsg.h"
+#include "rpc/rpcrdma.h"
+#include "tests/lib/vectors.h"
+
+enum { LINE = 20000, CALLS = 256 };
+
+/* What is under way, and what was seen. */
+static struct {
+    uint32_t xid;
+    enum nfs3_proc proc;
+} calls[CALLS];
+static unsigned call_count, seen_calls, seen_replies, seen_items;
+
+static void code(struct coder *c, enum nfs3_proc proc, bool call, union nfs3_args *args, struct nfs3_result *result)
+{
+    if (call)
+        nfs3_code_args(c, proc, args);
+    else
+        nfs3_code_result(c, proc, result);
+}
+
+/* `in` stands behind the RPC header. */
+static void comes_back(struct coder *in, enum nfs3_proc proc, bool call)
+{
+    static uint8_t again[LINE];
+    const uint8_t *from = in->in.at;
+    size_t n = in->in.left;
+    struct nfs3_result result;
+    union nfs3_args args;
+    struct coder out;
+
+    coder_write(&out, again, sizeof(again));
+    out.position = in->position;
+    out.reduce = in->item.length > 0;
+    code(in, proc, call, &args, &result);
+    if (in->bad)
+        fail_msg("%s of %s is bad", call ? "a call" : "a reply", nfs3_proc_str(proc));
+    code(&out, proc, call, &args, &result);
+    assert_false(out.bad);
+    assert_int_equal(coder_length(&out), n);
+    assert_memory_equal(again, from, n);
+    assert_int_equal(out.reduced, in->reduced);
+    if (out.reduced)
+        assert_int_equal(out.item.position, in->item.position);
+    seen_calls += call;
+    seen_replies += !call;
+    seen_items += in->reduced;
+}
+
+static void take_call(struct coder *c)
+{
+    struct rpc_call call;
+    bool bad_cred;
+
+    rpc_code_call(c, &call, &bad_cred);
+    assert_false(c->bad || bad_cred);
+    assert_int_equal(call.rpc_version, 2);
+    if (call.program != NFS_PROGRAM)
+        return;
+    assert_true(call.version == NFS_VERSION && call_count < CALLS);
+    calls[call_count].xid = call.xid;
+    calls[call_count++].proc = call.procedure;
+    comes_back(c, call.procedure, true);
+}
+
+static void take_reply(struct coder *c)
+{
+    struct rpc_reply reply;
+
+    rpc_code_reply(c, &reply);
+    assert_false(c->bad);
+    for (unsigned i = 0; i < call_count; i++)
+        if (calls[i].xid == reply.xid && reply.result == RPC_SUCCESS)
+            comes_back(c, calls[i].proc, false);
+}
+
+/* The data of a chunk is not in these files, its length is. */
+static void take_message(char side, const uint8_t *p, size_t n)
+{
+    static const uint8_t data[1 << 20];
+    struct rpcrdma h;
+    struct coder c;
+
+    if (side == 'C')
+        assert_int_equal(rpcrdma_decode_call(&h, p, n), RPCRDMA_ACCEPT);
+    else
+        assert_int_equal(rpcrdma_decode_reply(&h, p, n), RPCRDMA_ACCEPT);
+    if (h.proc != RDMA_MSG)
+        return;
+    coder_read(&c, p + h.length, n - h.length);
+    c.item.data = data;
+    for (uint32_t i = 0; i < h.reads; i++) {
+        c.item.position = h.position[i];
+        c.item.length += h.segment[i].length;
+    }
+    if (side == 'S' && h.writes)
+        c.item.length = (uint32_t)rpcrdma_chunk_length(&h, h.write[0]);
+    assert_true(c.item.length <= sizeof(data));
+    if (side == 'C')
+        take_call(&c);
+    else
+        take_reply(&c);
+}
+
+static void run(const char *name)
+{
+    static char line[LINE];
+    static uint8_t bytes[LINE / 2];
+    FILE *file;
+
+    call_count = seen_calls = seen_replies = seen_items = 0;
+    snprintf(line, sizeof(line), RDDP_SOURCE_DIR "/tests/captures/%s.txt", name);
+    file = fopen(line, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        ptrdiff_t n;
+
+        line[strcspn(line, "\n")] = 0;
+        if (line[0] == '#')
+            continue;
+        n = hex_decode(line + 2, bytes, sizeof(bytes));
+        assert_true(n > 0);
+        take_message(line[0], bytes, (size_t)n);
+    }
+    fclose(file);
+}
+
+static void nfs3(void **state)
+{
+    (void)state;
+    run("linux_nfs3");
+    assert_int_equal(seen_calls, 45);
+    assert_int_equal(seen_replies, 43);
+    assert_true(seen_items >= 2);
+}
+
+static void long_calls(void **state)
+{
+    (void)state;
+    run("linux_nfs3_long");
+    assert_int_equal(seen_calls, 12);
+    assert_int_equal(seen_replies, 12);
+}
+
+/* Whole streams, whatever went by RDMA Read and Write: seeds of the fuzzer, behind two octets of its own. */
+static void whole_streams(void **state)
+{
+    static uint8_t bytes[LINE];
+    char path[256];
+
+    (void)state;
+    seen_calls = seen_replies = 0;
+    for (enum nfs3_proc proc = NFS3_NULL; proc < NFS3_PROCS; proc++) {
+        for (unsigned reply = 0; reply < 2; reply++) {
+            size_t n = (size_t)snprintf(path, sizeof(path), RDDP_SOURCE_DIR "/fuzz/corpus/nfs3/linux-%s-",
+                                        reply ? "reply" : "call");
+            struct coder c;
+            FILE *file;
+
+            for (const char *p = nfs3_proc_str(proc); *p; p++)
+                path[n++] = (char)(*p | 0x20);
+            path[n] = 0;
+            call_count = reply;
+            file = fopen(path, "rb");
+            /* Linux does not say READDIR by itself. */
+            assert_int_equal(file != NULL, proc != NFS3_READDIR);
+            if (!file)
+                continue;
+            n = fread(bytes, 1, sizeof(bytes), file);
+            fclose(file);
+            assert_true(n > 2 && bytes[0] == reply && bytes[1] == proc);
+            coder_read(&c, bytes + 2, n - 2);
+            if (reply) {
+                calls[0].xid = (uint32_t)bytes[2] << 24 | (uint32_t)bytes[3] << 16 | (uint32_t)bytes[4] << 8 | bytes[5];
+                calls[0].proc = proc;
+                take_reply(&c);
+            } else {
+                take_call(&c);
+            }
+        }
+    }
+    assert_int_equal(seen_calls, NFS3_PROCS - 1);
+    assert_int_equal(seen_replies, NFS3_PROCS - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nfs3),
+        cmocka_unit_test(long_calls),
+        cmocka_unit_test(whole_streams),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
