@@ -372,7 +372,7 @@ int object_root(struct objects *os, struct export *export, struct nfs3_fh *fh)
 
     if (!place)
         return -ENOENT;
-    make_handle(os, place, NULL, NULL, export->root, place->inode, fh);
+    make_handle(os, place, NULL, "", export->root, place->inode, fh);
     return 0;
 }
 
