@@ -4,6 +4,8 @@
 #ifndef RDDP_NFS_SERVER_SERVE_H
 #define RDDP_NFS_SERVER_SERVE_H
 
+#include <stdatomic.h>
+
 #include "nfs/mount3.h"
 #include "nfs/server/object.h"
 
@@ -12,6 +14,9 @@ struct nfs_server {
     struct export *export;
     unsigned exports;
     uint8_t write_verifier[NFS3_VERIFIER]; /* of this run: a client that sees another sends its UNSTABLE data again */
+    /* Times that written data did not get to the disk, 0 at first: nfs_serve() counts, and what clients see as verifier
+     * changes with it. */
+    _Atomic uint64_t losses;
 };
 
 struct nfs_request {
@@ -31,6 +36,8 @@ size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args);
 /* It can wait for a disk: better not in a thread that others wait for. */
 bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args);
 
+/* Afterwards the calling thread still is the caller, see identity_drop(). A thread that makes files leaves the umask of
+ * its process, for modes are the client's; where unshare(2) is forbidden the process' own becomes 0. */
 void nfs_serve(const struct nfs_request *request);
 
 /* MNT of `path`, an export or a directory below one. */

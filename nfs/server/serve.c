@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve.c - a call from handles to result: who may come, as whom, the procedure, and what is stable before the reply.
+ */
+#include "nfs/server/serve_in.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum {               /* what a procedure wants of the call: */
+       POST = 1,     /* the attributes of the object afterwards */
+       DIR = 2,      /* ... as those of a directory */
+       WCC = 4,      /* attributes of the object before and afterwards */
+       TO_WCC = 8,   /* ... of the second object */
+       CHANGES = 16, /* not for an export that is read-only */
+       IN_DIR = 32,  /* the first handle is that of a directory */
+       STABLE = 64,  /* directories are on the disk before the reply */
+       SLOW = 128,   /* it can wait for the disk */
+       MAKE = CHANGES | IN_DIR | STABLE | SLOW | WCC,
+};
+
+struct procedure {
+    enum nfs3_status (*serve)(struct call *c);
+    unsigned wants;
+};
+
+/* clang-format off */
+static const struct procedure procedures[NFS3_PROCS] = {
+    [NFS3_GETATTR]     = {serve_getattr,  0},
+    [NFS3_SETATTR]     = {serve_setattr,  WCC | CHANGES | SLOW},
+    [NFS3_LOOKUP]      = {serve_lookup,   DIR | IN_DIR},
+    [NFS3_ACCESS]      = {serve_access,   POST},
+    [NFS3_READLINK]    = {serve_readlink, POST},
+    [NFS3_READ]        = {serve_read,     POST},
+    [NFS3_WRITE]       = {serve_write,    WCC | CHANGES | SLOW},
+    [NFS3_CREATE]      = {serve_create,   MAKE},
+    [NFS3_MKDIR]       = {serve_mkdir,    MAKE},
+    [NFS3_SYMLINK]     = {serve_symlink,  MAKE},
+    [NFS3_MKNOD]       = {serve_mknod,    MAKE},
+    [NFS3_REMOVE]      = {serve_remove,   MAKE},
+    [NFS3_RMDIR]       = {serve_rmdir,    MAKE},
+    [NFS3_RENAME]      = {serve_rename,   MAKE | TO_WCC},
+    [NFS3_LINK]        = {serve_link,     POST | TO_WCC | CHANGES | STABLE | SLOW},
+    [NFS3_READDIR]     = {serve_readdir,  POST | IN_DIR | SLOW},
+    [NFS3_READDIRPLUS] = {serve_readdir,  POST | IN_DIR | SLOW},
+    [NFS3_FSSTAT]      = {serve_fsstat,   POST},
+    [NFS3_FSINFO]      = {serve_fsinfo,   POST},
+    [NFS3_PATHCONF]    = {serve_pathconf, POST},
+    [NFS3_COMMIT]      = {serve_commit,   WCC | SLOW},
+};
+/* clang-format on */
+
+enum { QUICK_READ = 16384 };
+
+size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args)
+{
+    uint32_t wanted = 0;
+
+    if (proc == NFS3_READ)
+        wanted = args->range.count;
+    else if (proc == NFS3_READLINK)
+        wanted = NFS3_PATH_MAX;
+    else if (proc == NFS3_READDIR || proc == NFS3_READDIRPLUS)
+        wanted = args->list.maxcount;
+    return wanted < NFS3_IO_MAX ? wanted : NFS3_IO_MAX;
+}
+
+bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args)
+{
+    if (proc == NFS3_READ)
+        return args->range.count > QUICK_READ;
+    return proc < NFS3_PROCS && procedures[proc].wants & SLOW;
+}
+
+/* The second handle of RENAME and LINK. Nothing moves from one export to another. */
+static enum nfs3_status find_second(struct call *c)
+{
+    bool rename = c->request->proc == NFS3_RENAME;
+    const struct nfs3_fh *fh = rename ? &c->args->rename.to.dir : &c->args->link.to.dir;
+    enum nfs3_status status = object_get(c->objects, fh, &c->to);
+
+    if (status != NFS3_OK)
+        return status;
+    if (c->to->export != c->object->export) {
+        object_put(c->objects, c->to);
+        c->to = NULL;
+        return NFS3ERR_XDEV;
+    }
+    return S_ISDIR(c->to->type) ? NFS3_OK : NFS3ERR_NOTDIR;
+}
+
+static enum nfs3_status find_first(struct call *c)
+{
+    enum nfs3_status status;
+
+    /* Whatever the procedure, its first handle is where the arguments begin. */
+    status = object_get(c->objects, &c->args->fh, &c->object);
+    if (status == NFS3_OK && !export_allows(c->object->export, c->request->peer)) {
+        object_put(c->objects, c->object);
+        c->object = NULL;
+        status = NFS3ERR_ACCES;
+    }
+    return status;
+}
+
+static void before(struct call *c, unsigned wants)
+{
+    if (wants & WCC && c->object)
+        attr_before(c->object, &c->result->wcc);
+    if (wants & TO_WCC && c->to)
+        attr_before(c->to, &c->result->to_wcc);
+}
+
+static void after(struct call *c, unsigned wants)
+{
+    struct nfs3_result *result = c->result;
+
+    if (wants & POST && c->object)
+        attr_post(c->object, &result->attr);
+    if (wants & DIR && c->object)
+        attr_post(c->object, &result->dir);
+    if (wants & WCC && c->object)
+        attr_post(c->object, &result->wcc.after);
+    if (wants & TO_WCC && c->to)
+        attr_post(c->to, &result->to_wcc.after);
+}
+
+/* Everything that has to be so before the procedure may look at it. */
+static enum nfs3_status enter(struct call *c, unsigned wants)
+{
+    enum nfs3_status status = find_first(c);
+
+    if (status == NFS3_OK && wants & TO_WCC)
+        status = find_second(c);
+    before(c, wants);
+    if (status != NFS3_OK)
+        return status;
+    if (wants & CHANGES && c->object->export->attr.read_only)
+        return NFS3ERR_ROFS;
+    if (wants & IN_DIR && !S_ISDIR(c->object->type))
+        return NFS3ERR_NOTDIR;
+    export_identity(c->object->export, c->request->cred, &c->who);
+    return identity_assume(&c->who) ? NFS3ERR_ACCES : NFS3_OK;
+}
+
+/* RFC 1813 4.7: what has been changed is on the disk when the client hears of it. */
+static enum nfs3_status make_stable(struct call *c)
+{
+    int bad = 0;
+
+    if (c->object->export->attr.async)
+        return NFS3_OK;
+    if (S_ISDIR(c->object->type))
+        bad = sync_dir(c->object);
+    if (!bad && c->to && c->to != c->object)
+        bad = sync_dir(c->to);
+    return nfs3_status_of(-bad);
+}
+
+void nfs_serve(const struct nfs_request *request)
+{
+    struct call c = {
+        .request = request, .args = request->args, .result = request->result, .objects = request->server->objects};
+    const struct procedure *p = &procedures[request->proc];
+    enum nfs3_status status;
+
+    assert(request->proc < NFS3_PROCS);
+    if (!p->serve)
+        return;
+    status = enter(&c, p->wants);
+    if (status == NFS3_OK)
+        status = p->serve(&c);
+    if (status == NFS3_OK && p->wants & STABLE)
+        status = make_stable(&c);
+    after(&c, p->wants);
+    c.result->status = status;
+    object_put(c.objects, c.to);
+    object_put(c.objects, c.object);
+}
+
+/* One line an errno; what is not here is none that RFC 1813 knows. */
+enum nfs3_status nfs3_status_of(int error)
+{
+    static const struct {
+        int error;
+        enum nfs3_status status;
+    } table[] = {
+        {0, NFS3_OK},
+        {EPERM, NFS3ERR_PERM},
+        {ENOENT, NFS3ERR_NOENT},
+        {EIO, NFS3ERR_IO},
+        {ENXIO, NFS3ERR_NXIO},
+        {EACCES, NFS3ERR_ACCES},
+        {EBUSY, NFS3ERR_ACCES},   /* a mount point: it is not ours to take away */
+        {ETXTBSY, NFS3ERR_ACCES}, /* a program that runs */
+        {EEXIST, NFS3ERR_EXIST},
+        {EXDEV, NFS3ERR_XDEV},
+        {ENODEV, NFS3ERR_NODEV},
+        {ENOTDIR, NFS3ERR_NOTDIR},
+        {ELOOP, NFS3ERR_NOTDIR}, /* a link where no link is followed */
+        {EISDIR, NFS3ERR_ISDIR},
+        {EINVAL, NFS3ERR_INVAL},
+        {EOVERFLOW, NFS3ERR_INVAL},
+        {EFBIG, NFS3ERR_FBIG},
+        {ENOSPC, NFS3ERR_NOSPC},
+        {EROFS, NFS3ERR_ROFS},
+        {EMLINK, NFS3ERR_MLINK},
+        {ENAMETOOLONG, NFS3ERR_NAMETOOLONG},
+        {ENOTEMPTY, NFS3ERR_NOTEMPTY},
+        {EDQUOT, NFS3ERR_DQUOT},
+        {ESTALE, NFS3ERR_STALE},
+        {EREMOTE, NFS3ERR_REMOTE},
+        {EOPNOTSUPP, NFS3ERR_NOTSUPP},
+        {ENOSYS, NFS3ERR_NOTSUPP},
+        /* Better in a while. */
+        {EAGAIN, NFS3ERR_JUKEBOX},
+        {ENOMEM, NFS3ERR_JUKEBOX},
+        {EMFILE, NFS3ERR_JUKEBOX},
+        {ENFILE, NFS3ERR_JUKEBOX},
+        {ETIMEDOUT, NFS3ERR_JUKEBOX},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+        if (table[i].error == error)
+            return table[i].status;
+    }
+    return NFS3ERR_SERVERFAULT;
+}

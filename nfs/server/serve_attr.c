@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve_attr.c - attributes: as the protocol has them, GETATTR, SETATTR and ACCESS. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "nfs/server/serve_in.h"
+
+enum { NS = 1000000000, MODE_BITS = 07777 };
+
+/* --- out -------------------------------------------------------------------------------------------------------- */
+
+static enum nfs3_type type_of(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return NFS3_DIR;
+    case S_IFBLK:
+        return NFS3_BLK;
+    case S_IFCHR:
+        return NFS3_CHR;
+    case S_IFLNK:
+        return NFS3_LNK;
+    case S_IFSOCK:
+        return NFS3_SOCK;
+    case S_IFIFO:
+        return NFS3_FIFO;
+    default:
+        return NFS3_REG;
+    }
+}
+
+static struct nfs3_time time_of(const struct timespec *t)
+{
+    return (struct nfs3_time){(uint32_t)t->tv_sec, (uint32_t)t->tv_nsec};
+}
+
+/* The export's number stands for the file system: st_dev may be another after a restart, and an export is one file
+ * system. */
+void attr_of(const struct export *e, const struct stat *st, struct nfs3_attr *attr)
+{
+    bool device = S_ISBLK(st->st_mode) || S_ISCHR(st->st_mode);
+
+    *attr = (struct nfs3_attr){
+        .type = type_of(st->st_mode),
+        .mode = st->st_mode & MODE_BITS,
+        .nlink = (uint32_t)st->st_nlink,
+        .uid = st->st_uid,
+        .gid = st->st_gid,
+        .size = (uint64_t)st->st_size,
+        .used = (uint64_t)st->st_blocks * 512,
+        .major = device ? major(st->st_rdev) : 0,
+        .minor = device ? minor(st->st_rdev) : 0,
+        .fsid = e->id,
+        .fileid = st->st_ino,
+        .atime = time_of(&st->st_atim),
+        .mtime = time_of(&st->st_mtim),
+        .ctime = time_of(&st->st_ctim),
+    };
+}
+
+void attr_post(const struct object *object, struct nfs3_post_attr *post)
+{
+    struct stat st;
+
+    post->present = !object_stat(object, &st);
+    if (post->present)
+        attr_of(object->export, &st, &post->attr);
+}
+
+void attr_before(const struct object *object, struct nfs3_wcc *wcc)
+{
+    struct stat st;
+
+    wcc->had = !object_stat(object, &st);
+    if (!wcc->had)
+        return;
+    wcc->size = (uint64_t)st.st_size;
+    wcc->mtime = time_of(&st.st_mtim);
+    wcc->ctime = time_of(&st.st_ctim);
+}
+
+enum nfs3_status serve_getattr(struct call *c)
+{
+    struct stat st;
+    int bad = object_stat(c->object, &st);
+
+    if (bad)
+        return nfs3_status_of(-bad);
+    c->result->attr.present = true;
+    attr_of(c->object->export, &st, &c->result->attr.attr);
+    return NFS3_OK;
+}
+
+/* --- in --------------------------------------------------------------------------------------------------------- */
+
+/* The kernel's "leave it" and "now" are values of nanoseconds, its "leave it" is one of users: none of them is for a
+ * peer to say. */
+enum nfs3_status sattr_check(const struct nfs3_sattr *attr, mode_t type)
+{
+    if ((attr->set_atime == NFS3_CLIENT_TIME && attr->atime.ns >= NS) ||
+        (attr->set_mtime == NFS3_CLIENT_TIME && attr->mtime.ns >= NS))
+        return NFS3ERR_INVAL;
+    if ((attr->set_uid && attr->uid == UINT32_MAX) || (attr->set_gid && attr->gid == UINT32_MAX))
+        return NFS3ERR_INVAL;
+    if (attr->set_size && (!S_ISREG(type) || attr->size > INT64_MAX))
+        return NFS3ERR_INVAL;
+    return NFS3_OK;
+}
+
+static struct timespec time_to_set(enum nfs3_settime how, struct nfs3_time t)
+{
+    if (how == NFS3_CLIENT_TIME)
+        return (struct timespec){.tv_sec = t.s, .tv_nsec = t.ns};
+    return (struct timespec){.tv_nsec = how == NFS3_SERVER_TIME ? UTIME_NOW : UTIME_OMIT};
+}
+
+static int set_times(int fd, const struct nfs3_sattr *attr)
+{
+    struct timespec t[2] = {time_to_set(attr->set_atime, attr->atime), time_to_set(attr->set_mtime, attr->mtime)};
+
+    /* A new size has set the time of modification, and who may write may do that. To set this time alone he would have
+     * to be the owner; clients send both for O_TRUNC. */
+    if (attr->set_size && attr->set_mtime == NFS3_SERVER_TIME)
+        t[1].tv_nsec = UTIME_OMIT;
+    if (attr->set_size && attr->set_mtime == NFS3_SERVER_TIME && attr->set_atime == NFS3_SERVER_TIME)
+        t[1].tv_nsec = UTIME_NOW;
+    return utimensat(fd, "", t, AT_EMPTY_PATH);
+}
+
+/* The mode after the owner: a new owner takes the set-user-ID bits away. */
+enum nfs3_status sattr_apply(int fd, mode_t type, const struct nfs3_sattr *attr)
+{
+    char path[SELF_PATH];
+    int bad = 0;
+
+    self_path(path, fd);
+    if (attr->set_mode && S_ISLNK(type))
+        return NFS3ERR_INVAL;
+    if (attr->set_uid || attr->set_gid)
+        bad = fchownat(fd, "", attr->set_uid ? attr->uid : (uid_t)-1, attr->set_gid ? attr->gid : (gid_t)-1,
+                       AT_EMPTY_PATH);
+    if (!bad && attr->set_mode)
+        bad = chmod(path, attr->mode & MODE_BITS);
+    if (!bad && (attr->set_atime != NFS3_DONT_CHANGE || attr->set_mtime != NFS3_DONT_CHANGE))
+        bad = set_times(fd, attr);
+    return bad ? nfs3_status_of(errno) : NFS3_OK;
+}
+
+enum nfs3_status sattr_resize(struct call *c, struct object *object, uint64_t size)
+{
+    int fd = call_may(c, object, W_OK);
+
+    if (!fd)
+        fd = object_file(c->objects, object, O_RDWR);
+    if (fd < 0)
+        return nfs3_status_of(-fd);
+    if (!ftruncate(fd, (off_t)size))
+        return NFS3_OK;
+    /* RFC 1813 3.3.2: a size that the server cannot have. */
+    return errno == EFBIG ? NFS3ERR_INVAL : nfs3_status_of(errno);
+}
+
+/* Attributes of what cannot be opened (links, devices) reach the disk with the file system's next commit. */
+static enum nfs3_status make_stable(struct call *c)
+{
+    int fd, bad = 0;
+
+    if (S_ISDIR(c->object->type)) {
+        bad = sync_dir(c->object);
+    } else if (S_ISREG(c->object->type)) {
+        fd = object_file(c->objects, c->object, O_RDONLY);
+        bad = fd < 0 ? 0 : sync_file(c->request->server, c->object, fd, false);
+    }
+    return nfs3_status_of(-bad);
+}
+
+static bool same_time(struct nfs3_time a, struct nfs3_time b)
+{
+    return a.s == b.s && a.ns == b.ns;
+}
+
+enum nfs3_status serve_setattr(struct call *c)
+{
+    const struct nfs3_sattr *attr = &c->args->setattr.attr;
+    enum nfs3_status status = sattr_check(attr, c->object->type);
+
+    if (status != NFS3_OK)
+        return status;
+    if (c->args->setattr.guarded && !(c->result->wcc.had && same_time(c->args->setattr.ctime, c->result->wcc.ctime)))
+        return NFS3ERR_NOT_SYNC;
+    if (attr->set_size)
+        status = sattr_resize(c, c->object, attr->size);
+    if (status == NFS3_OK)
+        status = sattr_apply(c->object->fd, c->object->type, attr);
+    if (status == NFS3_OK && !c->object->export->attr.async)
+        status = make_stable(c);
+    return status;
+}
+
+/* --- rights ----------------------------------------------------------------------------------------------------- */
+
+int call_may(const struct call *c, const struct object *object, int want)
+{
+    struct stat st;
+    int bad = object_stat(object, &st);
+
+    if (bad || st.st_uid == c->who.uid)
+        return bad;
+    return object_may(object, NULL, want);
+}
+
+/* What the bits ask of the kernel: of directories, and of everything else. */
+static const struct {
+    uint32_t bit;
+    int dir, other; /* 0: it has no meaning */
+    bool changes;
+} rights[] = {
+    {NFS3_ACCESS_READ, R_OK, R_OK, false},         {NFS3_ACCESS_LOOKUP, X_OK, 0, false},
+    {NFS3_ACCESS_MODIFY, W_OK | X_OK, W_OK, true}, {NFS3_ACCESS_EXTEND, W_OK | X_OK, W_OK, true},
+    {NFS3_ACCESS_DELETE, W_OK | X_OK, 0, true},    {NFS3_ACCESS_EXECUTE, 0, X_OK, false},
+};
+
+enum nfs3_status serve_access(struct call *c)
+{
+    bool read_only = c->object->export->attr.read_only;
+
+    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++) {
+        int want = S_ISDIR(c->object->type) ? rights[i].dir : rights[i].other;
+
+        if (!(c->args->access.access & rights[i].bit) || !want || (read_only && rights[i].changes))
+            continue;
+        if (!object_may(c->object, NULL, want))
+            c->result->access |= rights[i].bit;
+    }
+    return NFS3_OK;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve_data.c - what is in files and links: READ, WRITE, COMMIT and READLINK. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "nfs/server/serve_in.h"
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Octets, or -errno if there is none. */
+static ssize_t read_all(int fd, uint8_t *to, size_t n, off_t at)
+{
+    size_t done = 0;
+
+    while (done < n) {
+        ssize_t got = pread(fd, to + done, n - done, at + (off_t)done);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && !done)
+            return -errno;
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+static ssize_t write_all(int fd, const uint8_t *from, size_t n, off_t at)
+{
+    size_t done = 0;
+
+    while (done < n) {
+        ssize_t put = pwrite(fd, from + done, n - done, at + (off_t)done);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0 && !done)
+            return -errno;
+        if (put <= 0)
+            break;
+        done += (size_t)put;
+    }
+    return (ssize_t)done;
+}
+
+/* A page of a program is read with the right to run it (RFC 1813 4.4). */
+static int open_to_read(struct call *c)
+{
+    int bad = call_may(c, c->object, R_OK);
+
+    if (bad == -EACCES)
+        bad = call_may(c, c->object, X_OK);
+    return bad ? bad : object_file(c->objects, c->object, O_RDONLY);
+}
+
+enum nfs3_status serve_read(struct call *c)
+{
+    uint64_t offset = c->args->range.offset, count = least(c->args->range.count, NFS3_IO_MAX);
+    ssize_t n = 0;
+    struct stat st;
+    int fd;
+
+    if (!S_ISREG(c->object->type))
+        return NFS3ERR_INVAL;
+    fd = open_to_read(c);
+    if (fd < 0)
+        return nfs3_status_of(-fd);
+    count = least(count, c->request->room);
+    if (offset > INT64_MAX)
+        count = 0;
+    else
+        n = read_all(fd, c->request->buffer, least(count, INT64_MAX - offset), (off_t)offset);
+    if (n < 0 || fstat(fd, &st))
+        return nfs3_status_of(n < 0 ? (int)-n : errno);
+    c->result->read.data = c->request->buffer;
+    c->result->read.count = (uint32_t)n;
+    /* What does not grow when it is asked again has ended, too, whatever it says of its size. */
+    c->result->read.eof =
+        offset >= (uint64_t)st.st_size || (uint64_t)n >= (uint64_t)st.st_size - offset || (!n && count);
+    return NFS3_OK;
+}
+
+enum nfs3_status serve_write(struct call *c)
+{
+    enum nfs3_stable stable = c->args->write.stable;
+    uint64_t offset = c->args->write.offset, count = least(c->args->write.count, NFS3_IO_MAX);
+    ssize_t n;
+    int fd, bad = 0;
+
+    if (!S_ISREG(c->object->type) || c->args->write.count != c->args->write.length)
+        return NFS3ERR_INVAL;
+    if (offset > INT64_MAX || count > INT64_MAX - offset)
+        return NFS3ERR_FBIG;
+    fd = call_may(c, c->object, W_OK);
+    if (!fd)
+        fd = object_file(c->objects, c->object, O_RDWR);
+    if (fd < 0)
+        return nfs3_status_of(-fd);
+    n = write_all(fd, c->args->write.data, count, (off_t)offset);
+    if (n < 0)
+        return nfs3_status_of((int)-n);
+    if (stable != NFS3_UNSTABLE)
+        bad = sync_file(c->request->server, c->object, fd, stable == NFS3_DATA_SYNC);
+    c->result->write.count = (uint32_t)n;
+    c->result->write.committed = stable;
+    sync_verifier(c->request->server, c->result->write.verifier);
+    return nfs3_status_of(-bad);
+}
+
+/* Of the whole file: more than a client asks for is never less. Nobody is asked whether he may: who wrote has been, and
+ * may have lost the right since. Lost pages are reported to the descriptor that wrote them. */
+enum nfs3_status serve_commit(struct call *c)
+{
+    int fd, bad;
+
+    if (!S_ISREG(c->object->type))
+        return NFS3ERR_INVAL;
+    fd = object_file(c->objects, c->object, O_RDWR);
+    if (fd < 0)
+        fd = object_file(c->objects, c->object, O_RDONLY);
+    if (fd < 0)
+        return nfs3_status_of(-fd);
+    bad = sync_file(c->request->server, c->object, fd, false);
+    sync_verifier(c->request->server, c->result->write.verifier);
+    return nfs3_status_of(-bad);
+}
+
+enum nfs3_status serve_readlink(struct call *c)
+{
+    ssize_t n;
+
+    if (!S_ISLNK(c->object->type))
+        return NFS3ERR_INVAL;
+    n = readlinkat(c->object->fd, "", (char *)c->request->buffer, c->request->room);
+    if (n < 0)
+        return nfs3_status_of(errno);
+    c->result->target = (struct nfs3_text){(const char *)c->request->buffer, (uint32_t)n};
+    return NFS3_OK;
+}

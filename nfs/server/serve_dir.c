@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve_dir.c - READDIR and READDIRPLUS. A cookie is the file system's own position behind an entry, so that one that
+ * is made or removed elsewhere moves no other, and a restart changes nothing. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdalign.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nfs/server/serve_in.h"
+
+enum {
+    AROUND = 4 + 84 + NFS3_VERIFIER + 4 + 4, /* attributes of the directory, verifier, no more entries, eof */
+    INFORMATION = 8 + 4 + 8,                 /* of an entry, without its name: fileid, length, cookie */
+    STAGE = 32768,
+};
+
+struct listing {
+    struct call *c;
+    bool plus, at_root;
+    uint64_t self;      /* fileid of the directory */
+    struct xdr_out out; /* as much as the client wants */
+    uint64_t left;      /* ... of names and the like alone */
+    bool full, any;
+};
+
+/* Attributes and handle, if the caller may see them and they are not gone meanwhile. */
+static void add_object(const struct listing *l, const char *name, struct nfs3_entry *entry)
+{
+    struct call *c = l->c;
+    struct stat st;
+
+    if (object_name(c->objects, c->object, name, &entry->fh.fh, &st))
+        return;
+    entry->fh.present = entry->attr.present = true;
+    attr_of(c->object->export, &st, &entry->attr.attr);
+    entry->fileid = st.st_ino;
+}
+
+/* False: there is no room. */
+static bool put(struct listing *l, const struct dirent64 *d)
+{
+    struct nfs3_entry entry = {.fileid = d->d_ino, .cookie = (uint64_t)d->d_off};
+    size_t n = strlen(d->d_name);
+    uint64_t needs = INFORMATION + n + xdr_roundup(n);
+
+    if (needs > l->left)
+        return false;
+    /* What is above the export is nobody's business. */
+    if (l->at_root && !strcmp(d->d_name, ".."))
+        entry.fileid = l->self;
+    entry.name = (struct nfs3_text){d->d_name, (uint32_t)n};
+    if (l->plus)
+        add_object(l, d->d_name, &entry);
+    if (!nfs3_put_entry(&l->out, &entry, l->plus))
+        return false;
+    l->left -= needs;
+    l->any = true;
+    return true;
+}
+
+/* 1: there may be more; 0: that was the end; or -errno. */
+static int put_some(struct listing *l, int fd)
+{
+    alignas(struct dirent64) char stage[STAGE];
+    ssize_t n = getdents64(fd, stage, sizeof(stage));
+
+    if (n < 0)
+        return -errno;
+    for (ssize_t at = 0; at < n && !l->full;) {
+        const struct dirent64 *d = (const void *)(stage + at);
+
+        l->full = !put(l, d);
+        at += d->d_reclen;
+    }
+    return n > 0;
+}
+
+static enum nfs3_status put_all(struct listing *l, int fd, const struct nfs3_list *args)
+{
+    struct nfs3_result *result = l->c->result;
+    int more = 1;
+
+    if (args->cookie && lseek(fd, (off_t)args->cookie, SEEK_SET) < 0)
+        return NFS3ERR_BAD_COOKIE;
+    while (more > 0 && !l->full)
+        more = put_some(l, fd);
+    /* What was found is worth more than what went wrong behind it: the client comes back for that. */
+    if (more < 0 && !l->any)
+        return more == -ENOENT ? NFS3ERR_STALE : nfs3_status_of(-more);
+    if (l->full && !l->any)
+        return NFS3ERR_TOOSMALL;
+    result->list.eof = more == 0;
+    return NFS3_OK;
+}
+
+static bool is_root(const struct object *dir, uint64_t *fileid)
+{
+    struct stat st, root;
+
+    *fileid = 0;
+    if (object_stat(dir, &st) || fstat(dir->export->root, &root))
+        return true;
+    *fileid = st.st_ino;
+    return st.st_ino == root.st_ino && st.st_dev == root.st_dev;
+}
+
+/* READDIR, too. The verifier is always zero: positions stay good. */
+enum nfs3_status serve_readdir(struct call *c)
+{
+    static const uint8_t zero[NFS3_VERIFIER];
+    const struct nfs3_list *args = &c->args->list;
+    struct listing l = {.c = c, .plus = c->request->proc == NFS3_READDIRPLUS, .left = UINT64_MAX};
+    size_t room = c->request->room;
+    char path[SELF_PATH];
+    enum nfs3_status status;
+    int fd;
+
+    if (args->cookie > INT64_MAX || (args->cookie && memcmp(args->verifier, zero, sizeof(zero)) != 0))
+        return NFS3ERR_BAD_COOKIE;
+    if (args->maxcount < AROUND)
+        return NFS3ERR_TOOSMALL;
+    if (room > args->maxcount - AROUND)
+        room = args->maxcount - AROUND;
+    l.out = (struct xdr_out){.at = c->request->buffer, .left = room};
+    if (l.plus)
+        l.left = args->dircount;
+    l.at_root = is_root(c->object, &l.self);
+    self_path(path, c->object->fd);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return nfs3_status_of(errno);
+    status = put_all(&l, fd, args);
+    close(fd);
+    c->result->list.entries = c->request->buffer;
+    c->result->list.length = (uint32_t)(room - l.out.left);
+    return status;
+}

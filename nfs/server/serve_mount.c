@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve_mount.c - MNT (RFC 1813 5.2.1): from a path to the handle of a directory, name by name inside of its export. */
+#include <errno.h>
+#include <string.h>
+
+#include "nfs/server/serve_in.h"
+
+static enum mount3_status mount_status_of(int error)
+{
+    switch (error) {
+    case 0:
+        return MNT3_OK;
+    case EPERM:
+        return MNT3ERR_PERM;
+    case ENOENT:
+    case ESTALE:
+        return MNT3ERR_NOENT;
+    case EIO:
+        return MNT3ERR_IO;
+    case EACCES:
+    case EXDEV: /* another file system is mounted there, and not exported */
+        return MNT3ERR_ACCES;
+    case ENOTDIR:
+    case ELOOP:
+        return MNT3ERR_NOTDIR;
+    case EINVAL:
+        return MNT3ERR_INVAL;
+    case ENAMETOOLONG:
+        return MNT3ERR_NAMETOOLONG;
+    default:
+        return MNT3ERR_SERVERFAULT;
+    }
+}
+
+/* What is left of `path` below the export; NULL: it is not there. */
+static const char *below(const struct export *e, const char *path)
+{
+    size_t n = strcmp(e->path, "/") ? strlen(e->path) : 0;
+
+    if (strncmp(path, e->path, n) || (path[n] && path[n] != '/'))
+        return NULL;
+    return path + n;
+}
+
+/* The innermost one: it may have other rules than what is around it. */
+static struct export *find_export(struct nfs_server *server, const char *path, const char **rest)
+{
+    struct export *best = NULL;
+
+    for (unsigned i = 0; i < server->exports; i++) {
+        const char *left = below(&server->export[i], path);
+
+        if (left && (!best || strlen(left) < strlen(*rest))) {
+            best = &server->export[i];
+            *rest = left;
+        }
+    }
+    return best;
+}
+
+/* From the handle of a directory to that of a name in it, which has to be one, too. */
+static int step(struct objects *os, struct nfs3_fh *fh, const char *name)
+{
+    struct object *dir;
+    struct stat st;
+    int bad;
+
+    if (object_get(os, fh, &dir) != NFS3_OK)
+        return -ESTALE;
+    bad = object_name(os, dir, name, fh, &st);
+    object_put(os, dir);
+    return !bad && !S_ISDIR(st.st_mode) ? -ENOTDIR : bad;
+}
+
+static int walk(struct objects *os, struct nfs3_fh *fh, const char *path)
+{
+    char name[NFS3_NAME_MAX + 1];
+    int bad = 0;
+
+    for (path += strspn(path, "/"); *path && !bad; path += strspn(path, "/")) {
+        struct nfs3_text text = {path, (uint32_t)strcspn(path, "/")};
+        enum nfs3_status status = name_of(&text, name);
+
+        if (status != NFS3_OK)
+            return status == NFS3ERR_NAMETOOLONG ? -ENAMETOOLONG : -EACCES;
+        if (!strcmp(name, ".."))
+            return -EACCES;
+        bad = step(os, fh, name);
+        path += text.length;
+    }
+    return bad;
+}
+
+static enum mount3_status mount_path(struct nfs_server *server, const struct sockaddr *peer, const char *path,
+                                     struct nfs3_fh *fh)
+{
+    const char *rest = "";
+    struct export *e = find_export(server, path, &rest);
+    int bad;
+
+    if (!e)
+        return MNT3ERR_NOENT;
+    if (!export_allows(e, peer))
+        return MNT3ERR_ACCES;
+    bad = object_root(server->objects, e, fh);
+    return mount_status_of(-(bad ? bad : walk(server->objects, fh, rest)));
+}
+
+void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,
+                 const struct nfs3_text *path, struct mount3_result *result)
+{
+    static const uint32_t flavor[] = {RPC_AUTH_SYS, RPC_AUTH_NONE};
+    char text[MOUNT_PATH_MAX + 1];
+
+    (void)cred; /* what a caller may do with the handle is decided when he does it */
+    *result = (struct mount3_result){.status = MNT3ERR_NAMETOOLONG};
+    if (path->length > MOUNT_PATH_MAX)
+        return;
+    result->status = MNT3ERR_INVAL;
+    if (memchr(path->at, 0, path->length))
+        return;
+    memcpy(text, path->at, path->length);
+    text[path->length] = 0;
+    identity_drop();
+    result->status = mount_path(server, peer, text, &result->fh);
+    if (result->status != MNT3_OK)
+        return;
+    result->flavors = sizeof(flavor) / sizeof(*flavor);
+    memcpy(result->flavor, flavor, sizeof(flavor));
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve_name.c - names that are there: LOOKUP, REMOVE, RMDIR, RENAME and LINK. The kernel decides what the caller may.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nfs/server/serve_in.h"
+
+enum nfs3_status name_of(const struct nfs3_text *text, char name[NFS3_NAME_MAX + 1])
+{
+    if (text->length == 0)
+        return NFS3ERR_ACCES;
+    if (text->length > NFS3_NAME_MAX)
+        return NFS3ERR_NAMETOOLONG;
+    if (memchr(text->at, '/', text->length) || memchr(text->at, 0, text->length))
+        return NFS3ERR_ACCES;
+    memcpy(name, text->at, text->length);
+    name[text->length] = 0;
+    return NFS3_OK;
+}
+
+bool name_is_dots(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+void self_path(char path[SELF_PATH], int fd)
+{
+    snprintf(path, SELF_PATH, "/proc/self/fd/%d", fd);
+}
+
+enum nfs3_status serve_lookup(struct call *c)
+{
+    char name[NFS3_NAME_MAX + 1];
+    enum nfs3_status status = name_of(&c->args->where.name, name);
+    struct stat st;
+    int bad;
+
+    if (status != NFS3_OK)
+        return status;
+    bad = object_name(c->objects, c->object, name, &c->result->fh, &st);
+    if (bad == -EXDEV) /* what is mounted there is not exported */
+        return NFS3ERR_ACCES;
+    if (bad)
+        return nfs3_status_of(-bad);
+    c->result->attr.present = true;
+    attr_of(c->object->export, &st, &c->result->attr.attr);
+    return NFS3_OK;
+}
+
+enum nfs3_status serve_remove(struct call *c)
+{
+    char name[NFS3_NAME_MAX + 1];
+    enum nfs3_status status = name_of(&c->args->where.name, name);
+
+    if (status != NFS3_OK)
+        return status;
+    if (name_is_dots(name))
+        return NFS3ERR_ACCES;
+    if (unlinkat(c->object->fd, name, 0))
+        return nfs3_status_of(errno);
+    object_forget(c->objects, c->object, name);
+    return NFS3_OK;
+}
+
+/* What "." and ".." are answered with: RFC 1813 3.3.13. */
+enum nfs3_status serve_rmdir(struct call *c)
+{
+    char name[NFS3_NAME_MAX + 1];
+    enum nfs3_status status = name_of(&c->args->where.name, name);
+
+    if (status != NFS3_OK)
+        return status;
+    if (name_is_dots(name))
+        return name[1] ? NFS3ERR_EXIST : NFS3ERR_INVAL;
+    if (unlinkat(c->object->fd, name, AT_REMOVEDIR))
+        return nfs3_status_of(errno);
+    object_forget(c->objects, c->object, name);
+    return NFS3_OK;
+}
+
+/* A target that cannot be replaced is NFS3ERR_NOTEMPTY, _ISDIR or _NOTDIR, as everywhere on Linux: applications ask for
+ * these, while NFS3ERR_EXIST (RFC 1813 3.3.14) would tell them nothing. */
+enum nfs3_status serve_rename(struct call *c)
+{
+    char from[NFS3_NAME_MAX + 1], to[NFS3_NAME_MAX + 1];
+    enum nfs3_status status = name_of(&c->args->rename.from.name, from);
+    struct nfs3_fh fh;
+    struct stat st;
+
+    if (status == NFS3_OK)
+        status = name_of(&c->args->rename.to.name, to);
+    if (status != NFS3_OK)
+        return status;
+    if (name_is_dots(from) || name_is_dots(to))
+        return NFS3ERR_INVAL;
+    if (renameat(c->object->fd, from, c->to->fd, to))
+        return nfs3_status_of(errno);
+    object_forget(c->objects, c->object, from);
+    object_forget(c->objects, c->to, to);
+    /* So that it is known by its new name. */
+    (void)object_name(c->objects, c->to, to, &fh, &st);
+    return NFS3_OK;
+}
+
+enum nfs3_status serve_link(struct call *c)
+{
+    char name[NFS3_NAME_MAX + 1], path[SELF_PATH];
+    enum nfs3_status status = name_of(&c->args->link.to.name, name);
+
+    if (status != NFS3_OK)
+        return status;
+    if (name_is_dots(name))
+        return NFS3ERR_EXIST;
+    if (S_ISDIR(c->object->type))
+        return NFS3ERR_INVAL;
+    self_path(path, c->object->fd);
+    return linkat(AT_FDCWD, path, c->to->fd, name, AT_SYMLINK_FOLLOW) ? nfs3_status_of(errno) : NFS3_OK;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* serve_sync.c - stable storage, and what clients are told when it fails. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nfs/server/serve_in.h"
+
+enum { LOCKS = 64 };
+
+/* The kernel reports a lost page once to a descriptor, and all clients share ours. Whoever syncs the same file just
+ * after that is told that everything is well: he must not see the verifier of before. */
+static pthread_mutex_t lock[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
+
+int sync_file(struct nfs_server *server, const struct object *object, int fd, bool data)
+{
+    pthread_mutex_t *mine = &lock[(uintptr_t)object / 64 % LOCKS];
+    int bad;
+
+    pthread_mutex_lock(mine);
+    bad = (data ? fdatasync(fd) : fsync(fd)) ? -errno : 0;
+    if (bad)
+        atomic_fetch_add(&server->losses, 1);
+    pthread_mutex_unlock(mine);
+    return bad;
+}
+
+/* The server may be a user without the right to read this directory, and a file system may have nothing to sync: then
+ * the name is as stable as we can have it. */
+int sync_dir(const struct object *dir)
+{
+    char path[SELF_PATH];
+    int fd, bad = 0;
+
+    identity_drop();
+    self_path(path, dir->fd);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES ? 0 : -errno;
+    if (fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
+        bad = -errno;
+    close(fd);
+    return bad;
+}
+
+void sync_verifier(struct nfs_server *server, uint8_t verifier[NFS3_VERIFIER])
+{
+    uint64_t v;
+
+    memcpy(&v, server->write_verifier, sizeof(v));
+    v += atomic_load(&server->losses) * UINT64_C(0x9e3779b97f4a7c15);
+    memcpy(verifier, &v, sizeof(v));
+}
