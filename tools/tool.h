@@ -61,7 +61,7 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command ping_command, perf_command, serve_command, cp_command;
+extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command;
 
 /* Fills in `options` and `wire` (NULL unless command->wire; both hold their defaults before). Returns the index of the
  * first word that is no option. --help and wrong usage end the program here. */

@@ -63,6 +63,7 @@ static void start_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
 {
     op->deadline_ms = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
     op->delay_ms = op->refusals = 0;
+    op->over = false;
     launch(c, op);
 }
 
@@ -135,6 +136,7 @@ static int tell(struct nfs_client *c)
         struct nfs_op *op = c->over;
 
         c->over = op->next;
+        op->over = true;
         if (op->done)
             op->done(op);
     }
@@ -173,21 +175,13 @@ int nfs_client_fd(const struct nfs_client *c)
 
 /* --- one after the other --------------------------------------------------------------------------------------- */
 
-static void note(struct nfs_op *op)
-{
-    *(bool *)op->user = true;
-}
-
 static int call_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
 {
     void (*done)(struct nfs_op *) = op->done;
-    void *user = op->user;
-    bool over = false;
 
-    op->done = note;
-    op->user = &over;
+    op->done = NULL;
     start_until(c, op, timeout_ms);
-    while (!over) {
+    while (!op->over) {
         if (c->attr.stop && *c->attr.stop) {
             nfs_cancel(c, op);
             op->error = -EINTR;
@@ -197,7 +191,6 @@ static int call_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
         nfs_wait(c, c->attr.stop ? STOP_LOOK_MS : -1);
     }
     op->done = done;
-    op->user = user;
     return op->error ? op->error : nfs3_errno(op->result.status);
 }
 

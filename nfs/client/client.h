@@ -47,6 +47,7 @@ struct nfs_op {
     struct request request;
     uint64_t deadline_ms, again_ms;
     unsigned refusals, delay_ms;
+    bool over;
     uint8_t *memory;
     size_t memory_size;
 };

@@ -53,7 +53,6 @@ static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *error)
     if (rc == 0)
         return list;
     client_fail(attr, error, 0, "no such host", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-    errno = ENOENT;
     return NULL;
 }
 
@@ -65,7 +64,7 @@ static int ask(const struct nfs_client_attr *attr, enum mount3_proc proc, const 
     int rc = -EHOSTUNREACH;
 
     if (!list)
-        return -ENOENT;
+        return rc;
     for (struct addrinfo *a = list; a && is_unreachable(rc); a = a->ai_next) {
         if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
             continue;

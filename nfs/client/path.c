@@ -80,9 +80,9 @@ static int step_up(struct way *w)
 }
 
 /* What a link says stands in front of what is left. It is relative to where the link was found. */
-static int insert(struct way *w, const struct nfs3_text *target)
+static int insert(struct way *w, const struct nfs3_text *target, bool slash)
 {
-    size_t left = strlen(w->left);
+    size_t left = strlen(w->left), between = left || slash;
 
     if (++w->links > LINKS_MAX)
         return -ELOOP;
@@ -94,13 +94,14 @@ static int insert(struct way *w, const struct nfs3_text *target)
         return -EPROTO;
     if (target->length + left > 2 * NFS3_PATH_MAX)
         return -ENAMETOOLONG;
-    memmove(w->left + target->length + 1, w->left, left + 1);
+    memmove(w->left + target->length + between, w->left, left + 1);
     memcpy(w->left, target->at, target->length);
-    w->left[target->length] = '/';
+    if (between)
+        w->left[target->length] = '/';
     return 0;
 }
 
-static int read_link(struct way *w, const struct nfs3_fh *fh)
+static int read_link(struct way *w, const struct nfs3_fh *fh, bool slash)
 {
     int rc;
 
@@ -109,7 +110,7 @@ static int read_link(struct way *w, const struct nfs3_fh *fh)
     w->op.buffer = w->target;
     rc = nfs_call(w->client, &w->op);
     w->op.buffer = NULL;
-    return rc ? rc : insert(w, &w->op.result.target);
+    return rc ? rc : insert(w, &w->op.result.target, slash);
 }
 
 static int get_attr(struct way *w)
@@ -169,7 +170,7 @@ static int step(struct way *w)
         struct nfs3_fh link = w->fh[w->deep];
 
         step_up(w);
-        rc = read_link(w, &link);
+        rc = read_link(w, &link, slash);
     } else if (rc == 0 && slash && w->attr.type != NFS3_DIR) {
         rc = -ENOTDIR;
     }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfs.c - `rddp nfs`: looks at, gets and puts files of an NFS version 3 server over RDMA, without a mount. */
+#include <string.h>
+
+#include "tools/nfs.h"
+
+#define AT(field) offsetof(struct nfs_options, field)
+
+static const struct opt opts[] = {
+    {'l', "long", NULL, "ls: mode, links, owner, group, size and time too", OPT_FLAG, AT(detail), 0, 0},
+    {'a', "all", NULL, "ls: names that begin with a dot too", OPT_FLAG, AT(all), 0, 0},
+    {'H', "human", NULL, "ls, df: sizes as 1.5M", OPT_FLAG, AT(human), 0, 0},
+    {'r', "recursive", NULL, "cp, rm, ls (-R): directories and what is in them", OPT_FLAG, AT(recursive), 0, 0},
+    {'R', "recurse", NULL, NULL, OPT_FLAG, AT(recursive), 0, 0},
+    {'p', "parents", NULL, "mkdir: its parents too, and no failure if it is there", OPT_FLAG, AT(parents), 0, 0},
+    {'f', "force", NULL, "rm: no failure if it is not there", OPT_FLAG, AT(force), 0, 0},
+    {'o', "port", "PORT", "of NFS over RDMA (default 20049)", OPT_U64, AT(port), 1, 65535},
+    {0, "mount-port", "PORT", "of MOUNT over TCP (default: ask rpcbind, else 20048)", OPT_U64, AT(mount_port), 1,
+     65535},
+    {0, "credits", "N", "calls under way at most (default 64)", OPT_U32, AT(credits), 1, 1024},
+    {0, "depth", "N", "READs or WRITEs under way (default 8)", OPT_U32, AT(depth), 1, NFS_DEPTH_MAX},
+    {0, "uid", "N", "of the caller (default: ours)", OPT_U32, AT(uid), 0, UINT32_MAX - 1},
+    {0, "gid", "N", "of the caller, who then is in no other group", OPT_U32, AT(gid), 0, UINT32_MAX - 1},
+    {0, "sync", NULL, "get, cp: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
+    {0, "mmap", NULL, NULL, OPT_FLAG, AT(mmap), 0, 0},
+    {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
+    {0, "json", NULL, "get, put, cp: the summary as one JSON object", OPT_FLAG, AT(json), 0, 0},
+    {0},
+};
+
+static const struct verb {
+    const char *name;
+    int (*run)(const struct nfs_options *options, int argc, char **argv);
+    int min, max; /* words behind it */
+} verbs[] = {
+    {"ls", nfs_ls, 1, 1000},       {"cat", nfs_cat, 1, 1000},   {"get", nfs_get, 1, 2},
+    {"put", nfs_put, 2, 2},        {"cp", nfs_cp, 2, 2},        {"rm", nfs_rm, 1, 1000},
+    {"mkdir", nfs_mkdir, 1, 1000}, {"stat", nfs_stat, 1, 1000}, {"df", nfs_df, 1, 1000},
+};
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (!strcmp(verbs[i].name, name))
+            return &verbs[i];
+    }
+    usage_error("'%s' is none of ls, cat, get, put, cp, rm, mkdir, stat, df", name);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct nfs_options options = {
+        .port = NFS_RDMA_PORT, .credits = 64, .depth = 8, .uid = NFS_ID_NONE, .gid = NFS_ID_NONE};
+    rddp_wire_attr_init(&options.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.wire);
+    if (first == argc)
+        usage_error("what shall be done: ls, cat, get, put, cp, rm, mkdir, stat or df?");
+    const struct verb *verb = find_verb(argv[first++]);
+    int words = argc - first;
+    if (words < verb->min || words > verb->max)
+        usage_error("%s: %s", verb->name, words < verb->min ? "a name is missing" : "too many names");
+    catch_signals();
+    return verb->run(&options, words, argv + first);
+}
+
+const struct command nfs_command = {
+    .name = "nfs",
+    .summary = "list, get and put files of an NFS server, by RDMA, without a mount",
+    .usage = "[options] ls|stat|df|cat|rm|mkdir HOST:/PATH...\n[options] get HOST:/PATH [LOCAL]\n"
+             "[options] put LOCAL HOST:/PATH\n[options] cp [-r] SRC DST",
+    .text = "Speaks NFS version 3 over RPC-over-RDMA to any server, Linux's included. In cp one of SRC and DST is "
+            "HOST:/PATH.\nMode and modification time are kept. Symbolic links on the way to PATH are followed inside "
+            "of the export.",
+    .opts = opts,
+    .wire = true,
+    .run = run,
+};
