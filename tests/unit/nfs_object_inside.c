@@ -38,11 +38,16 @@ static void test_moved_out_open(void **state)
     const struct timespec pause = {.tv_nsec = 50000000};
     enum nfs3_status status = NFS3_OK;
     struct object *held, *object;
-    struct nfs3_fh dir, fh;
+    struct nfs3_fh dir, fh, hard;
     struct stat st;
 
     (void)state;
     assert_int_equal(mkdir("in/dir", 0755), 0);
+    make_file("in/hard", "text");
+    hard = look("hard");
+    assert_int_equal(link("in/hard", "hard"), 0);
+    expect_is(&hard, "hard");
+    assert_int_equal(unlink("hard"), 0);
     dir = look("dir");
     held = get(&dir);
     assert_int_equal(rename("in/dir", "out"), 0);
@@ -55,6 +60,7 @@ static void test_moved_out_open(void **state)
     }
     assert_int_equal(status, NFS3ERR_STALE);
     object_put(os, held);
+    expect_is(&hard, "in/hard"); /* opened by a name that is gone: the other one is inside */
 }
 
 static void test_export_moved(void **state)
@@ -98,13 +104,11 @@ static void test_links(void **state)
     restart();
     expect_status(&fh, NFS3ERR_STALE);
     /* A hard link of which the kernel knows the other name. */
-    make_file("out/hard", "text");
-    assert_int_equal(link("out/hard", "in/hard"), 0);
+    make_file("in/hard", "text");
     fh = look("hard");
+    assert_int_equal(link("in/hard", "out/hard"), 0);
     restart();
     expect_is(&fh, "out/hard");
-    assert_int_equal(unlink("out/hard"), 0);
-    expect_is(&fh, "in/hard");
 }
 
 /* Paths that are longer than PATH_MAX: the kernel does not tell them. */
