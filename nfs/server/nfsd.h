@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd.h - the NFS server: RDMA and TCP at one side, serve.h at the other, and threads for what can wait. */
+/* nfsd.h - the NFS server: RDMA and TCP at one side, serve.h at the other, and threads for what can wait. Every
+ * listener answers NFS and MOUNT. */
 #ifndef RDDP_NFS_SERVER_NFSD_H
 #define RDDP_NFS_SERVER_NFSD_H
 
@@ -12,10 +13,14 @@ struct nfsd;
 struct nfsd_attr {
     const char *address;      /* NULL: every IPv4 and IPv6 address */
     int rdma_port, tcp_port;  /* default 20049 and 2049; 0: any; -1: not at all */
-    int mount_port;           /* MOUNT over TCP, default 20048 */
+    int mount_port;           /* MOUNT over TCP, default 20048; -1: the port of NFS alone */
     unsigned workers;         /* threads for slow procedures, default 4 */
     unsigned connections_max; /* of RDMA and of TCP, default 256 */
     uint64_t memory_max;      /* octets that calls in work may hold, default 512 MiB: more wait unread */
+    uint32_t record_max;      /* octets of a call over TCP, default 1 MiB + 64 KiB */
+    unsigned calls_max;       /* of a TCP connection at once, default 64: more wait unread */
+    uint32_t credits;         /* of an RDMA connection, default 64 */
+    uint32_t idle_ms;         /* a TCP peer stops within a record, or takes no reply: default 60000 */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
     struct nfs_server *server; /* borrowed */
@@ -36,7 +41,9 @@ int nfsd_mount_port(const struct nfsd *d);
 /* Serves until nfsd_stop() (async-signal-safe). 0 or a negative errno. */
 int nfsd_run(struct nfsd *d);
 void nfsd_stop(struct nfsd *d);
+/* From any thread. `errors`: calls that RPC refused, whatever NFS would have said. */
 void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats);
+/* nfsd_run() must have returned. */
 void nfsd_close(struct nfsd *d);
 
 #endif

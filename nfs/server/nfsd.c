@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd.c - the NFS server: opens its listeners, and one thread that waits for all of them and the workers. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "nfs/server/nfsd_in.h"
+#include "rpc/clock.h"
+
+enum { EVENTS = 64, STOP_MS = 2000 };
+
+int source_watch(struct nfsd *d, struct source *source, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = source};
+
+    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, source->fd, &event) == 0 ? 0 : -errno;
+}
+
+void source_change(struct nfsd *d, const struct source *source, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = (void *)(uintptr_t)source};
+
+    epoll_ctl(d->epoll, EPOLL_CTL_MOD, source->fd, &event);
+}
+
+/* --- listening ------------------------------------------------------------------------------------------------- */
+
+typedef int listen_on(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
+
+/* An IPv6 socket on any address serves IPv4 too, not the other way round: prefer it. */
+static int try_families(struct nfsd *d, const struct addrinfo *list, listen_on *try)
+{
+    int rc = -EADDRNOTAVAIL;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (const struct addrinfo *a = list; a; a = a->ai_next) {
+            if ((a->ai_family == AF_INET6) != (pass == 0))
+                continue;
+            rc = try(d, a->ai_addr, a->ai_addrlen);
+            /* In use by IPv4 alone is in use. */
+            if (rc == 0 || rc == -EADDRINUSE || rc == -EACCES)
+                return rc;
+        }
+    return rc;
+}
+
+static int listen_at(struct nfsd *d, int port, listen_on *try, const char *what, char *error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_PASSIVE}, *list = NULL;
+    const char *address = d->attr.address;
+    char service[16];
+    int rc;
+
+    snprintf(service, sizeof(service), "%d", port);
+    rc = getaddrinfo(address, service, &hints, &list);
+    if (rc) {
+        snprintf(error, EXPORT_TEXT, "cannot find %s: %s", address ? address : "an address", gai_strerror(rc));
+        return -EADDRNOTAVAIL;
+    }
+    rc = try_families(d, list, try);
+    freeaddrinfo(list);
+    if (rc)
+        snprintf(error, EXPORT_TEXT, "cannot listen for %s at port %d of %s: %s", what, port,
+                 address ? address : "any address", strerror(-rc));
+    return rc;
+}
+
+static int port_of(const struct sockaddr_storage *addr)
+{
+    uint16_t port;
+
+    /* The port is at the same place in both families. */
+    memcpy(&port, (const uint8_t *)addr + offsetof(struct sockaddr_in, sin_port), sizeof(port));
+    return ntohs(port);
+}
+
+static int tcp_port_of(const struct tcp_listener *listener)
+{
+    struct sockaddr_storage addr = {0};
+    socklen_t length = sizeof(addr);
+
+    getsockname(listener->source.fd, (struct sockaddr *)&addr, &length);
+    return port_of(&addr);
+}
+
+static int open_listeners(struct nfsd *d, char *error)
+{
+    const struct nfsd_attr *attr = &d->attr;
+    struct sockaddr_storage addr;
+    int rc = 0;
+
+    d->rdma_port = d->tcp_port = d->mount_port = -1;
+    if (attr->rdma_port >= 0) {
+        rc = listen_at(d, attr->rdma_port, nfsrdma_listen, "NFS over RDMA", error);
+        if (rc == 0 && responder_addr(d->rdma.responder, &addr) == 0)
+            d->rdma_port = port_of(&addr);
+    }
+    if (rc == 0 && attr->tcp_port >= 0) {
+        rc = listen_at(d, attr->tcp_port, nfstcp_listen, "NFS over TCP", error);
+        if (rc == 0)
+            d->mount_port = d->tcp_port = tcp_port_of(&d->tcp.listener[0]);
+    }
+    if (rc == 0 && attr->mount_port >= 0 && (attr->mount_port == 0 || attr->mount_port != d->tcp_port)) {
+        rc = listen_at(d, attr->mount_port, nfstcp_listen, "MOUNT", error);
+        if (rc == 0)
+            d->mount_port = tcp_port_of(&d->tcp.listener[d->tcp.listeners - 1]);
+    }
+    return rc;
+}
+
+/* --- opening --------------------------------------------------------------------------------------------------- */
+
+void nfsd_attr_init(struct nfsd_attr *attr)
+{
+    *attr = (struct nfsd_attr){.rdma_port = NFS_RDMA_PORT, .tcp_port = NFS_PORT, .mount_port = MOUNT_PORT};
+    attr->workers = 4;
+    attr->connections_max = 256;
+    attr->memory_max = 512 << 20;
+    attr->record_max = RECORD_MAX;
+    attr->calls_max = 64;
+    attr->credits = 64;
+    attr->idle_ms = 60000;
+    attr->log_level = RDDP_LOG_ERROR;
+    rddp_wire_attr_init(&attr->wire);
+}
+
+static void stop_ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    (void)source;
+    (void)events;
+    source_change(d, &d->stop, 0);
+    d->stopping = true;
+    nfstcp_stop(d);
+}
+
+static void done_ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    (void)source;
+    (void)events;
+    for (struct work *work = workers_take(d->workers), *next; work; work = next) {
+        next = work->next;
+        d->in_work--;
+        job_finish((struct job *)work);
+    }
+}
+
+static int open_all(struct nfsd *d, char *error)
+{
+    int rc;
+
+    snprintf(error, EXPORT_TEXT, "cannot start: ");
+    d->epoll = epoll_create1(EPOLL_CLOEXEC);
+    d->stop = (struct source){.ready = stop_ready, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    d->workers = workers_open(d->attr.workers);
+    rc = d->epoll < 0 || d->stop.fd < 0 || !d->workers ? -errno : nfstcp_init(d);
+    if (rc == 0) {
+        d->done = (struct source){.ready = done_ready, .fd = workers_fd(d->workers)};
+        rc = source_watch(d, &d->stop, EPOLLIN);
+    }
+    if (rc == 0)
+        rc = source_watch(d, &d->done, EPOLLIN);
+    if (rc)
+        snprintf(error, EXPORT_TEXT, "cannot start: %s", strerror(-rc));
+    return rc ? rc : open_listeners(d, error);
+}
+
+struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
+{
+    struct nfsd *d = calloc(1, sizeof(*d));
+    int rc;
+
+    if (!d) {
+        snprintf(error, EXPORT_TEXT, "no memory");
+        return NULL;
+    }
+    d->attr = *attr;
+    memory_init(&d->memory, attr->memory_max);
+    rc = open_all(d, error);
+    if (rc == 0)
+        return d;
+    nfsd_close(d);
+    errno = -rc;
+    return NULL;
+}
+
+int nfsd_rdma_port(const struct nfsd *d)
+{
+    return d->rdma_port;
+}
+
+int nfsd_tcp_port(const struct nfsd *d)
+{
+    return d->tcp_port;
+}
+
+int nfsd_mount_port(const struct nfsd *d)
+{
+    return d->mount_port;
+}
+
+/* --- running --------------------------------------------------------------------------------------------------- */
+
+static void tick(struct nfsd *d)
+{
+    uint64_t now = clock_ms();
+
+    if (now - d->ticked_ms < NFSD_TICK_MS && now - d->ticked_ms < d->attr.idle_ms / 4)
+        return;
+    d->ticked_ms = now;
+    nfsrdma_run(d);
+    nfstcp_tick(d, now);
+}
+
+/* Somebody may be stuck, or a connection dead and not yet taken down. */
+static int wait_ms(const struct nfsd *d)
+{
+    bool alone = !d->tcp.conns && !atomic_load(&d->counters.rdma_connections);
+    uint32_t ms = d->attr.idle_ms / 4 < NFSD_TICK_MS ? d->attr.idle_ms / 4 : NFSD_TICK_MS;
+
+    for (unsigned i = 0; i < d->tcp.listeners; i++)
+        alone = alone && !d->tcp.listener[i].paused;
+    return alone && !d->stopping ? -1 : (int)ms + 1;
+}
+
+static int turn(struct nfsd *d)
+{
+    struct epoll_event event[EVENTS];
+    int n = epoll_wait(d->epoll, event, EVENTS, wait_ms(d));
+
+    if (n < 0 && errno != EINTR)
+        return -errno;
+    for (int i = 0; i < n; i++) {
+        struct source *source = event[i].data.ptr;
+
+        source->ready(d, source, event[i].events);
+    }
+    tick(d);
+    nfstcp_turn(d);
+    return 0;
+}
+
+int nfsd_run(struct nfsd *d)
+{
+    int rc = 0;
+    uint64_t until;
+
+    while (rc == 0 && !d->stopping)
+        rc = turn(d);
+    /* What was begun is done, and its replies leave, if their peers take them. */
+    until = clock_ms() + STOP_MS;
+    while (rc == 0 && (d->in_work || !nfstcp_is_quiet(d) || !nfsrdma_is_quiet(d)) && clock_ms() < until)
+        rc = turn(d);
+    identity_drop();
+    return rc;
+}
+
+void nfsd_stop(struct nfsd *d)
+{
+    static const uint64_t one = 1;
+    int error = errno;
+
+    if (write(d->stop.fd, &one, sizeof(one)) < 0)
+        errno = error; /* it says so already */
+}
+
+void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats)
+{
+    struct counters *c = &d->counters;
+
+    *stats = (struct nfsd_stats){.calls = atomic_load(&c->calls),
+                                 .errors = atomic_load(&c->errors),
+                                 .replayed = atomic_load(&c->replayed) + atomic_load(&c->rdma_replayed),
+                                 .read_octets = atomic_load(&c->read_octets),
+                                 .written_octets = atomic_load(&c->written_octets),
+                                 .rdma_connections = atomic_load(&c->rdma_connections),
+                                 .tcp_connections = atomic_load(&c->tcp_connections)};
+}
+
+/* --- closing --------------------------------------------------------------------------------------------------- */
+
+static void drop_waiting(struct nfsd *d)
+{
+    struct job *job = memory_withdraw(&d->memory, NULL);
+
+    while (job) {
+        struct job *next = job->next;
+
+        job->ops->drop(job);
+        job = next;
+    }
+}
+
+/* Everything is done and answered before what it was asked over goes. */
+void nfsd_close(struct nfsd *d)
+{
+    d->stopping = true;
+    drop_waiting(d);
+    while (d->in_work) {
+        struct pollfd done = {.fd = workers_fd(d->workers), .events = POLLIN};
+
+        poll(&done, 1, -1);
+        done_ready(d, &d->done, 0);
+    }
+    nfsrdma_fini(d);
+    nfstcp_fini(d);
+    if (d->workers)
+        workers_close(d->workers);
+    if (d->stop.fd >= 0)
+        close(d->stop.fd);
+    if (d->epoll >= 0)
+        close(d->epoll);
+    memory_fini(&d->memory);
+    free(d);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_in.h - the NFS server from within: a call as its files see it, and what they share. All of it is the main
+ * thread's, but for a job between workers_give() and workers_take(). */
+#ifndef RDDP_NFS_SERVER_NFSD_IN_H
+#define RDDP_NFS_SERVER_NFSD_IN_H
+
+#include <stdatomic.h>
+
+#include "nfs/record.h"
+#include "nfs/server/nfsd.h"
+#include "nfs/server/work.h"
+#include "rpc/replay.h"
+#include "rpc/responder.h"
+
+enum {
+    NFSD_HEAD = 1024,          /* octets of a reply without data and entries */
+    NFSD_ROOM_MAX = 2 << 20,   /* ... of what a result points to */
+    NFSD_BUFFER = NFS3_IO_MAX, /* buffers of this size are kept for the next large READ, so many */
+    NFSD_BUFFER_MIN = 65536,   /* large: more than this */
+    NFSD_BUFFERS = 32,
+    NFSD_SHARES = 8, /* a connection holds at most memory_max divided by this, and always one call */
+    NFSD_TICK_MS = 1000,
+};
+
+struct job;
+
+/* --- a descriptor that the main thread waits for ---------------------------------------------------------------- */
+
+struct source {
+    void (*ready)(struct nfsd *d, struct source *source, uint32_t events);
+    int fd;
+};
+
+int source_watch(struct nfsd *d, struct source *source, uint32_t events);
+void source_change(struct nfsd *d, const struct source *source, uint32_t events);
+
+/* --- memory: nfsd_memory.c -------------------------------------------------------------------------------------- */
+
+/* A connection, as far as it holds memory. */
+struct owner {
+    uint64_t held;
+    unsigned jobs, waiting; /* all of its calls; those that wait for memory */
+};
+
+struct memory {
+    uint64_t max, held;
+    struct job *waiting, **last;
+    bool starved; /* one of them does not fit in what all may hold: new ones wait behind it */
+    bool freed;   /* since they were looked at */
+    void *buffer[NFSD_BUFFERS];
+    unsigned buffers;
+};
+
+void memory_init(struct memory *memory, uint64_t max);
+void memory_fini(struct memory *memory);
+/* The job's charge is taken; or it waits, and this is false. */
+bool memory_admit(struct memory *memory, struct job *job);
+/* The next job that waited and need not any more, admitted; or NULL. */
+struct job *memory_next(struct memory *memory);
+void memory_release(struct memory *memory, struct job *job);
+/* Takes the owner's waiting jobs (NULL: all) out, as a list by `next`. */
+struct job *memory_withdraw(struct memory *memory, const struct owner *owner);
+uint8_t *memory_buffer(struct memory *memory, size_t room);
+void memory_give_back(struct memory *memory, uint8_t *buffer, size_t room);
+
+/* --- a call: nfsd_job.c ----------------------------------------------------------------------------------------- */
+
+/* What a transport does for its calls. Each but `begin` ends the job, sooner or later, with job_end(). */
+struct job_ops {
+    bool (*begin)(struct job *job);  /* it is about to be executed; false: it need not, the transport has it */
+    void (*answer)(struct job *job); /* with job->head, and job->data in its place */
+    void (*refuse)(struct job *job); /* its Read chunks are not what they may be */
+    void (*drop)(struct job *job);   /* silence */
+};
+
+struct job {
+    struct work work; /* the first member */
+    const struct job_ops *ops;
+    struct nfsd *nfsd;
+    struct owner *owner;
+    struct job *next; /* of a list: waiting, withdrawn */
+    struct sockaddr_storage peer;
+    const uint8_t *message; /* the RPC message, and what came beside it */
+    size_t length;
+    const struct stream_item *item;
+    unsigned items;
+    size_t charge;
+
+    struct rpc_call call;
+    struct rpc_reply reply;
+    union nfs3_args args;
+    struct nfs3_text path; /* MOUNT */
+    struct nfs3_result result;
+    struct mount3_result mount;
+    uint8_t *buffer;
+    size_t room;
+
+    uint8_t *head; /* the reply: `small`, or of the heap */
+    size_t head_length;
+    struct stream_item data; /* left out of it */
+    unsigned datas;          /* 0 or 1 */
+    uint8_t small[NFSD_HEAD];
+};
+
+/* The transport has filled in what is above `charge`. */
+void job_start(struct job *job);
+/* After `answer` and the like: gives back what the job holds, but not the job. */
+void job_end(struct job *job);
+/* A worker is done with it. */
+void job_finish(struct job *job);
+/* What waited for memory and has it now begins. */
+void jobs_resume(struct nfsd *d);
+/* Executed twice it would not do the same again: a retransmission gets the first one's reply. */
+bool job_is_once_only(const struct job *job);
+
+/* --- transports: nfsd_tcp.c, nfsd_rdma.c ------------------------------------------------------------------------ */
+
+struct tcp_listener {
+    struct source source; /* the first member */
+    bool paused;          /* descriptors have run out */
+};
+
+struct tcp_conn;
+
+struct tcp {
+    struct tcp_listener listener[2]; /* NFS, MOUNT */
+    unsigned listeners;
+    struct tcp_conn *conns; /* also those that are closed and have calls in work */
+    struct tcp_conn *dirty; /* with replies that have not been tried to send */
+    uint8_t *stage;
+    struct replay replay;
+    bool resume; /* somebody who was not read may be read again */
+};
+
+int nfstcp_init(struct nfsd *d);
+/* 0, or a negative errno. */
+int nfstcp_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
+/* The end of a turn: replies leave, what is dead goes, and who may speak is listened to. */
+void nfstcp_turn(struct nfsd *d);
+void nfstcp_tick(struct nfsd *d, uint64_t now_ms);
+bool nfstcp_is_quiet(const struct nfsd *d);
+/* No new connection, no new call. */
+void nfstcp_stop(struct nfsd *d);
+void nfstcp_fini(struct nfsd *d);
+
+struct rdma {
+    struct source source; /* the first member */
+    struct responder *responder;
+    struct rdma_peer *peers;
+};
+
+int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
+void nfsrdma_run(struct nfsd *d);
+bool nfsrdma_is_quiet(const struct nfsd *d);
+void nfsrdma_fini(struct nfsd *d);
+
+/* --- the server: nfsd.c ----------------------------------------------------------------------------------------- */
+
+struct counters {
+    _Atomic uint64_t calls, errors, replayed, read_octets, written_octets;
+    _Atomic uint32_t tcp_connections, rdma_connections;
+    _Atomic uint64_t rdma_replayed;
+};
+
+struct nfsd {
+    struct nfsd_attr attr;
+    int epoll;
+    struct source stop, done; /* eventfds: of nfsd_stop() and of the workers */
+    struct workers *workers;
+    unsigned in_work;
+    bool stopping;
+    struct memory memory;
+    struct tcp tcp;
+    struct rdma rdma;
+    struct counters counters;
+    int rdma_port, tcp_port, mount_port;
+    uint64_t ticked_ms;
+};
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_job.c - a call from its first octet to its reply: who is asked for what, by whom, with which arguments; then its
+ * work, here or in a worker; then the reply. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nfs/server/nfsd_in.h"
+
+static bool is_nfs(const struct job *job)
+{
+    return job->call.program == NFS_PROGRAM;
+}
+
+static enum nfs3_proc proc_of(const struct job *job)
+{
+    return (enum nfs3_proc)job->call.procedure;
+}
+
+/* --- what is asked --------------------------------------------------------------------------------------------- */
+
+/* Whether there is such a procedure for such a caller, in the order in which RFC 5531 9 has its answers. */
+static struct rpc_reply judge(const struct rpc_call *call, bool bad_cred)
+{
+    struct rpc_reply reply = {.xid = call->xid, .result = RPC_SUCCESS};
+    uint32_t procedures = call->program == NFS_PROGRAM ? (uint32_t)NFS3_PROCS : (uint32_t)MOUNT3_PROCS;
+
+    if (call->rpc_version != 2) {
+        reply.result = RPC_MISMATCH;
+        reply.low = reply.high = 2;
+    } else if (bad_cred) {
+        reply.result = RPC_AUTH_ERROR;
+        reply.auth_status = RPC_AUTH_BADCRED;
+    } else if (call->cred.flavor != RPC_AUTH_NONE && call->cred.flavor != RPC_AUTH_SYS) {
+        reply.result = RPC_AUTH_ERROR;
+        reply.auth_status = RPC_AUTH_TOOWEAK;
+    } else if (call->program != NFS_PROGRAM && call->program != MOUNT_PROGRAM) {
+        reply.result = RPC_PROG_UNAVAIL;
+    } else if (call->version != 3) {
+        reply.result = RPC_PROG_MISMATCH;
+        reply.low = reply.high = 3;
+    } else if (call->procedure >= procedures) {
+        reply.result = RPC_PROC_UNAVAIL;
+    }
+    return reply;
+}
+
+/* False: a Read chunk is not where an item may be that is eligible for one (RFC 8166 6.1, RFC 8267 4.1). */
+static bool decode_args(struct job *job, struct coder *c)
+{
+    if (job->items > 1)
+        return false;
+    if (job->items)
+        c->item = job->item[0];
+    if (is_nfs(job))
+        nfs3_code_args(c, proc_of(job), &job->args);
+    else
+        mount3_code_args(c, (enum mount3_proc)job->call.procedure, &job->path);
+    if (c->bad && job->items && !c->reduced)
+        return false;
+    if (c->bad)
+        job->reply.result = RPC_GARBAGE_ARGS;
+    return true;
+}
+
+enum said { SAID_CALL, SAID_NOTHING, SAID_BAD_CHUNK };
+
+static enum said decode(struct job *job)
+{
+    struct coder c;
+    bool bad_cred;
+
+    coder_read(&c, job->message, job->length);
+    rpc_code_call(&c, &job->call, &bad_cred);
+    if (c.bad)
+        return SAID_NOTHING;
+    if (job->items && job->item[0].position < c.position)
+        return SAID_BAD_CHUNK;
+    job->reply = judge(&job->call, bad_cred);
+    if (job->reply.result == RPC_SUCCESS && !decode_args(job, &c))
+        return SAID_BAD_CHUNK;
+    return SAID_CALL;
+}
+
+/* --- its work -------------------------------------------------------------------------------------------------- */
+
+static void serve_nfs(struct job *job)
+{
+    struct nfs_request request = {.server = job->nfsd->attr.server,
+                                  .peer = (const struct sockaddr *)&job->peer,
+                                  .cred = &job->call.cred,
+                                  .proc = proc_of(job),
+                                  .args = &job->args,
+                                  .buffer = job->buffer,
+                                  .room = job->room,
+                                  .result = &job->result};
+
+    nfs_serve(&request);
+}
+
+static void serve(struct job *job)
+{
+    if (is_nfs(job))
+        serve_nfs(job);
+    else if (job->call.procedure == MOUNT3_MNT)
+        mount_serve(job->nfsd->attr.server, (const struct sockaddr *)&job->peer, &job->call.cred, &job->path,
+                    &job->mount);
+}
+
+static void serve_in_worker(struct work *work)
+{
+    serve((struct job *)work);
+}
+
+static bool is_slow(const struct job *job)
+{
+    return is_nfs(job) ? nfs_is_slow(proc_of(job), &job->args) : job->call.procedure == MOUNT3_MNT;
+}
+
+bool job_is_once_only(const struct job *job)
+{
+    static const uint32_t procs = 1U << NFS3_SETATTR | 1U << NFS3_WRITE | 1U << NFS3_CREATE | 1U << NFS3_MKDIR |
+                                  1U << NFS3_SYMLINK | 1U << NFS3_MKNOD | 1U << NFS3_REMOVE | 1U << NFS3_RMDIR |
+                                  1U << NFS3_RENAME | 1U << NFS3_LINK;
+
+    return job->reply.result == RPC_SUCCESS && is_nfs(job) && procs >> job->call.procedure & 1;
+}
+
+/* It has its memory. */
+static void begin(struct job *job)
+{
+    struct nfsd *d = job->nfsd;
+
+    if (!job->ops->begin(job))
+        return;
+    atomic_fetch_add(&d->counters.calls, 1);
+    if (job->room) {
+        job->buffer = memory_buffer(&d->memory, job->room);
+        if (!job->buffer)
+            job->reply.result = RPC_SYSTEM_ERR;
+    }
+    if (job->reply.result != RPC_SUCCESS) {
+        job_finish(job);
+    } else if (is_slow(job)) {
+        d->in_work++;
+        job->work.run = serve_in_worker;
+        workers_give(d->workers, &job->work);
+    } else {
+        serve(job);
+        job_finish(job);
+    }
+}
+
+void job_start(struct job *job)
+{
+    enum said said = decode(job);
+
+    job->charge = sizeof(*job) + job->length;
+    for (unsigned i = 0; i < job->items; i++)
+        job->charge += job->item[i].length;
+    if (said == SAID_CALL && job->reply.result == RPC_SUCCESS && is_nfs(job)) {
+        job->room = nfs_room(proc_of(job), &job->args);
+        job->room = job->room < NFSD_ROOM_MAX ? job->room : NFSD_ROOM_MAX;
+    }
+    job->charge += job->room;
+    job->owner->jobs++;
+    if (said == SAID_CALL) {
+        if (memory_admit(&job->nfsd->memory, job))
+            begin(job);
+        return;
+    }
+    job->charge = 0;
+    if (said == SAID_BAD_CHUNK)
+        job->ops->refuse(job);
+    else
+        job->ops->drop(job);
+}
+
+void jobs_resume(struct nfsd *d)
+{
+    struct job *job;
+
+    while ((job = memory_next(&d->memory)))
+        begin(job);
+}
+
+void job_end(struct job *job)
+{
+    struct memory *memory = &job->nfsd->memory;
+
+    if (job->buffer)
+        memory_give_back(memory, job->buffer, job->room);
+    if (job->head != job->small)
+        free(job->head);
+    if (job->charge)
+        memory_release(memory, job);
+    job->owner->jobs--;
+}
+
+/* --- the reply ------------------------------------------------------------------------------------------------- */
+
+static struct nfs3_text text_of(const char *text)
+{
+    size_t n = strlen(text);
+
+    return (struct nfs3_text){text, (uint32_t)(n < MOUNT_NAME_MAX ? n : MOUNT_NAME_MAX)};
+}
+
+static struct nfs3_text path_of(const struct export *e)
+{
+    return (struct nfs3_text){e->path, (uint32_t)strlen(e->path)};
+}
+
+static size_t exports_max(const struct nfs_server *server)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; i < server->exports; i++) {
+        const char *const *client = server->export[i].attr.clients;
+
+        n += 16 + path_of(&server->export[i]).length;
+        for (; client && *client; client++)
+            n += 12 + text_of(*client).length;
+    }
+    return n;
+}
+
+static void code_exports(struct coder *c, const struct nfs_server *server)
+{
+    bool no = false;
+
+    for (unsigned i = 0; i < server->exports; i++) {
+        const char *const *client = server->export[i].attr.clients;
+        struct nfs3_text path = path_of(&server->export[i]), *group;
+        uint32_t groups = 0;
+
+        while (client && client[groups])
+            groups++;
+        group = calloc(groups + 1, sizeof(*group));
+        for (uint32_t k = 0; group && k < groups; k++)
+            group[k] = text_of(client[k]);
+        groups = group ? groups : 0;
+        mount3_code_export(c, &path, group, &groups, groups);
+        free(group);
+    }
+    code_bool(c, &no);
+}
+
+/* The arguments were good, and it was done. */
+static void code_result(struct job *job, struct coder *c)
+{
+    bool no = false;
+
+    if (is_nfs(job))
+        nfs3_code_result(c, proc_of(job), &job->result);
+    else if (job->call.procedure == MOUNT3_MNT)
+        mount3_code_mnt(c, &job->mount);
+    else if (job->call.procedure == MOUNT3_EXPORT)
+        code_exports(c, job->nfsd->attr.server);
+    else if (job->call.procedure == MOUNT3_DUMP)
+        code_bool(c, &no); /* who has mounted is not written down */
+}
+
+/* What it takes beside the data that is left out. */
+static size_t head_room(const struct job *job)
+{
+    size_t room = NFSD_HEAD;
+
+    if (job->reply.result != RPC_SUCCESS)
+        return room;
+    if (is_nfs(job) && (job->call.procedure == NFS3_READDIR || job->call.procedure == NFS3_READDIRPLUS))
+        room += job->result.status == NFS3_OK ? job->result.list.length : 0;
+    else if (!is_nfs(job) && job->call.procedure == MOUNT3_EXPORT)
+        room += exports_max(job->nfsd->attr.server);
+    return room;
+}
+
+static bool encode(struct job *job, size_t room)
+{
+    struct coder c;
+
+    coder_write(&c, job->head, room);
+    c.reduce = true;
+    rpc_code_reply(&c, &job->reply);
+    if (job->reply.result == RPC_SUCCESS)
+        code_result(job, &c);
+    job->head_length = coder_length(&c);
+    job->datas = c.reduced;
+    job->data = c.item;
+    return !c.bad;
+}
+
+static void count(const struct job *job)
+{
+    struct counters *counters = &job->nfsd->counters;
+
+    if (job->reply.result != RPC_SUCCESS)
+        atomic_fetch_add(&counters->errors, 1);
+    else if (is_nfs(job) && job->result.status == NFS3_OK && job->call.procedure == NFS3_READ)
+        atomic_fetch_add(&counters->read_octets, job->result.read.count);
+    else if (is_nfs(job) && job->result.status == NFS3_OK && job->call.procedure == NFS3_WRITE)
+        atomic_fetch_add(&counters->written_octets, job->result.write.count);
+}
+
+void job_finish(struct job *job)
+{
+    size_t room = head_room(job);
+
+    job->head = room <= NFSD_HEAD ? job->small : malloc(room);
+    if (!job->head || !encode(job, room)) {
+        if (job->head != job->small)
+            free(job->head);
+        job->head = job->small;
+        job->reply = (struct rpc_reply){.xid = job->call.xid, .result = RPC_SYSTEM_ERR};
+        encode(job, NFSD_HEAD);
+    }
+    count(job);
+    job->ops->answer(job);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_rdma.c - calls over RDMA: the responder brings them whole and takes their replies with READ's data left out,
+ * which goes from where it was read to the peer's memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "nfs/server/nfsd_in.h"
+
+/* Receives are for headers and small arguments; the rest comes in chunks. */
+enum { RDMA_INLINE = 4096 };
+
+struct rdma_peer { /* a connection, as long as calls of it are here */
+    struct owner owner;
+    const struct conn *conn;
+    struct rdma_peer *next;
+};
+
+struct rdma_call {
+    struct job job; /* the first member */
+    struct call *call;
+    struct rdma_peer *peer;
+};
+
+static struct rdma_peer *find_peer(struct rdma *rdma, const struct conn *conn)
+{
+    struct rdma_peer *peer = rdma->peers;
+
+    while (peer && peer->conn != conn)
+        peer = peer->next;
+    if (peer)
+        return peer;
+    peer = calloc(1, sizeof(*peer));
+    if (!peer)
+        return NULL;
+    peer->conn = conn;
+    peer->next = rdma->peers;
+    rdma->peers = peer;
+    return peer;
+}
+
+static void put_peer(struct rdma *rdma, struct rdma_peer *peer)
+{
+    struct rdma_peer **at = &rdma->peers;
+
+    if (peer->owner.jobs)
+        return;
+    while (*at != peer)
+        at = &(*at)->next;
+    *at = peer->next;
+    free(peer);
+}
+
+static void end_call(void *user)
+{
+    struct rdma_call *call = user;
+
+    job_end(&call->job);
+    put_peer(&call->job.nfsd->rdma, call->peer);
+    free(call);
+}
+
+/* The responder looks for calls that came before itself. */
+static bool begin(struct job *job)
+{
+    (void)job;
+    return true;
+}
+
+static void answer(struct job *job)
+{
+    struct rdma_call *call = (struct rdma_call *)job;
+    struct reply reply = {.payload = job->head,
+                          .length = job->head_length,
+                          .items = job->datas,
+                          .item = {job->data},
+                          .release = end_call,
+                          .user = call};
+
+    call_reply(call->call, &reply);
+}
+
+static void refuse(struct job *job)
+{
+    struct rdma_call *call = (struct rdma_call *)job;
+
+    call_refuse(call->call);
+    end_call(call);
+}
+
+static void drop(struct job *job)
+{
+    struct rdma_call *call = (struct rdma_call *)job;
+
+    call_drop(call->call);
+    end_call(call);
+}
+
+static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = refuse, .drop = drop};
+
+static void handle(void *user, struct call *incoming)
+{
+    struct nfsd *d = user;
+    struct rdma_peer *peer = d->stopping ? NULL : find_peer(&d->rdma, incoming->conn);
+    struct rdma_call *call = peer ? calloc(1, sizeof(*call)) : NULL;
+
+    if (!call) {
+        if (peer)
+            put_peer(&d->rdma, peer);
+        call_drop(incoming);
+        return;
+    }
+    call->call = incoming;
+    call->peer = peer;
+    call->job.ops = &ops;
+    call->job.nfsd = d;
+    call->job.owner = &peer->owner;
+    call->job.peer = incoming->peer;
+    call->job.message = incoming->payload;
+    call->job.length = incoming->length;
+    call->job.item = incoming->item;
+    call->job.items = incoming->items;
+    job_start(&call->job);
+}
+
+static void ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    (void)source;
+    (void)events;
+    nfsrdma_run(d);
+}
+
+void nfsrdma_run(struct nfsd *d)
+{
+    struct responder_stats stats;
+
+    if (!d->rdma.responder)
+        return;
+    responder_run(d->rdma.responder, 0);
+    responder_stats(d->rdma.responder, &stats);
+    atomic_store(&d->counters.rdma_connections, stats.connections);
+    atomic_store(&d->counters.rdma_replayed, stats.replayed);
+}
+
+bool nfsrdma_is_quiet(const struct nfsd *d)
+{
+    struct responder_stats stats = {0};
+
+    if (d->rdma.responder)
+        responder_stats(d->rdma.responder, &stats);
+    return stats.calls_held == 0;
+}
+
+int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length)
+{
+    struct responder_attr attr;
+
+    responder_attr_init(&attr);
+    attr.credits = d->attr.credits;
+    attr.send_size = attr.receive_size = RDMA_INLINE;
+    attr.connections_max = d->attr.connections_max;
+    attr.wire = d->attr.wire;
+    attr.log_level = d->attr.log_level;
+    attr.handle = handle;
+    attr.user = d;
+    d->rdma.responder = responder_open(addr, length, &attr);
+    if (!d->rdma.responder)
+        return errno ? -errno : -EIO;
+    d->rdma.source = (struct source){.ready = ready, .fd = responder_fd(d->rdma.responder)};
+    return source_watch(d, &d->rdma.source, EPOLLIN);
+}
+
+/* Replies that are still leaving are given up, which ends their calls. */
+void nfsrdma_fini(struct nfsd *d)
+{
+    if (d->rdma.responder)
+        responder_close(d->rdma.responder);
+    d->rdma.responder = NULL;
+}

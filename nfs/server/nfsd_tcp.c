@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_tcp.c - TCP listeners and connections: who comes, what is read, and when a peer is not read any more. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "nfs/server/nfsd_tcp.h"
+#include "rpc/clock.h"
+
+enum { BACKLOG = 128, STAGE = 65536, READS = 8, REPLAY_ENTRIES = 1024 };
+
+/* --- the end of a connection ----------------------------------------------------------------------------------- */
+
+/* What of it is in work keeps the struct. */
+static void close_conn(struct tcp_conn *conn)
+{
+    if (conn->source.fd < 0)
+        return;
+    close(conn->source.fd);
+    conn->source.fd = -1;
+    record_fini(&conn->rx);
+    free(conn->carry);
+    conn->carry = NULL;
+    conn->carried = 0;
+    nfstcp_abandon(conn);
+    conn->nfsd->tcp.resume = true;
+    atomic_fetch_sub(&conn->nfsd->counters.tcp_connections, 1);
+}
+
+/* Is there nothing of it in the server, not even half a call? */
+static bool is_idle(const struct tcp_conn *conn)
+{
+    return conn->owner.jobs == 0 && !record_is_open(&conn->rx) && conn->carried == 0;
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------- */
+
+static void want(struct tcp_conn *conn)
+{
+    bool reads = !conn->over && !conn->nfsd->stopping && conn->carried == 0 && nfstcp_may_call(conn);
+    uint32_t events = (reads ? EPOLLIN : 0U) | (conn->blocked ? EPOLLOUT : 0U);
+
+    if (conn->source.fd < 0 || events == conn->events)
+        return;
+    if (events & ~conn->events & EPOLLIN)
+        conn->moved_ms = clock_ms(); /* so far the silence was ours */
+    conn->events = events;
+    source_change(conn->nfsd, &conn->source, events);
+}
+
+static bool take_record(struct tcp_conn *conn)
+{
+    size_t length;
+    uint8_t *record = record_take(&conn->rx, &length);
+
+    return nfstcp_call(conn, record, length);
+}
+
+/* What is left when the connection may have no more calls is carried. False: the stream is of no use. */
+static bool eat(struct tcp_conn *conn, const uint8_t *from, size_t n)
+{
+    while (n && nfstcp_may_call(conn)) {
+        size_t eaten;
+        int rc = record_eat(&conn->rx, from, n, &eaten);
+
+        if (rc < 0 || (rc > 0 && !take_record(conn)))
+            return false;
+        from += eaten;
+        n -= eaten;
+    }
+    if (n) {
+        conn->carry = malloc(n);
+        if (!conn->carry)
+            return false;
+        memcpy(conn->carry, from, n);
+        conn->carried = n;
+    }
+    return true;
+}
+
+static bool eat_carried(struct tcp_conn *conn)
+{
+    uint8_t *carry = conn->carry;
+    size_t n = conn->carried;
+    bool good;
+
+    conn->carry = NULL;
+    conn->carried = 0;
+    good = eat(conn, carry, n);
+    free(carry);
+    return good;
+}
+
+/* Large calls are read into their place, and what follows them into the stage. */
+static ssize_t read_once(struct tcp_conn *conn, bool *good)
+{
+    struct iovec iov[2];
+    size_t room;
+    uint8_t *at;
+    ssize_t n;
+
+    room = record_room(&conn->rx, &at);
+    iov[0] = (struct iovec){at, room};
+    iov[1] = (struct iovec){conn->nfsd->tcp.stage, STAGE};
+    n = room ? readv(conn->source.fd, iov, 2) : read(conn->source.fd, iov[1].iov_base, STAGE);
+    if (n <= 0)
+        return n;
+    conn->moved_ms = clock_ms();
+    room = room < (size_t)n ? room : (size_t)n;
+    if (room && record_put(&conn->rx, room) && !take_record(conn))
+        *good = false;
+    else
+        *good = eat(conn, conn->nfsd->tcp.stage, (size_t)n - room);
+    return n;
+}
+
+static void read_conn(struct tcp_conn *conn)
+{
+    bool good = true;
+
+    for (int i = 0; i < READS && good && conn->carried == 0 && nfstcp_may_call(conn); i++) {
+        ssize_t n = read_once(conn, &good);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            conn->over = true;
+        if (n == 0 || (n < 0 && errno == EAGAIN))
+            break;
+        if (n < 0)
+            good = false;
+        else if (n < STAGE)
+            break;
+    }
+    /* A peer may close its half and wait for replies. */
+    if (!good || (conn->over && conn->owner.jobs == 0))
+        close_conn(conn);
+}
+
+static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    struct tcp_conn *conn = (struct tcp_conn *)source;
+
+    (void)d;
+    if (conn->source.fd < 0)
+        return;
+    if (events & EPOLLERR || (events & EPOLLHUP && !(events & EPOLLIN))) {
+        close_conn(conn);
+        return;
+    }
+    if (events & EPOLLOUT && !nfstcp_send(conn)) {
+        close_conn(conn);
+        return;
+    }
+    if (events & EPOLLIN && !conn->over)
+        read_conn(conn);
+    want(conn);
+}
+
+/* --- who comes ------------------------------------------------------------------------------------------------- */
+
+/* A connection in the place of the one that has been silent longest, but not of one that is at work. */
+static bool make_place(struct nfsd *d)
+{
+    struct tcp_conn *oldest = NULL;
+
+    if (atomic_load(&d->counters.tcp_connections) < d->attr.connections_max)
+        return true;
+    for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
+        if (conn->source.fd >= 0 && is_idle(conn) && (!oldest || conn->moved_ms < oldest->moved_ms))
+            oldest = conn;
+    if (!oldest || clock_ms() - oldest->moved_ms < d->attr.idle_ms)
+        return false;
+    close_conn(oldest);
+    return true;
+}
+
+static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
+{
+    struct tcp_conn *conn = make_place(d) ? calloc(1, sizeof(*conn)) : NULL;
+    int one = 1;
+
+    if (!conn)
+        return false;
+    conn->source = (struct source){.ready = conn_ready, .fd = fd};
+    conn->nfsd = d;
+    conn->peer = *peer;
+    conn->out_last = &conn->out;
+    conn->moved_ms = clock_ms();
+    conn->events = EPOLLIN;
+    record_init(&conn->rx, d->attr.record_max);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    if (source_watch(d, &conn->source, conn->events) != 0) {
+        free(conn);
+        return false;
+    }
+    conn->next = d->tcp.conns;
+    d->tcp.conns = conn;
+    atomic_fetch_add(&d->counters.tcp_connections, 1);
+    return true;
+}
+
+/* Without descriptors a listener stays readable: it is let alone for a while, and its peers wait in the backlog. */
+static void pause_listener(struct nfsd *d, struct tcp_listener *listener)
+{
+    listener->paused = true;
+    source_change(d, &listener->source, 0);
+}
+
+static void listener_ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    struct tcp_listener *listener = (struct tcp_listener *)source;
+
+    (void)events;
+    for (int i = 0; i < BACKLOG; i++) {
+        struct sockaddr_storage peer = {0};
+        socklen_t length = sizeof(peer);
+        int fd = accept4(source->fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            if (!add_conn(d, fd, &peer))
+                close(fd);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            pause_listener(d, listener);
+            return;
+        } else if (errno == EAGAIN) {
+            return;
+        } /* or the peer has gone again, and the next one may be there */
+    }
+}
+
+int nfstcp_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length)
+{
+    struct tcp_listener *listener = &d->tcp.listener[d->tcp.listeners];
+    int one = 1, fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    *listener = (struct tcp_listener){.source = {.ready = listener_ready, .fd = fd}};
+    rc = bind(fd, addr, length) != 0 || listen(fd, BACKLOG) != 0 ? -errno : 0;
+    if (rc == 0)
+        rc = source_watch(d, &listener->source, EPOLLIN);
+    if (rc)
+        close(fd);
+    else
+        d->tcp.listeners++;
+    return rc;
+}
+
+/* --- turns ----------------------------------------------------------------------------------------------------- */
+
+static void send_dirty(struct tcp *tcp)
+{
+    while (tcp->dirty) {
+        struct tcp_conn *conn = tcp->dirty;
+
+        tcp->dirty = conn->next_dirty;
+        conn->dirty = false;
+        if (conn->source.fd >= 0 && !conn->blocked && !nfstcp_send(conn))
+            close_conn(conn);
+        want(conn);
+    }
+}
+
+/* Those that were not read because of what they had in work. */
+static void resume(struct tcp *tcp)
+{
+    for (struct tcp_conn **at = &tcp->conns, *conn; (conn = *at);) {
+        if (conn->source.fd >= 0 && conn->carried && nfstcp_may_call(conn) && !conn->nfsd->stopping &&
+            !eat_carried(conn))
+            close_conn(conn);
+        if (conn->over && conn->owner.jobs == 0 && conn->carried == 0)
+            close_conn(conn);
+        want(conn);
+        if (conn->source.fd < 0 && conn->owner.jobs == 0 && !conn->dirty) {
+            *at = conn->next;
+            free(conn);
+        } else {
+            at = &conn->next;
+        }
+    }
+}
+
+void nfstcp_turn(struct nfsd *d)
+{
+    /* A reply that leaves makes room for a call, and that has a reply. */
+    while (d->tcp.dirty || d->tcp.resume || d->memory.freed) {
+        send_dirty(&d->tcp);
+        jobs_resume(d);
+        if (d->tcp.resume) {
+            d->tcp.resume = false;
+            resume(&d->tcp);
+        }
+    }
+}
+
+void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < d->tcp.listeners; i++) {
+        struct tcp_listener *listener = &d->tcp.listener[i];
+
+        if (listener->paused && !d->stopping)
+            source_change(d, &listener->source, EPOLLIN);
+        listener->paused = false;
+    }
+    for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
+        bool stuck = conn->out || (record_is_open(&conn->rx) && nfstcp_may_call(conn));
+
+        if (conn->source.fd >= 0 && stuck && now_ms - conn->moved_ms >= d->attr.idle_ms)
+            close_conn(conn);
+    }
+}
+
+bool nfstcp_is_quiet(const struct nfsd *d)
+{
+    for (const struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
+        if (conn->source.fd >= 0 && conn->out)
+            return false;
+    return true;
+}
+
+/* --- the beginning and the end --------------------------------------------------------------------------------- */
+
+int nfstcp_init(struct nfsd *d)
+{
+    d->tcp.stage = malloc(STAGE);
+    return d->tcp.stage ? replay_init(&d->tcp.replay, REPLAY_ENTRIES) : -ENOMEM;
+}
+
+void nfstcp_stop(struct nfsd *d)
+{
+    for (unsigned i = 0; i < d->tcp.listeners; i++)
+        source_change(d, &d->tcp.listener[i].source, 0);
+    for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
+        want(conn);
+}
+
+void nfstcp_fini(struct nfsd *d)
+{
+    for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
+        close_conn(conn);
+    d->tcp.resume = true;
+    nfstcp_turn(d);
+    while (d->tcp.listeners)
+        close(d->tcp.listener[--d->tcp.listeners].source.fd);
+    replay_fini(&d->tcp.replay);
+    free(d->tcp.stage);
+}

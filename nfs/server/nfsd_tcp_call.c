@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_tcp_call.c - calls over TCP: a record becomes a job, unless it is one that came before, and its reply leaves
+ * when the socket takes it. Replies overtake each other; the XID says whose they are. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "nfs/server/nfsd_tcp.h"
+#include "rpc/clock.h"
+#include "rpc/xdrbytes.h"
+
+enum { SEND_CALLS = 16, CALL_PIECES = 5, REPLAY_OCTETS = 8192 };
+
+/* --- the end of a call ----------------------------------------------------------------------------------------- */
+
+/* A connection that is not read may be again, or one that is closed can go. */
+static void look_at(const struct tcp_conn *conn)
+{
+    if (conn->source.fd < 0 || conn->over || conn->carried || !(conn->events & EPOLLIN))
+        conn->nfsd->tcp.resume = true;
+}
+
+static void end_call(struct tcp_call *call)
+{
+    job_end(&call->job);
+    look_at(call->conn);
+    free(call->record);
+    free(call);
+}
+
+static struct tcp_call *part_waiter(struct replay_entry *entry)
+{
+    struct call *waiter = entry->waiter;
+
+    entry->waiter = NULL;
+    return waiter ? waiter->user : NULL;
+}
+
+/* --- the same call again --------------------------------------------------------------------------------------- */
+
+static void queue_reply(struct tcp_call *call)
+{
+    struct tcp_conn *conn = call->conn;
+    struct tcp *tcp = &conn->nfsd->tcp;
+    size_t length = stream_length(call->job.head_length, &call->job.data, call->job.datas);
+
+    if (conn->source.fd < 0) {
+        end_call(call);
+        return;
+    }
+    if (!conn->out)
+        conn->moved_ms = clock_ms();
+    record_mark(call->mark, length);
+    call->next = NULL;
+    *conn->out_last = call;
+    conn->out_last = &call->next;
+    if (!conn->dirty) {
+        conn->dirty = true;
+        conn->next_dirty = tcp->dirty;
+        tcp->dirty = conn;
+    }
+}
+
+/* A reply of the cache, which has no data beside it. */
+static void answer_as_before(struct tcp_call *call, const struct reply *reply)
+{
+    struct job *job = &call->job;
+
+    atomic_fetch_add(&job->nfsd->counters.replayed, 1);
+    job->head = reply->length <= NFSD_HEAD ? job->small : malloc(reply->length);
+    if (!job->head) {
+        end_call(call);
+        return;
+    }
+    memcpy(job->head, reply->payload, reply->length);
+    job->head_length = reply->length;
+    job->datas = 0;
+    queue_reply(call);
+}
+
+static bool begin(struct job *job)
+{
+    struct tcp_call *call = (struct tcp_call *)job, *older;
+    struct replay *replay = &job->nfsd->tcp.replay;
+    struct replay_entry *entry;
+    struct replay_key key;
+
+    look_at(call->conn);
+    if (!job_is_once_only(job))
+        return true;
+    replay_key(&key, &job->peer, job->call.xid, &call->rpc);
+    entry = replay_find(replay, &key);
+    if (!entry) {
+        call->entry = replay_add(replay, &key);
+        return true;
+    }
+    if (entry->state == REPLAY_KEPT) {
+        answer_as_before(call, &entry->reply);
+        return false;
+    }
+    /* The first one is at work. Who asks last gets its reply too. */
+    older = part_waiter(entry);
+    if (older)
+        end_call(older);
+    entry->waiter = &call->rpc;
+    return false;
+}
+
+static void answer(struct job *job)
+{
+    struct tcp_call *call = (struct tcp_call *)job, *waiter = NULL;
+    struct reply reply = {.payload = job->head, .length = job->head_length};
+
+    if (call->entry) {
+        assert(job->datas == 0);
+        waiter = part_waiter(call->entry);
+        if (waiter)
+            answer_as_before(waiter, &reply);
+        replay_keep(&job->nfsd->tcp.replay, call->entry, &reply, REPLAY_OCTETS);
+        call->entry = NULL;
+    }
+    queue_reply(call);
+}
+
+static void drop(struct job *job)
+{
+    end_call((struct tcp_call *)job);
+}
+
+static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = drop, .drop = drop};
+
+bool nfstcp_may_call(const struct tcp_conn *conn)
+{
+    return conn->owner.jobs < conn->nfsd->attr.calls_max && conn->owner.waiting == 0;
+}
+
+bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
+{
+    struct tcp_call *call = calloc(1, sizeof(*call));
+
+    if (!call) {
+        free(record);
+        return false;
+    }
+    call->conn = conn;
+    call->record = record;
+    call->rpc = (struct call){.payload = record, .length = length, .user = call};
+    call->job.ops = &ops;
+    call->job.nfsd = conn->nfsd;
+    call->job.owner = &conn->owner;
+    call->job.peer = conn->peer;
+    call->job.message = record;
+    call->job.length = length;
+    job_start(&call->job);
+    return true;
+}
+
+/* --- sending --------------------------------------------------------------------------------------------------- */
+
+/* A reply in the order of its octets, without those that were sent. How many pieces. */
+static int pieces_of(const struct tcp_call *call, struct iovec *iov)
+{
+    static const uint8_t zeros[4];
+    const struct job *job = &call->job;
+    size_t lead = job->datas ? job->data.position : job->head_length, skip = call->sent;
+    const struct iovec all[CALL_PIECES] = {
+        {(void *)(uintptr_t)call->mark, RECORD_MARK},
+        {job->head, lead},
+        {(void *)(uintptr_t)job->data.data, job->datas ? job->data.length : 0},
+        {(void *)(uintptr_t)zeros, job->datas ? xdr_roundup(job->data.length) : 0},
+        {job->head + lead, job->head_length - lead},
+    };
+    int n = 0;
+
+    for (int i = 0; i < CALL_PIECES; i++) {
+        size_t gone = skip < all[i].iov_len ? skip : all[i].iov_len;
+
+        skip -= gone;
+        if (all[i].iov_len > gone)
+            iov[n++] = (struct iovec){(uint8_t *)all[i].iov_base + gone, all[i].iov_len - gone};
+    }
+    return n;
+}
+
+static size_t left_of(const struct tcp_call *call)
+{
+    return RECORD_MARK + stream_length(call->job.head_length, &call->job.data, call->job.datas) - call->sent;
+}
+
+static void advance(struct tcp_conn *conn, size_t n)
+{
+    conn->moved_ms = clock_ms();
+    while (conn->out) {
+        struct tcp_call *call = conn->out;
+        size_t left = left_of(call);
+
+        if (n < left) {
+            call->sent += n;
+            return;
+        }
+        n -= left;
+        conn->out = call->next;
+        if (!conn->out)
+            conn->out_last = &conn->out;
+        end_call(call);
+    }
+}
+
+bool nfstcp_send(struct tcp_conn *conn)
+{
+    conn->blocked = false;
+    while (conn->out && !conn->blocked) {
+        struct iovec iov[SEND_CALLS * CALL_PIECES];
+        struct msghdr message = {.msg_iov = iov};
+        const struct tcp_call *call = conn->out;
+        ssize_t n;
+
+        for (int i = 0; call && i < SEND_CALLS; i++, call = call->next)
+            message.msg_iovlen += (size_t)pieces_of(call, iov + message.msg_iovlen);
+        n = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
+        if (n >= 0)
+            advance(conn, (size_t)n);
+        else if (errno == EAGAIN)
+            conn->blocked = true;
+        else if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+void nfstcp_abandon(struct tcp_conn *conn)
+{
+    struct job *job = memory_withdraw(&conn->nfsd->memory, &conn->owner);
+
+    while (job) {
+        struct job *next = job->next;
+
+        end_call((struct tcp_call *)job);
+        job = next;
+    }
+    while (conn->out) {
+        struct tcp_call *call = conn->out;
+
+        conn->out = call->next;
+        end_call(call);
+    }
+    conn->out_last = &conn->out;
+}
