@@ -54,14 +54,24 @@ static bool become(long call, unsigned id)
     return (unsigned)syscall(call, -1) == id;
 }
 
-/* The user last. A server that has its capabilities without being user 0 would keep them. */
-static bool assume(uid_t uid, gid_t gid, unsigned groups, const gid_t *group)
+static bool same_groups(const struct identity *a, const struct identity *b)
+{
+    return a->groups == b->groups && !memcmp(a->group, b->group, a->groups * sizeof(*a->group));
+}
+
+/* What differs from `from` (NULL: everything), the user last. A server that has its capabilities without being user 0
+ * would keep them. */
+static bool change(const struct identity *from, const struct identity *to)
 {
     struct __user_cap_data_struct caps[2];
 
-    if (syscall(SYS_setgroups, groups, group) || !become(SYS_setfsgid, gid) || !become(SYS_setfsuid, uid))
+    if (!(from && same_groups(from, to)) && syscall(SYS_setgroups, to->groups, to->group))
         return false;
-    if (geteuid() == 0 || uid == 0)
+    if (!(from && from->gid == to->gid) && !become(SYS_setfsgid, to->gid))
+        return false;
+    if (!(from && from->uid == to->uid) && !become(SYS_setfsuid, to->uid))
+        return false;
+    if (geteuid() == 0 || to->uid == 0)
         return true;
     memcpy(caps, self.caps, sizeof(caps));
     caps[0].effective &= ~file_caps[0];
@@ -69,26 +79,22 @@ static bool assume(uid_t uid, gid_t gid, unsigned groups, const gid_t *group)
     return set_caps(caps);
 }
 
-static bool same(const struct identity *a, const struct identity *b)
-{
-    return a->uid == b->uid && a->gid == b->gid && a->groups == b->groups &&
-           !memcmp(a->group, b->group, a->groups * sizeof(*a->group));
-}
-
 int identity_assume(const struct identity *identity)
 {
+    const struct identity *from = self.assumed ? &self.now : NULL;
+
     assert(identity->groups <= RPC_GROUPS_MAX);
-    if (self.assumed && same(&self.now, identity))
+    if (from && from->uid == identity->uid && from->gid == identity->gid && same_groups(from, identity))
         return 0;
-    if (!self.assumed && !prepare())
+    if (!from && !prepare())
         return 0;
     self.assumed = true;
-    if (assume(identity->uid, identity->gid, identity->groups, identity->group)) {
+    if (change(from, identity)) {
         self.now = *identity;
         return 0;
     }
     self.now = (struct identity){.uid = NOBODY, .gid = NOBODY};
-    if (!assume(NOBODY, NOBODY, 0, NULL))
+    if (!change(NULL, &self.now))
         identity_drop();
     return -EPERM;
 }
@@ -112,6 +118,14 @@ bool identity_pause(struct identity *was)
     if (!self.assumed)
         return false;
     *was = self.now;
+    /* Groups mean nothing to one who may do everything. */
+    if (geteuid() == 0 && self.caps[0].effective & BIT(CAP_DAC_OVERRIDE)) {
+        struct identity root = *was;
+
+        root.uid = 0;
+        if (!identity_assume(&root))
+            return true;
+    }
     identity_drop();
     return true;
 }
