@@ -156,8 +156,7 @@ static const void *take_in(struct coder *c, uint32_t length)
 {
     uint32_t came = c->item.length;
 
-    if (c->reduced || c->item.position != c->position || length == 0 ||
-        (came != length && came - length != xdr_roundup(length))) {
+    if (c->reduced || c->item.position != c->position || (came != length && came - length != xdr_roundup(length))) {
         code_fail(c);
         return NULL;
     }
