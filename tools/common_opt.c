@@ -91,6 +91,14 @@ static bool parse_seconds(const char *text, double *seconds)
     return true;
 }
 
+static bool add_word(struct opt_list *list, const char *text)
+{
+    if (list->count == OPT_LIST_MAX)
+        return false;
+    list->word[list->count++] = text;
+    return true;
+}
+
 /* False if `text` is no number or out of the option's range. */
 static bool store_number(const struct opt *opt, void *field, const char *text)
 {
@@ -129,6 +137,8 @@ static bool store(const struct opt *opt, void *into, const char *text)
     case OPT_TEXT:
         *(const char **)field = text;
         return true;
+    case OPT_LIST:
+        return add_word(field, text);
     case OPT_CHOICE:
         return parse_choice(opt->argument, text, field);
     case OPT_SECONDS:
@@ -145,6 +155,8 @@ _Noreturn static void refuse(const struct opt *opt, const char *text)
         usage_error("--%s %s: not a number from %" PRIu64 " to %" PRIu64, opt->name, text, opt->min, opt->max);
     if (opt->kind == OPT_CHOICE)
         usage_error("--%s %s: not one of %s", opt->name, text, opt->argument);
+    if (opt->kind == OPT_LIST)
+        usage_error("--%s: more than %d of them", opt->name, OPT_LIST_MAX);
     usage_error("--%s %s: not a number of seconds", opt->name, text);
 }
 

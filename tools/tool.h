@@ -37,7 +37,15 @@ enum opt_kind {
     OPT_SIZE,    /* uint64_t: 64K, 1M, 1G are powers of 1024 */
     OPT_SECONDS, /* double: 0.2 */
     OPT_TEXT,    /* const char * */
+    OPT_LIST,    /* struct opt_list: a word more each time */
     OPT_CHOICE,  /* int or enum: index of the word in `argument`, which is "one|two|three" */
+};
+
+enum { OPT_LIST_MAX = 64 };
+
+struct opt_list {
+    const char *word[OPT_LIST_MAX + 1]; /* NULL behind the last */
+    unsigned count;
 };
 
 /* One option: it is parsed, explained by --help and completed by the shell from this line. */
@@ -61,7 +69,7 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command;
+extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command, nfsd_command;
 
 /* Fills in `options` and `wire` (NULL unless command->wire; both hold their defaults before). Returns the index of the
  * first word that is no option. --help and wrong usage end the program here. */

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd.c - `rddp nfsd`: an NFS version 3 server for directories, over RDMA and TCP. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "nfs/rpcbind.h"
+#include "nfs/server/nfsd.h"
+#include "tools/tool.h"
+
+enum { EXPORTS_MAX = 64, NETS_MAX = 64, BOUND_MAX = 6 };
+
+struct nfsd_options {
+    const char *address, *state;
+    uint64_t rdma_port, tcp_port, mount_port, memory;
+    bool no_tcp, read_only, async, rpcbind, quiet;
+    int squash; /* enum squash, in the order of the option's words */
+    uint32_t anon_uid, anon_gid, workers, credits;
+    struct opt_list allow;
+    struct rddp_wire_attr wire;
+};
+
+#define AT(field) offsetof(struct nfsd_options, field)
+
+static const struct opt opts[] = {
+    {'a', "address", "ADDR", "listen here only", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "of NFS over TCP: default 2049; 0 takes a free one", OPT_U64, AT(tcp_port), 0, 65535},
+    {0, "rdma-port", "PORT", "of NFS over RDMA: default 20049", OPT_U64, AT(rdma_port), 0, 65535},
+    {0, "mount-port", "PORT", "of MOUNT, which is over TCP: default 20048", OPT_U64, AT(mount_port), 0, 65535},
+    {0, "no-tcp", NULL, "NFS over RDMA alone", OPT_FLAG, AT(no_tcp), 0, 0},
+    {0, "ro", NULL, "nothing is changed", OPT_FLAG, AT(read_only), 0, 0},
+    {0, "async", NULL, "answer before a change is on the disk", OPT_FLAG, AT(async), 0, 0},
+    {0, "squash", "root|all|none", "who is the anonymous user here: root (default), all", OPT_CHOICE, AT(squash), 0, 0},
+    {0, "anon-uid", "UID", "of the anonymous user: default 65534", OPT_U32, AT(anon_uid), 0, UINT32_MAX - 1},
+    {0, "anon-gid", "GID", "its group: default 65534", OPT_U32, AT(anon_gid), 0, UINT32_MAX - 1},
+    {0, "allow", "NET", "these clients only: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
+    {0, "state", "DIR", "keeps the key of file handles: default /var/lib/rddp", OPT_TEXT, AT(state), 0, 0},
+    {0, "workers", "N", "threads for what waits for a disk: default 4", OPT_U32, AT(workers), 1, 64},
+    {0, "credits", "N", "calls of an RDMA connection at once: default 64", OPT_U32, AT(credits), 1, 1024},
+    {0, "memory", "SIZE", "that calls may hold: default 512M", OPT_SIZE, AT(memory), 16 << 20, 1ULL << 40},
+    {0, "rpcbind", NULL, "tell the local rpcbind", OPT_FLAG, AT(rpcbind), 0, 0},
+    {'q', "quiet", NULL, "print nothing", OPT_FLAG, AT(quiet), 0, 0},
+    {0},
+};
+
+/* --- the end comes by a signal -------------------------------------------------------------------------------------
+ */
+
+static struct nfsd *running;
+
+static void stop(int number)
+{
+    (void)number;
+    tool_stopped = 1;
+    if (running)
+        nfsd_stop(running);
+}
+
+static void catch_stop(void)
+{
+    struct sigaction action = {.sa_handler = stop};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Tells a service manager, as sd_notify(3) does. */
+static void notify(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    size_t n = path ? strlen(path) : 0;
+    int fd;
+
+    if (n < 2 || n >= sizeof(addr.sun_path) || !strchr("/@", path[0]))
+        return;
+    memcpy(addr.sun_path, path, n);
+    if (path[0] == '@')
+        addr.sun_path[0] = 0;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&addr,
+                         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
+        warn("cannot tell the service manager: %s", error_text(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+/* --- the state directory -------------------------------------------------------------------------------------------
+ */
+
+/* Each missing directory on the way, for this user alone. */
+static int make_path(const char *path)
+{
+    char part[4096];
+    size_t n = strlen(path);
+
+    if (n == 0 || n >= sizeof(part))
+        return -ENAMETOOLONG;
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i])
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, 0700) && errno != EEXIST)
+            return -errno;
+    }
+    return 0;
+}
+
+/* Where there is no place for the key, handles are good for this run alone: unless it was asked for, that is no error.
+ */
+static int state_directory(struct nfsd_options *options)
+{
+    static char text[4096];
+    const char *home = getenv("HOME"), *state = getenv("XDG_STATE_HOME");
+    bool asked = options->state;
+    int error;
+
+    if (!asked && geteuid() == 0)
+        options->state = "/var/lib/rddp";
+    else if (!asked) {
+        snprintf(text, sizeof(text), "%s%s/rddp",
+                 state && *state ? state
+                 : home          ? home
+                                 : "",
+                 state && *state ? "" : "/.local/state");
+        options->state = text;
+    }
+    error = make_path(options->state);
+    if (!error && access(options->state, W_OK))
+        error = -errno;
+    if (error && asked)
+        return fail(EXIT_FAILED, "--state %s: %s", options->state, error_text(error));
+    if (error) {
+        warn("%s: %s: clients will have to mount again after a restart", options->state, error_text(error));
+        options->state = NULL;
+    }
+    return 0;
+}
+
+/* --- rpcbind -------------------------------------------------------------------------------------------------------
+ */
+
+static struct bound {
+    uint32_t program;
+    const char *netid;
+} bound[BOUND_MAX];
+static int bounds;
+
+static int bind_one(uint32_t program, const char *netid, int port)
+{
+    int error = port < 0 ? 0 : rpcbind_set(program, 3, netid, (uint16_t)port);
+
+    if (error == -EEXIST)
+        return fail(EXIT_FAILED, "rpcbind has another %s over %s", program == NFS_PROGRAM ? "NFS" : "MOUNT", netid);
+    if (error)
+        return fail(EXIT_FAILED, "cannot tell rpcbind: %s", error_text(error));
+    if (port >= 0)
+        bound[bounds++] = (struct bound){program, netid};
+    return 0;
+}
+
+static void unbind_all(void)
+{
+    while (bounds) {
+        bounds--;
+        rpcbind_unset(bound[bounds].program, 3, bound[bounds].netid);
+    }
+}
+
+static int bind_all(const struct nfsd *d)
+{
+    const struct {
+        uint32_t program;
+        const char *netid;
+        int port;
+    } all[BOUND_MAX] = {
+        {NFS_PROGRAM, "tcp", nfsd_tcp_port(d)},     {NFS_PROGRAM, "tcp6", nfsd_tcp_port(d)},
+        {NFS_PROGRAM, "rdma", nfsd_rdma_port(d)},   {NFS_PROGRAM, "rdma6", nfsd_rdma_port(d)},
+        {MOUNT_PROGRAM, "tcp", nfsd_mount_port(d)}, {MOUNT_PROGRAM, "tcp6", nfsd_mount_port(d)},
+    };
+    int code = 0;
+
+    for (int i = 0; i < BOUND_MAX && !code; i++)
+        code = bind_one(all[i].program, all[i].netid, all[i].port);
+    return code;
+}
+
+/* --- what is printed -----------------------------------------------------------------------------------------------
+ */
+
+static void print_ready(const struct nfsd_options *options, const struct nfsd *d, const struct nfs_server *server)
+{
+    char name[256] = "localhost";
+    const char *host = options->address ? options->address : name;
+    bool bracket = strchr(host, ':');
+
+    if (!options->address && gethostname(name, sizeof(name) - 1))
+        strcpy(name, "localhost");
+    printf("listening on %s%s%s:%d\n", bracket ? "[" : "", options->address ? host : "*", bracket ? "]" : "",
+           options->no_tcp ? nfsd_rdma_port(d) : nfsd_tcp_port(d));
+    for (unsigned i = 0; i < server->exports; i++) {
+        const char *path = server->export[i].path;
+
+        printf("mount -t nfs -o vers=3,proto=rdma,port=%d,nolock,mountproto=tcp,mountport=%d %s%s%s:%s /mnt\n",
+               nfsd_rdma_port(d), nfsd_mount_port(d), bracket ? "[" : "", host, bracket ? "]" : "", path);
+        if (!options->no_tcp)
+            printf("mount -t nfs -o vers=3,proto=tcp,port=%d,nolock,mountproto=tcp,mountport=%d %s%s%s:%s /mnt\n",
+                   nfsd_tcp_port(d), nfsd_mount_port(d), bracket ? "[" : "", host, bracket ? "]" : "", path);
+    }
+    fflush(stdout);
+}
+
+static void print_end(struct nfsd *d)
+{
+    struct nfsd_stats stats;
+
+    nfsd_stats(d, &stats);
+    printf("%llu calls, %llu octets read, %llu written\n", (unsigned long long)stats.calls,
+           (unsigned long long)stats.read_octets, (unsigned long long)stats.written_octets);
+}
+
+/* --- serving -------------------------------------------------------------------------------------------------------
+ */
+
+/* Every connection and every open file has a descriptor. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        warn("cannot raise the number of open files: %s", error_text(errno));
+}
+
+static int serve(const struct nfsd_options *options, struct nfs_server *server)
+{
+    char error[EXPORT_TEXT];
+    struct nfsd_attr attr;
+    int code = 0, rc;
+
+    nfsd_attr_init(&attr);
+    attr.address = options->address;
+    attr.rdma_port = (int)options->rdma_port;
+    attr.tcp_port = options->no_tcp ? -1 : (int)options->tcp_port;
+    attr.mount_port = (int)options->mount_port;
+    attr.workers = options->workers;
+    attr.credits = options->credits;
+    attr.memory_max = options->memory;
+    attr.wire = options->wire;
+    attr.server = server;
+    running = nfsd_open(&attr, error);
+    if (!running)
+        return fail(EXIT_CONNECT, "%s", error);
+    if (options->rpcbind)
+        code = bind_all(running);
+    if (!code && !options->quiet)
+        print_ready(options, running, server);
+    if (!code) {
+        notify("READY=1");
+        rc = tool_stopped ? 0 : nfsd_run(running);
+        code = rc ? fail(EXIT_FAILED, "cannot go on: %s", error_text(rc)) : 0;
+        notify("STOPPING=1");
+    }
+    unbind_all();
+    if (!code && !options->quiet)
+        print_end(running);
+    struct nfsd *d = running;
+    running = NULL;
+    nfsd_close(d);
+    return code;
+}
+
+static int with_objects(const struct nfsd_options *options, struct nfs_server *server)
+{
+    char error[EXPORT_TEXT];
+    struct objects_attr attr;
+
+    objects_attr_init(&attr);
+    attr.export = server->export;
+    attr.exports = server->exports;
+    attr.state = options->state;
+    server->objects = objects_open(&attr, error);
+    if (!server->objects)
+        return fail(EXIT_FAILED, "%s", error);
+    if (getrandom(server->write_verifier, sizeof(server->write_verifier), 0) != sizeof(server->write_verifier))
+        return fail(EXIT_FAILED, "no random octets: %s", error_text(errno));
+    int code = serve(options, server);
+    objects_close(server->objects);
+    return code;
+}
+
+static int with_exports(const struct nfsd_options *options, char **directory, unsigned n)
+{
+    static struct export export[EXPORTS_MAX];
+    struct nfs_server server = {.export = export};
+    char error[EXPORT_TEXT];
+    struct export_attr attr;
+    int code = 0;
+
+    export_attr_init(&attr);
+    attr.read_only = options->read_only;
+    attr.async = options->async;
+    attr.squash = (enum squash)options->squash;
+    attr.anon_uid = options->anon_uid;
+    attr.anon_gid = options->anon_gid;
+    attr.clients = options->allow.count ? options->allow.word : NULL;
+    while (server.exports < n && !code) {
+        if (export_open(&export[server.exports], directory[server.exports], &attr, error))
+            code = fail(EXIT_FAILED, "%s", error);
+        else
+            export[server.exports++].attr.clients = attr.clients; /* for EXPORT to say */
+    }
+    if (!code)
+        code = with_objects(options, &server);
+    while (server.exports)
+        export_close(&export[--server.exports]);
+    return code;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    static struct nfsd_options options = {.rdma_port = NFS_RDMA_PORT,
+                                          .tcp_port = NFS_PORT,
+                                          .mount_port = MOUNT_PORT,
+                                          .memory = 512 << 20,
+                                          .anon_uid = 65534,
+                                          .anon_gid = 65534,
+                                          .workers = 4,
+                                          .credits = 64};
+
+    rddp_wire_attr_init(&options.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.wire);
+    if (first == argc)
+        usage_error("which DIR?");
+    if (argc - first > EXPORTS_MAX)
+        usage_error("more than %d DIRs", EXPORTS_MAX);
+    catch_stop();
+    raise_limit();
+    int code = state_directory(&options);
+    return code ? code : with_exports(&options, argv + first, (unsigned)(argc - first));
+}
+
+const struct command nfsd_command = {
+    .name = "nfsd",
+    .summary = "directories as an NFS server, over RDMA and TCP",
+    .usage = "[options] DIR...",
+    .text =
+        "Clients mount each DIR by its path; the lines to do it with are printed. They are believed who they say they\n"
+        "are (AUTH_SYS), and nothing is encrypted: serve trusted networks only, and see --allow.",
+    .opts = opts,
+    .wire = true,
+    .run = run,
+};
