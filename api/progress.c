@@ -118,3 +118,8 @@ int rddp_progress(struct rddp_context *context, int timeout_ms)
     unlock(context);
     return 0;
 }
+
+int rddp_progress_fd(const struct rddp_context *context)
+{
+    return context->loop.epoll_fd;
+}

@@ -3,7 +3,6 @@
  * fits nowhere is ERR_CHUNK (RFC 8166 3.5.3, 4.5.3). Everything is decided before the first octet is written. */
 #include "rpc/answer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum result { RESULT_READY, RESULT_MISFIT, RESULT_NO_MEMORY };
@@ -24,12 +23,12 @@ static bool push(struct serve *serve, const struct rpcrdma *h, struct rpcrdma_ch
     if (length == 0)
         return true;
     if (!borrowed) {
-        uint8_t *copy = malloc(length);
+        uint8_t *copy = pull_block(serve, length);
 
         if (!copy)
             return false;
         memcpy(copy, data, length);
-        data = serve->block[serve->blocks++] = copy;
+        data = copy;
     }
     /* Only read from: a source needs no right to be written. */
     mr = rddp_reg_mr(serve->call.conn->pd, (void *)(uintptr_t)data, length, 0);
@@ -92,6 +91,7 @@ static bool pair_items(struct plan *plan, const struct rpcrdma *asked, const str
 static enum result lay_out(struct serve *serve, struct plan *plan, const struct reply *reply)
 {
     struct rpcrdma *h = &plan->header;
+    uint8_t *answer = serve->room + serve->call.responder->attr.receive_size;
     size_t head = rpcrdma_size(h), stream = stream_length(reply->length, plan->rest, plan->rests);
     bool is_long = head + stream > serve->call.conn->link.send_max;
     uint8_t *to;
@@ -102,22 +102,21 @@ static enum result lay_out(struct serve *serve, struct plan *plan, const struct 
         return RESULT_MISFIT;
     h->proc = is_long ? RDMA_NOMSG : RDMA_MSG;
     serve->answer_length = head + (is_long ? 0 : stream);
-    serve->answer = malloc(serve->answer_length);
-    to = is_long ? malloc(stream) : serve->answer ? serve->answer + head : NULL;
-    if (is_long && to)
-        serve->block[serve->blocks++] = to;
-    if (!serve->answer || !to)
+    to = is_long ? pull_block(serve, stream) : answer + head;
+    if (!to)
         return RESULT_NO_MEMORY;
-    rpcrdma_encode(h, serve->answer, head);
+    rpcrdma_encode(h, answer, head);
     stream_join(to, reply->payload, reply->length, plan->rest, plan->rests);
     return is_long && !push(serve, h, h->reply, to, stream, true) ? RESULT_NO_MEMORY : RESULT_READY;
 }
 
 static enum result build(struct serve *serve, const struct reply *reply)
 {
-    struct plan plan = {.header = {.xid = serve->header.xid, .version = RPCRDMA_VERSION}};
+    struct plan plan;
     enum result result;
 
+    plan.rests = 0;
+    rpcrdma_init(&plan.header, serve->header.xid, RDMA_MSG);
     plan.header.credit = serve->call.responder->attr.credits;
     if (!pair_items(&plan, &serve->header, reply))
         return RESULT_MISFIT;
@@ -131,26 +130,23 @@ static enum result build(struct serve *serve, const struct reply *reply)
 
 void answer_error(struct serve *serve, enum rpcrdma_error error)
 {
-    struct rpcrdma h = {.xid = serve->header.xid, .version = serve->header.version, .proc = RDMA_ERROR};
+    struct responder *r = serve->call.responder;
+    struct rpcrdma h;
 
     serve->phase = PHASE_ANSWERED;
     if (!serve->call.conn) {
         serve_end(serve);
         return;
     }
-    h.credit = serve->call.responder->attr.credits;
+    pull_drop(serve);
+    rpcrdma_init(&h, serve->header.xid, RDMA_ERROR);
+    h.version = serve->header.version;
+    h.credit = r->attr.credits;
     h.error = error;
     h.version_low = h.version_high = RPCRDMA_VERSION;
-    serve->transfers = 0;
-    serve->answer_length = rpcrdma_size(&h);
-    free(serve->answer);
-    serve->answer = malloc(serve->answer_length);
-    if (!serve->answer) {
-        serve->call.conn->dead = true;
-        return;
-    }
-    rpcrdma_encode(&h, serve->answer, serve->answer_length);
-    serve->call.responder->stats.refused++;
+    serve->answer_length = rpcrdma_encode(&h, serve->room + r->attr.receive_size, r->attr.send_size);
+    serve->has_answer = true;
+    r->stats.refused++;
     serve_launch(serve);
 }
 
@@ -172,9 +168,10 @@ void answer_reply(struct serve *serve, const struct reply *reply)
     }
     /* RFC 8166 4.5.4: an answer that cannot be made ends the connection. */
     if (result == RESULT_NO_MEMORY) {
-        serve->call.conn->dead = true;
+        conn_end(serve->call.conn);
         return;
     }
+    serve->has_answer = true;
     serve->opcode = RDDP_WR_RDMA_WRITE;
     serve->invalidate = serve->call.conn->link.remote_invalidation ? only_handle(&serve->header) : 0;
     serve_launch(serve);

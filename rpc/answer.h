@@ -9,8 +9,4 @@
 void answer_reply(struct serve *serve, const struct reply *reply);
 void answer_error(struct serve *serve, enum rpcrdma_error error);
 
-/* From serve.c: puts the answer or the transfers of a call into the send queue; and ends a call. */
-void serve_launch(struct serve *serve);
-void serve_end(struct serve *serve);
-
 #endif

@@ -44,8 +44,9 @@ void backward_send(struct conn *conn)
         conn->back_queued = b->next;
         append(&conn->back_sent, b);
         b->state = BACKCALL_SENT;
+        conn_touch(conn);
         if (link_send(&conn->link, &message, 0) != 0)
-            conn->dead = true;
+            conn_end(conn);
     }
 }
 

@@ -6,12 +6,17 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t clock_ms(void)
+static inline uint64_t clock_us(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static inline uint64_t clock_ms(void)
+{
+    return clock_us() / 1000;
 }
 
 #endif

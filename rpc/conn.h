@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.h - a responder from within: its connections, and what a call goes through. For responder.c, serve.c,
- * backward.c.
+/* conn.h - a responder from within: its connections, and what a call goes through. For responder.c, round.c,
+ * serve.c, pull.c, answer.c, backward.c.
  */
 #ifndef RDDP_RPC_CONN_H
 #define RDDP_RPC_CONN_H
 
 #include "rpc/link.h"
+#include "rpc/budget.h"
 #include "rpc/replay.h"
 #include "rpc/responder.h"
 #include "rpc/rpcrdma.h"
 
-enum { FAILURES = 64, CONN_RDMA = 256, CONN_SENDS_SPARE = 4 };
+enum {
+    FAILURES = 64,
+    CONN_RDMA = 256,
+    CONN_SENDS_SPARE = 4,
+    COMPLETIONS_MAX = 1 << 20, /* a CQ has no more, and all connections have one */
+    SPARES_MAX = 256,          /* calls that are kept for the next ones */
+};
 
 /* A call whose chunk could not be reached, which ended its connection. */
 struct failure {
@@ -22,30 +29,45 @@ struct responder {
     struct responder_attr attr;
     struct rddp_context *context;
     struct rddp_event_channel *events;
-    struct rddp_comp_channel *channel;
+    struct rddp_cq *cq;
     struct rddp_listener *listener;
-    int fd; /* epoll: both channels */
-    struct conn *conns;
+    int fd;   /* epoll: the context, its events, and `kick` */
+    int kick; /* an eventfd: something was posted outside of a round, and a round must look after it */
+    bool kicked, in_round;
+    struct conn **slot;  /* attr.connections_max of them; a connection's tag is its place */
+    uint32_t *slot_idle; /* a stack of free ones */
+    uint32_t slots_idle;
+    struct conn *dirty;                 /* their links wait for a flush */
+    struct conn *dying;                 /* dead, to be taken down when nobody is inside them */
+    struct conn *hungry, **hungry_last; /* their calls wait for memory, in turn */
+    struct budget budget;
+    struct serve *spare;
+    unsigned spares;
     struct replay replay;
     struct failure failure[FAILURES];
-    uint32_t failures; /* ever; the ring's place is this modulo its size */
+    uint32_t failures;         /* ever; the ring's place is this modulo its size */
+    uint64_t failure_until_ms; /* of the last: later there is nothing to look for */
     struct responder_stats stats;
 };
 
 struct conn {
     struct responder *responder;
-    struct conn *next;
+    struct conn *next_dirty, *next_dying, *next_hungry;
     struct rddp_pd *pd; /* its own: a handle of one connection is worth nothing on another (RFC 8166 8.1.1) */
     struct link link;
     struct sockaddr_storage peer;
-    bool dead;             /* to be taken down when nobody is inside it */
-    struct serve *calls;   /* all of them */
-    struct serve *waiting; /* those that wait for room in the send queue, in turn */
+    uint32_t tag; /* its place among the responder's */
+    bool dead, is_dirty, is_hungry;
+    struct serve *calls;                   /* all of them */
+    struct serve *waiting, **waiting_last; /* those that wait for room in the send queue, in turn */
+    struct serve *starved, **starved_last; /* those that wait for memory, in turn */
+    uint64_t held;                         /* of the memory */
     struct backcall *back_queued, *back_sent;
     uint32_t back_granted;
 };
 
 enum phase {
+    PHASE_STARVED,  /* waits for memory; nothing was pulled */
     PHASE_PULLING,  /* its Read chunks are coming */
     PHASE_HANDLER,  /* with the handler, or waiting for the handler's work on the same call */
     PHASE_ANSWERED, /* its Writes and its Send are leaving */
@@ -58,28 +80,55 @@ struct transfer {
     uint64_t offset;
 };
 
-/* A call with all that the handler need not see. */
+struct block {
+    uint8_t *at;
+    size_t octets;
+};
+
+/* A call with all that the handler need not see. It is used again for others, so what begins with `header` is not
+ * cleared. `room` has receive_size octets for what was inline, and send_size for the answer. */
 struct serve {
     struct call call;
-    struct serve *next, *next_waiting;
+    struct serve *next, *before; /* of the connection's calls */
+    struct serve *next_waiting;  /* for room in the send queue or for memory; or the next spare one */
     enum phase phase;
-    struct rpcrdma header;
-    uint32_t receive;                /* the buffer that holds the message; given back with the answer */
-    uint8_t *block[REPLY_ITEMS + 2]; /* memory of what was pulled and of what is pushed */
-    unsigned blocks;
-    struct rddp_mr *mr[REPLY_ITEMS + 2];
-    unsigned mrs;
-    struct transfer transfer[RPCRDMA_SEGMENTS];
-    unsigned transfers, pending;
+    uint32_t receive;        /* the buffer that holds the message; given back with the answer */
+    uint64_t reserved, used; /* of the memory */
+    unsigned blocks, mrs, transfers, pending;
     enum rddp_wr_opcode opcode;
-    uint8_t *answer;
+    bool has_answer;
     size_t answer_length;
     uint32_t invalidate;
     struct replay_entry *replay;
     void (*release)(void *user);
     void *release_user;
-    uint8_t payload[]; /* what was inline */
+    struct rpcrdma header;
+    struct block block[REPLY_ITEMS + 2]; /* memory of what was pulled and of what is pushed */
+    struct rddp_mr *mr[REPLY_ITEMS + 2];
+    struct transfer transfer[RPCRDMA_SEGMENTS];
+    uint8_t room[];
 };
+
+/* --- round.c: whose turn it is ----------------------------------------------------------------------------------- */
+
+/* It is dead, and taken down in the next round. */
+void conn_end(struct conn *conn);
+
+/* Something waits in its link, for the end of this round or for the next one. */
+void conn_touch(struct conn *conn);
+
+/* There is something to do for the next round, if this is none. */
+void responder_kick(struct responder *r);
+
+/* Everything that there is to do now. False: there was nothing. */
+bool responder_round(struct responder *r);
+
+/* From responder.c: what the event channel has, false if it has nothing; and a connection is taken down. */
+bool responder_take_events(struct responder *r);
+void conn_take_down(struct conn *conn);
+void conn_take_down(struct conn *conn);
+
+/* --- serve.c: the way of a call ---------------------------------------------------------------------------------- */
 
 /* A message came in: everything up to the handler, or to the answer that the document orders. */
 void serve_receive(struct conn *conn, const struct link_done *done);
@@ -93,8 +142,45 @@ void serve_waiting(struct conn *conn);
 /* The link is closed: calls end, or lose their connection if the handler has them. */
 void serve_abandon(struct conn *conn);
 
+/* Puts the answer or the transfers of a call into the send queue; and ends a call. */
+void serve_launch(struct serve *serve);
+void serve_end(struct serve *serve);
+
+/* It is whole; and it shall not be. */
+void serve_pulled(struct serve *serve);
+void serve_refuse(struct serve *serve);
+
+/* What kept calls for the next ones. */
+void serve_free_spares(struct responder *r);
+
+/* --- pull.c: Read chunks, and the memory of a call --------------------------------------------------------------- */
+
+/* What there is to pull, before anything is. False: ERR_CHUNK. */
+bool pull_measure(struct serve *serve);
+
+/* Takes the memory that the call may need and pulls, now or when there is some. */
+void pull_begin(struct serve *serve);
+
+/* Starts calls that waited for memory, as far as it goes. */
+void pull_starved(struct responder *r);
+
+/* Memory of the call for `octets`. NULL if the machine has none. */
+uint8_t *pull_block(struct serve *serve, size_t octets);
+
+/* All of it back. */
+void pull_drop(struct serve *serve);
+
+/* A connection goes: its place among those that wait. */
+void pull_abandon(struct conn *conn);
+
+/* --- failure.c: chunks that could not be reached ----------------------------------------------------------------- */
+
 /* This call's chunk could not be reached: after a reconnect it gets ERR_CHUNK (RFC 8166 4.5.3). */
-void serve_failed(struct serve *serve);
+void failure_note(struct serve *serve);
+bool failure_is_known(const struct serve *serve);
+
+/* --- backward.c ----------------------------------------------------------------------------------------------------
+ */
 
 /* A Reply, or an error, to a call of ours. True if it was one. */
 bool backward_receive(struct conn *conn, const struct link_done *done);

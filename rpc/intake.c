@@ -2,35 +2,6 @@
 /* intake.c - what a requester receives: replies, and calls in the other direction. */
 #include "rpc/requester_in.h"
 
-/* --- lists of requests ----------------------------------------------------------------------------------------- */
-
-void request_append(struct request **list, struct request *q)
-{
-    while (*list)
-        list = &(*list)->next;
-    q->next = NULL;
-    *list = q;
-}
-
-bool request_take_out(struct request **list, struct request *q)
-{
-    while (*list && *list != q)
-        list = &(*list)->next;
-    if (!*list)
-        return false;
-    *list = q->next;
-    return true;
-}
-
-void requester_end(struct requester *r, struct request *q, enum request_status status)
-{
-    q->state = REQUEST_DONE;
-    q->status = status;
-    r->ended++;
-}
-
-/* --- what comes in --------------------------------------------------------------------------------------------- */
-
 static bool forget_ghost(struct requester *r, uint32_t xid)
 {
     for (uint32_t i = 0; i < r->ghosts; i++)
@@ -44,30 +15,32 @@ static bool forget_ghost(struct requester *r, uint32_t xid)
 /* RFC 8167 5: a call of the responder. Chunks are not supported in this direction, and that is said. */
 static bool answer_backward(struct requester *r, const struct link_done *done)
 {
-    struct rpcrdma h, answer = {.version = RPCRDMA_VERSION, .proc = RDMA_MSG};
+    struct rpcrdma h, answer;
     enum rpcrdma_verdict verdict = rpcrdma_decode_call(&h, done->data, done->length);
-    struct link_message message;
     size_t head, n = 0;
+    uint8_t *to;
 
     if (!r->attr.backward || verdict == RPCRDMA_DISCARD) {
         r->stats.discarded++;
         return true;
     }
-    answer.xid = h.xid;
+    rpcrdma_init(&answer, h.xid, RDMA_MSG);
     answer.credit = r->attr.backward_credits;
     if (verdict != RPCRDMA_ACCEPT || h.segments || h.writes || h.has_reply) {
         answer.proc = RDMA_ERROR;
         answer.error = ERR_CHUNK;
     }
-    head = rpcrdma_encode(&answer, r->message, r->link.send_max);
+    if (!link_has_room(&r->link, 0))
+        return false;
+    to = link_message_room(&r->link);
+    head = rpcrdma_encode(&answer, to, r->link.send_max);
     if (answer.proc == RDMA_MSG) {
-        n = r->attr.backward(r->attr.user, done->data + h.length, done->length - h.length, r->message + head,
+        n = r->attr.backward(r->attr.user, done->data + h.length, done->length - h.length, to + head,
                              r->link.send_max - head);
         if (n == 0)
             return true;
     }
-    message = (struct link_message){.head = r->message, .head_length = head + n};
-    return link_has_room(&r->link, 0) && link_send(&r->link, &message, 0) == 0;
+    return link_send_here(&r->link, head + n, 0) == 0;
 }
 
 /* The handle that the responder invalidated must be one of this call's (RFC 8797 3). */
@@ -82,15 +55,14 @@ static bool invalidation_is_fair(struct requester *r, const struct request *q, c
 /* False: the connection must be closed, and the call is sent once more. */
 static bool take_reply(struct requester *r, const struct link_done *done)
 {
-    struct request *q = r->sent;
+    struct request *q;
     struct rpcrdma h;
 
     if (rpcrdma_decode_reply(&h, done->data, done->length) != RPCRDMA_ACCEPT) {
         r->stats.discarded++;
         return invalidation_is_fair(r, NULL, &done->wc);
     }
-    while (q && q->xid != h.xid)
-        q = q->next;
+    q = request_find(r, h.xid);
     if (!q) {
         if (forget_ghost(r, h.xid))
             r->granted = h.credit;
@@ -104,6 +76,7 @@ static bool take_reply(struct requester *r, const struct link_done *done)
     /* RFC 8166 4.4.1, 4.5.4: out of the responder's reach before anybody looks at it; if not, the connection ends. */
     if (!request_fence(q))
         return false;
+    request_unindex(r, q);
     request_take_out(&r->sent, q);
     requester_end(r, q, request_take(q, &h, done->data + h.length, done->length - h.length));
     return true;

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kind of a request stands in the low bits of its wr_id: pointers are aligned to more than that. */
-enum { KIND_BITS = 2, KIND_MASK = 3 };
+/* The kind of a request stands in the low bits of its wr_id: pointers are aligned to more than that. The others are the
+ * tag and the buffer, or the pointer. */
+enum { KIND_BITS = 2, KIND_MASK = 3, TAG_SHIFT = 32 };
 
 static uint8_t *receive_buffer(const struct link *link, uint32_t index)
 {
@@ -37,15 +38,12 @@ static int open_memory(struct link *link)
     return link->mr ? 0 : -errno;
 }
 
-static int open_queues(struct link *link, struct rddp_context *context, struct rddp_comp_channel *channel)
+static int open_queue(struct link *link)
 {
     struct rddp_qp_attr attr;
 
-    link->cq = rddp_create_cq(context, (int)(link->attr.queue + link->attr.receives), link->attr.user, channel);
-    if (!link->cq)
-        return -errno;
     rddp_qp_attr_init(&attr);
-    attr.send_cq = attr.recv_cq = link->cq;
+    attr.send_cq = attr.recv_cq = link->attr.cq;
     attr.max_send_wr = link->attr.queue;
     attr.max_recv_wr = link->attr.receives;
     attr.max_send_sge = attr.max_recv_sge = 1;
@@ -56,8 +54,18 @@ static int open_queues(struct link *link, struct rddp_context *context, struct r
     return link->qp ? 0 : -errno;
 }
 
-int link_open(struct link *link, struct rddp_context *context, struct rddp_pd *pd, struct rddp_comp_channel *channel,
-              const struct link_attr *attr)
+/* The parts of a request that never change. */
+static void open_batch(struct link *link)
+{
+    uint32_t key = rddp_mr_key(link->mr);
+
+    for (unsigned i = 0; i < LINK_BATCH; i++) {
+        link->receive[i] = (struct rddp_recv_wr){.sg_list = &link->receive_sge[i], .num_sge = 1};
+        link->receive_sge[i] = (struct rddp_sge){.length = link->attr.receive_size, .lkey = key};
+    }
+}
+
+int link_open(struct link *link, struct rddp_pd *pd, const struct link_attr *attr)
 {
     int rc;
 
@@ -65,11 +73,13 @@ int link_open(struct link *link, struct rddp_context *context, struct rddp_pd *p
     link->send_max = link->receive_max = PRIVATE_SIZE_MIN;
     rc = open_memory(link);
     if (rc == 0)
-        rc = open_queues(link, context, channel);
+        rc = open_queue(link);
+    if (rc == 0)
+        open_batch(link);
     for (uint32_t i = 0; rc == 0 && i < attr->receives; i++)
         rc = link_repost(link, i);
     if (rc == 0)
-        rc = rddp_req_notify_cq(link->cq, false);
+        rc = link_flush(link);
     if (rc)
         link_close(link);
     return rc;
@@ -79,8 +89,6 @@ void link_close(struct link *link)
 {
     if (link->qp)
         rddp_destroy_qp(link->qp);
-    if (link->cq)
-        rddp_destroy_cq(link->cq);
     if (link->mr)
         rddp_dereg_mr(link->mr);
     free(link->room);
@@ -98,20 +106,18 @@ void link_agree(struct link *link, const struct private *mine, const void *priva
     link->remote_invalidation = peer.remote_invalidation;
 }
 
-int link_poll(struct link *link, struct link_done *done)
+void link_identify(struct link_done *done)
 {
-    int n = link->cq ? rddp_poll_cq(link->cq, 1, &done->wc) : 0;
-    uint64_t id;
+    uint64_t id = done->wc.wr_id;
 
-    done->kind = LINK_SEND;
-    if (n <= 0)
-        return n < 0 ? -EIO : 0;
-    id = done->wc.wr_id;
     done->kind = (enum link_kind)(id & KIND_MASK);
-    done->cookie = NULL;
-    if (done->kind == LINK_RDMA)
-        done->cookie = (void *)(uintptr_t)(id & ~(uint64_t)KIND_MASK);
-    done->index = (uint32_t)(id >> KIND_BITS);
+    done->cookie = done->kind == LINK_RDMA ? (void *)(uintptr_t)(id & ~(uint64_t)KIND_MASK) : NULL;
+    done->tag = (uint32_t)(id >> TAG_SHIFT);
+    done->index = (uint32_t)id >> KIND_BITS;
+}
+
+int link_take(struct link *link, struct link_done *done)
+{
     if (done->kind == LINK_RECEIVE) {
         done->data = receive_buffer(link, done->index);
         done->length = done->wc.byte_len;
@@ -120,16 +126,44 @@ int link_poll(struct link *link, struct link_done *done)
         if (done->kind == LINK_SEND)
             link->idle[link->idle_count++] = done->index;
     }
-    return done->wc.status == RDDP_WC_SUCCESS ? 1 : -EIO;
+    return done->wc.status == RDDP_WC_SUCCESS ? 0 : -EIO;
+}
+
+static uint64_t id_of(const struct link *link, uint32_t index, enum link_kind kind)
+{
+    return (uint64_t)link->attr.tag << TAG_SHIFT | index << KIND_BITS | kind;
+}
+
+/* --- what waits for a flush ------------------------------------------------------------------------------------ */
+
+static int flush_receives(struct link *link)
+{
+    unsigned n = link->receives;
+
+    link->receives = 0;
+    for (unsigned i = 0; i < n; i++)
+        link->receive[i].next = i + 1 < n ? &link->receive[i + 1] : NULL;
+    return n ? rddp_post_recv(link->qp, link->receive, NULL) : 0;
+}
+
+int link_flush(struct link *link)
+{
+    int rc = flush_receives(link);
+    unsigned n = link->sends;
+
+    link->sends = 0;
+    for (unsigned i = 0; i < n; i++)
+        link->send[i].next = i + 1 < n ? &link->send[i + 1] : NULL;
+    return rc || !n ? rc : rddp_post_send(link->qp, link->send, NULL);
 }
 
 int link_repost(struct link *link, uint32_t index)
 {
-    struct rddp_sge sge = {.addr = (uintptr_t)receive_buffer(link, index), .length = link->attr.receive_size};
-    struct rddp_recv_wr wr = {.wr_id = (uint64_t)index << KIND_BITS | LINK_RECEIVE, .sg_list = &sge, .num_sge = 1};
+    unsigned i = link->receives++;
 
-    sge.lkey = rddp_mr_key(link->mr);
-    return rddp_post_recv(link->qp, &wr, NULL);
+    link->receive[i].wr_id = id_of(link, index, LINK_RECEIVE);
+    link->receive_sge[i].addr = (uintptr_t)receive_buffer(link, index);
+    return link->receives == LINK_BATCH ? flush_receives(link) : 0;
 }
 
 bool link_has_room(const struct link *link, uint32_t requests)
@@ -137,46 +171,55 @@ bool link_has_room(const struct link *link, uint32_t requests)
     return link->idle_count && link->queue_left > requests;
 }
 
-static int post(struct link *link, struct rddp_send_wr *wr)
+static int stage(struct link *link, const struct rddp_send_wr *wr, const struct rddp_sge *sge)
 {
-    int rc = rddp_post_send(link->qp, wr, NULL);
+    unsigned i = link->sends++;
 
-    if (rc == 0)
-        link->queue_left--;
-    return rc;
+    link->queue_left--;
+    link->send_sge[i] = *sge;
+    link->send[i] = *wr;
+    link->send[i].sg_list = &link->send_sge[i];
+    link->send[i].num_sge = 1;
+    return link->sends == LINK_BATCH ? link_flush(link) : 0;
 }
 
-int link_send(struct link *link, const struct link_message *message, uint32_t invalidate)
+uint8_t *link_message_room(struct link *link)
 {
-    size_t length = message->head_length + message->body_length;
-    uint32_t index;
-    struct rddp_sge sge = {.length = (uint32_t)length, .lkey = rddp_mr_key(link->mr)};
-    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND};
-    int rc;
+    assert(link_has_room(link, 0));
+    return send_buffer(link, link->idle[link->idle_count - 1]);
+}
 
-    assert(link_has_room(link, 0) && length <= link->attr.send_size);
-    index = link->idle[link->idle_count - 1];
-    memcpy(send_buffer(link, index), message->head, message->head_length);
-    if (message->body_length)
-        memcpy(send_buffer(link, index) + message->head_length, message->body, message->body_length);
-    sge.addr = (uintptr_t)send_buffer(link, index);
-    wr.wr_id = (uint64_t)index << KIND_BITS | LINK_SEND;
+int link_send_here(struct link *link, size_t length, uint32_t invalidate)
+{
+    uint32_t index = link->idle[--link->idle_count];
+    struct rddp_sge sge = {(uintptr_t)send_buffer(link, index), (uint32_t)length, rddp_mr_key(link->mr)};
+    struct rddp_send_wr wr = {.wr_id = id_of(link, index, LINK_SEND), .opcode = RDDP_WR_SEND};
+
+    assert(length <= link->attr.send_size);
     if (invalidate) {
         wr.opcode = RDDP_WR_SEND_WITH_INV;
         wr.invalidate_rkey = invalidate;
     }
-    rc = post(link, &wr);
-    if (rc == 0)
-        link->idle_count--;
-    return rc;
+    return stage(link, &wr, &sge);
 }
 
-int link_rdma(struct link *link, enum rddp_wr_opcode opcode, struct rddp_sge *local, uint32_t handle, uint64_t offset,
-              void *cookie)
+int link_send(struct link *link, const struct link_message *message, uint32_t invalidate)
 {
-    struct rddp_send_wr wr = {.wr_id = (uintptr_t)cookie | LINK_RDMA, .sg_list = local, .num_sge = 1, .opcode = opcode};
+    uint8_t *to = link_message_room(link);
+
+    assert(message->head_length + message->body_length <= link->attr.send_size);
+    memcpy(to, message->head, message->head_length);
+    if (message->body_length)
+        memcpy(to + message->head_length, message->body, message->body_length);
+    return link_send_here(link, message->head_length + message->body_length, invalidate);
+}
+
+int link_rdma(struct link *link, enum rddp_wr_opcode opcode, const struct rddp_sge *local, uint32_t handle,
+              uint64_t offset, void *cookie)
+{
+    struct rddp_send_wr wr = {.wr_id = (uintptr_t)cookie | LINK_RDMA, .opcode = opcode};
 
     wr.rkey = handle;
     wr.remote_addr = offset;
-    return post(link, &wr);
+    return stage(link, &wr, local);
 }

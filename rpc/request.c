@@ -127,11 +127,13 @@ static bool add_results(struct request *q, struct rddp_pd *pd, struct rpcrdma *h
 
 size_t request_build(struct request *q, struct rddp_pd *pd, const struct request_limits *limits, uint8_t *to)
 {
-    struct rpcrdma h = {.xid = q->xid, .version = RPCRDMA_VERSION, .credit = limits->credits, .proc = RDMA_MSG};
+    struct rpcrdma h;
     struct stream_item item[REQUEST_ITEMS];
     size_t fixed = results_size(q), whole, n = 0;
     bool built = true, join;
 
+    rpcrdma_init(&h, q->xid, RDMA_MSG);
+    h.credit = limits->credits;
     for (unsigned i = 0; i < q->arguments; i++)
         item[i] = (struct stream_item){q->argument[i].position, q->argument[i].length, q->argument[i].data};
     if (!stream_is_sane(q->call_length, item, q->arguments))
@@ -183,10 +185,11 @@ static bool results_are_mine(struct request *q, const struct rpcrdma *h)
 
 static bool reply_is_mine(const struct request *q, const struct rpcrdma *h)
 {
-    const struct rpcrdma_segment *segment = &h->segment[h->reply.first];
+    const struct rpcrdma_segment *segment;
 
     if (!h->has_reply)
         return true;
+    segment = &h->segment[h->reply.first];
     if (!q->offers_reply || h->reply.count != 1 || segment->handle != q->reply_handle ||
         segment->offset != q->reply_offset || segment->length > q->reply_room)
         return false;

@@ -5,23 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "rpc/clock.h"
 #include "rpc/requester_in.h"
 
-static uint32_t in_flight(const struct requester *r)
-{
-    uint32_t n = r->ghosts;
-
-    for (const struct request *q = r->sent; q; q = q->next)
-        n++;
-    return n;
-}
+enum { POLL_BATCH = 16 };
 
 /* --- the connection -------------------------------------------------------------------------------------------- */
 
@@ -44,17 +39,24 @@ static void go_down(struct requester *r)
  * more with the same XID and new handles (RFC 8166 4.5.5). */
 static void lose(struct requester *r)
 {
-    struct request **last = &r->sent;
-
     go_down(r);
-    for (; *last; last = &(*last)->next) {
-        (*last)->state = REQUEST_QUEUED;
-        request_fence(*last);
+    while (r->sent.last) {
+        struct request *q = r->sent.last;
+
+        request_unindex(r, q);
+        request_take_out(&r->sent, q);
+        request_fence(q);
+        q->state = REQUEST_QUEUED;
+        q->next = r->queued.first;
+        q->before = NULL;
+        if (q->next)
+            q->next->before = q;
+        else
+            r->queued.last = q;
+        r->queued.first = q;
+        r->queued.count++;
         r->stats.retransmitted++;
     }
-    *last = r->queued;
-    r->queued = r->sent;
-    r->sent = NULL;
     r->ghosts = 0;
 }
 
@@ -65,7 +67,8 @@ static void connect_again(struct requester *r)
     struct link_attr link = {.receives = r->attr.credits + r->attr.backward_credits,
                              .receive_size = r->attr.receive_size,
                              .sends = 2 * r->attr.credits + r->attr.backward_credits + SENDS_SPARE,
-                             .send_size = r->attr.send_size};
+                             .send_size = r->attr.send_size,
+                             .cq = r->cq};
     struct rddp_conn_attr conn;
 
     rddp_conn_attr_init(&conn);
@@ -76,7 +79,7 @@ static void connect_again(struct requester *r)
         conn.private_data_length = sizeof(data);
     }
     link.queue = link.sends;
-    r->error = link_open(&r->link, r->context, r->pd, r->channel, &link);
+    r->error = link_open(&r->link, r->pd, &link);
     if (r->error == 0)
         r->error = rddp_connect(r->link.qp, r->events, (struct sockaddr *)&r->addr, r->addr_length, &conn);
     if (r->error)
@@ -117,114 +120,117 @@ static bool take_events(struct requester *r)
     return any;
 }
 
-static bool take_completions(struct requester *r)
+/* An empty CQ makes the poll do the work of the context. How many there were. */
+static int take_completions(struct requester *r)
 {
-    struct link_done done;
-    struct rddp_cq *cq;
-    void *user;
-    bool any = false;
-    int n;
+    struct rddp_wc wc[POLL_BATCH];
+    int n = rddp_poll_cq(r->cq, POLL_BATCH, wc);
 
-    if (!r->link.cq)
-        return false;
-    while (rddp_get_cq_event(r->channel, &cq, &user) == 0)
-        any = true;
-    if (any && rddp_req_notify_cq(r->link.cq, false) != 0)
-        return false;
-    while ((n = link_poll(&r->link, &done)) != 0) {
-        any = true;
-        if (n < 0 || (done.kind == LINK_RECEIVE && !intake(r, &done))) {
+    for (int i = 0; i < n; i++) {
+        struct link_done done = {.wc = wc[i]};
+
+        link_identify(&done);
+        if (link_take(&r->link, &done) != 0 || (done.kind == LINK_RECEIVE && !intake(r, &done))) {
             lose(r);
             break;
         }
     }
-    return any;
+    return n;
 }
 
-/* --- what goes out --------------------------------------------------------------------------------------------- */
-
-static void send_queued(struct requester *r)
-{
-    struct request_limits limits = {r->link.send_max, r->link.receive_max, r->attr.credits};
-
-    while (r->queued && rpcrdma_allowed(r->attr.credits, r->granted, in_flight(r)) && link_has_room(&r->link, 0)) {
-        struct request *q = r->queued;
-        size_t n = request_build(q, r->pd, &limits, r->message);
-        struct link_message message = {.head = r->message, .head_length = n};
-
-        request_take_out(&r->queued, q);
-        if (n == 0) {
-            requester_end(r, q, REQUEST_NOT_SENT);
-            continue;
-        }
-        r->stats.registered += q->mrs;
-        request_append(&r->sent, q);
-        q->state = REQUEST_SENT;
-        if (link_send(&r->link, &message, 0) != 0) {
-            lose(r);
-            return;
-        }
-        r->stats.sent++;
-        if (in_flight(r) > r->stats.most_in_flight)
-            r->stats.most_in_flight = in_flight(r);
-    }
-}
+/* --- a step ------------------------------------------------------------------------------------------------------ */
 
 static void cancel(struct requester *r, struct request *q, enum request_status status)
 {
-    bool was_sent = request_take_out(&r->sent, q);
-
-    if (!was_sent && !request_take_out(&r->queued, q))
+    if (q->state != REQUEST_QUEUED && q->state != REQUEST_SENT)
         return;
-    if (was_sent && r->ghosts < r->attr.credits)
-        r->ghost[r->ghosts++] = q->xid;
-    if (!request_fence(q)) {
+    if (!requester_take_back(r, q)) {
         lose(r);
         request_fence(q);
     }
     requester_end(r, q, status);
 }
 
-static bool expire(struct requester *r, struct request *list, uint64_t now)
+/* The lists are looked through when the earliest deadline of all may have come, and no more often. */
+static bool expire(struct requester *r, uint64_t now)
 {
+    struct request *lists[] = {r->sent.first, r->queued.first};
     bool any = false;
 
-    for (struct request *q = list, *next; q; q = next) {
-        next = q->next;
-        if (q->deadline_ms <= now) {
-            cancel(r, q, REQUEST_TIMED_OUT);
-            any = true;
+    if (now < r->deadline_ms)
+        return false;
+    r->deadline_ms = UINT64_MAX;
+    for (size_t i = 0; i < 2; i++)
+        for (struct request *q = lists[i], *next; q; q = next) {
+            next = q->next;
+            if (q->deadline_ms <= now) {
+                cancel(r, q, REQUEST_TIMED_OUT);
+                any = true;
+            } else if (q->deadline_ms < r->deadline_ms) {
+                r->deadline_ms = q->deadline_ms;
+            }
         }
-    }
     return any;
 }
 
-/* One round. False: there was nothing to do. */
+/* False if there was nothing to send. */
+static bool send_queued(struct requester *r)
+{
+    bool any;
+
+    if (r->state != STATE_UP)
+        return false;
+    if (!requester_send_queued(r)) {
+        lose(r);
+        return true;
+    }
+    any = r->link.sends;
+    if (link_flush(&r->link) != 0)
+        lose(r);
+    return any;
+}
+
+static void unkick(struct requester *r)
+{
+    uint64_t count;
+
+    if (r->kicked && read(r->kick, &count, sizeof(count)) == sizeof(count))
+        r->kicked = false;
+}
+
+/* Sends, takes what came, and sends what that allows, until the CQ is empty: requester_fd() tells of the network alone.
+ * False: there was nothing to do. */
 static bool step(struct requester *r)
 {
-    bool any = take_events(r);
+    uint64_t now = clock_ms();
+    bool any = false, sent;
+    int n;
 
-    any |= take_completions(r);
-    any |= expire(r, r->sent, clock_ms());
-    any |= expire(r, r->queued, clock_ms());
-    if (r->state == STATE_DOWN && r->retry_ms <= clock_ms())
+    r->in_step = true;
+    send_queued(r);
+    do {
+        n = take_completions(r);
+        any |= n > 0;
+        sent = send_queued(r);
+    } while (n == POLL_BATCH || sent);
+    any |= take_events(r);
+    any |= expire(r, now);
+    if (r->state == STATE_DOWN && r->retry_ms <= now)
         connect_again(r);
-    if (r->state == STATE_UP)
-        send_queued(r);
+    send_queued(r);
+    r->in_step = false;
     return any;
 }
 
 /* How long the next round may wait. */
 static int patience(const struct requester *r, uint64_t until)
 {
-    const struct request *lists[] = {r->queued, r->sent};
     uint64_t now = clock_ms();
 
     if (r->state == STATE_DOWN && r->retry_ms < until)
         until = r->retry_ms;
-    for (size_t i = 0; i < 2; i++)
-        for (const struct request *q = lists[i]; q; q = q->next)
-            until = q->deadline_ms < until ? q->deadline_ms : until;
+    if (r->deadline_ms < until)
+        until = r->deadline_ms;
     if (until == UINT64_MAX)
         return -1;
     return until <= now ? 0 : until - now > 60000 ? 60000 : (int)(until - now);
@@ -236,6 +242,7 @@ void requester_attr_init(struct requester_attr *attr)
 {
     *attr = (struct requester_attr){.credits = 32, .send_size = 4096, .receive_size = 4096, .private_data = true};
     attr->backward_credits = 2;
+    attr->spin_us = 50;
     attr->log_level = RDDP_LOG_ERROR;
     rddp_wire_attr_init(&attr->wire);
 }
@@ -244,28 +251,35 @@ static int watch(struct requester *r, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
-        return -1;
     return epoll_ctl(r->fd, EPOLL_CTL_ADD, fd, &event);
 }
 
+/* No thread of the context: what there is to do is done in here, and the caller's poll() waits for the network itself.
+ */
 static bool open_objects(struct requester *r)
 {
     struct rddp_context_attr attr;
+    uint32_t buffers = 3 * r->attr.credits + 2 * r->attr.backward_credits + SENDS_SPARE;
 
     rddp_context_attr_init(&attr);
     attr.log_level = r->attr.log_level;
+    attr.manual_progress = true;
     r->fd = epoll_create1(EPOLL_CLOEXEC);
+    r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->context = rddp_open(&attr);
-    if (r->fd < 0 || !r->context)
+    if (r->fd < 0 || r->kick < 0 || !r->context)
         return false;
+    for (r->buckets = 1; r->buckets < 2 * r->attr.credits;)
+        r->buckets *= 2;
     r->pd = rddp_alloc_pd(r->context);
     r->events = rddp_create_event_channel(r->context);
-    r->channel = rddp_create_comp_channel(r->context);
+    r->cq = rddp_create_cq(r->context, (int)buffers, NULL, NULL);
+    r->bucket = calloc(r->buckets, sizeof(struct request *));
     r->ghost = calloc(r->attr.credits, sizeof(*r->ghost));
-    r->message = malloc(r->attr.send_size);
-    return r->pd && r->events && r->channel && r->ghost && r->message &&
-           watch(r, rddp_event_channel_fd(r->events)) == 0 && watch(r, rddp_comp_channel_fd(r->channel)) == 0;
+    if (!r->pd || !r->events || !r->cq || !r->bucket || !r->ghost)
+        return false;
+    return fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && watch(r, r->kick) == 0 &&
+           watch(r, rddp_event_channel_fd(r->events)) == 0 && watch(r, rddp_progress_fd(r->context)) == 0;
 }
 
 static uint32_t at_least(uint32_t v, uint32_t least)
@@ -282,6 +296,8 @@ struct requester *requester_open(const struct sockaddr *addr, socklen_t length, 
 
     if (!r)
         return NULL;
+    r->fd = r->kick = -1;
+    r->deadline_ms = UINT64_MAX;
     r->attr = *attr;
     r->attr.credits = at_least(attr->credits, 1);
     r->attr.send_size = at_least(attr->send_size, PRIVATE_SIZE_MIN);
@@ -294,6 +310,7 @@ struct requester *requester_open(const struct sockaddr *addr, socklen_t length, 
         connect_again(r);
     fd = (struct pollfd){.fd = r->fd, .events = POLLIN};
     while (r->state == STATE_CONNECTING) {
+        rddp_progress(r->context, 0);
         if (!take_events(r) && clock_ms() >= until)
             r->error = -ETIMEDOUT;
         if (r->error)
@@ -312,13 +329,13 @@ void requester_close(struct requester *r)
 {
     int error = errno;
 
-    while (r->sent)
-        cancel(r, r->sent, REQUEST_CLOSED);
-    while (r->queued)
-        cancel(r, r->queued, REQUEST_CLOSED);
+    while (r->sent.first)
+        cancel(r, r->sent.first, REQUEST_CLOSED);
+    while (r->queued.first)
+        cancel(r, r->queued.first, REQUEST_CLOSED);
     link_close(&r->link);
-    if (r->channel)
-        rddp_destroy_comp_channel(r->channel);
+    if (r->cq)
+        rddp_destroy_cq(r->cq);
     if (r->events)
         rddp_destroy_event_channel(r->events);
     if (r->pd)
@@ -327,8 +344,10 @@ void requester_close(struct requester *r)
         rddp_close(r->context);
     if (r->fd >= 0)
         close(r->fd);
+    if (r->kick >= 0)
+        close(r->kick);
+    free(r->bucket);
     free(r->ghost);
-    free(r->message);
     free(r);
     errno = error;
 }
@@ -338,6 +357,14 @@ uint32_t requester_xid(struct requester *r)
     return r->next_xid++;
 }
 
+static void kick(struct requester *r)
+{
+    uint64_t one = 1;
+
+    if (!r->kicked)
+        r->kicked = write(r->kick, &one, sizeof(one)) == sizeof(one);
+}
+
 void requester_start(struct requester *r, struct request *q)
 {
     q->xid = (uint32_t)q->call[0] << 24 | (uint32_t)q->call[1] << 16 | (uint32_t)q->call[2] << 8 | q->call[3];
@@ -345,9 +372,16 @@ void requester_start(struct requester *r, struct request *q)
     q->state = REQUEST_QUEUED;
     q->mrs = 0;
     q->reply_length = 0;
+    if (q->deadline_ms < r->deadline_ms)
+        r->deadline_ms = q->deadline_ms;
     request_append(&r->queued, q);
-    if (r->state == STATE_UP)
+    if (r->state != STATE_UP || r->in_step)
+        return;
+    /* The first of all leaves at once. Others wait for company, and say that there is something to do. */
+    if (requester_in_flight(r) == 0)
         send_queued(r);
+    else
+        kick(r);
 }
 
 void requester_cancel(struct requester *r, struct request *q)
@@ -358,11 +392,16 @@ void requester_cancel(struct requester *r, struct request *q)
 int requester_wait(struct requester *r, int timeout_ms)
 {
     uint64_t until = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
+    uint64_t spin_until = clock_us() + r->attr.spin_us;
     struct pollfd fd = {.fd = r->fd, .events = POLLIN};
 
     r->ended = 0;
+    unkick(r);
     while (!step(r) && r->ended == 0 && clock_ms() < until)
-        poll(&fd, 1, patience(r, until));
+        if (clock_us() < spin_until)
+            sched_yield();
+        else
+            poll(&fd, 1, patience(r, until));
     return r->ended;
 }
 
@@ -382,7 +421,7 @@ int requester_fd(const struct requester *r)
 void requester_stats(const struct requester *r, struct requester_stats *stats)
 {
     *stats = r->stats;
-    stats->in_flight = in_flight(r);
+    stats->in_flight = requester_in_flight(r);
     stats->granted = r->granted;
 }
 

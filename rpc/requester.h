@@ -51,7 +51,7 @@ struct request {
     enum request_status status;
     size_t reply_length;
 
-    struct request *next; /* from here on the requester's */
+    struct request *next, *before, *same_bucket; /* from here on the requester's */
     uint64_t deadline_ms;
     uint32_t xid;
     struct rddp_mr *mr[REQUEST_MRS];
@@ -69,6 +69,7 @@ struct requester_attr {
     /* Answers a call of the responder (RFC 8167): the length of the reply put into `reply`, 0 for none. */
     size_t (*backward)(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t room);
     void *user;
+    uint32_t spin_us; /* requester_wait() looks so long for a reply before it sleeps: default 50 */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
 };
@@ -90,7 +91,7 @@ void requester_close(struct requester *r);
 /* An XID that none of its calls has. */
 uint32_t requester_xid(struct requester *r);
 
-/* Begins a call. The rest happens in requester_wait(). */
+/* Begins a call. The rest happens in requester_wait(); what is begun together leaves together. */
 void requester_start(struct requester *r, struct request *q);
 
 /* Ends it now: its memory is out of the responder's reach when this returns, and a late reply is dropped. */

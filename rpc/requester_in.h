@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* requester_in.h - a requester from within, for requester.c and intake.c. */
+/* requester_in.h - a requester from within, for requester.c, calls.c and intake.c. */
 #ifndef RDDP_RPC_REQUESTER_IN_H
 #define RDDP_RPC_REQUESTER_IN_H
 
@@ -14,6 +14,12 @@ enum requester_state {
     STATE_UP,
 };
 
+/* Calls in an order, with their number. */
+struct request_list {
+    struct request *first, *last;
+    uint32_t count;
+};
+
 struct requester {
     struct requester_attr attr;
     struct sockaddr_storage addr;
@@ -21,28 +27,45 @@ struct requester {
     struct rddp_context *context;
     struct rddp_pd *pd;
     struct rddp_event_channel *events;
-    struct rddp_comp_channel *channel;
-    int fd; /* epoll: both channels */
+    struct rddp_cq *cq;
+    int fd;   /* epoll: the context, its events, and `kick` */
+    int kick; /* an eventfd: something was begun outside of requester_wait() */
+    bool kicked, in_step;
     struct link link;
     enum requester_state state;
     int error; /* why the last attempt to connect failed */
     uint64_t retry_ms;
     unsigned backoff_ms;
-    struct request *queued, *sent; /* in the order of their start, and of their Sends */
+    struct request_list queued, sent; /* in the order of their start, and of their Sends */
+    struct request **bucket;          /* of what was sent, by XID: `buckets` of them, a power of two */
+    uint32_t buckets;
+    uint64_t deadline_ms; /* no call has an earlier one */
     uint32_t granted;
     uint32_t *ghost; /* XIDs of cancelled calls that may still be answered: they hold their credit */
     uint32_t ghosts, next_xid;
-    uint8_t *message;
     int ended;
     struct requester_stats stats;
 };
 
-/* Lists of requests: to the end, and out of the middle; false if it is not in there. */
-void request_append(struct request **list, struct request *q);
-bool request_take_out(struct request **list, struct request *q);
+/* calls.c. To the end of a list, and out of it. */
+void request_append(struct request_list *list, struct request *q);
+void request_take_out(struct request_list *list, struct request *q);
+
+/* What was sent is found by its XID. */
+void request_index(struct requester *r, struct request *q);
+void request_unindex(struct requester *r, struct request *q);
+struct request *request_find(const struct requester *r, uint32_t xid);
+
+uint32_t requester_in_flight(const struct requester *r);
+
+/* Registers what waits and has a credit, and puts it into the link. False: the connection must be closed. */
+bool requester_send_queued(struct requester *r);
 
 /* The request is its owner's again. */
 void requester_end(struct requester *r, struct request *q, enum request_status status);
+
+/* Takes a call back. False: its memory is still within reach, and the connection must be closed. */
+bool requester_take_back(struct requester *r, struct request *q);
 
 /* A message came in. False: the connection must be closed, and what was not answered is sent once more. */
 bool intake(struct requester *r, const struct link_done *done);

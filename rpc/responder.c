@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* responder.c - the answering end: a listener, connections that come and go, and whose turn it is. */
+/* responder.c - the answering end: a listener, and connections that come and go. */
 #include "rpc/responder.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "rpc/clock.h"
 #include "rpc/conn.h"
 
 enum { LISTEN_BACKLOG = 64 };
@@ -24,26 +23,18 @@ static struct private mine(const struct responder *r)
     return (struct private){r->attr.send_size, r->attr.receive_size, true};
 }
 
-/* A request that was refused tells of the call that named the memory; those behind it were only flushed. */
-static void note_failure(const struct link_done *done)
-{
-    if (done->kind == LINK_RDMA && done->wc.status != RDDP_WC_SUCCESS && done->wc.status != RDDP_WC_WR_FLUSH_ERR)
-        serve_failed(done->cookie);
-}
-
-static void close_conn(struct conn *conn)
+void conn_take_down(struct conn *conn)
 {
     struct responder *r = conn->responder;
-    struct conn **at = &r->conns;
+    uint32_t tag = conn->tag;
 
-    while (*at != conn)
-        at = &(*at)->next;
-    *at = conn->next;
     link_close(&conn->link);
     serve_abandon(conn);
     backward_abandon(conn);
     if (conn->pd)
         rddp_dealloc_pd(conn->pd);
+    r->slot[tag] = NULL;
+    r->slot_idle[r->slots_idle++] = tag;
     r->stats.connections--;
     free(conn);
 }
@@ -58,6 +49,8 @@ static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event
                              .receive_size = r->attr.receive_size,
                              .sends = r->attr.credits + r->attr.backward_credits + CONN_SENDS_SPARE,
                              .send_size = r->attr.send_size,
+                             .cq = r->cq,
+                             .tag = conn->tag,
                              .user = conn};
     int rc;
 
@@ -65,7 +58,7 @@ static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event
     conn->pd = rddp_alloc_pd(r->context);
     if (!conn->pd)
         return -ENOMEM;
-    rc = link_open(&conn->link, r->context, conn->pd, r->channel, &link);
+    rc = link_open(&conn->link, conn->pd, &link);
     if (rc)
         return rc;
     link_agree(&conn->link, &sizes, event->private_data, event->private_data_length);
@@ -83,21 +76,21 @@ static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event
 
 static void take_request(struct responder *r, struct rddp_event *event)
 {
-    struct conn *conn = r->stats.connections < r->attr.connections_max ? calloc(1, sizeof(*conn)) : NULL;
+    struct conn *conn = r->slots_idle ? calloc(1, sizeof(*conn)) : NULL;
 
     if (conn) {
-        *conn = (struct conn){.responder = r, .next = r->conns, .back_granted = 1};
-        r->conns = conn;
+        *conn = (struct conn){.responder = r, .back_granted = 1, .tag = r->slot_idle[--r->slots_idle]};
+        r->slot[conn->tag] = conn;
         r->stats.connections++;
         r->stats.accepted++;
         if (accept_conn(r, conn, event) != 0)
-            conn->dead = true;
+            conn_end(conn);
     }
     if (event->request)
         rddp_reject(event->request, NULL, 0);
 }
 
-static bool take_events(struct responder *r)
+bool responder_take_events(struct responder *r)
 {
     struct rddp_event *event;
     bool any = false;
@@ -107,69 +100,13 @@ static bool take_events(struct responder *r)
         if (event->type == RDDP_EVENT_CONNECT_REQUEST)
             take_request(r, event);
         else if (event->type != RDDP_EVENT_ESTABLISHED)
-            ((struct conn *)event->user)->dead = true;
+            conn_end(event->user);
         rddp_ack_event(event);
     }
     return any;
 }
 
-static void reap(struct responder *r)
-{
-    struct link_done done;
-
-    for (struct conn *conn = r->conns, *next; conn; conn = next) {
-        next = conn->next;
-        if (!conn->dead)
-            continue;
-        r->stats.lost++;
-        for (uint32_t left = conn->link.attr.queue + conn->link.attr.receives; left; left--)
-            if (link_poll(&conn->link, &done) != 0)
-                note_failure(&done);
-        close_conn(conn);
-    }
-}
-
-/* --- completions ----------------------------------------------------------------------------------------------- */
-
-static void drain(struct conn *conn)
-{
-    struct link_done done;
-    int n = 1;
-
-    while (!conn->dead && (n = link_poll(&conn->link, &done)) > 0) {
-        if (done.kind == LINK_RECEIVE)
-            serve_receive(conn, &done);
-        else if (done.kind == LINK_RDMA)
-            serve_transferred(done.cookie);
-        if (done.kind != LINK_RECEIVE && !conn->dead) {
-            serve_waiting(conn);
-            backward_send(conn);
-        }
-    }
-    if (n < 0) {
-        note_failure(&done);
-        conn->dead = true;
-    }
-}
-
-static bool take_completions(struct responder *r)
-{
-    struct rddp_cq *cq;
-    void *user;
-    bool any = false;
-
-    while (rddp_get_cq_event(r->channel, &cq, &user) == 0) {
-        struct conn *conn = user;
-
-        any = true;
-        if (conn->dead || rddp_req_notify_cq(cq, false) != 0)
-            conn->dead = true;
-        drain(conn);
-    }
-    return any;
-}
-
-/* --- calls ----------------------------------------------------------------------------------------------------- */
+/* --- the responder --------------------------------------------------------------------------------------------- */
 
 void responder_attr_init(struct responder_attr *attr)
 {
@@ -179,6 +116,8 @@ void responder_attr_init(struct responder_attr *attr)
     attr->backward_credits = 2;
     attr->replay_entries = 1024;
     attr->replay_octets = 8192;
+    attr->memory_max = 512 << 20;
+    attr->spin_us = 50;
     attr->log_level = RDDP_LOG_ERROR;
     rddp_wire_attr_init(&attr->wire);
 }
@@ -187,25 +126,52 @@ static int watch(struct responder *r, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
-        return -1;
     return epoll_ctl(r->fd, EPOLL_CTL_ADD, fd, &event);
 }
 
+/* Completions of one connection at most. */
+static uint32_t completions(const struct responder *r)
+{
+    return 2 * (r->attr.credits + r->attr.backward_credits) + CONN_SENDS_SPARE + CONN_RDMA;
+}
+
+static bool open_slots(struct responder *r)
+{
+    uint32_t n = COMPLETIONS_MAX / completions(r);
+
+    if (r->attr.connections_max > n)
+        r->attr.connections_max = n;
+    r->slot = calloc(r->attr.connections_max, sizeof(*r->slot));
+    r->slot_idle = calloc(r->attr.connections_max, sizeof(*r->slot_idle));
+    if (!r->slot || !r->slot_idle)
+        return false;
+    while (r->slots_idle < r->attr.connections_max) {
+        r->slot_idle[r->slots_idle] = r->attr.connections_max - 1 - r->slots_idle;
+        r->slots_idle++;
+    }
+    return true;
+}
+
+/* No thread of the context: what there is to do is done in here, and the caller's poll() waits for the network itself.
+ */
 static bool open_objects(struct responder *r)
 {
     struct rddp_context_attr attr;
 
     rddp_context_attr_init(&attr);
     attr.log_level = r->attr.log_level;
+    attr.manual_progress = true;
     r->fd = epoll_create1(EPOLL_CLOEXEC);
+    r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->context = rddp_open(&attr);
-    if (r->fd < 0 || !r->context || replay_init(&r->replay, r->attr.replay_entries) != 0)
+    if (r->fd < 0 || r->kick < 0 || !r->context || replay_init(&r->replay, r->attr.replay_entries) != 0)
         return false;
     r->events = rddp_create_event_channel(r->context);
-    r->channel = rddp_create_comp_channel(r->context);
-    return r->events && r->channel && watch(r, rddp_event_channel_fd(r->events)) == 0 &&
-           watch(r, rddp_comp_channel_fd(r->channel)) == 0;
+    if (!open_slots(r) || !r->events)
+        return false;
+    r->cq = rddp_create_cq(r->context, (int)(completions(r) * r->attr.connections_max), NULL, NULL);
+    return r->cq && fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && watch(r, r->kick) == 0 &&
+           watch(r, rddp_event_channel_fd(r->events)) == 0 && watch(r, rddp_progress_fd(r->context)) == 0;
 }
 
 static uint32_t at_least(uint32_t v, uint32_t least)
@@ -219,11 +185,14 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
 
     if (!r)
         return NULL;
+    r->fd = r->kick = -1;
     r->attr = *attr;
     r->attr.credits = at_least(attr->credits, 1);
     r->attr.send_size = at_least(attr->send_size, PRIVATE_SIZE_MIN);
     r->attr.receive_size = at_least(attr->receive_size, PRIVATE_SIZE_MIN);
     r->attr.replay_entries = at_least(attr->replay_entries, 1);
+    r->attr.connections_max = at_least(attr->connections_max, 1);
+    budget_init(&r->budget, r->attr.memory_max);
     errno = ENOMEM;
     if (open_objects(r))
         r->listener = rddp_listen(r->events, addr, length, LISTEN_BACKLOG, &r->attr.wire, NULL);
@@ -240,39 +209,29 @@ void responder_close(struct responder *r)
 
     if (r->listener)
         rddp_destroy_listener(r->listener);
-    while (r->conns)
-        close_conn(r->conns);
+    r->in_round = true;
+    for (uint32_t i = 0; r->slot && i < r->attr.connections_max; i++)
+        if (r->slot[i])
+            conn_take_down(r->slot[i]);
     while (r->events && rddp_get_event(r->events, &event) == 0)
         rddp_ack_event(event);
-    if (r->channel)
-        rddp_destroy_comp_channel(r->channel);
+    if (r->cq)
+        rddp_destroy_cq(r->cq);
     if (r->events)
         rddp_destroy_event_channel(r->events);
     if (r->context)
         rddp_close(r->context);
     if (r->fd >= 0)
         close(r->fd);
+    if (r->kick >= 0)
+        close(r->kick);
     replay_fini(&r->replay);
+    budget_fini(&r->budget);
+    serve_free_spares(r);
+    free(r->slot);
+    free(r->slot_idle);
     free(r);
     errno = error;
-}
-
-int responder_run(struct responder *r, int timeout_ms)
-{
-    struct pollfd fd = {.fd = r->fd, .events = POLLIN};
-    bool any;
-
-    any = take_events(r);
-    any |= take_completions(r);
-    reap(r);
-    if (any || timeout_ms == 0)
-        return 0;
-    if (poll(&fd, 1, timeout_ms) < 0)
-        return -errno;
-    take_events(r);
-    take_completions(r);
-    reap(r);
-    return 0;
 }
 
 int responder_fd(const struct responder *r)
@@ -288,4 +247,5 @@ int responder_addr(const struct responder *r, struct sockaddr_storage *addr)
 void responder_stats(const struct responder *r, struct responder_stats *stats)
 {
     *stats = r->stats;
+    stats->memory = r->budget.reserved;
 }

@@ -52,6 +52,9 @@ struct responder_attr {
     uint32_t backward_credits;        /* calls that we may have under way to a peer, default 2 */
     uint32_t replay_entries;          /* calls whose replies are kept for a retransmission: default 1024 */
     uint32_t replay_octets;           /* replies longer than this are not kept, default 8192 */
+    uint64_t memory_max; /* octets for pulled chunks and copied replies of all connections: default 512 MiB. A
+                          * call that finds too little waits; one connection has an eighth at most. */
+    uint32_t spin_us;    /* looks so long for the next call before it sleeps: default 50 */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
     void (*handle)(void *user, struct call *call);
@@ -60,6 +63,7 @@ struct responder_attr {
 
 struct responder_stats {
     uint64_t accepted, calls, replayed, refused, discarded, lost;
+    uint64_t starved, memory; /* calls that had to wait for memory, ever; octets that calls hold now */
     uint32_t connections, calls_held;
 };
 
@@ -79,7 +83,8 @@ int responder_fd(const struct responder *r);
 int responder_addr(const struct responder *r, struct sockaddr_storage *addr);
 void responder_stats(const struct responder *r, struct responder_stats *stats);
 
-/* The three ends of a call: a reply; ERR_CHUNK, for what the header must not have; silence. */
+/* The three ends of a call: a reply; ERR_CHUNK, for what the header must not have; silence. Outside of responder_run()
+ * the answer waits for its next turn, for which responder_fd() is readable: many answers then leave together. */
 void call_reply(struct call *call, const struct reply *reply);
 void call_refuse(struct call *call);
 void call_drop(struct call *call);

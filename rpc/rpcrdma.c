@@ -54,7 +54,7 @@ static bool get_lists(struct xdr_in *in, struct rpcrdma *h)
 /* The words that every version has; false if they are not there. */
 static bool get_fixed(struct xdr_in *in, struct rpcrdma *h)
 {
-    memset(h, 0, sizeof(*h));
+    memset(h, 0, offsetof(struct rpcrdma, segment));
     h->xid = xdr_get32(in);
     h->version = xdr_get32(in);
     h->credit = xdr_get32(in);
@@ -253,6 +253,14 @@ size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t room)
 }
 
 /* --- making one ------------------------------------------------------------------------------------------------ */
+
+void rpcrdma_init(struct rpcrdma *h, uint32_t xid, uint32_t proc)
+{
+    memset(h, 0, offsetof(struct rpcrdma, segment));
+    h->xid = xid;
+    h->version = RPCRDMA_VERSION;
+    h->proc = proc;
+}
 
 bool rpcrdma_add_read(struct rpcrdma *h, uint32_t position, struct rpcrdma_segment segment)
 {

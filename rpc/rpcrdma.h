@@ -41,12 +41,15 @@ struct rpcrdma {
     uint32_t reads, writes;
     bool has_reply;
     uint32_t segments;
-    struct rpcrdma_segment segment[RPCRDMA_SEGMENTS];
-    uint32_t position[RPCRDMA_SEGMENTS];
-    struct rpcrdma_chunk write[RPCRDMA_CHUNKS];
     struct rpcrdma_chunk reply;
     size_t length; /* octets of the header; the Payload stream of an RDMA_MSG follows */
+    struct rpcrdma_segment segment[RPCRDMA_SEGMENTS]; /* from here on only what the counts say is defined */
+    uint32_t position[RPCRDMA_SEGMENTS];
+    struct rpcrdma_chunk write[RPCRDMA_CHUNKS];
 };
+
+/* A header with empty lists, version 1. */
+void rpcrdma_init(struct rpcrdma *h, uint32_t xid, uint32_t proc);
 
 /* Reads a message as a responder does, or as a requester does. Whatever the verdict, the fixed words are set if they
  * were there. `p` need not be aligned. */

@@ -1,56 +1,78 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* serve.c - what a responder does for one call: check, pull, hand over. The answer is made in answer.c. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rpc/answer.h"
-#include "rpc/clock.h"
 #include "rpc/conn.h"
 #include "rpc/xdrbytes.h"
 
-enum { FAILURE_MS = 120000 };
-
 /* --- the calls of a connection --------------------------------------------------------------------------------- */
 
-static struct serve *new_serve(struct conn *conn, const struct rpcrdma *h, const struct link_done *done)
+static struct serve *get_serve(struct responder *r)
 {
-    size_t inlined = h->proc == RDMA_MSG && done->length > h->length ? done->length - h->length : 0;
-    struct serve *serve = calloc(1, sizeof(*serve) + inlined);
+    struct serve *serve = r->spare;
 
     if (!serve)
-        return NULL;
-    serve->header = *h;
-    serve->receive = done->index;
-    if (inlined)
-        memcpy(serve->payload, done->data + h->length, inlined);
-    serve->call.responder = conn->responder;
-    serve->call.conn = conn;
-    serve->call.peer = conn->peer;
-    serve->call.payload = serve->payload;
-    serve->call.length = inlined;
-    serve->next = conn->calls;
-    conn->calls = serve;
-    conn->responder->stats.calls_held++;
+        return malloc(sizeof(*serve) + r->attr.receive_size + r->attr.send_size);
+    r->spare = serve->next_waiting;
+    r->spares--;
     return serve;
 }
 
-static void drop_memory(struct serve *serve)
+static void put_serve(struct responder *r, struct serve *serve)
 {
-    while (serve->mrs)
-        rddp_dereg_mr(serve->mr[--serve->mrs]);
-    while (serve->blocks)
-        free(serve->block[--serve->blocks]);
-    serve->transfers = 0;
+    if (r->spares == SPARES_MAX) {
+        free(serve);
+        return;
+    }
+    serve->next_waiting = r->spare;
+    r->spare = serve;
+    r->spares++;
+}
+
+void serve_free_spares(struct responder *r)
+{
+    while (r->spare) {
+        struct serve *serve = r->spare;
+
+        r->spare = serve->next_waiting;
+        free(serve);
+    }
+}
+
+/* The header is in it. What is inline is copied: the handler may have it for longer than there is a connection. */
+static void begin(struct serve *serve, struct conn *conn, const struct link_done *done)
+{
+    const struct rpcrdma *h = &serve->header;
+    size_t inlined = h->proc == RDMA_MSG && done->length > h->length ? done->length - h->length : 0;
+
+    memset(serve, 0, offsetof(struct serve, header));
+    serve->receive = done->index;
+    if (inlined)
+        memcpy(serve->room, done->data + h->length, inlined);
+    serve->call.responder = conn->responder;
+    serve->call.conn = conn;
+    serve->call.peer = conn->peer;
+    serve->call.payload = serve->room;
+    serve->call.length = inlined;
+    serve->next = conn->calls;
+    if (serve->next)
+        serve->next->before = serve;
+    conn->calls = serve;
+    conn->responder->stats.calls_held++;
 }
 
 static void free_serve(struct serve *serve)
 {
-    drop_memory(serve);
+    struct responder *r = serve->call.responder;
+
+    pull_drop(serve);
     if (serve->release)
         serve->release(serve->release_user);
-    serve->call.responder->stats.calls_held--;
-    free(serve->answer);
-    free(serve);
+    r->stats.calls_held--;
+    put_serve(r, serve);
 }
 
 void serve_end(struct serve *serve)
@@ -58,24 +80,27 @@ void serve_end(struct serve *serve)
     struct conn *conn = serve->call.conn;
 
     if (conn) {
-        struct serve **at = &conn->calls;
-
-        while (*at != serve)
-            at = &(*at)->next;
-        *at = serve->next;
+        if (serve->before)
+            serve->before->next = serve->next;
+        else
+            conn->calls = serve->next;
+        if (serve->next)
+            serve->next->before = serve->before;
     }
     free_serve(serve);
 }
 
 void serve_abandon(struct conn *conn)
 {
+    pull_abandon(conn);
+    conn->waiting = NULL;
     for (struct serve *serve = conn->calls, *next; serve; serve = next) {
         next = serve->next;
         serve->call.conn = NULL;
         if (serve->phase != PHASE_HANDLER)
             free_serve(serve);
     }
-    conn->calls = conn->waiting = NULL;
+    conn->calls = NULL;
 }
 
 /* --- the send queue -------------------------------------------------------------------------------------------- */
@@ -84,10 +109,11 @@ void serve_abandon(struct conn *conn)
  * that does not read cannot make us hold more than its credits. */
 static bool post_all(struct serve *serve)
 {
+    struct responder *r = serve->call.responder;
     struct link *link = &serve->call.conn->link;
-    struct link_message message = {.head = serve->answer, .head_length = serve->answer_length};
+    struct link_message message = {.head = serve->room + r->attr.receive_size, .head_length = serve->answer_length};
 
-    if (serve->answer && link_repost(link, serve->receive) != 0)
+    if (serve->has_answer && link_repost(link, serve->receive) != 0)
         return false;
     for (unsigned i = 0; i < serve->transfers; i++) {
         struct transfer *t = &serve->transfer[i];
@@ -96,14 +122,17 @@ static bool post_all(struct serve *serve)
             return false;
         serve->pending++;
     }
-    return !serve->answer || link_send(link, &message, serve->invalidate) == 0;
+    return !serve->has_answer || link_send(link, &message, serve->invalidate) == 0;
 }
 
 static void post(struct serve *serve)
 {
+    struct conn *conn = serve->call.conn;
+
     serve->pending = 0;
+    conn_touch(conn);
     if (!post_all(serve))
-        serve->call.conn->dead = true;
+        conn_end(conn);
     else if (serve->pending == 0)
         serve_end(serve);
 }
@@ -111,7 +140,6 @@ static void post(struct serve *serve)
 void serve_launch(struct serve *serve)
 {
     struct conn *conn = serve->call.conn;
-    struct serve **last = &conn->waiting;
 
     if (conn->dead)
         return;
@@ -119,10 +147,11 @@ void serve_launch(struct serve *serve)
         post(serve);
         return;
     }
-    while (*last)
-        last = &(*last)->next_waiting;
     serve->next_waiting = NULL;
-    *last = serve;
+    if (!conn->waiting)
+        conn->waiting_last = &conn->waiting;
+    *conn->waiting_last = serve;
+    conn->waiting_last = &serve->next_waiting;
 }
 
 void serve_waiting(struct conn *conn)
@@ -135,129 +164,7 @@ void serve_waiting(struct conn *conn)
     }
 }
 
-/* --- Read chunks ----------------------------------------------------------------------------------------------- */
-
-/* The item of this position, made in its place in the order if there is none. NULL: too many. */
-static struct stream_item *item_at(struct call *call, uint32_t position)
-{
-    unsigned i = call->items;
-
-    for (unsigned k = 0; k < call->items; k++)
-        if (call->item[k].position == position)
-            return &call->item[k];
-    if (call->items == CALL_ITEMS)
-        return NULL;
-    for (; i > 0 && call->item[i - 1].position > position; i--)
-        call->item[i] = call->item[i - 1];
-    call->items++;
-    call->item[i] = (struct stream_item){.position = position};
-    return &call->item[i];
-}
-
-/* Empty segments and chunks say nothing. False: more than we take, found before anything is pulled (RFC 8166 8.1.4). */
-static bool measure(struct serve *serve, size_t *octets)
-{
-    const struct rpcrdma *h = &serve->header;
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < h->reads; i++) {
-        struct stream_item *item;
-
-        if (h->segment[i].length == 0)
-            continue;
-        item = item_at(&serve->call, h->position[i]);
-        sum += h->segment[i].length;
-        if (!item || sum > serve->call.responder->attr.read_max)
-            return false;
-        item->length += h->segment[i].length;
-    }
-    *octets = sum + 4 * CALL_ITEMS;
-    return true;
-}
-
-/* One RDMA Read for each segment; those of one position follow each other in list order, whatever their lengths. */
-static bool plan_reads(struct serve *serve, size_t octets)
-{
-    struct call *call = &serve->call;
-    const struct rpcrdma *h = &serve->header;
-    uint8_t *at = malloc(octets), *fill[CALL_ITEMS];
-
-    if (!at)
-        return false;
-    serve->block[serve->blocks++] = at;
-    serve->mr[0] = rddp_reg_mr(call->conn->pd, at, octets, RDDP_ACCESS_LOCAL_WRITE);
-    if (!serve->mr[0])
-        return false;
-    serve->mrs = 1;
-    for (unsigned i = 0; i < call->items; i++) {
-        call->item[i].data = fill[i] = at;
-        at += call->item[i].length + xdr_roundup(call->item[i].length);
-    }
-    for (uint32_t i = 0; i < h->reads; i++) {
-        const struct rpcrdma_segment *s = &h->segment[i];
-        struct transfer *t = &serve->transfer[serve->transfers];
-        size_t k;
-
-        if (s->length == 0)
-            continue;
-        k = (size_t)(item_at(call, h->position[i]) - call->item);
-        *t = (struct transfer){{(uintptr_t)fill[k], s->length, rddp_mr_key(serve->mr[0])}, s->handle, s->offset};
-        fill[k] += s->length;
-        serve->transfers++;
-    }
-    return true;
-}
-
-/* What to pull, and where it will lie. False: ERR_CHUNK. */
-static bool plan(struct serve *serve)
-{
-    struct call *call = &serve->call;
-    size_t octets;
-
-    if (!measure(serve, &octets))
-        return false;
-    if (call->items && !plan_reads(serve, octets))
-        return false;
-    if (serve->header.proc == RDMA_NOMSG) {
-        if (call->items == 0 || call->item[0].position != 0)
-            return false;
-        call->payload = call->item[0].data;
-        call->length = call->item[0].length;
-        memmove(&call->item[0], &call->item[1], --call->items * sizeof(call->item[0]));
-    }
-    return stream_is_sane(call->length, call->item, call->items);
-}
-
 /* --- the way of a call ----------------------------------------------------------------------------------------- */
-
-/* The key of a call of which nothing but the header was seen. */
-static void failure_key(struct replay_key *key, const struct serve *serve)
-{
-    static const struct call nothing;
-
-    replay_key(key, &serve->call.peer, serve->header.xid, &nothing);
-}
-
-void serve_failed(struct serve *serve)
-{
-    struct responder *r = serve->call.responder;
-    struct failure *failure = &r->failure[r->failures++ % FAILURES];
-
-    failure_key(&failure->key, serve);
-    failure->until_ms = clock_ms() + FAILURE_MS;
-}
-
-static bool has_failed(const struct serve *serve)
-{
-    const struct responder *r = serve->call.responder;
-    struct replay_key key;
-
-    failure_key(&key, serve);
-    for (unsigned i = 0; i < FAILURES; i++)
-        if (r->failure[i].until_ms > clock_ms() && memcmp(&r->failure[i].key, &key, sizeof(key)) == 0)
-            return true;
-    return false;
-}
 
 /* The call is whole. It is new, or was answered before, or is the same as one that the handler still has. */
 static void hand_over(struct serve *serve)
@@ -284,7 +191,7 @@ static void hand_over(struct serve *serve)
     }
 }
 
-static void pulled(struct serve *serve)
+void serve_pulled(struct serve *serve)
 {
     struct xdr_in in = {.at = serve->call.payload, .left = serve->call.length};
 
@@ -302,48 +209,66 @@ void serve_transferred(struct serve *serve)
     if (--serve->pending)
         return;
     if (serve->phase == PHASE_PULLING)
-        pulled(serve);
+        serve_pulled(serve);
     else
         serve_end(serve);
 }
 
-static void discard(struct conn *conn, const struct link_done *done)
+static void repost(struct conn *conn, const struct link_done *done)
 {
-    conn->responder->stats.discarded++;
+    conn_touch(conn);
     if (link_repost(&conn->link, done->index) != 0)
-        conn->dead = true;
+        conn_end(conn);
+}
+
+/* What is not simply a call: the other direction, or what is thrown away. True if that was all. */
+static bool is_aside(struct conn *conn, const struct link_done *done, enum rpcrdma_verdict *verdict)
+{
+    enum rpcrdma_direction direction = rpcrdma_direction(done->data, done->length);
+
+    if (direction != RPCRDMA_CALL && backward_receive(conn, done)) {
+        repost(conn, done);
+        return true;
+    }
+    if (direction == RPCRDMA_REPLY)
+        *verdict = RPCRDMA_DISCARD;
+    if (*verdict != RPCRDMA_DISCARD)
+        return false;
+    conn->responder->stats.discarded++;
+    repost(conn, done);
+    return true;
+}
+
+/* Most messages are accepted, with a call in them: those are read once. */
+static bool is_call(const struct rpcrdma *h, const struct link_done *done)
+{
+    struct xdr_in in = {.at = done->data + h->length, .left = done->length - h->length};
+
+    xdr_get32(&in);
+    return h->proc == RDMA_MSG && xdr_get32(&in) == 0 && !in.bad;
 }
 
 void serve_receive(struct conn *conn, const struct link_done *done)
 {
-    enum rpcrdma_direction direction = rpcrdma_direction(done->data, done->length);
+    struct serve *serve = get_serve(conn->responder);
     enum rpcrdma_verdict verdict;
-    struct rpcrdma h;
-    struct serve *serve;
 
-    if (direction != RPCRDMA_CALL && backward_receive(conn, done)) {
-        if (link_repost(&conn->link, done->index) != 0)
-            conn->dead = true;
+    if (!serve) {
+        conn_end(conn);
         return;
     }
-    verdict = direction == RPCRDMA_REPLY ? RPCRDMA_DISCARD : rpcrdma_decode_call(&h, done->data, done->length);
-    if (verdict == RPCRDMA_DISCARD) {
-        discard(conn, done);
+    verdict = rpcrdma_decode_call(&serve->header, done->data, done->length);
+    if ((verdict != RPCRDMA_ACCEPT || !is_call(&serve->header, done)) && is_aside(conn, done, &verdict)) {
+        put_serve(conn->responder, serve);
         return;
     }
-    serve = new_serve(conn, &h, done);
-    if (!serve)
-        conn->dead = true;
-    else if (verdict != RPCRDMA_ACCEPT)
+    begin(serve, conn, done);
+    if (verdict != RPCRDMA_ACCEPT)
         answer_error(serve, verdict == RPCRDMA_SAY_VERS ? ERR_VERS : ERR_CHUNK);
-    else if (has_failed(serve) || !plan(serve))
+    else if (failure_is_known(serve) || !pull_measure(serve))
         answer_error(serve, ERR_CHUNK);
-    else if (serve->transfers == 0)
-        pulled(serve);
-    else {
-        serve->opcode = RDDP_WR_RDMA_READ;
-        serve_launch(serve);
-    }
+    else
+        pull_begin(serve);
 }
 
 /* --- the handler's three ends ---------------------------------------------------------------------------------- */
@@ -400,7 +325,10 @@ void call_drop(struct call *call)
         replay_drop(&call->responder->replay, entry);
     if (waiter)
         call_drop(&waiter->call);
-    if (call->conn && !call->conn->dead && link_repost(&call->conn->link, serve->receive) != 0)
-        call->conn->dead = true;
+    if (call->conn && !call->conn->dead) {
+        conn_touch(call->conn);
+        if (link_repost(&call->conn->link, serve->receive) != 0)
+            conn_end(call->conn);
+    }
     serve_end(serve);
 }

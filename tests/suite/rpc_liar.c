@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rpc_liar.c - a responder that breaks the rules: a bare queue pair answers whatever a table says. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,9 +204,11 @@ static void late_write(void **state)
     uint8_t bytes[BUFFER];
     struct rddp_sge sge;
     struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE};
+    struct pollfd fd = {.events = POLLIN};
 
     (void)state;
     liar_open(&liar);
+    fd.fd = rddp_event_channel_fd(pair.server.events);
     liar_ask(&liar, &asked);
     liar_send(bytes, good_reply(bytes, &asked));
     while (liar.e->request.state != REQUEST_DONE)
@@ -216,6 +219,8 @@ static void late_write(void **state)
     wr.rkey = asked.segment[0].handle;
     wr.remote_addr = asked.segment[0].offset;
     assert_int_equal(rddp_post_send(pair.server.qp, &wr, NULL), 0);
+    for (int i = 0; i < SERVICE_WAIT_MS && poll(&fd, 1, 0) == 0; i++)
+        requester_wait(liar.requester, 1);
     pair_event(&pair.server, RDDP_EVENT_DISCONNECTED);
     for (size_t i = 0; i < sizeof(liar.target); i++)
         assert_int_equal(liar.target[i], 0xa5);

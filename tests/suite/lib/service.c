@@ -185,7 +185,7 @@ static void handle(void *user, struct call *call)
     case PROC_CUT:
     case PROC_CUT_LATE:
         atomic_fetch_add(&s->counted, 1);
-        call->conn->dead = true;
+        conn_end(call->conn);
         hold(s, call);
         break;
     case PROC_HOLD:

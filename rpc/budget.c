@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* budget.c - a budget, and free blocks in classes: four sizes to each power of two. */
+#include "rpc/budget.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A block that nobody uses is the link to the next of its class. */
+struct budget_block {
+    struct budget_block *next;
+};
+
+void budget_init(struct budget *budget, uint64_t max)
+{
+    *budget = (struct budget){.max = max};
+}
+
+static void trim(struct budget *budget, uint64_t kept_max)
+{
+    for (unsigned i = BUDGET_CLASSES; i-- > 0 && budget->kept > kept_max;)
+        while (budget->free[i] && budget->kept > kept_max) {
+            struct budget_block *block = budget->free[i];
+
+            budget->free[i] = block->next;
+            budget->kept -= (uint64_t)(4 + i % 4) << (BUDGET_STEP_MIN - 2 + i / 4);
+            free(block);
+        }
+}
+
+void budget_fini(struct budget *budget)
+{
+    trim(budget, 0);
+}
+
+/* The class whose blocks have room for `octets`, or BUDGET_CLASSES. */
+static unsigned class_of(uint64_t octets)
+{
+    unsigned shift = BUDGET_STEP_MIN - 2;
+
+    while (shift <= BUDGET_STEP_MAX - 2 && octets > (uint64_t)7 << shift)
+        shift++;
+    for (unsigned quarter = 4; shift <= BUDGET_STEP_MAX - 2 && quarter < 8; quarter++)
+        if (octets <= (uint64_t)quarter << shift)
+            return 4 * (shift - (BUDGET_STEP_MIN - 2)) + quarter - 4;
+    return BUDGET_CLASSES;
+}
+
+uint64_t budget_size(uint64_t octets)
+{
+    unsigned i = class_of(octets);
+
+    if (octets == 0 || i == BUDGET_CLASSES)
+        return octets;
+    return (uint64_t)(4 + i % 4) << (BUDGET_STEP_MIN - 2 + i / 4);
+}
+
+enum budget_answer budget_reserve(struct budget *budget, uint64_t size, uint64_t held)
+{
+    uint64_t share = budget->max / BUDGET_SHARES;
+
+    if (held && (size > share || held > share - size))
+        return BUDGET_SHARE;
+    if (budget->reserved && (size > budget->max || budget->reserved > budget->max - size))
+        return BUDGET_FULL;
+    budget->reserved += size;
+    trim(budget, budget->reserved < budget->max ? budget->max - budget->reserved : 0);
+    return BUDGET_GRANTED;
+}
+
+void budget_overdraw(struct budget *budget, uint64_t size)
+{
+    budget->reserved += size;
+}
+
+void budget_return(struct budget *budget, uint64_t size)
+{
+    budget->reserved -= size;
+}
+
+void *budget_get(struct budget *budget, size_t octets)
+{
+    unsigned i = class_of(octets);
+    struct budget_block *block = i < BUDGET_CLASSES ? budget->free[i] : NULL;
+
+    assert(octets);
+    if (!block)
+        return malloc(budget_size(octets));
+    budget->free[i] = block->next;
+    budget->kept -= budget_size(octets);
+    return block;
+}
+
+void budget_put(struct budget *budget, void *block, size_t octets)
+{
+    uint64_t size = budget_size(octets);
+    unsigned i = class_of(octets);
+    struct budget_block *spare = block;
+
+    /* Its reservation still counts: it has room again as soon as that is returned. */
+    if (i == BUDGET_CLASSES || !block || budget->kept + size > budget->max / 2) {
+        free(block);
+        return;
+    }
+    spare->next = budget->free[i];
+    budget->free[i] = spare;
+    budget->kept += size;
+}

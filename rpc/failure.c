@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* failure.c - calls whose chunk could not be reached: the connection ended with it, and the same call that comes again
+ * would end the next one (RFC 8166 4.5.3). */
+#include <string.h>
+
+#include "rpc/clock.h"
+#include "rpc/conn.h"
+
+enum { FAILURE_MS = 120000 };
+
+/* The key of a call of which nothing but the header was seen. */
+static void key_of(struct replay_key *key, const struct serve *serve)
+{
+    static const struct call nothing;
+
+    replay_key(key, &serve->call.peer, serve->header.xid, &nothing);
+}
+
+void failure_note(struct serve *serve)
+{
+    struct responder *r = serve->call.responder;
+    struct failure *failure = &r->failure[r->failures++ % FAILURES];
+
+    key_of(&failure->key, serve);
+    failure->until_ms = r->failure_until_ms = clock_ms() + FAILURE_MS;
+}
+
+bool failure_is_known(const struct serve *serve)
+{
+    const struct responder *r = serve->call.responder;
+    struct replay_key key;
+    uint64_t now;
+
+    if (!r->failures || r->failure_until_ms <= (now = clock_ms()))
+        return false;
+    key_of(&key, serve);
+    for (unsigned i = 0; i < FAILURES; i++)
+        if (r->failure[i].until_ms > now && memcmp(&r->failure[i].key, &key, sizeof(key)) == 0)
+            return true;
+    return false;
+}

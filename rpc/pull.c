@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* pull.c - Read chunks and the memory of a call. A call takes what it may need before anything is pulled; when there is
+ * not so much it waits, with its credit, and those behind it on other connections wait their turn. */
+#include <string.h>
+
+#include "rpc/conn.h"
+#include "rpc/xdrbytes.h"
+
+enum { PULL_SLACK = 4 * CALL_ITEMS }; /* roundup of each item */
+
+/* The item of this position, made in its place in the order if there is none. NULL: too many. */
+static struct stream_item *item_at(struct call *call, uint32_t position)
+{
+    unsigned i = call->items;
+
+    for (unsigned k = 0; k < call->items; k++)
+        if (call->item[k].position == position)
+            return &call->item[k];
+    if (call->items == CALL_ITEMS)
+        return NULL;
+    for (; i > 0 && call->item[i - 1].position > position; i--)
+        call->item[i] = call->item[i - 1];
+    call->items++;
+    call->item[i] = (struct stream_item){.position = position};
+    return &call->item[i];
+}
+
+/* A Position Zero chunk is the stream itself. */
+static bool has_stream(struct serve *serve)
+{
+    struct call *call = &serve->call;
+    struct stream_item *rest = call->item;
+    unsigned rests = call->items;
+    size_t length = call->length;
+
+    if (serve->header.proc == RDMA_NOMSG) {
+        if (call->items == 0 || call->item[0].position != 0)
+            return false;
+        length = call->item[0].length;
+        rest++;
+        rests--;
+    }
+    return stream_is_sane(length, rest, rests);
+}
+
+/* Empty segments and chunks say nothing. Too much is found before anything is pulled (RFC 8166 8.1.4). */
+bool pull_measure(struct serve *serve)
+{
+    const struct rpcrdma *h = &serve->header;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < h->reads; i++) {
+        struct stream_item *item;
+
+        if (h->segment[i].length == 0)
+            continue;
+        item = item_at(&serve->call, h->position[i]);
+        sum += h->segment[i].length;
+        if (!item || sum > serve->call.responder->attr.read_max)
+            return false;
+        item->length += h->segment[i].length;
+    }
+    return has_stream(serve);
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t octets_to_pull(const struct serve *serve)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < serve->call.items; i++)
+        sum += serve->call.item[i].length;
+    return sum ? sum + PULL_SLACK : 0;
+}
+
+/* What is pulled, and what a reply can be copied into: no more than the peer made room for. */
+static uint64_t need(const struct serve *serve)
+{
+    const struct rpcrdma *h = &serve->header;
+    uint64_t most = serve->call.responder->attr.read_max, size = budget_size(octets_to_pull(serve));
+    uint64_t room = h->has_reply ? rpcrdma_chunk_length(h, h->reply) : 0;
+
+    for (uint32_t i = 0; i < h->writes; i++)
+        room += rpcrdma_chunk_length(h, h->write[i]);
+    return size + budget_size(room < most ? room : most);
+}
+
+uint8_t *pull_block(struct serve *serve, size_t octets)
+{
+    struct budget *budget = &serve->call.responder->budget;
+    uint64_t size = budget_size(octets), left = serve->reserved - serve->used;
+    uint8_t *at = budget_get(budget, octets);
+
+    if (!at)
+        return NULL;
+    if (size > left) {
+        budget_overdraw(budget, size - left);
+        serve->reserved += size - left;
+        if (serve->call.conn)
+            serve->call.conn->held += size - left;
+    }
+    serve->used += size;
+    serve->block[serve->blocks++] = (struct block){at, octets};
+    return at;
+}
+
+static void queue(struct responder *r, struct conn *conn)
+{
+    if (conn->is_hungry)
+        return;
+    conn->is_hungry = true;
+    conn->next_hungry = NULL;
+    if (!r->hungry)
+        r->hungry_last = &r->hungry;
+    *r->hungry_last = conn;
+    r->hungry_last = &conn->next_hungry;
+}
+
+void pull_drop(struct serve *serve)
+{
+    struct responder *r = serve->call.responder;
+    struct conn *conn = serve->call.conn;
+
+    while (serve->mrs)
+        rddp_dereg_mr(serve->mr[--serve->mrs]);
+    while (serve->blocks) {
+        struct block *block = &serve->block[--serve->blocks];
+
+        budget_put(&r->budget, block->at, block->octets);
+    }
+    serve->transfers = 0;
+    if (serve->reserved == 0)
+        return;
+    budget_return(&r->budget, serve->reserved);
+    if (conn) {
+        conn->held -= serve->reserved;
+        if (conn->starved)
+            queue(r, conn);
+    }
+    serve->reserved = serve->used = 0;
+    if (r->hungry)
+        responder_kick(r);
+}
+
+/* --- pulling -------------------------------------------------------------------------------------------------------
+ */
+
+/* One RDMA Read for each segment; those of one position follow each other in list order, whatever their lengths. */
+static bool plan(struct serve *serve)
+{
+    struct call *call = &serve->call;
+    const struct rpcrdma *h = &serve->header;
+    size_t octets = octets_to_pull(serve);
+    uint8_t *at = pull_block(serve, octets), *fill[CALL_ITEMS];
+    struct rddp_mr *mr = at ? rddp_reg_mr(call->conn->pd, at, octets, RDDP_ACCESS_LOCAL_WRITE) : NULL;
+
+    if (!mr)
+        return false;
+    serve->mr[serve->mrs++] = mr;
+    for (unsigned i = 0; i < call->items; i++) {
+        call->item[i].data = fill[i] = at;
+        at += call->item[i].length + xdr_roundup(call->item[i].length);
+    }
+    for (uint32_t i = 0; i < h->reads; i++) {
+        const struct rpcrdma_segment *s = &h->segment[i];
+        struct rddp_sge *local = &serve->transfer[serve->transfers].local;
+        size_t k;
+
+        if (s->length == 0)
+            continue;
+        k = (size_t)(item_at(call, h->position[i]) - call->item);
+        *local = (struct rddp_sge){(uintptr_t)fill[k], s->length, rddp_mr_key(mr)};
+        serve->transfer[serve->transfers].handle = s->handle;
+        serve->transfer[serve->transfers].offset = s->offset;
+        fill[k] += s->length;
+        serve->transfers++;
+    }
+    if (h->proc == RDMA_NOMSG) {
+        call->payload = call->item[0].data;
+        call->length = call->item[0].length;
+        memmove(&call->item[0], &call->item[1], --call->items * sizeof(call->item[0]));
+    }
+    return true;
+}
+
+/* Its memory is reserved. RFC 8166 4.5.4: no memory for it after all ends the connection, and the peer tries again. */
+static void go(struct serve *serve)
+{
+    if (serve->call.items == 0) {
+        serve_pulled(serve);
+        return;
+    }
+    serve->phase = PHASE_PULLING;
+    if (!plan(serve)) {
+        conn_end(serve->call.conn);
+        return;
+    }
+    serve->opcode = RDDP_WR_RDMA_READ;
+    serve_launch(serve);
+}
+
+/* --- waiting for memory ------------------------------------------------------------------------------------------ */
+
+static enum budget_answer reserve(struct serve *serve)
+{
+    struct conn *conn = serve->call.conn;
+    uint64_t size = need(serve);
+    enum budget_answer answer =
+        size ? budget_reserve(&serve->call.responder->budget, size, conn->held) : BUDGET_GRANTED;
+
+    if (answer == BUDGET_GRANTED) {
+        serve->reserved = size;
+        conn->held += size;
+    }
+    return answer;
+}
+
+static struct conn *unqueue(struct responder *r)
+{
+    struct conn *conn = r->hungry;
+
+    r->hungry = conn->next_hungry;
+    conn->is_hungry = false;
+    return conn;
+}
+
+void pull_begin(struct serve *serve)
+{
+    struct conn *conn = serve->call.conn;
+    struct responder *r = conn->responder;
+    bool is_first = need(serve) == 0 || (!conn->starved && !r->hungry);
+    enum budget_answer answer = is_first ? reserve(serve) : BUDGET_FULL;
+
+    if (answer == BUDGET_GRANTED) {
+        go(serve);
+        return;
+    }
+    r->stats.starved++;
+    serve->phase = PHASE_STARVED;
+    serve->next_waiting = NULL;
+    if (!conn->starved)
+        conn->starved_last = &conn->starved;
+    *conn->starved_last = serve;
+    conn->starved_last = &serve->next_waiting;
+    queue(r, conn);
+}
+
+/* The next connection's next call. One that has its share waits until it gives something back; when all together have
+ * too much nobody passes by the one whose turn it is. */
+void pull_starved(struct responder *r)
+{
+    while (r->hungry) {
+        struct conn *conn = r->hungry;
+        struct serve *serve = conn->starved;
+        enum budget_answer answer = serve && !conn->dead ? reserve(serve) : BUDGET_SHARE;
+
+        if (answer == BUDGET_FULL)
+            return;
+        unqueue(r);
+        if (answer == BUDGET_SHARE)
+            continue;
+        conn->starved = serve->next_waiting;
+        if (conn->starved)
+            queue(r, conn);
+        go(serve);
+    }
+}
+
+void pull_abandon(struct conn *conn)
+{
+    struct responder *r = conn->responder;
+    struct conn **at = &r->hungry;
+
+    conn->starved = NULL;
+    if (!conn->is_hungry)
+        return;
+    while (*at != conn)
+        at = &(*at)->next_hungry;
+    *at = conn->next_hungry;
+    if (!*at)
+        r->hungry_last = at;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* round.c - a responder at work: what came, what it leads to, and what leaves; no round looks at connections that have
+ * nothing to say. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "rpc/clock.h"
+#include "rpc/conn.h"
+
+enum {
+    POLL_BATCH = 16,
+    TURNS = 16, /* a round ends after so many batches, so that its caller gets a turn, too */
+    REAP_TURNS = 256,
+};
+
+/* --- notes of what is to be done --------------------------------------------------------------------------------- */
+
+void responder_kick(struct responder *r)
+{
+    uint64_t one = 1;
+
+    if (r->in_round || r->kicked)
+        return;
+    r->kicked = write(r->kick, &one, sizeof(one)) == sizeof(one);
+}
+
+static void unkick(struct responder *r)
+{
+    uint64_t count;
+
+    if (r->kicked && read(r->kick, &count, sizeof(count)) == sizeof(count))
+        r->kicked = false;
+}
+
+void conn_end(struct conn *conn)
+{
+    struct responder *r = conn->responder;
+
+    if (conn->dead)
+        return;
+    conn->dead = true;
+    conn->next_dying = r->dying;
+    r->dying = conn;
+    responder_kick(r);
+}
+
+void conn_touch(struct conn *conn)
+{
+    struct responder *r = conn->responder;
+
+    if (conn->is_dirty)
+        return;
+    conn->is_dirty = true;
+    conn->next_dirty = r->dirty;
+    r->dirty = conn;
+    responder_kick(r);
+}
+
+/* --- a round -------------------------------------------------------------------------------------------------------
+ */
+
+/* False if there was nothing. */
+static bool flush(struct responder *r)
+{
+    struct conn *conn = r->dirty;
+    bool any = conn;
+
+    r->dirty = NULL;
+    for (struct conn *next; conn; conn = next) {
+        next = conn->next_dirty;
+        conn->is_dirty = false;
+        if (!conn->dead && link_flush(&conn->link) != 0)
+            conn_end(conn);
+    }
+    return any;
+}
+
+/* A request that was refused tells of the call that named the memory; those behind it were only flushed. */
+static void fail(struct conn *conn, const struct link_done *done)
+{
+    if (done->kind == LINK_RDMA && done->wc.status != RDDP_WC_WR_FLUSH_ERR)
+        failure_note(done->cookie);
+    conn_end(conn);
+}
+
+static void complete(struct responder *r, struct link_done *done)
+{
+    struct conn *conn;
+
+    link_identify(done);
+    conn = done->kind == LINK_RDMA ? ((struct serve *)done->cookie)->call.conn : r->slot[done->tag];
+    if (link_take(&conn->link, done) != 0) {
+        fail(conn, done);
+        return;
+    }
+    if (conn->dead)
+        return;
+    if (done->kind == LINK_RECEIVE) {
+        serve_receive(conn, done);
+        return;
+    }
+    if (done->kind == LINK_RDMA)
+        serve_transferred(done->cookie);
+    serve_waiting(conn);
+    backward_send(conn);
+}
+
+/* A few completions and what follows from them: how many. */
+static int take_completions(struct responder *r)
+{
+    struct rddp_wc wc[POLL_BATCH];
+    int n = rddp_poll_cq(r->cq, POLL_BATCH, wc);
+
+    for (int i = 0; i < n; i++) {
+        struct link_done done = {.wc = wc[i]};
+
+        complete(r, &done);
+    }
+    if (r->hungry)
+        pull_starved(r);
+    return n;
+}
+
+/* What the dead have left behind tells of their calls. */
+static void reap(struct responder *r)
+{
+    struct conn *conn;
+
+    for (int turns = REAP_TURNS; turns && take_completions(r) == POLL_BATCH; turns--)
+        flush(r);
+    flush(r);
+    while ((conn = r->dying)) {
+        r->dying = conn->next_dying;
+        r->stats.lost++;
+        conn_take_down(conn);
+    }
+}
+
+bool responder_round(struct responder *r)
+{
+    bool any, again;
+    int turns = TURNS;
+
+    r->in_round = true;
+    unkick(r);
+    flush(r);
+    rddp_progress(r->context, 0);
+    any = responder_take_events(r);
+    do {
+        again = take_completions(r) > 0;
+        again |= flush(r);
+        any |= again;
+    } while (again && --turns);
+    if (r->dying)
+        reap(r);
+    if (r->hungry)
+        pull_starved(r);
+    r->in_round = false;
+    if (again || r->dirty || r->dying)
+        responder_kick(r);
+    return any;
+}
+
+int responder_run(struct responder *r, int timeout_ms)
+{
+    uint64_t until = clock_us() + r->attr.spin_us;
+    struct pollfd fd = {.fd = r->fd, .events = POLLIN};
+
+    while (!responder_round(r)) {
+        if (timeout_ms == 0)
+            return 0;
+        if (clock_us() < until) {
+            sched_yield();
+            continue;
+        }
+        if (poll(&fd, 1, timeout_ms) < 0)
+            return -errno;
+        responder_round(r);
+        return 0;
+    }
+    return 0;
+}
