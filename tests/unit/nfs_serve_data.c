@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfs_serve_data.c - READ, WRITE, COMMIT and READLINK: ends of files, ends of numbers, full disks, and what is said
+ * when data did not get to the disk. */
+#include "nfs_serve.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+
+/* In front of the C library's: counts, and fails if told so. */
+static unsigned syncs, data_syncs;
+static int sync_error;
+
+int fsync(int fd)
+{
+    syncs++;
+    errno = sync_error;
+    return sync_error ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+    data_syncs++;
+    errno = sync_error;
+    return sync_error ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
+
+static void reads(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "0123456789", 0600), empty = file(b, "e", "", 0600);
+    static const struct {
+        uint64_t offset;
+        uint32_t count, got;
+        bool eof;
+    } row[] = {
+        {0, 10, 10, true},
+        {0, 9, 9, false},
+        {0, 11, 10, true},
+        {9, 1, 1, true},
+        {8, 1, 1, false},
+        {10, 1, 0, true},
+        {10, 0, 0, true},
+        {9, 0, 0, false},
+        {0, 0, 0, false},
+        {11, 5, 0, true},
+        {3, UINT32_MAX, 7, true},
+        {INT64_MAX, 1, 0, true},
+        {INT64_MAX - 1, 100, 0, true},
+        {(uint64_t)INT64_MAX + 1, 1, 0, true},
+        {UINT64_MAX, 1, 0, true},
+        {UINT64_MAX, UINT32_MAX, 0, true},
+        {UINT64_MAX - 4, 5, 0, true},
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        assert_int_equal(get(b, &fh, row[i].offset, row[i].count), NFS3_OK);
+        assert_int_equal(b->result.read.count, row[i].got);
+        assert_int_equal(b->result.read.eof, row[i].eof);
+        assert_memory_equal(b->result.read.data, "0123456789" + (row[i].got ? row[i].offset : 0), row[i].got);
+        assert_int_equal(b->result.attr.attr.size, 10);
+    }
+    assert_int_equal(get(b, &empty, 0, 0), NFS3_OK);
+    assert_true(b->result.read.eof);
+    b->room = 4; /* a transport that takes less */
+    assert_int_equal(get(b, &fh, 0, 10), NFS3_OK);
+    assert_int_equal(b->result.read.count, 4);
+    assert_false(b->result.read.eof);
+}
+
+static void large_read(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "", 0600);
+
+    assert_int_equal(truncate(local(b, "f"), NFS3_IO_MAX + 1), 0);
+    assert_int_equal(get(b, &fh, 0, NFS3_IO_MAX + 1), NFS3_OK);
+    assert_int_equal(b->result.read.count, NFS3_IO_MAX);
+    assert_false(b->result.read.eof);
+    assert_int_equal(get(b, &fh, 1, NFS3_IO_MAX), NFS3_OK);
+    assert_int_equal(b->result.read.count, NFS3_IO_MAX);
+    assert_true(b->result.read.eof);
+}
+
+/* What has no data has none to read or write. */
+static void wrong_types(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh, f = file(b, "f", "", 0600);
+    const char *name[] = {"d", "l", "p"};
+
+    assert_int_equal(mkdir(local(b, "d"), 0700), 0);
+    assert_int_equal(symlink("f", local(b, "l")), 0);
+    assert_int_equal(mkfifo(local(b, "p"), 0600), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        fh = lookup(b, name[i]);
+        assert_int_equal(get(b, &fh, 0, 1), NFS3ERR_INVAL);
+        assert_true(b->result.attr.present);
+        assert_int_equal(put(b, &fh, 0, "x", 1, NFS3_UNSTABLE), NFS3ERR_INVAL);
+        assert_true(b->result.wcc.had && b->result.wcc.after.present);
+        assert_int_equal(simple(b, NFS3_COMMIT, &fh), NFS3ERR_INVAL);
+        if (i != 1)
+            assert_int_equal(simple(b, NFS3_READLINK, &fh), NFS3ERR_INVAL);
+    }
+    assert_int_equal(simple(b, NFS3_READLINK, &f), NFS3ERR_INVAL);
+}
+
+static void writes(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "0123456789", 0600);
+    union nfs3_args args = {.write = {.fh = fh, .count = 3, .data = "abc", .length = 2}};
+    struct nfs3_time mtime;
+    struct stat st;
+
+    assert_int_equal(put(b, &fh, 8, "abcd", 4, NFS3_UNSTABLE), NFS3_OK);
+    assert_int_equal(b->result.write.count, 4);
+    assert_int_equal(b->result.write.committed, NFS3_UNSTABLE);
+    assert_memory_equal(b->result.write.verifier, "verified", 8);
+    assert_int_equal(b->result.wcc.size, 10);
+    assert_int_equal(b->result.wcc.after.attr.size, 12);
+    assert_int_equal(get(b, &fh, 0, 100), NFS3_OK);
+    assert_memory_equal(b->result.read.data, "01234567abcd", 12);
+    /* Nothing written is no change. */
+    mtime = b->result.attr.attr.mtime;
+    assert_int_equal(put(b, &fh, 100, "", 0, NFS3_FILE_SYNC), NFS3_OK);
+    assert_int_equal(b->result.wcc.after.attr.size, 12);
+    assert_memory_equal(&b->result.wcc.after.attr.mtime, &mtime, sizeof(mtime));
+    /* A hole. */
+    assert_int_equal(put(b, &fh, 1ULL << 40, "z", 1, NFS3_UNSTABLE), NFS3_OK);
+    assert_int_equal(get(b, &fh, (1ULL << 40) - 2, 100), NFS3_OK);
+    assert_int_equal(b->result.read.count, 3);
+    assert_true(b->result.read.eof);
+    assert_memory_equal(b->result.read.data, "\0\0z", 3);
+    assert_int_equal(stat(local(b, "f"), &st), 0);
+    assert_true(st.st_blocks * 512 < 1 << 20);
+    assert_int_equal(b->result.attr.attr.used, st.st_blocks * 512);
+    assert_int_equal(call(b, NFS3_WRITE, &args), NFS3ERR_INVAL);
+    args.write.length = 4;
+    assert_int_equal(call(b, NFS3_WRITE, &args), NFS3ERR_INVAL);
+}
+
+static void far_writes(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "0123456789", 0600);
+    static const uint64_t far[] = {INT64_MAX,  INT64_MAX - 1,  (uint64_t)INT64_MAX + 1,
+                                   UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2};
+
+    for (size_t i = 0; i < sizeof(far) / sizeof(*far); i++) {
+        union nfs3_args args = {.range = {fh, far[i], UINT32_MAX}};
+
+        assert_int_equal(put(b, &fh, far[i], "abc", 3, NFS3_FILE_SYNC), NFS3ERR_FBIG);
+        assert_int_equal(b->result.wcc.after.attr.size, 10);
+        assert_int_equal(call(b, NFS3_COMMIT, &args), NFS3_OK);
+    }
+    assert_int_equal(get(b, &fh, 0, 100), NFS3_OK);
+    assert_memory_equal(b->result.read.data, "0123456789", 10);
+}
+
+/* How much is on the disk is what was asked for, and what is said. */
+static void levels(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "", 0600);
+
+    syncs = data_syncs = 0;
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE), NFS3_OK);
+    assert_int_equal(syncs + data_syncs, 0);
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_DATA_SYNC), NFS3_OK);
+    assert_int_equal(b->result.write.committed, NFS3_DATA_SYNC);
+    assert_int_equal(data_syncs, 1);
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_FILE_SYNC), NFS3_OK);
+    assert_int_equal(b->result.write.committed, NFS3_FILE_SYNC);
+    assert_int_equal(syncs, 1);
+    assert_int_equal(simple(b, NFS3_COMMIT, &fh), NFS3_OK);
+    assert_true(b->result.wcc.had && b->result.wcc.after.present);
+    assert_memory_equal(b->result.write.verifier, "verified", 8);
+    assert_int_equal(syncs, 2);
+}
+
+/* Data that did not get to the disk: who commits hears of it, and all others see another verifier. */
+static void lost_data(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "", 0600), other = file(b, "g", "", 0600);
+    uint8_t verifier[NFS3_VERIFIER];
+
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE), NFS3_OK);
+    sync_error = EIO;
+    assert_int_equal(simple(b, NFS3_COMMIT, &fh), NFS3ERR_IO);
+    assert_true(b->result.wcc.had && b->result.wcc.after.present);
+    sync_error = 0;
+    assert_int_equal(simple(b, NFS3_COMMIT, &other), NFS3_OK);
+    assert_memory_not_equal(b->result.write.verifier, "verified", 8);
+    memcpy(verifier, b->result.write.verifier, sizeof(verifier));
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE), NFS3_OK);
+    assert_memory_equal(b->result.write.verifier, verifier, 8);
+    sync_error = EIO;
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_FILE_SYNC), NFS3ERR_IO);
+    sync_error = ENOSPC;
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_DATA_SYNC), NFS3ERR_NOSPC);
+    sync_error = 0;
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE), NFS3_OK);
+    assert_memory_not_equal(b->result.write.verifier, verifier, 8);
+    assert_memory_not_equal(b->result.write.verifier, "verified", 8);
+}
+
+/* RFC 1813 4.7: names are on the disk before the reply, unless the export says otherwise. */
+static void stable_names(void **state)
+{
+    struct bed *b = *state;
+    struct export_attr attr = bed_attr();
+    struct nfs3_sattr mode = {.set_mode = true, .mode = 0700};
+    struct nfs3_fh dir, fh;
+
+    syncs = 0;
+    assert_int_equal(by_name(b, NFS3_MKDIR, &b->root, "d"), NFS3_OK);
+    assert_int_equal(by_name(b, NFS3_CREATE, &b->root, "x"), NFS3_OK);
+    assert_int_equal(syncs, 0);
+    attr.async = false;
+    bed_again(b, &attr);
+    dir = lookup(b, "d");
+    for (enum nfs3_proc proc = NFS3_CREATE; proc <= NFS3_MKNOD; proc++) {
+        static const char *const name[] = {"f", "e", "l", "p"};
+
+        syncs = 0;
+        assert_int_equal(by_name(b, proc, &b->root, name[proc - NFS3_CREATE]), NFS3_OK);
+        assert_int_equal(syncs, proc == NFS3_CREATE ? 2 : 1);
+    }
+    syncs = 0;
+    assert_int_equal(by_name(b, NFS3_CREATE, &b->root, "f"), NFS3ERR_EXIST);
+    assert_int_equal(syncs, 0);
+    fh = lookup(b, "f");
+    assert_int_equal(hard_link(b, &fh, &dir, "g"), NFS3_OK);
+    assert_int_equal(syncs, 1);
+    assert_int_equal(move(b, &b->root, "f", &dir, "h"), NFS3_OK);
+    assert_int_equal(syncs, 3);
+    assert_int_equal(move(b, &dir, "h", &dir, "i"), NFS3_OK);
+    assert_int_equal(syncs, 4);
+    assert_int_equal(by_name(b, NFS3_REMOVE, &b->root, "p"), NFS3_OK);
+    assert_int_equal(by_name(b, NFS3_RMDIR, &b->root, "e"), NFS3_OK);
+    assert_int_equal(syncs, 6);
+    assert_int_equal(set(b, &dir, &mode), NFS3_OK);
+    assert_int_equal(set(b, &fh, &mode), NFS3_OK);
+    assert_int_equal(syncs, 8);
+    sync_error = EIO;
+    assert_int_equal(by_name(b, NFS3_MKDIR, &b->root, "q"), NFS3ERR_IO);
+    sync_error = 0;
+}
+
+static void links(void **state)
+{
+    struct bed *b = *state;
+    union nfs3_args args = {.make = {.where = where(&b->root, "l")}};
+    char target[NFS3_PATH_MAX];
+    struct nfs3_fh fh;
+
+    memset(target, 0xff, sizeof(target)); /* no letters, and none of UTF-8 either */
+    args.make.target = (struct nfs3_text){target, 4095};
+    assert_int_equal(call(b, NFS3_SYMLINK, &args), NFS3_OK);
+    assert_int_equal(b->result.attr.attr.type, NFS3_LNK);
+    assert_true(b->result.made.present);
+    fh = b->result.made.fh;
+    assert_int_equal(simple(b, NFS3_READLINK, &fh), NFS3_OK);
+    assert_int_equal(b->result.target.length, 4095);
+    assert_memory_equal(b->result.target.at, target, 4095);
+    args.make.where = where(&b->root, "m");
+    args.make.target.length = 4096;
+    assert_int_equal(call(b, NFS3_SYMLINK, &args), NFS3ERR_NAMETOOLONG);
+    args.make.target.length = 0;
+    assert_int_equal(call(b, NFS3_SYMLINK, &args), NFS3ERR_INVAL);
+    args.make.target = (struct nfs3_text){"a\0b", 3};
+    assert_int_equal(call(b, NFS3_SYMLINK, &args), NFS3ERR_INVAL);
+    args.make.target = text("../../etc/passwd");
+    assert_int_equal(call(b, NFS3_SYMLINK, &args), NFS3_OK);
+    fh = b->result.made.fh;
+    assert_int_equal(simple(b, NFS3_READLINK, &fh), NFS3_OK);
+    assert_memory_equal(b->result.target.at, "../../etc/passwd", 16);
+}
+
+/* What was written before there was no room left is said; then there is an error. */
+static void full(void **state)
+{
+    enum { DISK = 1 << 20 };
+    struct bed *b = *state;
+    struct export_attr attr = bed_attr();
+    uint8_t *data;
+    struct nfs3_fh fh;
+    uint64_t at = 0;
+
+    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("none", b->dir, "tmpfs", 0, "size=1m,nr_inodes=8")) {
+        print_message("SKIPPED: a full disk: a mount namespace of our own: %s\n", strerror(errno));
+        skip();
+    }
+    data = calloc(1, NFS3_IO_MAX);
+    bed_again(b, &attr);
+    fh = file(b, "f", "", 0600);
+    assert_int_equal(put(b, &fh, 100, data, NFS3_IO_MAX, NFS3_FILE_SYNC), NFS3_OK);
+    assert_in_range(b->result.write.count, DISK - 4096, DISK - 1);
+    at = 100 + b->result.write.count;
+    assert_int_equal(b->result.wcc.after.attr.size, at);
+    assert_int_equal(put(b, &fh, at, data, 4096, NFS3_UNSTABLE), NFS3ERR_NOSPC);
+    assert_int_equal(b->result.wcc.after.attr.size, at);
+    assert_int_equal(simple(b, NFS3_FSSTAT, &b->root), NFS3_OK);
+    assert_int_equal(b->result.fsstat.total_bytes, DISK);
+    assert_int_equal(b->result.fsstat.available_bytes, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        char name[] = {(char)('m' + i), 0};
+
+        if (by_name(b, NFS3_MKDIR, &b->root, name) != NFS3_OK)
+            break;
+    }
+    assert_int_equal(b->result.status, NFS3ERR_NOSPC);
+    assert_true(b->result.wcc.had && b->result.wcc.after.present);
+    bed_close(b);
+    assert_int_equal(umount2(b->dir, MNT_DETACH), 0);
+    bed_open(b, &attr);
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        bed_test(reads),  bed_test(large_read), bed_test(wrong_types),  bed_test(writes), bed_test(far_writes),
+        bed_test(levels), bed_test(lost_data),  bed_test(stable_names), bed_test(links),  bed_test(full),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
