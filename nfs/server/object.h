@@ -11,6 +11,10 @@
  * every two seconds of use. A file (no directory) that has several names, or that was opened by its kernel handle
  * before anybody looked up its name, is believed to be inside: its handle was made when it was seen there.
  *
+ * Looking for an object without kernel handles takes a second at most, one search at a time; what was not found is not
+ * looked for again for five seconds. In a tree that is too large for that, a handle is stale after a restart until its
+ * name is looked up again.
+ *
  * Calls that need the server's rights take them, and give back the identity that the thread had assumed. */
 #ifndef RDDP_NFS_SERVER_OBJECT_H
 #define RDDP_NFS_SERVER_OBJECT_H
@@ -32,7 +36,7 @@ struct objects_attr {
     struct export *export; /* an array, borrowed */
     unsigned exports;
     const char *state;   /* directory of the key of handles; NULL: a key of this run alone */
-    unsigned open_max;   /* objects kept open, default 4096, never more than RLIMIT_NOFILE allows */
+    unsigned open_max;   /* descriptors kept, default 4096, never more than three quarters of RLIMIT_NOFILE */
     bool kernel_handles; /* default yes: use name_to_handle_at() where it is permitted */
 };
 
