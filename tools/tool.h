@@ -69,7 +69,8 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command, nfsd_command;
+extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command, mount_command,
+    nfsd_command;
 
 /* Fills in `options` and `wire` (NULL unless command->wire; both hold their defaults before). Returns the index of the
  * first word that is no option. --help and wrong usage end the program here. */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* mount.c - `rddp mount`: its options, and going into the background once the mount works. */
+#include "tools/tool.h"
+
+#ifdef RDDP_FUSE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/mount.h"
+
+#define AT(field) offsetof(struct mount_options, field)
+
+static const struct opt opts[] = {
+    {'f', "foreground", NULL, "stay in the foreground", OPT_FLAG, AT(foreground), 0, 0},
+    {'o', "options", "LIST", "of the mount: ro,allow_other,nosuid ...", OPT_TEXT, AT(options), 0, 0},
+    {'p', "port", "PORT", "of NFS over RDMA (default 20049)", OPT_U16, AT(port), 1, 65535},
+    {0, "mount-port", "PORT", "of MOUNT over TCP (default: ask rpcbind, or 20048)", OPT_U16, AT(mount_port), 1, 65535},
+    {0, "credits", "N", "calls under way (default 64)", OPT_U32, AT(credits), 1, 1024},
+    {0, "soft", NULL, "a call that times out fails (default: it waits for the server)", OPT_FLAG, AT(soft), 0, 0},
+    {0, "timeout", "SECONDS", "of connecting, and of a call with --soft (default 10)", OPT_SECONDS, AT(timeout_s), 0,
+     0},
+    {0, "attr-timeout", "SECONDS", "how long attributes and names are believed (default 1)", OPT_SECONDS,
+     AT(attr_timeout_s), 0, 0},
+    {0, "dirty", "SIZE", "of what is written and not committed (default 64M)", OPT_SIZE, AT(dirty_max), 1 << 20,
+     UINT64_C(1) << 40},
+    {0, "server-permissions", NULL, "the server alone decides on rights", OPT_FLAG, AT(server_permissions), 0, 0},
+    {0},
+};
+
+/* --- words ----------------------------------------------------------------------------------------------------- */
+
+/* "HOST:/PATH"; a number of IPv6 may stand in brackets. */
+static void split_source(const char *source, struct mount_options *o)
+{
+    const char *colon = strstr(source, ":/");
+    size_t n;
+
+    if (!colon || colon == source)
+        usage_error("'%s' is not HOST:/PATH", source);
+    n = (size_t)(colon - source);
+    if (*source == '[' && n > 2 && source[n - 1] == ']') {
+        source++;
+        n -= 2;
+    }
+    o->host = strndup(source, n);
+    o->path = strdup(colon + 1);
+    if (!o->host || !o->path)
+        exit(fail(EXIT_FAILED, "out of memory"));
+}
+
+/* What libfuse, the kernel and fusermount3 know, and nothing that would change what we rely on. */
+static bool is_mount_option(const char *word, size_t n)
+{
+    static const char *const words[] = {
+        "ro",   "rw",      "suid",  "nosuid",  "dev",        "nodev",    "exec",        "noexec",     "async",
+        "sync", "dirsync", "atime", "noatime", "nodiratime", "relatime", "allow_other", "allow_root", "auto_unmount",
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strlen(words[i]) == n && !memcmp(words[i], word, n))
+            return true;
+    }
+    return false;
+}
+
+static void check_options(const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, ",");
+
+        if (!is_mount_option(list, n))
+            usage_error("-o: no option '%.*s'", (int)n, list);
+        list += n + (list[n] == ',');
+    }
+}
+
+/* --- the background -------------------------------------------------------------------------------------------- */
+
+static int parent = -1; /* where the first process waits for the exit code */
+
+static void tell_parent(int code)
+{
+    unsigned char octet = (unsigned char)code;
+
+    if (parent < 0)
+        return;
+    if (write(parent, &octet, 1) != 1)
+        warn("%s", error_text(errno));
+    close(parent);
+    parent = -1;
+}
+
+static void go_background(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (parent < 0)
+        return;
+    if (chdir("/") || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        warn("%s", error_text(errno));
+    tell_parent(EXIT_OK);
+    dup2(null, 2);
+    if (null > 2)
+        close(null);
+}
+
+/* The second process does all: neither sockets nor registered memory outlive a fork. Returns in it alone. */
+static int split_process(void)
+{
+    unsigned char code = EXIT_FAILED;
+    int pipe_fd[2];
+    pid_t pid;
+
+    if (pipe2(pipe_fd, O_CLOEXEC) || (pid = fork()) < 0)
+        return fail(EXIT_FAILED, "%s", error_text(errno));
+    if (pid) {
+        ssize_t n;
+
+        close(pipe_fd[1]);
+        do
+            n = read(pipe_fd[0], &code, 1);
+        while (n < 0 && errno == EINTR);
+        _exit(code);
+    }
+    close(pipe_fd[0]);
+    parent = pipe_fd[1];
+    setsid();
+    return 0;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct mount_options o = {.options = "",
+                              .port = NFS_RDMA_PORT,
+                              .credits = 64,
+                              .dirty_max = 64 << 20,
+                              .timeout_s = 10,
+                              .attr_timeout_s = 1};
+    int first, code = 0;
+    struct stat st;
+
+    rddp_wire_attr_init(&o.wire);
+    first = opt_parse(command, argc, argv, &o, &o.wire);
+    if (argc - first != 2)
+        usage_error("which HOST:/PATH, and on which DIR?");
+    split_source(argv[first], &o);
+    check_options(o.options);
+    if (o.timeout_s < 0.001 || o.timeout_s > 86400)
+        usage_error("--timeout: not from 0.001 to 86400");
+    o.dir = realpath(argv[first + 1], NULL);
+    if (!o.dir || stat(o.dir, &st))
+        return fail(EXIT_FAILED, "%s: %s", argv[first + 1], error_text(errno));
+    if (!S_ISDIR(st.st_mode))
+        return fail(EXIT_FAILED, "%s: %s", argv[first + 1], error_text(ENOTDIR));
+    if (access("/dev/fuse", F_OK))
+        return fail(EXIT_FAILED, "/dev/fuse: %s", error_text(errno));
+    if (!o.foreground)
+        code = split_process();
+    catch_signals();
+    if (!code)
+        code = mount_run(&o, go_background);
+    tell_parent(code);
+    free(o.host);
+    free(o.path);
+    free(o.dir);
+    return code;
+}
+#else
+static const struct opt opts[] = {{0}};
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    opt_parse(command, argc, argv, NULL, NULL);
+    return fail(EXIT_FAILED, "this rddp was built without libfuse3 (Debian: libfuse3-dev)");
+}
+#endif
+
+const struct command mount_command = {
+    .name = "mount",
+    .summary = "mount a directory of an NFS server, in user space",
+    .usage = "[options] HOST:/PATH DIR",
+    .text = "Mounts by NFS version 3 over RDMA and FUSE. `fusermount3 -u DIR` or `umount DIR` ends it.",
+    .opts = opts,
+#ifdef RDDP_FUSE
+    .wire = true,
+#endif
+    .run = run,
+};
