@@ -242,6 +242,8 @@ static int turn(struct nfsd *d)
         source->ready(d, source, event[i].events);
     }
     tick(d);
+    if (d->rdma.answered)
+        nfsrdma_run(d);
     nfstcp_turn(d);
     return 0;
 }

@@ -147,6 +147,7 @@ struct rdma {
     struct source source; /* the first member */
     struct responder *responder;
     struct rdma_peer *peers;
+    bool in_run, answered; /* outside of responder_run() a reply waits for the next one */
 };
 
 int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);

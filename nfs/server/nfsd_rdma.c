@@ -77,6 +77,7 @@ static void answer(struct job *job)
                           .release = end_call,
                           .user = call};
 
+    call->job.nfsd->rdma.answered = !call->job.nfsd->rdma.in_run;
     call_reply(call->call, &reply);
 }
 
@@ -136,7 +137,10 @@ void nfsrdma_run(struct nfsd *d)
 
     if (!d->rdma.responder)
         return;
+    d->rdma.answered = false;
+    d->rdma.in_run = true;
     responder_run(d->rdma.responder, 0);
+    d->rdma.in_run = false;
     responder_stats(d->rdma.responder, &stats);
     atomic_store(&d->counters.rdma_connections, stats.connections);
     atomic_store(&d->counters.rdma_replayed, stats.replayed);
@@ -159,6 +163,7 @@ int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length
     attr.credits = d->attr.credits;
     attr.send_size = attr.receive_size = RDMA_INLINE;
     attr.connections_max = d->attr.connections_max;
+    attr.memory_max = d->attr.memory_max;
     attr.wire = d->attr.wire;
     attr.log_level = d->attr.log_level;
     attr.handle = handle;

@@ -133,6 +133,62 @@ else
     echo "nfsd: WITHOUT libnfs: no client of another make was tried (Debian: libnfs-utils)"
 fi
 
+# --- rddp's own client over RDMA -----------------------------------------------------------------------------------------
+
+serve --squash none
+own() { "$rddp" nfs -q --port "$rdma_port" --mount-port "$mount_port" "$@"; }
+head -c 3000001 /dev/urandom >"$tmp/data"
+export -f own
+export rddp rdma_port mount_port
+expect 0 "rddp nfs put" bash -c 'own put "$@"' _ "$tmp/data" "127.0.0.1:$dir/sub/mine"
+cmp "$tmp/data" "$dir/sub/mine" && pass || wrong "rddp nfs put: other octets"
+expect 0 "rddp nfs get" bash -c 'own get "$@"' _ "127.0.0.1:$dir/sub/mine" "$tmp/back"
+cmp "$tmp/data" "$tmp/back" && pass || wrong "rddp nfs get: other octets"
+stop "stop after rddp nfs"
+
+# --- rpcbind, in a network and a /run of its own -----------------------------------------------------------------------
+
+cat >"$tmp/rpcbind.sh" <<'END'
+PATH=$PATH:/usr/sbin:/sbin
+ip link set lo up && mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind || exit 1
+known() { rpcinfo 2>/dev/null | awk '$1 == 100003 || $1 == 100005 { print $1, $3, $4 }' | sort | tr '\n' ';'; }
+until_known() {
+    for _ in {1..100}; do
+        [ "$(known)" != "$1" ] || return 0
+        sleep 0.05
+    done
+    echo "rpcbind knows: $(known)"
+    exit 1
+}
+"$1" nfsd --rpcbind --state "$2" -p 0 --rdma-port 0 --mount-port 0 "$3" 2>&1 && exit 1
+rpcbind -f -i &
+for _ in {1..100}; do
+    ! rpcinfo >/dev/null 2>&1 || break
+    sleep 0.05
+done
+"$1" nfsd --rpcbind --quiet --state "$2" "$3" &
+server=$!
+all='100003 rdma 0.0.0.0.78.81;100003 rdma6 ::.78.81;100003 tcp 0.0.0.0.8.1;100003 tcp6 ::.8.1;'
+all+='100005 tcp 0.0.0.0.78.80;100005 tcp6 ::.78.80;'
+until_known "$all"
+"$1" nfsd --rpcbind --state "$2" -p 0 --rdma-port 0 --mount-port 0 "$3" 2>&1 && exit 1
+until_known "$all"
+! command -v nfs-ls >/dev/null || nfs-ls "nfs://127.0.0.1$3" || exit 1
+"$1" nfs ls "127.0.0.1:$3" || exit 1
+kill "$server"
+wait "$server" || exit 1
+until_known ''
+END
+namespaces=(unshare --net --mount --pid --fork --kill-child)
+if [ "$(id -u)" = 0 ] && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null && "${namespaces[@]}" true 2>/dev/null; then
+    expect 0 "--rpcbind" "${namespaces[@]}" bash "$tmp/rpcbind.sh" "$rddp" "$tmp/state" "$dir"
+    expect_text "--rpcbind without one" '^rddp nfsd: cannot tell rpcbind: '
+    expect_text "--rpcbind with another" '^rddp nfsd: rpcbind has another NFS over tcp$'
+    expect_text "rddp nfs finds the port of MOUNT" '^a$'
+else
+    echo "nfsd: WITHOUT rpcbind: it wants to be root and to have namespaces"
+fi
+
 # --- a service manager -------------------------------------------------------------------------------------------------
 
 cat >"$tmp/manager.py" <<'END'
