@@ -160,10 +160,11 @@ void nfs_serve(const struct nfs_request *request)
 {
     struct call c = {
         .request = request, .args = request->args, .result = request->result, .objects = request->server->objects};
-    const struct procedure *p = &procedures[request->proc];
+    const struct procedure *p;
     enum nfs3_status status;
 
     assert(request->proc < NFS3_PROCS);
+    p = &procedures[request->proc];
     if (!p->serve)
         return;
     status = enter(&c, p->wants);

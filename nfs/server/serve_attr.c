@@ -222,16 +222,33 @@ static const struct {
     {NFS3_ACCESS_DELETE, W_OK | X_OK, 0, true},    {NFS3_ACCESS_EXECUTE, 0, X_OK, false},
 };
 
+/* Which of R_OK, W_OK and X_OK the caller has, of those that are asked for. */
+static int held(const struct object *object, int wanted)
+{
+    int has = 0;
+
+    for (int bit = X_OK; bit <= R_OK; bit <<= 1) {
+        if (wanted & bit && !object_may(object, NULL, bit))
+            has |= bit;
+    }
+    return has;
+}
+
 enum nfs3_status serve_access(struct call *c)
 {
+    enum { RIGHTS = sizeof(rights) / sizeof(*rights) };
     bool read_only = c->object->export->attr.read_only;
+    int want[RIGHTS], all = 0, has;
 
-    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++) {
-        int want = S_ISDIR(c->object->type) ? rights[i].dir : rights[i].other;
-
-        if (!(c->args->access.access & rights[i].bit) || !want || (read_only && rights[i].changes))
-            continue;
-        if (!object_may(c->object, NULL, want))
+    for (int i = 0; i < RIGHTS; i++) {
+        want[i] = S_ISDIR(c->object->type) ? rights[i].dir : rights[i].other;
+        if (!(c->args->access.access & rights[i].bit) || (read_only && rights[i].changes))
+            want[i] = 0;
+        all |= want[i];
+    }
+    has = held(c->object, all);
+    for (int i = 0; i < RIGHTS; i++) {
+        if (want[i] && (has & want[i]) == want[i])
             c->result->access |= rights[i].bit;
     }
     return NFS3_OK;

@@ -2,6 +2,8 @@
 /* nfs_serve_rights.c - who may do what: users, read-only exports, and clients that may not come at all. */
 #include "nfs_serve.h"
 
+#include <pthread.h>
+
 static bool cannot(void)
 {
     if (geteuid() == 0)
@@ -133,6 +135,21 @@ static void attribute_rights(void **state)
     assert_int_equal(b->result.wcc.after.attr.uid, BOB);
 }
 
+/* Entries of the last READDIRPLUS without attributes and handle. */
+static unsigned count_unknown(struct bed *b)
+{
+    struct xdr_in in = {.at = b->result.list.entries, .left = b->result.list.length};
+    struct nfs3_entry e;
+    unsigned n = 0;
+
+    while (nfs3_get_entry(&in, &e, true)) {
+        bool dots = e.name.at[0] == '.';
+
+        n += !dots && !e.attr.present && !e.fh.present;
+    }
+    return n;
+}
+
 static void directory_rights(void **state)
 {
     struct bed *b = *state;
@@ -167,10 +184,13 @@ static void directory_rights(void **state)
         assert_int_equal(b->result.attr.attr.uid, ALICE);
         assert_int_equal(b->result.attr.attr.gid, ALICE);
     }
+    assert_int_equal(hard_link(b, &fh, &dir, "g"), NFS3_OK);
+    assert_int_equal(move(b, &dir, "g", &dir, "h"), NFS3_OK);
     /* A directory that may be read and not searched: names, and nothing about them. */
     assert_int_equal(chmod(local(b, "d"), 0744), 0);
     become(b, BOB);
     assert_int_equal(call(b, NFS3_READDIRPLUS, &list), NFS3_OK);
+    assert_int_equal(count_unknown(b), 6);
     become(b, ALICE);
     assert_int_equal(by_name(b, NFS3_CREATE, &sticky, "a"), NFS3_OK);
     become(b, BOB);
@@ -275,11 +295,63 @@ static void strangers(void **state)
     assert_int_equal(mount.status, MNT3_OK);
 }
 
+/* --- many at once ----------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, ROUNDS = 200 };
+
+struct worker {
+    struct bed bed;
+    pthread_t thread;
+    unsigned wrong;
+};
+
+static void *work(void *user)
+{
+    struct worker *w = user;
+    struct bed *b = &w->bed;
+    union nfs3_args args = {.access = {b->root, NFS3_ACCESS_MODIFY}};
+    char name[16];
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        snprintf(name, sizeof(name), "%u.%u", b->cred.uid, i);
+        w->wrong += by_name(b, NFS3_CREATE, &b->root, name) != NFS3_OK || b->result.attr.attr.uid != b->cred.uid;
+        w->wrong += put(b, &b->result.made.fh, 0, name, (uint32_t)strlen(name), NFS3_UNSTABLE) != NFS3_OK;
+        w->wrong += call(b, NFS3_ACCESS, &args) != NFS3_OK || !b->result.access;
+        w->wrong += i % 2 && by_name(b, NFS3_REMOVE, &b->root, name) != NFS3_OK;
+    }
+    free(b->buffer);
+    return NULL;
+}
+
+/* Each thread is its caller, whoever the others are. */
+static void threads(void **state)
+{
+    struct bed *b = *state;
+    struct worker *w = calloc(THREADS, sizeof(*w));
+
+    if (cannot()) {
+        free(w);
+        skip();
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        w[i].bed = *b;
+        w[i].bed.buffer = NULL;
+        become(&w[i].bed, ALICE + i);
+        assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].wrong, 0);
+    }
+    free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        bed_test(access_bits),     bed_test(data_rights), bed_test(attribute_rights), bed_test(directory_rights),
-        bed_test(made_for_others), bed_test(squashed),    bed_test(read_only),        bed_test(strangers),
+        bed_test(access_bits),      bed_test(data_rights),     bed_test(attribute_rights),
+        bed_test(directory_rights), bed_test(made_for_others), bed_test(squashed),
+        bed_test(read_only),        bed_test(strangers),       bed_test(threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
