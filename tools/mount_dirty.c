@@ -371,5 +371,12 @@ static uint32_t overlay_list(const struct chunk *c, uint64_t offset, uint8_t *to
 uint32_t dirty_overlay(const struct dirty *d, uint64_t offset, uint8_t *to, uint32_t have, uint32_t size)
 {
     have = overlay_list(d->held, offset, to, have, size);
-    return overlay_list(d->active, offset, to, have, size);
+    have = overlay_list(d->active, offset, to, have, size);
+    /* A hole, before what lies behind. */
+    if (have < size && d->end > offset + have) {
+        uint32_t more = d->end - offset < size ? (uint32_t)(d->end - offset) : size;
+        memset(to + have, 0, more - have);
+        have = more;
+    }
+    return have;
 }

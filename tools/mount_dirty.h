@@ -67,7 +67,7 @@ bool dirty_is_unsent(const struct dirty *d, uint64_t seq, uint64_t start, uint64
 bool dirty_is_uncommitted(const struct dirty *d, uint64_t seq);
 
 /* Puts what is known here over what was read at `offset`: `have` octets of `size` that were asked for. Returns how many
- * there are now. */
+ * there are now: zeros too, where the file goes on behind. */
 uint32_t dirty_overlay(const struct dirty *d, uint64_t offset, uint8_t *to, uint32_t have, uint32_t size);
 
 #endif

@@ -140,10 +140,17 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void read_some(struct call *c);
 
+/* The server may not know yet that the file goes on: what is written behind is on its way. */
 static void read_reply(struct call *c)
 {
-    if (c->inode->dirty)
-        c->got = dirty_overlay(c->inode->dirty, c->offset, c->buffer, c->got, c->size);
+    const struct dirty *d = c->inode->dirty;
+
+    if (c->got < c->size && mount_is_stale(c->inode, c->started)) {
+        read_some(c);
+        return;
+    }
+    if (d)
+        c->got = dirty_overlay(d, c->offset, c->buffer, c->got, c->size);
     fuse_reply_buf(c->req, (const char *)c->buffer, c->got);
     call_end(c);
 }

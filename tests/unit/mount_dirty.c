@@ -273,6 +273,12 @@ static void test_overlay(void **state)
     assert_int_equal(dirty_overlay(&d, 5, buffer, 0, 5), 1);
     assert_memory_equal(buffer, "Y.........", 10);
     assert_int_equal(dirty_overlay(&d, 6, buffer, 0, 5), 0);
+    /* It ends in a hole before what comes later; or the file does. */
+    add(20, "z");
+    assert_int_equal(dirty_overlay(&d, 6, buffer, 1, 5), 5);
+    assert_memory_equal(buffer, "Y\0\0\0\0.....", 10);
+    assert_int_equal(dirty_overlay(&d, 18, buffer, 0, 5), 3);
+    assert_memory_equal(buffer, "\0\0z", 3);
 }
 
 /* --- against a model ------------------------------------------------------------------------------------------- */
