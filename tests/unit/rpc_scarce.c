@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rpc_scarce.c - a responder and a requester without a network: memory that is short, and what a machine refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/rng.h"
+#include "tests/sim/rpc_provider.h"
+
+#include "base/bytes.h"
+#include "rpc/conn.h"
+#include "rpc/requester_in.h"
+
+enum { CHUNK = 65536, CALL = 48, CONNS = 9, CREDITS = 4, OFFSET = 0x1000, MANY = 200 };
+
+static const struct sockaddr_storage nowhere = {.ss_family = AF_INET};
+static struct responder *responder;
+static unsigned answered[PROVIDER_QPS], handled;
+static bool copy_back; /* the reply has an item, without release */
+static uint8_t octets[CHUNK];
+
+/* --- the peers --------------------------------------------------------------------------------------------------- */
+
+static unsigned place_of(const struct rddp_qp *qp)
+{
+    unsigned i = 0;
+
+    while (provider.qp[i] != qp)
+        i++;
+    return i;
+}
+
+static void peer_message(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_t invalidated)
+{
+    struct rpcrdma h;
+
+    (void)invalidated;
+    assert_int_equal(rpcrdma_decode_reply(&h, p, n), RPCRDMA_ACCEPT);
+    assert_int_equal(h.proc, RDMA_MSG);
+    answered[place_of(qp)]++;
+}
+
+static bool peer_write(struct rddp_qp *qp, uint32_t handle, uint64_t offset, const uint8_t *p, size_t n)
+{
+    (void)qp, (void)handle, (void)offset, (void)p;
+    assert_int_equal(n, CHUNK);
+    return true;
+}
+
+static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint8_t *p, size_t n)
+{
+    (void)qp, (void)handle, (void)offset;
+    memset(p, 0x5a, n);
+    return true;
+}
+
+static void handle(void *user, struct call *call)
+{
+    uint8_t message[28] = {0};
+    struct reply reply = {.payload = message, .length = sizeof(message)};
+
+    (void)user;
+    handled++;
+    memcpy(message, call->payload, 4);
+    if (copy_back) {
+        reply.items = 1;
+        reply.item[0] = (struct stream_item){.position = sizeof(message), .length = CHUNK, .data = octets};
+    }
+    call_reply(call, &reply);
+}
+
+/* A call with a Read chunk, or with a Write chunk, of CHUNK octets. */
+static void send_call(struct rddp_qp *qp, uint32_t xid, bool pull)
+{
+    const struct rpcrdma_segment segment = {7, CHUNK, OFFSET};
+    uint8_t message[256] = {0};
+    struct rpcrdma h;
+    size_t n;
+
+    rpcrdma_init(&h, xid, RDMA_MSG);
+    h.credit = CREDITS;
+    if (pull)
+        rpcrdma_add_read(&h, CALL, segment);
+    else
+        rpcrdma_add_write(&h, &segment, 1);
+    n = rpcrdma_encode(&h, message, sizeof(message));
+    put32(message + n, xid);
+    provider_deliver(qp, message, n + CALL, 0);
+}
+
+/* --- a responder with room for `calls` of them ------------------------------------------------------------------- */
+
+static void open_responder(unsigned calls, unsigned conns)
+{
+    struct responder_attr attr;
+
+    memset(&provider, 0, sizeof(provider));
+    memset(answered, 0, sizeof(answered));
+    provider.message = peer_message;
+    provider.write = peer_write;
+    provider.read = peer_read;
+    handled = 0;
+    copy_back = false;
+    responder_attr_init(&attr);
+    attr.credits = CREDITS;
+    attr.memory_max = calls * budget_size(CHUNK + 64);
+    attr.handle = handle;
+    responder = responder_open((const struct sockaddr *)&nowhere, sizeof(nowhere), &attr);
+    assert_non_null(responder);
+    for (unsigned i = 0; i < conns; i++)
+        provider_tell(RDDP_EVENT_CONNECT_REQUEST, NULL, NULL, 0);
+    responder_run(responder, 0);
+}
+
+static void close_responder(void)
+{
+    struct responder_stats stats;
+
+    responder_run(responder, 0);
+    responder_stats(responder, &stats);
+    assert_int_equal(stats.calls_held, 0);
+    assert_int_equal(stats.memory, 0);
+    responder_close(responder);
+    assert_int_equal(provider.objects, 0);
+}
+
+/* How many RDMA Reads wait at a connection. */
+static unsigned pulling(unsigned i)
+{
+    return provider.qp[i]->post_head - provider.qp[i]->post_tail;
+}
+
+static unsigned pulling_all(unsigned conns)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < conns; i++)
+        n += pulling(i);
+    return n;
+}
+
+/* One less than there is memory for, as many, and one more: that one waits unread, and is served afterwards
+ * (RPCR-8.1.4-01). */
+static void as_much_as_there_is(void **state)
+{
+    (void)state;
+    for (unsigned conns = CONNS - 2; conns <= CONNS; conns++) {
+        unsigned room = CONNS - 1, first = conns < room ? conns : room;
+
+        open_responder(room, conns);
+        for (unsigned i = 0; i < conns; i++)
+            send_call(provider.qp[i], 100 + i, true);
+        responder_run(responder, 0);
+        assert_int_equal(pulling_all(conns), first);
+        assert_int_equal(responder->stats.starved, conns - first);
+        assert_int_equal(responder->budget.reserved, first * budget_size(CHUNK + 64));
+        provider_run(provider.qp[0], 1);
+        responder_run(responder, 0);
+        assert_int_equal(handled, 1);
+        provider_run(provider.qp[0], 1);
+        responder_run(responder, 0);
+        assert_int_equal(answered[0], 1);
+        assert_int_equal(pulling_all(conns), conns - 1);
+        for (unsigned i = 1; i < conns; i++)
+            for (int k = 0; k < 2; k++) {
+                provider_run(provider.qp[i], 1);
+                responder_run(responder, 0);
+            }
+        for (unsigned i = 0; i < conns; i++)
+            assert_int_equal(answered[i], 1);
+        close_responder();
+    }
+}
+
+/* A connection that asks for much gets its share, and the one behind it does not wait for that. What needs no memory
+ * passes by. */
+static void a_share_each(void **state)
+{
+    (void)state;
+    open_responder(BUDGET_SHARES, 2);
+    for (uint32_t xid = 0; xid < CREDITS; xid++)
+        send_call(provider.qp[0], xid, true);
+    responder_run(responder, 0);
+    assert_int_equal(pulling(0), 1);
+    send_call(provider.qp[1], 50, true);
+    responder_run(responder, 0);
+    assert_int_equal(pulling(0), 1);
+    assert_int_equal(pulling(1), 1);
+    for (int i = 0; i < 2 * CREDITS; i++) {
+        provider_run(provider.qp[0], 1);
+        responder_run(responder, 0);
+    }
+    assert_int_equal(answered[0], CREDITS);
+    assert_int_equal(answered[1], 0);
+    provider_run(provider.qp[1], 1);
+    responder_run(responder, 0);
+    provider_run(provider.qp[1], 1);
+    assert_int_equal(answered[1], 1);
+    close_responder();
+}
+
+/* A call that alone wants more than there is, is served when nothing else has any. */
+static void more_than_all(void **state)
+{
+    (void)state;
+    open_responder(1, 2);
+    responder->budget.max = CHUNK / 2;
+    send_call(provider.qp[0], 1, true);
+    send_call(provider.qp[1], 2, true);
+    responder_run(responder, 0);
+    assert_int_equal(pulling(0) + pulling(1), 1);
+    for (unsigned i = 0; i < 8; i++) {
+        provider_run(provider.qp[i % 2], 1);
+        responder_run(responder, 0);
+    }
+    assert_int_equal(answered[0] + answered[1], 2);
+    close_responder();
+}
+
+/* Whatever the order in which transfers and messages complete, and whoever leaves: every call of those that stay is
+ * answered. The seed is printed when one is not. */
+static void nobody_is_forgotten(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= MANY; seed++) {
+        struct rng rng = {seed};
+        unsigned sent[CONNS] = {0}, left = 0, gone = CONNS;
+
+        open_responder(1 + (unsigned)(rng_next(&rng) % 12), CONNS);
+        copy_back = seed & 1;
+        for (int step = 0; step < 400; step++) {
+            unsigned i = (unsigned)(rng_next(&rng) % CONNS);
+
+            if (i == gone)
+                continue;
+            if (sent[i] - answered[i] < CREDITS && step < 300)
+                send_call(provider.qp[i], i << 16 | sent[i]++, !copy_back);
+            if (rng_next(&rng) % 2)
+                provider_run(provider.qp[i], (unsigned)(rng_next(&rng) % 4));
+            if (step == 200 && seed % 3 == 0) {
+                provider_cut(provider.qp[i]);
+                gone = i;
+            }
+            if (rng_next(&rng) % 3)
+                responder_run(responder, 0);
+        }
+        for (unsigned k = 0; k < 40 * CONNS; k++) {
+            if (k % CONNS != gone)
+                provider_run(provider.qp[k % CONNS], 1);
+            responder_run(responder, 0);
+        }
+        for (unsigned i = 0; i < CONNS; i++)
+            left += i == gone ? 0 : sent[i] - answered[i];
+        if (left)
+            fail_msg("seed %u: %u calls were not answered", (unsigned)seed, left);
+        close_responder();
+    }
+}
+
+/* --- what the machine refuses ------------------------------------------------------------------------------------ */
+
+/* RPCR-4.5.4-03: an answer that cannot be made ends the connection, and no other is harmed. */
+static void answer_that_cannot_be_made(void **state)
+{
+    (void)state;
+    open_responder(BUDGET_SHARES, 2);
+    copy_back = true;
+    send_call(provider.qp[0], 1, false);
+    provider.fail_reg = true;
+    responder_run(responder, 0);
+    provider.fail_reg = false;
+    assert_int_equal(handled, 1);
+    assert_null(provider.qp[0]);
+    assert_int_equal(responder->stats.lost, 1);
+    send_call(provider.qp[1], 2, false);
+    responder_run(responder, 0);
+    provider_run(provider.qp[1], 2);
+    assert_int_equal(answered[1], 1);
+    close_responder();
+}
+
+static uint8_t request_bytes[64];
+static size_t requested;
+static struct rpcrdma asked;
+
+static void take_request(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_t invalidated)
+{
+    (void)qp, (void)invalidated;
+    assert_int_equal(rpcrdma_decode_call(&asked, p, n), RPCRDMA_ACCEPT);
+    requested++;
+}
+
+/* RPCR-4.5.4-02: memory that stays within reach after the reply ends the connection before the call is over; then the
+ * call is sent once more. */
+static void fence_that_fails(void **state)
+{
+    struct request q = {.call = request_bytes, .call_length = 40, .timeout_ms = 10000, .results = 1};
+    uint8_t reply[64], message[256] = {0}, result[1000];
+    struct requester_attr attr;
+    struct requester *r;
+
+    (void)state;
+    memset(&provider, 0, sizeof(provider));
+    provider.message = take_request;
+    requested = 0;
+    requester_attr_init(&attr);
+    r = requester_open((const struct sockaddr *)&nowhere, sizeof(nowhere), &attr, 0);
+    assert_non_null(r);
+    q.reply = reply;
+    q.reply_room = sizeof(reply);
+    q.result[0] = (struct request_item){.data = result, .length = sizeof(result)};
+    requester_start(r, &q);
+    for (int i = 0; i < 2; i++) {
+        struct rddp_qp *qp = provider.qp[0];
+        size_t n;
+
+        provider_run(qp, 1);
+        assert_int_equal(requested, i + 1);
+        asked.credit = 1;
+        n = rpcrdma_encode(&asked, message, sizeof(message));
+        put32(put32(message + n, asked.xid), 1);
+        provider_deliver(qp, message, n + 24, 0);
+        provider.fail_dereg = i == 0;
+        requester_wait(r, 0);
+        provider.fail_dereg = false;
+        if (i == 1)
+            break;
+        assert_int_equal(q.state, REQUEST_QUEUED);
+        assert_int_equal(r->state, STATE_DOWN);
+        assert_null(provider.qp[0]);
+        r->retry_ms = 0;
+        for (int k = 0; k < 3; k++)
+            requester_wait(r, 0);
+    }
+    assert_int_equal(q.state, REQUEST_DONE);
+    assert_int_equal(q.status, REQUEST_OK);
+    assert_int_equal(q.mrs, 0);
+    requester_close(r);
+    assert_int_equal(provider.objects, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_much_as_there_is), cmocka_unit_test(a_share_each),
+        cmocka_unit_test(more_than_all),       cmocka_unit_test(nobody_is_forgotten),
+        cmocka_unit_test(fence_that_fails),    cmocka_unit_test(answer_that_cannot_be_made),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
