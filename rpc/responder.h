@@ -83,6 +83,9 @@ int responder_fd(const struct responder *r);
 int responder_addr(const struct responder *r, struct sockaddr_storage *addr);
 void responder_stats(const struct responder *r, struct responder_stats *stats);
 
+/* Ends a connection that a call came over, in the responder's next turn: as if its peer had gone. */
+void responder_cut(struct conn *conn);
+
 /* The three ends of a call: a reply; ERR_CHUNK, for what the header must not have; silence. Outside of responder_run()
  * the answer waits for its next turn, for which responder_fd() is readable: many answers then leave together. */
 void call_reply(struct call *call, const struct reply *reply);

@@ -214,7 +214,7 @@ static void tick(struct nfsd *d)
     if (now - d->ticked_ms < NFSD_TICK_MS && now - d->ticked_ms < d->attr.idle_ms / 4)
         return;
     d->ticked_ms = now;
-    nfsrdma_run(d);
+    nfsrdma_tick(d, now);
     nfstcp_tick(d, now);
 }
 
@@ -236,12 +236,12 @@ static int turn(struct nfsd *d)
 
     if (n < 0 && errno != EINTR)
         return -errno;
+    tick(d);
     for (int i = 0; i < n; i++) {
         struct source *source = event[i].data.ptr;
 
         source->ready(d, source, event[i].events);
     }
-    tick(d);
     if (d->rdma.answered)
         nfsrdma_run(d);
     nfstcp_turn(d);

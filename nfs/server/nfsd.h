@@ -20,7 +20,7 @@ struct nfsd_attr {
     uint32_t record_max;      /* octets of a call over TCP, default 1 MiB + 64 KiB */
     unsigned calls_max;       /* of a TCP connection at once, default 64: more wait unread */
     uint32_t credits;         /* of an RDMA connection, default 64 */
-    uint32_t idle_ms;         /* a TCP peer stops within a record, or takes no reply: default 60000 */
+    uint32_t idle_ms;         /* a peer stops within a record, or takes no reply: default 60000 */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
     struct nfs_server *server; /* borrowed */

@@ -152,6 +152,7 @@ struct rdma {
 
 int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
 void nfsrdma_run(struct nfsd *d);
+void nfsrdma_tick(struct nfsd *d, uint64_t now_ms);
 bool nfsrdma_is_quiet(const struct nfsd *d);
 void nfsrdma_fini(struct nfsd *d);
 

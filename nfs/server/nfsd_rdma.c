@@ -6,13 +6,16 @@
 #include <sys/epoll.h>
 
 #include "nfs/server/nfsd_in.h"
+#include "rpc/clock.h"
 
 /* Receives are for headers and small arguments; the rest comes in chunks. */
 enum { RDMA_INLINE = 4096 };
 
 struct rdma_peer { /* a connection, as long as calls of it are here */
     struct owner owner;
-    const struct conn *conn;
+    struct conn *conn;
+    unsigned leaving;  /* replies that are on their way; as long as there are some `conn` is there */
+    uint64_t moved_ms; /* when the last one had left, or the first one began to */
     struct rdma_peer *next;
 };
 
@@ -22,7 +25,7 @@ struct rdma_call {
     struct rdma_peer *peer;
 };
 
-static struct rdma_peer *find_peer(struct rdma *rdma, const struct conn *conn)
+static struct rdma_peer *find_peer(struct rdma *rdma, struct conn *conn)
 {
     struct rdma_peer *peer = rdma->peers;
 
@@ -51,13 +54,21 @@ static void put_peer(struct rdma *rdma, struct rdma_peer *peer)
     free(peer);
 }
 
-static void end_call(void *user)
+static void end_call(struct rdma_call *call)
 {
-    struct rdma_call *call = user;
-
     job_end(&call->job);
     put_peer(&call->job.nfsd->rdma, call->peer);
     free(call);
+}
+
+/* The reply has left, or never will. */
+static void release(void *user)
+{
+    struct rdma_call *call = user;
+
+    call->peer->leaving--;
+    call->peer->moved_ms = clock_ms();
+    end_call(call);
 }
 
 /* The responder looks for calls that came before itself. */
@@ -74,9 +85,11 @@ static void answer(struct job *job)
                           .length = job->head_length,
                           .items = job->datas,
                           .item = {job->data},
-                          .release = end_call,
+                          .release = release,
                           .user = call};
 
+    if (call->peer->leaving++ == 0)
+        call->peer->moved_ms = clock_ms();
     call->job.nfsd->rdma.answered = !call->job.nfsd->rdma.in_run;
     call_reply(call->call, &reply);
 }
@@ -144,6 +157,15 @@ void nfsrdma_run(struct nfsd *d)
     responder_stats(d->rdma.responder, &stats);
     atomic_store(&d->counters.rdma_connections, stats.connections);
     atomic_store(&d->counters.rdma_replayed, stats.replayed);
+}
+
+/* A peer that takes no replies would hold its share for ever. */
+void nfsrdma_tick(struct nfsd *d, uint64_t now_ms)
+{
+    for (struct rdma_peer *peer = d->rdma.peers; peer; peer = peer->next)
+        if (peer->leaving && now_ms - peer->moved_ms >= d->attr.idle_ms)
+            responder_cut(peer->conn);
+    nfsrdma_run(d);
 }
 
 bool nfsrdma_is_quiet(const struct nfsd *d)

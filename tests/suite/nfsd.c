@@ -264,6 +264,8 @@ static void not_eligible(void **state)
     build(NFS3_WRITE, &write, true, &item);
     item.position = 24;
     assert_int_equal(exchange(&item, NULL, 0, &came), REQUEST_REFUSED);
+    put32(message + 12, 100227); /* ... of a program that there is not */
+    assert_int_equal(exchange(&item, NULL, 0, &came), REQUEST_REFUSED);
     assert_int_equal(fake.done, 1);
     /* The connection is as good as before. */
     build(NFS3_GETATTR, &getattr, false, NULL);

@@ -281,7 +281,7 @@ static void tcp_get_answer(int fd)
     tcp_get_octets(fd, answer, answer_length);
 }
 
-static uint32_t answer_xid(void)
+static inline uint32_t answer_xid(void)
 {
     return (uint32_t)answer[0] << 24 | (uint32_t)answer[1] << 16 | (uint32_t)answer[2] << 8 | answer[3];
 }
@@ -292,6 +292,40 @@ static struct nfsd_stats stats_now(void)
 
     nfsd_stats(nfsd, &stats);
     return stats;
+}
+
+static const union nfs3_args some_file __attribute__((unused)) = {.fh = {8, {1, 2, 3, 4, 5, 6, 7, 8}}};
+
+/* The server has closed it. */
+static inline bool tcp_is_closed(int fd)
+{
+    uint8_t one;
+    ssize_t n = recv(fd, &one, 1, 0);
+
+    return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+static inline void ask(int fd)
+{
+    build(NFS3_GETATTR, &some_file, false, NULL);
+    tcp_put_message(fd);
+}
+
+static inline void is_served(int fd)
+{
+    struct nfs3_result result;
+
+    ask(fd);
+    tcp_get_answer(fd);
+    check_answer(NFS3_GETATTR, &result, NULL, 0);
+}
+
+static inline void ask_to_read(int fd, uint32_t count)
+{
+    union nfs3_args args = {.range = {.fh = some_file.fh, .count = count}};
+
+    build(NFS3_READ, &args, false, NULL);
+    tcp_put_message(fd);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_share.c - what calls of the NFS server may hold: the limit of all one octet below, at, and one above; the share
+ * of a connection; and peers that take no replies. */
+#include "tests/suite/lib/nfsd_fake.h"
+
+/* --- memory ------------------------------------------------------------------------------------------------------ */
+
+enum { COUNT = 65536 };
+
+/* As much as READs of three connections hold, and one octet less and more. */
+static void memory_of_all(void **state)
+{
+    enum { PEERS = 4 };
+    union nfs3_args args = {.range = {.fh = some_file.fh, .count = COUNT}};
+    uint64_t one;
+    int fd[PEERS];
+
+    (void)state;
+    build(NFS3_READ, &args, false, NULL);
+    one = sizeof(struct job) + message_length + COUNT;
+    for (int more = -1; more <= 1; more++) {
+        attr.memory_max = 3 * one + (uint64_t)more;
+        start();
+        fake.slow = fake.hold = true;
+        for (int i = 0; i < PEERS; i++) {
+            fd[i] = tcp_connect(nfsd_tcp_port(nfsd));
+            ask_to_read(fd[i], COUNT);
+        }
+        eventually(fake.held == (more < 0 ? 2 : 3));
+        usleep(20000);
+        assert_int_equal(fake.held, more < 0 ? 2 : 3);
+        fake.hold = false;
+        for (int i = 0; i < PEERS; i++) {
+            tcp_get_answer(fd[i]);
+            assert_in_range(answer_length, COUNT, COUNT + 200);
+            close(fd[i]);
+        }
+        stop();
+    }
+}
+
+/* A connection has its share, and who stays below is served meanwhile. */
+static void memory_of_one(void **state)
+{
+    union nfs3_args args = {.range = {.fh = some_file.fh, .count = COUNT}};
+    int greedy, modest;
+
+    (void)state;
+    build(NFS3_READ, &args, false, NULL);
+    attr.memory_max = NFSD_SHARES * 2 * (sizeof(struct job) + message_length + COUNT);
+    start();
+    fake.slow = fake.hold = true;
+    greedy = tcp_connect(nfsd_tcp_port(nfsd));
+    for (int i = 0; i < 10; i++)
+        ask_to_read(greedy, COUNT);
+    eventually(fake.held == 2);
+    usleep(20000);
+    assert_int_equal(fake.held, 2);
+    modest = tcp_connect(nfsd_tcp_port(nfsd));
+    ask_to_read(modest, COUNT);
+    eventually(fake.held == 3);
+    fake.hold = false;
+    tcp_get_answer(modest);
+    for (int i = 0; i < 10; i++)
+        tcp_get_answer(greedy);
+    close(greedy);
+    close(modest);
+}
+
+/* A peer that takes no replies holds its share until its time is over; others do not notice. */
+static void deaf_peer(void **state)
+{
+    int deaf, fd;
+
+    (void)state;
+    attr.memory_max = 64 << 20;
+    attr.idle_ms = 1000;
+    start();
+    deaf = tcp_connect(nfsd_tcp_port(nfsd));
+    for (int i = 0; i < 100; i++)
+        ask_to_read(deaf, NFS3_IO_MAX);
+    fd = tcp_connect(nfsd_tcp_port(nfsd));
+    for (int i = 0; i < 20; i++) {
+        ask_to_read(fd, NFS3_IO_MAX);
+        tcp_get_answer(fd);
+    }
+    assert_in_range(stats_now().calls, 21, 20 + 32);
+    eventually(stats_now().tcp_connections == 1);
+    is_served(fd);
+    close(fd);
+    close(deaf);
+}
+
+/* The same over RDMA: the replies' memory comes back with the end of the connection. */
+static void deaf_rdma_peer(void **state)
+{
+    enum { READS = 24 };
+    static struct request q[READS];
+    static uint8_t call[READS][256], reply[READS][512];
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    struct requester_attr requester_attr;
+    struct requester *requester;
+    uint8_t *data = malloc((size_t)READS * NFS3_IO_MAX);
+
+    (void)state;
+    attr.memory_max = 64 << 20;
+    attr.idle_ms = 1000;
+    start();
+    addr.sin_port = htons((uint16_t)nfsd_rdma_port(nfsd));
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    requester_attr_init(&requester_attr);
+    requester = requester_open((struct sockaddr *)&addr, sizeof(addr), &requester_attr, WAIT_MS);
+    assert_non_null(requester);
+    for (int i = 0; i < READS; i++) {
+        union nfs3_args args = {.range = {.fh = some_file.fh, .count = NFS3_IO_MAX}};
+
+        build(NFS3_READ, &args, false, NULL);
+        memcpy(call[i], message, message_length);
+        q[i] = (struct request){.call = call[i], .call_length = message_length, .reply = reply[i], .reply_room = 512};
+        q[i].timeout_ms = -1;
+        q[i].results = 1;
+        q[i].result[0] = (struct request_item){.data = data + (size_t)i * NFS3_IO_MAX, .length = NFS3_IO_MAX};
+        requester_start(requester, &q[i]);
+    }
+    /* Until it has learnt how many it may send, and has sent them; from then on it does nothing. */
+    while (q[0].state != REQUEST_DONE)
+        requester_wait(requester, 10);
+    eventually(stats_now().calls > 5);
+    usleep(100000);
+    assert_in_range(stats_now().calls, 6, READS - 1);
+    eventually(stats_now().rdma_connections == 0);
+    free(data);
+    requester_close(requester);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(memory_of_all), TEST(memory_of_one), TEST(deaf_peer), TEST(deaf_rdma_peer)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
