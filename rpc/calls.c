@@ -84,8 +84,10 @@ bool requester_take_back(struct requester *r, struct request *q)
 
 bool requester_send_queued(struct requester *r)
 {
-    struct request_limits limits = {r->link.send_max, r->link.receive_max, r->attr.credits};
+    struct request_limits limits = {r->link.send_max, r->link.receive_max, r->attr.credits, 0};
 
+    if (r->attr.wire.wire == RDDP_WIRE_RDMATCP)
+        limits.access = RDDP_ACCESS_ZERO_BASED;
     while (r->queued.first && rpcrdma_allowed(r->attr.credits, r->granted, requester_in_flight(r)) &&
            link_has_room(&r->link, 0)) {
         struct request *q = r->queued.first;

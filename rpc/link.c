@@ -96,6 +96,11 @@ void link_close(struct link *link)
     *link = (struct link){0};
 }
 
+bool link_has_private_data(const struct rddp_wire_attr *wire)
+{
+    return wire->wire == RDDP_WIRE_IWARP && !wire->immediate;
+}
+
 void link_agree(struct link *link, const struct private *mine, const void *private_data, size_t length)
 {
     struct private peer;

@@ -58,6 +58,9 @@ int link_open(struct link *link, struct rddp_pd *pd, const struct link_attr *att
 /* Ends it at once. Completions that were not taken vanish. A link that is all zero may be closed. */
 void link_close(struct link *link);
 
+/* Whether the wire carries what they say of themselves: RDMA/TCP and immediate mode have no start-up frames. */
+bool link_has_private_data(const struct rddp_wire_attr *wire);
+
 /* What both ends agreed on, from the peer's private data (RFC 8797 4). */
 void link_agree(struct link *link, const struct private *mine, const void *private_data, size_t length);
 

@@ -19,7 +19,7 @@ static bool offer(struct request *q, struct rddp_pd *pd, const void *data, uint3
     if (q->mrs == REQUEST_MRS)
         return false;
     /* What may only be read is not changed through this pointer. */
-    mr = rddp_reg_mr(pd, (void *)(uintptr_t)data, length, access);
+    mr = rddp_reg_mr(pd, (void *)(uintptr_t)data, length, access | q->access);
     if (!mr)
         return false;
     q->mr[q->mrs++] = mr;
@@ -134,6 +134,7 @@ size_t request_build(struct request *q, struct rddp_pd *pd, const struct request
 
     rpcrdma_init(&h, q->xid, RDMA_MSG);
     h.credit = limits->credits;
+    q->access = limits->access;
     for (unsigned i = 0; i < q->arguments; i++)
         item[i] = (struct stream_item){q->argument[i].position, q->argument[i].length, q->argument[i].data};
     if (!stream_is_sane(q->call_length, item, q->arguments))

@@ -8,6 +8,7 @@
 
 struct request_limits {
     uint32_t send_max, receive_max, credits;
+    unsigned access; /* of every region, beside its own: RDDP_ACCESS_ZERO_BASED where offsets have 32 bits */
 };
 
 /* Registers what the call offers and writes the message, whose length it returns; 0 if it cannot be built, and then

@@ -55,7 +55,7 @@ struct request {
     uint64_t deadline_ms;
     uint32_t xid;
     struct rddp_mr *mr[REQUEST_MRS];
-    unsigned mrs;
+    unsigned mrs, access;
     uint32_t result_handle[REQUEST_ITEMS], reply_handle;
     uint64_t result_offset[REQUEST_ITEMS], reply_offset;
     bool offers_reply;

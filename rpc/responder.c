@@ -187,6 +187,7 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
         return NULL;
     r->fd = r->kick = -1;
     r->attr = *attr;
+    r->attr.private_data = attr->private_data && link_has_private_data(&attr->wire);
     r->attr.credits = at_least(attr->credits, 1);
     r->attr.send_size = at_least(attr->send_size, PRIVATE_SIZE_MIN);
     r->attr.receive_size = at_least(attr->receive_size, PRIVATE_SIZE_MIN);

@@ -283,5 +283,12 @@ int main(void)
         TEST(backward_calls), TEST(ends),           TEST(nobody_listens),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+
+    for (int wire = RDDP_WIRE_IWARP; wire <= RDDP_WIRE_RDMATCP; wire++) {
+        service_wire = (enum rddp_wire)wire;
+        failed += cmocka_run_group_tests_name(wire == RDDP_WIRE_IWARP ? "rpc_trouble (iwarp)" : "rpc_trouble (rdmatcp)",
+                                              tests, NULL, NULL);
+    }
+    return failed;
 }

@@ -12,6 +12,8 @@
 
 enum { PROGRAM = 0x20000001 };
 
+enum rddp_wire service_wire = RDDP_WIRE_IWARP;
+
 uint8_t service_octet(size_t i)
 {
     return (uint8_t)((i * 2654435761u) >> 13);
@@ -280,6 +282,7 @@ void service_open(struct service *s, const struct responder_attr *given, bool v6
     responder_attr_init(&attr);
     if (given)
         attr = *given;
+    attr.wire.wire = service_wire;
     attr.handle = handle;
     attr.user = s;
     s->data = malloc(SERVICE_DATA_MAX);
@@ -315,6 +318,7 @@ struct requester *service_connect(struct service *s, const struct requester_attr
     if (given)
         attr = *given;
     attr.wire.first_delay_ms = 0;
+    attr.wire.wire = service_wire;
     r = requester_open((struct sockaddr *)&s->addr, sizeof(s->addr), &attr, SERVICE_WAIT_MS);
     assert_non_null(r);
     return r;

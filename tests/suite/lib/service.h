@@ -54,6 +54,9 @@ struct service {
     atomic_bool paused, is_paused;
 };
 
+/* The wire of both ends; RDDP_WIRE_RDMATCP carries neither private data nor an invalidation. */
+extern enum rddp_wire service_wire;
+
 /* `attr` may be NULL. */
 void service_open(struct service *s, const struct responder_attr *attr, bool v6);
 void service_close(struct service *s);
