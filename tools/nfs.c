@@ -22,7 +22,6 @@ static const struct opt opts[] = {
     {0, "uid", "N", "of the caller (default: ours)", OPT_U32, AT(uid), 0, UINT32_MAX - 1},
     {0, "gid", "N", "of the caller, who then is in no other group", OPT_U32, AT(gid), 0, UINT32_MAX - 1},
     {0, "sync", NULL, "get, cp: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
-    {0, "mmap", NULL, NULL, OPT_FLAG, AT(mmap), 0, 0},
     {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
     {0, "json", NULL, "get, put, cp: the summary as one JSON object", OPT_FLAG, AT(json), 0, 0},
     {0},

@@ -16,7 +16,7 @@ enum {
 };
 
 struct nfs_options {
-    bool recursive, all, detail, human, quiet, json, sync, mmap, parents, force;
+    bool recursive, all, detail, human, quiet, json, sync, parents, force;
     uint64_t port, mount_port;
     uint32_t credits, depth, uid, gid;
     struct rddp_wire_attr wire;

@@ -61,7 +61,6 @@ struct job {
     uint32_t mode;
     struct nfs3_time mtime, atime;
     uint64_t size, next_offset;
-    uint8_t *map; /* pull: the file itself, if READs go right into it */
     /* push: */
     uint64_t committed; /* octets that the server will not lose */
     bool unstable, verified, changed;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tools/nfs_copy.h"
@@ -33,7 +32,7 @@ static void ask(struct job *job, struct slot *slot)
     slot->op.args.range.fh = job->fh;
     slot->op.args.range.offset = slot->offset + slot->done;
     slot->op.args.range.count = slot->length - slot->done;
-    slot->op.buffer = job->map ? job->map + slot->offset + slot->done : slot->buffer;
+    slot->op.buffer = slot->buffer;
 }
 
 bool pull_issue(struct job *job, struct slot *slot)
@@ -51,7 +50,7 @@ bool pull_issue(struct job *job, struct slot *slot)
 
 static bool store(struct nfs_copy *copy, struct job *job, const struct slot *slot, uint32_t n)
 {
-    for (uint32_t at = 0; at < n && !job->map;) {
+    for (uint32_t at = 0; at < n;) {
         ssize_t put = pwrite(job->fd, slot->buffer + at, n - at, (off_t)(slot->offset + slot->done + at));
         if (put < 0 && errno != EINTR) {
             job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(errno)));
@@ -109,15 +108,13 @@ bool pull_settle(struct nfs_copy *copy, struct job *job)
         job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(error)));
     if (job->failed && *job->temp)
         unlinkat(job->place->fd, job->temp, 0);
-    if (job->map)
-        munmap(job->map, job->size);
     if (job->fd >= 0)
         close(job->fd);
     copy->report->files += !job->failed;
     return true;
 }
 
-static int open_file(struct nfs_copy *copy, struct job *job, const struct nfs3_attr *attr)
+static int open_file(struct job *job, const struct nfs3_attr *attr)
 {
     struct path_stamp stamp = {attr->size, attr->mtime.s, attr->mtime.ns};
     if (attr->size > INT64_MAX)
@@ -128,12 +125,6 @@ static int open_file(struct nfs_copy *copy, struct job *job, const struct nfs3_a
         job->temp[0] = 0;
         return job->fd;
     }
-    if (!copy->session->options->mmap || !attr->size)
-        return 0;
-    if (ftruncate(job->fd, (off_t)attr->size))
-        return -errno;
-    void *map = mmap(NULL, attr->size, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
-    job->map = map == MAP_FAILED ? NULL : map;
     return 0;
 }
 
@@ -151,7 +142,7 @@ static void start_file(struct pull *pull, struct place *place, const struct nfs_
     job->mode = item->attr.mode;
     job->mtime = item->attr.mtime;
     job->atime = item->attr.atime;
-    int rc = open_file(copy, job, &item->attr);
+    int rc = open_file(job, &item->attr);
     if (rc)
         job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(-rc)));
 }

@@ -228,6 +228,7 @@ static int connect_rdma(struct nfs_client *c, char *error)
     requester_attr_init(&attr);
     attr.credits = c->attr.credits;
     attr.wire = c->attr.wire;
+    attr.private_data = !c->attr.wire.immediate;
     attr.log_level = c->attr.log_level;
     if (addr.ss_family == AF_INET6)
         ((struct sockaddr_in6 *)&addr)->sin6_port = port;
