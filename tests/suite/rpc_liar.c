@@ -251,12 +251,76 @@ static void handles_are_new(void **state)
     liar_close(&liar);
 }
 
+/* The next call that the requester sent, or 0 if it sends none for a while. */
+static uint32_t next_call(struct liar *liar)
+{
+    struct rpcrdma h;
+    struct rddp_wc wc;
+
+    for (int i = 0; i < 40; i++) {
+        requester_wait(liar->requester, 1);
+        while (rddp_poll_cq(pair.server.cq, 1, &wc) == 1) {
+            assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+            if (wc.opcode != RDDP_WC_RECV)
+                continue;
+            assert_int_equal(rpcrdma_decode_call(&h, pair.server.buffer + wc.wr_id * BUFFER, wc.byte_len),
+                             RPCRDMA_ACCEPT);
+            pair_receive(&pair.server, wc.wr_id, (size_t)wc.wr_id * BUFFER, BUFFER);
+            return h.xid;
+        }
+    }
+    return 0;
+}
+
+static void grant(uint32_t xid, uint32_t credit)
+{
+    struct rpcrdma h;
+    uint8_t bytes[256];
+    size_t n;
+
+    rpcrdma_init(&h, xid, RDMA_MSG);
+    h.credit = credit;
+    n = rpcrdma_encode(&h, bytes, sizeof(bytes));
+    memset(bytes + n, 0, SERVICE_REPLY_HEAD);
+    put32(put32(bytes + n, xid), 1);
+    liar_send(bytes, n + SERVICE_REPLY_HEAD);
+}
+
+/* RPCR-3.3.1-08: the grant of one connection goes up and down while calls are under way: nothing is sent until there
+ * are fewer than it says. */
+static void grants_that_change(void **state)
+{
+    /* The grant of each reply, and how many new calls it brings. */
+    static const struct {
+        uint32_t credit, calls;
+    } reply[] = {{5, 5}, {2, 0}, {2, 0}, {2, 0}, {2, 1}, {3, 2}, {1, 0}, {0, 0}, {0, 1}, {6, 6}};
+    static struct exchange many[24];
+    uint32_t xid[24], asked = 0, answered = 0;
+    struct liar liar;
+
+    (void)state;
+    liar_open(&liar);
+    for (int i = 0; i < 24; i++) {
+        exchange_init(&many[i], liar.requester, PROC_NULL, NULL, 0, 0);
+        requester_start(liar.requester, &many[i].request);
+    }
+    xid[asked++] = next_call(&liar);
+    for (size_t i = 0; i < sizeof(reply) / sizeof(*reply); i++) {
+        grant(xid[answered++], reply[i].credit);
+        for (uint32_t k = 0; k < reply[i].calls; k++)
+            assert_int_not_equal(xid[asked++] = next_call(&liar), 0);
+        assert_int_equal(next_call(&liar), 0);
+    }
+    liar_close(&liar);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lying_replies),
         cmocka_unit_test(late_write),
         cmocka_unit_test(handles_are_new),
+        cmocka_unit_test(grants_that_change),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
