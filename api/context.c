@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* context.c - what everything else lives in: the loop, the thread, the buffers, the table of keys. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +41,10 @@ static int init_memory(struct rddp_context *context)
 {
     struct mr_slot *slot = calloc(MR_SLOTS, sizeof(*slot));
 
-    context->outs.size = sizeof(struct out) + OUT_ROOM;
+    static_assert(sizeof(struct out) <= OUT_ROOM_AT, "the room would lie in the struct");
+    context->outs.size = OUT_ROOM_AT + OUT_ROOM;
     context->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
-    context->stage.room = malloc(STAGE_OCTETS + WIRE_UNIT_MAX);
+    context->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
     if (!slot || !context->stage.room) {
         free(slot);
         return -ENOMEM;

@@ -145,7 +145,7 @@ static bool lend_out(struct endpoint *endpoint)
     out = pool_get(&endpoint->context->outs);
     if (!out)
         return false;
-    out_init(out, (uint8_t *)(out + 1));
+    out_init(out, (uint8_t *)out + OUT_ROOM_AT);
     conn->out = out;
     return true;
 }

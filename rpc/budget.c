@@ -84,7 +84,7 @@ void *budget_get(struct budget *budget, size_t octets)
 
     assert(octets);
     if (!block)
-        return malloc(budget_size(octets));
+        return aligned_alloc(64, (budget_size(octets) + 4095) / 4096 * 4096);
     budget->free[i] = block->next;
     budget->kept -= budget_size(octets);
     return block;

@@ -114,7 +114,7 @@ uint8_t *memory_buffer(struct memory *memory, size_t room)
 {
     if (is_kept(room) && memory->buffers)
         return memory->buffer[--memory->buffers];
-    return malloc(is_kept(room) ? NFSD_BUFFER : room);
+    return is_kept(room) ? aligned_alloc(4096, NFSD_BUFFER) : malloc(room);
 }
 
 void memory_give_back(struct memory *memory, uint8_t *buffer, size_t room)
