@@ -16,7 +16,7 @@
 
 static const struct opt opts[] = {
     {'f', "foreground", NULL, "stay in the foreground", OPT_FLAG, AT(foreground), 0, 0},
-    {'o', "options", "LIST", "of the mount: ro,allow_other,nosuid ...", OPT_TEXT, AT(options), 0, 0},
+    {'o', "options", "LIST", "of the mount: ro,allow_other,nosuid ...", OPT_LIST, AT(words), 0, 0},
     {'p', "port", "PORT", "of NFS over RDMA (default 20049)", OPT_U16, AT(port), 1, 65535},
     {0, "mount-port", "PORT", "of MOUNT over TCP (default: ask rpcbind, or 20048)", OPT_U16, AT(mount_port), 1, 65535},
     {0, "credits", "N", "calls under way (default 64)", OPT_U32, AT(credits), 1, 1024},
@@ -78,6 +78,25 @@ static void check_options(const char *list)
     }
 }
 
+static char *join(const struct opt_list *words)
+{
+    size_t room = 1;
+    char *text;
+
+    for (unsigned i = 0; i < words->count; i++)
+        room += strlen(words->word[i]) + 1;
+    text = calloc(1, room);
+    for (unsigned i = 0; text && i < words->count; i++) {
+        check_options(words->word[i]);
+        if (i)
+            strcat(text, ",");
+        strcat(text, words->word[i]);
+    }
+    if (!text)
+        exit(fail(EXIT_FAILED, "out of memory"));
+    return text;
+}
+
 /* --- the background -------------------------------------------------------------------------------------------- */
 
 static int parent = -1; /* where the first process waits for the exit code */
@@ -134,12 +153,8 @@ static int split_process(void)
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct mount_options o = {.options = "",
-                              .port = NFS_RDMA_PORT,
-                              .credits = 64,
-                              .dirty_max = 64 << 20,
-                              .timeout_s = 10,
-                              .attr_timeout_s = 1};
+    struct mount_options o = {
+        .port = NFS_RDMA_PORT, .credits = 64, .dirty_max = 64 << 20, .timeout_s = 10, .attr_timeout_s = 1};
     int first, code = 0;
     struct stat st;
 
@@ -148,7 +163,7 @@ static int run(const struct command *command, int argc, char **argv)
     if (argc - first != 2)
         usage_error("which HOST:/PATH, and on which DIR?");
     split_source(argv[first], &o);
-    check_options(o.options);
+    o.options = join(&o.words);
     if (o.timeout_s < 0.001 || o.timeout_s > 86400)
         usage_error("--timeout: not from 0.001 to 86400");
     o.dir = realpath(argv[first + 1], NULL);
@@ -164,6 +179,7 @@ static int run(const struct command *command, int argc, char **argv)
     if (!code)
         code = mount_run(&o, go_background);
     tell_parent(code);
+    free(o.options);
     free(o.host);
     free(o.path);
     free(o.dir);

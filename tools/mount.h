@@ -13,7 +13,8 @@
 #include "tools/tool.h"
 
 struct mount_options {
-    const char *options; /* of -o */
+    struct opt_list words; /* of -o */
+    char *options;         /* the same, with commas */
     bool foreground, soft, server_permissions;
     uint16_t port, mount_port;
     uint32_t credits;
@@ -38,6 +39,7 @@ struct mount {
     unsigned open_files;
     uint64_t silly_names;
     bool initialised, closing;
+    char device[SMALL_TEXT]; /* of the mount, as in /proc/self/mountinfo */
 };
 
 /* An open file: fi->fh. */

@@ -90,6 +90,43 @@ static char *fuse_options(const struct mount *m)
     return text;
 }
 
+/* Spaces and the like stand there as \040. */
+static void unescape(char *text)
+{
+    char *to = text;
+
+    for (unsigned octal; *text; to++) {
+        bool escaped = *text == '\\' && sscanf(text + 1, "%3o", &octal) == 1;
+
+        *to = escaped ? (char)octal : *text;
+        text += escaped ? 4 : 1;
+    }
+    *to = 0;
+}
+
+/* The device number of the mount, without asking it: "36 35 0:41 / /mnt rw ..." (proc(5)); the last one is on top. */
+static bool find_device(const char *dir, char device[SMALL_TEXT])
+{
+    FILE *f = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL, text[SMALL_TEXT], at[4096];
+    size_t room = 0;
+    bool found = false;
+
+    while (f && getline(&line, &room, f) > 0) {
+        if (sscanf(line, "%*s %*s %31s %*s %4095s", text, at) != 2)
+            continue;
+        unescape(at);
+        if (!strcmp(at, dir)) {
+            snprintf(device, SMALL_TEXT, "%s", text);
+            found = true;
+        }
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
 static int mount_fuse(struct mount *m)
 {
     char *options = fuse_options(m), name[] = "rddp", flag[] = "-o";
@@ -106,39 +143,18 @@ static int mount_fuse(struct mount *m)
         return fail(EXIT_FAILED, "libfuse does not take these options");
     if (fuse_session_mount(m->session, m->options->dir))
         return fail(EXIT_FAILED, "cannot mount on %s", m->options->dir);
+    find_device(m->options->dir, m->device);
     fd = fuse_session_fd(m->session);
     return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ? fail(EXIT_FAILED, "fcntl: %s", error_text(errno)) : 0;
-}
-
-/* The device number of the mount, without asking it: "36 35 0:41 / /mnt rw ..." (proc(5)). */
-static bool find_device(const char *dir, char *device, size_t size)
-{
-    FILE *f = fopen("/proc/self/mountinfo", "re");
-    char *line = NULL, dev[SMALL_TEXT], at[4096];
-    size_t room = 0;
-    bool found = false;
-
-    while (f && getline(&line, &room, f) > 0) {
-        if (sscanf(line, "%*s %*s %31s %*s %4095s", dev, at) == 2 && !strcmp(at, dir)) {
-            snprintf(device, size, "%s", dev);
-            found = true;
-        }
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return found;
 }
 
 /* Only root may: the kernel does not take it from us otherwise. */
 static void raise_readahead(const struct mount *m)
 {
-    char device[SMALL_TEXT], path[SMALL_TEXT + 64];
+    char path[SMALL_TEXT + 64];
     FILE *f;
 
-    if (!find_device(m->options->dir, device, sizeof(device)))
-        return;
-    snprintf(path, sizeof(path), "/sys/class/bdi/%s/read_ahead_kb", device);
+    snprintf(path, sizeof(path), "/sys/class/bdi/%s/read_ahead_kb", m->device);
     f = fopen(path, "we");
     if (!f)
         return;
@@ -146,10 +162,19 @@ static void raise_readahead(const struct mount *m)
     fclose(f);
 }
 
-/* Another process asks for the end: what the kernel still has to write must find us here. */
-static pid_t start_unmount(const char *dir)
+/* Whether it is our mount that is there, and not a later one. */
+static bool is_ours(const struct mount *m)
 {
-    pid_t pid = fork();
+    char device[SMALL_TEXT];
+
+    return find_device(m->options->dir, device) && !strcmp(device, m->device);
+}
+
+/* Another process asks for the end: what the kernel still has to write must find us here. */
+static pid_t start_unmount(const struct mount *m)
+{
+    const char *dir = m->options->dir;
+    pid_t pid = is_ours(m) ? fork() : -1;
 
     if (pid)
         return pid;
@@ -197,7 +222,7 @@ static void serve(struct mount *m, void (*ready)(void))
             ready = NULL;
         }
         if (tool_stopped && !unmounting) {
-            unmounting = start_unmount(m->options->dir);
+            unmounting = start_unmount(m);
             end_ns = clock_ns() + UNMOUNT_S * UINT64_C(1000000000);
         }
     }
@@ -220,7 +245,8 @@ static void close_all(struct mount *m)
         nfs_client_close(m->client);
     sync_abandon(m);
     if (m->session) {
-        fuse_session_unmount(m->session);
+        if (is_ours(m))
+            fuse_session_unmount(m->session);
         fuse_session_destroy(m->session);
     }
     free(m->receive.mem);
