@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "nfs/server/serve.h"
@@ -56,6 +57,7 @@ static inline void bed_close(struct bed *b)
     free(b->buffer);
     b->buffer = NULL;
     objects_close(b->server.objects);
+    b->server.objects = NULL;
     export_close(&b->export);
 }
 
@@ -106,6 +108,7 @@ static inline int bed_teardown(void **state)
     struct bed *b = *state;
 
     bed_close(b);
+    (void)umount2(b->dir, MNT_DETACH); /* where a test has failed before it did that */
     nftw(b->dir, bed_remove, 16, FTW_DEPTH | FTW_PHYS);
     free(b);
     return 0;
