@@ -84,6 +84,7 @@ struct job {
     size_t length;
     const struct stream_item *item;
     unsigned items;
+    bool mount_only; /* NFS is not served over this transport */
     size_t charge;
 
     struct rpc_call call;

@@ -155,6 +155,7 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
     call->job.peer = conn->peer;
     call->job.message = record;
     call->job.length = length;
+    call->job.mount_only = conn->nfsd->attr.tcp_port < 0;
     job_start(&call->job);
     return true;
 }

@@ -109,6 +109,14 @@ call 1 "GETATTR by a stranger" "$port" getattr "$handle"
 stop "stop"
 
 
+serve --no-tcp
+[ "$port" = "$rdma_port" ] && pass || wrong "--no-tcp: it listens at $port, not $rdma_port"
+cp "$tmp/server.out" "$tmp/out"
+if grep -q ,proto=tcp, "$tmp/out"; then wrong "--no-tcp: a line for TCP"; else pass; fi
+call 0 "MNT without NFS over TCP" "$mount_port" mnt "$dir"
+call 1 "NFS at the port of MOUNT" "$mount_port" getattr "$handle"
+stop "stop after --no-tcp"
+
 # --- libnfs ------------------------------------------------------------------------------------------------------------
 
 if command -v nfs-ls >/dev/null && command -v nfs-cp >/dev/null && command -v nfs-cat >/dev/null; then

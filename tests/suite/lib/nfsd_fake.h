@@ -294,6 +294,78 @@ static struct nfsd_stats stats_now(void)
     return stats;
 }
 
+/* --- a caller over either transport ------------------------------------------------------------------------------ */
+
+static struct caller {
+    bool rdma;
+    int fd;
+    struct requester *requester;
+} caller __attribute__((unused));
+
+static inline void call_open(bool rdma)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    struct requester_attr requester;
+
+    caller = (struct caller){.rdma = rdma, .fd = -1};
+    if (!rdma) {
+        caller.fd = tcp_connect(nfsd_tcp_port(nfsd));
+        return;
+    }
+    addr.sin_port = htons((uint16_t)nfsd_rdma_port(nfsd));
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    requester_attr_init(&requester);
+    caller.requester = requester_open((struct sockaddr *)&addr, sizeof(addr), &requester, WAIT_MS);
+    assert_non_null(caller.requester);
+}
+
+static inline void call_close(void)
+{
+    if (caller.rdma)
+        requester_close(caller.requester);
+    else
+        close(caller.fd);
+}
+
+/* `message` and `item` (NULL: none) go; the answer comes, up to `room` octets of it to `data` (NULL: all inline). */
+static inline enum request_status exchange(const struct stream_item *item, void *data, uint32_t room, uint32_t *came)
+{
+    struct request q = {.call = message,
+                        .call_length = message_length,
+                        .reply = answer,
+                        .reply_room = room ? 4096 : sizeof(answer),
+                        .timeout_ms = WAIT_MS};
+    enum request_status status;
+
+    *came = 0;
+    if (!caller.rdma) {
+        assert_null(item);
+        tcp_put_message(caller.fd);
+        tcp_get_answer(caller.fd);
+        return REQUEST_OK;
+    }
+    if (item && item->length) {
+        q.arguments = 1;
+        q.argument[0] = (struct request_item){
+            .data = (void *)(uintptr_t)item->data, .position = item->position, .length = item->length};
+    }
+    if (room) {
+        q.results = 1;
+        q.result[0] = (struct request_item){.data = data, .length = room};
+    }
+    status = requester_run(caller.requester, &q);
+    answer_length = q.reply_length;
+    *came = q.result[0].used;
+    return status;
+}
+
+static inline void plain_exchange(void)
+{
+    uint32_t came;
+
+    assert_int_equal(exchange(NULL, NULL, 0, &came), REQUEST_OK);
+}
+
 static const union nfs3_args some_file __attribute__((unused)) = {.fh = {8, {1, 2, 3, 4, 5, 6, 7, 8}}};
 
 /* The server has closed it. */

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_once.c - calls that come to the NFS server a second time: what must not be done twice is not, over both
+ * transports.
+ */
+#include "tests/suite/lib/nfsd_fake.h"
+
+static void build_mkdir(void)
+{
+    union nfs3_args args = {.make = {.where = {.dir = some_file.fh, .name = {"new", 3}}}};
+
+    build(NFS3_MKDIR, &args, false, NULL);
+}
+
+static uint64_t done_before(void)
+{
+    struct nfs3_result result;
+
+    check_answer(NFS3_MKDIR, &result, NULL, 0);
+    return result.attr.attr.fileid;
+}
+
+/* The same call again, over a new connection: its reply is the first one's. */
+static void retransmitted(void **state)
+{
+    (void)state;
+    start();
+    for (int rdma = 0; rdma < 2; rdma++) {
+        fake.done = 0;
+        call_open(rdma);
+        build_mkdir();
+        plain_exchange();
+        assert_int_equal(done_before(), 1);
+        call_close();
+        call_open(rdma);
+        plain_exchange();
+        assert_int_equal(done_before(), 1);
+        /* The XID alone does not make it the same. */
+        message[message_length - 28] ^= 1;
+        plain_exchange();
+        assert_int_equal(done_before(), 2);
+        assert_int_equal(stats_now().replayed, rdma + 1);
+        call_close();
+    }
+}
+
+/* The connection is cut while the call is at work; a second one asks again, and a third. */
+static void retransmitted_at_work(void **state)
+{
+    struct linger at_once = {.l_onoff = 1};
+    int second, third;
+
+    (void)state;
+    start();
+    fake.slow = fake.hold = true;
+    call_open(false);
+    build_mkdir();
+    tcp_put_message(caller.fd);
+    eventually(fake.held == 1);
+    setsockopt(caller.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    call_close();
+    eventually(stats_now().tcp_connections == 0);
+    second = tcp_connect(nfsd_tcp_port(nfsd));
+    tcp_put_message(second);
+    eventually(stats_now().tcp_connections == 1);
+    third = tcp_connect(nfsd_tcp_port(nfsd));
+    tcp_put_message(third);
+    eventually(stats_now().tcp_connections == 2);
+    usleep(20000);
+    assert_int_equal(fake.held, 1);
+    fake.hold = false;
+    /* Who asked last is told; the one before gave up. */
+    tcp_get_answer(third);
+    assert_int_equal(done_before(), 1);
+    assert_int_equal(fake.done, 1);
+    tcp_put_message(second);
+    tcp_get_answer(second);
+    assert_int_equal(done_before(), 1);
+    close(second);
+    close(third);
+}
+
+/* The same over RDMA: what is at work when its connection goes is done, once, and answered over the next one. */
+static void cut_at_work(void **state)
+{
+    (void)state;
+    start();
+    fake.slow = fake.hold = true;
+    for (int asks = 0; asks < 2; asks++) {
+        struct request q = {.call = message, .reply = answer, .reply_room = sizeof(answer), .timeout_ms = -1};
+
+        call_open(true);
+        if (asks == 0)
+            build_mkdir();
+        q.call_length = message_length;
+        requester_start(caller.requester, &q);
+        for (int i = 0; i < 50 || (fake.held == 0 && i < 500); i++)
+            requester_wait(caller.requester, 1);
+        assert_int_equal(fake.held, 1);
+        if (asks == 1) {
+            fake.hold = false;
+            while (q.state != REQUEST_DONE)
+                requester_wait(caller.requester, 10);
+            answer_length = q.reply_length;
+            assert_int_equal(q.status, REQUEST_OK);
+            assert_int_equal(done_before(), 1);
+        }
+        call_close();
+    }
+}
+
+/* What can be done twice is: an old reply would be a wrong one. */
+static void repeated_reads(void **state)
+{
+    union nfs3_args args = {.fh = some_file.fh};
+    struct nfs3_result result;
+
+    (void)state;
+    start();
+    call_open(false);
+    build(NFS3_GETATTR, &args, false, NULL);
+    for (unsigned i = 1; i <= 3; i++) {
+        plain_exchange();
+        check_answer(NFS3_GETATTR, &result, NULL, 0);
+        assert_int_equal(result.attr.attr.fileid, i);
+    }
+    call_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(retransmitted), TEST(retransmitted_at_work), TEST(cut_at_work),
+                                       TEST(repeated_reads)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
