@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* nfsd.h - the NFS server: RDMA and TCP at one side, serve.h at the other, and threads for what can wait. Every
- * listener answers NFS and MOUNT. */
+ * listener answers NFS and MOUNT; but without a TCP port of its own NFS is answered over RDMA alone. */
 #ifndef RDDP_NFS_SERVER_NFSD_H
 #define RDDP_NFS_SERVER_NFSD_H
 
