@@ -13,6 +13,7 @@ enum {
     NFS_ENTRIES_MAX = 1 << 21,  /* names of one directory that we read: a server that has more does not end */
     NFS_LIST_OCTETS = 64 << 10, /* of one READDIRPLUS */
     NFS_WAIT_MS = 100,          /* so long a wait does not see a signal */
+    NFS_SILENCE_S = 10,
 };
 
 struct nfs_options {
@@ -29,11 +30,15 @@ struct nfs_session {
     struct cp_remote remote;
     const char *inside;   /* of remote.path: what follows the export; "" is its root */
     char name[XFER_TEXT]; /* "host:/path" as messages have it */
+    uint64_t heard_ns;    /* when an op was done the last time */
+    bool silent;          /* and it was said that this is long ago */
 };
 
 /* Parses "HOST:/PATH", finds the export, mounts it and connects. 0 or an exit code; a line has been said. */
 int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, const char *text);
 void nfs_session_close(struct nfs_session *s);
+/* One nfs_wait() that ends soon; says so when the server has not answered for long. */
+void nfs_session_wait(struct nfs_session *s);
 
 /* What an op failed of, as the end of a line, and of a negative errno that a call of the client returned. */
 const char *nfs_why(const struct nfs_op *op);

@@ -100,7 +100,7 @@ static int run_cat(struct cat *cat)
         if (cat->piece[cat->head].ready)
             code = put_out(cat);
         else
-            nfs_wait(cat->session->client, NFS_WAIT_MS);
+            nfs_session_wait(cat->session);
         if (!code && tool_stopped)
             code = fail(EXIT_FAILED, "interrupted");
     }

@@ -142,7 +142,7 @@ int copy_engine_run(struct nfs_copy *copy)
         fill(copy);
         if (!copy->jobs && copy->over)
             return copy->code;
-        nfs_wait(copy->session->client, NFS_WAIT_MS);
+        nfs_session_wait(copy->session);
         nfs_report_progress(copy->report);
     }
     copy->code = nfs_report_failure(copy->report, EXIT_FAILED, "interrupted");

@@ -170,6 +170,21 @@ void nfs_session_close(struct nfs_session *s)
     s->client = NULL;
 }
 
+void nfs_session_wait(struct nfs_session *s)
+{
+    bool heard = nfs_wait(s->client, NFS_WAIT_MS) > 0;
+    uint64_t now = clock_ns();
+    if (heard && s->silent)
+        warn("%s answers again", s->remote.host);
+    if (heard || !s->heard_ns)
+        s->heard_ns = now;
+    if (!heard && !s->silent && now - s->heard_ns > NFS_SILENCE_S * 1000000000ULL) {
+        warn("%s does not answer; waiting for it", s->remote.host);
+        s->silent = true;
+    }
+    s->silent &= !heard;
+}
+
 int nfs_parent(struct nfs_session *s, struct nfs3_fh *dir, char name[XFER_NAME + 1])
 {
     char parent[XFER_PATH + 1];
