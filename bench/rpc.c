@@ -19,16 +19,25 @@
 #include "rpc/requester.h"
 #include "rpc/responder.h"
 
-enum { CALL_HEAD = 40, REPLY_HEAD = 24, SLOTS_MAX = 128, SAMPLES_MAX = 1 << 20, PROGRAM = 0x20000002 };
+enum {
+    CALL_HEAD = 40,
+    REPLY_HEAD = 24,
+    SLOTS_MAX = 128,
+    SAMPLES_MAX = 1 << 20,
+    PROGRAM = 0x20000002,
+    SLICES = 20,
+    IDLE_MAX = 250
+};
 enum proc { PROC_NULL, PROC_READ, PROC_WRITE };
 
 static struct {
     double seconds;
-    unsigned rounds;
+    unsigned rounds, idle;
+    int spin_us; /* -1: what both ends have by themselves */
     uint32_t size;
     bool processes;
     const char *perf; /* the command to run in turn */
-} options = {.seconds = 1, .rounds = 3, .size = 1 << 20};
+} options = {.seconds = 1, .rounds = 3, .spin_us = -1, .size = 1 << 20};
 
 static double now_s(void)
 {
@@ -99,6 +108,8 @@ static void server_open(struct server *server, bool crc, struct sockaddr_storage
     attr.credits = SLOTS_MAX;
     attr.read_max = options.size + 65536;
     attr.wire.crc = crc;
+    if (options.spin_us >= 0)
+        attr.spin_us = (uint32_t)options.spin_us;
     attr.handle = handle;
     attr.user = server;
     server->responder = responder_open((struct sockaddr *)&v4, sizeof(v4), &attr);
@@ -165,6 +176,8 @@ struct run {
     uint64_t calls;
     float *sample;
     uint32_t samples;
+    float rate[SLICES]; /* calls a second, piece by piece: a machine that stops for a while spoils one of them */
+    unsigned rates;
 };
 
 static void start(struct run *run, struct slot *slot)
@@ -206,15 +219,22 @@ static void finish(struct run *run, struct slot *slot)
 /* Keeps `outstanding` calls under way for so long, then lets them end. */
 static void keep_going(struct run *run, double seconds)
 {
-    double until = now_s() + seconds;
+    double slice = now_s(), until = slice + seconds;
     unsigned under_way = run->outstanding;
+    uint64_t calls = 0;
 
-    run->calls = run->samples = 0;
+    run->calls = run->samples = run->rates = 0;
     for (unsigned i = 0; i < run->outstanding; i++)
         start(run, &run->slot[i]);
     while (under_way) {
-        bool more = now_s() < until;
+        double now = now_s();
+        bool more = now < until;
 
+        if (run->rates < SLICES && now - slice > seconds / SLICES) {
+            run->rate[run->rates++] = (float)((double)(run->calls - calls) / (now - slice));
+            calls = run->calls;
+            slice = now;
+        }
         requester_wait(run->requester, 1000);
         for (unsigned i = 0; i < run->outstanding; i++) {
             struct slot *slot = &run->slot[i];
@@ -253,18 +273,22 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print(struct run *run, bool crc, double seconds, double processor)
+static void print(struct run *run, bool crc, double processor)
 {
     static const char *const name[] = {"NULL", "READ", "WRITE"};
     double octets = (double)run->calls * options.size;
 
+    double rate;
+
     qsort(run->sample, run->samples, sizeof(*run->sample), ascending);
+    qsort(run->rate, run->rates, sizeof(*run->rate), ascending);
+    rate = (double)run->rate[run->rates / 2];
     printf("%s outstanding %u crc %s: %.0f calls/s, p50 %.1f us", name[run->proc], run->outstanding, crc ? "on" : "off",
-           (double)run->calls / seconds, 1e6 * (double)run->sample[run->samples / 2]);
+           rate, 1e6 * (double)run->sample[run->samples / 2]);
     if (run->proc == PROC_NULL)
         printf(", %.2f processor us/call\n", 1e6 * processor / (double)run->calls);
     else
-        printf(", %.3f GB/s, %.3f processor s/GB\n", 1e-9 * octets / seconds, processor / (1e-9 * octets));
+        printf(", %.3f GB/s, %.3f processor s/GB\n", 1e-9 * rate * options.size, processor / (1e-9 * octets));
     fflush(stdout);
 }
 
@@ -274,7 +298,8 @@ static void measure(enum proc proc, unsigned outstanding, bool crc)
     struct sockaddr_storage addr;
     struct requester_attr attr;
     struct server server;
-    double began, processor;
+    struct requester *idle[IDLE_MAX];
+    double processor;
 
     run->proc = proc;
     run->outstanding = outstanding;
@@ -287,19 +312,24 @@ static void measure(enum proc proc, unsigned outstanding, bool crc)
     attr.wire.crc = crc;
     attr.wire.first_delay_ms = 0;
     attr.credits = SLOTS_MAX;
+    if (options.spin_us >= 0)
+        attr.spin_us = (uint32_t)options.spin_us;
     run->requester = requester_open((struct sockaddr *)&addr, sizeof(addr), &attr, 10000);
     if (!run->requester)
         die("rpc: requester");
+    for (unsigned i = 0; i < options.idle; i++)
+        if (!(idle[i] = requester_open((struct sockaddr *)&addr, sizeof(addr), &attr, 10000)))
+            die("rpc: idle requester");
     for (unsigned i = 0; proc != PROC_NULL && i < outstanding; i++) {
         run->slot[i].data = malloc(options.size);
         memset(run->slot[i].data, 0x5a, options.size);
     }
     keep_going(run, 0.1);
-    began = now_s();
     processor = processor_s();
     keep_going(run, options.seconds);
-    began = now_s() - began;
     requester_close(run->requester);
+    for (unsigned i = 0; i < options.idle; i++)
+        requester_close(idle[i]);
     if (options.processes) {
         kill(server.pid, SIGTERM);
         waitpid(server.pid, NULL, 0);
@@ -307,7 +337,7 @@ static void measure(enum proc proc, unsigned outstanding, bool crc)
         server_close(&server);
     }
     processor = processor_s() - processor;
-    print(run, crc, began, processor);
+    print(run, crc, processor);
     for (unsigned i = 0; i < outstanding; i++)
         free(run->slot[i].data);
     free(run->sample);
@@ -358,21 +388,30 @@ int main(int argc, char **argv)
 {
     int c;
 
-    while ((c = getopt(argc, argv, "t:r:s:Px:")) != -1)
+    while ((c = getopt(argc, argv, "t:r:s:i:S:Px:")) != -1)
         if (c == 't')
             options.seconds = atof(optarg);
         else if (c == 'r')
             options.rounds = (unsigned)atoi(optarg);
         else if (c == 's')
             options.size = (uint32_t)atoi(optarg);
+        else if (c == 'i')
+            options.idle = (unsigned)atoi(optarg);
+        else if (c == 'S')
+            options.spin_us = atoi(optarg);
         else if (c == 'P')
             options.processes = true;
         else if (c == 'x')
             options.perf = optarg;
         else
-            return fprintf(stderr, "usage: rpc [-t SECONDS] [-r ROUNDS] [-s OCTETS] [-P (two processes)] [-x RDDP] "
-                                   "[null|read|write|all]\n"),
+            return fprintf(
+                       stderr,
+                       "usage: rpc [-t SECONDS] [-r ROUNDS] [-s OCTETS] [-i IDLE CONNECTIONS] [-S SPIN US] [-P (two "
+                       "processes)] [-x RDDP] "
+                       "[null|read|write|all]\n"),
                    2;
+    if (options.idle > IDLE_MAX)
+        options.idle = IDLE_MAX;
     for (unsigned i = 0; i < options.rounds; i++)
         measure_all(optind < argc ? argv[optind] : "all");
     return 0;

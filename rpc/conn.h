@@ -10,6 +10,7 @@
 #include "rpc/replay.h"
 #include "rpc/responder.h"
 #include "rpc/rpcrdma.h"
+#include "rpc/spin.h"
 
 enum {
     FAILURES = 64,
@@ -48,6 +49,7 @@ struct responder {
     uint32_t failures;         /* ever; the ring's place is this modulo its size */
     uint64_t failure_until_ms; /* of the last: later there is nothing to look for */
     struct responder_stats stats;
+    struct spin spin;
 };
 
 struct conn {

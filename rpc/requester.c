@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -242,7 +241,7 @@ void requester_attr_init(struct requester_attr *attr)
 {
     *attr = (struct requester_attr){.credits = 32, .send_size = 4096, .receive_size = 4096, .private_data = true};
     attr->backward_credits = 2;
-    attr->spin_us = 50;
+    attr->spin_us = 20;
     attr->log_level = RDDP_LOG_ERROR;
     rddp_wire_attr_init(&attr->wire);
 }
@@ -393,16 +392,15 @@ void requester_cancel(struct requester *r, struct request *q)
 int requester_wait(struct requester *r, int timeout_ms)
 {
     uint64_t until = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
-    uint64_t spin_until = clock_us() + r->attr.spin_us;
     struct pollfd fd = {.fd = r->fd, .events = POLLIN};
 
     r->ended = 0;
     unkick(r);
+    spin_begin(&r->spin, r->attr.spin_us);
     while (!step(r) && r->ended == 0 && clock_ms() < until)
-        if (clock_us() < spin_until)
-            sched_yield();
-        else
+        if (!spin_goes_on(&r->spin))
             poll(&fd, 1, patience(r, until));
+    spin_hit(&r->spin);
     return r->ended;
 }
 

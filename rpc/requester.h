@@ -69,7 +69,7 @@ struct requester_attr {
     /* Answers a call of the responder (RFC 8167): the length of the reply put into `reply`, 0 for none. */
     size_t (*backward)(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t room);
     void *user;
-    uint32_t spin_us; /* requester_wait() looks so long for a reply before it sleeps: default 50 */
+    uint32_t spin_us; /* requester_wait() looks so long for a reply before it sleeps: default 20; 0 at once */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
 };

@@ -5,6 +5,7 @@
 
 #include "rpc/link.h"
 #include "rpc/request.h"
+#include "rpc/spin.h"
 
 enum { BACKOFF_MIN_MS = 10, BACKOFF_MAX_MS = 5000, SENDS_SPARE = 4 };
 
@@ -45,6 +46,7 @@ struct requester {
     uint32_t ghosts, next_xid;
     int ended;
     struct requester_stats stats;
+    struct spin spin;
 };
 
 /* calls.c. To the end of a list, and out of it. */

@@ -117,7 +117,7 @@ void responder_attr_init(struct responder_attr *attr)
     attr->replay_entries = 1024;
     attr->replay_octets = 8192;
     attr->memory_max = 512 << 20;
-    attr->spin_us = 50;
+    attr->spin_us = 20;
     attr->log_level = RDDP_LOG_ERROR;
     rddp_wire_attr_init(&attr->wire);
 }

@@ -54,7 +54,7 @@ struct responder_attr {
     uint32_t replay_octets;           /* replies longer than this are not kept, default 8192 */
     uint64_t memory_max; /* octets for pulled chunks and copied replies of all connections: default 512 MiB. A
                           * call that finds too little waits; one connection has an eighth at most. */
-    uint32_t spin_us;    /* looks so long for the next call before it sleeps: default 50 */
+    uint32_t spin_us;    /* looks so long for the next call before it sleeps: default 20; 0 at once */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
     void (*handle)(void *user, struct call *call);

@@ -3,10 +3,8 @@
  * nothing to say. */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
-#include "rpc/clock.h"
 #include "rpc/conn.h"
 
 enum {
@@ -165,20 +163,19 @@ bool responder_round(struct responder *r)
 
 int responder_run(struct responder *r, int timeout_ms)
 {
-    uint64_t until = clock_us() + r->attr.spin_us;
     struct pollfd fd = {.fd = r->fd, .events = POLLIN};
 
+    spin_begin(&r->spin, r->attr.spin_us);
     while (!responder_round(r)) {
         if (timeout_ms == 0)
             return 0;
-        if (clock_us() < until) {
-            sched_yield();
+        if (spin_goes_on(&r->spin))
             continue;
-        }
         if (poll(&fd, 1, timeout_ms) < 0)
             return -errno;
         responder_round(r);
         return 0;
     }
+    spin_hit(&r->spin);
     return 0;
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* spin.h - whether to look once more before sleeping. It pays where both ends have a processor of their own; where
+ * others wait for this one, or the answer takes longer anyway, it does harm, and both are noticed. */
+#ifndef RDDP_RPC_SPIN_H
+#define RDDP_RPC_SPIN_H
+
+#include <stdbool.h>
+
+#include "rpc/clock.h"
+
+enum {
+    SPIN_GAP_US = 150, /* between two looks: somebody else had the processor; then no more of it for ... */
+    SPIN_BUSY_US = 1000000,
+    SPIN_MISSES = 4, /* in a row; then no more of it for ... */
+    SPIN_LATE_US = 20000,
+};
+
+struct spin {
+    uint64_t until_us, last_us, again_us;
+    unsigned misses;
+};
+
+static inline void spin_begin(struct spin *spin, uint32_t spin_us)
+{
+    spin->last_us = clock_us();
+    spin->until_us = spin->last_us < spin->again_us ? 0 : spin->last_us + spin_us;
+}
+
+/* False: sleep now. */
+static inline bool spin_goes_on(struct spin *spin)
+{
+    uint64_t now = clock_us(), gap = now - spin->last_us;
+
+    spin->last_us = now;
+    if (now < spin->until_us && gap < SPIN_GAP_US)
+        return true;
+    if (spin->until_us && gap >= SPIN_GAP_US) {
+        spin->again_us = now + SPIN_BUSY_US;
+    } else if (spin->until_us && ++spin->misses == SPIN_MISSES) {
+        spin->again_us = now + SPIN_LATE_US;
+        spin->misses = 0;
+    }
+    spin->until_us = 0;
+    return false;
+}
+
+/* There was something. */
+static inline void spin_hit(struct spin *spin)
+{
+    if (spin->until_us)
+        spin->misses = 0;
+}
+
+#endif
