@@ -133,7 +133,7 @@ if command -v nfs-ls >/dev/null && command -v nfs-cp >/dev/null && command -v nf
     expect 10 "nfs-cat of nothing" nfs-cat "$(url /nothing)"
     stop "stop after libnfs"
     serve --ro --squash none
-    "$(command -v nfs-cp)" "$tmp/data" "$(url /new)" >"$tmp/out" 2>&1
+    timeout 30 nfs-cp "$tmp/data" "$(url /new)" >"$tmp/out" 2>&1
     [ ! -e "$dir/new" ] && pass || wrong "--ro: a file was made"
     expect 0 "nfs-ls of what is read-only" nfs-ls "$(url '')"
     stop "stop after --ro"
