@@ -73,7 +73,7 @@ static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint
 {
     check_offered(qp, true, handle, offset, n);
     for (size_t i = 0; i < n; i++)
-        p[i] = i < 4 ? (uint8_t)(offset >> (24 - 8 * i)) : octet();
+        p[i] = (uint8_t)(i < 4 ? offset >> (24 - 8 * i) : octet());
     return handle != 0xdead;
 }
 

@@ -15,6 +15,21 @@ def deliver(message, repair=0):
 
 
 connect, run, work, again, reply, cut = b"\x08\0", b"\x06\0", b"\x03\0\xff", b"\x01\0\0", b"\x04\0\x13", b"\x15\0"
+def words(*values):
+    return b"".join(value.to_bytes(4, "big") for value in values)
+
+
+def small_chunks(xid, how):
+    """A call with two Write chunks, or a Reply chunk, or Read chunks, each of few octets."""
+    segment = words(7, 500 + how, 0, xid)
+    payload = words(xid, 0, 2, 100003, 3, how % 8, 0, 0, 0, 0, how, xid)
+    reads = (words(1, 48) + segment) if how & 4 else b""
+    writes = words(1, 2) + segment + segment[:8] + words(1, 0) + words(1, 1) + words(8) + segment[4:]
+    reply = (words(1, 1) + words(9) + segment[4:]) if how & 2 else words(0)
+    return words(xid, 1, 8, 0) + reads + words(0) + (writes if how & 1 else b"") + words(0) + reply + payload
+
+
+messages += [small_chunks(0x1000 + i, i) for i in range(48)]
 folder = corpus / "responder"
 folder.mkdir(parents=True, exist_ok=True)
 for i in range(0, len(messages), 3):
