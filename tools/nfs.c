@@ -18,7 +18,7 @@ static const struct opt opts[] = {
     {0, "mount-port", "PORT", "of MOUNT over TCP (default: ask rpcbind, else 20048)", OPT_U64, AT(mount_port), 1,
      65535},
     {0, "credits", "N", "calls under way at most (default 64)", OPT_U32, AT(credits), 1, 1024},
-    {0, "depth", "N", "READs or WRITEs under way (default 8)", OPT_U32, AT(depth), 1, NFS_DEPTH_MAX},
+    {0, "depth", "N", "large READs or WRITEs under way (default 8)", OPT_U32, AT(depth), 1, NFS_DEPTH_MAX},
     {0, "uid", "N", "of the caller (default: ours)", OPT_U32, AT(uid), 0, UINT32_MAX - 1},
     {0, "gid", "N", "of the caller, who then is in no other group", OPT_U32, AT(gid), 0, UINT32_MAX - 1},
     {0, "sync", NULL, "get, cp: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},

@@ -78,6 +78,14 @@ void job_fail(struct nfs_copy *copy, struct job *job, int code, const char *why)
 
 /* --- turns --------------------------------------------------------------------------------------------------- */
 
+static void put_back(struct nfs_copy *copy, struct slot *slot)
+{
+    struct slot **list = slot->small ? &copy->idle_small : &copy->idle;
+    slot->job = NULL;
+    slot->next = *list;
+    *list = slot;
+}
+
 static void slot_done(struct nfs_op *op)
 {
     struct slot *slot = op->user;
@@ -86,19 +94,25 @@ static void slot_done(struct nfs_op *op)
     if (!(copy->pull ? pull_done(job, slot) : push_done(job, slot)))
         return;
     job->under_way--;
-    slot->job = NULL;
-    slot->next = copy->idle;
-    copy->idle = slot;
+    put_back(copy, slot);
+}
+
+/* Small pieces and what has no data have slots of their own, so that many small files can be under way without as many
+ * large buffers. */
+static struct slot **slot_for(struct nfs_copy *copy, const struct job *job)
+{
+    uint64_t need = job->state == JOB_DATA ? job->size - job->next_offset : 0;
+    return need <= COPY_SMALL && copy->idle_small ? &copy->idle_small : &copy->idle;
 }
 
 static bool issue_any(struct nfs_copy *copy)
 {
-    struct slot *slot = copy->idle;
-    for (struct job *job = copy->jobs; job && slot; job = job->next) {
-        slot->job = job;
-        if (job->failed || !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
+    for (struct job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
+        struct slot **list = slot_for(copy, job), *slot = *list;
+        if (!slot || job->failed || !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
             continue;
-        copy->idle = slot->next;
+        *list = slot->next;
+        slot->job = job;
         job->under_way++;
         nfs_start(copy->session->client, &slot->op);
         return true;
@@ -130,7 +144,7 @@ static void fill(struct nfs_copy *copy)
         settle(copy);
         if (issue_any(copy))
             continue;
-        if (!copy->idle || copy->over || copy->job_count >= copy->slots)
+        if ((!copy->idle && !copy->idle_small) || copy->over || copy->job_count >= copy->slots)
             return;
         copy->over = copy->more(copy) == 0;
     }
@@ -153,16 +167,17 @@ int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_re
 {
     *copy = (struct nfs_copy){.session = s, .report = report, .pull = pull};
     copy->room = pull ? nfs_read_max(s->client) : nfs_write_max(s->client);
-    for (; copy->slots < s->options->depth; copy->slots++) {
+    uint32_t small = copy->room < COPY_SMALL ? copy->room : COPY_SMALL;
+    for (; copy->slots < (1 + COPY_SMALL_SLOTS) * s->options->depth; copy->slots++) {
         struct slot *slot = &copy->slot[copy->slots];
         slot->op.done = slot_done;
         slot->op.user = slot;
         slot->copy = copy;
-        slot->buffer = malloc(copy->room);
+        slot->small = copy->slots >= s->options->depth;
+        slot->buffer = malloc(slot->small ? small : copy->room);
         if (!slot->buffer)
             return fail(EXIT_FAILED, "out of memory");
-        slot->next = copy->idle;
-        copy->idle = slot;
+        put_back(copy, slot);
     }
     return 0;
 }
@@ -173,10 +188,7 @@ void copy_engine_close(struct nfs_copy *copy)
     copy->closing = true;
     for (unsigned i = 0; i < copy->slots; i++) {
         struct slot *slot = &copy->slot[i];
-        bool idle = false;
-        for (const struct slot *at = copy->idle; at; at = at->next)
-            idle |= at == slot;
-        if (!idle && slot->job) {
+        if (slot->job) {
             nfs_cancel(copy->session->client, &slot->op);
             slot->job->under_way--;
         }

@@ -10,6 +10,8 @@
 #include "tools/xfer_walk.h"
 
 enum {
+    COPY_SMALL = 64 << 10,          /* octets of the buffer of a small slot */
+    COPY_SMALL_SLOTS = 3,           /* so many for each large one */
     COPY_RESTARTS_MAX = 16,         /* of the server, while one file is written */
     COPY_COMMIT_OCTETS = 512 << 20, /* written UNSTABLE before a COMMIT: as much may have to be sent again */
 };
@@ -32,7 +34,8 @@ struct job;
 struct slot {
     struct nfs_op op;
     struct nfs_copy *copy;
-    struct job *job;
+    struct job *job; /* NULL: idle */
+    bool small;
     uint8_t *buffer;
     uint64_t offset;
     uint32_t length, done;
@@ -72,9 +75,9 @@ struct nfs_copy {
     struct nfs_session *session;
     struct nfs_report *report;
     bool pull;
-    struct slot slot[NFS_DEPTH_MAX], *idle;
+    struct slot slot[(1 + COPY_SMALL_SLOTS) * NFS_DEPTH_MAX], *idle, *idle_small;
     unsigned slots;
-    uint32_t room; /* octets of a buffer */
+    uint32_t room; /* octets of a large buffer */
     struct job *jobs;
     unsigned job_count;
     /* Brings the next file: 1, or 0 when there is none, or -1 when it was none (a directory, a failure). */

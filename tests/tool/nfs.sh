@@ -177,7 +177,7 @@ kill "$server" && wait "$server"
 # --- other wires, IPv6 -------------------------------------------------------------------------------------------------
 
 head -c 3000001 /dev/urandom >data
-for wire in --no-crc --markers "--mpa-rev 2 --p2p"; do
+for wire in --no-crc --markers "--mpa-rev 2 --p2p" "--wire rdmatcp"; do
     read -ra words <<<"$wire"
     serve --address 127.0.0.1 "${words[@]}"
     ok "$wire: put" -q "${words[@]}" put data "$at/dir/wire"
