@@ -151,29 +151,41 @@ static int split_process(void)
     return 0;
 }
 
+static int find_dir(struct mount_options *o, const char *dir)
+{
+    struct stat st;
+
+    o->dir = realpath(dir, NULL);
+    if (!o->dir || stat(o->dir, &st))
+        return fail(EXIT_FAILED, "%s: %s", dir, error_text(errno));
+    if (!S_ISDIR(st.st_mode))
+        return fail(EXIT_FAILED, "%s: %s", dir, error_text(ENOTDIR));
+    if (access("/dev/fuse", F_OK))
+        return fail(EXIT_FAILED, "/dev/fuse: %s", error_text(errno));
+    return 0;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
     struct mount_options o = {
-        .port = NFS_RDMA_PORT, .credits = 64, .dirty_max = 64 << 20, .timeout_s = 10, .attr_timeout_s = 1};
-    int first, code = 0;
-    struct stat st;
+        .port = NFS_RDMA_PORT,
+        .credits = 64,
+        .dirty_max = 64 << 20,
+        .timeout_s = 10,
+        .attr_timeout_s = 1,
+    };
+    int first, code;
 
     rddp_wire_attr_init(&o.wire);
     first = opt_parse(command, argc, argv, &o, &o.wire);
     if (argc - first != 2)
         usage_error("which HOST:/PATH, and on which DIR?");
-    split_source(argv[first], &o);
-    o.options = join(&o.words);
     if (o.timeout_s < 0.001 || o.timeout_s > 86400)
         usage_error("--timeout: not from 0.001 to 86400");
-    o.dir = realpath(argv[first + 1], NULL);
-    if (!o.dir || stat(o.dir, &st))
-        return fail(EXIT_FAILED, "%s: %s", argv[first + 1], error_text(errno));
-    if (!S_ISDIR(st.st_mode))
-        return fail(EXIT_FAILED, "%s: %s", argv[first + 1], error_text(ENOTDIR));
-    if (access("/dev/fuse", F_OK))
-        return fail(EXIT_FAILED, "/dev/fuse: %s", error_text(errno));
-    if (!o.foreground)
+    split_source(argv[first], &o);
+    o.options = join(&o.words);
+    code = find_dir(&o, argv[first + 1]);
+    if (!code && !o.foreground)
         code = split_process();
     catch_signals();
     if (!code)

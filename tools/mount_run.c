@@ -245,7 +245,7 @@ static void close_all(struct mount *m)
         nfs_client_close(m->client);
     sync_abandon(m);
     if (m->session) {
-        if (is_ours(m))
+        if (fuse_session_exited(m->session) || is_ours(m))
             fuse_session_unmount(m->session);
         fuse_session_destroy(m->session);
     }
