@@ -83,7 +83,7 @@ static enum said decode(struct job *job)
 
 /* --- its work -------------------------------------------------------------------------------------------------- */
 
-static void serve_nfs(struct job *job)
+static bool serve_nfs(struct job *job, bool now)
 {
     struct nfs_request request = {.server = job->nfsd->attr.server,
                                   .peer = (const struct sockaddr *)&job->peer,
@@ -92,23 +92,26 @@ static void serve_nfs(struct job *job)
                                   .args = &job->args,
                                   .buffer = job->buffer,
                                   .room = job->room,
+                                  .now = now,
                                   .result = &job->result};
 
-    nfs_serve(&request);
+    return nfs_serve(&request);
 }
 
-static void serve(struct job *job)
+/* False: it must wait, and is not to be done `now`. */
+static bool serve(struct job *job, bool now)
 {
     if (is_nfs(job))
-        serve_nfs(job);
-    else if (job->call.procedure == MOUNT3_MNT)
+        return serve_nfs(job, now);
+    if (job->call.procedure == MOUNT3_MNT)
         mount_serve(job->nfsd->attr.server, (const struct sockaddr *)&job->peer, &job->call.cred, &job->path,
                     &job->mount);
+    return true;
 }
 
 static void serve_in_worker(struct work *work)
 {
-    serve((struct job *)work);
+    serve((struct job *)work, false);
 }
 
 static bool is_slow(const struct job *job)
@@ -140,13 +143,12 @@ static void begin(struct job *job)
     }
     if (job->reply.result != RPC_SUCCESS) {
         job_finish(job);
-    } else if (is_slow(job)) {
+    } else if (!is_slow(job) && serve(job, true)) {
+        job_finish(job);
+    } else {
         d->in_work++;
         job->work.run = serve_in_worker;
         workers_give(d->workers, &job->work);
-    } else {
-        serve(job);
-        job_finish(job);
     }
 }
 

@@ -49,7 +49,7 @@ static const struct procedure procedures[NFS3_PROCS] = {
 };
 /* clang-format on */
 
-enum { QUICK_READ = 16384 };
+enum { QUICK_READ = 65536 };
 
 size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args)
 {
@@ -156,7 +156,7 @@ static enum nfs3_status make_stable(struct call *c)
     return nfs3_status_of(-bad);
 }
 
-void nfs_serve(const struct nfs_request *request)
+bool nfs_serve(const struct nfs_request *request)
 {
     struct call c = {
         .request = request, .args = request->args, .result = request->result, .objects = request->server->objects};
@@ -166,7 +166,7 @@ void nfs_serve(const struct nfs_request *request)
     assert(request->proc < NFS3_PROCS);
     p = &procedures[request->proc];
     if (!p->serve)
-        return;
+        return true;
     status = enter(&c, p->wants);
     if (status == NFS3_OK)
         status = p->serve(&c);
@@ -176,6 +176,9 @@ void nfs_serve(const struct nfs_request *request)
     c.result->status = status;
     object_put(c.objects, c.to);
     object_put(c.objects, c.object);
+    if (c.later)
+        *c.result = (struct nfs3_result){0};
+    return !c.later;
 }
 
 /* One line an errno; what is not here is none that RFC 1813 knows. */

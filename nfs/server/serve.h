@@ -28,17 +28,20 @@ struct nfs_request {
     /* Room for what the result points to: READ's data, READLINK's path, entries. nfs_room() says how much. */
     uint8_t *buffer;
     size_t room;
+    bool now;                   /* a READ that would wait for a disk is not to be done at all */
     struct nfs3_result *result; /* zeroed by the caller */
 };
 
 size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args);
 
-/* It can wait for a disk: better not in a thread that others wait for. */
+/* It can wait for a disk: better not in a thread that others wait for. A small READ is not slow, for it can be asked
+ * for `now`. */
 bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args);
 
-/* Afterwards the calling thread still is the caller, see identity_drop(). A thread that makes files leaves the umask of
- * its process, for modes are the client's; where unshare(2) is forbidden the process' own becomes 0. */
-void nfs_serve(const struct nfs_request *request);
+/* False: it was asked for `now` and would have had to wait; there is no result. Afterwards the calling thread still is
+ * the caller, see identity_drop(). A thread that makes files leaves the umask of its process, for modes are the
+ * client's; where unshare(2) is forbidden the process' own becomes 0. */
+bool nfs_serve(const struct nfs_request *request);
 
 /* MNT of `path`, an export or a directory below one. */
 void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,

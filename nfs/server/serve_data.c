@@ -2,6 +2,7 @@
 /* serve_data.c - what is in files and links: READ, WRITE, COMMIT and READLINK. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "nfs/server/serve_in.h"
@@ -11,17 +12,19 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Octets, or -errno if there is none. */
-static ssize_t read_all(int fd, uint8_t *to, size_t n, off_t at)
+/* Octets, or -errno if there is none. With RWF_NOWAIT -EAGAIN, or -EOPNOTSUPP where the file system cannot tell, if not
+ * all of it is there. */
+static ssize_t read_all(int fd, uint8_t *to, size_t n, off_t at, int flags)
 {
     size_t done = 0;
 
     while (done < n) {
-        ssize_t got = pread(fd, to + done, n - done, at + (off_t)done);
+        struct iovec rest = {to + done, n - done};
+        ssize_t got = preadv2(fd, &rest, 1, at + (off_t)done, flags);
 
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0 && !done)
+        if (got < 0 && (!done || flags))
             return -errno;
         if (got <= 0)
             break;
@@ -74,7 +77,9 @@ enum nfs3_status serve_read(struct call *c)
     if (offset > INT64_MAX)
         count = 0;
     else
-        n = read_all(fd, c->request->buffer, least(count, INT64_MAX - offset), (off_t)offset);
+        n = read_all(fd, c->request->buffer, least(count, INT64_MAX - offset), (off_t)offset,
+                     c->request->now ? RWF_NOWAIT : 0);
+    c->later = c->request->now && (n == -EAGAIN || n == -EOPNOTSUPP);
     if (n < 0 || fstat(fd, &st))
         return nfs3_status_of(n < 0 ? (int)-n : errno);
     c->result->read.data = c->request->buffer;

@@ -282,10 +282,10 @@ static void statuses(void **state)
 
 static void rooms(void **state)
 {
-    union nfs3_args args = {.range = {.count = 16384}};
+    union nfs3_args args = {.range = {.count = 65536}};
 
     (void)state;
-    assert_int_equal(nfs_room(NFS3_READ, &args), 16384);
+    assert_int_equal(nfs_room(NFS3_READ, &args), 65536);
     assert_false(nfs_is_slow(NFS3_READ, &args));
     args.range.count++;
     assert_true(nfs_is_slow(NFS3_READ, &args));

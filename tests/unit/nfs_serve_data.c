@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 /* In front of the C library's: counts, and fails if told so. */
 static unsigned syncs, data_syncs;
@@ -23,6 +24,47 @@ int fdatasync(int fd)
     data_syncs++;
     errno = sync_error;
     return sync_error ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
+
+/* Octets of a file that are in memory, if somebody asks not to wait; -1: the file system cannot tell. */
+static ssize_t cached = INT64_MAX;
+
+ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+    ssize_t there = cached < at ? 0 : cached - at;
+
+    if (n != 1 || (flags && there < 1 && cached < INT64_MAX)) {
+        errno = n != 1 ? EINVAL : cached < 0 ? EOPNOTSUPP : EAGAIN;
+        return -1;
+    }
+    return pread(fd, iov->iov_base, flags && (size_t)there < iov->iov_len ? (size_t)there : iov->iov_len, at);
+}
+
+/* All of it or nothing, and nothing is left in the result. */
+static void reads_now(void **state)
+{
+    static const struct {
+        ssize_t cached;
+        bool served;
+    } row[] = {{-1, false}, {0, false}, {9, false}, {10, true}, {INT64_MAX, true}};
+    static const struct nfs3_result none;
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "0123456789", 0600);
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        b->now = true;
+        cached = row[i].cached;
+        get(b, &fh, 0, 10);
+        assert_int_equal(b->served, row[i].served);
+        if (row[i].served)
+            assert_memory_equal(b->result.read.data, "0123456789", 10);
+        else
+            assert_memory_equal(&b->result, &none, sizeof(none));
+        b->now = false;
+        assert_int_equal(get(b, &fh, 0, 10), NFS3_OK);
+        assert_int_equal(b->result.read.count, 10);
+    }
+    cached = INT64_MAX;
 }
 
 static void reads(void **state)
@@ -323,8 +365,9 @@ static void full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        bed_test(reads),  bed_test(large_read), bed_test(wrong_types),  bed_test(writes), bed_test(far_writes),
-        bed_test(levels), bed_test(lost_data),  bed_test(stable_names), bed_test(links),  bed_test(full),
+        bed_test(reads),        bed_test(reads_now),  bed_test(large_read), bed_test(wrong_types),
+        bed_test(writes),       bed_test(far_writes), bed_test(levels),     bed_test(lost_data),
+        bed_test(stable_names), bed_test(links),      bed_test(full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,7 +77,7 @@ static void fake_list(const struct nfs_request *request)
     request->result->list.length = (uint32_t)(request->args->list.maxcount - out.left);
 }
 
-void nfs_serve(const struct nfs_request *request)
+bool nfs_serve(const struct nfs_request *request)
 {
     struct nfs3_result *result = request->result;
 
@@ -99,6 +99,7 @@ void nfs_serve(const struct nfs_request *request)
     } else if (request->proc == NFS3_REMOVE) {
         result->status = NFS3ERR_NOENT;
     }
+    return true;
 }
 
 void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,
