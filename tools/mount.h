@@ -36,6 +36,7 @@ struct mount {
     struct inode *dirty_first; /* those that have some, each pinned */
     struct call *blocked;      /* writers above dirty_max */
     unsigned calls, owed;      /* under way; and those whose result nobody but the server waits for */
+    struct call *killed;       /* requests of processes that got a signal, perhaps one that ends them */
     unsigned open_files;
     uint64_t silly_names;
     bool initialised, closing;
@@ -58,6 +59,10 @@ struct call {
     fuse_req_t req; /* NULL: the kernel does not wait for it */
     struct rpc_cred cred;
     void (*then)(struct call *c);
+    bool under_way;      /* with the client */
+    struct dir *dir;     /* whose op it is that is under way */
+    struct call **queue; /* where it waits for something here */
+    struct call *next_killed;
     uint64_t started; /* m->clock */
     void (*after)(struct call *c);
     struct inode *inode, *other, *target; /* pinned */
@@ -113,6 +118,10 @@ void call_end(struct call *c);
 /* Ends it with its error, if it has one. */
 bool call_failed(struct call *c);
 
+/* Ends the requests of processes that are being killed: they would wait for a server that is gone, and nobody could end
+ * them. */
+void calls_kill(struct mount *m);
+
 /* --- attributes and entries (mount_attr.c) --------------------------------------------------------------------- */
 
 struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr); /* inode may be NULL */
@@ -140,6 +149,8 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
 void when_written(struct call *c, uint64_t start, uint64_t end, void (*then)(struct call *c));
 void when_committed(struct call *c, void (*then)(struct call *c));
 void when_room(struct call *c, void (*then)(struct call *c));
+/* Takes a call out of its queue. */
+void sync_unqueue(struct call *c);
 /* The error that the users of this file have not been told yet, once. */
 int handle_error(struct file *f);
 /* A file has no handle any more: what is left is committed, and a silly name removed. */
@@ -183,6 +194,8 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi); /* m
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+void dir_cancel(struct dir *d); /* what it fetches: as if that had failed with EINTR */
 
 /* --- the mount itself (mount_run.c) ---------------------------------------------------------------------------- */
 

@@ -2,6 +2,8 @@
 /* mount_call.c - one request of the kernel: who asks, for which inodes, and the call that is made for it. */
 #ifdef RDDP_FUSE
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +47,20 @@ static void read_cred(struct rpc_cred *cred, fuse_req_t req)
     memcpy(cred->group, k->group, sizeof(cred->group));
 }
 
+/* A signal came. Whether it ends the process is seen later: no other one may end an operation on a file. */
+static void interrupted(fuse_req_t req, void *data)
+{
+    struct call *c = data;
+
+    (void)req;
+    for (const struct call *other = c->m->killed; other; other = other->next_killed) {
+        if (other == c)
+            return;
+    }
+    c->next_killed = c->m->killed;
+    c->m->killed = c;
+}
+
 struct call *call_new(struct mount *m, fuse_req_t req)
 {
     struct call *c = malloc(sizeof(*c));
@@ -57,17 +73,30 @@ struct call *call_new(struct mount *m, fuse_req_t req)
     memset(c, 0, sizeof(*c));
     c->m = m;
     c->req = req;
-    if (req)
+    if (req) {
         read_cred(&c->cred, req);
-    else
+        fuse_req_interrupt_func(req, interrupted, c);
+    } else {
         m->owed++;
+    }
     return c;
+}
+
+static void forget_killed(struct call *c)
+{
+    struct call **at = &c->m->killed;
+
+    while (*at && *at != c)
+        at = &(*at)->next_killed;
+    if (*at)
+        *at = c->next_killed;
 }
 
 void call_end(struct call *c)
 {
     struct mount *m = c->m;
 
+    forget_killed(c);
     if (c->inode)
         inode_unpin(&m->inodes, c->inode);
     if (c->other)
@@ -145,6 +174,7 @@ static void done(struct nfs_op *op)
 {
     struct call *c = (struct call *)op;
 
+    c->under_way = false;
     c->m->calls--;
     c->m->changes += is_change(op->proc);
     c->then(c);
@@ -162,8 +192,66 @@ void call_start(struct call *c, enum nfs3_proc proc, void (*then)(struct call *c
         then(c);
         return;
     }
+    c->under_way = true;
     c->m->calls++;
     nfs_start(c->m->client, &c->op);
+}
+
+/* --- processes that are killed --------------------------------------------------------------------------------- */
+
+/* SIGKILL is pending, which is what every deadly signal becomes; or the process ends already, and closes its files. */
+static bool is_dying(pid_t pid)
+{
+    enum { EXITING = 4, LINE = 512 }; /* the flag is the kernel's own, see proc(5) */
+    char path[SMALL_TEXT], line[LINE];
+    unsigned long long pending = 0;
+    unsigned flags = 0;
+    bool dying = false;
+    const char *at;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    f = pid ? fopen(path, "re") : NULL;
+    while (f && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "SigPnd: %llx", &pending) == 1 || sscanf(line, "ShdPnd: %llx", &pending) == 1)
+            dying |= pending >> (SIGKILL - 1) & 1;
+    }
+    if (f)
+        fclose(f);
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    f = pid ? fopen(path, "re") : NULL;
+    if (f && fgets(line, sizeof(line), f) && (at = strrchr(line, ')')) &&
+        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1)
+        dying |= flags & EXITING;
+    if (f)
+        fclose(f);
+    return dying;
+}
+
+static void kill_call(struct call *c)
+{
+    if (c->dir) {
+        dir_cancel(c->dir);
+    } else if (c->under_way) {
+        nfs_cancel(c->m->client, &c->op);
+        c->op.error = -EINTR;
+        done(&c->op);
+    } else if (c->queue) {
+        sync_unqueue(c);
+        call_reply_error(c, EINTR);
+    }
+}
+
+void calls_kill(struct mount *m)
+{
+    for (struct call *c = m->killed, *next; c; c = next) {
+        next = c->next_killed;
+        if (is_dying(fuse_req_ctx(c->req)->pid)) {
+            forget_killed(c);
+            kill_call(c);
+            next = m->killed; /* the list may have changed: once more from its beginning */
+        }
+    }
 }
 
 int call_error(const struct call *c)

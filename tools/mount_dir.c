@@ -151,6 +151,7 @@ static void fetched(struct nfs_op *op)
 
     d->m->calls--;
     d->call = NULL;
+    c->dir = NULL;
     c->op.error = op->error;
     c->op.result.status = op->result.status;
     if (call_failed(c))
@@ -176,6 +177,7 @@ static void fetch(struct call *c, struct dir *d, uint64_t cookie)
     }
     d->has_block = false;
     d->call = c;
+    c->dir = d;
     d->changes = m->changes;
     d->started_ns = clock_ns();
     d->op.proc = NFS3_READDIRPLUS;
@@ -189,6 +191,13 @@ static void fetch(struct call *c, struct dir *d, uint64_t cookie)
     d->started = ++m->clock;
     m->calls++;
     nfs_start(m->client, &d->op);
+}
+
+void dir_cancel(struct dir *d)
+{
+    nfs_cancel(d->m->client, &d->op);
+    d->op.error = -EINTR;
+    fetched(&d->op);
 }
 
 /* The block has the entries behind the cookie: they are what is left then. */

@@ -63,8 +63,12 @@ static void hidden(struct call *c)
 static void hide(struct call *c)
 {
     const struct inode *dir = c->other ? c->other : c->inode;
-    struct inode *target = c->op.error || c->op.result.status ? NULL : inodes_seek(&c->m->inodes, &c->op.result.fh);
+    struct inode *target = c->op.result.status ? NULL : inodes_seek(&c->m->inodes, &c->op.result.fh);
 
+    if (c->op.error) {
+        call_reply_error(c, call_error(c));
+        return;
+    }
     if (!target || !target->opens || target->silly) {
         c->after(c);
         return;

@@ -207,6 +207,8 @@ static void turn(struct mount *m)
     if (fds[0].revents)
         take_requests(m);
     nfs_wait(m->client, 0);
+    if (m->killed)
+        calls_kill(m);
 }
 
 static void serve(struct mount *m, void (*ready)(void))

@@ -185,6 +185,22 @@ static void append(struct call **list, struct call *c)
     *list = c;
 }
 
+static void enqueue(struct call **queue, struct call *c)
+{
+    append(queue, c);
+    c->queue = queue;
+}
+
+void sync_unqueue(struct call *c)
+{
+    struct call **at = c->queue;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->queue = NULL;
+}
+
 static void serve_waiting(struct inode *inode)
 {
     struct call **at = &inode->waiting, *ready = NULL, *c;
@@ -194,6 +210,7 @@ static void serve_waiting(struct inode *inode)
             at = &c->next;
         } else {
             *at = c->next;
+            c->queue = NULL;
             append(&ready, c);
         }
     }
@@ -212,6 +229,7 @@ static void serve_blocked(struct mount *m)
             at = &c->next;
         } else {
             *at = c->next;
+            c->queue = NULL;
             append(&ready, c);
         }
     }
@@ -256,7 +274,7 @@ static void wait_for(struct call *c, void (*then)(struct call *))
         then(c);
         return;
     }
-    append(&c->inode->waiting, c);
+    enqueue(&c->inode->waiting, c);
     if (c->wait_commit && wants_commit(c->inode))
         commit(c->m, c->inode);
 }
@@ -282,7 +300,7 @@ void when_room(struct call *c, void (*then)(struct call *c))
         then(c);
         return;
     }
-    append(&c->m->blocked, c);
+    enqueue(&c->m->blocked, c);
 }
 
 /* --- for the files --------------------------------------------------------------------------------------------- */

@@ -247,12 +247,24 @@ serve "$export"
 mount_on "$mnt"
 try "hard" 'cat x'
 crash
-cat "$mnt/y" >"$tmp/out" 2>&1 & # there is none; but only the server knows
+# There is no such file; but only the server knows.
+python3 -c 'import os, signal, sys
+signal.signal(signal.SIGUSR1, lambda *a: None)
+try: os.stat(sys.argv[1])
+except FileNotFoundError: sys.exit(0)
+sys.exit(1)' "$mnt/y" &
 waiting=$!
+cat "$mnt/x" &
+killed=$!
+asks() { grep -q wait_answer "/proc/$1/wchan"; }
+if until_true asks $waiting && until_true asks $killed; then pass; else wrong "nobody waits for the server"; fi
+kill -USR1 $waiting
+kill $killed
+if until_true ended $killed; then pass; else wrong "who waits for the server cannot be killed"; fi
 expect 0 "detached without a server" fusermount3 -u -z "$mnt"
-if ! ended $waiting; then pass; else wrong "nobody waits for the server"; fi
+if ! ended $waiting; then pass; else wrong "a signal ends an operation"; fi
 serve "$export"
-if until_true ended $waiting; then pass; else wrong "the server is back, and he waits"; fi
+if until_true ended $waiting && wait $waiting; then pass; else wrong "not what the server says that is back"; fi
 gone "detached" "$mounted"
 
 # --- a disk that is full -------------------------------------------------------------------------------------------
