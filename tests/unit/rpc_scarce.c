@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rpc_scarce.c - a responder and a requester without a network: memory that is short, and what a machine refuses. */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +22,8 @@ static const struct sockaddr_storage nowhere = {.ss_family = AF_INET};
 static struct responder *responder;
 static unsigned answered[PROVIDER_QPS], handled;
 static bool copy_back; /* the reply has an item, without release */
+static bool hold;      /* it does not answer now */
+static struct call *held;
 static uint8_t octets[CHUNK];
 
 /* --- the peers --------------------------------------------------------------------------------------------------- */
@@ -58,19 +61,26 @@ static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint
     return true;
 }
 
-static void handle(void *user, struct call *call)
+static void answer(struct call *call)
 {
     uint8_t message[28] = {0};
     struct reply reply = {.payload = message, .length = sizeof(message)};
 
-    (void)user;
-    handled++;
     memcpy(message, call->payload, 4);
     if (copy_back) {
         reply.items = 1;
         reply.item[0] = (struct stream_item){.position = sizeof(message), .length = CHUNK, .data = octets};
     }
     call_reply(call, &reply);
+}
+
+static void handle(void *user, struct call *call)
+{
+    (void)user;
+    handled++;
+    held = call;
+    if (!hold)
+        answer(call);
 }
 
 /* A call with a Read chunk, or with a Write chunk, of CHUNK octets. */
@@ -104,7 +114,7 @@ static void open_responder(unsigned calls, unsigned conns)
     provider.write = peer_write;
     provider.read = peer_read;
     handled = 0;
-    copy_back = false;
+    copy_back = hold = false;
     responder_attr_init(&attr);
     attr.credits = CREDITS;
     attr.memory_max = calls * budget_size(CHUNK + 64);
@@ -261,6 +271,35 @@ static void nobody_is_forgotten(void **state)
     }
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+    return poll(&poll_fd, 1, 0) == 1;
+}
+
+/* An answer outside of a turn makes the descriptor readable, and leaves in the next turn. */
+static void answered_later(void **state)
+{
+    (void)state;
+    open_responder(BUDGET_SHARES, 1);
+    hold = true;
+    send_call(provider.qp[0], 1, true);
+    responder_run(responder, 0);
+    provider_run(provider.qp[0], 1);
+    responder_run(responder, 0);
+    assert_int_equal(handled, 1);
+    assert_false(is_readable(responder_fd(responder)));
+    answer(held);
+    assert_true(is_readable(responder_fd(responder)));
+    assert_int_equal(pulling(0), 0);
+    responder_run(responder, 0);
+    assert_false(is_readable(responder_fd(responder)));
+    provider_run(provider.qp[0], 1);
+    assert_int_equal(answered[0], 1);
+    close_responder();
+}
+
 /* --- what the machine refuses ------------------------------------------------------------------------------------ */
 
 /* RPCR-4.5.4-03: an answer that cannot be made ends the connection, and no other is harmed. */
@@ -346,9 +385,13 @@ static void fence_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_much_as_there_is), cmocka_unit_test(a_share_each),
-        cmocka_unit_test(more_than_all),       cmocka_unit_test(nobody_is_forgotten),
-        cmocka_unit_test(fence_that_fails),    cmocka_unit_test(answer_that_cannot_be_made),
+        cmocka_unit_test(as_much_as_there_is),
+        cmocka_unit_test(a_share_each),
+        cmocka_unit_test(more_than_all),
+        cmocka_unit_test(answered_later),
+        cmocka_unit_test(nobody_is_forgotten),
+        cmocka_unit_test(fence_that_fails),
+        cmocka_unit_test(answer_that_cannot_be_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
