@@ -41,11 +41,11 @@ for i in range(0, len(messages), 3):
 folder = corpus / "requester"
 folder.mkdir(parents=True, exist_ok=True)
 start, wait, answer = b"\x01", b"\x00", b"\x02"
-for i in range(32):
+for i in range(0, 32, 2):
     talk = wait + b"".join(start + bytes([i + k]) for k in range(4)) + wait + b"\x03\xff" + wait
     for k in range(4):
         talk += answer + bytes([k, i * 8 + k]) + wait + start + bytes([i * 5 + k]) + wait + b"\x03\xff"
-    (folder / f"talk-{i:02}").write_bytes(talk + (b"\x04\0" if i & 1 else b"\x05\x01") + wait)
-for i, message in enumerate(messages[::3]):
+    (folder / f"talk-{i:02}").write_bytes(talk + (b"\x04\0" if i & 2 else b"\x05\x01") + wait)
+for i, message in enumerate(messages[::6]):
     raw = bytes([6, len(message) >> 2, len(message) & 3]) + message
     (folder / f"raw-{i:02}").write_bytes(wait + start + bytes([i]) + wait + b"\x03\xff" + raw + wait)
