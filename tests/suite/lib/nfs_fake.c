@@ -369,10 +369,13 @@ static void answer_mount(int fd, const uint8_t *message, size_t n)
 
 static void serve_mount(int fd)
 {
+    struct timeval patience = {.tv_sec = 2};
     struct record_rx rx;
     uint8_t chunk[512];
     size_t eaten, length;
 
+    /* One that says nothing must not keep the others waiting for ever. */
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     record_init(&rx, 65536);
     for (ssize_t n; (n = read(fd, chunk, sizeof(chunk))) > 0;) {
         if (record_eat(&rx, chunk, (size_t)n, &eaten) == 1) {
@@ -393,7 +396,7 @@ static void *run_mount(void *user)
 
     while (!atomic_load(&f->stop))
         if (poll(&p, 1, 20) > 0)
-            serve_mount(accept(f->mount_fd, NULL, NULL));
+            serve_mount(accept4(f->mount_fd, NULL, NULL, SOCK_CLOEXEC));
     return NULL;
 }
 
