@@ -89,6 +89,7 @@ static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr 
         .window = 1, /* kernel TCP delivers in order */
         .signal_all = attr->sq_sig_all,
         .out_of_order = attr->out_of_order_sends,
+        .rdma_control = attr->rdma_control,
     };
 }
 
@@ -259,6 +260,7 @@ int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info)
     info->fault = qp->qp.note.fault;
     info->tx_octets = qp->qp.tx_octets;
     info->rx_octets = qp->qp.rx_octets;
+    info->control_dropped = qp->qp.control_dropped;
     unlock(qp->context);
     return 0;
 }

@@ -44,13 +44,13 @@ enum fault deliver_send(struct qp *qp)
         return FAULT_NONE;
     if (!ranges_cover(&in->got, in->length))
         return note_send(qp, FAULT_MO, ranges_prefix(&in->got), in->length);
-    return hand_over_send(qp);
+    return hand_over(qp, RDDP_WC_RECV);
 }
 
-enum fault hand_over_send(struct qp *qp)
+enum fault hand_over(struct qp *qp, enum rddp_wc_opcode opcode)
 {
     const struct inbound *in = inbound_at(qp, qp->rx_next);
-    struct rddp_wc wc = {.opcode = RDDP_WC_RECV, .qp_num = qp->attr.number};
+    struct rddp_wc wc = {.opcode = opcode, .qp_num = qp->attr.number};
 
     /* The region is dead before anybody can hear of it (RFC 5040 5.3). */
     if (in->flags & SEG_INVALIDATE) {

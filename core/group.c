@@ -64,17 +64,12 @@ void group_fill_send(struct send *s, const struct rddp_send_wr *wr)
                                                    : (uint16_t)wr->order;
     s->control = wr->control;
     s->control_length = wr->control_length;
+    s->response_control = wr->response_control;
+    s->response_room = wr->response_control ? wr->response_room : 0;
+    s->response_length = 0;
 }
 
 /* --- what is done -------------------------------------------------------------------------------------------- */
-
-static struct inbound *find_inbound(const struct qp *qp, uint32_t number)
-{
-    for (uint32_t i = qp->rx_next; i != qp->rx_claimed; i++)
-        if (inbound_at(qp, i)->number == number)
-            return inbound_at(qp, i);
-    return NULL;
-}
 
 /* The first message of the peer that is not processed. A Read Request is when its response has been cut, a Send when it
  * is delivered, a Write when it has arrived. */
@@ -92,10 +87,11 @@ static uint32_t oldest_unprocessed(const struct qp *qp)
 
 /* --- delivery ------------------------------------------------------------------------------------------------ */
 
-/* Out of order only if both the sender and the application here allow it, whoever else would profit. */
+/* Out of order only if both the sender and the application here allow it, whoever else would profit. The order of a
+ * Write or Read is one for its payload. */
 static uint16_t send_order(const struct qp *qp, const struct inbound *in)
 {
-    return qp->attr.out_of_order ? in->order : 0;
+    return qp->attr.out_of_order && in->op == SEG_SEND ? in->order : 0;
 }
 
 static bool may_deliver(const struct qp *qp, const struct inbound *in, uint32_t oldest)
@@ -116,6 +112,19 @@ static void overtake(struct qp *qp, uint32_t i)
     *inbound_at(qp, i) = in;
 }
 
+static enum fault hand_over_next(struct qp *qp)
+{
+    static const enum rddp_wc_opcode opcode[] = {
+        [SEG_SEND] = RDDP_WC_RECV,
+        [SEG_WRITE] = RDDP_WC_RECV_RDMA_WRITE,
+        [SEG_READ_REQ] = RDDP_WC_RECV_RDMA_READ,
+    };
+    const struct inbound *in = inbound_at(qp, qp->rx_next);
+
+    order_done(&qp->group->order, in->number);
+    return hand_over(qp, opcode[in->op]);
+}
+
 enum fault group_deliver(struct qp *qp)
 {
     uint32_t i = qp->rx_next, oldest = oldest_unprocessed(qp);
@@ -124,8 +133,7 @@ enum fault group_deliver(struct qp *qp)
     while (i != qp->rx_claimed && !fault) {
         if (may_deliver(qp, inbound_at(qp, i), oldest)) {
             overtake(qp, i);
-            order_done(&qp->group->order, inbound_at(qp, qp->rx_next)->number);
-            fault = hand_over_send(qp);
+            fault = hand_over_next(qp);
             i = qp->rx_next;
             oldest = oldest_unprocessed(qp);
         } else {
@@ -185,6 +193,7 @@ static void take_turn(struct group *g, const struct seg *seg)
     g->offset = seg->offset + seg->length;
     g->total = seg->total;
     g->octets += seg->length;
+    g->claimed &= g->open;
     if (!g->open)
         order_done(&g->order, g->number++);
 }
@@ -193,30 +202,14 @@ static void take_turn(struct group *g, const struct seg *seg)
 
 static enum fault place_send(struct qp *qp, const struct seg *seg, bool in_order)
 {
-    struct inbound *in = find_inbound(qp, seg->msg);
-    enum fault fault;
+    struct inbound *in = find_inbound(qp, SEG_SEND, seg->msg);
+    enum fault fault = in ? FAULT_NONE : claim_inbound(qp, seg, in_order, &in);
 
-    if (!in) {
-        if (!rq_posted(qp->rq))
-            return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
-        /* One place is kept for what comes in its turn: the stream gets on. */
-        if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
-            return FAULT_NOT_NOW;
-        in = claim_receive(qp);
-        in->number = seg->msg;
-        in->order = seg->order;
-        in->control_length = 0;
-    }
-    fault = place_message(qp, seg, in, in_order);
+    if (!fault)
+        fault = place_message(qp, seg, in, in_order);
     if (fault)
         return fault;
-    if (in->control_length < in->recv.control_room) {
-        uint32_t room = in->recv.control_room - in->control_length;
-
-        put_bytes(in->recv.control + in->control_length, seg->control,
-                  seg->control_length < room ? seg->control_length : room);
-    }
-    in->control_length += seg->control_length;
+    control_add(in, seg);
     if (in->flags & SEG_LAST && seg->reserved & GROUP_SOLICITED)
         in->flags |= SEG_SOLICITED;
     return FAULT_NONE;
@@ -267,9 +260,9 @@ static bool answers(const struct seg *seg, const struct send *s)
 
 /* In order it goes on with the oldest Read: "Within each of these two groups, all messages must be sent in order" (4).
  */
-static enum fault place_response(struct qp *qp, const struct seg *seg)
+static enum fault check_response(struct qp *qp, const struct seg *seg)
 {
-    struct send *s;
+    const struct send *s;
 
     if (!reads_out(qp))
         return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
@@ -280,9 +273,7 @@ static enum fault place_response(struct qp *qp, const struct seg *seg)
         return note_seg(qp, seg, FAULT_SEG_BEGIN, 0, 0);
     if (s->early ? seg->offset > ranges_prefix(&s->got) : seg->offset != ranges_prefix(&s->got))
         return note_seg(qp, seg, FAULT_SEG_OFFSET, seg->offset, ranges_prefix(&s->got));
-    if (!answers(seg, s))
-        return note_seg(qp, seg, FAULT_UNASKED, seg->offset + seg->length, s->length);
-    return place_answer(qp, seg, s, (uint32_t)seg->offset, true);
+    return answers(seg, s) ? FAULT_NONE : note_seg(qp, seg, FAULT_UNASKED, seg->offset + seg->length, s->length);
 }
 
 static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
@@ -299,7 +290,7 @@ static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
     case SEG_READ_REQ:
         return place_read_request(qp, seg);
     default:
-        return place_response(qp, seg);
+        return place_answer(qp, seg, read_out_at(qp, qp->read_tail), (uint32_t)seg->offset, true);
     }
 }
 
@@ -329,7 +320,8 @@ static bool is_ready(const struct qp *qp, const struct seg *seg)
     return g->known && seg->msg - g->number < ORDER_WINDOW && order_ready(oldest_unprocessed(qp), seg->msg, seg->order);
 }
 
-/* A Send early is one out of order, and its control data must be known to be in order among themselves. */
+/* A Send early is one out of order, and its control data must be known to be in order among themselves. Those of others
+ * always wait for their turn, whatever the payload does. */
 static enum fault place_send_early(struct qp *qp, const struct seg *seg)
 {
     if (!qp->attr.out_of_order || !seg->order || (seg->control_length && !(seg->flags & SEG_FIRST)) ||
@@ -384,11 +376,14 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
 enum fault group_place(struct qp *qp, const struct seg *seg)
 {
     struct group *g = qp->group;
+    struct inbound *in = NULL;
     enum fault fault;
 
     if (seg->begin != qp->rx_pos)
         return place_early(qp, seg);
-    fault = seg->op == SEG_READ_RESP ? FAULT_NONE : check_turn(qp, seg);
+    fault = seg->op == SEG_READ_RESP ? check_response(qp, seg) : check_turn(qp, seg);
+    if (!fault)
+        fault = control_claim(qp, seg, &in);
     if (!fault && !was_early(g, seg)) {
         fault = place_in_turn(qp, seg);
         qp->rx_octets += fault ? 0 : seg->length;
@@ -397,6 +392,7 @@ enum fault group_place(struct qp *qp, const struct seg *seg)
         return fault;
     qp->rx_pos = seg->end;
     forget_early(g, seg->end);
+    control_place(qp, seg, in);
     if (seg->op == SEG_READ_RESP) {
         read_out_at(qp, qp->read_tail)->begun = true;
         return deliver_read_response(qp);
@@ -404,7 +400,7 @@ enum fault group_place(struct qp *qp, const struct seg *seg)
     take_turn(g, seg);
     if (seg->op == SEG_READ_REQ)
         return deliver_read_request(qp);
-    return seg->op == SEG_SEND ? group_deliver(qp) : FAULT_NONE;
+    return seg->op == SEG_SEND || in ? group_deliver(qp) : FAULT_NONE;
 }
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
@@ -414,7 +410,7 @@ static void number_request(struct group *g, struct seg *seg, struct send *s)
     seg->msg = s->number = g->tx_number;
     seg->order = s->order;
     seg->total = s->length;
-    if (seg->flags & SEG_SOLICITED)
+    if (s->flags & RDDP_SEND_SOLICITED && (seg->op == SEG_SEND || s->control_length))
         seg->reserved = GROUP_SOLICITED;
     if (seg->flags & SEG_FIRST) {
         seg->control = s->control;
@@ -454,7 +450,9 @@ bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t unt
     }
     number_response(&e->seg, number, offset);
     /* The Read is processed: its payload will be copied now. */
-    if (e->seg.flags & SEG_LAST)
+    if (e->seg.flags & SEG_LAST) {
+        control_answered(qp, number);
         group_deliver(qp);
+    }
     return true;
 }

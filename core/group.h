@@ -26,12 +26,13 @@ struct group {
     /* The peer's sequence in the order of the stream: the message that is open, or the next one. */
     bool known; /* the first has come, and `number` says something */
     bool open;
+    bool claimed; /* a Write or Read Request: it has taken a receive for its control data */
     enum seg_op op;
     uint32_t number;
     uint64_t key, offset;   /* of an open Write: its buffer, and where it goes on */
     uint32_t total, octets; /* of an open message: RDMA Length, and how many octets came */
 
-    struct order order; /* what has arrived as a whole; reads unanswered and Sends undelivered are in their rings */
+    struct order order; /* what has arrived as a whole; what is unanswered or undelivered is in its ring */
     struct early early[GROUP_EARLY_MAX];
     uint32_t earlies;
 };

@@ -160,7 +160,7 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
     return group_check_send(qp, wr, *length);
 }
 
-static void fill_send(struct send *s, const struct rddp_send_wr *wr, uint32_t length)
+static void fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
 {
     bool is_local = wr->opcode == RDDP_WR_LOCAL_INV, is_inline = wr->send_flags & RDDP_SEND_INLINE;
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
@@ -178,7 +178,8 @@ static void fill_send(struct send *s, const struct rddp_send_wr *wr, uint32_t le
     s->answered = s->early = s->begun = false;
     s->end = UINT64_MAX;
     s->rx_end = 0;
-    group_fill_send(s, wr);
+    if (qp->group)
+        group_fill_send(s, wr);
     for (uint32_t i = 0; i < s->sges; i++)
         s->sge[i] = wr->sg_list[i];
     if (is_inline)
@@ -196,7 +197,7 @@ int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
         return -EINVAL;
     if (qp->sq_head - qp->sq_tail + atomic_load_explicit(&qp->sq_unpolled, memory_order_relaxed) >= qp->attr.send_depth)
         return -ENOMEM;
-    fill_send(sq_at(qp, qp->sq_head), wr, length);
+    fill_send(qp, sq_at(qp, qp->sq_head), wr, length);
     qp->sq_head++;
     if (qp->state == QP_ERROR)
         flush_sends(qp);
@@ -231,6 +232,7 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
         .vendor_err = status == RDDP_WC_SUCCESS ? FAULT_NONE : qp->note.fault,
         .byte_len = s->opcode == RDDP_WR_RDMA_READ ? s->length : 0,
         .qp_num = qp->attr.number,
+        .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
     };
 
     return is_silent || cq_push(qp->attr.send_cq, &wc, false, &qp->sq_unpolled);

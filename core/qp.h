@@ -86,9 +86,12 @@ struct send {
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
     bool answered;              /* an RDMA Read: the last segment of its response is placed */
     bool early;                 /* an RDMA Read: a segment of its response came out of order */
+    /* An RDMA Read of a SEG_NUMBERS_GROUP wire: where control data of the response go, and how many came. */
+    uint8_t *response_control;
+    uint32_t response_room, response_length;
 };
 
-/* A message that is arriving at the receive claimed for it. */
+/* A message that is arriving at the receive claimed for it. A Write or Read Request has one for its control data. */
 struct inbound {
     struct recv recv; /* its sges are in the room of the queue pair */
     struct ranges got;
@@ -99,9 +102,10 @@ struct inbound {
     unsigned flags;             /* enum seg_flag of its last segment; SEG_LAST: length is known */
     enum rddp_wc_status status; /* as of struct send */
     bool early;                 /* a segment came out of order */
-    uint32_t number;            /* with a SEG_NUMBERS_GROUP wire: its number, the order it wants, its control data */
-    uint32_t control_length;
+    uint8_t op; /* with a SEG_NUMBERS_GROUP wire: its kind (enum seg_op), its number, the order it wants */
     uint16_t order;
+    uint32_t number;
+    uint32_t control_length; /* how many came */
 };
 
 /* A Read Request of the peer: it waits for its delivery, then for its response to be emitted. */
@@ -130,6 +134,7 @@ struct qp_attr {
     uint32_t window;   /* messages that may be in arrival at once: 1 is enough for a link in order */
     bool signal_all;
     bool out_of_order; /* Sends may be delivered out of order where their sender allows it */
+    bool rdma_control; /* Writes and Read Requests with control data take a receive */
     uint32_t number;
 };
 
@@ -170,6 +175,7 @@ struct qp {
     bool answer_turn; /* fairness: whose turn it is when both a request and a response wait */
 
     uint64_t tx_octets, rx_octets; /* payload, for counters */
+    uint64_t control_dropped;      /* octets of control data of Writes and Read Requests that nobody asked for */
 };
 
 /* Octets of room that qp_init() wants for these attributes; 0 if one is over its limit (a window of 0 is, too). */

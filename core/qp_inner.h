@@ -76,18 +76,33 @@ enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order);
 enum fault queue_read_request(struct qp *qp, const struct seg *seg);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 
-/* deliver.c: the Send at rx_next goes to the application. */
-enum fault hand_over_send(struct qp *qp);
+/* deliver.c: the message at rx_next goes to the application. */
+enum fault hand_over(struct qp *qp, enum rddp_wc_opcode opcode);
 
 /* emit.c: cuts the next segment of what qp->emitting says. */
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 
-/* group.c: the same for messages in one sequence. group_deliver() hands over each Send whose turn it is. */
+/* group.c: the same for messages in one sequence. group_deliver() hands over each message whose turn it is. */
 int group_check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length);
 void group_fill_send(struct send *s, const struct rddp_send_wr *wr);
 enum fault group_place(struct qp *qp, const struct seg *seg);
 enum fault group_deliver(struct qp *qp);
 bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+
+/* control.c: control data of messages in one sequence, and the receives that messages take there. */
+struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t number);
+enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in);
+void control_add(struct inbound *in, const struct seg *seg);
+
+/* In its turn, a segment of a Write or Read Request may need a receive: *in, or NULL. Taken before anything is placed;
+ * asked again after FAULT_NOT_NOW it is the same. */
+enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **in);
+
+/* The segment has been placed: its control data go to where they belong. Those of a Send are there already. */
+void control_place(struct qp *qp, const struct seg *seg, struct inbound *in);
+
+/* The last of the response to the peer's Read `number` has been cut: it is processed. */
+void control_answered(struct qp *qp, uint32_t number);
 
 /* deliver.c: delivers the next Send, Read Request or Read Response, if all of it and everything before it is here. */
 enum fault deliver_send(struct qp *qp);

@@ -142,6 +142,8 @@ struct rddp_qp_attr {
     bool sq_sig_all;          /* every request is signalled */
     bool out_of_order_sends; /* RDDP_WIRE_RDMATCP: Sends may be received before others that were sent first, where their
                               * sender allows it (RDDP_SEND_ORDER) */
+    bool rdma_control; /* RDDP_WIRE_RDMATCP: an RDMA Write or Read of the peer that brings control data takes a receive,
+                        * for these alone (RDDP_WC_RECV_RDMA_WRITE, _READ). Without, they are dropped, and counted */
     void *user;
 };
 
@@ -286,6 +288,7 @@ struct rddp_qp_info {
     uint16_t ird, ord;
     uint32_t emss;                 /* octets: the link's segment size as it is now; the largest FPDU follows from it */
     uint64_t tx_octets, rx_octets; /* payload */
+    uint64_t control_dropped;      /* octets of control data of the peer's RDMA Writes and Reads: see rdma_control */
     uint32_t fault;                /* why RDDP_QP_ERROR: for rddp_fault_str() */
     uint32_t terminate;            /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */
     struct sockaddr_storage local, peer;

@@ -65,6 +65,9 @@ struct rddp_send_wr {
                      * 0xfffe is meant where it is more. Without: 0, but RDDP_ORDER_ANY for a Write. */
     uint16_t control_length; /* a multiple of 4, at most 1020 */
     const void *control;     /* octets beside the data, yours again at the completion; never placed in a region */
+    void *response_control;  /* RDMA Read: where control data of the response go: memory of yours, in no region; NULL:
+                              * nowhere */
+    uint32_t response_room;
 };
 
 struct rddp_recv_wr {
@@ -72,7 +75,7 @@ struct rddp_recv_wr {
     struct rddp_recv_wr *next;
     struct rddp_sge *sg_list;
     int num_sge;
-    void *control; /* where a Send's control data go: memory of yours, in no region; NULL: nowhere */
+    void *control; /* where the message's control data go: memory of yours, in no region; NULL: nowhere */
     uint32_t control_room;
 };
 
@@ -96,6 +99,10 @@ enum rddp_wc_opcode {
     RDDP_WC_RDMA_READ = 2,
     RDDP_WC_LOCAL_INV = 6,
     RDDP_WC_RECV = 128,
+    /* With rddp_qp_attr.rdma_control, of a receive: the peer's RDMA Write or Read came with control data. Verbs has the
+     * first of them for a Write with Immediate, and none like the second. */
+    RDDP_WC_RECV_RDMA_WRITE = 129,
+    RDDP_WC_RECV_RDMA_READ = 144,
 };
 
 enum rddp_wc_flags {
@@ -108,11 +115,12 @@ struct rddp_wc {
     enum rddp_wc_status status;
     enum rddp_wc_opcode opcode;
     uint32_t vendor_err; /* the fault behind the status: enum fault, rddp_fault_str() names it */
-    uint32_t byte_len;   /* of a receive or an RDMA Read */
+    uint32_t byte_len; /* of a receive or an RDMA Read; what an RDMA Write has placed or a Read has read in a region */
     uint32_t qp_num;
     uint32_t invalidated_rkey;
     unsigned wc_flags;       /* enum rddp_wc_flags */
-    uint32_t control_length; /* of a receive: octets of control data that came, even where they had less room */
+    uint32_t control_length; /* of a receive or an RDMA Read: octets of control data that came, even where they had less
+                              * room */
 };
 
 #ifdef __cplusplus

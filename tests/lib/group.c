@@ -9,15 +9,26 @@ static void *group_room;
 
 const uint32_t first = UINT32_MAX - 1;
 
-void group_again(bool out_of_order)
+static void begin(bool out_of_order, bool rdma_control)
 {
     struct qp_attr attr = side_attr(&e);
 
     attr.out_of_order = out_of_order;
+    attr.rdma_control = rdma_control;
     stage_again(&attr);
     free(group_room);
     group_room = calloc(1, qp_group_room(&s.qp, WINDOW));
     qp_group(&s.qp, first, WINDOW, group_room);
+}
+
+void group_again(bool out_of_order)
+{
+    begin(out_of_order, false);
+}
+
+void group_for_control(bool out_of_order)
+{
+    begin(out_of_order, true);
 }
 
 int group_open(void **state)

@@ -14,6 +14,9 @@ int group_open(void **state);
 int group_shut(void **state);
 void group_again(bool out_of_order);
 
+/* The same, and the peer's Writes and Reads with control data take receives. */
+void group_for_control(bool out_of_order);
+
 #define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_open, group_shut)
 
 /* The n-th message of the peer, octets [at, at + length) of it, which are those of data[]. Writes and Reads are of the

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* control.c - control data beside a payload: where those of each message go, and the receives that messages take for
+ * them (rdma-tcp-segments.txt 3.4). */
+#include "core/qp_inner.h"
+
+/* --- receives ------------------------------------------------------------------------------------------------ */
+
+struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t number)
+{
+    for (uint32_t i = qp->rx_next; i != qp->rx_claimed; i++)
+        if (inbound_at(qp, i)->number == number && inbound_at(qp, i)->op == op)
+            return inbound_at(qp, i);
+    return NULL;
+}
+
+enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in)
+{
+    if (!rq_posted(qp->rq))
+        return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
+    /* One place is kept for what comes in its turn: the stream gets on. */
+    if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
+        return FAULT_NOT_NOW;
+    *in = claim_receive(qp);
+    (*in)->op = (uint8_t)seg->op;
+    (*in)->number = seg->msg;
+    (*in)->order = seg->order;
+    (*in)->control_length = 0;
+    return FAULT_NONE;
+}
+
+enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **in)
+{
+    enum fault fault;
+
+    if (!qp->attr.rdma_control || (seg->op != SEG_WRITE && seg->op != SEG_READ_REQ))
+        return FAULT_NONE;
+    if (qp->group->claimed)
+        *in = find_inbound(qp, seg->op, seg->msg);
+    if (*in || !seg->control_length)
+        return FAULT_NONE;
+    fault = claim_inbound(qp, seg, true, in);
+    qp->group->claimed = !fault;
+    return fault;
+}
+
+/* --- control data -------------------------------------------------------------------------------------------- */
+
+/* Behind those of the segments before, as many as there is room for; how many came stops at what can be said. */
+static void add(uint8_t *to, uint32_t room, uint32_t *length, const struct seg *seg)
+{
+    if (*length < room) {
+        uint32_t left = room - *length;
+
+        put_bytes(to + *length, seg->control, seg->control_length < left ? seg->control_length : left);
+    }
+    *length = seg->control_length > UINT32_MAX - *length ? UINT32_MAX : *length + seg->control_length;
+}
+
+void control_add(struct inbound *in, const struct seg *seg)
+{
+    add(in->recv.control, in->recv.control_room, &in->control_length, seg);
+}
+
+/* A Write is processed when all of it has had its turn, a Read Request when it has been answered. */
+static void notice(struct inbound *in, const struct seg *seg)
+{
+    control_add(in, seg);
+    if (!(seg->flags & SEG_LAST))
+        return;
+    in->end = seg->end;
+    in->length = seg->op == SEG_WRITE ? seg->total : seg->read.length;
+    ranges_add(&in->got, 0, in->length);
+    in->flags = seg->reserved & GROUP_SOLICITED ? SEG_SOLICITED : 0;
+    if (seg->op == SEG_WRITE)
+        in->flags |= SEG_LAST;
+}
+
+void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)
+{
+    struct send *s;
+
+    if (in) {
+        notice(in, seg);
+    } else if (seg->op == SEG_READ_RESP) {
+        s = read_out_at(qp, qp->read_tail);
+        add(s->response_control, s->response_room, &s->response_length, seg);
+    } else if (seg->op != SEG_SEND) {
+        qp->control_dropped += seg->control_length;
+    }
+}
+
+void control_answered(struct qp *qp, uint32_t number)
+{
+    struct inbound *in = find_inbound(qp, SEG_READ_REQ, number);
+
+    if (in)
+        in->flags |= SEG_LAST;
+}
