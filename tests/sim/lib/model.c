@@ -20,6 +20,7 @@ void request_free(struct request *r)
         area_release(&r->local[i]);
     area_release(&r->remote);
     free(r->octets);
+    free(r->control);
     free(r);
 }
 
@@ -27,6 +28,7 @@ void receive_free(struct receive *r)
 {
     for (uint32_t i = 0; i < r->areas; i++)
         area_release(&r->area[i]);
+    free(r->control);
     free(r);
 }
 
@@ -54,6 +56,8 @@ static void promise(struct party *p, struct request *r)
 
     r->receive = p->peer->promised;
     p->peer->promised = r->receive->next;
+    if (!is_send_opcode(r->opcode))
+        return;
     for (uint32_t i = 0; i < r->receive->areas && done < r->length; i++) {
         struct area *a = &r->receive->area[i];
 
@@ -64,7 +68,7 @@ static void promise(struct party *p, struct request *r)
 }
 
 /* A Write of a group may have to wait for those before it, or for none. */
-static struct rddp_send_wr wr_of(const struct request *r, struct rddp_sge *sge, const struct wire *wire)
+static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const struct wire *wire)
 {
     struct rddp_send_wr wr = {
         .wr_id = r->wr_id,
@@ -75,6 +79,10 @@ static struct rddp_send_wr wr_of(const struct request *r, struct rddp_sge *sge, 
         .remote_addr = r->remote.region ? area_offset(&r->remote) : 0,
         .rkey = r->remote.region ? r->remote.region->mr.key : 1,
         .invalidate_rkey = r->invalid_key,
+        .control = r->control,
+        .control_length = r->control_length,
+        .response_control = r->response,
+        .response_room = sizeof(r->response),
     };
 
     if (wire->numbering == SEG_NUMBERS_GROUP && r->opcode == RDDP_WR_RDMA_WRITE && r->wr_id % 3) {
@@ -117,7 +125,9 @@ bool party_post(struct party *p, struct request *r)
     else
         p->oldest = r;
     p->newest = r;
-    if (is_send_opcode(r->opcode) && p->peer->promised && !r->wrong_here)
+    r->takes = is_send_opcode(r->opcode) || (r->control && p->peer->stack->attr.qp.rdma_control);
+    p->unasked += r->takes ? 0 : r->control_length;
+    if (r->takes && p->peer->promised && !r->wrong_here)
         promise(p, r);
     /* The memory of an inline request is the application's again at once. */
     for (uint32_t i = 0; r->flags & RDDP_SEND_INLINE && i < r->locals; i++) {
@@ -132,6 +142,9 @@ bool party_post_receive(struct party *p, struct receive *in)
     struct rddp_sge sge[QP_SGE_MAX];
     struct rddp_recv_wr wr = {.wr_id = p->next_wr, .sg_list = sge, .num_sge = (int)in->areas};
     int error;
+
+    wr.control = in->control;
+    wr.control_room = in->control_room;
 
     in->wr_id = wr.wr_id;
     for (uint32_t i = 0; i < in->areas; i++)
@@ -160,7 +173,7 @@ static void forget_done(struct party *p)
     struct request **link = &p->oldest, *r, *last = NULL;
 
     while ((r = *link)) {
-        if (r->completed && r->landed) {
+        if (r->completed && r->landed && (r->told || !r->takes)) {
             *link = r->next;
             request_free(r);
         } else {
@@ -200,6 +213,7 @@ static void complete_well(struct party *p, struct request *r)
 {
     r->completed = true;
     p->counts.octets += r->length;
+    control_taken_back(r);
     if (r->wrong && r->opcode == RDDP_WR_RDMA_READ)
         report_failure("a wrong request completes well");
     switch (r->opcode) {
@@ -280,6 +294,7 @@ static void check_send_wc(const struct party *p, const struct request *r, const 
                        (int)wc->opcode, wc->vendor_err);
     if (r->opcode == RDDP_WR_RDMA_READ && wc->byte_len != r->length)
         report_failure("a Read of %u octets says %u", r->length, wc->byte_len);
+    control_check_response(r, wc);
 }
 
 /* Requests complete in the order of posting (RDMAP-5.5-04). One without a completion of its own is known to be done by
@@ -308,12 +323,12 @@ static void completed_send(struct party *p, const struct rddp_wc *wc)
 
 /* --- completions of receives --------------------------------------------------------------------------------- */
 
-/* The peer's oldest Send that has not been delivered. */
-static struct request *next_send(struct party *p)
+/* The peer's oldest request that takes a receive and has not been delivered. */
+static struct request *next_taker(struct party *p)
 {
     struct request *r = p->oldest;
 
-    while (r && (r->landed || !is_send_opcode(r->opcode)))
+    while (r && (r->told || !r->takes))
         r = r->next;
     return r;
 }
@@ -323,9 +338,11 @@ static void check_delivery(struct party *p, struct receive *in, struct request *
     bool invalidates = r->opcode == RDDP_WR_SEND_WITH_INV;
 
     if (r->receive != in)
-        report_failure("receive %llu got another Send than the next", (unsigned long long)in->wr_id);
-    if (wc->byte_len != r->length || wc->opcode != RDDP_WC_RECV || wc->vendor_err)
-        report_failure("a Send of %u octets says %u", r->length, wc->byte_len);
+        report_failure("receive %llu got another message than the next", (unsigned long long)in->wr_id);
+    if (wc->byte_len != r->length || wc->opcode != received_as(r->opcode) || wc->vendor_err)
+        report_failure("request %llu of %u octets is received as opcode %d of %u", (unsigned long long)r->wr_id,
+                       r->length, (int)wc->opcode, wc->byte_len);
+    control_check(in, r, wc);
     for (uint32_t i = 0; i < in->areas; i++) {
         if (in->area[i].octets && !area_is_filled(&in->area[i]))
             report_failure("the Send of request %llu brought other octets", (unsigned long long)r->wr_id);
@@ -340,12 +357,12 @@ static void check_delivery(struct party *p, struct receive *in, struct request *
         check_invalid(p->stack, r);
 }
 
-/* Receives complete in the order of posting, each by the next Send, after everything that was sent before it. True if
- * it is one to make an event of. */
+/* Receives complete in the order of posting, each by the next message that takes one, after everything that was sent
+ * before it. True if it is one to make an event of. */
 static bool completed_receive(struct party *p, const struct rddp_wc *wc)
 {
     struct receive *in = p->awaited;
-    struct request *r = next_send(p->peer);
+    struct request *r = next_taker(p->peer);
     bool solicited;
 
     if (!in || in->wr_id != wc->wr_id)
@@ -361,8 +378,10 @@ static bool completed_receive(struct party *p, const struct rddp_wc *wc)
     if (!r)
         report_failure("receive %llu completes though nothing was sent", (unsigned long long)wc->wr_id);
     check_delivery(p, in, r, wc);
-    land_before(p->peer, r);
-    r->landed = true;
+    land_before(p->peer, r->next);
+    r->landed |= r->opcode != RDDP_WR_RDMA_READ;
+    r->told = true;
+    p->counts.told += !is_send_opcode(r->opcode);
     solicited = r->flags & RDDP_SEND_SOLICITED;
     forget_done(p->peer);
     return solicited;
@@ -407,7 +426,7 @@ bool party_poll(struct party *p)
 bool party_is_idle(const struct party *p)
 {
     for (const struct request *r = p->oldest; r; r = r->next)
-        if (!r->completed || !r->landed)
+        if (!r->completed || !r->landed || (r->takes && !r->told))
             return false;
     return true;
 }
@@ -465,6 +484,7 @@ static void judge_order(const struct party *p)
 void party_judge(struct party *p)
 {
     judge_queues(p);
+    control_judge(p);
     if (p->stack->attr.wire->numbering == SEG_NUMBERS_QUEUES) /* else what comes later may be placed first */
         judge_order(p);
     for (int i = 0; i < STACK_REGIONS; i++) {

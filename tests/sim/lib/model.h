@@ -12,6 +12,8 @@ struct receive {
     uint64_t wr_id;
     struct area area[QP_SGE_MAX];
     uint32_t areas, capacity;
+    uint8_t *control; /* room for control data, and guard octets behind it */
+    uint32_t control_room;
     bool completed;
 };
 
@@ -28,7 +30,11 @@ struct request {
     struct area remote;         /* at the peer: target of a Write, source of a Read */
     struct region *invalidates; /* ours or the peer's */
     uint32_t invalid_key;
-    struct receive *receive; /* of the peer, for a Send */
+    struct receive *receive; /* of the peer, for a Send, or a Write or Read with control data that asks for these */
+    bool takes, told;        /* it has one of those; it was delivered */
+    uint8_t *control;        /* what is lent for sending, then what it must be; NULL: none */
+    uint16_t control_length;
+    uint8_t response[8]; /* of a Read: nobody sends any, so nothing comes here */
     bool signaled;
     bool wrong; /* is meant to fail: it names `outlaw`, at the peer's end or at ours */
     bool wrong_here;
@@ -38,6 +44,7 @@ struct request {
 
 struct counts {
     uint64_t requests, receives, octets, flushed;
+    uint64_t told; /* Writes and Reads of the peer that had control data for us */
 };
 
 /* One end. */
@@ -56,12 +63,20 @@ struct party {
     bool culprit_seen;
     uint64_t drained_before; /* requests that may not fail: they were posted before a close in good order */
     bool no_receives;        /* posts none any more */
+    uint64_t unasked;        /* octets of control data sent to a peer that drops them */
     struct counts counts;
 };
 
 static inline bool is_send_opcode(enum rddp_wr_opcode opcode)
 {
     return opcode == RDDP_WR_SEND || opcode == RDDP_WR_SEND_WITH_INV;
+}
+
+static inline enum rddp_wc_opcode received_as(enum rddp_wr_opcode opcode)
+{
+    return opcode == RDDP_WR_RDMA_WRITE  ? RDDP_WC_RECV_RDMA_WRITE
+           : opcode == RDDP_WR_RDMA_READ ? RDDP_WC_RECV_RDMA_READ
+                                         : RDDP_WC_RECV;
 }
 
 void party_init(struct party *p, struct stack *stack, struct party *peer, uint64_t seed);
@@ -84,5 +99,19 @@ bool party_is_idle(const struct party *p);
 
 /* The run is over: every request is complete, and every octet what it may be. */
 void party_judge(struct party *p);
+
+/* --- control data (control.c) --- */
+
+/* So many go with `r` / there is room for so many in `in`, which are not posted yet. */
+void request_control(struct request *r, uint16_t length, struct rng *rng);
+void receive_control(struct receive *in, uint32_t room);
+
+/* The request is complete: the application writes where they were. */
+void control_taken_back(struct request *r);
+
+/* `r` came to `in` / the response to `r` came / the run is over: do they say what they should? */
+void control_check(const struct receive *in, const struct request *r, const struct rddp_wc *wc);
+void control_check_response(const struct request *r, const struct rddp_wc *wc);
+void control_judge(const struct party *p);
 
 #endif

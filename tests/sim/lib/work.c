@@ -79,6 +79,21 @@ static struct request *new_request(enum rddp_wr_opcode opcode, uint32_t length)
     return r;
 }
 
+static bool is_group(const struct party *p)
+{
+    return p->stack->attr.wire->numbering == SEG_NUMBERS_GROUP;
+}
+
+/* Whatever CLEN can say; but a message that takes a receive has to find one. */
+static void random_control(struct party *p, struct request *r)
+{
+    bool takes = is_send_opcode(r->opcode) || p->peer->stack->attr.qp.rdma_control;
+    uint32_t words = rng_one_in(&p->rng, 3) ? rng_between(&p->rng, 254, 255) : rng_between(&p->rng, 1, 255);
+
+    if (rng_one_in(&p->rng, 3) && (!takes || p->peer->promised))
+        request_control(r, (uint16_t)(4 * words), &p->rng);
+}
+
 static void random_flags(struct party *p, struct request *r)
 {
     bool is_fixed = r->flags & RDDP_SEND_FENCE; /* what it carries is not there yet */
@@ -88,7 +103,9 @@ static void random_flags(struct party *p, struct request *r)
         r->flags |= RDDP_SEND_SIGNALED;
     if (rng_one_in(&p->rng, 6))
         r->flags |= RDDP_SEND_FENCE;
-    if (is_send_opcode(r->opcode) && rng_one_in(&p->rng, 3))
+    if (is_group(p) && r->opcode != RDDP_WR_LOCAL_INV)
+        random_control(p, r);
+    if ((is_send_opcode(r->opcode) || r->control) && rng_one_in(&p->rng, 3))
         r->flags |= RDDP_SEND_SOLICITED;
     if (has_payload && !is_fixed && r->length <= p->stack->attr.qp.inline_max && rng_one_in(&p->rng, 2))
         r->flags |= RDDP_SEND_INLINE;
@@ -289,6 +306,8 @@ bool work_receive(struct party *p, uint32_t capacity, uint32_t pieces)
 
     assert(in);
     in->capacity = capacity;
+    if (is_group(p) && !rng_one_in(&p->rng, 4))
+        receive_control(in, rng_one_in(&p->rng, 2) ? 1020 : rng_below(&p->rng, 1025));
     if (claim_pieces(p, in->area, &in->areas, capacity, most, AREA_TARGET, RDDP_ACCESS_LOCAL_WRITE) &&
         party_post_receive(p, in))
         return true;

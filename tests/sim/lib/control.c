@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* control.c - control data beside what is asked for, and whether they are what came. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/lib/model.h"
+#include "tests/sim/lib/report.h"
+
+enum { GUARD = 8, GUARD_OCTET = 0x5c };
+
+void request_control(struct request *r, uint16_t length, struct rng *rng)
+{
+    r->control = malloc(2 * (size_t)length + 1);
+    assert(r->control);
+    r->control_length = length;
+    rng_fill(rng, r->control, length);
+    memcpy(r->control + length, r->control, length);
+}
+
+void receive_control(struct receive *in, uint32_t room)
+{
+    in->control = malloc(room + GUARD);
+    assert(in->control);
+    in->control_room = room;
+    memset(in->control, GUARD_OCTET, room + GUARD);
+}
+
+void control_taken_back(struct request *r)
+{
+    if (r->control)
+        memset(r->control, GUARD_OCTET, r->control_length);
+}
+
+/* As many as there was room for, and nothing behind them. */
+void control_check(const struct receive *in, const struct request *r, const struct rddp_wc *wc)
+{
+    uint32_t n = r->control_length < in->control_room ? r->control_length : in->control_room;
+
+    if (wc->control_length != r->control_length)
+        report_failure("%u octets of control data of request %llu are said to be %u", (unsigned)r->control_length,
+                       (unsigned long long)r->wr_id, wc->control_length);
+    if (!in->control)
+        return;
+    if (n && memcmp(in->control, r->control + r->control_length, n))
+        report_failure("request %llu brought other control data", (unsigned long long)r->wr_id);
+    for (; n < in->control_room + GUARD; n++)
+        if (in->control[n] != GUARD_OCTET)
+            report_failure("octets behind the control data of request %llu were touched", (unsigned long long)r->wr_id);
+}
+
+void control_check_response(const struct request *r, const struct rddp_wc *wc)
+{
+    static const uint8_t nothing[sizeof(r->response)];
+
+    if (wc->control_length || memcmp(r->response, nothing, sizeof(nothing)))
+        report_failure("the response to request %llu brought control data", (unsigned long long)r->wr_id);
+}
+
+/* What nobody asked for is counted, once. */
+void control_judge(const struct party *p)
+{
+    uint64_t dropped = p->stack->qp.control_dropped, sent = p->peer->unasked;
+
+    if (p->stack->detached)
+        return;
+    if (dropped > sent || (dropped < sent && party_is_idle(p->peer)))
+        report_failure("%llu octets of control data were dropped, of %llu", (unsigned long long)dropped,
+                       (unsigned long long)sent);
+}
