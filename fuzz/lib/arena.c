@@ -35,7 +35,7 @@ uint64_t input_number(struct input *in)
 }
 
 /* The queue pair's memory is allocated as it is asked for, so that a sanitizer sees the octet behind it. */
-static void open_queues(struct arena *a, uint32_t window, uint32_t reads)
+static void open_queues(struct arena *a, uint32_t window, uint32_t reads, const struct qp_attr *allowed)
 {
     struct qp_attr attr = {
         .pd = &a->pd,
@@ -51,6 +51,8 @@ static void open_queues(struct arena *a, uint32_t window, uint32_t reads)
         .ord = reads,
         .window = window,
         .number = 1,
+        .out_of_order = allowed && allowed->out_of_order,
+        .rdma_control = allowed && allowed->rdma_control,
     };
 
     cq_init(&a->cq, a->ring, ARENA_REQUESTS, ARENA_REQUESTS, NULL);
@@ -60,7 +62,7 @@ static void open_queues(struct arena *a, uint32_t window, uint32_t reads)
     qp_init(&a->qp, &attr, a->qp_room);
 }
 
-struct arena *arena_open(uint32_t window, uint32_t reads)
+static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_attr *allowed)
 {
     struct arena *a = calloc(1, sizeof(*a));
 
@@ -81,7 +83,22 @@ struct arena *arena_open(uint32_t window, uint32_t reads)
     }
     if (mr_invalidate(&a->mrs, &a->pd, ARENA_DEAD + 1, false))
         abort();
-    open_queues(a, window, reads);
+    open_queues(a, window, reads, allowed);
+    return a;
+}
+
+struct arena *arena_open(uint32_t window, uint32_t reads)
+{
+    return open_with(window, reads, NULL);
+}
+
+struct arena *arena_open_group(uint32_t window, uint32_t reads, const struct qp_attr *attr)
+{
+    struct arena *a = open_with(1, reads, attr);
+
+    a->group_room = calloc(1, qp_group_room(&a->qp, window));
+    assert(a->group_room);
+    qp_group(&a->qp, UINT32_MAX - 3, window, a->group_room);
     return a;
 }
 
@@ -109,6 +126,35 @@ static void name(struct arena *a, const struct rddp_sge *sge, int count)
             memset(a->named + sge[i].addr, 1, sge[i].length);
 }
 
+/* Memory of exactly that size, so that a sanitizer sees the octet behind it. */
+static uint8_t *some_room(struct arena *a, struct input *in)
+{
+    uint32_t octets = input8(in) * 4U + input8(in) % 4;
+
+    a->control[a->posted] = malloc(octets + 1);
+    assert(a->control[a->posted]);
+    a->control_room[a->posted] = octets;
+    a->control[a->posted][octets] = GUARD_OCTET;
+    return a->control[a->posted];
+}
+
+static void some_control(struct arena *a, struct input *in, struct rddp_send_wr *send, struct rddp_recv_wr *recv)
+{
+    static const uint8_t head[1020];
+    uint8_t kind = input8(in);
+
+    send->send_flags |= kind & 1 ? RDDP_SEND_ORDER : 0;
+    send->send_flags |= kind & 2 ? RDDP_SEND_SOLICITED : 0;
+    send->order = kind >> 4;
+    send->control = head;
+    send->control_length = kind & 4 ? input8(in) * 4U : 0;
+    if (!(kind & 8))
+        return;
+    free(a->control[a->posted]); /* of a request that was refused */
+    recv->control = send->response_control = some_room(a, in);
+    recv->control_room = send->response_room = a->control_room[a->posted];
+}
+
 void arena_post(struct arena *a, struct input *in)
 {
     struct rddp_sge sge[SGES] = {{0}};
@@ -128,6 +174,8 @@ void arena_post(struct arena *a, struct input *in)
     /* A wrong key, but not that of memory which may change while it is sent. */
     if (kind & 0x40 && !is_recv)
         sge[0].lkey = ARENA_LOCAL + 1 + input8(in);
+    if (a->qp.group)
+        some_control(a, in, &send, &recv);
     error = is_recv ? qp_post_recv(&a->qp, &recv) : qp_post_send(&a->qp, &send);
     if (error)
         return;
@@ -149,6 +197,11 @@ void arena_poll(struct arena *a)
             assert(wc.byte_len == a->octets[wc.wr_id]);
         if (wc.status == RDDP_WC_SUCCESS && wc.opcode == RDDP_WC_RECV)
             assert(wc.byte_len <= a->octets[wc.wr_id]);
+        if (wc.status == RDDP_WC_SUCCESS &&
+            (wc.opcode == RDDP_WC_RECV_RDMA_WRITE || wc.opcode == RDDP_WC_RECV_RDMA_READ)) {
+            assert(wc.control_length && a->qp.attr.rdma_control);
+            a->control_told += wc.control_length;
+        }
     }
 }
 
@@ -194,6 +247,11 @@ void arena_close(struct arena *a)
     }
     qp_fini(&a->qp);
     assert(!a->pd.users && !a->cq.users);
+    for (uint32_t i = 0; i < ARENA_REQUESTS; i++) {
+        assert(!a->control[i] || a->control[i][a->control_room[i]] == GUARD_OCTET);
+        free(a->control[i]);
+    }
+    free(a->group_room);
     free(a->qp_room);
     free(a);
 }

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* group.c - a connection over RDMA/TCP segments whose peer says anything: segments that fit or almost fit, Connection
+ * ID and CRC right, in their turn or before it. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crcseg.h"
+#include "conn/conn.h"
+#include "core/qp_inner.h"
+#include "fuzz/lib/arena.h"
+
+enum { STAGE = 1 << 19, SENT = 1 << 24, STEPS_MAX = 4096, START_US = 1000, BATCH = 4, SAID = 64 };
+
+#define ID 0x5e9b1d0c0ffee123
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
+
+/* A segment as it was said: whose control data become whose when the stream has got to its end? */
+struct said {
+    uint64_t end;
+    enum seg_op op;
+    uint32_t control_length;
+};
+
+/* How the peer's messages would go on if it were an honest one. */
+struct peer {
+    uint32_t number, key, offset, octets, total;
+    enum seg_op op;
+    bool open;
+    uint32_t read, read_octets; /* which of our Reads it answers, and how far it has come */
+};
+
+struct host {
+    struct arena *arena;
+    struct conn conn;
+    struct out out;
+    struct peer peer;
+    uint64_t now_us, pos; /* octets of the peer's stream */
+    size_t staged, sent, takes;
+    struct said said[SAID];
+    uint32_t said_first, said_next;
+    uint64_t control; /* octets of control data of Writes and Read Requests that had their turn */
+    bool ended, may_cut;
+};
+
+static uint8_t out_room[OUT_ROOM], stage[STAGE], sent[SENT], copy[2][ARENA_REGIONS * ARENA_OCTETS];
+
+/* --- the host ------------------------------------------------------------------------------------------------ */
+
+static void send_some(struct host *h)
+{
+    struct out *out = &h->out;
+    size_t n = 0;
+
+    for (uint32_t i = out->first; i < out->first + out->spans && h->takes; i++) {
+        size_t take = out->span[i].length < h->takes ? out->span[i].length : h->takes;
+
+        assert(h->sent + take <= SENT);
+        memcpy(sent + h->sent, out->span[i].at, take);
+        h->sent += take;
+        h->takes -= take;
+        n += take;
+    }
+    conn_sent(&h->conn, n, h->now_us);
+}
+
+static void eat(struct host *h)
+{
+    size_t eaten = conn_rx(&h->conn, stage, h->staged, h->now_us);
+
+    assert(eaten <= h->staged);
+    h->staged -= eaten;
+    memmove(stage, stage + eaten, h->staged);
+}
+
+/* What had its turn is with the application, or counted as dropped, or waits; nothing is both, or twice. */
+static void check_control(struct host *h)
+{
+    const struct qp *qp = &h->arena->qp;
+
+    for (; h->said_first != h->said_next && h->said[h->said_first % SAID].end <= qp->rx_pos; h->said_first++)
+        if (h->said[h->said_first % SAID].op == SEG_WRITE || h->said[h->said_first % SAID].op == SEG_READ_REQ)
+            h->control += h->said[h->said_first % SAID].control_length;
+    arena_poll(h->arena);
+    assert(qp->control_dropped == (qp->attr.rdma_control ? 0 : h->control));
+    assert(h->arena->control_told <= h->control);
+    assert(qp->rx_claimed - qp->rx_next <= qp->attr.window && qp->group->earlies <= GROUP_EARLY_MAX);
+}
+
+static void pump(struct host *h)
+{
+    struct conn *c = &h->conn;
+
+    conn_check(c, h->now_us);
+    while (conn_wants(c, h->now_us) & CONN_AGAIN)
+        eat(h);
+    while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
+        if (!c->out) {
+            out_init(&h->out, out_room);
+            c->out = &h->out;
+        }
+        conn_fill(c, h->now_us);
+        assert(h->out.octets || !(conn_wants(c, h->now_us) & CONN_TX));
+        if (h->out.octets)
+            send_some(h);
+        while (conn_wants(c, h->now_us) & CONN_AGAIN)
+            eat(h);
+    }
+    if (conn_wants(c, h->now_us) & CONN_FIN)
+        conn_fin(c, h->now_us);
+    if (c->out && !c->out->octets)
+        c->out = NULL;
+    c->news = 0;
+    check_control(h);
+}
+
+/* --- what the peer says -------------------------------------------------------------------------------------- */
+
+static void next_write(struct peer *p, struct seg *seg, struct input *in, uint32_t size, bool last)
+{
+    if (!p->open) {
+        p->key = ARENA_TARGET + 1;
+        p->offset = input16(in) % (ARENA_OCTETS / 2);
+        p->total = size + (last ? 0 : input16(in) % 2000);
+    }
+    seg->length = last || size > p->total - p->octets ? p->total - p->octets : size;
+    seg->flags |= last ? SEG_LAST : 0;
+    seg->key = p->key;
+    seg->offset = p->offset + p->octets;
+    seg->total = p->total;
+}
+
+static void next_response(struct peer *p, struct seg *seg, const struct qp *qp, uint32_t size)
+{
+    const struct send *s = NULL;
+
+    if (p->read - qp->read_tail >= reads_out(qp)) {
+        p->read = qp->read_tail;
+        p->read_octets = 0;
+    }
+    if (reads_out(qp))
+        s = read_out_at(qp, p->read);
+    seg->msg = s ? s->number : 0;
+    seg->flags = p->read_octets ? 0 : SEG_FIRST;
+    seg->offset = p->read_octets;
+    seg->length = s && size < s->length - p->read_octets ? size : s ? s->length - p->read_octets : size;
+    p->read_octets += seg->length;
+    if (s && p->read_octets == s->length) {
+        seg->flags |= SEG_LAST;
+        p->read++;
+        p->read_octets = 0;
+    }
+}
+
+static struct seg next_segment(struct host *h, struct input *in)
+{
+    static const uint16_t orders[] = {0, SEG_ORDER_ANY, 1, 2, 3, 5, 100, SEG_ORDER_ANY - 1};
+    static const uint8_t control[1020];
+    struct peer *p = &h->peer;
+    uint8_t kind = input8(in), size = input8(in), how = input8(in);
+    uint32_t length = size & 0x80 ? input16(in) % 3000 : size;
+    struct seg seg = {.op = (enum seg_op)(kind & 3), .msg = p->number, .order = orders[how & 7], .control = control};
+
+    seg.op = p->open && seg.op != SEG_READ_RESP ? p->op : seg.op;
+    seg.control_length = kind & 8 ? input8(in) * 4U : 0;
+    seg.reserved = how & 0x80 ? GROUP_SOLICITED : 0;
+    if (seg.op == SEG_READ_RESP) {
+        next_response(p, &seg, &h->arena->qp, length);
+        return seg;
+    }
+    p->octets = p->open ? p->octets : 0;
+    seg.flags = p->open ? 0 : SEG_FIRST;
+    if (seg.op == SEG_WRITE) {
+        next_write(p, &seg, in, length, !(kind & 4));
+    } else if (seg.op == SEG_SEND) {
+        seg.flags |= kind & 4 ? 0 : SEG_LAST;
+        seg.offset = p->octets;
+        seg.length = length;
+    } else {
+        seg.flags |= SEG_LAST;
+        seg.read = (struct seg_read){.source_key = ARENA_TARGET + 1, .source_offset = length, .length = length};
+    }
+    p->op = seg.op;
+    p->octets += seg.length;
+    p->open = !(seg.flags & SEG_LAST);
+    p->number += !p->open;
+    return seg;
+}
+
+/* One octet of the header becomes another, though not where the segment ends or whose it is. */
+static void bend(struct input *in, uint8_t *unit, size_t n)
+{
+    uint8_t at = input8(in) % 32, with = input8(in);
+
+    if (at >= 2 && at < 12)
+        return;
+    if (at < n - 4)
+        unit[at] ^= with;
+    put32le(unit + n - 4, crcseg(0, unit, n - 4));
+}
+
+/* The octets of the next segment; its end in the stream is noted. */
+static size_t say(struct host *h, struct input *in, uint8_t *unit, uint64_t pos)
+{
+    static uint8_t payload[1 << 12], again[WIRE_UNIT_MAX];
+    struct wire_state w = {.crc = true, .id_known = true, .connection_id = ID}, rx = w;
+    struct seg seg = next_segment(h, in);
+    struct span span = {payload, seg.length};
+    size_t n, need;
+
+    memset(payload, (int)pos, seg.length);
+    n = wire_rdmatcp.frame(&w, &seg, &span, 1, unit);
+    if (input8(in) > 0xe0)
+        bend(in, unit, n);
+    memcpy(again, unit, n);
+    if (wire_rdmatcp.decode(&rx, &seg, again, n, &need) <= 0)
+        seg = (struct seg){.op = SEG_SEND};
+    h->said[h->said_next++ % SAID] = (struct said){pos + n, seg.op, seg.control_length};
+    return n;
+}
+
+/* A few segments: some come early, if the link likes, and all in their turn. */
+static void say_some(struct host *h, struct input *in)
+{
+    static uint8_t units[BATCH][WIRE_UNIT_MAX], unit[WIRE_UNIT_MAX];
+    size_t octets[BATCH], at = 0;
+    uint8_t shape = input8(in), count = 1 + shape % BATCH;
+    uint64_t begin[BATCH], pos = h->pos;
+
+    if (h->ended || !(conn_wants(&h->conn, h->now_us) & CONN_RX) || h->said_next - h->said_first + BATCH > SAID)
+        return;
+    for (uint8_t i = 0; i < count; i++) {
+        begin[i] = pos;
+        octets[i] = say(h, in, units[i], pos);
+        pos += octets[i];
+    }
+    for (uint8_t i = shape >> 4; i; i--) {
+        uint8_t which = input8(in) % count;
+
+        memcpy(unit, units[which], octets[which]);
+        assert(conn_rx_early(&h->conn, unit, octets[which], begin[which]) <= octets[which]);
+    }
+    assert(h->staged + (pos - h->pos) <= STAGE);
+    for (uint8_t i = 0; i < count; at += octets[i++])
+        memcpy(stage + h->staged + at, units[i], octets[i]);
+    h->staged += at;
+    h->pos = pos;
+    eat(h);
+}
+
+static void end_stream(struct host *h)
+{
+    if (h->ended)
+        return;
+    h->may_cut = h->ended = true;
+    conn_rx_end(&h->conn, h->staged, h->now_us);
+}
+
+/* --- one input ----------------------------------------------------------------------------------------------- */
+
+/* The application writes: at any time where the peer may read, elsewhere when nothing of its own waits any more. */
+static void scribble(struct host *h, struct input *in)
+{
+    const struct qp *qp = &h->arena->qp;
+    uint8_t octet = input8(in);
+
+    memset(h->arena->mr[ARENA_TARGET].base, octet, ARENA_OCTETS);
+    if (qp->sq_head == qp->sq_tail)
+        arena_scribble(h->arena, octet);
+}
+
+static void step(struct host *h, struct input *in)
+{
+    uint8_t what = input8(in);
+
+    switch (what & 15) {
+    case 0:
+        h->now_us += (uint64_t)input16(in) * 100;
+        conn_tick(&h->conn, h->now_us);
+        h->may_cut |= h->conn.state == CONN_OVER;
+        break;
+    case 1:
+        h->takes = (size_t)input16(in) * 4;
+        break;
+    case 2:
+        h->takes = SENT;
+        break;
+    case 3:
+        if (what >> 4 == 0)
+            conn_close(&h->conn, h->now_us);
+        else if (what >> 4 == 1)
+            end_stream(h);
+        break;
+    case 4:
+        h->conn.attr.emss = input16(in);
+        break;
+    case 5:
+        scribble(h, in);
+        break;
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+        arena_post(h->arena, in);
+        break;
+    default:
+        say_some(h, in);
+    }
+    pump(h);
+}
+
+/* What has left is whole segments of this connection, but for one that still leaves, or that was cut off by the end. */
+static void check_sent(const struct host *h)
+{
+    bool may_cut = h->may_cut || h->conn.state >= CONN_TERMINATING || (h->conn.out && h->conn.out->octets);
+    struct wire_state peer = {.crc = true, .id_known = true, .connection_id = ID};
+    size_t at = 0, need;
+    struct seg seg;
+
+    while (at < h->sent) {
+        int n = wire_rdmatcp.decode(&peer, &seg, sent + at, h->sent - at, &need);
+
+        assert(n > 0 || (n == 0 && may_cut));
+        if (n == 0)
+            break;
+        at += (size_t)n;
+    }
+}
+
+/* Whoever ends is deaf: what comes then changes nothing. */
+static void check_deaf(struct host *h, struct input *in)
+{
+    arena_copy(h->arena, copy[0]);
+    for (int i = 0; i < 4; i++)
+        say_some(h, in);
+    arena_copy(h->arena, copy[1]);
+    assert(!memcmp(copy[0], copy[1], sizeof(copy[0])));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
+{
+    struct input in = {data, data + length};
+    const struct fault_note end = {.fault = FAULT_LOST};
+    uint8_t a = input8(&in), b = input8(&in);
+    struct qp_attr allowed = {.out_of_order = a & 2, .rdma_control = a & 4};
+    struct conn_attr attr = {.emss = 1460, .connection_id = ID, .stall_us = 200000, .close_us = 100000};
+    struct host h = {.arena = arena_open_group(2 + b % 8, 1 + b / 8 % 8, &allowed), .now_us = START_US, .takes = SENT};
+    struct qp *qp = &h.arena->qp;
+
+    attr.ird = attr.ord = (uint16_t)qp->attr.ird;
+    attr.startup_us = 100000;
+    h.peer.number = UINT32_MAX - (a >> 4);
+    if (!(a & 1))
+        conn_init_passive(&h.conn, &wire_rdmatcp, &attr, h.now_us);
+    else if (conn_init_active(&h.conn, &wire_rdmatcp, &attr, qp, NULL, 0, h.now_us))
+        abort();
+    if (!(a & 1) && conn_accept(&h.conn, qp, attr.ird, attr.ord, NULL, 0, h.now_us))
+        abort();
+    pump(&h);
+    for (int i = 0; in.at < in.end && i < STEPS_MAX; i++)
+        step(&h, &in);
+    if (h.conn.state >= CONN_TERMINATING)
+        check_deaf(&h, &in);
+    check_sent(&h);
+    conn_lost(&h.conn, FAULT_LOST);
+    qp_fail(qp, &end);
+    check_control(&h);
+    arena_close(h.arena);
+    return 0;
+}
