@@ -17,7 +17,7 @@ enum fault {
     FAULT_WRAP,   /* offset + length passes 2^64 */
     /* placement by message number (RFC 5041 7.1) */
     FAULT_QUEUE,      /* a queue number that does not exist */
-    FAULT_NO_RECEIVE, /* a Send without a posted receive */
+    FAULT_NO_RECEIVE, /* a message that takes a receive, and none is posted */
     FAULT_MSN,        /* a message number out of turn */
     FAULT_MO,         /* a message offset out of turn or out of the receive */
     FAULT_TOO_LONG,   /* a Send longer than its receive */
