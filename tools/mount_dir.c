@@ -20,6 +20,7 @@ struct dir {
     struct mount *m;
     struct call *call; /* that waits for it */
     bool has_block, plus;
+    bool bare; /* the server has no READDIRPLUS: entries are names alone */
     uint8_t verifier[NFS3_VERIFIER];
     struct xdr_in left;           /* of the block: entries that were not given to the kernel */
     uint64_t position;            /* the cookie before them */
@@ -36,6 +37,12 @@ static void rewind_block(struct dir *d)
 {
     d->left = (struct xdr_in){.at = d->op.result.list.entries, .left = d->op.result.list.length};
     d->position = d->op.args.list.cookie;
+}
+
+static bool next_entry(struct dir *d, struct nfs3_entry *entry)
+{
+    *entry = (struct nfs3_entry){0};
+    return nfs3_get_entry(&d->left, entry, !d->bare);
 }
 
 /* --- entries --------------------------------------------------------------------------------------------------- */
@@ -120,7 +127,7 @@ static void serve(struct call *c, struct dir *d, bool fresh)
     to.at = (char *)c->buffer;
     to.room = c->size;
     to.used = to.count = 0;
-    while (nfs3_get_entry(&d->left, &entry, true)) {
+    while (next_entry(d, &entry)) {
         if (is_name(&entry.name) && !add_entry(c, d, &to, &entry, fresh))
             break;
         d->position = entry.cookie;
@@ -154,6 +161,11 @@ static void fetched(struct nfs_op *op)
     c->dir = NULL;
     c->op.error = op->error;
     c->op.result.status = op->result.status;
+    if (!op->error && op->result.status == NFS3ERR_NOTSUPP && !d->bare) {
+        d->bare = true;
+        fetch(c, d, op->args.list.cookie);
+        return;
+    }
     if (call_failed(c))
         return;
     /* A block without an entry that is not the last would be asked for for ever. */
@@ -180,7 +192,7 @@ static void fetch(struct call *c, struct dir *d, uint64_t cookie)
     c->dir = d;
     d->changes = m->changes;
     d->started_ns = clock_ns();
-    d->op.proc = NFS3_READDIRPLUS;
+    d->op.proc = d->bare ? NFS3_READDIR : NFS3_READDIRPLUS;
     d->op.done = fetched;
     d->op.cred = &c->cred;
     d->op.args.list = (struct nfs3_list){.dir = c->inode->fh, .cookie = cookie};
@@ -210,7 +222,7 @@ static bool seek(struct dir *d, uint64_t cookie)
     if (d->position == cookie)
         return d->left.left || d->op.result.list.eof;
     rewind_block(d);
-    while (d->position != cookie && nfs3_get_entry(&d->left, &entry, true))
+    while (d->position != cookie && next_entry(d, &entry))
         d->position = entry.cookie;
     return d->position == cookie && (d->left.left || d->op.result.list.eof);
 }
