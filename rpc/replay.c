@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* replay.c - the duplicate-request cache: a ring of entries that are found by their XID. */
+/* replay.c - the duplicate-request cache: entries that are found by their XID, the oldest gone first. */
 #include "rpc/replay.h"
 
 #include <errno.h>
@@ -15,10 +15,15 @@ int replay_init(struct replay *replay, uint32_t entries)
     *replay = (struct replay){.entries = entries};
     replay->entry = calloc(entries, sizeof(*replay->entry));
     replay->bucket = calloc(entries, sizeof(*replay->bucket));
-    if (replay->entry && replay->bucket)
-        return 0;
-    replay_fini(replay);
-    return -ENOMEM;
+    if (!replay->entry || !replay->bucket) {
+        replay_fini(replay);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < entries; i++) {
+        replay->entry[i].next = replay->idle;
+        replay->idle = &replay->entry[i];
+    }
+    return 0;
 }
 
 void replay_fini(struct replay *replay)
@@ -71,6 +76,12 @@ struct replay_entry *replay_find(struct replay *replay, const struct replay_key 
     return entry;
 }
 
+static void take_out(struct replay *replay, struct replay_entry *entry)
+{
+    *(entry->older ? &entry->older->newer : &replay->oldest) = entry->newer;
+    *(entry->newer ? &entry->newer->older : &replay->newest) = entry->older;
+}
+
 void replay_drop(struct replay *replay, struct replay_entry *entry)
 {
     struct replay_entry **at = bucket_of(replay, &entry->key);
@@ -78,26 +89,26 @@ void replay_drop(struct replay *replay, struct replay_entry *entry)
     while (*at != entry)
         at = &(*at)->next;
     *at = entry->next;
+    if (entry->state == REPLAY_KEPT)
+        take_out(replay, entry);
     free(entry->octets);
-    *entry = (struct replay_entry){0};
+    *entry = (struct replay_entry){.next = replay->idle};
+    replay->idle = entry;
 }
 
 struct replay_entry *replay_add(struct replay *replay, const struct replay_key *key)
 {
-    for (uint32_t i = 0; i < replay->entries; i++) {
-        struct replay_entry *entry = &replay->entry[replay->turn];
-        struct replay_entry **bucket = bucket_of(replay, key);
+    struct replay_entry **bucket = bucket_of(replay, key), *entry;
 
-        replay->turn = (replay->turn + 1) % replay->entries;
-        if (entry->state == REPLAY_BUSY)
-            continue;
-        if (entry->state == REPLAY_KEPT)
-            replay_drop(replay, entry);
-        *entry = (struct replay_entry){.key = *key, .state = REPLAY_BUSY, .next = *bucket};
-        *bucket = entry;
-        return entry;
-    }
-    return NULL;
+    if (!replay->idle && replay->oldest)
+        replay_drop(replay, replay->oldest);
+    entry = replay->idle;
+    if (!entry)
+        return NULL;
+    replay->idle = entry->next;
+    *entry = (struct replay_entry){.key = *key, .state = REPLAY_BUSY, .next = *bucket};
+    *bucket = entry;
+    return entry;
 }
 
 void replay_keep(struct replay *replay, struct replay_entry *entry, const struct reply *reply, uint32_t octets_max)
@@ -122,4 +133,7 @@ void replay_keep(struct replay *replay, struct replay_entry *entry, const struct
         at += reply->item[i].length;
     }
     entry->state = REPLAY_KEPT;
+    entry->older = replay->newest;
+    *(replay->newest ? &replay->newest->newer : &replay->oldest) = entry;
+    replay->newest = entry;
 }

@@ -22,12 +22,14 @@ struct replay_entry {
     struct call *waiter; /* the same call again, while the first is still at work */
     struct reply reply;  /* points into `octets` */
     uint8_t *octets;
-    struct replay_entry *next; /* of the same bucket */
+    struct replay_entry *next;          /* of the same bucket, or of those that are empty */
+    struct replay_entry *older, *newer; /* among those that are kept */
 };
 
 struct replay {
     struct replay_entry *entry, **bucket;
-    uint32_t entries, turn; /* whose place is taken next */
+    struct replay_entry *idle, *oldest, *newest;
+    uint32_t entries;
 };
 
 int replay_init(struct replay *replay, uint32_t entries);
@@ -36,7 +38,8 @@ void replay_fini(struct replay *replay);
 void replay_key(struct replay_key *key, const struct sockaddr_storage *peer, uint32_t xid, const struct call *call);
 struct replay_entry *replay_find(struct replay *replay, const struct replay_key *key);
 
-/* A busy entry of this key, in the place of the oldest that is not busy. NULL if all are. */
+/* A busy entry of this key, in the place of the reply that was kept first if there is no other. NULL if all are busy.
+ */
 struct replay_entry *replay_add(struct replay *replay, const struct replay_key *key);
 
 /* Keeps a copy of the reply, or drops the entry if that is longer than `octets_max` or there is no memory. */

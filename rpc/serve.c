@@ -302,6 +302,17 @@ void call_reply(struct call *call, const struct reply *reply)
     answer_reply(serve, reply);
 }
 
+void call_is_repeatable(struct call *call)
+{
+    struct serve *serve = (struct serve *)call;
+
+    /* Somebody who waits for its reply already shall have it. */
+    if (!serve->replay || serve->replay->waiter)
+        return;
+    replay_drop(&call->responder->replay, serve->replay);
+    serve->replay = NULL;
+}
+
 void call_refuse(struct call *call)
 {
     struct serve *serve = (struct serve *)call, *waiter;

@@ -18,7 +18,8 @@ enum {
     NFSD_BUFFER = NFS3_IO_MAX, /* buffers of this size are kept for the next large READ, so many */
     NFSD_BUFFER_MIN = 65536,   /* large: more than this */
     NFSD_BUFFERS = 32,
-    NFSD_SHARES = 8, /* a connection holds at most memory_max divided by this, and always one call */
+    NFSD_REPLAYS = 16384, /* calls of a transport whose replies are kept, those of 256 clients with all their credits */
+    NFSD_SHARES = 8,      /* a connection holds at most memory_max divided by this, and always one call */
     NFSD_TICK_MS = 1000,
 };
 

@@ -74,7 +74,8 @@ static void release(void *user)
 /* The responder looks for calls that came before itself. */
 static bool begin(struct job *job)
 {
-    (void)job;
+    if (!job_is_once_only(job))
+        call_is_repeatable(((struct rdma_call *)job)->call);
     return true;
 }
 
@@ -184,6 +185,7 @@ int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length
     responder_attr_init(&attr);
     attr.credits = d->attr.credits;
     attr.send_size = attr.receive_size = RDMA_INLINE;
+    attr.replay_entries = NFSD_REPLAYS;
     attr.connections_max = d->attr.connections_max;
     attr.memory_max = d->attr.memory_max;
     attr.wire = d->attr.wire;

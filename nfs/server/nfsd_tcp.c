@@ -14,7 +14,7 @@
 #include "nfs/server/nfsd_tcp.h"
 #include "rpc/clock.h"
 
-enum { BACKLOG = 128, STAGE = 65536, READS = 8, REPLAY_ENTRIES = 1024 };
+enum { BACKLOG = 128, STAGE = 65536, READS = 8 };
 
 /* --- the end of a connection ----------------------------------------------------------------------------------- */
 
@@ -333,7 +333,7 @@ bool nfstcp_is_quiet(const struct nfsd *d)
 int nfstcp_init(struct nfsd *d)
 {
     d->tcp.stage = malloc(STAGE);
-    return d->tcp.stage ? replay_init(&d->tcp.replay, REPLAY_ENTRIES) : -ENOMEM;
+    return d->tcp.stage ? replay_init(&d->tcp.replay, NFSD_REPLAYS) : -ENOMEM;
 }
 
 void nfstcp_stop(struct nfsd *d)

@@ -116,20 +116,52 @@ static void repeated_reads(void **state)
 
     (void)state;
     start();
-    call_open(false);
-    build(NFS3_GETATTR, &args, false, NULL);
-    for (unsigned i = 1; i <= 3; i++) {
-        plain_exchange();
-        check_answer(NFS3_GETATTR, &result, NULL, 0);
-        assert_int_equal(result.attr.attr.fileid, i);
+    for (int rdma = 0; rdma < 2; rdma++) {
+        fake.done = 0;
+        call_open(rdma);
+        build(NFS3_GETATTR, &args, false, NULL);
+        for (unsigned i = 1; i <= 3; i++) {
+            plain_exchange();
+            check_answer(NFS3_GETATTR, &result, NULL, 0);
+            assert_int_equal(result.attr.attr.fileid, i);
+        }
+        call_close();
     }
-    call_close();
+}
+
+/* However many calls of that kind come in between, the reply of the other is kept. */
+static void kept_among_reads(void **state)
+{
+    union nfs3_args args = {.fh = some_file.fh};
+    static uint8_t first[sizeof(message)];
+    uint32_t first_xid;
+    size_t length;
+
+    (void)state;
+    start();
+    for (int rdma = 0; rdma < 2; rdma++) {
+        fake.done = 0;
+        call_open(rdma);
+        build_mkdir();
+        plain_exchange();
+        memcpy(first, message, length = message_length);
+        first_xid = xid;
+        for (unsigned i = 0; i < NFSD_REPLAYS + 100; i++) {
+            build(NFS3_GETATTR, &args, false, NULL);
+            plain_exchange();
+        }
+        memcpy(message, first, message_length = length);
+        xid = first_xid;
+        plain_exchange();
+        assert_int_equal(done_before(), 1);
+        call_close();
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(retransmitted), TEST(retransmitted_at_work), TEST(cut_at_work),
-                                       TEST(repeated_reads)};
+                                       TEST(repeated_reads), TEST(kept_among_reads)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
