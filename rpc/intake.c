@@ -87,5 +87,6 @@ bool intake(struct requester *r, const struct link_done *done)
     bool good =
         rpcrdma_direction(done->data, done->length) == RPCRDMA_CALL ? answer_backward(r, done) : take_reply(r, done);
 
+    silence_broken(r);
     return good && link_repost(&r->link, done->index) == 0;
 }

@@ -228,3 +228,14 @@ int link_rdma(struct link *link, enum rddp_wr_opcode opcode, const struct rddp_s
     wr.remote_addr = offset;
     return stage(link, &wr, local);
 }
+
+int link_nudge(struct link *link)
+{
+    struct rddp_sge nothing = {(uintptr_t)link->room, 0, rddp_mr_key(link->mr)};
+    int rc;
+
+    if (!link->queue_left)
+        return 0;
+    rc = link_rdma(link, RDDP_WR_RDMA_WRITE, &nothing, 0, 0, NULL);
+    return rc ? rc : link_flush(link);
+}

@@ -92,6 +92,9 @@ int link_send_here(struct link *link, size_t length, uint32_t invalidate);
 int link_rdma(struct link *link, enum rddp_wr_opcode opcode, const struct rddp_sge *local, uint32_t handle,
               uint64_t offset, void *cookie);
 
+/* Sends at once an RDMA Write of no octets, which means nothing to the peer. 0 or a negative errno. */
+int link_nudge(struct link *link);
+
 /* Posts what waits: receives first, since what is sent may let the peer use them. 0 or a negative errno. */
 int link_flush(struct link *link);
 

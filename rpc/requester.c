@@ -95,6 +95,7 @@ static void established(struct requester *r, const struct rddp_event *event)
     link_agree(&r->link, &sizes, event->private_data, event->private_data_length);
     r->state = STATE_UP;
     r->granted = 1;
+    silence_begin(r);
     r->stats.connects++;
 }
 
@@ -217,6 +218,8 @@ static bool step(struct requester *r)
     if (r->state == STATE_DOWN && r->retry_ms <= now)
         connect_again(r);
     send_queued(r);
+    if (r->state == STATE_UP && !silence_bearable(r, now))
+        lose(r);
     r->in_step = false;
     return any;
 }
@@ -228,6 +231,8 @@ static int patience(const struct requester *r, uint64_t until)
 
     if (r->state == STATE_DOWN && r->retry_ms < until)
         until = r->retry_ms;
+    if (r->state == STATE_UP && silence_until(r) < until)
+        until = silence_until(r);
     if (r->deadline_ms < until)
         until = r->deadline_ms;
     if (until == UINT64_MAX)
@@ -241,6 +246,7 @@ void requester_attr_init(struct requester_attr *attr)
 {
     *attr = (struct requester_attr){.credits = 32, .send_size = 4096, .receive_size = 4096, .private_data = true};
     attr->backward_credits = 2;
+    attr->silence_ms = 60000;
     attr->spin_us = 20;
     attr->log_level = RDDP_LOG_ERROR;
     rddp_wire_attr_init(&attr->wire);

@@ -69,13 +69,15 @@ struct requester_attr {
     /* Answers a call of the responder (RFC 8167): the length of the reply put into `reply`, 0 for none. */
     size_t (*backward)(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t room);
     void *user;
+    /* Without any reply for so long, the calls are sent once more over a new connection: default 60000, as Linux. */
+    uint32_t silence_ms;
     uint32_t spin_us; /* requester_wait() looks so long for a reply before it sleeps: default 20; 0 at once */
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;
 };
 
 struct requester_stats {
-    uint64_t connects, sent, retransmitted, discarded, registered, late, remotely_invalidated;
+    uint64_t connects, sent, retransmitted, discarded, registered, late, remotely_invalidated, nudges;
     uint32_t in_flight, most_in_flight, granted;
 };
 

@@ -41,6 +41,10 @@ struct requester {
     struct request **bucket;          /* of what was sent, by XID: `buckets` of them, a power of two */
     uint32_t buckets;
     uint64_t deadline_ms; /* no call has an earlier one */
+    uint64_t quiet_ms;    /* since when calls wait and nothing comes; 0: not so, or not noticed yet */
+    uint64_t nudge_ms;    /* when to nudge, if this connection has not `answered` yet */
+    unsigned nudge_gap_ms;
+    bool answered;
     uint32_t granted;
     uint32_t *ghost; /* XIDs of cancelled calls that may still be answered: they hold their credit */
     uint32_t ghosts, next_xid;
@@ -68,6 +72,14 @@ void requester_end(struct requester *r, struct request *q, enum request_status s
 
 /* Takes a call back. False: its memory is still within reach, and the connection must be closed. */
 bool requester_take_back(struct requester *r, struct request *q);
+
+/* silence.c. A connection begins, and something was received on it. */
+void silence_begin(struct requester *r);
+void silence_broken(struct requester *r);
+/* To be asked after each turn of a connection. False: it must be closed. */
+bool silence_bearable(struct requester *r, uint64_t now);
+/* When to ask next. */
+uint64_t silence_until(const struct requester *r);
 
 /* A message came in. False: the connection must be closed, and what was not answered is sent once more. */
 bool intake(struct requester *r, const struct link_done *done);

@@ -201,6 +201,36 @@ static void timed_out(void **state)
     close_both(r);
 }
 
+/* A responder that says nothing for too long is called over a new connection, with the same XID. */
+static void silence(void **state)
+{
+    struct requester_stats stats;
+    struct requester_attr attr;
+    struct requester *r;
+
+    (void)state;
+    service_open(&service, NULL, false);
+    requester_attr_init(&attr);
+    attr.silence_ms = 250;
+    r = service_connect(&service, &attr);
+    exchange_init(e, r, PROC_DROP, NULL, 0, 0);
+    requester_start(r, &e->request);
+    do {
+        requester_wait(r, 1000);
+        requester_stats(r, &stats);
+    } while (stats.connects < 3);
+    assert_int_equal(stats.retransmitted, 2);
+    /* The credit of a call that was taken back does not return either. */
+    requester_cancel(r, &e->request);
+    exchange_init(e, r, PROC_NULL, NULL, 0, 0);
+    assert_int_equal(run(r), REQUEST_OK);
+    /* Who calls nobody may be quiet for as long as he likes. */
+    requester_wait(r, 400);
+    requester_stats(r, &stats);
+    assert_in_range(stats.connects, 3, 4);
+    close_both(r);
+}
+
 /* --- the other direction ---------------------------------------------------------------------------------------- */
 
 static size_t answer(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t room)
@@ -279,8 +309,8 @@ static void nobody_listens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(credits),        TEST(retransmission), TEST(cancelled),      TEST(timed_out),
-        TEST(backward_calls), TEST(ends),           TEST(nobody_listens),
+        TEST(credits), TEST(retransmission), TEST(cancelled), TEST(timed_out),
+        TEST(silence), TEST(backward_calls), TEST(ends),      TEST(nobody_listens),
     };
 
     int failed = 0;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* silence.c - what a requester does about a responder that does not answer: it nudges, and at last connects again. */
+#include "rpc/requester_in.h"
+
+enum { NUDGE_FIRST_MS = 100, NUDGE_MAX_MS = 3200 };
+
+void silence_begin(struct requester *r)
+{
+    r->quiet_ms = 0;
+    r->answered = false;
+}
+
+void silence_broken(struct requester *r)
+{
+    r->quiet_ms = 0;
+    r->answered = true;
+}
+
+/* Linux's siw may not look at what came at once behind its MPA Reply until more comes. An RDMA Write of nothing is
+ * more, and means nothing (RFC 5040 5.1). */
+static bool nudge(struct requester *r, uint64_t now)
+{
+    if (r->answered || now < r->nudge_ms || !link_has_private_data(&r->attr.wire))
+        return true;
+    r->nudge_gap_ms = r->nudge_gap_ms * 2 < NUDGE_MAX_MS ? r->nudge_gap_ms * 2 : NUDGE_MAX_MS;
+    r->nudge_ms = now + r->nudge_gap_ms;
+    r->stats.nudges++;
+    return link_nudge(&r->link) == 0;
+}
+
+/* Also who was not sent yet waits for an answer: the credit of a cancelled call may never come back. */
+static bool waits(const struct requester *r)
+{
+    return r->sent.first || r->queued.first;
+}
+
+bool silence_bearable(struct requester *r, uint64_t now)
+{
+    if (!waits(r)) {
+        r->quiet_ms = 0;
+        return true;
+    }
+    if (!r->quiet_ms) {
+        r->quiet_ms = now;
+        r->nudge_gap_ms = NUDGE_FIRST_MS;
+        r->nudge_ms = now + NUDGE_FIRST_MS;
+        return true;
+    }
+    return now - r->quiet_ms < r->attr.silence_ms && nudge(r, now);
+}
+
+uint64_t silence_until(const struct requester *r)
+{
+    uint64_t until = r->quiet_ms + r->attr.silence_ms;
+
+    if (!waits(r) || !r->quiet_ms)
+        return UINT64_MAX;
+    return !r->answered && r->nudge_ms < until ? r->nudge_ms : until;
+}
