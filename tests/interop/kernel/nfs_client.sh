@@ -14,7 +14,7 @@ if [ $# != 1 ] || [ ! -x "$rddp" ]; then
     echo "usage: nfs_client.sh PATH/TO/rddp" >&2
     exit 2
 fi
-# shellcheck source=lib/peer.sh
+# shellcheck source=tests/interop/kernel/lib/peer.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/peer.sh"
 
 crc=--no-crc
@@ -152,8 +152,18 @@ more_than_credits() {
     whole_file 16 --credits 256 --depth 64
 }
 
+# knfsd goes and comes again; what was not committed is gone.
+knfsd_restart() { # COMMITS before the case
+    knfsd_stop
+    [ "$(knfsd_commits)" != "$1" ] || in_guest "find /export -maxdepth 1 -type f -exec truncate -s 0 {} +"
+    sleep 1
+    knfsd_start rw async no_root_squash
+}
+knfsd_commits() { in_guest "awk '\$1 == \"proc3\" { print \$NF }' /proc/net/rpc/nfsd"; }
+
 restart_under_put() { # MIB: UNSTABLE data is lost with knfsd, and has to come again
-    local n=$(($1 << 20)) pid rc i
+    local n=$(($1 << 20)) pid rc i commits
+    commits=$(knfsd_commits)
     rm -rf "$tmp/big" "$tmp/back"
     "$tmp/bin/fsop" fill "$tmp/big" 0 $n 11
     seconds=200 nfs -q put "$tmp/big" "$knfsd/big" 2>"$tmp/err" &
@@ -164,9 +174,7 @@ restart_under_put() { # MIB: UNSTABLE data is lost with knfsd, and has to come a
         sleep 0.1
     done
     kill -0 $pid 2>/dev/null || fail "it was done before knfsd went"
-    knfsd_stop
-    sleep 1
-    knfsd_start rw async no_root_squash
+    knfsd_restart "$commits"
     wait $pid
     rc=$?
     [ $rc = 0 ] || fail "exit code $rc: $(head -n 2 "$tmp/err")"
@@ -248,16 +256,15 @@ mount_copy() {
 }
 
 mount_restart() { # MIB: knfsd restarts under writes that are not committed
-    local n=$(($1 << 20)) pid i
+    local n=$(($1 << 20)) pid i commits
+    commits=$(knfsd_commits)
     inside timeout 200 sh -c "'$tmp/bin/fsop' fill '$tmp/mnt/big' 0 $n 11 && sync '$tmp/mnt/big'" 2>"$tmp/err" &
     pid=$!
     for ((i = 0; i < 200; i++)); do
         [ "$(in_guest 'stat -c %s /export/big || echo 0' 2>/dev/null | tail -n 1)" -lt $((n / 4)) ] || break
         sleep 0.1
     done
-    knfsd_stop
-    sleep 1
-    knfsd_start rw async no_root_squash
+    knfsd_restart "$commits"
     wait $pid || fail "exit code $?: $(head -n 2 "$tmp/err")"
     in_guest "/tmp/bin/fsop check /export/big 0 $n 11 && rm /export/big" 120 || fail "the server has another file"
 }

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# nfs_tshark.sh - tshark dissects our NFS: `rddp nfs` on `rddp nfsd` in a network of its own, every procedure with its
+# call and reply, and nothing malformed.
+set -euo pipefail
+
+cannot() { echo "nfs_tshark: cannot run here: $*"; exit 77; }
+for tool in tshark dumpcap ip unshare; do
+    command -v $tool >/dev/null || cannot "no $tool"
+done
+rddp=${RDDP_TOOL:?the path of rddp}
+"$rddp" help nfsd >/dev/null 2>&1 || cannot "this rddp has no nfsd"
+if [ "${1:-}" != inside ]; then
+    new=(unshare --net --pid --fork --kill-child)
+    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
+    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
+    exec "${new[@]}" "$0" inside
+fi
+
+dir=$(mktemp -d)
+export HOME=$dir # no preferences but ours
+unset XDG_CONFIG_HOME
+started=()
+finish() {
+    [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap finish EXIT
+fail() { echo "nfs_tshark: $*" >&2; exit 1; }
+
+ip link set lo up
+dumpcap -q -i lo -s 0 -B 64 -w "$dir/pcap" -f tcp 2>"$dir/dumpcap" &
+dumpcap=$!
+started+=("$dumpcap")
+for _ in $(seq 100); do
+    ! grep -q '^File:' "$dir/dumpcap" || break
+    kill -0 "$dumpcap" 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+    sleep 0.1
+done
+mkdir "$dir/export" "$dir/tree"
+"$rddp" nfsd -a 127.0.0.1 --no-tcp --squash none --state "$dir/state" "$dir/export" >"$dir/out" 2>"$dir/err" &
+server=$!
+started+=("$server")
+for _ in $(seq 100); do
+    ! { : <>/dev/tcp/127.0.0.1/20048; } 2>/dev/null || break
+    kill -0 $server 2>/dev/null || fail "the server ended: $(cat "$dir/err")"
+    sleep 0.05
+done
+
+# One call at a time: of several messages in a packet tshark shows but the first one.
+nfs() { timeout 60 "$rddp" nfs --credits 1 --mount-port 20048 "$@" >"$dir/out" || fail "rddp nfs $*: $?"; }
+for n in 0 1 3 4 100 3900 4096 5000 70000 1500000; do head -c $n /dev/urandom >"$dir/tree/f$n"; done
+for n in $(seq 200); do : >"$dir/tree/empty-with-a-long-name-$n"; done
+ln -s "$(printf '%03000d' 0)" "$dir/tree/long"
+ln -s f1 "$dir/tree/short"
+mkdir "$dir/tree/sub"
+remote=127.0.0.1:$dir/export
+nfs -q cp -r "$dir/tree" "$remote/"
+nfs -q cp -r "$remote/tree" "$dir/back"
+diff -r --no-dereference "$dir/tree" "$dir/back" || fail "what came back differs"
+nfs ls -l "$remote/tree"
+nfs df "$remote"
+nfs rm -r "$remote/tree"
+! timeout 60 "$rddp" nfs --mount-port 20048 cat "$remote/nothing" >/dev/null 2>&1 || fail "there was nothing to read"
+sleep 1
+kill -INT "$dumpcap"
+wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
+grep -q ': [0-9]*/0 (' "$dir/dumpcap" || fail "dumpcap lost packets: $(cat "$dir/dumpcap")"
+
+# The reserved port that MOUNT is called from may be known for something else.
+dissect() { tshark -r "$dir/pcap" -d tcp.port==20048,rpc -Y "$@" 2>/dev/null; }
+count() { dissect "$1" | wc -l; }
+# tshark does not put the octets of Write chunks back where they belong: for it replies to READ and READLINK end too soon.
+bad=$(dissect '_ws.malformed && !(rpcordma.writes_count > 0 && nfs.procedure_v3 in {5, 6})' | head -n 3)
+[ -z "$bad" ] || fail "malformed: $bad"
+# Each call and its reply, by their XID.
+dissect rpcordma -T fields -e rpcordma.xid | sort | uniq -c >"$dir/xids"
+odd=$(awk '$1 != 2' "$dir/xids" | head -n 3)
+[ -z "$odd" ] || fail "not one call and one reply: $odd"
+messages=$(awk '{ n += $1 } END { print n }' "$dir/xids")
+((messages >= 500)) || fail "only $messages messages seen"
+for procedure in 1 2 3 5 6 7 8 9 10 12 13 17 18 19 21; do # what the tool makes use of, GETATTR to COMMIT
+    for type in 0 1; do
+        [ "$(count "rpcordma && nfs.procedure_v3 == $procedure && rpc.msgtyp == $type")" != 0 ] ||
+            fail "procedure $procedure: no message of type $type"
+    done
+done
+reads=$(count 'rpcordma.reads_count > 0')
+writes=$(count 'rpcordma.writes_count > 0')
+replies=$(count 'rpcordma.reply_count > 0')
+((reads >= 5 && writes >= 5 && replies >= 1)) || fail "$reads with Read, $writes with Write, $replies with Reply chunks"
+wrong=$(count 'rpcordma.version != 1 || rpcordma.flow_control == 0')
+[ "$wrong" = 0 ] || fail "$wrong of another version or without credits"
+echo "nfs_tshark: $messages messages, none malformed; $reads with Read, $writes with Write, $replies with Reply chunks"
