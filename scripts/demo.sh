@@ -137,6 +137,24 @@ copy() {
     stop_server
 }
 
+server_cpu() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) / hz }' "/proc/$server/stat"; }
+
+# nfs WHAT put|get SRC DST CHECK...: the served directory as an NFS export, no mount needed.
+nfs() {
+    local what=$1 verb=$2 source=$3 destination=$4 rdma mount
+    shift 4
+    start_server nfsd -a $host -p 0 --rdma-port 0 --mount-port 0 --squash none --state "$room/state" "$room/served"
+    read -r rdma mount < <(sed -n 's/.*proto=rdma,port=\([0-9]*\),.*mountport=\([0-9]*\) .*/\1 \2/p' "$room/says")
+    if "$rddp" nfs "$verb" --json -o "$rdma" --mount-port "$mount" "$source" "$destination" >"$room/json" 2>"$room/errors"; then
+        verdict "$what" "$(member seconds)" "$(member bytes)" \
+            "($(member cpu_seconds) + $(server_cpu)) / $(member bytes) * 1e9" "$@"
+    else
+        row "$what" - - - "NO: $(head -1 "$room/errors")"
+        bad=1
+    fi
+    stop_server
+}
+
 # The same file as an ordinary program would send it: sendfile() here, recv() and write() there, no checksum at all.
 tcp_copy() { # SRC DST: prints seconds, octets, CPU seconds for 10^9 octets
     python3 - "$1" "$2" <<'END'
@@ -214,7 +232,11 @@ copy "1 GiB there, no CRC" "--no-crc" "--no-crc" "$room/big" $host:big cmp "$roo
 rm -f "$big"
 copy "1 GiB there, RDMA/TCP segments" "--wire rdmatcp" "--wire rdmatcp" "$room/big" $host:big cmp "$room/big" "$big"
 rm -f "$big"
+nfs "1 GiB there, NFS over RDMA, CRC" put "$room/big" "$host:$big" cmp "$room/big" "$big"
+rm -f "$big"
 ln "$room/big" "$big" # no third copy
+nfs "1 GiB back, NFS over RDMA, CRC" get "$host:$big" "$room/back" cmp "$room/big" "$room/back"
+rm -f "$room/back"
 copy "1 GiB back, CRC" "" "" $host:big "$room/back" cmp "$room/big" "$room/back"
 rm -f "$big" "$room/back"
 plain_tcp
