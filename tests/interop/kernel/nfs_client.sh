@@ -314,7 +314,7 @@ crc=--no-crc
 check "knfsd restarts under put of $lost MiB" restart_under_put $lost
 check "the connection is cut under get" cut_under_get 24
 
-if "$rddp" help mount >/dev/null 2>&1 && [ -c /dev/fuse ]; then
+if "$rddp" help mount 2>/dev/null | grep -q -e --foreground && [ -c /dev/fuse ]; then
     mkdir "$tmp/mnt"
     "$guest" ns unshare --mount --propagation private sleep 100000 &
     holder=$!

@@ -241,6 +241,14 @@ cut_under_data() { # PORT MIB
     in_guest "/tmp/bin/fsop forget /mnt/a/big && /tmp/bin/fsop check /mnt/a/big 0 $(($2 << 20)) 11; rm /mnt/a/big" 120
 }
 
+# A client that has nothing to say goes after five minutes, and comes again when it has.
+idle() { # PORT
+    in_guest "ls /mnt/a >/dev/null"
+    wait_for 400 gone "$1" || fail "the client stays"
+    in_guest "echo back >/mnt/a/idle && grep -q back /mnt/a/idle && rm /mnt/a/idle" 60 || fail "it does not come back"
+}
+gone() { ! connected "$1"; }
+
 squashed() { # root|all|none
     work /mnt/a 30 squash "$1" || exit 1
     at_server sh -c "rm -f $export_dir/sq.*"
@@ -307,6 +315,7 @@ if [ ! "$self" ]; then
     check "connection cut under names, RDMA" cut_under_names 20049 2 40
     check "connection cut under data, RDMA" cut_under_data 20049 24
 fi
+[ "$full" != 1 ] || [ "$self" ] || check "a client that was idle, RDMA" idle 20049
 check "the server still runs" server_runs
 umount_of /mnt/a
 
