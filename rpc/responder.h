@@ -86,8 +86,8 @@ void responder_stats(const struct responder *r, struct responder_stats *stats);
 /* Ends a connection that a call came over, in the responder's next turn: as if its peer had gone. */
 void responder_cut(struct conn *conn);
 
-/* While it is the handler's: it may be done once more without harm. No reply of it is kept for a retransmission, so that
- * what is kept are replies that matter. */
+/* While it is the handler's: it may be done once more without harm. No reply of it is kept for a retransmission, so
+ * that what is kept are replies that matter. */
 void call_is_repeatable(struct call *call);
 
 /* The three ends of a call: a reply; ERR_CHUNK, for what the header must not have; silence. Outside of responder_run()

@@ -68,7 +68,7 @@ analysis() {
         --suppress={missingIncludeSystem,memleak,resourceLeak,invalidFunctionArg,readdirCalled} "${files[@]}"
 }
 
-scripts() { shellcheck --severity=warning "${shell[@]}"; }
+scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${shell[@]}"; }
 
 failed=()
 check() { # FUNCTION TOOL WHAT
