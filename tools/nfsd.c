@@ -307,6 +307,9 @@ static int with_exports(const struct nfsd_options *options, char **directory, un
     struct export_attr attr;
     int code = 0;
 
+    if (geteuid() == 0 && !identity_can_change())
+        return fail(EXIT_FAILED, "user 0 without CAP_SETUID and CAP_SETGID would do everything for everybody as root: "
+                                 "give it both, or start it as another user");
     export_attr_init(&attr);
     attr.read_only = options->read_only;
     attr.async = options->async;

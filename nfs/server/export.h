@@ -51,6 +51,9 @@ struct identity {
 /* The caller as this export sees him: AUTH_NONE and squashed ones are the anonymous user. */
 void export_identity(const struct export *e, const struct rpc_cred *cred, struct identity *identity);
 
+/* Whether this process may take on other identities. One of user 0 that may not would do everything as root. */
+bool identity_can_change(void);
+
 /* The calling thread's file system identity until the next call; a thread that already has it pays nothing. A process
  * that may not change it (no CAP_SETUID and CAP_SETGID) stays who it is. -EPERM: this system does not have such a user
  * (in a user namespace): the call must not be served. The thread is nobody then, or the server if nobody is not there

@@ -79,6 +79,11 @@ static bool change(const struct identity *from, const struct identity *to)
     return set_caps(caps);
 }
 
+bool identity_can_change(void)
+{
+    return self.assumed || prepare();
+}
+
 int identity_assume(const struct identity *identity)
 {
     const struct identity *from = self.assumed ? &self.now : NULL;

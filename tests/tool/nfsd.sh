@@ -234,5 +234,9 @@ refuse 2 "no such squash" --squash some "$dir"
 refuse 2 "port" -p 65536 "$dir"
 refuse 2 "workers" --workers 0 "$dir"
 refuse 3 "no such address" "${free[@]}" -p 0 --address no.such.host.invalid "$dir"
+if [ "$(id -u)" = 0 ] && setpriv --bounding-set -setuid true 2>/dev/null; then
+    expect 1 "root that cannot be anybody else" setpriv --bounding-set -setuid "$rddp" nfsd "${free[@]}" -p 0 "$dir"
+    expect_one_line "root that cannot be anybody else" nfsd
+fi
 
 finish nfsd
