@@ -5,211 +5,103 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "nfs/record.h"
-#include "rpc/clock.h"
-#include "rpc/xdrbytes.h"
+#include "nfs/tcp_call.h"
 
 enum { RPCBIND_PROGRAM = 100000, RPCBIND_PORT = 111, PORTMAP_VERSION = 2, RPCBIND_VERSION = 4 };
 enum { PROC_SET = 1, PROC_UNSET = 2, PROC_GETPORT = 3 };
-enum { MESSAGE_MAX = 512, LOCAL_MS = 10000 };
+enum { REPLY_MAX = 512, LOCAL_MS = 10000 };
 
 #define LOCAL_SOCKET "/run/rpcbind.sock"
 
-/* One call: the message with its mark, then the reply. */
-struct exchange {
-    int fd;
-    uint64_t until_ms;
-    uint8_t message[RECORD_MARK + MESSAGE_MAX];
-    struct xdr_out out;
-};
-
-static void begin(struct exchange *x, uint32_t version, uint32_t procedure)
+/* The result of each of them is one number. A reply that is none, or no success, is -EPROTO. */
+static int ask(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, uint32_t *result)
 {
-    static const uint32_t call = 0, rpc_version = 2;
-
-    x->out = (struct xdr_out){.at = x->message + RECORD_MARK, .left = MESSAGE_MAX};
-    xdr_put32(&x->out, (uint32_t)getpid());
-    xdr_put32(&x->out, call);
-    xdr_put32(&x->out, rpc_version);
-    xdr_put32(&x->out, RPCBIND_PROGRAM);
-    xdr_put32(&x->out, version);
-    xdr_put32(&x->out, procedure);
-    for (int i = 0; i < 4; i++) /* AUTH_NONE twice: a credential and a verifier of no octets */
-        xdr_put32(&x->out, 0);
-}
-
-static void put_text(struct xdr_out *out, const char *text)
-{
-    xdr_put32(out, (uint32_t)strlen(text));
-    xdr_putopaque(out, text, strlen(text));
-}
-
-static int wait_for(const struct exchange *x, short events)
-{
-    struct pollfd fd = {.fd = x->fd, .events = events};
-    uint64_t now = clock_ms();
-    int n;
-
-    if (now >= x->until_ms)
-        return -ETIMEDOUT;
-    n = poll(&fd, 1, (int)(x->until_ms - now));
-    return n > 0 ? 0 : n == 0 ? -ETIMEDOUT : -errno;
-}
-
-static int connect_to(struct exchange *x, const struct sockaddr *addr, socklen_t length)
-{
-    socklen_t n = sizeof(int);
-    int error = 0, rc;
-
-    x->fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (x->fd < 0)
-        return -errno;
-    if (connect(x->fd, addr, length) == 0)
-        return 0;
-    if (errno != EINPROGRESS)
-        return -errno;
-    rc = wait_for(x, POLLOUT);
-    if (rc == 0 && getsockopt(x->fd, SOL_SOCKET, SO_ERROR, &error, &n) != 0)
-        return -errno;
-    return rc ? rc : -error;
-}
-
-static int send_message(const struct exchange *x)
-{
-    size_t length = MESSAGE_MAX - x->out.left + RECORD_MARK;
-
-    for (size_t at = 0; at < length;) {
-        ssize_t n = send(x->fd, x->message + at, length - at, MSG_NOSIGNAL);
-
-        if (n >= 0) {
-            at += (size_t)n;
-        } else if (errno != EAGAIN && errno != EINTR) {
-            return -errno;
-        } else {
-            int rc = wait_for(x, POLLOUT);
-
-            if (rc && rc != -EINTR)
-                return rc;
-        }
-    }
-    return 0;
-}
-
-static int receive_message(const struct exchange *x, struct record_rx *rx)
-{
-    uint8_t octets[MESSAGE_MAX];
-    size_t eaten;
-
-    for (int rc = 0;;) {
-        ssize_t n = recv(x->fd, octets, sizeof(octets), 0);
-
-        if (n == 0)
-            return -ECONNRESET;
-        if (n > 0) {
-            rc = record_eat(rx, octets, (size_t)n, &eaten);
-            if (rc)
-                return rc < 0 ? -EPROTO : 0;
-        } else if (errno != EAGAIN && errno != EINTR) {
-            return -errno;
-        } else {
-            rc = wait_for(x, POLLIN);
-            if (rc && rc != -EINTR)
-                return rc;
-        }
-    }
-}
-
-/* The reply is to this call, accepted and successful; then one number follows. */
-static int decode(const uint8_t *reply, size_t length, uint32_t *result)
-{
-    struct xdr_in in = {.at = reply, .left = length};
-    bool mine = xdr_get32(&in) == (uint32_t)getpid() && xdr_get32(&in) == 1;
-    bool accepted = xdr_get32(&in) == 0;
-    uint32_t verifier;
-
-    xdr_get32(&in);
-    verifier = xdr_get32(&in);
-    if (!accepted || verifier > MESSAGE_MAX)
-        return -EPROTO;
-    xdr_getopaque(&in, verifier);
-    accepted = xdr_get32(&in) == 0;
-    *result = xdr_get32(&in);
-    return mine && accepted && !in.bad ? 0 : -EPROTO;
-}
-
-static int run(struct exchange *x, const struct sockaddr *addr, socklen_t length, int timeout_ms, uint32_t *result)
-{
-    struct record_rx rx;
+    struct coder results;
     int rc;
 
-    record_init(&rx, MESSAGE_MAX);
-    x->until_ms = clock_ms() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms);
-    record_mark(x->message, MESSAGE_MAX - x->out.left);
-    rc = connect_to(x, addr, length);
+    t->program = RPCBIND_PROGRAM;
+    t->reply_max = REPLY_MAX;
+    rc = tcp_call(t, args, user, &results);
     if (rc == 0)
-        rc = send_message(x);
-    if (rc == 0)
-        rc = receive_message(x, &rx);
-    if (rc == 0)
-        rc = decode(rx.data, rx.length, result);
-    record_fini(&rx);
-    if (x->fd >= 0)
-        close(x->fd);
+        code32(&results, result);
+    if (rc == 0 ? results.bad || results.in.bad : t->trouble || rc == -EMSGSIZE || rc == -EBADMSG)
+        rc = -EPROTO;
+    tcp_call_end(t);
     return rc;
+}
+
+static void mapping_args(struct coder *c, void *user)
+{
+    uint32_t *mapping = user;
+
+    for (int i = 0; i < 4; i++)
+        code32(c, &mapping[i]);
 }
 
 int rpcbind_getport(const struct sockaddr *addr, uint32_t program, uint32_t version, const char *netid, int timeout_ms)
 {
-    struct sockaddr_storage to = {0};
-    socklen_t length = addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    struct exchange x;
-    uint32_t port = 0;
-    uint16_t there = htons(RPCBIND_PORT);
+    struct tcp_call t = {.version = PORTMAP_VERSION, .procedure = PROC_GETPORT};
+    uint32_t mapping[] = {program, version, IPPROTO_TCP, 0}, port = 0;
     int rc;
 
     if (strcmp(netid, "tcp") != 0 && strcmp(netid, "tcp6") != 0)
         return -EINVAL;
-    memcpy(&to, addr, length);
-    /* The port is at the same place in both families. */
-    memcpy((uint8_t *)&to + offsetof(struct sockaddr_in, sin_port), &there, sizeof(there));
-    begin(&x, PORTMAP_VERSION, PROC_GETPORT);
-    xdr_put32(&x.out, program);
-    xdr_put32(&x.out, version);
-    xdr_put32(&x.out, IPPROTO_TCP);
-    xdr_put32(&x.out, 0);
-    rc = run(&x, (const struct sockaddr *)&to, length, timeout_ms, &port);
+    t.length = addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    memcpy(&t.addr, addr, t.length);
+    tcp_call_port(&t, RPCBIND_PORT);
+    t.timeout_ms = timeout_ms < 0 ? 0 : timeout_ms;
+    rc = ask(&t, mapping_args, mapping, &port);
     if (rc)
         return rc;
     return port <= UINT16_MAX ? (int)port : -EPROTO;
+}
+
+/* rpcb of RFC 1833 2.1. */
+struct service {
+    uint32_t program, version;
+    const char *netid;
+    char address[32], owner[16];
+};
+
+static void text_args(struct coder *c, const char *octets)
+{
+    struct nfs3_text text = {octets, (uint32_t)strlen(octets)};
+
+    code_text(c, &text, text.length);
+}
+
+static void service_args(struct coder *c, void *user)
+{
+    struct service *s = user;
+
+    code32(c, &s->program);
+    code32(c, &s->version);
+    text_args(c, s->netid);
+    text_args(c, s->address);
+    text_args(c, s->owner);
 }
 
 /* An address has the port's two octets behind it, all in decimal (RFC 5665 5.2.3.3); ours is any. UNSET looks at none.
  */
 static int tell(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
 {
-    struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = LOCAL_SOCKET};
-    char address[32], owner[16];
+    static const struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = LOCAL_SOCKET};
+    struct tcp_call t = {.length = sizeof(path), .version = RPCBIND_VERSION, .procedure = procedure};
+    struct service s = {.program = program, .version = version, .netid = netid};
     bool v6 = netid[0] && netid[strlen(netid) - 1] == '6';
-    struct exchange x;
     uint32_t done = 0;
     int rc;
 
-    snprintf(address, sizeof(address), "%s.%u.%u", v6 ? "::" : "0.0.0.0", port >> 8, port & 255);
-    snprintf(owner, sizeof(owner), "%u", geteuid());
-    begin(&x, RPCBIND_VERSION, procedure);
-    xdr_put32(&x.out, program);
-    xdr_put32(&x.out, version);
-    put_text(&x.out, netid);
-    put_text(&x.out, address);
-    put_text(&x.out, owner);
-    rc = run(&x, (const struct sockaddr *)&path, sizeof(path), LOCAL_MS, &done);
+    memcpy(&t.addr, &path, sizeof(path));
+    t.timeout_ms = LOCAL_MS;
+    snprintf(s.address, sizeof(s.address), "%s.%u.%u", v6 ? "::" : "0.0.0.0", port >> 8, port & 255);
+    snprintf(s.owner, sizeof(s.owner), "%u", geteuid());
+    rc = ask(&t, service_args, &s, &done);
     return rc ? rc : done ? 0 : -EEXIST;
 }
 

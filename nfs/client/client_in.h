@@ -4,7 +4,7 @@
 #define RDDP_NFS_CLIENT_IN_H
 
 #include "nfs/client/client.h"
-#include "nfs/client/tcp_call.h"
+#include "nfs/tcp_call.h"
 
 enum {
     JUKEBOX_MIN_MS = 100, /* the first pause after "try again later"; it doubles */

@@ -9,7 +9,7 @@
 #include "nfs/client/client_in.h"
 #include "nfs/rpcbind.h"
 
-enum { GROUPS_SEEN = 16, EXPORTS_MAX = 4096 };
+enum { REPLY_MAX = 1 << 20, GROUPS_SEEN = 16, EXPORTS_MAX = 4096 };
 
 /* --- one MOUNT call -------------------------------------------------------------------------------------------- */
 
@@ -37,6 +37,8 @@ static int call_mount(struct tcp_call *t, enum mount3_proc proc, const char *pat
     t->program = MOUNT_PROGRAM;
     t->version = MOUNT_VERSION;
     t->procedure = proc;
+    t->reserved = true;
+    t->reply_max = REPLY_MAX;
     return tcp_call(t, path ? path_args : NULL, (void *)(uintptr_t)path, results);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* tcp_call.c - one RPC over a TCP connection of its own (RFC 5531 11: record marking), with a deadline. */
-#include "nfs/client/tcp_call.h"
+#include "nfs/tcp_call.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -171,13 +171,13 @@ int tcp_call(struct tcp_call *t, void (*args)(struct coder *c, void *user), void
     n = build(t, xid, args, user);
     if (n == 0)
         return -EINVAL;
-    fd = dial(t, true, until);
+    fd = dial(t, t->reserved, until);
     /* A port that was used a moment ago may still be waiting for the end of its last connection. */
-    if (fd == -EADDRNOTAVAIL || fd == -EADDRINUSE)
+    if (t->reserved && (fd == -EADDRNOTAVAIL || fd == -EADDRINUSE))
         fd = dial(t, false, until);
     if (fd < 0)
         return fd;
-    record_init(&t->rx, TCP_CALL_MAX);
+    record_init(&t->rx, t->reply_max);
     rc = send_all(fd, t->message, n, until);
     if (rc == 0)
         rc = receive_record(fd, &t->rx, until);
