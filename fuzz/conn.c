@@ -5,86 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conn/conn.h"
-#include "fuzz/lib/arena.h"
+#include "fuzz/lib/host.h"
 #include "wire/mpa.h"
-
-enum { STAGE = 1 << 19, SENT = 1 << 24, STEPS_MAX = 4096, START_US = 1000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
-struct host {
-    struct arena *arena;
-    struct conn conn;
-    struct out out;
-    uint64_t now_us;
-    size_t staged, sent, frame; /* octets: not eaten; that have left; of them the start-up frame's */
-    size_t takes;               /* octets that the link still takes */
-    bool ended;
-    bool heard;   /* of the peer's something behind its start-up frame */
-    bool may_cut; /* what waited was dropped, as it should be */
-};
-
-static uint8_t out_room[OUT_ROOM], stage[STAGE], sent[SENT], copy[2][ARENA_REGIONS * ARENA_OCTETS];
+static uint8_t copy[2][ARENA_REGIONS * ARENA_OCTETS];
 
 /* --- the host ------------------------------------------------------------------------------------------------ */
 
-static void send_some(struct host *h)
-{
-    struct out *out = &h->out;
-    size_t n = 0;
-
-    for (uint32_t i = out->first; i < out->first + out->spans && h->takes; i++) {
-        size_t take = out->span[i].length < h->takes ? out->span[i].length : h->takes;
-
-        assert(h->sent + take <= SENT);
-        memcpy(sent + h->sent, out->span[i].at, take);
-        h->sent += take;
-        h->takes -= take;
-        n += take;
-    }
-    conn_sent(&h->conn, n, h->now_us);
-}
-
 static void pump(struct host *h)
 {
-    struct conn *c = &h->conn;
-
-    conn_check(c, h->now_us);
-    while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
-        if (!c->out) {
-            out_init(&h->out, out_room);
-            c->out = &h->out;
-        }
-        if (c->frame_length)
-            h->frame = c->frame_length;
-        conn_fill(c, h->now_us);
-        assert(h->out.octets || !(conn_wants(c, h->now_us) & CONN_TX));
-        if (h->out.octets)
-            send_some(h);
-    }
-    if (conn_wants(c, h->now_us) & CONN_FIN)
-        conn_fin(c, h->now_us);
-    if (c->out && !c->out->octets)
-        c->out = NULL;
-    c->news = 0;
+    host_pump(h);
     /* A responder does not speak first (RFC 5044 7.1.2). */
-    assert(c->active || c->attr.immediate || h->heard || h->sent <= h->frame);
+    assert(h->conn.active || h->conn.attr.immediate || h->heard || h->sent <= h->frame);
 }
 
 static void hear(struct host *h, const uint8_t *p, size_t n)
 {
-    size_t eaten;
-
-    if (h->ended || !(conn_wants(&h->conn, h->now_us) & CONN_RX) || h->staged + n > STAGE)
+    if (h->ended || !(conn_wants(&h->conn, h->now_us) & CONN_RX) || h->staged + n > HOST_STAGE)
         return;
-    h->heard |= h->conn.state >= CONN_READY;
-    memcpy(stage + h->staged, p, n);
+    memcpy(host_stage + h->staged, p, n);
     h->staged += n;
-    eaten = conn_rx(&h->conn, stage, h->staged, h->now_us);
-    assert(eaten <= h->staged);
-    h->staged -= eaten;
-    memmove(stage, stage + eaten, h->staged);
+    host_eat(h);
     assert(h->staged < WIRE_UNIT_MAX);
 }
 
@@ -157,17 +100,6 @@ static void answer(struct host *h, struct input *in)
 
 /* --- one input ----------------------------------------------------------------------------------------------- */
 
-/* The application writes: at any time where the peer may read, elsewhere when nothing of its own waits any more. */
-static void scribble(struct host *h, struct input *in)
-{
-    const struct qp *qp = &h->arena->qp;
-    uint8_t octet = input8(in);
-
-    memset(h->arena->mr[ARENA_TARGET].base, octet, ARENA_OCTETS);
-    if (qp->sq_head == qp->sq_tail)
-        arena_scribble(h->arena, octet);
-}
-
 static void step(struct host *h, struct input *in)
 {
     uint8_t what = input8(in);
@@ -211,7 +143,7 @@ static void step(struct host *h, struct input *in)
         arena_poll(h->arena);
         break;
     case 10:
-        scribble(h, in);
+        host_scribble(h, in);
         break;
     default:
         say_fpdu(h, in, piece);
@@ -229,23 +161,12 @@ static void check_deaf(struct host *h, struct input *in)
     assert(!memcmp(copy[0], copy[1], sizeof(copy[0])));
 }
 
-/* What has left is whole FPDUs, but for one that still leaves, or that was cut off by the end. */
 static void check_sent(const struct host *h)
 {
     const struct wire_state *w = &h->conn.w;
     struct wire_state peer = {.crc = w->crc, .rx_markers = w->tx_markers, .version = w->version};
-    bool may_cut = h->may_cut || h->conn.note.fault == FAULT_TERMINATED || (h->conn.out && h->conn.out->octets);
-    size_t at = h->frame, need;
-    struct seg seg;
 
-    while (at < h->sent) {
-        int n = h->conn.wire->decode(&peer, &seg, sent + at, h->sent - at, &need);
-
-        assert(n > 0 || (n == 0 && may_cut));
-        if (n == 0)
-            break;
-        at += (size_t)n;
-    }
+    host_check_sent(h, peer, h->conn.note.fault == FAULT_TERMINATED);
 }
 
 static struct conn_attr some_attr(struct input *in)
@@ -272,23 +193,21 @@ static struct conn_attr some_attr(struct input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     struct input in = {data, data + length};
-    const struct fault_note end = {.fault = FAULT_LOST};
     bool active = input8(&in) & 1;
     struct conn_attr attr = some_attr(&in);
-    struct host h = {.arena = arena_open(1, 3), .now_us = START_US, .takes = SENT};
+    struct host h = {.arena = arena_open(1, 3), .now_us = HOST_START_US, .takes = HOST_SENT};
 
     if (!active)
         conn_init_passive(&h.conn, &wire_iwarp, &attr, h.now_us);
     else if (conn_init_active(&h.conn, &wire_iwarp, &attr, &h.arena->qp, "who", 3, h.now_us))
         abort();
     pump(&h);
-    for (int i = 0; in.at < in.end && i < STEPS_MAX; i++)
+    for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)
         step(&h, &in);
     if (h.conn.state >= CONN_TERMINATING)
         check_deaf(&h, &in);
     check_sent(&h);
-    conn_lost(&h.conn, FAULT_LOST);
-    qp_fail(&h.arena->qp, &end);
+    host_lose(&h);
     arena_close(h.arena);
     return 0;
 }

@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "base/crcseg.h"
-#include "conn/conn.h"
 #include "core/qp_inner.h"
-#include "fuzz/lib/arena.h"
+#include "fuzz/lib/host.h"
 
-enum { STAGE = 1 << 19, SENT = 1 << 24, STEPS_MAX = 4096, START_US = 1000, BATCH = 4, SAID = 64 };
+enum { BATCH = 4, SAID = 64 };
 
 #define ID 0x5e9b1d0c0ffee123
 
@@ -31,88 +30,35 @@ struct peer {
     uint32_t read, read_octets; /* which of our Reads it answers, and how far it has come */
 };
 
-struct host {
-    struct arena *arena;
-    struct conn conn;
-    struct out out;
+struct talk {
+    struct host host;
     struct peer peer;
-    uint64_t now_us, pos; /* octets of the peer's stream */
-    size_t staged, sent, takes;
+    uint64_t pos; /* octets of the peer's stream */
     struct said said[SAID];
     uint32_t said_first, said_next;
     uint64_t control; /* octets of control data of Writes and Read Requests that had their turn */
-    bool ended, may_cut;
 };
 
-static uint8_t out_room[OUT_ROOM], stage[STAGE], sent[SENT], copy[2][ARENA_REGIONS * ARENA_OCTETS];
-
-/* --- the host ------------------------------------------------------------------------------------------------ */
-
-static void send_some(struct host *h)
-{
-    struct out *out = &h->out;
-    size_t n = 0;
-
-    for (uint32_t i = out->first; i < out->first + out->spans && h->takes; i++) {
-        size_t take = out->span[i].length < h->takes ? out->span[i].length : h->takes;
-
-        assert(h->sent + take <= SENT);
-        memcpy(sent + h->sent, out->span[i].at, take);
-        h->sent += take;
-        h->takes -= take;
-        n += take;
-    }
-    conn_sent(&h->conn, n, h->now_us);
-}
-
-static void eat(struct host *h)
-{
-    size_t eaten = conn_rx(&h->conn, stage, h->staged, h->now_us);
-
-    assert(eaten <= h->staged);
-    h->staged -= eaten;
-    memmove(stage, stage + eaten, h->staged);
-}
+static uint8_t copy[2][ARENA_REGIONS * ARENA_OCTETS];
 
 /* What had its turn is with the application, or counted as dropped, or waits; nothing is both, or twice. */
-static void check_control(struct host *h)
+static void check_control(struct talk *t)
 {
-    const struct qp *qp = &h->arena->qp;
+    const struct qp *qp = &t->host.arena->qp;
 
-    for (; h->said_first != h->said_next && h->said[h->said_first % SAID].end <= qp->rx_pos; h->said_first++)
-        if (h->said[h->said_first % SAID].op == SEG_WRITE || h->said[h->said_first % SAID].op == SEG_READ_REQ)
-            h->control += h->said[h->said_first % SAID].control_length;
-    arena_poll(h->arena);
-    assert(qp->control_dropped == (qp->attr.rdma_control ? 0 : h->control));
-    assert(h->arena->control_told <= h->control);
+    for (; t->said_first != t->said_next && t->said[t->said_first % SAID].end <= qp->rx_pos; t->said_first++)
+        if (t->said[t->said_first % SAID].op == SEG_WRITE || t->said[t->said_first % SAID].op == SEG_READ_REQ)
+            t->control += t->said[t->said_first % SAID].control_length;
+    arena_poll(t->host.arena);
+    assert(qp->control_dropped == (qp->attr.rdma_control ? 0 : t->control));
+    assert(t->host.arena->control_told <= t->control);
     assert(qp->rx_claimed - qp->rx_next <= qp->attr.window && qp->group->earlies <= GROUP_EARLY_MAX);
 }
 
-static void pump(struct host *h)
+static void pump(struct talk *t)
 {
-    struct conn *c = &h->conn;
-
-    conn_check(c, h->now_us);
-    while (conn_wants(c, h->now_us) & CONN_AGAIN)
-        eat(h);
-    while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
-        if (!c->out) {
-            out_init(&h->out, out_room);
-            c->out = &h->out;
-        }
-        conn_fill(c, h->now_us);
-        assert(h->out.octets || !(conn_wants(c, h->now_us) & CONN_TX));
-        if (h->out.octets)
-            send_some(h);
-        while (conn_wants(c, h->now_us) & CONN_AGAIN)
-            eat(h);
-    }
-    if (conn_wants(c, h->now_us) & CONN_FIN)
-        conn_fin(c, h->now_us);
-    if (c->out && !c->out->octets)
-        c->out = NULL;
-    c->news = 0;
-    check_control(h);
+    host_pump(&t->host);
+    check_control(t);
 }
 
 /* --- what the peer says -------------------------------------------------------------------------------------- */
@@ -153,11 +99,11 @@ static void next_response(struct peer *p, struct seg *seg, const struct qp *qp, 
     }
 }
 
-static struct seg next_segment(struct host *h, struct input *in)
+static struct seg next_segment(struct talk *t, struct input *in)
 {
     static const uint16_t orders[] = {0, SEG_ORDER_ANY, 1, 2, 3, 5, 100, SEG_ORDER_ANY - 1};
     static const uint8_t control[1020];
-    struct peer *p = &h->peer;
+    struct peer *p = &t->peer;
     uint8_t kind = input8(in), size = input8(in), how = input8(in);
     uint32_t length = size & 0x80 ? input16(in) % 3000 : size;
     struct seg seg = {.op = (enum seg_op)(kind & 3), .msg = p->number, .order = orders[how & 7], .control = control};
@@ -166,7 +112,7 @@ static struct seg next_segment(struct host *h, struct input *in)
     seg.control_length = kind & 8 ? input8(in) * 4U : 0;
     seg.reserved = how & 0x80 ? GROUP_SOLICITED : 0;
     if (seg.op == SEG_READ_RESP) {
-        next_response(p, &seg, &h->arena->qp, length);
+        next_response(p, &seg, &t->host.arena->qp, length);
         return seg;
     }
     p->octets = p->open ? p->octets : 0;
@@ -201,11 +147,11 @@ static void bend(struct input *in, uint8_t *unit, size_t n)
 }
 
 /* The octets of the next segment; its end in the stream is noted. */
-static size_t say(struct host *h, struct input *in, uint8_t *unit, uint64_t pos)
+static size_t say(struct talk *t, struct input *in, uint8_t *unit, uint64_t pos)
 {
     static uint8_t payload[1 << 12], again[WIRE_UNIT_MAX];
     struct wire_state w = {.crc = true, .id_known = true, .connection_id = ID}, rx = w;
-    struct seg seg = next_segment(h, in);
+    struct seg seg = next_segment(t, in);
     struct span span = {payload, seg.length};
     size_t n, need;
 
@@ -216,23 +162,24 @@ static size_t say(struct host *h, struct input *in, uint8_t *unit, uint64_t pos)
     memcpy(again, unit, n);
     if (wire_rdmatcp.decode(&rx, &seg, again, n, &need) <= 0)
         seg = (struct seg){.op = SEG_SEND};
-    h->said[h->said_next++ % SAID] = (struct said){pos + n, seg.op, seg.control_length};
+    t->said[t->said_next++ % SAID] = (struct said){pos + n, seg.op, seg.control_length};
     return n;
 }
 
 /* A few segments: some come early, if the link likes, and all in their turn. */
-static void say_some(struct host *h, struct input *in)
+static void say_some(struct talk *t, struct input *in)
 {
     static uint8_t units[BATCH][WIRE_UNIT_MAX], unit[WIRE_UNIT_MAX];
+    struct host *h = &t->host;
     size_t octets[BATCH], at = 0;
     uint8_t shape = input8(in), count = 1 + shape % BATCH;
-    uint64_t begin[BATCH], pos = h->pos;
+    uint64_t begin[BATCH], pos = t->pos;
 
-    if (h->ended || !(conn_wants(&h->conn, h->now_us) & CONN_RX) || h->said_next - h->said_first + BATCH > SAID)
+    if (h->ended || !(conn_wants(&h->conn, h->now_us) & CONN_RX) || t->said_next - t->said_first + BATCH > SAID)
         return;
     for (uint8_t i = 0; i < count; i++) {
         begin[i] = pos;
-        octets[i] = say(h, in, units[i], pos);
+        octets[i] = say(t, in, units[i], pos);
         pos += octets[i];
     }
     for (uint8_t i = shape >> 4; i; i--) {
@@ -241,12 +188,12 @@ static void say_some(struct host *h, struct input *in)
         memcpy(unit, units[which], octets[which]);
         assert(conn_rx_early(&h->conn, unit, octets[which], begin[which]) <= octets[which]);
     }
-    assert(h->staged + (pos - h->pos) <= STAGE);
+    assert(h->staged + (pos - t->pos) <= HOST_STAGE);
     for (uint8_t i = 0; i < count; at += octets[i++])
-        memcpy(stage + h->staged + at, units[i], octets[i]);
+        memcpy(host_stage + h->staged + at, units[i], octets[i]);
     h->staged += at;
-    h->pos = pos;
-    eat(h);
+    t->pos = pos;
+    host_eat(h);
 }
 
 static void end_stream(struct host *h)
@@ -259,19 +206,9 @@ static void end_stream(struct host *h)
 
 /* --- one input ----------------------------------------------------------------------------------------------- */
 
-/* The application writes: at any time where the peer may read, elsewhere when nothing of its own waits any more. */
-static void scribble(struct host *h, struct input *in)
+static void step(struct talk *t, struct input *in)
 {
-    const struct qp *qp = &h->arena->qp;
-    uint8_t octet = input8(in);
-
-    memset(h->arena->mr[ARENA_TARGET].base, octet, ARENA_OCTETS);
-    if (qp->sq_head == qp->sq_tail)
-        arena_scribble(h->arena, octet);
-}
-
-static void step(struct host *h, struct input *in)
-{
+    struct host *h = &t->host;
     uint8_t what = input8(in);
 
     switch (what & 15) {
@@ -284,7 +221,7 @@ static void step(struct host *h, struct input *in)
         h->takes = (size_t)input16(in) * 4;
         break;
     case 2:
-        h->takes = SENT;
+        h->takes = HOST_SENT;
         break;
     case 3:
         if (what >> 4 == 0)
@@ -296,7 +233,7 @@ static void step(struct host *h, struct input *in)
         h->conn.attr.emss = input16(in);
         break;
     case 5:
-        scribble(h, in);
+        host_scribble(h, in);
         break;
     case 6:
     case 7:
@@ -305,67 +242,51 @@ static void step(struct host *h, struct input *in)
         arena_post(h->arena, in);
         break;
     default:
-        say_some(h, in);
+        say_some(t, in);
     }
-    pump(h);
-}
-
-/* What has left is whole segments of this connection, but for one that still leaves, or that was cut off by the end. */
-static void check_sent(const struct host *h)
-{
-    bool may_cut = h->may_cut || h->conn.state >= CONN_TERMINATING || (h->conn.out && h->conn.out->octets);
-    struct wire_state peer = {.crc = true, .id_known = true, .connection_id = ID};
-    size_t at = 0, need;
-    struct seg seg;
-
-    while (at < h->sent) {
-        int n = wire_rdmatcp.decode(&peer, &seg, sent + at, h->sent - at, &need);
-
-        assert(n > 0 || (n == 0 && may_cut));
-        if (n == 0)
-            break;
-        at += (size_t)n;
-    }
+    pump(t);
 }
 
 /* Whoever ends is deaf: what comes then changes nothing. */
-static void check_deaf(struct host *h, struct input *in)
+static void check_deaf(struct talk *t, struct input *in)
 {
-    arena_copy(h->arena, copy[0]);
+    arena_copy(t->host.arena, copy[0]);
     for (int i = 0; i < 4; i++)
-        say_some(h, in);
-    arena_copy(h->arena, copy[1]);
+        say_some(t, in);
+    arena_copy(t->host.arena, copy[1]);
     assert(!memcmp(copy[0], copy[1], sizeof(copy[0])));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     struct input in = {data, data + length};
-    const struct fault_note end = {.fault = FAULT_LOST};
+    struct wire_state peer = {.crc = true, .id_known = true, .connection_id = ID};
     uint8_t a = input8(&in), b = input8(&in);
     struct qp_attr allowed = {.out_of_order = a & 2, .rdma_control = a & 4};
     struct conn_attr attr = {.emss = 1460, .connection_id = ID, .stall_us = 200000, .close_us = 100000};
-    struct host h = {.arena = arena_open_group(2 + b % 8, 1 + b / 8 % 8, &allowed), .now_us = START_US, .takes = SENT};
-    struct qp *qp = &h.arena->qp;
+    struct talk t = {.host = {.now_us = HOST_START_US, .takes = HOST_SENT}};
+    struct host *h = &t.host;
+    struct qp *qp;
 
+    h->arena = arena_open_group(2 + b % 8, 1 + b / 8 % 8, &allowed);
+    qp = &h->arena->qp;
     attr.ird = attr.ord = (uint16_t)qp->attr.ird;
     attr.startup_us = 100000;
-    h.peer.number = UINT32_MAX - (a >> 4);
+    t.peer.number = UINT32_MAX - (a >> 4);
     if (!(a & 1))
-        conn_init_passive(&h.conn, &wire_rdmatcp, &attr, h.now_us);
-    else if (conn_init_active(&h.conn, &wire_rdmatcp, &attr, qp, NULL, 0, h.now_us))
+        conn_init_passive(&h->conn, &wire_rdmatcp, &attr, h->now_us);
+    else if (conn_init_active(&h->conn, &wire_rdmatcp, &attr, qp, NULL, 0, h->now_us))
         abort();
-    if (!(a & 1) && conn_accept(&h.conn, qp, attr.ird, attr.ord, NULL, 0, h.now_us))
+    if (!(a & 1) && conn_accept(&h->conn, qp, attr.ird, attr.ord, NULL, 0, h->now_us))
         abort();
-    pump(&h);
-    for (int i = 0; in.at < in.end && i < STEPS_MAX; i++)
-        step(&h, &in);
-    if (h.conn.state >= CONN_TERMINATING)
-        check_deaf(&h, &in);
-    check_sent(&h);
-    conn_lost(&h.conn, FAULT_LOST);
-    qp_fail(qp, &end);
-    check_control(&h);
-    arena_close(h.arena);
+    pump(&t);
+    for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)
+        step(&t, &in);
+    if (h->conn.state >= CONN_TERMINATING)
+        check_deaf(&t, &in);
+    host_check_sent(h, peer, h->conn.state >= CONN_TERMINATING);
+    host_lose(h);
+    check_control(&t);
+    arena_close(h->arena);
     return 0;
 }

@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "fuzz/lib/unit.h"
 #include "wire/mpa.h"
-#include "wire/wire.h"
 
 enum {
     WITH_CRC = 1,
@@ -39,42 +39,6 @@ static void repair(const struct wire_state *w, unsigned options, uint8_t *p, siz
             put16(p + at + 2, (uint16_t)(at ? at - lead : 0));
     if (half.crc && options & REPAIR_CRC)
         put32le(p + octets - MPA_CRC, crc32c(0, p, octets - MPA_CRC));
-}
-
-static void check_same(const struct seg *a, const struct seg *b)
-{
-    assert(a->op == b->op && a->flags == b->flags && a->msg == b->msg);
-    assert(a->key == b->key && a->offset == b->offset && a->invalidate == b->invalidate);
-    assert(a->read.sink_key == b->read.sink_key && a->read.sink_offset == b->read.sink_offset);
-    assert(a->read.source_key == b->read.source_key && a->read.source_offset == b->read.source_offset);
-    assert(a->read.length == b->read.length);
-    assert(a->length == b->length && memcmp(a->data, b->data, a->length) == 0);
-    assert(a->begin == b->begin && a->end == b->end);
-}
-
-/* What was decoded is sent as if it were ours, framed whole and around its payload, and decoded once more. */
-static void send_back(const struct wire_state *w, const struct seg *seg)
-{
-    static uint8_t unit[WIRE_UNIT_MAX];
-    struct wire_state tx = *w, rx = *w;
-    struct span span = {.at = seg->data, .length = seg->length};
-    uint8_t head[WIRE_HEAD_MAX], tail[WIRE_TAIL_MAX];
-    size_t head_length, tail_length, need, n;
-    struct seg again;
-
-    tx.tx_pos = rx.rx_pos = seg->begin;
-    tx.tx_markers = w->rx_markers;
-    n = wire_iwarp.frame(&tx, seg, &span, 1, unit);
-    assert(n <= WIRE_UNIT_MAX && tx.tx_pos == seg->end);
-    if (!tx.tx_markers) {
-        tx.tx_pos = seg->begin;
-        wire_iwarp.wrap(&tx, seg, &span, 1, head, &head_length, tail, &tail_length);
-        assert(head_length + seg->length + tail_length == n && tx.tx_pos == seg->end);
-        assert(memcmp(unit, head, head_length) == 0);
-        assert(memcmp(unit + n - tail_length, tail, tail_length) == 0);
-    }
-    assert(wire_iwarp.decode(&rx, &again, unit, n, &need) == (int)n);
-    check_same(seg, &again);
 }
 
 /* The Terminate for a fault of the decoder can be sent and would be understood. */
@@ -120,7 +84,7 @@ static size_t one_unit(struct wire_state *w, unsigned options, uint8_t *p, size_
         wire_iwarp.explain(&seg, &blame);
         assert(blame.text && blame.op <= SEG_OPS);
     }
-    send_back(w, &seg);
+    unit_send_back(&wire_iwarp, w, &seg);
     return (size_t)eaten;
 }
 

@@ -3,6 +3,7 @@
  * writes at any time, any message, connections that end. A call ends once, and then its memory is its own. */
 #include "tests/sim/rpc_provider.h"
 
+#include "fuzz/lib/input.h"
 #include "rpc/requester_in.h"
 #include "rpc/xdrbytes.h"
 
@@ -17,18 +18,7 @@ static struct slot {
     size_t length;
 } slot[CALLS];
 
-static struct input {
-    const uint8_t *at;
-    size_t left;
-} in;
-
-static uint8_t octet(void)
-{
-    if (in.left == 0)
-        return 0;
-    in.left--;
-    return *in.at++;
-}
+static struct input in;
 
 /* --- the calls --------------------------------------------------------------------------------------------------- */
 
@@ -54,7 +44,7 @@ static void check(void)
 static void start(struct requester *r)
 {
     static const size_t sizes[] = {0, 40, 900, 3000, 4500};
-    uint8_t how = octet();
+    uint8_t how = input8(&in);
     struct slot *s = &slot[how % CALLS];
     struct request *q = &s->request;
     struct xdr_out out = {.at = s->call, .left = sizeof(s->call)};
@@ -112,7 +102,7 @@ static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint
 /* A right reply to a call, changed a little. */
 static size_t reply_to(const struct slot *s, uint8_t *to, uint32_t *invalidated)
 {
-    uint8_t how = octet(), lie = octet();
+    uint8_t how = input8(&in), lie = input8(&in);
     struct rpcrdma asked, h;
     size_t n;
 
@@ -120,13 +110,13 @@ static size_t reply_to(const struct slot *s, uint8_t *to, uint32_t *invalidated)
     if (rpcrdma_decode_call(&asked, s->message, s->length) != RPCRDMA_ACCEPT)
         return 0;
     rpcrdma_init(&h, asked.xid, how & 1 ? RDMA_NOMSG : RDMA_MSG);
-    h.credit = octet();
+    h.credit = input8(&in);
     for (uint32_t i = 0; i < asked.writes && !(how & 2); i++)
         rpcrdma_add_write(&h, &asked.segment[asked.write[i].first], asked.write[i].count);
     if (asked.has_reply && !(how & 4))
         rpcrdma_set_reply(&h, &asked.segment[asked.reply.first], asked.reply.count);
     if (h.segments && (how & 8))
-        h.segment[lie % h.segments].length = (uint32_t)octet() << (lie >> 3);
+        h.segment[lie % h.segments].length = (uint32_t)input8(&in) << (lie >> 3);
     if (h.segments && (how & 16))
         *invalidated = h.segment[lie % h.segments].handle + (lie >> 7);
     if ((how & 96) == 96) {
@@ -141,7 +131,7 @@ static size_t reply_to(const struct slot *s, uint8_t *to, uint32_t *invalidated)
         n += 24U + lie;
     }
     if (how & 128)
-        to[octet() % n] ^= lie;
+        to[input8(&in) % n] ^= lie;
     return n;
 }
 
@@ -160,14 +150,11 @@ static void deliver(struct rddp_qp *qp, bool raw)
     size_t n;
 
     if (raw) {
-        n = (size_t)octet() << 2;
-        n += octet() & 3;
-        n = n < in.left ? n : in.left;
-        memcpy(message, in.at, n);
-        in.at += n;
-        in.left -= n;
+        n = (size_t)input8(&in) << 2;
+        n += input8(&in) & 3;
+        n = input_octets(&in, message, n);
     } else {
-        n = reply_to(&slot[octet() % CALLS], message, &invalidated);
+        n = reply_to(&slot[input8(&in) % CALLS], message, &invalidated);
     }
     if (qp && (raw || n))
         provider_deliver(qp, message, n, invalidated);
@@ -183,7 +170,7 @@ static size_t backward(void *user, const uint8_t *call, size_t length, uint8_t *
 
 static void act(struct requester *r)
 {
-    uint8_t what = octet();
+    uint8_t what = input8(&in);
     struct rddp_qp *qp = the_qp();
 
     switch (what % 8) {
@@ -196,15 +183,15 @@ static void act(struct requester *r)
         break;
     case 3:
         if (qp)
-            provider_run(qp, octet());
+            provider_run(qp, input8(&in));
         else
-            octet();
+            input8(&in);
         break;
     case 4:
-        requester_cancel(r, &slot[octet() % CALLS].request);
+        requester_cancel(r, &slot[input8(&in) % CALLS].request);
         break;
     case 5:
-        if (qp && octet() == 1) {
+        if (qp && input8(&in) == 1) {
             provider_cut(qp);
             r->backoff_ms = 0; /* it may come back in the next round */
         }
@@ -230,13 +217,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
         memset(&slot[i].request, 0, sizeof(slot[i].request));
         slot[i].length = 0;
     }
-    in = (struct input){input, length};
+    in = (struct input){input, input + length};
     requester_attr_init(&attr);
     attr.credits = 4;
     attr.backward = backward;
     r = requester_open((struct sockaddr *)&addr, sizeof(addr), &attr, 0);
     assert(r);
-    while (in.left)
+    while (input_left(&in))
         act(r);
     requester_stats(r, &stats);
     assert(stats.in_flight <= attr.credits);

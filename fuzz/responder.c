@@ -3,6 +3,7 @@
  * says: messages of any content, connections that end, transfers that fail. It never leaves what was offered to it. */
 #include "tests/sim/rpc_provider.h"
 
+#include "fuzz/lib/input.h"
 #include "rpc/conn.h"
 #include "rpc/xdrbytes.h"
 
@@ -21,18 +22,7 @@ static struct call *held[HELD];
 static uint8_t data[DATA];
 volatile uint32_t last_sum; /* so that every octet that is written is read */
 
-static struct input {
-    const uint8_t *at;
-    size_t left;
-} in;
-
-static uint8_t octet(void)
-{
-    if (in.left == 0)
-        return 0;
-    in.left--;
-    return *in.at++;
-}
+static struct input in;
 
 /* --- the peer ---------------------------------------------------------------------------------------------------- */
 
@@ -73,7 +63,7 @@ static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint
 {
     check_offered(qp, true, handle, offset, n);
     for (size_t i = 0; i < n; i++)
-        p[i] = (uint8_t)(i < 4 ? offset >> (24 - 8 * i) : octet());
+        p[i] = (uint8_t)(i < 4 ? offset >> (24 - 8 * i) : input8(&in));
     return handle != 0xdead;
 }
 
@@ -150,7 +140,7 @@ static void handle(void *user, struct call *call)
 
 static struct rddp_qp *any_qp(void)
 {
-    struct rddp_qp *qp = provider.qp[octet() % 4];
+    struct rddp_qp *qp = provider.qp[input8(&in) % 4];
 
     return qp && qp->connected ? qp : NULL;
 }
@@ -159,16 +149,13 @@ static void deliver(struct rddp_qp *qp)
 {
     static uint8_t message[MESSAGE_MAX];
     static size_t n;
-    uint8_t how = octet();
+    uint8_t how = input8(&in);
     struct rpcrdma h;
 
     /* Or what was sent last, once more. */
     if (how & 1) {
-        n = (size_t)octet() << 2 | (how >> 6);
-        n = n < in.left ? n : in.left;
-        memcpy(message, in.at, n);
-        in.at += n;
-        in.left -= n;
+        n = (size_t)input8(&in) << 2 | (how >> 6);
+        n = input_octets(&in, message, n);
     }
     /* The XID of the message is that of its header: few inputs would get behind that check by chance. */
     if ((how & 2) && rpcrdma_decode_call(&h, message, n) == RPCRDMA_SAY_CHUNK && h.length + 8 <= n)
@@ -176,13 +163,13 @@ static void deliver(struct rddp_qp *qp)
     if (!qp)
         return;
     note_offers(qp, message, n);
-    provider_deliver(qp, message, n, how & 4 ? octet() : 0);
+    provider_deliver(qp, message, n, how & 4 ? input8(&in) : 0);
 }
 
 static void act(struct responder *r)
 {
     static const uint8_t private_data[] = {0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3};
-    uint8_t what = octet();
+    uint8_t what = input8(&in);
     struct rddp_qp *qp = any_qp();
 
     switch (what % 8) {
@@ -196,11 +183,11 @@ static void act(struct responder *r)
         break;
     case 3:
         if (qp)
-            provider_run(qp, octet());
+            provider_run(qp, input8(&in));
         break;
     case 4:
         if (helds)
-            answer(held[--helds], octet());
+            answer(held[--helds], input8(&in));
         break;
     case 5:
         if (qp && what & 16)
@@ -223,7 +210,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
     provider.write = peer_write;
     provider.read = peer_read;
     offers = helds = releases = 0;
-    in = (struct input){input, length};
+    in = (struct input){input, input + length};
     responder_attr_init(&attr);
     attr.credits = 4;
     attr.connections_max = 3;
@@ -233,7 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
     attr.handle = handle;
     r = responder_open((struct sockaddr *)&addr, sizeof(addr), &attr);
     assert(r);
-    while (in.left)
+    while (input_left(&in))
         act(r);
     while (helds)
         answer(held[--helds], 2);

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "core/qp.h"
+#include "fuzz/lib/input.h"
 
 /* The regions. Their keys are 1, 2, 3 and so on, so that one octet of an input can name them. */
 enum arena_region {
@@ -42,23 +43,6 @@ struct arena {
     uint64_t control_told;       /* octets of control data that Writes and Read Requests were said to bring */
     uint8_t named[ARENA_OCTETS]; /* the octets of ARENA_LOCAL that some receive or sink has named */
 };
-
-/* An input, read from its front. When it is used up everything is 0. */
-struct input {
-    const uint8_t *at, *end;
-};
-
-static inline uint8_t input8(struct input *in)
-{
-    return in->at < in->end ? *in->at++ : 0;
-}
-
-static inline uint16_t input16(struct input *in)
-{
-    uint8_t high = input8(in);
-
-    return (uint16_t)(high << 8 | input8(in));
-}
 
 /* One octet says where: small numbers, and those at which arithmetic goes wrong. */
 uint64_t input_number(struct input *in);
