@@ -183,6 +183,10 @@ static bool send_some(struct endpoint *endpoint, uint64_t now_us)
     if (!out->octets)
         return false;
     n = tcp_send(endpoint->watch.fd, out->span + out->first, out->spans);
+    if (n == -EFAULT && out_is_volatile(out)) {
+        out_own(out);
+        n = tcp_send(endpoint->watch.fd, out->span + out->first, out->spans);
+    }
     endpoint->blocked = n == -EAGAIN;
     if (n < 0 && n != -EAGAIN)
         conn_lost(conn, FAULT_LOST);

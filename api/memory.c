@@ -9,7 +9,7 @@
 
 enum {
     ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE |
-                 RDDP_ACCESS_ZERO_BASED
+                 RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED
 };
 
 struct rddp_pd *rddp_alloc_pd(struct rddp_context *context)
@@ -86,6 +86,8 @@ static int insert(struct rddp_context *context, struct rddp_mr *mr)
 static bool is_sane(const void *addr, size_t length, unsigned access)
 {
     if (access & ~(unsigned)ACCESS_ALL)
+        return false;
+    if ((access & RDDP_ACCESS_STABLE) && (access & RDDP_ACCESS_VOLATILE))
         return false;
     if ((access & RDDP_ACCESS_REMOTE_WRITE) && (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_STABLE)))
         return false;

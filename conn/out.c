@@ -3,6 +3,7 @@
 #include "conn/out.h"
 
 #include <assert.h>
+#include <rddp/wr.h>
 #include <string.h>
 
 void out_init(struct out *out, uint8_t *room)
@@ -102,6 +103,14 @@ void out_own(struct out *out)
         out->region[i] = NULL;
     }
     out->borrowed = 0;
+}
+
+bool out_is_volatile(const struct out *out)
+{
+    for (uint32_t i = out->first; i < out->first + out->spans; i++)
+        if (out->region[i] && out->region[i]->access & RDDP_ACCESS_VOLATILE)
+            return true;
+    return false;
 }
 
 bool out_uses(const struct out *out, const struct mr *region)

@@ -47,6 +47,9 @@ void out_sent(struct out *out, size_t octets);
 /* Copies whatever still lies in registered memory into the room: nobody else's memory is needed any more. */
 void out_own(struct out *out);
 
+/* Does anything wait that RDDP_ACCESS_VOLATILE says may go away? */
+bool out_is_volatile(const struct out *out);
+
 /* Does anything of `region` still wait? */
 bool out_uses(const struct out *out, const struct mr *region);
 

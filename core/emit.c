@@ -58,9 +58,11 @@ static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t
     uint8_t *at;
     enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, rest, rights, &at, &e->region[e->spans]);
 
-    if (!fault)
-        e->span[e->spans++] = (struct span){at, length};
-    return fault;
+    if (fault)
+        return fault;
+    e->may_change |= e->region[e->spans]->access & RDDP_ACCESS_VOLATILE;
+    e->span[e->spans++] = (struct span){at, length};
+    return FAULT_NONE;
 }
 
 /* The next `length` octets of a request, from where the segment before ended. NULL, or the sge that is not ours to

@@ -75,7 +75,7 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY:
 /* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
  * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned or
  * touched. EINVAL: unknown or contradictory access (a remote write without local write, or with a promise that it is
- * stable), addr + length wraps, NULL with a length; ENOMEM. */
+ * stable; a promise with a warning that it is volatile), addr + length wraps, NULL with a length; ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
 /* When this returns 0 the key is dead and nothing looks at the region any more. What was already cut into segments

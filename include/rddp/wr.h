@@ -26,6 +26,9 @@ enum rddp_access {
      * they lie, with a CRC too; one that is broken ends the connection, for the CRC is wrong. Without the promise they
      * are copied first. */
     RDDP_ACCESS_STABLE = 1 << 12,
+    /* A warning: others may write it, or cut it short, while requests of its owner send from it (a mapped file). What
+     * leaves under a CRC is copied first. Where such memory has gone, it is this process that touches it. */
+    RDDP_ACCESS_VOLATILE = 1 << 13,
     RDDP_ACCESS_ZERO_BASED = 1 << 5, /* offsets count from 0 at the region's first octet instead of being addresses */
 };
 

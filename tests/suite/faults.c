@@ -182,7 +182,8 @@ static void receive_into_foreign_memory(void **state)
 static void contradictory_rights(void **state)
 {
     const unsigned access[] = {1u << 31, RDDP_ACCESS_REMOTE_WRITE,
-                               RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_STABLE};
+                               RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_STABLE,
+                               RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE};
     struct pair *pair = of(state);
 
     for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++) {
