@@ -3,40 +3,14 @@
 # nfs_tshark.sh - tshark dissects our NFS: `rddp nfs` on `rddp nfsd` in a network of its own, every procedure with its
 # call and reply, and nothing malformed.
 set -euo pipefail
-
-cannot() { echo "nfs_tshark: cannot run here: $*"; exit 77; }
-for tool in tshark dumpcap ip unshare; do
-    command -v $tool >/dev/null || cannot "no $tool"
-done
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
 rddp=${RDDP_TOOL:?the path of rddp}
 "$rddp" help nfsd >/dev/null 2>&1 || cannot "this rddp has no nfsd"
-if [ "${1:-}" != inside ]; then
-    new=(unshare --net --pid --fork --kill-child)
-    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
-    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
-    exec "${new[@]}" "$0" inside
-fi
-
-dir=$(mktemp -d)
-export HOME=$dir # no preferences but ours
-unset XDG_CONFIG_HOME
-started=()
-finish() {
-    [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap finish EXIT
-fail() { echo "nfs_tshark: $*" >&2; exit 1; }
+in_own_network "$@"
 
 ip link set lo up
-dumpcap -q -i lo -s 0 -B 64 -w "$dir/pcap" -f tcp 2>"$dir/dumpcap" &
-dumpcap=$!
-started+=("$dumpcap")
-for _ in $(seq 100); do
-    ! grep -q '^File:' "$dir/dumpcap" || break
-    kill -0 "$dumpcap" 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-    sleep 0.1
-done
+start_capture "$dir/pcap"
 mkdir "$dir/export" "$dir/tree"
 "$rddp" nfsd -a 127.0.0.1 --no-tcp --squash none --state "$dir/state" "$dir/export" >"$dir/out" 2>"$dir/err" &
 server=$!
@@ -62,10 +36,7 @@ nfs ls -l "$remote/tree"
 nfs df "$remote"
 nfs rm -r "$remote/tree"
 ! timeout 60 "$rddp" nfs --mount-port 20048 cat "$remote/nothing" >/dev/null 2>&1 || fail "there was nothing to read"
-sleep 1
-kill -INT "$dumpcap"
-wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
-grep -q ': [0-9]*/0 (' "$dir/dumpcap" || fail "dumpcap lost packets: $(cat "$dir/dumpcap")"
+stop_capture
 
 # The reserved port that MOUNT is called from may be known for something else.
 dissect() { tshark -r "$dir/pcap" -d tcp.port==20048,rpc -Y "$@" 2>/dev/null; }

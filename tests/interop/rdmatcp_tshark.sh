@@ -3,47 +3,20 @@
 # rdmatcp_tshark.sh - wireshark/rdmatcp.lua reads what we send as RDMA/TCP segments: fields, CRC, across TCP segments.
 # SEG-1-01 SEG-2-04 SEG-3.4-10 SEG-3.4-13 SEG-3.4-14 SEG-3.4-37 SEG-4-01 SEG-4-02 SEG-4-03 are asked of the capture.
 set -euo pipefail
-
-cannot() { echo "rdmatcp_tshark: cannot run here: $*"; exit 77; }
-for tool in tshark dumpcap python3 ip unshare; do
-    command -v $tool >/dev/null || cannot "no $tool"
-done
-if [ "${1:-}" != inside ]; then
-    new=(unshare --net --pid --fork --kill-child)
-    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
-    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
-    exec "${new[@]}" "$0" inside
-fi
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
+needs python3
+in_own_network "$@"
 
 lua=$RDDP_SOURCE_DIR/wireshark/rdmatcp.lua
 here=$RDDP_SOURCE_DIR/tests/interop
-dir=$(mktemp -d)
-export HOME=$dir # no preferences but ours
-unset XDG_CONFIG_HOME
-dumpcap=
-finish() {
-    [ -z "$dumpcap" ] || kill "$dumpcap" 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-fail() { echo "rdmatcp_tshark: $*" >&2; exit 1; }
 
 ip link set lo mtu 1500 up
 ip link set lo gso_max_segs 1 2>/dev/null || true
-dumpcap -q -i lo -s 0 -B 64 -w "$dir/capture" -f tcp 2>"$dir/dumpcap" &
-dumpcap=$!
-for _ in $(seq 100); do
-    ! grep -q '^File:' "$dir/dumpcap" || break
-    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-    sleep 0.1
-done
+start_capture "$dir/capture"
 # On one CPU loopback keeps the order of packets, and so does the capture.
 taskset -c 0 "$RDDP_TOOL" perf --loopback --wire rdmatcp -n 4 -s 1,2,3,5000,70000 >"$dir/perf" || fail "perf: $(cat "$dir/perf")"
-sleep 1
-kill -INT "$dumpcap"
-wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
-dumpcap=
+stop_capture
 
 # One of our ports may be another protocol's by chance: heuristics first.
 options=(-X "lua_script:$lua" -o tcp.try_heuristic_first:TRUE -o tcp.reassemble_out_of_order:TRUE)

@@ -3,40 +3,14 @@
 # rpc_tshark.sh - tshark dissects our RPC-over-RDMA: every message of the example program, without a malformed one, in a
 # network of its own.
 set -euo pipefail
-
-cannot() { echo "rpc_tshark: cannot run here: $*"; exit 77; }
-for tool in tshark dumpcap ip unshare; do
-    command -v $tool >/dev/null || cannot "no $tool"
-done
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
 server=$RDDP_BUILD_DIR/examples/rpc/store_server client=$RDDP_BUILD_DIR/examples/rpc/store_client
 [ -x "$server" ] || cannot "not built: no libtirpc or no rpcgen"
-if [ "${1:-}" != inside ]; then
-    new=(unshare --net --pid --fork --kill-child)
-    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
-    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
-    exec "${new[@]}" "$0" inside
-fi
-
-dir=$(mktemp -d)
-export HOME=$dir # no preferences but ours
-unset XDG_CONFIG_HOME
-started=()
-finish() {
-    [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap finish EXIT
-fail() { echo "rpc_tshark: $*" >&2; exit 1; }
+in_own_network "$@"
 
 ip link set lo up
-dumpcap -q -i lo -s 0 -B 64 -w "$dir/pcap" -f tcp 2>"$dir/dumpcap" &
-dumpcap=$!
-started+=("$dumpcap")
-for _ in $(seq 100); do
-    ! grep -q '^File:' "$dir/dumpcap" || break
-    kill -0 "$dumpcap" 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-    sleep 0.1
-done
+start_capture "$dir/pcap"
 "$server" 20049 >"$dir/port" &
 started+=($!)
 for _ in $(seq 100); do
@@ -44,10 +18,7 @@ for _ in $(seq 100); do
     sleep 0.05
 done
 [ "$(timeout 60 "$client" 127.0.0.1 20049)" = ok ] || fail "the client did not succeed"
-sleep 1
-kill -INT "$dumpcap"
-wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
-grep -q ': [0-9]*/0 (' "$dir/dumpcap" || fail "dumpcap lost packets: $(cat "$dir/dumpcap")"
+stop_capture
 
 fields=(rpcordma.xid rpcordma.version rpcordma.flow_control rpcordma.msg_type rpcordma.reads_count rpcordma.writes_count
     rpcordma.reply_count)

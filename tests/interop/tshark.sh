@@ -3,54 +3,12 @@
 # tshark.sh - what we send is what we say: tshark dissects a conversation over each way to connect, in a network of its
 # own, and sees each message as talk foretold it.
 set -euo pipefail
-
-cannot() { echo "tshark: cannot run here: $*"; exit 77; }
-for tool in tshark dumpcap python3 ip unshare; do
-    command -v $tool >/dev/null || cannot "no $tool"
-done
-
-# Once more, in a network namespace: root's, or one in which we are root. All of it goes when we do, however that is.
-if [ "${1:-}" != inside ]; then
-    new=(unshare --net --pid --fork --kill-child)
-    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
-    "${new[@]}" true 2>/dev/null || cannot "no network namespace"
-    exec "${new[@]}" "$0" inside
-fi
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
+needs python3
+in_own_network "$@"
 
 here=$RDDP_SOURCE_DIR/tests/interop
-dir=$(mktemp -d)
-export HOME=$dir # no preferences but ours
-unset XDG_CONFIG_HOME
-dumpcap=
-finish() {
-    [ -z "$dumpcap" ] || kill "$dumpcap" 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-fail() { echo "tshark: $*" >&2; exit 1; }
-
-start_capture() { # FILE
-    : >"$dir/dumpcap" # what the one before said must not be taken for this one's
-    dumpcap -q -i lo -s 0 -B 64 -w "$1" -f tcp 2>"$dir/dumpcap" &
-    dumpcap=$!
-    for _ in $(seq 100); do
-        ! grep -q '^File:' "$dir/dumpcap" || return 0
-        kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-        sleep 0.1
-    done
-    fail "dumpcap does not begin"
-}
-
-# Everything has passed when talk has ended, but may wait in dumpcap's ring.
-stop_capture() {
-    sleep 1
-    kill -INT "$dumpcap"
-    wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
-    dumpcap=
-    grep -q ': [0-9]*/0 (' "$dir/dumpcap" || fail "dumpcap lost packets: $(cat "$dir/dumpcap")"
-}
 
 compare() { # WANT SEEN: by connection and direction; within one, order counts
     diff <(grep -v '^#' "$1" | LC_ALL=C sort -s -k1,1n -k2,2) <(grep -v '^#' "$2" | LC_ALL=C sort -s -k1,1n -k2,2)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# shellcheck shell=bash
+# capture.sh - what the tests with tshark share: a network and a folder of their own, and what passes on loopback in a file.
+# Sourced. All of it goes when the script does, however that is.
+
+name=$(basename "$0" .sh)
+cannot() { echo "$name: cannot run here: $*"; exit 77; }
+fail() { echo "$name: $*" >&2; exit 1; }
+
+needs() { # TOOL...
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || cannot "no $tool"
+    done
+}
+
+# in_own_network "$@": once more, in a network namespace: root's, or one in which we are root. Sets `dir`.
+in_own_network() {
+    local new=(unshare --net --pid --fork --kill-child)
+    if [ "${1:-}" != inside ]; then
+        [ "$(id -u)" = 0 ] || new+=(--map-root-user)
+        "${new[@]}" true 2>/dev/null || cannot "no network namespace"
+        exec "${new[@]}" "$0" inside
+    fi
+    dir=$(mktemp -d)
+    trap cleanup EXIT
+    trap 'exit 1' INT TERM
+    export HOME=$dir # no preferences but ours
+    unset XDG_CONFIG_HOME
+}
+
+started=() dumpcap='' # what runs in the background
+cleanup() {
+    [ -z "$dumpcap" ] || started+=("$dumpcap")
+    [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
+    rm -rf "$dir"
+}
+
+start_capture() { # FILE
+    : >"$dir/dumpcap" # what the one before said must not be taken for this one's
+    dumpcap -q -i lo -s 0 -B 64 -w "$1" -f tcp 2>"$dir/dumpcap" &
+    dumpcap=$!
+    for _ in $(seq 100); do
+        ! grep -q '^File:' "$dir/dumpcap" || return 0
+        kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+        sleep 0.1
+    done
+    fail "dumpcap does not begin"
+}
+
+# Everything has passed by now, but may wait in dumpcap's ring.
+stop_capture() {
+    sleep 1
+    kill -INT "$dumpcap"
+    wait "$dumpcap" || fail "dumpcap: $(cat "$dir/dumpcap")"
+    dumpcap=
+    grep -q ': [0-9]*/0 (' "$dir/dumpcap" || fail "dumpcap lost packets: $(cat "$dir/dumpcap")"
+}
+
+needs tshark dumpcap ip unshare
