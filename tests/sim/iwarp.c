@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -21,29 +20,16 @@
 
 enum { RUNS = 2000 };
 
-static unsigned long long number(const char *name, unsigned long long otherwise)
-{
-    const char *value = getenv(name);
-
-    return value ? strtoull(value, NULL, 0) : otherwise;
-}
-
 static void runs(void **state)
 {
-    unsigned long long count = number("SIM_RUNS", RUNS), seed = number("SIM_SEED", 1);
     struct tally t = {0};
-    struct rng seeds = {seed};
+    bool all = sim_runs(&wire_iwarp, RUNS, &t);
 
     (void)state;
-    for (unsigned long long i = 0; i < count; i++)
-        sim_run(i ? rng_next(&seeds) : seed, &wire_iwarp, &t);
-    printf("sim: %llu runs: %llu requests, %llu receives, %llu MB completed, %llu flushed\n",
-           (unsigned long long)t.runs, (unsigned long long)t.requests, (unsigned long long)t.receives,
-           (unsigned long long)t.octets / 1000000, (unsigned long long)t.flushed);
     printf("sim: %llu with CRC, %llu with markers, %llu peer-to-peer, %llu immediate, %llu shared queues\n",
            (unsigned long long)t.crc, (unsigned long long)t.markers, (unsigned long long)t.peer_to_peer,
            (unsigned long long)t.immediate, (unsigned long long)t.shared);
-    if (count >= RUNS)
+    if (all)
         ending_tally(&wire_iwarp);
 }
 

@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -20,30 +19,17 @@
 
 enum { RUNS = 2500 };
 
-static unsigned long long number(const char *name, unsigned long long otherwise)
-{
-    const char *value = getenv(name);
-
-    return value ? strtoull(value, NULL, 0) : otherwise;
-}
-
 static void runs(void **state)
 {
-    unsigned long long count = number("SIM_RUNS", RUNS), seed = number("SIM_SEED", 1);
     struct tally t = {0};
-    struct rng seeds = {seed};
+    bool all = sim_runs(&wire_rdmatcp, RUNS, &t);
 
     (void)state;
-    for (unsigned long long i = 0; i < count; i++)
-        sim_run(i ? rng_next(&seeds) : seed, &wire_rdmatcp, &t);
-    printf("sim: %llu runs: %llu requests, %llu receives, %llu MB completed, %llu flushed\n",
-           (unsigned long long)t.runs, (unsigned long long)t.requests, (unsigned long long)t.receives,
-           (unsigned long long)t.octets / 1000000, (unsigned long long)t.flushed);
     printf("sim: %llu MB came early, %llu shared queues, %llu Writes and Reads with control data\n",
            (unsigned long long)t.early / 1000000, (unsigned long long)t.shared, (unsigned long long)t.told);
-    if (count >= RUNS)
+    if (all)
         assert_true(t.early > 1000000 && t.told > 5000);
-    if (count >= RUNS)
+    if (all)
         ending_tally(&wire_rdmatcp);
 }
 

@@ -38,6 +38,10 @@ struct tally {
 /* Runs it to its end. Does not return if anything is wrong. */
 void sim_run(uint64_t seed, const struct wire *wire, struct tally *tally);
 
+/* SIM_RUNS runs, or else `usual`, from the seed SIM_SEED on; prints how much was done. False: fewer than usual, so that
+ * not everything may have been seen. */
+bool sim_runs(const struct wire *wire, unsigned long long usual, struct tally *tally);
+
 /* Everything about the run that chance decides. */
 void sim_draw(struct sim *s, uint64_t seed, const struct wire *wire);
 
