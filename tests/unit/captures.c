@@ -5,70 +5,47 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "rpc/rpcrdma.h"
-#include "tests/lib/vectors.h"
-
-enum { LINE = 20000 };
+#include "tests/lib/capture.h"
 
 /* What a capture has to hold; a file that is cut off is no test. */
-struct tally {
+static struct tally {
     unsigned messages, longs, backward, reads, writes, replies;
-};
+} tally;
 
-static void take(struct tally *tally, char side, const uint8_t *p, size_t n)
+static void take(char side, const uint8_t *p, size_t n)
 {
     enum rpcrdma_direction direction = rpcrdma_direction(p, n);
     bool call = direction == RPCRDMA_CALL || (direction == RPCRDMA_NEITHER && side == 'C');
-    uint8_t again[LINE / 2];
+    uint8_t again[CAPTURE_MESSAGE];
     struct rpcrdma h;
 
     assert_int_equal(call ? rpcrdma_decode_call(&h, p, n) : rpcrdma_decode_reply(&h, p, n), RPCRDMA_ACCEPT);
     assert_true(h.credit > 0);
     assert_int_equal(rpcrdma_encode(&h, again, sizeof(again)), h.length);
     assert_memory_equal(again, p, h.length);
-    tally->messages++;
-    tally->longs += h.proc == RDMA_NOMSG;
-    tally->backward += call == (side == 'S');
-    tally->reads += h.reads > 0;
-    tally->writes += h.writes > 0;
-    tally->replies += h.has_reply;
+    tally.messages++;
+    tally.longs += h.proc == RDMA_NOMSG;
+    tally.backward += call == (side == 'S');
+    tally.reads += h.reads > 0;
+    tally.writes += h.writes > 0;
+    tally.replies += h.has_reply;
 }
 
-static struct tally run(const char *name)
+static void run(const char *name)
 {
-    static char line[LINE];
-    static uint8_t bytes[LINE / 2];
-    struct tally tally = {0};
-    FILE *file;
-
-    snprintf(line, sizeof(line), RDDP_SOURCE_DIR "/tests/captures/%s.txt", name);
-    file = fopen(line, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        ptrdiff_t n;
-
-        line[strcspn(line, "\n")] = 0;
-        if (line[0] == '#')
-            continue;
-        n = hex_decode(line + 2, bytes, sizeof(bytes));
-        assert_true(n > 0);
-        take(&tally, line[0], bytes, (size_t)n);
-    }
-    fclose(file);
-    return tally;
+    tally = (struct tally){0};
+    capture_each(name, take);
 }
 
 /* RPCR-1-01 */
 static void nfs3(void **state)
 {
-    struct tally tally = run("linux_nfs3");
-
     (void)state;
+    run("linux_nfs3");
     assert_int_equal(tally.messages, 102);
     assert_int_equal(tally.backward, 0);
     assert_true(tally.reads && tally.writes && tally.replies && tally.longs);
@@ -76,9 +53,8 @@ static void nfs3(void **state)
 
 static void long_calls(void **state)
 {
-    struct tally tally = run("linux_nfs3_long");
-
     (void)state;
+    run("linux_nfs3_long");
     assert_int_equal(tally.messages, 38);
     assert_true(tally.longs && tally.reads);
 }
@@ -86,9 +62,8 @@ static void long_calls(void **state)
 /* With a call of the server over the client's connection (RFC 8167), and its reply. */
 static void nfs41(void **state)
 {
-    struct tally tally = run("linux_nfs41");
-
     (void)state;
+    run("linux_nfs41");
     assert_int_equal(tally.messages, 146);
     assert_int_equal(tally.backward, 2);
 }

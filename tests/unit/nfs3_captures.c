@@ -11,9 +11,9 @@
 
 #include "nfs/rpcmsg.h"
 #include "rpc/rpcrdma.h"
-#include "tests/lib/vectors.h"
+#include "tests/lib/capture.h"
 
-enum { LINE = 20000, CALLS = 256 };
+enum { ROOM = 20000, CALLS = 256 };
 
 /* What is under way, and what was seen. */
 static struct {
@@ -33,7 +33,7 @@ static void code(struct coder *c, enum nfs3_proc proc, bool call, union nfs3_arg
 /* `in` stands behind the RPC header. */
 static void comes_back(struct coder *in, enum nfs3_proc proc, bool call)
 {
-    static uint8_t again[LINE];
+    static uint8_t again[ROOM];
     const uint8_t *from = in->in.at;
     size_t n = in->in.left;
     struct nfs3_result result;
@@ -115,25 +115,8 @@ static void take_message(char side, const uint8_t *p, size_t n)
 
 static void run(const char *name)
 {
-    static char line[LINE];
-    static uint8_t bytes[LINE / 2];
-    FILE *file;
-
     call_count = seen_calls = seen_replies = seen_items = 0;
-    snprintf(line, sizeof(line), RDDP_SOURCE_DIR "/tests/captures/%s.txt", name);
-    file = fopen(line, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        ptrdiff_t n;
-
-        line[strcspn(line, "\n")] = 0;
-        if (line[0] == '#')
-            continue;
-        n = hex_decode(line + 2, bytes, sizeof(bytes));
-        assert_true(n > 0);
-        take_message(line[0], bytes, (size_t)n);
-    }
-    fclose(file);
+    capture_each(name, take_message);
 }
 
 static void nfs3(void **state)
@@ -156,7 +139,7 @@ static void long_calls(void **state)
 /* Whole streams, whatever went by RDMA Read and Write: seeds of the fuzzer, behind two octets of its own. */
 static void whole_streams(void **state)
 {
-    static uint8_t bytes[LINE];
+    static uint8_t bytes[ROOM];
     char path[256];
 
     (void)state;
