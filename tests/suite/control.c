@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* control.c - control data of RDMA/TCP segments beside Writes, Reads and responses, from one application to the other.
  */
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/crcseg.h"
-#include "tests/suite/lib/pair.h"
+#include "tests/suite/lib/bare.h"
 
 enum { LIMIT = 1020, PAYLOAD = 100000 };
 
@@ -148,22 +147,6 @@ static size_t empty_write(uint8_t *p, uint32_t number)
     return (size_t)(seal(p, put32(put32(put32(q, 0), 0), 0xc0ffee)) - p);
 }
 
-static int dial(struct pair *pair, struct rddp_qp **qp, bool rdma_control)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct rddp_qp_attr attr;
-
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&pair->addr, sizeof(struct sockaddr_in)), 0);
-    rddp_qp_attr_init(&attr);
-    attr.send_cq = attr.recv_cq = pair->server.cq;
-    attr.rdma_control = rdma_control;
-    *qp = rddp_create_qp(pair->server.pd, &attr);
-    assert_int_equal(rddp_accept(pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST).request, *qp, NULL), 0);
-    pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
-    return fd;
-}
-
 /* 200 000 Writes whose control data nobody has room for: who asked for them ends the connection at the first, who did
  * not counts them. */
 static void flood(void **state)
@@ -180,7 +163,7 @@ static void flood(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         assert_int_equal(empty_write(all + (size_t)i * EACH, i), EACH);
     for (int asked = 0; asked < 2; asked++) {
-        int fd = dial(pair, &qp, asked);
+        int fd = bare_dial(pair, &qp, asked);
         size_t at = 0;
         ssize_t n;
 
@@ -200,19 +183,6 @@ static void flood(void **state)
         close(fd);
     }
     free(all);
-}
-
-static int listen_barely(struct sockaddr_in *addr)
-{
-    socklen_t length = sizeof(*addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    *addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)addr, length), 0);
-    assert_int_equal(listen(fd, 8), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)addr, &length), 0);
-    return fd;
 }
 
 /* Answers the Read Request of 8 octets that comes, in two segments with `control` octets of header[] each. */
@@ -239,23 +209,11 @@ static void responses(void **state)
 {
     static const size_t control[] = {0, 4, (LIMIT - 4) / 2};
     struct pair *pair = of(state);
-    struct rddp_qp_attr qp_attr;
-    struct rddp_conn_attr attr;
-    struct sockaddr_in addr;
     struct rddp_qp *qp;
-    int listener, fd;
+    int fd;
 
     open_pair(state);
-    listener = listen_barely(&addr);
-    rddp_qp_attr_init(&qp_attr);
-    qp_attr.send_cq = qp_attr.recv_cq = pair->client.cq;
-    qp = rddp_create_qp(pair->client.pd, &qp_attr);
-    rddp_conn_attr_init(&attr);
-    attr.wire = pair_wire(pair->row, false);
-    assert_int_equal(rddp_connect(qp, pair->client.events, (struct sockaddr *)&addr, sizeof(addr), &attr), 0);
-    fd = accept(listener, NULL, NULL);
-    assert_true(fd >= 0);
-    pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
+    fd = bare_answer(pair, &qp);
     for (size_t i = 0; i < 3; i++) {
         struct rddp_sge sge = pair_sge(&pair->client, 16, 8);
         struct rddp_send_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_READ};
@@ -271,7 +229,6 @@ static void responses(void **state)
     }
     assert_int_equal(rddp_destroy_qp(qp), 0);
     close(fd);
-    close(listener);
 }
 
 int main(void)

@@ -1,50 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc.c - a requester against a responder over loopback: each form of message, credits, and what remains after trouble.
- */
+/* rpc.c - a requester against a responder over loopback: each form of message, of each size. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/suite/lib/service.h"
-
-static struct service service;
-static struct exchange *e;
-static uint8_t *target;
-
-enum { TARGET = SERVICE_DATA_MAX };
-
-static int set_up(void **state)
-{
-    (void)state;
-    e = calloc(1, sizeof(*e));
-    target = malloc(TARGET);
-    memset(target, 0xa5, TARGET);
-    return e && target ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    free(e);
-    free(target);
-    return 0;
-}
+#include "tests/suite/lib/rpc.h"
 
 static void check_pattern(const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (p[i] != service_octet(i))
             fail_msg("octet %zu of %zu is wrong", i, n);
-}
-
-static enum request_status run(struct requester *r)
-{
-    enum request_status status = requester_run(r, &e->request);
-    struct requester_stats stats;
-
-    requester_stats(r, &stats);
-    assert_int_equal(stats.in_flight, 0);
-    assert_int_equal(e->request.mrs, 0);
-    return status;
 }
 
 static const uint32_t sizes[] = {0, 1, 2, 3, 4, 5, 100, 900, 1000, 3900, 3990, 4000, 4096, 65533, 1 << 20};
@@ -74,12 +39,6 @@ static struct requester *open_shape(const struct shape *shape)
     return service_connect(&service, &client);
 }
 
-static void close_both(struct requester *r)
-{
-    requester_close(r);
-    service_close(&service);
-}
-
 /* --- forms of messages ----------------------------------------------------------------------------------------- */
 
 /* RPCR-2.2.2-01, RPCR-3.5.1-01, RPCR-4.2.1-01 */
@@ -88,8 +47,7 @@ static void null_call(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     exchange_init(e, r, PROC_NULL, NULL, 0, 0);
     assert_int_equal(run(r), REQUEST_OK);
     assert_int_equal(e->request.reply_length, SERVICE_REPLY_HEAD);
@@ -149,8 +107,7 @@ static void long_call_with_item(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     exchange_init(e, r, PROC_ECHO, &n, 1, 120000);
     for (uint32_t at = 0; at < 8000; at++)
         e->call[SERVICE_CALL_HEAD + 4 + at] = service_octet(at);
@@ -203,8 +160,7 @@ static void reply_chunk(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     for (size_t i = 0; i < SIZES; i++) {
         exchange_init(e, r, PROC_LONG, &sizes[i], 1, 1 << 20);
         assert_int_equal(run(r), REQUEST_OK);
@@ -221,8 +177,7 @@ static void misfits(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     exchange_init(e, r, PROC_FETCH, &n, 1, 4);
     e->request.results = 1;
     e->request.result[0] = (struct request_item){.data = target, .length = 8192};
@@ -248,8 +203,7 @@ static void several_results(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     for (int form = 0; form < 3; form++) {
         memset(target, 0xa5, TARGET);
         exchange_init(e, r, form == 1 ? PROC_ONE_OF_TWO : PROC_TWO, &n, 1, form == 2 ? 20000 : 12);
@@ -275,8 +229,7 @@ static void not_eligible(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     exchange_init(e, r, PROC_FETCH, &n, 1, 4);
     e->request.arguments = 1;
     e->request.argument[0] = (struct request_item){.position = SERVICE_CALL_HEAD, .length = n, .data = target};
@@ -291,8 +244,7 @@ static void too_much_to_pull(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     for (uint32_t more = 0; more < 2; more++) {
         n += more;
         exchange_init(e, r, PROC_STORE, &n, 1, 4);

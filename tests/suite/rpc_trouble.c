@@ -1,53 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc.c - a requester against a responder over loopback: each form of message, credits, and what remains after trouble.
- */
+/* rpc_trouble.c - a requester against a responder over loopback: credits, and what remains after trouble. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tests/suite/lib/service.h"
+#include "tests/suite/lib/rpc.h"
 
-static struct service service;
-static struct exchange *e, *others;
-static uint8_t *target;
+enum { OTHERS = 100 };
 
-enum { OTHERS = 100, TARGET = SERVICE_DATA_MAX };
+static struct exchange *others;
 
-static int set_up(void **state)
+static int tear_down_all(void **state)
 {
-    (void)state;
-    e = calloc(1, sizeof(*e));
-    target = malloc(TARGET);
-    memset(target, 0xa5, TARGET);
-    return e && target ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    free(e);
     free(others);
-    free(target);
     others = NULL;
-    return 0;
-}
-
-static enum request_status run(struct requester *r)
-{
-    enum request_status status = requester_run(r, &e->request);
-    struct requester_stats stats;
-
-    requester_stats(r, &stats);
-    assert_int_equal(stats.in_flight, 0);
-    assert_int_equal(e->request.mrs, 0);
-    return status;
-}
-
-static void close_both(struct requester *r)
-{
-    requester_close(r);
-    service_close(&service);
+    return tear_down(state);
 }
 
 /* --- credits --------------------------------------------------------------------------------------------------- */
@@ -116,8 +84,7 @@ static void retransmission(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        service_open(&service, NULL, false);
-        r = service_connect(&service, NULL);
+        r = open_both();
         exchange_init(e, r, PROC_COUNT, NULL, 0, 4);
         assert_int_equal(run(r), REQUEST_OK);
         exchange_init(e, r, procs[i], NULL, 0, 4);
@@ -143,8 +110,7 @@ static void cancelled(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     exchange_init(e, r, PROC_HOLD, &n, 1, 4);
     e->request.results = 1;
     e->request.result[0] = (struct request_item){.data = target, .length = n};
@@ -277,8 +243,7 @@ static void ends(void **state)
     struct requester *r;
 
     (void)state;
-    service_open(&service, NULL, false);
-    r = service_connect(&service, NULL);
+    r = open_both();
     exchange_init(e, r, PROC_NULL, NULL, 0, 0);
     e->request.arguments = 1;
     e->request.argument[0] = (struct request_item){.position = 4000, .length = 4, .data = target};
@@ -304,7 +269,7 @@ static void nobody_listens(void **state)
     assert_int_equal(errno, ECONNREFUSED);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down_all)
 
 int main(void)
 {

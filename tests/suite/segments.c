@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* segments.c - what only RDMA/TCP segments have: control data, order, a Connection ID; and how such a connection ends.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/suite/lib/pair.h"
+#include "tests/suite/lib/bare.h"
 
 static struct pair *of(void **state)
 {
@@ -158,43 +157,17 @@ static void writes_behind_reads(void **state)
 
 /* --- a peer that is a bare socket -------------------------------------------------------------------------------- */
 
-static int listen_barely(struct sockaddr_in *addr)
-{
-    socklen_t length = sizeof(*addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    *addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)addr, length), 0);
-    assert_int_equal(listen(fd, 8), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)addr, &length), 0);
-    return fd;
-}
-
 /* The first segment of a connection of ours, which is a Send of nothing. */
 static void first_segment(struct pair *pair, uint8_t segment[28])
 {
-    struct rddp_qp_attr qp_attr;
-    struct rddp_conn_attr attr;
     struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND};
-    struct sockaddr_in addr;
     struct rddp_qp *qp;
-    int listener = listen_barely(&addr), fd;
+    int fd = bare_answer(pair, &qp);
 
-    rddp_qp_attr_init(&qp_attr);
-    qp_attr.send_cq = qp_attr.recv_cq = pair->client.cq;
-    qp = rddp_create_qp(pair->client.pd, &qp_attr);
-    rddp_conn_attr_init(&attr);
-    attr.wire = pair_wire(pair->row, false);
-    assert_int_equal(rddp_connect(qp, pair->client.events, (struct sockaddr *)&addr, sizeof(addr), &attr), 0);
-    fd = accept(listener, NULL, NULL);
-    assert_true(fd >= 0);
-    pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
     assert_int_equal(rddp_post_send(qp, &wr, NULL), 0);
     assert_int_equal(recv(fd, segment, 28, MSG_WAITALL), 28);
     assert_int_equal(rddp_destroy_qp(qp), 0);
     close(fd);
-    close(listener);
 }
 
 /* SEG-3.4-01 SEG-3.4-09 SEG-3.4-11 SEG-3.4-15 SEG-5-01: the first octets are a segment's, and of 200 connections no two
@@ -221,15 +194,6 @@ static void random_beginnings(void **state)
         assert_in_range(ones[bit], MANY / 4, 3 * MANY / 4); /* 7 standard deviations */
 }
 
-static int dial(const struct pair *pair)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&pair->addr, sizeof(struct sockaddr_in)), 0);
-    return fd;
-}
-
 /* Bad input ends the connection at once: nothing is said, and one line names the field. */
 static void bad_segments(void **state)
 {
@@ -247,16 +211,10 @@ static void bad_segments(void **state)
     if (!is_ours(state))
         skip();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rddp_qp_attr attr;
         struct rddp_qp *qp;
-        int fd = dial(pair);
+        int fd = bare_dial(pair, &qp, false);
         char octet;
 
-        rddp_qp_attr_init(&attr);
-        attr.send_cq = attr.recv_cq = pair->server.cq;
-        qp = rddp_create_qp(pair->server.pd, &attr);
-        assert_int_equal(rddp_accept(pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST).request, qp, NULL), 0);
-        pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
         assert_int_equal(write(fd, cases[i].octets, 36), 36);
         assert_true(read(fd, &octet, 1) <= 0);
         pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);

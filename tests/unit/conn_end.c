@@ -4,29 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tests/lib/host.h"
-
-static struct host h;
-
-static int set_up(void **state)
-{
-    (void)state;
-    host_init(&h, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    host_fini(&h);
-    return 0;
-}
-
-static void next_connection(void)
-{
-    host_fini(&h);
-    host_init(&h, NULL);
-}
+#include "tests/unit/conn_host.h"
 
 static void begin(bool active)
 {

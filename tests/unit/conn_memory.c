@@ -3,31 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/host.h"
+#include "tests/unit/conn_host.h"
 
 enum { BIG = 300000 };
-
-static struct host h;
-
-static int set_up(void **state)
-{
-    (void)state;
-    host_init(&h, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    host_fini(&h);
-    return 0;
-}
-
-static void next_connection(void)
-{
-    host_fini(&h);
-    host_init(&h, NULL);
-}
 
 static void begin(void)
 {

@@ -1,84 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* nfs_object_search.c - without kernel handles: the hints of a handle show the way, what was seen is found at once, and
  * what was not found is not looked for again and again. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/nfs_object.h"
 
-#include <cmocka.h>
+#include <limits.h>
 
 #include "nfs/server/object_in.h"
 
-static char top[64], error[EXPORT_TEXT];
-static struct export export;
-static struct objects *os;
-
-static int open_objects(void)
+/* What the handle of a path holds. */
+static struct handle look_into(const char *path, struct nfs3_fh *fh)
 {
-    struct objects_attr attr;
-
-    objects_attr_init(&attr);
-    attr.export = &export;
-    attr.exports = 1;
-    attr.state = "state";
-    attr.kernel_handles = false;
-    os = objects_open(&attr, error);
-    return os ? 0 : -1;
-}
-
-static int setup(void **state)
-{
-    struct export_attr attr;
-
-    (void)state;
-    strcpy(top, "/tmp/rddp-search.XXXXXX");
-    if (!mkdtemp(top) || chdir(top) || mkdir("in", 0755) || mkdir("state", 0700))
-        return -1;
-    export_attr_init(&attr);
-    return export_open(&export, "in", &attr, error) || open_objects();
-}
-
-static int teardown(void **state)
-{
-    char command[96];
-    int bad;
-
-    (void)state;
-    snprintf(command, sizeof(command), "rm -rf %s", top);
-    bad = chdir("/") || system(command);
-    objects_close(os); /* aborts when a test that failed has not put back what it got */
-    export_close(&export);
-    return bad;
-}
-
-static void restart(void)
-{
-    objects_close(os);
-    assert_int_equal(open_objects(), 0);
-}
-
-static struct handle look(const char *path, struct nfs3_fh *fh)
-{
-    char copy[512], *rest = copy;
     struct handle h;
 
-    snprintf(copy, sizeof(copy), "%s", path);
-    assert_int_equal(object_root(os, &export, fh), 0);
-    for (char *name; (name = strsep(&rest, "/"));) {
-        struct object *dir;
-        struct stat st;
-
-        assert_int_equal(object_get(os, fh, &dir), NFS3_OK);
-        assert_int_equal(object_name(os, dir, name, fh, &st), 0);
-        object_put(os, dir);
-    }
+    *fh = look(path);
     assert_true(handle_get(os->key, fh, &h));
     return h;
 }
@@ -118,7 +52,7 @@ static void test_hints(void **state)
         struct handle h;
 
         restart();
-        h = look(name[i], &fh);
+        h = look_into(name[i], &fh);
         assert_int_equal(h.count, strlen(name[i]) / 2 + 1);
         expect_path(&h, name[i]);
         restart();
@@ -140,7 +74,7 @@ static void test_deep(void **state)
         strcat(path, "/d");
         assert_int_equal(mkdir(path, 0755), 0);
         if (i + 3 > HANDLE_HINTS_MAX) {
-            h = look(path + 3, &fh[i + 3 - HANDLE_HINTS_MAX - 1]);
+            h = look_into(path + 3, &fh[i + 3 - HANDLE_HINTS_MAX - 1]);
             assert_int_equal(h.count, i + 1 < HANDLE_HINTS_MAX ? i + 1 : HANDLE_HINTS_MAX);
         }
     }
@@ -156,13 +90,13 @@ static void test_miss(void **state)
 
     (void)state;
     assert_int_equal(close(open("in/file", O_CREAT | O_WRONLY, 0600)), 0);
-    look("file", &fh);
+    fh = look("file");
     assert_int_equal(rename("in/file", "file"), 0);
     assert_int_equal(status_of(&fh), NFS3ERR_STALE);
     assert_int_equal(os->next_miss, 1);
     assert_int_equal(rename("file", "in/moved"), 0);
     assert_int_equal(status_of(&fh), NFS3ERR_STALE); /* no second search so soon */
-    look("moved", &again);
+    again = look("moved");
     assert_int_equal(status_of(&fh), NFS3_OK); /* but it was seen since */
     assert_memory_equal(&fh, &again, sizeof(fh));
 }
@@ -175,7 +109,7 @@ static void test_birth(void **state)
 
     (void)state;
     assert_int_equal(close(open("in/file", O_CREAT | O_WRONLY, 0600)), 0);
-    h = look("file", &fh);
+    h = look_into("file", &fh);
     if (!h.birth)
         skip();
     h.birth++;

@@ -5,32 +5,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tests/lib/host.h"
+#include "tests/unit/conn_host.h"
 
 enum { M = 0x80, C = 0x40, R = 0x20, S = 0x10 };
-
-static struct host h;
-
-static int set_up(void **state)
-{
-    (void)state;
-    host_init(&h, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    host_fini(&h);
-    return 0;
-}
-
-/* For tests that go through many connections. */
-static void next_connection(void)
-{
-    host_fini(&h);
-    host_init(&h, NULL);
-}
 
 static int accept_it(uint16_t ird, uint16_t ord, const void *data, uint16_t length)
 {

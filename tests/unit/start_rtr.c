@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tests/lib/host.h"
+#include "tests/unit/conn_host.h"
 
 enum { C = 0x40, S = 0x10, A = 0x8000, B = 0x4000 }; /* of the first word; in the second they are C and D */
 
@@ -15,28 +15,6 @@ enum { RTR_ALL = MPA_RTR_SEND | MPA_RTR_WRITE | MPA_RTR_READ };
 static const uint8_t rtr_send[18] = {0x41, 0x43, [13] = 1};
 static const uint8_t rtr_write[14] = {0xc1, 0x40, [5] = 1};
 static const uint8_t rtr_read[46] = {0x41, 0x41, [9] = 1, [13] = 1, [21] = 1, [37] = 1};
-
-static struct host h;
-
-static int set_up(void **state)
-{
-    (void)state;
-    host_init(&h, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    host_fini(&h);
-    return 0;
-}
-
-static void next_connection(void)
-{
-    host_fini(&h);
-    host_init(&h, NULL);
-}
 
 static struct conn_attr peer_attr(unsigned rtr)
 {

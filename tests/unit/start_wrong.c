@@ -4,31 +4,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tests/lib/host.h"
+#include "tests/unit/conn_host.h"
 
 enum { M = 0x80, C = 0x40, R = 0x20, S = 0x10 };
-
-static struct host h;
-
-static int set_up(void **state)
-{
-    (void)state;
-    host_init(&h, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    host_fini(&h);
-    return 0;
-}
-
-static void next_connection(void)
-{
-    host_fini(&h);
-    host_init(&h, NULL);
-}
 
 /* An end that waits for the peer's first frame; an initiator has a Send posted, which never leaves. */
 static void begin(bool active, uint8_t revision)
