@@ -69,6 +69,16 @@ void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
+void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        warn("cannot raise the number of open files: %s", error_text(errno));
+}
+
 bool wants_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR");

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -230,18 +229,6 @@ static void print_end(struct nfsd *d)
 /* --- serving -------------------------------------------------------------------------------------------------------
  */
 
-/* Every connection and every open file has a descriptor. */
-static void raise_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit))
-        warn("cannot raise the number of open files: %s", error_text(errno));
-}
-
 static int serve(const struct nfsd_options *options, struct nfs_server *server)
 {
     char error[EXPORT_TEXT];
@@ -348,7 +335,7 @@ static int run(const struct command *command, int argc, char **argv)
     if (argc - first > EXPORTS_MAX)
         usage_error("more than %d DIRs", EXPORTS_MAX);
     catch_stop();
-    raise_limit();
+    raise_file_limit(); /* every connection and every open file has a descriptor */
     int code = state_directory(&options);
     return code ? code : with_exports(&options, argv + first, (unsigned)(argc - first));
 }

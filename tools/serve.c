@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/serve.h"
@@ -101,23 +100,13 @@ static void run_server(struct serve *serve)
     reap(serve, true);
 }
 
-/* A walk holds a descriptor for each directory that it is in, and every client may have one. */
-static void raise_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit))
-        warn("cannot raise the number of open files: %s", error_text(errno));
-}
-
 static int serve_directory(struct serve *serve, const struct target *target)
 {
     serve->root = open(serve->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (serve->root < 0)
         return fail(EXIT_FAILED, "%s: %s", serve->directory, error_text(errno));
-    raise_limit();
+    /* A walk holds a descriptor for each directory that it is in, and every client may have one. */
+    raise_file_limit();
     serve->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int code = serve->wake < 0 ? fail(EXIT_FAILED, "cannot start: %s", error_text(errno)) : 0;
     if (!code)

@@ -95,6 +95,9 @@ const char *error_text(int error);
 void catch_signals(void);
 extern volatile sig_atomic_t tool_stopped;
 
+/* As many descriptors as this process is allowed at all. */
+void raise_file_limit(void);
+
 /* Whether `out` is a terminal that wants colour (NO_COLOR unset). */
 bool wants_colour(FILE *out);
 
