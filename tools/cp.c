@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #define AT(field) offsetof(struct cp_options, field)
 

@@ -2,7 +2,7 @@
 /* main.c - the command `rddp`: finds the subcommand and runs it. */
 #include <string.h>
 
-#include "tools/tool.h"
+#include "tools/lib/tool.h"
 
 static int run_help(const struct command *command, int argc, char **argv);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* mount.c - `rddp mount`: its options, and going into the background once the mount works. */
-#include "tools/tool.h"
+#include "tools/lib/tool.h"
 
 #ifdef RDDP_FUSE
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/mount.h"
+#include "tools/mount/mount.h"
 
 #define AT(field) offsetof(struct mount_options, field)
 

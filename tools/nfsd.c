@@ -11,7 +11,7 @@
 
 #include "nfs/rpcbind.h"
 #include "nfs/server/nfsd.h"
-#include "tools/tool.h"
+#include "tools/lib/tool.h"
 
 enum { EXPORTS_MAX = 64, NETS_MAX = 64, BOUND_MAX = 6 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* ping.c - `rddp ping`: what its options are, and which of client and server they ask for. */
-#include "tools/ping.h"
+#include "tools/ping/ping.h"
 
 #define AT(field) offsetof(struct ping_options, field)
 

@@ -9,7 +9,7 @@
 
 #include "tests/lib/rng.h"
 /* The tool is a program: what is to be tested of it comes in by its source. */
-#include "tools/mount_dirty.c"
+#include "tools/mount/dirty.c"
 
 enum { CHUNK_MAX = 64 };
 

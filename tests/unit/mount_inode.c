@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 /* The tool is a program: what is to be tested of it comes in by its source. */
-#include "tools/mount_inode.c"
+#include "tools/mount/inode.c"
 
 static struct nfs3_fh fh_of(uint64_t n, uint32_t length)
 {

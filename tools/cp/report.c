@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* report.c - `rddp cp` tells: a line of progress, each failure, and the figures at the end. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cp/cp.h"
+
+enum {
+    TERMINAL_MS = 200, /* from one drawing of the line to the next */
+    PLAIN_MS = 5000,   /* from one plain line to the next */
+};
+
+static const double giga = 1e9;
+
+static char *octets_text(char text[SMALL_TEXT], uint64_t octets)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)octets;
+    int i = 0;
+    for (; value >= 1000 && i < 4; i++)
+        value /= 1000;
+    snprintf(text, SMALL_TEXT, i ? "%.2f %s" : "%.0f %s", value, units[i]);
+    return text;
+}
+
+static void wipe(struct cp_report *report)
+{
+    if (report->drawn)
+        fputs("\r\033[K", stderr);
+    report->drawn = false;
+}
+
+/* The name as the user knows it: below what was asked for. */
+static void full_name(const struct cp_report *report, const char *path, char text[XFER_TEXT])
+{
+    char whole[2 * XFER_PATH + 2];
+    size_t n = strnlen(report->source, XFER_PATH);
+    bool slash = *path && n && report->source[n - 1] != '/' && report->source[n - 1] != ':';
+    snprintf(whole, sizeof(whole), "%.*s%s%s", (int)n, report->source, slash ? "/" : "", path);
+    xfer_printable(text, whole);
+}
+
+static void tell(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets)
+{
+    struct cp_report *report = user;
+    char name[XFER_TEXT];
+    full_name(report, path, name);
+    wipe(report);
+    if (event == TALLY_FAILED) {
+        warn("%s: %s", name, xfer_result_text(result));
+        if (report->errors < CP_ERRORS) {
+            memcpy(report->error[report->errors].path, name, sizeof(name));
+            report->error[report->errors++].result = result;
+        }
+    } else if (!report->options->quiet) {
+        const char *what = event == TALLY_RESUMED ? "resumed at" : "started again: differs in its first";
+        fprintf(stderr, "%s: %s %.1f MiB\n", name, what, (double)octets / (1 << 20));
+    }
+}
+
+void report_start(struct cp_report *report)
+{
+    report->terminal = isatty(STDERR_FILENO);
+    report->start_ns = report->shown_ns = clock_ns();
+    report->start_cpu_s = cpu_seconds();
+    report->copy->tally.tell = tell;
+    report->copy->tally.user = report;
+}
+
+/* --- on the way ---------------------------------------------------------------------------------------------- */
+
+static void print_eta(const struct xfer_tally *tally, double rate)
+{
+    uint64_t done = tally->octets + tally->resumed;
+    uint64_t left = tally->total_octets > done ? tally->total_octets - done : 0;
+    double seconds = rate > 0 ? (double)left / rate : 0;
+    if (rate <= 0 || seconds > 360000)
+        return;
+    uint64_t s = (uint64_t)(seconds + 0.5);
+    fputs("  ETA ", stderr);
+    if (s >= 3600)
+        fprintf(stderr, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+    else
+        fprintf(stderr, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
+}
+
+static void print_progress(struct cp_report *report)
+{
+    const struct xfer_tally *tally = &report->copy->tally;
+    char rate[SMALL_TEXT], octets[SMALL_TEXT];
+    uint64_t done = tally->octets + tally->resumed;
+    if (tally->total_known && tally->total_octets)
+        fprintf(stderr, "%3.0f%%  ",
+                100 * (double)(done < tally->total_octets ? done : tally->total_octets) / (double)tally->total_octets);
+    fprintf(stderr, "%s  %s  %" PRIu64, octets_text(octets, done), rate_text(rate, report->rate), tally->files);
+    if (tally->total_known)
+        fprintf(stderr, "/%" PRIu64, tally->total_files);
+    fputs(" files", stderr);
+    if (tally->total_known)
+        print_eta(tally, report->rate);
+}
+
+void report_progress(struct cp_report *report)
+{
+    uint64_t now = clock_ns(), ms = (now - report->shown_ns) / 1000000;
+    if (report->options->quiet || report->options->json)
+        return;
+    if (ms < (report->terminal ? TERMINAL_MS : PLAIN_MS))
+        return;
+    uint64_t octets = report->copy->tally.octets;
+    double rate = (double)(octets - report->shown_octets) * 1000 / (double)ms;
+    report->rate = report->rate > 0 ? 0.7 * report->rate + 0.3 * rate : rate;
+    report->shown_ns = now;
+    report->shown_octets = octets;
+    wipe(report);
+    print_progress(report);
+    report->drawn = report->terminal;
+    fputs(report->terminal ? "" : "\n", stderr);
+}
+
+int report_failure(struct cp_report *report, int code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(report->trouble, sizeof(report->trouble), format, arguments);
+    va_end(arguments);
+    wipe(report);
+    return fail(code, "%s", report->trouble);
+}
+
+/* --- at the end ---------------------------------------------------------------------------------------------- */
+
+struct figures {
+    double seconds, rate;       /* octets a second */
+    double cpu_here, cpu_there; /* CPU seconds per 10^9 octets; negative if not known */
+};
+
+static struct figures figure(const struct cp_report *report)
+{
+    const struct xfer_copy *copy = report->copy;
+    double gb = (double)copy->tally.octets / giga;
+    struct figures f = {.cpu_here = -1, .cpu_there = -1};
+    f.seconds = (double)(report->end_ns - report->start_ns) / giga;
+    f.rate = f.seconds > 0 ? (double)copy->tally.octets / f.seconds : 0;
+    if (gb > 0)
+        f.cpu_here = (report->end_cpu_s - report->start_cpu_s) / gb;
+    if (gb > 0 && copy->finished && copy->peer_cpu_us != COPY_CPU_UNKNOWN)
+        f.cpu_there = (double)copy->peer_cpu_us / 1e6 / gb;
+    return f;
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_summary(const struct cp_report *report, int code)
+{
+    const struct xfer_tally *tally = &report->copy->tally;
+    struct figures f = figure(report);
+    char octets[SMALL_TEXT], rate[SMALL_TEXT], bits[SMALL_TEXT];
+    printf("%" PRIu64 " file%s", tally->files, plural(tally->files));
+    if (tally->directories)
+        printf(", %" PRIu64 " director%s", tally->directories, tally->directories == 1 ? "y" : "ies");
+    if (tally->links)
+        printf(", %" PRIu64 " link%s", tally->links, plural(tally->links));
+    printf(", %s in %.2f s: %s, %s", octets_text(octets, tally->octets), f.seconds, rate_text(rate, f.rate),
+           bit_rate_text(bits, f.rate));
+    if (tally->resumed)
+        printf("; %s were there", octets_text(octets, tally->resumed));
+    if (!code)
+        printf("; every file verified");
+    else if (tally->failed)
+        printf("; %" PRIu64 " failed", tally->failed);
+    if (f.cpu_here >= 0)
+        printf("; CPU %.2f s/GB here", f.cpu_here);
+    if (f.cpu_there >= 0)
+        printf(", %.2f s/GB at the server", f.cpu_there);
+    putchar('\n');
+}
+
+static void real_or_null(struct json *json, const char *key, double value)
+{
+    if (value >= 0)
+        json_real(json, key, value);
+    else
+        json_text(json, key, NULL);
+}
+
+static void print_json(const struct cp_report *report, int code)
+{
+    const struct xfer_tally *tally = &report->copy->tally;
+    struct figures f = figure(report);
+    struct json json = {.out = stdout};
+    char text[XFER_TEXT];
+    json_open(&json, NULL, '{');
+    json_text(&json, "direction", copy_verb(report->pull));
+    json_text(&json, "source", xfer_printable(text, report->source));
+    json_text(&json, "destination", xfer_printable(text, report->destination));
+    json_bool(&json, "verified", code == EXIT_OK);
+    json_u64(&json, "exit_code", (uint64_t)code);
+    json_u64(&json, "files", tally->files);
+    json_u64(&json, "directories", tally->directories);
+    json_u64(&json, "links", tally->links);
+    json_u64(&json, "failed", tally->failed);
+    json_u64(&json, "bytes", tally->octets);
+    json_u64(&json, "resumed_bytes", tally->resumed);
+    json_real(&json, "seconds", f.seconds);
+    json_real(&json, "bytes_per_second", f.rate);
+    json_real(&json, "gigabits_per_second", f.rate * 8 / giga);
+    real_or_null(&json, "cpu_seconds_per_gb_client", f.cpu_here);
+    real_or_null(&json, "cpu_seconds_per_gb_server", f.cpu_there);
+    json_text(&json, "trouble", *report->trouble ? report->trouble : NULL);
+    json_open(&json, "errors", '[');
+    for (unsigned i = 0; i < report->errors; i++) {
+        json_open(&json, NULL, '{');
+        json_text(&json, "path", report->error[i].path);
+        json_text(&json, "reason", xfer_result_text(report->error[i].result));
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+}
+
+void report_end(struct cp_report *report, int code)
+{
+    report->end_ns = clock_ns();
+    report->end_cpu_s = cpu_seconds();
+    wipe(report);
+    if (report->options->json)
+        print_json(report, code);
+    else if (!report->options->quiet)
+        print_summary(report, code);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* common.c - messages, numbers as text, clocks and statistics of the subcommands. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/lib/tool.h"
+
+const char *tool_name = "rddp";
+volatile sig_atomic_t tool_stopped;
+
+static void say(const char *format, va_list arguments)
+{
+    char line[1024];
+    int n = vsnprintf(line, sizeof(line), format, arguments);
+    if (n < 0)
+        line[0] = 0;
+    /* What was printed so far comes first, also when both streams go to one file. */
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", tool_name, line);
+}
+
+int fail(int code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+void warn(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+}
+
+const char *error_text(int error)
+{
+    static _Thread_local char text[96];
+    snprintf(text, sizeof(text), "%s", strerror(abs(error)));
+    /* "RPC ..." and "I/O ..." keep their capitals. */
+    if (text[0] && islower((unsigned char)text[1]))
+        text[0] = (char)tolower((unsigned char)text[0]);
+    return text;
+}
+
+static void stop(int number)
+{
+    (void)number;
+    tool_stopped = 1;
+}
+
+void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        warn("cannot raise the number of open files: %s", error_text(errno));
+}
+
+bool wants_colour(FILE *out)
+{
+    const char *no = getenv("NO_COLOR");
+    return !(no && *no) && isatty(fileno(out));
+}
+
+bool parse_u64(const char *text, uint64_t *value)
+{
+    char *end;
+    /* strtoull would take blanks and a sign. */
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return !*end && !errno;
+}
+
+bool parse_size(const char *text, uint64_t *size)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    if (errno)
+        return false;
+    unsigned shift = 0;
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+        if (!strcasecmp(end, "ib"))
+            end += 2;
+    }
+    if (*end || value << shift >> shift != value)
+        return false;
+    *size = value << shift;
+    return true;
+}
+
+char *size_text(char text[SMALL_TEXT], uint64_t size)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    unsigned i = 0;
+    while (i < 4 && size && size % 1024 == 0) {
+        size /= 1024;
+        i++;
+    }
+    snprintf(text, SMALL_TEXT, "%" PRIu64 "%s", size, units[i]);
+    return text;
+}
+
+static char *scaled_text(char *text, double value, const char *unit)
+{
+    static const char prefixes[] = " kMGT";
+    unsigned i = 0;
+    while (i < 4 && value >= 999.5) {
+        value /= 1000;
+        i++;
+    }
+    int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    snprintf(text, SMALL_TEXT, "%.*f %.*s%s", digits, value, i > 0, &prefixes[i], unit);
+    return text;
+}
+
+char *rate_text(char text[SMALL_TEXT], double octets_per_second)
+{
+    return scaled_text(text, octets_per_second, "B/s");
+}
+
+char *count_rate_text(char text[SMALL_TEXT], double each_second)
+{
+    return scaled_text(text, each_second, "/s");
+}
+
+char *bit_rate_text(char text[SMALL_TEXT], double octets_per_second)
+{
+    return scaled_text(text, octets_per_second * 8, "b/s");
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+uint64_t resident_octets(void)
+{
+    unsigned long total, resident = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    if (!statm)
+        return 0;
+    if (fscanf(statm, "%lu %lu", &total, &resident) != 2)
+        resident = 0;
+    fclose(statm);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+void sort_samples(double *samples, size_t n)
+{
+    if (n)
+        qsort(samples, n, sizeof(*samples), compare);
+}
+
+double quantile(const double *sorted, size_t n, double q)
+{
+    if (!n)
+        return 0;
+    size_t rank = (size_t)(q * (double)n);
+    rank += (double)rank < q * (double)n;
+    return sorted[rank ? rank - 1 : 0];
+}
+
+double mean(const double *samples, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += samples[i];
+    return n ? sum / (double)n : 0;
+}

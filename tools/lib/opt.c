@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* opt.c - options: one table is parsed, and explained by --help. */
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/lib/tool.h"
+
+#define WIRE(field) offsetof(struct rddp_wire_attr, field)
+
+static const struct opt wire_opts[] = {
+    {0, "wire", "iwarp|rdmatcp", "how the octets look: MPA, DDP, RDMAP; or RDMA/TCP segments", OPT_CHOICE, WIRE(wire),
+     0, 0},
+    {0, "crc", NULL, "ask for CRC32c (the default)", OPT_FLAG, WIRE(crc), 0, 0},
+    {0, "no-crc", NULL, "do not; it is used all the same if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
+    {0, "markers", NULL, "ask the peer for MPA markers", OPT_FLAG, WIRE(markers), 0, 0},
+    {0, "no-markers", NULL, "do not (the default)", OPT_UNFLAG, WIRE(markers), 0, 0},
+    {0, "mpa-rev", "1|2", "initiator: MPA revision (default 2)", OPT_U8, WIRE(mpa_revision), 1, 2},
+    {0, "p2p", NULL, "initiator: peer-to-peer mode, the responder may send first", OPT_FLAG, WIRE(peer_to_peer), 0, 0},
+    {0, "immediate", NULL, "no start-up frames: markers and CRC always; both ends alike", OPT_FLAG, WIRE(immediate), 0,
+     0},
+    {0, "first-delay", "MS", "initiator: pause before its first message (default 5)", OPT_U32, WIRE(first_delay_ms), 0,
+     60000},
+    {0},
+};
+
+static const struct opt help_opts[] = {
+    {'h', "help", NULL, "this text", OPT_FLAG, 0, 0, 0},
+    {0},
+};
+
+enum { OPTS_MAX = 64 };
+
+/* The tables that a subcommand takes, flattened: what getopt wants, and for each option where its value goes. */
+struct parser {
+    struct option options[OPTS_MAX + 1];
+    char letters[2 * OPTS_MAX + 2];
+    const struct opt *opt[OPTS_MAX];
+    void *into[OPTS_MAX];
+    int count;
+};
+
+static void add_table(struct parser *parser, const struct opt *table, void *into)
+{
+    size_t letters = strlen(parser->letters);
+    for (; table->name; table++) {
+        int i = parser->count++;
+        assert(i < OPTS_MAX);
+        parser->opt[i] = table;
+        parser->into[i] = into;
+        parser->options[i] = (struct option){
+            .name = table->name,
+            .has_arg = table->argument ? required_argument : no_argument,
+            .val = 256 + i,
+        };
+        if (table->letter) {
+            parser->letters[letters++] = table->letter;
+            if (table->argument)
+                parser->letters[letters++] = ':';
+        }
+    }
+}
+
+static bool parse_choice(const char *choices, const char *text, int *index)
+{
+    size_t length = strlen(text);
+    for (int i = 0; choices; i++) {
+        const char *end = choices + strcspn(choices, "|");
+        if ((size_t)(end - choices) == length && !memcmp(choices, text, length)) {
+            *index = i;
+            return true;
+        }
+        choices = *end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static bool parse_seconds(const char *text, double *seconds)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(value) || value < 0 || value > 1e6)
+        return false;
+    *seconds = value;
+    return true;
+}
+
+static bool add_word(struct opt_list *list, const char *text)
+{
+    if (list->count == OPT_LIST_MAX)
+        return false;
+    list->word[list->count++] = text;
+    return true;
+}
+
+/* False if `text` is no number or out of the option's range. */
+static bool store_number(const struct opt *opt, void *field, const char *text)
+{
+    uint64_t value;
+    if (!(opt->kind == OPT_SIZE ? parse_size(text, &value) : parse_u64(text, &value)))
+        return false;
+    if (value < opt->min || value > opt->max)
+        return false;
+    uint8_t u8 = (uint8_t)value;
+    uint16_t u16 = (uint16_t)value;
+    uint32_t u32 = (uint32_t)value;
+    switch (opt->kind) {
+    case OPT_U8:
+        memcpy(field, &u8, sizeof(u8));
+        break;
+    case OPT_U16:
+        memcpy(field, &u16, sizeof(u16));
+        break;
+    case OPT_U32:
+        memcpy(field, &u32, sizeof(u32));
+        break;
+    default:
+        memcpy(field, &value, sizeof(value));
+    }
+    return true;
+}
+
+static bool store(const struct opt *opt, void *into, const char *text)
+{
+    void *field = (char *)into + opt->at;
+    switch (opt->kind) {
+    case OPT_FLAG:
+    case OPT_UNFLAG:
+        *(bool *)field = opt->kind == OPT_FLAG;
+        return true;
+    case OPT_TEXT:
+        *(const char **)field = text;
+        return true;
+    case OPT_LIST:
+        return add_word(field, text);
+    case OPT_CHOICE:
+        return parse_choice(opt->argument, text, field);
+    case OPT_SECONDS:
+        return parse_seconds(text, field);
+    default:
+        return store_number(opt, field, text);
+    }
+}
+
+_Noreturn static void refuse(const struct opt *opt, const char *text)
+{
+    bool ranged = opt->kind <= OPT_SIZE && opt->max;
+    if (ranged)
+        usage_error("--%s %s: not a number from %" PRIu64 " to %" PRIu64, opt->name, text, opt->min, opt->max);
+    if (opt->kind == OPT_CHOICE)
+        usage_error("--%s %s: not one of %s", opt->name, text, opt->argument);
+    if (opt->kind == OPT_LIST)
+        usage_error("--%s: more than %d of them", opt->name, OPT_LIST_MAX);
+    usage_error("--%s %s: not a number of seconds", opt->name, text);
+}
+
+static int find_option(const struct parser *parser, int found)
+{
+    if (found >= 256)
+        return found - 256;
+    for (int i = 0; i < parser->count; i++) {
+        if (parser->opt[i]->letter == found)
+            return i;
+    }
+    return -1;
+}
+
+int opt_parse(const struct command *command, int argc, char **argv, void *options, struct rddp_wire_attr *wire)
+{
+    struct parser parser = {.letters = ":"};
+    if (command->opts)
+        add_table(&parser, command->opts, options);
+    if (command->wire)
+        add_table(&parser, wire_opts, wire);
+    int help_first = parser.count;
+    add_table(&parser, help_opts, NULL);
+
+    optind = 1;
+    for (int found; (found = getopt_long(argc, argv, parser.letters, parser.options, NULL)) != -1;) {
+        if (found == ':')
+            usage_error("%s wants an argument", argv[optind - 1]);
+        int i = find_option(&parser, found);
+        if (i < 0 && optopt && optopt < 256)
+            usage_error("no option -%c", optopt);
+        if (i < 0)
+            usage_error("no option %s", argv[optind - 1]);
+        if (i >= help_first) {
+            opt_help(command, stdout);
+            exit(EXIT_OK);
+        }
+        if (!store(parser.opt[i], parser.into[i], optarg))
+            refuse(parser.opt[i], optarg);
+    }
+    if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
+        wire->immediate = true; /* it has no start-up frames either, and so no private data */
+    return optind;
+}
+
+static void help_table(const struct opt *table, const char *title, FILE *out)
+{
+    if (title)
+        fprintf(out, "\n%s\n", title);
+    for (; table->name; table++) {
+        if (!table->help)
+            continue;
+        char left[64];
+        snprintf(left, sizeof(left), "%c%c%c --%s%s%s", table->letter ? '-' : ' ', table->letter ? table->letter : ' ',
+                 table->letter ? ',' : ' ', table->name, table->argument ? " " : "",
+                 table->argument ? table->argument : "");
+        fprintf(out, "  %-25s  %s\n", left, table->help);
+    }
+}
+
+void opt_help(const struct command *command, FILE *out)
+{
+    const char *form = command->usage;
+    for (const char *head = "usage:"; form; head = "      ") {
+        const char *end = form + strcspn(form, "\n");
+        fprintf(out, "%s rddp %s %.*s\n", head, command->name, (int)(end - form), form);
+        form = *end ? end + 1 : NULL;
+    }
+    if (command->text)
+        fprintf(out, "\n%s\n", command->text);
+    if (command->opts)
+        help_table(command->opts, "options:", out);
+    help_table(help_opts, command->opts ? NULL : "options:", out);
+    if (command->wire)
+        help_table(wire_opts, "how the two ends talk:", out);
+}
+
+_Noreturn void usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: ", tool_name);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, " (see `%s --help`)\n", tool_name);
+    va_end(arguments);
+    exit(EXIT_USAGE);
+}

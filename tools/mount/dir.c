@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* dir.c - open directories: READDIRPLUS fetches a block of entries, from which the kernel is served. An offset is
+ * the server's cookie. */
+#ifdef RDDP_FUSE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nfs/nfs3_xdr.h"
+#include "tools/mount/mount.h"
+
+enum {
+    BLOCK_MAX = 64 << 10,
+    ENTRY_MIN = 128, /* octets of the shortest entry with attributes, or less */
+};
+
+/* fi->fh of a directory. */
+struct dir {
+    struct nfs_op op; /* first; what it fetched last stays in it */
+    struct mount *m;
+    struct call *call; /* that waits for it */
+    bool has_block, plus;
+    bool bare; /* the server has no READDIRPLUS: entries are names alone */
+    uint8_t verifier[NFS3_VERIFIER];
+    struct xdr_in left;           /* of the block: entries that were not given to the kernel */
+    uint64_t position;            /* the cookie before them */
+    uint64_t changes;             /* m->changes when it was asked for */
+    uint64_t started, started_ns; /* m->clock then, and the time */
+};
+
+static struct dir *dir_of(const struct fuse_file_info *fi)
+{
+    return (struct dir *)(uintptr_t)fi->fh;
+}
+
+static void rewind_block(struct dir *d)
+{
+    d->left = (struct xdr_in){.at = d->op.result.list.entries, .left = d->op.result.list.length};
+    d->position = d->op.args.list.cookie;
+}
+
+static bool next_entry(struct dir *d, struct nfs3_entry *entry)
+{
+    *entry = (struct nfs3_entry){0};
+    return nfs3_get_entry(&d->left, entry, !d->bare);
+}
+
+/* --- entries --------------------------------------------------------------------------------------------------- */
+
+static bool is_name(const struct nfs3_text *name)
+{
+    return name->length > 0 && name->length <= NFS3_NAME_MAX && !memchr(name->at, 0, name->length) &&
+           !memchr(name->at, '/', name->length);
+}
+
+static bool is_dots(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* What the kernel shall know of an entry. `inode` is pinned if there is one. */
+static struct fuse_entry_param describe(struct mount *m, const struct nfs3_entry *entry, const char *name, bool fresh,
+                                        uint64_t since, struct inode **inode)
+{
+    double timeout_s = m->options->attr_timeout_s;
+    struct fuse_entry_param e = {.generation = 1, .attr_timeout = timeout_s, .entry_timeout = timeout_s};
+
+    *inode = NULL;
+    if (entry->attr.present)
+        e.attr = mount_stat(NULL, &entry->attr.attr);
+    e.attr.st_ino = entry->fileid;
+    if (!fresh || !entry->attr.present || !entry->fh.present || is_dots(name))
+        return e;
+    *inode = inodes_get(&m->inodes, &entry->fh.fh);
+    if (!*inode || mount_is_stale(*inode, since))
+        return e;
+    e.ino = (*inode)->ino;
+    e.attr = mount_stat(*inode, &entry->attr.attr);
+    return e;
+}
+
+struct filling {
+    char *at;
+    size_t room, used;
+    struct inode *looked[BLOCK_MAX / ENTRY_MIN + 1]; /* what the kernel will have looked up by it */
+    unsigned count;
+};
+
+/* False: it does not fit. */
+static bool add_entry(struct call *c, struct dir *d, struct filling *to, const struct nfs3_entry *entry, bool fresh)
+{
+    struct mount *m = d->m;
+    char name[NFS3_NAME_MAX + 1];
+    struct inode *inode;
+    struct fuse_entry_param e;
+    size_t n, left = to->room - to->used;
+
+    memcpy(name, entry->name.at, entry->name.length);
+    name[entry->name.length] = 0;
+    e = describe(m, entry, name, fresh && d->plus, d->started, &inode);
+    if (d->plus)
+        n = fuse_add_direntry_plus(c->req, to->at + to->used, left, name, &e, (off_t)entry->cookie);
+    else
+        n = fuse_add_direntry(c->req, to->at + to->used, left, name, &e.attr, (off_t)entry->cookie);
+    if (n <= left) {
+        to->used += n;
+        if (e.ino) {
+            mount_told(inode, &e.attr);
+            inode->lookups++;
+            to->looked[to->count++] = inode;
+        }
+    }
+    if (inode)
+        inode_unpin(&m->inodes, inode);
+    return n <= left;
+}
+
+static void fetch(struct call *c, struct dir *d, uint64_t cookie);
+
+/* Serves what is left of the block. `fresh`: it was fetched for this request, or nothing has happened since. */
+static void serve(struct call *c, struct dir *d, bool fresh)
+{
+    struct filling to;
+    struct nfs3_entry entry;
+    struct xdr_in before = d->left;
+
+    to.at = (char *)c->buffer;
+    to.room = c->size;
+    to.used = to.count = 0;
+    while (next_entry(d, &entry)) {
+        if (is_name(&entry.name) && !add_entry(c, d, &to, &entry, fresh))
+            break;
+        d->position = entry.cookie;
+        before = d->left;
+    }
+    d->left = before;
+    if (!to.used && !before.left && !d->op.result.list.eof) {
+        fetch(c, d, d->position);
+        return;
+    }
+    if (!to.used && before.left) { /* it is no list of entries */
+        call_reply_error(c, EIO);
+        return;
+    }
+    if (fuse_reply_buf(c->req, to.at, to.used)) { /* who asked has gone */
+        while (to.count)
+            inode_forget(&d->m->inodes, to.looked[--to.count], 1);
+    }
+    call_end(c);
+}
+
+/* --- blocks ---------------------------------------------------------------------------------------------------- */
+
+static void fetched(struct nfs_op *op)
+{
+    struct dir *d = (struct dir *)op;
+    struct call *c = d->call;
+
+    d->m->calls--;
+    d->call = NULL;
+    c->dir = NULL;
+    c->op.error = op->error;
+    c->op.result.status = op->result.status;
+    if (!op->error && op->result.status == NFS3ERR_NOTSUPP && !d->bare) {
+        d->bare = true;
+        fetch(c, d, op->args.list.cookie);
+        return;
+    }
+    if (call_failed(c))
+        return;
+    /* A block without an entry that is not the last would be asked for for ever. */
+    if (!op->result.list.length && !op->result.list.eof) {
+        call_reply_error(c, EIO);
+        return;
+    }
+    memcpy(d->verifier, op->result.list.verifier, sizeof(d->verifier));
+    d->has_block = true;
+    rewind_block(d);
+    serve(c, d, true);
+}
+
+static void fetch(struct call *c, struct dir *d, uint64_t cookie)
+{
+    struct mount *m = d->m;
+
+    if (m->closing || d->call) {
+        call_reply_error(c, m->closing ? EIO : EBUSY);
+        return;
+    }
+    d->has_block = false;
+    d->call = c;
+    c->dir = d;
+    d->changes = m->changes;
+    d->started_ns = clock_ns();
+    d->op.proc = d->bare ? NFS3_READDIR : NFS3_READDIRPLUS;
+    d->op.done = fetched;
+    d->op.cred = &c->cred;
+    d->op.args.list = (struct nfs3_list){.dir = c->inode->fh, .cookie = cookie};
+    if (cookie)
+        memcpy(d->op.args.list.verifier, d->verifier, sizeof(d->verifier));
+    d->op.args.list.dircount = BLOCK_MAX / 4;
+    d->op.args.list.maxcount = BLOCK_MAX;
+    d->started = ++m->clock;
+    m->calls++;
+    nfs_start(m->client, &d->op);
+}
+
+void dir_cancel(struct dir *d)
+{
+    nfs_cancel(d->m->client, &d->op);
+    d->op.error = -EINTR;
+    fetched(&d->op);
+}
+
+/* The block has the entries behind the cookie: they are what is left then. */
+static bool seek(struct dir *d, uint64_t cookie)
+{
+    struct nfs3_entry entry;
+
+    if (!d->has_block)
+        return false;
+    if (d->position == cookie)
+        return d->left.left || d->op.result.list.eof;
+    rewind_block(d);
+    while (d->position != cookie && next_entry(d, &entry))
+        d->position = entry.cookie;
+    return d->position == cookie && (d->left.left || d->op.result.list.eof);
+}
+
+/* Attributes of a block that has been lying here may be older than what the kernel knows by now. */
+static bool is_fresh(const struct dir *d)
+{
+    return d->changes == d->m->changes && (double)(clock_ns() - d->started_ns) < d->m->options->attr_timeout_s * 1e9;
+}
+
+static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
+{
+    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct dir *d = dir_of(fi);
+
+    if (!c || !call_inode(c, ino))
+        return;
+    c->size = size > BLOCK_MAX ? BLOCK_MAX : (uint32_t)size;
+    c->buffer = malloc(c->size);
+    if (!c->buffer) {
+        call_reply_error(c, ENOMEM);
+        return;
+    }
+    d->plus = plus;
+    /* From the beginning means: as it is now. */
+    if (offset && !d->call && seek(d, (uint64_t)offset))
+        serve(c, d, is_fresh(d));
+    else
+        fetch(c, d, (uint64_t)offset);
+}
+
+void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    read_dir(req, ino, size, offset, fi, false);
+}
+
+void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    read_dir(req, ino, size, offset, fi, true);
+}
+
+void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct dir *d = calloc(1, sizeof(*d));
+
+    (void)ino;
+    if (!d) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    d->m = fuse_req_userdata(req);
+    fi->fh = (uintptr_t)d;
+    if (fuse_reply_open(req, fi))
+        free(d);
+}
+
+void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct dir *d = dir_of(fi);
+
+    (void)ino;
+    nfs_forget(&d->op);
+    free(d);
+    fuse_reply_err(req, 0);
+}
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* dirty.c - writes that are not committed: queued, sent, held, and queued again if the server forgot them. */
+#include "tools/mount/dirty.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_MIN = 4096 };
+
+void dirty_init(struct dirty *d)
+{
+    *d = (struct dirty){0};
+    d->active_end = &d->active;
+    d->held_end = &d->held;
+}
+
+bool dirty_is_empty(const struct dirty *d)
+{
+    return !d->active && !d->held;
+}
+
+static uint64_t cost(const struct chunk *c)
+{
+    return c->room + sizeof(*c);
+}
+
+static void drop(struct dirty *d, struct chunk *c)
+{
+    d->octets -= cost(c);
+    free(c->data);
+    free(c);
+    if (dirty_is_empty(d))
+        d->end = 0;
+}
+
+void dirty_fini(struct dirty *d)
+{
+    while (d->active) {
+        struct chunk *c = d->active;
+        d->active = c->next;
+        drop(d, c);
+    }
+    while (d->held) {
+        struct chunk *c = d->held;
+        d->held = c->next;
+        drop(d, c);
+    }
+    dirty_init(d);
+}
+
+static bool touches(const struct chunk *c, uint64_t start, uint64_t end)
+{
+    return c->offset < end && start < c->offset + c->length;
+}
+
+static void activate(struct dirty *d, struct chunk *c)
+{
+    c->next = NULL;
+    *d->active_end = c;
+    d->active_end = &c->next;
+    d->actives++;
+}
+
+static void deactivate(struct dirty *d, struct chunk *c)
+{
+    struct chunk **at = &d->active;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    if (!*at)
+        d->active_end = at;
+    d->actives--;
+}
+
+static void hold(struct dirty *d, struct chunk *c)
+{
+    c->state = CHUNK_UNSTABLE;
+    c->next = NULL;
+    *d->held_end = c;
+    d->held_end = &c->next;
+}
+
+/* --- writes come in -------------------------------------------------------------------------------------------- */
+
+static bool make_room(struct dirty *d, struct chunk *c, uint32_t room)
+{
+    uint8_t *data = realloc(c->data, room);
+
+    if (!data)
+        return false;
+    d->octets += room - c->room;
+    c->data = data;
+    c->room = room;
+    return true;
+}
+
+static bool same_cred(const struct rpc_cred *a, const struct rpc_cred *b)
+{
+    return a->flavor == b->flavor && a->uid == b->uid && a->gid == b->gid && a->groups == b->groups &&
+           !memcmp(a->group, b->group, a->groups * sizeof(a->group[0]));
+}
+
+/* Small writes one behind the other travel together, if the connection is too busy to take each at once. */
+static bool gather(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
+                   const struct rpc_cred *cred, uint32_t length_max)
+{
+    struct chunk *c = d->actives ? (struct chunk *)((char *)d->active_end - offsetof(struct chunk, next)) : NULL;
+
+    if (!c || c->state != CHUNK_QUEUED || c->done || c->sync != sync || c->offset + c->length != offset ||
+        c->length > length_max || length > length_max - c->length || !same_cred(&c->cred, cred))
+        return false;
+    if (c->room - c->length < length) {
+        uint32_t room = c->room;
+        while (room - c->length < length)
+            room = room > length_max / 2 ? length_max : room * 2;
+        if (!make_room(d, c, room))
+            return false;
+    }
+    memcpy(c->data + c->length, data, length);
+    c->length += length;
+    return true;
+}
+
+bool dirty_add(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
+               const struct rpc_cred *cred, uint32_t length_max)
+{
+    d->seq++;
+    if (!gather(d, offset, data, length, sync, cred, length_max)) {
+        struct chunk *c = calloc(1, sizeof(*c));
+
+        if (!c)
+            return false;
+        *c = (struct chunk){.seq = d->seq, .sync = sync, .offset = offset, .length = length, .cred = *cred};
+        if (!make_room(d, c, length < ROOM_MIN ? ROOM_MIN : length)) {
+            free(c);
+            return false;
+        }
+        d->octets += sizeof(*c);
+        memcpy(c->data, data, length);
+        activate(d, c);
+    }
+    if (offset + length > d->end)
+        d->end = offset + length;
+    return true;
+}
+
+/* --- and go out ------------------------------------------------------------------------------------------------ */
+
+static bool is_behind_another(const struct dirty *d, const struct chunk *c)
+{
+    for (const struct chunk *older = d->active; older != c; older = older->next) {
+        if (touches(older, c->offset, c->offset + c->length))
+            return true;
+    }
+    return false;
+}
+
+struct chunk *dirty_next(struct dirty *d)
+{
+    for (struct chunk *c = d->active; c; c = c->next) {
+        if (c->state == CHUNK_QUEUED && !is_behind_another(d, c)) {
+            c->state = CHUNK_SENT;
+            d->sent++;
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* Merges two lists in the order of `seq`. */
+static struct chunk *merge(struct chunk *a, struct chunk *b)
+{
+    struct chunk *list = NULL, **end = &list;
+
+    while (a || b) {
+        struct chunk **from = !b || (a && a->seq < b->seq) ? &a : &b;
+
+        *end = *from;
+        *from = (*from)->next;
+        end = &(*end)->next;
+    }
+    *end = NULL;
+    return list;
+}
+
+static struct chunk *sort(struct chunk *list)
+{
+    struct chunk *half[2] = {NULL, NULL};
+
+    if (!list || !list->next)
+        return list;
+    for (int i = 0; list; i ^= 1) {
+        struct chunk *c = list;
+
+        list = c->next;
+        c->next = half[i];
+        half[i] = c;
+    }
+    return merge(sort(half[0]), sort(half[1]));
+}
+
+/* The server has forgotten what it had not written to its disk. An older chunk must not land on a newer one: all of
+ * them go again, in their order. */
+static void send_again(struct dirty *d, const uint8_t *verifier)
+{
+    for (struct chunk *c = d->active; c; c = c->next) {
+        c->again = c->state == CHUNK_SENT;
+        c->done = c->again ? c->done : 0;
+    }
+    for (struct chunk *c = d->held; c; c = c->next) {
+        c->state = CHUNK_QUEUED;
+        c->done = 0;
+        d->actives++;
+    }
+    d->active = merge(sort(d->active), sort(d->held));
+    d->active_end = &d->active;
+    while (*d->active_end)
+        d->active_end = &(*d->active_end)->next;
+    d->held = NULL;
+    d->held_end = &d->held;
+    memcpy(d->verifier, verifier, NFS3_VERIFIER);
+}
+
+static bool has_changed(const struct dirty *d, const uint8_t *verifier)
+{
+    return d->has_verifier && memcmp(d->verifier, verifier, NFS3_VERIFIER);
+}
+
+static bool is_over_held(const struct dirty *d, const struct chunk *c)
+{
+    for (const struct chunk *older = d->held; older; older = older->next) {
+        if (touches(older, c->offset, c->offset + c->length))
+            return true;
+    }
+    return false;
+}
+
+void dirty_wrote(struct dirty *d, struct chunk *c, uint32_t count, bool stable, const uint8_t *verifier)
+{
+    assert(c->state == CHUNK_SENT && count <= c->length - c->done);
+    d->sent--;
+    c->state = CHUNK_QUEUED;
+    if (!c->again && has_changed(d, verifier)) {
+        send_again(d, verifier);
+        c->again = true;
+    }
+    if (c->again) {
+        c->again = false;
+        c->done = 0;
+        return;
+    }
+    if (!d->has_verifier) {
+        memcpy(d->verifier, verifier, NFS3_VERIFIER);
+        d->has_verifier = true;
+    }
+    c->done += count;
+    if (c->done < c->length)
+        return;
+    deactivate(d, c);
+    /* What is stable is kept nevertheless above something older that may have to go again. */
+    if (stable && !is_over_held(d, c))
+        drop(d, c);
+    else
+        hold(d, c);
+}
+
+void dirty_failed(struct dirty *d, struct chunk *c)
+{
+    assert(c->state == CHUNK_SENT);
+    d->sent--;
+    deactivate(d, c);
+    drop(d, c);
+}
+
+/* --- COMMIT ---------------------------------------------------------------------------------------------------- */
+
+bool dirty_commit(struct dirty *d)
+{
+    if (d->committing || !d->held)
+        return false;
+    for (struct chunk *c = d->held; c; c = c->next)
+        c->state = CHUNK_COMMITTING;
+    return d->committing = true;
+}
+
+/* Ends the COMMIT: false if all that it was for has been queued again meanwhile. */
+static bool end_commit(struct dirty *d)
+{
+    d->committing = false;
+    for (const struct chunk *c = d->held; c; c = c->next) {
+        if (c->state == CHUNK_COMMITTING)
+            return true;
+    }
+    return false;
+}
+
+static void drop_committing(struct dirty *d)
+{
+    struct chunk **at = &d->held, *c;
+
+    while ((c = *at)) {
+        if (c->state != CHUNK_COMMITTING) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        drop(d, c);
+    }
+    d->held_end = at;
+}
+
+void dirty_committed(struct dirty *d, const uint8_t *verifier)
+{
+    if (!end_commit(d))
+        return;
+    if (has_changed(d, verifier))
+        send_again(d, verifier);
+    else
+        drop_committing(d);
+}
+
+void dirty_commit_failed(struct dirty *d)
+{
+    if (end_commit(d))
+        drop_committing(d);
+}
+
+/* --- questions ------------------------------------------------------------------------------------------------- */
+
+bool dirty_is_unsent(const struct dirty *d, uint64_t seq, uint64_t start, uint64_t end)
+{
+    for (const struct chunk *c = d->active; c && c->seq <= seq; c = c->next) {
+        if (touches(c, start, end))
+            return true;
+    }
+    return false;
+}
+
+bool dirty_is_uncommitted(const struct dirty *d, uint64_t seq)
+{
+    if (d->active && d->active->seq <= seq)
+        return true;
+    for (const struct chunk *c = d->held; c; c = c->next) {
+        if (c->seq <= seq)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t overlay_list(const struct chunk *c, uint64_t offset, uint8_t *to, uint32_t have, uint32_t size)
+{
+    for (; c; c = c->next) {
+        uint64_t start = c->offset > offset ? c->offset : offset, end = c->offset + c->length;
+
+        if (!touches(c, offset, offset + size))
+            continue;
+        if (end > offset + size)
+            end = offset + size;
+        /* The server does not know of it any more, and so of no hole before it. */
+        if (start - offset > have)
+            memset(to + have, 0, start - offset - have);
+        memcpy(to + (start - offset), c->data + (start - c->offset), end - start);
+        if (end - offset > have)
+            have = (uint32_t)(end - offset);
+    }
+    return have;
+}
+
+uint32_t dirty_overlay(const struct dirty *d, uint64_t offset, uint8_t *to, uint32_t have, uint32_t size)
+{
+    have = overlay_list(d->held, offset, to, have, size);
+    have = overlay_list(d->active, offset, to, have, size);
+    /* A hole, before what lies behind. */
+    if (have < size && d->end > offset + have) {
+        uint32_t more = d->end - offset < size ? (uint32_t)(d->end - offset) : size;
+        memset(to + have, 0, more - have);
+        have = more;
+    }
+    return have;
+}

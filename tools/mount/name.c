@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* name.c - names that go or change. A file that is open here does not lose its last name before its last close:
+ * it gets another one first, ".nfs" and a number, as with every client of this protocol. */
+#ifdef RDDP_FUSE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "tools/mount/mount.h"
+
+/* --- silly names ----------------------------------------------------------------------------------------------- */
+
+static struct nfs3_where silly_where(const struct silly *silly)
+{
+    return (struct nfs3_where){.dir = silly->dir, .name = {silly->name, (uint32_t)strlen(silly->name)}};
+}
+
+static void silly_removed(struct call *c)
+{
+    call_end(c);
+}
+
+void silly_remove(struct mount *m, struct inode *inode)
+{
+    struct call *c = inode->silly && !inode->opens ? call_new(m, NULL) : NULL;
+
+    if (!c)
+        return;
+    c->silly = inode->silly;
+    inode->silly = NULL;
+    c->cred = c->silly->cred;
+    c->op.args.where = silly_where(c->silly);
+    call_start(c, NFS3_REMOVE, silly_removed);
+}
+
+static struct silly *silly_new(const struct call *c, const struct inode *dir)
+{
+    struct silly *silly = malloc(sizeof(*silly));
+    uint64_t number;
+
+    if (!silly || getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+        free(silly);
+        return NULL;
+    }
+    *silly = (struct silly){.dir = dir->fh, .cred = c->cred};
+    snprintf(silly->name, sizeof(silly->name), ".nfs%016" PRIx64, number);
+    return silly;
+}
+
+static void hidden(struct call *c)
+{
+    if (call_failed(c))
+        return;
+    c->hidden = true;
+    c->target->silly = c->silly;
+    c->silly = NULL;
+    c->after(c);
+}
+
+static void hide(struct call *c)
+{
+    const struct inode *dir = c->other ? c->other : c->inode;
+    struct inode *target = c->op.result.status ? NULL : inodes_seek(&c->m->inodes, &c->op.result.fh);
+
+    if (c->op.error) {
+        call_reply_error(c, call_error(c));
+        return;
+    }
+    if (!target || !target->opens || target->silly) {
+        c->after(c);
+        return;
+    }
+    c->silly = silly_new(c, dir);
+    if (!c->silly) {
+        call_reply_error(c, ENOMEM);
+        return;
+    }
+    inode_pin(target);
+    c->target = target;
+    c->op.args.rename.from = call_where(c, dir, c->other ? 1 : 0);
+    c->op.args.rename.to = silly_where(c->silly);
+    call_start(c, NFS3_RENAME, hidden);
+}
+
+/* The last name of the call, in its last directory, is about to go: `after` it is known that nobody here needs it. */
+static void hide_if_open(struct call *c, void (*after)(struct call *))
+{
+    c->after = after;
+    if (!c->m->open_files) {
+        after(c);
+        return;
+    }
+    c->op.args.where = call_where(c, c->other ? c->other : c->inode, c->other ? 1 : 0);
+    call_start(c, NFS3_LOOKUP, hide);
+}
+
+/* --- operations ------------------------------------------------------------------------------------------------ */
+
+static void removed(struct call *c)
+{
+    call_reply_error(c, call_error(c));
+}
+
+static void unlink_now(struct call *c)
+{
+    if (!c->hidden) {
+        c->op.args.where = call_where(c, c->inode, 0);
+        call_start(c, NFS3_REMOVE, removed);
+        return;
+    }
+    silly_remove(c->m, c->target); /* it may have been closed meanwhile */
+    call_reply_error(c, 0);
+}
+
+void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct call *c = call_new(fuse_req_userdata(req), req);
+
+    if (c && call_inode(c, parent) && call_name(c, 0, name))
+        hide_if_open(c, unlink_now);
+}
+
+void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct call *c = call_new(fuse_req_userdata(req), req);
+
+    if (!c || !call_inode(c, parent) || !call_name(c, 0, name))
+        return;
+    c->op.args.where = call_where(c, c->inode, 0);
+    call_start(c, NFS3_RMDIR, removed);
+}
+
+static void rename_undone(struct call *c)
+{
+    call_reply_error(c, c->error);
+}
+
+static void renamed(struct call *c)
+{
+    c->error = call_error(c);
+    if (c->error && c->hidden && c->target->silly) {
+        c->silly = c->target->silly;
+        c->target->silly = NULL;
+        c->op.args.rename.from = silly_where(c->silly);
+        c->op.args.rename.to = call_where(c, c->other, 1);
+        call_start(c, NFS3_RENAME, rename_undone);
+        return;
+    }
+    if (c->hidden)
+        silly_remove(c->m, c->target);
+    call_reply_error(c, c->error);
+}
+
+static void rename_now(struct call *c)
+{
+    c->op.args.rename.from = call_where(c, c->inode, 0);
+    c->op.args.rename.to = call_where(c, c->other, 1);
+    call_start(c, NFS3_RENAME, renamed);
+}
+
+void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent, const char *newname,
+               unsigned flags)
+{
+    struct call *c = call_new(fuse_req_userdata(req), req);
+
+    if (!c || !call_inode(c, parent) || !call_other(c, newparent) || !call_name(c, 0, name) ||
+        !call_name(c, 1, newname))
+        return;
+    if (flags) /* the protocol has neither an exchange nor a rename that spares its target */
+        call_reply_error(c, EINVAL);
+    else
+        hide_if_open(c, rename_now);
+}
+#endif

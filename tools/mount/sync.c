@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* sync.c - what was written goes to the server: WRITEs under way, COMMITs, and who waits for them. */
+#ifdef RDDP_FUSE
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/mount/mount.h"
+
+enum {
+    WRITES_MAX = 16,   /* under way for one file; what comes meanwhile is gathered */
+    ACTIVES_MAX = 256, /* of one file: more are not taken without waiting */
+};
+
+static void pump(struct mount *m, struct inode *inode);
+
+/* --- accounts -------------------------------------------------------------------------------------------------- */
+
+/* The chunks of an inode are about to change, and have. */
+static uint64_t account(const struct inode *inode)
+{
+    return inode->dirty->octets;
+}
+
+static void settle(struct mount *m, struct inode *inode, uint64_t before)
+{
+    m->dirty_octets += inode->dirty->octets - before;
+    if (inode->dirty->octets < before)
+        inode->dirty->dropped = ++m->clock;
+}
+
+static void list_dirty(struct mount *m, struct inode *inode)
+{
+    inode_pin(inode);
+    inode->next_dirty = m->dirty_first;
+    m->dirty_first = inode;
+}
+
+static void unlist_clean(struct mount *m, struct inode *inode)
+{
+    struct inode **at = &m->dirty_first;
+
+    while (*at && *at != inode)
+        at = &(*at)->next_dirty;
+    if (!*at)
+        return;
+    *at = inode->next_dirty;
+    inode_unpin(&m->inodes, inode);
+}
+
+static bool is_full(const struct mount *m)
+{
+    return m->dirty_octets > m->options->dirty_max;
+}
+
+static void note_error(struct inode *inode, int error)
+{
+    inode->error = error;
+    inode->errors++;
+}
+
+/* --- WRITE ----------------------------------------------------------------------------------------------------- */
+
+static void wrote(struct call *c)
+{
+    struct dirty *d = c->inode->dirty;
+    uint64_t before = account(c->inode);
+    int error = call_error(c);
+    uint32_t count = c->op.result.write.count;
+
+    /* A server that takes nothing, and says that all is well, would keep us here for ever. */
+    if (!error && (count == 0 || count > c->op.args.write.count))
+        error = EIO;
+    if (error) {
+        note_error(c->inode, error);
+        dirty_failed(d, c->chunk);
+    } else {
+        dirty_wrote(d, c->chunk, count, c->op.result.write.committed != NFS3_UNSTABLE, c->op.result.write.verifier);
+        mount_restamp(c->inode, &c->op.result.wcc.after);
+    }
+    settle(c->m, c->inode, before);
+    pump(c->m, c->inode);
+    call_end(c);
+}
+
+/* False: no memory. */
+static bool send_chunk(struct mount *m, struct inode *inode, struct chunk *chunk)
+{
+    struct call *c = call_new(m, NULL);
+    uint32_t left = chunk->length - chunk->done, most = nfs_write_max(m->client);
+
+    if (!c)
+        return false;
+    inode_pin(inode);
+    c->inode = inode;
+    c->chunk = chunk;
+    c->cred = chunk->cred;
+    c->op.args.write.fh = inode->fh;
+    c->op.args.write.offset = chunk->offset + chunk->done;
+    c->op.args.write.count = c->op.args.write.length = left < most ? left : most;
+    c->op.args.write.stable = chunk->sync ? NFS3_FILE_SYNC : NFS3_UNSTABLE;
+    c->op.args.write.data = chunk->data + chunk->done;
+    call_start(c, NFS3_WRITE, wrote);
+    return true;
+}
+
+static void send_chunks(struct mount *m, struct inode *inode)
+{
+    struct dirty *d = inode->dirty;
+    struct chunk *chunk;
+
+    while (d->sent < WRITES_MAX && (chunk = dirty_next(d))) {
+        if (m->closing || !send_chunk(m, inode, chunk)) {
+            uint64_t before = account(inode);
+
+            note_error(inode, m->closing ? EIO : ENOMEM);
+            dirty_failed(d, chunk);
+            settle(m, inode, before);
+        }
+    }
+}
+
+/* --- COMMIT ---------------------------------------------------------------------------------------------------- */
+
+static void committed(struct call *c)
+{
+    uint64_t before = account(c->inode);
+    int error = call_error(c);
+
+    if (error) {
+        note_error(c->inode, error);
+        dirty_commit_failed(c->inode->dirty);
+    } else {
+        dirty_committed(c->inode->dirty, c->op.result.write.verifier);
+        mount_restamp(c->inode, &c->op.result.wcc.after);
+    }
+    settle(c->m, c->inode, before);
+    pump(c->m, c->inode);
+    call_end(c);
+}
+
+static void commit(struct mount *m, struct inode *inode)
+{
+    const struct chunk *held = inode->dirty->held;
+    struct call *c = m->closing || !held || inode->dirty->committing ? NULL : call_new(m, NULL);
+
+    if (!c) /* no memory: the next event tries again */
+        return;
+    dirty_commit(inode->dirty);
+    inode_pin(inode);
+    c->inode = inode;
+    c->cred = held->cred;
+    c->op.args.range.fh = inode->fh;
+    c->op.args.range.offset = 0;
+    c->op.args.range.count = 0;
+    call_start(c, NFS3_COMMIT, committed);
+}
+
+/* Half of the memory is in use: make the servers' disks busy before all of it is. */
+static void commit_early(struct mount *m)
+{
+    if (m->dirty_octets <= m->options->dirty_max / 2)
+        return;
+    for (struct inode *inode = m->dirty_first; inode; inode = inode->next_dirty)
+        commit(m, inode);
+}
+
+/* --- who waits ------------------------------------------------------------------------------------------------- */
+
+static bool waits(const struct call *c)
+{
+    const struct dirty *d = c->inode->dirty;
+
+    if (!d)
+        return false;
+    if (c->wait_commit)
+        return dirty_is_uncommitted(d, c->wait_seq);
+    return dirty_is_unsent(d, c->wait_seq, c->wait_start, c->wait_end);
+}
+
+static void append(struct call **list, struct call *c)
+{
+    while (*list)
+        list = &(*list)->next;
+    c->next = NULL;
+    *list = c;
+}
+
+static void enqueue(struct call **queue, struct call *c)
+{
+    append(queue, c);
+    c->queue = queue;
+}
+
+void sync_unqueue(struct call *c)
+{
+    struct call **at = c->queue;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->queue = NULL;
+}
+
+static void serve_waiting(struct inode *inode)
+{
+    struct call **at = &inode->waiting, *ready = NULL, *c;
+
+    while ((c = *at)) {
+        if (waits(c)) {
+            at = &c->next;
+        } else {
+            *at = c->next;
+            c->queue = NULL;
+            append(&ready, c);
+        }
+    }
+    while ((c = ready)) {
+        ready = c->next;
+        c->after(c);
+    }
+}
+
+static void serve_blocked(struct mount *m)
+{
+    struct call **at = &m->blocked, *ready = NULL, *c;
+
+    while ((c = *at)) {
+        if (is_full(m) || c->inode->dirty->actives > ACTIVES_MAX) {
+            at = &c->next;
+        } else {
+            *at = c->next;
+            c->queue = NULL;
+            append(&ready, c);
+        }
+    }
+    while ((c = ready)) {
+        ready = c->next;
+        c->after(c);
+    }
+}
+
+static bool wants_commit(const struct inode *inode)
+{
+    if (!inode->dirty)
+        return false;
+    for (const struct call *c = inode->waiting; c; c = c->next) {
+        /* All that it waits for is with the server. */
+        if (c->wait_commit && !dirty_is_unsent(inode->dirty, c->wait_seq, 0, UINT64_MAX))
+            return true;
+    }
+    return false;
+}
+
+/* Whatever has changed about the chunks of an inode, this does what can be done now. */
+static void pump(struct mount *m, struct inode *inode)
+{
+    inode_pin(inode);
+    send_chunks(m, inode);
+    serve_waiting(inode);
+    if (wants_commit(inode))
+        commit(m, inode);
+    commit_early(m);
+    serve_blocked(m);
+    if (dirty_is_empty(inode->dirty))
+        unlist_clean(m, inode);
+    inode_unpin(&m->inodes, inode);
+}
+
+static void wait_for(struct call *c, void (*then)(struct call *))
+{
+    c->after = then;
+    c->wait_seq = c->inode->dirty ? c->inode->dirty->seq : 0;
+    if (!waits(c)) {
+        then(c);
+        return;
+    }
+    enqueue(&c->inode->waiting, c);
+    if (c->wait_commit && wants_commit(c->inode))
+        commit(c->m, c->inode);
+}
+
+void when_written(struct call *c, uint64_t start, uint64_t end, void (*then)(struct call *c))
+{
+    c->wait_commit = false;
+    c->wait_start = start;
+    c->wait_end = end;
+    wait_for(c, then);
+}
+
+void when_committed(struct call *c, void (*then)(struct call *c))
+{
+    c->wait_commit = true;
+    wait_for(c, then);
+}
+
+void when_room(struct call *c, void (*then)(struct call *c))
+{
+    c->after = then;
+    if (!is_full(c->m) && c->inode->dirty->actives <= ACTIVES_MAX) {
+        then(c);
+        return;
+    }
+    enqueue(&c->m->blocked, c);
+}
+
+/* --- for the files --------------------------------------------------------------------------------------------- */
+
+bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cred, uint64_t offset, const void *data,
+                uint32_t length, bool through)
+{
+    uint64_t before;
+    bool was_clean, ok;
+
+    if (!inode->dirty) {
+        inode->dirty = malloc(sizeof(*inode->dirty));
+        if (!inode->dirty)
+            return false;
+        dirty_init(inode->dirty);
+    }
+    was_clean = dirty_is_empty(inode->dirty);
+    before = account(inode);
+    ok = dirty_add(inode->dirty, offset, data, length, through, cred, nfs_write_max(m->client));
+    settle(m, inode, before);
+    if (!ok)
+        return false;
+    if (was_clean)
+        list_dirty(m, inode);
+    m->changes++;
+    if (inode->told && inode->told_size < offset + length)
+        inode->told_size = offset + length;
+    send_chunks(m, inode);
+    commit_early(m);
+    return true;
+}
+
+void sync_abandon(struct mount *m)
+{
+    while (m->dirty_first) {
+        struct inode *inode = m->dirty_first;
+        uint64_t before = account(inode);
+
+        note_error(inode, EIO);
+        if (dirty_commit(inode->dirty))
+            dirty_commit_failed(inode->dirty);
+        settle(m, inode, before);
+        pump(m, inode);
+    }
+}
+
+int handle_error(struct file *f)
+{
+    if (f->seen == f->inode->errors)
+        return 0;
+    f->seen = f->inode->errors;
+    return f->inode->error;
+}
+
+static void closed(struct call *c)
+{
+    silly_remove(c->m, c->inode);
+    call_end(c);
+}
+
+void sync_closed(struct mount *m, struct inode *inode)
+{
+    struct call *c = call_new(m, NULL);
+
+    if (!c)
+        return;
+    inode_pin(inode);
+    c->inode = inode;
+    when_committed(c, closed);
+}
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* copy.c - keeps slots busy: the ops of as many files as it takes, and the directories they are in. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/nfs/copy.h"
+
+/* --- places and jobs ----------------------------------------------------------------------------------------- */
+
+struct place *place_make(struct place *up, const char *name)
+{
+    const char *path = up ? up->path : "";
+    struct place *place = calloc(1, sizeof(*place) + strlen(path) + strlen(name) + 2);
+    if (!place)
+        return NULL;
+    place->up = up;
+    place->users = 1;
+    place->fd = -1;
+    sprintf(place->path, "%s%s%s", path, *path && *name ? "/" : "", name);
+    if (up)
+        place_hold(up);
+    return place;
+}
+
+void place_hold(struct place *place)
+{
+    place->users++;
+}
+
+void place_drop(struct nfs_copy *copy, struct place *place)
+{
+    while (place && --place->users == 0) {
+        struct place *up = place->up;
+        if (!(copy->pull ? pull_leave(copy, place) : push_leave(copy, place)))
+            return;
+        free(place);
+        place = up;
+    }
+}
+
+struct job *job_make(struct nfs_copy *copy, struct place *place, const char *name)
+{
+    struct job *job = calloc(1, sizeof(*job)), **last = &copy->jobs;
+    if (!job)
+        return NULL;
+    while (*last)
+        last = &(*last)->next;
+    *last = job;
+    copy->job_count++;
+    job->place = place;
+    job->fd = -1;
+    memcpy(job->name, name, strlen(name) + 1);
+    place_hold(place);
+    return job;
+}
+
+void copy_fail(struct nfs_copy *copy, const char *path, int code, const char *why)
+{
+    const char *top = copy->pull ? copy->session->name : copy->report->source;
+    char whole[2 * XFER_PATH], text[XFER_TEXT];
+    snprintf(whole, sizeof(whole), "%.4000s%s%.4000s", top, *path ? "/" : "", path);
+    copy->report->failed++;
+    copy->code = code > copy->code ? code : copy->code;
+    nfs_report_failure(copy->report, code, "%s: %s", xfer_printable(text, whole), why);
+}
+
+void job_fail(struct nfs_copy *copy, struct job *job, int code, const char *why)
+{
+    char path[XFER_PATH + 1];
+    if (job->failed)
+        return;
+    job->failed = true;
+    /* The name of what the user named is in front of every line already. */
+    bool top = job->directory || !job->place->up;
+    copy_fail(copy, !top && nfs_join(path, job->place->path, job->name) ? path : job->place->path, code, why);
+}
+
+/* --- turns --------------------------------------------------------------------------------------------------- */
+
+static void put_back(struct nfs_copy *copy, struct slot *slot)
+{
+    struct slot **list = slot->small ? &copy->idle_small : &copy->idle;
+    slot->job = NULL;
+    slot->next = *list;
+    *list = slot;
+}
+
+static void slot_done(struct nfs_op *op)
+{
+    struct slot *slot = op->user;
+    struct nfs_copy *copy = slot->copy;
+    struct job *job = slot->job;
+    if (!(copy->pull ? pull_done(job, slot) : push_done(job, slot)))
+        return;
+    job->under_way--;
+    put_back(copy, slot);
+}
+
+/* Small pieces and what has no data have slots of their own, so that many small files can be under way without as many
+ * large buffers. */
+static struct slot **slot_for(struct nfs_copy *copy, const struct job *job)
+{
+    uint64_t need = job->state == JOB_DATA ? job->size - job->next_offset : 0;
+    return need <= COPY_SMALL && copy->idle_small ? &copy->idle_small : &copy->idle;
+}
+
+static bool issue_any(struct nfs_copy *copy)
+{
+    for (struct job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
+        struct slot **list = slot_for(copy, job), *slot = *list;
+        if (!slot || job->failed || !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
+            continue;
+        *list = slot->next;
+        slot->job = job;
+        job->under_way++;
+        nfs_start(copy->session->client, &slot->op);
+        return true;
+    }
+    return false;
+}
+
+static void settle(struct nfs_copy *copy)
+{
+    for (struct job **at = &copy->jobs; *at;) {
+        struct job *job = *at;
+        if (job->under_way || !(copy->pull ? pull_settle(copy, job) : push_settle(copy, job))) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        copy->job_count--;
+        place_drop(copy, job->place);
+        free(job);
+    }
+}
+
+/* Whatever is there is begun before more is looked for. */
+static void fill(struct nfs_copy *copy)
+{
+    while (!tool_stopped) {
+        if (issue_any(copy))
+            continue;
+        settle(copy);
+        if (issue_any(copy))
+            continue;
+        if ((!copy->idle && !copy->idle_small) || copy->over || copy->job_count >= copy->slots)
+            return;
+        copy->over = copy->more(copy) == 0;
+    }
+}
+
+int copy_engine_run(struct nfs_copy *copy)
+{
+    while (!tool_stopped) {
+        fill(copy);
+        if (!copy->jobs && copy->over)
+            return copy->code;
+        nfs_session_wait(copy->session);
+        nfs_report_progress(copy->report);
+    }
+    copy->code = nfs_report_failure(copy->report, EXIT_FAILED, "interrupted");
+    return copy->code;
+}
+
+int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report, bool pull)
+{
+    *copy = (struct nfs_copy){.session = s, .report = report, .pull = pull};
+    copy->room = pull ? nfs_read_max(s->client) : nfs_write_max(s->client);
+    uint32_t small = copy->room < COPY_SMALL ? copy->room : COPY_SMALL;
+    for (; copy->slots < (1 + COPY_SMALL_SLOTS) * s->options->depth; copy->slots++) {
+        struct slot *slot = &copy->slot[copy->slots];
+        slot->op.done = slot_done;
+        slot->op.user = slot;
+        slot->copy = copy;
+        slot->small = copy->slots >= s->options->depth;
+        slot->buffer = malloc(slot->small ? small : copy->room);
+        if (!slot->buffer)
+            return fail(EXIT_FAILED, "out of memory");
+        put_back(copy, slot);
+    }
+    return 0;
+}
+
+/* After an interruption there is something under way: it is taken back, and ends as a failure. */
+void copy_engine_close(struct nfs_copy *copy)
+{
+    copy->closing = true;
+    for (unsigned i = 0; i < copy->slots; i++) {
+        struct slot *slot = &copy->slot[i];
+        if (slot->job) {
+            nfs_cancel(copy->session->client, &slot->op);
+            slot->job->under_way--;
+        }
+    }
+    for (struct job *job = copy->jobs; job; job = job->next)
+        job->failed = true;
+    settle(copy);
+    for (unsigned i = 0; i < copy->slots; i++) {
+        nfs_forget(&copy->slot[i].op);
+        free(copy->slot[i].buffer);
+    }
+}

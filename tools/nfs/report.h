@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* report.h - what a copy with `rddp nfs` tells: a line of progress, failures, and the figures at the end. */
+#ifndef TOOLS_NFS_REPORT_H
+#define TOOLS_NFS_REPORT_H
+
+#include "tools/nfs/nfs.h"
+
+struct nfs_report {
+    const struct nfs_options *options;
+    const char *source, *destination;
+    bool pull, terminal, drawn;
+    uint64_t files, directories, links, failed, octets, restarts;
+    uint64_t start_ns, shown_ns, shown_octets;
+    double start_cpu_s, rate;
+    char trouble[XFER_TEXT + 256]; /* the first failure */
+};
+
+void nfs_report_start(struct nfs_report *report);
+void nfs_report_progress(struct nfs_report *report);
+/* One line; returns `code`. */
+int nfs_report_failure(struct nfs_report *report, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void nfs_report_end(struct nfs_report *report, int code);
+
+#endif

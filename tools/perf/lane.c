@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* lane.c - a connection of `rddp perf`: the ring of receives, control messages, credits, and the busy poll. */
+#include <assert.h>
+#include <endian.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+
+#include "tools/perf/perf.h"
+
+enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, RECV_ID = 1 << 16 };
+
+const char *const op_names[OPS] = {"write", "send", "read"};
+
+/* --- control messages ---------------------------------------------------------------------------------------- */
+
+static unsigned char *put32(unsigned char *out, uint32_t value)
+{
+    value = htobe32(value);
+    memcpy(out, &value, sizeof(value));
+    return out + sizeof(value);
+}
+
+static unsigned char *put64(unsigned char *out, uint64_t value)
+{
+    value = htobe64(value);
+    memcpy(out, &value, sizeof(value));
+    return out + sizeof(value);
+}
+
+static uint32_t get32(const unsigned char *in)
+{
+    uint32_t value;
+    memcpy(&value, in, sizeof(value));
+    return be32toh(value);
+}
+
+static uint64_t get64(const unsigned char *in)
+{
+    uint64_t value;
+    memcpy(&value, in, sizeof(value));
+    return be64toh(value);
+}
+
+static void encode(unsigned char out[HEAD], const struct message *message)
+{
+    memset(out, 0, HEAD);
+    out = put32(out, MAGIC);
+    out = put32(out, (uint32_t)message->type << 16 | (uint32_t)message->op << 8 | message->kind);
+    out = put32(put32(out, message->key), message->value);
+    put64(put64(put64(put64(out, message->size), message->count), message->nonce), message->offset);
+}
+
+static bool decode(const unsigned char in[HEAD], struct message *message)
+{
+    uint32_t word = get32(in + 4);
+    *message = (struct message){
+        .type = (enum control)(word >> 16),
+        .op = (uint8_t)(word >> 8),
+        .kind = (uint8_t)word,
+        .key = get32(in + 8),
+        .value = get32(in + 12),
+        .size = get64(in + 16),
+        .count = get64(in + 24),
+        .nonce = get64(in + 32),
+        .offset = get64(in + 40),
+    };
+    return get32(in) == MAGIC && message->op < OPS && message->kind < KINDS;
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+int lane_open(struct lane *lane, struct endpoint *endpoint)
+{
+    lane->endpoint = endpoint;
+    return region_make(endpoint, RING * HEAD, RDDP_ACCESS_LOCAL_WRITE, &lane->ring);
+}
+
+void lane_close(struct lane *lane)
+{
+    if (lane->qp)
+        rddp_destroy_qp(lane->qp);
+    lane->qp = NULL;
+    region_free(&lane->ring);
+    region_free(&lane->data);
+}
+
+void lane_qp_attr(struct rddp_qp_attr *attr)
+{
+    rddp_qp_attr_init(attr);
+    attr->max_recv_wr = RING;
+    attr->max_recv_sge = 2;
+    attr->max_send_wr = PERF_WINDOW_MAX + 64;
+    attr->max_inline_data = HEAD;
+}
+
+unsigned char *lane_bulk(const struct lane *lane)
+{
+    return lane->data.at;
+}
+
+unsigned char *lane_last(const struct lane *lane)
+{
+    return lane->data.at + lane->size;
+}
+
+unsigned char *lane_sink(const struct lane *lane)
+{
+    return lane->data.at + 2 * lane->size;
+}
+
+/* --- receives ------------------------------------------------------------------------------------------------ */
+
+/* A slot takes HEAD octets itself; what a longer Send has behind them goes to where they would be in the sink. */
+static int post_slots(struct lane *lane, const unsigned *slots, unsigned n)
+{
+    struct rddp_sge sges[REPOST][2];
+    struct rddp_recv_wr wrs[REPOST], *bad;
+    bool tail = lane->size > HEAD;
+    assert(n && n <= REPOST);
+    for (unsigned i = 0; i < n; i++) {
+        sges[i][0] = region_sge(&lane->ring, (size_t)slots[i] * HEAD, HEAD);
+        if (tail)
+            sges[i][1] = region_sge(&lane->data, 2 * lane->size + HEAD, (uint32_t)(lane->size - HEAD));
+        wrs[i] = (struct rddp_recv_wr){.wr_id = RECV_ID | slots[i],
+                                       .next = i + 1 < n ? &wrs[i + 1] : NULL,
+                                       .sg_list = sges[i],
+                                       .num_sge = tail ? 2 : 1};
+    }
+    int error = rddp_post_recv(lane->qp, wrs, &bad);
+    return error ? fail(EXIT_FAILED, "cannot post a receive: %s", error_text(error)) : 0;
+}
+
+int lane_repost(struct lane *lane)
+{
+    unsigned n = lane->consumed_count;
+    lane->consumed_count = 0;
+    lane->reposted += n;
+    return n ? post_slots(lane, lane->consumed, n) : 0;
+}
+
+int lane_prepare(struct rddp_qp *qp, void *user)
+{
+    struct lane *lane = user;
+    lane->qp = qp;
+    return post_slots(lane, &(unsigned){0}, 1);
+}
+
+int lane_size(struct lane *lane, uint64_t size)
+{
+    int code = region_make(lane->endpoint, 3 * size,
+                           RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ, &lane->data);
+    if (code)
+        return code;
+    lane->size = size;
+    /* Touched now, so that no test pays for it. */
+    memset(lane->data.at, 0, lane->data.size);
+    code = lane_repost(lane);
+    for (unsigned slot = 1; slot < RING && !code; slot++)
+        code = post_slots(lane, &slot, 1);
+    return code;
+}
+
+static int take_receive(struct lane *lane, const struct rddp_wc *wc)
+{
+    unsigned slot = (unsigned)(wc->wr_id & (RING - 1));
+    lane->consumed[lane->consumed_count++] = slot;
+    if (lane->data_received < lane->data_expected) {
+        if (wc->byte_len != lane->data_size)
+            return fail(EXIT_PROTOCOL, "a message of %" PRIu32 " octets instead of %" PRIu64, wc->byte_len,
+                        lane->data_size);
+        lane->data_received++;
+        lane->data_slot = slot;
+    } else {
+        struct message message;
+        if (wc->byte_len != HEAD || !decode(lane->ring.at + (size_t)slot * HEAD, &message))
+            return fail(EXIT_PROTOCOL, "the peer is no `rddp perf` of this version");
+        if (message.type == CONTROL_CREDIT)
+            lane->credits = message.count;
+        else if (lane->inbox_count == INBOX)
+            return fail(EXIT_PROTOCOL, "the peer says more than it should");
+        else
+            lane->inbox[lane->inbox_count++] = message;
+    }
+    return lane->consumed_count == REPOST ? lane_repost(lane) : 0;
+}
+
+/* --- polling ------------------------------------------------------------------------------------------------- */
+
+/* Polling stays busy as long as an answer may be on its way. After that the processor is offered to others, which may
+ * well be the peer: on a machine with less processors than pollers it would wait for us, and we for it. */
+static int count_silence(struct lane *lane)
+{
+    if (++lane->idle_polls > BUSY_POLLS)
+        sched_yield();
+    if (lane->idle_polls % 4096)
+        return 0;
+    uint64_t now_ns = clock_ns();
+    if (!lane->quiet_since_ns)
+        lane->quiet_since_ns = now_ns;
+    if (tool_stopped)
+        return fail(EXIT_FAILED, "interrupted");
+    if (lane->idle)
+        lane->idle(lane);
+    if (now_ns - lane->quiet_since_ns > SILENCE_S * 1000000000ull)
+        return fail(EXIT_FAILED, "the peer has said nothing for %d s", SILENCE_S);
+    return 0;
+}
+
+void lane_heard(struct lane *lane)
+{
+    lane->idle_polls = lane->quiet_since_ns = 0;
+}
+
+int lane_poll(struct lane *lane)
+{
+    struct rddp_wc wc[POLL];
+    int n = rddp_poll_cq(lane->endpoint->cq, POLL, wc);
+    if (!n)
+        return count_silence(lane);
+    if (n < 0)
+        return fail(EXIT_FAILED, "the completion queue is broken: %s", error_text(n));
+    lane_heard(lane);
+    for (int i = 0; i < n; i++) {
+        /* What the peer said last comes first: it may be its goodbye. There are more flushed receives than one. */
+        if (wc[i].status == RDDP_WC_WR_FLUSH_ERR && lane->inbox_count)
+            return 0;
+        if (wc[i].status == RDDP_WC_WR_FLUSH_ERR && lane->silent_end)
+            return EXIT_FAILED;
+        if (wc[i].status != RDDP_WC_SUCCESS)
+            return fail(EXIT_FAILED, "%s", tool_stopped ? "interrupted" : wc_trouble(lane->qp, &wc[i]));
+        if (wc[i].opcode != RDDP_WC_RECV) {
+            if (wc[i].wr_id)
+                lane->completed = wc[i].wr_id;
+            continue;
+        }
+        int code = take_receive(lane, &wc[i]);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+int lane_post(struct lane *lane, struct rddp_send_wr *first)
+{
+    struct rddp_send_wr *bad;
+    int error = rddp_post_send(lane->qp, first, &bad);
+    return error ? fail(EXIT_FAILED, "cannot post a request: %s", error_text(error)) : 0;
+}
+
+void lane_reset(struct lane *lane, uint64_t data_expected, uint64_t data_size)
+{
+    lane->completed = lane->data_received = lane->credits = lane->reposted = 0;
+    lane->data_expected = data_expected;
+    lane->data_size = data_size;
+}
+
+void lane_fill(struct lane *lane, const struct test *test)
+{
+    pattern_fill(lane_bulk(lane), test->size, ~test->nonce);
+    pattern_fill(lane_last(lane), test->size, test->nonce);
+    memset(lane_sink(lane), 0, lane->size);
+}
+
+/* --- talking ------------------------------------------------------------------------------------------------- */
+
+int lane_tell(struct lane *lane, const struct message *message)
+{
+    unsigned char text[HEAD];
+    encode(text, message);
+    struct rddp_sge sge = {.addr = (uintptr_t)text, .length = HEAD};
+    struct rddp_send_wr wr = {
+        .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED | RDDP_SEND_INLINE};
+    return lane_post(lane, &wr);
+}
+
+int lane_hear_any(struct lane *lane, struct message *message)
+{
+    while (!lane->inbox_count) {
+        int code = lane_poll(lane);
+        if (code)
+            return code;
+    }
+    *message = lane->inbox[0];
+    memmove(lane->inbox, lane->inbox + 1, --lane->inbox_count * sizeof(*message));
+    return 0;
+}
+
+int lane_hear(struct lane *lane, enum control type, struct message *message)
+{
+    int code = lane_hear_any(lane, message);
+    if (!code && message->type != type)
+        return fail(EXIT_PROTOCOL, "the peer says something else than it should (%d instead of %d)", message->type,
+                    type);
+    return code;
+}
+
+int lane_ask(struct lane *lane, const struct message *question, enum control type, struct message *answer)
+{
+    int code = lane_tell(lane, question);
+    return code ? code : lane_hear(lane, type, answer);
+}
+
+/* --- patterns ------------------------------------------------------------------------------------------------ */
+
+/* splitmix64: word `i` of the pattern alone, so that a part can be checked without the rest. */
+static uint64_t pattern_word(uint64_t nonce, uint64_t i)
+{
+    uint64_t x = nonce + (i + 1) * 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+void pattern_fill(unsigned char *out, size_t size, uint64_t nonce)
+{
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = htobe64(pattern_word(nonce, i / 8));
+        memcpy(out + i, &word, size - i < 8 ? size - i : 8);
+    }
+}
+
+bool pattern_matches(const unsigned char *in, size_t size, uint64_t nonce, size_t skip)
+{
+    for (size_t i = skip; i < size; i += 8) {
+        uint64_t word = htobe64(pattern_word(nonce, i / 8));
+        if (memcmp(in + i, &word, size - i < 8 ? size - i : 8))
+            return false;
+    }
+    return true;
+}

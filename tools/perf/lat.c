@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* lat.c - latency: one message at a time, there and back, both sides polling. */
+#include <string.h>
+
+#include "tools/perf/perf.h"
+
+enum { SIGNAL_EVERY = 64 };
+
+/* The mark of Write `number` (from 1) in its last octet: never that of the one before, nor zero. */
+static unsigned char mark(uint64_t number)
+{
+    return (unsigned char)(number % 255 + 1);
+}
+
+static int post_one(struct lane *lane, const struct test *test, uint64_t number, enum rddp_wr_opcode opcode)
+{
+    bool read = opcode == RDDP_WR_RDMA_READ;
+    struct rddp_sge sge = region_sge(&lane->data, read ? 2 * lane->size : lane->size, (uint32_t)test->size);
+    struct rddp_send_wr wr = {
+        .wr_id = number,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = read || number % SIGNAL_EVERY == 0 ? RDDP_SEND_SIGNALED : 0,
+        .remote_addr = lane->peer.offset + (read ? 1 : 2) * lane->size,
+        .rkey = lane->peer.key,
+    };
+    return lane_post(lane, &wr);
+}
+
+/* --- Write: each side watches the last octet of its sink ----------------------------------------------------- */
+
+static int send_mark(struct lane *lane, const struct test *test, uint64_t number)
+{
+    lane_last(lane)[test->size - 1] = mark(number);
+    return post_one(lane, test, number, RDDP_WR_RDMA_WRITE);
+}
+
+static int await_mark(struct lane *lane, const struct test *test, uint64_t number)
+{
+    const unsigned char *octet = lane_sink(lane) + test->size - 1;
+    unsigned char wanted = mark(number);
+    while (__atomic_load_n(octet, __ATOMIC_ACQUIRE) != wanted) {
+        int code = lane_poll(lane);
+        if (code)
+            return code;
+    }
+    lane_heard(lane);
+    return 0;
+}
+
+/* --- Send: each side waits for its receive ------------------------------------------------------------------- */
+
+static int await_data(struct lane *lane, uint64_t number)
+{
+    while (lane->data_received < number) {
+        int code = lane_poll(lane);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* --- Read: the client alone ---------------------------------------------------------------------------------- */
+
+static int await_request(struct lane *lane, uint64_t number)
+{
+    while (lane->completed < number) {
+        int code = lane_poll(lane);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int go(struct lane *lane, const struct test *test, uint64_t number)
+{
+    switch (test->op) {
+    case OP_WRITE:
+        return send_mark(lane, test, number);
+    case OP_SEND:
+        return post_one(lane, test, number, RDDP_WR_SEND);
+    default:
+        return post_one(lane, test, number, RDDP_WR_RDMA_READ);
+    }
+}
+
+static int await(struct lane *lane, const struct test *test, uint64_t number)
+{
+    switch (test->op) {
+    case OP_WRITE:
+        return await_mark(lane, test, number);
+    case OP_SEND:
+        return await_data(lane, number);
+    default:
+        return await_request(lane, number);
+    }
+}
+
+int latency_client(struct lane *lane, const struct test *test, double *samples_us)
+{
+    /* Half of the way there and back; of a Read, whose answer is the message, all of it. */
+    double per_ns = test->op == OP_READ ? 1e-3 : 0.5e-3;
+    uint64_t before_ns = clock_ns();
+    for (uint64_t number = 1; number <= test->count; number++) {
+        int code = go(lane, test, number);
+        if (!code)
+            code = await(lane, test, number);
+        if (code)
+            return code;
+        uint64_t now_ns = clock_ns();
+        if (samples_us)
+            samples_us[number - 1] = (double)(now_ns - before_ns) * per_ns;
+        before_ns = now_ns;
+    }
+    return 0;
+}
+
+int latency_server(struct lane *lane, const struct test *test)
+{
+    if (test->op == OP_READ)
+        return 0;
+    for (uint64_t number = 1; number <= test->count; number++) {
+        int code = await(lane, test, number);
+        if (!code)
+            code = go(lane, test, number);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+bool last_mark_is_right(const struct lane *lane, const struct test *test)
+{
+    const unsigned char *sink = lane_sink(lane);
+    return pattern_matches(sink, test->size - 1, test->nonce, 0) && sink[test->size - 1] == mark(test->count);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* perf.h - what the files of `rddp perf` share: options, tests, and a lane that never outruns the peer's receives.
+ *
+ * The protocol. Each end posts RING receives, each with 64 octets of its own and, for longer Sends, a tail that all
+ * share. Control messages are Sends of 64 octets. A peer of iWARP that gets a Send with no receive posted must end the
+ * connection, so: control is stop-and-go, and in a Send test the receiver counts out credits (CREDIT) as it posts
+ * receives again. Which Send is data and which is control follows from the counts that START agrees on.
+ *
+ *     client                                                server
+ *     HELLO size of the largest message, our memory  ->
+ *                                                    <-     WELCOME its memory: offset, key, size
+ *     START test, nonce                              ->     prepares
+ *                                                    <-     READY
+ *     ... the test ...
+ *     DONE                                           ->
+ *                                                    <-     ARRIVED: everything before DONE is there
+ *                                                    <-     RESULT: was the last message right? CPU time
+ *     BYE, and closes                                ->     */
+#ifndef TOOLS_PERF_PERF_H
+#define TOOLS_PERF_PERF_H
+
+#include "tools/lib/tool.h"
+
+enum op { OP_WRITE, OP_SEND, OP_READ, OPS };
+enum kind { KIND_BANDWIDTH, KIND_LATENCY, KINDS };
+
+extern const char *const op_names[OPS]; /* "write" ... */
+
+enum {
+    PERF_SIZES = 64,
+    PERF_REPEAT_MAX = 1000,
+    PERF_WINDOW_MAX = 4096,
+};
+#define PERF_SIZE_MAX (256u << 20)
+#define PERF_COUNT_MAX 1000000000
+
+struct perf_options {
+    bool server, loopback, once, json, latency, bandwidth, tcp_ref, threaded;
+    bool op[OPS];
+    const char *address, *size_text;
+    uint64_t port;
+    uint64_t sizes[KINDS][PERF_SIZES];
+    size_t size_count[KINDS];
+    uint64_t count; /* 0: `seconds` decide */
+    double seconds;
+    uint64_t repeat, window, idle; /* 0: not said */
+    struct rddp_wire_attr wire;
+};
+
+struct test {
+    enum op op;
+    enum kind kind;
+    uint64_t size, count, nonce;
+    uint32_t window; /* bandwidth: requests outstanding */
+};
+
+/* One run of a test. */
+struct run {
+    double seconds;     /* from the first request to the peer's answer that it has everything */
+    double *samples_us; /* latency: one a message, room for test->count; NULL: not wanted */
+    double cpu_client_s, cpu_server_s;
+    bool verified;
+};
+
+/* --- lane (lane.c) ------------------------------------------------------------------------------------------- */
+
+enum {
+    RING = 512,    /* receives posted at each end */
+    CREDITS = 448, /* of them for data; the rest is for control and for what is posted again in lots */
+    REPOST = 32,   /* receives are posted again in lots of so many */
+    HEAD = 64,     /* octets of a receive's own */
+    INBOX = 8,
+    BUSY_POLLS = 64, /* so often in vain before the processor is offered to others */
+    SILENCE_S = 30,  /* a peer that says nothing for so long in a test is gone */
+};
+
+enum control {
+    CONTROL_HELLO = 1,
+    CONTROL_WELCOME,
+    CONTROL_START,
+    CONTROL_READY,
+    CONTROL_CREDIT,
+    CONTROL_DONE,
+    CONTROL_ARRIVED,
+    CONTROL_RESULT,
+    CONTROL_TCP,    /* START of a test of raw TCP; answered by READY with the port */
+    CONTROL_MEMORY, /* how much memory is resident? */
+    CONTROL_MEMORY_IS,
+    CONTROL_BYE,
+};
+
+/* A control message. What the fields mean depends on the type; zero is what is not used. */
+struct message {
+    enum control type;
+    uint8_t op, kind;
+    uint32_t key, value;
+    uint64_t size, count, nonce, offset;
+};
+
+struct lane {
+    struct endpoint *endpoint;
+    struct rddp_qp *qp;
+    struct region ring; /* RING heads */
+    /* Three parts of `size` octets: the source of all messages but the last, that of the last, and the sink. */
+    struct region data;
+    uint64_t size;
+    struct message peer; /* where the peer's memory is: offset, key, size */
+
+    uint64_t completed;     /* requests: number of the last that is known to be complete */
+    uint64_t data_expected; /* Sends that are data, of `data_size` octets, before control comes again */
+    uint64_t data_size;
+    uint64_t data_received;
+    unsigned data_slot;                        /* of the last of them: its head is there, its tail in the sink */
+    uint64_t credits;                          /* Sends that the peer has allowed since READY */
+    unsigned consumed[REPOST], consumed_count; /* receives to be posted again */
+    uint64_t reposted;
+    struct message inbox[INBOX];
+    unsigned inbox_count;
+
+    uint64_t idle_polls, quiet_since_ns;
+    bool silent_end; /* that the connection ended is for the other side to say: it is in the same command */
+    void (*idle)(struct lane *lane); /* called now and then while there is nothing, or NULL */
+    void *idle_user;
+};
+
+/* Makes the memory that does not depend on the peer. Then lane_prepare() as endpoint_prepare, or before accepting. */
+int lane_open(struct lane *lane, struct endpoint *endpoint);
+int lane_prepare(struct rddp_qp *qp, void *lane);
+void lane_close(struct lane *lane); /* the queue pair too */
+void lane_qp_attr(struct rddp_qp_attr *attr);
+
+/* Makes the data memory and posts the whole ring: a client before HELLO, a server after it. */
+int lane_size(struct lane *lane, uint64_t size);
+unsigned char *lane_bulk(const struct lane *lane);
+unsigned char *lane_last(const struct lane *lane);
+unsigned char *lane_sink(const struct lane *lane);
+
+/* Before a test: last messages of the test's nonce, a sink of zeros. */
+void lane_fill(struct lane *lane, const struct test *test);
+
+int lane_tell(struct lane *lane, const struct message *message);
+/* Polls until a control message has come. EXIT_PROTOCOL: not of this type. */
+int lane_hear(struct lane *lane, enum control type, struct message *message);
+int lane_hear_any(struct lane *lane, struct message *message);
+int lane_ask(struct lane *lane, const struct message *question, enum control type, struct message *answer);
+
+/* Takes what completions there are. 0 or an exit code, also when nothing came for too long or a signal did. */
+int lane_poll(struct lane *lane);
+/* Something came, of which no completion tells. */
+void lane_heard(struct lane *lane);
+/* Posts again all receives that were consumed. */
+int lane_repost(struct lane *lane);
+int lane_post(struct lane *lane, struct rddp_send_wr *first);
+
+/* Before a test: counters back to zero. */
+void lane_reset(struct lane *lane, uint64_t data_expected, uint64_t data_size);
+
+/* Octets that follow from `nonce` and their place. */
+void pattern_fill(unsigned char *out, size_t size, uint64_t nonce);
+bool pattern_matches(const unsigned char *in, size_t size, uint64_t nonce, size_t skip);
+
+/* --- the tests (bw.c, lat.c): both sides --------------------------------------------------------------------- */
+
+/* The client's side, from the first request to the last completion or answer. */
+int bandwidth_client(struct lane *lane, const struct test *test);
+int latency_client(struct lane *lane, const struct test *test, double *samples_us);
+/* The server's side, from READY until what the client sends is there. */
+int bandwidth_server(struct lane *lane, const struct test *test);
+int latency_server(struct lane *lane, const struct test *test);
+
+/* Whether the last message of a test lies in the sink as it should; ask the side that it was meant for. */
+bool last_message_is_right(const struct lane *lane, const struct test *test);
+bool last_mark_is_right(const struct lane *lane, const struct test *test); /* the same for Write's ping-pong */
+/* Whether `test` moves its last message to the server, to the client or, as ping-pong, to both. */
+bool goes_to_server(const struct test *test);
+bool goes_to_client(const struct test *test);
+
+/* --- raw TCP (tcp.c) ----------------------------------------------------------------------------------------- */
+
+enum { TCP_READS = 2 };
+extern const uint64_t tcp_read_sizes[TCP_READS]; /* octets that the receiver asks for at once */
+
+/* `size`: bandwidth: octets a read; latency: octets a message. `count`: octets, or messages. */
+struct tcp_test {
+    enum kind kind;
+    uint64_t size, count;
+};
+
+int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run);
+int tcp_server(struct lane *lane, const struct message *start);
+
+/* --- sides --------------------------------------------------------------------------------------------------- */
+
+int perf_client(const struct perf_options *options, const struct target *target);
+/* `tell_port`: an fd that gets the port (uint16_t) once it listens, or -1. */
+int perf_server(const struct perf_options *options, const struct target *target, int tell_port);
+int perf_idle(const struct perf_options *options, struct lane *lane);
+
+/* What an idle connection says in its private data, so that the server keeps it without a test. */
+#define PERF_IDLE_DATA "rddp perf idle"
+
+/* --- report (report.c) --------------------------------------------------------------------------------------- */
+
+/* All runs of one test and, beside them, of raw TCP. */
+struct row {
+    struct test test;
+    size_t runs;
+    double *rate;       /* octets per second, each run */
+    double *tcp_rate;   /* the better of the reads, each run; NULL: no reference */
+    double *samples_us; /* latency: all runs together */
+    size_t sample_count;
+    double *tcp_samples_us;
+    size_t tcp_sample_count;
+    double *p50_us, *tcp_p50_us;                           /* each run */
+    double cpu_client_s, cpu_server_s;                     /* of all runs */
+    double tcp_cpu_client_s, tcp_cpu_server_s, tcp_octets; /* of raw TCP's, the better reads alone */
+    bool verified;                                         /* in every run */
+};
+
+struct report {
+    const struct perf_options *options;
+    const char *target;
+    struct rddp_qp_info info;
+    struct row *rows;
+    size_t row_count;
+};
+
+void report_text(const struct report *report);
+void report_json(const struct report *report);
+
+#endif

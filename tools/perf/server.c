@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* server.c - the server of `rddp perf`: one client at a time is tested, idle connections are kept beside it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/perf/perf.h"
+
+enum { PERF_CQE = 16384, CLOSE_MS = 2000 };
+
+struct host {
+    const struct perf_options *options;
+    struct endpoint endpoint;
+    struct lane lane; /* lane.qp: there is a client */
+    char peer[ADDRESS_TEXT];
+    bool established, over;
+    int code; /* of the last client */
+    uint64_t clients;
+    struct rddp_qp **idle; /* connections that are only kept */
+    size_t idle_count;
+};
+
+/* --- events -------------------------------------------------------------------------------------------------- */
+
+static int accept_client(struct host *host, struct rddp_request *request)
+{
+    struct sockaddr_storage peer = {0};
+    struct rddp_qp_attr attr;
+    struct rddp_qp *qp = NULL;
+    rddp_request_addr(request, &peer);
+    address_text(host->peer, &peer);
+    host->lane = (struct lane){.idle = host->lane.idle, .idle_user = host, .silent_end = host->options->loopback};
+    host->established = host->over = false;
+    lane_qp_attr(&attr);
+    int code = lane_open(&host->lane, &host->endpoint);
+    if (!code)
+        code = endpoint_qp(&host->endpoint, &attr, &qp);
+    if (!code)
+        code = lane_prepare(qp, &host->lane);
+    if (code) {
+        rddp_reject(request, NULL, 0);
+    } else {
+        int error = rddp_accept(request, qp, NULL);
+        if (error)
+            code = fail(EXIT_CONNECT, "%s: cannot accept: %s", host->peer, error_text(error));
+    }
+    if (code)
+        lane_close(&host->lane);
+    return code;
+}
+
+/* Room in the list for one more. */
+static bool grow_idle(struct host *host)
+{
+    struct rddp_qp **idle = realloc(host->idle, (host->idle_count + 1) * sizeof(*idle));
+    if (idle)
+        host->idle = idle;
+    return idle;
+}
+
+static void accept_idle(struct host *host, struct rddp_request *request)
+{
+    struct rddp_qp *qp;
+    if (!grow_idle(host) || endpoint_qp(&host->endpoint, NULL, &qp)) {
+        rddp_reject(request, NULL, 0);
+        return;
+    }
+    int error = rddp_accept(request, qp, NULL);
+    if (error) {
+        warn("cannot accept an idle connection: %s", error_text(error));
+        rddp_destroy_qp(qp);
+        return;
+    }
+    host->idle[host->idle_count++] = qp;
+}
+
+static void drop_idle(struct host *host, struct rddp_qp *qp)
+{
+    for (size_t i = 0; i < host->idle_count; i++) {
+        if (host->idle[i] == qp)
+            host->idle[i] = host->idle[--host->idle_count];
+    }
+    rddp_destroy_qp(qp);
+}
+
+static void take_request(struct host *host, const struct rddp_event *event)
+{
+    size_t n = strlen(PERF_IDLE_DATA);
+    bool busy = host->lane.qp || (host->options->once && host->clients);
+    if (event->private_data_length == n && !memcmp(event->private_data, PERF_IDLE_DATA, n))
+        accept_idle(host, event->request);
+    else if (busy)
+        rddp_reject(event->request, "busy with another client", 24);
+    else
+        accept_client(host, event->request);
+}
+
+static void handle_events(struct host *host)
+{
+    struct rddp_event *event;
+    while (endpoint_event(&host->endpoint, &event)) {
+        bool client = event->qp && event->qp == host->lane.qp;
+        if (event->type == RDDP_EVENT_CONNECT_REQUEST) {
+            take_request(host, event);
+        } else if (event->type == RDDP_EVENT_ESTABLISHED) {
+            host->established |= client;
+        } else if (client) {
+            host->over = true;
+        } else if (event->qp) {
+            drop_idle(host, event->qp);
+        }
+        rddp_ack_event(event);
+    }
+}
+
+static void handle_idle(struct lane *lane)
+{
+    handle_events(lane->idle_user);
+}
+
+/* --- one client ---------------------------------------------------------------------------------------------- */
+
+static int welcome(struct host *host)
+{
+    struct lane *lane = &host->lane;
+    struct message hello;
+    int code = lane_hear(lane, CONTROL_HELLO, &hello);
+    if (!code && (!hello.size || hello.size > PERF_SIZE_MAX))
+        return fail(EXIT_PROTOCOL, "%s: it wants messages of %" PRIu64 " octets", host->peer, hello.size);
+    if (!code)
+        code = lane_size(lane, hello.size);
+    if (code)
+        return code;
+    lane->peer = hello;
+    struct message answer = {
+        .type = CONTROL_WELCOME,
+        .size = lane->size,
+        .offset = rddp_mr_offset(lane->data.mr, lane->data.at),
+        .key = rddp_mr_key(lane->data.mr),
+    };
+    return lane_tell(lane, &answer);
+}
+
+static int run_test(struct host *host, const struct message *start)
+{
+    struct lane *lane = &host->lane;
+    struct test test = {
+        .op = start->op, .kind = start->kind, .size = start->size, .count = start->count, .nonce = start->nonce};
+    if (!test.size || test.size > lane->size || !test.count || test.count > PERF_COUNT_MAX)
+        return fail(EXIT_PROTOCOL, "%s: a test of %" PRIu64 " octets, %" PRIu64 " times", host->peer, test.size,
+                    test.count);
+    lane_fill(lane, &test);
+    lane_reset(lane, test.op == OP_SEND ? test.count : 0, test.size);
+    double cpu_s = cpu_seconds();
+    struct message done;
+    int code = lane_tell(lane, &(struct message){.type = CONTROL_READY});
+    if (!code)
+        code = test.kind == KIND_BANDWIDTH ? bandwidth_server(lane, &test) : latency_server(lane, &test);
+    if (!code)
+        code = lane_hear(lane, CONTROL_DONE, &done);
+    if (!code)
+        code = lane_tell(lane, &(struct message){.type = CONTROL_ARRIVED});
+    if (code)
+        return code;
+    uint64_t cpu_ns = (uint64_t)((cpu_seconds() - cpu_s) * 1e9);
+    bool right = !goes_to_server(&test) || last_message_is_right(lane, &test);
+    return lane_tell(lane, &(struct message){.type = CONTROL_RESULT, .value = right, .count = cpu_ns});
+}
+
+static int serve_client(struct host *host)
+{
+    int code = welcome(host);
+    while (!code) {
+        struct message message;
+        code = lane_hear_any(&host->lane, &message);
+        if (code)
+            return code;
+        switch (message.type) {
+        case CONTROL_START:
+            code = run_test(host, &message);
+            break;
+        case CONTROL_TCP:
+            code = tcp_server(&host->lane, &message);
+            break;
+        case CONTROL_MEMORY:
+            code = lane_tell(&host->lane, &(struct message){.type = CONTROL_MEMORY_IS, .size = resident_octets()});
+            break;
+        case CONTROL_BYE:
+            return 0;
+        default:
+            code = fail(EXIT_PROTOCOL, "%s: an unexpected control message", host->peer);
+        }
+    }
+    return code;
+}
+
+static void wait_events(struct host *host, int timeout_ms)
+{
+    handle_events(host);
+    endpoint_wait(&host->endpoint, timeout_ms);
+    handle_events(host);
+}
+
+static void run_client(struct host *host)
+{
+    host->code = serve_client(host);
+    /* A client that has said goodbye closes the connection itself. */
+    uint64_t until_ns = clock_ns() + CLOSE_MS * 1000000ull;
+    while (!host->code && !host->over && !tool_stopped && clock_ns() < until_ns) {
+        struct rddp_wc wc;
+        while (rddp_poll_cq(host->endpoint.cq, 1, &wc) > 0)
+            ;
+        wait_events(host, 50);
+    }
+    if (!host->options->loopback) {
+        printf("%s: %s\n", host->peer, host->code ? "failed" : "done");
+        fflush(stdout);
+    }
+    lane_close(&host->lane);
+    host->clients++;
+}
+
+/* --- the server ---------------------------------------------------------------------------------------------- */
+
+static int tell(int fd, const struct endpoint *endpoint)
+{
+    struct sockaddr_storage address = {0};
+    rddp_listener_addr(endpoint->listener, &address);
+    uint16_t port = address_port(&address);
+    return write(fd, &port, sizeof(port)) == sizeof(port) ? 0 : fail(EXIT_FAILED, "cannot tell the port");
+}
+
+static void serve(struct host *host)
+{
+    while (!tool_stopped && !(host->options->once && host->clients)) {
+        if (host->lane.qp && host->over) {
+            warn("%s: no connection", host->peer);
+            lane_close(&host->lane);
+        } else if (host->established && host->lane.qp) {
+            run_client(host);
+        } else {
+            wait_events(host, -1);
+        }
+    }
+}
+
+int perf_server(const struct perf_options *options, const struct target *target, int tell_port)
+{
+    struct host host = {.options = options, .lane.idle = handle_idle};
+    host.lane.idle_user = &host;
+    struct endpoint_attr attr = {
+        .cqe = PERF_CQE, .wire = options->wire.wire, .manual_progress = !options->threaded, .quiet = tell_port >= 0};
+    int code = endpoint_open(&host.endpoint, &attr);
+    if (!code)
+        code = endpoint_listen(&host.endpoint, target, &options->wire, NULL);
+    if (!code && tell_port >= 0)
+        code = tell(tell_port, &host.endpoint);
+    if (!code)
+        serve(&host);
+    lane_close(&host.lane);
+    while (host.idle_count)
+        drop_idle(&host, host.idle[0]);
+    free(host.idle);
+    endpoint_close(&host.endpoint);
+    return code ? code : options->once ? host.code : EXIT_OK;
+}

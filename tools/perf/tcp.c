@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tcp.c - the reference: plain TCP on the same path, used as well as sockets allow (large calls, a polling
+ * receiver). */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/perf/perf.h"
+
+enum { CALL = 1 << 20, ACCEPT_MS = 5000, WARM_MESSAGES = 500 };
+
+/* Before the clock starts the connection gets as warm as that of the others: windows and buffers grow while it is used.
+ */
+static const uint64_t warm_octets = 64 << 20;
+
+const uint64_t tcp_read_sizes[TCP_READS] = {64 << 10, 1 << 20};
+
+struct stream {
+    int fd;
+    unsigned char *buffer; /* CALL octets */
+};
+
+static int trouble(const char *what)
+{
+    return tool_stopped ? fail(EXIT_FAILED, "interrupted")
+                        : fail(EXIT_FAILED, "raw TCP: %s: %s", what, error_text(errno));
+}
+
+static int stream_open(struct stream *stream, int fd)
+{
+    int one = 1;
+    stream->fd = fd;
+    stream->buffer = malloc(CALL);
+    if (!stream->buffer)
+        return fail(EXIT_FAILED, "no memory");
+    memset(stream->buffer, 1, CALL);
+    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) ? trouble("TCP_NODELAY") : 0;
+}
+
+static void stream_close(struct stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    free(stream->buffer);
+}
+
+/* --- moving -------------------------------------------------------------------------------------------------- */
+
+static int send_all(const struct stream *stream, uint64_t n)
+{
+    while (n) {
+        ssize_t sent = send(stream->fd, stream->buffer, n < CALL ? (size_t)n : CALL, MSG_NOSIGNAL);
+        if (sent < 0 && (errno != EINTR || tool_stopped))
+            return trouble("send");
+        n -= sent > 0 ? (uint64_t)sent : 0;
+    }
+    return 0;
+}
+
+/* Takes `n` octets by polling, at most `call` at a time, always into the same place. */
+static int receive_all(const struct stream *stream, uint64_t n, size_t call)
+{
+    uint64_t since_ns = 0;
+    unsigned empty = 0;
+    while (n) {
+        ssize_t got = recv(stream->fd, stream->buffer, n < call ? (size_t)n : call, MSG_DONTWAIT);
+        if (got > 0) {
+            n -= (uint64_t)got;
+            since_ns = empty = 0;
+            continue;
+        }
+        if (!got)
+            return fail(EXIT_FAILED, "raw TCP: closed by the peer");
+        if (errno != EAGAIN && errno != EINTR)
+            return trouble("receive");
+        /* As the lane does. */
+        if (++empty > BUSY_POLLS)
+            sched_yield();
+        if (empty % 4096)
+            continue;
+        if (!since_ns)
+            since_ns = clock_ns();
+        if (tool_stopped || clock_ns() - since_ns > SILENCE_S * 1000000000ull)
+            return fail(EXIT_FAILED, tool_stopped ? "interrupted" : "raw TCP: nothing came for %d s", SILENCE_S);
+    }
+    return 0;
+}
+
+/* --- server -------------------------------------------------------------------------------------------------- */
+
+/* Takes `n` octets, and says with one that they are there. */
+static int sink(const struct stream *stream, uint64_t n, size_t call)
+{
+    int code = receive_all(stream, n, call);
+    return code ? code : send_all(stream, 1);
+}
+
+static int echo(const struct stream *stream, uint64_t size, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        int code = receive_all(stream, size, CALL);
+        if (!code)
+            code = send_all(stream, size);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int answer(const struct stream *stream, const struct message *start, double *cpu_s)
+{
+    size_t size = (size_t)start->size;
+    bool bandwidth = start->kind == KIND_BANDWIDTH;
+    int code = bandwidth ? sink(stream, warm_octets, size) : echo(stream, size, WARM_MESSAGES);
+    double before_s = cpu_seconds();
+    if (!code)
+        code = bandwidth ? sink(stream, start->count, size) : echo(stream, size, start->count);
+    *cpu_s = cpu_seconds() - before_s;
+    return code;
+}
+
+/* A listening socket where the lane's own end is; its port. */
+static int listen_beside(struct lane *lane, uint16_t *port)
+{
+    struct rddp_qp_info info;
+    socklen_t length = sizeof(info.local);
+    if (rddp_query_qp(lane->qp, &info))
+        return -1;
+    int fd = socket(info.local.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address_set_port(&info.local, 0);
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (struct sockaddr *)&info.local, address_length(&info.local)) || listen(fd, 1) ||
+        getsockname(fd, (struct sockaddr *)&info.local, &length)) {
+        close(fd);
+        return -1;
+    }
+    *port = address_port(&info.local);
+    return fd;
+}
+
+static int accept_one(int listener)
+{
+    struct pollfd poller = {.fd = listener, .events = POLLIN};
+    int n = poll(&poller, 1, ACCEPT_MS);
+    if (n == 0)
+        errno = ETIMEDOUT;
+    return n > 0 ? accept(listener, NULL, NULL) : -1;
+}
+
+int tcp_server(struct lane *lane, const struct message *start)
+{
+    uint16_t port = 0;
+    if (!start->size || start->size > CALL)
+        return fail(EXIT_PROTOCOL, "raw TCP: a read of no or too many octets");
+    int listener = listen_beside(lane, &port);
+    if (listener < 0)
+        return trouble("listen");
+    int code = lane_tell(lane, &(struct message){.type = CONTROL_READY, .value = port});
+    /* It must be on its way before this side turns to another socket. */
+    if (!code)
+        code = lane_poll(lane);
+    struct stream stream = {.fd = code ? -1 : accept_one(listener)};
+    close(listener);
+    double cpu_s = 0;
+    if (!code)
+        code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd);
+    if (!code)
+        code = answer(&stream, start, &cpu_s);
+    stream_close(&stream);
+    if (code)
+        return code;
+    return lane_tell(lane, &(struct message){.type = CONTROL_RESULT, .value = 1, .count = (uint64_t)(cpu_s * 1e9)});
+}
+
+/* --- client -------------------------------------------------------------------------------------------------- */
+
+static int connect_beside(struct lane *lane, uint16_t port)
+{
+    struct rddp_qp_info info;
+    if (rddp_query_qp(lane->qp, &info))
+        return -1;
+    address_set_port(&info.peer, port);
+    int fd = socket(info.peer.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&info.peer, address_length(&info.peer))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int source(const struct stream *stream, uint64_t n)
+{
+    int code = send_all(stream, n);
+    return code ? code : receive_all(stream, 1, 1);
+}
+
+static int ping_pong(const struct stream *stream, uint64_t size, uint64_t count, double *samples_us)
+{
+    uint64_t before_ns = clock_ns();
+    for (uint64_t i = 0; i < count; i++) {
+        int code = send_all(stream, size);
+        if (!code)
+            code = receive_all(stream, size, CALL);
+        if (code)
+            return code;
+        uint64_t now_ns = clock_ns();
+        if (samples_us)
+            samples_us[i] = (double)(now_ns - before_ns) * 0.5e-3;
+        before_ns = now_ns;
+    }
+    return 0;
+}
+
+int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run)
+{
+    struct message start = {.type = CONTROL_TCP, .kind = (uint8_t)test->kind, .size = test->size, .count = test->count};
+    struct message result;
+    int code = lane_ask(lane, &start, CONTROL_READY, &result);
+    if (code)
+        return code;
+    struct stream stream = {.fd = connect_beside(lane, (uint16_t)result.value)};
+    code = stream.fd < 0 ? trouble("connect") : stream_open(&stream, stream.fd);
+
+    bool bandwidth = test->kind == KIND_BANDWIDTH;
+    if (!code)
+        code = bandwidth ? source(&stream, warm_octets) : ping_pong(&stream, test->size, WARM_MESSAGES, NULL);
+    double cpu_s = cpu_seconds();
+    uint64_t start_ns = clock_ns();
+    if (!code)
+        code = bandwidth ? source(&stream, test->count) : ping_pong(&stream, test->size, test->count, run->samples_us);
+    run->seconds = (double)(clock_ns() - start_ns) / 1e9;
+    run->cpu_client_s = cpu_seconds() - cpu_s;
+    stream_close(&stream);
+    if (!code)
+        code = lane_hear(lane, CONTROL_RESULT, &result);
+    if (!code)
+        run->cpu_server_s = (double)result.count / 1e9;
+    return code;
+}

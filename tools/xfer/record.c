@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* record.c - records and message heads to octets and back; every field of a peer is checked here for its length.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "tools/xfer/xfer.h"
+
+enum field {
+    F_RESULT = 1 << 0,
+    F_FLAGS = 1 << 1,
+    F_ID = 1 << 2,
+    F_MODE = 1 << 3,
+    F_LENGTH = 1 << 4,
+    F_KEY = 1 << 5,
+    F_ADDRESS = 1 << 6,
+    F_SIZE = 1 << 7,
+    F_OFFSET = 1 << 8,
+    F_COUNT = 1 << 9,
+    F_TIME = 1 << 10,
+    F_DIGEST = 1 << 11,
+    F_PATH = 1 << 12,
+    F_NAME = 1 << 13,
+    F_EVERY = 1 << 14, /* no field: the type exists */
+};
+
+/* doc/cp-protocol.md, "Records": one line a type. */
+static const uint16_t fields[XFER_TYPES] = {
+    [XFER_START] = F_KEY | F_FLAGS | F_PATH | F_NAME,
+    [XFER_READY] = F_FLAGS | F_KEY | F_ADDRESS | F_SIZE,
+    [XFER_ERROR] = F_RESULT,
+    [XFER_TOTAL] = F_SIZE | F_COUNT,
+    [XFER_OFFER] = F_ID | F_SIZE | F_TIME | F_PATH,
+    [XFER_HAVE] = F_ID | F_OFFSET | F_DIGEST,
+    [XFER_DIRECTORY] = F_ID | F_PATH,
+    [XFER_DIRECTORY_END] = F_ID | F_MODE | F_TIME | F_PATH,
+    [XFER_LINK] = F_ID | F_TIME | F_PATH | F_NAME,
+    [XFER_FILE] = F_ID | F_MODE | F_SIZE | F_OFFSET | F_TIME | F_PATH,
+    [XFER_DATA_HERE] = F_LENGTH,
+    [XFER_FILE_END] = F_RESULT | F_ID | F_DIGEST,
+    [XFER_TROUBLE] = F_RESULT | F_PATH,
+    [XFER_DONE] = F_RESULT | F_FLAGS | F_ID | F_PATH,
+    [XFER_END] = F_EVERY,
+    [XFER_FINISH] = F_SIZE,
+};
+
+static uint8_t *put(uint8_t *p, uint64_t value, size_t n)
+{
+    for (size_t i = n; i--; value >>= 8)
+        p[i] = (uint8_t)value;
+    return p + n;
+}
+
+static uint64_t get(const uint8_t *p, size_t n)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++)
+        value = value << 8 | p[i];
+    return value;
+}
+
+static uint8_t *put_text(uint8_t *p, const char *text)
+{
+    size_t n = strlen(text ? text : "");
+    assert(n <= XFER_PATH);
+    p = put(p, n + 1, 2);
+    memcpy(p, text ? text : "", n + 1);
+    return p + n + 1;
+}
+
+size_t xfer_encode(uint8_t *start, const struct xfer_record *record)
+{
+    unsigned has = fields[record->type];
+    uint8_t *p = start + 4;
+    if (has & F_RESULT)
+        p = put(p, record->result, 2);
+    if (has & F_FLAGS)
+        p = put(p, record->flags, 2);
+    if (has & F_ID)
+        p = put(p, record->id, 4);
+    if (has & F_MODE)
+        p = put(p, record->mode, 4);
+    if (has & F_LENGTH)
+        p = put(p, record->length, 4);
+    if (has & F_KEY)
+        p = put(p, record->key, 4);
+    if (has & F_ADDRESS)
+        p = put(p, record->address, 8);
+    if (has & F_SIZE)
+        p = put(p, record->size, 8);
+    if (has & F_OFFSET)
+        p = put(p, record->offset, 8);
+    if (has & F_COUNT)
+        p = put(p, record->count, 8);
+    if (has & F_TIME)
+        p = put(put(p, (uint64_t)record->seconds, 8), record->nanoseconds, 4);
+    if (has & F_DIGEST)
+        p = (uint8_t *)memcpy(p, record->digest, XFER_DIGEST) + XFER_DIGEST;
+    if (has & F_PATH)
+        p = put_text(p, record->path);
+    if (has & F_NAME)
+        p = put_text(p, record->name);
+    put(put(start, record->type, 2), (uint64_t)(p - start), 2);
+    return (size_t)(p - start);
+}
+
+/* What is left of a record. Once something does not fit, nothing does. */
+struct reader {
+    const uint8_t *p;
+    size_t n;
+    bool bad;
+};
+
+static const uint8_t *take(struct reader *reader, size_t n)
+{
+    static const uint8_t nothing[XFER_DIGEST];
+    assert(n <= sizeof(nothing));
+    if (reader->bad || n > reader->n) {
+        reader->bad = true;
+        return nothing;
+    }
+    reader->p += n;
+    reader->n -= n;
+    return reader->p - n;
+}
+
+/* A text carries its own NUL, so that it can be used where it lies; it must be the only one. */
+static const char *take_text(struct reader *reader)
+{
+    size_t n = get(take(reader, 2), 2);
+    if (reader->bad || !n || n > reader->n || n > XFER_PATH + 1 || memchr(reader->p, 0, n) != reader->p + n - 1) {
+        reader->bad = true;
+        return "";
+    }
+    reader->p += n;
+    reader->n -= n;
+    return (const char *)reader->p - n;
+}
+
+static void take_fields(struct reader *reader, unsigned has, struct xfer_record *record)
+{
+    if (has & F_RESULT)
+        record->result = (uint16_t)get(take(reader, 2), 2);
+    if (has & F_FLAGS)
+        record->flags = (uint16_t)get(take(reader, 2), 2);
+    if (has & F_ID)
+        record->id = (uint32_t)get(take(reader, 4), 4);
+    if (has & F_MODE)
+        record->mode = (uint32_t)get(take(reader, 4), 4);
+    if (has & F_LENGTH)
+        record->length = (uint32_t)get(take(reader, 4), 4);
+    if (has & F_KEY)
+        record->key = (uint32_t)get(take(reader, 4), 4);
+    if (has & F_ADDRESS)
+        record->address = get(take(reader, 8), 8);
+    if (has & F_SIZE)
+        record->size = get(take(reader, 8), 8);
+    if (has & F_OFFSET)
+        record->offset = get(take(reader, 8), 8);
+    if (has & F_COUNT)
+        record->count = get(take(reader, 8), 8);
+    if (has & F_TIME) {
+        record->seconds = (int64_t)get(take(reader, 8), 8);
+        record->nanoseconds = (uint32_t)get(take(reader, 4), 4);
+    }
+    if (has & F_DIGEST)
+        memcpy(record->digest, take(reader, XFER_DIGEST), XFER_DIGEST);
+    if (has & F_PATH)
+        record->path = take_text(reader);
+    if (has & F_NAME)
+        record->name = take_text(reader);
+}
+
+size_t xfer_decode(const uint8_t *p, size_t n, struct xfer_record *record)
+{
+    if (n < 4)
+        return 0;
+    size_t type = get(p, 2), length = get(p + 2, 2);
+    if (!type || type >= XFER_TYPES || length < 4 || length > n)
+        return 0;
+    struct reader reader = {.p = p + 4, .n = length - 4};
+    *record = (struct xfer_record){.type = (enum xfer_type)type, .path = "", .name = ""};
+    take_fields(&reader, fields[type], record);
+    return reader.bad || reader.n || record->nanoseconds > 999999999 ? 0 : length;
+}
+
+void xfer_head_encode(uint8_t p[XFER_HEAD], const struct xfer_head *head)
+{
+    p = put(p, head->length, 4);
+    p = put(p, head->credits, 2);
+    p = put(p, 0, 2);
+    p = put(p, head->released, 8);
+    p = put(p, head->from, 8);
+    put(p, head->to, 8);
+}
+
+void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head)
+{
+    *head = (struct xfer_head){
+        .length = (uint32_t)get(p, 4),
+        .credits = (uint16_t)get(p + 4, 2),
+        .released = get(p + 8, 8),
+        .from = get(p + 16, 8),
+        .to = get(p + 24, 8),
+    };
+}
+
+void xfer_hello_encode(uint8_t p[XFER_HELLO], enum xfer_result result)
+{
+    put(put(put(p, XFER_MAGIC, 4), result, 2), 0, 2);
+}
+
+enum xfer_result xfer_hello_decode(const uint8_t *p, size_t n)
+{
+    if (n < XFER_HELLO || get(p, 4) != XFER_MAGIC)
+        return XFER_OTHER_VERSION;
+    uint64_t result = get(p + 4, 2);
+    return result < XFER_RESULTS ? (enum xfer_result)result : XFER_PROTOCOL;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* sink.c - records become directories, links and files; each entry is answered with how it ended. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/xfer/sink.h"
+
+enum { DIRECTORY_BITS = 01777 };
+
+void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally *tally, const struct path_place *place)
+{
+    *sink = (struct xfer_sink){.link = link, .tally = tally, .place = *place, .parent = -1, .resume = true};
+    sink->file.fd = sink->file.parent = -1;
+    for (int i = 0; i < XFER_OFFERS; i++)
+        sink->offers[i].part.fd = -1;
+}
+
+static void drop_offer(struct sink_offer *offer)
+{
+    part_drop(&offer->part);
+    offer->id = 0;
+}
+
+void sink_close(struct xfer_sink *sink)
+{
+    for (int i = 0; i < XFER_OFFERS; i++)
+        drop_offer(&sink->offers[i]);
+    file_drop(&sink->file, sink->resume && !sink->file_result && sink->file.stamp.size >= XFER_RESUMABLE);
+    if (sink->parent >= 0)
+        close(sink->parent);
+    if (sink->place.base >= 0)
+        close(sink->place.base);
+    sink->parent = sink->place.base = -1;
+}
+
+/* --- names --------------------------------------------------------------------------------------------------- */
+
+/* Makes sink->path of the source's path. False if the peer is not to send such a one. */
+static bool compose(struct xfer_sink *sink, const char *path)
+{
+    if (xfer_path_check(path))
+        return xfer_link_blame(sink->link, "a path that is not allowed");
+    const char *top = sink->place.top;
+    snprintf(sink->path, sizeof(sink->path), "%s%s%s", top, *top && *path ? "/" : "", path);
+    char *slash = strrchr(sink->path, '/');
+    sink->name = slash ? slash + 1 : sink->path;
+    return true;
+}
+
+/* Opens the directory that sink->name is in; it stays open for the next entry, which is likely to be in it too. */
+static enum xfer_result open_parent(struct xfer_sink *sink)
+{
+    size_t n = (size_t)(sink->name - sink->path);
+    n -= n > 0; /* the slash */
+    if (n > XFER_PATH)
+        return XFER_TOO_LONG;
+    if (sink->parent >= 0 && strlen(sink->parent_path) == n && !memcmp(sink->parent_path, sink->path, n))
+        return XFER_OK;
+    if (sink->parent >= 0)
+        close(sink->parent);
+    memcpy(sink->parent_path, sink->path, n);
+    sink->parent_path[n] = 0;
+    sink->parent = path_open(sink->place.base, sink->parent_path, O_PATH | O_DIRECTORY, 0);
+    return sink->parent < 0 ? xfer_result_of(-sink->parent) : XFER_OK;
+}
+
+static void answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id, const char *path, enum xfer_result result)
+{
+    tally_entry(sink->tally, type, path, result);
+    xfer_link_put(sink->link, &(struct xfer_record){.type = XFER_DONE,
+                                                    .id = id,
+                                                    .flags = (uint16_t)type,
+                                                    .result = (uint16_t)result,
+                                                    .path = result ? path : ""});
+}
+
+/* Entries count up by one, and none begins before the file before it has ended. */
+static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    if (record->id != sink->last_id + 1 || sink->file_id || sink->ended)
+        return xfer_link_blame(sink->link, "an entry out of turn");
+    sink->last_id = record->id;
+    return compose(sink, record->path);
+}
+
+/* --- directories and links ----------------------------------------------------------------------------------- */
+
+/* While its contents come we must be able to write into it; DIRECTORY_END sets the mode. */
+static enum xfer_result make_directory(struct xfer_sink *sink)
+{
+    if (!*sink->path)
+        return XFER_OK;
+    enum xfer_result result = open_parent(sink);
+    if (result || !mkdirat(sink->parent, sink->name, 0700))
+        return result;
+    if (errno != EEXIST)
+        return xfer_result_of(errno);
+    int fd = path_open(sink->place.base, sink->path, O_PATH | O_DIRECTORY, 0);
+    if (fd < 0)
+        return xfer_result_of(-fd);
+    close(fd);
+    return XFER_OK;
+}
+
+/* The directory that the copy goes right into is not part of the copy: it keeps what it has. */
+static enum xfer_result finish_directory(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)record->seconds, .tv_nsec = (long)record->nanoseconds},
+    };
+    if (!*sink->path)
+        return XFER_OK;
+    int fd = path_open(sink->place.base, sink->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return xfer_result_of(-fd);
+    bool failed = fchmod(fd, record->mode & DIRECTORY_BITS) || futimens(fd, times);
+    enum xfer_result result = failed ? xfer_result_of(errno) : XFER_OK;
+    close(fd);
+    return result;
+}
+
+static enum xfer_result make_link(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)record->seconds, .tv_nsec = (long)record->nanoseconds},
+    };
+    const struct path_stamp stamp = {.seconds = record->seconds, .nanoseconds = record->nanoseconds};
+    char temp[XFER_NAME + 1];
+    if (!*record->path || !xfer_link_ok(record->path, record->name))
+        return XFER_LINK_OUT;
+    enum xfer_result result = open_parent(sink);
+    if (result)
+        return result;
+    temp_name(temp, sink->name, &stamp);
+    unlinkat(sink->parent, temp, 0); /* of one who was killed right here */
+    bool failed = symlinkat(record->name, sink->parent, temp) ||
+                  utimensat(sink->parent, temp, times, AT_SYMLINK_NOFOLLOW) ||
+                  renameat(sink->parent, temp, sink->parent, sink->name);
+    if (failed) {
+        result = xfer_result_of(errno);
+        unlinkat(sink->parent, temp, 0);
+    }
+    return result;
+}
+
+static void take_entry(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    if (!begin_entry(sink, record))
+        return;
+    enum xfer_result result;
+    if (record->type == XFER_DIRECTORY)
+        result = make_directory(sink);
+    else if (record->type == XFER_DIRECTORY_END)
+        result = finish_directory(sink, record);
+    else
+        result = make_link(sink, record);
+    answer(sink, record->type, record->id, record->path, result);
+}
+
+/* --- files --------------------------------------------------------------------------------------------------- */
+
+static struct path_stamp stamp_of(const struct xfer_record *record)
+{
+    return (struct path_stamp){.size = record->size, .seconds = record->seconds, .nanoseconds = record->nanoseconds};
+}
+
+static void tell_have(struct xfer_sink *sink, const struct sink_offer *offer, uint32_t id)
+{
+    struct xfer_record have = {.type = XFER_HAVE, .id = id};
+    if (offer) {
+        have.offset = offer->part.length;
+        part_digest(&offer->part, have.digest);
+    }
+    xfer_link_put(sink->link, &have);
+}
+
+/* An offer comes before its entry's turn, so its directory need not exist yet. */
+static void take_offer(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    struct sink_offer *free = NULL;
+    const struct path_stamp stamp = stamp_of(record);
+    for (int i = 0; i < XFER_OFFERS && !free; i++)
+        free = sink->offers[i].id ? NULL : &sink->offers[i];
+    if (!free || record->id <= sink->last_id || record->id <= sink->last_offer) {
+        xfer_link_blame(sink->link, "an offer too many, or out of turn");
+        return;
+    }
+    sink->last_offer = record->id;
+    if (!compose(sink, record->path))
+        return;
+    if (!sink->resume || open_parent(sink) || !*sink->name ||
+        !part_find(&free->part, sink->parent, sink->name, &stamp)) {
+        tell_have(sink, NULL, record->id);
+        return;
+    }
+    free->id = record->id;
+    sink->hashing = free;
+}
+
+bool sink_step(struct xfer_sink *sink)
+{
+    struct sink_offer *offer = sink->hashing;
+    if (!offer || !xfer_link_can_put(sink->link))
+        return false;
+    int more = part_hash(&offer->part, sink->room);
+    if (more > 0)
+        return true;
+    uint32_t id = offer->id;
+    if (more < 0)
+        drop_offer(offer);
+    tell_have(sink, more < 0 ? NULL : offer, id);
+    sink->hashing = NULL;
+    return true;
+}
+
+/* The part that the source goes on with, or NULL. Offers of earlier entries are over. */
+static struct file_part *claim(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    struct file_part *part = NULL;
+    for (int i = 0; i < XFER_OFFERS; i++) {
+        struct sink_offer *offer = &sink->offers[i];
+        if (offer->id && offer->id == record->id && record->offset)
+            part = &offer->part;
+        else if (offer->id && offer->id <= record->id)
+            drop_offer(offer);
+    }
+    return part;
+}
+
+static void end_file(struct xfer_sink *sink, enum xfer_result result)
+{
+    sink->file_result = result;
+    answer(sink, XFER_FILE, sink->file_id, sink->file_path, result);
+}
+
+static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    const struct path_stamp stamp = stamp_of(record);
+    if (!begin_entry(sink, record))
+        return;
+    struct file_part *part = claim(sink, record);
+    if (record->offset > record->size || (record->offset && (!part || part->length != record->offset))) {
+        xfer_link_blame(sink->link, "a file from where nobody said");
+        return;
+    }
+    memcpy(sink->file_path, record->path, strlen(record->path) + 1);
+    sink->file_id = record->id;
+    sink->file_result = *sink->name ? open_parent(sink) : XFER_IS_DIRECTORY;
+    if (!sink->file_result)
+        sink->file_result = file_open(&sink->file, sink->parent, sink->name, &stamp, record->mode, part);
+    sink->file.sync = sink->sync;
+    claim(sink, &(struct xfer_record){.id = record->id});
+    sink->tally->resumed += record->offset;
+    if (record->offset)
+        tally_tell(sink->tally, TALLY_RESUMED, record->path, XFER_OK, record->offset);
+    if (sink->file_result)
+        end_file(sink, sink->file_result);
+}
+
+/* After a failure the source goes on for a while until it knows: that is not written any more. */
+static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    struct link_piece piece[2];
+    if (!sink->file_id) {
+        xfer_link_blame(sink->link, "DATA outside of a file");
+        return;
+    }
+    if (!xfer_link_take(sink->link, record->length, piece))
+        return;
+    sink->tally->octets += record->length;
+    enum xfer_result result = XFER_OK;
+    for (int i = 0; i < 2 && !sink->file_result && !result; i++) {
+        if (piece[i].at)
+            result = file_write(&sink->file, piece[i].at, piece[i].length);
+    }
+    if (result == XFER_PROTOCOL) {
+        xfer_link_blame(sink->link, "DATA beyond the end of its file");
+    } else if (result) {
+        file_drop(&sink->file, false);
+        end_file(sink, result);
+    }
+}
+
+static void take_file_end(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    if (!sink->file_id || record->id != sink->file_id) {
+        xfer_link_blame(sink->link, "FILE_END outside of its file");
+        return;
+    }
+    enum xfer_result result = record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO;
+    if (!sink->file_result && result) {
+        file_drop(&sink->file, false);
+        end_file(sink, result);
+    } else if (!sink->file_result) {
+        end_file(sink, file_finish(&sink->file, record->digest));
+    }
+    sink->file_id = 0;
+    sink->file_result = XFER_OK;
+}
+
+static void take_trouble(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    if (!record->result)
+        xfer_link_blame(sink->link, "a TROUBLE that is none");
+    else
+        tally_entry(sink->tally, 0, record->path,
+                    record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO);
+}
+
+void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    switch (record->type) {
+    case XFER_TOTAL:
+        sink->tally->total_files = record->count;
+        sink->tally->total_octets = record->size;
+        sink->tally->total_known = true;
+        break;
+    case XFER_OFFER:
+        take_offer(sink, record);
+        break;
+    case XFER_DIRECTORY:
+    case XFER_DIRECTORY_END:
+    case XFER_LINK:
+        take_entry(sink, record);
+        break;
+    case XFER_FILE:
+        take_file(sink, record);
+        break;
+    case XFER_DATA_HERE:
+        take_data(sink, record);
+        break;
+    case XFER_FILE_END:
+        take_file_end(sink, record);
+        break;
+    case XFER_TROUBLE:
+        take_trouble(sink, record);
+        break;
+    case XFER_END:
+        if (sink->file_id || sink->ended)
+            xfer_link_blame(sink->link, "END out of turn");
+        sink->ended = true;
+        break;
+    default:
+        xfer_link_blame(sink->link, "a record that a source does not send");
+    }
+}

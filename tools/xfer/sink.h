@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* sink.h - the end that gets the files: verifies each one and only then gives it its name. */
+#ifndef TOOLS_XFER_SINK_H
+#define TOOLS_XFER_SINK_H
+
+#include "tools/xfer/file.h"
+#include "tools/xfer/link.h"
+#include "tools/xfer/path.h"
+#include "tools/xfer/tally.h"
+
+/* A file of which a part was found here: kept open and hashed until the source has compared. */
+struct sink_offer {
+    uint32_t id; /* 0: not in use */
+    struct file_part part;
+};
+
+struct xfer_sink {
+    struct xfer_link *link;
+    struct xfer_tally *tally;
+    struct path_place place;
+    bool resume;
+    bool sync; /* fsync before a file gets its name */
+
+    char path[XFER_PATH + XFER_NAME + 2]; /* of the entry at hand, from place.base on */
+    char *name;                           /* its last name, in `path` */
+    char parent_path[XFER_PATH + 1];      /* whose directory is open in `parent`, -1 if none is */
+    int parent;
+
+    struct sink_offer offers[XFER_OFFERS];
+    struct sink_offer *hashing; /* answered when it is hashed */
+    uint8_t room[PART_ROOM];    /* for that */
+    uint32_t last_offer, last_id;
+
+    struct file_in file; /* that is coming in; fd -1 if none */
+    uint32_t file_id;    /* 0: between files */
+    enum xfer_result file_result;
+    char file_path[XFER_PATH + 1]; /* as the source calls it */
+    bool ended;                    /* END came */
+};
+
+/* `place` becomes the sink's. */
+void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally *tally,
+               const struct path_place *place);
+/* What has not all come stays as a temporary if it is large enough to be resumed. Once, after sink_open(). */
+void sink_close(struct xfer_sink *sink);
+
+/* Goes on with what takes longer. False if there is nothing of the kind, and a record may be taken. */
+bool sink_step(struct xfer_sink *sink);
+/* Takes a record from the source; before, xfer_link_can_put() said yes. */
+void sink_take(struct xfer_sink *sink, const struct xfer_record *record);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* source.c - entries of a walk become records, and files octets in the ring. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/xfer/source.h"
+
+enum { PIECE = 1 << 17 }; /* octets read at once: they are still in the cache when they are hashed */
+
+int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_tally *tally,
+                const struct source_attr *attr)
+{
+    *source = (struct xfer_source){
+        .link = link,
+        .tally = tally,
+        .counting = attr->count,
+        .tell_total = attr->tell_total,
+        .resume = attr->resume,
+    };
+    walk_init(&source->walk, attr->top, false);
+    walk_init(&source->count, attr->count ? attr->top : -1, true);
+    source->ahead = calloc(XFER_OFFERS, sizeof(*source->ahead));
+    source->digest = XXH3_createState();
+    return source->ahead && source->digest ? 0 : fail(EXIT_FAILED, "out of memory");
+}
+
+void source_close(struct xfer_source *source)
+{
+    for (; source->ahead && source->tail != source->head; source->tail++) {
+        int fd = source->ahead[source->tail % XFER_OFFERS].walk.fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    walk_fini(&source->walk);
+    walk_fini(&source->count);
+    free(source->ahead);
+    XXH3_freeState(source->digest);
+    *source = (struct xfer_source){0};
+}
+
+static void put_digest(XXH3_state_t *state, uint8_t digest[XFER_DIGEST])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
+    memcpy(digest, canonical.digest, XFER_DIGEST);
+}
+
+/* --- ahead of the data --------------------------------------------------------------------------------------- */
+
+static void count_some(struct xfer_source *source)
+{
+    enum { AT_ONCE = 256 };
+    struct xfer_tally *tally = source->tally;
+    struct walk_entry *entry = &source->ahead[0].walk; /* not in use before counting is over */
+    for (int i = 0; i < AT_ONCE; i++) {
+        walk_next(&source->count, entry);
+        if (entry->fd >= 0)
+            close(entry->fd);
+        entry->fd = -1;
+        if (entry->kind == WALK_FILE) {
+            tally->total_files++;
+            tally->total_octets += entry->size;
+        } else if (entry->kind == WALK_OVER) {
+            tally->total_known = true;
+            source->counting = false;
+            if (source->tell_total)
+                xfer_link_put(source->link, &(struct xfer_record){.type = XFER_TOTAL,
+                                                                  .size = tally->total_octets,
+                                                                  .count = tally->total_files});
+            return;
+        }
+    }
+}
+
+static struct xfer_record record_of(const struct source_entry *entry, enum xfer_type type)
+{
+    return (struct xfer_record){
+        .type = type,
+        .id = entry->id,
+        .mode = entry->walk.mode,
+        .size = entry->walk.size,
+        .seconds = entry->walk.seconds,
+        .nanoseconds = entry->walk.nanoseconds,
+        .path = entry->walk.path,
+        .name = entry->walk.target,
+    };
+}
+
+/* Takes the next entry of the walk into the queue; about a large file the sink is asked at once. */
+static void look_ahead(struct xfer_source *source)
+{
+    struct source_entry *entry = &source->ahead[source->head % XFER_OFFERS];
+    walk_next(&source->walk, &entry->walk);
+    if (entry->walk.kind == WALK_OVER) {
+        source->walked = true;
+        return;
+    }
+    source->head++;
+    entry->offered = entry->answered = false;
+    entry->id = entry->walk.kind == WALK_TROUBLE ? 0 : ++source->last_id;
+    entry->have = 0;
+    if (entry->walk.kind == WALK_FILE && source->resume && entry->walk.size >= XFER_RESUMABLE) {
+        struct xfer_record offer = record_of(entry, XFER_OFFER);
+        xfer_link_put(source->link, &offer);
+        entry->offered = true;
+    }
+}
+
+/* --- one file ------------------------------------------------------------------------------------------------ */
+
+static void drop_oldest(struct xfer_source *source)
+{
+    struct source_entry *entry = &source->ahead[source->tail % XFER_OFFERS];
+    if (entry->walk.fd >= 0)
+        close(entry->walk.fd);
+    entry->walk.fd = -1;
+    if (entry->id)
+        source->put_id = entry->id;
+    source->tail++;
+    source->phase = SOURCE_NEXT;
+}
+
+static void start_data(struct xfer_source *source, const struct source_entry *entry, uint64_t offset)
+{
+    struct xfer_record record = record_of(entry, XFER_FILE);
+    record.offset = source->offset = offset;
+    xfer_link_put(source->link, &record);
+    source->tally->resumed += offset;
+    source->refused = false;
+    source->phase = SOURCE_DATA;
+    if (offset)
+        tally_tell(source->tally, TALLY_RESUMED, entry->walk.path, XFER_OK, offset);
+}
+
+static void end_file(struct xfer_source *source, const struct source_entry *entry, enum xfer_result result)
+{
+    struct xfer_record record = {.type = XFER_FILE_END, .id = entry->id, .result = (uint16_t)result};
+    put_digest(source->digest, record.digest);
+    xfer_link_put(source->link, &record);
+    drop_oldest(source);
+}
+
+/* Reads the next piece to where there is room for it and hashes it. Returns its length, 0 if there is no room now, or a
+ * negative enum xfer_result. */
+static int64_t read_piece(struct xfer_source *source, const struct source_entry *entry, uint64_t until)
+{
+    size_t n = until - source->offset < PIECE ? (size_t)(until - source->offset) : PIECE;
+    uint8_t *at = xfer_link_room(source->link, &n);
+    if (!at)
+        return 0;
+    ssize_t got;
+    do
+        got = pread(entry->walk.fd, at, n, (off_t)source->offset);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return -(int64_t)(got ? xfer_result_of(errno) : XFER_CHANGED);
+    XXH3_128bits_update(source->digest, at, (size_t)got);
+    source->offset += (uint64_t)got;
+    return got;
+}
+
+/* The room is used for reading only: nothing of this part goes over the wire. */
+static bool read_prefix(struct xfer_source *source, struct source_entry *entry)
+{
+    uint8_t digest[XFER_DIGEST];
+    int64_t got = read_piece(source, entry, entry->have);
+    if (!got)
+        return false;
+    if (got > 0 && source->offset < entry->have)
+        return true;
+    put_digest(source->digest, digest);
+    if (got > 0 && !memcmp(digest, entry->have_digest, XFER_DIGEST)) {
+        start_data(source, entry, entry->have);
+    } else {
+        tally_tell(source->tally, TALLY_RESTART, entry->walk.path, XFER_MISMATCH, entry->have);
+        XXH3_128bits_reset(source->digest);
+        start_data(source, entry, 0);
+    }
+    return true;
+}
+
+/* The file that was read must be the file that was opened, or nobody can say what was copied. */
+static enum xfer_result still_same(const struct source_entry *entry)
+{
+    struct stat st;
+    if (fstat(entry->walk.fd, &st))
+        return xfer_result_of(errno);
+    bool same = (uint64_t)st.st_size == entry->walk.size && st.st_mtim.tv_sec == entry->walk.seconds &&
+                (uint32_t)st.st_mtim.tv_nsec == entry->walk.nanoseconds;
+    return same ? XFER_OK : XFER_CHANGED;
+}
+
+static bool read_data(struct xfer_source *source, const struct source_entry *entry)
+{
+    struct xfer_link *link = source->link;
+    uint64_t size = entry->walk.size;
+    int64_t got = 0;
+    if (source->offset < size && !source->refused) {
+        got = read_piece(source, entry, size);
+        if (!got)
+            return false;
+    }
+    if (got < 0 || source->refused) {
+        xfer_link_unfill(link);
+        end_file(source, entry, source->refused ? XFER_ABORTED : (enum xfer_result) - got);
+        return true;
+    }
+    xfer_link_fill(link, (size_t)got);
+    source->tally->octets += (uint64_t)got;
+    bool last = source->offset == size;
+    if (link->filled != link->put && (last || link->filled - link->put > XFER_DATA - PIECE))
+        xfer_link_put_data(link);
+    if (last && xfer_link_can_put(link))
+        end_file(source, entry, still_same(entry));
+    return true;
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------- */
+
+static bool begin_file(struct xfer_source *source, struct source_entry *entry)
+{
+    if (entry->offered && !entry->answered)
+        return false;
+    XXH3_128bits_reset(source->digest);
+    source->offset = 0;
+    if (entry->have)
+        source->phase = SOURCE_PREFIX;
+    else
+        start_data(source, entry, 0);
+    return true;
+}
+
+/* A sink does not answer a TROUBLE: it is counted here. */
+static void put_other(struct xfer_source *source, const struct source_entry *entry)
+{
+    static const enum xfer_type types[] = {
+        [WALK_DIRECTORY] = XFER_DIRECTORY,
+        [WALK_DIRECTORY_END] = XFER_DIRECTORY_END,
+        [WALK_LINK] = XFER_LINK,
+        [WALK_TROUBLE] = XFER_TROUBLE,
+    };
+    struct xfer_record record = record_of(entry, types[entry->walk.kind]);
+    record.result = (uint16_t)entry->walk.result;
+    xfer_link_put(source->link, &record);
+    if (record.type == XFER_TROUBLE)
+        tally_entry(source->tally, 0, entry->walk.path, entry->walk.result);
+    drop_oldest(source);
+}
+
+static bool send_oldest(struct xfer_source *source)
+{
+    struct source_entry *entry = &source->ahead[source->tail % XFER_OFFERS];
+    if (source->phase == SOURCE_PREFIX)
+        return read_prefix(source, entry);
+    if (source->phase == SOURCE_DATA)
+        return read_data(source, entry);
+    if (entry->walk.kind == WALK_FILE)
+        return begin_file(source, entry);
+    put_other(source, entry);
+    return true;
+}
+
+bool source_step(struct xfer_source *source)
+{
+    if (source->ended || !xfer_link_can_put(source->link))
+        return false;
+    if (source->counting) {
+        count_some(source);
+        return true;
+    }
+    if (!source->walked && source->head - source->tail < XFER_OFFERS) {
+        look_ahead(source);
+        return true;
+    }
+    if (source->tail != source->head)
+        return send_oldest(source);
+    xfer_link_put(source->link, &(struct xfer_record){.type = XFER_END});
+    source->ended = true;
+    return true;
+}
+
+bool source_over(const struct xfer_source *source)
+{
+    return source->ended && source->done_id == source->last_id;
+}
+
+/* --- what the sink says -------------------------------------------------------------------------------------- */
+
+static void take_have(struct xfer_source *source, const struct xfer_record *record)
+{
+    for (unsigned i = source->tail; i != source->head; i++) {
+        struct source_entry *entry = &source->ahead[i % XFER_OFFERS];
+        if (entry->id != record->id || !entry->offered || entry->answered)
+            continue;
+        if (record->offset > entry->walk.size)
+            break;
+        entry->answered = true;
+        entry->have = record->offset;
+        memcpy(entry->have_digest, record->digest, XFER_DIGEST);
+        return;
+    }
+    xfer_link_blame(source->link, "HAVE that nobody asked for");
+}
+
+/* Entries end in order; a file that is under way may end early, but not well. */
+static void take_done(struct xfer_source *source, const struct xfer_record *record)
+{
+    bool under_way = source->phase == SOURCE_DATA && source->ahead[source->tail % XFER_OFFERS].id == record->id;
+    if (record->id != source->done_id + 1 || (under_way ? !record->result : record->id > source->put_id)) {
+        xfer_link_blame(source->link, "DONE out of turn");
+        return;
+    }
+    source->done_id++;
+    tally_entry(source->tally, record->flags, record->path,
+                record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO);
+    source->refused = under_way;
+}
+
+void source_take(struct xfer_source *source, const struct xfer_record *record)
+{
+    if (record->type == XFER_HAVE)
+        take_have(source, record);
+    else if (record->type == XFER_DONE)
+        take_done(source, record);
+    else
+        xfer_link_blame(source->link, "a record that a sink does not send");
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tally.h - what a copy has done so far, and who is told of what happens in it. */
+#ifndef TOOLS_XFER_TALLY_H
+#define TOOLS_XFER_TALLY_H
+
+#include "tools/xfer/xfer.h"
+
+enum tally_event {
+    TALLY_FAILED,  /* `result` says why */
+    TALLY_RESUMED, /* the first `octets` of the file were there and are right */
+    TALLY_RESTART, /* they were there and are wrong */
+};
+
+struct xfer_tally {
+    uint64_t files, directories, links, failed;
+    uint64_t octets;  /* of files, that moved */
+    uint64_t resumed; /* that did not have to */
+    uint64_t total_files, total_octets;
+    bool total_known;
+    void (*tell)(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets);
+    void *user;
+};
+
+static inline void tally_tell(struct xfer_tally *tally, enum tally_event event, const char *path,
+                              enum xfer_result result, uint64_t octets)
+{
+    if (tally->tell)
+        tally->tell(tally->user, event, path, result, octets);
+}
+
+/* Counts an entry of a type as done, or as failed. */
+static inline void tally_entry(struct xfer_tally *tally, unsigned type, const char *path, enum xfer_result result)
+{
+    if (result)
+        tally->failed++;
+    else if (type == XFER_FILE)
+        tally->files++;
+    else if (type == XFER_LINK)
+        tally->links++;
+    else if (type == XFER_DIRECTORY)
+        tally->directories++;
+    if (result)
+        tally_tell(tally, TALLY_FAILED, path, result, 0);
+}
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* walk.c - a tree, entry by entry. Nothing is followed: a symbolic link is an entry of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/xfer/path.h"
+#include "tools/xfer/walk.h"
+
+void walk_init(struct walk *walk, int top, bool counting)
+{
+    walk->top = top;
+    walk->counting = counting;
+    walk->depth = 0;
+    walk->path[0] = 0;
+}
+
+void walk_fini(struct walk *walk)
+{
+    while (walk->depth)
+        closedir(walk->level[--walk->depth].dir);
+    walk->top = -1;
+}
+
+static void set_trouble(struct walk_entry *entry, enum xfer_result result)
+{
+    entry->kind = WALK_TROUBLE;
+    entry->result = result;
+}
+
+static void set_stat(struct walk_entry *entry, const struct stat *st)
+{
+    entry->mode = st->st_mode & 07777;
+    entry->size = (uint64_t)st->st_size;
+    entry->seconds = st->st_mtim.tv_sec;
+    entry->nanoseconds = (uint32_t)st->st_mtim.tv_nsec;
+}
+
+/* `fd` is open on a directory and becomes the walk's. */
+static void enter(struct walk *walk, int fd, struct walk_entry *entry)
+{
+    DIR *dir = walk->depth < XFER_DEPTH ? fdopendir(fd) : NULL;
+    if (!dir) {
+        set_trouble(entry, walk->depth < XFER_DEPTH ? xfer_result_of(errno) : XFER_TOO_DEEP);
+        close(fd);
+        return;
+    }
+    entry->kind = WALK_DIRECTORY;
+    walk->level[walk->depth++] = (struct walk_level){
+        .dir = dir,
+        .length = strlen(walk->path),
+        .mode = entry->mode,
+        .seconds = entry->seconds,
+        .nanoseconds = entry->nanoseconds,
+    };
+}
+
+static void leave(struct walk *walk, struct walk_entry *entry)
+{
+    const struct walk_level *level = &walk->level[--walk->depth];
+    walk->path[level->length] = 0;
+    entry->kind = WALK_DIRECTORY_END;
+    entry->mode = level->mode;
+    entry->seconds = level->seconds;
+    entry->nanoseconds = level->nanoseconds;
+    closedir(level->dir);
+}
+
+/* `fd` is open, and goes to the walk or to the entry, or is closed. */
+static void look_at(struct walk *walk, int fd, struct walk_entry *entry)
+{
+    struct stat st;
+    if (fstat(fd, &st)) {
+        set_trouble(entry, xfer_result_of(errno));
+        close(fd);
+        return;
+    }
+    set_stat(entry, &st);
+    if (S_ISDIR(st.st_mode)) {
+        enter(walk, fd, entry);
+    } else if (S_ISREG(st.st_mode)) {
+        entry->kind = WALK_FILE;
+        entry->fd = fd;
+    } else {
+        set_trouble(entry, XFER_NOT_FILE);
+        close(fd);
+    }
+}
+
+static void read_link(int dir, const char *name, struct walk_entry *entry)
+{
+    struct stat st;
+    ssize_t n = readlinkat(dir, name, entry->target, sizeof(entry->target));
+    if (n < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW)) {
+        set_trouble(entry, xfer_result_of(errno));
+        return;
+    }
+    if ((size_t)n == sizeof(entry->target)) {
+        set_trouble(entry, XFER_TOO_LONG);
+        return;
+    }
+    entry->target[n] = 0;
+    set_stat(entry, &st);
+    entry->kind = WALK_LINK;
+}
+
+/* A device or a pipe is not opened at all, for that may have effects. */
+static void visit(struct walk *walk, int dir, const struct dirent *at, struct walk_entry *entry)
+{
+    struct stat st;
+    if (fstatat(dir, at->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
+        set_trouble(entry, xfer_result_of(errno));
+    } else if (S_ISLNK(st.st_mode)) {
+        read_link(dir, at->d_name, entry);
+    } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        set_trouble(entry, XFER_NOT_FILE);
+    } else if (S_ISREG(st.st_mode) && walk->counting) {
+        set_stat(entry, &st);
+        entry->kind = WALK_FILE;
+    } else {
+        int fd = openat(dir, at->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            set_trouble(entry, xfer_result_of(errno));
+        else
+            look_at(walk, fd, entry);
+    }
+}
+
+/* Is it neither the directory itself, its parent, nor what a broken transfer left behind? */
+static bool is_entry(const char *name)
+{
+    return strcmp(name, ".") && strcmp(name, "..") && !is_temp(name);
+}
+
+/* Appends a name to the path; false if it does not fit. */
+static bool append(struct walk *walk, size_t length, const char *name)
+{
+    size_t n = strlen(name), slash = length > 0;
+    bool fits = n <= XFER_NAME && length + slash + n <= XFER_PATH;
+    if (!fits)
+        return false;
+    walk->path[length] = slash ? '/' : 0;
+    memcpy(walk->path + length + slash, name, n + 1);
+    return true;
+}
+
+static void next_in_directory(struct walk *walk, struct walk_entry *entry)
+{
+    const struct walk_level *level = &walk->level[walk->depth - 1];
+    const struct dirent *at;
+    errno = 0;
+    /* cppcheck-suppress readdirCalled ; no other thread reads from this directory */
+    while ((at = readdir(level->dir)) && !is_entry(at->d_name))
+        errno = 0;
+    walk->path[level->length] = 0;
+    if (!at && errno) {
+        /* Told once, and the directory is over. */
+        enum xfer_result result = xfer_result_of(errno);
+        leave(walk, entry);
+        set_trouble(entry, result);
+    } else if (!at) {
+        leave(walk, entry);
+    } else if (!append(walk, level->length, at->d_name)) {
+        set_trouble(entry, XFER_TOO_LONG);
+    } else {
+        visit(walk, dirfd(level->dir), at, entry);
+    }
+}
+
+/* A directory's descriptor and its duplicate share the place where reading is at: so a new one is made. */
+static int open_again(int fd)
+{
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (again < 0 && errno == ENOTDIR)
+        again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return again;
+}
+
+void walk_next(struct walk *walk, struct walk_entry *entry)
+{
+    entry->kind = WALK_OVER;
+    entry->result = XFER_OK;
+    entry->fd = -1;
+    entry->target[0] = 0;
+    if (walk->top >= 0) {
+        int fd = open_again(walk->top);
+        walk->top = -1;
+        if (fd < 0)
+            set_trouble(entry, xfer_result_of(errno));
+        else
+            look_at(walk, fd, entry);
+    } else if (walk->depth) {
+        next_in_directory(walk, entry);
+    }
+    memcpy(entry->path, walk->path, strlen(walk->path) + 1);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* walk.h - a tree, entry by entry, each directory before and after what is in it. */
+#ifndef TOOLS_XFER_WALK_H
+#define TOOLS_XFER_WALK_H
+
+#include <dirent.h>
+#include <stdbool.h>
+
+#include "tools/xfer/xfer.h"
+
+enum walk_kind {
+    WALK_OVER,
+    WALK_FILE,
+    WALK_DIRECTORY,
+    WALK_DIRECTORY_END,
+    WALK_LINK,
+    WALK_TROUBLE, /* `result` says why it cannot be copied */
+};
+
+struct walk_entry {
+    enum walk_kind kind;
+    enum xfer_result result;
+    int fd; /* of a WALK_FILE, open to read: the taker closes it. -1 if none, and while counting. */
+    uint32_t mode;
+    uint64_t size;
+    int64_t seconds;
+    uint32_t nanoseconds;
+    char path[XFER_PATH + 1]; /* "" is the top */
+    char target[XFER_PATH + 1];
+};
+
+struct walk {
+    int top; /* borrowed; -1 once it was given out */
+    bool counting;
+    unsigned depth; /* directories open */
+    struct walk_level {
+        DIR *dir;
+        size_t length; /* of the path up to it */
+        uint32_t mode, nanoseconds;
+        int64_t seconds;
+    } level[XFER_DEPTH];
+    char path[XFER_PATH + 1];
+};
+
+/* `top` is a file or directory open to read, and stays the caller's. `counting`: files are not opened. */
+void walk_init(struct walk *walk, int top, bool counting);
+void walk_fini(struct walk *walk);
+void walk_next(struct walk *walk, struct walk_entry *entry);
+
+#endif
