@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.c - the client of `rddp perf`: runs each test, and raw TCP in turn with it, and collects what was
- * measured. */
+/* client.c - the client of `rddp perf`: runs each test, and raw TCP in turn with it, and collects what was measured. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

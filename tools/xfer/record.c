@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* record.c - records and message heads to octets and back; every field of a peer is checked here for its length.
- */
+/* record.c - records and message heads to octets and back; every field of a peer is checked here for its length. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ring.c - the ring of octets between source and sink: who may use which part of it, and how it is carried over.
- */
+/* ring.c - the ring of octets between source and sink: who may use which part of it, and how it is carried over. */
 #include <assert.h>
 
 #include "tools/xfer/ring.h"
