@@ -14,15 +14,17 @@ struct plan {
     int chunk[REPLY_ITEMS]; /* the Write chunk of each item, -1 for none */
 };
 
-/* Adds the Writes that push `length` octets into the filled chunk. Without `borrowed`, from a copy. */
+enum lent { LENT_NOT, LENT, LENT_MAY_CHANGE };
+
+/* Adds the Writes that push `length` octets into the filled chunk: from a copy, if they are not lent. */
 static bool push(struct serve *serve, const struct rpcrdma *h, struct rpcrdma_chunk chunk, const uint8_t *data,
-                 size_t length, bool borrowed)
+                 size_t length, enum lent lent)
 {
     struct rddp_mr *mr;
 
     if (length == 0)
         return true;
-    if (!borrowed) {
+    if (lent == LENT_NOT) {
         uint8_t *copy = pull_block(serve, length);
 
         if (!copy)
@@ -31,7 +33,8 @@ static bool push(struct serve *serve, const struct rpcrdma *h, struct rpcrdma_ch
         data = copy;
     }
     /* Only read from: a source needs no right to be written. */
-    mr = rddp_reg_mr(serve->call.conn->pd, (void *)(uintptr_t)data, length, 0);
+    mr = rddp_reg_mr(serve->call.conn->pd, (void *)(uintptr_t)data, length,
+                     lent == LENT_MAY_CHANGE ? RDDP_ACCESS_VOLATILE : 0);
     if (!mr)
         return false;
     serve->mr[serve->mrs++] = mr;
@@ -107,11 +110,12 @@ static enum result lay_out(struct serve *serve, struct plan *plan, const struct 
         return RESULT_NO_MEMORY;
     rpcrdma_encode(h, answer, head);
     stream_join(to, reply->payload, reply->length, plan->rest, plan->rests);
-    return is_long && !push(serve, h, h->reply, to, stream, true) ? RESULT_NO_MEMORY : RESULT_READY;
+    return is_long && !push(serve, h, h->reply, to, stream, LENT) ? RESULT_NO_MEMORY : RESULT_READY;
 }
 
 static enum result build(struct serve *serve, const struct reply *reply)
 {
+    enum lent lent = !reply->release ? LENT_NOT : reply->may_change ? LENT_MAY_CHANGE : LENT;
     struct plan plan;
     enum result result;
 
@@ -123,7 +127,7 @@ static enum result build(struct serve *serve, const struct reply *reply)
     result = lay_out(serve, &plan, reply);
     for (unsigned i = 0; result == RESULT_READY && i < reply->items; i++)
         if (plan.chunk[i] >= 0 && !push(serve, &plan.header, plan.header.write[plan.chunk[i]], reply->item[i].data,
-                                        reply->item[i].length, reply->release))
+                                        reply->item[i].length, lent))
             result = RESULT_NO_MEMORY;
     return result;
 }

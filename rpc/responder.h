@@ -38,6 +38,7 @@ struct reply {
     size_t length;
     struct stream_item item[REPLY_ITEMS];
     unsigned items;
+    bool may_change; /* others may write the items' memory, or take it away, while it is sent */
     /* Called once when the items' memory is not needed any more. Without it they are copied now. */
     void (*release)(void *user);
     void *user;

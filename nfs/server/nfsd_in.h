@@ -58,7 +58,9 @@ void memory_fini(struct memory *memory);
 bool memory_admit(struct memory *memory, struct job *job);
 /* The next job that waited and need not any more, admitted; or NULL. */
 struct job *memory_next(struct memory *memory);
+/* All of the job's charge, or so many octets of it, for which there is no need. */
 void memory_release(struct memory *memory, struct job *job);
+void memory_refund(struct memory *memory, struct job *job, size_t octets);
 /* Takes the owner's waiting jobs (NULL: all) out, as a list by `next`. */
 struct job *memory_withdraw(struct memory *memory, const struct owner *owner);
 uint8_t *memory_buffer(struct memory *memory, size_t room);
@@ -86,6 +88,7 @@ struct job {
     const struct stream_item *item;
     unsigned items;
     bool mount_only; /* NFS is not served over this transport */
+    bool views;      /* data of a reply may change or go while it is sent */
     size_t charge;
 
     struct rpc_call call;
@@ -96,6 +99,7 @@ struct job {
     struct mount3_result mount;
     uint8_t *buffer;
     size_t room;
+    struct view *view; /* data are there, and not in the buffer */
 
     uint8_t *head; /* the reply: `small`, or of the heap */
     size_t head_length;

@@ -77,11 +77,17 @@ struct job *memory_next(struct memory *memory)
     return NULL;
 }
 
+void memory_refund(struct memory *memory, struct job *job, size_t octets)
+{
+    job->charge -= octets;
+    memory->held -= octets;
+    job->owner->held -= octets;
+    memory->freed = true;
+}
+
 void memory_release(struct memory *memory, struct job *job)
 {
-    memory->held -= job->charge;
-    job->owner->held -= job->charge;
-    memory->freed = true;
+    memory_refund(memory, job, job->charge);
 }
 
 struct job *memory_withdraw(struct memory *memory, const struct owner *owner)

@@ -86,6 +86,7 @@ static void answer(struct job *job)
                           .length = job->head_length,
                           .items = job->datas,
                           .item = {job->data},
+                          .may_change = job->view != NULL,
                           .release = release,
                           .user = call};
 
@@ -130,6 +131,7 @@ static void handle(void *user, struct call *incoming)
     call->job.ops = &ops;
     call->job.nfsd = d;
     call->job.owner = &peer->owner;
+    call->job.views = true;
     call->job.peer = incoming->peer;
     call->job.message = incoming->payload;
     call->job.length = incoming->length;

@@ -283,6 +283,30 @@ int object_file(struct objects *os, struct object *object, int flags)
     return fd < 0 ? fd : cache_set_file(&os->cache, k, write, reads, fd);
 }
 
+/* As the server: what is in memory, the system tells the owner of the file and who may write it. */
+struct view *object_view(struct objects *os, struct object *object, int fd, uint64_t size, uint64_t offset, size_t n)
+{
+    struct kept *k = kept_of(object);
+    struct view *view = cache_view(&os->cache, k, size);
+    struct identity was;
+    bool paused, there;
+
+    if (!view) {
+        view = view_open(fd, size);
+        if (!view)
+            return NULL;
+        cache_set_view(&os->cache, k, view);
+    }
+    paused = identity_pause(&was);
+    there = view_is_resident(view, offset, n);
+    if (paused)
+        identity_assume(&was);
+    if (there)
+        return view;
+    view_put(view);
+    return NULL;
+}
+
 /* The way to `name` in `dir`, or to its parent. Below what the kernel opens there is none. */
 static void place_hints(struct objects *os, const struct kept *dir, const char *name, struct handle *h)
 {

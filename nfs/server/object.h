@@ -23,6 +23,7 @@
 
 #include "nfs/nfs3.h"
 #include "nfs/server/export.h"
+#include "nfs/server/view.h"
 
 struct objects;
 
@@ -54,6 +55,11 @@ void object_put(struct objects *os, struct object *object);
  * not to be closed. It is opened with the rights of the server; whether the caller may is asked with object_may().
  * -errno. */
 int object_file(struct objects *os, struct object *object, int flags);
+
+/* A view of the regular file `fd`, an object_file() of this object, that has `n` octets from `offset` in memory, to be
+ * given back with view_put(); `size`: the file's, offset + n is not beyond it. NULL: they are not there, or there is no
+ * view. It outlives the object's leaving the cache. */
+struct view *object_view(struct objects *os, struct object *object, int fd, uint64_t size, uint64_t offset, size_t n);
 
 /* The handle of `name` in `dir` (itself if NULL or "."), as seen now with the rights of the assumed identity; its
  * attributes too. ".." of the root is the root. -errno; -EXDEV: a mount point, whose file system is not exported (to a

@@ -24,6 +24,7 @@ int cache_init(struct cache *c, unsigned fds_max)
 
 static void destroy(struct kept *k)
 {
+    view_put(k->view);
     close(k->object.fd);
     if (k->reader >= 0)
         close(k->reader);
@@ -238,6 +239,27 @@ int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int 
         return fd;
     close(fd);
     return there;
+}
+
+struct view *cache_view(struct cache *c, struct kept *k, uint64_t size)
+{
+    struct view *view;
+
+    pthread_mutex_lock(&c->lock);
+    view = k->view && view_is_good(k->view, size) ? view_get(k->view) : NULL;
+    pthread_mutex_unlock(&c->lock);
+    return view;
+}
+
+void cache_set_view(struct cache *c, struct kept *k, struct view *view)
+{
+    struct view *there;
+
+    pthread_mutex_lock(&c->lock);
+    there = k->view;
+    k->view = view_get(view);
+    pthread_mutex_unlock(&c->lock);
+    view_put(there);
 }
 
 void cache_forget(struct cache *c, unsigned n)

@@ -7,6 +7,7 @@
 
 #include "nfs/server/handle.h"
 #include "nfs/server/object.h"
+#include "nfs/server/view.h"
 
 /* An object in the cache. What follows `cache` belongs to the lock of the cache. */
 struct kept {
@@ -21,7 +22,8 @@ struct kept {
     bool gone;          /* not to be found any more: closed when the last one gives it back */
     int reader, writer; /* -1; `writer` may be for writing alone */
     bool writer_reads;
-    uint64_t idle; /* ms: since when */
+    struct view *view; /* of the file; NULL: none yet */
+    uint64_t idle;     /* ms: since when */
 };
 
 struct cache {
@@ -51,6 +53,11 @@ void cache_drop(struct cache *c, struct kept *k);
 int cache_file(struct cache *c, struct kept *k, bool write);
 /* `fd` for it, or what came between: then `fd` is closed. `reads`: `fd` can read. */
 int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int fd);
+
+/* Its view, with one more user, if there is one that is good for `size` octets; NULL. */
+struct view *cache_view(struct cache *c, struct kept *k, uint64_t size);
+/* `view` instead of what there was. The caller's use of it stays. */
+void cache_set_view(struct cache *c, struct kept *k, struct view *view);
 
 /* Of the `n` that were idle shortest: whatever has no name any more is closed, and its room on the disk is free. */
 void cache_forget(struct cache *c, unsigned n);

@@ -25,10 +25,13 @@ struct nfs_request {
     const struct rpc_cred *cred;
     enum nfs3_proc proc;
     const union nfs3_args *args;
-    /* Room for what the result points to: READ's data, READLINK's path, entries. nfs_room() says how much. */
+    /* Room for what the result points to: READ's data, READLINK's path, entries. nfs_room() says how much. A READ that
+     * is asked for `now` needs no buffer if a view will do. */
     uint8_t *buffer;
     size_t room;
-    bool now;                   /* a READ that would wait for a disk is not to be done at all */
+    bool now; /* a READ that would wait for a disk is not to be done at all */
+    /* Not NULL: READ's data may be those of a view. It is put here, and is the caller's to give back. */
+    struct view **view;
     struct nfs3_result *result; /* zeroed by the caller */
 };
 

@@ -91,18 +91,18 @@ static void deaf_peer(void **state)
     close(deaf);
 }
 
-/* The same over RDMA: the replies' memory comes back with the end of the connection. */
-static void deaf_rdma_peer(void **state)
+/* READs over RDMA by a client that takes no replies: so many are executed. */
+enum { READS = 24 };
+static uint64_t calls_of_deaf_rdma_peer(void)
 {
-    enum { READS = 24 };
     static struct request q[READS];
     static uint8_t call[READS][256], reply[READS][512];
     struct sockaddr_in addr = {.sin_family = AF_INET};
     struct requester_attr requester_attr;
     struct requester *requester;
     uint8_t *data = malloc((size_t)READS * NFS3_IO_MAX);
+    uint64_t calls;
 
-    (void)state;
     attr.memory_max = 64 << 20;
     attr.idle_ms = 1000;
     start();
@@ -127,15 +127,47 @@ static void deaf_rdma_peer(void **state)
         requester_wait(requester, 10);
     eventually(stats_now().calls > 5);
     usleep(100000);
-    assert_in_range(stats_now().calls, 6, READS - 1);
+    calls = stats_now().calls;
     eventually(stats_now().rdma_connections == 0);
     free(data);
     requester_close(requester);
+    return calls;
+}
+
+/* The replies' memory comes back with the end of the connection. */
+static void deaf_rdma_peer(void **state)
+{
+    (void)state;
+    assert_in_range(calls_of_deaf_rdma_peer(), 6, READS - 1);
+}
+
+/* Replies of views hold no memory, and there are as many views as before when the connection has ended. */
+static void deaf_rdma_peer_of_views(void **state)
+{
+    static struct view *view[VIEWS_MAX];
+    int fd = memfd_create("view", MFD_CLOEXEC);
+
+    (void)state;
+    fake.slow = fake.views = true;
+    calls_of_deaf_rdma_peer();
+    assert_in_range(fake.charged, NFS3_IO_MAX, NFS3_IO_MAX + READS * (sizeof(struct job) + 512));
+    for (int i = 0; i < VIEWS_MAX; i++) {
+        view[i] = view_open(fd, 0);
+        assert_non_null(view[i]);
+    }
+    for (int i = 0; i < VIEWS_MAX; i++)
+        view_put(view[i]);
+    close(fd);
+    /* Where there is none to be had, it is as if there were no views. */
+    stop();
+    fake.views = false;
+    assert_in_range(calls_of_deaf_rdma_peer(), 6, READS - 1);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(memory_of_all), TEST(memory_of_one), TEST(deaf_peer), TEST(deaf_rdma_peer)};
+    const struct CMUnitTest tests[] = {TEST(memory_of_all), TEST(memory_of_one), TEST(deaf_peer), TEST(deaf_rdma_peer),
+                                       TEST(deaf_rdma_peer_of_views)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

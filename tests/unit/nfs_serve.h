@@ -32,6 +32,8 @@ struct bed {
     struct rpc_cred cred;
     struct sockaddr_in peer;
     bool now, served; /* asked of nfs_serve(), and what it said */
+    bool views;       /* welcome */
+    struct view *view;
     struct nfs3_result result;
     uint8_t *buffer;
     size_t room; /* less than nfs_room() says; 0: that */
@@ -57,6 +59,8 @@ static inline void bed_close(struct bed *b)
     identity_drop();
     free(b->buffer);
     b->buffer = NULL;
+    view_put(b->view);
+    b->view = NULL;
     objects_close(b->server.objects);
     b->server.objects = NULL;
     export_close(&b->export);
@@ -148,11 +152,14 @@ static inline enum nfs3_status call(struct bed *b, enum nfs3_proc proc, const un
                                   .args = args,
                                   .room = room,
                                   .now = b->now,
+                                  .view = b->views ? &b->view : NULL,
                                   .result = &b->result};
     struct coder c;
     uint8_t *xdr = malloc(NFS3_IO_MAX + 1024);
 
     assert_non_null(xdr);
+    view_put(b->view);
+    b->view = NULL;
     free(b->buffer);
     b->buffer = malloc(room + 1);
     assert_non_null(b->buffer);

@@ -20,6 +20,7 @@ struct model {
     struct rng rng;
     char dir[64];
     int root;
+    unsigned views; /* that READs were served from */
     struct held held[HELD];
     uint8_t data[IO], mine[IO];
 };
@@ -168,6 +169,7 @@ static enum nfs3_status use(struct model *m, const struct spot *s, int *error)
         status = get(m->b, &h->fh, offset, n);
         if (status != NFS3_OK)
             return status;
+        m->views += m->b->view != NULL;
         assert_int_equal(m->b->result.read.count, got);
         assert_memory_equal(m->b->result.read.data, m->mine, (size_t)got);
         assert_int_equal(m->b->result.read.eof, (int64_t)offset + got >= st.st_size);
@@ -297,12 +299,22 @@ static void model(void **state)
             objects += same_tree(m, &m->b->root, m->root);
     }
     assert_true(objects > STEPS / COMPARE_EVERY); /* there was something to compare */
+    print_message("%u from views\n", m->views);
     for (unsigned i = 0; i < HELD; i++) {
         if (m->held[i].fd >= 0)
             close(m->held[i].fd);
     }
     close(m->root);
     free(m);
+}
+
+/* READs point into the page cache. */
+static void model_of_views(void **state)
+{
+    struct bed *b = *state;
+
+    b->views = true;
+    model(state);
 }
 
 /* The model's directory, too, whatever has become of it. */
@@ -322,6 +334,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(model, bed_setup, teardown),
+        cmocka_unit_test_setup_teardown(model_of_views, bed_setup, teardown),
     };
 
     if (argc > 1)

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* view.c - a file as memory: a table of mappings, and the handler of SIGBUS that looks into it. */
+#include "nfs/server/view.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* A slot belongs to its view's users. The handler reads it without a lock: `start` is the first to be set and the last
+ * to be cleared, so what lies between two equal ones is the end that belongs to it. */
+struct view {
+    _Atomic uintptr_t start, end; /* 0: free */
+    _Atomic unsigned users;
+    atomic_bool spoilt;
+};
+
+static struct view table[VIEWS_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who takes a slot, or counts */
+static uint64_t span;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct sigaction former;
+static bool handled;
+static size_t page;
+static uint64_t span_max;
+
+/* --- pages that have gone --------------------------------------------------------------------------------------- */
+
+static struct view *view_of(uintptr_t at)
+{
+    for (unsigned i = 0; i < VIEWS_MAX; i++) {
+        uintptr_t start = table[i].start, end = table[i].end;
+
+        if (start && at >= start && at < end && table[i].start == start)
+            return &table[i];
+    }
+    return NULL;
+}
+
+/* Returning to where it happened, the thread meets zeros. It is some user's thread, so the view stays. */
+static bool mend(const siginfo_t *info)
+{
+    uintptr_t at = (uintptr_t)info->si_addr;
+    struct view *view = info->si_code == BUS_ADRERR ? view_of(at) : NULL;
+
+    if (!view)
+        return false;
+    view->spoilt = true;
+    return mmap((void *)(at & ~(uintptr_t)(page - 1)), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                0) != MAP_FAILED;
+}
+
+static void on_sigbus(int signal, siginfo_t *info, void *context)
+{
+    int error = errno;
+
+    if (!mend(info)) {
+        if (former.sa_flags & SA_SIGINFO) {
+            former.sa_sigaction(signal, info, context);
+        } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
+            former.sa_handler(signal);
+        } else if (former.sa_handler == SIG_DFL || info->si_code > 0) {
+            /* As if we had not been there: it comes again when this returns. */
+            sigaction(signal, &former, NULL);
+            raise(signal);
+        }
+    }
+    errno = error;
+}
+
+static void prepare(void)
+{
+    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct rlimit room;
+    long pages = sysconf(_SC_PHYS_PAGES);
+
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    sigemptyset(&action.sa_mask);
+    handled = sigaction(SIGBUS, NULL, &former) == 0 && sigaction(SIGBUS, &action, NULL) == 0;
+    /* Where addresses are few, they are for other things. Of memory twice as much as there is: what is in the page
+     * cache is less, and the page tables, a 512th, stay as long as the view. */
+    if (sizeof(void *) >= 8 && pages > 0 && getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur == RLIM_INFINITY)
+        span_max = 2 * (uint64_t)pages * page;
+}
+
+uint64_t view_span_max(void)
+{
+    pthread_once(&once, prepare);
+    return span_max;
+}
+
+/* --- views ------------------------------------------------------------------------------------------------------ */
+
+/* Only where all who change a file do it in this page cache: not where another machine does, or another layer. */
+static bool is_local(int fd)
+{
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs))
+        return false;
+    switch ((unsigned long)fs.f_type) {
+    case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct view *take_slot(uint64_t length)
+{
+    struct view *view = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; !view && i < VIEWS_MAX && length <= span_max - span; i++)
+        if (table[i].users == 0)
+            view = &table[i];
+    if (view) {
+        view->users = 1;
+        span += length;
+    }
+    pthread_mutex_unlock(&lock);
+    return view;
+}
+
+static void give_slot(struct view *view, uint64_t length)
+{
+    pthread_mutex_lock(&lock);
+    view->users = 0;
+    span -= length;
+    pthread_mutex_unlock(&lock);
+}
+
+struct view *view_open(int fd, uint64_t size)
+{
+    struct view *view;
+    uint64_t length;
+    void *start;
+
+    pthread_once(&once, prepare);
+    if (!handled || size > span_max || !is_local(fd))
+        return NULL;
+    /* Its last page is none of the file's. */
+    length = ((size + page) / VIEW_ROUND + 1) * VIEW_ROUND;
+    view = take_slot(length);
+    if (!view)
+        return NULL;
+    start = mmap(NULL, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (start == MAP_FAILED) {
+        give_slot(view, length);
+        return NULL;
+    }
+    view->spoilt = false;
+    view->start = (uintptr_t)start;
+    view->end = (uintptr_t)start + length;
+    return view;
+}
+
+struct view *view_get(struct view *view)
+{
+    view->users++;
+    return view;
+}
+
+void view_put(struct view *view)
+{
+    uintptr_t start;
+    size_t length;
+    unsigned users;
+
+    if (!view)
+        return;
+    users = view->users;
+    while (users > 1 && !atomic_compare_exchange_weak(&view->users, &users, users - 1))
+        ;
+    assert(users);
+    if (users > 1)
+        return;
+    /* The last one: nobody else can come, and the slot is taken until it is given back. */
+    start = view->start;
+    length = view->end - start;
+    view->end = 0;
+    view->start = 0;
+    munmap((void *)start, length);
+    give_slot(view, length);
+}
+
+bool view_is_good(const struct view *view, uint64_t size)
+{
+    uint64_t length = view->end - view->start;
+
+    return !view->spoilt && length >= page && size <= length - page;
+}
+
+/* The system says that everything is there when it does not want to tell. The last page never is. */
+static bool is_told(const struct view *view)
+{
+    unsigned char there;
+
+    return mincore((void *)(view->end - page), page, &there) == 0 && !(there & 1);
+}
+
+bool view_is_resident(const struct view *view, uint64_t offset, size_t n)
+{
+    unsigned char there[512];
+    size_t at = (size_t)offset & ~(page - 1), end = (size_t)offset + n;
+
+    assert(offset <= view->end - view->start && n <= view->end - view->start - offset);
+    for (; at < end; at += sizeof(there) * page) {
+        size_t left = (end - at + page - 1) / page, pages = left < sizeof(there) ? left : sizeof(there);
+
+        if (mincore((void *)(view->start + at), pages * page, there))
+            return false;
+        for (size_t i = 0; i < pages; i++)
+            if (!(there[i] & 1))
+                return false;
+    }
+    return is_told(view);
+}
+
+const uint8_t *view_at(const struct view *view, uint64_t offset)
+{
+    return (const uint8_t *)(view->start + (uintptr_t)offset);
+}
