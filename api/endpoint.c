@@ -10,8 +10,9 @@
 #include "api/api.h"
 
 enum {
-    ROUNDS = 4,           /* reads of one socket before the others get their turn */
-    EMSS_AGE_US = 100000, /* TCP's segment size is looked up this often */
+    TURN_OCTETS = 1 << 20, /* read from one socket before the others get their turn */
+    GAP_LEAST = 16384,     /* octets that are worth a read of their own */
+    EMSS_AGE_US = 100000,  /* TCP's segment size is looked up this often */
 };
 
 static struct endpoint *of_watch(struct watch *watch)
@@ -77,35 +78,32 @@ static void eat(struct endpoint *endpoint)
         stage->from = 0;
 }
 
-enum received {
-    RECEIVED_NOTHING,
-    RECEIVED_ALL,  /* octets, or the end */
-    RECEIVED_PART, /* there may be more to read at once */
-};
-
-/* One read. */
-static enum received receive(struct endpoint *endpoint)
+/* One read, a large payload straight to its place. Octets, or as tcp_recv(); *full if there may be more. */
+static ssize_t receive(struct endpoint *endpoint, bool *full)
 {
     struct stage *stage = &endpoint->context->stage;
+    struct conn *conn = &endpoint->conn;
+    struct conn_gap gap = {.octets = 0};
+    uint32_t room = STAGE_OCTETS, placed = 0;
     uint8_t *end;
     ssize_t n;
 
     occupy(endpoint);
+    if (stage->octets && conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us()))
+        room = gap.behind + WIRE_HEAD_MAX;
     end = stage->room + stage->from + stage->octets;
-    n = tcp_recv(endpoint->watch.fd, end, STAGE_OCTETS);
-    if (n == -EAGAIN)
-        return RECEIVED_NOTHING;
-    if (n <= 0) {
-        if (n)
-            conn_lost(&endpoint->conn, FAULT_LOST);
-        else
-            conn_rx_end(&endpoint->conn, stage->octets, loop_now_us());
-        return RECEIVED_ALL;
+    n = gap.octets ? tcp_recv_apart(endpoint->watch.fd, gap.at, gap.octets, end, room)
+                   : tcp_recv(endpoint->watch.fd, end, room);
+    if (n <= 0)
+        return n;
+    *full = n == gap.octets + room;
+    if (gap.octets) {
+        placed = n < gap.octets ? (uint32_t)n : gap.octets;
+        conn_filled(conn, placed);
     }
-    endpoint->context->hot = endpoint;
-    stage->octets += (uint32_t)n;
+    stage->octets += (uint32_t)n - placed;
     eat(endpoint);
-    return n == STAGE_OCTETS ? RECEIVED_PART : RECEIVED_ALL;
+    return n;
 }
 
 /* What it had to leave there, and perhaps in a buffer of its own since. */
@@ -124,13 +122,25 @@ static bool wants_octets(const struct endpoint *endpoint)
 /* False if nothing came. */
 static bool receive_all(struct endpoint *endpoint)
 {
-    for (int round = 0; round < ROUNDS; round++) {
-        enum received received = wants_octets(endpoint) ? receive(endpoint) : RECEIVED_NOTHING;
+    size_t octets = 0;
+    bool full = true;
 
-        if (received != RECEIVED_PART)
-            return round || received == RECEIVED_ALL;
+    while (full && octets < TURN_OCTETS && wants_octets(endpoint)) {
+        ssize_t n = receive(endpoint, &full);
+
+        if (n == -EAGAIN)
+            break;
+        if (n < 0)
+            conn_lost(&endpoint->conn, FAULT_LOST);
+        else if (n == 0)
+            conn_rx_end(&endpoint->conn, endpoint->context->stage.octets, loop_now_us());
+        else
+            endpoint->context->hot = endpoint;
+        if (n <= 0)
+            return true;
+        octets += (size_t)n;
     }
-    return true;
+    return octets;
 }
 
 /* --- sending --------------------------------------------------------------------------------------------------- */

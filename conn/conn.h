@@ -89,6 +89,10 @@ struct conn {
     uint32_t peer_term; /* the peer's Terminate code, 0xLTCC, or 0 */
     const char *peer_term_text;
 
+    bool in_gap; /* the payload of the unit that arrives is read to where it belongs: conn_gap() */
+    uint8_t *gap_at;
+    uint32_t gap_left; /* octets that have not come */
+
     uint64_t tx_after_us;                                               /* no FPDU of ours before */
     uint64_t startup_deadline_us, stall_deadline_us, close_deadline_us; /* 0: none */
 };
@@ -108,6 +112,21 @@ int conn_reject(struct conn *c, const void *private_data, uint16_t private_lengt
 /* Takes octets from the front of the stream; returns how many. The rest must come again with more behind it. The octets
  * may be changed. */
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
+
+/* Where the next octets of the stream belong, and how many of the unit come behind them. */
+struct conn_gap {
+    uint8_t *at;
+    uint32_t octets, behind;
+};
+
+/* A host that can read to two places at once need not have a large payload in its stage first. At `p` are the *n octets
+ * that conn_rx() has left, in front of what is to be read next. True: the next gap->octets belong at gap->at, and as
+ * many of them as the host has read there it tells to conn_filled(); octets behind them follow those at `p` as ever. Of
+ * these only the first *n, which is less than before, are still needed. Fewer than `least` octets are not worth it. To
+ * be asked before every read, for memory may go at any time; false: read as ever.
+ * Never with a CRC: what is not verified touches no memory of the application. */
+bool conn_gap(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_gap *gap, uint64_t now_us);
+void conn_filled(struct conn *c, size_t octets);
 
 /* A whole segment of the link, `n` octets from stream position `pos` (counted from where framing began) on, came before
  * others in front of it. If it is one of the wire's units and can be placed already it is, and is told apart when

@@ -40,7 +40,8 @@ static enum fault note_local(struct qp *qp, const struct seg *seg, const struct 
 static void copy(const struct piece *piece, uint32_t pieces, const uint8_t *from)
 {
     for (uint32_t i = 0; i < pieces; i++) {
-        memcpy(piece[i].at, from, piece[i].length);
+        if (piece[i].at != from) /* see qp_locate() */
+            memcpy(piece[i].at, from, piece[i].length);
         from += piece[i].length;
     }
 }
@@ -146,20 +147,29 @@ static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *re
     return NULL;
 }
 
-enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order)
+static enum fault aim_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order,
+                              struct piece *piece, uint32_t *pieces)
 {
-    struct piece piece[QP_SGE_MAX];
-    const struct rddp_sge *bad;
-    uint32_t pieces, offset = (uint32_t)seg->offset;
     enum fault fault = check_reach(qp, seg, in, in_order);
+    const struct rddp_sge *bad;
 
     if (fault)
         return fault;
-    bad = scatter(qp, &in->recv, offset, seg->length, piece, &pieces);
-    if (bad) {
-        in->status = RDDP_WC_LOC_PROT_ERR;
-        return note_local(qp, seg, bad);
-    }
+    bad = scatter(qp, &in->recv, (uint32_t)seg->offset, seg->length, piece, pieces);
+    if (!bad)
+        return FAULT_NONE;
+    in->status = RDDP_WC_LOC_PROT_ERR;
+    return note_local(qp, seg, bad);
+}
+
+enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order)
+{
+    struct piece piece[QP_SGE_MAX];
+    uint32_t pieces, offset = (uint32_t)seg->offset;
+    enum fault fault = aim_message(qp, seg, in, in_order, piece, &pieces);
+
+    if (fault)
+        return fault;
     if (!count(&in->got, offset, offset + seg->length, in_order))
         return FAULT_NOT_NOW;
     copy(piece, pieces, seg->data);
@@ -184,21 +194,28 @@ static enum fault place_send(struct qp *qp, const struct seg *seg, bool in_order
 
 /* --- RDMA Write ---------------------------------------------------------------------------------------------- */
 
-enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order)
+/* STag and TO of an empty message are not looked at (RFC 5041 5.2, RFC 5040 5.1). */
+static enum fault aim_write(struct qp *qp, const struct seg *seg, struct piece *piece)
 {
     enum fault fault;
-    uint8_t *at;
 
-    (void)in_order;
-    /* STag and TO of an empty message are not looked at (RFC 5041 5.2, RFC 5040 5.1). */
+    piece->length = seg->length;
     if (!seg->length)
         return FAULT_NONE;
-    fault =
-        mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &at, NULL);
-    if (fault)
-        return note_seg(qp, seg, fault, 0, 0);
-    memcpy(at, seg->data, seg->length);
-    return FAULT_NONE;
+    fault = mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE,
+                     &piece->at, NULL);
+    return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
+}
+
+enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    struct piece piece;
+    enum fault fault = aim_write(qp, seg, &piece);
+
+    (void)in_order;
+    if (!fault)
+        copy(&piece, seg->length != 0, seg->data);
+    return fault;
 }
 
 /* --- RDMA Read ----------------------------------------------------------------------------------------------- */
@@ -270,20 +287,28 @@ static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct s
     return *found ? FAULT_NONE : note_seg(qp, seg, FAULT_UNASKED, 0, 0);
 }
 
-enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order)
+static enum fault aim_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece)
 {
-    struct piece sink = {.length = seg->length};
     const struct rddp_sge *sge = sink_of(s);
 
-    if (seg->length && mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr + at, seg->length,
-                                RDDP_ACCESS_LOCAL_WRITE, &sink.at, NULL)) {
-        s->status = RDDP_WC_LOC_PROT_ERR;
-        return note_local(qp, seg, sge);
-    }
+    piece->length = seg->length;
+    if (!seg->length || !mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr + at, seg->length,
+                                  RDDP_ACCESS_LOCAL_WRITE, &piece->at, NULL))
+        return FAULT_NONE;
+    s->status = RDDP_WC_LOC_PROT_ERR;
+    return note_local(qp, seg, sge);
+}
+
+enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order)
+{
+    struct piece sink;
+    enum fault fault = aim_answer(qp, seg, s, at, &sink);
+
+    if (fault)
+        return fault;
     if (!count(&s->got, at, at + seg->length, in_order))
         return FAULT_NOT_NOW;
-    if (seg->length)
-        memcpy(sink.at, seg->data, seg->length);
+    copy(&sink, seg->length != 0, seg->data);
     s->early |= !in_order;
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
@@ -329,4 +354,42 @@ enum fault qp_place(struct qp *qp, const struct seg *seg)
         return FAULT_NONE;
     qp->rx_pos = seg->end;
     return operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
+}
+
+static enum fault aim(struct qp *qp, const struct seg *seg, struct piece *piece, uint32_t *pieces)
+{
+    struct inbound *in = NULL;
+    struct send *s = NULL;
+    enum fault fault;
+    uint32_t at = 0;
+
+    *pieces = 1;
+    switch (seg->op) {
+    case SEG_SEND:
+        fault = find_receive(qp, seg, true, &in);
+        return fault ? fault : aim_message(qp, seg, in, true, piece, pieces);
+    case SEG_WRITE:
+        return aim_write(qp, seg, piece);
+    case SEG_READ_RESP:
+        fault = find_read(qp, seg, &s, &at);
+        return fault ? fault : aim_answer(qp, seg, s, at, piece);
+    default:
+        *pieces = 0;
+        return FAULT_NONE;
+    }
+}
+
+enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at)
+{
+    struct piece piece[QP_SGE_MAX];
+    uint32_t pieces;
+    enum fault fault;
+
+    *at = NULL;
+    if (qp->state != QP_READY || qp->group || seg->begin != qp->rx_pos || !seg->length)
+        return FAULT_NONE;
+    fault = aim(qp, seg, piece, &pieces);
+    if (!fault && pieces == 1)
+        *at = piece[0].at;
+    return fault;
 }

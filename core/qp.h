@@ -221,6 +221,11 @@ int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
  * a CQ was full). */
 enum fault qp_place(struct qp *qp, const struct seg *seg);
 
+/* Where the payload of `seg`, the next of the stream, belongs: *at, or NULL if that is not in one piece or cannot be
+ * known yet. No octet moves; a Send may take its receive. Faults are those of qp_place(), the note included. A host
+ * that reads the payload there has qp_place() check again when it is whole, with seg->data where it is already. */
+enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at);
+
 /* The link says that everything before `pos` has arrived (a gap closed): delivers what that completes, in stream order.
  * FAULT_MSN, FAULT_MO or FAULT_UNASKED if a message cannot be complete any more; else faults of delivery. */
 enum fault qp_advance(struct qp *qp, uint64_t pos);

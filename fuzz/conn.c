@@ -21,12 +21,31 @@ static void pump(struct host *h)
     assert(h->conn.active || h->conn.attr.immediate || h->heard || h->sent <= h->frame);
 }
 
+/* How many of the next octets belong somewhere else than behind what is staged, and are there now. */
+static size_t put_in_place(struct host *h, const uint8_t *p, size_t n)
+{
+    uint32_t staged = (uint32_t)h->staged;
+    struct conn_gap gap;
+
+    if (!h->apart || !staged || !conn_gap(&h->conn, host_stage, &staged, 1, &gap, h->now_us))
+        return 0;
+    assert(staged <= h->staged && gap.octets);
+    h->staged = staged;
+    n = n < gap.octets ? n : gap.octets;
+    memcpy(gap.at, p, n);
+    conn_filled(&h->conn, n);
+    return n;
+}
+
 static void hear(struct host *h, const uint8_t *p, size_t n)
 {
+    size_t there;
+
     if (h->ended || !(conn_wants(&h->conn, h->now_us) & CONN_RX) || h->staged + n > HOST_STAGE)
         return;
-    memcpy(host_stage + h->staged, p, n);
-    h->staged += n;
+    there = put_in_place(h, p, n);
+    memcpy(host_stage + h->staged, p + there, n - there);
+    h->staged += n - there;
     host_eat(h);
     assert(h->staged < WIRE_UNIT_MAX);
 }
@@ -193,9 +212,10 @@ static struct conn_attr some_attr(struct input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     struct input in = {data, data + length};
-    bool active = input8(&in) & 1;
+    uint8_t how = input8(&in);
+    bool active = how & 1;
     struct conn_attr attr = some_attr(&in);
-    struct host h = {.arena = arena_open(1, 3), .now_us = HOST_START_US, .takes = HOST_SENT};
+    struct host h = {.arena = arena_open(1, 3), .now_us = HOST_START_US, .takes = HOST_SENT, .apart = how & 2};
 
     if (!active)
         conn_init_passive(&h.conn, &wire_iwarp, &attr, h.now_us);

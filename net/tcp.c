@@ -122,6 +122,18 @@ ssize_t tcp_recv(int fd, void *to, size_t room)
     return n < 0 ? -errno : n;
 }
 
+ssize_t tcp_recv_apart(int fd, void *to, size_t room, void *then, size_t then_room)
+{
+    struct iovec iov[] = {{to, room}, {then, then_room}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
+    ssize_t n;
+
+    do
+        n = recvmsg(fd, &message, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
 void tcp_finish(int fd)
 {
     (void)shutdown(fd, SHUT_WR);

@@ -25,6 +25,9 @@ ssize_t tcp_send(int fd, const struct span *span, uint32_t spans);
 /* Octets read, 0 at the end of the stream, -EAGAIN, or another negative errno. */
 ssize_t tcp_recv(int fd, void *to, size_t room);
 
+/* The same, the first octets to one place and those behind them to another. */
+ssize_t tcp_recv_apart(int fd, void *to, size_t room, void *then, size_t then_room);
+
 /* Ends the outgoing stream. */
 void tcp_finish(int fd);
 

@@ -15,6 +15,7 @@ struct host {
     uint64_t now_us;
     size_t staged, sent, frame; /* octets: not eaten; that have left; of them the start-up frame's */
     size_t takes;               /* octets that the link still takes */
+    bool apart;                 /* payloads are read to where they belong */
     bool ended;
     bool heard;   /* of the peer's something behind its start-up frame */
     bool may_cut; /* what waited was dropped, as it should be */

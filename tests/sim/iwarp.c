@@ -29,8 +29,11 @@ static void runs(void **state)
     printf("sim: %llu with CRC, %llu with markers, %llu peer-to-peer, %llu immediate, %llu shared queues\n",
            (unsigned long long)t.crc, (unsigned long long)t.markers, (unsigned long long)t.peer_to_peer,
            (unsigned long long)t.immediate, (unsigned long long)t.shared);
-    if (all)
+    printf("sim: %llu MB were read to where they belong\n", (unsigned long long)t.apart / 1000000);
+    if (all) {
+        assert_true(t.apart > 500000);
         ending_tally(&wire_iwarp);
+    }
 }
 
 int main(void)

@@ -261,6 +261,7 @@ static void count(const struct sim *s, struct tally *tally)
     for (int i = 0; i < 2; i++) {
         tally->shared += s->stack[i].attr.shared;
         tally->early += s->stack[i].early;
+        tally->apart += s->stack[i].apart;
         tally->told += s->party[i].counts.told;
         tally->requests += s->party[i].counts.requests;
         tally->receives += s->party[i].counts.receives;

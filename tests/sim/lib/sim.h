@@ -32,7 +32,8 @@ struct sim {
 
 /* What a number of runs have seen. */
 struct tally {
-    uint64_t runs, requests, receives, octets, flushed, crc, markers, shared, peer_to_peer, immediate, early, told;
+    uint64_t runs, requests, receives, octets, flushed, crc, markers, shared, peer_to_peer, immediate, early, apart,
+        told;
 };
 
 /* Runs it to its end. Does not return if anything is wrong. */

@@ -209,6 +209,27 @@ static void overtake(struct stack *s)
     s->early += conn_rx_early(&s->conn, room, n, pos);
 }
 
+/* The rest of a large payload goes to where it belongs. False: it is not there as a whole, so nothing behind it either.
+ */
+static bool receive_apart(struct stack *s, uint64_t now_us)
+{
+    uint32_t staged = (uint32_t)s->staged;
+    struct conn_gap gap;
+    size_t n;
+
+    if (!s->attr.apart || !staged ||
+        !conn_gap(&s->conn, s->stage + s->stage_from, &staged, s->attr.apart, &gap, now_us))
+        return true;
+    if (staged > s->staged)
+        report_failure("conn_gap() wants %u of %zu octets", staged, s->staged);
+    s->apart += s->staged - staged;
+    s->staged = staged;
+    n = link_receive(s->rx, gap.at, gap.octets, now_us);
+    conn_filled(&s->conn, n);
+    s->apart += n;
+    return n == gap.octets;
+}
+
 /* Like a large socket read behind what was left; what was left moves to the front now and then. */
 static void receive(struct stack *s, uint64_t now_us)
 {
@@ -218,6 +239,8 @@ static void receive(struct stack *s, uint64_t now_us)
         memmove(s->stage, s->stage + s->stage_from, s->staged);
         s->stage_from = 0;
     }
+    if (!receive_apart(s, now_us))
+        return;
     n = link_receive(s->rx, s->stage + s->stage_from + s->staged, STAGE - s->stage_from - s->staged, now_us);
     s->staged += n;
     eat(s, now_us);
