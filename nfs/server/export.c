@@ -3,12 +3,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "nfs/server/export.h"
@@ -123,6 +125,13 @@ static int open_root(struct export *e, const char *path, char *error)
     return 0;
 }
 
+static bool is_in_memory(int root)
+{
+    struct statfs fs;
+
+    return !fstatfs(root, &fs) && ((unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
+}
+
 int export_open(struct export *e, const char *path, const struct export_attr *attr, char *error)
 {
     int bad;
@@ -134,6 +143,7 @@ int export_open(struct export *e, const char *path, const struct export_attr *at
     bad = open_root(e, path, error);
     if (!bad)
         bad = parse_nets(e, error);
+    e->in_memory = !bad && is_in_memory(e->root);
     if (bad)
         export_close(e);
     return bad;

@@ -27,6 +27,7 @@ struct export
     char *path; /* absolute, without links: what MNT asks for */
     int root;   /* O_PATH */
     dev_t dev;
+    bool in_memory;          /* no disk is below it: data are written without waiting for one */
     uint32_t id;             /* in file handles: made of the path, so that it outlives a restart */
     struct export_attr attr; /* its `clients` are NULL: what counts is `net` */
     struct export_net *net;  /* attr.clients, parsed */

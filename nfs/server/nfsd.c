@@ -181,6 +181,8 @@ struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
         return NULL;
     }
     d->attr = *attr;
+    for (unsigned i = 0; i < attr->server->exports; i++)
+        d->in_memory = d->in_memory || attr->server->export[i].in_memory;
     memory_init(&d->memory, attr->memory_max);
     rc = open_all(d, error);
     if (rc == 0)

@@ -177,6 +177,7 @@ struct nfsd {
     struct workers *workers;
     unsigned in_work;
     bool stopping;
+    bool in_memory; /* one of the exports is: it may be worth asking for a WRITE now */
     struct memory memory;
     struct tcp tcp;
     struct rdma rdma;

@@ -129,11 +129,19 @@ bool job_is_once_only(const struct job *job)
     return job->reply.result == RPC_SUCCESS && is_nfs(job) && procs >> job->call.procedure & 1;
 }
 
-/* A large READ whose data need not be read: it gives back what it took for them. */
-static bool serve_view(struct job *job)
+/* A READ of a view, a WRITE to memory: they are slow in general and may be done now all the same. */
+static bool may_be_quick(const struct job *job)
 {
-    if (!job->views || job->reply.result != RPC_SUCCESS || !is_nfs(job) || job->call.procedure != NFS3_READ ||
-        !is_slow(job) || !serve(job, true))
+    if (job->reply.result != RPC_SUCCESS || !is_nfs(job))
+        return false;
+    return (job->call.procedure == NFS3_READ && job->views && is_slow(job)) ||
+           (job->call.procedure == NFS3_WRITE && job->nfsd->in_memory);
+}
+
+/* Without a buffer, and so it gives back what it took for one. */
+static bool serve_now(struct job *job)
+{
+    if (!may_be_quick(job) || !serve(job, true))
         return false;
     memory_refund(&job->nfsd->memory, job, job->room);
     job->room = 0;
@@ -148,7 +156,7 @@ static void begin(struct job *job)
     if (!job->ops->begin(job))
         return;
     atomic_fetch_add(&d->counters.calls, 1);
-    if (serve_view(job)) {
+    if (serve_now(job)) {
         job_finish(job);
         return;
     }

@@ -29,7 +29,7 @@ struct nfs_request {
      * is asked for `now` needs no buffer if a view will do. */
     uint8_t *buffer;
     size_t room;
-    bool now; /* a READ that would wait for a disk is not to be done at all */
+    bool now; /* a READ or WRITE that would wait for a disk is not to be done at all */
     /* Not NULL: READ's data may be those of a view. It is put here, and is the caller's to give back. */
     struct view **view;
     struct nfs3_result *result; /* zeroed by the caller */

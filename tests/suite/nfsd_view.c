@@ -327,6 +327,39 @@ static void is_cut_on_the_way_under_crc(void **state)
     cut_on_the_way(true);
 }
 
+/* To a file in memory a WRITE is done at once, and it is all there. */
+static void is_written(void **state)
+{
+    static uint8_t there[SIZE];
+    struct nfs_client_attr attr;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    uint32_t n = 1, calls = 0;
+
+    (void)state;
+    assert_int_equal(ftruncate(fd, 0), 0);
+    start(true, &attr);
+    open_reader(&attr, 0);
+    for (uint32_t at = 0; at < SIZE; at += n) {
+        struct nfs_op op = {.proc = NFS3_WRITE};
+
+        n = n * 3 < STEP ? n * 3 : STEP;
+        n = n < SIZE - at ? n : SIZE - at;
+        op.args.write.fh = reader.fh;
+        op.args.write.offset = at;
+        op.args.write.count = op.args.write.length = n;
+        op.args.write.data = content + at;
+        op.args.write.stable = calls++ % 2 ? NFS3_FILE_SYNC : NFS3_UNSTABLE;
+        assert_int_equal(nfs_call(reader.client, &op), 0);
+        assert_int_equal(op.result.write.count, n);
+        nfs_forget(&op);
+    }
+    nfs_client_close(reader.client);
+    stop();
+    assert_int_equal(read(fd, there, SIZE), SIZE);
+    assert_memory_equal(there, content, SIZE);
+    close(fd);
+}
+
 static int set_up(void **state)
 {
     int fd;
@@ -357,7 +390,7 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(is_cut_on_the_way), TEST(is_cut_on_the_way_under_crc), TEST(is_cut),
-                                       TEST(is_cut_under_crc), TEST(is_written_under_crc)};
+                                       TEST(is_cut_under_crc),  TEST(is_written_under_crc),        TEST(is_written)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_view.c - READ of what is in the page cache, from where it is: when, for whom, and what becomes of it. */
+/* nfs_serve_view.c - READ of what is in the page cache, from where it is: when, for whom, and what becomes of it. And
+ * WRITE to what is in memory. */
 #include "nfs_serve.h"
 
 #include <linux/magic.h>
@@ -199,12 +200,47 @@ static void rights_of_views(void **state)
     out_of_memory(b, &attr);
 }
 
+/* To memory, if nothing has to be stable; else nothing is done. */
+static void writes_now(void **state)
+{
+    static const struct nfs3_result none;
+    struct bed *b = *state;
+    struct export_attr attr = bed_attr();
+    struct nfs3_fh fh;
+    struct statfs fs;
+
+    assert_int_equal(statfs(b->dir, &fs), 0);
+    if (fs.f_type == EXT4_SUPER_MAGIC) {
+        fh = file(b, "disk", "0123456789", 0600);
+        b->now = true;
+        put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE);
+        assert_false(b->served);
+        assert_memory_equal(&b->result, &none, sizeof(none));
+        b->now = false;
+        assert_int_equal(get(b, &fh, 0, 10), NFS3_OK);
+        assert_memory_equal(b->result.read.data, "0123456789", 10);
+    }
+    in_memory(b, &attr);
+    fh = file(b, "f", "0123456789", 0600);
+    b->now = true;
+    for (unsigned stable = NFS3_UNSTABLE; stable <= NFS3_FILE_SYNC; stable++) {
+        put(b, &fh, stable, "xyz", 3, stable);
+        assert_int_equal(b->served, stable == NFS3_UNSTABLE);
+    }
+    put(b, &fh, UINT64_MAX, "xyz", 3, NFS3_UNSTABLE);
+    assert_true(b->served && b->result.status == NFS3ERR_FBIG);
+    b->now = false;
+    assert_int_equal(get(b, &fh, 0, 10), NFS3_OK);
+    assert_memory_equal(b->result.read.data, "xyz3456789", 10);
+    out_of_memory(b, &attr);
+}
+
 int main(void)
 {
     /* The one that needs the handler of SIGBUS is the first to open a view. */
     const struct CMUnitTest tests[] = {
         bed_test(views_that_are_cut), bed_test(reads_of_views),  bed_test(views_that_stay),
-        bed_test(views_of_a_disk),    bed_test(rights_of_views),
+        bed_test(views_of_a_disk),    bed_test(rights_of_views), bed_test(writes_now),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
