@@ -108,17 +108,34 @@ INLINE uint32_t one_stream(uint32_t reg, uint8_t *dst, const uint8_t *src, size_
 /* From THREE_MIN on three streams and their join are faster than one, measured. */
 enum { THREE_MIN = 192, LANE_MAX = CRC32C_OVER_UNIT * CRC32C_OVER_UNITS / 2 };
 
+/* What comes a page later is asked for now, a line of each stream at a time: a processor by itself does not look beyond
+ * a page, and from memory that is in no cache this is half as fast again. */
+enum { AHEAD = 4096, AHEAD_MIN = AHEAD + 3 * LANE_MAX, LINE = 64 };
+
+INLINE void ask_for(const uint8_t *src, size_t lane)
+{
+    __builtin_prefetch(src + AHEAD, 0, 3);
+    __builtin_prefetch(src + AHEAD + lane, 0, 3);
+    __builtin_prefetch(src + AHEAD + 2 * lane, 0, 3);
+}
+
 /* The instruction takes three cycles and can start in each: three registers side by side fill it. */
-INLINE uint32_t three_streams(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t lane)
+INLINE uint32_t three_streams(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t lane, bool ahead)
 {
     const size_t units = lane / CRC32C_OVER_UNIT;
     uint64_t a = reg, b = 0, c = 0;
-    size_t at;
+    size_t at = 0;
 
-    for (at = 0; at < lane; at += 8) {
-        a = take8(a, dst, src, at);
-        b = take8(b, dst, src, at + lane);
-        c = take8(c, dst, src, at + 2 * lane);
+    while (at < lane) {
+        size_t line = lane - at < LINE ? lane : at + LINE;
+
+        if (ahead)
+            ask_for(src + at, lane);
+        for (; at < line; at += 8) {
+            a = take8(a, dst, src, at);
+            b = take8(b, dst, src, at + lane);
+            c = take8(c, dst, src, at + 2 * lane);
+        }
     }
     return (uint32_t)(c ^ CRC_64(0, multiply(a, crc32c_over[2 * units - 1]) ^ multiply(b, crc32c_over[units - 1])));
 }
@@ -128,7 +145,7 @@ INLINE uint32_t run(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
     while (n >= THREE_MIN) {
         size_t lane = n >= 3 * LANE_MAX ? LANE_MAX : n / 3 / CRC32C_OVER_UNIT * CRC32C_OVER_UNIT;
 
-        reg = three_streams(reg, dst, src, lane);
+        reg = n >= AHEAD_MIN ? three_streams(reg, dst, src, lane, true) : three_streams(reg, dst, src, lane, false);
         dst = dst ? dst + 3 * lane : NULL;
         src += 3 * lane;
         n -= 3 * lane;
