@@ -89,7 +89,9 @@ static ssize_t receive(struct endpoint *endpoint, bool *full)
     ssize_t n;
 
     occupy(endpoint);
-    if (stage->octets && conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us()))
+    if (stage->octets)
+        endpoint->apart = conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us());
+    if (endpoint->apart)
         room = gap.behind + WIRE_HEAD_MAX;
     end = stage->room + stage->from + stage->octets;
     n = gap.octets ? tcp_recv_apart(endpoint->watch.fd, gap.at, gap.octets, end, room)
