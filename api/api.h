@@ -107,7 +107,7 @@ struct endpoint {
     bool connecting;                /* TCP's own handshake */
     bool blocked;                   /* the socket takes no more for now */
     bool closed;                    /* only waits to be freed */
-    bool apart;                     /* payloads are being read to where they belong, and only heads into the stage */
+    unsigned apart;                 /* not 0: large payloads are being read to where they belong */
     uint8_t *carry;                 /* an unfinished unit that had to leave the stage */
     uint32_t carry_octets;
     uint64_t emss_us; /* when the segment size was looked up */

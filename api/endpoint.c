@@ -11,7 +11,9 @@
 
 enum {
     TURN_OCTETS = 1 << 20, /* read from one socket before the others get their turn */
-    GAP_LEAST = 16384,     /* octets that are worth a read of their own */
+    GAP_LEAST = 8192,      /* octets that are worth a read of their own */
+    APART_READS = 4,       /* so many reads may bring nothing of that kind, and still the next is thought to: it ... */
+    APART_ROOM = 1024,     /* ... brings no more than so many octets into the stage */
     EMSS_AGE_US = 100000,  /* TCP's segment size is looked up this often */
 };
 
@@ -89,10 +91,12 @@ static ssize_t receive(struct endpoint *endpoint, bool *full)
     ssize_t n;
 
     occupy(endpoint);
-    if (stage->octets)
-        endpoint->apart = conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us());
-    if (endpoint->apart)
-        room = gap.behind + WIRE_HEAD_MAX;
+    if (stage->octets && conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us()))
+        endpoint->apart = APART_READS;
+    if (endpoint->apart) {
+        endpoint->apart -= !gap.octets;
+        room = gap.behind + APART_ROOM;
+    }
     end = stage->room + stage->from + stage->octets;
     n = gap.octets ? tcp_recv_apart(endpoint->watch.fd, gap.at, gap.octets, end, room)
                    : tcp_recv(endpoint->watch.fd, end, room);
