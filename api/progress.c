@@ -76,7 +76,8 @@ static void stay_ready(struct watch *watch, uint32_t events)
     (void)events; /* the descriptor speaks once, to end the thread */
 }
 
-/* Signals are the application's: none is ever handled on our thread. */
+/* Signals are the application's: none is ever handled on our thread, but SIGBUS, which says that volatile memory has
+ * gone and comes to whoever touches it. */
 int progress_start(struct rddp_context *context)
 {
     sigset_t all, before;
@@ -89,6 +90,7 @@ int progress_start(struct rddp_context *context)
     if (error)
         return error;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&context->thread, NULL, progress, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

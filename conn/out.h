@@ -12,9 +12,10 @@
 #include "wire/wire.h"
 
 enum {
-    OUT_OCTETS = 1 << 20, /* gathered for one call to the socket */
-    OUT_ROOM = OUT_OCTETS +
-               2 * WIRE_UNIT_MAX, /* so that everything gathered can also be copied in, and a Terminate behind it */
+    /* Gathered for one call to the socket. Copies of more would leave the cache before they are sent. */
+    OUT_OCTETS = 1 << 19,
+    /* So that everything gathered can also be copied in, and a Terminate behind it. */
+    OUT_ROOM = OUT_OCTETS + 2 * WIRE_UNIT_MAX,
     OUT_SPANS = 96,
 };
 
