@@ -68,7 +68,7 @@ static struct seg write_to(const struct mr *mr)
     return a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST);
 }
 
-/* Any cuts, every kind of payload; between them what is too small. */
+/* MPA-7.4-05: any cuts, every kind of payload, and between them what is too small; done is what is whole. */
 static void same_as_through_the_stage(void **state)
 {
     struct rng rng = {7};
