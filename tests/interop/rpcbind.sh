@@ -13,7 +13,7 @@ done
 server=$RDDP_BUILD_DIR/examples/rpc/store_server client=$RDDP_BUILD_DIR/examples/rpc/store_client
 [ -x "$server" ] || cannot "not built: no libtirpc or no rpcgen"
 if [ "${1:-}" != inside ]; then
-    new=(unshare --net --mount --pid --fork --kill-child)
+    new=(unshare --net --pid --fork --kill-child --mount-proc)
     "${new[@]}" true 2>/dev/null || cannot "no namespaces"
     exec "${new[@]}" "$0" inside
 fi

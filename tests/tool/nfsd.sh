@@ -187,7 +187,7 @@ kill "$server"
 wait "$server" || exit 1
 until_known ''
 END
-namespaces=(unshare --net --mount --pid --fork --kill-child)
+namespaces=(unshare --net --pid --fork --kill-child --mount-proc)
 if [ "$(id -u)" = 0 ] && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null && "${namespaces[@]}" true 2>/dev/null; then
     expect 0 "--rpcbind" "${namespaces[@]}" bash "$tmp/rpcbind.sh" "$rddp" "$tmp/state" "$dir"
     expect_text "--rpcbind without one" '^rddp nfsd: cannot tell rpcbind: '
