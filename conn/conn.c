@@ -175,7 +175,7 @@ static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     struct seg seg;
     size_t need;
-    int eaten = c->in_gap ? gap_close(c, &seg, p, n) : c->wire->decode(&c->w, &seg, p, n, &need);
+    int eaten = c->gap_at ? gap_close(c, &seg, p, n) : c->wire->decode(&c->w, &seg, p, n, &need);
     struct fault_note note = {.fault = FAULT_NONE};
     enum fault fault;
 

@@ -89,8 +89,7 @@ struct conn {
     uint32_t peer_term; /* the peer's Terminate code, 0xLTCC, or 0 */
     const char *peer_term_text;
 
-    bool in_gap; /* the payload of the unit that arrives is read to where it belongs: conn_gap() */
-    uint8_t *gap_at;
+    uint8_t *gap_at;   /* where the payload of the unit that arrives is read to: conn_gap(); else NULL */
     uint32_t gap_left; /* octets that have not come */
 
     uint64_t tx_after_us;                                               /* no FPDU of ours before */
@@ -122,7 +121,7 @@ struct conn_gap {
 /* A host that can read to two places at once need not have a large payload in its stage first. At `p` are the *n octets
  * that conn_rx() has left, in front of what is to be read next. True: the next gap->octets belong at gap->at, and as
  * many of them as the host has read there it tells to conn_filled(); octets behind them follow those at `p` as ever. Of
- * these only the first *n, which is less than before, are still needed. Fewer than `least` octets are not worth it. To
+ * these only the first *n, never more than before, are still needed. Fewer than `least` octets are not worth it. To
  * be asked before every read, for memory may go at any time; false: read as ever.
  * Never with a CRC: what is not verified touches no memory of the application. */
 bool conn_gap(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_gap *gap, uint64_t now_us);

@@ -6,15 +6,20 @@
 #include "conn/conn_inner.h"
 
 /* What has come of the payload goes first. */
-static void begin(struct conn *c, const struct wire_gap *gap, uint8_t *at, const uint8_t *p, uint32_t *n)
+static void begin(struct conn *c, const struct seg *seg, uint32_t head, uint8_t *at, const uint8_t *p, uint32_t *n)
 {
-    uint32_t come = *n - gap->head;
+    uint32_t come = *n - head;
 
-    memcpy(at, p + gap->head, come);
-    c->in_gap = true;
+    memcpy(at, p + head, come);
     c->gap_at = at;
-    c->gap_left = gap->payload - come;
-    *n = gap->head;
+    c->gap_left = seg->length - come;
+    *n = head;
+}
+
+/* Octets behind the payload. */
+static uint32_t tail(const struct seg *seg, uint32_t head)
+{
+    return (uint32_t)(seg->end - seg->begin) - head - seg->length;
 }
 
 /* It had been allowed when it began. */
@@ -28,23 +33,24 @@ static bool is_lost(struct conn *c, const struct seg *seg, uint64_t now_us)
 
 bool conn_gap(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_gap *to, uint64_t now_us)
 {
-    struct wire_gap gap;
     enum fault fault;
     struct seg seg;
+    uint32_t head;
     uint8_t *at;
 
     if ((c->state != CONN_READY && c->state != CONN_DRAINING) || !c->qp || c->hold || !c->wire->open ||
-        (c->in_gap && !c->gap_left) || !c->wire->open(&c->w, &seg, &gap, p, *n))
+        (c->gap_at && !c->gap_left))
         return false;
-    if (!c->in_gap && (uint64_t)*n - gap.head + least > gap.payload)
+    head = c->wire->open(&c->w, &seg, p, *n);
+    if (!head || (!c->gap_at && (uint64_t)*n - head + least > seg.length))
         return false;
     fault = qp_locate(c->qp, &seg, &at);
     if (fault || !at)
-        return c->in_gap && is_lost(c, &seg, now_us);
-    if (!c->in_gap)
-        begin(c, &gap, at, p, n);
+        return c->gap_at && is_lost(c, &seg, now_us);
+    if (!c->gap_at)
+        begin(c, &seg, head, at, p, n);
     assert(c->gap_at == at);
-    *to = (struct conn_gap){at + gap.payload - c->gap_left, c->gap_left, gap.tail};
+    *to = (struct conn_gap){at + seg.length - c->gap_left, c->gap_left, tail(&seg, head)};
     return true;
 }
 
@@ -56,12 +62,12 @@ void conn_filled(struct conn *c, size_t octets)
 
 int gap_close(struct conn *c, struct seg *seg, const uint8_t *p, size_t n)
 {
-    struct wire_gap gap;
+    uint32_t head = c->gap_left ? 0 : c->wire->open(&c->w, seg, p, n);
 
-    if (c->gap_left || !c->wire->open(&c->w, seg, &gap, p, n) || n < gap.head + gap.tail)
+    if (!head || n < head + tail(seg, head))
         return 0;
     seg->data = c->gap_at;
     c->w.rx_pos = seg->end;
-    c->in_gap = false;
-    return (int)(gap.head + gap.tail);
+    c->gap_at = NULL;
+    return (int)(head + tail(seg, head));
 }

@@ -41,22 +41,22 @@ static int decode(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, s
 }
 
 /* A CRC is to be right before anything is placed (RFC 5044 4.4). */
-static bool open(const struct wire_state *w, struct seg *seg, struct wire_gap *gap, const uint8_t *p, size_t n)
+static uint32_t open(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n)
 {
+    const struct mpa_half half = rx_half(w);
     const uint8_t *ulpdu = p + MPA_LENGTH;
     enum seg_op op;
 
     if (w->crc || w->rx_markers || n < MPA_LENGTH + 1 || n < MPA_LENGTH + ddp_head_octets(ulpdu[0]) ||
         get16(p) > MPA_ULPDU_MAX)
-        return false;
+        return 0;
     op = ddp_op(ulpdu, ddp_head_octets(ulpdu[0]));
     if ((op != SEG_SEND && op != SEG_WRITE && op != SEG_READ_RESP) || ddp_decode(seg, ulpdu, get16(p), w->version))
-        return false;
-    *gap = (struct wire_gap){MPA_LENGTH + seg->head_length, seg->length, mpa_tail_octets(get16(p))};
+        return 0;
     seg->data = NULL;
     seg->begin = w->rx_pos;
-    seg->end = w->rx_pos + gap->head + gap->payload + gap->tail;
-    return seg->length;
+    seg->end = w->rx_pos + mpa_fpdu_octets(&half, get16(p));
+    return seg->length ? MPA_LENGTH + seg->head_length : 0;
 }
 
 static uint32_t payload_max(const struct wire_state *w, bool tagged, uint32_t emss)

@@ -45,11 +45,6 @@ size_t mpa_fpdu_octets(const struct mpa_half *half, uint32_t ulpdu)
     return n + (n - before + PIECE - 1) / PIECE * MPA_MARKER;
 }
 
-uint32_t mpa_tail_octets(uint32_t ulpdu)
-{
-    return pad_octets(ulpdu) + MPA_CRC;
-}
-
 uint32_t mpa_mulpdu(uint32_t emss, bool markers)
 {
     uint32_t most = markers ? emss / MPA_INTERVAL + (emss % MPA_INTERVAL != 0) : 0;

@@ -43,9 +43,6 @@ uint32_t mpa_mulpdu(uint32_t emss, bool markers);
  * all as far as known, and nothing has changed; < 0: minus FAULT_LENGTH, FAULT_CRC or FAULT_MARKER. */
 int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *ulpdu, size_t *need);
 
-/* Octets of pad and CRC behind a ULPDU of `ulpdu` octets. */
-uint32_t mpa_tail_octets(uint32_t ulpdu);
-
 /* Writes the FPDU around the pieces of a ULPDU, at most MPA_ULPDU_MAX octets in all. Returns its octets. */
 size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *piece, unsigned pieces);
 

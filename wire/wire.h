@@ -38,11 +38,6 @@ struct wire_blame {
     bool access;      /* it is about keys, rights or bounds */
 };
 
-/* A payload that is read to where it belongs instead of between its header and what stands behind it. */
-struct wire_gap {
-    uint32_t head, payload, tail; /* octets of the three */
-};
-
 struct wire {
     const char *name;
     enum seg_numbering numbering;
@@ -54,10 +49,10 @@ struct wire {
      * < 0: minus an enum fault; *seg holds as much as was understood, for the Terminate. */
     int (*decode)(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, size_t *need);
 
-    /* Reads the head of a unit, of which `n` octets have come, and moves nothing. False: it is not all there, or is
-     * nothing that decode() would take, or has to be seen as a whole before it is believed, or has no payload. *seg is
-     * as from decode(), without data. NULL: no unit of this wire can be taken apart. */
-    bool (*open)(const struct wire_state *w, struct seg *seg, struct wire_gap *gap, const uint8_t *p, size_t n);
+    /* Reads the head of a unit, of which `n` octets have come, and moves nothing. Octets in front of its payload, and
+     * *seg is as from decode(), without data; or 0: it is not all there, or is nothing that decode() would take, or has
+     * to be seen as a whole before it is believed, or has no payload. NULL: no unit of this wire can be taken apart. */
+    uint32_t (*open)(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n);
 
     /* The largest payload of a tagged (`tagged`) or untagged segment so that the unit fits `emss` octets. */
     uint32_t (*payload_max)(const struct wire_state *w, bool tagged, uint32_t emss);
