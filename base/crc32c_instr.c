@@ -145,6 +145,7 @@ INLINE uint32_t run(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
     while (n >= THREE_MIN) {
         size_t lane = n >= 3 * LANE_MAX ? LANE_MAX : n / 3 / CRC32C_OVER_UNIT * CRC32C_OVER_UNIT;
 
+        /* Two loops: the question inside of one costs 8 % where everything is in the cache. */
         reg = n >= AHEAD_MIN ? three_streams(reg, dst, src, lane, true) : three_streams(reg, dst, src, lane, false);
         dst = dst ? dst + 3 * lane : NULL;
         src += 3 * lane;

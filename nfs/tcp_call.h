@@ -26,8 +26,8 @@ struct tcp_call {
 
 void tcp_call_port(struct tcp_call *t, uint16_t port);
 
-/* Connects, lets `args` write the arguments, sends them, and stands with `results`
- * behind the header of the reply, which lives until tcp_call_end() or the next call. 0 or a negative errno. */
+/* Connects, lets `args` write the arguments, sends them, and stands with `results` behind the header of the reply,
+ * which lives until tcp_call_end() or the next call. 0 or a negative errno. */
 int tcp_call(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, struct coder *results);
 void tcp_call_end(struct tcp_call *t);
 

@@ -3,9 +3,8 @@
 """bench_nfs.py - our NFS client and server beside libnfs and NFS-Ganesha over TCP: a table of medians, and ratios.
 
 The file lies in the page cache (a tmpfs of our own, in large pages where the kernel has them, as ext4 and XFS keep
-files), all run on loopback in a network namespace of our own. Every round
-measures everything once, in turn, so that whatever slows the machine down for a while slows everything down. Processor
-time is that of client and server together.
+files), all run on loopback in a network namespace of our own. Every round measures everything once, in turn, so that
+whatever slows the machine down for a while slows everything down. Processor time is that of client and server together.
 """
 import json
 import os
