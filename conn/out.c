@@ -6,6 +6,9 @@
 #include <rddp/wr.h>
 #include <string.h>
 
+/* Of one unit that is borrowed: head, payload, tail. */
+enum { UNIT_SPANS = 2 + WIRE_SPANS_MAX };
+
 void out_init(struct out *out, uint8_t *room)
 {
     out->room = room;
@@ -15,7 +18,7 @@ void out_init(struct out *out, uint8_t *room)
 bool out_has_room(const struct out *out)
 {
     return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_ROOM &&
-           out->first + out->spans + 2 + WIRE_SPANS_MAX <= OUT_SPANS;
+           out->first + out->spans + UNIT_SPANS + 1 <= OUT_SPANS;
 }
 
 uint8_t *out_space(struct out *out)

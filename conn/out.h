@@ -31,7 +31,8 @@ struct out {
 
 void out_init(struct out *out, uint8_t *room);
 
-/* Is there room for one more unit of any wire? */
+/* Is there room for one more unit of any wire, and a Terminate behind it? That may need a span of its own: what
+ * out_own() has copied does not go on where the last unit ended. */
 bool out_has_room(const struct out *out);
 
 /* Where the next unit can be written: WIRE_UNIT_MAX octets, if out_has_room(). out_commit() adds what was written

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -179,6 +180,60 @@ static void gone_before_the_answer(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
+/* Posts Writes of `length` octets until the peer, who does not read, holds them up. */
+static void post_until_it_waits(struct pair *pair, struct rddp_qp *qp, struct rddp_mr *mr, uint8_t *from, size_t length)
+{
+    struct rddp_sge sge = {(uintptr_t)from, (uint32_t)length, rddp_mr_key(mr)};
+    struct rddp_send_wr wr = {
+        .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE, .send_flags = RDDP_SEND_SIGNALED};
+    int posted = 0, done = 0;
+
+    while (posted < done + 8) {
+        struct rddp_wc wc[64];
+
+        assert_int_equal(rddp_post_send(qp, &wr, NULL), 0);
+        posted++;
+        usleep(1000);
+        done += rddp_poll_cq(pair->server.cq, 64, wc);
+    }
+}
+
+/* What has been cut into segments leaves as it was, though its region has gone: every FPDU is whole, then a Terminate
+ * says that the rest of the requests name no memory. */
+static void deregistered_while_it_waits(void **state)
+{
+    enum { LENGTH = 30000, ROOM = 64 << 20 };
+    static const uint8_t empty_write[20] = {0, 14, 0xc1, 0x40};
+    struct pair *pair = of(state);
+    struct impatient it = listen_impatiently(pair);
+    uint8_t *source = malloc(LENGTH), *said = malloc(ROOM), *at = said;
+    struct rddp_mr *mr = rddp_reg_mr(pair->server.pd, source, LENGTH, 0);
+    struct rddp_qp *qp;
+    int fd = dial(&it);
+    int64_t ms;
+
+    assert_non_null(mr);
+    pair_pattern(source, LENGTH, 9);
+    assert_int_equal(write(fd, request, 20), 20);
+    qp = accept_one(pair);
+    assert_int_equal(write(fd, empty_write, 20), 20);
+    post_until_it_waits(pair, qp, mr, source, LENGTH);
+    assert_int_equal(rddp_dereg_mr(mr), 0);
+    memset(source, 0, LENGTH);
+    read_to_end(fd, said, ROOM, &ms);
+    for (at += 20; at[2] & 0x80; at += 2 + 14 + LENGTH + 4) { /* tagged; 14 octets of header, no pad */
+        assert_int_equal(at[0] << 8 | at[1], 14 + LENGTH);
+        assert_true(pair_is_pattern(at + 16, LENGTH, 9));
+    }
+    assert_int_equal(at[3], 0x47);
+    close(fd);
+    pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
+    free(said);
+    free(source);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
 /* A reset in the middle of a transfer. */
 static void reset(void **state)
 {
@@ -200,7 +255,12 @@ static void reset(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(garbage), PAIR_TEST(silence), PAIR_TEST(stall), PAIR_TEST(gone_before_the_answer), PAIR_TEST(reset),
+        PAIR_TEST(garbage),
+        PAIR_TEST(silence),
+        PAIR_TEST(stall),
+        PAIR_TEST(gone_before_the_answer),
+        PAIR_TEST(deregistered_while_it_waits),
+        PAIR_TEST(reset),
     };
 
     return pair_run("hostile", tests, sizeof(tests) / sizeof(*tests), true);

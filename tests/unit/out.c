@@ -186,6 +186,29 @@ static void room_is_enough(void **state)
     out_drop(&out);
 }
 
+/* The same in spans, however many wait when out_own() parts the last unit from the room behind it. */
+static void spans_are_enough(void **state)
+{
+    (void)state;
+    for (uint32_t waiting = 1; waiting <= OUT_SPANS; waiting++) {
+        for (uint32_t pieces = 1; pieces <= WIRE_SPANS_MAX; pieces++) {
+            while (out.spans < waiting && out_has_room(&out))
+                borrow(0, 0, 10);
+            while (out_has_room(&out)) {
+                commit("a head");
+                for (uint32_t k = 0; k < pieces; k++)
+                    borrow(0, 0, 10);
+                commit("crc");
+            }
+            out_own(&out);
+            commit("a Terminate");
+            expect_consistent();
+            leave(out.octets);
+            left_octets = expected_octets = 0;
+        }
+    }
+}
+
 /* Against a plain string of octets. */
 static void anything_in_any_order(void **state)
 {
@@ -221,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(own_keeps_the_octets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(drop_lets_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(room_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(spans_are_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(anything_in_any_order, set_up, tear_down),
     };
 
