@@ -116,7 +116,7 @@ static enum fault hand_over_next(struct qp *qp)
 {
     static const enum rddp_wc_opcode opcode[] = {
         [SEG_SEND] = RDDP_WC_RECV,
-        [SEG_WRITE] = RDDP_WC_RECV_RDMA_WRITE,
+        [SEG_WRITE] = RDDP_WC_RECV_RDMA_WITH_IMM,
         [SEG_READ_REQ] = RDDP_WC_RECV_RDMA_READ,
     };
     const struct inbound *in = inbound_at(qp, qp->rx_next);

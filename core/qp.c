@@ -143,12 +143,25 @@ static void copy_inline(uint8_t *to, const struct rddp_sge *sge, uint32_t sges)
     }
 }
 
+static bool is_opcode(enum rddp_wr_opcode opcode)
+{
+    switch (opcode) {
+    case RDDP_WR_RDMA_WRITE:
+    case RDDP_WR_SEND:
+    case RDDP_WR_RDMA_READ:
+    case RDDP_WR_LOCAL_INV:
+    case RDDP_WR_SEND_WITH_INV:
+        return true;
+    }
+    return false;
+}
+
 /* 0 and the octets of the message, or -EINVAL. */
 static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t *length)
 {
     bool is_inline = wr->send_flags & RDDP_SEND_INLINE;
 
-    if ((unsigned)wr->opcode > RDDP_WR_SEND_WITH_INV || wr->send_flags & ~(unsigned)SEND_FLAGS)
+    if (!is_opcode(wr->opcode) || wr->send_flags & ~(unsigned)SEND_FLAGS)
         return -EINVAL;
     /* Only a Read's sink is named to the peer, and by one STag (RFC 5040 5.2). */
     if (wr->opcode == RDDP_WR_RDMA_READ && (is_inline || wr->num_sge > 1))

@@ -155,11 +155,17 @@ static void some_control(struct arena *a, struct input *in, struct rddp_send_wr 
     recv->control_room = send->response_room = a->control_room[a->posted];
 }
 
+/* Three bits choose one of these. */
+static const enum rddp_wr_opcode opcodes[] = {RDDP_WR_RDMA_WRITE,      RDDP_WR_SEND,
+                                              RDDP_WR_RDMA_READ,       RDDP_WR_LOCAL_INV,
+                                              RDDP_WR_SEND_WITH_INV,   (enum rddp_wr_opcode) - 1,
+                                              (enum rddp_wr_opcode)10, (enum rddp_wr_opcode)255};
+
 void arena_post(struct arena *a, struct input *in)
 {
     struct rddp_sge sge[SGES] = {{0}};
     uint8_t kind = input8(in);
-    struct rddp_send_wr send = {.wr_id = a->posted, .sg_list = sge, .opcode = (enum rddp_wr_opcode)(kind >> 2 & 7)};
+    struct rddp_send_wr send = {.wr_id = a->posted, .sg_list = sge, .opcode = opcodes[kind >> 2 & 7]};
     struct rddp_recv_wr recv = {.wr_id = a->posted, .sg_list = sge};
     bool is_recv = kind & 1;
     int error;
@@ -198,7 +204,7 @@ void arena_poll(struct arena *a)
         if (wc.status == RDDP_WC_SUCCESS && wc.opcode == RDDP_WC_RECV)
             assert(wc.byte_len <= a->octets[wc.wr_id]);
         if (wc.status == RDDP_WC_SUCCESS &&
-            (wc.opcode == RDDP_WC_RECV_RDMA_WRITE || wc.opcode == RDDP_WC_RECV_RDMA_READ)) {
+            (wc.opcode == RDDP_WC_RECV_RDMA_WITH_IMM || wc.opcode == RDDP_WC_RECV_RDMA_READ)) {
             assert(wc.control_length && a->qp.attr.rdma_control);
             a->control_told += wc.control_length;
         }

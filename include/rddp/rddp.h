@@ -143,7 +143,7 @@ struct rddp_qp_attr {
     bool out_of_order_sends; /* RDDP_WIRE_RDMATCP: Sends may be received before others that were sent first, where their
                               * sender allows it (RDDP_SEND_ORDER) */
     bool rdma_control; /* RDDP_WIRE_RDMATCP: an RDMA Write or Read of the peer that brings control data takes a receive,
-                        * for these alone (RDDP_WC_RECV_RDMA_WRITE, _READ). Without, they are dropped, and counted */
+                        * for these alone (RDDP_WC_RECV_RDMA_WITH_IMM, _READ). Without, they are dropped, and counted */
     void *user;
 };
 

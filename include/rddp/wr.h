@@ -17,7 +17,8 @@ struct rddp_sge {
     uint32_t lkey;
 };
 
-/* What a region allows. Local read is always allowed. */
+/* What a region allows. Local read is always allowed. Numbers are those of enum ibv_access_flags; RDDP_ACCESS_STABLE
+ * and _VOLATILE are not in verbs. */
 enum rddp_access {
     RDDP_ACCESS_LOCAL_WRITE = 1 << 0,
     RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* wants LOCAL_WRITE too */
@@ -32,14 +33,16 @@ enum rddp_access {
     RDDP_ACCESS_ZERO_BASED = 1 << 5, /* offsets count from 0 at the region's first octet instead of being addresses */
 };
 
+/* Numbers are those of enum ibv_wr_opcode. */
 enum rddp_wr_opcode {
-    RDDP_WR_RDMA_WRITE,
-    RDDP_WR_SEND,
-    RDDP_WR_RDMA_READ,
-    RDDP_WR_LOCAL_INV,     /* invalidate_rkey stops being valid here */
-    RDDP_WR_SEND_WITH_INV, /* ... and there, when the Send is delivered */
+    RDDP_WR_RDMA_WRITE = 0,
+    RDDP_WR_SEND = 2,
+    RDDP_WR_RDMA_READ = 4,
+    RDDP_WR_LOCAL_INV = 7,     /* invalidate_rkey stops being valid here */
+    RDDP_WR_SEND_WITH_INV = 9, /* ... and there, when the Send is delivered */
 };
 
+/* Numbers are those of enum ibv_send_flags; RDDP_SEND_ORDER is not in verbs. */
 enum rddp_send_flags {
     RDDP_SEND_FENCE = 1 << 0,     /* starts after every earlier RDMA Read of this queue is complete */
     RDDP_SEND_SIGNALED = 1 << 1,  /* completes into the CQ; without it only an error does */
@@ -92,22 +95,24 @@ enum rddp_wc_status {
     RDDP_WC_REM_INV_REQ_ERR = 9,
     RDDP_WC_REM_ACCESS_ERR = 10,
     RDDP_WC_REM_OP_ERR = 11,
-    RDDP_WC_FATAL_ERR = 18,
+    RDDP_WC_FATAL_ERR = 19,
     RDDP_WC_GENERAL_ERR = 21,
 };
 
+/* Numbers are those of enum ibv_wc_opcode; RDDP_WC_RECV_RDMA_READ is not in verbs. Of a receive, and only of one,
+ * opcode & RDDP_WC_RECV is not 0. */
 enum rddp_wc_opcode {
     RDDP_WC_SEND = 0,
     RDDP_WC_RDMA_WRITE = 1,
     RDDP_WC_RDMA_READ = 2,
     RDDP_WC_LOCAL_INV = 6,
     RDDP_WC_RECV = 128,
-    /* With rddp_qp_attr.rdma_control, of a receive: the peer's RDMA Write or Read came with control data. Verbs has the
-     * first of them for a Write with Immediate, and none like the second. */
-    RDDP_WC_RECV_RDMA_WRITE = 129,
+    /* With rddp_qp_attr.rdma_control, of a receive: the peer's RDMA Write or Read came with control data. */
+    RDDP_WC_RECV_RDMA_WITH_IMM = 129,
     RDDP_WC_RECV_RDMA_READ = 144,
 };
 
+/* Numbers are those of enum ibv_wc_flags. */
 enum rddp_wc_flags {
     RDDP_WC_WITH_INV = 1 << 3, /* invalidated_rkey names the region the peer's Send invalidated */
 };

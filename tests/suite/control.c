@@ -69,7 +69,7 @@ static void requests(void **state)
 {
     static const uint16_t lengths[] = {0, 4, LIMIT - 4, LIMIT};
     static const enum rddp_wr_opcode opcode[] = {RDDP_WR_RDMA_WRITE, RDDP_WR_RDMA_READ};
-    static const enum rddp_wc_opcode told[] = {RDDP_WC_RECV_RDMA_WRITE, RDDP_WC_RECV_RDMA_READ};
+    static const enum rddp_wc_opcode told[] = {RDDP_WC_RECV_RDMA_WITH_IMM, RDDP_WC_RECV_RDMA_READ};
     struct pair *pair = of(state);
     struct side *from = &pair->client, *to = &pair->server;
     uint64_t id = 0;
@@ -103,7 +103,7 @@ static void in_order(void **state)
 {
     enum { MANY = 30 };
     static const enum rddp_wr_opcode opcode[] = {RDDP_WR_RDMA_WRITE, RDDP_WR_SEND, RDDP_WR_RDMA_READ};
-    static const enum rddp_wc_opcode told[] = {RDDP_WC_RECV_RDMA_WRITE, RDDP_WC_RECV, RDDP_WC_RECV_RDMA_READ};
+    static const enum rddp_wc_opcode told[] = {RDDP_WC_RECV_RDMA_WITH_IMM, RDDP_WC_RECV, RDDP_WC_RECV_RDMA_READ};
     struct pair *pair = of(state);
     struct side *side[2] = {&pair->client, &pair->server};
     struct rddp_wc wc[MANY + 1];

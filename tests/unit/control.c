@@ -73,7 +73,7 @@ static void writes(void **state)
             engine_remember(&e);
             post_room(id, got);
             assert_int_equal(arrive(&s, with(write_(n++, 8, 10, 10, WHOLE, 0), 0, lengths[i])), FAULT_NONE);
-            told(id++, RDDP_WC_RECV_RDMA_WRITE, 10, lengths[i]);
+            told(id++, RDDP_WC_RECV_RDMA_WITH_IMM, 10, lengths[i]);
             expect_room(got < lengths[i] ? got : lengths[i]);
             memcpy(want_of(&e, remote) + 8, data + 8, 10);
             engine_expect(&e);
@@ -81,7 +81,7 @@ static void writes(void **state)
     }
     post_room(id, 0);
     assert_int_equal(arrive(&s, with(write_(n++, 0, 0, 0, WHOLE, 0), 0, 4)), FAULT_NONE); /* no payload, and no room */
-    told(id, RDDP_WC_RECV_RDMA_WRITE, 0, 4);
+    told(id, RDDP_WC_RECV_RDMA_WITH_IMM, 0, 4);
     expect_room(0);
     assert_int_equal(arrive(&s, write_(n, 0, 10, 10, WHOLE, 0)), FAULT_NONE); /* no control data: no receive */
     expect_quiet(&s.recv_cq);
@@ -100,15 +100,15 @@ static void segments(void **state)
     assert_int_equal(arrive(&s, with(write_(0, 20, 5, 30, 0, 0), 8, 4)), FAULT_NONE);
     expect_quiet(&s.recv_cq);
     assert_int_equal(arrive(&s, write_(0, 25, 5, 30, SEG_LAST, 0)), FAULT_NONE);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 30, 12);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 30, 12);
     expect_room(12);
     assert_int_equal(arrive(&s, write_(1, 0, 10, 20, SEG_FIRST, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(1, 10, 10, 20, SEG_LAST, 0), 0, 1020)), FAULT_NONE);
-    told(1, RDDP_WC_RECV_RDMA_WRITE, 20, 1020);
+    told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 1020);
     expect_room(1020);
     assert_int_equal(arrive(&s, with(write_(2, 0, 10, 20, SEG_FIRST, 0), 0, 8)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(2, 10, 10, 20, SEG_LAST, 0), 8, 8)), FAULT_NONE);
-    told(2, RDDP_WC_RECV_RDMA_WRITE, 20, 16);
+    told(2, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 16);
     expect_room(10);
 }
 
@@ -121,7 +121,7 @@ static void endless(void **state)
     s.qp.inbound[s.qp.rx_next & s.qp.inbound_mask].control_length = UINT32_MAX - 7;
     assert_int_equal(arrive(&s, with(write_(0, 1, 0, 2, 0, 0), 100, 8)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(0, 1, 1, 2, SEG_LAST, 0), 100, 1020)), FAULT_NONE);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 2, UINT32_MAX);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 2, UINT32_MAX);
     expect_room(4);
 }
 
@@ -190,7 +190,7 @@ static void in_order(void **state)
     leave(&s, 60);
     expect_quiet(&s.recv_cq);
     leave(&s, 60);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 10, 4);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     told(1, RDDP_WC_RECV, 20, 0);
 
     group_for_control(true);
@@ -203,7 +203,7 @@ static void in_order(void **state)
     told(2, RDDP_WC_RECV, 30, 0);
     expect_quiet(&s.recv_cq);
     leave(&s, 100);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 10, 4);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     told(1, RDDP_WC_RECV, 20, 0);
 }
 
@@ -222,10 +222,10 @@ static void held(void **state)
     leave(&s, 100);
     expect_quiet(&s.recv_cq);
     assert_int_equal(arrive(&s, seg), FAULT_NONE);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 10, 4);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     expect_room(4);
     assert_int_equal(arrive(&s, with(write_(2, 0, 10, 10, WHOLE, 0), 0, 8)), FAULT_NONE);
-    told(1, RDDP_WC_RECV_RDMA_WRITE, 10, 8);
+    told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 8);
 }
 
 /* More wait than there is room for: the stream waits, too. */
@@ -240,7 +240,7 @@ static void window_full(void **state)
     leave(&s, 100);
     assert_int_equal(arrive(&s, with(write_(WINDOW + 1, 100, 10, 10, WHOLE, 0), 0, 4)), FAULT_NONE);
     for (uint32_t i = 0; i <= WINDOW; i++)
-        told(i, RDDP_WC_RECV_RDMA_WRITE, 10, 4);
+        told(i, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     assert_int_equal(arrive(&s, with(write_(WINDOW + 2, 100, 10, 10, WHOLE, 0), 0, 4)), FAULT_NO_RECEIVE);
 }
 
@@ -265,7 +265,7 @@ static void early(void **state)
     for (uint64_t i = 0; i < 4; i++)
         post_room(i, ROOM);
     assert_int_equal(unit(0, seg[0]), FAULT_NONE);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 10, 4);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     expect_room(4);
     for (uint32_t i = 3; i > 1; i--)
         for (int twice = 0; twice < 2; twice++)
@@ -278,14 +278,14 @@ static void early(void **state)
     assert_int_equal(unit(1, seg[1]), FAULT_NONE);
     expect_quiet(&s.recv_cq);
     assert_int_equal(unit(2, seg[2]), FAULT_NONE);
-    told(1, RDDP_WC_RECV_RDMA_WRITE, 20, 12);
+    told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 12);
     assert_memory_equal(room, head + 4, 12);
     assert_int_equal(remote->base[20], 0x33);
     assert_int_equal(unit(3, seg[3]), FAULT_NONE);
-    told(2, RDDP_WC_RECV_RDMA_WRITE, 10, 4);
+    told(2, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     assert_memory_equal(room, head + 16, 4);
     assert_int_equal(unit(4, with(write_(3, 0, 1, 1, WHOLE, 0), 0, 4)), FAULT_NONE);
-    told(3, RDDP_WC_RECV_RDMA_WRITE, 1, 4);
+    told(3, RDDP_WC_RECV_RDMA_WITH_IMM, 1, 4);
 }
 
 /* What comes early is only said to be a Send of that number: a Write's receive is not for it. */
@@ -298,7 +298,7 @@ static void early_impostor(void **state)
     assert_int_equal(unit(2, send_(0, 0, 10, WHOLE, SEG_ORDER_ANY)), FAULT_NONE);
     told(1, RDDP_WC_RECV, 10, 0);
     assert_int_equal(unit(1, write_(0, 10, 10, 20, SEG_LAST, 0)), FAULT_NONE);
-    told(0, RDDP_WC_RECV_RDMA_WRITE, 20, 4);
+    told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 4);
     assert_int_equal(unit(2, send_(0, 0, 10, WHOLE, SEG_ORDER_ANY)), FAULT_SEG_NUMBER);
 }
 

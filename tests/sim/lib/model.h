@@ -74,7 +74,7 @@ static inline bool is_send_opcode(enum rddp_wr_opcode opcode)
 
 static inline enum rddp_wc_opcode received_as(enum rddp_wr_opcode opcode)
 {
-    return opcode == RDDP_WR_RDMA_WRITE  ? RDDP_WC_RECV_RDMA_WRITE
+    return opcode == RDDP_WR_RDMA_WRITE  ? RDDP_WC_RECV_RDMA_WITH_IMM
            : opcode == RDDP_WR_RDMA_READ ? RDDP_WC_RECV_RDMA_READ
                                          : RDDP_WC_RECV;
 }
