@@ -87,14 +87,16 @@ int progress_start(struct rddp_context *context)
     if (context->stop.fd < 0)
         return -EMFILE;
     error = loop_watch(&context->loop, &context->stop, EPOLLIN);
+    if (!error) {
+        sigfillset(&all);
+        sigdelset(&all, SIGBUS);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        error = -pthread_create(&context->thread, NULL, progress, context);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
     if (error)
-        return error;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&context->thread, NULL, progress, context);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -error;
+        close(context->stop.fd);
+    return error;
 }
 
 void progress_stop(struct rddp_context *context)

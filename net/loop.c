@@ -185,10 +185,8 @@ int loop_init(struct loop *loop)
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     loop->timer_watch = (struct watch){.fd = loop->timer_fd, .ready = fire_due};
-    if (loop->epoll_fd < 0 || loop->timer_fd < 0 || loop_watch(loop, &loop->timer_watch, EPOLLIN)) {
-        loop_fini(loop);
+    if (loop->epoll_fd < 0 || loop->timer_fd < 0 || loop_watch(loop, &loop->timer_watch, EPOLLIN))
         return -EMFILE;
-    }
     return 0;
 }
 

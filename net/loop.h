@@ -31,7 +31,8 @@ struct loop {
 /* Microseconds of the monotonic clock. */
 uint64_t loop_now_us(void);
 
-int loop_init(struct loop *loop); /* 0, -EMFILE, -ENOMEM */
+/* 0, -EMFILE. loop_fini() is called once for each loop_init(), also for one that failed. */
+int loop_init(struct loop *loop);
 void loop_fini(struct loop *loop);
 
 /* Starts, changes and ends watching; `events` 0 keeps only errors. 0 or a negative errno. */
