@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "base/ids.h"
 #include "conn/conn.h"
 #include "core/qp.h"
 #include "net/loop.h"
@@ -21,6 +22,7 @@ enum {
     OUT_ROOM_AT = PAGE,     /* behind a `struct out`, its room */
     POOL_KEEP = 4,          /* free buffers of a kind that are kept */
     MR_SLOTS = 256,         /* first size of the table of keys */
+    QP_NUMBERS = 1 << 24,   /* as verbs has them */
 };
 
 struct rddp_pd {
@@ -139,7 +141,7 @@ struct rddp_context {
     struct endpoint *dead;      /* closed, freed after the current round of the loop */
     struct endpoint *hot;       /* whose socket had something last: asked first by a busy poller */
     uint32_t objects;           /* PDs, CQs, channels: what keeps the context open */
-    uint32_t qp_number;
+    struct ids qp_numbers;
     uint32_t random[64];
     uint32_t randoms;
     unsigned hot_turns;

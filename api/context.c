@@ -50,8 +50,24 @@ static int init_memory(struct rddp_context *context)
         return -ENOMEM;
     }
     mr_table_init(&context->mrs, slot, MR_SLOTS);
-    /* Where queue pair numbers start is nobody's business either. */
-    return getrandom(&context->qp_number, sizeof(context->qp_number), 0) == sizeof(context->qp_number) ? 0 : -EAGAIN;
+    return 0;
+}
+
+/* Where queue pair numbers start is nobody's business. 0 and 1 mean something else to verbs, and stay taken. The room
+ * is large, but a page of it is there only once its numbers have been given out. */
+static int init_numbers(struct rddp_context *context)
+{
+    uint64_t *taken = calloc(QP_NUMBERS / 64, sizeof(*taken));
+    uint32_t first;
+
+    if (!taken)
+        return -ENOMEM;
+    taken[0] = 3;
+    ids_init(&context->qp_numbers, taken, QP_NUMBERS, 0);
+    if (getrandom(&first, sizeof(first), 0) != sizeof(first))
+        return -EAGAIN;
+    context->qp_numbers.next = first % QP_NUMBERS;
+    return 0;
 }
 
 static void fini(struct rddp_context *context)
@@ -60,6 +76,7 @@ static void fini(struct rddp_context *context)
     pool_fini(&context->outs);
     pool_fini(&context->carries);
     free(context->mrs.slot);
+    free(context->qp_numbers.taken);
     free(context->stage.room);
     pthread_cond_destroy(&context->unpark);
     pthread_mutex_destroy(&context->lock);
@@ -84,6 +101,8 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
     error = init_sync(context);
     if (!error)
         error = init_memory(context);
+    if (!error)
+        error = init_numbers(context);
     if (!error && !context->manual)
         error = progress_start(context);
     if (error) {

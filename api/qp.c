@@ -6,8 +6,6 @@
 
 #include "api/api.h"
 
-enum { QP_NUMBER_MASK = 0xffffff };
-
 /* --- shared receive queues ----------------------------------------------------------------------------------- */
 
 struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge)
@@ -97,6 +95,7 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
 {
     struct qp_attr engine;
     struct rddp_qp *qp;
+    bool has_number;
     size_t room;
 
     if (!attr->send_cq || !attr->recv_cq) {
@@ -120,11 +119,16 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     qp->context = pd->context;
     qp->user = attr->user;
     lock(pd->context);
-    do
-        engine.number = pd->context->qp_number++ & QP_NUMBER_MASK;
-    while (engine.number < 2); /* 0 and 1 mean something else to verbs */
-    qp_init(&qp->qp, &engine, qp->room);
+    has_number = ids_get(&pd->context->qp_numbers, &engine.number);
+    if (has_number)
+        qp_init(&qp->qp, &engine, qp->room);
     unlock(pd->context);
+    if (!has_number) {
+        free(qp->room);
+        free(qp);
+        errno = ENOMEM;
+        return NULL;
+    }
     return qp;
 }
 
@@ -178,6 +182,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     cq_forget(qp->qp.attr.send_cq, qp->qp.attr.number);
     cq_forget(qp->qp.attr.recv_cq, qp->qp.attr.number);
     qp_fini(&qp->qp);
+    ids_put(&context->qp_numbers, qp->qp.attr.number);
     unlock(context);
     free(qp->group_room);
     free(qp->room);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* open.c - contexts that cannot be opened leave nothing behind, and close nothing that is not theirs. */
+/* open.c - contexts that cannot be opened leave nothing behind; numbers of queue pairs are never given out twice. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "tests/suite/lib/pair.h"
 
 static int closed_twice;
@@ -95,11 +96,45 @@ static void without_a_thread(void **state)
     assert_int_equal(closed_twice, 0);
 }
 
+/* After 2^24 queue pairs their numbers begin again: one that is still alive keeps its number, and its completions. */
+static void numbers_come_round(void **state)
+{
+    struct rddp_context *context = rddp_open(NULL);
+    struct rddp_pd *pd = rddp_alloc_pd(context);
+    struct rddp_cq *cq = rddp_create_cq(context, 16, NULL, NULL);
+    struct rddp_qp *old, *young[3];
+    struct rddp_qp_attr attr;
+
+    (void)state;
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = cq;
+    context->qp_numbers.next = QP_NUMBERS - 1;
+    old = rddp_create_qp(pd, &attr);
+    assert_int_equal(rddp_qp_num(old), QP_NUMBERS - 1);
+    context->qp_numbers.next = QP_NUMBERS - 2;
+    for (int i = 0; i < 3; i++)
+        young[i] = rddp_create_qp(pd, &attr);
+    assert_int_equal(rddp_qp_num(young[0]), QP_NUMBERS - 2);
+    assert_int_equal(rddp_qp_num(young[1]), 2); /* 0 and 1 mean something else to verbs */
+    assert_int_equal(rddp_qp_num(young[2]), 3);
+    rddp_destroy_qp(old);
+    context->qp_numbers.next = QP_NUMBERS - 2;
+    old = rddp_create_qp(pd, &attr);
+    assert_int_equal(rddp_qp_num(old), QP_NUMBERS - 1);
+    rddp_destroy_qp(old);
+    for (int i = 0; i < 3; i++)
+        rddp_destroy_qp(young[i]);
+    assert_int_equal(rddp_destroy_cq(cq), 0);
+    assert_int_equal(rddp_dealloc_pd(pd), 0);
+    assert_int_equal(rddp_close(context), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_descriptors),
         cmocka_unit_test(without_a_thread),
+        cmocka_unit_test(numbers_come_round),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
