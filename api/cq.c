@@ -206,8 +206,7 @@ int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
     if (!cq->channel)
         return -EINVAL;
     lock(context);
-    context->armed += cq->cq.arm == CQ_QUIET;
-    cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT);
+    context->armed += cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT);
     pthread_cond_signal(&context->unpark);
     unlock(context);
     return 0;

@@ -213,6 +213,7 @@ int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send
         if (!error)
             wr = wr->next;
     }
+    qp_settle(&qp->qp);
     if (qp->endpoint) {
         endpoint_pump(qp->endpoint);
         endpoint_free_dead(qp->context);
@@ -233,6 +234,7 @@ int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv
         if (!error)
             wr = wr->next;
     }
+    qp_settle(&qp->qp);
     unlock(qp->context);
     if (error && bad_wr)
         *bad_wr = wr;

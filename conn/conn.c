@@ -234,8 +234,10 @@ static int step(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
 void conn_check(struct conn *c, uint64_t now_us)
 {
-    if (c->qp && c->qp->state == QP_ERROR)
-        conn_fail(c, &c->qp->note, NULL, now_us);
+    if (!c->qp || c->qp->state != QP_ERROR)
+        return;
+    qp_settle(c->qp);
+    conn_fail(c, &c->qp->note, NULL, now_us);
 }
 
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)

@@ -21,6 +21,8 @@ enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, st
     if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
         return FAULT_NOT_NOW;
     *in = claim_receive(qp);
+    if (!*in)
+        return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     (*in)->op = (uint8_t)seg->op;
     (*in)->number = seg->msg;
     (*in)->order = seg->order;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cq.c - a ring between one writer, under the engine's lock, and one reader at a time without it. */
+/* cq.c - a ring of completions: one writer and one reader at a time, who do not exclude each other. */
 #include "core/cq.h"
 
 #include <assert.h>
 #include <string.h>
+
+enum { BATCH = 32 };
 
 void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, void (*notify)(struct cq *))
 {
@@ -16,72 +18,90 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
     atomic_init(&cq->head, 0);
     atomic_init(&cq->tail, 0);
     atomic_init(&cq->overflowed, false);
-    atomic_flag_clear(&cq->reading);
 }
 
-/* Makes the event if the arming asks for it: once, until the next cq_arm(). */
-static void wake(struct cq *cq, bool solicited)
+/* Does the arming ask for an event now? Once, until the next cq_arm(). Under `writing`. */
+static bool disarm(struct cq *cq, bool solicited)
 {
     if (cq->arm == CQ_QUIET || (cq->arm == CQ_SOLICITED && !solicited))
-        return;
+        return false;
     cq->arm = CQ_QUIET;
-    if (cq->notify)
-        cq->notify(cq);
+    return cq->notify != NULL;
 }
 
-bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *unpolled)
+static void give_back(_Atomic uint32_t *taken, uint32_t places)
+{
+    if (taken)
+        atomic_fetch_sub_explicit(taken, places, memory_order_release);
+}
+
+/* Once a completion is missing nothing may follow: a reader who saw a gap would count wrong. Under `writing`. */
+static bool append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t *taken)
 {
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
-    /* Once something is missing nothing may follow: a reader who saw a gap would count wrong. */
     if (atomic_load_explicit(&cq->overflowed, memory_order_relaxed))
         return false;
     if (head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe) {
         atomic_store_explicit(&cq->overflowed, true, memory_order_release);
-        wake(cq, true);
         return false;
     }
-    cq->ring[head & (cq->size - 1)] = (struct cq_entry){*wc, unpolled};
-    if (unpolled)
-        atomic_fetch_add_explicit(unpolled, 1, memory_order_relaxed);
+    cq->ring[head & (cq->size - 1)] = (struct cq_entry){*wc, taken};
     atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-    wake(cq, solicited || wc->status != RDDP_WC_SUCCESS);
     return true;
 }
 
-static void take_turn(struct cq *cq)
+bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken)
 {
-    while (atomic_flag_test_and_set_explicit(&cq->reading, memory_order_acquire)) {
+    bool added, wake;
+
+    spin_lock(&cq->writing);
+    added = append(cq, wc, taken);
+    wake = disarm(cq, !added || solicited || wc->status != RDDP_WC_SUCCESS);
+    spin_unlock(&cq->writing);
+    if (!added)
+        give_back(taken, 1);
+    if (wake)
+        cq->notify(cq);
+    return added;
+}
+
+/* Takes `n` entries, at most BATCH. Their places are given back when there is room in the ring for what is posted to
+ * them: a completion must never find the ring full because a reader was slow. Under `reading`. */
+static void take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
+{
+    _Atomic uint32_t *taken[BATCH];
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct cq_entry *entry = &cq->ring[(tail + i) & (cq->size - 1)];
+
+        wc[i] = entry->wc;
+        taken[i] = entry->taken;
     }
-}
-
-static void give_turn(struct cq *cq)
-{
-    atomic_flag_clear_explicit(&cq->reading, memory_order_release);
-}
-
-static void take(const struct cq_entry *entry, struct rddp_wc *wc)
-{
-    *wc = entry->wc;
-    if (entry->unpolled)
-        atomic_fetch_sub_explicit(entry->unpolled, 1, memory_order_relaxed);
+    atomic_store_explicit(&cq->tail, tail + n, memory_order_release);
+    for (uint32_t i = 0, run; i < n; i += run) {
+        for (run = 1; i + run < n && taken[i + run] == taken[i];)
+            run++;
+        give_back(taken[i], run);
+    }
 }
 
 uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n)
 {
-    uint32_t tail, there;
+    uint32_t tail, there, batch;
 
     if (cq_is_empty(cq))
         return 0;
-    take_turn(cq);
+    spin_lock(&cq->reading);
     tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
     there = atomic_load_explicit(&cq->head, memory_order_acquire) - tail;
     if (n > there)
         n = there;
-    for (uint32_t i = 0; i < n; i++)
-        take(&cq->ring[(tail + i) & (cq->size - 1)], &wc[i]);
-    atomic_store_explicit(&cq->tail, tail + n, memory_order_release);
-    give_turn(cq);
+    for (uint32_t i = 0; i < n; i += batch) {
+        batch = n - i < BATCH ? n - i : BATCH;
+        take(cq, tail + i, wc + i, batch);
+    }
+    spin_unlock(&cq->reading);
     return n;
 }
 
@@ -91,18 +111,24 @@ bool cq_is_empty(const struct cq *cq)
            atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
-void cq_arm(struct cq *cq, enum cq_arm arm)
+bool cq_arm(struct cq *cq, enum cq_arm arm)
 {
+    bool was_quiet;
+
+    spin_lock(&cq->writing);
+    was_quiet = cq->arm == CQ_QUIET;
     if (arm > cq->arm)
         cq->arm = arm;
+    spin_unlock(&cq->writing);
+    return was_quiet;
 }
 
 void cq_forget(struct cq *cq, uint32_t qp_num)
 {
     uint32_t tail, head, kept;
-    struct rddp_wc gone;
 
-    take_turn(cq);
+    spin_lock(&cq->reading);
+    spin_lock(&cq->writing);
     tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
     head = atomic_load_explicit(&cq->head, memory_order_relaxed);
     kept = tail;
@@ -110,10 +136,11 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
         const struct cq_entry *entry = &cq->ring[i & (cq->size - 1)];
 
         if (entry->wc.qp_num == qp_num)
-            take(entry, &gone);
+            give_back(entry->taken, 1);
         else
             cq->ring[kept++ & (cq->size - 1)] = *entry;
     }
     atomic_store_explicit(&cq->head, kept, memory_order_release);
-    give_turn(cq);
+    spin_unlock(&cq->writing);
+    spin_unlock(&cq->reading);
 }

@@ -9,48 +9,52 @@
 
 #include <rddp/wr.h>
 
+#include "base/spin.h"
+
 enum cq_arm {
     CQ_QUIET,     /* nobody waits for an event */
     CQ_SOLICITED, /* the next solicited completion or error makes one */
     CQ_NEXT,      /* any completion does */
 };
 
-/* A completion in the ring, and whose place in a queue it still takes: like a device, a request is out of its queue
- * only when the application has seen it completed, so that a CQ as large as its queues never overflows. */
+/* A completion in the ring, and the count of places taken in the queue of its request. As with a device, a request
+ * leaves its queue only when the application has seen it completed, so a CQ as large as its queues never overflows. */
 struct cq_entry {
     struct rddp_wc wc;
-    _Atomic uint32_t *unpolled; /* counted up by cq_push(), down when it is polled; or NULL */
+    _Atomic uint32_t *taken; /* counted down when the completion is polled; or NULL */
 };
 
-/* One writer (under the engine's lock) and one reader at a time (cq_poll takes turns) share the ring without a lock. */
+/* Any thread may push, poll and arm. Writers exclude each other, and so do readers; a writer and a reader share the
+ * ring through head and tail alone. */
 struct cq {
     struct cq_entry *ring;
-    uint32_t size; /* a power of two: the room the creator gave */
-    uint32_t cqe;  /* what was asked for and is kept to */
-    _Atomic uint32_t head, tail;
-    atomic_flag reading;
-    enum cq_arm arm;
+    uint32_t size;                 /* a power of two: the room the creator gave */
+    uint32_t cqe;                  /* the capacity that was asked for, and the limit */
+    _Atomic uint32_t head, tail;   /* head: writers'; tail: readers' */
+    struct spin writing, reading;  /* taken in this order: reading, writing */
+    enum cq_arm arm;               /* guarded by `writing` */
     _Atomic bool overflowed;       /* for good: completions are missing */
-    void (*notify)(struct cq *cq); /* called once per arming, under the lock; may not call back into the engine */
-    uint32_t users;                /* queue pairs */
+    void (*notify)(struct cq *cq); /* called once per arming, with no lock of the CQ held */
+    _Atomic uint32_t users;        /* queue pairs */
 };
 
 /* `ring` has `size` entries, a power of two not below `cqe`. */
 void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, void (*notify)(struct cq *));
 
-/* Adds a completion and makes the event if the arming asks for it. False, for good, if there is no room: then whoever
- * is armed is woken too, to find `overflowed`. */
-bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *unpolled);
+/* Adds a completion and makes the event if the arming asks for it. The poll of this completion counts *taken down.
+ * False, for good, if there is no room: *taken is counted down at once, and whoever is armed is woken, to find
+ * `overflowed`. */
+bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken);
 
-/* Takes up to `n` completions, oldest first; safe from any thread, without the engine's lock. */
+/* Takes up to `n` completions, oldest first. */
 uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n);
 
 bool cq_is_empty(const struct cq *cq);
 
-/* Arms for one event; CQ_NEXT is not weakened by a later CQ_SOLICITED (as ibv_req_notify_cq). Under the lock. */
-void cq_arm(struct cq *cq, enum cq_arm arm);
+/* Arms for one event; CQ_NEXT is not weakened by a later CQ_SOLICITED (as ibv_req_notify_cq). True if it was quiet. */
+bool cq_arm(struct cq *cq, enum cq_arm arm);
 
-/* Drops what the queue pair `qp_num` left in the ring (it is being destroyed). Under the engine's lock. */
+/* Drops what the queue pair `qp_num` left in the ring. It is being destroyed and pushes nothing more. */
 void cq_forget(struct cq *cq, uint32_t qp_num);
 
 #endif

@@ -63,8 +63,7 @@ enum fault hand_over(struct qp *qp, enum rddp_wc_opcode opcode)
     wc.byte_len = in->length;
     wc.control_length = in->control_length;
     qp->rx_next++;
-    qp->rq->arriving--;
-    return cq_push(qp->attr.recv_cq, &wc, in->flags & SEG_SOLICITED, &qp->rq->unpolled) ? FAULT_NONE : qp_fail_cq(qp);
+    return cq_push(qp->attr.recv_cq, &wc, in->flags & SEG_SOLICITED, &qp->rq->taken) ? FAULT_NONE : qp_fail_cq(qp);
 }
 
 struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault fault)

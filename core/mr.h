@@ -3,6 +3,7 @@
 #ifndef RDDP_CORE_MR_H
 #define RDDP_CORE_MR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 
 /* A protection domain is an identity: a region and a queue pair meet only if theirs is the same. */
 struct pd {
-    uint32_t users; /* regions, queues: a domain in use is not freed */
+    _Atomic uint32_t users; /* regions, queues: a domain in use is not freed */
 };
 
 /* A registered region. The creator gives the room and keeps it until mr_remove(). */

@@ -73,9 +73,11 @@ static bool in_turn(const struct ranges *got, bool early, uint64_t offset)
 
 struct inbound *claim_receive(struct qp *qp)
 {
-    struct inbound *in = inbound_at(qp, qp->rx_claimed++);
+    struct inbound *in = inbound_at(qp, qp->rx_claimed);
 
-    rq_take(qp->rq, &in->recv);
+    if (!rq_take(qp->rq, &in->recv))
+        return NULL;
+    qp->rx_claimed++;
     in->got.count = 0;
     in->end = 0;
     in->reach = 0;
@@ -97,7 +99,8 @@ static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_ord
     if (ahead >= qp->attr.window)
         return FAULT_NOT_NOW;
     while (qp->rx_claimed - qp->rx_next <= ahead)
-        claim_receive(qp);
+        if (!claim_receive(qp))
+            return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     *in = inbound_at(qp, seg->msg);
     return FAULT_NONE;
 }

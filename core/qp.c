@@ -106,7 +106,7 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
 
 void qp_fini(struct qp *qp)
 {
-    qp->rq->arriving -= qp->rx_claimed - qp->rx_next;
+    atomic_fetch_sub(&qp->rq->taken, qp->rx_claimed - qp->rx_next);
     qp->attr.pd->users--;
     qp->attr.send_cq->users--;
     qp->attr.recv_cq->users--;
@@ -204,26 +204,29 @@ static void flush_receives(struct qp *qp);
 
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
 {
-    uint32_t length;
+    uint32_t length, head = atomic_load_explicit(&qp->sq_head, memory_order_relaxed);
 
     if (check_send(qp, wr, &length))
         return -EINVAL;
-    if (qp->sq_head - qp->sq_tail + atomic_load_explicit(&qp->sq_unpolled, memory_order_relaxed) >= qp->attr.send_depth)
+    if (atomic_load_explicit(&qp->sq_taken, memory_order_acquire) >= qp->attr.send_depth)
         return -ENOMEM;
-    fill_send(qp, sq_at(qp, qp->sq_head), wr, length);
-    qp->sq_head++;
-    if (qp->state == QP_ERROR)
-        flush_sends(qp);
+    atomic_fetch_add_explicit(&qp->sq_taken, 1, memory_order_relaxed);
+    fill_send(qp, sq_at(qp, head), wr, length);
+    atomic_store_explicit(&qp->sq_head, head + 1, memory_order_release);
     return 0;
 }
 
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr)
 {
-    int status = qp->attr.srq ? -EINVAL : rq_post(&qp->own_rq, wr);
+    return qp->attr.srq ? -EINVAL : rq_post(&qp->own_rq, wr);
+}
 
-    if (!status && qp->state == QP_ERROR)
-        flush_receives(qp);
-    return status;
+void qp_settle(struct qp *qp)
+{
+    if (qp->state != QP_ERROR)
+        return;
+    flush_sends(qp);
+    flush_receives(qp);
 }
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
@@ -248,7 +251,10 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
         .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
     };
 
-    return is_silent || cq_push(qp->attr.send_cq, &wc, false, &qp->sq_unpolled);
+    if (!is_silent)
+        return cq_push(qp->attr.send_cq, &wc, false, &qp->sq_taken);
+    atomic_fetch_sub_explicit(&qp->sq_taken, 1, memory_order_release);
+    return true;
 }
 
 static bool is_done(const struct qp *qp, const struct send *s)
@@ -258,12 +264,9 @@ static bool is_done(const struct qp *qp, const struct send *s)
 
 enum fault sq_retire(struct qp *qp)
 {
-    while (qp->sq_tail != qp->sq_head && is_done(qp, sq_at(qp, qp->sq_tail))) {
-        const struct send *s = sq_at(qp, qp->sq_tail++);
-
-        if (!push_send(qp, s, RDDP_WC_SUCCESS))
+    while (qp->sq_tail != qp->sq_head && is_done(qp, sq_at(qp, qp->sq_tail)))
+        if (!push_send(qp, sq_at(qp, qp->sq_tail++), RDDP_WC_SUCCESS))
             return qp_fail_cq(qp);
-    }
     return FAULT_NONE;
 }
 
@@ -272,12 +275,14 @@ enum fault sq_retire(struct qp *qp)
 /* A completion that finds no room here is lost, and its CQ says so: there is nobody else to tell. */
 static void flush_sends(struct qp *qp)
 {
-    while (qp->sq_tail != qp->sq_head) {
+    uint32_t head = qp->sq_head;
+
+    while (qp->sq_tail != head) {
         const struct send *s = sq_at(qp, qp->sq_tail++);
 
         push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
     }
-    qp->sq_next = qp->sq_head;
+    qp->sq_next = head;
     qp->read_tail = qp->read_head;
 }
 
@@ -291,23 +296,20 @@ static void flush_receive(struct qp *qp, uint64_t wr_id, enum rddp_wc_status sta
         .qp_num = qp->attr.number,
     };
 
-    cq_push(qp->attr.recv_cq, &wc, false, &qp->rq->unpolled);
+    cq_push(qp->attr.recv_cq, &wc, false, &qp->rq->taken);
 }
 
 static void flush_receives(struct qp *qp)
 {
-    struct rq *rq = &qp->own_rq;
+    uint64_t wr_id;
 
     for (; qp->rx_next != qp->rx_claimed; qp->rx_next++) {
         const struct inbound *in = inbound_at(qp, qp->rx_next);
 
-        qp->rq->arriving--;
         flush_receive(qp, in->recv.wr_id, in->status);
     }
-    if (qp->attr.srq)
-        return;
-    for (; rq->tail != rq->head; rq->tail++)
-        flush_receive(qp, rq->ring[rq->tail & rq->mask].wr_id, RDDP_WC_SUCCESS);
+    while (!qp->attr.srq && rq_drop(&qp->own_rq, &wr_id))
+        flush_receive(qp, wr_id, RDDP_WC_SUCCESS);
 }
 
 void qp_fail(struct qp *qp, const struct fault_note *note)

@@ -11,6 +11,7 @@
 
 #include "base/ranges.h"
 #include "base/span.h"
+#include "base/spin.h"
 #include "core/cq.h"
 #include "core/fault.h"
 #include "core/mr.h"
@@ -43,11 +44,11 @@ struct rq {
     struct rddp_sge *sge_room; /* depth * sge_max */
     struct pd *pd;
     uint32_t depth, sge_max;
-    uint32_t mask;             /* the ring has a power of two of places, so that free-running counters may wrap */
-    uint32_t head, tail;       /* free-running; head - tail are posted */
-    uint32_t arriving;         /* taken for a message that is not complete */
-    _Atomic uint32_t unpolled; /* complete, but the application has not seen it: they still take a place */
-    uint32_t users;            /* queue pairs, if shared */
+    uint32_t mask;          /* the ring has a power of two of places, so that free-running counters may wrap */
+    struct spin spin;       /* guards the ring, head and tail: for a post, and for a take */
+    uint32_t head, tail;    /* free-running; head - tail are posted */
+    _Atomic uint32_t taken; /* places in use: posted, arriving, or complete and not polled yet */
+    _Atomic uint32_t users; /* queue pairs, if shared */
 };
 
 /* Octets that rq_init() wants, aligned for any type. A user of `pd` that its creator counts, as for a region. */
@@ -55,7 +56,7 @@ size_t rq_room(uint32_t depth, uint32_t sge_max);
 void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *room);
 
 /* 0; -ENOMEM if full (with what is not polled yet), -EINVAL for too many sges or too long a sum. Nothing is looked at
- * behind the sge list. */
+ * behind the sge list. From any thread. */
 int rq_post(struct rq *rq, const struct rddp_recv_wr *wr);
 
 enum send_state {
@@ -143,17 +144,17 @@ enum emit_source { EMIT_NOTHING, EMIT_SEND, EMIT_RESPONSE };
 
 struct qp {
     struct qp_attr attr;
-    enum qp_state state;
-    struct fault_note note; /* why QP_ERROR */
-    struct group *group;    /* with a SEG_NUMBERS_GROUP wire, else NULL */
+    _Atomic enum qp_state state; /* QP_ERROR is set when `note` is whole */
+    struct fault_note note;      /* why QP_ERROR */
+    struct group *group;         /* with a SEG_NUMBERS_GROUP wire, else NULL */
 
     /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
     struct send *sq;
     uint32_t sq_mask;
-    uint32_t sq_head;             /* next to post */
-    uint32_t sq_next;             /* next to emit */
-    uint32_t sq_tail;             /* oldest that is not complete */
-    _Atomic uint32_t sq_unpolled; /* complete, but the application has not seen it: they still take a place */
+    _Atomic uint32_t sq_head;  /* next to post */
+    uint32_t sq_next;          /* next to emit */
+    uint32_t sq_tail;          /* oldest that is not complete */
+    _Atomic uint32_t sq_taken; /* places in use: from the post until the application has seen the completion */
     uint32_t *read_at; /* ring: the places in sq of the Reads that have left and are not answered, at most attr.ord */
     uint32_t read_mask, read_head, read_tail;
 
@@ -201,12 +202,18 @@ void qp_fail(struct qp *qp, const struct fault_note *note);
  * What has completed stays so: a Write completes when it has left. */
 void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status);
 
-/* --- posting (qp.c). 0, or -ENOMEM: the queue is full; -EINVAL: too many sges (a Read has one sink), too long, unknown
- * opcode or flag, inline too long, a Read with inline, a receive although there is an SRQ. In QP_ERROR the request is
- * taken and completes as flushed at once. The address of an sge is an offset of its region, as a peer would name it.
+/* --- posting (qp.c). Each queue has one producer at a time, who excludes others (the receive queue does it by itself),
+ * but nobody who places and emits. 0, or -ENOMEM: the queue is full; -EINVAL: too many sges (a Read has one sink), too
+ * long, unknown opcode or flag, inline too long, a Read with inline, a receive although there is an SRQ. In QP_ERROR
+ * the request is taken and completes as flushed when qp_settle() is called. The address of an sge is an offset of its
+ * region, as a peer would name it.
  * --- */
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
+
+/* Flushes what was posted since the queue pair failed. As all below for whoever places and emits; to be called after a
+ * post that found, or left, QP_ERROR. */
+void qp_settle(struct qp *qp);
 
 /* --- arriving (place.c, deliver.c) --- */
 

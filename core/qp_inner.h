@@ -57,8 +57,9 @@ static inline const struct rddp_sge *sink_of(const struct send *s)
 
 /* rq.c: the sum of a list of sges; 0, or -EINVAL if they are too many or too long. */
 int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length);
-uint32_t rq_posted(const struct rq *rq);
-void rq_take(struct rq *rq, struct recv *to);
+uint32_t rq_posted(struct rq *rq);
+bool rq_take(struct rq *rq, struct recv *to); /* false: there is none (any more: others may share the queue) */
+bool rq_drop(struct rq *rq, uint64_t *wr_id); /* the same, and forgets all but its number */
 
 /* qp.c: completes what is done at the tail of the send queue, in order. FAULT_CQ_FULL if that failed the queue pair,
  * as qp_fail_cq() does. */
@@ -70,7 +71,7 @@ enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint
 struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault fault);
 
 /* place.c: the parts of placement that are the same however messages are numbered. The receive or Read is known. */
-struct inbound *claim_receive(struct qp *qp);
+struct inbound *claim_receive(struct qp *qp); /* NULL: none is posted */
 enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order);
 enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order);
 enum fault queue_read_request(struct qp *qp, const struct seg *seg);

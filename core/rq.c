@@ -2,7 +2,6 @@
 /* rq.c - posted receives, a queue pair's own or shared: taken from the tail in the order they were posted. */
 #include "core/qp_inner.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -43,15 +42,8 @@ int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *le
     return 0;
 }
 
-int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
+static void fill(struct recv *recv, const struct rddp_recv_wr *wr, uint32_t capacity)
 {
-    struct recv *recv = &rq->ring[rq->head & rq->mask];
-    uint32_t capacity;
-
-    if (sges_check(wr->sg_list, wr->num_sge, rq->sge_max, &capacity))
-        return -EINVAL;
-    if (rq_posted(rq) + rq->arriving + atomic_load_explicit(&rq->unpolled, memory_order_relaxed) >= rq->depth)
-        return -ENOMEM;
     recv->wr_id = wr->wr_id;
     recv->capacity = capacity;
     recv->sges = (uint32_t)wr->num_sge;
@@ -59,21 +51,39 @@ int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
     recv->control_room = wr->control ? wr->control_room : 0;
     for (uint32_t i = 0; i < recv->sges; i++)
         recv->sge[i] = wr->sg_list[i];
-    rq->head++;
-    return 0;
 }
 
-uint32_t rq_posted(const struct rq *rq)
+int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
 {
-    return rq->head - rq->tail;
+    uint32_t capacity;
+    bool full;
+
+    if (sges_check(wr->sg_list, wr->num_sge, rq->sge_max, &capacity))
+        return -EINVAL;
+    spin_lock(&rq->spin);
+    full = atomic_load_explicit(&rq->taken, memory_order_acquire) >= rq->depth;
+    if (!full) {
+        atomic_fetch_add_explicit(&rq->taken, 1, memory_order_relaxed);
+        fill(&rq->ring[rq->head & rq->mask], wr, capacity);
+        rq->head++;
+    }
+    spin_unlock(&rq->spin);
+    return full ? -ENOMEM : 0;
+}
+
+uint32_t rq_posted(struct rq *rq)
+{
+    uint32_t posted;
+
+    spin_lock(&rq->spin);
+    posted = rq->head - rq->tail;
+    spin_unlock(&rq->spin);
+    return posted;
 }
 
 /* The sges are copied: the place in the ring may be posted again while the message is still arriving. */
-void rq_take(struct rq *rq, struct recv *to)
+static void copy(struct recv *to, const struct recv *recv)
 {
-    const struct recv *recv = &rq->ring[rq->tail & rq->mask];
-
-    assert(rq_posted(rq));
     to->wr_id = recv->wr_id;
     to->capacity = recv->capacity;
     to->sges = recv->sges;
@@ -81,6 +91,28 @@ void rq_take(struct rq *rq, struct recv *to)
     to->control_room = recv->control_room;
     for (uint32_t i = 0; i < recv->sges; i++)
         to->sge[i] = recv->sge[i];
-    rq->tail++;
-    rq->arriving++;
+}
+
+bool rq_take(struct rq *rq, struct recv *to)
+{
+    bool is_posted;
+
+    spin_lock(&rq->spin);
+    is_posted = rq->head != rq->tail;
+    if (is_posted)
+        copy(to, &rq->ring[rq->tail++ & rq->mask]);
+    spin_unlock(&rq->spin);
+    return is_posted;
+}
+
+bool rq_drop(struct rq *rq, uint64_t *wr_id)
+{
+    bool is_posted;
+
+    spin_lock(&rq->spin);
+    is_posted = rq->head != rq->tail;
+    if (is_posted)
+        *wr_id = rq->ring[rq->tail++ & rq->mask].wr_id;
+    spin_unlock(&rq->spin);
+    return is_posted;
 }

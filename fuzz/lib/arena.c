@@ -183,6 +183,7 @@ void arena_post(struct arena *a, struct input *in)
     if (a->qp.group)
         some_control(a, in, &send, &recv);
     error = is_recv ? qp_post_recv(&a->qp, &recv) : qp_post_send(&a->qp, &send);
+    qp_settle(&a->qp);
     if (error)
         return;
     if (is_recv || send.opcode == RDDP_WR_RDMA_READ)

@@ -135,10 +135,13 @@ int post_recv(struct side *s, uint64_t wr_id, const struct rddp_sge *sge, int sg
 {
     struct rddp_sge copy[QP_SGE_MAX + 1];
     struct rddp_recv_wr wr = {.wr_id = wr_id, .sg_list = copy, .num_sge = sges};
+    int error;
 
     if (sges > 0)
         memcpy(copy, sge, (size_t)sges * sizeof(*sge));
-    return s->qp.attr.srq ? rq_post(s->qp.attr.srq, &wr) : qp_post_recv(&s->qp, &wr);
+    error = s->qp.attr.srq ? rq_post(s->qp.attr.srq, &wr) : qp_post_recv(&s->qp, &wr);
+    qp_settle(&s->qp);
+    return error;
 }
 
 int post_remote(struct side *s, uint64_t wr_id, enum rddp_wr_opcode opcode, unsigned flags, const struct rddp_sge *sge,
@@ -155,10 +158,13 @@ int post_remote(struct side *s, uint64_t wr_id, enum rddp_wr_opcode opcode, unsi
         .rkey = rkey,
         .invalidate_rkey = rkey,
     };
+    int error;
 
     if (sges > 0)
         memcpy(copy, sge, (size_t)sges * sizeof(*sge));
-    return qp_post_send(&s->qp, &wr);
+    error = qp_post_send(&s->qp, &wr);
+    qp_settle(&s->qp);
+    return error;
 }
 
 int post(struct side *s, uint64_t wr_id, enum rddp_wr_opcode opcode, unsigned flags, const struct rddp_sge *sge,

@@ -114,12 +114,12 @@ static void test_arm(void **state)
     }
 }
 
-/* Who gives a counter learns how many of his completions were not polled yet. */
-static void test_unpolled(void **state)
+/* A place that was taken at the post is free when the completion is polled, forgotten, or lost for want of room. */
+static void test_places(void **state)
 {
     struct cq_entry ring[4];
     struct rddp_wc wc = {.qp_num = 1};
-    _Atomic uint32_t mine = 0, other = 0;
+    _Atomic uint32_t mine = 2, other = 2;
     struct cq cq;
 
     (void)state;
@@ -129,8 +129,9 @@ static void test_unpolled(void **state)
     assert_true(cq_push(&cq, &wc, false, &mine));
     wc.qp_num = 2;
     assert_true(cq_push(&cq, &wc, false, &other));
-    assert_false(cq_push(&cq, &wc, false, &other));
     assert_int_equal(mine, 2);
+    assert_int_equal(other, 2);
+    assert_false(cq_push(&cq, &wc, false, &other));
     assert_int_equal(other, 1);
     assert_int_equal(cq_poll(&cq, &wc, 1), 1);
     assert_int_equal(mine, 1);
@@ -166,28 +167,30 @@ static void test_forget(void **state)
     assert_true(cq_is_empty(&cq));
 }
 
-/* One writer, two readers that take turns, now and then a forgetting: nothing twice, nothing missing, all in order. */
-enum { RUN = 20000, MINE = 1, GONE = 2 };
+/* Two writers, two readers, now and then a forgetting. Each writer posts as a queue does: only while a place is free.
+ * So the CQ, as large as both queues together, is never full; nothing comes twice, nothing is missing, all is in order.
+ */
+enum { RUN = 20000, WRITERS = 2, DEPTH = 32, FORGOTTEN = 100 };
 
 static struct cq shared;
-static atomic_bool written;
-static atomic_uint seen;
+static _Atomic uint32_t places[WRITERS + 1];
+static atomic_uint written, seen;
 
 static void *read_some(void *unused)
 {
-    struct rddp_wc wc[16];
-    uint64_t last = 0;
+    uint64_t last[WRITERS + 1] = {0};
+    struct rddp_wc wc[48];
 
     (void)unused;
     for (;;) {
-        bool end = atomic_load(&written);
-        uint32_t n = cq_poll(&shared, wc, 16);
+        bool end = atomic_load(&written) == WRITERS;
+        uint32_t n = cq_poll(&shared, wc, 48);
 
         for (uint32_t i = 0; i < n; i++) {
-            if (wc[i].qp_num != MINE)
+            if (wc[i].qp_num == FORGOTTEN)
                 continue;
-            assert(wc[i].wr_id > last); /* each reader sees them rise */
-            last = wc[i].wr_id;
+            assert(wc[i].wr_id > last[wc[i].qp_num]); /* each reader sees them rise */
+            last[wc[i].qp_num] = wc[i].wr_id;
             atomic_fetch_add(&seen, 1);
         }
         if (!n && end)
@@ -197,36 +200,49 @@ static void *read_some(void *unused)
     }
 }
 
-static void test_threads(void **state)
+static void *write_some(void *number)
 {
-    static struct cq_entry ring[64];
-    pthread_t reader[2];
+    uint32_t qp_num = *(const uint32_t *)number;
 
-    (void)state;
-    cq_init(&shared, ring, 64, 64, NULL);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&reader[i], NULL, read_some, NULL), 0);
     for (uint64_t i = 1; i <= RUN; i++) {
-        while (atomic_load(&shared.head) - atomic_load(&shared.tail) >= 60)
+        while (atomic_load(&places[qp_num]) >= DEPTH - 1)
             sched_yield();
-        assert_true(push(&shared, i, MINE, RDDP_WC_SUCCESS, false));
-        if (i % 100 == 0) {
-            assert_true(push(&shared, i, GONE, RDDP_WC_SUCCESS, false));
-            cq_forget(&shared, GONE);
+        atomic_fetch_add(&places[qp_num], 1);
+        assert(cq_push(&shared, &(struct rddp_wc){.wr_id = i, .qp_num = qp_num}, false, &places[qp_num]));
+        if (qp_num == 1 && i % 100 == 0) {
+            assert(push(&shared, i, FORGOTTEN, RDDP_WC_SUCCESS, false));
+            cq_forget(&shared, FORGOTTEN);
         }
     }
-    atomic_store(&written, true);
+    atomic_fetch_add(&written, 1);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    static const uint32_t number[WRITERS] = {1, 2};
+    static struct cq_entry ring[WRITERS * DEPTH];
+    pthread_t reader[2], writer[WRITERS];
+
+    (void)state;
+    cq_init(&shared, ring, WRITERS * DEPTH, WRITERS * DEPTH, NULL);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&reader[i], NULL, read_some, NULL), 0);
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&writer[i], NULL, write_some, (void *)(uintptr_t)&number[i]), 0);
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_join(writer[i], NULL), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_join(reader[i], NULL), 0);
-    assert_int_equal(atomic_load(&seen), RUN);
+    assert_int_equal(atomic_load(&seen), WRITERS * RUN);
     assert_false(shared.overflowed);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),    cmocka_unit_test(test_overflow), cmocka_unit_test(test_arm),
-        cmocka_unit_test(test_unpolled), cmocka_unit_test(test_forget),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_overflow), cmocka_unit_test(test_arm),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_forget),   cmocka_unit_test(test_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

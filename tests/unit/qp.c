@@ -269,7 +269,7 @@ static void test_signals(void **state)
         leave(&s, 100);
         leave(&s, 100);
         assert_int_equal(s.qp.sq_tail, 2);
-        assert_int_equal(s.qp.sq_unpolled, 1 + all);
+        assert_int_equal(s.qp.sq_taken, 1 + all);
         if (all)
             expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
         expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
@@ -317,8 +317,8 @@ static void test_places(void **state)
     assert_int_equal(post_recv(&s, 3, NULL, 0), 0);
     cq_forget(&s.send_cq, 7);
     cq_forget(&s.recv_cq, 7);
-    assert_int_equal(s.qp.sq_unpolled, 0);
-    assert_int_equal(s.qp.own_rq.unpolled, 0);
+    assert_int_equal(s.qp.sq_taken, 0);
+    assert_int_equal(s.qp.own_rq.taken, 0);
     side_fini(&s);
 }
 

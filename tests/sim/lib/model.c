@@ -113,6 +113,7 @@ bool party_post(struct party *p, struct request *r)
     r->wr_id = p->next_wr;
     wr = wr_of(r, sge, p->stack->attr.wire);
     error = qp_post_send(&p->stack->qp, &wr);
+    qp_settle(&p->stack->qp);
     if (error == -ENOMEM)
         return false;
     if (error)
@@ -150,6 +151,7 @@ bool party_post_receive(struct party *p, struct receive *in)
     for (uint32_t i = 0; i < in->areas; i++)
         sge[i] = area_sge(&in->area[i]);
     error = p->stack->attr.shared ? rq_post(&p->stack->srq, &wr) : qp_post_recv(&p->stack->qp, &wr);
+    qp_settle(&p->stack->qp);
     if (error == -ENOMEM)
         return false;
     if (error)

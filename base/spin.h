@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* spin.h - a spinlock for sections of a few dozen instructions: no call to the system, no allocation, no callback. */
+#ifndef RDDP_BASE_SPIN_H
+#define RDDP_BASE_SPIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Zeroed memory is an open lock. */
+struct spin {
+    _Atomic bool taken;
+};
+
+static inline void spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* Everything that was done under the lock before is seen after. */
+static inline void spin_lock(struct spin *spin)
+{
+    while (atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))
+        while (atomic_load_explicit(&spin->taken, memory_order_relaxed))
+            spin_pause();
+}
+
+static inline void spin_unlock(struct spin *spin)
+{
+    atomic_store_explicit(&spin->taken, false, memory_order_release);
+}
+
+#endif
