@@ -137,7 +137,7 @@ static int start_connect(struct rddp_qp *qp, struct rddp_event_channel *channel,
         error = conn_init_active(&endpoint->conn, wire, &engine, &qp->qp, attr->private_data, attr->private_data_length,
                                  now_us);
     if (error) {
-        endpoint->conn.qp = NULL;
+        endpoint->conn.life.qp = NULL;
         endpoint_abort(endpoint);
         endpoint_free_dead(qp->context);
         return error;
@@ -178,8 +178,8 @@ int rddp_disconnect(struct rddp_qp *qp)
     int error = 0;
 
     lock(qp->context);
-    if (!qp->endpoint || qp->endpoint->connecting || !qp->endpoint->conn.established ||
-        qp->endpoint->conn.state > CONN_READY) {
+    if (!qp->endpoint || qp->endpoint->connecting || !qp->endpoint->conn.life.established ||
+        qp->endpoint->conn.life.state > CONN_READY) {
         error = -ENOTCONN;
     } else {
         conn_close(&qp->endpoint->conn, loop_now_us());
@@ -300,7 +300,7 @@ struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const stru
 static void turn_away(struct endpoint *endpoint)
 {
     request_answered(endpoint);
-    if (endpoint->conn.state == CONN_WAIT_ANSWER && !conn_reject(&endpoint->conn, NULL, 0, loop_now_us()))
+    if (endpoint->conn.life.state == CONN_WAIT_ANSWER && !conn_reject(&endpoint->conn, NULL, 0, loop_now_us()))
         endpoint_pump(endpoint);
     else
         endpoint_abort(endpoint);

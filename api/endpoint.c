@@ -156,23 +156,23 @@ static bool lend_out(struct endpoint *endpoint)
     struct conn *conn = &endpoint->conn;
     struct out *out;
 
-    if (conn->out)
+    if (conn->life.out)
         return true;
     out = pool_get(&endpoint->context->outs);
     if (!out)
         return false;
     out_init(out, (uint8_t *)out + OUT_ROOM_AT);
-    conn->out = out;
+    conn->life.out = out;
     return true;
 }
 
 static void take_out_back(struct endpoint *endpoint)
 {
-    if (!endpoint->conn.out)
+    if (!endpoint->conn.life.out)
         return;
-    out_drop(endpoint->conn.out);
-    pool_put(&endpoint->context->outs, endpoint->conn.out);
-    endpoint->conn.out = NULL;
+    out_drop(endpoint->conn.life.out);
+    pool_put(&endpoint->context->outs, endpoint->conn.life.out);
+    endpoint->conn.life.out = NULL;
 }
 
 static void look_up_emss(struct endpoint *endpoint, uint64_t now_us)
@@ -194,7 +194,7 @@ static bool send_some(struct endpoint *endpoint, uint64_t now_us)
         conn_lost(conn, FAULT_MEMORY);
         return false;
     }
-    out = conn->out;
+    out = conn->life.out;
     conn_fill(conn, now_us);
     if (!out->octets)
         return false;
@@ -272,7 +272,7 @@ static uint32_t readiness(const struct endpoint *endpoint, unsigned wanted)
 
     if (wanted & CONN_RX)
         events |= EPOLLIN;
-    if (endpoint->conn.state == CONN_WAIT_ANSWER && !endpoint->conn.attr.immediate)
+    if (endpoint->conn.life.state == CONN_WAIT_ANSWER && !endpoint->conn.attr.immediate)
         events |= EPOLLRDHUP; /* nothing is read, but a peer that gives up is noticed */
     return events;
 }
@@ -298,11 +298,11 @@ void endpoint_pump(struct endpoint *endpoint)
         conn_fin(conn, now_us);
         wanted = conn_wants(conn, now_us);
     }
-    if (conn->out && !conn->out->octets)
+    if (conn->life.out && !conn->life.out->octets)
         take_out_back(endpoint);
-    if (conn->news)
+    if (conn->life.news)
         endpoint_tell(endpoint);
-    if (conn->state == CONN_OVER) {
+    if (conn->life.state == CONN_OVER) {
         close_endpoint(endpoint);
         return;
     }
@@ -319,7 +319,7 @@ void endpoint_poll(struct endpoint *endpoint)
 void endpoint_abort(struct endpoint *endpoint)
 {
     conn_lost(&endpoint->conn, FAULT_LOST);
-    endpoint->conn.news = 0;
+    endpoint->conn.life.news = 0;
     if (!endpoint->closed)
         close_endpoint(endpoint);
 }
@@ -394,14 +394,14 @@ void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info)
 
     *info = (struct rddp_qp_info){
         .wire = conn->wire == &wire_rdmatcp ? RDDP_WIRE_RDMATCP : RDDP_WIRE_IWARP,
-        .mpa_revision = conn->revision,
+        .mpa_revision = conn->start.revision,
         .crc = conn->w.crc,
         .tx_markers = conn->w.tx_markers,
         .rx_markers = conn->w.rx_markers,
-        .ird = conn->ird,
-        .ord = conn->ord,
+        .ird = conn->start.ird,
+        .ord = conn->start.ord,
         .emss = conn->attr.emss,
-        .terminate = conn->peer_term,
+        .terminate = conn->life.peer_term,
         .local = endpoint->local,
         .peer = endpoint->peer,
     };

@@ -125,8 +125,8 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
 static void stop_sending(struct rddp_context *context, const struct mr *mr)
 {
     for (struct endpoint *endpoint = context->endpoints; endpoint && mr->sending; endpoint = endpoint->next)
-        if (endpoint->conn.out && out_uses(endpoint->conn.out, mr))
-            out_own(endpoint->conn.out);
+        if (endpoint->conn.life.out && out_uses(endpoint->conn.life.out, mr))
+            out_own(endpoint->conn.life.out);
 }
 
 int rddp_dereg_mr(struct rddp_mr *mr)

@@ -247,9 +247,9 @@ static enum rddp_qp_state state_of(const struct rddp_qp *qp)
         return RDDP_QP_ERROR;
     if (!qp->endpoint)
         return RDDP_QP_IDLE;
-    switch (qp->endpoint->conn.state) {
+    switch (qp->endpoint->conn.life.state) {
     case CONN_READY:
-        return qp->endpoint->conn.established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
+        return qp->endpoint->conn.life.established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
     case CONN_DRAINING:
         return RDDP_QP_CLOSING;
     default:

@@ -38,32 +38,32 @@ static void log_end(struct endpoint *endpoint)
     char peer[TCP_NAME], line[LINE];
 
     tcp_name(&endpoint->peer, peer);
-    switch (conn->note.fault) {
+    switch (conn->life.note.fault) {
     case FAULT_NONE:
         context_log(context, RDDP_LOG_INFO, "%s: closed", peer);
         break;
     case FAULT_TERMINATED:
         context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: Terminate 0x%04x: %s", peer,
-                    conn->peer_term, conn->peer_term_text);
+                    conn->life.peer_term, conn->life.peer_term_text);
         break;
     default:
-        fault_describe(&conn->note, line, sizeof(line));
-        context_log(context, conn->note.fault == FAULT_LOST ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
+        fault_describe(&conn->life.note, line, sizeof(line));
+        context_log(context, conn->life.note.fault == FAULT_LOST ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
     }
 }
 
 static void post(struct endpoint *endpoint, enum rddp_event_type type, int status)
 {
     struct rddp_qp *qp = endpoint->qp;
-    const struct mpa_frame *peer = &endpoint->conn.peer;
+    const struct mpa_frame *peer = &endpoint->conn.start.peer;
     struct rddp_event event = {.type = type, .status = status, .qp = qp};
 
     if (!qp)
         return;
     event.user = qp->user;
     if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED) {
-        event.private_data = endpoint->conn.active ? peer->private_data : NULL;
-        event.private_data_length = endpoint->conn.active ? peer->private_length : 0;
+        event.private_data = endpoint->conn.life.active ? peer->private_data : NULL;
+        event.private_data_length = endpoint->conn.life.active ? peer->private_length : 0;
         event.ird = peer->ird;
         event.ord = peer->ord;
     }
@@ -75,7 +75,7 @@ static void tell_request(struct endpoint *endpoint)
 {
     struct rddp_listener *listener = endpoint->listener;
     struct rddp_request *request = calloc(1, sizeof(*request));
-    const struct mpa_frame *peer = &endpoint->conn.peer;
+    const struct mpa_frame *peer = &endpoint->conn.start.peer;
     struct rddp_event event = {
         .type = RDDP_EVENT_CONNECT_REQUEST,
         .listener = listener,
@@ -91,7 +91,7 @@ static void tell_request(struct endpoint *endpoint)
         context_log(endpoint->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
         free(request);
         conn_lost(&endpoint->conn, FAULT_MEMORY);
-        endpoint->conn.news = 0;
+        endpoint->conn.life.news = 0;
         return;
     }
     request->context = endpoint->context;
@@ -103,10 +103,10 @@ static void tell_request(struct endpoint *endpoint)
 void endpoint_tell(struct endpoint *endpoint)
 {
     struct conn *conn = &endpoint->conn;
-    unsigned news = conn->news;
-    int status = errno_of(conn->note.fault);
+    unsigned news = conn->life.news;
+    int status = errno_of(conn->life.note.fault);
 
-    conn->news = 0;
+    conn->life.news = 0;
     if (news & CONN_NEWS_REQUEST)
         tell_request(endpoint);
     if (news & CONN_NEWS_ESTABLISHED)

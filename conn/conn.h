@@ -3,8 +3,8 @@
  *
  * The host (a socket, a test, a simulator, a fuzzer) does this after every stimulus:
  *     conn_rx() with what came, and again on CONN_AGAIN; then while conn_wants() & CONN_TX: conn_fill(), send what is
- * in conn->out, conn_sent(); on CONN_FIN end the outgoing stream and say conn_fin(); read and clear conn->news; call
- * conn_tick() at conn_deadline(). */
+ * in conn->life.out, conn_sent(); on CONN_FIN end the outgoing stream and say conn_fin(); read and clear
+ * conn->life.news; call conn_tick() at conn_deadline(). */
 #ifndef RDDP_CONN_CONN_H
 #define RDDP_CONN_CONN_H
 
@@ -12,34 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conn/life.h"
 #include "conn/out.h"
 #include "core/qp.h"
 #include "wire/mpa_start.h"
 #include "wire/wire.h"
 
-enum conn_state {
-    CONN_WAIT_REQUEST, /* passive: the peer's request has not all arrived */
-    CONN_WAIT_ANSWER,  /* passive: the request is with the application; nothing is read meanwhile */
-    CONN_WAIT_REPLY,   /* active: our request is out, or on its way */
-    CONN_READY,        /* segments both ways */
-    CONN_DRAINING,     /* asked to close: what was posted still leaves and is answered */
-    CONN_TERMINATING,  /* our Terminate leaves; whatever arrives is dropped */
-    CONN_ENDING,       /* nothing more to send: our end of the stream, then we wait for the peer's */
-    CONN_OVER,         /* the host may close */
-};
-
-/* What the host has to tell the application; more than one may have come up since it looked. */
-enum conn_news {
-    CONN_NEWS_REQUEST = 1 << 0, /* passive: conn->peer holds the request */
-    CONN_NEWS_ESTABLISHED = 1 << 1,
-    CONN_NEWS_REJECTED = 1 << 2, /* conn->peer holds the reply */
-    CONN_NEWS_FAILED = 1 << 3,   /* it never was established: conn->note */
-    CONN_NEWS_DISCONNECTED = 1 << 4,
-};
-
 enum conn_want {
     CONN_RX = 1 << 0,    /* there is a use for more octets */
-    CONN_TX = 1 << 1,    /* conn_fill() has something, or conn->out has */
+    CONN_TX = 1 << 1,    /* conn_fill() has something, or conn->life.out has */
     CONN_FIN = 1 << 2,   /* end the outgoing stream now */
     CONN_AGAIN = 1 << 3, /* conn_rx() once more with the octets it did not eat, though no more came */
 };
@@ -55,45 +36,34 @@ struct conn_attr {
     uint64_t first_delay_us, startup_us, stall_us, close_us; /* stall 0: never */
 };
 
-struct conn {
-    const struct wire *wire;
-    struct conn_attr attr;
-    enum conn_state state;
-    bool active;
-    bool established;
-    unsigned news;   /* enum conn_news: the host clears what it has told */
-    struct qp *qp;   /* NULL until accepted, and again when its owner has gone */
-    struct out *out; /* the host lends one while CONN_TX is wanted and takes it back when it is empty */
-    struct wire_state w;
-    struct fault_note note; /* why it is over, if not by a good end */
-    uint8_t revision;       /* in force */
-    uint16_t ird, ord;      /* agreed */
-
+/* The start-up: what was said, what is agreed, and what is still due before anything else (RFC 5044 7.1, RFC 6581). */
+struct start {
     struct mpa_frame peer; /* what the peer's frame said; private data in peer_data */
     uint8_t peer_data[MPA_PRIVATE_MAX];
     uint8_t frame[MPA_FRAME_MAX]; /* our own, until it is in `out` */
     uint16_t frame_length;
+    uint8_t revision; /* in force */
+    uint16_t ird, ord;
 
     unsigned rtr;         /* the ready-to-receive message that was chosen: one bit, or 0 */
     bool rtr_due;         /* we have to send it */
     bool rtr_answer_due;  /* ours was a Read: nothing more before its empty response, which is not the queue pair's */
     bool hold;            /* responder: nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
-    bool end_after_frame; /* our reply rejected */
-    bool fin_sent, peer_ended;
+    uint64_t tx_after_us; /* no FPDU of ours before */
+};
+
+struct conn {
+    const struct wire *wire;
+    struct conn_attr attr;
+    struct life life;
+    struct start start;
+    struct wire_state w;
+
     bool held;          /* a segment waits until a response of ours has been cut: then it is to come again */
     uint32_t held_tail; /* qp->answer_tail as it was */
 
-    struct seg term; /* our Terminate, while `term_due` */
-    uint8_t term_room[WIRE_TERM_MAX];
-    bool term_due;
-    uint32_t peer_term; /* the peer's Terminate code, 0xLTCC, or 0 */
-    const char *peer_term_text;
-
     uint8_t *gap_at;   /* where the payload of the unit that arrives is read to: conn_gap(); else NULL */
     uint32_t gap_left; /* octets that have not come */
-
-    uint64_t tx_after_us;                                               /* no FPDU of ours before */
-    uint64_t startup_deadline_us, stall_deadline_us, close_deadline_us; /* 0: none */
 };
 
 /* A connection whose TCP has just come up. On a wire that frames at once the queue pair has its qp_group(), there are
@@ -149,10 +119,10 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us);
 /* It wants octets and nothing else, at whatever time: after conn_rx() the host need not look further. */
 bool conn_is_at_rest(const struct conn *c);
 
-/* Encodes into c->out as much as there is and fits. */
+/* Encodes into conn->life.out as much as there is and fits. */
 void conn_fill(struct conn *c, uint64_t now_us);
 
-/* `octets` of c->out were taken by the link. */
+/* `octets` of conn->life.out were taken by the link. */
 void conn_sent(struct conn *c, size_t octets, uint64_t now_us);
 void conn_fin(struct conn *c, uint64_t now_us);
 

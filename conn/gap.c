@@ -25,7 +25,7 @@ static uint32_t tail(const struct seg *seg, uint32_t head)
 /* It had been allowed when it began. */
 static bool is_lost(struct conn *c, const struct seg *seg, uint64_t now_us)
 {
-    struct fault_note note = c->qp->note;
+    struct fault_note note = c->life.qp->note;
 
     conn_fail(c, &note, seg, now_us);
     return false;
@@ -38,13 +38,12 @@ bool conn_gap(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, str
     uint32_t head;
     uint8_t *at;
 
-    if ((c->state != CONN_READY && c->state != CONN_DRAINING) || !c->qp || c->hold || !c->wire->open ||
-        (c->gap_at && !c->gap_left))
+    if (!life_is_open(&c->life) || !c->life.qp || c->start.hold || !c->wire->open || (c->gap_at && !c->gap_left))
         return false;
     head = c->wire->open(&c->w, &seg, p, *n);
     if (!head || (!c->gap_at && (uint64_t)*n - head + least > seg.length))
         return false;
-    fault = qp_locate(c->qp, &seg, &at);
+    fault = qp_locate(c->life.qp, &seg, &at);
     if (fault || !at)
         return c->gap_at && is_lost(c, &seg, now_us);
     if (!c->gap_at)

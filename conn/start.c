@@ -6,29 +6,24 @@
 
 #include "conn/conn_inner.h"
 
-static void init(struct conn *c, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us)
+static void init(struct conn *c, bool active, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us)
 {
+    const struct life_limits limits = {attr->startup_us, attr->stall_us, attr->close_us};
+
     memset(c, 0, sizeof(*c));
     c->wire = wire;
     c->attr = *attr;
     c->attr.immediate |= wire->frames_at_once;
-    c->startup_deadline_us = now_us + attr->startup_us;
+    life_init(&c->life, active, &limits, now_us);
 }
 
 /* Framing begins. SeqStart of either direction is the octet behind that side's own start-up frame. */
 static void ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, uint8_t version)
 {
     c->w = (struct wire_state){.crc = crc, .tx_markers = tx_markers, .rx_markers = rx_markers, .version = version};
-    c->state = CONN_READY;
-    c->startup_deadline_us = 0;
-    assert(!c->qp->group == (c->wire->numbering == SEG_NUMBERS_QUEUES));
-    qp_connect(c->qp, c->ird, c->ord, 0);
-}
-
-static void established(struct conn *c)
-{
-    c->established = true;
-    c->news |= CONN_NEWS_ESTABLISHED;
+    life_ready(&c->life);
+    assert(!c->life.qp->group == (c->wire->numbering == SEG_NUMBERS_QUEUES));
+    qp_connect(c->life.qp, c->start.ird, c->start.ord, 0);
 }
 
 /* Framing from the first octet. A wire without start-up frames has a CRC always, and the responder learns from the
@@ -39,17 +34,12 @@ static void ready_immediately(struct conn *c)
     if (c->wire->frames_at_once) {
         ready(c, true, false, false, 0);
         c->w.connection_id = c->attr.connection_id;
-        c->w.id_known = c->active;
-        c->hold = !c->active;
+        c->w.id_known = c->life.active;
+        c->start.hold = !c->life.active;
     } else {
         ready(c, true, true, true, 0);
     }
-    established(c);
-}
-
-static void fail(struct conn *c, enum fault fault)
-{
-    conn_lost(c, fault);
+    life_established(&c->life);
 }
 
 static int own_frame(struct conn *c, const struct mpa_frame *frame)
@@ -58,7 +48,7 @@ static int own_frame(struct conn *c, const struct mpa_frame *frame)
 
     if (frame->private_length > limit)
         return -EINVAL;
-    c->frame_length = (uint16_t)mpa_frame_encode(c->frame, frame);
+    c->start.frame_length = (uint16_t)mpa_frame_encode(c->start.frame, frame);
     return 0;
 }
 
@@ -80,12 +70,10 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
         .private_length = private_length,
     };
 
-    init(c, wire, attr, now_us);
-    c->active = true;
-    c->qp = qp;
-    c->ird = attr->ird;
-    c->ord = attr->ord;
-    c->state = CONN_WAIT_REPLY;
+    init(c, true, wire, attr, now_us);
+    c->life.qp = qp;
+    c->start.ird = attr->ird;
+    c->start.ord = attr->ord;
     if (!c->attr.immediate)
         return own_frame(c, &request);
     if (wire->frames_at_once && private_length)
@@ -98,48 +86,43 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
  */
 static enum fault take_reply(struct conn *c)
 {
-    const struct mpa_frame *reply = &c->peer;
+    const struct mpa_frame *reply = &c->start.peer;
     enum fault fault = FAULT_NONE;
 
     if (!reply->enhanced)
         return FAULT_NONE;
-    fault = mpa_agree_initiator(reply, c->attr.ird, c->attr.ord, &c->ird, &c->ord);
+    fault = mpa_agree_initiator(reply, c->attr.ird, c->attr.ord, &c->start.ird, &c->start.ord);
     if (!fault && c->attr.peer_to_peer) {
         /* Without an ORD we cannot make a Read. */
-        c->rtr = mpa_choose_rtr(c->ord ? c->attr.rtr : c->attr.rtr & ~(unsigned)MPA_RTR_READ, reply->rtr);
-        fault = reply->peer_to_peer && c->rtr ? FAULT_NONE : FAULT_RTR;
+        c->start.rtr = mpa_choose_rtr(c->start.ord ? c->attr.rtr : c->attr.rtr & ~(unsigned)MPA_RTR_READ, reply->rtr);
+        fault = reply->peer_to_peer && c->start.rtr ? FAULT_NONE : FAULT_RTR;
     }
     return fault;
 }
 
 static int got_reply(struct conn *c, int eaten, uint64_t now_us)
 {
-    const struct mpa_frame *reply = &c->peer;
+    const struct mpa_frame *reply = &c->start.peer;
     struct fault_note note = {.fault = FAULT_NONE};
 
     if (reply->reject) {
-        c->note = note = (struct fault_note){.fault = FAULT_REJECTED};
-        qp_fail(c->qp, &note);
-        c->news |= CONN_NEWS_REJECTED;
-        c->state = CONN_ENDING;
-        c->startup_deadline_us = 0;
-        c->close_deadline_us = now_us + c->attr.close_us;
+        life_rejected(&c->life, now_us);
         return eaten;
     }
     if (reply->enhanced != (c->attr.revision >= 2) || reply->revision != c->attr.revision) {
-        fail(c, FAULT_START_REVISION);
+        conn_lost(c, FAULT_START_REVISION);
         return -FAULT_START_REVISION;
     }
-    c->revision = reply->revision;
+    c->start.revision = reply->revision;
     note.fault = take_reply(c);
     ready(c, c->attr.crc || reply->crc, reply->markers, c->attr.markers, 1);
-    c->tx_after_us = now_us + c->attr.first_delay_us;
+    c->start.tx_after_us = now_us + c->attr.first_delay_us;
     if (note.fault) {
         conn_fail(c, &note, NULL, now_us);
         return eaten;
     }
-    c->rtr_due = c->rtr != 0;
-    established(c);
+    c->start.rtr_due = c->start.rtr != 0;
+    life_established(&c->life);
     return eaten;
 }
 
@@ -147,21 +130,15 @@ static int got_reply(struct conn *c, int eaten, uint64_t now_us)
 
 void conn_init_passive(struct conn *c, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us)
 {
-    init(c, wire, attr, now_us);
-    c->state = CONN_WAIT_REQUEST;
-    if (c->attr.immediate) {
-        c->state = CONN_WAIT_ANSWER;
-        c->news |= CONN_NEWS_REQUEST;
-        c->startup_deadline_us = 0;
-    }
+    init(c, false, wire, attr, now_us);
+    if (c->attr.immediate)
+        life_requested(&c->life);
 }
 
 static int got_request(struct conn *c, int eaten)
 {
-    c->revision = c->peer.revision;
-    c->state = CONN_WAIT_ANSWER;
-    c->startup_deadline_us = 0;
-    c->news |= CONN_NEWS_REQUEST;
+    c->start.revision = c->start.peer.revision;
+    life_requested(&c->life);
     return eaten;
 }
 
@@ -170,9 +147,9 @@ static struct mpa_frame answer(const struct conn *c, const void *private_data, u
     return (struct mpa_frame){
         .reply = true,
         .markers = c->attr.markers,
-        .crc = c->attr.crc || c->peer.crc,
-        .revision = c->peer.revision,
-        .enhanced = c->peer.enhanced,
+        .crc = c->attr.crc || c->start.peer.crc,
+        .revision = c->start.peer.revision,
+        .enhanced = c->start.peer.enhanced,
         .private_data = private_data,
         .private_length = private_length,
     };
@@ -182,7 +159,7 @@ static struct mpa_frame answer(const struct conn *c, const void *private_data, u
  */
 static bool is_rdmac(const struct conn *c)
 {
-    return c->peer.revision == 0;
+    return c->start.peer.revision == 0;
 }
 
 int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const void *private_data,
@@ -193,29 +170,29 @@ int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const
 
     if (c->wire->frames_at_once && private_length)
         return -EINVAL;
-    c->qp = qp;
-    c->ird = ird;
-    c->ord = ord;
+    c->life.qp = qp;
+    c->start.ird = ird;
+    c->start.ord = ord;
     if (c->attr.immediate) {
         ready_immediately(c);
         return 0;
     }
     if (is_rdmac(c))
         reply.markers = reply.crc = true;
-    if (c->peer.enhanced)
-        mpa_agree_responder(&c->peer, ird, ord, c->attr.rtr, &reply, &c->ird, &c->ord);
+    if (c->start.peer.enhanced)
+        mpa_agree_responder(&c->start.peer, ird, ord, c->attr.rtr, &reply, &c->start.ird, &c->start.ord);
     error = own_frame(c, &reply);
     if (error) {
-        c->qp = NULL;
+        c->life.qp = NULL;
         return error;
     }
-    ready(c, reply.crc, c->peer.markers, reply.markers, is_rdmac(c) ? 0 : 1);
-    c->hold = true;
-    c->rtr = reply.peer_to_peer ? reply.rtr : 0;
-    if (c->rtr)
-        c->startup_deadline_us = now_us + c->attr.startup_us;
+    ready(c, reply.crc, c->start.peer.markers, reply.markers, is_rdmac(c) ? 0 : 1);
+    c->start.hold = true;
+    c->start.rtr = reply.peer_to_peer ? reply.rtr : 0;
+    if (c->start.rtr)
+        c->life.startup_deadline_us = now_us + c->attr.startup_us;
     else
-        established(c);
+        life_established(&c->life);
     return 0;
 }
 
@@ -230,9 +207,7 @@ int conn_reject(struct conn *c, const void *private_data, uint16_t private_lengt
     error = c->attr.immediate ? 0 : own_frame(c, &reply);
     if (error)
         return error;
-    c->note.fault = FAULT_REJECTED;
-    c->state = CONN_ENDING;
-    c->close_deadline_us = now_us + c->attr.close_us;
+    life_rejected(&c->life, now_us);
     return 0;
 }
 
@@ -241,20 +216,20 @@ int conn_reject(struct conn *c, const void *private_data, uint16_t private_lengt
 int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us)
 {
     size_t need;
-    int eaten = mpa_frame_decode(&c->peer, c->active, p, n, &need);
+    int eaten = mpa_frame_decode(&c->start.peer, c->life.active, p, n, &need);
 
     if (eaten == 0)
         return 0;
     if (eaten < 0) {
-        fail(c, (enum fault) - eaten);
+        conn_lost(c, (enum fault) - eaten);
         return eaten;
     }
-    memcpy(c->peer_data, c->peer.private_data, c->peer.private_length);
-    c->peer.private_data = c->peer_data;
-    if (c->active)
+    memcpy(c->start.peer_data, c->start.peer.private_data, c->start.peer.private_length);
+    c->start.peer.private_data = c->start.peer_data;
+    if (c->life.active)
         return got_reply(c, eaten, now_us);
     if ((size_t)eaten < n) {
-        fail(c, FAULT_EARLY); /* an initiator may say no more before our answer (RFC 5044 7.1.2 rule 6) */
+        conn_lost(c, FAULT_EARLY); /* an initiator may say no more before our answer (RFC 5044 7.1.2 rule 6) */
         return -FAULT_EARLY;
     }
     return got_request(c, eaten);

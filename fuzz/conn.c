@@ -18,7 +18,7 @@ static void pump(struct host *h)
 {
     host_pump(h);
     /* A responder does not speak first (RFC 5044 7.1.2). */
-    assert(h->conn.active || h->conn.attr.immediate || h->heard || h->sent <= h->frame);
+    assert(h->conn.life.active || h->conn.attr.immediate || h->heard || h->sent <= h->frame);
 }
 
 /* How many of the next octets belong somewhere else than behind what is staged, and are there now. */
@@ -88,7 +88,7 @@ static void say_fpdu(struct host *h, struct input *in, size_t piece)
 static void say_frame(struct host *h, struct input *in, size_t piece)
 {
     static uint8_t frame[MPA_FRAME_HEAD + 0x10000];
-    uint8_t *p = put_bytes(frame, h->conn.active ? "MPA ID Rep Frame" : "MPA ID Req Frame", 16);
+    uint8_t *p = put_bytes(frame, h->conn.life.active ? "MPA ID Rep Frame" : "MPA ID Req Frame", 16);
     uint8_t flags = input8(in), revision = input8(in);
     size_t n = some_octets(in, frame + MPA_FRAME_HEAD);
 
@@ -100,7 +100,7 @@ static void end_stream(struct host *h)
 {
     if (h->ended)
         return;
-    h->may_cut |= h->conn.state <= CONN_DRAINING;
+    h->may_cut |= h->conn.life.state <= CONN_DRAINING;
     h->ended = true;
     conn_rx_end(&h->conn, h->staged, h->now_us);
 }
@@ -109,7 +109,7 @@ static void answer(struct host *h, struct input *in)
 {
     struct qp *qp = &h->arena->qp;
 
-    if (h->conn.state != CONN_WAIT_ANSWER)
+    if (h->conn.life.state != CONN_WAIT_ANSWER)
         return;
     if (input8(in) % 4)
         conn_accept(&h->conn, qp, (uint16_t)qp->attr.ird, (uint16_t)qp->attr.ord, "yes", input8(in) % 4, h->now_us);
@@ -138,7 +138,7 @@ static void step(struct host *h, struct input *in)
     case 3:
         h->now_us += (uint64_t)input16(in) * 100;
         conn_tick(&h->conn, h->now_us);
-        h->may_cut |= h->conn.state == CONN_OVER;
+        h->may_cut |= h->conn.life.state == CONN_OVER;
         break;
     case 4:
         h->takes = (size_t)input16(in) * 4;
@@ -185,7 +185,7 @@ static void check_sent(const struct host *h)
     const struct wire_state *w = &h->conn.w;
     struct wire_state peer = {.crc = w->crc, .rx_markers = w->tx_markers, .version = w->version};
 
-    host_check_sent(h, peer, h->conn.note.fault == FAULT_TERMINATED);
+    host_check_sent(h, peer, h->conn.life.note.fault == FAULT_TERMINATED);
 }
 
 static struct conn_attr some_attr(struct input *in)
@@ -224,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     pump(&h);
     for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)
         step(&h, &in);
-    if (h.conn.state >= CONN_TERMINATING)
+    if (h.conn.life.state >= CONN_TERMINATING)
         check_deaf(&h, &in);
     check_sent(&h);
     host_lose(&h);

@@ -215,7 +215,7 @@ static void step(struct talk *t, struct input *in)
     case 0:
         h->now_us += (uint64_t)input16(in) * 100;
         conn_tick(&h->conn, h->now_us);
-        h->may_cut |= h->conn.state == CONN_OVER;
+        h->may_cut |= h->conn.life.state == CONN_OVER;
         break;
     case 1:
         h->takes = (size_t)input16(in) * 4;
@@ -282,9 +282,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     pump(&t);
     for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)
         step(&t, &in);
-    if (h->conn.state >= CONN_TERMINATING)
+    if (h->conn.life.state >= CONN_TERMINATING)
         check_deaf(&t, &in);
-    host_check_sent(h, peer, h->conn.state >= CONN_TERMINATING);
+    host_check_sent(h, peer, h->conn.life.state >= CONN_TERMINATING);
     host_lose(h);
     check_control(&t);
     arena_close(h->arena);

@@ -12,7 +12,7 @@ void host_eat(struct host *h)
 {
     size_t eaten;
 
-    h->heard |= h->conn.state >= CONN_READY;
+    h->heard |= h->conn.life.state >= CONN_READY;
     eaten = conn_rx(&h->conn, host_stage, h->staged, h->now_us);
     assert(eaten <= h->staged);
     h->staged -= eaten;
@@ -49,12 +49,12 @@ void host_pump(struct host *h)
     conn_check(c, h->now_us);
     eat_again(h);
     while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
-        if (!c->out) {
+        if (!c->life.out) {
             out_init(&h->out, out_room);
-            c->out = &h->out;
+            c->life.out = &h->out;
         }
-        if (c->frame_length)
-            h->frame = c->frame_length;
+        if (c->start.frame_length)
+            h->frame = c->start.frame_length;
         conn_fill(c, h->now_us);
         assert(h->out.octets || !(conn_wants(c, h->now_us) & CONN_TX));
         if (h->out.octets)
@@ -63,9 +63,9 @@ void host_pump(struct host *h)
     }
     if (conn_wants(c, h->now_us) & CONN_FIN)
         conn_fin(c, h->now_us);
-    if (c->out && !c->out->octets)
-        c->out = NULL;
-    c->news = 0;
+    if (c->life.out && !c->life.out->octets)
+        c->life.out = NULL;
+    c->life.news = 0;
 }
 
 void host_scribble(struct host *h, struct input *in)
@@ -83,7 +83,7 @@ void host_check_sent(const struct host *h, struct wire_state peer, bool may_cut)
     size_t at = h->frame, need;
     struct seg seg;
 
-    may_cut |= h->may_cut || (h->conn.out && h->conn.out->octets);
+    may_cut |= h->may_cut || (h->conn.life.out && h->conn.life.out->octets);
     while (at < h->sent) {
         int n = h->conn.wire->decode(&peer, &seg, sent + at, h->sent - at, &need);
 

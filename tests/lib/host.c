@@ -51,8 +51,8 @@ void host_init(struct host *h, const struct qp_attr *attr)
 
 void host_fini(struct host *h)
 {
-    if (h->conn.out)
-        out_drop(h->conn.out);
+    if (h->conn.life.out)
+        out_drop(h->conn.life.out);
     for (uint32_t i = 0; i < h->engine.areas; i++)
         assert_int_equal(h->engine.area[i].mr.sending, 0);
     side_fini(&h->side);
@@ -103,7 +103,7 @@ void host_ready(struct host *h, bool active, const struct conn_attr *attr)
         take_agreement(h);
         peer_says(h, a_write(1, 0, &nothing, 0, SEG_LAST));
     }
-    assert_int_equal(h->conn.state, CONN_READY);
+    assert_int_equal(h->conn.life.state, CONN_READY);
     h->read_octets = h->sent_octets;
 }
 
@@ -138,9 +138,9 @@ void host_pump(struct host *h)
     while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
         uint32_t before;
 
-        if (!c->out) {
+        if (!c->life.out) {
             out_init(&h->out, h->room);
-            c->out = &h->out;
+            c->life.out = &h->out;
         }
         before = h->out.octets;
         conn_fill(c, h->now_us);
@@ -153,10 +153,10 @@ void host_pump(struct host *h)
         h->fin = true;
         conn_fin(c, h->now_us);
     }
-    if (c->out && !c->out->octets)
-        c->out = NULL;
-    h->told |= c->news;
-    c->news = 0;
+    if (c->life.out && !c->life.out->octets)
+        c->life.out = NULL;
+    h->told |= c->life.news;
+    c->life.news = 0;
 }
 
 void host_hear(struct host *h, const void *p, size_t n)
@@ -273,8 +273,8 @@ void expect_end(struct host *h, enum fault fault)
     const struct qp *qp = &h->side.qp;
     unsigned said = h->told & (CONN_NEWS_DISCONNECTED | CONN_NEWS_FAILED | CONN_NEWS_REJECTED);
 
-    assert_string_equal(fault_name(h->conn.note.fault), fault_name(fault));
-    assert_true(h->conn.state > CONN_TERMINATING);
+    assert_string_equal(fault_name(h->conn.life.note.fault), fault_name(fault));
+    assert_true(h->conn.life.state > CONN_TERMINATING);
     assert_int_equal(said & (said - 1), 0);
     assert_true(said);
     assert_int_equal(qp->sq_head, qp->sq_tail);

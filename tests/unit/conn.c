@@ -217,7 +217,7 @@ static void expect_deaf(void)
     expect_quiet(&h.side.send_cq);
     assert_int_equal(h.staged, 0);
     host_hear_end(&h);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
 }
 
 /* Both receives, and a Send of ours that has not left, complete in error. */
@@ -245,7 +245,7 @@ static void each_wrong_is_answered(void **state)
         n = ulpdu_of(row, ulpdu);
         say_ulpdu(ulpdu, n);
         expect_end(&h, row->fault);
-        assert_int_equal(h.conn.state, CONN_ENDING);
+        assert_int_equal(h.conn.life.state, CONN_ENDING);
         assert_true(h.fin);
         expect_untouched();
         expect_flushed(row->fault == FAULT_TOO_LONG ? RDDP_WC_LOC_LEN_ERR : RDDP_WC_WR_FLUSH_ERR);
@@ -368,7 +368,7 @@ static void too_many_reads(void **state)
         assert_int_equal(h.told & CONN_NEWS_DISCONNECTED, 0);
         peer_says(&h, a_read_request(msn, &read));
     }
-    assert_int_equal(h.conn.state, CONN_TERMINATING);
+    assert_int_equal(h.conn.life.state, CONN_TERMINATING);
     h.takes = SIZE_MAX;
     host_pump(&h);
     expect_end(&h, FAULT_READS);
@@ -449,7 +449,7 @@ static void not_wrong(void **state)
     say_ulpdu(write, sizeof(write));
     say_ulpdu(send, sizeof(send));
     peer_says(&h, a_read_request(1, &read));
-    assert_int_equal(h.conn.state, CONN_READY);
+    assert_int_equal(h.conn.life.state, CONN_READY);
     answer = expect_seg(&h, SEG_READ_RESP);
     assert_int_equal(answer.key, 7);
     assert_true(answer.offset == -1ULL);

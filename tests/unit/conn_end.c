@@ -87,14 +87,14 @@ static void peer_terminates(void **state)
         expect_silence(&h);
         assert_true(h.fin);
         expect_end(&h, FAULT_TERMINATED);
-        assert_int_equal(h.conn.peer_term, terminates[i].code);
-        assert_true(h.conn.note.got == terminates[i].code);
-        assert_non_null(h.conn.peer_term_text);
+        assert_int_equal(h.conn.life.peer_term, terminates[i].code);
+        assert_true(h.conn.life.note.got == terminates[i].code);
+        assert_non_null(h.conn.life.peer_term_text);
         for (uint64_t wr = WR_READ; wr <= WR_LATER; wr++)
             expect_wc(&h.side.send_cq, wr, wr == terminates[i].culprit ? terminates[i].status : RDDP_WC_WR_FLUSH_ERR);
         expect_quiet(&h.side.send_cq);
         host_hear_end(&h);
-        assert_int_equal(h.conn.state, CONN_OVER);
+        assert_int_equal(h.conn.life.state, CONN_OVER);
     }
 }
 
@@ -125,16 +125,16 @@ static void terminates_cross(void **state)
     begin(false);
     h.takes = 0;
     peer_says(&h, a_write(0x666, 0, octets, 4, SEG_LAST));
-    assert_int_equal(h.conn.state, CONN_TERMINATING);
+    assert_int_equal(h.conn.life.state, CONN_TERMINATING);
     peer_says(&h, terminate_of(octets, 4));
     host_hear_end(&h);
-    assert_int_equal(h.conn.state, CONN_TERMINATING);
+    assert_int_equal(h.conn.life.state, CONN_TERMINATING);
     h.takes = SIZE_MAX;
     host_pump(&h);
     expect_terminate(&h, 0x1100);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_end(&h, FAULT_KEY);
-    assert_int_equal(h.conn.peer_term, 0);
+    assert_int_equal(h.conn.life.peer_term, 0);
 }
 
 /* --- a good end ---------------------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static void close_drains(void **state)
     peer_says(&h, a_read_request(1, &read));
     h.takes = SIZE_MAX;
     host_pump(&h);
-    assert_int_equal(h.conn.state, CONN_DRAINING);
+    assert_int_equal(h.conn.life.state, CONN_DRAINING);
     assert_false(h.fin);
     expect_seg(&h, SEG_READ_REQ);
     expect_seg(&h, SEG_WRITE);
@@ -169,10 +169,10 @@ static void close_drains(void **state)
     expect_wc(&h.side.send_cq, WR_WRITE, RDDP_WC_SUCCESS);
     expect_quiet(&h.side.send_cq);
     assert_true(h.fin);
-    assert_int_equal(h.conn.state, CONN_ENDING);
+    assert_int_equal(h.conn.life.state, CONN_ENDING);
     expect_silence(&h);
     host_hear_end(&h);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_end(&h, FAULT_NONE);
     assert_int_equal(h.told, CONN_NEWS_DISCONNECTED);
 }
@@ -212,7 +212,7 @@ static void peer_closes(void **state)
         host_hear(&h, unit, rest);
         host_hear_end(&h);
         assert_true(h.fin);
-        assert_int_equal(h.conn.state, CONN_OVER);
+        assert_int_equal(h.conn.life.state, CONN_OVER);
         expect_end(&h, rest ? FAULT_CUT : FAULT_NONE);
         assert_int_equal(h.told, CONN_NEWS_DISCONNECTED);
         for (uint64_t wr = WR_READ; wr <= WR_SEND; wr++)
@@ -229,7 +229,7 @@ static void both_close(void **state)
     host_pump(&h);
     assert_true(h.fin);
     host_hear_end(&h);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_end(&h, FAULT_NONE);
 
     next_connection();
@@ -238,7 +238,7 @@ static void both_close(void **state)
     host_pump(&h);
     conn_close(&h.conn, h.now_us);
     host_hear_end(&h);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_end(&h, FAULT_NONE);
     expect_wc(&h.side.send_cq, WR_READ, RDDP_WC_WR_FLUSH_ERR);
 }
@@ -256,7 +256,7 @@ static void close_again(void **state)
         conn_lost(&h.conn, FAULT_LOST);
         conn_tick(&h.conn, h.now_us + 100000000);
     }
-    h.conn.qp = &h.side.qp;
+    h.conn.life.qp = &h.side.qp;
     expect_end(&h, FAULT_NONE);
 }
 
@@ -280,9 +280,9 @@ static void close_is_not_answered(void **state)
     at = h.now_us + 2000000;
     assert_true(conn_deadline(&h.conn, h.now_us) == at);
     host_wait_until(&h, at - 1);
-    assert_int_equal(h.conn.state, CONN_DRAINING);
+    assert_int_equal(h.conn.life.state, CONN_DRAINING);
     host_wait_until(&h, at);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_end(&h, FAULT_STALLED);
     expect_wc(&h.side.send_cq, WR_READ, RDDP_WC_WR_FLUSH_ERR);
 }
@@ -294,11 +294,11 @@ static void end_is_not_answered(void **state)
     begin(true);
     conn_close(&h.conn, h.now_us);
     host_pump(&h);
-    assert_int_equal(h.conn.state, CONN_ENDING);
+    assert_int_equal(h.conn.life.state, CONN_ENDING);
     host_wait_until(&h, h.now_us + 1999999);
-    assert_int_equal(h.conn.state, CONN_ENDING);
+    assert_int_equal(h.conn.life.state, CONN_ENDING);
     host_wait_until(&h, h.now_us + 1);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_end(&h, FAULT_NONE);
 }
 
@@ -323,7 +323,7 @@ static void peer_stalls(void **state)
             assert_true(conn_deadline(&h.conn, h.now_us) == at);
         }
         host_wait_until(&h, at - 1);
-        assert_int_equal(h.conn.state, CONN_READY);
+        assert_int_equal(h.conn.life.state, CONN_READY);
         if (late)
             host_wait_until(&h, at);
         host_hear(&h, unit + n - 1, 1);
@@ -351,7 +351,7 @@ static void peer_does_not_stall(void **state)
     for (size_t i = 0; i + 10 < n; i += 10) {
         host_hear(&h, unit + i, 10);
         host_wait_until(&h, h.now_us + 499999);
-        assert_int_equal(h.conn.state, CONN_READY);
+        assert_int_equal(h.conn.life.state, CONN_READY);
     }
 }
 

@@ -102,7 +102,7 @@ static void same_as_through_the_stage(void **state)
             assert_memory_equal(mr[i]->base, octets, LENGTH);
         assert_int_equal(expect_wc(&h.side.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, LENGTH);
         expect_wc(&h.side.send_cq, 2, RDDP_WC_SUCCESS);
-        assert_int_equal(h.conn.state, CONN_READY);
+        assert_int_equal(h.conn.life.state, CONN_READY);
         all += apart;
     }
     assert_true(all > 300 * LENGTH);
@@ -133,9 +133,9 @@ static void where_it_belongs(void **state)
     assert_ptr_equal(gap.at, mr->base + 15);
     conn_filled(&h.conn, gap.octets);
     assert_false(gap_of(&gap));
-    assert_int_equal(h.conn.qp->rx_octets, 0);
+    assert_int_equal(h.conn.life.qp->rx_octets, 0);
     host_hear(&h, unit + HEAD + LENGTH, TAIL);
-    assert_int_equal(h.conn.qp->rx_octets, LENGTH);
+    assert_int_equal(h.conn.life.qp->rx_octets, LENGTH);
 }
 
 /* n - 1, n and n + 1 octets that are missing. */
@@ -214,7 +214,7 @@ static void faults_are_those_of_the_whole(void **state)
         host_hear(&h, unit, 100);
         assert_false(gap_of(&gap));
         assert_int_equal(h.staged, 100);
-        assert_int_equal(h.conn.state, CONN_READY);
+        assert_int_equal(h.conn.life.state, CONN_READY);
         host_hear(&h, unit + 100, n - 100);
         expect_terminate(&h, i == 4 ? 0x1202 : i == 2 ? 0x1101 : 0x1100);
         for (uint32_t k = 0; k < LENGTH; k++)

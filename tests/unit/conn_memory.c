@@ -121,7 +121,7 @@ static void read_of_what_is_written(void **state)
     while (seen < BIG)
         seen += expect_seg(&h, SEG_READ_RESP).length;
     expect_silence(&h);
-    assert_int_equal(h.conn.state, CONN_READY);
+    assert_int_equal(h.conn.life.state, CONN_READY);
     free(copy);
     free(other);
 }
@@ -171,7 +171,7 @@ static void own_key_is_wrong(void **state)
     expect_seg(&h, SEG_SEND);
     expect_terminate(&h, 0x0000);
     expect_end(&h, FAULT_LOCAL_KEY);
-    assert_true(h.conn.note.key == 0x666);
+    assert_true(h.conn.life.note.key == 0x666);
 }
 
 static void completions_have_no_room(void **state)
@@ -182,7 +182,7 @@ static void completions_have_no_room(void **state)
     for (uint64_t i = 0; i < 3; i++)
         assert_int_equal(post_recv(&h.side, i, NULL, 0), 0);
     peer_says(&h, a_send(1, 0, "", 0, SEG_LAST));
-    assert_int_equal(h.conn.state, CONN_READY);
+    assert_int_equal(h.conn.life.state, CONN_READY);
     peer_says(&h, a_send(2, 0, "", 0, SEG_LAST));
     expect_terminate(&h, 0x0000);
     expect_end(&h, FAULT_CQ_FULL);
@@ -241,7 +241,7 @@ static void owner_has_gone(void **state)
         assert_int_equal(post_remote(&h.side, wr, wr == 1 ? RDDP_WR_RDMA_READ : RDDP_WR_SEND, 0, &piece, 1, 9, 0), 0);
     host_pump(&h);
     conn_detach(&h.conn, h.now_us);
-    assert_null(h.conn.qp);
+    assert_null(h.conn.life.qp);
     for (uint64_t wr = 1; wr <= 3; wr++)
         expect_wc(&h.side.send_cq, wr, RDDP_WC_WR_FLUSH_ERR);
     peer_says(&h, a_write(mr->key, mr->start, "octets", 6, SEG_LAST));
@@ -251,7 +251,7 @@ static void owner_has_gone(void **state)
     expect_silence(&h);
     assert_true(h.fin);
     host_hear_end(&h);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     free(copy);
 }
 

@@ -101,13 +101,13 @@ static void responder_agrees(void **state)
         expect_silence(&h);
         host_hear(&h, frame, n);
         assert_int_equal(h.told, CONN_NEWS_REQUEST);
-        assert_int_equal(h.conn.peer.private_length, 5);
-        assert_memory_equal(h.conn.peer.private_data, "hello", 5);
+        assert_int_equal(h.conn.start.peer.private_length, 5);
+        assert_memory_equal(h.conn.start.peer.private_data, "hello", 5);
         expect_silence(&h);
         assert_int_equal(accept_it(4, 4, "you", 3), 0);
         expect_frame(want, m);
         assert_int_equal(h.told, CONN_NEWS_REQUEST | CONN_NEWS_ESTABLISHED);
-        assert_int_equal(h.conn.revision, mix.revision);
+        assert_int_equal(h.conn.start.revision, mix.revision);
         expect_in_force(mix.crc || mix.peer_crc, mix.peer_markers, mix.markers, 1);
         expect_talk();
     }
@@ -138,8 +138,8 @@ static void initiator_agrees(void **state)
         assert_int_equal(h.told, 0);
         host_hear_slowly(&h, frame, n);
         assert_int_equal(h.told, CONN_NEWS_ESTABLISHED);
-        assert_int_equal(h.conn.peer.private_length, 3);
-        assert_memory_equal(h.conn.peer.private_data, "you", 3);
+        assert_int_equal(h.conn.start.peer.private_length, 3);
+        assert_memory_equal(h.conn.start.peer.private_data, "you", 3);
         expect_in_force(mix.crc || mix.peer_crc, mix.peer_markers, mix.markers, 1);
         expect_talk();
     }
@@ -227,13 +227,13 @@ static void responder_reads(void **state)
         host_passive(&h, &attr);
         n = start_frame_enhanced(frame, false, C | S, rows[i].ird, rows[i].ord, NULL, 0);
         host_hear(&h, frame, n);
-        assert_int_equal(h.conn.peer.ird, rows[i].ird);
-        assert_int_equal(h.conn.peer.ord, rows[i].ord);
+        assert_int_equal(h.conn.start.peer.ird, rows[i].ird);
+        assert_int_equal(h.conn.start.peer.ord, rows[i].ord);
         assert_int_equal(accept_it(4, 4, NULL, 0), 0);
         n = start_frame_enhanced(frame, true, C | S, rows[i].says_ird, rows[i].says_ord, NULL, 0);
         expect_frame(frame, n);
-        assert_int_equal(h.conn.ird, rows[i].has_ird);
-        assert_int_equal(h.conn.ord, rows[i].has_ord);
+        assert_int_equal(h.conn.start.ird, rows[i].has_ird);
+        assert_int_equal(h.conn.start.ord, rows[i].has_ord);
         assert_int_equal(h.side.qp.attr.ird, rows[i].has_ird);
         assert_int_equal(h.side.qp.attr.ord, rows[i].has_ord);
     }
@@ -263,10 +263,10 @@ static void initiator_reads(void **state)
         h.read_octets = h.sent_octets;
         n = start_frame_enhanced(frame, true, C | S, rows[i].ird, rows[i].ord, NULL, 0);
         host_hear(&h, frame, n);
-        assert_int_equal(h.conn.peer.ird, rows[i].ird);
-        assert_int_equal(h.conn.peer.ord, rows[i].ord);
-        assert_int_equal(h.conn.ird, 4);
-        assert_int_equal(h.conn.ord, rows[i].has_ord);
+        assert_int_equal(h.conn.start.peer.ird, rows[i].ird);
+        assert_int_equal(h.conn.start.peer.ord, rows[i].ord);
+        assert_int_equal(h.conn.start.ird, 4);
+        assert_int_equal(h.conn.start.ord, rows[i].has_ord);
         h.peer = (struct wire_state){.crc = true, .version = 1};
         if (rows[i].ends) {
             expect_ulpdu(&h, terminate, sizeof(terminate));
@@ -301,11 +301,11 @@ static void responder_rejects(void **state)
                           : start_frame_enhanced(frame, true, C | R | S, 4, 4, "no room", 7);
         expect_frame(frame, n);
         assert_true(h.fin);
-        assert_int_equal(h.conn.state, CONN_ENDING);
+        assert_int_equal(h.conn.life.state, CONN_ENDING);
         host_hear(&h, "whatever", 8);
         expect_silence(&h);
         host_hear_end(&h);
-        assert_int_equal(h.conn.state, CONN_OVER);
+        assert_int_equal(h.conn.life.state, CONN_OVER);
     }
 }
 
@@ -326,15 +326,15 @@ static void initiator_is_rejected(void **state)
                           : start_frame_enhanced(frame, true, R | C | S, 9, 10, "no room", 7);
         host_hear_slowly(&h, frame, n);
         assert_int_equal(h.told, CONN_NEWS_REJECTED);
-        assert_int_equal(h.conn.peer.private_length, 7);
-        assert_memory_equal(h.conn.peer.private_data, "no room", 7);
-        assert_int_equal(h.conn.peer.ord, revision == 1 ? 0 : 10);
+        assert_int_equal(h.conn.start.peer.private_length, 7);
+        assert_memory_equal(h.conn.start.peer.private_data, "no room", 7);
+        assert_int_equal(h.conn.start.peer.ord, revision == 1 ? 0 : 10);
         expect_wc(&h.side.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
         host_wait_until(&h, h.now_us + attr.first_delay_us);
         expect_silence(&h);
         assert_true(h.fin);
         host_hear_end(&h);
-        assert_int_equal(h.conn.state, CONN_OVER);
+        assert_int_equal(h.conn.life.state, CONN_OVER);
         expect_end(&h, FAULT_REJECTED);
     }
 }
@@ -361,10 +361,10 @@ static void private_data_limits(void **state)
         host_hear(&h, frame,
                   revision == 1 ? start_frame(frame, false, 0, 1, data, most)
                                 : start_frame_enhanced(frame, false, S, 1, 1, data, most));
-        assert_int_equal(h.conn.peer.private_length, most);
+        assert_int_equal(h.conn.start.peer.private_length, most);
         assert_int_equal(reject_it(data, most + 1), -EINVAL);
         assert_int_equal(accept_it(4, 4, data, most + 1), -EINVAL);
-        assert_int_equal(h.conn.state, CONN_WAIT_ANSWER);
+        assert_int_equal(h.conn.life.state, CONN_WAIT_ANSWER);
         expect_silence(&h);
         assert_int_equal(accept_it(4, 4, data, most), 0);
         assert_int_equal(h.sent_octets, MPA_FRAME_MAX);

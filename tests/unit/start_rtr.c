@@ -247,7 +247,7 @@ static void ready_is_said_before_the_end(void **state)
         expect_silence(&h);
         assert_true(h.fin);
         host_hear_end(&h);
-        assert_int_equal(h.conn.state, CONN_OVER);
+        assert_int_equal(h.conn.life.state, CONN_OVER);
     }
 }
 
@@ -304,7 +304,7 @@ static void responder_waits(void **state)
         peer_says(&h, a_send(chosen == MPA_RTR_SEND ? 2 : 1, 0, "", 0, SEG_LAST));
         expect_wc(&h.side.recv_cq, 1, RDDP_WC_SUCCESS);
         host_wait_until(&h, h.now_us + 10000000);
-        assert_int_equal(h.conn.state, CONN_READY);
+        assert_int_equal(h.conn.life.state, CONN_READY);
     }
 }
 
@@ -358,7 +358,7 @@ static void ready_never_comes(void **state)
     host_pump(&h);
     h.read_octets = h.sent_octets;
     host_wait_until(&h, HOST_START_US + 4999999);
-    assert_int_equal(h.conn.state, CONN_READY);
+    assert_int_equal(h.conn.life.state, CONN_READY);
     host_wait_until(&h, HOST_START_US + 5000000);
     expect_silence(&h);
     assert_true(h.fin);
@@ -383,7 +383,7 @@ static void terminate_instead(void **state)
         expect_silence(&h);
         assert_int_equal(h.told, CONN_NEWS_REQUEST | CONN_NEWS_FAILED);
         expect_end(&h, FAULT_TERMINATED);
-        assert_int_equal(h.conn.peer_term, 0x2000 | words[i][1]);
+        assert_int_equal(h.conn.life.peer_term, 0x2000 | words[i][1]);
     }
 }
 

@@ -29,12 +29,12 @@ static void expect_closed(enum fault fault)
 {
     expect_end(&h, fault);
     assert_int_equal(h.told, CONN_NEWS_FAILED);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     assert_int_equal(conn_wants(&h.conn, h.now_us), 0);
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
     expect_silence(&h);
     assert_false(h.fin);
-    if (h.conn.active)
+    if (h.conn.life.active)
         expect_wc(&h.side.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
 }
 
@@ -124,7 +124,7 @@ static void reserved_bits(void **state)
     begin(true, 1);
     host_hear(&h, frame, start_frame(frame, true, C | S | 0x0f, 1, NULL, 0));
     assert_int_equal(h.told, CONN_NEWS_ESTABLISHED);
-    assert_int_equal(h.conn.peer.private_length, 0);
+    assert_int_equal(h.conn.start.peer.private_length, 0);
 }
 
 /* An initiator may say nothing before our answer (RFC 5044 7.1.2 rule 6); siw resets, too. */
@@ -183,7 +183,7 @@ static void peer_is_just_in_time(void **state)
         host_wait_until(&h, HOST_START_US + attr.startup_us);
         host_wait_until(&h, HOST_START_US + 10 * attr.startup_us);
         assert_int_equal(h.told, active ? CONN_NEWS_ESTABLISHED : CONN_NEWS_REQUEST);
-        assert_int_equal(h.conn.state, active ? CONN_READY : CONN_WAIT_ANSWER);
+        assert_int_equal(h.conn.life.state, active ? CONN_READY : CONN_WAIT_ANSWER);
     }
 }
 
@@ -269,7 +269,7 @@ static void queue_pair_fails(void **state)
     host_hear_end(&h);
     expect_end(&h, FAULT_CQ_FULL);
     assert_int_equal(h.told, CONN_NEWS_FAILED);
-    assert_int_equal(h.conn.state, CONN_OVER);
+    assert_int_equal(h.conn.life.state, CONN_OVER);
     expect_silence(&h);
 }
 

@@ -21,7 +21,7 @@ static struct stack *there(struct sim *s)
 /* A responder may have to hold its tongue for ever, if the initiator says nothing. */
 static bool is_ready(const struct stack *s)
 {
-    return s->conn.state == CONN_READY && s->conn.established && !s->conn.hold;
+    return s->conn.life.state == CONN_READY && s->conn.life.established && !s->conn.start.hold;
 }
 
 static bool both_ready(const struct sim *s)
@@ -95,9 +95,9 @@ static bool spoil(struct sim *s)
 {
     struct link *l = &s->link[s->struck_side];
 
-    if (!both_ready(s) || here(s)->conn.frame_length)
+    if (!both_ready(s) || here(s)->conn.start.frame_length)
         return false;
-    l->spoilt_at = l->sent + (here(s)->conn.out ? here(s)->conn.out->octets : 0) + rng_size(&s->rng, 20000);
+    l->spoilt_at = l->sent + (here(s)->conn.life.out ? here(s)->conn.life.out->octets : 0) + rng_size(&s->rng, 20000);
     l->spoilt_by = (uint8_t)(1 << rng_below(&s->rng, 8));
     return true;
 }
@@ -115,7 +115,7 @@ static bool fill_cq(struct sim *s)
 
 static bool reject(struct sim *s)
 {
-    if (there(s)->conn.state != CONN_WAIT_ANSWER)
+    if (there(s)->conn.life.state != CONN_WAIT_ANSWER)
         return false;
     if (conn_reject(&there(s)->conn, "no", 2, s->now_us))
         report_failure("conn_reject() refuses");
@@ -320,15 +320,15 @@ static void judge_side(const struct sim *s, int side)
     if (!s->was_established)
         may |= LOST | STUCK;
     /* A responder that closes with work posted, and may never send it. */
-    if (c->hold)
+    if (c->start.hold)
         may |= FAULT_BIT(FAULT_STALLED);
-    if (!(may & FAULT_BIT(c->note.fault)))
-        report_failure("side %d ends with: %s", side, fault_text(c->note.fault));
-    if (c->note.fault == FAULT_TERMINATED && s->ending->code != ANY_CODE && c->peer_term != s->ending->code)
-        report_failure("side %d was told %04x", side, c->peer_term);
+    if (!(may & FAULT_BIT(c->life.note.fault)))
+        report_failure("side %d ends with: %s", side, fault_text(c->life.note.fault));
+    if (c->life.note.fault == FAULT_TERMINATED && s->ending->code != ANY_CODE && c->life.peer_term != s->ending->code)
+        report_failure("side %d was told %04x", side, c->life.peer_term);
     if (ends & (ends - 1) || (!ends && !(s->ending->flags & REJECTS)))
         report_failure("side %d is told of its end by %#x", side, ends);
-    seen_fault[c->note.fault]++;
+    seen_fault[c->life.note.fault]++;
 }
 
 void ending_judge(const struct sim *s)

@@ -63,7 +63,7 @@ static bool is_due(const struct sim *s)
 
 static void strike(struct sim *s)
 {
-    bool established = s->stack[0].conn.established && s->stack[1].conn.established;
+    bool established = s->stack[0].conn.life.established && s->stack[1].conn.life.established;
 
     if (s->struck || !is_due(s))
         return;
@@ -82,7 +82,8 @@ static void strike(struct sim *s)
 static void nudge(struct sim *s)
 {
     if (!s->struck || s->closing)
-        report_failure("nothing moves: states %d and %d", (int)s->stack[0].conn.state, (int)s->stack[1].conn.state);
+        report_failure("nothing moves: states %d and %d", (int)s->stack[0].conn.life.state,
+                       (int)s->stack[1].conn.life.state);
     s->closing = true;
     for (int i = 0; i < 2; i++) {
         conn_close(&s->stack[i].conn, s->now_us);
@@ -108,7 +109,7 @@ static bool has_request(const struct sim *s, int side)
 {
     const struct stack *t = &s->stack[side];
 
-    return t->conn.state == CONN_WAIT_ANSWER && !(s->ending->flags & REJECTS) && !t->detached;
+    return t->conn.life.state == CONN_WAIT_ANSWER && !(s->ending->flags & REJECTS) && !t->detached;
 }
 
 static void answer(struct sim *s, int side)
@@ -228,7 +229,7 @@ static void end_queues(struct sim *s, int side)
 
     if (t->detached || t->qp.state == QP_ERROR)
         return;
-    if (t->conn.qp)
+    if (t->conn.life.qp)
         report_failure("side %d is over and its queue pair is not", side);
     qp_fail(&t->qp, &none);
 }
@@ -240,8 +241,8 @@ static void judge(struct sim *s)
     while (party_poll(&s->party[0]) || party_poll(&s->party[1]))
         ;
     if (!s->struck)
-        report_failure("over before anything ended it: %s; %s", fault_text(s->stack[0].conn.note.fault),
-                       fault_text(s->stack[1].conn.note.fault));
+        report_failure("over before anything ended it: %s; %s", fault_text(s->stack[0].conn.life.note.fault),
+                       fault_text(s->stack[1].conn.life.note.fault));
     ending_judge(s);
     party_judge(&s->party[0]);
     party_judge(&s->party[1]);
@@ -256,7 +257,7 @@ static void count(const struct sim *s, struct tally *tally)
     tally->runs++;
     tally->crc += c->w.crc;
     tally->markers += c->w.tx_markers || c->w.rx_markers;
-    tally->peer_to_peer += c->rtr != 0;
+    tally->peer_to_peer += c->start.rtr != 0;
     tally->immediate += c->attr.immediate;
     for (int i = 0; i < 2; i++) {
         tally->shared += s->stack[i].attr.shared;
@@ -285,8 +286,8 @@ void sim_run(uint64_t seed, const struct wire *wire, struct tally *tally)
     while (!is_over(s)) {
         step(s);
         if (steps++ > STEPS_MAX)
-            report_failure("does not come to an end: states %d and %d", (int)s->stack[0].conn.state,
-                           (int)s->stack[1].conn.state);
+            report_failure("does not come to an end: states %d and %d", (int)s->stack[0].conn.life.state,
+                           (int)s->stack[1].conn.life.state);
     }
     judge(s);
     count(s, tally);

@@ -132,10 +132,10 @@ void stack_start(struct stack *s, bool active, struct link *tx, struct link *rx,
 void stack_detach(struct stack *s, uint64_t now_us)
 {
     const struct fault_note none = {.fault = FAULT_NONE};
-    bool met = s->conn.qp;
+    bool met = s->conn.life.qp;
 
     conn_detach(&s->conn, now_us);
-    if (s->conn.qp)
+    if (s->conn.life.qp)
         report_failure("a detached connection holds its queue pair");
     if (!met)
         qp_fail(&s->qp, &none);
@@ -155,8 +155,8 @@ void stack_destroy_qp(struct stack *s)
 
 void stack_deregister(struct stack *s, struct region *r)
 {
-    if (s->conn.out && out_uses(s->conn.out, &r->mr))
-        out_own(s->conn.out);
+    if (s->conn.life.out && out_uses(s->conn.life.out, &r->mr))
+        out_own(s->conn.life.out);
     if (r->mr.sending)
         report_failure("a region is still lent after out_own()");
     mr_remove(&s->mrs, &r->mr);
@@ -251,9 +251,9 @@ static void send(struct stack *s, uint64_t now_us)
     struct out *out = &s->out;
     size_t n = link_takes(s->tx);
 
-    if (!s->conn.out) {
+    if (!s->conn.life.out) {
         out_init(out, s->out_room);
-        s->conn.out = out;
+        s->conn.life.out = out;
     }
     conn_fill(&s->conn, now_us);
     n = n < out->octets ? n : out->octets;
@@ -268,9 +268,9 @@ static void send(struct stack *s, uint64_t now_us)
 /* The socket is closed: nobody listens at it any more, and it cannot say more. */
 static void close_link(struct stack *s, uint64_t now_us)
 {
-    if (s->conn.out)
-        out_drop(s->conn.out);
-    s->conn.out = NULL;
+    if (s->conn.life.out)
+        out_drop(s->conn.life.out);
+    s->conn.life.out = NULL;
     s->over = true;
     s->rx->deaf = true;
     if (!s->tx->ended)
@@ -305,11 +305,11 @@ void stack_pump(struct stack *s, uint64_t now_us)
         link_end(s->tx, now_us);
         conn_fin(c, now_us);
     }
-    if (c->out && !c->out->octets)
-        c->out = NULL;
-    s->told |= c->news;
-    c->news = 0;
-    if (c->state == CONN_OVER)
+    if (c->life.out && !c->life.out->octets)
+        c->life.out = NULL;
+    s->told |= c->life.news;
+    c->life.news = 0;
+    if (c->life.state == CONN_OVER)
         close_link(s, now_us);
 }
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* life.c - how a connection ends: for a reason that is told once, within its time limits. */
+#include "conn/life.h"
+
+#include <string.h>
+
+void life_init(struct life *l, bool active, const struct life_limits *limits, uint64_t now_us)
+{
+    memset(l, 0, sizeof(*l));
+    l->active = active;
+    l->limits = *limits;
+    l->state = active ? CONN_WAIT_REPLY : CONN_WAIT_REQUEST;
+    l->startup_deadline_us = now_us + limits->startup_us;
+}
+
+void life_requested(struct life *l)
+{
+    l->state = CONN_WAIT_ANSWER;
+    l->startup_deadline_us = 0;
+    l->news |= CONN_NEWS_REQUEST;
+}
+
+void life_ready(struct life *l)
+{
+    l->state = CONN_READY;
+    l->startup_deadline_us = 0;
+}
+
+void life_established(struct life *l)
+{
+    l->startup_deadline_us = 0;
+    l->established = true;
+    l->news |= CONN_NEWS_ESTABLISHED;
+}
+
+void life_rejected(struct life *l, uint64_t now_us)
+{
+    l->note = (struct fault_note){.fault = FAULT_REJECTED};
+    if (l->active) {
+        qp_fail(l->qp, &l->note);
+        l->news |= CONN_NEWS_REJECTED;
+    }
+    l->state = CONN_ENDING;
+    l->startup_deadline_us = 0;
+    l->close_deadline_us = now_us + l->limits.close_us;
+}
+
+bool life_is_drained(const struct life *l)
+{
+    const struct qp *qp = l->qp;
+
+    return !qp || qp->state == QP_ERROR || (qp->sq_head == qp->sq_tail && qp->answer_head == qp->answer_tail);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------- */
+
+/* Nothing arrives any more, and nothing new leaves. The application learns of it once. */
+static void flush(struct life *l, const struct fault_note *note)
+{
+    if (l->note.fault == FAULT_NONE)
+        l->note = *note;
+    if (l->qp)
+        qp_fail(l->qp, note);
+    if (l->out)
+        out_own(l->out);
+    l->news |= l->established ? CONN_NEWS_DISCONNECTED : CONN_NEWS_FAILED;
+}
+
+static void end(struct life *l, const struct fault_note *note, enum conn_state state, uint64_t now_us)
+{
+    if (l->state >= CONN_TERMINATING)
+        return;
+    flush(l, note);
+    l->state = state;
+    l->startup_deadline_us = l->stall_deadline_us = 0;
+    l->close_deadline_us = now_us + l->limits.close_us;
+}
+
+void life_fail(struct life *l, const struct fault_note *note, bool term_due, uint64_t now_us)
+{
+    if (l->state >= CONN_TERMINATING)
+        return;
+    l->term_due = term_due;
+    end(l, note, term_due ? CONN_TERMINATING : CONN_ENDING, now_us);
+}
+
+void life_terminated(struct life *l, const struct wire_blame *blame, uint64_t now_us)
+{
+    struct fault_note note = {.fault = FAULT_TERMINATED, .op = SEG_TERMINATE, .got = blame->code};
+
+    l->peer_term = blame->code;
+    l->peer_term_text = blame->text;
+    if (l->qp && blame->op != SEG_OPS)
+        qp_blame(l->qp, blame->op, blame->access ? RDDP_WC_REM_ACCESS_ERR : RDDP_WC_REM_OP_ERR);
+    end(l, &note, CONN_ENDING, now_us);
+    if (l->out)
+        out_drop(l->out);
+}
+
+void life_lost(struct life *l, enum fault fault)
+{
+    struct fault_note note = {.fault = fault};
+
+    if (l->state < CONN_TERMINATING)
+        flush(l, &note);
+    if (l->out)
+        out_drop(l->out);
+    l->state = CONN_OVER;
+}
+
+void life_peer_ended(struct life *l, bool cut, uint64_t now_us)
+{
+    struct fault_note note = {.fault = cut ? FAULT_CUT : FAULT_NONE};
+
+    switch (l->state) {
+    case CONN_WAIT_REQUEST:
+    case CONN_WAIT_ANSWER:
+    case CONN_WAIT_REPLY:
+        life_lost(l, FAULT_CUT);
+        break;
+    case CONN_READY:
+    case CONN_DRAINING:
+        end(l, &note, CONN_ENDING, now_us);
+        if (l->out)
+            out_drop(l->out);
+        l->peer_ended = true;
+        break;
+    case CONN_TERMINATING:
+        l->peer_ended = true;
+        break;
+    case CONN_ENDING:
+        l->peer_ended = true;
+        if (l->fin_sent)
+            l->state = CONN_OVER;
+        break;
+    case CONN_OVER:
+        break;
+    }
+}
+
+void life_fin(struct life *l, uint64_t now_us)
+{
+    struct fault_note note = {.fault = FAULT_NONE};
+
+    if (l->state == CONN_DRAINING)
+        end(l, &note, CONN_ENDING, now_us);
+    l->state = l->peer_ended ? CONN_OVER : CONN_ENDING;
+    l->fin_sent = true;
+}
+
+void life_close(struct life *l, uint64_t now_us)
+{
+    if (life_in_startup(l)) {
+        life_lost(l, FAULT_LOST);
+    } else if (l->state == CONN_READY) {
+        l->state = CONN_DRAINING;
+        l->stall_deadline_us = 0;
+        l->close_deadline_us = now_us + l->limits.close_us;
+    }
+}
+
+void life_detach(struct life *l, uint64_t now_us)
+{
+    struct fault_note note = {.fault = FAULT_NONE};
+
+    if (life_in_startup(l))
+        life_lost(l, FAULT_LOST);
+    else
+        end(l, &note, CONN_ENDING, now_us);
+    l->qp = NULL;
+}
+
+/* --- time ---------------------------------------------------------------------------------------------------- */
+
+void life_sent(struct life *l, uint64_t now_us)
+{
+    if (l->close_deadline_us)
+        l->close_deadline_us = now_us + l->limits.close_us;
+}
+
+void life_stall(struct life *l, bool unfinished, uint64_t now_us)
+{
+    if (!unfinished)
+        l->stall_deadline_us = 0;
+    else if (!l->stall_deadline_us && l->limits.stall_us && l->state >= CONN_READY)
+        l->stall_deadline_us = now_us + l->limits.stall_us;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return b && b < a ? b : a;
+}
+
+uint64_t life_deadline(const struct life *l)
+{
+    uint64_t at = UINT64_MAX;
+
+    if (l->state == CONN_OVER)
+        return at;
+    at = earlier(at, l->startup_deadline_us);
+    at = earlier(at, l->stall_deadline_us);
+    return earlier(at, l->close_deadline_us);
+}
+
+static bool is_past(uint64_t *deadline_us, uint64_t now_us)
+{
+    if (!*deadline_us || now_us < *deadline_us)
+        return false;
+    *deadline_us = 0;
+    return true;
+}
+
+bool life_tick(struct life *l, uint64_t now_us)
+{
+    bool stalled = is_past(&l->startup_deadline_us, now_us);
+
+    if (stalled && life_in_startup(l))
+        life_lost(l, FAULT_STALLED);
+    stalled |= is_past(&l->stall_deadline_us, now_us);
+    if (is_past(&l->close_deadline_us, now_us))
+        life_lost(l, FAULT_STALLED);
+    return stalled && l->state < CONN_TERMINATING;
+}
