@@ -14,7 +14,7 @@ run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=
 test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(JOBS)
 
 all: ## the library and the command, into build/main
-	@$(call build,main,,rddp rddp_static rddp_tool)
+	@$(call build,main,,product)
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 12
 demo: all ## one process writes into another's memory
@@ -47,7 +47,7 @@ coverage: ## which lines the tests run, as text and HTML
 	@scripts/setup.sh coverage
 	@$(call build,coverage,-DRDDP_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug)
 	@$(call run,coverage,scripts/coverage.sh)
-install: all ## library, header, command and manual pages, to PREFIX
+install: all ## libraries, headers, command, manual pages and examples, to PREFIX
 	@cmake --install $(BUILD)/main
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
 clean: ## remove build/

@@ -1,16 +1,28 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# install.sh - what `make install` leaves is enough for a stranger: header, pkg-config, shared and static library, command.
+# install.sh - what `make install` leaves, from a tree in which nothing was built, is enough for a stranger: headers,
+# pkg-config, shared and static libraries, a command that starts where it lies, documents, examples, units.
 set -euo pipefail
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 fail() { echo "install: $*" >&2; exit 1; }
 
-DESTDIR=$root cmake --install "$RDDP_BUILD_DIR" >/dev/null
-pc=$(find "$root" -name rddp.pc)
+# The files of the tree as a clone would have them; where it is no clone, all but what was built in it.
+mkdir "$root/tree"
+if git -C "$RDDP_SOURCE_DIR" rev-parse >/dev/null 2>&1; then
+    (cd "$RDDP_SOURCE_DIR" && git ls-files -co --exclude-standard | while read -r f; do [ ! -f "$f" ] || echo "$f"; done |
+        tar -cf - -T -)
+else
+    tar -C "$RDDP_SOURCE_DIR" --exclude=./build -cf - .
+fi | tar -C "$root/tree" -xf -
+prefix=$root/opt/rddp
+unset DESTDIR MAKEFLAGS MAKELEVEL
+make -C "$root/tree" install PREFIX="$prefix" >"$root/log" 2>&1 || { tail -40 "$root/log"; fail "make install fails"; }
+
+pc=$(find "$prefix" -name rddp.pc)
 [ -n "$pc" ] || fail "no rddp.pc"
-export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=${pc%/*}
+export PKG_CONFIG_PATH=${pc%/*}
 libdir=$(dirname "${pc%/*}")
 read -ra cflags < <(pkg-config --cflags rddp)
 read -ra libs < <(pkg-config --libs rddp)
@@ -25,8 +37,21 @@ for header in "$RDDP_SOURCE_DIR"/include/rddp/*.h; do
     cc "${cflags[@]}" -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c - <<<"$line" || fail "not C11: $header"
 done
 
+# A program may have functions of the same names as those inside the library.
 program=$root/program
-printf '#include <rddp/rddp.h>\nint main(void) { return rddp_open == 0; }\n' >"$program.c"
+cat >"$program.c" <<'C'
+#include <rddp/rddp.h>
+int crc32c(void);
+int tcp_connect(void);
+int crc32c(void) { return 0; }
+int tcp_connect(void) { return 0; }
+int main(void)
+{
+    struct rddp_context *context = rddp_open(NULL);
+
+    return !context || rddp_close(context) || crc32c() || tcp_connect();
+}
+C
 cc "${cflags[@]}" "$program.c" -o "$program" "${libs[@]}"
 LD_LIBRARY_PATH=$libdir "$program" || fail "the program with the shared library does not run"
 mkdir "$root/only"
@@ -35,7 +60,26 @@ cc "${cflags[@]}" "$program.c" -o "$program" -L"$root/only" "${static[@]}" || fa
 ! readelf -d "$program" | grep -q librddp || fail "the static program wants the shared library"
 "$program" || fail "the program with the static library does not run"
 
-command=$(find "$root" -path '*/bin/rddp')
-[ -n "$command" ] || fail "no command"
-LD_LIBRARY_PATH=$libdir "$command" --version >/dev/null || fail "rddp --version fails"
-echo "install: header, library, pkg-config and command are complete"
+# The command, and the library beside the library, start without a word about where their libraries are.
+command=$prefix/bin/rddp
+unset LD_LIBRARY_PATH
+[ -x "$command" ] || fail "no command"
+"$command" --version >/dev/null || fail "rddp --version fails"
+mv "$prefix" "$root/moved"
+"$root/moved/bin/rddp" --version >/dev/null || fail "rddp does not start where it was moved to"
+mv "$root/moved" "$prefix"
+if [ -e "$libdir/librddp-rpc.so" ]; then
+    ! ldd "$libdir/librddp-rpc.so" | grep "not found" || fail "librddp-rpc.so does not find librddp.so"
+fi
+
+documents=$prefix/share/doc/rddp
+[ -f "$documents/README.md" ] && [ -f "$documents/nfs.md" ] || fail "no documents"
+for example in "$documents"/examples/*.c; do
+    cc "${cflags[@]}" "$example" -o "$root/example" "${libs[@]}" -Wl,-rpath,"$libdir" || fail "$example does not build"
+    "$root/example" >/dev/null || fail "$example fails"
+done
+for unit in "$prefix"/lib/systemd/system/*.service; do
+    started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
+    [ -x "$started" ] || fail "${unit##*/} starts '$started', which is not there"
+done
+echo "install: headers, libraries, pkg-config, command, documents, examples and units are complete"
