@@ -42,6 +42,7 @@ static int init_memory(struct rddp_context *context)
     struct mr_slot *slot = calloc(MR_SLOTS, sizeof(*slot));
 
     static_assert(sizeof(struct out) <= OUT_ROOM_AT, "the room would lie in the struct");
+    static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
     context->outs.size = OUT_ROOM_AT + OUT_ROOM;
     context->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
     context->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);

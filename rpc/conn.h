@@ -128,7 +128,6 @@ bool responder_round(struct responder *r);
 /* From responder.c: what the event channel has, false if it has nothing; and a connection is taken down. */
 bool responder_take_events(struct responder *r);
 void conn_take_down(struct conn *conn);
-void conn_take_down(struct conn *conn);
 
 /* --- serve.c: the way of a call ---------------------------------------------------------------------------------- */
 
@@ -148,9 +147,8 @@ void serve_abandon(struct conn *conn);
 void serve_launch(struct serve *serve);
 void serve_end(struct serve *serve);
 
-/* It is whole; and it shall not be. */
+/* It is whole. */
 void serve_pulled(struct serve *serve);
-void serve_refuse(struct serve *serve);
 
 /* What kept calls for the next ones. */
 void serve_free_spares(struct responder *r);

@@ -68,6 +68,8 @@ analysis() {
         --suppress={missingIncludeSystem,memleak,resourceLeak,invalidFunctionArg,readdirCalled} "${files[@]}"
 }
 
+declared() { scripts/declared.py --self-test; }
+
 scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${shell[@]}"; }
 
 failed=()
@@ -85,6 +87,7 @@ check licences awk "licences"
 check words grep "words"
 check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
+check declared python3 "declarations"
 check analysis cppcheck "cppcheck"
 check scripts shellcheck "shellcheck"
 [ ${#failed[@]} -eq 0 ] || exit 1

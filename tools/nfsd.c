@@ -13,7 +13,7 @@
 #include "nfs/server/nfsd.h"
 #include "tools/lib/tool.h"
 
-enum { EXPORTS_MAX = 64, NETS_MAX = 64, BOUND_MAX = 6 };
+enum { EXPORTS_MAX = 64, BOUND_MAX = 6 };
 
 struct nfsd_options {
     const char *address, *state;

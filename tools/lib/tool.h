@@ -233,12 +233,12 @@ int endpoint_completion(struct endpoint *endpoint, struct rddp_wc *wc, int timeo
 /* Disconnects (requests posted before still leave) and waits until the connection is over, at most `timeout_ms`. */
 void endpoint_disconnect(struct endpoint *endpoint, struct rddp_qp *qp, int timeout_ms);
 
-/* Why the connection of `qp` is in error, or why a completion is, as the end of a line. Static; good until the next
- * call. */
 /* How the two ends talk, in words. Returns `text`. */
 enum { WIRE_TEXT = 80 };
 const char *wire_text(char text[WIRE_TEXT], const struct rddp_qp_info *info);
 
+/* Why the connection of `qp` is in error, or why a completion is, as the end of a line. Static; good until the next
+ * call. */
 const char *qp_trouble(struct rddp_qp *qp);
 const char *wc_trouble(struct rddp_qp *qp, const struct rddp_wc *wc);
 
