@@ -20,7 +20,7 @@ enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, st
     /* One place is kept for what comes in its turn: the stream gets on. */
     if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
         return FAULT_NOT_NOW;
-    *in = claim_receive(qp);
+    *in = place_claim(qp);
     if (!*in)
         return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     (*in)->op = (uint8_t)seg->op;

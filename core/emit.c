@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* emit.c - which segment goes out next: one message at a time, requests and responses in turn. */
+/* emit.c - which message goes out next, requests and responses in turn, and its segments cut from where they lie. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -19,11 +19,6 @@ static bool has_request(const struct qp *qp)
     if (qp->sq_next == qp->sq_head || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
         return false;
     return s->opcode != RDDP_WR_RDMA_READ || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
-}
-
-bool qp_has_output(const struct qp *qp)
-{
-    return qp->state == QP_READY && (qp->emitting != EMIT_NOTHING || has_answer(qp) || has_request(qp));
 }
 
 /* --- failure of what was asked for here ---------------------------------------------------------------------- */
@@ -116,7 +111,6 @@ static void fill_write(const struct qp *qp, struct seg *seg, const struct send *
 static void fill_send(const struct qp *qp, struct seg *seg, const struct send *s)
 {
     seg->op = SEG_SEND;
-    seg->msg = qp->tx_send_msg;
     seg->offset = qp->emit_offset;
     if (s->flags & RDDP_SEND_SOLICITED)
         seg->flags |= SEG_SOLICITED;
@@ -150,7 +144,6 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
     if (ends_message(qp, e, s->length)) {
         s->state = SEND_QUEUED;
         qp->sq_next++;
-        qp->tx_send_msg += !is_write;
     }
     return true;
 }
@@ -169,7 +162,6 @@ static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
         return fail_key(qp, s, SEG_READ_REQ, sink);
     e->seg.op = SEG_READ_REQ;
     e->seg.flags = SEG_LAST;
-    e->seg.msg = qp->tx_read_msg++;
     e->seg.read = (struct seg_read){
         .sink_key = sink->lkey,
         .sink_offset = sink->addr,
@@ -255,19 +247,19 @@ static enum emit_source choose(struct qp *qp)
     return answer ? EMIT_RESPONSE : EMIT_SEND;
 }
 
-bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+bool emit_is_due(const struct qp *qp)
 {
-    if (qp->state != QP_READY)
-        return false;
+    return qp->emitting != EMIT_NOTHING || has_answer(qp) || has_request(qp);
+}
+
+bool emit_choose(struct qp *qp)
+{
     if (qp->emitting == EMIT_NOTHING) {
         if (!do_local(qp))
             return false;
         qp->emitting = choose(qp);
     }
-    e->seg = (struct seg){.op = SEG_SEND};
-    e->spans = 0;
-    e->volatile_data = e->may_change = false;
-    return qp->group ? group_emit(qp, e, tagged_max, untagged_max) : emit_message(qp, e, tagged_max, untagged_max);
+    return qp->emitting != EMIT_NOTHING;
 }
 
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
@@ -280,17 +272,4 @@ bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t u
     default:
         return false;
     }
-}
-
-void qp_queued(struct qp *qp, uint64_t end)
-{
-    /* A request is complete when its last segment has left; of those before, the position is written over. */
-    if (qp->emitted == EMIT_SEND)
-        sq_at(qp, qp->emitting == EMIT_SEND ? qp->sq_next : qp->sq_next - 1)->end = end;
-}
-
-void qp_sent(struct qp *qp, uint64_t pos)
-{
-    qp->tx_pos = pos;
-    sq_retire(qp);
 }

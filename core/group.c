@@ -22,29 +22,13 @@ size_t qp_group_room(const struct qp *qp, uint32_t window)
            ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
 }
 
-void qp_group(struct qp *qp, uint32_t first, uint32_t window, void *room)
-{
-    uint8_t *at = (uint8_t *)room + room_align(sizeof(struct group));
-    struct rddp_sge *sge = (struct rddp_sge *)(at + ring_octets(window));
-
-    assert(!qp->group && !qp->sq_head && !qp->rx_pos && window > 1 && window <= QP_WINDOW_MAX);
-    qp->group = room;
-    qp->group->tx_number = first;
-    qp->inbound = (struct inbound *)at;
-    qp->inbound_mask = ring_slots(window) - 1;
-    qp->attr.window = window;
-    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
-        qp->inbound[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
-}
-
 /* --- posting ------------------------------------------------------------------------------------------------- */
 
-int group_check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
+static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
 {
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
-    if (!qp->group)
-        return wr->send_flags & RDDP_SEND_ORDER || wr->control_length ? -EINVAL : 0;
+    (void)qp;
     if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > GROUP_CONTROL_MAX || wr->control_length % 4)
         return -EINVAL;
     /* The RDMA Buffer Offset has 32 bits. */
@@ -55,7 +39,7 @@ int group_check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_
 
 /* A Write is not to wait, everything else comes in its turn: "the value in the order field of these messages should not
  * allow reordering unless the client protocol is allowed to" (3.4). */
-void group_fill_send(struct send *s, const struct rddp_send_wr *wr)
+static void fill(struct send *s, const struct rddp_send_wr *wr)
 {
     s->order = wr->opcode == RDDP_WR_RDMA_WRITE ? SEG_ORDER_ANY : 0;
     if (wr->send_flags & RDDP_SEND_ORDER)
@@ -122,10 +106,10 @@ static enum fault hand_over_next(struct qp *qp)
     const struct inbound *in = inbound_at(qp, qp->rx_next);
 
     order_done(&qp->group->order, in->number);
-    return hand_over(qp, opcode[in->op]);
+    return deliver_message(qp, opcode[in->op]);
 }
 
-enum fault group_deliver(struct qp *qp)
+static enum fault deliver(struct qp *qp)
 {
     uint32_t i = qp->rx_next, oldest = oldest_unprocessed(qp);
     enum fault fault = FAULT_NONE;
@@ -237,20 +221,6 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
     return false;
 }
 
-static enum fault place_read_request(struct qp *qp, const struct seg *seg)
-{
-    struct seg queued = *seg;
-    enum fault fault;
-
-    queued.msg = qp->answer_head;
-    fault = queue_read_request(qp, &queued);
-    if (fault)
-        qp->note.msg = seg->msg;
-    else
-        peer_read_at(qp, queued.msg)->number = seg->msg;
-    return fault;
-}
-
 /* Is this part of what `s` asked for, with E exactly at its end? */
 static bool answers(const struct seg *seg, const struct send *s)
 {
@@ -286,9 +256,9 @@ static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
          * yet. */
         if (!order_ready(oldest_unprocessed(qp), seg->msg, seg->order) && overtakes_read(qp, seg))
             return FAULT_NOT_NOW;
-        return place_write(qp, seg, true);
+        return place_write(qp, seg);
     case SEG_READ_REQ:
-        return place_read_request(qp, seg);
+        return place_read_request(qp, seg, qp->answer_head);
     default:
         return place_answer(qp, seg, read_out_at(qp, qp->read_tail), (uint32_t)seg->offset, true);
     }
@@ -332,7 +302,7 @@ static enum fault place_send_early(struct qp *qp, const struct seg *seg)
 
 static enum fault place_write_early(struct qp *qp, const struct seg *seg)
 {
-    enum fault fault = is_ready(qp, seg) ? place_write(qp, seg, false) : FAULT_NOT_NOW;
+    enum fault fault = is_ready(qp, seg) ? place_write(qp, seg) : FAULT_NOT_NOW;
 
     if (!fault && seg->flags & SEG_FIRST && seg->flags & SEG_LAST)
         order_done(&qp->group->order, seg->msg);
@@ -368,12 +338,12 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
         return FAULT_NOT_NOW;
     g->early[g->earlies++] = (struct early){seg->begin, seg->end};
     qp->rx_octets += seg->length;
-    return seg->op == SEG_SEND ? group_deliver(qp) : FAULT_NONE;
+    return seg->op == SEG_SEND ? deliver(qp) : FAULT_NONE;
 }
 
 /* --- arriving ------------------------------------------------------------------------------------------------ */
 
-enum fault group_place(struct qp *qp, const struct seg *seg)
+static enum fault place(struct qp *qp, const struct seg *seg)
 {
     struct group *g = qp->group;
     struct inbound *in = NULL;
@@ -400,7 +370,7 @@ enum fault group_place(struct qp *qp, const struct seg *seg)
     take_turn(g, seg);
     if (seg->op == SEG_READ_REQ)
         return deliver_read_request(qp);
-    return seg->op == SEG_SEND || in ? group_deliver(qp) : FAULT_NONE;
+    return seg->op == SEG_SEND || in ? deliver(qp) : FAULT_NONE;
 }
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
@@ -434,7 +404,7 @@ static uint32_t beside(uint32_t max, uint32_t control)
     return control < max ? max - control : max;
 }
 
-bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
     struct send *s = sq_at(qp, qp->sq_next);
     uint32_t offset = qp->emit_offset, number = peer_read_at(qp, qp->answer_tail)->number;
@@ -452,7 +422,40 @@ bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t unt
     /* The Read is processed: its payload will be copied now. */
     if (e->seg.flags & SEG_LAST) {
         control_answered(qp, number);
-        group_deliver(qp);
+        deliver(qp);
     }
     return true;
+}
+
+/* --- the kind ------------------------------------------------------------------------------------------------ */
+
+/* A Terminate or what the start-up leaves is no message of the sequence. */
+static enum fault advance(struct qp *qp, uint64_t pos)
+{
+    qp->rx_pos = pos;
+    return deliver(qp);
+}
+
+const struct numbering numbering_sequence = {
+    .check = check,
+    .fill = fill,
+    .place = place,
+    .advance = advance,
+    .emit = emit,
+};
+
+void qp_group(struct qp *qp, uint32_t first, uint32_t window, void *room)
+{
+    uint8_t *at = (uint8_t *)room + room_align(sizeof(struct group));
+    struct rddp_sge *sge = (struct rddp_sge *)(at + ring_octets(window));
+
+    assert(!qp->group && !qp->sq_head && !qp->rx_pos && window > 1 && window <= QP_WINDOW_MAX);
+    qp->numbering = &numbering_sequence;
+    qp->group = room;
+    qp->group->tx_number = first;
+    qp->inbound = (struct inbound *)at;
+    qp->inbound_mask = ring_slots(window) - 1;
+    qp->attr.window = window;
+    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
+        qp->inbound[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place.c - a segment comes in. Every check of an operation stands before its first byte moves. */
+/* place.c - a payload goes to its place, however messages are numbered. Every check stands before the first byte moves.
+ */
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -10,22 +11,6 @@ struct piece {
     uint8_t *at;
     uint32_t length;
 };
-
-enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint64_t got, uint64_t want)
-{
-    qp->note = (struct fault_note){
-        .fault = fault,
-        .op = seg->op,
-        .key = seg->key,
-        .offset = seg->offset,
-        .got = got,
-        .want = want,
-        .length = seg->length,
-        .msg = seg->msg,
-        .read = seg->read,
-    };
-    return fault;
-}
 
 /* The application's own memory is not as it said: that is nothing the peer named. */
 static enum fault note_local(struct qp *qp, const struct seg *seg, const struct rddp_sge *sge)
@@ -61,17 +46,9 @@ static bool count(struct ranges *got, uint32_t from, uint32_t to, bool in_order)
     return true;
 }
 
-/* Is this where the message goes on? What was placed early may come once more when its turn is. */
-static bool in_turn(const struct ranges *got, bool early, uint64_t offset)
-{
-    uint32_t prefix = ranges_prefix(got);
-
-    return early ? offset <= prefix : offset == prefix;
-}
-
 /* --- Send ---------------------------------------------------------------------------------------------------- */
 
-struct inbound *claim_receive(struct qp *qp)
+struct inbound *place_claim(struct qp *qp)
 {
     struct inbound *in = inbound_at(qp, qp->rx_claimed);
 
@@ -85,24 +62,6 @@ struct inbound *claim_receive(struct qp *qp)
     in->status = RDDP_WC_SUCCESS;
     in->early = false;
     return in;
-}
-
-/* Finds or claims the receive for this message number. */
-static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in)
-{
-    uint32_t ahead = seg->msg - qp->rx_next, posted = qp->rx_claimed - qp->rx_next + rq_posted(qp->rq);
-
-    if (ahead > INT32_MAX || (in_order && ahead))
-        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->rx_next);
-    if (ahead >= posted)
-        return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
-    if (ahead >= qp->attr.window)
-        return FAULT_NOT_NOW;
-    while (qp->rx_claimed - qp->rx_next <= ahead)
-        if (!claim_receive(qp))
-            return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
-    *in = inbound_at(qp, seg->msg);
-    return FAULT_NONE;
 }
 
 /* Do offset, length and L flag go together with the receive and with the segments before? */
@@ -187,14 +146,6 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
     return FAULT_NONE;
 }
 
-static enum fault place_send(struct qp *qp, const struct seg *seg, bool in_order)
-{
-    struct inbound *in = NULL;
-    enum fault fault = find_receive(qp, seg, in_order, &in);
-
-    return fault ? fault : place_message(qp, seg, in, in_order);
-}
-
 /* --- RDMA Write ---------------------------------------------------------------------------------------------- */
 
 /* STag and TO of an empty message are not looked at (RFC 5041 5.2, RFC 5040 5.1). */
@@ -210,12 +161,11 @@ static enum fault aim_write(struct qp *qp, const struct seg *seg, struct piece *
     return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
 }
 
-enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order)
+enum fault place_write(struct qp *qp, const struct seg *seg)
 {
     struct piece piece;
     enum fault fault = aim_write(qp, seg, &piece);
 
-    (void)in_order;
     if (!fault)
         copy(&piece, seg->length != 0, seg->data);
     return fault;
@@ -225,69 +175,14 @@ enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order)
 
 /* The source is not looked at before delivery: what comes earlier in the stream may still change what is allowed
  * (RFC 5040 5.5). */
-static enum fault place_read_request(struct qp *qp, const struct seg *seg, bool in_order)
+enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
 {
-    uint32_t ahead = seg->msg - qp->answer_head;
-    struct peer_read *p = peer_read_at(qp, seg->msg);
-
-    if (ahead > INT32_MAX)
-        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->answer_head);
-    if (seg->msg - qp->answer_tail >= qp->attr.ird)
-        return note_seg(qp, seg, FAULT_READS, (uint64_t)(seg->msg - qp->answer_tail) + 1, qp->attr.ird);
-    if (in_order && ahead)
-        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->answer_head);
+    if (at - qp->answer_tail >= qp->attr.ird)
+        return note_seg(qp, seg, FAULT_READS, (uint64_t)(at - qp->answer_tail) + 1, qp->attr.ird);
     if (seg->offset)
         return note_seg(qp, seg, FAULT_MO, seg->offset, 0);
-    *p = (struct peer_read){.read = seg->read, .end = seg->end, .arrived = true};
+    *peer_read_at(qp, at) = (struct peer_read){.read = seg->read, .end = seg->end, .number = seg->msg, .arrived = true};
     return FAULT_NONE;
-}
-
-enum fault queue_read_request(struct qp *qp, const struct seg *seg)
-{
-    return place_read_request(qp, seg, true);
-}
-
-/* Is this part of what `s` asked for, with the L flag exactly at its end? Then *at says which part. */
-static bool answers(const struct seg *seg, const struct send *s, uint32_t *at)
-{
-    const struct rddp_sge *sink = sink_of(s);
-    uint64_t offset = seg->offset - sink->addr; /* before the sink it wraps, and is too large */
-
-    if (seg->key != sink->lkey || offset > s->length || seg->length > s->length - offset)
-        return false;
-    *at = (uint32_t)offset;
-    return (seg->length == s->length - offset) == !!(seg->flags & SEG_LAST);
-}
-
-/* In order a response belongs to the oldest Read and goes on where it stopped (RFC 5040 5.2: answered in order). */
-static enum fault find_read(struct qp *qp, const struct seg *seg, struct send **s, uint32_t *at)
-{
-    if (!reads_out(qp))
-        return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
-    *s = read_out_at(qp, qp->read_tail);
-    if (!answers(seg, *s, at) || !in_turn(&(*s)->got, (*s)->early, *at))
-        return note_seg(qp, seg, FAULT_UNASKED, seg->offset, sink_of(*s)->addr + ranges_prefix(&(*s)->got));
-    return FAULT_NONE;
-}
-
-/* Out of order any Read may be meant, but it must be the only one: of two with the same sink only the order tells
- * which. */
-static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct send **found, uint32_t *found_at)
-{
-    uint32_t at;
-
-    *found = NULL;
-    for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
-        struct send *s = read_out_at(qp, i);
-
-        if (!answers(seg, s, &at))
-            continue;
-        if (*found)
-            return FAULT_NOT_NOW;
-        *found = s;
-        *found_at = at;
-    }
-    return *found ? FAULT_NONE : note_seg(qp, seg, FAULT_UNASKED, 0, 0);
 }
 
 static enum fault aim_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece)
@@ -318,81 +213,32 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
     return FAULT_NONE;
 }
 
-static enum fault place_read_response(struct qp *qp, const struct seg *seg, bool in_order)
-{
-    struct send *s = NULL;
-    uint32_t at = 0;
-    enum fault fault = in_order ? find_read(qp, seg, &s, &at) : find_read_early(qp, seg, &s, &at);
+/* --- where would it go? -------------------------------------------------------------------------------------- */
 
-    return fault ? fault : place_answer(qp, seg, s, at, in_order);
-}
-
-/* --- all ----------------------------------------------------------------------------------------------------- */
-
-static const struct {
-    enum fault (*place)(struct qp *qp, const struct seg *seg, bool in_order);
-    enum fault (*deliver)(struct qp *qp);
-} operation[] = {
-    [SEG_SEND] = {place_send, deliver_send},
-    [SEG_WRITE] = {place_write, NULL}, /* the target's application never hears of it (RFC 5040 5.1) */
-    [SEG_READ_REQ] = {place_read_request, deliver_read_request},
-    [SEG_READ_RESP] = {place_read_response, deliver_read_response},
-};
-
-enum fault qp_place(struct qp *qp, const struct seg *seg)
-{
-    bool in_order = seg->begin == qp->rx_pos;
-    enum fault fault;
-
-    assert(qp->state != QP_IDLE && seg->op < SEG_TERMINATE && seg->begin < seg->end);
-    if (qp->state == QP_ERROR || seg->begin < qp->rx_pos)
-        return FAULT_NONE;
-    if (qp->group)
-        return group_place(qp, seg);
-    fault = operation[seg->op].place(qp, seg, in_order);
-    if (fault)
-        return fault;
-    qp->rx_octets += seg->length;
-    if (!in_order)
-        return FAULT_NONE;
-    qp->rx_pos = seg->end;
-    return operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
-}
-
-static enum fault aim(struct qp *qp, const struct seg *seg, struct piece *piece, uint32_t *pieces)
-{
-    struct inbound *in = NULL;
-    struct send *s = NULL;
-    enum fault fault;
-    uint32_t at = 0;
-
-    *pieces = 1;
-    switch (seg->op) {
-    case SEG_SEND:
-        fault = find_receive(qp, seg, true, &in);
-        return fault ? fault : aim_message(qp, seg, in, true, piece, pieces);
-    case SEG_WRITE:
-        return aim_write(qp, seg, piece);
-    case SEG_READ_RESP:
-        fault = find_read(qp, seg, &s, &at);
-        return fault ? fault : aim_answer(qp, seg, s, at, piece);
-    default:
-        *pieces = 0;
-        return FAULT_NONE;
-    }
-}
-
-enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at)
+enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbound *in, uint8_t **at)
 {
     struct piece piece[QP_SGE_MAX];
     uint32_t pieces;
-    enum fault fault;
+    enum fault fault = aim_message(qp, seg, in, true, piece, &pieces);
 
-    *at = NULL;
-    if (qp->state != QP_READY || qp->group || seg->begin != qp->rx_pos || !seg->length)
-        return FAULT_NONE;
-    fault = aim(qp, seg, piece, &pieces);
-    if (!fault && pieces == 1)
-        *at = piece[0].at;
+    *at = !fault && pieces == 1 ? piece[0].at : NULL;
+    return fault;
+}
+
+enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at)
+{
+    struct piece piece = {0};
+    enum fault fault = aim_write(qp, seg, &piece);
+
+    *at = fault ? NULL : piece.at;
+    return fault;
+}
+
+enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t offset, uint8_t **at)
+{
+    struct piece piece = {0};
+    enum fault fault = aim_answer(qp, seg, s, offset, &piece);
+
+    *at = fault ? NULL : piece.at;
     return fault;
 }

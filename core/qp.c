@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* qp.c - the queues of one endpoint: their room, what is posted to them, what completes, and how they fail. */
+/* qp.c - the queues of one endpoint: their room, what is posted to them, and who numbers what arrives and leaves. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -87,6 +87,7 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
     assert(qp_room(attr));
     *qp = (struct qp){
         .attr = *attr,
+        .numbering = &numbering_queues,
         .rq = attr->srq ? attr->srq : &qp->own_rq,
         .rx_claimed = 1,
         .rx_next = 1,
@@ -170,7 +171,7 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
         return -EINVAL;
     if (is_inline && *length > qp->attr.inline_max)
         return -EINVAL;
-    return group_check_send(qp, wr, *length);
+    return qp->numbering->check(qp, wr, *length);
 }
 
 static void fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
@@ -191,16 +192,13 @@ static void fill_send(const struct qp *qp, struct send *s, const struct rddp_sen
     s->answered = s->early = s->begun = false;
     s->end = UINT64_MAX;
     s->rx_end = 0;
-    if (qp->group)
-        group_fill_send(s, wr);
+    if (qp->numbering->fill)
+        qp->numbering->fill(s, wr);
     for (uint32_t i = 0; i < s->sges; i++)
         s->sge[i] = wr->sg_list[i];
     if (is_inline)
         copy_inline(s->inlined, wr->sg_list, (uint32_t)wr->num_sge);
 }
-
-static void flush_sends(struct qp *qp);
-static void flush_receives(struct qp *qp);
 
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
 {
@@ -221,144 +219,57 @@ int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr)
     return qp->attr.srq ? -EINVAL : rq_post(&qp->own_rq, wr);
 }
 
-void qp_settle(struct qp *qp)
+/* --- arriving ------------------------------------------------------------------------------------------------ */
+
+enum fault qp_place(struct qp *qp, const struct seg *seg)
 {
-    if (qp->state != QP_ERROR)
-        return;
-    flush_sends(qp);
-    flush_receives(qp);
+    assert(qp->state != QP_IDLE && seg->op < SEG_TERMINATE && seg->begin < seg->end);
+    if (qp->state == QP_ERROR || seg->begin < qp->rx_pos)
+        return FAULT_NONE;
+    return qp->numbering->place(qp, seg);
 }
 
-/* --- completion ---------------------------------------------------------------------------------------------- */
-
-static const enum rddp_wc_opcode completed[] = {
-    [RDDP_WR_RDMA_WRITE] = RDDP_WC_RDMA_WRITE, [RDDP_WR_SEND] = RDDP_WC_SEND,
-    [RDDP_WR_RDMA_READ] = RDDP_WC_RDMA_READ,   [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
-    [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
-};
-
-/* Tells the application of a request, unless it wants to hear of failures only. False if there was no room. */
-static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status status)
+enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at)
 {
-    bool is_silent = status == RDDP_WC_SUCCESS && !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
-    struct rddp_wc wc = {
-        .wr_id = s->wr_id,
-        .status = status,
-        .opcode = completed[s->opcode],
-        .vendor_err = status == RDDP_WC_SUCCESS ? FAULT_NONE : qp->note.fault,
-        .byte_len = s->opcode == RDDP_WR_RDMA_READ ? s->length : 0,
-        .qp_num = qp->attr.number,
-        .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
-    };
-
-    if (!is_silent)
-        return cq_push(qp->attr.send_cq, &wc, false, &qp->sq_taken);
-    atomic_fetch_sub_explicit(&qp->sq_taken, 1, memory_order_release);
-    return true;
+    *at = NULL;
+    if (qp->state != QP_READY || !qp->numbering->locate || seg->begin != qp->rx_pos || !seg->length)
+        return FAULT_NONE;
+    return qp->numbering->locate(qp, seg, at);
 }
 
-static bool is_done(const struct qp *qp, const struct send *s)
+enum fault qp_advance(struct qp *qp, uint64_t pos)
 {
-    return s->state == SEND_DONE || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
+    if (qp->state == QP_ERROR || pos <= qp->rx_pos)
+        return FAULT_NONE;
+    return qp->numbering->advance(qp, pos);
 }
 
-enum fault sq_retire(struct qp *qp)
+/* --- leaving ------------------------------------------------------------------------------------------------- */
+
+bool qp_has_output(const struct qp *qp)
 {
-    while (qp->sq_tail != qp->sq_head && is_done(qp, sq_at(qp, qp->sq_tail)))
-        if (!push_send(qp, sq_at(qp, qp->sq_tail++), RDDP_WC_SUCCESS))
-            return qp_fail_cq(qp);
-    return FAULT_NONE;
+    return qp->state == QP_READY && emit_is_due(qp);
 }
 
-/* --- failure ------------------------------------------------------------------------------------------------- */
-
-/* A completion that finds no room here is lost, and its CQ says so: there is nobody else to tell. */
-static void flush_sends(struct qp *qp)
+bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
-    uint32_t head = qp->sq_head;
-
-    while (qp->sq_tail != head) {
-        const struct send *s = sq_at(qp, qp->sq_tail++);
-
-        push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
-    }
-    qp->sq_next = head;
-    qp->read_tail = qp->read_head;
-}
-
-static void flush_receive(struct qp *qp, uint64_t wr_id, enum rddp_wc_status status)
-{
-    struct rddp_wc wc = {
-        .wr_id = wr_id,
-        .status = status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : status,
-        .opcode = RDDP_WC_RECV,
-        .vendor_err = qp->note.fault,
-        .qp_num = qp->attr.number,
-    };
-
-    cq_push(qp->attr.recv_cq, &wc, false, &qp->rq->taken);
-}
-
-static void flush_receives(struct qp *qp)
-{
-    uint64_t wr_id;
-
-    for (; qp->rx_next != qp->rx_claimed; qp->rx_next++) {
-        const struct inbound *in = inbound_at(qp, qp->rx_next);
-
-        flush_receive(qp, in->recv.wr_id, in->status);
-    }
-    while (!qp->attr.srq && rq_drop(&qp->own_rq, &wr_id))
-        flush_receive(qp, wr_id, RDDP_WC_SUCCESS);
-}
-
-void qp_fail(struct qp *qp, const struct fault_note *note)
-{
-    if (qp->state == QP_ERROR)
-        return;
-    qp->note = *note;
-    qp->state = QP_ERROR;
-    qp->emitting = EMIT_NOTHING;
-    qp->answer_tail = qp->answer_head;
-    flush_sends(qp);
-    flush_receives(qp);
-}
-
-enum fault qp_fail_cq(struct qp *qp)
-{
-    qp_fail(qp, &(struct fault_note){.fault = FAULT_CQ_FULL});
-    return FAULT_CQ_FULL;
-}
-
-/* The kind of request that makes messages of `op`. */
-static bool makes(const struct send *s, enum seg_op op)
-{
-    switch (s->opcode) {
-    case RDDP_WR_RDMA_WRITE:
-        return op == SEG_WRITE;
-    case RDDP_WR_SEND:
-    case RDDP_WR_SEND_WITH_INV:
-        return op == SEG_SEND;
-    default:
+    if (qp->state != QP_READY || !emit_choose(qp))
         return false;
-    }
+    e->seg = (struct seg){.op = SEG_SEND};
+    e->spans = 0;
+    e->volatile_data = e->may_change = false;
+    return qp->numbering->emit(qp, e, tagged_max, untagged_max);
 }
 
-void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
+void qp_queued(struct qp *qp, uint64_t end)
 {
-    /* A request of which only the first segments have left can be it, too. */
-    uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND), i = qp->sq_tail;
+    /* A request is complete when its last segment has left; of those before, the position is written over. */
+    if (qp->emitted == EMIT_SEND)
+        sq_at(qp, qp->emitting == EMIT_SEND ? qp->sq_next : qp->sq_next - 1)->end = end;
+}
 
-    if (op == SEG_READ_RESP)
-        return;
-    if (op == SEG_READ_REQ && reads_out(qp)) {
-        read_out_at(qp, qp->read_tail)->status = status;
-        return;
-    }
-    while (i != left && !makes(sq_at(qp, i), op))
-        i++;
-    if (i == left)
-        i = qp->sq_tail;
-    if (i != left)
-        sq_at(qp, i)->status = status;
+void qp_sent(struct qp *qp, uint64_t pos)
+{
+    qp->tx_pos = pos;
+    sq_retire(qp);
 }

@@ -15,6 +15,7 @@
 #include "core/cq.h"
 #include "core/fault.h"
 #include "core/mr.h"
+#include "core/numbering.h"
 #include "core/seg.h"
 
 enum {
@@ -144,9 +145,10 @@ enum emit_source { EMIT_NOTHING, EMIT_SEND, EMIT_RESPONSE };
 
 struct qp {
     struct qp_attr attr;
-    _Atomic enum qp_state state; /* QP_ERROR is set when `note` is whole */
-    struct fault_note note;      /* why QP_ERROR */
-    struct group *group;         /* with a SEG_NUMBERS_GROUP wire, else NULL */
+    _Atomic enum qp_state state;       /* QP_ERROR is set when `note` is whole */
+    struct fault_note note;            /* why QP_ERROR */
+    const struct numbering *numbering; /* messages are numbered in queues unless qp_group() says otherwise */
+    struct group *group;               /* with a SEG_NUMBERS_GROUP wire, else NULL */
 
     /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
     struct send *sq;
@@ -215,7 +217,7 @@ int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
  * post that found, or left, QP_ERROR. */
 void qp_settle(struct qp *qp);
 
-/* --- arriving (place.c, deliver.c) --- */
+/* --- arriving --- */
 
 /* Places one segment: every check stands before its first byte moves. Segments may come in any order of their stream
  * positions; one that begins at rx_pos also moves rx_pos to its end and delivers what became complete. One that begins
@@ -237,7 +239,7 @@ enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at);
  * FAULT_MSN, FAULT_MO or FAULT_UNASKED if a message cannot be complete any more; else faults of delivery. */
 enum fault qp_advance(struct qp *qp, uint64_t pos);
 
-/* --- leaving (emit.c) --- */
+/* --- leaving --- */
 
 enum { EMIT_SPANS = QP_SGE_MAX };
 

@@ -55,40 +55,59 @@ static inline const struct rddp_sge *sink_of(const struct send *s)
     return s->sges ? s->sge : &none;
 }
 
+/* Is this where the message goes on? What was placed early may come once more when its turn is. */
+static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset)
+{
+    uint32_t prefix = ranges_prefix(got);
+
+    return early ? offset <= prefix : offset == prefix;
+}
+
 /* rq.c: the sum of a list of sges; 0, or -EINVAL if they are too many or too long. */
 int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length);
 uint32_t rq_posted(struct rq *rq);
 bool rq_take(struct rq *rq, struct recv *to); /* false: there is none (any more: others may share the queue) */
 bool rq_drop(struct rq *rq, uint64_t *wr_id); /* the same, and forgets all but its number */
 
-/* qp.c: completes what is done at the tail of the send queue, in order. FAULT_CQ_FULL if that failed the queue pair,
- * as qp_fail_cq() does. */
+/* complete.c: completes what is done at the tail of the send queue, in order. FAULT_CQ_FULL if that failed the queue
+ * pair, as qp_fail_cq() does. */
 enum fault sq_retire(struct qp *qp);
 enum fault qp_fail_cq(struct qp *qp);
 
-/* place.c, deliver.c: what is known about a fault of a segment (into qp->note, and returned), or of a Read Request. */
+/* note.c: what is known about a fault of a segment, of the message at rx_next, or of the oldest Read that is not
+ * answered: into qp->note; returns the fault. Of a Read Request of the peer: the note. */
 enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint64_t got, uint64_t want);
+enum fault note_message(struct qp *qp, enum fault fault, uint64_t got, uint64_t want);
+enum fault note_response(struct qp *qp, uint64_t got, uint64_t want);
 struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault fault);
 
-/* place.c: the parts of placement that are the same however messages are numbered. The receive or Read is known. */
-struct inbound *claim_receive(struct qp *qp); /* NULL: none is posted */
+/* place.c: placement, once the receive, the place in the ring of Reads (`at`), or the Read and the offset in its
+ * sink (`at`) is known. */
+struct inbound *place_claim(struct qp *qp); /* NULL: no receive is posted */
 enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order);
-enum fault place_write(struct qp *qp, const struct seg *seg, bool in_order);
-enum fault queue_read_request(struct qp *qp, const struct seg *seg);
+enum fault place_write(struct qp *qp, const struct seg *seg);
+enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 
-/* deliver.c: the message at rx_next goes to the application. */
-enum fault hand_over(struct qp *qp, enum rddp_wc_opcode opcode);
+/* The same checks for a segment in order, of which no octet moves: *at is where it would go, NULL if not to one piece.
+ */
+enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbound *in, uint8_t **at);
+enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at);
+enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t offset, uint8_t **at);
 
-/* emit.c: cuts the next segment of what qp->emitting says. */
+/* deliver.c: the message at rx_next, which is whole, goes to the application; the peer's Read at answer_head becomes
+ * answerable; the oldest Read completes if all of its response and everything before it is here. */
+enum fault deliver_message(struct qp *qp, enum rddp_wc_opcode opcode);
+enum fault deliver_read_request(struct qp *qp);
+enum fault deliver_read_response(struct qp *qp);
+bool deliver_has_request(const struct qp *qp, uint32_t msn);
+bool deliver_has_response(const struct qp *qp, uint32_t i);
+
+/* emit.c: is there anything to send? Chooses what goes next unless a message is being cut: false if nothing can, or if
+ * a request that is done here failed. Then cuts the next segment of it; all but its numbers. */
+bool emit_is_due(const struct qp *qp);
+bool emit_choose(struct qp *qp);
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
-
-/* group.c: the same for messages in one sequence. group_deliver() hands over each message whose turn it is. */
-int group_check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length);
-void group_fill_send(struct send *s, const struct rddp_send_wr *wr);
-enum fault group_place(struct qp *qp, const struct seg *seg);
-enum fault group_deliver(struct qp *qp);
-bool group_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 
 /* control.c: control data of messages in one sequence, and the receives that messages take there. */
 struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t number);
@@ -104,10 +123,5 @@ void control_place(struct qp *qp, const struct seg *seg, struct inbound *in);
 
 /* The last of the response to the peer's Read `number` has been cut: it is processed. */
 void control_answered(struct qp *qp, uint32_t number);
-
-/* deliver.c: delivers the next Send, Read Request or Read Response, if all of it and everything before it is here. */
-enum fault deliver_send(struct qp *qp);
-enum fault deliver_read_request(struct qp *qp);
-enum fault deliver_read_response(struct qp *qp);
 
 #endif

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# layering.sh [--self-test] - no arrow goes up or sideways. Two proofs:
+# layering.sh [--self-test] - no arrow goes up or sideways. Three proofs:
 #   1. what the files of each layer include, against the table below;
 #   2. what its objects leave undefined: the pure layers reach no socket, clock or heap, and nobody calls a layer that he may
-#      not include.
+#      not include;
+#   3. the files of the engine do not call each other in a ring.
 # --self-test breaks each rule in a copy of the tree and fails unless each is caught.
 set -euo pipefail
 export LC_ALL=C
@@ -101,6 +102,24 @@ check_symbols() {
     return $bad
 }
 
+# Each line of $work/calls is a file and one that it needs; tsort finds no order for them if there is a ring.
+check_rings() {
+    (cd "$work/objects" && find core -name '*.o' -print0 | xargs -0 nm -A -g -f posix) |
+        awk '{ sub(/\.c\.o:$/, "", $1) }
+             $3 == "U" { needs[++n] = $1 " " $2; next }
+             { owner[$2] = $1 }
+             END {
+                 for (i = 1; i <= n; i++) {
+                     split(needs[i], need)
+                     if (need[2] in owner)
+                         print need[1], owner[need[2]]
+                 }
+             }' >"$work/calls"
+    tsort "$work/calls" >/dev/null 2>"$work/ring" && return
+    echo "core/ calls in a ring: $(sed -n 's/^tsort: \([^ ]*\)$/\1/p' "$work/ring" | tr '\n' ' ')"
+    return 1
+}
+
 compile_all() {
     local files
     mapfile -t files < <(find base core wire conn net api -name '*.c' 2>/dev/null)
@@ -133,7 +152,7 @@ self_test() {
         [ ! -d "$folder" ] || cp -r "$folder" "$work/tree/"
     done
     cd "$work/tree"
-    check_includes && compile_all && check_symbols || return 1
+    check_includes && compile_all && check_symbols && check_rings || return 1
     mkdir -p base core wire conn net api include/rddp
     touch net/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
@@ -159,11 +178,15 @@ self_test() {
         'int below_is_above(void);\nint planted(void);\nint planted(void) { return below_is_above(); }'
     plant "net calls core" check_symbols net/planted.c \
         'int below_is_above(void);\nint planted(void);\nint planted(void) { return below_is_above(); }'
+    printf 'int planted(void);\nint above(void);\nint above(void) { return planted(); }\n' >core/above.c
+    compile core/above.c
+    plant "two files of core call each other" check_rings core/planted.c \
+        'int above(void);\nint planted(void);\nint planted(void) { return above(); }'
     echo "layering: the tree is clean, and $planted of $planted planted breaches were caught"
 }
 
 case ${1:-} in
 --self-test) self_test ;;
-'') check_includes && compile_all && check_symbols && echo "layering: clean" ;;
+'') check_includes && compile_all && check_symbols && check_rings && echo "layering: clean" ;;
 *) echo "usage: layering.sh [--self-test]" >&2 && exit 2 ;;
 esac

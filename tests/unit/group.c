@@ -76,7 +76,7 @@ static void refused(void **state)
     for (unsigned n = 0; n < 1030; n++) {
         wr.control_length = (uint16_t)n;
         wr.send_flags = RDDP_SEND_INLINE;
-        assert_int_equal(group_check_send(&s.qp, &wr, 16), n % 4 || n > GROUP_CONTROL_MAX ? -EINVAL : 0);
+        assert_int_equal(numbering_sequence.check(&s.qp, &wr, 16), n % 4 || n > GROUP_CONTROL_MAX ? -EINVAL : 0);
     }
     stage_again(NULL);
     wr.control_length = 4;

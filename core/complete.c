@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* complete.c - requests complete in the order they were posted, or the queue pair fails and all of them are flushed. */
+#include "core/qp_inner.h"
+
+/* --- completion ---------------------------------------------------------------------------------------------- */
+
+static const enum rddp_wc_opcode completed[] = {
+    [RDDP_WR_RDMA_WRITE] = RDDP_WC_RDMA_WRITE, [RDDP_WR_SEND] = RDDP_WC_SEND,
+    [RDDP_WR_RDMA_READ] = RDDP_WC_RDMA_READ,   [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
+    [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
+};
+
+/* Tells the application of a request, unless it wants to hear of failures only. False if there was no room. */
+static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status status)
+{
+    bool is_silent = status == RDDP_WC_SUCCESS && !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
+    struct rddp_wc wc = {
+        .wr_id = s->wr_id,
+        .status = status,
+        .opcode = completed[s->opcode],
+        .vendor_err = status == RDDP_WC_SUCCESS ? FAULT_NONE : qp->note.fault,
+        .byte_len = s->opcode == RDDP_WR_RDMA_READ ? s->length : 0,
+        .qp_num = qp->attr.number,
+        .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
+    };
+
+    if (!is_silent)
+        return cq_push(qp->attr.send_cq, &wc, false, &qp->sq_taken);
+    atomic_fetch_sub_explicit(&qp->sq_taken, 1, memory_order_release);
+    return true;
+}
+
+static bool is_done(const struct qp *qp, const struct send *s)
+{
+    return s->state == SEND_DONE || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
+}
+
+enum fault sq_retire(struct qp *qp)
+{
+    while (qp->sq_tail != qp->sq_head && is_done(qp, sq_at(qp, qp->sq_tail)))
+        if (!push_send(qp, sq_at(qp, qp->sq_tail++), RDDP_WC_SUCCESS))
+            return qp_fail_cq(qp);
+    return FAULT_NONE;
+}
+
+/* --- failure ------------------------------------------------------------------------------------------------- */
+
+/* A completion that finds no room here is lost, and its CQ says so: there is nobody else to tell. */
+static void flush_sends(struct qp *qp)
+{
+    uint32_t head = qp->sq_head;
+
+    while (qp->sq_tail != head) {
+        const struct send *s = sq_at(qp, qp->sq_tail++);
+
+        push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
+    }
+    qp->sq_next = head;
+    qp->read_tail = qp->read_head;
+}
+
+static void flush_receive(struct qp *qp, uint64_t wr_id, enum rddp_wc_status status)
+{
+    struct rddp_wc wc = {
+        .wr_id = wr_id,
+        .status = status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : status,
+        .opcode = RDDP_WC_RECV,
+        .vendor_err = qp->note.fault,
+        .qp_num = qp->attr.number,
+    };
+
+    cq_push(qp->attr.recv_cq, &wc, false, &qp->rq->taken);
+}
+
+static void flush_receives(struct qp *qp)
+{
+    uint64_t wr_id;
+
+    for (; qp->rx_next != qp->rx_claimed; qp->rx_next++) {
+        const struct inbound *in = inbound_at(qp, qp->rx_next);
+
+        flush_receive(qp, in->recv.wr_id, in->status);
+    }
+    while (!qp->attr.srq && rq_drop(&qp->own_rq, &wr_id))
+        flush_receive(qp, wr_id, RDDP_WC_SUCCESS);
+}
+
+void qp_fail(struct qp *qp, const struct fault_note *note)
+{
+    if (qp->state == QP_ERROR)
+        return;
+    qp->note = *note;
+    qp->state = QP_ERROR;
+    qp->emitting = EMIT_NOTHING;
+    qp->answer_tail = qp->answer_head;
+    flush_sends(qp);
+    flush_receives(qp);
+}
+
+void qp_settle(struct qp *qp)
+{
+    if (qp->state != QP_ERROR)
+        return;
+    flush_sends(qp);
+    flush_receives(qp);
+}
+
+enum fault qp_fail_cq(struct qp *qp)
+{
+    qp_fail(qp, &(struct fault_note){.fault = FAULT_CQ_FULL});
+    return FAULT_CQ_FULL;
+}
+
+/* The kind of request that makes messages of `op`. */
+static bool makes(const struct send *s, enum seg_op op)
+{
+    switch (s->opcode) {
+    case RDDP_WR_RDMA_WRITE:
+        return op == SEG_WRITE;
+    case RDDP_WR_SEND:
+    case RDDP_WR_SEND_WITH_INV:
+        return op == SEG_SEND;
+    default:
+        return false;
+    }
+}
+
+void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
+{
+    /* A request of which only the first segments have left can be it, too. */
+    uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND), i = qp->sq_tail;
+
+    if (op == SEG_READ_RESP)
+        return;
+    if (op == SEG_READ_REQ && reads_out(qp)) {
+        read_out_at(qp, qp->read_tail)->status = status;
+        return;
+    }
+    while (i != left && !makes(sq_at(qp, i), op))
+        i++;
+    if (i == left)
+        i = qp->sq_tail;
+    if (i != left)
+        sq_at(qp, i)->status = status;
+}

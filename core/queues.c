@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* queues.c - messages numbered in queues: Sends, Read Requests and their responses each by themselves, Writes not at
+ * all (RFC 5041 4.3, RFC 5040 4.1). */
+#include "core/qp_inner.h"
+
+#include <errno.h>
+
+/* --- posting ------------------------------------------------------------------------------------------------- */
+
+static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
+{
+    (void)qp;
+    (void)length;
+    return wr->send_flags & RDDP_SEND_ORDER || wr->control_length ? -EINVAL : 0;
+}
+
+/* --- which receive, which Read? ------------------------------------------------------------------------------ */
+
+/* Finds or claims the receive for this message number. */
+static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in)
+{
+    uint32_t ahead = seg->msg - qp->rx_next, posted = qp->rx_claimed - qp->rx_next + rq_posted(qp->rq);
+
+    if (ahead > INT32_MAX || (in_order && ahead))
+        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->rx_next);
+    if (ahead >= posted)
+        return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
+    if (ahead >= qp->attr.window)
+        return FAULT_NOT_NOW;
+    while (qp->rx_claimed - qp->rx_next <= ahead)
+        if (!place_claim(qp))
+            return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
+    *in = inbound_at(qp, seg->msg);
+    return FAULT_NONE;
+}
+
+/* Is this part of what `s` asked for, with the L flag exactly at its end? Then *at says which part. */
+static bool answers(const struct seg *seg, const struct send *s, uint32_t *at)
+{
+    const struct rddp_sge *sink = sink_of(s);
+    uint64_t offset = seg->offset - sink->addr; /* before the sink it wraps, and is too large */
+
+    if (seg->key != sink->lkey || offset > s->length || seg->length > s->length - offset)
+        return false;
+    *at = (uint32_t)offset;
+    return (seg->length == s->length - offset) == !!(seg->flags & SEG_LAST);
+}
+
+/* In order a response belongs to the oldest Read and goes on where it stopped (RFC 5040 5.2: answered in order). */
+static enum fault find_read(struct qp *qp, const struct seg *seg, struct send **s, uint32_t *at)
+{
+    if (!reads_out(qp))
+        return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
+    *s = read_out_at(qp, qp->read_tail);
+    if (!answers(seg, *s, at) || !in_turn(&(*s)->got, (*s)->early, *at))
+        return note_seg(qp, seg, FAULT_UNASKED, seg->offset, sink_of(*s)->addr + ranges_prefix(&(*s)->got));
+    return FAULT_NONE;
+}
+
+/* Out of order any Read may be meant, but it must be the only one: of two with the same sink only the order tells
+ * which. */
+static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct send **found, uint32_t *found_at)
+{
+    uint32_t at;
+
+    *found = NULL;
+    for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
+        struct send *s = read_out_at(qp, i);
+
+        if (!answers(seg, s, &at))
+            continue;
+        if (*found)
+            return FAULT_NOT_NOW;
+        *found = s;
+        *found_at = at;
+    }
+    return *found ? FAULT_NONE : note_seg(qp, seg, FAULT_UNASKED, 0, 0);
+}
+
+/* --- placement ----------------------------------------------------------------------------------------------- */
+
+static enum fault take_send(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    struct inbound *in = NULL;
+    enum fault fault = find_receive(qp, seg, in_order, &in);
+
+    return fault ? fault : place_message(qp, seg, in, in_order);
+}
+
+static enum fault take_write(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    (void)in_order;
+    return place_write(qp, seg);
+}
+
+static enum fault take_read_request(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    uint32_t ahead = seg->msg - qp->answer_head;
+
+    /* Of a number that no buffer waits for, place_read_request() says that. */
+    if (ahead > INT32_MAX || (in_order && ahead && seg->msg - qp->answer_tail < qp->attr.ird))
+        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->answer_head);
+    return place_read_request(qp, seg, seg->msg);
+}
+
+static enum fault take_read_response(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    struct send *s = NULL;
+    uint32_t at = 0;
+    enum fault fault = in_order ? find_read(qp, seg, &s, &at) : find_read_early(qp, seg, &s, &at);
+
+    return fault ? fault : place_answer(qp, seg, s, at, in_order);
+}
+
+/* --- delivery ------------------------------------------------------------------------------------------------ */
+
+static bool send_is_here(const struct qp *qp, uint32_t msn)
+{
+    const struct inbound *in = inbound_at(qp, msn);
+
+    return qp->rx_claimed - msn - 1 < qp->attr.window && in->flags & SEG_LAST && in->end <= qp->rx_pos;
+}
+
+static enum fault deliver_send(struct qp *qp)
+{
+    const struct inbound *in = inbound_at(qp, qp->rx_next);
+
+    if (!send_is_here(qp, qp->rx_next))
+        return FAULT_NONE;
+    if (!ranges_cover(&in->got, in->length))
+        return note_message(qp, FAULT_MO, ranges_prefix(&in->got), in->length);
+    return deliver_message(qp, RDDP_WC_RECV);
+}
+
+/* --- arriving ------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    enum fault (*take)(struct qp *qp, const struct seg *seg, bool in_order);
+    enum fault (*deliver)(struct qp *qp);
+} operation[] = {
+    [SEG_SEND] = {take_send, deliver_send},
+    [SEG_WRITE] = {take_write, NULL}, /* the target's application never hears of it (RFC 5040 5.1) */
+    [SEG_READ_REQ] = {take_read_request, deliver_read_request},
+    [SEG_READ_RESP] = {take_read_response, deliver_read_response},
+};
+
+static enum fault place(struct qp *qp, const struct seg *seg)
+{
+    bool in_order = seg->begin == qp->rx_pos;
+    enum fault fault = operation[seg->op].take(qp, seg, in_order);
+
+    if (fault)
+        return fault;
+    qp->rx_octets += seg->length;
+    if (!in_order)
+        return FAULT_NONE;
+    qp->rx_pos = seg->end;
+    return operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
+}
+
+static enum fault locate(struct qp *qp, const struct seg *seg, uint8_t **at)
+{
+    struct inbound *in = NULL;
+    struct send *s = NULL;
+    enum fault fault;
+    uint32_t offset = 0;
+
+    switch (seg->op) {
+    case SEG_SEND:
+        fault = find_receive(qp, seg, true, &in);
+        return fault ? fault : place_where_message(qp, seg, in, at);
+    case SEG_WRITE:
+        return place_where_write(qp, seg, at);
+    case SEG_READ_RESP:
+        fault = find_read(qp, seg, &s, &offset);
+        return fault ? fault : place_where_answer(qp, seg, s, offset, at);
+    default:
+        return FAULT_NONE;
+    }
+}
+
+/* --- a gap closed -------------------------------------------------------------------------------------------- */
+
+/* Which kind of message comes next in the stream among those that are due? SEG_OPS: none is. */
+static enum seg_op next_due(const struct qp *qp)
+{
+    enum seg_op op = SEG_OPS;
+    uint64_t first = UINT64_MAX;
+
+    if (send_is_here(qp, qp->rx_next)) {
+        op = SEG_SEND;
+        first = inbound_at(qp, qp->rx_next)->end;
+    }
+    if (deliver_has_request(qp, qp->answer_head) && peer_read_at(qp, qp->answer_head)->end < first) {
+        op = SEG_READ_REQ;
+        first = peer_read_at(qp, qp->answer_head)->end;
+    }
+    if (deliver_has_response(qp, qp->read_tail) && read_out_at(qp, qp->read_tail)->rx_end < first)
+        op = SEG_READ_RESP;
+    return op;
+}
+
+/* A message whose successor is wholly before rx_pos, while itself it is not, can never be delivered any more. */
+static enum fault check_skipped(struct qp *qp)
+{
+    if (send_is_here(qp, qp->rx_next + 1))
+        return note_message(qp, FAULT_MSN, (uint64_t)qp->rx_next + 1, qp->rx_next);
+    if (deliver_has_request(qp, qp->answer_head + 1)) {
+        qp->note = note_read(peer_read_at(qp, qp->answer_head + 1), qp->answer_head + 1, FAULT_MSN);
+        qp->note.got = (uint64_t)qp->answer_head + 1;
+        qp->note.want = qp->answer_head;
+        return FAULT_MSN;
+    }
+    if (deliver_has_response(qp, qp->read_tail + 1))
+        return note_response(qp, 0, 0);
+    return FAULT_NONE;
+}
+
+static enum fault advance(struct qp *qp, uint64_t pos)
+{
+    enum fault fault = FAULT_NONE;
+
+    qp->rx_pos = pos;
+    while (!fault) {
+        switch (next_due(qp)) {
+        case SEG_SEND:
+            fault = deliver_send(qp);
+            break;
+        case SEG_READ_REQ:
+            fault = deliver_read_request(qp);
+            break;
+        case SEG_READ_RESP:
+            fault = deliver_read_response(qp);
+            break;
+        default:
+            return check_skipped(qp);
+        }
+    }
+    return fault;
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------------- */
+
+static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+{
+    if (!emit_message(qp, e, tagged_max, untagged_max))
+        return false;
+    if (e->seg.op == SEG_READ_REQ) {
+        e->seg.msg = qp->tx_read_msg++;
+    } else if (e->seg.op == SEG_SEND) {
+        e->seg.msg = qp->tx_send_msg;
+        qp->tx_send_msg += e->seg.flags & SEG_LAST ? 1 : 0;
+    }
+    return true;
+}
+
+const struct numbering numbering_queues = {
+    .check = check,
+    .place = place,
+    .locate = locate,
+    .advance = advance,
+    .emit = emit,
+};
