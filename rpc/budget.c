@@ -54,27 +54,55 @@ uint64_t budget_size(uint64_t octets)
     return (uint64_t)(4 + i % 4) << (BUDGET_STEP_MIN - 2 + i / 4);
 }
 
-enum budget_answer budget_reserve(struct budget *budget, uint64_t size, uint64_t held)
+static bool fits(uint64_t used, uint64_t size, uint64_t max)
 {
-    uint64_t share = budget->max / BUDGET_SHARES;
+    return used <= max && size <= max - used;
+}
 
-    if (held && (size > share || held > share - size))
-        return BUDGET_SHARE;
-    if (budget->reserved && (size > budget->max || budget->reserved > budget->max - size))
-        return BUDGET_FULL;
-    budget->reserved += size;
+static bool may_take(const struct budget *budget, uint64_t size, uint64_t held)
+{
+    uint64_t common = budget->max - budget->max / BUDGET_RESERVE, share = budget->max / BUDGET_SHARES;
+
+    if (budget->reserved == 0)
+        return true;
+    if (held == 0)
+        return fits(budget->reserved, size, budget->max);
+    if (budget->holders && share > common / budget->holders)
+        share = common / budget->holders;
+    return fits(held, size, share) && fits(budget->reserved, size, common);
+}
+
+bool budget_reserve(struct budget *budget, uint64_t size, uint64_t *held)
+{
+    if (!may_take(budget, size, *held))
+        return false;
+    budget_overdraw(budget, size, held);
     trim(budget, budget->reserved < budget->max ? budget->max - budget->reserved : 0);
-    return BUDGET_GRANTED;
+    return true;
 }
 
-void budget_overdraw(struct budget *budget, uint64_t size)
+void budget_overdraw(struct budget *budget, uint64_t size, uint64_t *held)
 {
     budget->reserved += size;
+    if (!held || size == 0)
+        return;
+    budget->holders += *held == 0;
+    *held += size;
 }
 
-void budget_return(struct budget *budget, uint64_t size)
+void budget_return(struct budget *budget, uint64_t size, uint64_t *held)
 {
     budget->reserved -= size;
+    if (!held || size == 0)
+        return;
+    *held -= size;
+    budget->holders -= *held == 0;
+}
+
+void budget_forget(struct budget *budget, uint64_t *held)
+{
+    budget->holders -= *held != 0;
+    *held = 0;
 }
 
 void *budget_get(struct budget *budget, size_t octets)

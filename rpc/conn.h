@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.h - a responder from within: its connections, and what a call goes through. For responder.c, round.c,
- * serve.c, pull.c, answer.c, backward.c.
- */
+/* conn.h - a responder from within: its connections, and what a call goes through. For responder.c, round.c, stall.c,
+ * serve.c, pull.c, answer.c, backward.c. */
 #ifndef RDDP_RPC_CONN_H
 #define RDDP_RPC_CONN_H
 
@@ -32,8 +31,11 @@ struct responder {
     struct rddp_event_channel *events;
     struct rddp_cq *cq;
     struct rddp_listener *listener;
-    int fd;   /* epoll: the context, its events, and `kick` */
-    int kick; /* an eventfd: something was posted outside of a round, and a round must look after it */
+    int fd;    /* epoll: the context, its events, and `kick` */
+    int kick;  /* an eventfd: something was posted outside of a round, and a round must look after it */
+    int timer; /* a timerfd: somebody may be stuck */
+    uint64_t now_ms, checked_ms; /* of this round; of the last look for peers that are stuck */
+    uint64_t timer_ms;           /* when `timer` runs out; 0: it does not run */
     bool kicked, in_round;
     struct conn **slot;  /* attr.connections_max of them; a connection's tag is its place */
     uint32_t *slot_idle; /* a stack of free ones */
@@ -41,6 +43,7 @@ struct responder {
     struct conn *dirty;                 /* their links wait for a flush */
     struct conn *dying;                 /* dead, to be taken down when nobody is inside them */
     struct conn *hungry, **hungry_last; /* their calls wait for memory, in turn */
+    bool freed;                         /* some memory, since they were looked at */
     struct budget budget;
     struct serve *spare;
     unsigned spares;
@@ -58,8 +61,10 @@ struct conn {
     struct rddp_pd *pd; /* its own: a handle of one connection is worth nothing on another (RFC 8166 8.1.1) */
     struct link link;
     struct sockaddr_storage peer;
-    uint32_t tag; /* its place among the responder's */
-    bool dead, is_dirty, is_hungry;
+    uint32_t tag;      /* its place among the responder's */
+    uint64_t heard_ms; /* when a message came in */
+    uint64_t moved_ms; /* when something posted was done, or the first of it was posted */
+    bool dead, is_dirty;
     struct serve *calls;                   /* all of them */
     struct serve *waiting, **waiting_last; /* those that wait for room in the send queue, in turn */
     struct serve *starved, **starved_last; /* those that wait for memory, in turn */
@@ -113,8 +118,9 @@ struct serve {
 
 /* --- round.c: whose turn it is ----------------------------------------------------------------------------------- */
 
-/* It is dead, and taken down in the next round. */
+/* It is dead, and taken down in the next round; or now. */
 void conn_end(struct conn *conn);
+void responder_reap(struct responder *r);
 
 /* Something waits in its link, for the end of this round or for the next one. */
 void conn_touch(struct conn *conn);
@@ -124,6 +130,14 @@ void responder_kick(struct responder *r);
 
 /* Everything that there is to do now. False: there was nothing. */
 bool responder_round(struct responder *r);
+
+/* --- stall.c: peers that do not go on ---------------------------------------------------------------------------- */
+
+/* Ends connections that owe us something and have not moved for too long. */
+void stall_check(struct responder *r);
+
+/* The responder's descriptor becomes readable in good time for the next look, as long as calls are under way. */
+void stall_arm(struct responder *r);
 
 /* From responder.c: what the event channel has, false if it has nothing; and a connection is taken down. */
 bool responder_take_events(struct responder *r);
@@ -163,6 +177,9 @@ void pull_begin(struct serve *serve);
 
 /* Starts calls that waited for memory, as far as it goes. */
 void pull_starved(struct responder *r);
+
+/* Whether somebody waits for memory who has none. */
+bool pull_is_pressed(const struct responder *r);
 
 /* Memory of the call for `octets`. NULL if the machine has none. */
 uint8_t *pull_block(struct serve *serve, size_t octets);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* pull.c - Read chunks and the memory of a call. A call takes what it may need before anything is pulled; when there is
- * not so much it waits, with its credit, and those behind it on other connections wait their turn. */
+ * not so much it waits, with its credit, and so do those behind it on its connection, but no other connection's. */
 #include <string.h>
 
 #include "rpc/conn.h"
@@ -86,6 +86,12 @@ static uint64_t need(const struct serve *serve)
     return size + budget_size(room < most ? room : most);
 }
 
+/* NULL: its connection has gone. */
+static uint64_t *held_of(struct serve *serve)
+{
+    return serve->call.conn ? &serve->call.conn->held : NULL;
+}
+
 uint8_t *pull_block(struct serve *serve, size_t octets)
 {
     struct budget *budget = &serve->call.responder->budget;
@@ -95,32 +101,17 @@ uint8_t *pull_block(struct serve *serve, size_t octets)
     if (!at)
         return NULL;
     if (size > left) {
-        budget_overdraw(budget, size - left);
+        budget_overdraw(budget, size - left, held_of(serve));
         serve->reserved += size - left;
-        if (serve->call.conn)
-            serve->call.conn->held += size - left;
     }
     serve->used += size;
     serve->block[serve->blocks++] = (struct block){at, octets};
     return at;
 }
 
-static void queue(struct responder *r, struct conn *conn)
-{
-    if (conn->is_hungry)
-        return;
-    conn->is_hungry = true;
-    conn->next_hungry = NULL;
-    if (!r->hungry)
-        r->hungry_last = &r->hungry;
-    *r->hungry_last = conn;
-    r->hungry_last = &conn->next_hungry;
-}
-
 void pull_drop(struct serve *serve)
 {
     struct responder *r = serve->call.responder;
-    struct conn *conn = serve->call.conn;
 
     while (serve->mrs)
         rddp_dereg_mr(serve->mr[--serve->mrs]);
@@ -132,13 +123,9 @@ void pull_drop(struct serve *serve)
     serve->transfers = 0;
     if (serve->reserved == 0)
         return;
-    budget_return(&r->budget, serve->reserved);
-    if (conn) {
-        conn->held -= serve->reserved;
-        if (conn->starved)
-            queue(r, conn);
-    }
+    budget_return(&r->budget, serve->reserved, held_of(serve));
     serve->reserved = serve->used = 0;
+    r->freed = true;
     if (r->hungry)
         responder_kick(r);
 }
@@ -202,64 +189,66 @@ static void go(struct serve *serve)
 
 /* --- waiting for memory ------------------------------------------------------------------------------------------ */
 
-static enum budget_answer reserve(struct serve *serve)
+static bool reserve(struct serve *serve)
 {
-    struct conn *conn = serve->call.conn;
     uint64_t size = need(serve);
-    enum budget_answer answer =
-        size ? budget_reserve(&serve->call.responder->budget, size, conn->held) : BUDGET_GRANTED;
 
-    if (answer == BUDGET_GRANTED) {
-        serve->reserved = size;
-        conn->held += size;
-    }
-    return answer;
+    if (size && !budget_reserve(&serve->call.responder->budget, size, &serve->call.conn->held))
+        return false;
+    serve->reserved = size;
+    return true;
 }
 
-static struct conn *unqueue(struct responder *r)
+static void queue(struct responder *r, struct conn *conn)
 {
-    struct conn *conn = r->hungry;
+    conn->next_hungry = NULL;
+    if (!r->hungry)
+        r->hungry_last = &r->hungry;
+    *r->hungry_last = conn;
+    r->hungry_last = &conn->next_hungry;
+}
 
-    r->hungry = conn->next_hungry;
-    conn->is_hungry = false;
-    return conn;
+static void unqueue(struct responder *r, struct conn **at)
+{
+    struct conn *conn = *at;
+
+    *at = conn->next_hungry;
+    if (!*at)
+        r->hungry_last = at;
 }
 
 void pull_begin(struct serve *serve)
 {
     struct conn *conn = serve->call.conn;
     struct responder *r = conn->responder;
-    bool is_first = need(serve) == 0 || (!conn->starved && !r->hungry);
-    enum budget_answer answer = is_first ? reserve(serve) : BUDGET_FULL;
 
-    if (answer == BUDGET_GRANTED) {
+    if ((need(serve) == 0 || !conn->starved) && reserve(serve)) {
         go(serve);
         return;
     }
     r->stats.starved++;
     serve->phase = PHASE_STARVED;
     serve->next_waiting = NULL;
-    if (!conn->starved)
+    if (!conn->starved) {
         conn->starved_last = &conn->starved;
+        queue(r, conn);
+    }
     *conn->starved_last = serve;
     conn->starved_last = &serve->next_waiting;
-    queue(r, conn);
 }
 
-/* The next connection's next call. One that has its share waits until it gives something back; when all together have
- * too much nobody passes by the one whose turn it is. */
-void pull_starved(struct responder *r)
+/* Each connection's next call, if it finds enough now; who got something goes to the end. One whose call does not fit
+ * holds back nobody. */
+static void feed(struct responder *r)
 {
-    while (r->hungry) {
-        struct conn *conn = r->hungry;
+    for (struct conn **at = &r->hungry, *conn; (conn = *at);) {
         struct serve *serve = conn->starved;
-        enum budget_answer answer = serve && !conn->dead ? reserve(serve) : BUDGET_SHARE;
 
-        if (answer == BUDGET_FULL)
-            return;
-        unqueue(r);
-        if (answer == BUDGET_SHARE)
+        if (conn->dead || !reserve(serve)) {
+            at = &conn->next_hungry;
             continue;
+        }
+        unqueue(r, at);
         conn->starved = serve->next_waiting;
         if (conn->starved)
             queue(r, conn);
@@ -267,17 +256,32 @@ void pull_starved(struct responder *r)
     }
 }
 
+void pull_starved(struct responder *r)
+{
+    while (r->hungry && r->freed) {
+        r->freed = false;
+        feed(r);
+    }
+}
+
+bool pull_is_pressed(const struct responder *r)
+{
+    for (const struct conn *conn = r->hungry; conn; conn = conn->next_hungry)
+        if (conn->held == 0 && !conn->dead)
+            return true;
+    return false;
+}
+
 void pull_abandon(struct conn *conn)
 {
     struct responder *r = conn->responder;
     struct conn **at = &r->hungry;
 
-    conn->starved = NULL;
-    if (!conn->is_hungry)
-        return;
-    while (*at != conn)
+    while (conn->starved && *at != conn)
         at = &(*at)->next_hungry;
-    *at = conn->next_hungry;
-    if (!*at)
-        r->hungry_last = at;
+    if (conn->starved)
+        unqueue(r, at);
+    conn->starved = NULL;
+    budget_forget(&r->budget, &conn->held);
+    r->freed = true;
 }

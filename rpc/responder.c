@@ -8,9 +8,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "rpc/clock.h"
 #include "rpc/conn.h"
+#include "rpc/place.h"
 
 enum { LISTEN_BACKLOG = 64 };
 
@@ -62,7 +65,6 @@ static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event
     if (rc)
         return rc;
     link_agree(&conn->link, &sizes, event->private_data, event->private_data_length);
-    rddp_request_addr(event->request, &conn->peer);
     rddp_conn_attr_init(&attr);
     private_encode(data, &sizes);
     if (r->attr.private_data) {
@@ -74,20 +76,73 @@ static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event
     return rc;
 }
 
+/* The connection that gives way to one from `peer`. */
+static int find_place(const struct responder *r, const struct sockaddr_storage *peer, struct conn **loser)
+{
+    const struct place_limits limits = {r->attr.connections_max, r->attr.address_max, r->attr.rest_ms};
+    struct place *place = calloc(r->attr.connections_max, sizeof(*place));
+    struct conn **conns = calloc(r->attr.connections_max, sizeof(struct conn *));
+    unsigned n = 0;
+    int found = PLACE_NONE;
+
+    for (uint32_t i = 0; place && conns && i < r->attr.connections_max; i++) {
+        struct conn *conn = r->slot[i];
+
+        if (!conn)
+            continue;
+        conns[n] = conn;
+        place[n++] = (struct place){
+            .peer = &conn->peer,
+            .idle_ms = r->now_ms - (conn->heard_ms > conn->moved_ms ? conn->heard_ms : conn->moved_ms),
+            .is_busy = conn->is_dirty || conn->calls || conn->back_queued || conn->back_sent,
+        };
+    }
+    if (place && conns)
+        found = place_find(place, n, &limits, peer);
+    *loser = found >= 0 ? conns[found] : NULL;
+    free(place);
+    free(conns);
+    return found;
+}
+
+static bool make_place(struct responder *r, const struct sockaddr_storage *peer)
+{
+    struct conn *loser;
+    int found;
+
+    if (r->attr.admit && !r->attr.admit(r->attr.user, peer))
+        return false;
+    if (r->dying)
+        responder_reap(r);
+    found = find_place(r, peer, &loser);
+    if (found < 0)
+        return found == PLACE_FREE;
+    r->stats.displaced++;
+    conn_take_down(loser);
+    return true;
+}
+
 static void take_request(struct responder *r, struct rddp_event *event)
 {
-    struct conn *conn = r->slots_idle ? calloc(1, sizeof(*conn)) : NULL;
+    struct sockaddr_storage peer = {0};
+    struct conn *conn = NULL;
 
+    if (rddp_request_addr(event->request, &peer) == 0 && make_place(r, &peer))
+        conn = calloc(1, sizeof(*conn));
     if (conn) {
         *conn = (struct conn){.responder = r, .back_granted = 1, .tag = r->slot_idle[--r->slots_idle]};
+        conn->peer = peer;
+        conn->heard_ms = r->now_ms;
         r->slot[conn->tag] = conn;
         r->stats.connections++;
         r->stats.accepted++;
         if (accept_conn(r, conn, event) != 0)
             conn_end(conn);
     }
-    if (event->request)
-        rddp_reject(event->request, NULL, 0);
+    if (!event->request)
+        return;
+    r->stats.rejected++;
+    rddp_reject(event->request, NULL, 0);
 }
 
 bool responder_take_events(struct responder *r)
@@ -110,15 +165,20 @@ bool responder_take_events(struct responder *r)
 
 void responder_attr_init(struct responder_attr *attr)
 {
+    struct rddp_context_attr context;
+
     *attr = (struct responder_attr){.credits = 64, .send_size = 4096, .receive_size = 4096, .private_data = true};
     attr->read_max = (1 << 20) + 65536;
     attr->connections_max = 256;
+    attr->rest_ms = 1000;
+    attr->stall_ms = 30000;
     attr->backward_credits = 2;
     attr->replay_entries = 1024;
     attr->replay_octets = 8192;
     attr->memory_max = 512 << 20;
     attr->spin_us = 20;
-    attr->log_level = RDDP_LOG_ERROR;
+    rddp_context_attr_init(&context);
+    attr->log_level = context.log_level;
     rddp_wire_attr_init(&attr->wire);
 }
 
@@ -160,18 +220,22 @@ static bool open_objects(struct responder *r)
 
     rddp_context_attr_init(&attr);
     attr.log_level = r->attr.log_level;
+    attr.log = r->attr.log;
+    attr.log_user = r->attr.user;
     attr.manual_progress = true;
     r->fd = epoll_create1(EPOLL_CLOEXEC);
     r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     r->context = rddp_open(&attr);
-    if (r->fd < 0 || r->kick < 0 || !r->context || replay_init(&r->replay, r->attr.replay_entries) != 0)
+    if (r->fd < 0 || r->kick < 0 || r->timer < 0 || !r->context || replay_init(&r->replay, r->attr.replay_entries) != 0)
         return false;
     r->events = rddp_create_event_channel(r->context);
     if (!open_slots(r) || !r->events)
         return false;
     r->cq = rddp_create_cq(r->context, (int)(completions(r) * r->attr.connections_max), NULL, NULL);
     return r->cq && fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && watch(r, r->kick) == 0 &&
-           watch(r, rddp_event_channel_fd(r->events)) == 0 && watch(r, rddp_progress_fd(r->context)) == 0;
+           watch(r, r->timer) == 0 && watch(r, rddp_event_channel_fd(r->events)) == 0 &&
+           watch(r, rddp_progress_fd(r->context)) == 0;
 }
 
 static uint32_t at_least(uint32_t v, uint32_t least)
@@ -185,7 +249,8 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
 
     if (!r)
         return NULL;
-    r->fd = r->kick = -1;
+    r->fd = r->kick = r->timer = -1;
+    r->now_ms = clock_ms();
     r->attr = *attr;
     r->attr.private_data = attr->private_data && link_has_private_data(&attr->wire);
     r->attr.credits = at_least(attr->credits, 1);
@@ -193,6 +258,8 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
     r->attr.receive_size = at_least(attr->receive_size, PRIVATE_SIZE_MIN);
     r->attr.replay_entries = at_least(attr->replay_entries, 1);
     r->attr.connections_max = at_least(attr->connections_max, 1);
+    if (!attr->address_max)
+        r->attr.address_max = r->attr.connections_max - r->attr.connections_max / 2;
     budget_init(&r->budget, r->attr.memory_max);
     errno = ENOMEM;
     if (open_objects(r))
@@ -226,6 +293,8 @@ void responder_close(struct responder *r)
         close(r->fd);
     if (r->kick >= 0)
         close(r->kick);
+    if (r->timer >= 0)
+        close(r->timer);
     replay_fini(&r->replay);
     budget_fini(&r->budget);
     serve_free_spares(r);

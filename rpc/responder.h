@@ -49,22 +49,29 @@ struct responder_attr {
     uint32_t send_size, receive_size; /* of our buffers: default 4096, at least 1024 */
     bool private_data;                /* say so (RFC 8797), default yes */
     uint32_t read_max;                /* octets of a call's Read chunks: default 1 MiB + 64 KiB */
-    uint32_t connections_max;         /* default 256; the next one is rejected */
+    uint32_t connections_max;         /* default 256; for the next one the longest idle one gives way, if any is */
+    uint32_t address_max;             /* of one address: default half of them */
+    uint32_t rest_ms;                 /* who was idle for less time gives way to nobody: default 1000 */
     uint32_t backward_credits;        /* calls that we may have under way to a peer, default 2 */
     uint32_t replay_entries;          /* calls whose replies are kept for a retransmission: default 1024 */
     uint32_t replay_octets;           /* replies longer than this are not kept, default 8192 */
     uint64_t memory_max; /* octets for pulled chunks and copied replies of all connections: default 512 MiB. A
-                          * call that finds too little waits; one connection has an eighth at most. */
+                          * call that finds too little waits; one connection has an eighth at most (budget.h). */
+    uint32_t stall_ms;   /* a peer that answers no RDMA Read, or takes no reply, for so long is cut off; for an eighth
+                          * of it, if somebody who has no memory waits for some. Default 30000. */
     uint32_t spin_us;    /* looks so long for the next call before it sleeps: default 20; 0 at once */
     struct rddp_wire_attr wire;
-    enum rddp_log_level log_level;
+    enum rddp_log_level log_level;                                        /* default: as of rddp_context_attr_init() */
+    void (*log)(void *user, enum rddp_log_level level, const char *line); /* NULL: standard error */
     void (*handle)(void *user, struct call *call);
+    bool (*admit)(void *user, const struct sockaddr_storage *peer); /* false: reject it. NULL: everybody may come */
     void *user;
 };
 
 struct responder_stats {
     uint64_t accepted, calls, replayed, refused, discarded, lost;
-    uint64_t starved, memory; /* calls that had to wait for memory, ever; octets that calls hold now */
+    uint64_t rejected, displaced, stalled; /* connections: not taken; that gave way; that were cut off */
+    uint64_t starved, memory;              /* calls that had to wait for memory, ever; octets that calls hold now */
     uint32_t connections, calls_held;
 };
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "rpc/clock.h"
 #include "rpc/conn.h"
 
 enum {
@@ -48,6 +49,8 @@ void conn_touch(struct conn *conn)
 {
     struct responder *r = conn->responder;
 
+    if (conn->link.queue_left == conn->link.attr.queue)
+        conn->moved_ms = r->now_ms;
     if (conn->is_dirty)
         return;
     conn->is_dirty = true;
@@ -96,9 +99,11 @@ static void complete(struct responder *r, struct link_done *done)
     if (conn->dead)
         return;
     if (done->kind == LINK_RECEIVE) {
+        conn->heard_ms = r->now_ms;
         serve_receive(conn, done);
         return;
     }
+    conn->moved_ms = r->now_ms;
     if (done->kind == LINK_RDMA)
         serve_transferred(done->cookie);
     serve_waiting(conn);
@@ -116,13 +121,12 @@ static int take_completions(struct responder *r)
 
         complete(r, &done);
     }
-    if (r->hungry)
-        pull_starved(r);
+    pull_starved(r);
     return n;
 }
 
 /* What the dead have left behind tells of their calls. */
-static void reap(struct responder *r)
+void responder_reap(struct responder *r)
 {
     struct conn *conn;
 
@@ -142,6 +146,7 @@ bool responder_round(struct responder *r)
     int turns = TURNS;
 
     r->in_round = true;
+    r->now_ms = clock_ms();
     unkick(r);
     flush(r);
     rddp_progress(r->context, 0);
@@ -151,10 +156,11 @@ bool responder_round(struct responder *r)
         again |= flush(r);
         any |= again;
     } while (again && --turns);
+    stall_check(r);
     if (r->dying)
-        reap(r);
-    if (r->hungry)
-        pull_starved(r);
+        responder_reap(r);
+    pull_starved(r);
+    stall_arm(r);
     r->in_round = false;
     if (again || r->dirty || r->dying)
         responder_kick(r);

@@ -15,26 +15,26 @@ enum { MAX = 1 << 20, SHARE = MAX / BUDGET_SHARES };
 
 static struct budget budget;
 
-/* What all together have, whoever asks. */
+/* What all together have, for one that holds nothing. */
 static void limit_of_all(void **state)
 {
     static const struct {
         uint64_t reserved, size;
-        enum budget_answer answer;
+        bool granted;
     } row[] = {
-        {MAX - 100, 99, BUDGET_GRANTED}, {MAX - 100, 100, BUDGET_GRANTED},
-        {MAX - 100, 101, BUDGET_FULL},   {MAX, 1, BUDGET_FULL},
-        {1, MAX, BUDGET_FULL},           {1, UINT64_MAX, BUDGET_FULL},
-        {MAX + 5, 1, BUDGET_FULL},       {0, MAX + 1, BUDGET_GRANTED},
-        {0, MAX, BUDGET_GRANTED},
+        {MAX - 100, 99, true},  {MAX - 100, 100, true}, {MAX - 100, 101, false}, {MAX, 1, false}, {1, MAX, false},
+        {1, UINT64_MAX, false}, {MAX + 5, 1, false},    {0, MAX + 1, true},      {0, MAX, true},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        uint64_t held = 0;
+
         budget_init(&budget, MAX);
-        budget_overdraw(&budget, row[i].reserved);
-        assert_int_equal(budget_reserve(&budget, row[i].size, 0), row[i].answer);
-        assert_int_equal(budget.reserved, row[i].reserved + (row[i].answer == BUDGET_GRANTED ? row[i].size : 0));
+        budget_overdraw(&budget, row[i].reserved, NULL);
+        assert_int_equal(budget_reserve(&budget, row[i].size, &held), row[i].granted);
+        assert_int_equal(held, row[i].granted ? row[i].size : 0);
+        assert_int_equal(budget.reserved, row[i].reserved + held);
     }
 }
 
@@ -43,19 +43,65 @@ static void limit_of_one(void **state)
 {
     static const struct {
         uint64_t held, size;
-        enum budget_answer answer;
+        bool granted;
     } row[] = {
-        {SHARE - 10, 9, BUDGET_GRANTED}, {SHARE - 10, 10, BUDGET_GRANTED}, {SHARE - 10, 11, BUDGET_SHARE},
-        {1, SHARE, BUDGET_SHARE},        {1, UINT64_MAX, BUDGET_SHARE},    {SHARE, 1, BUDGET_SHARE},
-        {0, SHARE + 1, BUDGET_GRANTED},
+        {SHARE - 10, 9, true},  {SHARE - 10, 10, true}, {SHARE - 10, 11, false}, {1, SHARE, false},
+        {1, UINT64_MAX, false}, {SHARE, 1, false},      {0, SHARE + 1, true},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        uint64_t held = 0;
+
         budget_init(&budget, MAX);
-        budget_overdraw(&budget, row[i].held);
-        assert_int_equal(budget_reserve(&budget, row[i].size, row[i].held), row[i].answer);
+        budget_overdraw(&budget, row[i].held, &held);
+        assert_int_equal(budget_reserve(&budget, row[i].size, &held), row[i].granted);
     }
+}
+
+/* What is left to those who hold nothing: who holds something does not get the last part of the budget. */
+static void reserve(void **state)
+{
+    enum { COMMON = MAX - MAX / BUDGET_RESERVE };
+
+    (void)state;
+    for (int more = -1; more <= 1; more++) {
+        uint64_t held = 0, none = 0;
+
+        budget_init(&budget, MAX);
+        budget_overdraw(&budget, (uint64_t)(COMMON - 20 + more), NULL);
+        budget_overdraw(&budget, 10, &held);
+        assert_int_equal(budget_reserve(&budget, 10, &held), more <= 0);
+        assert_true(budget_reserve(&budget, 10, &none));
+    }
+}
+
+/* The more hold something, the less each may; and who has gone is none of them. */
+static void shares_shrink(void **state)
+{
+    enum { HOLDERS = 2 * BUDGET_SHARES, EACH = MAX / BUDGET_RESERVE / HOLDERS };
+    uint64_t held[HOLDERS] = {0};
+
+    (void)state;
+    budget_init(&budget, MAX);
+    for (int i = 0; i < HOLDERS; i++)
+        assert_true(budget_reserve(&budget, 1, &held[i]));
+    assert_int_equal(budget.holders, HOLDERS);
+    assert_false(budget_reserve(&budget, EACH, &held[0]));
+    assert_true(budget_reserve(&budget, EACH - 1, &held[0]));
+    assert_false(budget_reserve(&budget, 1, &held[0]));
+    for (int i = 1; i < HOLDERS; i++)
+        assert_true(budget_reserve(&budget, EACH - 1, &held[i]));
+    budget_forget(&budget, &held[1]);
+    budget_return(&budget, EACH, NULL);
+    budget_forget(&budget, &held[1]);
+    assert_int_equal(budget.holders, HOLDERS - 1);
+    assert_true(budget_reserve(&budget, 1, &held[0]));
+    budget_return(&budget, EACH + 1, &held[0]);
+    assert_int_equal(held[0], 0);
+    assert_int_equal(budget.holders, HOLDERS - 2);
+    budget_return(&budget, 0, &held[0]);
+    assert_int_equal(budget.holders, HOLDERS - 2);
 }
 
 /* At least what was asked for, at most a quarter more, and every octet may be written. */
@@ -74,12 +120,12 @@ static void sizes(void **state)
 
         assert_true(size >= n && size - n <= n / 4 + 1);
         assert_int_equal(budget_size(size), size);
-        budget_overdraw(&budget, size);
+        budget_overdraw(&budget, size, NULL);
         block = budget_get(&budget, n);
         assert_non_null(block);
         block[0] = block[n - 1] = 1;
         budget_put(&budget, block, n);
-        budget_return(&budget, size);
+        budget_return(&budget, size, NULL);
         if (size <= (uint64_t)28 << 20)
             assert_ptr_equal(budget_get(&budget, (size_t)size), block);
         else
@@ -94,23 +140,24 @@ static void sizes(void **state)
 /* What is kept for later gives way to what is needed now. */
 static void kept_blocks_give_way(void **state)
 {
+    uint64_t held[8] = {0};
     void *block[8];
 
     (void)state;
     budget_init(&budget, MAX);
     for (int i = 0; i < 8; i++) {
-        assert_int_equal(budget_reserve(&budget, 65536, 0), BUDGET_GRANTED);
+        assert_true(budget_reserve(&budget, 65536, &held[i]));
         block[i] = budget_get(&budget, 65536);
     }
     for (int i = 0; i < 8; i++) {
         budget_put(&budget, block[i], 65536);
-        budget_return(&budget, 65536);
+        budget_return(&budget, 65536, &held[i]);
     }
     assert_int_equal(budget.reserved, 0);
     assert_int_equal(budget.kept, MAX / 2);
-    assert_int_equal(budget_reserve(&budget, MAX - 65536, 0), BUDGET_GRANTED);
+    assert_true(budget_reserve(&budget, MAX - 65536, &held[0]));
     assert_int_equal(budget.kept, 65536);
-    budget_return(&budget, MAX - 65536);
+    budget_return(&budget, MAX - 65536, &held[0]);
     budget_fini(&budget);
     assert_int_equal(budget.kept, 0);
 }
@@ -118,10 +165,8 @@ static void kept_blocks_give_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limit_of_all),
-        cmocka_unit_test(limit_of_one),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(kept_blocks_give_way),
+        cmocka_unit_test(limit_of_all),  cmocka_unit_test(limit_of_one), cmocka_unit_test(reserve),
+        cmocka_unit_test(shares_shrink), cmocka_unit_test(sizes),        cmocka_unit_test(kept_blocks_give_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

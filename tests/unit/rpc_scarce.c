@@ -231,6 +231,96 @@ static void more_than_all(void **state)
     close_responder();
 }
 
+/* What holds memory for too long has its connection ended; sooner if somebody waits who has none. One that answers a
+ * Read now and then goes on. */
+static void silent_peers(void **state)
+{
+    struct responder_stats stats;
+
+    (void)state;
+    for (int pressed = 0; pressed < 2; pressed++) {
+        uint64_t limit;
+
+        open_responder(2, 3);
+        limit = responder->attr.stall_ms / (pressed ? 8 : 1);
+        send_call(provider.qp[0], 1, true);
+        send_call(provider.qp[1], 2, true);
+        if (pressed)
+            send_call(provider.qp[2], 3, true);
+        responder_run(responder, 0);
+        assert_int_equal(pulling(0) + pulling(1), 2);
+        assert_int_equal(pulling(2), 0);
+        for (int more = -50; more <= 0; more += 50) {
+            /* As if so much time had passed. */
+            responder->slot[0]->moved_ms = responder->now_ms - limit - (uint64_t)more;
+            responder->checked_ms = 0;
+            assert_int_equal(responder->stats.stalled, 0);
+            responder_run(responder, 0);
+        }
+        responder_run(responder, 0);
+        responder_stats(responder, &stats);
+        assert_int_equal(stats.stalled, 1);
+        assert_int_equal(stats.connections, 2);
+        assert_int_equal(pulling(2), pressed);
+        for (int k = 0; k < 2; k++)
+            for (unsigned i = 1; i < 3; i++) {
+                provider_run(provider.qp[i], 1);
+                responder_run(responder, 0);
+            }
+        assert_int_equal(answered[1], 1);
+        assert_int_equal(answered[2], pressed);
+        close_responder();
+    }
+}
+
+/* A peer that is as slow as that, and slower, but goes on. */
+static void slow_peer(void **state)
+{
+    (void)state;
+    open_responder(4 * BUDGET_SHARES, 1);
+    for (uint32_t xid = 0; xid < CREDITS; xid++)
+        send_call(provider.qp[0], xid, true);
+    responder_run(responder, 0);
+    for (unsigned i = 0; i < 2 * CREDITS; i++) {
+        responder->slot[0]->moved_ms = responder->now_ms - responder->attr.stall_ms + 100;
+        responder->checked_ms = 0;
+        responder_run(responder, 0);
+        assert_int_equal(responder->stats.stalled, 0);
+        provider_run(provider.qp[0], 1);
+        responder_run(responder, 0);
+        if (responder->slot[0]->calls)
+            assert_true(responder->now_ms - responder->slot[0]->moved_ms < 50);
+    }
+    assert_int_equal(answered[0], CREDITS);
+    close_responder();
+}
+
+/* One that holds all that it may, and one whose call is too large for what is left, hold back nobody else. */
+static void nobody_stands_in_the_way(void **state)
+{
+    (void)state;
+    open_responder(4, 3);
+    for (uint32_t xid = 0; xid < CREDITS; xid++)
+        send_call(provider.qp[0], xid, true);
+    responder_run(responder, 0);
+    assert_int_equal(pulling(0), 1);
+    responder->budget.max -= 2 * budget_size(CHUNK + 64) + 1;
+    send_call(provider.qp[1], 1, true);
+    send_call(provider.qp[2], 1, false);
+    responder_run(responder, 0);
+    assert_int_equal(pulling(1), 0);
+    assert_int_equal(answered[1], 0);
+    provider_run(provider.qp[2], 1);
+    assert_int_equal(answered[2], 1);
+    for (int i = 0; i < 40; i++) {
+        provider_run(provider.qp[i % 2], 1);
+        responder_run(responder, 0);
+    }
+    assert_int_equal(answered[0], CREDITS);
+    assert_int_equal(answered[1], 1);
+    close_responder();
+}
+
 /* Whatever the order in which transfers and messages complete, and whoever leaves: every call of those that stay is
  * answered. The seed is printed when one is not. */
 static void nobody_is_forgotten(void **state)
@@ -385,13 +475,11 @@ static void fence_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_much_as_there_is),
-        cmocka_unit_test(a_share_each),
-        cmocka_unit_test(more_than_all),
-        cmocka_unit_test(answered_later),
-        cmocka_unit_test(nobody_is_forgotten),
-        cmocka_unit_test(fence_that_fails),
-        cmocka_unit_test(answer_that_cannot_be_made),
+        cmocka_unit_test(as_much_as_there_is), cmocka_unit_test(a_share_each),
+        cmocka_unit_test(more_than_all),       cmocka_unit_test(silent_peers),
+        cmocka_unit_test(slow_peer),           cmocka_unit_test(nobody_stands_in_the_way),
+        cmocka_unit_test(answered_later),      cmocka_unit_test(nobody_is_forgotten),
+        cmocka_unit_test(fence_that_fails),    cmocka_unit_test(answer_that_cannot_be_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
