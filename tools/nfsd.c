@@ -20,7 +20,7 @@ struct nfsd_options {
     uint64_t rdma_port, tcp_port, mount_port, memory;
     bool no_tcp, read_only, async, rpcbind, quiet;
     int squash; /* enum squash, in the order of the option's words */
-    uint32_t anon_uid, anon_gid, workers, credits;
+    uint32_t anon_uid, anon_gid, workers, credits, connections;
     struct opt_list allow;
     struct rddp_wire_attr wire;
 };
@@ -42,6 +42,8 @@ static const struct opt opts[] = {
     {0, "state", "DIR", "keeps the key of file handles: default /var/lib/rddp", OPT_TEXT, AT(state), 0, 0},
     {0, "workers", "N", "threads for what waits for a disk: default 4", OPT_U32, AT(workers), 1, 64},
     {0, "credits", "N", "calls of an RDMA connection at once: default 64", OPT_U32, AT(credits), 1, 1024},
+    {0, "connections", "N", "RDMA and TCP each: default 256, half of them for one address", OPT_U32, AT(connections), 1,
+     4096},
     {0, "memory", "SIZE", "that calls may hold: default 512M", OPT_SIZE, AT(memory), 16 << 20, 1ULL << 40},
     {0, "rpcbind", NULL, "tell the local rpcbind", OPT_FLAG, AT(rpcbind), 0, 0},
     {'q', "quiet", NULL, "print nothing", OPT_FLAG, AT(quiet), 0, 0},
@@ -229,6 +231,12 @@ static void print_end(struct nfsd *d)
 /* --- serving -------------------------------------------------------------------------------------------------------
  */
 
+static void say(void *user, const char *line)
+{
+    (void)user;
+    warn("%s", line);
+}
+
 static int serve(const struct nfsd_options *options, struct nfs_server *server)
 {
     char error[EXPORT_TEXT];
@@ -242,9 +250,11 @@ static int serve(const struct nfsd_options *options, struct nfs_server *server)
     attr.mount_port = (int)options->mount_port;
     attr.workers = options->workers;
     attr.credits = options->credits;
+    attr.connections_max = options->connections;
     attr.memory_max = options->memory;
     attr.wire = options->wire;
     attr.server = server;
+    attr.log = say;
     running = nfsd_open(&attr, error);
     if (!running)
         return fail(EXIT_CONNECT, "%s", error);
@@ -326,7 +336,8 @@ static int run(const struct command *command, int argc, char **argv)
                                           .anon_uid = 65534,
                                           .anon_gid = 65534,
                                           .workers = 4,
-                                          .credits = 64};
+                                          .credits = 64,
+                                          .connections = 256};
 
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);

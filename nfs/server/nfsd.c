@@ -119,15 +119,19 @@ static int open_listeners(struct nfsd *d, char *error)
 
 void nfsd_attr_init(struct nfsd_attr *attr)
 {
+    struct rddp_context_attr context;
+
     *attr = (struct nfsd_attr){.rdma_port = NFS_RDMA_PORT, .tcp_port = NFS_PORT, .mount_port = MOUNT_PORT};
     attr->workers = 4;
     attr->connections_max = 256;
+    attr->rest_ms = 1000;
     attr->memory_max = 512 << 20;
     attr->record_max = RECORD_MAX;
     attr->calls_max = 64;
     attr->credits = 64;
-    attr->idle_ms = 60000;
-    attr->log_level = RDDP_LOG_ERROR;
+    attr->idle_ms = 30000;
+    rddp_context_attr_init(&context);
+    attr->log_level = context.log_level;
     rddp_wire_attr_init(&attr->wire);
 }
 
@@ -183,6 +187,8 @@ struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
     d->attr = *attr;
     for (unsigned i = 0; i < attr->server->exports; i++)
         d->in_memory = d->in_memory || attr->server->export[i].in_memory;
+    if (!d->attr.address_max)
+        d->attr.address_max = attr->connections_max - attr->connections_max / 2;
     memory_init(&d->memory, attr->memory_max);
     rc = open_all(d, error);
     if (rc == 0)
@@ -216,14 +222,13 @@ static void tick(struct nfsd *d)
     if (now - d->ticked_ms < NFSD_TICK_MS && now - d->ticked_ms < d->attr.idle_ms / 4)
         return;
     d->ticked_ms = now;
-    nfsrdma_tick(d, now);
     nfstcp_tick(d, now);
 }
 
 /* Somebody may be stuck, or a connection dead and not yet taken down. */
 static int wait_ms(const struct nfsd *d)
 {
-    bool alone = !d->tcp.conns && !atomic_load(&d->counters.rdma_connections);
+    bool alone = !d->tcp.conns;
     uint32_t ms = d->attr.idle_ms / 4 < NFSD_TICK_MS ? d->attr.idle_ms / 4 : NFSD_TICK_MS;
 
     for (unsigned i = 0; i < d->tcp.listeners; i++)

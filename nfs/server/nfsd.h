@@ -15,15 +15,19 @@ struct nfsd_attr {
     int rdma_port, tcp_port;  /* default 20049 and 2049; 0: any; -1: not at all */
     int mount_port;           /* MOUNT over TCP, default 20048; -1: the port of NFS alone */
     unsigned workers;         /* threads for slow procedures, default 4 */
-    unsigned connections_max; /* of RDMA and of TCP, default 256 */
+    unsigned connections_max; /* of RDMA and of TCP, default 256: for the next one the longest idle one gives way */
+    unsigned address_max;     /* of one address: default half of them */
+    uint32_t rest_ms;         /* who was idle for less time gives way to nobody: default 1000 */
     uint64_t memory_max;      /* octets that calls in work may hold, default 512 MiB: more wait unread */
     uint32_t record_max;      /* octets of a call over TCP, default 1 MiB + 64 KiB */
     unsigned calls_max;       /* of a TCP connection at once, default 64: more wait unread */
     uint32_t credits;         /* of an RDMA connection, default 64 */
-    uint32_t idle_ms;         /* a peer stops within a record, or takes no reply: default 60000 */
+    uint32_t idle_ms;         /* a peer stops within a call, or takes no reply: default 30000 */
     struct rddp_wire_attr wire;
-    enum rddp_log_level log_level;
-    struct nfs_server *server; /* borrowed */
+    enum rddp_log_level log_level; /* of what RDMA connections have to say: as of rddp_context_attr_init() */
+    struct nfs_server *server;     /* borrowed */
+    void (*log)(void *user, const char *line); /* what an administrator should know; NULL: nobody wants to */
+    void *user;
 };
 
 struct nfsd_stats {

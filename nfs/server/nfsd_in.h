@@ -9,6 +9,7 @@
 #include "nfs/record.h"
 #include "nfs/server/nfsd.h"
 #include "nfs/server/work.h"
+#include "rpc/budget.h"
 #include "rpc/replay.h"
 #include "rpc/responder.h"
 
@@ -19,8 +20,12 @@ enum {
     NFSD_BUFFER_MIN = 65536,   /* large: more than this */
     NFSD_BUFFERS = 32,
     NFSD_REPLAYS = 16384, /* calls of a transport whose replies are kept, those of 256 clients with all their credits */
-    NFSD_SHARES = 8,      /* a connection holds at most memory_max divided by this, and always one call */
     NFSD_TICK_MS = 1000,
+    NFSD_LINES = 20, /* lines of the log at once, then one in this time */
+    NFSD_LINE_MS = 10000,
+    NFSD_ADDRESS = 64,    /* octets of an address as text */
+    NFSD_STRANGERS = 16,  /* connections of peers that no export allows: for MOUNT to say so */
+    NFSD_STRANGER = 4096, /* octets of a call of theirs */
 };
 
 struct job;
@@ -40,14 +45,15 @@ void source_change(struct nfsd *d, const struct source *source, uint32_t events)
 /* A connection, as far as it holds memory. */
 struct owner {
     uint64_t held;
-    unsigned jobs, waiting; /* all of its calls; those that wait for memory */
+    unsigned jobs;               /* all of its calls */
+    struct job *waiting, **last; /* those that wait for memory, in turn */
+    struct owner *next;          /* of those that have some */
 };
 
 struct memory {
-    uint64_t max, held;
-    struct job *waiting, **last;
-    bool starved; /* one of them does not fit in what all may hold: new ones wait behind it */
-    bool freed;   /* since they were looked at */
+    struct budget budget;
+    struct owner *waiting, **last;
+    bool freed; /* since they were looked at */
     void *buffer[NFSD_BUFFERS];
     unsigned buffers;
 };
@@ -62,7 +68,9 @@ struct job *memory_next(struct memory *memory);
 void memory_release(struct memory *memory, struct job *job);
 void memory_refund(struct memory *memory, struct job *job, size_t octets);
 /* Takes the owner's waiting jobs (NULL: all) out, as a list by `next`. */
-struct job *memory_withdraw(struct memory *memory, const struct owner *owner);
+struct job *memory_withdraw(struct memory *memory, struct owner *owner);
+/* Whether somebody waits for memory who has none. */
+bool memory_is_pressed(const struct memory *memory);
 uint8_t *memory_buffer(struct memory *memory, size_t room);
 void memory_give_back(struct memory *memory, uint8_t *buffer, size_t room);
 
@@ -87,8 +95,9 @@ struct job {
     size_t length;
     const struct stream_item *item;
     unsigned items;
-    bool mount_only; /* NFS is not served over this transport */
-    bool views;      /* data of a reply may change or go while it is sent */
+    bool mount_only;  /* NFS is not served over this transport */
+    bool is_stranger; /* no export allows the peer: MOUNT says so */
+    bool views;       /* data of a reply may change or go while it is sent */
     size_t charge;
 
     struct rpc_call call;
@@ -132,6 +141,7 @@ struct tcp {
     struct tcp_listener listener[2]; /* NFS, MOUNT */
     unsigned listeners;
     struct tcp_conn *conns; /* also those that are closed and have calls in work */
+    unsigned strangers;
     struct tcp_conn *dirty; /* with replies that have not been tried to send */
     uint8_t *stage;
     struct replay replay;
@@ -158,7 +168,6 @@ struct rdma {
 
 int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
 void nfsrdma_run(struct nfsd *d);
-void nfsrdma_tick(struct nfsd *d, uint64_t now_ms);
 bool nfsrdma_is_quiet(const struct nfsd *d);
 void nfsrdma_fini(struct nfsd *d);
 
@@ -168,6 +177,11 @@ struct counters {
     _Atomic uint64_t calls, errors, replayed, read_octets, written_octets;
     _Atomic uint32_t tcp_connections, rdma_connections;
     _Atomic uint64_t rdma_replayed;
+};
+
+struct nfsd_log {
+    uint64_t earned_ms; /* up to when lines were earned */
+    unsigned lines, left_out;
 };
 
 struct nfsd {
@@ -184,6 +198,18 @@ struct nfsd {
     struct counters counters;
     int rdma_port, tcp_port, mount_port;
     uint64_t ticked_ms;
+    struct nfsd_log log;
 };
+
+/* --- lines for an administrator: nfsd_log.c ---------------------------------------------------------------------- */
+
+/* A line, unless there were too many. */
+void nfsd_log(struct nfsd *d, const char *text);
+
+/* Without a port; IPv4 as IPv4. Returns `text`. */
+char *nfsd_address_text(char text[NFSD_ADDRESS], const struct sockaddr_storage *peer);
+
+/* Whether some export allows this peer. If not, there is a line. */
+bool nfsd_admits(struct nfsd *d, const struct sockaddr_storage *peer);
 
 #endif

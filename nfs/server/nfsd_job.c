@@ -19,8 +19,9 @@ static enum nfs3_proc proc_of(const struct job *job)
 /* --- what is asked --------------------------------------------------------------------------------------------- */
 
 /* Whether there is such a procedure for such a caller, in the order in which RFC 5531 9 has its answers. */
-static struct rpc_reply judge(const struct rpc_call *call, bool bad_cred, bool mount_only)
+static struct rpc_reply judge(const struct job *job, bool bad_cred)
 {
+    const struct rpc_call *call = &job->call;
     struct rpc_reply reply = {.xid = call->xid, .result = RPC_SUCCESS};
     uint32_t procedures = call->program == NFS_PROGRAM ? (uint32_t)NFS3_PROCS : (uint32_t)MOUNT3_PROCS;
 
@@ -33,13 +34,16 @@ static struct rpc_reply judge(const struct rpc_call *call, bool bad_cred, bool m
     } else if (call->cred.flavor != RPC_AUTH_NONE && call->cred.flavor != RPC_AUTH_SYS) {
         reply.result = RPC_AUTH_ERROR;
         reply.auth_status = RPC_AUTH_TOOWEAK;
-    } else if (call->program != MOUNT_PROGRAM && (call->program != NFS_PROGRAM || mount_only)) {
+    } else if (call->program != MOUNT_PROGRAM && (call->program != NFS_PROGRAM || job->mount_only)) {
         reply.result = RPC_PROG_UNAVAIL;
     } else if (call->version != 3) {
         reply.result = RPC_PROG_MISMATCH;
         reply.low = reply.high = 3;
     } else if (call->procedure >= procedures) {
         reply.result = RPC_PROC_UNAVAIL;
+    } else if (job->is_stranger && call->program == NFS_PROGRAM && call->procedure != NFS3_NULL) {
+        reply.result = RPC_AUTH_ERROR;
+        reply.auth_status = RPC_AUTH_TOOWEAK;
     }
     return reply;
 }
@@ -75,7 +79,7 @@ static enum said decode(struct job *job)
         return SAID_NOTHING;
     if (job->items && job->item[0].position < c.position)
         return SAID_BAD_CHUNK;
-    job->reply = judge(&job->call, bad_cred, job->mount_only);
+    job->reply = judge(job, bad_cred);
     if (job->reply.result == RPC_SUCCESS && !decode_args(job, &c))
         return SAID_BAD_CHUNK;
     return SAID_CALL;

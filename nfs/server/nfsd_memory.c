@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_memory.c - what calls hold, against one limit for all and a share for each connection: a peer that does not take
- * its replies holds back nobody but itself. One call is always admitted, however large, and so somebody gets on. */
+/* nfsd_memory.c - what calls hold, against one limit for all and a share for each connection (rpc/budget.h): a peer
+ * that does not take its replies holds back nobody but itself. */
 #include <stdlib.h>
 
 #include "nfs/server/nfsd_in.h"
 
 void memory_init(struct memory *memory, uint64_t max)
 {
-    *memory = (struct memory){.max = max, .last = &memory->waiting};
+    *memory = (struct memory){.last = &memory->waiting};
+    budget_init(&memory->budget, max);
 }
 
 void memory_fini(struct memory *memory)
@@ -16,63 +17,56 @@ void memory_fini(struct memory *memory)
         free(memory->buffer[--memory->buffers]);
 }
 
-static bool fits(uint64_t held, size_t charge, uint64_t max)
+static void queue(struct memory *memory, struct owner *owner)
 {
-    return held == 0 || (held <= max && charge <= max - held);
+    owner->next = NULL;
+    *memory->last = owner;
+    memory->last = &owner->next;
 }
 
-static bool take(struct memory *memory, struct job *job)
+static void unqueue(struct memory *memory, struct owner **at)
 {
-    if (!fits(memory->held, job->charge, memory->max) ||
-        !fits(job->owner->held, job->charge, memory->max / NFSD_SHARES))
-        return false;
-    memory->held += job->charge;
-    job->owner->held += job->charge;
-    return true;
+    struct owner *owner = *at;
+
+    *at = owner->next;
+    if (!*at)
+        memory->last = at;
 }
 
 bool memory_admit(struct memory *memory, struct job *job)
 {
-    /* Nobody overtakes a call of the same connection, or one that waits for the same memory. */
-    if (job->owner->waiting == 0 && !memory->starved && take(memory, job))
+    struct owner *owner = job->owner;
+
+    /* Nobody overtakes a call of the same connection. */
+    if (!owner->waiting && budget_reserve(&memory->budget, job->charge, &owner->held))
         return true;
-    memory->starved = memory->starved || !fits(memory->held, job->charge, memory->max);
-    job->owner->waiting++;
+    if (!owner->waiting) {
+        owner->last = &owner->waiting;
+        queue(memory, owner);
+    }
     job->next = NULL;
-    *memory->last = job;
-    memory->last = &job->next;
+    *owner->last = job;
+    owner->last = &job->next;
     return false;
 }
 
-static void unlink_at(struct memory *memory, struct job **at)
-{
-    struct job *job = *at;
-
-    *at = job->next;
-    if (memory->last == &job->next)
-        memory->last = at;
-    job->next = NULL;
-    job->owner->waiting--;
-}
-
-/* In turn; but who has his share lets the others pass. */
+/* In turn; but whose call does not fit lets the others pass. */
 struct job *memory_next(struct memory *memory)
 {
     if (!memory->freed)
         return NULL;
-    for (struct job **at = &memory->waiting; *at; at = &(*at)->next) {
-        struct job *job = *at;
+    for (struct owner **at = &memory->waiting, *owner; (owner = *at); at = &owner->next) {
+        struct job *job = owner->waiting;
 
-        if (take(memory, job)) {
-            unlink_at(memory, at);
-            return job;
-        }
-        memory->starved = !fits(memory->held, job->charge, memory->max);
-        if (memory->starved)
-            break;
+        if (!budget_reserve(&memory->budget, job->charge, &owner->held))
+            continue;
+        unqueue(memory, at);
+        owner->waiting = job->next;
+        if (owner->waiting)
+            queue(memory, owner);
+        job->next = NULL;
+        return job;
     }
-    if (!memory->waiting)
-        memory->starved = false;
     memory->freed = false;
     return NULL;
 }
@@ -80,8 +74,7 @@ struct job *memory_next(struct memory *memory)
 void memory_refund(struct memory *memory, struct job *job, size_t octets)
 {
     job->charge -= octets;
-    memory->held -= octets;
-    job->owner->held -= octets;
+    budget_return(&memory->budget, octets, &job->owner->held);
     memory->freed = true;
 }
 
@@ -90,24 +83,42 @@ void memory_release(struct memory *memory, struct job *job)
     memory_refund(memory, job, job->charge);
 }
 
-struct job *memory_withdraw(struct memory *memory, const struct owner *owner)
+/* Its jobs, in front of `list`; their charge was never given. */
+static struct job *withdraw_at(struct memory *memory, struct owner **at, struct job *list)
 {
-    struct job *list = NULL;
+    struct owner *owner = *at;
 
-    memory->freed = true;
-    for (struct job **at = &memory->waiting; *at;) {
-        struct job *job = *at;
-
-        if (owner && job->owner != owner) {
-            at = &job->next;
-            continue;
-        }
-        unlink_at(memory, at);
-        job->charge = 0; /* it was never given */
+    unqueue(memory, at);
+    for (struct job *job = owner->waiting, *next; job; job = next) {
+        next = job->next;
+        job->charge = 0;
         job->next = list;
         list = job;
     }
+    owner->waiting = NULL;
     return list;
+}
+
+struct job *memory_withdraw(struct memory *memory, struct owner *owner)
+{
+    struct owner **at = &memory->waiting;
+    struct job *list = NULL;
+
+    memory->freed = true;
+    while (*at)
+        if (!owner || *at == owner)
+            list = withdraw_at(memory, at, list);
+        else
+            at = &(*at)->next;
+    return list;
+}
+
+bool memory_is_pressed(const struct memory *memory)
+{
+    for (const struct owner *owner = memory->waiting; owner; owner = owner->next)
+        if (owner->held == 0)
+            return true;
+    return false;
 }
 
 /* Room for a large READ comes from the one before. */

@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 
 #include "nfs/server/nfsd_in.h"
-#include "rpc/clock.h"
 
 /* Receives are for headers and small arguments; the rest comes in chunks. */
 enum { RDMA_INLINE = 4096 };
@@ -14,8 +13,6 @@ enum { RDMA_INLINE = 4096 };
 struct rdma_peer { /* a connection, as long as calls of it are here */
     struct owner owner;
     struct conn *conn;
-    unsigned leaving;  /* replies that are on their way; as long as there are some `conn` is there */
-    uint64_t moved_ms; /* when the last one had left, or the first one began to */
     struct rdma_peer *next;
 };
 
@@ -64,11 +61,7 @@ static void end_call(struct rdma_call *call)
 /* The reply has left, or never will. */
 static void release(void *user)
 {
-    struct rdma_call *call = user;
-
-    call->peer->leaving--;
-    call->peer->moved_ms = clock_ms();
-    end_call(call);
+    end_call(user);
 }
 
 /* The responder looks for calls that came before itself. */
@@ -90,8 +83,6 @@ static void answer(struct job *job)
                           .release = release,
                           .user = call};
 
-    if (call->peer->leaving++ == 0)
-        call->peer->moved_ms = clock_ms();
     call->job.nfsd->rdma.answered = !call->job.nfsd->rdma.in_run;
     call_reply(call->call, &reply);
 }
@@ -162,15 +153,6 @@ void nfsrdma_run(struct nfsd *d)
     atomic_store(&d->counters.rdma_replayed, stats.replayed);
 }
 
-/* A peer that takes no replies would hold its share for ever. */
-void nfsrdma_tick(struct nfsd *d, uint64_t now_ms)
-{
-    for (struct rdma_peer *peer = d->rdma.peers; peer; peer = peer->next)
-        if (peer->leaving && now_ms - peer->moved_ms >= d->attr.idle_ms)
-            responder_cut(peer->conn);
-    nfsrdma_run(d);
-}
-
 bool nfsrdma_is_quiet(const struct nfsd *d)
 {
     struct responder_stats stats = {0};
@@ -178,6 +160,19 @@ bool nfsrdma_is_quiet(const struct nfsd *d)
     if (d->rdma.responder)
         responder_stats(d->rdma.responder, &stats);
     return stats.calls_held == 0;
+}
+
+static void log_line(void *user, enum rddp_log_level level, const char *line)
+{
+    (void)level;
+    nfsd_log(user, line);
+}
+
+static bool admit(void *user, const struct sockaddr_storage *peer)
+{
+    struct nfsd *d = user;
+
+    return nfsd_admits(d, peer);
 }
 
 int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length)
@@ -189,9 +184,14 @@ int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length
     attr.send_size = attr.receive_size = RDMA_INLINE;
     attr.replay_entries = NFSD_REPLAYS;
     attr.connections_max = d->attr.connections_max;
+    attr.address_max = d->attr.address_max;
+    attr.rest_ms = d->attr.rest_ms;
+    attr.stall_ms = d->attr.idle_ms;
+    attr.admit = admit;
     attr.memory_max = d->attr.memory_max;
     attr.wire = d->attr.wire;
     attr.log_level = d->attr.log_level;
+    attr.log = log_line;
     attr.handle = handle;
     attr.user = d;
     d->rdma.responder = responder_open(addr, length, &attr);

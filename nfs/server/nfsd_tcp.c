@@ -13,8 +13,9 @@
 
 #include "nfs/server/nfsd_tcp.h"
 #include "rpc/clock.h"
+#include "rpc/place.h"
 
-enum { BACKLOG = 128, STAGE = 65536, READS = 8 };
+enum { BACKLOG = 128, STAGE = 65536, READS = 8, PRESSED = 8 };
 
 /* --- the end of a connection ----------------------------------------------------------------------------------- */
 
@@ -31,13 +32,10 @@ static void close_conn(struct tcp_conn *conn)
     conn->carried = 0;
     nfstcp_abandon(conn);
     conn->nfsd->tcp.resume = true;
-    atomic_fetch_sub(&conn->nfsd->counters.tcp_connections, 1);
-}
-
-/* Is there nothing of it in the server, not even half a call? */
-static bool is_idle(const struct tcp_conn *conn)
-{
-    return conn->owner.jobs == 0 && !record_is_open(&conn->rx) && conn->carried == 0;
+    if (conn->is_stranger)
+        conn->nfsd->tcp.strangers--;
+    else
+        atomic_fetch_sub(&conn->nfsd->counters.tcp_connections, 1);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
@@ -166,25 +164,46 @@ static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
 
 /* --- who comes ------------------------------------------------------------------------------------------------- */
 
-/* A connection in the place of the one that has been silent longest, but not of one that is at work. */
-static bool make_place(struct nfsd *d)
+/* The connections of clients, or of strangers. */
+static unsigned list_places(const struct nfsd *d, bool strangers, struct place *place, struct tcp_conn **conns)
 {
-    struct tcp_conn *oldest = NULL;
+    uint64_t now = clock_ms();
+    unsigned n = 0;
 
-    if (atomic_load(&d->counters.tcp_connections) < d->attr.connections_max)
-        return true;
-    for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
-        if (conn->source.fd >= 0 && is_idle(conn) && (!oldest || conn->moved_ms < oldest->moved_ms))
-            oldest = conn;
-    if (!oldest || clock_ms() - oldest->moved_ms < d->attr.idle_ms)
-        return false;
-    close_conn(oldest);
-    return true;
+    for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
+        if (conn->source.fd < 0 || conn->is_stranger != strangers)
+            continue;
+        conns[n] = conn;
+        place[n++] = (struct place){
+            .peer = &conn->peer, .idle_ms = now - conn->moved_ms, .is_busy = conn->owner.jobs > conn->outs};
+    }
+    return n;
+}
+
+/* Strangers have places of their own, and nobody waits for them. */
+static bool make_place(struct nfsd *d, bool stranger, const struct sockaddr_storage *peer)
+{
+    struct place_limits limits = {d->attr.connections_max, d->attr.address_max, d->attr.rest_ms};
+    unsigned n = stranger ? d->tcp.strangers : atomic_load(&d->counters.tcp_connections);
+    struct place *place = calloc(n + 1, sizeof(*place));
+    struct tcp_conn **conns = calloc(n + 1, sizeof(struct tcp_conn *));
+    int found = PLACE_NONE;
+
+    if (stranger)
+        limits = (struct place_limits){NFSD_STRANGERS, NFSD_STRANGERS, 0};
+    if (place && conns)
+        found = place_find(place, list_places(d, stranger, place, conns), &limits, peer);
+    if (found >= 0)
+        close_conn(conns[found]);
+    free(place);
+    free(conns);
+    return found != PLACE_NONE;
 }
 
 static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
 {
-    struct tcp_conn *conn = make_place(d) ? calloc(1, sizeof(*conn)) : NULL;
+    bool stranger = !nfsd_admits(d, peer);
+    struct tcp_conn *conn = make_place(d, stranger, peer) ? calloc(1, sizeof(*conn)) : NULL;
     int one = 1;
 
     if (!conn)
@@ -195,7 +214,8 @@ static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer
     conn->out_last = &conn->out;
     conn->moved_ms = clock_ms();
     conn->events = EPOLLIN;
-    record_init(&conn->rx, d->attr.record_max);
+    conn->is_stranger = stranger;
+    record_init(&conn->rx, stranger ? NFSD_STRANGER : d->attr.record_max);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     if (source_watch(d, &conn->source, conn->events) != 0) {
@@ -204,7 +224,10 @@ static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer
     }
     conn->next = d->tcp.conns;
     d->tcp.conns = conn;
-    atomic_fetch_add(&d->counters.tcp_connections, 1);
+    if (stranger)
+        d->tcp.strangers++;
+    else
+        atomic_fetch_add(&d->counters.tcp_connections, 1);
     return true;
 }
 
@@ -305,6 +328,8 @@ void nfstcp_turn(struct nfsd *d)
 
 void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
 {
+    uint64_t limit;
+
     for (unsigned i = 0; i < d->tcp.listeners; i++) {
         struct tcp_listener *listener = &d->tcp.listener[i];
 
@@ -312,10 +337,12 @@ void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
             source_change(d, &listener->source, EPOLLIN);
         listener->paused = false;
     }
+    /* Who holds memory that others wait for has less time. */
+    limit = memory_is_pressed(&d->memory) ? d->attr.idle_ms / PRESSED : d->attr.idle_ms;
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
-        bool stuck = conn->out || (record_is_open(&conn->rx) && nfstcp_may_call(conn));
+        bool stuck = record_is_open(&conn->rx) && nfstcp_may_call(conn) && now_ms - conn->moved_ms >= d->attr.idle_ms;
 
-        if (conn->source.fd >= 0 && stuck && now_ms - conn->moved_ms >= d->attr.idle_ms)
+        if (conn->source.fd >= 0 && (stuck || (conn->out && now_ms - conn->moved_ms >= limit)))
             close_conn(conn);
     }
 }

@@ -26,10 +26,12 @@ struct tcp_conn {
     uint8_t *carry; /* read and not eaten, because it may not have another call now */
     size_t carried;
     struct tcp_call *out, **out_last; /* replies to be sent */
+    unsigned outs;                    /* so many */
     uint64_t moved_ms;                /* when an octet last came or went */
     uint32_t events;                  /* what epoll was asked for */
     bool dirty, blocked;              /* it has replies that were not tried; the socket takes none */
     bool over;                        /* the peer has no more to say */
+    bool is_stranger;                 /* no export allows it */
 };
 
 /* May it have another call now? */

@@ -58,6 +58,7 @@ static void queue_reply(struct tcp_call *call)
     call->next = NULL;
     *conn->out_last = call;
     conn->out_last = &call->next;
+    conn->outs++;
     if (!conn->dirty) {
         conn->dirty = true;
         conn->next_dirty = tcp->dirty;
@@ -135,7 +136,7 @@ static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = d
 
 bool nfstcp_may_call(const struct tcp_conn *conn)
 {
-    return conn->owner.jobs < conn->nfsd->attr.calls_max && conn->owner.waiting == 0;
+    return conn->owner.jobs < conn->nfsd->attr.calls_max && !conn->owner.waiting;
 }
 
 bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
@@ -156,6 +157,7 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
     call->job.message = record;
     call->job.length = length;
     call->job.mount_only = conn->nfsd->attr.tcp_port < 0;
+    call->job.is_stranger = conn->is_stranger;
     job_start(&call->job);
     return true;
 }
@@ -205,6 +207,7 @@ static void advance(struct tcp_conn *conn, size_t n)
         }
         n -= left;
         conn->out = call->next;
+        conn->outs--;
         if (!conn->out)
             conn->out_last = &conn->out;
         end_call(call);
@@ -249,5 +252,6 @@ void nfstcp_abandon(struct tcp_conn *conn)
         conn->out = call->next;
         end_call(call);
     }
+    conn->outs = 0;
     conn->out_last = &conn->out;
 }

@@ -47,7 +47,7 @@ static void memory_of_one(void **state)
 
     (void)state;
     build(NFS3_READ, &args, false, NULL);
-    attr.memory_max = NFSD_SHARES * 2 * (sizeof(struct job) + message_length + COUNT);
+    attr.memory_max = BUDGET_SHARES * 2 * (sizeof(struct job) + message_length + COUNT);
     start();
     fake.slow = fake.hold = true;
     greedy = tcp_connect(nfsd_tcp_port(nfsd));

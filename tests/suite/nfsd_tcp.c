@@ -249,6 +249,8 @@ static void many_connections(void **state)
     int fd[MANY], more;
 
     (void)state;
+    attr.address_max = MANY;
+    attr.rest_ms = UINT32_MAX;
     start();
     for (int i = 0; i < MANY; i++)
         fd[i] = tcp_connect(i % 2 ? nfsd_mount_port(nfsd) : nfsd_tcp_port(nfsd));
@@ -267,17 +269,18 @@ static void many_connections(void **state)
     }
 }
 
-/* One that has been silent for long gives its place away. */
+/* One that has been silent for a while gives its place away, even in the middle of a call. */
 static void place_of_the_silent(void **state)
 {
     int fd[3];
 
     (void)state;
-    attr.connections_max = 2;
-    attr.idle_ms = 100;
+    attr.connections_max = attr.address_max = 2;
+    attr.rest_ms = 100;
     start();
     fd[0] = tcp_connect(nfsd_tcp_port(nfsd));
     is_served(fd[0]);
+    tcp_put(fd[0], "\x80", 1);
     fd[1] = tcp_connect(nfsd_tcp_port(nfsd));
     usleep(150000);
     is_served(fd[1]);

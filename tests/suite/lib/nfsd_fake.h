@@ -83,8 +83,8 @@ static bool fake_view(const struct nfs_request *request)
     close(fd);
     if (!*request->view)
         return false;
-    if (nfsd->memory.held > fake.charged)
-        fake.charged = (unsigned)nfsd->memory.held;
+    if (nfsd->memory.budget.reserved > fake.charged)
+        fake.charged = (unsigned)nfsd->memory.budget.reserved;
     request->result->attr = (struct nfs3_post_attr){true, {.type = NFS3_REG, .fileid = ++fake.done}};
     request->result->read.count = request->args->range.count;
     request->result->read.data = view_at(*request->view, 0);
@@ -142,6 +142,7 @@ void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const s
 /* --- the server ------------------------------------------------------------------------------------------------ */
 
 static struct nfsd_attr attr;
+static struct export export;
 static pthread_t server_thread;
 
 static void *run_server(void *user)
@@ -156,10 +157,11 @@ static void start(void)
 {
     static const char *const clients[] = {"127.0.0.0/8", "fd77::1", NULL};
     static char path[] = "/srv";
-    static struct export export = {.path = path, .attr = {.clients = clients}};
     static struct nfs_server server = {.export = &export, .exports = 1};
     char error[EXPORT_TEXT];
 
+    export.path = path;
+    export.attr.clients = clients;
     attr.server = &server;
     nfsd = nfsd_open(&attr, error);
     if (!nfsd)
@@ -173,7 +175,7 @@ static void stop(void)
     nfsd_stop(nfsd);
     pthread_join(server_thread, NULL);
     if (nfsd->rdma.peers == NULL && nfsd->tcp.conns == NULL)
-        assert_int_equal(nfsd->memory.held, 0);
+        assert_int_equal(nfsd->memory.budget.reserved, 0);
     nfsd_close(nfsd);
     nfsd = NULL;
 }

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_peers.c - peers that nobody wants at the NFS server: those that no export allows, and those that take places and
+ * do nothing with them. */
+#include "tests/suite/lib/nfsd_fake.h"
+
+static char lines[64][256];
+static atomic_uint line_count;
+
+static void note(void *user, const char *line)
+{
+    assert_ptr_equal(user, lines);
+    if (line_count < 64)
+        strncpy(lines[line_count], line, sizeof(lines[0]) - 1);
+    line_count++;
+}
+
+static struct requester *rdma_connect(int wait_ms)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)nfsd_rdma_port(nfsd))};
+    struct requester_attr requester_attr;
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    requester_attr_init(&requester_attr);
+    return requester_open((struct sockaddr *)&addr, sizeof(addr), &requester_attr, wait_ms);
+}
+
+static bool rdma_is_served(struct requester *requester)
+{
+    static uint8_t reply[512];
+    struct request q = {.call = message, .reply = reply, .reply_room = sizeof(reply), .timeout_ms = WAIT_MS};
+
+    build(NFS3_GETATTR, &some_file, false, NULL);
+    q.call_length = message_length;
+    requester_start(requester, &q);
+    while (q.state != REQUEST_DONE)
+        requester_wait(requester, WAIT_MS);
+    return q.status == REQUEST_OK;
+}
+
+/* --- who may not come -------------------------------------------------------------------------------------------- */
+
+/* An export for others than us. */
+static void for_others(struct export *others)
+{
+    static const char *const clients[] = {"10.0.0.0/8", "fd77::1", NULL};
+    struct export_attr export_attr;
+    char error[EXPORT_TEXT];
+
+    export_attr_init(&export_attr);
+    export_attr.clients = clients;
+    assert_int_equal(export_open(others, "/", &export_attr, error), 0);
+    export.net = others->net;
+    export.nets = others->nets;
+    attr.log = note;
+    attr.user = lines;
+    line_count = 0;
+}
+
+/* MOUNT is there to say no; NFS is not there at all, over RDMA not even a connection. */
+static void strangers(void **state)
+{
+    struct requester *requester;
+    struct rpc_reply reply;
+    struct export others;
+    struct coder c;
+    int fd;
+
+    (void)state;
+    for_others(&others);
+    start();
+    fd = tcp_connect(nfsd_tcp_port(nfsd));
+    ask(fd);
+    tcp_get_answer(fd);
+    coder_read(&c, answer, answer_length);
+    rpc_code_reply(&c, &reply);
+    assert_int_equal(reply.result, RPC_AUTH_ERROR);
+    assert_int_equal(reply.auth_status, RPC_AUTH_TOOWEAK);
+    assert_int_equal(fake.done, 0);
+    build(NFS3_NULL, &some_file, false, NULL);
+    tcp_put_message(fd);
+    tcp_get_answer(fd);
+    assert_int_equal(answer_xid(), xid);
+    assert_int_equal(stats_now().tcp_connections, 0);
+    assert_int_equal(line_count, 1);
+    assert_string_equal(lines[0], "refused 127.0.0.1: no export allows this address");
+    requester = rdma_connect(2000);
+    assert_null(requester);
+    assert_int_equal(stats_now().rdma_connections, 0);
+    /* A WRITE of theirs is not even read. */
+    build(NFS3_WRITE, &(union nfs3_args){.write = {.fh = some_file.fh, .count = 8192, .length = 8192, .data = answer}},
+          false, NULL);
+    tcp_put_message(fd);
+    assert_true(tcp_is_closed(fd));
+    close(fd);
+    stop();
+    export_close(&others);
+    export.net = NULL;
+}
+
+/* They have places of their own, in which one gives way to the next: one less, as many, one more. */
+static void many_strangers(void **state)
+{
+    int fd[NFSD_STRANGERS + 1];
+    struct export others;
+
+    (void)state;
+    for_others(&others);
+    start();
+    for (int i = 0; i <= NFSD_STRANGERS; i++) {
+        fd[i] = tcp_connect(nfsd_mount_port(nfsd));
+        build(NFS3_NULL, &some_file, false, NULL);
+        tcp_put_message(fd[i]);
+        tcp_get_answer(fd[i]);
+    }
+    assert_true(tcp_is_closed(fd[0]));
+    build(NFS3_NULL, &some_file, false, NULL);
+    tcp_put_message(fd[1]);
+    tcp_get_answer(fd[1]);
+    for (int i = 0; i <= NFSD_STRANGERS; i++)
+        close(fd[i]);
+    stop();
+    export_close(&others);
+    export.net = NULL;
+}
+
+/* However many come, there are not more lines than an administrator can read; and what is left out is said. */
+static void lines_are_limited(void **state)
+{
+    struct export others;
+
+    (void)state;
+    for_others(&others);
+    start();
+    for (int i = 0; i < NFSD_LINES + 10; i++) {
+        int fd = tcp_connect(nfsd_mount_port(nfsd));
+
+        build(NFS3_NULL, &some_file, false, NULL);
+        tcp_put_message(fd);
+        tcp_get_answer(fd);
+        close(fd);
+    }
+    /* It earns one more now and then. */
+    assert_in_range(line_count, NFSD_LINES, NFSD_LINES + 9);
+    stop();
+    export_close(&others);
+    export.net = NULL;
+}
+
+/* --- places ------------------------------------------------------------------------------------------------------ */
+
+/* Over RDMA: all places are taken by those who do nothing, and one more comes. */
+static void places_over_rdma(void **state)
+{
+    enum { MAX = 3 };
+    struct requester *requester[MAX + 1];
+
+    (void)state;
+    attr.connections_max = attr.address_max = MAX;
+    attr.rest_ms = 100;
+    start();
+    for (int i = 0; i < MAX; i++) {
+        requester[i] = rdma_connect(WAIT_MS);
+        assert_non_null(requester[i]);
+    }
+    assert_int_equal(stats_now().rdma_connections, MAX);
+    usleep(150000);
+    requester[MAX] = rdma_connect(WAIT_MS);
+    assert_non_null(requester[MAX]);
+    assert_true(rdma_is_served(requester[MAX]));
+    assert_int_equal(stats_now().rdma_connections, MAX);
+    /* Who gave way comes again when it has a call. */
+    for (int i = 0; i < MAX; i++) {
+        usleep(150000);
+        assert_true(rdma_is_served(requester[i]));
+    }
+    for (int i = 0; i <= MAX; i++)
+        requester_close(requester[i]);
+}
+
+/* A call in work keeps its place. */
+static void work_keeps_its_place(void **state)
+{
+    int fd, other;
+
+    (void)state;
+    attr.connections_max = attr.address_max = 1;
+    attr.rest_ms = 50;
+    start();
+    fake.slow = fake.hold = true;
+    fd = tcp_connect(nfsd_tcp_port(nfsd));
+    ask(fd);
+    eventually(fake.held == 1);
+    usleep(100000);
+    other = tcp_connect(nfsd_tcp_port(nfsd));
+    assert_true(tcp_is_closed(other));
+    close(other);
+    fake.hold = false;
+    tcp_get_answer(fd);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(strangers), TEST(many_strangers), TEST(lines_are_limited),
+                                       TEST(places_over_rdma), TEST(work_keeps_its_place)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
