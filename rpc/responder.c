@@ -304,11 +304,6 @@ void responder_close(struct responder *r)
     errno = error;
 }
 
-void responder_cut(struct conn *conn)
-{
-    conn_end(conn);
-}
-
 int responder_fd(const struct responder *r)
 {
     return r->fd;

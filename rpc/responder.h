@@ -91,9 +91,6 @@ int responder_fd(const struct responder *r);
 int responder_addr(const struct responder *r, struct sockaddr_storage *addr);
 void responder_stats(const struct responder *r, struct responder_stats *stats);
 
-/* Ends a connection that a call came over, in the responder's next turn: as if its peer had gone. */
-void responder_cut(struct conn *conn);
-
 /* While it is the handler's: it may be done once more without harm. No reply of it is kept for a retransmission, so
  * that what is kept are replies that matter. */
 void call_is_repeatable(struct call *call);
