@@ -42,6 +42,7 @@ static void evict(struct rddp_context *context)
             owner->carry_octets = stage->octets;
         } else {
             conn_lost(&owner->conn, FAULT_MEMORY);
+            loop_set_timer(&context->loop, &owner->timer, loop_now_us()); /* tells of it in its own turn */
         }
     }
     stage->owner = NULL;

@@ -123,6 +123,7 @@ static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
         conn_fail(c, &note, &seg, now_us);
         return eaten;
     }
+    life_message(&c->life, seg.op, seg.flags & SEG_LAST, now_us);
     if (c->start.hold)
         release(c);
     return eaten;
@@ -156,6 +157,8 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     size_t eaten = 0;
 
+    if (c->held)
+        life_listen(&c->life, true, now_us);
     c->held = false;
     while (eaten < n) {
         int k = step(c, p + eaten, n - eaten, now_us);
@@ -167,7 +170,11 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
         eaten += (size_t)k;
     }
     conn_check(c, now_us);
-    if (eaten < n)
+    if (eaten && life_is_late(&c->life, now_us))
+        conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
+    if (c->held)
+        life_listen(&c->life, false, now_us);
+    else if (eaten < n)
         life_stall(&c->life, true, now_us);
     return eaten;
 }
@@ -207,6 +214,12 @@ static bool rtr_waits(const struct conn *c, uint64_t now_us)
     return c->start.rtr_due && now_us < c->start.tx_after_us;
 }
 
+/* It closes, and whatever it would still say is of no use to it. */
+static bool is_done(const struct conn *c)
+{
+    return c->life.state == CONN_DRAINING && life_is_drained(&c->life);
+}
+
 static bool still_held(const struct conn *c)
 {
     return life_is_open(&c->life) && c->life.qp && c->life.qp->answer_tail == c->held_tail;
@@ -224,11 +237,11 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
     else if (c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held)
         wants |= CONN_RX;
     if (out || c->start.frame_length || ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
-        (may_send(c, now_us) && c->life.qp && qp_has_output(c->life.qp)))
+        (may_send(c, now_us) && c->life.qp && !is_done(c) && qp_has_output(c->life.qp)))
         return wants | CONN_TX;
     if (c->life.fin_sent || c->start.rtr_due)
         return wants;
-    if (c->life.state >= CONN_TERMINATING || (c->life.state == CONN_DRAINING && life_is_drained(&c->life)))
+    if (c->life.state >= CONN_TERMINATING || is_done(c))
         wants |= CONN_FIN;
     return wants;
 }
@@ -290,7 +303,7 @@ static void fill_segments(struct conn *c)
     uint32_t untagged_max = c->wire->payload_max(&c->w, false, c->attr.emss);
     struct emit e;
 
-    while (out_has_room(c->life.out) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
+    while (out_has_room(c->life.out) && !is_done(c) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
         encode(c, &e);
         qp_queued(c->life.qp, c->w.tx_pos);
     }

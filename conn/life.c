@@ -49,7 +49,8 @@ bool life_is_drained(const struct life *l)
 {
     const struct qp *qp = l->qp;
 
-    return !qp || qp->state == QP_ERROR || (qp->sq_head == qp->sq_tail && qp->answer_head == qp->answer_tail);
+    return !qp || qp->state == QP_ERROR ||
+           (qp->sq_head == qp->sq_tail && (int32_t)(qp->answer_tail - l->last_answer) >= 0);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
@@ -66,14 +67,22 @@ static void flush(struct life *l, const struct fault_note *note)
     l->news |= l->established ? CONN_NEWS_DISCONNECTED : CONN_NEWS_FAILED;
 }
 
+static void begin_close(struct life *l, uint64_t now_us)
+{
+    l->close_deadline_us = now_us + l->limits.close_us;
+    if (!l->end_deadline_us)
+        l->end_deadline_us = now_us + LIFE_CLOSES * l->limits.close_us;
+}
+
 static void end(struct life *l, const struct fault_note *note, enum conn_state state, uint64_t now_us)
 {
     if (l->state >= CONN_TERMINATING)
         return;
     flush(l, note);
     l->state = state;
-    l->startup_deadline_us = l->stall_deadline_us = 0;
-    l->close_deadline_us = now_us + l->limits.close_us;
+    l->startup_deadline_us = 0;
+    life_listen(l, false, now_us);
+    begin_close(l, now_us);
 }
 
 void life_fail(struct life *l, const struct fault_note *note, bool term_due, uint64_t now_us)
@@ -108,9 +117,17 @@ void life_lost(struct life *l, enum fault fault)
     l->state = CONN_OVER;
 }
 
+/* Something that we were promised has not come. */
+static bool misses_something(const struct life *l)
+{
+    const struct qp *qp = l->qp;
+
+    return l->unfinished || (qp && (qp->read_head != qp->read_tail || qp->rx_claimed != qp->rx_next));
+}
+
 void life_peer_ended(struct life *l, bool cut, uint64_t now_us)
 {
-    struct fault_note note = {.fault = cut ? FAULT_CUT : FAULT_NONE};
+    struct fault_note note = {.fault = cut || misses_something(l) ? FAULT_CUT : FAULT_NONE};
 
     switch (l->state) {
     case CONN_WAIT_REQUEST:
@@ -154,8 +171,9 @@ void life_close(struct life *l, uint64_t now_us)
         life_lost(l, FAULT_LOST);
     } else if (l->state == CONN_READY) {
         l->state = CONN_DRAINING;
-        l->stall_deadline_us = 0;
-        l->close_deadline_us = now_us + l->limits.close_us;
+        l->last_answer = l->qp ? l->qp->answer_head : 0;
+        life_stall(l, false, now_us);
+        begin_close(l, now_us);
     }
 }
 
@@ -186,6 +204,30 @@ void life_stall(struct life *l, bool unfinished, uint64_t now_us)
         l->stall_deadline_us = now_us + l->limits.stall_us;
 }
 
+static void watch(struct life *l, enum seg_op op, bool listens, uint64_t now_us)
+{
+    bool waits = listens && l->unfinished >> op & 1 && l->limits.stall_us;
+
+    l->message_deadline_us[op] = waits ? now_us + l->limits.stall_us : 0;
+}
+
+void life_message(struct life *l, enum seg_op op, bool is_last, uint64_t now_us)
+{
+    if (is_last)
+        l->unfinished &= ~(1u << op);
+    else
+        l->unfinished |= 1u << op;
+    watch(l, op, true, now_us);
+}
+
+void life_listen(struct life *l, bool listens, uint64_t now_us)
+{
+    for (enum seg_op op = 0; op < SEG_OPS; op++)
+        watch(l, op, listens, now_us);
+    if (!listens)
+        l->stall_deadline_us = 0;
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return b && b < a ? b : a;
@@ -199,7 +241,10 @@ uint64_t life_deadline(const struct life *l)
         return at;
     at = earlier(at, l->startup_deadline_us);
     at = earlier(at, l->stall_deadline_us);
-    return earlier(at, l->close_deadline_us);
+    for (enum seg_op op = 0; op < SEG_OPS && !l->stall_deadline_us; op++)
+        at = earlier(at, l->message_deadline_us[op]);
+    at = earlier(at, l->close_deadline_us);
+    return earlier(at, l->end_deadline_us);
 }
 
 static bool is_past(uint64_t *deadline_us, uint64_t now_us)
@@ -210,14 +255,23 @@ static bool is_past(uint64_t *deadline_us, uint64_t now_us)
     return true;
 }
 
+bool life_is_late(struct life *l, uint64_t now_us)
+{
+    bool late = false;
+
+    for (enum seg_op op = 0; op < SEG_OPS; op++)
+        late |= is_past(&l->message_deadline_us[op], now_us);
+    return late;
+}
+
 bool life_tick(struct life *l, uint64_t now_us)
 {
     bool stalled = is_past(&l->startup_deadline_us, now_us);
 
     if (stalled && life_in_startup(l))
         life_lost(l, FAULT_STALLED);
-    stalled |= is_past(&l->stall_deadline_us, now_us);
-    if (is_past(&l->close_deadline_us, now_us))
+    stalled |= l->stall_deadline_us ? is_past(&l->stall_deadline_us, now_us) : life_is_late(l, now_us);
+    if (is_past(&l->close_deadline_us, now_us) || is_past(&l->end_deadline_us, now_us))
         life_lost(l, FAULT_STALLED);
     return stalled && l->state < CONN_TERMINATING;
 }

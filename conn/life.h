@@ -35,6 +35,9 @@ struct life_limits {
     uint64_t startup_us, stall_us, close_us; /* stall 0: for ever */
 };
 
+/* A close may last that many times close_us in all, whatever still moves. */
+enum { LIFE_CLOSES = 60 };
+
 struct life {
     enum conn_state state;
     bool active, established;
@@ -50,8 +53,13 @@ struct life {
     uint32_t peer_term; /* the peer's Terminate code, 0xLTCC, or 0 */
     const char *peer_term_text;
 
+    uint32_t last_answer; /* CONN_DRAINING: qp->answer_head when it began; later Reads hold nothing up */
+    unsigned unfinished;  /* kinds of message of the peer, a bit for each enum seg_op, of which more is to come */
+
     struct life_limits limits;
     uint64_t startup_deadline_us, stall_deadline_us, close_deadline_us; /* 0: none */
+    uint64_t message_deadline_us[SEG_OPS];                              /* of the unfinished ones */
+    uint64_t end_deadline_us;                                           /* see LIFE_CLOSES */
 };
 
 void life_init(struct life *l, bool active, const struct life_limits *limits, uint64_t now_us);
@@ -77,7 +85,7 @@ void life_established(struct life *l);
 /* The active side was not wanted, or the passive side said so: FAULT_REJECTED. */
 void life_rejected(struct life *l, uint64_t now_us);
 
-/* Posted requests and the peer's reads have all been answered. */
+/* Posted requests have been answered, and so have the peer's Reads, but for those that came after life_close(). */
 bool life_is_drained(const struct life *l);
 
 /* Ends for `note`. `term_due`: life->term is there to be sent. */
@@ -89,7 +97,7 @@ void life_terminated(struct life *l, const struct wire_blame *blame, uint64_t no
 /* The link is gone, or is not wanted any more. */
 void life_lost(struct life *l, enum fault fault);
 
-/* The peer says no more; `cut`: in the middle of something. */
+/* The peer says no more; `cut`: in the middle of a unit. FAULT_CUT also if a message or an answer is missing. */
 void life_peer_ended(struct life *l, bool cut, uint64_t now_us);
 
 /* Our end of the stream has been said. */
@@ -104,8 +112,18 @@ void life_detach(struct life *l, uint64_t now_us);
 /* Octets have left: who closes has time again. */
 void life_sent(struct life *l, uint64_t now_us);
 
-/* Something is unfinished, or is not any more. */
+/* A unit is unfinished, or is not any more. */
 void life_stall(struct life *l, bool unfinished, uint64_t now_us);
+
+/* A unit of the peer's message of kind `op` is there, and it is the last or not. The next has to follow within
+ * stall_us; a unit that has begun has its own time for that. */
+void life_message(struct life *l, enum seg_op op, bool is_last, uint64_t now_us);
+
+/* For as long as we do not listen, the peer lets no time pass. */
+void life_listen(struct life *l, bool listens, uint64_t now_us);
+
+/* Units have come, but none of a message that should have gone on. */
+bool life_is_late(struct life *l, uint64_t now_us);
 
 /* When life_tick() must be called at the latest, or UINT64_MAX. */
 uint64_t life_deadline(const struct life *l);

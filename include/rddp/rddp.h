@@ -192,7 +192,7 @@ struct rddp_wire_attr {
     uint32_t first_delay_ms; /* initiator: from the peer's reply to our first FPDU, default 5: Linux siw may miss one
                               * that comes at once */
     uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
-    uint32_t stall_timeout_ms;   /* the peer stops in the middle of an FPDU: default 30000, 0 never */
+    uint32_t stall_timeout_ms;   /* the peer stops in the middle of an FPDU or message: default 30000, 0 never */
     uint32_t close_timeout_ms;   /* how long a closing connection waits for the peer, default 2000 */
 };
 
@@ -213,7 +213,8 @@ enum rddp_event_type {
     RDDP_EVENT_REJECTED,        /* by the peer's application; private data is the peer's */
     RDDP_EVENT_UNREACHABLE,     /* no TCP connection */
     RDDP_EVENT_CONNECT_ERROR,   /* the start-up failed */
-    RDDP_EVENT_DISCONNECTED,    /* the connection is over; everything is flushed */
+    RDDP_EVENT_DISCONNECTED,    /* the connection is over; everything is flushed. -ECONNRESET also if the peer closed in
+                                 * the middle of a message, or with a Read unanswered */
 };
 
 /* `private_data` and `request` belong to the event until rddp_ack_event(); a request outlives it and must be answered.
@@ -273,8 +274,9 @@ RDDP_API int rddp_reject(struct rddp_request *request, const void *private_data,
 /* Who asks. 0. */
 RDDP_API int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer);
 
-/* Closes gracefully: requests already posted still leave, then the stream ends; receives are flushed. DISCONNECTED
- * follows. -ENOTCONN: it is not connected. */
+/* Closes gracefully: requests already posted still leave, Reads that the peer asked for before are answered, then the
+ * stream ends; receives are flushed. DISCONNECTED follows: after close_timeout_ms without an octet that leaves, and
+ * after 60 times as long in any case. -ENOTCONN: it is not connected. */
 RDDP_API int rddp_disconnect(struct rddp_qp *qp);
 
 enum rddp_qp_state { RDDP_QP_IDLE, RDDP_QP_CONNECTING, RDDP_QP_CONNECTED, RDDP_QP_CLOSING, RDDP_QP_ERROR };

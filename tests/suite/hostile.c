@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +16,20 @@
 
 enum { SHORT_MS = 200 };
 
+static atomic_bool no_memory;
+
+/* Instead of mmap(), by the linker. */
+void *__real_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset);
+
+void *__wrap_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset)
+{
+    if (!atomic_load(&no_memory))
+        return __real_mmap(at, length, prot, flags, fd, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
 static struct pair *of(void **state)
 {
     return *state;
@@ -21,20 +37,20 @@ static struct pair *of(void **state)
 
 static const char request[] = "MPA ID Req Frame\0\1\0";
 
-/* A second listener, without patience. */
-struct impatient {
+/* A second listener, of its own patience. */
+struct other {
     struct rddp_listener *listener;
     struct sockaddr_storage addr;
 };
 
-static struct impatient listen_impatiently(struct pair *pair)
+static struct other listen_for(struct pair *pair, uint32_t patience_ms)
 {
-    struct impatient it = {.listener = NULL};
+    struct other it = {.listener = NULL};
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct rddp_wire_attr wire;
 
     rddp_wire_attr_init(&wire);
-    wire.startup_timeout_ms = wire.stall_timeout_ms = wire.close_timeout_ms = SHORT_MS;
+    wire.startup_timeout_ms = wire.stall_timeout_ms = wire.close_timeout_ms = patience_ms;
     wire.crc = false;
     it.listener = rddp_listen(pair->server.events, (struct sockaddr *)&any, sizeof(any), 512, &wire, NULL);
     assert_non_null(it.listener);
@@ -42,7 +58,12 @@ static struct impatient listen_impatiently(struct pair *pair)
     return it;
 }
 
-static int dial(const struct impatient *it)
+static struct other listen_impatiently(struct pair *pair)
+{
+    return listen_for(pair, SHORT_MS);
+}
+
+static int dial(const struct other *it)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -82,7 +103,7 @@ static void good_connection_works(struct pair *pair)
 static void garbage(void **state)
 {
     struct pair *pair = of(state);
-    struct impatient it = listen_impatiently(pair);
+    struct other it = listen_impatiently(pair);
     int fd = dial(&it);
     uint8_t answer[64];
     int64_t ms;
@@ -102,7 +123,7 @@ static void silence(void **state)
 {
     enum { MANY = 100 };
     struct pair *pair = of(state);
-    struct impatient it = listen_impatiently(pair);
+    struct other it = listen_impatiently(pair);
     uint8_t answer[64];
     int fd[MANY];
     int64_t ms;
@@ -140,7 +161,7 @@ static struct rddp_qp *accept_one(struct pair *pair)
 static void stall(void **state)
 {
     struct pair *pair = of(state);
-    struct impatient it = listen_impatiently(pair);
+    struct other it = listen_impatiently(pair);
     struct rddp_qp *qp;
     int fd = dial(&it);
     uint8_t answer[256];
@@ -162,7 +183,7 @@ static void stall(void **state)
 static void gone_before_the_answer(void **state)
 {
     struct pair *pair = of(state);
-    struct impatient it = listen_impatiently(pair);
+    struct other it = listen_impatiently(pair);
     struct rddp_qp_attr attr;
     struct rddp_qp *qp;
     struct rddp_event event;
@@ -205,7 +226,7 @@ static void deregistered_while_it_waits(void **state)
     enum { LENGTH = 30000, ROOM = 64 << 20 };
     static const uint8_t empty_write[20] = {0, 14, 0xc1, 0x40};
     struct pair *pair = of(state);
-    struct impatient it = listen_impatiently(pair);
+    struct other it = listen_impatiently(pair);
     uint8_t *source = malloc(LENGTH), *said = malloc(ROOM), *at = said;
     struct rddp_mr *mr = rddp_reg_mr(pair->server.pd, source, LENGTH, 0);
     struct rddp_qp *qp;
@@ -234,11 +255,43 @@ static void deregistered_while_it_waits(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
+/* No memory for the beginning of an FPDU that has to make room for another connection's: its connection ends, and the
+ * application hears of it at once. */
+static void no_memory_for_a_beginning(void **state)
+{
+    struct pair *pair = of(state);
+    struct other it = listen_for(pair, 2 * PAIR_WAIT_MS);
+    struct rddp_qp *qp[2];
+    uint8_t rest[256];
+    int64_t ms;
+    int fd[2];
+
+    for (int i = 0; i < 2; i++) {
+        fd[i] = dial(&it);
+        assert_int_equal(write(fd[i], request, 20), 20);
+        qp[i] = accept_one(pair);
+    }
+    atomic_store(&no_memory, true);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(write(fd[i], "\0\x20\x41", 3), 3);
+        usleep(SHORT_MS * 1000 / 4);
+    }
+    assert_int_equal(pair_event(&pair->server, RDDP_EVENT_DISCONNECTED).status, -ENOMEM);
+    atomic_store(&no_memory, false);
+    read_to_end(fd[0], rest, sizeof(rest), &ms);
+    for (int i = 0; i < 2; i++)
+        close(fd[i]);
+    assert_int_equal(pair_event(&pair->server, RDDP_EVENT_DISCONNECTED).status, -ECONNRESET);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rddp_destroy_qp(qp[i]), 0);
+    assert_int_equal(rddp_destroy_listener(it.listener), 0);
+}
+
 /* A reset in the middle of a transfer. */
 static void reset(void **state)
 {
     struct pair *pair = of(state);
-    struct impatient it = listen_impatiently(pair);
+    struct other it = listen_impatiently(pair);
     struct linger linger = {.l_onoff = 1};
     struct rddp_qp *qp;
     int fd = dial(&it);
@@ -260,6 +313,7 @@ int main(void)
         PAIR_TEST(stall),
         PAIR_TEST(gone_before_the_answer),
         PAIR_TEST(deregistered_while_it_waits),
+        PAIR_TEST(no_memory_for_a_beginning),
         PAIR_TEST(reset),
     };
 

@@ -239,7 +239,7 @@ static void both_close(void **state)
     conn_close(&h.conn, h.now_us);
     host_hear_end(&h);
     assert_int_equal(h.conn.life.state, CONN_OVER);
-    expect_end(&h, FAULT_NONE);
+    expect_end(&h, FAULT_CUT); /* its Read was not answered */
     expect_wc(&h.side.send_cq, WR_READ, RDDP_WC_WR_FLUSH_ERR);
 }
 

@@ -264,8 +264,9 @@ static bool own_key(struct sim *s)
 /* --- all ----------------------------------------------------------------------------------------------------- */
 
 #define NO_FAULT FAULT_BIT(FAULT_NONE)
+#define CUT (FAULT_BIT(FAULT_CUT) | NO_FAULT) /* a Read was not answered, or a message not ended */
 #define LOST (FAULT_BIT(FAULT_LOST) | NO_FAULT)
-#define STUCK (FAULT_BIT(FAULT_STALLED) | FAULT_BIT(FAULT_CUT) | NO_FAULT)
+#define STUCK (FAULT_BIT(FAULT_STALLED) | CUT)
 #define GONE (FAULT_BIT(FAULT_KEY) | FAULT_BIT(FAULT_LOCAL_KEY) | FAULT_BIT(FAULT_INVALIDATE) | NO_FAULT)
 #define SPOILT (FAULT_BIT(FAULT_CRC) | FAULT_BIT(FAULT_LENGTH) | STUCK)
 #define SPOILT_SEGMENT \
@@ -276,11 +277,11 @@ static bool own_key(struct sim *s)
 
 const struct ending endings[] = {
     {"in order", 30, close_drained, NO_FAULT, NO_FAULT, ANY_CODE, ENDS},
-    {"one closes", 10, close_drained, NO_FAULT, NO_FAULT, ANY_CODE, ENDS},
-    {"both close", 10, close_both, NO_FAULT, NO_FAULT, ANY_CODE, ENDS},
+    {"one closes", 10, close_drained, NO_FAULT, CUT, ANY_CODE, ENDS},
+    {"both close", 10, close_both, CUT, CUT, ANY_CODE, ENDS},
     {"a reset", 8, reset, LOST, LOST, ANY_CODE, ENDS},
     {"nothing arrives any more", 6, get_stuck, STUCK, STUCK, ANY_CODE, 0},
-    {"a queue pair goes", 8, detach, NO_FAULT, NO_FAULT, ANY_CODE, ENDS},
+    {"a queue pair goes", 8, detach, NO_FAULT, CUT, ANY_CODE, ENDS},
     {"a region goes", 10, deregister, GONE, TOLD | NO_FAULT, ANY_CODE, 0},
     {"an octet is spoilt", 14, spoil, TOLD | STUCK, SPOILT, ANY_CODE, WANTS_CRC},
     {"completions have no room", 6, fill_cq, FAULT_BIT(FAULT_CQ_FULL) | NO_FAULT, TOLD | NO_FAULT, 0x0000, BLINDS},
@@ -313,7 +314,7 @@ static void judge_side(const struct sim *s, int side)
 
     /* Nobody is told why, and each field of a header has a fault of its own. */
     if (!s->stack[side].attr.wire->explain) {
-        may |= may & TOLD ? NO_FAULT | LOST | FAULT_BIT(FAULT_CUT) : 0;
+        may |= may & TOLD ? LOST | CUT : 0;
         may |= may & FAULT_BIT(FAULT_CRC) ? SPOILT_SEGMENT : 0;
     }
     /* Before both were ready, the one may learn of it as of a broken start-up. */
