@@ -172,6 +172,10 @@ static inline void unlock(struct rddp_context *context)
 void context_log(struct rddp_context *context, enum rddp_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* mapped.c. All of it is mapped, and where `access` lets somebody write, its first and last page can be written. Of
+ * volatile memory the latter is not asked: it may lie behind the end of a file for now. */
+bool memory_allows(const void *addr, size_t length, unsigned access);
+
 /* progress.c. One round of work without waiting, under the lock, on behalf of a poller. */
 void context_work(struct rddp_context *context);
 int progress_start(struct rddp_context *context);

@@ -104,6 +104,10 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
         errno = EINVAL;
         return NULL;
     }
+    if (!memory_allows(addr, length, access)) {
+        errno = EFAULT;
+        return NULL;
+    }
     mr = calloc(1, sizeof(*mr));
     if (!mr)
         return NULL;

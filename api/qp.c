@@ -244,7 +244,7 @@ int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv
 static enum rddp_qp_state state_of(const struct rddp_qp *qp)
 {
     if (qp->qp.state == QP_ERROR)
-        return RDDP_QP_ERROR;
+        return qp->qp.note.fault == FAULT_NONE ? RDDP_QP_CLOSED : RDDP_QP_ERROR;
     if (!qp->endpoint)
         return RDDP_QP_IDLE;
     switch (qp->endpoint->conn.life.state) {

@@ -62,9 +62,10 @@ RDDP_API int rddp_close(struct rddp_context *context);
 /* Does what work there is, waiting at most `timeout_ms` for some (0: not at all, -1: for ever). 0 or -EINTR. */
 RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
 
-/* Readable while rddp_progress() has work to do, for an application that waits for more than this in poll, select or
- * epoll. It is the context's: nothing else may be done with it. Only with manual_progress; else the thread is there
- * first. */
+/* Readable while rddp_progress() has work to do - a socket is ready or a time has come - and until it has been done
+ * (level-triggered), for an application that waits for more than this in poll, select or epoll. Completions that were
+ * not polled do not make it readable. It is the context's: nothing else may be done with it. Only with manual_progress;
+ * else the thread is there first. */
 RDDP_API int rddp_progress_fd(const struct rddp_context *context);
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
@@ -73,9 +74,11 @@ RDDP_API struct rddp_pd *rddp_alloc_pd(struct rddp_context *context); /* ENOMEM 
 RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY: a region, SRQ or queue pair is in it */
 
 /* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
- * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned or
- * touched. EINVAL: unknown or contradictory access (a remote write without local write, or with a promise that it is
- * stable; a promise with a warning that it is volatile), addr + length wraps, NULL with a length; ENOMEM. */
+ * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned; of
+ * memory that may be written the first and the last page become present. EINVAL: unknown or contradictory access (a
+ * remote write without local write, or with a promise that it is stable; a promise with a warning that it is
+ * volatile), addr + length wraps, NULL with a length; EFAULT: some of it is not mapped, or its first or last page
+ * cannot be written though `access` says so (not asked of volatile memory); ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
 /* When this returns 0 the key is dead and nothing looks at the region any more. What was already cut into segments
@@ -157,14 +160,22 @@ RDDP_API int rddp_destroy_qp(struct rddp_qp *qp);
 RDDP_API uint32_t rddp_qp_num(const struct rddp_qp *qp);
 RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
 
-/* Posts a list of requests. On an error *bad_wr is the first that was not taken and those before it were: -ENOMEM the
- * queue is full, -EINVAL not connected, too many sges, unknown opcode or flags, inline data too long, a message of 4
- * GiB or more. A bad lkey or bounds come as a completion. In the error state requests are taken and completed with
- * RDDP_WC_WR_FLUSH_ERR. */
+/* Posts a list of requests. They stay together: those that another thread posts to the same queue come before or behind
+ * them. But the first may leave before the last has been posted. On an error *bad_wr is the first that was not taken
+ * and those before it were: -ENOMEM the queue is full, -EINVAL not connected, too many sges, unknown opcode or flags,
+ * inline data too long, a message of 4 GiB or more. A bad lkey or bounds come as a completion. In the error state
+ * requests are taken and completed with RDDP_WC_WR_FLUSH_ERR.
+ *
+ * Success of a Send or a Write means that its memory is yours again, no more: over iWARP the peer answers neither. One
+ * with a bad rkey succeeds, and then the peer's Terminate ends the connection. Success of a Read means that its octets
+ * are here. No access is atomic: what a Read brings while its owner writes there may be partly old and partly new, and
+ * so may what is seen of a Write before a later message of its sender was received. A request that is not signalled
+ * frees its place in the queue once it and all before it have succeeded; nothing need be polled for that. */
 RDDP_API int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr);
 
 /* The same for receives; a queue pair with an SRQ has none of its own (-EINVAL). They may be posted before it connects.
- */
+ * Those that another thread posts to the same queue may come between them. A Send that finds no receive posted, here or
+ * in the SRQ, ends its connection: the peer gets a Terminate. */
 RDDP_API int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
 RDDP_API int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
 
@@ -239,7 +250,8 @@ RDDP_API int rddp_destroy_event_channel(struct rddp_event_channel *channel);
 /* Readable while an event is waiting; as rddp_comp_channel_fd(). */
 RDDP_API int rddp_event_channel_fd(const struct rddp_event_channel *channel);
 
-/* Takes an event; waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR. Every event must be acknowledged. */
+/* Takes an event; waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR. Every event must be acknowledged. No
+ * call wakes a thread that waits here: one that is to end has to wait in poll() for the fd and another of its own. */
 RDDP_API int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event);
 RDDP_API void rddp_ack_event(struct rddp_event *event);
 RDDP_API const char *rddp_event_str(enum rddp_event_type type);
@@ -264,7 +276,7 @@ RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel
 
 /* Answers a request: it is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
  * listener's channel. -EINVAL: the queue pair was already used, private data too long; -ECONNABORTED: the peer has
- * given up. */
+ * given up. The queue pair is then as it was, and can be used for another request; the peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
 /* Says no, with up to 512 octets (508 to a revision 2 request) of private data. -EINVAL: too long; then the connection
@@ -279,7 +291,15 @@ RDDP_API int rddp_request_addr(const struct rddp_request *request, struct sockad
  * after 60 times as long in any case. -ENOTCONN: it is not connected. */
 RDDP_API int rddp_disconnect(struct rddp_qp *qp);
 
-enum rddp_qp_state { RDDP_QP_IDLE, RDDP_QP_CONNECTING, RDDP_QP_CONNECTED, RDDP_QP_CLOSING, RDDP_QP_ERROR };
+/* In the last two what is posted is flushed. Neither leads back: for another connection make another queue pair. */
+enum rddp_qp_state {
+    RDDP_QP_IDLE,
+    RDDP_QP_CONNECTING,
+    RDDP_QP_CONNECTED,
+    RDDP_QP_CLOSING, /* after rddp_disconnect(): what was posted still leaves */
+    RDDP_QP_CLOSED,  /* it ended as it should: one side has closed it */
+    RDDP_QP_ERROR,   /* it ended otherwise, or never began: see `fault` */
+};
 
 /* What is, and what was agreed. */
 struct rddp_qp_info {

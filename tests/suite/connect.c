@@ -14,17 +14,20 @@ static struct pair *of(void **state)
     return *state;
 }
 
-static void make_qps(struct pair *pair)
+static void make_qp(struct pair *pair, struct side *side)
 {
     struct rddp_qp_attr attr = pair->qp_attr;
 
-    attr.send_cq = attr.recv_cq = pair->client.cq;
+    attr.send_cq = attr.recv_cq = side->cq;
     attr.user = pair;
-    pair->client.qp = rddp_create_qp(pair->client.pd, &attr);
-    attr.send_cq = attr.recv_cq = pair->server.cq;
-    pair->server.qp = rddp_create_qp(pair->server.pd, &attr);
-    assert_non_null(pair->client.qp);
-    assert_non_null(pair->server.qp);
+    side->qp = rddp_create_qp(side->pd, &attr);
+    assert_non_null(side->qp);
+}
+
+static void make_qps(struct pair *pair)
+{
+    make_qp(pair, &pair->client);
+    make_qp(pair, &pair->server);
 }
 
 static int start(struct pair *pair, const void *data, uint16_t length)
@@ -127,10 +130,42 @@ static void listener_goes(void **state)
     assert_int_equal(rddp_accept(event.request, pair->server.qp, NULL), -ECONNABORTED);
 }
 
+/* An answer that cannot be given turns the peer away; the queue pair is as it was, and answers the next one. */
+static void accepted_in_vain(void **state)
+{
+    struct pair *pair = of(state);
+    uint8_t data[513] = {0};
+    struct rddp_conn_attr attr;
+    struct rddp_event event;
+    struct rddp_qp_info info;
+
+    if (pair->row->immediate)
+        skip(); /* there are no frames to carry private data */
+    make_qps(pair);
+    assert_int_equal(start(pair, NULL, 0), 0);
+    event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
+    rddp_conn_attr_init(&attr);
+    attr.private_data = data;
+    attr.private_data_length = sizeof(data);
+    assert_int_equal(rddp_accept(event.request, pair->server.qp, &attr), -EINVAL);
+    pair_event(&pair->client, RDDP_EVENT_REJECTED);
+    assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
+    assert_int_equal(info.state, RDDP_QP_ERROR);
+    assert_int_equal(rddp_query_qp(pair->server.qp, &info), 0);
+    assert_int_equal(info.state, RDDP_QP_IDLE);
+    assert_int_equal(rddp_destroy_qp(pair->client.qp), 0);
+    make_qp(pair, &pair->client);
+    assert_int_equal(start(pair, NULL, 0), 0);
+    event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
+    assert_int_equal(rddp_accept(event.request, pair->server.qp, NULL), 0);
+    pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
+}
+
 /* MPA-8.2-01, MPA-8.2-02: what was posted before the disconnect arrives; then both sides hear of the end. */
 static void disconnect_after_work(void **state)
 {
     struct pair *pair = of(state);
+    struct rddp_qp_info info;
     struct rddp_wc wc[2];
 
     pair_connect(pair);
@@ -149,7 +184,11 @@ static void disconnect_after_work(void **state)
     assert_int_equal(wc[1].wr_id, 2);
     assert_true(pair_is_pattern(pair->server.buffer, 3000000, 1));
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_SUCCESS);
-    /* In the error state requests are taken and flushed. */
+    assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
+    assert_int_equal(info.state, RDDP_QP_CLOSED);
+    assert_int_equal(rddp_query_qp(pair->server.qp, &info), 0);
+    assert_int_equal(info.state, RDDP_QP_CLOSED);
+    /* From then on requests are taken and flushed. */
     assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 9, 0, 8, 0, 0), 0);
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_WR_FLUSH_ERR);
     pair_receive(&pair->client, 10, 0, 64);
@@ -202,13 +241,10 @@ static void query(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(private_data),
-        PAIR_TEST(reject),
-        PAIR_TEST(nobody_listens),
-        PAIR_TEST(listener_goes),
-        PAIR_TEST(disconnect_after_work),
-        PAIR_TEST(destroyed_in_flight),
-        PAIR_TEST(query),
+        PAIR_TEST(private_data),        PAIR_TEST(reject),
+        PAIR_TEST(nobody_listens),      PAIR_TEST(listener_goes),
+        PAIR_TEST(accepted_in_vain),    PAIR_TEST(disconnect_after_work),
+        PAIR_TEST(destroyed_in_flight), PAIR_TEST(query),
     };
 
     return pair_run("connect", tests, sizeof(tests) / sizeof(*tests), false);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* mapped.c - is memory there, and may it be written? The kernel is asked, in a microsecond or two however much it is.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "api/api.h"
+
+/* Nothing is written back by MS_ASYNC: it only walks over what is mapped, and finds the holes. */
+static bool is_mapped(uintptr_t at, size_t length)
+{
+    uintptr_t from = at & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+
+    return !msync((void *)from, length + (at - from), MS_ASYNC);
+}
+
+/* An atomic OR with nothing: it needs the right to write, and changes no octet even while others write there. */
+static bool is_writable(uintptr_t at)
+{
+    uint32_t own = 0;
+    int op = FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0);
+
+    return syscall(SYS_futex, &own, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, NULL, at & ~(uintptr_t)3, op) >= 0 ||
+           errno != EFAULT;
+}
+
+bool memory_allows(const void *addr, size_t length, unsigned access)
+{
+    uintptr_t first = (uintptr_t)addr, last = first + length - 1;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    if (!length)
+        return true;
+    if (!is_mapped(first, length))
+        return false;
+    if (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_VOLATILE))
+        return true;
+    return is_writable(first) && (first / page == last / page || is_writable(last));
+}
