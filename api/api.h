@@ -19,10 +19,10 @@
 enum {
     STAGE_OCTETS = 1 << 18, /* asked of a socket at once */
     PAGE = 4096,            /* large copies to and from places a little behind the start of a page are slow */
-    OUT_ROOM_AT = PAGE,     /* behind a `struct out`, its room */
-    POOL_KEEP = 4,          /* free buffers of a kind that are kept */
-    MR_SLOTS = 256,         /* first size of the table of keys */
-    QP_NUMBERS = 1 << 24,   /* as verbs has them */
+    OUT_ROOM_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* behind a `struct out`, its room */
+    POOL_KEEP = 4,                                               /* free buffers of a kind that are kept */
+    MR_SLOTS = 256,                                              /* first size of the table of keys */
+    QP_NUMBERS = 1 << 24,                                        /* as verbs has them */
 };
 
 struct rddp_pd {

@@ -263,6 +263,7 @@ static void encode(struct conn *c, struct emit *e)
 
     if (!may_borrow(c, e)) {
         out_commit(out, c->wire->frame(&c->w, &e->seg, e->span, e->spans, head));
+        out_end_unit(out);
         return;
     }
     c->wire->wrap(&c->w, &e->seg, e->span, e->spans, head, &head_length, tail, &tail_length);
@@ -271,6 +272,7 @@ static void encode(struct conn *c, struct emit *e)
         out_borrow(out, e->span[i], e->region[i]);
     memmove(out_space(out), tail, tail_length);
     out_commit(out, tail_length);
+    out_end_unit(out);
 }
 
 static void fill_rtr(struct conn *c)
@@ -316,6 +318,7 @@ void conn_fill(struct conn *c, uint64_t now_us)
     if (c->start.frame_length) {
         memcpy(out_space(c->life.out), c->start.frame, c->start.frame_length);
         out_commit(c->life.out, c->start.frame_length);
+        out_end_unit(c->life.out);
         c->start.frame_length = 0;
     }
     if (c->start.rtr_due && !rtr_waits(c, now_us))

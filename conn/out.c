@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* out.c - what waits for the socket: spans of a private room and of registered memory, in stream order. */
+/* out.c - what waits for the link: units in stream order, in spans of a private room and of registered memory. */
 #include "conn/out.h"
 
 #include <assert.h>
 #include <rddp/wr.h>
 #include <string.h>
 
-/* Of one unit that is borrowed: head, payload, tail. */
-enum { UNIT_SPANS = 2 + WIRE_SPANS_MAX };
-
 void out_init(struct out *out, uint8_t *room)
 {
     out->room = room;
     out->used = out->octets = out->borrowed = out->first = out->spans = 0;
+    out->open = out->unit_first = out->units = 0;
+    out->torn = false;
 }
 
 bool out_has_room(const struct out *out)
 {
     return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_ROOM &&
-           out->first + out->spans + UNIT_SPANS + 1 <= OUT_SPANS;
+           out->first + out->spans + OUT_UNIT_SPANS + 1 <= OUT_SPANS && out->unit_first + out->units + 2 <= OUT_UNITS;
 }
 
 uint8_t *out_space(struct out *out)
@@ -33,6 +32,7 @@ static void append(struct out *out, struct span span, struct mr *region)
     out->region[out->first + out->spans] = region;
     out->spans++;
     out->octets += span.length;
+    out->open += span.length;
 }
 
 void out_commit(struct out *out, size_t octets)
@@ -45,6 +45,7 @@ void out_commit(struct out *out, size_t octets)
     if (last && last->at + last->length == at && !out->region[out->first + out->spans - 1]) {
         last->length += (uint32_t)octets;
         out->octets += (uint32_t)octets;
+        out->open += (uint32_t)octets;
     } else if (octets) {
         append(out, (struct span){at, (uint32_t)octets}, NULL);
     }
@@ -59,6 +60,52 @@ void out_borrow(struct out *out, struct span span, struct mr *region)
         region->sending++;
         out->borrowed += span.length;
     }
+}
+
+void out_end_unit(struct out *out)
+{
+    assert(out->unit_first + out->units < OUT_UNITS);
+    if (out->open)
+        out->unit[out->unit_first + out->units++] = out->open;
+    out->open = 0;
+}
+
+bool out_next_unit(const struct out *out, struct out_cursor *at, struct out_unit *unit)
+{
+    uint32_t left;
+
+    if (at->units == out->units)
+        return false;
+    left = out->unit[out->unit_first + at->units];
+    *unit = (struct out_unit){.octets = left, .torn = !at->units && out->torn};
+    for (at->units++; left; unit->spans++) {
+        const struct span *span = &out->span[out->first + at->span];
+        uint32_t rest = span->length - at->offset, take = rest < left ? rest : left;
+
+        assert(unit->spans < OUT_UNIT_SPANS);
+        unit->span[unit->spans] = (struct span){span->at + at->offset, take};
+        left -= take;
+        at->offset = take == rest ? 0 : at->offset + take;
+        at->span += take == rest;
+    }
+    return true;
+}
+
+/* Octets of units have left. */
+static void leave_units(struct out *out, uint32_t octets)
+{
+    while (octets && out->units) {
+        uint32_t *first = &out->unit[out->unit_first], take = octets < *first ? octets : *first;
+
+        *first -= take;
+        octets -= take;
+        out->torn = *first;
+        out->unit_first += !*first;
+        out->units -= !*first;
+    }
+    out->open -= octets;
+    if (!out->units)
+        out->unit_first = 0;
 }
 
 static void release_first(struct out *out)
@@ -77,6 +124,7 @@ void out_sent(struct out *out, size_t octets)
 {
     assert(octets <= out->octets);
     out->octets -= (uint32_t)octets;
+    leave_units(out, (uint32_t)octets);
     while (octets) {
         struct span *span = &out->span[out->first];
         uint32_t take = octets < span->length ? (uint32_t)octets : span->length;
@@ -129,4 +177,6 @@ void out_drop(struct out *out)
     while (out->spans)
         release_first(out);
     out->octets = out->borrowed = 0;
+    out->open = out->unit_first = out->units = 0;
+    out->torn = false;
 }

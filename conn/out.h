@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* out.h - what waits for the socket: spans of a private room and of registered memory, in stream order. */
+/* out.h - what waits for the link: units in stream order, in spans of a private room and of registered memory. */
 #ifndef RDDP_CONN_OUT_H
 #define RDDP_CONN_OUT_H
 
@@ -17,6 +17,8 @@ enum {
     /* So that everything gathered can also be copied in, and a Terminate behind it. */
     OUT_ROOM = OUT_OCTETS + 2 * WIRE_UNIT_MAX,
     OUT_SPANS = 96,
+    OUT_UNITS = 4096,
+    OUT_UNIT_SPANS = 2 + WIRE_SPANS_MAX, /* of one unit: head, payload, tail */
 };
 
 struct out {
@@ -27,6 +29,22 @@ struct out {
     uint32_t first, spans;
     struct span span[OUT_SPANS];
     struct mr *region[OUT_SPANS]; /* of a span of registered memory; NULL for the room */
+    uint32_t open;                /* octets of the unit that is being added */
+    uint32_t unit_first, units;
+    bool torn;                /* the beginning of the first unit has left */
+    uint32_t unit[OUT_UNITS]; /* octets of each, of the first those that are left */
+};
+
+/* One unit, for a link that sends it as a packet. */
+struct out_unit {
+    struct span span[OUT_UNIT_SPANS];
+    uint32_t spans, octets;
+    bool torn; /* it is the rest of one */
+};
+
+/* Where out_next_unit() is: all 0 at the first. */
+struct out_cursor {
+    uint32_t units, span, offset;
 };
 
 void out_init(struct out *out, uint8_t *room);
@@ -42,6 +60,13 @@ void out_commit(struct out *out, size_t octets);
 
 /* Adds a span of registered memory, which must stay until it has left or out_own() was called. */
 void out_borrow(struct out *out, struct span span, struct mr *region);
+
+/* What was added since the last time is a unit. */
+void out_end_unit(struct out *out);
+
+/* The units one after the other, however many of their octets lie in one span. False: there are no more. What leaves of
+ * them is told to out_sent(), and then a cursor says nothing any more. */
+bool out_next_unit(const struct out *out, struct out_cursor *at, struct out_unit *unit);
 
 /* `octets` have left. */
 void out_sent(struct out *out, size_t octets);

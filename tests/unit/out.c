@@ -15,6 +15,7 @@ enum { REGION = 1 << 17, EXPECTED = 1 << 25 };
 static struct out out;
 static uint8_t *room, *expected, region_octets[2][REGION];
 static size_t expected_octets, left_octets; /* all that was added, and how much of it has left */
+static bool *is_end;                        /* a unit ended in front of this one of the expected octets */
 static struct mr region[2];
 
 static int set_up(void **state)
@@ -25,7 +26,9 @@ static int set_up(void **state)
     room = malloc(OUT_ROOM);
     expected = malloc(EXPECTED);
     assert_non_null(room);
+    is_end = calloc(EXPECTED + 1, 1);
     assert_non_null(expected);
+    assert_non_null(is_end);
     memset(room, 0, OUT_ROOM);
     expected_octets = left_octets = 0;
     memset(region, 0, sizeof(region));
@@ -39,6 +42,7 @@ static int tear_down(void **state)
     (void)state;
     free(room);
     free(expected);
+    free(is_end);
     return 0;
 }
 
@@ -47,6 +51,12 @@ static void expect(const void *p, size_t n)
     assert_true(expected_octets + n <= EXPECTED);
     memcpy(expected + expected_octets, p, n);
     expected_octets += n;
+}
+
+static void start_again(void)
+{
+    memset(is_end, 0, expected_octets + 1);
+    left_octets = expected_octets = 0;
 }
 
 static void commit(const char *text)
@@ -60,6 +70,12 @@ static void borrow(int i, uint32_t at, uint32_t length)
 {
     out_borrow(&out, (struct span){region_octets[i] + at, length}, &region[i]);
     expect(region_octets[i] + at, length);
+}
+
+static void end_unit(void)
+{
+    out_end_unit(&out);
+    is_end[expected_octets] = true;
 }
 
 /* Takes so many octets as a socket does: from the front of the spans. */
@@ -78,6 +94,27 @@ static void leave(size_t n)
     left_octets += n;
 }
 
+/* The units, one after the other, are what was added as units, and in spans that are there. */
+static void expect_units(void)
+{
+    struct out_cursor at = {0};
+    struct out_unit unit;
+    size_t from = left_octets, end;
+
+    for (uint32_t i = 0; out_next_unit(&out, &at, &unit); i++) {
+        assert_int_equal(unit.torn, i == 0 && left_octets && !is_end[left_octets]);
+        for (end = from + 1; !is_end[end]; end++)
+            ;
+        assert_int_equal(unit.octets, end - from);
+        for (uint32_t k = 0; k < unit.spans; k++) {
+            assert_memory_equal(unit.span[k].at, expected + from, unit.span[k].length);
+            from += unit.span[k].length;
+        }
+        assert_int_equal(from, end);
+    }
+    assert_int_equal(expected_octets - from, out.open);
+}
+
 static void expect_consistent(void)
 {
     uint32_t octets = 0, borrowed = 0, spans[2] = {0, 0};
@@ -90,6 +127,7 @@ static void expect_consistent(void)
         if (!out.region[i])
             assert_true(out.span[i].at >= room && out.span[i].at + out.span[i].length <= room + out.used);
     }
+    expect_units();
     assert_int_equal(octets, out.octets);
     assert_int_equal(octets, expected_octets - left_octets);
     assert_int_equal(borrowed, out.borrowed);
@@ -104,13 +142,18 @@ static void spans_merge(void **state)
 {
     (void)state;
     commit("one ");
+    end_unit();
     commit("two ");
     commit("");
+    end_unit();
+    end_unit();
+    assert_int_equal(out.units, 2);
     assert_int_equal(out.spans, 1);
     borrow(0, 0, 4);
     borrow(0, 4, 0);
     assert_int_equal(out.spans, 2);
     commit("three");
+    end_unit();
     commit("four");
     assert_int_equal(out.spans, 3);
     expect_consistent();
@@ -171,12 +214,13 @@ static void room_is_enough(void **state)
                 for (uint32_t k = 0; k < pieces; k++)
                     borrow(0, 0, payload[i] / pieces);
                 commit("crc");
+                end_unit();
             }
             out_own(&out);
             memset(out_space(&out), 0, WIRE_UNIT_MAX);
             out_commit(&out, WIRE_UNIT_MAX);
             out_drop(&out);
-            left_octets = expected_octets = 0;
+            start_again();
         }
     }
     /* The same with units copied in whole. */
@@ -192,21 +236,45 @@ static void spans_are_enough(void **state)
     (void)state;
     for (uint32_t waiting = 1; waiting <= OUT_SPANS; waiting++) {
         for (uint32_t pieces = 1; pieces <= WIRE_SPANS_MAX; pieces++) {
-            while (out.spans < waiting && out_has_room(&out))
+            while (out.spans < waiting && out_has_room(&out)) {
                 borrow(0, 0, 10);
+                end_unit();
+            }
             while (out_has_room(&out)) {
                 commit("a head");
                 for (uint32_t k = 0; k < pieces; k++)
                     borrow(0, 0, 10);
                 commit("crc");
+                end_unit();
             }
             out_own(&out);
             commit("a Terminate");
             expect_consistent();
             leave(out.octets);
-            left_octets = expected_octets = 0;
+            start_again();
         }
     }
+}
+
+/* As many units as there are places, and one for a Terminate. */
+static void units_are_enough(void **state)
+{
+    uint32_t n = 0;
+
+    (void)state;
+    for (; out_has_room(&out); n++) {
+        commit("unit");
+        end_unit();
+    }
+    assert_int_equal(n, OUT_UNITS - 1);
+    commit("Terminate");
+    end_unit();
+    expect_consistent();
+    leave(4 * (size_t)n);
+    assert_int_equal(out.units, 1);
+    leave(9);
+    assert_true(out_has_room(&out));
+    expect_consistent();
 }
 
 /* Against a plain string of octets. */
@@ -224,6 +292,7 @@ static void anything_in_any_order(void **state)
             for (uint32_t k = rng_below(&r, 4); k; k--)
                 borrow((int)rng_below(&r, 2), rng_below(&r, REGION / 2), rng_size(&r, REGION / 8));
             commit("tail");
+            end_unit();
         } else if (rng_one_in(&r, 20)) {
             out_own(&out);
         } else {
@@ -232,7 +301,7 @@ static void anything_in_any_order(void **state)
         expect_consistent();
         if (expected_octets > EXPECTED / 2) {
             leave(out.octets);
-            left_octets = expected_octets = 0;
+            start_again();
         }
     }
 }
@@ -244,6 +313,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(own_keeps_the_octets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(drop_lets_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(room_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(units_are_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(spans_are_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(anything_in_any_order, set_up, tear_down),
     };
