@@ -60,7 +60,7 @@ struct rddp_qp {
     struct qp qp;
     struct rddp_context *context;
     struct endpoint *endpoint; /* while there is a connection */
-    void *room, *group_room;
+    void *room, *sequence_room;
     void *user;
     struct rddp_event_channel *channel; /* where its events go, once it was connected or accepted */
     /* What is left to ask when the endpoint has gone. */

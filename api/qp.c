@@ -133,7 +133,7 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
 }
 
 /* Sends may have to wait for their delivery while their receives are taken: as many as can be posted. */
-static uint32_t group_window(const struct qp *qp)
+static uint32_t sequence_window(const struct qp *qp)
 {
     uint32_t depth = qp->rq->depth;
 
@@ -145,14 +145,14 @@ int qp_prepare(struct rddp_qp *qp, const struct wire *wire)
 {
     uint32_t first;
 
-    if (wire->numbering != SEG_NUMBERS_GROUP)
+    if (wire->numbering != SEG_NUMBERS_SEQUENCE)
         return 0;
     if (getrandom(&first, sizeof(first), 0) != sizeof(first))
         return -EAGAIN;
-    qp->group_room = calloc(1, qp_group_room(&qp->qp, group_window(&qp->qp)));
-    if (!qp->group_room)
+    qp->sequence_room = calloc(1, qp_sequence_room(&qp->qp, sequence_window(&qp->qp)));
+    if (!qp->sequence_room)
         return -ENOMEM;
-    qp_group(&qp->qp, first, group_window(&qp->qp), qp->group_room);
+    qp_sequence(&qp->qp, first, sequence_window(&qp->qp), qp->sequence_room);
     return 0;
 }
 
@@ -184,7 +184,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     qp_fini(&qp->qp);
     ids_put(&context->qp_numbers, qp->qp.attr.number);
     unlock(context);
-    free(qp->group_room);
+    free(qp->sequence_room);
     free(qp->room);
     free(qp);
     return 0;

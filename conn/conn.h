@@ -66,9 +66,9 @@ struct conn {
     uint32_t gap_left; /* octets that have not come */
 };
 
-/* A connection whose TCP has just come up. On a wire that frames at once the queue pair has its qp_group(), there are
- * no private data, and the passive side says nothing before a segment has come. `private_length` octets of private data
- * go into the request (active). 0, or -EINVAL: too much private data. */
+/* A connection whose TCP has just come up. On a wire that frames at once the queue pair has its qp_sequence(), there
+ * are no private data, and the passive side says nothing before a segment has come. `private_length` octets of private
+ * data go into the request (active). 0, or -EINVAL: too much private data. */
 int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_attr *attr, struct qp *qp,
                      const void *private_data, uint16_t private_length, uint64_t now_us);
 void conn_init_passive(struct conn *c, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us);

@@ -22,7 +22,7 @@ static void ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, ui
 {
     c->w = (struct wire_state){.crc = crc, .tx_markers = tx_markers, .rx_markers = rx_markers, .version = version};
     life_ready(&c->life);
-    assert(!c->life.qp->group == (c->wire->numbering == SEG_NUMBERS_QUEUES));
+    assert(!c->life.qp->sequence == (c->wire->numbering == SEG_NUMBERS_QUEUES));
     qp_connect(c->life.qp, c->start.ird, c->start.ord, 0);
 }
 

@@ -36,12 +36,12 @@ enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **
 
     if (!qp->attr.rdma_control || (seg->op != SEG_WRITE && seg->op != SEG_READ_REQ))
         return FAULT_NONE;
-    if (qp->group->claimed)
+    if (qp->sequence->claimed)
         *in = find_inbound(qp, seg->op, seg->msg);
     if (*in || !seg->control_length)
         return FAULT_NONE;
     fault = claim_inbound(qp, seg, true, in);
-    qp->group->claimed = !fault;
+    qp->sequence->claimed = !fault;
     return fault;
 }
 
@@ -72,7 +72,7 @@ static void notice(struct inbound *in, const struct seg *seg)
     in->end = seg->end;
     in->length = seg->op == SEG_WRITE ? seg->total : seg->read.length;
     ranges_add(&in->got, 0, in->length);
-    in->flags = seg->reserved & GROUP_SOLICITED ? SEG_SOLICITED : 0;
+    in->flags = seg->reserved & SEQUENCE_SOLICITED ? SEG_SOLICITED : 0;
     if (seg->op == SEG_WRITE)
         in->flags |= SEG_LAST;
 }

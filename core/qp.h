@@ -80,7 +80,7 @@ struct send {
     uint32_t remote_key; /* rkey, or the key to invalidate */
     enum rddp_wr_opcode opcode;
     unsigned flags;         /* enum rddp_send_flags */
-    const uint8_t *control; /* with a SEG_NUMBERS_GROUP wire, as the next three: control data, the poster's */
+    const uint8_t *control; /* with a SEG_NUMBERS_SEQUENCE wire, as the next three: control data, the poster's */
     uint16_t control_length, order;
     uint32_t number; /* of the message */
     bool begun;      /* an RDMA Read: the first segment of its response had its turn */
@@ -88,7 +88,7 @@ struct send {
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
     bool answered;              /* an RDMA Read: the last segment of its response is placed */
     bool early;                 /* an RDMA Read: a segment of its response came out of order */
-    /* An RDMA Read of a SEG_NUMBERS_GROUP wire: where control data of the response go, and how many came. */
+    /* An RDMA Read of a SEG_NUMBERS_SEQUENCE wire: where control data of the response go, and how many came. */
     uint8_t *response_control;
     uint32_t response_room, response_length;
 };
@@ -104,7 +104,7 @@ struct inbound {
     unsigned flags;             /* enum seg_flag of its last segment; SEG_LAST: length is known */
     enum rddp_wc_status status; /* as of struct send */
     bool early;                 /* a segment came out of order */
-    uint8_t op; /* with a SEG_NUMBERS_GROUP wire: its kind (enum seg_op), its number, the order it wants */
+    uint8_t op; /* with a SEG_NUMBERS_SEQUENCE wire: its kind (enum seg_op), its number, the order it wants */
     uint16_t order;
     uint32_t number;
     uint32_t control_length; /* how many came */
@@ -114,7 +114,7 @@ struct inbound {
 struct peer_read {
     struct seg_read read;
     uint64_t end;
-    uint32_t number; /* of the message, with a SEG_NUMBERS_GROUP wire */
+    uint32_t number; /* of the message, with a SEG_NUMBERS_SEQUENCE wire */
     bool arrived;
 };
 
@@ -147,8 +147,8 @@ struct qp {
     struct qp_attr attr;
     _Atomic enum qp_state state;       /* QP_ERROR is set when `note` is whole */
     struct fault_note note;            /* why QP_ERROR */
-    const struct numbering *numbering; /* messages are numbered in queues unless qp_group() says otherwise */
-    struct group *group;               /* with a SEG_NUMBERS_GROUP wire, else NULL */
+    const struct numbering *numbering; /* messages are numbered in queues unless qp_sequence() says otherwise */
+    struct sequence *sequence;         /* with a SEG_NUMBERS_SEQUENCE wire, else NULL */
 
     /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
     struct send *sq;
@@ -223,8 +223,8 @@ void qp_settle(struct qp *qp);
  * positions; one that begins at rx_pos also moves rx_pos to its end and delivers what became complete. One that begins
  * before rx_pos was here already and changes nothing; one that begins behind it may come again until then and counts
  * once. FAULT_NOT_NOW is no fault: a segment out of order cannot be placed yet, nothing has changed, and the link keeps
- * it until something before it has arrived. In order that happens to a group alone: the segment has to wait until a
- * response has been emitted. And a segment of a group that was placed early must come again when its turn is.
+ * it until something before it has arrived. In order that happens to a sequence alone: the segment has to wait until a
+ * response has been emitted. And a segment of a sequence that was placed early must come again when its turn is.
  * SEG_TERMINATE is not for here, and in QP_ERROR everything is dropped (RFC 5041 7.1). On a fault qp->note says more,
  * the receive or Read it is about has its status, and the caller goes on to qp_fail() (which has been called already if
  * a CQ was full). */
@@ -268,11 +268,11 @@ void qp_queued(struct qp *qp, uint64_t end);
 /* Everything before stream position `pos` has left: completes what that finishes. */
 void qp_sent(struct qp *qp, uint64_t pos);
 
-/* For a SEG_NUMBERS_GROUP wire, before anything leaves or arrives: our messages begin with number `first` (drawn at
+/* For a SEG_NUMBERS_SEQUENCE wire, before anything leaves or arrives: our messages begin with number `first` (drawn at
  * random), and `window` Sends of the peer may wait for their delivery, from 2 to QP_WINDOW_MAX. `room` is as
- * qp_init()'s, of qp_group_room() octets. From here on requests are held to what that wire can say. */
-size_t qp_group_room(const struct qp *qp, uint32_t window);
-void qp_group(struct qp *qp, uint32_t first, uint32_t window, void *room);
+ * qp_init()'s, of qp_sequence_room() octets. From here on requests are held to what that wire can say. */
+size_t qp_sequence_room(const struct qp *qp, uint32_t window);
+void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *room);
 
 /* A Send of zero length as ready-to-receive message (RFC 6581 5) is not visible to the consumer: the next message
  * number is used up without a receive. Only before anything else has arrived. */

@@ -4,7 +4,7 @@
 #define RDDP_CORE_QP_INNER_H
 
 #include "base/bytes.h"
-#include "core/group.h"
+#include "core/sequence.h"
 #include "core/qp.h"
 
 /* Places of a ring that holds `depth`: a power of two. */

@@ -25,8 +25,9 @@ enum seg_flag {
 
 /* How a wire numbers messages. */
 enum seg_numbering {
-    SEG_NUMBERS_QUEUES, /* Sends and Read Requests each from 1 on, Writes not at all (RFC 5041 4.3) */
-    SEG_NUMBERS_GROUP,  /* Sends, Writes and Read Requests in one sequence, a response as its request (segments 3.4) */
+    SEG_NUMBERS_QUEUES,   /* Sends and Read Requests each from 1 on, Writes not at all (RFC 5041 4.3) */
+    SEG_NUMBERS_SEQUENCE, /* Sends, Writes and Read Requests in one sequence, a response as its request (segments 3.4)
+                           */
 };
 
 /* Of a message that waits for no other (rdma-tcp-segments.txt 3.4). */
@@ -44,7 +45,7 @@ struct seg_read {
 struct seg {
     enum seg_op op;
     unsigned flags;      /* enum seg_flag */
-    uint32_t msg;        /* message number (MSN) of an untagged segment; of any, in SEG_NUMBERS_GROUP */
+    uint32_t msg;        /* message number (MSN) of an untagged segment; of any, in SEG_NUMBERS_SEQUENCE */
     uint64_t key;        /* STag of a tagged segment: 32 bits in iWARP, up to 46 elsewhere */
     uint64_t offset;     /* octets: tagged offset (TO), or message offset (MO) of an untagged segment */
     uint64_t invalidate; /* STag, with SEG_INVALIDATE */

@@ -240,7 +240,7 @@ static bool terminate(const struct wire_state *w, const struct fault_note *note,
 
 const struct wire wire_rdmatcp = {
     .name = "rdmatcp",
-    .numbering = SEG_NUMBERS_GROUP,
+    .numbering = SEG_NUMBERS_SEQUENCE,
     .frames_at_once = true,
     .decode = decode,
     .payload_max = payload_max,

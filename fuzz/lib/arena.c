@@ -92,13 +92,13 @@ struct arena *arena_open(uint32_t window, uint32_t reads)
     return open_with(window, reads, NULL);
 }
 
-struct arena *arena_open_group(uint32_t window, uint32_t reads, const struct qp_attr *attr)
+struct arena *arena_open_sequence(uint32_t window, uint32_t reads, const struct qp_attr *attr)
 {
     struct arena *a = open_with(1, reads, attr);
 
-    a->group_room = calloc(1, qp_group_room(&a->qp, window));
-    assert(a->group_room);
-    qp_group(&a->qp, UINT32_MAX - 3, window, a->group_room);
+    a->sequence_room = calloc(1, qp_sequence_room(&a->qp, window));
+    assert(a->sequence_room);
+    qp_sequence(&a->qp, UINT32_MAX - 3, window, a->sequence_room);
     return a;
 }
 
@@ -180,7 +180,7 @@ void arena_post(struct arena *a, struct input *in)
     /* A wrong key, but not that of memory which may change while it is sent. */
     if (kind & 0x40 && !is_recv)
         sge[0].lkey = ARENA_LOCAL + 1 + input8(in);
-    if (a->qp.group)
+    if (a->qp.sequence)
         some_control(a, in, &send, &recv);
     error = is_recv ? qp_post_recv(&a->qp, &recv) : qp_post_send(&a->qp, &send);
     qp_settle(&a->qp);
@@ -258,7 +258,7 @@ void arena_close(struct arena *a)
         assert(!a->control[i] || a->control[i][a->control_room[i]] == GUARD_OCTET);
         free(a->control[i]);
     }
-    free(a->group_room);
+    free(a->sequence_room);
     free(a->qp_room);
     free(a);
 }

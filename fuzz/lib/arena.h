@@ -37,8 +37,8 @@ struct arena {
     uint8_t outcome[ARENA_REQUESTS]; /* of each wr_id: 0 posted, 1 complete, 2 may complete in silence */
     uint32_t octets[ARENA_REQUESTS]; /* of its sges */
     uint32_t posted;
-    void *group_room;
-    uint8_t *control[ARENA_REQUESTS]; /* of a group: room for control data, `control_room` octets */
+    void *sequence_room;
+    uint8_t *control[ARENA_REQUESTS]; /* of a sequence: room for control data, `control_room` octets */
     uint32_t control_room[ARENA_REQUESTS];
     uint64_t control_told;       /* octets of control data that Writes and Read Requests were said to bring */
     uint8_t named[ARENA_OCTETS]; /* the octets of ARENA_LOCAL that some receive or sink has named */
@@ -50,7 +50,7 @@ uint64_t input_number(struct input *in);
 struct arena *arena_open(uint32_t window, uint32_t reads);
 
 /* The same on a wire that numbers messages in one sequence. `attr` says what is allowed and asked for. */
-struct arena *arena_open_group(uint32_t window, uint32_t reads, const struct qp_attr *attr);
+struct arena *arena_open_sequence(uint32_t window, uint32_t reads, const struct qp_attr *attr);
 
 /* Posts one of whatever kind the input says. */
 void arena_post(struct arena *a, struct input *in);

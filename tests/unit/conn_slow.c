@@ -144,8 +144,8 @@ static void we_hold_it_back(void **state)
     (void)state;
     next_connection();
     mr = engine_region(&h.engine, LENGTH, ALL_ACCESS | RDDP_ACCESS_ZERO_BASED);
-    room = calloc(1, qp_group_room(&h.side.qp, 4));
-    qp_group(&h.side.qp, 1, 4, room);
+    room = calloc(1, qp_sequence_room(&h.side.qp, 4));
+    qp_sequence(&h.side.qp, 1, 4, room);
     conn_init_passive(&h.conn, &wire_rdmatcp, &attr, h.now_us);
     assert_int_equal(conn_accept(&h.conn, &h.side.qp, 4, 4, NULL, 0, h.now_us), 0);
     h.peer = (struct wire_state){.crc = true, .id_known = true, .connection_id = 7};
@@ -172,7 +172,7 @@ static void we_hold_it_back(void **state)
     host_wait_until(&h, h.now_us + SECOND);
     expect_end(&h, FAULT_STALLED);
     conn_detach(&h.conn, h.now_us);
-    h.side.qp.group = NULL;
+    h.side.qp.sequence = NULL;
     free(room);
 }
 

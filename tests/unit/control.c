@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "core/group.h"
-#include "tests/lib/group.h"
+#include "core/sequence.h"
+#include "tests/lib/sequence.h"
 
 enum { STEP = 1000, ROOM = 1024, UNTOUCHED = 0xee };
 
@@ -50,9 +50,9 @@ static int open_control(void **state)
 {
     pattern(head, sizeof(head), 9);
     memset(room, UNTOUCHED, sizeof(room));
-    if (group_open(state))
+    if (sequence_open(state))
         return -1;
-    group_for_control(false);
+    sequence_for_control(false);
     return 0;
 }
 
@@ -146,7 +146,7 @@ static void no_receive(void **state)
     expect_wc(&s.recv_cq, 5, RDDP_WC_WR_FLUSH_ERR);
     expect_quiet(&s.recv_cq);
 
-    group_for_control(false); /* in the middle of one */
+    sequence_for_control(false); /* in the middle of one */
     post_room(6, ROOM);
     post_room(7, ROOM);
     assert_int_equal(arrive(&s, with(write_(0, 0, 10, 20, SEG_FIRST, 0), 0, 4)), FAULT_NONE);
@@ -161,7 +161,7 @@ static void no_receive(void **state)
 static void not_asked_for(void **state)
 {
     (void)state;
-    group_again(false);
+    sequence_again(false);
     post_room(0, ROOM);
     assert_int_equal(arrive(&s, with(write_(0, 0, 10, 10, WHOLE, 0), 0, 4)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(read_(1, 10, 0), 0, 1020)), FAULT_NONE);
@@ -193,7 +193,7 @@ static void in_order(void **state)
     told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     told(1, RDDP_WC_RECV, 20, 0);
 
-    group_for_control(true);
+    sequence_for_control(true);
     post_buffers(4);
     assert_int_equal(arrive(&s, read_(0, 100, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(1, 200, 10, 10, WHOLE, SEG_ORDER_ANY), 0, 4)), FAULT_NONE);
@@ -292,7 +292,7 @@ static void early(void **state)
 static void early_impostor(void **state)
 {
     (void)state;
-    group_for_control(true);
+    sequence_for_control(true);
     post_buffers(4);
     assert_int_equal(unit(0, with(write_(0, 0, 10, 20, SEG_FIRST, 0), 0, 4)), FAULT_NONE);
     assert_int_equal(unit(2, send_(0, 0, 10, WHOLE, SEG_ORDER_ANY)), FAULT_NONE);
@@ -420,20 +420,20 @@ static void solicited(void **state)
         assert_int_equal(qp_post_send(&s.qp, &wr), 0);
         seg = leave(&s, 100).seg;
         assert_int_equal(seg.control_length, wr.control_length);
-        assert_int_equal(seg.reserved, i == 2 || i == 4 ? 0 : GROUP_SOLICITED);
+        assert_int_equal(seg.reserved, i == 2 || i == 4 ? 0 : SEQUENCE_SOLICITED);
     }
     seg = with(write_(0, 0, 10, 10, WHOLE, 0), 0, 4);
     for (unsigned asked = 0; asked < 2; asked++) {
-        group_for_control(false);
+        sequence_for_control(false);
         post_room(0, ROOM);
-        seg.reserved = asked ? GROUP_SOLICITED : 0;
+        seg.reserved = asked ? SEQUENCE_SOLICITED : 0;
         cq_arm(&s.recv_cq, CQ_SOLICITED);
         assert_int_equal(arrive(&s, seg), FAULT_NONE);
         assert_int_equal(s.recv_cq.arm, asked ? CQ_QUIET : CQ_SOLICITED);
     }
 }
 
-#define CONTROL_TEST(name) cmocka_unit_test_setup_teardown(name, open_control, group_shut)
+#define CONTROL_TEST(name) cmocka_unit_test_setup_teardown(name, open_control, sequence_shut)
 
 int main(void)
 {

@@ -197,7 +197,7 @@ void sim_draw(struct sim *s, uint64_t seed, const struct wire *wire)
     attr[0] = draw_stack(&s->rng, wire, &a, region_octets);
     attr[1] = draw_stack(&s->rng, wire, &b, region_octets);
     for (int i = 0; i < 2; i++) {
-        attr[i].qp.rdma_control = wire->numbering == SEG_NUMBERS_GROUP && !rng_one_in(&s->rng, 3);
+        attr[i].qp.rdma_control = wire->numbering == SEG_NUMBERS_SEQUENCE && !rng_one_in(&s->rng, 3);
         stack_init(&s->stack[i], &attr[i], rng_next(&s->rng));
         party_init(&s->party[i], &s->stack[i], &s->party[!i], rng_next(&s->rng));
     }

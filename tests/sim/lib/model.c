@@ -67,7 +67,7 @@ static void promise(struct party *p, struct request *r)
     }
 }
 
-/* A Write of a group may have to wait for those before it, or for none. */
+/* A Write of a sequence may have to wait for those before it, or for none. */
 static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const struct wire *wire)
 {
     struct rddp_send_wr wr = {
@@ -85,7 +85,7 @@ static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const 
         .response_room = sizeof(r->response),
     };
 
-    if (wire->numbering == SEG_NUMBERS_GROUP && r->opcode == RDDP_WR_RDMA_WRITE && r->wr_id % 3) {
+    if (wire->numbering == SEG_NUMBERS_SEQUENCE && r->opcode == RDDP_WR_RDMA_WRITE && r->wr_id % 3) {
         wr.send_flags |= RDDP_SEND_ORDER;
         wr.order = (uint32_t)(r->wr_id % 5);
     }

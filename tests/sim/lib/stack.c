@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "core/group.h"
+#include "core/sequence.h"
 #include "tests/sim/lib/report.h"
 
 enum { STAGE = 2 * (1 << 20) };
@@ -24,9 +24,9 @@ static void *room_of(size_t octets)
     return p;
 }
 
-static bool is_group(const struct stack *s)
+static bool is_sequence(const struct stack *s)
 {
-    return s->attr.wire->numbering == SEG_NUMBERS_GROUP;
+    return s->attr.wire->numbering == SEG_NUMBERS_SEQUENCE;
 }
 
 /* --- memory and queues --------------------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ static void init_regions(struct stack *s)
 
     for (int i = 0; i < STACK_REGIONS; i++) {
         uint32_t most = i < REGION_WINDOW_A ? s->attr.region_octets : 4096;
-        unsigned based = is_group(s) ? RDDP_ACCESS_ZERO_BASED : 0; /* its offsets have 32 bits */
+        unsigned based = is_sequence(s) ? RDDP_ACCESS_ZERO_BASED : 0; /* its offsets have 32 bits */
 
         region_init(&s->region[i], &s->mrs, &s->pd, rng_between(&s->rng, most / 2, most), access[i] | based, &s->rng);
         s->region[i].hot = i == REGION_HOT;
@@ -82,11 +82,11 @@ static void init_queues(struct stack *s)
     qp.recv_cq = &s->recv_cq;
     s->qp_room = room_of(qp_room(&qp));
     qp_init(&s->qp, &qp, s->qp_room);
-    if (is_group(s)) {
+    if (is_sequence(s)) {
         uint32_t window = 1 + qp.window;
 
-        s->group_room = room_of(qp_group_room(&s->qp, window));
-        qp_group(&s->qp, (uint32_t)rng_next(&s->rng), window, s->group_room);
+        s->sequence_room = room_of(qp_sequence_room(&s->qp, window));
+        qp_sequence(&s->qp, (uint32_t)rng_next(&s->rng), window, s->sequence_room);
     }
 }
 
@@ -112,7 +112,7 @@ void stack_fini(struct stack *s)
     free(s->ring[1]);
     free(s->qp_room);
     free(s->srq_room);
-    free(s->group_room);
+    free(s->sequence_room);
     free(s->out_room);
     free(s->stage);
 }
@@ -124,7 +124,7 @@ void stack_start(struct stack *s, bool active, struct link *tx, struct link *rx,
     s->attr.conn.connection_id = rng_next(&s->rng);
     if (!active)
         conn_init_passive(&s->conn, s->attr.wire, &s->attr.conn, now_us);
-    else if (conn_init_active(&s->conn, s->attr.wire, &s->attr.conn, &s->qp, "request", is_group(s) ? 0 : 7, now_us))
+    else if (conn_init_active(&s->conn, s->attr.wire, &s->attr.conn, &s->qp, "request", is_sequence(s) ? 0 : 7, now_us))
         report_failure("conn_init_active() refuses");
     stack_pump(s, now_us);
 }
@@ -338,7 +338,7 @@ void stack_turn(struct stack *s, uint64_t now_us)
         return;
     if (conn_deadline(&s->conn, now_us) <= now_us)
         conn_tick(&s->conn, now_us);
-    if (is_group(s) && rng_one_in(&s->rng, 2))
+    if (is_sequence(s) && rng_one_in(&s->rng, 2))
         overtake(s);
     if (may_receive(s, now_us) && link_has(s->rx, now_us))
         receive(s, now_us);

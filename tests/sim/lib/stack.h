@@ -55,7 +55,7 @@ struct stack {
     struct cq_entry *ring[2];
     struct qp qp;
     struct rq srq;
-    void *qp_room, *srq_room, *group_room;
+    void *qp_room, *srq_room, *sequence_room;
     bool detached;
     uint64_t early; /* octets that were placed before their turn */
     uint64_t apart; /* octets that were read to where they belong */

@@ -79,9 +79,9 @@ static struct request *new_request(enum rddp_wr_opcode opcode, uint32_t length)
     return r;
 }
 
-static bool is_group(const struct party *p)
+static bool is_sequence(const struct party *p)
 {
-    return p->stack->attr.wire->numbering == SEG_NUMBERS_GROUP;
+    return p->stack->attr.wire->numbering == SEG_NUMBERS_SEQUENCE;
 }
 
 /* Whatever CLEN can say; but a message that takes a receive has to find one. */
@@ -103,7 +103,7 @@ static void random_flags(struct party *p, struct request *r)
         r->flags |= RDDP_SEND_SIGNALED;
     if (rng_one_in(&p->rng, 6))
         r->flags |= RDDP_SEND_FENCE;
-    if (is_group(p) && r->opcode != RDDP_WR_LOCAL_INV)
+    if (is_sequence(p) && r->opcode != RDDP_WR_LOCAL_INV)
         random_control(p, r);
     if ((is_send_opcode(r->opcode) || r->control) && rng_one_in(&p->rng, 3))
         r->flags |= RDDP_SEND_SOLICITED;
@@ -306,7 +306,7 @@ bool work_receive(struct party *p, uint32_t capacity, uint32_t pieces)
 
     assert(in);
     in->capacity = capacity;
-    if (is_group(p) && !rng_one_in(&p->rng, 4))
+    if (is_sequence(p) && !rng_one_in(&p->rng, 4))
         receive_control(in, rng_one_in(&p->rng, 2) ? 1020 : rng_below(&p->rng, 1025));
     if (claim_pieces(p, in->area, &in->areas, capacity, most, AREA_TARGET, RDDP_ACCESS_LOCAL_WRITE) &&
         party_post_receive(p, in))

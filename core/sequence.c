@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group.c - messages in one sequence: their numbers, what they say of each other, and the order they ask for
+/* sequence.c - messages in one sequence: their numbers, what they say of each other, and the order they ask for
  * (rdma-tcp-segments.txt 3.4, 4). */
-#include "core/group.h"
+#include "core/sequence.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,9 +16,9 @@ static size_t ring_octets(uint32_t window)
     return room_align(ring_slots(window) * sizeof(struct inbound));
 }
 
-size_t qp_group_room(const struct qp *qp, uint32_t window)
+size_t qp_sequence_room(const struct qp *qp, uint32_t window)
 {
-    return room_align(sizeof(struct group)) + ring_octets(window) +
+    return room_align(sizeof(struct sequence)) + ring_octets(window) +
            ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
 }
 
@@ -29,7 +29,7 @@ static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t le
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
     (void)qp;
-    if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > GROUP_CONTROL_MAX || wr->control_length % 4)
+    if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > SEQUENCE_CONTROL_MAX || wr->control_length % 4)
         return -EINVAL;
     /* The RDMA Buffer Offset has 32 bits. */
     if (is_tagged && (wr->remote_addr > UINT32_MAX || length > (uint64_t)UINT32_MAX + 1 - wr->remote_addr))
@@ -59,7 +59,7 @@ static void fill(struct send *s, const struct rddp_send_wr *wr)
  * is delivered, a Write when it has arrived. */
 static uint32_t oldest_unprocessed(const struct qp *qp)
 {
-    uint32_t oldest = qp->group->order.next;
+    uint32_t oldest = qp->sequence->order.next;
 
     if (qp->answer_tail != qp->answer_head && order_before(peer_read_at(qp, qp->answer_tail)->number, oldest))
         oldest = peer_read_at(qp, qp->answer_tail)->number;
@@ -105,7 +105,7 @@ static enum fault hand_over_next(struct qp *qp)
     };
     const struct inbound *in = inbound_at(qp, qp->rx_next);
 
-    order_done(&qp->group->order, in->number);
+    order_done(&qp->sequence->order, in->number);
     return deliver_message(qp, opcode[in->op]);
 }
 
@@ -131,55 +131,55 @@ static enum fault deliver(struct qp *qp)
 
 static enum fault check_write(struct qp *qp, const struct seg *seg)
 {
-    const struct group *g = qp->group;
-    uint32_t left = g->total - g->octets;
+    const struct sequence *seq = qp->sequence;
+    uint32_t left = seq->total - seq->octets;
 
-    if (seg->key != g->key)
-        return note_seg(qp, seg, FAULT_SEG_BUFFER, seg->key, g->key);
-    if (seg->total != g->total)
-        return note_seg(qp, seg, FAULT_SEG_TOTAL, seg->total, g->total);
-    if (seg->offset != g->offset)
-        return note_seg(qp, seg, FAULT_SEG_PLACE, seg->offset, g->offset);
+    if (seg->key != seq->key)
+        return note_seg(qp, seg, FAULT_SEG_BUFFER, seg->key, seq->key);
+    if (seg->total != seq->total)
+        return note_seg(qp, seg, FAULT_SEG_TOTAL, seg->total, seq->total);
+    if (seg->offset != seq->offset)
+        return note_seg(qp, seg, FAULT_SEG_PLACE, seg->offset, seq->offset);
     if (seg->length > left || (seg->flags & SEG_LAST && seg->length != left))
-        return note_seg(qp, seg, FAULT_SEG_TOTAL, (uint64_t)g->octets + seg->length, g->total);
+        return note_seg(qp, seg, FAULT_SEG_TOTAL, (uint64_t)seq->octets + seg->length, seq->total);
     return FAULT_NONE;
 }
 
 /* "All segments of one message must be sent before the first segment of the next message" of these three kinds (4). */
 static enum fault check_turn(struct qp *qp, const struct seg *seg)
 {
-    const struct group *g = qp->group;
+    const struct sequence *seq = qp->sequence;
 
-    if (g->known && seg->msg != g->number)
-        return note_seg(qp, seg, FAULT_SEG_NUMBER, seg->msg, g->number);
-    if (!(seg->flags & SEG_FIRST) != g->open)
+    if (seq->known && seg->msg != seq->number)
+        return note_seg(qp, seg, FAULT_SEG_NUMBER, seg->msg, seq->number);
+    if (!(seg->flags & SEG_FIRST) != seq->open)
         return note_seg(qp, seg, FAULT_SEG_BEGIN, 0, 0);
-    if (!g->open)
+    if (!seq->open)
         return FAULT_NONE;
-    if (seg->op != g->op)
+    if (seg->op != seq->op)
         return note_seg(qp, seg, FAULT_SEG_TYPE, 0, 0);
     if (seg->op == SEG_WRITE)
         return check_write(qp, seg);
-    return seg->offset == g->octets ? FAULT_NONE : note_seg(qp, seg, FAULT_SEG_OFFSET, seg->offset, g->octets);
+    return seg->offset == seq->octets ? FAULT_NONE : note_seg(qp, seg, FAULT_SEG_OFFSET, seg->offset, seq->octets);
 }
 
-static void take_turn(struct group *g, const struct seg *seg)
+static void take_turn(struct sequence *seq, const struct seg *seg)
 {
-    if (!g->known)
-        g->order.next = seg->msg;
-    if (!g->open)
-        g->octets = 0;
-    g->known = true;
-    g->open = !(seg->flags & SEG_LAST);
-    g->op = seg->op;
-    g->number = seg->msg;
-    g->key = seg->key;
-    g->offset = seg->offset + seg->length;
-    g->total = seg->total;
-    g->octets += seg->length;
-    g->claimed &= g->open;
-    if (!g->open)
-        order_done(&g->order, g->number++);
+    if (!seq->known)
+        seq->order.next = seg->msg;
+    if (!seq->open)
+        seq->octets = 0;
+    seq->known = true;
+    seq->open = !(seg->flags & SEG_LAST);
+    seq->op = seg->op;
+    seq->number = seg->msg;
+    seq->key = seg->key;
+    seq->offset = seg->offset + seg->length;
+    seq->total = seg->total;
+    seq->octets += seg->length;
+    seq->claimed &= seq->open;
+    if (!seq->open)
+        order_done(&seq->order, seq->number++);
 }
 
 /* --- placement ----------------------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static enum fault place_send(struct qp *qp, const struct seg *seg, bool in_order
     if (fault)
         return fault;
     control_add(in, seg);
-    if (in->flags & SEG_LAST && seg->reserved & GROUP_SOLICITED)
+    if (in->flags & SEG_LAST && seg->reserved & SEQUENCE_SOLICITED)
         in->flags |= SEG_SOLICITED;
     return FAULT_NONE;
 }
@@ -266,28 +266,29 @@ static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
 
 /* --- behind a gap -------------------------------------------------------------------------------------------- */
 
-static bool was_early(const struct group *g, const struct seg *seg)
+static bool was_early(const struct sequence *seq, const struct seg *seg)
 {
-    for (uint32_t i = 0; i < g->earlies; i++)
-        if (g->early[i].begin == seg->begin && g->early[i].end == seg->end)
+    for (uint32_t i = 0; i < seq->earlies; i++)
+        if (seq->early[i].begin == seg->begin && seq->early[i].end == seg->end)
             return true;
     return false;
 }
 
-static void forget_early(struct group *g, uint64_t pos)
+static void forget_early(struct sequence *seq, uint64_t pos)
 {
-    for (uint32_t i = 0; i < g->earlies;)
-        if (g->early[i].end <= pos)
-            g->early[i] = g->early[--g->earlies];
+    for (uint32_t i = 0; i < seq->earlies;)
+        if (seq->early[i].end <= pos)
+            seq->early[i] = seq->early[--seq->earlies];
         else
             i++;
 }
 
 static bool is_ready(const struct qp *qp, const struct seg *seg)
 {
-    const struct group *g = qp->group;
+    const struct sequence *seq = qp->sequence;
 
-    return g->known && seg->msg - g->number < ORDER_WINDOW && order_ready(oldest_unprocessed(qp), seg->msg, seg->order);
+    return seq->known && seg->msg - seq->number < ORDER_WINDOW &&
+           order_ready(oldest_unprocessed(qp), seg->msg, seg->order);
 }
 
 /* A Send early is one out of order, and its control data must be known to be in order among themselves. Those of others
@@ -305,7 +306,7 @@ static enum fault place_write_early(struct qp *qp, const struct seg *seg)
     enum fault fault = is_ready(qp, seg) ? place_write(qp, seg) : FAULT_NOT_NOW;
 
     if (!fault && seg->flags & SEG_FIRST && seg->flags & SEG_LAST)
-        order_done(&qp->group->order, seg->msg);
+        order_done(&qp->sequence->order, seg->msg);
     return fault;
 }
 
@@ -321,12 +322,12 @@ static enum fault place_response_early(struct qp *qp, const struct seg *seg)
  * A Read Request waits: its response could not overtake the others (4). */
 static enum fault place_early(struct qp *qp, const struct seg *seg)
 {
-    struct group *g = qp->group;
+    struct sequence *seq = qp->sequence;
     enum fault fault = FAULT_NOT_NOW;
 
-    if (was_early(g, seg))
+    if (was_early(seq, seg))
         return FAULT_NONE;
-    if (g->earlies == GROUP_EARLY_MAX)
+    if (seq->earlies == SEQUENCE_EARLY_MAX)
         return FAULT_NOT_NOW;
     if (seg->op == SEG_SEND)
         fault = place_send_early(qp, seg);
@@ -336,7 +337,7 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
         fault = place_response_early(qp, seg);
     if (fault)
         return FAULT_NOT_NOW;
-    g->early[g->earlies++] = (struct early){seg->begin, seg->end};
+    seq->early[seq->earlies++] = (struct early){seg->begin, seg->end};
     qp->rx_octets += seg->length;
     return seg->op == SEG_SEND ? deliver(qp) : FAULT_NONE;
 }
@@ -345,7 +346,7 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
 
 static enum fault place(struct qp *qp, const struct seg *seg)
 {
-    struct group *g = qp->group;
+    struct sequence *seq = qp->sequence;
     struct inbound *in = NULL;
     enum fault fault;
 
@@ -354,20 +355,20 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     fault = seg->op == SEG_READ_RESP ? check_response(qp, seg) : check_turn(qp, seg);
     if (!fault)
         fault = control_claim(qp, seg, &in);
-    if (!fault && !was_early(g, seg)) {
+    if (!fault && !was_early(seq, seg)) {
         fault = place_in_turn(qp, seg);
         qp->rx_octets += fault ? 0 : seg->length;
     }
     if (fault)
         return fault;
     qp->rx_pos = seg->end;
-    forget_early(g, seg->end);
+    forget_early(seq, seg->end);
     control_place(qp, seg, in);
     if (seg->op == SEG_READ_RESP) {
         read_out_at(qp, qp->read_tail)->begun = true;
         return deliver_read_response(qp);
     }
-    take_turn(g, seg);
+    take_turn(seq, seg);
     if (seg->op == SEG_READ_REQ)
         return deliver_read_request(qp);
     return seg->op == SEG_SEND || in ? deliver(qp) : FAULT_NONE;
@@ -375,19 +376,19 @@ static enum fault place(struct qp *qp, const struct seg *seg)
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
 
-static void number_request(struct group *g, struct seg *seg, struct send *s)
+static void number_request(struct sequence *seq, struct seg *seg, struct send *s)
 {
-    seg->msg = s->number = g->tx_number;
+    seg->msg = s->number = seq->tx_number;
     seg->order = s->order;
     seg->total = s->length;
     if (s->flags & RDDP_SEND_SOLICITED && (seg->op == SEG_SEND || s->control_length))
-        seg->reserved = GROUP_SOLICITED;
+        seg->reserved = SEQUENCE_SOLICITED;
     if (seg->flags & SEG_FIRST) {
         seg->control = s->control;
         seg->control_length = s->control_length;
     }
     if (seg->flags & SEG_LAST)
-        g->tx_number++;
+        seq->tx_number++;
 }
 
 /* A response carries its request's number and says where it is in the message, not in the sink (3.1). */
@@ -415,7 +416,7 @@ static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t un
         return false;
     e->seg.flags |= offset ? 0u : SEG_FIRST;
     if (!is_response) {
-        number_request(qp->group, &e->seg, s);
+        number_request(qp->sequence, &e->seg, s);
         return true;
     }
     number_response(&e->seg, number, offset);
@@ -444,15 +445,15 @@ const struct numbering numbering_sequence = {
     .emit = emit,
 };
 
-void qp_group(struct qp *qp, uint32_t first, uint32_t window, void *room)
+void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *room)
 {
-    uint8_t *at = (uint8_t *)room + room_align(sizeof(struct group));
+    uint8_t *at = (uint8_t *)room + room_align(sizeof(struct sequence));
     struct rddp_sge *sge = (struct rddp_sge *)(at + ring_octets(window));
 
-    assert(!qp->group && !qp->sq_head && !qp->rx_pos && window > 1 && window <= QP_WINDOW_MAX);
+    assert(!qp->sequence && !qp->sq_head && !qp->rx_pos && window > 1 && window <= QP_WINDOW_MAX);
     qp->numbering = &numbering_sequence;
-    qp->group = room;
-    qp->group->tx_number = first;
+    qp->sequence = room;
+    qp->sequence->tx_number = first;
     qp->inbound = (struct inbound *)at;
     qp->inbound_mask = ring_slots(window) - 1;
     qp->attr.window = window;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group.c - messages in one sequence: numbers out and in, what breaks a message, and the order they are processed in.
+/* sequence.c - messages in one sequence: numbers out and in, what breaks a message, and the order they are processed
+ * in.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "tests/lib/group.h"
+#include "tests/lib/sequence.h"
 
 /* --- leaving ---------------------------------------------------------------------------------------------------- */
 
@@ -76,7 +77,7 @@ static void refused(void **state)
     for (unsigned n = 0; n < 1030; n++) {
         wr.control_length = (uint16_t)n;
         wr.send_flags = RDDP_SEND_INLINE;
-        assert_int_equal(numbering_sequence.check(&s.qp, &wr, 16), n % 4 || n > GROUP_CONTROL_MAX ? -EINVAL : 0);
+        assert_int_equal(numbering_sequence.check(&s.qp, &wr, 16), n % 4 || n > SEQUENCE_CONTROL_MAX ? -EINVAL : 0);
     }
     stage_again(NULL);
     wr.control_length = 4;
@@ -157,7 +158,7 @@ static void broken_messages(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct seg wrong = cases[i].wrong;
 
-        group_again(false);
+        sequence_again(false);
         post_buffers(2);
         if (cases[i].fault == FAULT_SEG_BUFFER)
             wrong.key++;
@@ -167,7 +168,7 @@ static void broken_messages(void **state)
         assert_int_equal(s.qp.note.fault, cases[i].fault);
         engine_expect(&e);
     }
-    group_again(false);
+    sequence_again(false);
     assert_int_equal(arrive(&s, write_(0, 0, 10, 20, 0, 0)), FAULT_SEG_BEGIN); /* the very first without B */
 }
 
@@ -255,7 +256,7 @@ static void send_waits_for_read(void **state)
     received(0, 10);
     received(1, 20);
 
-    group_again(true);
+    sequence_again(true);
     post_buffers(4);
     assert_int_equal(arrive(&s, read_(0, 100, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, send_(1, 0, 10, WHOLE, 0)), FAULT_NONE);
@@ -311,11 +312,11 @@ static void window_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GROUP_TEST(numbers_out),          GROUP_TEST(refused),
-        GROUP_TEST(control_out),          GROUP_TEST(response_out),
-        GROUP_TEST(broken_messages),      GROUP_TEST(control_in),
-        GROUP_TEST(response_in),          GROUP_TEST(send_waits_for_read),
-        GROUP_TEST(write_waits_for_read), GROUP_TEST(window_full),
+        SEQUENCE_TEST(numbers_out),          SEQUENCE_TEST(refused),
+        SEQUENCE_TEST(control_out),          SEQUENCE_TEST(response_out),
+        SEQUENCE_TEST(broken_messages),      SEQUENCE_TEST(control_in),
+        SEQUENCE_TEST(response_in),          SEQUENCE_TEST(send_waits_for_read),
+        SEQUENCE_TEST(write_waits_for_read), SEQUENCE_TEST(window_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group.c - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
-#include "tests/lib/group.h"
+/* sequence.c - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
+#include "tests/lib/sequence.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void *group_room;
+static void *sequence_room;
 
 const uint32_t first = UINT32_MAX - 1;
 
@@ -16,34 +16,34 @@ static void begin(bool out_of_order, bool rdma_control)
     attr.out_of_order = out_of_order;
     attr.rdma_control = rdma_control;
     stage_again(&attr);
-    free(group_room);
-    group_room = calloc(1, qp_group_room(&s.qp, WINDOW));
-    qp_group(&s.qp, first, WINDOW, group_room);
+    free(sequence_room);
+    sequence_room = calloc(1, qp_sequence_room(&s.qp, WINDOW));
+    qp_sequence(&s.qp, first, WINDOW, sequence_room);
 }
 
-void group_again(bool out_of_order)
+void sequence_again(bool out_of_order)
 {
     begin(out_of_order, false);
 }
 
-void group_for_control(bool out_of_order)
+void sequence_for_control(bool out_of_order)
 {
     begin(out_of_order, true);
 }
 
-int group_open(void **state)
+int sequence_open(void **state)
 {
     if (stage_open(state))
         return -1;
     pattern(data, sizeof(data), 3);
-    group_again(false);
+    sequence_again(false);
     return 0;
 }
 
-int group_shut(void **state)
+int sequence_shut(void **state)
 {
-    free(group_room);
-    group_room = NULL;
+    free(sequence_room);
+    sequence_room = NULL;
     return stage_close(state);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group_early.c - messages in one sequence on a link out of order: what may be placed and delivered behind a gap. */
+/* sequence_early.c - messages in one sequence on a link out of order: what may be placed and delivered behind a gap. */
 #include <string.h>
 
-#include "tests/lib/group.h"
+#include "tests/lib/sequence.h"
 
 enum { STEP = 1000 };
 
@@ -60,7 +60,7 @@ static void early_order_zero(void **state)
 static void early_send(void **state)
 {
     (void)state;
-    group_again(true);
+    sequence_again(true);
     post_buffers(4);
     assert_int_equal(unit(0, send_(0, 0, 1, WHOLE, 0)), FAULT_NONE);
     received(0, 1);
@@ -79,7 +79,7 @@ static void early_send(void **state)
     expect_quiet(&s.recv_cq);
     assert_int_equal(s.qp.rx_pos, 5 * STEP);
 
-    group_again(false); /* "the client protocol is allowed" says nothing here: never */
+    sequence_again(false); /* "the client protocol is allowed" says nothing here: never */
     post_buffers(4);
     assert_int_equal(unit(0, send_(0, 0, 1, WHOLE, 0)), FAULT_NONE);
     assert_int_equal(unit(2, send_(2, 0, 2, WHOLE, SEG_ORDER_ANY)), FAULT_NOT_NOW);
@@ -113,9 +113,9 @@ static void early_full(void **state)
 {
     (void)state;
     assert_int_equal(unit(0, write_(0, 0, 1, 1, WHOLE, 0)), FAULT_NONE);
-    for (uint32_t i = 2; i < GROUP_EARLY_MAX + 4; i++)
+    for (uint32_t i = 2; i < SEQUENCE_EARLY_MAX + 4; i++)
         assert_int_equal(unit(i, write_(1, i, 1, 100, 0, SEG_ORDER_ANY)),
-                         i < GROUP_EARLY_MAX + 2 ? FAULT_NONE : FAULT_NOT_NOW);
+                         i < SEQUENCE_EARLY_MAX + 2 ? FAULT_NONE : FAULT_NOT_NOW);
     assert_int_equal(unit(1, write_(1, 1, 1, 100, SEG_FIRST, SEG_ORDER_ANY)), FAULT_NONE);
     for (uint32_t i = 2; i < 100; i++)
         assert_int_equal(unit(i, write_(1, i, 1, 100, 0, SEG_ORDER_ANY)), FAULT_NONE);
@@ -126,8 +126,8 @@ static void early_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GROUP_TEST(early_write),    GROUP_TEST(early_order_zero), GROUP_TEST(early_send),
-        GROUP_TEST(early_response), GROUP_TEST(early_full),
+        SEQUENCE_TEST(early_write),    SEQUENCE_TEST(early_order_zero), SEQUENCE_TEST(early_send),
+        SEQUENCE_TEST(early_response), SEQUENCE_TEST(early_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group.c - a connection over RDMA/TCP segments whose peer says anything: segments that fit or almost fit, Connection
- * ID and CRC right, in their turn or before it. */
+/* sequence.c - a connection over RDMA/TCP segments whose peer says anything: segments that fit or almost fit,
+ * Connection ID and CRC right, in their turn or before it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void check_control(struct talk *t)
     arena_poll(t->host.arena);
     assert(qp->control_dropped == (qp->attr.rdma_control ? 0 : t->control));
     assert(t->host.arena->control_told <= t->control);
-    assert(qp->rx_claimed - qp->rx_next <= qp->attr.window && qp->group->earlies <= GROUP_EARLY_MAX);
+    assert(qp->rx_claimed - qp->rx_next <= qp->attr.window && qp->sequence->earlies <= SEQUENCE_EARLY_MAX);
 }
 
 static void pump(struct talk *t)
@@ -110,7 +110,7 @@ static struct seg next_segment(struct talk *t, struct input *in)
 
     seg.op = p->open && seg.op != SEG_READ_RESP ? p->op : seg.op;
     seg.control_length = kind & 8 ? input8(in) * 4U : 0;
-    seg.reserved = how & 0x80 ? GROUP_SOLICITED : 0;
+    seg.reserved = how & 0x80 ? SEQUENCE_SOLICITED : 0;
     if (seg.op == SEG_READ_RESP) {
         next_response(p, &seg, &t->host.arena->qp, length);
         return seg;
@@ -268,7 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     struct host *h = &t.host;
     struct qp *qp;
 
-    h->arena = arena_open_group(2 + b % 8, 1 + b / 8 % 8, &allowed);
+    h->arena = arena_open_sequence(2 + b % 8, 1 + b / 8 % 8, &allowed);
     qp = &h->arena->qp;
     attr.ird = attr.ord = (uint16_t)qp->attr.ird;
     attr.startup_us = 100000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group.h - what a queue pair holds when its wire numbers all requests in one sequence (SEG_NUMBERS_GROUP). */
-#ifndef RDDP_CORE_GROUP_H
-#define RDDP_CORE_GROUP_H
+/* sequence.h - what a queue pair holds when its wire numbers all requests in one sequence (SEG_NUMBERS_SEQUENCE). */
+#ifndef RDDP_CORE_SEQUENCE_H
+#define RDDP_CORE_SEQUENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,9 +10,9 @@
 #include "core/seg.h"
 
 enum {
-    GROUP_EARLY_MAX = 64,     /* segments placed behind a gap that are remembered */
-    GROUP_SOLICITED = 1 << 8, /* which of seg.reserved says SEG_SOLICITED: the use this client makes of "res" */
-    GROUP_CONTROL_MAX = 1020, /* octets of control data: CLEN is 8 bits of words */
+    SEQUENCE_EARLY_MAX = 64,     /* segments placed behind a gap that are remembered */
+    SEQUENCE_SOLICITED = 1 << 8, /* which of seg.reserved says SEG_SOLICITED: the use this client makes of "res" */
+    SEQUENCE_CONTROL_MAX = 1020, /* octets of control data: CLEN is 8 bits of words */
 };
 
 /* A segment that was placed before its turn; when its turn is, it is counted and not placed again. */
@@ -20,7 +20,7 @@ struct early {
     uint64_t begin, end;
 };
 
-struct group {
+struct sequence {
     uint32_t tx_number; /* of our next message */
 
     /* The peer's sequence in the order of the stream: the message that is open, or the next one. */
@@ -33,7 +33,7 @@ struct group {
     uint32_t total, octets; /* of an open message: RDMA Length, and how many octets came */
 
     struct order order; /* what has arrived as a whole; what is unanswered or undelivered is in its ring */
-    struct early early[GROUP_EARLY_MAX];
+    struct early early[SEQUENCE_EARLY_MAX];
     uint32_t earlies;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* group.h - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
-#ifndef TESTS_LIB_GROUP_H
-#define TESTS_LIB_GROUP_H
+/* sequence.h - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
+#ifndef TESTS_LIB_SEQUENCE_H
+#define TESTS_LIB_SEQUENCE_H
 
 #include "core/qp_inner.h"
 #include "tests/lib/stage.h"
@@ -10,14 +10,14 @@ enum { WINDOW = 8, WHOLE = SEG_FIRST | SEG_LAST };
 
 extern const uint32_t first; /* number of either side: every test wraps */
 
-int group_open(void **state);
-int group_shut(void **state);
-void group_again(bool out_of_order);
+int sequence_open(void **state);
+int sequence_shut(void **state);
+void sequence_again(bool out_of_order);
 
 /* The same, and the peer's Writes and Reads with control data take receives. */
-void group_for_control(bool out_of_order);
+void sequence_for_control(bool out_of_order);
 
-#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_open, group_shut)
+#define SEQUENCE_TEST(name) cmocka_unit_test_setup_teardown(name, sequence_open, sequence_shut)
 
 /* The n-th message of the peer, octets [at, at + length) of it, which are those of data[]. Writes and Reads are of the
  * remote region. */
