@@ -149,10 +149,22 @@ static void done_ready(struct nfsd *d, struct source *source, uint32_t events)
     (void)source;
     (void)events;
     for (struct work *work = workers_take(d->workers), *next; work; work = next) {
+        struct job *job = (struct job *)work;
+
         next = work->next;
         d->in_work--;
-        job_finish((struct job *)work);
+        if (job->search)
+            nfsd_search(d, job);
+        else
+            job_finish(job);
     }
+}
+
+static void found_ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    (void)source;
+    (void)events;
+    nfsd_search_done(d);
 }
 
 static int open_all(struct nfsd *d, char *error)
@@ -163,13 +175,17 @@ static int open_all(struct nfsd *d, char *error)
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->stop = (struct source){.ready = stop_ready, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     d->workers = workers_open(d->attr.workers);
-    rc = d->epoll < 0 || d->stop.fd < 0 || !d->workers ? -errno : nfstcp_init(d);
+    d->searcher = workers_open(1);
+    rc = d->epoll < 0 || d->stop.fd < 0 || !d->workers || !d->searcher ? -errno : nfstcp_init(d);
     if (rc == 0) {
         d->done = (struct source){.ready = done_ready, .fd = workers_fd(d->workers)};
+        d->found = (struct source){.ready = found_ready, .fd = workers_fd(d->searcher)};
         rc = source_watch(d, &d->stop, EPOLLIN);
     }
     if (rc == 0)
         rc = source_watch(d, &d->done, EPOLLIN);
+    if (rc == 0)
+        rc = source_watch(d, &d->found, EPOLLIN);
     if (rc)
         snprintf(error, EXPORT_TEXT, "cannot start: %s", strerror(-rc));
     return rc ? rc : open_listeners(d, error);
@@ -312,15 +328,19 @@ void nfsd_close(struct nfsd *d)
     d->stopping = true;
     drop_waiting(d);
     while (d->in_work) {
-        struct pollfd done = {.fd = workers_fd(d->workers), .events = POLLIN};
+        struct pollfd done[2] = {{.fd = workers_fd(d->workers), .events = POLLIN},
+                                 {.fd = workers_fd(d->searcher), .events = POLLIN}};
 
-        poll(&done, 1, -1);
+        poll(done, 2, -1);
         done_ready(d, &d->done, 0);
+        nfsd_search_done(d);
     }
     nfsrdma_fini(d);
     nfstcp_fini(d);
     if (d->workers)
         workers_close(d->workers);
+    if (d->searcher)
+        workers_close(d->searcher);
     if (d->stop.fd >= 0)
         close(d->stop.fd);
     if (d->epoll >= 0)

@@ -45,9 +45,11 @@ void source_change(struct nfsd *d, const struct source *source, uint32_t events)
 /* A connection, as far as it holds memory. */
 struct owner {
     uint64_t held;
-    unsigned jobs;               /* all of its calls */
-    struct job *waiting, **last; /* those that wait for memory, in turn */
-    struct owner *next;          /* of those that have some */
+    unsigned jobs;                       /* all of its calls */
+    struct job *waiting, **last;         /* those that wait for memory, in turn */
+    struct owner *next;                  /* of those that have some */
+    struct job *searches, **last_search; /* those whose handles are to be looked for, in turn */
+    bool is_searching;                   /* for one of them */
 };
 
 struct memory {
@@ -78,10 +80,11 @@ void memory_give_back(struct memory *memory, uint8_t *buffer, size_t room);
 
 /* What a transport does for its calls. Each but `begin` ends the job, sooner or later, with job_end(). */
 struct job_ops {
-    bool (*begin)(struct job *job);  /* it is about to be executed; false: it need not, the transport has it */
-    void (*answer)(struct job *job); /* with job->head, and job->data in its place */
-    void (*refuse)(struct job *job); /* its Read chunks are not what they may be */
-    void (*drop)(struct job *job);   /* silence */
+    bool (*begin)(struct job *job);         /* it is about to be executed; false: it need not, the transport has it */
+    void (*answer)(struct job *job);        /* with job->head, and job->data in its place */
+    void (*refuse)(struct job *job);        /* its Read chunks are not what they may be */
+    void (*drop)(struct job *job);          /* silence */
+    bool (*is_over)(const struct job *job); /* there is nobody to be answered any more */
 };
 
 struct job {
@@ -99,6 +102,7 @@ struct job {
     bool is_stranger; /* no export allows the peer: MOUNT says so */
     bool views;       /* data of a reply may change or go while it is sent */
     size_t charge;
+    bool search; /* it has to be looked for what its handle names */
 
     struct rpc_call call;
     struct rpc_reply reply;
@@ -121,12 +125,20 @@ struct job {
 void job_start(struct job *job);
 /* After `answer` and the like: gives back what the job holds, but not the job. */
 void job_end(struct job *job);
+/* In a thread that may wait, with or without looking for what handles name. */
+void job_run(struct job *job, bool search);
 /* A worker is done with it. */
 void job_finish(struct job *job);
 /* What waited for memory and has it now begins. */
 void jobs_resume(struct nfsd *d);
 /* Executed twice it would not do the same again: a retransmission gets the first one's reply. */
 bool job_is_once_only(const struct job *job);
+
+/* --- handles that are looked for: nfsd_search.c ------------------------------------------------------------------ */
+
+/* Does the job's work when its turn comes. */
+void nfsd_search(struct nfsd *d, struct job *job);
+void nfsd_search_done(struct nfsd *d);
 
 /* --- transports: nfsd_tcp.c, nfsd_rdma.c ------------------------------------------------------------------------ */
 
@@ -187,8 +199,8 @@ struct nfsd_log {
 struct nfsd {
     struct nfsd_attr attr;
     int epoll;
-    struct source stop, done; /* eventfds: of nfsd_stop() and of the workers */
-    struct workers *workers;
+    struct source stop, done, found; /* eventfds: of nfsd_stop(), of the workers and of the searcher */
+    struct workers *workers, *searcher;
     unsigned in_work;
     bool stopping;
     bool in_memory; /* one of the exports is: it may be worth asking for a WRITE now */

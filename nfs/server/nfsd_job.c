@@ -87,7 +87,7 @@ static enum said decode(struct job *job)
 
 /* --- its work -------------------------------------------------------------------------------------------------- */
 
-static bool serve_nfs(struct job *job, bool now)
+static bool serve_nfs(struct job *job, bool now, bool search)
 {
     struct nfs_request request = {.server = job->nfsd->attr.server,
                                   .peer = (const struct sockaddr *)&job->peer,
@@ -98,25 +98,31 @@ static bool serve_nfs(struct job *job, bool now)
                                   .room = job->room,
                                   .now = now,
                                   .view = now && job->views ? &job->view : NULL,
+                                  .search = search ? NULL : &job->search,
                                   .result = &job->result};
 
     return nfs_serve(&request);
 }
 
-/* False: it must wait, and is not to be done `now`. */
-static bool serve(struct job *job, bool now)
+/* False: it must wait, and is not to be done `now`, or it needs a search. */
+static bool serve(struct job *job, bool now, bool search)
 {
     if (is_nfs(job))
-        return serve_nfs(job, now);
+        return serve_nfs(job, now, search);
     if (job->call.procedure == MOUNT3_MNT)
         mount_serve(job->nfsd->attr.server, (const struct sockaddr *)&job->peer, &job->call.cred, &job->path,
                     &job->mount);
     return true;
 }
 
+void job_run(struct job *job, bool search)
+{
+    serve(job, false, search);
+}
+
 static void serve_in_worker(struct work *work)
 {
-    serve((struct job *)work, false);
+    job_run((struct job *)work, false);
 }
 
 static bool is_slow(const struct job *job)
@@ -145,7 +151,7 @@ static bool may_be_quick(const struct job *job)
 /* Without a buffer, and so it gives back what it took for one. */
 static bool serve_now(struct job *job)
 {
-    if (!may_be_quick(job) || !serve(job, true))
+    if (!may_be_quick(job) || !serve(job, true, false))
         return false;
     memory_refund(&job->nfsd->memory, job, job->room);
     job->room = 0;
@@ -171,8 +177,10 @@ static void begin(struct job *job)
     }
     if (job->reply.result != RPC_SUCCESS) {
         job_finish(job);
-    } else if (!is_slow(job) && serve(job, true)) {
+    } else if (!job->search && !is_slow(job) && serve(job, true, false)) {
         job_finish(job);
+    } else if (job->search) {
+        nfsd_search(d, job);
     } else {
         d->in_work++;
         job->work.run = serve_in_worker;

@@ -103,7 +103,13 @@ static void drop(struct job *job)
     end_call(call);
 }
 
-static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = refuse, .drop = drop};
+static bool is_over(const struct job *job)
+{
+    return !((const struct rdma_call *)job)->call->conn;
+}
+
+static const struct job_ops ops = {
+    .begin = begin, .answer = answer, .refuse = refuse, .drop = drop, .is_over = is_over};
 
 static void handle(void *user, struct call *incoming)
 {

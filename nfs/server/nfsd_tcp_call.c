@@ -129,10 +129,24 @@ static void answer(struct job *job)
 
 static void drop(struct job *job)
 {
-    end_call((struct tcp_call *)job);
+    struct tcp_call *call = (struct tcp_call *)job, *waiter;
+
+    if (call->entry) {
+        waiter = part_waiter(call->entry);
+        if (waiter)
+            end_call(waiter);
+        replay_drop(&job->nfsd->tcp.replay, call->entry);
+        call->entry = NULL;
+    }
+    end_call(call);
 }
 
-static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = drop, .drop = drop};
+static bool is_over(const struct job *job)
+{
+    return ((const struct tcp_call *)job)->conn->source.fd < 0;
+}
+
+static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = drop, .drop = drop, .is_over = is_over};
 
 bool nfstcp_may_call(const struct tcp_conn *conn)
 {

@@ -41,7 +41,7 @@ static void probe_kernel(struct objects *os, struct place *place)
 
     place->mount = openat(place->export->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (place->mount >= 0 && kernel_handle(place, place->export->root, &h))
-        fd = open_handle(os, place, &h);
+        fd = open_handle(os, place, &h, NULL);
     if (fd >= 0 && !fstat(fd, &st) && st.st_ino == place->inode && st.st_dev == place->export->dev) {
         close(fd);
         return;
@@ -94,9 +94,11 @@ struct objects *objects_open(const struct objects_attr *attr, char *error)
     snprintf(error, EXPORT_TEXT, "out of memory");
     if (os) {
         pthread_mutex_init(&os->search, NULL);
+        pthread_mutex_init(&os->miss_lock, NULL);
         os->place = calloc(attr->exports + 1, sizeof(*os->place));
         os->names = names_open();
-        if (os->place && os->names)
+        os->miss = calloc(SEARCH_MISSES, sizeof(*os->miss));
+        if (os->place && os->names && os->miss)
             bad = cache_init(&os->cache, fds_max(attr->open_max));
         if (!bad)
             bad = handle_key_open(os->key, attr->state, error);
@@ -121,6 +123,8 @@ void objects_close(struct objects *os)
     }
     names_close(os->names);
     pthread_mutex_destroy(&os->search);
+    pthread_mutex_destroy(&os->miss_lock);
+    free(os->miss);
     free(os->place);
     free(os);
 }
@@ -142,6 +146,7 @@ static struct kept *kept_of(struct object *object)
 static enum nfs3_status status_of(int error)
 {
     switch (-error) {
+    case EAGAIN:
     case ENOMEM:
     case EMFILE:
     case ENFILE:
@@ -200,7 +205,7 @@ static enum nfs3_status keep(struct objects *os, const struct place *place, cons
     return NFS3_OK;
 }
 
-static enum nfs3_status find(struct objects *os, const struct nfs3_fh *fh, struct kept **kept)
+static enum nfs3_status find(struct objects *os, const struct nfs3_fh *fh, bool *search, struct kept **kept)
 {
     const struct place *place;
     enum nfs3_status status;
@@ -215,14 +220,14 @@ static enum nfs3_status find(struct objects *os, const struct nfs3_fh *fh, struc
     if (!place)
         return NFS3ERR_STALE;
     paused = identity_pause(&was);
-    fd = open_handle(os, place, &h);
+    fd = open_handle(os, place, &h, search);
     status = fd < 0 ? status_of(fd) : keep(os, place, &h, fh, fd, kept);
     if (paused)
         identity_assume(&was);
     return status;
 }
 
-enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object)
+enum nfs3_status object_find(struct objects *os, const struct nfs3_fh *fh, bool *search, struct object **object)
 {
     enum nfs3_status status = NFS3_OK;
     struct kept *k;
@@ -237,10 +242,15 @@ enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct
         return NFS3ERR_STALE;
     }
     if (!k)
-        status = find(os, fh, &k);
+        status = find(os, fh, search, &k);
     if (status == NFS3_OK)
         *object = &k->object;
     return status;
+}
+
+enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object)
+{
+    return object_find(os, fh, NULL, object);
 }
 
 void object_put(struct objects *os, struct object *object)

@@ -12,7 +12,7 @@
  * before anybody looked up its name, is believed to be inside: its handle was made when it was seen there.
  *
  * Looking for an object without kernel handles takes a second at most, one search at a time; what was not found is not
- * looked for again for five seconds. In a tree that is too large for that, a handle is stale after a restart until its
+ * looked for again for a minute. In a tree that is too large for that, a handle is stale after a restart until its
  * name is looked up again.
  *
  * Calls that need the server's rights take them, and give back the identity that the thread had assumed. */
@@ -49,6 +49,9 @@ void objects_close(struct objects *os);
 /* The object of a handle, to be given back with object_put(). NFS3ERR_BADHANDLE: not one of ours; NFS3ERR_STALE: what
  * it named is gone, or is not inside its export any more. */
 enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object);
+
+/* The same without looking for it where that may take long: then `*search` is true, and NFS3ERR_JUKEBOX. */
+enum nfs3_status object_find(struct objects *os, const struct nfs3_fh *fh, bool *search, struct object **object);
 void object_put(struct objects *os, struct object *object);
 
 /* A descriptor of a regular file to read (O_RDONLY) or write (O_RDWR), kept with the object until it leaves the cache;

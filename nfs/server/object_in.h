@@ -14,7 +14,13 @@ struct place { /* one export */
     ino_t inode; /* of the root */
 };
 
-enum { SEARCH_MISSES = 64 };
+enum { SEARCH_MISSES = 16384, SEARCH_WAYS = 4 };
+
+/* An object that was looked for in vain, so that a peer cannot keep us looking. */
+struct miss {
+    const struct place *place;
+    uint64_t inode, birth, until;
+};
 
 struct objects {
     struct cache cache;
@@ -22,18 +28,16 @@ struct objects {
     struct place *place;
     unsigned places;
     struct names *names;
-    pthread_mutex_t search; /* one at a time */
-    struct {
-        const struct place *place;
-        uint64_t inode, birth, until;
-    } miss[SEARCH_MISSES]; /* what was looked for in vain, so that a peer cannot keep us looking */
-    unsigned next_miss;
+    pthread_mutex_t search;    /* one at a time */
+    pthread_mutex_t miss_lock; /* guards `miss`, for a moment */
+    struct miss *miss;         /* SEARCH_MISSES of them, SEARCH_WAYS for each hash */
 };
 
 uint64_t now_ms(void);
 
-/* object_open.c: an O_PATH descriptor of what the handle names, or a negative errno. As the server. */
-int open_handle(struct objects *os, const struct place *place, const struct handle *h);
+/* object_open.c: an O_PATH descriptor of what the handle names, or a negative errno. As the server. With `search` not
+ * NULL there is no search: -EAGAIN if one is needed, which is noted there. */
+int open_handle(struct objects *os, const struct place *place, const struct handle *h, bool *search);
 /* A single name in a directory, no link followed, no mount crossed: O_PATH. */
 int open_name(int dir, const char *name, int flags);
 /* The handle of what `fd` is: the kernel's. False: it has none that fits. */
@@ -43,7 +47,7 @@ uint64_t birth_of(int fd);
 bool inside_export(const struct place *place, int fd, const struct stat *st);
 
 /* object_search.c: for objects without kernel handles. As the server, too. */
-int search_inode(struct objects *os, const struct place *place, const struct handle *h);
+int search_inode(struct objects *os, const struct place *place, const struct handle *h, bool *search);
 /* The octet that a name leaves in a handle. */
 uint8_t hint_of(const char *name);
 

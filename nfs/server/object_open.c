@@ -72,9 +72,9 @@ uint64_t birth_of(int fd)
     return (uint64_t)sx.stx_btime.tv_sec * 1000000000 + sx.stx_btime.tv_nsec;
 }
 
-int open_handle(struct objects *os, const struct place *place, const struct handle *h)
+int open_handle(struct objects *os, const struct place *place, const struct handle *h, bool *search)
 {
-    return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(os, place, h);
+    return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(os, place, h, search);
 }
 
 /* Where the kernel sees it now: false if that cannot be said. */

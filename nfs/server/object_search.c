@@ -10,7 +10,7 @@
 
 #include "nfs/server/object_in.h"
 
-enum { SEARCH_MS = 1000, SEARCH_ENTRIES = 1 << 20, SEARCH_DEPTH = 64, MISS_MS = 5000 };
+enum { SEARCH_MS = 1000, SEARCH_ENTRIES = 1 << 20, SEARCH_DEPTH = 64, MISS_MS = 60000 };
 
 struct search {
     struct objects *os;
@@ -117,25 +117,47 @@ static int walk(struct search *s, int dir, uint64_t inode, unsigned depth)
     return found;
 }
 
+/* --- what was looked for in vain --------------------------------------------------------------------------------- */
+
+static bool is_miss(const struct miss *miss, const struct place *place, const struct handle *h)
+{
+    return miss->place == place && miss->inode == h->inode && miss->birth == h->birth;
+}
+
+/* The first of the SEARCH_WAYS where it may be. */
+static struct miss *misses_of(struct objects *os, const struct handle *h)
+{
+    uint64_t hash = (h->inode ^ h->birth ^ h->export) * 0x9e3779b97f4a7c15;
+
+    return &os->miss[(hash >> 32) % SEARCH_MISSES / SEARCH_WAYS * SEARCH_WAYS];
+}
+
 static bool missed(struct objects *os, const struct place *place, const struct handle *h)
 {
-    for (unsigned i = 0; i < SEARCH_MISSES; i++) {
-        if (os->miss[i].place == place && os->miss[i].inode == h->inode && os->miss[i].birth == h->birth &&
-            now_ms() < os->miss[i].until)
-            return true;
-    }
-    return false;
+    const struct miss *miss = misses_of(os, h);
+    bool found = false;
+
+    pthread_mutex_lock(&os->miss_lock);
+    for (unsigned i = 0; i < SEARCH_WAYS; i++)
+        found = found || (is_miss(&miss[i], place, h) && now_ms() < miss[i].until);
+    pthread_mutex_unlock(&os->miss_lock);
+    return found;
 }
 
+/* In its own place, or in that of the oldest. */
 static void note_miss(struct objects *os, const struct place *place, const struct handle *h)
 {
-    unsigned i = os->next_miss++ % SEARCH_MISSES;
+    struct miss *miss = misses_of(os, h), *at = miss;
 
-    os->miss[i].place = place;
-    os->miss[i].inode = h->inode;
-    os->miss[i].birth = h->birth;
-    os->miss[i].until = now_ms() + MISS_MS;
+    pthread_mutex_lock(&os->miss_lock);
+    for (unsigned i = 1; i < SEARCH_WAYS && !is_miss(at, place, h); i++)
+        if (is_miss(&miss[i], place, h) || miss[i].until < at->until)
+            at = &miss[i];
+    *at = (struct miss){place, h->inode, h->birth, now_ms() + MISS_MS};
+    pthread_mutex_unlock(&os->miss_lock);
 }
+
+/* --- looking ----------------------------------------------------------------------------------------------------- */
 
 static int walk_all(struct objects *os, const struct place *place, const struct handle *h)
 {
@@ -160,16 +182,21 @@ static int known(struct objects *os, const struct place *place, const struct han
     return verified(place, h, open_name(place->export->root, path, 0));
 }
 
-int search_inode(struct objects *os, const struct place *place, const struct handle *h)
+int search_inode(struct objects *os, const struct place *place, const struct handle *h, bool *search)
 {
     int fd;
 
     if (h->inode == place->inode)
         return verified(place, h, fcntl(place->export->root, F_DUPFD_CLOEXEC, 0));
     fd = known(os, place, h);
-    if (fd >= 0)
+    if (fd >= 0 || missed(os, place, h))
         return fd;
+    if (search) {
+        *search = true;
+        return -EAGAIN;
+    }
     pthread_mutex_lock(&os->search);
+    /* Who was here before may have looked for the same. */
     fd = missed(os, place, h) ? -ESTALE : walk_all(os, place, h);
     if (fd < 0)
         note_miss(os, place, h);

@@ -76,7 +76,7 @@ static enum nfs3_status find_second(struct call *c)
 {
     bool rename = c->request->proc == NFS3_RENAME;
     const struct nfs3_fh *fh = rename ? &c->args->rename.to.dir : &c->args->link.to.dir;
-    enum nfs3_status status = object_get(c->objects, fh, &c->to);
+    enum nfs3_status status = object_find(c->objects, fh, c->request->search, &c->to);
 
     if (status != NFS3_OK)
         return status;
@@ -93,7 +93,7 @@ static enum nfs3_status find_first(struct call *c)
     enum nfs3_status status;
 
     /* Whatever the procedure, its first handle is where the arguments begin. */
-    status = object_get(c->objects, &c->args->fh, &c->object);
+    status = object_find(c->objects, &c->args->fh, c->request->search, &c->object);
     if (status == NFS3_OK && !export_allows(c->object->export, c->request->peer)) {
         object_put(c->objects, c->object);
         c->object = NULL;
@@ -168,6 +168,7 @@ bool nfs_serve(const struct nfs_request *request)
     if (!p->serve)
         return true;
     status = enter(&c, p->wants);
+    c.later = request->search && *request->search;
     if (status == NFS3_OK)
         status = p->serve(&c);
     if (status == NFS3_OK && p->wants & STABLE)

@@ -32,6 +32,8 @@ struct nfs_request {
     bool now; /* a READ or WRITE that would wait for a disk is not to be done at all */
     /* Not NULL: READ's data may be those of a view. It is put here, and is the caller's to give back. */
     struct view **view;
+    /* Not NULL: an object that is to be looked for is not looked for. That it would have to be is noted here. */
+    bool *search;
     struct nfs3_result *result; /* zeroed by the caller */
 };
 
@@ -41,9 +43,9 @@ size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args);
  * for `now`. */
 bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args);
 
-/* False: it was asked for `now` and would have had to wait; there is no result. Afterwards the calling thread still is
- * the caller, see identity_drop(). A thread that makes files leaves the umask of its process, for modes are the
- * client's; where unshare(2) is forbidden the process' own becomes 0. */
+/* False: it was asked for `now` and would have had to wait, or a search is needed; there is no result. Afterwards the
+ * calling thread still is the caller, see identity_drop(). A thread that makes files leaves the umask of its process,
+ * for modes are the client's; where unshare(2) is forbidden the process' own becomes 0. */
 bool nfs_serve(const struct nfs_request *request);
 
 /* MNT of `path`, an export or a directory below one. */

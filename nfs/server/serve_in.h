@@ -14,7 +14,7 @@ struct call {
     struct identity who;
     struct object *object; /* of the first handle */
     struct object *to;     /* RENAME, LINK: of the second one, a directory */
-    bool later;            /* it would wait, and must not */
+    bool later;            /* it would wait, and must not; or has to be looked for */
 };
 
 /* --- procedures ------------------------------------------------------------------------------------------------- */

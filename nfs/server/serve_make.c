@@ -114,6 +114,7 @@ static enum nfs3_status take(struct call *c, const char *name)
     struct object *object;
     struct timespec t[2];
     enum nfs3_status status;
+    bool gone = false;
     struct stat st;
     int bad;
 
@@ -130,9 +131,10 @@ static enum nfs3_status take(struct call *c, const char *name)
                                                                                            : NFS3ERR_EXIST;
     }
     if (make->attr.set_size) {
-        status = object_get(c->objects, &fh, &object);
+        /* If it would have to be looked for, the name has gone meanwhile. */
+        status = object_find(c->objects, &fh, &gone, &object);
         if (status != NFS3_OK)
-            return status == NFS3ERR_STALE ? NFS3ERR_NOENT : status;
+            return status == NFS3ERR_STALE || gone ? NFS3ERR_NOENT : status;
         status = sattr_resize(c, object, make->attr.size);
         object_put(c->objects, object);
         if (status != NFS3_OK)

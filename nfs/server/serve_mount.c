@@ -62,10 +62,11 @@ static struct export *find_export(struct nfs_server *server, const char *path, c
 static int step(struct objects *os, struct nfs3_fh *fh, const char *name)
 {
     struct object *dir;
+    bool gone = false;
     struct stat st;
     int bad;
 
-    if (object_get(os, fh, &dir) != NFS3_OK)
+    if (object_find(os, fh, &gone, &dir) != NFS3_OK)
         return -ESTALE;
     bad = object_name(os, dir, name, fh, &st);
     object_put(os, dir);

@@ -26,6 +26,18 @@ static enum nfs3_status status_of(const struct nfs3_fh *fh)
     return status;
 }
 
+/* Whether it would have to be looked for. */
+static bool is_searched(const struct nfs3_fh *fh)
+{
+    struct object *object;
+    bool search = false;
+    enum nfs3_status status = object_find(os, fh, &search, &object);
+
+    assert_true(!search || status == NFS3ERR_JUKEBOX);
+    object_put(os, object);
+    return search;
+}
+
 static void expect_path(const struct handle *h, const char *want)
 {
     char path[PATH_MAX];
@@ -92,13 +104,42 @@ static void test_miss(void **state)
     assert_int_equal(close(open("in/file", O_CREAT | O_WRONLY, 0600)), 0);
     fh = look("file");
     assert_int_equal(rename("in/file", "file"), 0);
+    assert_true(is_searched(&fh));
     assert_int_equal(status_of(&fh), NFS3ERR_STALE);
-    assert_int_equal(os->next_miss, 1);
+    assert_false(is_searched(&fh));
     assert_int_equal(rename("file", "in/moved"), 0);
     assert_int_equal(status_of(&fh), NFS3ERR_STALE); /* no second search so soon */
     again = look("moved");
     assert_int_equal(status_of(&fh), NFS3_OK); /* but it was seen since */
     assert_memory_equal(&fh, &again, sizeof(fh));
+}
+
+/* Handles that cannot be found are looked for once, all of them; the memory of that has an end, and a good one still
+ * is found. */
+static void test_misses(void **state)
+{
+    enum { MANY = SEARCH_MISSES / 8 };
+    struct nfs3_fh fh, stale;
+    struct handle h;
+    unsigned again = 0;
+
+    (void)state;
+    assert_int_equal(close(open("in/file", O_CREAT | O_WRONLY, 0600)), 0);
+    h = look_into("file", &fh);
+    for (int turn = 0; turn < 2; turn++)
+        for (uint64_t i = 0; i < MANY; i++) {
+            h.inode = ((uint64_t)1 << 40) + i;
+            handle_put(os->key, &h, &stale);
+            again += turn && is_searched(&stale);
+            if (!turn)
+                assert_int_equal(status_of(&stale), NFS3ERR_STALE);
+        }
+    /* Some share their place with too many others. */
+    assert_in_range(again, 0, MANY / 50);
+    restart();
+    assert_true(is_searched(&fh));
+    assert_int_equal(status_of(&fh), NFS3_OK);
+    assert_false(is_searched(&fh));
 }
 
 /* The same number, born at another time, is another object. */
@@ -157,6 +198,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hints, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
         cmocka_unit_test_setup_teardown(test_miss, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_misses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_birth, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
     };

@@ -27,6 +27,8 @@ static struct fake {
     atomic_bool slow, hold; /* everything is slow; the slow ones wait until this is false */
     atomic_uint held, done; /* that wait now; that were executed, ever */
     atomic_uint sum;        /* of the last WRITE's data */
+    atomic_uint searches;   /* calls whose handle begins with this octet are to be looked for; 0: none */
+    atomic_uint searched;   /* that were, ever */
     atomic_bool views;      /* large READs over RDMA are of a file of zeros in memory */
     atomic_uint charged;    /* the most that calls had taken when one of them was */
 } fake;
@@ -105,11 +107,17 @@ static void fake_list(const struct nfs_request *request)
 bool nfs_serve(const struct nfs_request *request)
 {
     struct nfs3_result *result = request->result;
+    bool searches = fake.searches && request->args->fh.data[0] == fake.searches;
 
+    if (searches && request->search) {
+        *request->search = true;
+        return false;
+    }
+    fake.searched += searches;
     if (request->view && !request->buffer)
         return fake_view(request);
     fake.held++;
-    while (fake.slow && fake.hold && request->proc != NFS3_NULL)
+    while (fake.hold && (searches || (fake.slow && !fake.searches && request->proc != NFS3_NULL)))
         usleep(500);
     fake.held--;
     result->attr = (struct nfs3_post_attr){true, {.type = NFS3_REG, .fileid = ++fake.done}};
@@ -187,7 +195,7 @@ static int set_up(void **state)
     attr.address = "127.0.0.1";
     attr.rdma_port = attr.tcp_port = attr.mount_port = 0;
     fake.slow = fake.hold = fake.views = false;
-    fake.done = fake.charged = 0;
+    fake.done = fake.charged = fake.searches = fake.searched = 0;
     return 0;
 }
 

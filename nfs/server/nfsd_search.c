@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* nfsd_search.c - calls whose handles are to be looked for: in a thread of their own, one at a time, and of each
+ * connection one after the other. However many a peer has, nobody waits for more than one of them. */
+#include "nfs/server/nfsd_in.h"
+
+static void run(struct work *work)
+{
+    job_run((struct job *)work, true);
+}
+
+/* The next one of this connection, if somebody still wants to know. */
+static void begin(struct nfsd *d, struct owner *owner)
+{
+    bool last;
+
+    while (owner->searches) {
+        struct job *job = owner->searches;
+
+        owner->searches = job->next;
+        job->next = NULL;
+        if (!d->stopping && !job->ops->is_over(job)) {
+            owner->is_searching = true;
+            d->in_work++;
+            job->work.run = run;
+            workers_give(d->searcher, &job->work);
+            return;
+        }
+        last = !owner->searches;
+        job->ops->drop(job);
+        if (last)
+            return; /* the owner may have gone with it */
+    }
+}
+
+void nfsd_search(struct nfsd *d, struct job *job)
+{
+    struct owner *owner = job->owner;
+
+    job->next = NULL;
+    if (!owner->searches)
+        owner->last_search = &owner->searches;
+    *owner->last_search = job;
+    owner->last_search = &job->next;
+    if (!owner->is_searching)
+        begin(d, owner);
+}
+
+void nfsd_search_done(struct nfsd *d)
+{
+    for (struct work *work = workers_take(d->searcher), *next; work; work = next) {
+        struct job *job = (struct job *)work;
+
+        next = work->next;
+        d->in_work--;
+        job->owner->is_searching = false;
+        begin(d, job->owner);
+        job_finish(job);
+    }
+}
