@@ -295,6 +295,49 @@ static void test_assume(void **state)
     pthread_barrier_destroy(&barrier);
 }
 
+/* What the system says of this thread. */
+static struct identity real_identity(void)
+{
+    struct identity who = {.uid = (uid_t)syscall(SYS_setfsuid, -1), .gid = (gid_t)syscall(SYS_setfsgid, -1)};
+    int n = getgroups(RPC_GROUPS_MAX, who.group);
+
+    assert_true(n >= 0);
+    who.groups = (unsigned)n;
+    return who;
+}
+
+/* From each identity to each other one: what differs is changed, be it a single group, and what was before is not
+ * lent. */
+static void test_one_to_another(void **state)
+{
+    static const struct identity who[] = {
+        {.uid = 1000, .gid = 2000},
+        {.uid = 1001, .gid = 2000},
+        {.uid = 1000, .gid = 2001},
+        {.uid = 1000, .gid = 2000, .groups = 1, .group = {2001}},
+        {.uid = 1000, .gid = 2000, .groups = 1, .group = {2002}},
+        {.uid = 1000, .gid = 2000, .groups = 2, .group = {2001, 2002}},
+        {.uid = 1000, .gid = 2000, .groups = 2, .group = {2001, 2003}},
+        {.uid = 1000, .gid = 2000, .groups = 2, .group = {2000, 2002}},
+        {.uid = 0, .gid = 0},
+    };
+    enum { WHO = sizeof(who) / sizeof(*who) };
+
+    (void)state;
+    for (unsigned i = 0; i < WHO * WHO; i++) {
+        const struct identity *to = &who[i % WHO];
+        struct identity real;
+
+        assert_int_equal(identity_assume(&who[i / WHO]), 0);
+        assert_int_equal(identity_assume(to), 0);
+        real = real_identity();
+        if (real.uid != to->uid || real.gid != to->gid || real.groups != to->groups ||
+            memcmp(real.group, to->group, to->groups * sizeof(gid_t)))
+            fail_msg("from %u to %u: user %u, group %u, %u others", i / WHO, i % WHO, real.uid, real.gid, real.groups);
+    }
+    identity_drop();
+}
+
 static int in_child(int (*f)(void))
 {
     int status;
@@ -366,6 +409,7 @@ int main(void)
     };
     const struct CMUnitTest identities[] = {
         cmocka_unit_test_setup_teardown(test_assume, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_to_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_servers, setup, teardown),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
