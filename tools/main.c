@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* main.c - the command `rddp`: finds the subcommand and runs it. */
+#include <signal.h>
 #include <string.h>
 
 #include "tools/lib/tool.h"
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
     char name[SMALL_TEXT];
     snprintf(name, sizeof(name), "rddp %s", command->name);
     tool_name = name;
+    signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is EFBIG, and no reason to end */
     int code = command->run(command, argc - 1, argv + 1);
     /* A full disk or a closed pipe must not look like success. */
     if (fflush(stdout) && code == EXIT_OK)

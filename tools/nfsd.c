@@ -197,26 +197,53 @@ static int bind_all(const struct nfsd *d)
 /* --- what is printed -----------------------------------------------------------------------------------------------
  */
 
+/* A host as it stands before a colon. */
+struct host_text {
+    char text[300];
+};
+
+static struct host_text host_text(const char *host)
+{
+    struct host_text t;
+
+    snprintf(t.text, sizeof(t.text), strchr(host, ':') ? "[%.280s]" : "%.280s", host);
+    return t;
+}
+
+static void print_ports(const char *host, const struct nfsd *d, bool tcp)
+{
+    printf("listening on ");
+    if (tcp)
+        printf("%s:%d (TCP), ", host, nfsd_tcp_port(d));
+    printf("%s:%d (RDMA), %s:%d (MOUNT)\n", host, nfsd_rdma_port(d), host, nfsd_mount_port(d));
+}
+
 static void print_ready(const struct nfsd_options *options, const struct nfsd *d, const struct nfs_server *server)
 {
     char name[256] = "localhost";
-    const char *host = options->address ? options->address : name;
-    bool bracket = strchr(host, ':');
+    struct host_text host;
 
     if (!options->address && gethostname(name, sizeof(name) - 1))
         strcpy(name, "localhost");
-    printf("listening on %s%s%s:%d\n", bracket ? "[" : "", options->address ? host : "*", bracket ? "]" : "",
-           options->no_tcp ? nfsd_rdma_port(d) : nfsd_tcp_port(d));
+    host = host_text(options->address ? options->address : name);
+    print_ports(options->address ? host.text : "*", d, !options->no_tcp);
     for (unsigned i = 0; i < server->exports; i++) {
         const char *path = server->export[i].path;
 
-        printf("mount -t nfs -o vers=3,proto=rdma,port=%d,nolock,mountproto=tcp,mountport=%d %s%s%s:%s /mnt\n",
-               nfsd_rdma_port(d), nfsd_mount_port(d), bracket ? "[" : "", host, bracket ? "]" : "", path);
+        printf("mount -t nfs -o vers=3,proto=rdma,port=%d,nolock,mountproto=tcp,mountport=%d %s:%s /mnt\n",
+               nfsd_rdma_port(d), nfsd_mount_port(d), host.text, path);
         if (!options->no_tcp)
-            printf("mount -t nfs -o vers=3,proto=tcp,port=%d,nolock,mountproto=tcp,mountport=%d %s%s%s:%s /mnt\n",
-                   nfsd_tcp_port(d), nfsd_mount_port(d), bracket ? "[" : "", host, bracket ? "]" : "", path);
+            printf("mount -t nfs -o vers=3,proto=tcp,port=%d,nolock,mountproto=tcp,mountport=%d %s:%s /mnt\n",
+                   nfsd_tcp_port(d), nfsd_mount_port(d), host.text, path);
     }
     fflush(stdout);
+}
+
+/* An administrator shall have wanted it. */
+static void warn_of_everybody(const struct nfsd_options *options)
+{
+    if (!options->address && !options->allow.count && !options->read_only)
+        warn("everybody who can reach this machine may read and write here: see --allow, --address and --ro");
 }
 
 static void print_end(struct nfsd *d)
@@ -260,6 +287,8 @@ static int serve(const struct nfsd_options *options, struct nfs_server *server)
         return fail(EXIT_CONNECT, "%s", error);
     if (options->rpcbind)
         code = bind_all(running);
+    if (!code)
+        warn_of_everybody(options);
     if (!code && !options->quiet)
         print_ready(options, running, server);
     if (!code) {

@@ -153,7 +153,9 @@ static void done_ready(struct nfsd *d, struct source *source, uint32_t events)
 
         next = work->next;
         d->in_work--;
-        if (job->search)
+        if (work == &d->tend)
+            d->is_tending = false;
+        else if (job->search)
             nfsd_search(d, job);
         else
             job_finish(job);
@@ -231,6 +233,13 @@ int nfsd_mount_port(const struct nfsd *d)
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
+static void tend(struct work *work)
+{
+    struct nfsd *d = (struct nfsd *)((char *)work - offsetof(struct nfsd, tend));
+
+    atomic_store(&d->is_open, objects_tend(d->attr.server->objects));
+}
+
 static void tick(struct nfsd *d)
 {
     uint64_t now = clock_ms();
@@ -239,12 +248,18 @@ static void tick(struct nfsd *d)
         return;
     d->ticked_ms = now;
     nfstcp_tick(d, now);
+    if (d->is_tending || d->stopping)
+        return;
+    d->is_tending = true;
+    d->in_work++;
+    d->tend.run = tend;
+    workers_give(d->workers, &d->tend);
 }
 
 /* Somebody may be stuck, or a connection dead and not yet taken down. */
 static int wait_ms(const struct nfsd *d)
 {
-    bool alone = !d->tcp.conns;
+    bool alone = !d->tcp.conns && !atomic_load(&d->counters.rdma_connections) && !atomic_load(&d->is_open);
     uint32_t ms = d->attr.idle_ms / 4 < NFSD_TICK_MS ? d->attr.idle_ms / 4 : NFSD_TICK_MS;
 
     for (unsigned i = 0; i < d->tcp.listeners; i++)

@@ -201,7 +201,7 @@ static enum nfs3_status keep(struct objects *os, const struct place *place, cons
                        .reader = -1,
                        .writer = -1};
     k->seen = now_ms();
-    *kept = cache_add(&os->cache, k, now_ms());
+    *kept = cache_add(&os->cache, k);
     return NFS3_OK;
 }
 
@@ -429,4 +429,9 @@ void object_forget(struct objects *os, struct object *dir, const char *name)
     (void)dir;
     (void)name;
     cache_forget(&os->cache, FORGET);
+}
+
+bool objects_tend(struct objects *os)
+{
+    return os && cache_tend(&os->cache, now_ms());
 }

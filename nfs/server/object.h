@@ -46,6 +46,10 @@ void objects_attr_init(struct objects_attr *attr);
 struct objects *objects_open(const struct objects_attr *attr, char *error);
 void objects_close(struct objects *os);
 
+/* Once a second, in a thread that may wait: closes what nobody uses and what somebody else could miss. Whether anything
+ * is still open. */
+bool objects_tend(struct objects *os);
+
 /* The object of a handle, to be given back with object_put(). NFS3ERR_BADHANDLE: not one of ours; NFS3ERR_STALE: what
  * it named is gone, or is not inside its export any more. */
 enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "nfs/server/object_cache.h"
+#include "nfs/server/object_in.h"
 
 int cache_init(struct cache *c, unsigned fds_max)
 {
@@ -139,7 +139,7 @@ struct kept *cache_get(struct cache *c, const struct nfs3_fh *fh)
     return k;
 }
 
-struct kept *cache_add(struct cache *c, struct kept *k, uint64_t now)
+struct kept *cache_add(struct cache *c, struct kept *k)
 {
     struct kept *there, *list = NULL;
 
@@ -147,7 +147,6 @@ struct kept *cache_add(struct cache *c, struct kept *k, uint64_t now)
     there = use(c, find(c, &k->fh));
     if (!there) {
         k->refs = 1;
-        k->idle = now;
         k->next = *slot(c, &k->fh);
         *slot(c, &k->fh) = k;
         c->fds += fds(k);
@@ -159,18 +158,6 @@ struct kept *cache_add(struct cache *c, struct kept *k, uint64_t now)
         return k;
     destroy(k);
     return there;
-}
-
-/* Nobody keeps a descriptor for what nobody asks for: a file that was removed behind our back would hold its room on
- * the disk. */
-static struct kept *sweep(struct cache *c, uint64_t now, struct kept *list)
-{
-    if (now - c->swept < CACHE_SWEEP_MS)
-        return list;
-    c->swept = now;
-    for (unsigned i = 0; i < CACHE_SWEEP && c->oldest && now - c->oldest->idle >= CACHE_IDLE_MS; i++)
-        list = evict(c, c->oldest, list);
-    return list;
 }
 
 void cache_put(struct cache *c, struct kept *k, uint64_t now)
@@ -190,7 +177,6 @@ void cache_put(struct cache *c, struct kept *k, uint64_t now)
             list = evict_for_room(c);
         }
     }
-    list = sweep(c, now, list);
     pthread_mutex_unlock(&c->lock);
     destroy_all(list);
 }
@@ -214,6 +200,8 @@ int cache_file(struct cache *c, struct kept *k, bool write)
     int fd;
 
     pthread_mutex_lock(&c->lock);
+    if (write)
+        k->written = now_ms();
     fd = file_of(k, write);
     pthread_mutex_unlock(&c->lock);
     return fd;
@@ -228,8 +216,10 @@ int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int 
     there = file_of(k, write);
     if (there < 0) {
         *(write ? &k->writer : &k->reader) = fd;
-        if (write)
+        if (write) {
             k->writer_reads = reads;
+            k->written = now_ms();
+        }
         c->fds++;
         list = evict_for_room(c);
     }
@@ -275,4 +265,59 @@ void cache_forget(struct cache *c, unsigned n)
     }
     pthread_mutex_unlock(&c->lock);
     destroy_all(list);
+}
+
+/* --- what nobody uses -------------------------------------------------------------------------------------------- */
+
+/* `since` may be a moment after `now` was asked for. */
+static bool is_over(uint64_t now, uint64_t since, uint64_t ms)
+{
+    return now >= since && now - since >= ms;
+}
+
+/* A part of the table, so that nobody waits for the lock for long. `writer`: room for the descriptors to be closed. */
+static struct kept *tend_part(struct cache *c, size_t first, uint64_t now, int *writer, unsigned *writers)
+{
+    struct kept *list = NULL;
+    struct stat st;
+
+    for (size_t i = first; i < first + CACHE_PART && i <= c->mask; i++)
+        for (struct kept *k = c->table[i], *next; k; k = next) {
+            next = k->next;
+            if (k->refs)
+                continue;
+            if (is_over(now, k->idle, CACHE_IDLE_MS) || fstat(k->object.fd, &st) || !st.st_nlink) {
+                list = evict(c, k, list);
+            } else if (k->writer >= 0 && is_over(now, k->written, CACHE_WRITER_MS) && *writers < CACHE_PART) {
+                writer[(*writers)++] = k->writer;
+                k->writer = -1;
+                k->writer_reads = false;
+                c->fds--;
+            }
+        }
+    return list;
+}
+
+/* Who has a descriptor to write keeps a program from being run, and a file without a name keeps its room on the disk.
+ * What was written is not lost from sight: the inode stays, and with it the error of a page that was. */
+bool cache_tend(struct cache *c, uint64_t now)
+{
+    bool any;
+
+    for (size_t first = 0; first <= c->mask; first += CACHE_PART) {
+        int writer[CACHE_PART];
+        unsigned writers = 0;
+        struct kept *list;
+
+        pthread_mutex_lock(&c->lock);
+        list = tend_part(c, first, now, writer, &writers);
+        pthread_mutex_unlock(&c->lock);
+        destroy_all(list);
+        while (writers)
+            close(writer[--writers]);
+    }
+    pthread_mutex_lock(&c->lock);
+    any = c->fds;
+    pthread_mutex_unlock(&c->lock);
+    return any;
 }

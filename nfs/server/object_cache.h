@@ -22,6 +22,7 @@ struct kept {
     bool gone;          /* not to be found any more: closed when the last one gives it back */
     int reader, writer; /* -1; `writer` may be for writing alone */
     bool writer_reads;
+    uint64_t written;  /* ms: when somebody last asked for `writer` */
     struct view *view; /* of the file; NULL: none yet */
     uint64_t idle;     /* ms: since when */
 };
@@ -32,10 +33,9 @@ struct cache {
     size_t mask;
     struct kept *newest, *oldest; /* idle */
     unsigned fds, fds_max;
-    uint64_t swept; /* ms */
 };
 
-enum { CACHE_IDLE_MS = 30000, CACHE_SWEEP_MS = 1000, CACHE_SWEEP = 64 };
+enum { CACHE_IDLE_MS = 30000, CACHE_WRITER_MS = 1000, CACHE_PART = 256 };
 
 int cache_init(struct cache *c, unsigned fds_max);
 /* Nothing may be in use. */
@@ -44,7 +44,7 @@ void cache_fini(struct cache *c);
 /* One more user of what has this handle; NULL. */
 struct kept *cache_get(struct cache *c, const struct nfs3_fh *fh);
 /* `k`, new and with one user, or what is already there for its handle: then `k` is gone. */
-struct kept *cache_add(struct cache *c, struct kept *k, uint64_t now);
+struct kept *cache_add(struct cache *c, struct kept *k);
 void cache_put(struct cache *c, struct kept *k, uint64_t now);
 /* It is not to be found from now on. The caller is one of its users. */
 void cache_drop(struct cache *c, struct kept *k);
@@ -53,6 +53,10 @@ void cache_drop(struct cache *c, struct kept *k);
 int cache_file(struct cache *c, struct kept *k, bool write);
 /* `fd` for it, or what came between: then `fd` is closed. `reads`: `fd` can read. */
 int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int fd);
+
+/* From time to time, in a thread that may wait: of what nobody uses, closes what was idle for CACHE_IDLE_MS, what has
+ * no name any more, and what could be written after CACHE_WRITER_MS. Whether anything is left. */
+bool cache_tend(struct cache *c, uint64_t now);
 
 /* Its view, with one more user, if there is one that is good for `size` octets; NULL. */
 struct view *cache_view(struct cache *c, struct kept *k, uint64_t size);

@@ -55,7 +55,7 @@ start() {
     "$rddp" "$@" -p 0 >>"$tmp/server.out" 2>"$tmp/server.err" &
     server=$!
     for _ in {1..100}; do
-        port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' "$tmp/server.out")
+        port=$(sed -n 's/^listening on [^ ]*:\([0-9]*\)\( .*\)\{0,1\}$/\1/p' "$tmp/server.out")
         [ -z "$port" ] || return 0
         sleep 0.05
     done

@@ -66,6 +66,8 @@ cp "$tmp/server.out" "$tmp/out"
 for proto in "rdma,port=$rdma_port" "tcp,port=$port"; do
     expect_text "mount line" "^mount -t nfs -o vers=3,proto=$proto,nolock,mountproto=tcp,mountport=$mount_port 127.0.0.1:$dir /mnt\$"
 done
+expect_text "all ports" "^listening on 127.0.0.1:$port \(TCP\), 127.0.0.1:$rdma_port \(RDMA\), 127.0.0.1:$mount_port \(MOUNT\)\$"
+[ ! -s "$tmp/server.err" ] && pass || wrong "a warning for one who said --address and --allow: $(cat "$tmp/server.err")"
 call 0 "MNT" "$mount_port" mnt "$dir"
 handle=$(cat "$tmp/out")
 call 0 "MNT at the port of NFS" "$port" mnt "$dir"
@@ -106,7 +108,19 @@ serve --allow 10.0.0.0/8
 call 1 "MNT by a stranger" "$mount_port" mnt "$dir"
 expect_text "MNT by a stranger" '^status 13$'
 call 1 "GETATTR by a stranger" "$port" getattr "$handle"
+expect 1 "RDMA by a stranger" "$rddp" nfs --port "$rdma_port" --mount-port "$mount_port" ls "127.0.0.1:$dir"
 stop "stop"
+expect_text "a stranger is named, as IPv4" '^rddp nfsd: refused 127\.0\.0\.1: no export allows this address$' err
+
+for option in '' --ro "--address 127.0.0.1" "--allow 127.0.0.1"; do
+    # shellcheck disable=SC2086 # one word or two
+    serve $option
+    stop "stop after '$option'"
+    if [ -z "$option" ]; then
+        expect_one_line "everybody may write" nfsd
+        expect_text "everybody may write" '^rddp nfsd: everybody .* --allow, --address and --ro$' err
+    elif [ -s "$tmp/err" ]; then wrong "$option: a warning"; else pass; fi
+done
 
 
 serve --no-tcp
@@ -152,7 +166,27 @@ expect 0 "rddp nfs put" bash -c 'own put "$@"' _ "$tmp/data" "127.0.0.1:$dir/sub
 cmp "$tmp/data" "$dir/sub/mine" && pass || wrong "rddp nfs put: other octets"
 expect 0 "rddp nfs get" bash -c 'own get "$@"' _ "127.0.0.1:$dir/sub/mine" "$tmp/back"
 cmp "$tmp/data" "$tmp/back" && pass || wrong "rddp nfs get: other octets"
+# A program that came this way can be run where it lies, a moment after it was written.
+expect 0 "a program is written" bash -c 'own put "$@"' _ "$(type -P true)" "127.0.0.1:$dir/sub/program"
+chmod 755 "$dir/sub/program"
+for _ in {1..100}; do
+    ! "$dir/sub/program" 2>/dev/null || break
+    sleep 0.1
+done
+expect 0 "a program that was written is run" "$dir/sub/program"
 stop "stop after rddp nfs"
+
+# A file that becomes larger than the server's user may make it: an error for the client, and no end of the server.
+unlimited=$rddp
+printf '#!/bin/sh\nulimit -f 1000\nexec "%s" "$@"\n' "$rddp" >"$tmp/limited"
+chmod 755 "$tmp/limited"
+rddp=$tmp/limited
+serve --squash none
+rddp=$unlimited
+expect 1 "a file that is too large" bash -c 'own put "$@"' _ "$tmp/data" "127.0.0.1:$dir/sub/large"
+expect_text "a file that is too large" 'the file would be too large' err
+expect 0 "the server goes on" bash -c 'own ls "$@"' _ "127.0.0.1:$dir/sub"
+stop "stop after a file that is too large"
 
 # --- rpcbind, in a network and a /run of its own -----------------------------------------------------------------------
 

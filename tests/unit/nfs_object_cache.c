@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "nfs/server/object_cache.h"
+#include "nfs/server/object_in.h"
 
 enum { FILES = 24, OPEN = 8, THREADS = 4, TURNS = 1500 };
 
@@ -272,6 +272,22 @@ static struct kept *make(uint8_t number)
     return k;
 }
 
+/* errno of an attempt to run it. */
+static int run_program(const char *path)
+{
+    int status = 0;
+    pid_t pid;
+
+    assert_int_equal(chmod(path, 0755), 0);
+    pid = fork();
+    if (pid == 0) {
+        execl(path, path, (char *)NULL);
+        _exit(errno);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
 static void test_idle(void **state)
 {
     struct nfs3_fh one = {.length = HANDLE_MAC}, two = one;
@@ -282,19 +298,72 @@ static void test_idle(void **state)
     memset(one.data, 1, HANDLE_MAC);
     memset(two.data, 2, HANDLE_MAC);
     assert_int_equal(cache_init(&c, 100), 0);
-    cache_put(&c, cache_add(&c, make(1), 5000), 5000);
-    cache_put(&c, cache_add(&c, make(2), 10000), 10000);
+    cache_put(&c, cache_add(&c, make(1)), 5000);
+    cache_put(&c, cache_add(&c, make(2)), 10000);
     k = cache_get(&c, &two);
     assert_non_null(k);
-    cache_put(&c, k, 5000 + CACHE_IDLE_MS - 1);
-    k = cache_get(&c, &one);
-    assert_non_null(k);
-    cache_put(&c, k, 5000 + CACHE_IDLE_MS);
-    k = cache_get(&c, &two);
-    cache_put(&c, k, 5000 + 2 * CACHE_IDLE_MS);
+    assert_true(cache_tend(&c, 5000 + CACHE_IDLE_MS - 1));
+    assert_int_equal(c.fds, 2);
+    assert_true(cache_tend(&c, 5000 + CACHE_IDLE_MS));
     assert_null(cache_get(&c, &one));
     assert_int_equal(c.fds, 1);
+    /* What is in use stays; and time may seem to run backwards from one thread to the next. */
+    assert_true(cache_tend(&c, 5000 + 10 * CACHE_IDLE_MS));
+    cache_put(&c, k, 10000);
+    assert_true(cache_tend(&c, 9000));
+    assert_false(cache_tend(&c, 10000 + CACHE_IDLE_MS));
     cache_fini(&c);
+}
+
+/* A program that was written through us can be run a second later: not while we may write it. */
+static void test_written_program(void **state)
+{
+    unsigned before = start(OPEN), held;
+    struct object *object;
+    char path[96];
+
+    (void)state;
+    assert_int_equal(look(), 0);
+    object = get(0);
+    assert_true(object_file(os, object, O_RDWR) >= 0);
+    snprintf(path, sizeof(path), "%s/0", top);
+    held = descriptors() - before;
+    assert_int_equal(cache_tend(&os->cache, now_ms() + 2 * CACHE_WRITER_MS), true);
+    assert_int_equal(descriptors() - before, held); /* it is in use */
+    object_put(os, object);
+    cache_tend(&os->cache, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
+    assert_int_equal(descriptors() - before, held);
+    assert_int_equal(run_program(path), ETXTBSY);
+    cache_tend(&os->cache, ((struct kept *)object)->written + CACHE_WRITER_MS);
+    assert_int_equal(descriptors() - before, held - 1);
+    assert_int_equal(run_program(path), ENOEXEC);
+    object = get(0);
+    expect_octet(object, 0, O_RDWR);
+    object_put(os, object);
+}
+
+/* A file that is removed behind our back gives its room on the disk back, however it is open. */
+static void test_removed_behind_our_back(void **state)
+{
+    unsigned before = start(OPEN);
+    struct object *object;
+    char path[96];
+
+    (void)state;
+    assert_int_equal(look(), 0);
+    object = get(2);
+    expect_octet(object, 2, O_RDONLY);
+    object_put(os, object);
+    object = get(3);
+    object_put(os, object);
+    assert_int_equal(descriptors() - before, 4); /* the directory too */
+    snprintf(path, sizeof(path), "%s/2", top);
+    assert_int_equal(unlink(path), 0);
+    assert_true(objects_tend(os));
+    assert_int_equal(descriptors() - before, 2);
+    assert_int_equal(object_get(os, &fh[2], &object), NFS3ERR_STALE);
+    object = get(3);
+    object_put(os, object);
 }
 
 /* A quarter of the process's descriptors is not ours. */
@@ -386,6 +455,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gone_in_use, setup, teardown),
         cmocka_unit_test(test_idle),
+        cmocka_unit_test_setup_teardown(test_written_program, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_removed_behind_our_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rlimit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
     };
