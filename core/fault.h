@@ -46,18 +46,6 @@ enum fault {
     FAULT_SEG_BUFFER, /* the RDMA Buffer ID changes inside a message */
     FAULT_SEG_PLACE,  /* an RDMA Buffer Offset out of turn, or past 2^32 */
     FAULT_SEG_TOTAL,  /* an RDMA Length that changes, or is not what came */
-    /* messages of an association (sctp-ddp-rdma.txt 3.2.1) */
-    FAULT_CHUNK_SHORT,    /* shorter than its header extension */
-    FAULT_CHUNK_R1,       /* no placement, from an RDMA_ONLY peer */
-    FAULT_CHUNK_R2,       /* DDP_MODE, not from a DDP peer */
-    FAULT_CHUNK_R3,       /* DDP_WITH_TAG_MODE, not from a DDP_WITH_TAG peer */
-    FAULT_CHUNK_R4,       /* RDMA_PLACEMENT_MODE, not from an RDMA_ONLY or RDMA_AND_NEGOTIATION peer */
-    FAULT_CHUNK_MODE,     /* a placement mode that nobody knows */
-    FAULT_CHUNK_FLAGS,    /* data to be placed, and U, B and E are not all set */
-    FAULT_CHUNK_STREAM,   /* DDP_MODE on a stream without a buffer */
-    FAULT_CHUNK_RELEASED, /* behind the chunk that releases its tag */
-    FAULT_CHUNK_AGAIN,    /* a sequence number (AWS or TSN) that has come before */
-    FAULT_CHUNK_AHEAD,    /* one farther ahead than can be held */
     /* start-up (RFC 5044 7.1, RFC 6581) */
     FAULT_START_KEY,
     FAULT_START_REVISION,
@@ -78,6 +66,26 @@ enum fault {
     FAULT_MEMORY,     /* out of memory or another local catastrophe */
     FAULT_NO_ORD,     /* an RDMA Read was posted, but none is agreed */
     FAULT_NOT_NOW,    /* no fault: a segment out of order that cannot be placed yet; the link keeps it */
+    /* messages of an association (sctp-ddp-rdma.txt 3.2.1) */
+    FAULT_CHUNK_SHORT,    /* shorter than its header extension */
+    FAULT_CHUNK_R1,       /* no placement, from an RDMA_ONLY peer */
+    FAULT_CHUNK_R2,       /* DDP_MODE, not from a DDP peer */
+    FAULT_CHUNK_R3,       /* DDP_WITH_TAG_MODE, not from a DDP_WITH_TAG peer */
+    FAULT_CHUNK_R4,       /* RDMA_PLACEMENT_MODE, not from an RDMA_ONLY or RDMA_AND_NEGOTIATION peer */
+    FAULT_CHUNK_MODE,     /* a placement mode that nobody knows */
+    FAULT_CHUNK_FLAGS,    /* data to be placed, and U, B and E are not all set */
+    FAULT_CHUNK_STREAM,   /* DDP_MODE on a stream without a buffer */
+    FAULT_CHUNK_RELEASED, /* behind the chunk that releases its tag */
+    FAULT_CHUNK_AGAIN,    /* a sequence number (AWS or TSN) that has come before */
+    FAULT_CHUNK_AHEAD,    /* one farther ahead than can be held */
+    /* negotiation of an association (doc/sctp-negotiation.md) */
+    FAULT_NEG_SHORT,     /* a message that is cut off */
+    FAULT_NEG_VERSION,   /* of another version */
+    FAULT_NEG_TYPE,      /* of a type that nobody knows */
+    FAULT_NEG_FIELD,     /* whose fields contradict each other */
+    FAULT_NEG_TURN,      /* a HELLO too many, or anything else before it */
+    FAULT_NEG_UNLIKE,    /* the peer indicated another adaptation than ours, and only ours is wanted */
+    FAULT_NEG_UNSAYABLE, /* a request that our own adaptation has no mode for (S1, S2) */
     FAULTS
 };
 

@@ -17,3 +17,16 @@ for v in vectors["chunks"] + vectors["malformed"]:
         octets = bytes([INDICATIONS.index(v["association"]), octets[1] & 7 == 7]) + octets[16:length]
     with open(os.path.join(folder, v["id"].lower()), "wb") as seed:
         seed.write(octets)
+
+# Seeds of fuzz/assoc.c: both sides of each pair of indications, a few octets of everything that can happen.
+folder = os.path.join(root, "fuzz/corpus/assoc")
+os.makedirs(folder, exist_ok=True)
+for ours, theirs in ((4, 4), (1, 1), (2, 2), (3, 3), (4, 5), (5, 5), (0, 0), (4, 2)):
+    for passive in (0, 0x80):
+        kinds = next(k for k in range(128) if k % 6 == ours and (k >> 3 & 15) % 7 == theirs)
+        hello = bytes([2, 0, 0 if passive else 1, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+        send = bytes([2, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 10, 7, 0])
+        post = bytes(range(0, 96, 3))
+        place = bytes([1, 0, 0, 100, 0, 1, 1, 40, 9, 0])
+        with open(os.path.join(folder, f"{ours}-{theirs}-{'passive' if passive else 'active'}"), "wb") as seed:
+            seed.write(bytes([passive | kinds]) + bytes([4]) + hello + bytes([4]) + post + send + bytes([4]) + place * 4 + bytes([4, 6]))

@@ -88,8 +88,8 @@ unsigned term_code(enum fault fault, enum seg_op op, bool started)
     assert(fault < FAULTS);
     if (fault == FAULT_MEMORY && !started)
         return 0x2005; /* while connections are made it has a code of its own (RFC 6581 9.3) */
-    if (fault >= FAULT_SEG_VERSION && fault <= FAULT_CHUNK_AHEAD)
-        return TERM_SILENCE; /* another wire's fields, and that one has no Terminate */
+    if ((fault >= FAULT_SEG_VERSION && fault <= FAULT_SEG_TOTAL) || fault >= FAULT_CHUNK_SHORT)
+        return TERM_SILENCE; /* other wires' fields, and those have no Terminate */
     if (op == SEG_READ_REQ)
         return codes[fault].read;
     return op == SEG_WRITE || op == SEG_READ_RESP ? codes[fault].tagged : codes[fault].untagged;

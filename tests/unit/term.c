@@ -193,7 +193,7 @@ static void every_fault(void **state)
         [FAULT_SEG_BUFFER] = {NO, NO, NO},
         [FAULT_SEG_PLACE] = {NO, NO, NO},
         [FAULT_SEG_TOTAL] = {NO, NO, NO},
-        [FAULT_CHUNK_SHORT... FAULT_CHUNK_AHEAD] = {NO, NO, NO},
+        [FAULT_CHUNK_SHORT... FAULT_NEG_UNSAYABLE] = {NO, NO, NO},
         [FAULT_START_KEY] = {NO, NO, NO},
         [FAULT_START_REVISION] = {NO, NO, NO},
         [FAULT_START_LENGTH] = {NO, NO, NO},

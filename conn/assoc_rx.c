@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* assoc_rx.c - a message of an association comes in: rules R1 to R6, its place in the sequence, its placement, and the
+ * signals whose turn that is. */
+#include "conn/assoc_inner.h"
+
+/* A message on its way through. */
+struct arrival {
+    const struct assoc_message *m;
+    struct sctpddp_chunk chunk;
+    struct neg neg;
+    uint64_t pos;
+    struct seg seg;
+    bool in_turn;
+};
+
+static enum fault note(struct assoc *a, const struct arrival *x, enum fault fault, uint64_t got, uint64_t want)
+{
+    a->life.note = (struct fault_note){
+        .fault = fault,
+        .op = x->chunk.mode == SCTPDDP_NO_PLACEMENT ? SEG_SEND : SEG_WRITE,
+        .key = x->chunk.tag,
+        .offset = x->chunk.offset,
+        .length = x->chunk.length,
+        .msg = x->neg.id,
+        .got = got,
+        .want = want,
+    };
+    return fault;
+}
+
+/* The queue pair has said why. */
+static enum fault note_qp(struct assoc *a, enum fault fault)
+{
+    if (fault && fault != FAULT_NOT_NOW)
+        a->life.note = a->life.qp->note;
+    return fault;
+}
+
+/* --- where is it? -------------------------------------------------------------------------------------------- */
+
+/* Plain messages have no order but that of their arrival. */
+static enum fault locate(struct assoc *a, struct arrival *x, bool again)
+{
+    struct window *w = &a->window;
+    uint32_t next = (uint32_t)(w->origin + w->next), sequence = x->m->tsn;
+    enum fault fault = FAULT_NONE;
+
+    if (a->peer == SCTPDDP_PLAIN)
+        sequence = next + w->ahead;
+    else if (sctpddp_has_aws(a->peer))
+        sequence = x->chunk.aws;
+    x->pos = w->next;
+    if (!again)
+        fault = window_find(w, sequence, &x->pos);
+    x->in_turn = x->pos == w->next;
+    return fault ? note(a, x, fault, sequence, next) : FAULT_NONE;
+}
+
+static enum fault read_head(struct assoc *a, struct arrival *x)
+{
+    enum fault fault = sctpddp_decode(a->peer, &x->chunk, x->m->data, x->m->octets);
+
+    if (fault)
+        return note(a, x, fault, x->m->octets, sctpddp_head(a->peer));
+    fault = sctpddp_judge(a->peer, &x->chunk, x->m->whole);
+    if (fault)
+        return note(a, x, fault, fault == FAULT_CHUNK_MODE ? x->chunk.mode : 0,
+                    fault == FAULT_CHUNK_MODE ? SCTPDDP_MODES - 1 : 0);
+    return FAULT_NONE;
+}
+
+/* --- data that is placed ------------------------------------------------------------------------------------- */
+
+/* Part of the answer to a Read of ours: what the peer names is the sink that we named. */
+static enum fault find_answer(struct assoc *a, struct arrival *x, const struct assoc_read *read)
+{
+    const struct sctpddp_chunk *chunk = &x->chunk;
+    bool ends;
+
+    if (chunk->offset > read->length || chunk->length > read->length - chunk->offset)
+        return note(a, x, FAULT_UNASKED, chunk->offset, read->length);
+    ends = chunk->length == read->length - chunk->offset;
+    /* The last chunk says so, and no other: then the sink is done with. */
+    if (ends != !!(chunk->flags & SCTPDDP_NOTIFY))
+        return note(a, x, FAULT_UNASKED, chunk->offset, read->length);
+    x->seg.op = SEG_READ_RESP;
+    x->seg.key = read->key;
+    x->seg.offset = read->offset + chunk->offset;
+    x->seg.flags = ends ? SEG_LAST : 0;
+    x->chunk.flags &= SCTPDDP_ACK; /* the others are between us and the peer: no signals for the application */
+    return FAULT_NONE;
+}
+
+static enum fault place(struct assoc *a, struct arrival *x)
+{
+    struct sctpddp_chunk *chunk = &x->chunk;
+    const struct assoc_read *read = NULL;
+    uint32_t tag = chunk->tag;
+    bool tagged = chunk->mode != SCTPDDP_MODE_DDP;
+    enum fault fault;
+
+    if (tagged) {
+        fault = window_check_release(&a->window, x->pos, tag, chunk->flags & SCTPDDP_RELEASE);
+        if (fault)
+            return note(a, x, fault, 0, 0);
+    }
+    x->seg.op = SEG_WRITE;
+    x->seg.key = tag;
+    x->seg.offset = chunk->offset;
+    if (chunk->mode == SCTPDDP_MODE_DDP) {
+        /* The stream implies the buffer; the tag is the application's own (2.1). */
+        x->seg.key = x->m->stream < ASSOC_STREAMS ? a->stream_key[x->m->stream] : 0;
+        if (!x->seg.key && chunk->length)
+            return note(a, x, FAULT_CHUNK_STREAM, x->m->stream, 0);
+    } else if (chunk->mode == SCTPDDP_MODE_RDMA && (read = assoc_find_sink(a, tag))) {
+        fault = find_answer(a, x, read);
+        if (fault)
+            return fault;
+    }
+    fault = qp_place(a->life.qp, &x->seg);
+    if (!fault)
+        window_place(&a->window, x->pos, tag, tagged, chunk->flags & SCTPDDP_SIGNALS);
+    return note_qp(a, fault);
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------ */
+
+static enum fault take_send(struct assoc *a, struct arrival *x)
+{
+    const struct neg *neg = &x->neg;
+
+    if (neg->flags & NEG_IMMEDIATE)
+        return note(a, x, FAULT_NEG_FIELD, 0, 0);
+    x->seg.op = SEG_SEND;
+    x->seg.msg = neg->id;
+    x->seg.offset = neg->offset;
+    x->seg.flags = (neg->flags & NEG_LAST ? SEG_LAST : 0u) | (neg->flags & NEG_SOLICITED ? SEG_SOLICITED : 0u);
+    if (neg->flags & NEG_INVALIDATE) {
+        x->seg.flags |= SEG_INVALIDATE;
+        x->seg.invalidate = neg->value;
+    }
+    x->seg.data = neg->data;
+    x->seg.length = neg->data_length;
+    return note_qp(a, qp_place(a->life.qp, &x->seg));
+}
+
+static enum fault take_read_request(struct assoc *a, struct arrival *x)
+{
+    const struct neg *neg = &x->neg;
+
+    if (a->own != SCTPDDP_RDMA_AND_NEGOTIATION)
+        return note(a, x, FAULT_NEG_TYPE, neg->type, NEG_SEND); /* nothing may be placed on this association */
+    x->seg.op = SEG_READ_REQ;
+    x->seg.msg = neg->id;
+    x->seg.flags = SEG_LAST;
+    x->seg.length = 0;
+    x->seg.read = (struct seg_read){
+        .sink_key = neg->sink_tag,
+        .source_key = neg->source_tag,
+        .source_offset = neg->source_offset,
+        .length = neg->length,
+    };
+    return note_qp(a, qp_place(a->life.qp, &x->seg));
+}
+
+static enum fault act(struct assoc *a, struct arrival *x, uint64_t now_us)
+{
+    bool is_hello = x->neg.type == NEG_HELLO;
+    enum fault fault;
+
+    if (is_hello) {
+        fault = assoc_hello(a, &x->neg, x->pos, now_us);
+        return fault ? note(a, x, fault, 0, 0) : FAULT_NONE;
+    }
+    if (!life_is_open(&a->life))
+        return note(a, x, FAULT_NEG_TURN, 0, 0);
+    switch (x->neg.type) {
+    case NEG_SEND:
+        return take_send(a, x);
+    case NEG_READ_REQUEST:
+        return take_read_request(a, x);
+    default:
+        return FAULT_NONE; /* PLACED: nobody here has asked for it */
+    }
+}
+
+/* A message of the negotiation is acted on in its turn; data of a Send may go to its receive before. */
+static enum fault negotiate(struct assoc *a, struct arrival *x, uint64_t now_us)
+{
+    enum fault fault = neg_decode(&x->neg, x->chunk.data, x->chunk.length);
+
+    if (fault)
+        return note(a, x, fault, x->chunk.length ? x->chunk.data[0] : 0, NEG_VERSION);
+    if (!x->in_turn && (x->neg.type != NEG_SEND || !life_is_open(&a->life)))
+        return FAULT_NOT_NOW;
+    return act(a, x, now_us);
+}
+
+/* Without negotiation on both sides each message is a Send, as it comes. */
+static enum fault deliver_plain(struct assoc *a, struct arrival *x)
+{
+    if (!x->in_turn)
+        return FAULT_NOT_NOW;
+    x->seg.op = SEG_SEND;
+    x->seg.msg = a->life.qp->rx_next;
+    x->seg.offset = 0;
+    x->seg.flags = SEG_LAST;
+    return note_qp(a, qp_place(a->life.qp, &x->seg));
+}
+
+static enum fault take_unplaced(struct assoc *a, struct arrival *x, uint64_t now_us)
+{
+    enum fault fault = a->negotiates ? negotiate(a, x, now_us) : deliver_plain(a, x);
+
+    if (!fault)
+        window_place(&a->window, x->pos, x->chunk.tag, false, x->chunk.flags & SCTPDDP_SIGNALS);
+    return fault;
+}
+
+/* --- signals ------------------------------------------------------------------------------------------------- */
+
+static enum fault release(struct assoc *a, const struct window_slot *slot)
+{
+    struct qp *qp = a->life.qp;
+
+    if (!slot->tagged || !mr_invalidate(qp->attr.mrs, qp->attr.pd, slot->value, true))
+        return FAULT_NONE;
+    a->life.note = (struct fault_note){.fault = FAULT_INVALIDATE, .op = SEG_WRITE, .key = slot->value};
+    return FAULT_INVALIDATE;
+}
+
+static enum fault signal(struct assoc *a, uint64_t pos, const struct window_slot *slot)
+{
+    if (slot->flags & SCTPDDP_ACK && a->negotiates) {
+        a->placed_aws = (uint32_t)pos;
+        a->placed_due = true;
+    }
+    a->signal[a->signal_head++ % ASSOC_SIGNALS] = (struct assoc_signal){pos, slot->value, slot->flags};
+    return slot->flags & SCTPDDP_RELEASE ? release(a, slot) : FAULT_NONE;
+}
+
+/* Everything whose turn has come, in order: what it completes first, then what it signals. While the host has not taken
+ * the signals before, the rest waits where it is. */
+static enum fault settle(struct assoc *a)
+{
+    struct window_slot slot;
+    enum fault fault = FAULT_NONE;
+
+    while (!fault && a->signal_head - a->signal_tail < ASSOC_SIGNALS && window_pop(&a->window, &slot)) {
+        if (a->life.qp && life_is_open(&a->life))
+            fault = note_qp(a, qp_advance(a->life.qp, a->window.next));
+        if (!fault && slot.flags)
+            fault = signal(a, a->window.next - 1, &slot);
+    }
+    return fault;
+}
+
+/* --- all ----------------------------------------------------------------------------------------------------- */
+
+static enum fault take(struct assoc *a, struct arrival *x, bool again, uint64_t now_us)
+{
+    enum fault fault = read_head(a, x);
+
+    if (!fault)
+        fault = locate(a, x, again);
+    if (fault)
+        return fault;
+    x->seg.begin = x->pos;
+    x->seg.end = x->pos + 1;
+    x->seg.data = x->chunk.data;
+    x->seg.length = x->chunk.length;
+    /* Of a peer that negotiates nothing is placed before its HELLO has had its turn. */
+    if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
+        fault = a->negotiates && x->in_turn ? note(a, x, FAULT_NEG_TURN, 0, 0) : FAULT_NOT_NOW;
+    else
+        fault = x->chunk.mode ? place(a, x) : take_unplaced(a, x, now_us);
+    return fault ? fault : settle(a);
+}
+
+/* A host that has to remember a message for too long has none for others. */
+static enum assoc_verdict keep(struct assoc *a, const struct arrival *x, bool again, uint64_t now_us)
+{
+    struct fault_note full = {.fault = FAULT_CHUNK_AHEAD, .got = x->pos, .want = a->window.next};
+
+    if (again)
+        return ASSOC_KEPT;
+    if (x->m->octets > ASSOC_KEPT_OCTETS - a->kept_octets) {
+        assoc_fail(a, &full, now_us);
+        return ASSOC_TAKEN;
+    }
+    a->kept_octets += x->m->octets;
+    window_keep(&a->window, x->pos, x->m->name);
+    return ASSOC_KEPT;
+}
+
+static void broken(struct assoc *a, uint64_t now_us)
+{
+    struct fault_note why = a->life.note;
+
+    a->life.note = (struct fault_note){.fault = FAULT_NONE};
+    assoc_fail(a, &why, now_us);
+}
+
+enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint64_t now_us)
+{
+    struct arrival x = {.m = m};
+    uint64_t next = a->window.next;
+    uint32_t name;
+    bool again = assoc_due(a, &name) && name == m->name;
+    enum fault fault;
+
+    if (a->life.state >= CONN_TERMINATING)
+        return ASSOC_TAKEN;
+    a->rx_ppid = m->ppid;
+    fault = take(a, &x, again, now_us);
+    if (fault == FAULT_NOT_NOW)
+        return keep(a, &x, again, now_us);
+    if (again)
+        a->kept_octets -= m->octets;
+    if (fault)
+        broken(a, now_us);
+    if (a->window.next != next)
+        life_stall(&a->life, false, now_us);
+    if (a->window.ahead)
+        life_stall(&a->life, true, now_us);
+    return ASSOC_TAKEN;
+}
+
+bool assoc_due(const struct assoc *a, uint32_t *name)
+{
+    bool asked = a->life.state == CONN_WAIT_ANSWER; /* what comes before the answer waits for it */
+
+    return a->life.state < CONN_TERMINATING && !asked && window_due(&a->window, name);
+}
+
+bool assoc_signal(struct assoc *a, struct assoc_signal *out, uint64_t now_us)
+{
+    if (a->signal_tail == a->signal_head)
+        return false;
+    *out = a->signal[a->signal_tail++ % ASSOC_SIGNALS];
+    if (a->life.state < CONN_TERMINATING && settle(a))
+        broken(a, now_us);
+    return true;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* assoc_window.c - the sequence of an association's chunks: what is behind a gap, how far ahead one may be, and when a
+ * signal has its turn. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conn/assoc_window.h"
+#include "tests/lib/vectors.h"
+#include "wire/sctpddp.h"
+
+static struct window w;
+static struct window_slot slots[WINDOW_CHUNKS];
+
+static void begin(uint32_t origin)
+{
+    memset(slots, 0, sizeof(slots));
+    window_init(&w, slots, origin);
+}
+
+static enum fault find(uint32_t sequence)
+{
+    uint64_t pos;
+
+    return window_find(&w, sequence, &pos);
+}
+
+static void place(uint32_t sequence, uint8_t flags)
+{
+    uint64_t pos;
+
+    assert_int_equal(window_find(&w, sequence, &pos), FAULT_NONE);
+    window_place(&w, pos, 0, true, flags);
+}
+
+/* The vector: which signals come with which chunk. SCTP-2.2-24 SCTP-2.2-29 SCTP-2.2-23 */
+static void signals_in_turn(void **state)
+{
+    json_t *file = vectors_load("sctp"), *entry;
+    size_t i;
+
+    (void)state;
+    begin(0);
+    vectors_each(file, "signal_example", i, entry) {
+        const json_t *released = json_object_get(entry, "signals_released"), *signal;
+        struct window_slot slot;
+        size_t k = 0;
+
+        place((uint32_t)vector_number(entry, "arrives_aws"), (uint8_t)vector_number(entry, "flags"));
+        while (window_pop(&w, &slot)) {
+            if (!slot.flags)
+                continue;
+            signal = json_array_get(released, k++);
+            assert_int_equal(w.next - 1, json_integer_value(json_array_get(signal, 0)));
+            assert_int_equal(slot.flags, json_integer_value(json_array_get(signal, 1)));
+        }
+        assert_int_equal(k, json_array_size(released));
+        assert_int_equal((uint32_t)(w.next - 1), vector_number(entry, "cumulative_aws"));
+    }
+    json_decref(file);
+}
+
+/* One less than can be held, as many, one more; at 2^31 and beyond; and all of it where 32 bits end. SCTP-2.2-25 */
+static void how_far_ahead(void **state)
+{
+    static const uint32_t origins[] = {0, 1, 0x7fffffff, 0x80000000, 0xfffff001, 0xffffffff};
+    struct window_slot slot;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+        uint32_t o = origins[i];
+
+        begin(o);
+        for (uint32_t k = 0; k < 3; k++) {
+            place(o + k, 0);
+            assert_true(window_pop(&w, &slot));
+        }
+        assert_int_equal(find(o + 2), FAULT_CHUNK_AGAIN);
+        assert_int_equal(find(o), FAULT_CHUNK_AGAIN);
+        assert_int_equal(find(o - 1), FAULT_CHUNK_AGAIN);
+        assert_int_equal(find(o + 3 + 0x80000001u), FAULT_CHUNK_AGAIN);
+        assert_int_equal(find(o + 3 + 0x80000000u), FAULT_CHUNK_AHEAD);
+        assert_int_equal(find(o + 3 + 0x7fffffffu), FAULT_CHUNK_AHEAD);
+        assert_int_equal(find(o + 3 + WINDOW_CHUNKS), FAULT_CHUNK_AHEAD);
+        assert_int_equal(find(o + 3 + WINDOW_CHUNKS - 1), FAULT_NONE);
+        for (uint32_t k = 1; k < WINDOW_CHUNKS; k++)
+            place(o + 3 + k, SCTPDDP_NOTIFY);
+        assert_int_equal(w.ahead, WINDOW_CHUNKS - 1);
+        assert_false(window_pop(&w, &slot));
+        assert_int_equal(find(o + 3 + 17), FAULT_CHUNK_AGAIN);
+        place(o + 3, 0);
+        for (uint32_t k = 0; k < WINDOW_CHUNKS; k++) {
+            assert_true(window_pop(&w, &slot));
+            assert_int_equal(slot.flags, k ? SCTPDDP_NOTIFY : 0);
+        }
+        assert_false(window_pop(&w, &slot));
+        assert_int_equal(w.ahead, 0);
+        assert_int_equal(w.next, 3 + WINDOW_CHUNKS);
+    }
+}
+
+static void kept(void **state)
+{
+    struct window_slot slot;
+    uint32_t name = 0;
+    uint64_t pos;
+
+    (void)state;
+    begin(5);
+    assert_int_equal(window_find(&w, 6, &pos), FAULT_NONE);
+    window_keep(&w, pos, 42);
+    assert_int_equal(find(6), FAULT_CHUNK_AGAIN);
+    assert_false(window_due(&w, &name));
+    place(5, 0);
+    assert_true(window_pop(&w, &slot));
+    assert_true(window_due(&w, &name));
+    assert_int_equal(name, 42);
+    assert_false(window_pop(&w, &slot));
+    window_place(&w, pos, 0, false, 0);
+    assert_int_equal(w.ahead, 1);
+    assert_true(window_pop(&w, &slot));
+    assert_int_equal(w.ahead, 0);
+}
+
+/* Behind a release of its tag nothing is placed, whichever comes first. SCTP-2.2-21 */
+static void releases(void **state)
+{
+    struct window_slot slot;
+
+    (void)state;
+    begin(0);
+    window_place(&w, 2, 7, true, SCTPDDP_RELEASE);
+    assert_int_equal(w.releases, 1);
+    assert_int_equal(window_check_release(&w, 1, 7, false), FAULT_NONE);
+    assert_int_equal(window_check_release(&w, 3, 7, false), FAULT_CHUNK_RELEASED);
+    assert_int_equal(window_check_release(&w, 3, 8, false), FAULT_NONE);
+    assert_int_equal(window_check_release(&w, 1, 7, true), FAULT_CHUNK_RELEASED);
+    window_place(&w, 3, 8, true, 0);
+    assert_int_equal(window_check_release(&w, 1, 8, true), FAULT_CHUNK_RELEASED);
+    assert_int_equal(window_check_release(&w, 4, 8, true), FAULT_NONE);
+    window_place(&w, 4, 9, false, 0); /* a message whose tag is the application's own */
+    assert_int_equal(window_check_release(&w, 1, 9, true), FAULT_NONE);
+    window_place(&w, 0, 1, true, 0);
+    window_place(&w, 1, 1, true, 0);
+    while (window_pop(&w, &slot))
+        ;
+    assert_int_equal(w.releases, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(signals_in_turn),
+        cmocka_unit_test(how_far_ahead),
+        cmocka_unit_test(kept),
+        cmocka_unit_test(releases),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
