@@ -17,8 +17,9 @@ declare -A may=(
     [core]="base/ core/ rddp/wr.h $pure"
     [wire]="base/ wire/ core/seg.h core/fault.h $pure"
     [conn]="base/ core/ wire/ conn/ rddp/wr.h $pure"
+    [utcp]="base/ utcp/ $pure"
     [net]="base/ net/ host"
-    [api]="base/ core/ wire/ conn/ net/ api/ rddp/ host"
+    [api]="base/ core/ wire/ conn/ utcp/ net/ api/ rddp/ host"
     [rpc]="rpc/ rddp/ host"
     [nfs]="nfs/ rpc/ rddp/ host"
     [tools]="tools/ nfs/ rddp/ host"
@@ -26,7 +27,7 @@ declare -A may=(
     [include]="rddp/ host"
 )
 # Whose symbols it may use beside its own.
-declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [net]="base")
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [utcp]="base" [net]="base")
 # All that the pure layers may want of the C library, and libgcc's answer to what the processor can do.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
 
@@ -84,13 +85,13 @@ symbols() {
 
 check_symbols() {
     local layer symbol bad=0
-    for layer in base core wire conn net; do
+    for layer in base core wire conn utcp net; do
         [ -d "$work/objects/$layer" ] || continue
         # shellcheck disable=SC2086
         symbols --defined-only $layer ${uses[$layer]} >"$work/own"
         symbols --undefined-only $layer | comm -23 - "$work/own" >"$work/foreign"
         if [ $layer = net ]; then
-            symbols --defined-only core wire conn api | comm -12 - "$work/foreign" >"$work/bad"
+            symbols --defined-only core wire conn utcp api | comm -12 - "$work/foreign" >"$work/bad"
         else
             grep -vxE "$libc" "$work/foreign" >"$work/bad" || true
         fi
@@ -122,7 +123,7 @@ check_rings() {
 
 compile_all() {
     local files
-    mapfile -t files < <(find base core wire conn net api -name '*.c' 2>/dev/null)
+    mapfile -t files < <(find base core wire conn utcp net api -name '*.c' 2>/dev/null)
     compile "${files[@]}"
 }
 
@@ -153,7 +154,7 @@ self_test() {
     done
     cd "$work/tree"
     check_includes && compile_all && check_symbols && check_rings || return 1
-    mkdir -p base core wire conn net api include/rddp
+    mkdir -p base core wire conn utcp net api include/rddp
     touch net/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
     plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'

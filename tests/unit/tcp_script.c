@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tcp_script.c - what one connection answers, packet by packet: states, windows, losses, probes, forged segments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/tcpscript.h"
+
+#define SCRIPT(name, text) \
+    static void name(void **state) \
+    { \
+        (void)state; \
+        tcpscript_play(#name, text); \
+    }
+
+/* RFC 9293 figure 6; options that the peer does not offer are not used. TCPOPT-3.2-01 */
+SCRIPT(connects, "active option=25\n"
+                 "> S 0 0 - option=1902 window=65535\n"
+                 "none\n"
+                 "< SA 0 0 1 1000 mss=1460 sack scale=7 option=1902\n"
+                 "> A 1 0 1\n"
+                 "state established\n")
+SCRIPT(connects_plainly, "active option=25\n"
+                         "> S 0 0 -\n"
+                         "< SA 0 0 1 2000 nostamp\n"
+                         "> A 1 0 1\n"
+                         "send 2000\n"
+                         "> A 1 536 1\n" /* no MSS option: 536 (RFC 9293 3.7.1) */
+                         "> A 537 536 1\n"
+                         "> A 1073 536 1\n"
+                         "> PA 1609 392 1\n"
+                         "none\n")
+SCRIPT(is_refused, "active\n> S 0 0 -\n< RA 0 0 1 0\nstate closed\nerror -111\nnone\n")
+SCRIPT(refused_by_a_stranger, "active\n> S 0 0 -\n< RA 0 0 77 0\nstate syn-sent\n< R 0 0 1 0\nstate syn-sent\n")
+/* RFC 9293 figure 8: an old acknowledgement is answered with a reset. */
+SCRIPT(half_open_peer, "active\n> S 0 0 -\n< A 500 0 300 1000\n> R 300 0 -\nstate syn-sent\n")
+SCRIPT(gives_up_connecting, "active\n> S 0 0 -\nwait 1000\n> S 0 0 -\nwait 2000\n> S 0 0 -\nwait 4000\n> S 0 0 -\n"
+                            "wait 8000\n> S 0 0 -\nwait 16000\n> S 0 0 -\nwait 32000\n> S 0 0 -\nwait 60000\n"
+                            "state closed\nerror -110\n")
+/* RFC 9293 figure 7 */
+SCRIPT(both_at_once, "active\n> S 0 0 -\n< S 0 0 0 1000 mss=1460 sack\nstate syn-received\n> SA 0 0 1\n"
+                     "< SA 0 0 1 1000 mss=1460 sack\nstate established\n> A 1 0 1\nnone\n")
+
+/* RFC 9293 figures 12 and 13 */
+SCRIPT(we_finish,
+       "passive\nsend 100\nfinish\n> FPA 1 100 1\nstate fin-wait-1\n< A 1 0 102 65535\nstate fin-wait-2\n"
+       "< FA 1 0 102 65535\n> A 102 0 2\nstate time-wait\nnone\n"
+       "wait 1000\n< FA 1 0 102 65535\n> A 102 0 2\nwait 59999\nstate time-wait\nwait 2\nstate closed\nerror 0\n")
+SCRIPT(peer_finishes, "passive\n< FA 1 50 1 65535\n> A 1 0 52\nstate close-wait\nsend 10\n> PA 1 10 52\nfinish\n"
+                      "> FA 11 0 52\nstate last-ack\n< A 52 0 12 65535\nstate closed\nerror 0\nreceived 50\n")
+SCRIPT(both_finish, "passive\nfinish\n> FA 1 0 1\n< FA 1 0 1 65535\nstate closing\n> A 2 0 2\n< A 2 0 2 65535\n"
+                    "state time-wait\n")
+SCRIPT(fin_before_its_turn, "passive keep=0\n< FA 101 50 1 65535\nstate established\n> A 1 0 1 block=101-151\n"
+                            "< A 1 100 1 65535\nstate close-wait\n> A 1 0 152\nreceived 150\n")
+
+/* An acknowledgement for every second full segment, else 40 ms later (RFC 9293 3.8.6.3). */
+SCRIPT(delayed_acks, "passive\n< A 1 1000 1 65535\nnone\n< A 1001 1000 1 65535\n> A 1 0 2001\n"
+                     "< A 2001 1000 1 65535\nnone\nwait 39\nnone\nwait 1\n> A 1 0 3001\nnone\n")
+/* RFC 2018 4, RFC 2883 4: every order, and what came twice. */
+SCRIPT(tells_holes, "passive\n< A 1001 1000 1 65535\n> A 1 0 1 block=1001-2001\n< A 3001 1000 1 65535\n"
+                    "> A 1 0 1 block=3001-4001 block=1001-2001\n< A 1001 1000 1 65535\n"
+                    "> A 1 0 1 block=1001-2001 block=3001-4001 block=1001-2001\n"
+                    "< A 1 1000 1 65535\n> A 1 0 2001 block=3001-4001\n< A 2001 1000 1 65535\n> A 1 0 4001\n"
+                    "< A 1 1000 1 65535\n> A 1 0 4001 block=1-1001\nreceived 4000\n")
+/* What is refused, a wrong CRC for instance, has never come (mpa.txt 9). */
+SCRIPT(refused_octets,
+       "passive\nrefuse 1\n< A 1 1000 1 65535\n> A 1 0 1\nreceived 0\n< A 1 1000 1 65535\nreceived 1000\n"
+       "refuse 1\n< A 2001 1000 1 65535\n> A 1 0 1001\n< A 2001 1000 1 65535\n> A 1 0 1001 block=2001-3001\n")
+/* The first octets win: an overlap hands up only what is new. */
+SCRIPT(overlaps, "passive keep=0\nkeep 1\n< A 501 500 1 65535\n> A 1 0 1 block=501-1001\n< A 1 2000 1 65535\n"
+                 "> A 1 0 2001 block=501-1001\nreceived 2000\nkept 2000\n")
+
+/* Three segments behind a hole, and the lost one is sent again at once (RFC 8985 6.2). */
+SCRIPT(loses_one,
+       "passive\nsend 5000\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
+       "> PA 4941 60 1\nwait 10\n< A 1 0 1 65535 block=989-1977\nnone\n< A 1 0 1 65535 block=989-2965\nnone\n"
+       "< A 1 0 1 65535 block=989-3953\n> A 1 988 1\nnone\nwait 10\n< A 1 0 5001 65535\nacked 5000\nnone\n")
+/* Without SACK it takes three duplicates, and each partial acknowledgement tells of one more (RFC 6582). */
+SCRIPT(loses_two_without_sack, "passive nosack\nsend 4940\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n"
+                               "> PA 3953 988 1\nwait 10\n< A 1 0 1 65535\n< A 1 0 1 65535\nnone\n< A 1 0 1 65535\n"
+                               "> A 1 988 1\nnone\nwait 10\n< A 1 0 1977 65535\n> A 1977 988 1\nnone\nwait 10\n"
+                               "< A 1 0 4941 65535\nacked 4940\n")
+/* The last segment is lost: a probe after two round trips and the time of a delayed ACK (RFC 8985 7). */
+SCRIPT(loses_the_last, "passive\nsend 100\n> PA 1 100 1\nwait 10\n< A 1 0 101 65535\nsend 200\n> PA 101 100 1\n"
+                       "wait 59\nnone\nwait 1\n> PA 101 100 1\nnone\nwait 209\nnone\nwait 2\n> PA 101 100 1\n"
+                       "wait 419\nnone\nwait 5\n> PA 101 100 1\n< A 1 0 201 65535\nacked 200\nnone\n")
+/* Nothing comes any more. */
+SCRIPT(peer_is_gone, "passive giveup=1000\nsend 100\n> PA 1 100 1\nwait 1000\n> PA 1 100 1\nwait 2000\n> RA 101 0 1\n"
+                     "state closed\nerror -110\n")
+
+/* A closed window is probed, and data never goes behind it (RFC 9293 3.8.6.1). */
+SCRIPT(window_closes,
+       "passive\nsend 3000\n< A 1 0 1 1500\n> A 1 988 1\nnone\n< A 1 0 989 0\nnone\nwait 1000\n> A 988 0 1\n"
+       "none\n< A 1 0 989 0\nnone\nwait 2000\n> A 988 0 1\n< A 1 0 989 65535\n> A 989 988 1\n"
+       "> A 1977 988 1\n> PA 2965 36 1\nnone\n")
+/* Not in small pieces (RFC 9293 3.8.6.2.1). */
+SCRIPT(small_window,
+       "passive\nsend 3000\n< A 1 0 1 100\nnone\nwait 1000\n> A 1 100 1\nnone\n< A 1 0 101 65535\n> A 101 988 1\n")
+/* Our own closes as octets are kept, and opens when it is worth it. */
+SCRIPT(we_read_slowly,
+       "passive window=4000\nkeep 1\n< A 1 2000 1 65535\nnone\n< A 2001 2000 1 65535\n> A 1 0 4001 window=0\n"
+       "< A 4001 1 1 65535\n> A 1 0 4001 window=0\nrelease 900\nnone\nrelease 1100\n"
+       "> A 1 0 4001 window=2000\nkept 2000\nnone\n")
+
+/* RFC 5961: a reset and a SYN have to be exact; what is near is challenged, what is far is nothing. */
+SCRIPT(forged_resets, "passive\n< R 2 0 0 0\n> A 1 0 1\nstate established\n< R 70000 0 0 0\nnone\n< R 1 0 0 0\n"
+                      "state closed\nerror -104\n")
+SCRIPT(forged_syns, "passive\n< S 1 0 0 1000\n> A 1 0 1\n< S 30000 0 0 1000\n> A 1 0 1\nstate established\n")
+SCRIPT(forged_acks, "passive\nsend 100\n> PA 1 100 1\n< A 1 500 200 65535\n> A 101 0 1\nreceived 0\nacked 0\n"
+                    "< A 1 500 4294800000 65535\n> A 101 0 1\nreceived 0\n")
+/* Challenges are counted. */
+SCRIPT(many_challenges, "passive\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
+                        "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
+                        "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
+                        "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\nnone\nwait 1001\n< S 1 0 0 1000\n> A 1 0 1\n")
+/* RFC 7323 5: an old duplicate by its timestamp; a segment without one. */
+SCRIPT(old_stamps, "passive\nwait 100\n< A 1 10 1 65535\nwait 40\n> A 1 0 11\n< A 11 10 1 65535 stamp=900\n> A 1 0 11\n"
+                   "received 10\n< A 11 10 1 65535 nostamp\nnone\nreceived 10\n")
+SCRIPT(outside_the_window, "passive window=4000\n< A 5000 10 1 65535\n> A 1 0 1\nreceived 0\n< A 3901 200 1 65535\n"
+                           "> A 1 0 1 block=3901-4001\n")
+
+/* RFC 9293 3.8.4 */
+SCRIPT(keeps_alive,
+       "passive keep=1000\nwait 999\nnone\nwait 1\n> A 0 0 1\nnone\n< A 1 0 1 65535\nwait 1000\n> A 0 0 1\n"
+       "wait 10000\n> A 0 0 1\nwait 10000\n> A 0 0 1\nwait 10000\n> A 0 0 1\nwait 10000\n> A 0 0 1\n"
+       "wait 10000\n> A 0 0 1\nwait 10000\n> RA 1 0 1\nstate closed\nerror -110\n")
+SCRIPT(is_probed, "passive\n< A 0 0 1 65535\n> A 1 0 1\nnone\n")
+
+/* The path becomes narrower: what is under way is cut anew (RFC 1191), if the message is about it. MPA-4-02 MPA-10.1-03
+ */
+SCRIPT(
+    narrower_path,
+    "passive\nemss 968\nsend 1976\n> A 1 988 1\n> PA 989 988 1\nnone\ntoobig 5000 600\nnone\ntoobig 1 600\nemss 528\n"
+    "> A 1 548 1\n> A 549 548 1\n> A 1097 548 1\n> PA 1645 332 1\nnone\n"
+    "< A 1 0 989 65535\n< A 1 0 1977 65535\nacked 1976\nnone\n")
+SCRIPT(absurdly_narrow, "passive\nsend 988\n> PA 1 988 1\ntoobig 1 68\n> A 1 524 1\n")
+SCRIPT(aborts, "passive\nsend 10\n> PA 1 10 1\nabort\n> RA 11 0 1\nstate closed\nerror -103\nnone\n")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(connects),
+        cmocka_unit_test(connects_plainly),
+        cmocka_unit_test(is_refused),
+        cmocka_unit_test(refused_by_a_stranger),
+        cmocka_unit_test(half_open_peer),
+        cmocka_unit_test(gives_up_connecting),
+        cmocka_unit_test(both_at_once),
+        cmocka_unit_test(we_finish),
+        cmocka_unit_test(peer_finishes),
+        cmocka_unit_test(both_finish),
+        cmocka_unit_test(fin_before_its_turn),
+        cmocka_unit_test(delayed_acks),
+        cmocka_unit_test(tells_holes),
+        cmocka_unit_test(refused_octets),
+        cmocka_unit_test(overlaps),
+        cmocka_unit_test(loses_one),
+        cmocka_unit_test(loses_two_without_sack),
+        cmocka_unit_test(loses_the_last),
+        cmocka_unit_test(peer_is_gone),
+        cmocka_unit_test(window_closes),
+        cmocka_unit_test(small_window),
+        cmocka_unit_test(we_read_slowly),
+        cmocka_unit_test(forged_resets),
+        cmocka_unit_test(forged_syns),
+        cmocka_unit_test(forged_acks),
+        cmocka_unit_test(many_challenges),
+        cmocka_unit_test(old_stamps),
+        cmocka_unit_test(outside_the_window),
+        cmocka_unit_test(keeps_alive),
+        cmocka_unit_test(is_probed),
+        cmocka_unit_test(narrower_path),
+        cmocka_unit_test(absurdly_narrow),
+        cmocka_unit_test(aborts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

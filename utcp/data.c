@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* data.c - payload comes in: what is new of it goes to the user at once, and the window follows what he keeps. */
+#include <assert.h>
+
+#include "utcp/inner.h"
+
+/* Where the window could end: behind what is kept there is room, and what was promised stays so. */
+uint64_t utcp_rx_edge(const struct utcp *t)
+{
+    uint64_t room = t->rx.kept < t->attr.window ? t->attr.window - t->rx.kept : 0;
+    uint64_t edge = utcp_min(t->rx.next + room, t->rx.limit);
+
+    return utcp_max(edge, t->rx.edge);
+}
+
+/* Hands over [from, to), of which nothing was there. False: refused, or no room to remember it. */
+static bool hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
+{
+    struct utcp_arrival a = {
+        .position = from - 1,
+        .data = s->payload + (int64_t)from - seq,
+        .length = (uint32_t)(to - from),
+        .segment_position = (uint64_t)seq - 1,
+        .segment = s->payload,
+        .segment_length = s->length,
+        .early = from != t->rx.next,
+    };
+    int32_t kept;
+
+    if (t->option_on && s->opt.extra) {
+        a.option = s->opt.extra;
+        a.option_length = s->opt.extra_length;
+        a.option_at = s->opt.extra_at;
+    }
+    if (a.early && !utcp_held_fits(&t->held, from, to))
+        return false;
+    kept = t->user->arrived(t->of, &a);
+    if (kept < 0)
+        return false;
+    assert((uint32_t)kept <= a.length);
+    t->count.octets_in += a.length;
+    if (a.early) {
+        t->count.early_octets += a.length;
+        utcp_held_add(&t->held, from, to, (uint64_t)kept);
+    } else {
+        t->rx.kept += (uint64_t)kept;
+        t->rx.next = utcp_held_advance(&t->held, to, &t->rx.kept);
+    }
+    t->count.kept_max = utcp_max(t->count.kept_max, t->rx.kept + t->held.kept);
+    return true;
+}
+
+/* RFC 2883: the first part that was there already. */
+static void note_duplicate(struct utcp *t, uint64_t from, uint64_t to)
+{
+    if (from < to && t->rx.dsack.from == t->rx.dsack.to)
+        t->rx.dsack = (struct utcp_block){t->rx.irs + (uint32_t)from, t->rx.irs + (uint32_t)to};
+    t->count.duplicates += from < to;
+}
+
+/* Every part of the payload that is in the window and missing. */
+static void take_payload(struct utcp *t, const struct utcp_segment *s, int64_t seq)
+{
+    uint64_t start = (uint64_t)seq, end = start + s->length;
+    uint64_t at = utcp_max(start, t->rx.next), to = utcp_min(end, t->rx.edge), from, stop;
+
+    if (t->rx.fin)
+        to = utcp_min(to, t->rx.fin - 1);
+    if (start < t->rx.next)
+        note_duplicate(t, start, utcp_min(end, t->rx.next));
+    for (; at < to; at = stop) {
+        from = at;
+        stop = to;
+        if (!utcp_held_missing(&t->held, &from, &stop)) {
+            note_duplicate(t, at, to);
+            return;
+        }
+        if (from > at)
+            note_duplicate(t, at, from);
+        if (!hand_over(t, s, seq, from, stop)) {
+            t->count.refused++;
+            return;
+        }
+        /* What was held behind the hole that is filled now is in its turn, too. */
+        if (t->rx.next > stop) {
+            note_duplicate(t, stop, utcp_min(t->rx.next, to));
+            stop = t->rx.next;
+        }
+    }
+}
+
+static void consume_fin(struct utcp *t, uint64_t now_us)
+{
+    if (!t->rx.fin || t->rx.next != t->rx.fin - 1)
+        return;
+    t->rx.next = t->rx.fin;
+    t->due.ack = true;
+    switch (t->state) {
+    case UTCP_SYN_RECEIVED:
+    case UTCP_ESTABLISHED:
+        t->state = UTCP_CLOSE_WAIT;
+        break;
+    case UTCP_FIN_WAIT_1:
+        t->state = UTCP_CLOSING;
+        break;
+    case UTCP_FIN_WAIT_2:
+        t->state = UTCP_TIME_WAIT;
+        t->timer.over_us = now_us + t->attr.time_wait_us;
+        break;
+    default:
+        break;
+    }
+}
+
+/* An acknowledgement for every second full segment, at once whenever the order is not what it should be. */
+static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
+{
+    if (!in_order || t->held.count || t->rx.dsack.from != t->rx.dsack.to ||
+        t->rx.next - t->rx.acked >= 2 * (uint64_t)t->rx.segment_max)
+        t->due.ack = true;
+    else if (t->timer.ack_us == UTCP_NEVER && t->rx.next != t->rx.acked)
+        t->timer.ack_us = now_us + UTCP_DELAYED_ACK_US;
+}
+
+void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t now_us)
+{
+    uint64_t before = t->rx.next, fin = (uint64_t)(seq + s->length) + 1;
+    bool filled = t->held.count;
+
+    if (t->state != UTCP_ESTABLISHED && t->state != UTCP_FIN_WAIT_1 && t->state != UTCP_FIN_WAIT_2)
+        return;
+    if (s->flags & UTCP_FIN && !t->rx.fin && fin - 1 <= t->rx.edge && fin - 1 >= t->rx.next &&
+        (!t->held.count || t->held.range[t->held.first + t->held.count - 1].to < fin))
+        t->rx.fin = fin;
+    if (s->length) {
+        if (s->length > t->rx.segment_max)
+            t->rx.segment_max = s->length;
+        take_payload(t, s, seq);
+        schedule_ack(t, t->rx.next > before && !filled, now_us);
+    }
+    consume_fin(t, now_us);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* held.c - a sorted row of intervals with slack at both ends, since most come at the end and go at the start. */
+#include "utcp/held.h"
+
+#include <assert.h>
+#include <string.h>
+
+void utcp_held_init(struct utcp_held *h, struct utcp_held_range *room, uint32_t ranges)
+{
+    *h = (struct utcp_held){.range = room, .room = ranges};
+}
+
+static struct utcp_held_range *at(const struct utcp_held *h, uint32_t i)
+{
+    return &h->range[h->first + i];
+}
+
+/* The first range that ends behind `position`, or count. */
+static uint32_t find(const struct utcp_held *h, uint64_t position)
+{
+    uint32_t low = 0, high = h->count;
+
+    if (high && at(h, high - 1)->to <= position)
+        return high;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (at(h, middle)->to > position)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+bool utcp_held_missing(const struct utcp_held *h, uint64_t *from, uint64_t *to)
+{
+    uint32_t i = find(h, *from);
+
+    for (; i < h->count && at(h, i)->from <= *from; i++)
+        *from = at(h, i)->to;
+    if (*from >= *to)
+        return false;
+    if (i < h->count && at(h, i)->from < *to)
+        *to = at(h, i)->from;
+    return true;
+}
+
+static void remember(struct utcp_held *h, uint64_t position)
+{
+    memmove(h->recent + 1, h->recent, sizeof(h->recent) - sizeof(h->recent[0]));
+    h->recent[0] = position;
+}
+
+static void drop(struct utcp_held *h, uint32_t i)
+{
+    memmove(at(h, i), at(h, i + 1), (h->count - i - 1) * sizeof(*h->range));
+    h->count--;
+}
+
+/* Room for one more before range i, moving what is shorter. */
+static void open_gap(struct utcp_held *h, uint32_t i)
+{
+    if (h->first && i < h->count / 2) {
+        memmove(at(h, 0) - 1, at(h, 0), i * sizeof(*h->range));
+        h->first--;
+    } else {
+        if (h->first + h->count == h->room) {
+            memmove(h->range, at(h, 0), h->count * sizeof(*h->range));
+            h->first = 0;
+        }
+        memmove(at(h, i + 1), at(h, i), (h->count - i) * sizeof(*h->range));
+    }
+    h->count++;
+}
+
+bool utcp_held_fits(const struct utcp_held *h, uint64_t from, uint64_t to)
+{
+    uint32_t i = find(h, from);
+
+    return h->count < h->room || (i && at(h, i - 1)->to == from) || (i < h->count && at(h, i)->from == to);
+}
+
+bool utcp_held_add(struct utcp_held *h, uint64_t from, uint64_t to, uint64_t kept)
+{
+    uint32_t i = find(h, from);
+    bool before = i && at(h, i - 1)->to == from, behind = i < h->count && at(h, i)->from == to;
+
+    assert(from < to && (i == h->count || at(h, i)->from >= to));
+    if (!utcp_held_fits(h, from, to))
+        return false;
+    if (before && behind) {
+        at(h, i - 1)->to = at(h, i)->to;
+        at(h, i - 1)->kept += kept + at(h, i)->kept;
+        drop(h, i);
+    } else if (before) {
+        at(h, i - 1)->to = to;
+        at(h, i - 1)->kept += kept;
+    } else if (behind) {
+        at(h, i)->from = from;
+        at(h, i)->kept += kept;
+    } else {
+        open_gap(h, i);
+        *at(h, i) = (struct utcp_held_range){from, to, kept};
+    }
+    h->kept += kept;
+    remember(h, from);
+    return true;
+}
+
+uint64_t utcp_held_advance(struct utcp_held *h, uint64_t next, uint64_t *kept)
+{
+    while (h->count && at(h, 0)->from <= next) {
+        if (at(h, 0)->to > next)
+            next = at(h, 0)->to;
+        *kept += at(h, 0)->kept;
+        h->kept -= at(h, 0)->kept;
+        h->first = --h->count ? h->first + 1 : 0;
+    }
+    return next;
+}
+
+static bool listed(const struct utcp_block *block, uint32_t blocks, uint32_t from)
+{
+    while (blocks--)
+        if (block[blocks].from == from)
+            return true;
+    return false;
+}
+
+uint32_t utcp_held_blocks(const struct utcp_held *h, uint32_t start, struct utcp_block *block, uint32_t room)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < UTCP_HELD_RECENT && n < room; r++) {
+        uint32_t i = find(h, h->recent[r]);
+
+        if (i == h->count || at(h, i)->from > h->recent[r] || listed(block, n, start + (uint32_t)at(h, i)->from))
+            continue;
+        block[n++] = (struct utcp_block){start + (uint32_t)at(h, i)->from, start + (uint32_t)at(h, i)->to};
+    }
+    return n;
+}
