@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* api.h - the objects behind the public API. One lock, context->lock, guards everything that has no other word at it.
- */
+/* api.h - the objects behind the public API, and their locks.
+ *
+ * A thread takes them in this order, and gives back what it holds before it takes one that stands earlier:
+ *     a loop's token        its driver's: receiving, timers, connecting, closing          progress.h
+ *     an endpoint's bell    one connection and its queue pair below the rings             endpoint.h
+ *     context->lock         queue pairs without an endpoint
+ *     one of the leaves     mrs_lock, a channel's lock, a loop's timers, the spinlock of a queue, CQ, pool, list
+ * Two tokens are never held at once. A post takes the spinlock of its queue and rings: it waits for no work. */
 #ifndef RDDP_API_API_H
 #define RDDP_API_API_H
 
@@ -9,20 +15,20 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "api/endpoint.h"
+#include "api/progress.h"
+#include "base/container.h"
 #include "base/ids.h"
-#include "conn/conn.h"
 #include "core/qp.h"
 #include "net/loop.h"
 #include "net/notifier.h"
 #include "net/tcp.h"
 
 enum {
-    STAGE_OCTETS = 1 << 18, /* asked of a socket at once */
-    PAGE = 4096,            /* large copies to and from places a little behind the start of a page are slow */
-    OUT_ROOM_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* behind a `struct out`, its room */
-    POOL_KEEP = 4,                                               /* free buffers of a kind that are kept */
-    MR_SLOTS = 256,                                              /* first size of the table of keys */
+    LOOPS_MAX = 64,                                              /* of one context: a bit each in rddp_cq.loops */
     QP_NUMBERS = 1 << 24,                                        /* as verbs has them */
+    MR_SLOTS = 256,                                              /* first size of the table of keys */
+    OUT_ROOM_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* behind a `struct out`, its room */
 };
 
 struct rddp_pd {
@@ -37,9 +43,10 @@ struct rddp_mr {
 
 struct rddp_comp_channel {
     struct rddp_context *context;
+    pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
     struct rddp_cq *first, *last; /* with an event waiting, linked by next_event */
-    uint32_t users;
+    _Atomic uint32_t users;
 };
 
 struct rddp_cq {
@@ -47,8 +54,10 @@ struct rddp_cq {
     struct rddp_context *context;
     struct rddp_comp_channel *channel;
     void *user;
-    struct rddp_cq *next_event;
-    bool has_event;
+    struct rddp_cq *next_event; /* channel->lock */
+    bool has_event;             /* channel->lock */
+    _Atomic uint64_t loops;     /* a bit for each loop that has, or had, a connection completing here */
+    _Atomic uint32_t turns;     /* which of them a poller drives next */
 };
 
 struct rddp_srq {
@@ -58,12 +67,14 @@ struct rddp_srq {
 
 struct rddp_qp {
     struct qp qp;
+    struct spin spin; /* guards the send queue's producer side, and `endpoint` */
     struct rddp_context *context;
-    struct endpoint *endpoint; /* while there is a connection */
+    _Atomic(struct progress *) progress; /* of its connection, from connect or accept on */
+    struct endpoint *endpoint; /* while there is a connection: changed by its holder, who is the driver, under `spin` */
     void *room, *sequence_room;
     void *user;
-    struct rddp_event_channel *channel; /* where its events go, once it was connected or accepted */
-    /* What is left to ask when the endpoint has gone. */
+    struct rddp_event_channel *channel; /* context->lock: where its events go, once it was connected or accepted */
+    /* Token: what is left to ask when the endpoint has gone. */
     struct rddp_qp_info last;
 };
 
@@ -76,97 +87,49 @@ struct event_node {
 
 struct rddp_event_channel {
     struct rddp_context *context;
+    pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
     struct event_node *first, *last;
-    uint32_t users; /* queue pairs and listeners */
+    _Atomic uint32_t users; /* queue pairs and listeners */
 };
 
+/* Belongs to one loop; the connections that it accepts go to all of them in turn. */
 struct rddp_listener {
     struct watch watch;
     struct timer pause; /* out of descriptors: accepts again when it fires */
+    struct progress *progress;
     struct rddp_context *context;
     struct rddp_event_channel *channel;
     struct rddp_wire_attr wire;
     void *user;
-    uint32_t pending; /* endpoints that are not answered */
+    _Atomic uint32_t pending; /* endpoints that are not answered */
 };
 
 struct rddp_request {
-    struct endpoint *endpoint; /* NULL: the peer has given up */
-    struct rddp_context *context;
+    struct endpoint *endpoint; /* token: NULL when the peer has given up */
+    struct progress *progress;
     struct sockaddr_storage peer;
 };
 
-/* A TCP connection and what runs on it. It outlives its queue pair while it closes. */
-struct endpoint {
-    struct watch watch;
-    struct timer timer;
-    struct conn conn;
-    struct rddp_context *context;
-    struct rddp_qp *qp;             /* NULL: not accepted yet, or its owner is gone */
-    struct rddp_listener *listener; /* until its request is answered */
-    struct rddp_request *request;   /* the same */
-    bool connecting;                /* TCP's own handshake */
-    bool blocked;                   /* the socket takes no more for now */
-    bool closed;                    /* only waits to be freed */
-    unsigned apart;                 /* not 0: large payloads are being read to where they belong */
-    uint8_t *carry;                 /* an unfinished unit that had to leave the stage */
-    uint32_t carry_octets;
-    uint64_t emss_us; /* when the segment size was looked up */
-    struct sockaddr_storage local, peer;
-    struct endpoint *next, **link; /* all of the context, or those to be freed */
-};
-
-/* Received octets before they are verified and placed. It is shared: whose unfinished unit lies in it is remembered. */
-struct stage {
-    uint8_t *room;
-    struct endpoint *owner;
-    uint32_t from, octets;
-};
-
-/* Free buffers of one size. */
-struct pool {
-    void *free[POOL_KEEP];
-    uint32_t count;
-    size_t size;
-};
-
 struct rddp_context {
-    pthread_mutex_t lock;
-    struct loop loop;
+    pthread_mutex_t lock; /* guards qp_numbers, and queue pairs without an endpoint */
+    struct progress *progress;
+    uint32_t loops;
+    _Atomic uint32_t next_loop; /* the next connection goes to */
+    pthread_mutex_t mrs_lock;   /* guards changes of the table; a look-up needs none */
     struct mr_table mrs;
-    struct stage stage;
-    struct pool outs, carries;
-    struct endpoint *endpoints; /* alive */
-    struct endpoint *dead;      /* closed, freed after the current round of the loop */
-    struct endpoint *hot;       /* whose socket had something last: asked first by a busy poller */
-    uint32_t objects;           /* PDs, CQs, channels: what keeps the context open */
-    struct ids qp_numbers;
     uint32_t random[64];
     uint32_t randoms;
-    unsigned hot_turns;
+    struct ids qp_numbers;
+    _Atomic uint32_t objects; /* PDs, CQs, channels: what keeps the context open */
+    _Atomic uint32_t armed;   /* CQs that somebody waits at */
+    bool manual;
+    _Atomic bool stopping; /* the threads are to end */
 
     enum rddp_log_level log_level;
     void (*log)(void *user, enum rddp_log_level level, const char *line);
     void *log_user;
-
-    bool manual;
-    pthread_t thread;
-    struct watch stop;     /* readable: the thread is to end */
-    pthread_cond_t unpark; /* the thread waits here while a busy poller does its work */
-    _Atomic bool stopping;
-    _Atomic uint32_t polls; /* rounds of work that pollers have done */
-    uint32_t armed;         /* CQs somebody waits at */
 };
-
-static inline void lock(struct rddp_context *context)
-{
-    pthread_mutex_lock(&context->lock);
-}
-static inline void unlock(struct rddp_context *context)
-{
-    pthread_mutex_unlock(&context->lock);
-}
 
 /* log.c. A line for people; level first checked, so that arguments cost nothing when nobody listens. */
 void context_log(struct rddp_context *context, enum rddp_log_level level, const char *format, ...)
@@ -176,37 +139,25 @@ void context_log(struct rddp_context *context, enum rddp_log_level level, const 
  * volatile memory the latter is not asked: it may lie behind the end of a file for now. */
 bool memory_allows(const void *addr, size_t length, unsigned access);
 
-/* progress.c. One round of work without waiting, under the lock, on behalf of a poller. */
-void context_work(struct rddp_context *context);
-int progress_start(struct rddp_context *context);
-void progress_stop(struct rddp_context *context);
-
-/* pool.c. NULL if there is no memory. */
-void *pool_get(struct pool *pool);
-void pool_put(struct pool *pool, void *buffer);
-void pool_fini(struct pool *pool);
-
-/* endpoint.c. All under the lock. */
-struct endpoint *endpoint_new(struct rddp_context *context,
-                              int fd);          /* owns fd from here on; NULL: it is closed, errno says why */
-void endpoint_pump(struct endpoint *endpoint);  /* sends what can be sent, tells what is new, closes what is over */
-void endpoint_poll(struct endpoint *endpoint);  /* a busy poller looks at the socket itself */
-void endpoint_abort(struct endpoint *endpoint); /* cuts it off without a word to the application */
-void endpoint_free_dead(struct rddp_context *context);
-void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info);
+/* context.c. The loop that the next connection goes to. */
+struct progress *context_next_loop(struct rddp_context *context);
 
 /* qp.c. Prepares a queue pair for the wire that it is to be connected over. 0, -ENOMEM or -EAGAIN. */
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire);
 
-/* tell.c. Turns what is new at a connection into events and log lines. */
-void endpoint_tell(struct endpoint *endpoint);
+/* qp.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */
+void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint);
+
+/* qp.c. The endpoint of a queue pair, held and with the token of its loop taken; NULL, and nothing is taken, if it has
+ * none. Given back by qp_let_go(). */
+struct endpoint *qp_hold(struct rddp_qp *qp);
+void qp_let_go(struct endpoint *endpoint);
 
 /* event.c. Queues an event; false if there is no memory for it. */
 bool event_post(struct rddp_event_channel *channel, const struct rddp_event *event);
 void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, const struct rddp_listener *listener);
 
-/* connect.c. TCP's handshake is over, or its time is. */
-void connect_done(struct endpoint *endpoint, int error);
-void request_answered(struct endpoint *endpoint); /* it is no longer its listener's */
+/* connect.c. What listeners of other loops have accepted for this one, if anything. For the driver. */
+void arrivals_adopt(struct progress *progress);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* context.c - what everything else lives in: the loop, the thread, the buffers, the table of keys. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "api/api.h"
 
@@ -22,35 +22,45 @@ static enum rddp_log_level level_from_environment(void)
 
 void rddp_context_attr_init(struct rddp_context_attr *attr)
 {
-    *attr = (struct rddp_context_attr){.log_level = level_from_environment()};
+    *attr = (struct rddp_context_attr){.log_level = level_from_environment(), .loops = 1};
 }
 
-static int init_sync(struct rddp_context *context)
+/* 0 asks for a loop for each processor; an application that drives the work itself has one. */
+static int count_loops(struct rddp_context *context, const struct rddp_context_attr *attr)
 {
-    pthread_condattr_t monotonic;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&context->lock, NULL);
-    pthread_cond_init(&context->unpark, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    return loop_init(&context->loop);
+    context->loops = attr->loops;
+    if (attr->loops > LOOPS_MAX || (attr->manual_progress && attr->loops > 1))
+        return -EINVAL;
+    if (!attr->loops)
+        context->loops = processors < 1 || attr->manual_progress ? 1
+                         : processors > LOOPS_MAX                ? LOOPS_MAX
+                                                                 : (uint32_t)processors;
+    return 0;
+}
+
+static int init_loops(struct rddp_context *context)
+{
+    uint32_t loops = context->loops;
+    int error = 0;
+
+    context->loops = 0;
+    context->progress = aligned_alloc(CACHE_LINE, loops * sizeof(*context->progress));
+    if (!context->progress)
+        return -ENOMEM;
+    while (context->loops < loops && !error)
+        error = progress_init(&context->progress[context->loops++], context);
+    return error;
 }
 
 static int init_memory(struct rddp_context *context)
 {
-    struct mr_slot *slot = calloc(MR_SLOTS, sizeof(*slot));
+    void *room = calloc(1, mr_slots_room(MR_SLOTS));
 
-    static_assert(sizeof(struct out) <= OUT_ROOM_AT, "the room would lie in the struct");
-    static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
-    context->outs.size = OUT_ROOM_AT + OUT_ROOM;
-    context->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
-    context->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
-    if (!slot || !context->stage.room) {
-        free(slot);
+    if (!room)
         return -ENOMEM;
-    }
-    mr_table_init(&context->mrs, slot, MR_SLOTS);
+    mr_table_init(&context->mrs, room, MR_SLOTS);
     return 0;
 }
 
@@ -71,17 +81,57 @@ static int init_numbers(struct rddp_context *context)
     return 0;
 }
 
+static void stop_threads(struct rddp_context *context, uint32_t started)
+{
+    atomic_store(&context->stopping, true);
+    for (uint32_t i = 0; i < started; i++)
+        progress_stop(&context->progress[i]);
+}
+
+static int start_threads(struct rddp_context *context)
+{
+    uint32_t started = 0;
+    int error = 0;
+
+    while (started < context->loops && !error)
+        if (!(error = progress_start(&context->progress[started])))
+            started++;
+    if (error)
+        stop_threads(context, started);
+    return error;
+}
+
 static void fini(struct rddp_context *context)
 {
-    loop_fini(&context->loop);
-    pool_fini(&context->outs);
-    pool_fini(&context->carries);
-    free(context->mrs.slot);
+    for (uint32_t i = 0; i < context->loops; i++)
+        progress_fini(&context->progress[i]);
+    free(context->progress);
+    free(context->mrs.slots);
     free(context->qp_numbers.taken);
-    free(context->stage.room);
-    pthread_cond_destroy(&context->unpark);
+    pthread_mutex_destroy(&context->mrs_lock);
     pthread_mutex_destroy(&context->lock);
     free(context);
+}
+
+static int init(struct rddp_context *context, const struct rddp_context_attr *attr)
+{
+    int error = count_loops(context, attr);
+
+    context->log_level = attr->log_level;
+    context->log = attr->log;
+    context->log_user = attr->log_user;
+    context->manual = attr->manual_progress;
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->mrs_lock, NULL);
+    if (!error)
+        error = init_memory(context);
+    if (!error)
+        error = init_numbers(context);
+    if (!error)
+        error = init_loops(context);
+    if (!error && !context->manual)
+        error = start_threads(context);
+    return error;
 }
 
 struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
@@ -93,19 +143,7 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
     if (!context)
         return NULL;
     rddp_context_attr_init(&defaults);
-    if (!attr)
-        attr = &defaults;
-    context->log_level = attr->log_level;
-    context->log = attr->log;
-    context->log_user = attr->log_user;
-    context->manual = attr->manual_progress;
-    error = init_sync(context);
-    if (!error)
-        error = init_memory(context);
-    if (!error)
-        error = init_numbers(context);
-    if (!error && !context->manual)
-        error = progress_start(context);
+    error = init(context, attr ? attr : &defaults);
     if (error) {
         fini(context);
         errno = -error;
@@ -114,30 +152,35 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
     return context;
 }
 
-/* Connections that are closing have their own time limit, so this ends. */
-static void wait_for_endpoints(struct rddp_context *context)
+struct progress *context_next_loop(struct rddp_context *context)
 {
-    lock(context);
-    while (context->endpoints) {
-        unlock(context);
-        rddp_progress(context, 10);
-        lock(context);
-    }
-    unlock(context);
+    uint32_t next = 0;
+
+    if (context->loops > 1)
+        next = atomic_fetch_add_explicit(&context->next_loop, 1, memory_order_relaxed) % context->loops;
+    return &context->progress[next];
 }
 
+static bool has_endpoints(struct progress *progress)
+{
+    bool has;
+
+    progress_take(progress);
+    has = progress->endpoints;
+    progress_give(progress);
+    return has;
+}
+
+/* Connections that are closing have their own time limit, so this ends. */
 int rddp_close(struct rddp_context *context)
 {
-    bool busy;
-
-    lock(context);
-    busy = context->objects;
-    unlock(context);
-    if (busy)
+    if (context->objects)
         return -EBUSY;
-    wait_for_endpoints(context);
+    for (uint32_t i = 0; i < context->loops; i++)
+        while (has_endpoints(&context->progress[i]))
+            rddp_progress(context, 10);
     if (!context->manual)
-        progress_stop(context);
+        stop_threads(context, context->loops);
     fini(context);
     return 0;
 }

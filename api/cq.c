@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* cq.c - completion queues and channels for the application. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -22,23 +21,17 @@ struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context)
         errno = -error;
         return NULL;
     }
-    lock(context);
+    pthread_mutex_init(&channel->lock, NULL);
     context->objects++;
-    unlock(context);
     return channel;
 }
 
 int rddp_destroy_comp_channel(struct rddp_comp_channel *channel)
 {
-    struct rddp_context *context = channel->context;
-
-    lock(context);
-    if (channel->users) {
-        unlock(context);
+    if (channel->users)
         return -EBUSY;
-    }
-    context->objects--;
-    unlock(context);
+    channel->context->objects--;
+    pthread_mutex_destroy(&channel->lock);
     notifier_fini(&channel->notifier);
     free(channel);
     return 0;
@@ -49,15 +42,8 @@ int rddp_comp_channel_fd(const struct rddp_comp_channel *channel)
     return channel->notifier.read_fd;
 }
 
-/* The engine's word that an armed CQ has something. Under the lock. */
-static void queue_event(struct cq *engine_cq)
+static void append_event(struct rddp_comp_channel *channel, struct rddp_cq *cq)
 {
-    struct rddp_cq *cq = (struct rddp_cq *)((char *)engine_cq - offsetof(struct rddp_cq, cq));
-    struct rddp_comp_channel *channel = cq->channel;
-
-    cq->context->armed--;
-    if (cq->has_event)
-        return;
     cq->has_event = true;
     cq->next_event = NULL;
     if (channel->last)
@@ -66,6 +52,19 @@ static void queue_event(struct cq *engine_cq)
         channel->first = cq;
     channel->last = cq;
     notifier_raise(&channel->notifier);
+}
+
+/* The engine says that an armed CQ has something. */
+static void queue_event(struct cq *engine_cq)
+{
+    struct rddp_cq *cq = container_of(engine_cq, struct rddp_cq, cq);
+    struct rddp_comp_channel *channel = cq->channel;
+
+    cq->context->armed--;
+    pthread_mutex_lock(&channel->lock);
+    if (!cq->has_event)
+        append_event(channel, cq);
+    pthread_mutex_unlock(&channel->lock);
 }
 
 static struct rddp_cq *take_event(struct rddp_comp_channel *channel)
@@ -89,8 +88,6 @@ static void withdraw_event(struct rddp_cq *cq)
     struct rddp_comp_channel *channel = cq->channel;
     struct rddp_cq *before = NULL;
 
-    if (!cq->has_event)
-        return;
     for (struct rddp_cq *at = channel->first; at != cq; at = at->next_event)
         before = at;
     if (before)
@@ -110,9 +107,9 @@ int rddp_get_cq_event(struct rddp_comp_channel *channel, struct rddp_cq **cq, vo
     int error;
 
     for (;;) {
-        lock(context);
+        pthread_mutex_lock(&channel->lock);
         taken = take_event(channel);
-        unlock(context);
+        pthread_mutex_unlock(&channel->lock);
         if (taken)
             break;
         error = notifier_wait(&channel->notifier, context->manual ? 0 : -1);
@@ -133,7 +130,7 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
     struct cq_entry *ring;
     uint32_t size = 1;
 
-    if (cqe < 1 || cqe > CQE_MAX) {
+    if (cqe < 1 || cqe > CQE_MAX || (channel && channel->context != context)) {
         errno = EINVAL;
         return NULL;
     }
@@ -151,11 +148,9 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
     cq->channel = channel;
     cq->user = user;
     cq_init(&cq->cq, ring, size, (uint32_t)cqe, queue_event);
-    lock(context);
     context->objects++;
     if (channel)
         channel->users++;
-    unlock(context);
     return cq;
 }
 
@@ -163,35 +158,48 @@ int rddp_destroy_cq(struct rddp_cq *cq)
 {
     struct rddp_context *context = cq->context;
 
-    lock(context);
-    if (cq->cq.users) {
-        unlock(context);
+    if (cq->cq.users)
         return -EBUSY;
-    }
     if (cq->channel) {
-        withdraw_event(cq);
+        pthread_mutex_lock(&cq->channel->lock);
+        if (cq->has_event)
+            withdraw_event(cq);
+        pthread_mutex_unlock(&cq->channel->lock);
         cq->channel->users--;
         context->armed -= cq->cq.arm != CQ_QUIET;
     }
     context->objects--;
-    unlock(context);
     free(cq->cq.ring);
     free(cq);
     return 0;
 }
 
-/* A poller that finds nothing does the work itself, unless somebody else is at it. */
+/* A poller drives the loops that bring him completions, one at a time and in turn. */
+static struct progress *loop_to_drive(struct rddp_cq *cq)
+{
+    uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
+    uint32_t turn;
+
+    if (!(loops & (loops - 1)))
+        return &cq->context->progress[loops ? __builtin_ctzll(loops) : 0];
+    turn = atomic_fetch_add_explicit(&cq->turns, 1, memory_order_relaxed) % (uint32_t)__builtin_popcountll(loops);
+    while (turn--)
+        loops &= loops - 1;
+    return &cq->context->progress[__builtin_ctzll(loops)];
+}
+
+/* A poller that finds nothing does the work himself, unless somebody else is at it. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
-    struct rddp_context *context = cq->context;
+    struct progress *progress;
     uint32_t got;
 
     if (n < 0)
         return -EINVAL;
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
-    if (!got && n && !pthread_mutex_trylock(&context->lock)) {
-        context_work(context);
-        unlock(context);
+    if (!got && n && progress_try(progress = loop_to_drive(cq))) {
+        progress_poll(progress);
+        progress_give(progress);
         got = cq_poll(&cq->cq, wc, (uint32_t)n);
     }
     if (!got && n && cq->cq.overflowed)
@@ -199,16 +207,19 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
     return (int)got;
 }
 
+/* Counted before it is armed: its event counts down. Then the threads, who may be parked, do the work again. */
 int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
 {
     struct rddp_context *context = cq->context;
 
     if (!cq->channel)
         return -EINVAL;
-    lock(context);
-    context->armed += cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT);
-    pthread_cond_signal(&context->unpark);
-    unlock(context);
+    context->armed++;
+    if (!cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT))
+        context->armed--;
+    for (uint32_t i = 0; i < context->loops; i++)
+        if (context->progress[i].parked)
+            progress_wake(&context->progress[i]);
     return 0;
 }
 

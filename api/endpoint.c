@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* endpoint.c - a TCP socket and the connection on it: octets are moved between the two here. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,39 +9,31 @@
 #include "api/api.h"
 
 enum {
-    TURN_OCTETS = 1 << 20, /* read from one socket before the others get their turn */
+    TURN_OCTETS = 1 << 20, /* read from one socket, or sent to it, before the others get their turn */
     GAP_LEAST = 8192,      /* octets that are worth a read of their own */
     APART_READS = 4,       /* so many reads may bring nothing of that kind, and still the next is thought to: it ... */
     APART_ROOM = 1024,     /* ... brings no more than so many octets into the stage */
     EMSS_AGE_US = 100000,  /* TCP's segment size is looked up this often */
 };
 
-static struct endpoint *of_watch(struct watch *watch)
-{
-    return (struct endpoint *)((char *)watch - offsetof(struct endpoint, watch));
-}
-
-static struct endpoint *of_timer(struct timer *timer)
-{
-    return (struct endpoint *)((char *)timer - offsetof(struct endpoint, timer));
-}
-
 /* --- receiving: every socket reads into the one stage ---------------------------------------------------------- */
 
 /* Another socket needs the stage: what its owner has left in it moves into a buffer of the owner's own. */
-static void evict(struct rddp_context *context)
+static void evict(struct progress *progress)
 {
-    struct stage *stage = &context->stage;
+    struct stage *stage = &progress->stage;
     struct endpoint *owner = stage->owner;
 
     if (owner && stage->octets) {
-        owner->carry = pool_get(&context->carries);
+        owner->carry = pool_get(&progress->carries);
         if (owner->carry) {
             memcpy(owner->carry, stage->room + stage->from, stage->octets);
             owner->carry_octets = stage->octets;
         } else {
+            endpoint_hold(owner);
             conn_lost(&owner->conn, FAULT_MEMORY);
-            loop_set_timer(&context->loop, &owner->timer, loop_now_us()); /* tells of it in its own turn */
+            loop_set_timer(&progress->loop, &owner->timer, loop_now_us()); /* tells of it in its own turn */
+            endpoint_let_go(owner, ENDPOINT_POSTER);
         }
     }
     stage->owner = NULL;
@@ -51,15 +42,15 @@ static void evict(struct rddp_context *context)
 
 static void occupy(struct endpoint *endpoint)
 {
-    struct stage *stage = &endpoint->context->stage;
+    struct stage *stage = &endpoint->progress->stage;
 
     if (stage->owner != endpoint) {
-        evict(endpoint->context);
+        evict(endpoint->progress);
         stage->owner = endpoint;
         if (endpoint->carry) {
             memcpy(stage->room, endpoint->carry, endpoint->carry_octets);
             stage->octets = endpoint->carry_octets;
-            pool_put(&endpoint->context->carries, endpoint->carry);
+            pool_put(&endpoint->progress->carries, endpoint->carry);
             endpoint->carry = NULL;
         }
     }
@@ -72,7 +63,7 @@ static void occupy(struct endpoint *endpoint)
 /* The connection takes what it can of what the stage has for it. */
 static void eat(struct endpoint *endpoint)
 {
-    struct stage *stage = &endpoint->context->stage;
+    struct stage *stage = &endpoint->progress->stage;
     size_t eaten = conn_rx(&endpoint->conn, stage->room + stage->from, stage->octets, loop_now_us());
 
     stage->from += (uint32_t)eaten;
@@ -84,7 +75,7 @@ static void eat(struct endpoint *endpoint)
 /* One read, a large payload straight to its place. Octets, or as tcp_recv(); *full if there may be more. */
 static ssize_t receive(struct endpoint *endpoint, bool *full)
 {
-    struct stage *stage = &endpoint->context->stage;
+    struct stage *stage = &endpoint->progress->stage;
     struct conn *conn = &endpoint->conn;
     struct conn_gap gap = {.octets = 0};
     uint32_t room = STAGE_OCTETS, placed = 0;
@@ -140,9 +131,9 @@ static bool receive_all(struct endpoint *endpoint)
         if (n < 0)
             conn_lost(&endpoint->conn, FAULT_LOST);
         else if (n == 0)
-            conn_rx_end(&endpoint->conn, endpoint->context->stage.octets, loop_now_us());
+            conn_rx_end(&endpoint->conn, endpoint->progress->stage.octets, loop_now_us());
         else
-            endpoint->context->hot = endpoint;
+            endpoint->progress->hot = endpoint;
         if (n <= 0)
             return true;
         octets += (size_t)n;
@@ -159,7 +150,7 @@ static bool lend_out(struct endpoint *endpoint)
 
     if (conn->life.out)
         return true;
-    out = pool_get(&endpoint->context->outs);
+    out = pool_get(&endpoint->progress->outs);
     if (!out)
         return false;
     out_init(out, (uint8_t *)out + OUT_ROOM_AT);
@@ -172,7 +163,7 @@ static void take_out_back(struct endpoint *endpoint)
     if (!endpoint->conn.life.out)
         return;
     out_drop(endpoint->conn.life.out);
-    pool_put(&endpoint->context->outs, endpoint->conn.life.out);
+    pool_put(&endpoint->progress->outs, endpoint->conn.life.out);
     endpoint->conn.life.out = NULL;
 }
 
@@ -210,6 +201,7 @@ static bool send_some(struct endpoint *endpoint, uint64_t now_us)
     if (n <= 0)
         return false;
     conn_sent(conn, (size_t)n, now_us);
+    atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
     return true;
 }
 
@@ -234,34 +226,34 @@ static void link_endpoint(struct endpoint *endpoint, struct endpoint **list)
 /* Closed now; the struct stays until the round of the loop that may still name it is over. */
 static void close_endpoint(struct endpoint *endpoint)
 {
-    struct rddp_context *context = endpoint->context;
+    struct progress *progress = endpoint->progress;
 
     if (endpoint->qp) {
         endpoint_info(endpoint, &endpoint->qp->last);
-        endpoint->qp->endpoint = NULL;
+        qp_set_endpoint(endpoint->qp, NULL);
     }
     if (endpoint->listener)
         request_answered(endpoint);
-    loop_unwatch(&context->loop, &endpoint->watch);
-    loop_forget_timer(&context->loop, &endpoint->timer);
+    loop_unwatch(&progress->loop, &endpoint->watch);
+    loop_forget_timer(&progress->loop, &endpoint->timer);
     close(endpoint->watch.fd);
     take_out_back(endpoint);
     if (endpoint->carry)
-        pool_put(&context->carries, endpoint->carry);
-    if (context->stage.owner == endpoint)
-        context->stage.owner = NULL;
-    if (context->hot == endpoint)
-        context->hot = NULL;
+        pool_put(&progress->carries, endpoint->carry);
+    if (progress->stage.owner == endpoint)
+        progress->stage.owner = NULL;
+    if (progress->hot == endpoint)
+        progress->hot = NULL;
     unlink_endpoint(endpoint);
-    link_endpoint(endpoint, &context->dead);
+    link_endpoint(endpoint, &progress->dead);
     endpoint->closed = true;
 }
 
-void endpoint_free_dead(struct rddp_context *context)
+void endpoint_free_dead(struct progress *progress)
 {
     struct endpoint *endpoint;
 
-    while ((endpoint = context->dead)) {
+    while ((endpoint = progress->dead)) {
         unlink_endpoint(endpoint);
         free(endpoint);
     }
@@ -278,7 +270,36 @@ static uint32_t readiness(const struct endpoint *endpoint, unsigned wanted)
     return events;
 }
 
-void endpoint_pump(struct endpoint *endpoint)
+/* Sends until there is nothing left, the socket is full, or a turn is over. False: what is left takes the driver, who
+ * is somebody else. *wanted: as of conn_wants(), now. */
+static bool send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us, unsigned *wanted)
+{
+    struct conn *conn = &endpoint->conn;
+    uint64_t begun = conn->w.tx_pos;
+
+    while ((*wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN)) {
+        if (*wanted & CONN_AGAIN) {
+            if (role != ENDPOINT_DRIVER)
+                return false;
+            eat_again(endpoint);
+        } else if (endpoint->blocked || !send_some(endpoint, now_us)) {
+            /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
+            break;
+        } else if (conn->w.tx_pos - begun >= TURN_OCTETS) {
+            /* Others are next. The socket says at once that it is not blocked, and that is the next turn. */
+            endpoint->blocked = true;
+        }
+    }
+    return true;
+}
+
+/* The driver is called at once. */
+static void call_driver(struct endpoint *endpoint, uint64_t now_us)
+{
+    loop_set_timer(&endpoint->progress->loop, &endpoint->timer, now_us);
+}
+
+void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 {
     struct conn *conn = &endpoint->conn;
     uint64_t now_us = loop_now_us();
@@ -288,12 +309,10 @@ void endpoint_pump(struct endpoint *endpoint)
         return;
     look_up_emss(endpoint, now_us);
     conn_check(conn, now_us);
-    /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
-    while ((wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN))
-        if (wanted & CONN_AGAIN)
-            eat_again(endpoint);
-        else if (endpoint->blocked || !send_some(endpoint, now_us))
-            break;
+    if (!send_all(endpoint, role, now_us, &wanted)) {
+        call_driver(endpoint, now_us);
+        return;
+    }
     if (wanted & CONN_FIN) {
         tcp_finish(endpoint->watch.fd);
         conn_fin(conn, now_us);
@@ -304,17 +323,34 @@ void endpoint_pump(struct endpoint *endpoint)
     if (conn->life.news)
         endpoint_tell(endpoint);
     if (conn->life.state == CONN_OVER) {
-        close_endpoint(endpoint);
+        if (role == ENDPOINT_DRIVER)
+            close_endpoint(endpoint);
+        else
+            call_driver(endpoint, now_us);
         return;
     }
-    loop_rewatch(&endpoint->context->loop, &endpoint->watch, readiness(endpoint, wanted));
-    loop_set_timer(&endpoint->context->loop, &endpoint->timer, conn_deadline(conn, now_us));
+    loop_rewatch(&endpoint->progress->loop, &endpoint->watch, readiness(endpoint, wanted));
+    loop_set_timer(&endpoint->progress->loop, &endpoint->timer, conn_deadline(conn, now_us));
+}
+
+void endpoint_hold(struct endpoint *endpoint)
+{
+    doorbell_hold(&endpoint->bell);
+}
+
+void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
+{
+    while (!doorbell_let_go(&endpoint->bell))
+        endpoint_pump(endpoint, role);
 }
 
 void endpoint_poll(struct endpoint *endpoint)
 {
+    if (!doorbell_try(&endpoint->bell))
+        return;
     if (receive_all(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
-        endpoint_pump(endpoint);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
 void endpoint_abort(struct endpoint *endpoint)
@@ -325,14 +361,12 @@ void endpoint_abort(struct endpoint *endpoint)
         close_endpoint(endpoint);
 }
 
-static void on_ready(struct watch *watch, uint32_t events)
-{
-    struct endpoint *endpoint = of_watch(watch);
+/* --- what the loop says ---------------------------------------------------------------------------------------- */
 
-    if (endpoint->closed)
-        return;
+static void be_ready(struct endpoint *endpoint, uint32_t events)
+{
     if (endpoint->connecting) {
-        connect_done(endpoint, tcp_result(watch->fd));
+        connect_done(endpoint, tcp_result(endpoint->watch.fd));
         return;
     }
     if (events & EPOLLOUT)
@@ -343,19 +377,32 @@ static void on_ready(struct watch *watch, uint32_t events)
         conn_rx_end(&endpoint->conn, 0, loop_now_us());
     else if (events & (EPOLLERR | EPOLLHUP))
         conn_lost(&endpoint->conn, FAULT_LOST);
-    endpoint_pump(endpoint);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+}
+
+static void on_ready(struct watch *watch, uint32_t events)
+{
+    struct endpoint *endpoint = container_of(watch, struct endpoint, watch);
+
+    if (endpoint->closed)
+        return;
+    endpoint_hold(endpoint);
+    be_ready(endpoint, events);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
 static void on_time(struct timer *timer, uint64_t now_us)
 {
-    struct endpoint *endpoint = of_timer(timer);
+    struct endpoint *endpoint = container_of(timer, struct endpoint, timer);
 
+    endpoint_hold(endpoint);
     if (endpoint->connecting) {
         connect_done(endpoint, -ETIMEDOUT);
-        return;
+    } else {
+        conn_tick(&endpoint->conn, now_us);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
     }
-    conn_tick(&endpoint->conn, now_us);
-    endpoint_pump(endpoint);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
 static void look_up_names(struct endpoint *endpoint)
@@ -366,18 +413,19 @@ static void look_up_names(struct endpoint *endpoint)
     getpeername(endpoint->watch.fd, (struct sockaddr *)&endpoint->peer, &peer);
 }
 
-struct endpoint *endpoint_new(struct rddp_context *context, int fd)
+struct endpoint *endpoint_new(struct progress *progress, int fd)
 {
     struct endpoint *endpoint = calloc(1, sizeof(*endpoint));
     int error = endpoint ? 0 : -ENOMEM;
 
     if (!error) {
         *endpoint =
-            (struct endpoint){.context = context, .watch = {.fd = fd, .ready = on_ready}, .timer = {.fire = on_time}};
-        error = loop_add_timer(&context->loop, &endpoint->timer);
+            (struct endpoint){.progress = progress, .watch = {.fd = fd, .ready = on_ready}, .timer = {.fire = on_time}};
+        doorbell_hold(&endpoint->bell);
+        error = loop_add_timer(&progress->loop, &endpoint->timer);
     }
-    if (!error && (error = loop_watch(&context->loop, &endpoint->watch, 0)))
-        loop_forget_timer(&context->loop, &endpoint->timer);
+    if (!error && (error = loop_watch(&progress->loop, &endpoint->watch, 0)))
+        loop_forget_timer(&progress->loop, &endpoint->timer);
     if (error) {
         free(endpoint);
         close(fd);
@@ -385,7 +433,7 @@ struct endpoint *endpoint_new(struct rddp_context *context, int fd)
         return NULL;
     }
     look_up_names(endpoint);
-    link_endpoint(endpoint, &context->endpoints);
+    link_endpoint(endpoint, &progress->endpoints);
     return endpoint;
 }
 

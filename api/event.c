@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* event.c - connection events and their channels. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +20,8 @@ struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *contex
         errno = -error;
         return NULL;
     }
-    lock(context);
+    pthread_mutex_init(&channel->lock, NULL);
     context->objects++;
-    unlock(context);
     return channel;
 }
 
@@ -43,18 +41,14 @@ static struct event_node *take(struct rddp_event_channel *channel)
 
 int rddp_destroy_event_channel(struct rddp_event_channel *channel)
 {
-    struct rddp_context *context = channel->context;
     struct event_node *node;
 
-    lock(context);
-    if (channel->users) {
-        unlock(context);
+    if (channel->users)
         return -EBUSY;
-    }
     while ((node = take(channel)))
         free(node);
-    context->objects--;
-    unlock(context);
+    channel->context->objects--;
+    pthread_mutex_destroy(&channel->lock);
     notifier_fini(&channel->notifier);
     free(channel);
     return 0;
@@ -77,12 +71,14 @@ bool event_post(struct rddp_event_channel *channel, const struct rddp_event *eve
         memcpy(node->private_data, event->private_data, event->private_data_length);
         node->event.private_data = node->private_data;
     }
+    pthread_mutex_lock(&channel->lock);
     if (channel->last)
         channel->last->next = node;
     else
         channel->first = node;
     channel->last = node;
     notifier_raise(&channel->notifier);
+    pthread_mutex_unlock(&channel->lock);
     return true;
 }
 
@@ -90,6 +86,7 @@ void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, 
 {
     struct event_node **link = &channel->first, *node, *last = NULL;
 
+    pthread_mutex_lock(&channel->lock);
     while ((node = *link)) {
         if ((qp && node->event.qp == qp) || (listener && node->event.listener == listener)) {
             *link = node->next;
@@ -103,6 +100,7 @@ void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, 
     channel->last = last;
     if (!channel->first)
         notifier_lower(&channel->notifier);
+    pthread_mutex_unlock(&channel->lock);
 }
 
 int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event)
@@ -112,9 +110,9 @@ int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event
     int error;
 
     for (;;) {
-        lock(context);
+        pthread_mutex_lock(&channel->lock);
         node = take(channel);
-        unlock(context);
+        pthread_mutex_unlock(&channel->lock);
         if (node)
             break;
         error = notifier_wait(&channel->notifier, context->manual ? 0 : -1);
@@ -129,7 +127,7 @@ int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event
 
 void rddp_ack_event(struct rddp_event *event)
 {
-    free((char *)event - offsetof(struct event_node, event));
+    free(container_of(event, struct event_node, event));
 }
 
 const char *rddp_event_str(enum rddp_event_type type)

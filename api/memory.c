@@ -19,23 +19,15 @@ struct rddp_pd *rddp_alloc_pd(struct rddp_context *context)
     if (!pd)
         return NULL;
     pd->context = context;
-    lock(context);
     context->objects++;
-    unlock(context);
     return pd;
 }
 
 int rddp_dealloc_pd(struct rddp_pd *pd)
 {
-    struct rddp_context *context = pd->context;
-
-    lock(context);
-    if (pd->pd.users) {
-        unlock(context);
+    if (pd->pd.users)
         return -EBUSY;
-    }
-    context->objects--;
-    unlock(context);
+    pd->context->objects--;
     free(pd);
     return 0;
 }
@@ -51,25 +43,48 @@ static uint32_t draw(struct rddp_context *context)
     return context->random[--context->randoms];
 }
 
-static int make_room(struct mr_table *mrs)
+/* Every placement and emission that may have looked at the table before this call is over when it returns: they all
+ * happen under the bell of some endpoint. What such a one still sends from `mr` leaves from a copy made now: TCP, too,
+ * would have sent it from one. */
+static void wait_for_lookups(struct rddp_context *context, const struct mr *mr)
 {
-    struct mr_slot *slot;
+    for (uint32_t i = 0; i < context->loops; i++) {
+        struct progress *progress = &context->progress[i];
+
+        progress_take(progress);
+        for (struct endpoint *endpoint = progress->endpoints; endpoint; endpoint = endpoint->next) {
+            if (!doorbell_is_held(&endpoint->bell) && !(mr && mr->sending))
+                continue;
+            endpoint_hold(endpoint);
+            if (mr && endpoint->conn.life.out && out_uses(endpoint->conn.life.out, mr))
+                out_own(endpoint->conn.life.out);
+            endpoint_let_go(endpoint, ENDPOINT_POSTER);
+        }
+        progress_give(progress);
+    }
+}
+
+/* Under mrs_lock. *old is what look-ups may still be in. */
+static int make_room(struct mr_table *mrs, void **old)
+{
     uint32_t slots = MR_SLOTS;
+    void *room;
 
     if (mr_table_has_room(mrs))
         return 0;
     while (slots < 4 * (mrs->live + 1))
         slots *= 2;
-    slot = calloc(slots, sizeof(*slot));
-    if (!slot)
+    room = calloc(1, mr_slots_room(slots));
+    if (!room)
         return -ENOMEM;
-    free(mr_table_move(mrs, slot, slots));
+    *old = mr_table_move(mrs, room, slots);
     return 0;
 }
 
-static int insert(struct rddp_context *context, struct rddp_mr *mr)
+/* Under mrs_lock. */
+static int insert(struct rddp_context *context, struct rddp_mr *mr, void **old)
 {
-    int error = make_room(&context->mrs);
+    int error = make_room(&context->mrs, old);
     uint32_t key;
 
     if (error)
@@ -98,6 +113,7 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
 {
     struct rddp_context *context = pd->context;
     struct rddp_mr *mr;
+    void *old = NULL;
     int error;
 
     if (!is_sane(addr, length, access)) {
@@ -114,9 +130,12 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
     mr->context = context;
     mr->mr = (struct mr){.pd = &pd->pd, .base = addr, .length = length, .access = access, .valid = true};
     mr->mr.start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
-    lock(context);
-    error = insert(context, mr);
-    unlock(context);
+    pthread_mutex_lock(&context->mrs_lock);
+    error = insert(context, mr, &old);
+    pthread_mutex_unlock(&context->mrs_lock);
+    if (old)
+        wait_for_lookups(context, NULL);
+    free(old);
     if (error) {
         free(mr);
         errno = -error;
@@ -125,23 +144,15 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
     return mr;
 }
 
-/* What was already cut into segments leaves from a copy: TCP, too, would have sent it from one. */
-static void stop_sending(struct rddp_context *context, const struct mr *mr)
-{
-    for (struct endpoint *endpoint = context->endpoints; endpoint && mr->sending; endpoint = endpoint->next)
-        if (endpoint->conn.life.out && out_uses(endpoint->conn.life.out, mr))
-            out_own(endpoint->conn.life.out);
-}
-
 int rddp_dereg_mr(struct rddp_mr *mr)
 {
     struct rddp_context *context = mr->context;
 
-    lock(context);
-    stop_sending(context, &mr->mr);
+    pthread_mutex_lock(&context->mrs_lock);
     mr_remove(&context->mrs, &mr->mr);
+    pthread_mutex_unlock(&context->mrs_lock);
+    wait_for_lookups(context, &mr->mr);
     mr->mr.pd->users--;
-    unlock(context);
     free(mr);
     return 0;
 }
@@ -158,10 +169,5 @@ uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local)
 
 bool rddp_mr_is_valid(const struct rddp_mr *mr)
 {
-    bool valid;
-
-    lock(mr->context);
-    valid = mr->mr.valid;
-    unlock(mr->context);
-    return valid;
+    return mr->mr.valid;
 }

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* pool.c - a few free buffers of one size, so that a busy connection does not go to the allocator for each. */
-#include <sys/mman.h>
+#include "api/pool.h"
 
-#include "api/api.h"
+#include <sys/mman.h>
 
 /* Mapped, not from the heap: a buffer that is only partly used costs only the pages that were touched. */
 void *pool_get(struct pool *pool)
 {
-    void *buffer;
+    void *buffer = NULL;
 
+    spin_lock(&pool->spin);
     if (pool->count)
-        return pool->free[--pool->count];
+        buffer = pool->free[--pool->count];
+    spin_unlock(&pool->spin);
+    if (buffer)
+        return buffer;
     buffer = mmap(NULL, pool->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return buffer == MAP_FAILED ? NULL : buffer;
 }
 
 void pool_put(struct pool *pool, void *buffer)
 {
-    if (pool->count < POOL_KEEP)
+    spin_lock(&pool->spin);
+    if (pool->count < POOL_KEEP) {
         pool->free[pool->count++] = buffer;
-    else
+        buffer = NULL;
+    }
+    spin_unlock(&pool->spin);
+    if (buffer)
         munmap(buffer, pool->size);
 }
 

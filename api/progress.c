@@ -1,129 +1,278 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* progress.c - who does the work: the context's thread, or an application that polls. */
+/* progress.c - who does the work: a thread, or an application that polls.
+ *
+ * Two at one loop would only get in each other's way, so a thread that finds a poller at work several times running
+ * parks: it looks back now and then and leaves arrivals to him. When its looks find work that nobody does, it leaves
+ * the park, and arrivals wake it again. */
+#include <assert.h>
 #include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <sys/epoll.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "api/api.h"
 
 enum {
-    HOT_TURNS = 16, /* so often the socket that spoke last is asked before all of them are */
-    BUSY_POLLS = 4, /* rounds since the thread last looked that make a poller a busy one */
-    PARK_MS = 2,    /* how often a parked thread looks whether the poller is still there */
+    HOT_TURNS = 16,       /* poll the socket that spoke last this many times before polling all */
+    SERVED = 4,           /* wake-ups in a row that found a poller at work: the thread parks */
+    MISSED = 3,           /* looks in a row that found work and no poller: it leaves the park */
+    HERE_US = 5,          /* a poll so long ago at most is one that goes on */
+    LOOK_US = 600,        /* between two looks from the park: each costs a poller some microseconds */
+    IDLE_US = 3000,       /* no poll for so long, and no work: it leaves the park */
+    TIMER_SLACK_NS = 1000 /* else each sleep is 50 us longer */
 };
 
-static void work(struct rddp_context *context)
+/* --- one round ------------------------------------------------------------------------------------------------- */
+
+void progress_take(struct progress *progress)
 {
-    loop_run(&context->loop);
-    endpoint_free_dead(context);
+    atomic_fetch_add_explicit(&progress->wanted, 1, memory_order_relaxed);
+    pthread_mutex_lock(&progress->token);
+    atomic_fetch_sub_explicit(&progress->wanted, 1, memory_order_relaxed);
 }
 
-void context_work(struct rddp_context *context)
+bool progress_try(struct progress *progress)
 {
-    atomic_fetch_add_explicit(&context->polls, 1, memory_order_relaxed);
-    if (context->hot && !context->hot->blocked && ++context->hot_turns % HOT_TURNS) {
-        endpoint_poll(context->hot);
-        endpoint_free_dead(context);
+    return !pthread_mutex_trylock(&progress->token);
+}
+
+void progress_give(struct progress *progress)
+{
+    endpoint_free_dead(progress);
+    pthread_mutex_unlock(&progress->token);
+}
+
+void progress_work(struct progress *progress)
+{
+    arrivals_adopt(progress);
+    loop_run(&progress->loop, &progress->wanted);
+}
+
+void progress_poll(struct progress *progress)
+{
+    struct endpoint *hot = progress->hot;
+
+    atomic_store_explicit(&progress->polled_us, loop_now_us(), memory_order_relaxed);
+    if (hot && !hot->blocked && ++progress->hot_turns % HOT_TURNS)
+        endpoint_poll(hot);
+    else
+        progress_work(progress);
+}
+
+void progress_wake(struct progress *progress)
+{
+    uint64_t one = 1;
+
+    /* It cannot fail but for a counter that is full, and then it is readable. */
+    if (write(progress->wake.fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+        abort();
+}
+
+static void hush(struct watch *watch, uint32_t events)
+{
+    uint64_t count;
+
+    (void)events;
+    if (read(watch->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        abort();
+}
+
+/* --- the thread ------------------------------------------------------------------------------------------------ */
+
+/* What the thread has seen of pollers. */
+struct habit {
+    unsigned served; /* wake-ups in a row that found a poller at work */
+    unsigned missed; /* looks in a row that found work and no poller */
+};
+
+static uint64_t since_poll_us(const struct progress *progress)
+{
+    return loop_now_us() - atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
+}
+
+/* Somebody sleeps at a CQ and relies on the thread. */
+static bool is_armed(const struct progress *progress)
+{
+    return atomic_load(&progress->context->armed);
+}
+
+static bool has_work(struct progress *progress)
+{
+    return progress->arrivals || loop_sleep(&progress->loop, 0);
+}
+
+/* The time of his last poll tells also of a poller whom this thread has just displaced from his processor. */
+static bool poller_is_here(struct progress *progress)
+{
+    if (is_armed(progress))
+        return false;
+    if (since_poll_us(progress) <= HERE_US || !progress_try(progress))
+        return true;
+    progress_give(progress);
+    return false;
+}
+
+/* A mutex is taken again by the thread that gave it back, unless that one steps aside. */
+static void do_round(struct progress *progress)
+{
+    progress_take(progress);
+    progress_work(progress);
+    progress_give(progress);
+    if (atomic_load_explicit(&progress->wanted, memory_order_relaxed))
+        sched_yield();
+}
+
+static void sleep_and_serve(struct progress *progress, struct habit *habit)
+{
+    loop_sleep(&progress->loop, -1);
+    if (poller_is_here(progress)) {
+        habit->served++;
+        hush(&progress->wake, 0); /* or it wakes us again at once */
+        return;
+    }
+    do_round(progress);
+    habit->served = 0;
+}
+
+static void rest(struct progress *progress)
+{
+    const struct timespec look = {.tv_nsec = LOOK_US * 1000L};
+    struct pollfd fd = {.fd = progress->wake.fd, .events = POLLIN};
+
+    if (ppoll(&fd, 1, &look, NULL) > 0)
+        hush(&progress->wake, 0);
+}
+
+static void leave_park(struct progress *progress, struct habit *habit)
+{
+    *habit = (struct habit){0};
+    atomic_store(&progress->parked, false);
+}
+
+static void look(struct progress *progress, struct habit *habit)
+{
+    if (is_armed(progress)) {
+        leave_park(progress, habit);
+    } else if (since_poll_us(progress) <= HERE_US) {
+        habit->missed = 0;
+    } else if (!has_work(progress)) {
+        if (since_poll_us(progress) > IDLE_US)
+            leave_park(progress, habit);
     } else {
-        work(context);
+        do_round(progress);
+        if (++habit->missed == MISSED)
+            leave_park(progress, habit);
     }
 }
 
-/* A busy poller does everything itself; two of us at one socket would only get in each other's way. An armed CQ means
- * that somebody sleeps and relies on the thread. */
-static bool is_polled(struct rddp_context *context, uint32_t *seen)
+static void *run(void *arg)
 {
-    uint32_t polls = atomic_load_explicit(&context->polls, memory_order_relaxed);
-    bool busy = polls - *seen >= BUSY_POLLS && !context->armed;
+    struct progress *progress = arg;
+    struct habit habit = {0};
 
-    *seen = polls;
-    return busy;
-}
-
-static void park(struct rddp_context *context)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PARK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&context->unpark, &context->lock, &until);
-}
-
-static void *progress(void *arg)
-{
-    struct rddp_context *context = arg;
-    uint32_t seen = 0;
-
-    while (!atomic_load(&context->stopping)) {
-        loop_sleep(&context->loop, -1);
-        lock(context);
-        work(context);
-        while (is_polled(context, &seen) && !atomic_load(&context->stopping))
-            park(context);
-        unlock(context);
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
+    while (!atomic_load(&progress->context->stopping)) {
+        if (habit.served < SERVED) {
+            sleep_and_serve(progress, &habit);
+            continue;
+        }
+        /* Whoever arms a CQ after this wakes us, and who did it before is seen. */
+        atomic_store(&progress->parked, true);
+        if (!is_armed(progress))
+            rest(progress);
+        look(progress, &habit);
     }
     return NULL;
 }
 
-static void stay_ready(struct watch *watch, uint32_t events)
+/* --- begin and end --------------------------------------------------------------------------------------------- */
+
+int progress_init(struct progress *progress, struct rddp_context *context)
 {
-    (void)watch;
-    (void)events; /* the descriptor speaks once, to end the thread */
+    static_assert(sizeof(struct out) <= OUT_ROOM_AT, "the room would lie in the struct");
+    static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
+    int error;
+
+    *progress = (struct progress){.context = context};
+    progress->outs.size = OUT_ROOM_AT + OUT_ROOM;
+    progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
+    pthread_mutex_init(&progress->token, NULL);
+    error = loop_init(&progress->loop);
+    progress->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = hush};
+    progress->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
+    if (!error && progress->wake.fd < 0)
+        error = -EMFILE;
+    if (!error)
+        error = loop_watch(&progress->loop, &progress->wake, EPOLLIN);
+    return error || progress->stage.room ? error : -ENOMEM;
+}
+
+void progress_fini(struct progress *progress)
+{
+    loop_fini(&progress->loop);
+    if (progress->wake.fd >= 0)
+        close(progress->wake.fd);
+    pool_fini(&progress->outs);
+    pool_fini(&progress->carries);
+    free(progress->stage.room);
+    pthread_mutex_destroy(&progress->token);
 }
 
 /* Signals are the application's: none is ever handled on our thread, but SIGBUS, which says that volatile memory has
  * gone and comes to whoever touches it. */
-int progress_start(struct rddp_context *context)
+int progress_start(struct progress *progress)
 {
     sigset_t all, before;
     int error;
 
-    context->stop = (struct watch){.fd = eventfd(0, EFD_CLOEXEC), .ready = stay_ready};
-    if (context->stop.fd < 0)
-        return -EMFILE;
-    error = loop_watch(&context->loop, &context->stop, EPOLLIN);
-    if (!error) {
-        sigfillset(&all);
-        sigdelset(&all, SIGBUS);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = -pthread_create(&context->thread, NULL, progress, context);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    if (error)
-        close(context->stop.fd);
-    return error;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&progress->thread, NULL, run, progress);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -error;
 }
 
-void progress_stop(struct rddp_context *context)
+void progress_stop(struct progress *progress)
 {
-    uint64_t one = 1;
+    progress_wake(progress);
+    pthread_join(progress->thread, NULL);
+}
 
-    lock(context);
-    atomic_store(&context->stopping, true);
-    pthread_cond_signal(&context->unpark);
-    unlock(context);
-    if (write(context->stop.fd, &one, sizeof(one)) < 0)
-        context_log(context, RDDP_LOG_ERROR, "cannot wake the progress thread");
-    pthread_join(context->thread, NULL);
-    close(context->stop.fd);
+/* --- the application ------------------------------------------------------------------------------------------- */
+
+/* Until one of the loops has something to do. */
+static void sleep_for(struct rddp_context *context, int timeout_ms)
+{
+    struct pollfd fd[LOOPS_MAX];
+
+    if (context->loops == 1) {
+        loop_sleep(&context->progress->loop, timeout_ms);
+        return;
+    }
+    for (uint32_t i = 0; i < context->loops; i++)
+        fd[i] = (struct pollfd){.fd = context->progress[i].loop.epoll_fd, .events = POLLIN};
+    poll(fd, context->loops, timeout_ms);
 }
 
 int rddp_progress(struct rddp_context *context, int timeout_ms)
 {
     if (timeout_ms)
-        loop_sleep(&context->loop, timeout_ms);
-    lock(context);
-    work(context);
-    unlock(context);
+        sleep_for(context, timeout_ms);
+    for (uint32_t i = 0; i < context->loops; i++) {
+        progress_take(&context->progress[i]);
+        progress_work(&context->progress[i]);
+        progress_give(&context->progress[i]);
+    }
     return 0;
 }
 
 int rddp_progress_fd(const struct rddp_context *context)
 {
-    return context->loop.epoll_fd;
+    return context->progress->loop.epoll_fd;
 }

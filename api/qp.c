@@ -20,24 +20,16 @@ struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t m
     if (!srq)
         return NULL;
     srq->context = pd->context;
-    lock(pd->context);
     rq_init(&srq->rq, &pd->pd, max_wr, max_sge, srq + 1);
     pd->pd.users++;
-    unlock(pd->context);
     return srq;
 }
 
 int rddp_destroy_srq(struct rddp_srq *srq)
 {
-    struct rddp_context *context = srq->context;
-
-    lock(context);
-    if (srq->rq.users) {
-        unlock(context);
+    if (srq->rq.users)
         return -EBUSY;
-    }
     srq->rq.pd->users--;
-    unlock(context);
     free(srq);
     return 0;
 }
@@ -46,10 +38,8 @@ int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rdd
 {
     int error = 0;
 
-    lock(srq->context);
     while (wr && !(error = rq_post(&srq->rq, wr)))
         wr = wr->next;
-    unlock(srq->context);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
@@ -91,39 +81,48 @@ static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr 
     };
 }
 
+static bool is_at_home(const struct rddp_pd *pd, const struct rddp_qp_attr *attr)
+{
+    return attr->send_cq && attr->recv_cq && attr->send_cq->context == pd->context &&
+           attr->recv_cq->context == pd->context && (!attr->srq || attr->srq->context == pd->context);
+}
+
+static int init_qp(struct rddp_qp *qp, struct rddp_pd *pd, struct qp_attr *engine, size_t room)
+{
+    bool has_number;
+
+    qp->room = calloc(1, room);
+    if (!qp->room)
+        return -ENOMEM;
+    pthread_mutex_lock(&pd->context->lock);
+    has_number = ids_get(&pd->context->qp_numbers, &engine->number);
+    pthread_mutex_unlock(&pd->context->lock);
+    if (!has_number)
+        return -ENOMEM;
+    qp_init(&qp->qp, engine, qp->room);
+    return 0;
+}
+
 struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *attr)
 {
     struct qp_attr engine;
     struct rddp_qp *qp;
-    bool has_number;
-    size_t room;
+    size_t room = 0;
 
-    if (!attr->send_cq || !attr->recv_cq) {
-        errno = EINVAL;
-        return NULL;
+    if (is_at_home(pd, attr)) {
+        engine = engine_attr(pd, attr);
+        room = qp_room(&engine);
     }
-    engine = engine_attr(pd, attr);
-    room = qp_room(&engine);
     if (!room) {
         errno = EINVAL;
         return NULL;
     }
     qp = calloc(1, sizeof(*qp));
-    if (qp)
-        qp->room = calloc(1, room);
-    if (!qp || !qp->room) {
-        free(qp);
-        errno = ENOMEM;
+    if (!qp)
         return NULL;
-    }
     qp->context = pd->context;
     qp->user = attr->user;
-    lock(pd->context);
-    has_number = ids_get(&pd->context->qp_numbers, &engine.number);
-    if (has_number)
-        qp_init(&qp->qp, &engine, qp->room);
-    unlock(pd->context);
-    if (!has_number) {
+    if (init_qp(qp, pd, &engine, room)) {
         free(qp->room);
         free(qp);
         errno = ENOMEM;
@@ -156,25 +155,70 @@ int qp_prepare(struct rddp_qp *qp, const struct wire *wire)
     return 0;
 }
 
-/* A connection lives on without its queue pair until it has ended properly. */
-static void leave_endpoint(struct endpoint *endpoint)
+/* Without an endpoint nobody drives the queue pair: who has posted to it flushes it himself. */
+static void settle(struct rddp_qp *qp)
 {
+    pthread_mutex_lock(&qp->context->lock);
+    if (!qp->endpoint)
+        qp_settle(&qp->qp);
+    pthread_mutex_unlock(&qp->context->lock);
+}
+
+/* Posts that came before this found the endpoint and rang; what they left when it goes is flushed here. */
+void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
+{
+    pthread_mutex_lock(&qp->context->lock);
+    spin_lock(&qp->spin);
+    qp->endpoint = endpoint;
+    spin_unlock(&qp->spin);
+    pthread_mutex_unlock(&qp->context->lock);
+    if (!endpoint)
+        settle(qp);
+}
+
+struct endpoint *qp_hold(struct rddp_qp *qp)
+{
+    struct progress *progress = qp->progress;
+
+    if (!progress)
+        return NULL;
+    progress_take(progress);
+    if (qp->endpoint)
+        endpoint_hold(qp->endpoint);
+    else
+        progress_give(progress);
+    return qp->endpoint;
+}
+
+void qp_let_go(struct endpoint *endpoint)
+{
+    struct progress *progress = endpoint->progress;
+
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    progress_give(progress);
+}
+
+/* A connection lives on without its queue pair until it has ended properly. */
+static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
+{
+    qp_set_endpoint(qp, NULL);
     endpoint->qp = NULL;
     conn_detach(&endpoint->conn, loop_now_us());
     if (endpoint->connecting)
         endpoint_abort(endpoint);
     else
-        endpoint_pump(endpoint);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 
 int rddp_destroy_qp(struct rddp_qp *qp)
 {
     struct rddp_context *context = qp->context;
+    struct endpoint *endpoint = qp_hold(qp);
 
-    lock(context);
-    if (qp->endpoint)
-        leave_endpoint(qp->endpoint);
-    endpoint_free_dead(context);
+    if (endpoint) {
+        leave_endpoint(qp, endpoint);
+        qp_let_go(endpoint);
+    }
     if (qp->channel) {
         event_forget(qp->channel, qp, NULL);
         qp->channel->users--;
@@ -182,8 +226,9 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     cq_forget(qp->qp.attr.send_cq, qp->qp.attr.number);
     cq_forget(qp->qp.attr.recv_cq, qp->qp.attr.number);
     qp_fini(&qp->qp);
+    pthread_mutex_lock(&context->lock);
     ids_put(&context->qp_numbers, qp->qp.attr.number);
-    unlock(context);
+    pthread_mutex_unlock(&context->lock);
     free(qp->sequence_room);
     free(qp->room);
     free(qp);
@@ -200,12 +245,15 @@ void *rddp_qp_user(const struct rddp_qp *qp)
     return qp->user;
 }
 
-/* What was posted leaves at once if the socket takes it: a caller that posts one request waits for nobody. */
+/* What was posted leaves at once if the socket takes it and nobody else works on the connection; else whoever does has
+ * heard the bell. It is rung under the spinlock, so that the endpoint cannot go before. */
 int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr)
 {
+    struct endpoint *endpoint;
+    bool is_mine;
     int error = 0;
 
-    lock(qp->context);
+    spin_lock(&qp->spin);
     if (qp->qp.state == QP_IDLE)
         error = -EINVAL;
     while (wr && !error) {
@@ -213,43 +261,60 @@ int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send
         if (!error)
             wr = wr->next;
     }
-    qp_settle(&qp->qp);
-    if (qp->endpoint) {
-        endpoint_pump(qp->endpoint);
-        endpoint_free_dead(qp->context);
-    }
-    unlock(qp->context);
+    endpoint = qp->endpoint;
+    is_mine = endpoint && doorbell_ring(&endpoint->bell);
+    spin_unlock(&qp->spin);
+    if (is_mine)
+        endpoint_let_go(endpoint, ENDPOINT_POSTER);
+    else if (!endpoint)
+        settle(qp);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
+}
+
+/* A receive waits for its message and for nobody's work; but one that was posted after the flush has to be flushed. */
+static void ring_if_failed(struct rddp_qp *qp)
+{
+    struct endpoint *endpoint;
+    bool is_mine;
+
+    if (qp->qp.state != QP_ERROR)
+        return;
+    spin_lock(&qp->spin);
+    endpoint = qp->endpoint;
+    is_mine = endpoint && doorbell_ring(&endpoint->bell);
+    spin_unlock(&qp->spin);
+    if (is_mine)
+        endpoint_let_go(endpoint, ENDPOINT_POSTER);
+    else if (!endpoint)
+        settle(qp);
 }
 
 int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)
 {
     int error = qp->qp.attr.srq ? -EINVAL : 0;
 
-    lock(qp->context);
     while (wr && !error) {
         error = qp_post_recv(&qp->qp, wr);
         if (!error)
             wr = wr->next;
     }
-    qp_settle(&qp->qp);
-    unlock(qp->context);
+    ring_if_failed(qp);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
 }
 
-static enum rddp_qp_state state_of(const struct rddp_qp *qp)
+static enum rddp_qp_state state_of(const struct rddp_qp *qp, const struct endpoint *endpoint)
 {
     if (qp->qp.state == QP_ERROR)
         return qp->qp.note.fault == FAULT_NONE ? RDDP_QP_CLOSED : RDDP_QP_ERROR;
-    if (!qp->endpoint)
+    if (!endpoint)
         return RDDP_QP_IDLE;
-    switch (qp->endpoint->conn.life.state) {
+    switch (endpoint->conn.life.state) {
     case CONN_READY:
-        return qp->endpoint->conn.life.established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
+        return endpoint->conn.life.established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
     case CONN_DRAINING:
         return RDDP_QP_CLOSING;
     default:
@@ -259,15 +324,17 @@ static enum rddp_qp_state state_of(const struct rddp_qp *qp)
 
 int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info)
 {
-    lock(qp->context);
-    if (qp->endpoint)
-        endpoint_info(qp->endpoint, &qp->last);
+    struct endpoint *endpoint = qp_hold(qp);
+
+    if (endpoint)
+        endpoint_info(endpoint, &qp->last);
     *info = qp->last;
-    info->state = state_of(qp);
+    info->state = state_of(qp, endpoint);
     info->fault = qp->qp.note.fault;
     info->tx_octets = qp->qp.tx_octets;
     info->rx_octets = qp->qp.rx_octets;
     info->control_dropped = qp->qp.control_dropped;
-    unlock(qp->context);
+    if (endpoint)
+        qp_let_go(endpoint);
     return 0;
 }

@@ -34,7 +34,7 @@ static int errno_of(enum fault fault)
 static void log_end(struct endpoint *endpoint)
 {
     const struct conn *conn = &endpoint->conn;
-    struct rddp_context *context = endpoint->context;
+    struct rddp_context *context = endpoint->progress->context;
     char peer[TCP_NAME], line[LINE];
 
     tcp_name(&endpoint->peer, peer);
@@ -68,7 +68,8 @@ static void post(struct endpoint *endpoint, enum rddp_event_type type, int statu
         event.ord = peer->ord;
     }
     if (!event_post(qp->channel, &event))
-        context_log(endpoint->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost", rddp_event_str(type));
+        context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost",
+                    rddp_event_str(type));
 }
 
 static void tell_request(struct endpoint *endpoint)
@@ -87,17 +88,17 @@ static void tell_request(struct endpoint *endpoint)
         .ord = peer->ord,
     };
 
+    /* Whole before anybody can have it. */
+    if (request)
+        *request = (struct rddp_request){.endpoint = endpoint, .progress = endpoint->progress, .peer = endpoint->peer};
+    endpoint->request = request;
     if (!request || !event_post(listener->channel, &event)) {
-        context_log(endpoint->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
+        endpoint->request = NULL;
+        context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
         free(request);
         conn_lost(&endpoint->conn, FAULT_MEMORY);
         endpoint->conn.life.news = 0;
-        return;
     }
-    request->context = endpoint->context;
-    request->endpoint = endpoint;
-    request->peer = endpoint->peer;
-    endpoint->request = request;
 }
 
 void endpoint_tell(struct endpoint *endpoint)

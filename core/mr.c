@@ -5,41 +5,56 @@
 #include <assert.h>
 #include <rddp/wr.h>
 
-void mr_table_init(struct mr_table *table, struct mr_slot *slot, uint32_t slots)
+size_t mr_slots_room(uint32_t count)
 {
-    assert((slots & (slots - 1)) == 0);
-    *table = (struct mr_table){.slot = slot, .slots = slots};
+    static_assert(sizeof(struct mr_slots) <= sizeof(struct mr_slot), "see mr.h");
+    return sizeof(struct mr_slots) + count * sizeof(struct mr_slot);
+}
+
+void mr_table_init(struct mr_table *table, void *room, uint32_t count)
+{
+    struct mr_slots *slots = room;
+
+    assert((count & (count - 1)) == 0);
+    slots->count = count;
+    table->used = table->live = 0;
+    atomic_init(&table->slots, slots);
 }
 
 /* Half full at most: a probe then looks at two or three slots whether the key is there or not, and always ends. */
 bool mr_table_has_room(const struct mr_table *table)
 {
-    return table->used < table->slots / 2;
+    return table->used < atomic_load_explicit(&table->slots, memory_order_relaxed)->count / 2;
 }
 
 /* The slot of `key`, or the free one where it would go. The keys are random: their own bits spread them. */
-static struct mr_slot *probe(const struct mr_table *table, uint32_t key)
+static struct mr_slot *probe(struct mr_slots *slots, uint32_t key)
 {
-    uint32_t mask = table->slots - 1, i = key & mask;
+    uint32_t i = key & (slots->count - 1), found;
 
-    while (table->slot[i].key != key && table->slot[i].key)
-        i = (i + 1) & mask;
-    return &table->slot[i];
+    while ((found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key && found)
+        i = (i + 1) & (slots->count - 1);
+    return &slots->slot[i];
 }
 
-struct mr_slot *mr_table_move(struct mr_table *table, struct mr_slot *slot, uint32_t slots)
+static void fill(struct mr_slot *slot, uint32_t key, struct mr *mr)
 {
-    struct mr_table to;
+    atomic_store_explicit(&slot->mr, mr, memory_order_relaxed);
+    atomic_store_explicit(&slot->key, key, memory_order_release);
+}
 
-    assert(slots >= 2 * (table->live + 1));
-    mr_table_init(&to, slot, slots);
-    for (uint32_t i = 0; i < table->slots; i++)
-        if (table->slot[i].mr)
-            *probe(&to, table->slot[i].key) = table->slot[i];
-    to.used = to.live = table->live;
-    slot = table->slot;
-    *table = to;
-    return slot;
+void *mr_table_move(struct mr_table *table, void *room, uint32_t count)
+{
+    struct mr_slots *from = atomic_load_explicit(&table->slots, memory_order_relaxed), *to = room;
+
+    assert(count >= 2 * (table->live + 1) && (count & (count - 1)) == 0);
+    to->count = count;
+    for (uint32_t i = 0; i < from->count; i++)
+        if (from->slot[i].mr)
+            fill(probe(to, from->slot[i].key), from->slot[i].key, from->slot[i].mr);
+    table->used = table->live;
+    atomic_store(&table->slots, to);
+    return from;
 }
 
 bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
@@ -50,32 +65,37 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
     /* 0 marks a free slot, and is the STag that wires send where they mean none. */
     if (!key)
         return false;
-    slot = probe(table, key);
+    slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), key);
     if (slot->key)
         return false;
     mr->key = key;
     mr->valid = true;
-    *slot = (struct mr_slot){key, mr};
+    fill(slot, key, mr);
     table->used++;
     table->live++;
     return true;
 }
 
+/* Sequentially consistent, as the look-up is: either that sees nothing, or the remover sees who is looking. */
 void mr_remove(struct mr_table *table, struct mr *mr)
 {
-    struct mr_slot *slot = probe(table, mr->key);
+    struct mr_slot *slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), mr->key);
 
     assert(slot->mr == mr);
-    slot->mr = NULL;
+    atomic_store(&slot->mr, NULL);
     table->live--;
     mr->valid = false;
 }
 
 struct mr *mr_find(const struct mr_table *table, uint64_t key)
 {
-    if (!key || key > UINT32_MAX || !table->slots)
+    struct mr_slot *slot;
+
+    if (!key || key > UINT32_MAX)
         return NULL;
-    return probe(table, (uint32_t)key)->mr;
+    slot = probe(atomic_load(&table->slots), (uint32_t)key);
+    /* The probe may have ended at a slot that is just being filled, with another key. */
+    return atomic_load_explicit(&slot->key, memory_order_acquire) == key ? atomic_load(&slot->mr) : NULL;
 }
 
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
@@ -106,8 +126,8 @@ enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t k
     const unsigned any_remote = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ;
     struct mr *mr = mr_find(table, key);
 
-    if (!mr || !mr->valid || mr->pd != pd || (remote && !(mr->access & any_remote)))
+    if (!mr || mr->pd != pd || (remote && !(mr->access & any_remote)))
         return FAULT_INVALIDATE;
-    mr->valid = false;
-    return FAULT_NONE;
+    /* One of two who are at it at once finds it invalid. */
+    return atomic_exchange(&mr->valid, false) ? FAULT_NONE : FAULT_INVALIDATE;
 }

@@ -15,46 +15,56 @@ struct pd {
     _Atomic uint32_t users; /* regions, queues: a domain in use is not freed */
 };
 
-/* A registered region. The creator gives the room and keeps it until mr_remove(). */
+/* A registered region. The creator gives the room and keeps it until it has called mr_remove() and then seen every
+ * placement and emission end that could have looked before. */
 struct mr {
     struct pd *pd;
     uint8_t *base;
     uint64_t start; /* the offset of the first octet: 0 if zero-based, else its address */
     uint64_t length;
-    uint32_t key;     /* STag; local and remote key are one */
-    unsigned access;  /* enum rddp_access */
-    bool valid;       /* false after an invalidation */
-    uint32_t sending; /* spans of this region that are queued for a socket */
+    uint32_t key;             /* STag; local and remote key are one */
+    unsigned access;          /* enum rddp_access */
+    _Atomic bool valid;       /* false after an invalidation */
+    _Atomic uint32_t sending; /* spans of this region that are queued for a socket */
 };
 
 /* Keys are found in an open-addressed table of regions. A removed key stays in it as a tombstone until the table is
  * rehashed, and is not drawn again while it does. */
 struct mr_slot {
-    uint32_t key;
-    struct mr *mr; /* NULL with a key: a tombstone */
+    _Atomic uint32_t key;    /* written last, so that whoever finds it finds the region */
+    _Atomic(struct mr *) mr; /* NULL with a key: a tombstone */
 };
 
+struct mr_slots {
+    uint32_t count; /* a power of two */
+    struct mr_slot slot[];
+};
+
+/* A look-up needs no lock, whatever else goes on. All that changes the table does: one thread at a time. */
 struct mr_table {
-    struct mr_slot *slot;
-    uint32_t slots; /* a power of two */
-    uint32_t used;  /* live and tombstones */
+    _Atomic(struct mr_slots *) slots;
+    uint32_t used; /* live and tombstones */
     uint32_t live;
 };
 
-/* Gives the table its room: `slots` (a power of two) zeroed entries. The caller keeps ownership of the memory. */
-void mr_table_init(struct mr_table *table, struct mr_slot *slot, uint32_t slots);
+/* Octets of room for `count` slots, aligned for any type: no more than count + 1 times the size of a slot. */
+size_t mr_slots_room(uint32_t count);
+
+/* Gives the table its room: zeroed, for `count` (a power of two) slots. The caller keeps ownership of the memory. */
+void mr_table_init(struct mr_table *table, void *room, uint32_t count);
 
 /* Is there room for one more at a load that keeps look-ups short? If not, the owner calls mr_table_move() first. */
 bool mr_table_has_room(const struct mr_table *table);
 
-/* Moves the live regions into new room (at least 2 * (live + 1) zeroed entries) and returns the old room to free. */
-struct mr_slot *mr_table_move(struct mr_table *table, struct mr_slot *slot, uint32_t slots);
+/* Moves the live regions into new room (zeroed, for at least 2 * (live + 1) slots) and returns the old room, to free
+ * when no look-up can be in it any more. */
+void *mr_table_move(struct mr_table *table, void *room, uint32_t count);
 
 /* Enters `mr` (pd, base, start, length, access filled in) under `key`, 32 random bits drawn by the caller.
  * False if the key is 0, alive, or a tombstone: draw again. The creator counts the region into pd->users. */
 bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key);
 
-/* Takes the region out; its key is dead from here on. */
+/* Takes the region out: a look-up that begins from here on does not find it. */
 void mr_remove(struct mr_table *table, struct mr *mr);
 
 /* The region that `key` names, valid or not, or NULL. For owners of regions, not for peers' keys. */

@@ -3,14 +3,12 @@
 #include "net/loop.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 64 };
+#include "base/container.h"
 
 uint64_t loop_now_us(void)
 {
@@ -81,47 +79,62 @@ static void arm(struct loop *loop)
     timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
+static int grow_heap(struct loop *loop)
+{
+    uint32_t room = 2 * loop->heap_room + 64;
+    struct timer **heap = realloc(loop->heap, ((size_t)room + 1) * sizeof(*heap)); /* place 0 is not used */
+
+    if (!heap)
+        return -ENOMEM;
+    loop->heap = heap;
+    loop->heap_room = room;
+    return 0;
+}
+
 int loop_add_timer(struct loop *loop, struct timer *timer)
 {
-    struct timer **heap;
+    int error = 0;
 
+    pthread_mutex_lock(&loop->timer_lock);
     timer->place = 0;
-    if (loop->users == loop->heap_room) {
-        heap = realloc(loop->heap, (2 * (size_t)loop->heap_room + 64 + 1) * sizeof(*heap)); /* place 0 is not used */
-        if (!heap)
-            return -ENOMEM;
-        loop->heap = heap;
-        loop->heap_room = 2 * loop->heap_room + 64;
-    }
-    loop->users++;
-    return 0;
+    if (loop->users == loop->heap_room)
+        error = grow_heap(loop);
+    loop->users += !error;
+    pthread_mutex_unlock(&loop->timer_lock);
+    return error;
 }
 
 void loop_forget_timer(struct loop *loop, struct timer *timer)
 {
+    pthread_mutex_lock(&loop->timer_lock);
     unset_timer(loop, timer);
     loop->users--;
+    pthread_mutex_unlock(&loop->timer_lock);
 }
 
+/* What is set already needs no lock: if it is just about to fire, whoever is called looks at everything anew. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint64_t at_us)
 {
-    if (timer->place && timer->at_us == at_us)
+    if (timer->place ? timer->at_us == at_us : at_us == UINT64_MAX)
         return;
+    pthread_mutex_lock(&loop->timer_lock);
     unset_timer(loop, timer);
-    if (at_us == UINT64_MAX)
-        return;
-    timer->at_us = at_us;
-    loop->timers++;
-    sift_up(loop, loop->timers, timer);
-    arm(loop);
+    if (at_us != UINT64_MAX) {
+        timer->at_us = at_us;
+        loop->timers++;
+        sift_up(loop, loop->timers, timer);
+        arm(loop);
+    }
+    pthread_mutex_unlock(&loop->timer_lock);
 }
 
 static void fire_due(struct watch *watch, uint32_t events)
 {
-    struct loop *loop = (struct loop *)((char *)watch - offsetof(struct loop, timer_watch));
+    struct loop *loop = container_of(watch, struct loop, timer_watch);
     uint64_t now_us = loop_now_us(), expirations;
 
     (void)events;
+    pthread_mutex_lock(&loop->timer_lock);
     if (read(loop->timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
         abort();
     loop->armed_us = UINT64_MAX;
@@ -129,9 +142,12 @@ static void fire_due(struct watch *watch, uint32_t events)
         struct timer *timer = loop->heap[1];
 
         unset_timer(loop, timer);
+        pthread_mutex_unlock(&loop->timer_lock);
         timer->fire(timer, now_us);
+        pthread_mutex_lock(&loop->timer_lock);
     }
     arm(loop);
+    pthread_mutex_unlock(&loop->timer_lock);
 }
 
 /* --- readiness ----------------------------------------------------------------------------------------------- */
@@ -157,6 +173,9 @@ void loop_rewatch(struct loop *loop, struct watch *watch, uint32_t events)
 void loop_unwatch(struct loop *loop, struct watch *watch)
 {
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    for (int i = loop->at; i < loop->count; i++)
+        if (loop->event[i].data.ptr == watch)
+            loop->event[i].data.ptr = NULL;
 }
 
 bool loop_sleep(const struct loop *loop, int timeout_ms)
@@ -166,22 +185,34 @@ bool loop_sleep(const struct loop *loop, int timeout_ms)
     return epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) > 0;
 }
 
-int loop_run(struct loop *loop)
+int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)
 {
-    struct epoll_event event[BATCH];
-    int n = epoll_wait(loop->epoll_fd, event, BATCH, 0);
+    int called = 0;
 
-    for (int i = 0; i < n; i++) {
-        struct watch *watch = event[i].data.ptr;
-
-        watch->ready(watch, event[i].events);
+    if (loop->at == loop->count) {
+        loop->at = 0;
+        loop->count = epoll_wait(loop->epoll_fd, loop->event, LOOP_EVENTS, 0);
+        if (loop->count < 0)
+            loop->count = 0;
     }
-    return n;
+    while (loop->at < loop->count) {
+        const struct epoll_event event = loop->event[loop->at++];
+        struct watch *watch = event.data.ptr;
+
+        if (!watch)
+            continue;
+        watch->ready(watch, event.events);
+        called++;
+        if (atomic_load_explicit(wanted, memory_order_relaxed))
+            break;
+    }
+    return called;
 }
 
 int loop_init(struct loop *loop)
 {
     *loop = (struct loop){.armed_us = UINT64_MAX};
+    pthread_mutex_init(&loop->timer_lock, NULL);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     loop->timer_watch = (struct watch){.fd = loop->timer_fd, .ready = fire_due};
@@ -198,4 +229,5 @@ void loop_fini(struct loop *loop)
         close(loop->timer_fd);
     free(loop->heap);
     loop->heap = NULL;
+    pthread_mutex_destroy(&loop->timer_lock);
 }

@@ -3,8 +3,11 @@
 #ifndef RDDP_NET_LOOP_H
 #define RDDP_NET_LOOP_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 /* Called with the readiness that came: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP, EPOLLRDHUP. */
 struct watch {
@@ -15,13 +18,20 @@ struct watch {
 
 /* `fire` is called once when its time has come. A timer that is set again just moves. */
 struct timer {
-    uint64_t at_us;
-    uint32_t place; /* in the heap, counted from 1; 0: not set */
+    _Atomic uint64_t at_us;
+    _Atomic uint32_t place; /* in the heap, counted from 1; 0: not set */
     void (*fire)(struct timer *timer, uint64_t now_us);
 };
 
+enum { LOOP_EVENTS = 64 };
+
+/* One thread at a time runs a loop and ends watches of it. Timers are set, and watches changed, from any thread, but
+ * each of them from one at a time. */
 struct loop {
     int epoll_fd, timer_fd;
+    struct epoll_event event[LOOP_EVENTS]; /* what the last round was told: those from `at` on have not been called */
+    int at, count;
+    pthread_mutex_t timer_lock; /* guards the heap; not held while a timer fires */
     struct timer **heap;
     uint32_t timers, users, heap_room; /* set, added, room for */
     uint64_t armed_us;                 /* what timer_fd will tell, never later than the earliest timer */
@@ -49,7 +59,8 @@ void loop_forget_timer(struct loop *loop, struct timer *timer);
  * signal. */
 bool loop_sleep(const struct loop *loop, int timeout_ms);
 
-/* Calls everything that is ready or due now. Returns how many. */
-int loop_run(struct loop *loop);
+/* Calls what is ready or due now, and returns how many. It ends early when somebody else waits for his turn (`*wanted`
+ * is not 0); the next round goes on where this one stopped, so that nobody starves. */
+int loop_run(struct loop *loop, const _Atomic uint32_t *wanted);
 
 #endif

@@ -67,7 +67,7 @@ static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_
     struct arena *a = calloc(1, sizeof(*a));
 
     assert(a);
-    mr_table_init(&a->mrs, a->slot, sizeof(a->slot) / sizeof(a->slot[0]));
+    mr_table_init(&a->mrs, a->slot, 32);
     for (uint32_t i = 0; i < ARENA_REGIONS; i++) {
         a->room[i] = malloc(2 * GUARD + ARENA_OCTETS);
         assert(a->room[i]);

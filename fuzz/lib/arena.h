@@ -27,7 +27,7 @@ enum {
 struct arena {
     struct pd pd, other_pd;
     struct mr_table mrs;
-    struct mr_slot slot[32];
+    struct mr_slot slot[32 + 1];
     struct mr mr[ARENA_REGIONS];
     uint8_t *room[ARENA_REGIONS];
     struct cq cq;

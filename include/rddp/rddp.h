@@ -46,6 +46,8 @@ struct rddp_context_attr {
     void (*log)(void *user, enum rddp_log_level level,
                 const char *line); /* default: a line on stderr. Must not call rddp. */
     void *log_user;
+    uint32_t loops; /* event loops, a thread each, that share the connections: default 1, at most 64; 0: one for each
+                       processor. One with manual_progress. */
     bool manual_progress; /* no thread: work is done in rddp_progress() and rddp_poll_cq() only */
 };
 

@@ -32,7 +32,7 @@ struct area {
 struct engine {
     struct pd pd, other_pd;
     struct mr_table mrs;
-    struct mr_slot slot[ENGINE_SLOTS];
+    struct mr_slot slot[ENGINE_SLOTS + 1];
     struct area area[ENGINE_AREAS];
     uint32_t areas;
 };

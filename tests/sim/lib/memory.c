@@ -16,9 +16,11 @@ static uint8_t *octets_of(const struct region *r)
 
 static void enter(struct region *r, struct mr_table *table, struct rng *rng)
 {
+    uint32_t slots = table->slots->count;
+
     r->mr.valid = true;
     if (!mr_table_has_room(table))
-        free(mr_table_move(table, calloc(table->slots, sizeof(*table->slot)), table->slots));
+        free(mr_table_move(table, calloc(1, mr_slots_room(slots)), slots));
     while (!mr_insert(table, &r->mr, (uint32_t)rng_next(rng)))
         ;
 }

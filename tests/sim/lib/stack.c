@@ -93,7 +93,7 @@ static void init_queues(struct stack *s)
 void stack_init(struct stack *s, const struct stack_attr *attr, uint64_t seed)
 {
     *s = (struct stack){.attr = *attr, .rng = {seed}};
-    mr_table_init(&s->mrs, room_of(STACK_SLOTS * sizeof(struct mr_slot)), STACK_SLOTS);
+    mr_table_init(&s->mrs, room_of(mr_slots_room(STACK_SLOTS)), STACK_SLOTS);
     init_regions(s);
     init_queues(s);
     s->out_room = malloc(OUT_ROOM);
@@ -107,7 +107,7 @@ void stack_fini(struct stack *s)
         qp_fini(&s->qp);
     for (int i = 0; i < STACK_REGIONS; i++)
         region_fini(&s->region[i]);
-    free(s->mrs.slot);
+    free(s->mrs.slots);
     free(s->ring[0]);
     free(s->ring[1]);
     free(s->qp_room);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* listen.c - the passive end: listening, accepting and rejecting, for the application. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "api/connect.h"
+
+enum {
+    ACCEPTS = 64,            /* new connections in one round of the loop */
+    LISTENER_PENDING = 4096, /* connections of one listener that are not answered yet */
+    PAUSE_US = 100000,       /* out of descriptors: try again then */
+};
+
+/* --- connections come -------------------------------------------------------------------------------------------- */
+
+void request_answered(struct endpoint *endpoint)
+{
+    if (endpoint->request)
+        endpoint->request->endpoint = NULL;
+    endpoint->request = NULL;
+    endpoint->listener->pending--;
+    endpoint->listener = NULL;
+}
+
+/* A descriptor on its way from its listener to the loop that it was given to. */
+struct arrival {
+    struct arrival *next;
+    struct rddp_listener *listener;
+    int fd;
+};
+
+/* By the driver of the loop that it was given to. */
+static void take_connection(struct progress *progress, struct rddp_listener *listener, int fd)
+{
+    struct conn_attr engine = wire_conn_attr(&listener->wire);
+    struct endpoint *endpoint = endpoint_new(progress, fd);
+
+    if (!endpoint) {
+        listener->pending--;
+        context_log(listener->context, RDDP_LOG_ERROR, "a connection is turned away: %s", strerror(errno));
+        return;
+    }
+    endpoint->listener = listener;
+    conn_init_passive(&endpoint->conn, wire_named(listener->wire.wire), &engine, loop_now_us());
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+/* Puts an accepted connection into the box of another loop. */
+static void send_on(struct progress *to, struct rddp_listener *listener, int fd)
+{
+    struct arrival *arrival = malloc(sizeof(*arrival)), *last;
+
+    if (!arrival) {
+        close(fd);
+        listener->pending--;
+        context_log(listener->context, RDDP_LOG_ERROR, "out of memory: a connection is turned away");
+        return;
+    }
+    *arrival = (struct arrival){.listener = listener, .fd = fd};
+    spin_lock(&to->arrivals_lock);
+    for (last = to->arrivals; last && last->next; last = last->next)
+        continue;
+    if (last)
+        last->next = arrival;
+    else
+        to->arrivals = arrival;
+    spin_unlock(&to->arrivals_lock);
+    progress_wake(to);
+}
+
+/* The oldest in the box that came from `listener`, or from any (NULL). */
+static struct arrival *take_arrival(struct progress *progress, const struct rddp_listener *listener)
+{
+    struct arrival *arrival, *before = NULL;
+
+    spin_lock(&progress->arrivals_lock);
+    for (arrival = progress->arrivals; arrival && listener && arrival->listener != listener; arrival = arrival->next)
+        before = arrival;
+    if (arrival && before)
+        before->next = arrival->next;
+    else if (arrival)
+        progress->arrivals = arrival->next;
+    spin_unlock(&progress->arrivals_lock);
+    return arrival;
+}
+
+void arrivals_adopt(struct progress *progress)
+{
+    struct arrival *arrival;
+
+    while (progress->arrivals && (arrival = take_arrival(progress, NULL))) {
+        take_connection(progress, arrival->listener, arrival->fd);
+        free(arrival);
+    }
+}
+
+static void give_connection(struct rddp_listener *listener, int fd)
+{
+    struct progress *progress = context_next_loop(listener->context);
+
+    if (listener->pending >= LISTENER_PENDING) {
+        context_log(listener->context, RDDP_LOG_WARN, "%u connections wait for an answer: one more is turned away",
+                    listener->pending);
+        close(fd);
+        return;
+    }
+    listener->pending++;
+    if (progress == listener->progress)
+        take_connection(progress, listener, fd);
+    else
+        send_on(progress, listener, fd);
+}
+
+static void accept_some(struct watch *watch, uint32_t events)
+{
+    struct rddp_listener *listener = container_of(watch, struct rddp_listener, watch);
+    int fd = 0;
+
+    (void)events;
+    for (int i = 0; i < ACCEPTS && (fd = tcp_accept(watch->fd)) >= 0; i++)
+        give_connection(listener, fd);
+    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+        context_log(listener->context, RDDP_LOG_ERROR, "cannot accept connections for now: %s", strerror(-fd));
+        loop_rewatch(&listener->progress->loop, watch, 0);
+        loop_set_timer(&listener->progress->loop, &listener->pause, loop_now_us() + PAUSE_US);
+    }
+}
+
+static void accept_again(struct timer *timer, uint64_t now_us)
+{
+    struct rddp_listener *listener = container_of(timer, struct rddp_listener, pause);
+
+    (void)now_us;
+    loop_rewatch(&listener->progress->loop, &listener->watch, EPOLLIN);
+}
+
+static int start_listening(struct rddp_listener *listener)
+{
+    struct loop *loop = &listener->progress->loop;
+    int error = loop_add_timer(loop, &listener->pause);
+
+    if (error)
+        return error;
+    listener->channel->users++;
+    error = loop_watch(loop, &listener->watch, EPOLLIN);
+    if (error) {
+        listener->channel->users--;
+        loop_forget_timer(loop, &listener->pause);
+    }
+    return error;
+}
+
+struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
+                                  int backlog, const struct rddp_wire_attr *wire, void *user)
+{
+    struct rddp_listener *listener = calloc(1, sizeof(*listener));
+    int error = 0;
+
+    if (!listener)
+        return NULL;
+    *listener = (struct rddp_listener){.context = channel->context,
+                                       .progress = context_next_loop(channel->context),
+                                       .channel = channel,
+                                       .user = user,
+                                       .pause.fire = accept_again};
+    rddp_wire_attr_init(&listener->wire);
+    if (wire)
+        listener->wire = *wire;
+    listener->watch = (struct watch){.ready = accept_some};
+    listener->watch.fd = wire_is_sane(&listener->wire) ? tcp_listen(addr, length, backlog) : -EINVAL;
+    error = listener->watch.fd < 0 ? listener->watch.fd : 0;
+    if (!error) {
+        error = start_listening(listener);
+        if (error)
+            close(listener->watch.fd);
+    }
+    if (error) {
+        free(listener);
+        errno = -error;
+        return NULL;
+    }
+    return listener;
+}
+
+static void turn_away(struct endpoint *endpoint)
+{
+    request_answered(endpoint);
+    if (endpoint->conn.life.state == CONN_WAIT_ANSWER && !conn_reject(&endpoint->conn, NULL, 0, loop_now_us()))
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    else
+        endpoint_abort(endpoint);
+}
+
+/* Those that this loop has of a listener that goes away. By the driver. */
+static void turn_away_all(struct progress *progress, struct rddp_listener *listener)
+{
+    struct endpoint *next;
+    struct arrival *arrival;
+
+    while ((arrival = take_arrival(progress, listener))) {
+        close(arrival->fd);
+        free(arrival);
+    }
+    for (struct endpoint *endpoint = progress->endpoints; endpoint; endpoint = next) {
+        next = endpoint->next;
+        if (endpoint->listener != listener)
+            continue;
+        endpoint_hold(endpoint);
+        turn_away(endpoint);
+        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    }
+}
+
+static void stop_listening(struct rddp_listener *listener)
+{
+    struct progress *progress = listener->progress;
+
+    progress_take(progress);
+    loop_unwatch(&progress->loop, &listener->watch);
+    loop_forget_timer(&progress->loop, &listener->pause);
+    close(listener->watch.fd);
+    progress_give(progress);
+}
+
+int rddp_destroy_listener(struct rddp_listener *listener)
+{
+    struct rddp_context *context = listener->context;
+
+    stop_listening(listener);
+    for (uint32_t i = 0; i < context->loops; i++) {
+        progress_take(&context->progress[i]);
+        turn_away_all(&context->progress[i], listener);
+        progress_give(&context->progress[i]);
+    }
+    event_forget(listener->channel, NULL, listener);
+    listener->channel->users--;
+    free(listener);
+    return 0;
+}
+
+int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
+{
+    socklen_t length = sizeof(*addr);
+
+    return getsockname(listener->watch.fd, (struct sockaddr *)addr, &length) ? -errno : 0;
+}
+
+static int accept_on(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
+{
+    int error = qp_prepare(qp, endpoint->conn.wire);
+
+    if (error)
+        return error;
+    error =
+        conn_accept(&endpoint->conn, &qp->qp, at_most(attr->ird, qp->qp.attr.ird), at_most(attr->ord, qp->qp.attr.ord),
+                    attr->private_data, attr->private_data_length, loop_now_us());
+    if (!error)
+        qp_join(qp, endpoint);
+    return error;
+}
+
+static int answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
+{
+    int error = -EINVAL;
+
+    if (qp->context == endpoint->progress->context && wire_says(endpoint->conn.wire, attr) &&
+        qp_claim(qp, endpoint->listener->channel)) {
+        error = accept_on(endpoint, qp, attr);
+        if (error)
+            qp_unclaim(qp);
+    }
+    if (error) {
+        turn_away(endpoint);
+        return error;
+    }
+    request_answered(endpoint);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    return 0;
+}
+
+int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
+{
+    struct progress *progress = request->progress;
+    struct rddp_conn_attr defaults;
+    struct endpoint *endpoint;
+    int error = -ECONNABORTED;
+
+    rddp_conn_attr_init(&defaults);
+    progress_take(progress);
+    endpoint = request->endpoint;
+    if (endpoint) {
+        endpoint_hold(endpoint);
+        error = answer(endpoint, qp, attr ? attr : &defaults);
+        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    }
+    progress_give(progress);
+    free(request);
+    return error;
+}
+
+int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length)
+{
+    struct progress *progress = request->progress;
+    struct endpoint *endpoint;
+    int error = 0;
+
+    progress_take(progress);
+    endpoint = request->endpoint;
+    if (endpoint) {
+        endpoint_hold(endpoint);
+        request_answered(endpoint);
+        error = conn_reject(&endpoint->conn, private_data, private_data_length, loop_now_us());
+        if (error)
+            endpoint_abort(endpoint);
+        else
+            endpoint_pump(endpoint, ENDPOINT_DRIVER);
+        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    }
+    progress_give(progress);
+    free(request);
+    return error;
+}
+
+int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer)
+{
+    *peer = request->peer;
+    return 0;
+}
