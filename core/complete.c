@@ -5,8 +5,12 @@
 /* --- completion ---------------------------------------------------------------------------------------------- */
 
 static const enum rddp_wc_opcode completed[] = {
-    [RDDP_WR_RDMA_WRITE] = RDDP_WC_RDMA_WRITE, [RDDP_WR_SEND] = RDDP_WC_SEND,
-    [RDDP_WR_RDMA_READ] = RDDP_WC_RDMA_READ,   [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
+    [RDDP_WR_RDMA_WRITE] = RDDP_WC_RDMA_WRITE,
+    [RDDP_WR_RDMA_WRITE_WITH_IMM] = RDDP_WC_RDMA_WRITE,
+    [RDDP_WR_SEND] = RDDP_WC_SEND,
+    [RDDP_WR_SEND_WITH_IMM] = RDDP_WC_SEND,
+    [RDDP_WR_RDMA_READ] = RDDP_WC_RDMA_READ,
+    [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
     [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
 };
 
@@ -117,6 +121,10 @@ static bool makes(const struct send *s, enum seg_op op)
     switch (s->opcode) {
     case RDDP_WR_RDMA_WRITE:
         return op == SEG_WRITE;
+    case RDDP_WR_RDMA_WRITE_WITH_IMM:
+        return op == SEG_WRITE || op == SEG_IMMEDIATE;
+    case RDDP_WR_SEND_WITH_IMM:
+        return op == SEG_IMMEDIATE;
     case RDDP_WR_SEND:
     case RDDP_WR_SEND_WITH_INV:
         return op == SEG_SEND;
@@ -128,7 +136,7 @@ static bool makes(const struct send *s, enum seg_op op)
 void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
 {
     /* A request of which only the first segments have left can be it, too. */
-    uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND), i = qp->sq_tail;
+    uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND || qp->emitting == EMIT_IMMEDIATE), i = qp->sq_tail;
 
     if (op == SEG_READ_RESP)
         return;

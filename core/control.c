@@ -26,7 +26,6 @@ enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, st
     (*in)->op = (uint8_t)seg->op;
     (*in)->number = seg->msg;
     (*in)->order = seg->order;
-    (*in)->control_length = 0;
     return FAULT_NONE;
 }
 
@@ -69,12 +68,8 @@ static void notice(struct inbound *in, const struct seg *seg)
     control_add(in, seg);
     if (!(seg->flags & SEG_LAST))
         return;
-    in->end = seg->end;
-    in->length = seg->op == SEG_WRITE ? seg->total : seg->read.length;
-    ranges_add(&in->got, 0, in->length);
-    in->flags = seg->reserved & SEQUENCE_SOLICITED ? SEG_SOLICITED : 0;
-    if (seg->op == SEG_WRITE)
-        in->flags |= SEG_LAST;
+    place_beside(in, seg->end, seg->op == SEG_WRITE ? seg->total : seg->read.length,
+                 (seg->reserved & SEQUENCE_SOLICITED ? SEG_SOLICITED : 0) | (seg->op == SEG_WRITE ? SEG_LAST : 0));
 }
 
 void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)

@@ -21,10 +21,16 @@ bool deliver_has_response(const struct qp *qp, uint32_t i)
 
 /* --- delivery ------------------------------------------------------------------------------------------------ */
 
-enum fault deliver_message(struct qp *qp, enum rddp_wc_opcode opcode)
+static const enum rddp_wc_opcode received[] = {
+    [SEG_SEND] = RDDP_WC_RECV,
+    [SEG_WRITE] = RDDP_WC_RECV_RDMA_WITH_IMM,
+    [SEG_READ_REQ] = RDDP_WC_RECV_RDMA_READ,
+};
+
+enum fault deliver_message(struct qp *qp)
 {
     const struct inbound *in = inbound_at(qp, qp->rx_next);
-    struct rddp_wc wc = {.opcode = opcode, .qp_num = qp->attr.number};
+    struct rddp_wc wc = {.opcode = received[in->op], .qp_num = qp->attr.number};
 
     /* The region is dead before anybody can hear of it (RFC 5040 5.3). */
     if (in->flags & SEG_INVALIDATE) {
@@ -32,6 +38,10 @@ enum fault deliver_message(struct qp *qp, enum rddp_wc_opcode opcode)
             return note_message(qp, FAULT_INVALIDATE, 0, 0);
         wc.wc_flags = RDDP_WC_WITH_INV;
         wc.invalidated_rkey = (uint32_t)in->invalidate;
+    }
+    if (in->flags & SEG_WITH_IMM) {
+        wc.wc_flags = RDDP_WC_WITH_IMM;
+        put32((uint8_t *)&wc.imm_data, in->immediate);
     }
     wc.wr_id = in->recv.wr_id;
     wc.byte_len = in->length;

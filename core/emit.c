@@ -122,14 +122,14 @@ static void fill_send(const struct qp *qp, struct seg *seg, const struct send *s
 
 static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t tagged_max, uint32_t untagged_max)
 {
-    bool is_write = s->opcode == RDDP_WR_RDMA_WRITE;
+    bool tagged = is_write(s->opcode);
     const struct rddp_sge *bad = NULL;
 
-    if (is_write)
+    if (tagged)
         fill_write(qp, &e->seg, s);
     else
         fill_send(qp, &e->seg, s);
-    e->seg.length = cut(s->length - qp->emit_offset, is_write ? tagged_max : untagged_max);
+    e->seg.length = cut(s->length - qp->emit_offset, tagged ? tagged_max : untagged_max);
     if (s->flags & RDDP_SEND_INLINE) {
         e->volatile_data = true;
         if (e->seg.length) {
@@ -141,10 +141,29 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
     }
     if (bad)
         return fail_key(qp, s, e->seg.op, bad);
-    if (ends_message(qp, e, s->length)) {
+    if (!ends_message(qp, e, s->length))
+        return true;
+    if (s->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM) {
+        qp->emitting = EMIT_IMMEDIATE;
+    } else {
         s->state = SEND_QUEUED;
         qp->sq_next++;
     }
+    return true;
+}
+
+/* "An RDMA Write Message followed by an Immediate Data Operation" is a Write with immediate (RFC 7306 6). */
+static bool emit_immediate(struct qp *qp, struct emit *e)
+{
+    struct send *s = sq_at(qp, qp->sq_next++);
+
+    e->seg.op = SEG_IMMEDIATE;
+    e->seg.flags = SEG_LAST | (s->flags & RDDP_SEND_SOLICITED ? SEG_SOLICITED : 0);
+    e->seg.immediate = (uint64_t)s->immediate << 32 |
+                       (s->opcode == RDDP_WR_SEND_WITH_IMM ? SEG_IMMEDIATE_OF_SEND : SEG_IMMEDIATE_OF_WRITE);
+    s->state = SEND_QUEUED;
+    qp->emitted = EMIT_SEND;
+    qp->emitting = EMIT_NOTHING;
     return true;
 }
 
@@ -182,6 +201,8 @@ static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uin
     qp->emitted = EMIT_SEND;
     if (s->opcode == RDDP_WR_RDMA_READ)
         return emit_read_request(qp, e, s);
+    if (s->opcode == RDDP_WR_SEND_WITH_IMM)
+        return emit_immediate(qp, e);
     return emit_payload(qp, e, s, tagged_max, untagged_max);
 }
 
@@ -267,6 +288,8 @@ bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t u
     switch (qp->emitting) {
     case EMIT_SEND:
         return emit_request(qp, e, tagged_max, untagged_max);
+    case EMIT_IMMEDIATE:
+        return emit_immediate(qp, e);
     case EMIT_RESPONSE:
         return emit_response(qp, e, tagged_max);
     default:

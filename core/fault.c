@@ -121,6 +121,7 @@ static const char *const ops[SEG_OPS] = {
     [SEG_WRITE] = "RDMA Write",
     [SEG_READ_REQ] = "RDMA Read Request",
     [SEG_READ_RESP] = "RDMA Read Response",
+    [SEG_IMMEDIATE] = "Immediate Data",
     [SEG_TERMINATE] = "Terminate",
 };
 

@@ -61,6 +61,8 @@ struct inbound *place_claim(struct qp *qp)
     in->flags = 0;
     in->status = RDDP_WC_SUCCESS;
     in->early = false;
+    in->op = SEG_SEND;
+    in->control_length = 0;
     return in;
 }
 
@@ -144,6 +146,15 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
         in->invalidate = seg->invalidate;
     }
     return FAULT_NONE;
+}
+
+/* The receive was taken by a message whose `length` octets are elsewhere; it is over at stream position `end`. */
+void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned flags)
+{
+    in->end = end;
+    in->length = length;
+    ranges_add(&in->got, 0, length);
+    in->flags = flags;
 }
 
 /* --- RDMA Write ---------------------------------------------------------------------------------------------- */

@@ -148,7 +148,9 @@ static bool is_opcode(enum rddp_wr_opcode opcode)
 {
     switch (opcode) {
     case RDDP_WR_RDMA_WRITE:
+    case RDDP_WR_RDMA_WRITE_WITH_IMM:
     case RDDP_WR_SEND:
+    case RDDP_WR_SEND_WITH_IMM:
     case RDDP_WR_RDMA_READ:
     case RDDP_WR_LOCAL_INV:
     case RDDP_WR_SEND_WITH_INV:
@@ -157,7 +159,7 @@ static bool is_opcode(enum rddp_wr_opcode opcode)
     return false;
 }
 
-/* 0 and the octets of the message, or -EINVAL. */
+/* 0 and the octets of the message, -EINVAL, or what the wire says. */
 static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t *length)
 {
     bool is_inline = wr->send_flags & RDDP_SEND_INLINE;
@@ -177,7 +179,7 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
 static void fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
 {
     bool is_local = wr->opcode == RDDP_WR_LOCAL_INV, is_inline = wr->send_flags & RDDP_SEND_INLINE;
-    bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
+    bool is_tagged = is_write(wr->opcode) || wr->opcode == RDDP_WR_RDMA_READ;
 
     s->wr_id = wr->wr_id;
     s->opcode = wr->opcode;
@@ -192,6 +194,7 @@ static void fill_send(const struct qp *qp, struct send *s, const struct rddp_sen
     s->answered = s->early = s->begun = false;
     s->end = UINT64_MAX;
     s->rx_end = 0;
+    s->immediate = get32((const uint8_t *)&wr->imm_data);
     if (qp->numbering->fill)
         qp->numbering->fill(s, wr);
     for (uint32_t i = 0; i < s->sges; i++)
@@ -203,9 +206,10 @@ static void fill_send(const struct qp *qp, struct send *s, const struct rddp_sen
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
 {
     uint32_t length, head = atomic_load_explicit(&qp->sq_head, memory_order_relaxed);
+    int error = check_send(qp, wr, &length);
 
-    if (check_send(qp, wr, &length))
-        return -EINVAL;
+    if (error)
+        return error;
     if (atomic_load_explicit(&qp->sq_taken, memory_order_acquire) >= qp->attr.send_depth)
         return -ENOMEM;
     atomic_fetch_add_explicit(&qp->sq_taken, 1, memory_order_relaxed);
@@ -265,7 +269,7 @@ void qp_queued(struct qp *qp, uint64_t end)
 {
     /* A request is complete when its last segment has left; of those before, the position is written over. */
     if (qp->emitted == EMIT_SEND)
-        sq_at(qp, qp->emitting == EMIT_SEND ? qp->sq_next : qp->sq_next - 1)->end = end;
+        sq_at(qp, qp->emitting == EMIT_NOTHING ? qp->sq_next - 1 : qp->sq_next)->end = end;
 }
 
 void qp_sent(struct qp *qp, uint64_t pos)

@@ -82,8 +82,9 @@ struct send {
     unsigned flags;         /* enum rddp_send_flags */
     const uint8_t *control; /* with a SEG_NUMBERS_SEQUENCE wire, as the next three: control data, the poster's */
     uint16_t control_length, order;
-    uint32_t number; /* of the message */
-    bool begun;      /* an RDMA Read: the first segment of its response had its turn */
+    uint32_t number;    /* of the message */
+    uint32_t immediate; /* of a request with immediate data */
+    bool begun;         /* an RDMA Read: the first segment of its response had its turn */
     enum send_state state;
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
     bool answered;              /* an RDMA Read: the last segment of its response is placed */
@@ -101,11 +102,12 @@ struct inbound {
     uint32_t length; /* known when the last segment was seen */
     uint32_t reach;  /* octets up to the end of the farthest segment so far */
     uint64_t invalidate;
+    uint32_t immediate;         /* with SEG_WITH_IMM */
     unsigned flags;             /* enum seg_flag of its last segment; SEG_LAST: length is known */
     enum rddp_wc_status status; /* as of struct send */
     bool early;                 /* a segment came out of order */
-    uint8_t op; /* with a SEG_NUMBERS_SEQUENCE wire: its kind (enum seg_op), its number, the order it wants */
-    uint16_t order;
+    uint8_t op;                 /* enum seg_op: a Send, or what else takes a receive */
+    uint16_t order;             /* with a SEG_NUMBERS_SEQUENCE wire: the order it wants, its number */
     uint32_t number;
     uint32_t control_length; /* how many came */
 };
@@ -141,7 +143,21 @@ struct qp_attr {
 };
 
 /* What qp_emit() is at: at most one message of the send queue or one response at a time. */
-enum emit_source { EMIT_NOTHING, EMIT_SEND, EMIT_RESPONSE };
+enum emit_source {
+    EMIT_NOTHING,
+    EMIT_SEND,
+    EMIT_IMMEDIATE, /* the same request: its Write has been cut, its immediate data have not */
+    EMIT_RESPONSE
+};
+
+/* The peer's Writes in the order of the stream, where messages are numbered in queues: what the immediate data behind
+ * one of them belong to. */
+struct written {
+    uint32_t octets;    /* of the message that is open */
+    uint32_t length;    /* of the one that is over, when nothing but Read Responses came since; else 0 */
+    bool partial;       /* some of the open one came out of order, and `octets` knows nothing of them */
+    uint64_t early_end; /* up to this stream position some came out of order */
+};
 
 struct qp {
     struct qp_attr attr;
@@ -168,7 +184,8 @@ struct qp {
     struct peer_read *peer_read; /* ring of attr.ird */
     uint32_t peer_read_mask;
     uint32_t answer_head, answer_tail; /* MSN of the next Read Request to be delivered (QN 1), and to be answered */
-    uint64_t rx_pos;                   /* everything before this stream position has arrived and is placed */
+    struct written written;
+    uint64_t rx_pos; /* everything before this stream position has arrived and is placed */
 
     uint32_t tx_send_msg, tx_read_msg, tx_term_msg; /* next MSN of queues 0, 1, 2; the first is 1 */
     uint64_t tx_pos;                                /* everything before this stream position has left */

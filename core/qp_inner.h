@@ -55,6 +55,11 @@ static inline const struct rddp_sge *sink_of(const struct send *s)
     return s->sges ? s->sge : &none;
 }
 
+static inline bool is_write(enum rddp_wr_opcode opcode)
+{
+    return opcode == RDDP_WR_RDMA_WRITE || opcode == RDDP_WR_RDMA_WRITE_WITH_IMM;
+}
+
 /* Is this where the message goes on? What was placed early may come once more when its turn is. */
 static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset)
 {
@@ -86,6 +91,7 @@ struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault 
 struct inbound *place_claim(struct qp *qp); /* NULL: no receive is posted */
 enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order);
 enum fault place_write(struct qp *qp, const struct seg *seg);
+void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned flags);
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 
@@ -97,7 +103,7 @@ enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send 
 
 /* deliver.c: the message at rx_next, which is whole, goes to the application; the peer's Read at answer_head becomes
  * answerable; the oldest Read completes if all of its response and everything before it is here. */
-enum fault deliver_message(struct qp *qp, enum rddp_wc_opcode opcode);
+enum fault deliver_message(struct qp *qp);
 enum fault deliver_read_request(struct qp *qp);
 enum fault deliver_read_response(struct qp *qp);
 bool deliver_has_request(const struct qp *qp, uint32_t msn);

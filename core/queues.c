@@ -10,7 +10,8 @@
 static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
 {
     (void)qp;
-    (void)length;
+    if (wr->opcode == RDDP_WR_SEND_WITH_IMM && length)
+        return -EOPNOTSUPP; /* Immediate Data take a receive of their own (RFC 7306 6.3) */
     return wr->send_flags & RDDP_SEND_ORDER || wr->control_length ? -EINVAL : 0;
 }
 
@@ -87,6 +88,23 @@ static enum fault take_send(struct qp *qp, const struct seg *seg, bool in_order)
     return fault ? fault : place_message(qp, seg, in, in_order);
 }
 
+/* It takes a receive as a Send does, in which nothing is placed. */
+static enum fault take_immediate(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    bool of_send = (uint32_t)seg->immediate == SEG_IMMEDIATE_OF_SEND;
+    struct inbound *in = NULL;
+    enum fault fault = find_receive(qp, seg, in_order, &in);
+
+    if (!fault)
+        fault = place_message(qp, seg, in, in_order);
+    if (fault)
+        return fault;
+    place_beside(in, in->end, in_order && !of_send ? qp->written.length : 0, seg->flags | SEG_WITH_IMM);
+    in->op = of_send ? SEG_SEND : SEG_WRITE;
+    in->immediate = (uint32_t)(seg->immediate >> 32);
+    return FAULT_NONE;
+}
+
 static enum fault take_write(struct qp *qp, const struct seg *seg, bool in_order)
 {
     (void)in_order;
@@ -129,7 +147,7 @@ static enum fault deliver_send(struct qp *qp)
         return FAULT_NONE;
     if (!ranges_cover(&in->got, in->length))
         return note_message(qp, FAULT_MO, ranges_prefix(&in->got), in->length);
-    return deliver_message(qp, RDDP_WC_RECV);
+    return deliver_message(qp);
 }
 
 /* --- arriving ------------------------------------------------------------------------------------------------ */
@@ -142,7 +160,24 @@ static const struct {
     [SEG_WRITE] = {take_write, NULL}, /* the target's application never hears of it (RFC 5040 5.1) */
     [SEG_READ_REQ] = {take_read_request, deliver_read_request},
     [SEG_READ_RESP] = {take_read_response, deliver_read_response},
+    [SEG_IMMEDIATE] = {take_immediate, deliver_send},
 };
+
+/* Responses belong to requests of ours, and may come between a Write and its immediate data. */
+static void count_written(struct written *w, const struct seg *seg)
+{
+    if (seg->op == SEG_READ_RESP)
+        return;
+    w->length = 0;
+    if (seg->op != SEG_WRITE)
+        return;
+    w->octets = seg->length > UINT32_MAX - w->octets ? UINT32_MAX : w->octets + seg->length;
+    if (!(seg->flags & SEG_LAST))
+        return;
+    w->length = w->partial ? 0 : w->octets;
+    w->octets = 0;
+    w->partial = false;
+}
 
 static enum fault place(struct qp *qp, const struct seg *seg)
 {
@@ -152,9 +187,13 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     if (fault)
         return fault;
     qp->rx_octets += seg->length;
-    if (!in_order)
+    if (!in_order) {
+        if (seg->op == SEG_WRITE && seg->end > qp->written.early_end)
+            qp->written.early_end = seg->end;
         return FAULT_NONE;
+    }
     qp->rx_pos = seg->end;
+    count_written(&qp->written, seg);
     return operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
 }
 
@@ -220,6 +259,9 @@ static enum fault advance(struct qp *qp, uint64_t pos)
 {
     enum fault fault = FAULT_NONE;
 
+    /* What the link skips was placed early, or is no message of the queues. */
+    qp->written.length = 0;
+    qp->written.partial |= qp->written.early_end > qp->rx_pos;
     qp->rx_pos = pos;
     while (!fault) {
         switch (next_due(qp)) {
@@ -247,7 +289,7 @@ static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t un
         return false;
     if (e->seg.op == SEG_READ_REQ) {
         e->seg.msg = qp->tx_read_msg++;
-    } else if (e->seg.op == SEG_SEND) {
+    } else if (e->seg.op == SEG_SEND || e->seg.op == SEG_IMMEDIATE) {
         e->seg.msg = qp->tx_send_msg;
         qp->tx_send_msg += e->seg.flags & SEG_LAST ? 1 : 0;
     }

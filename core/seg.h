@@ -12,6 +12,7 @@ enum seg_op {
     SEG_WRITE,     /* into the region `key`, at `offset` */
     SEG_READ_REQ,  /* `read` says what, `msg` is its number */
     SEG_READ_RESP, /* into the sink of the read that asked for it */
+    SEG_IMMEDIATE, /* `immediate`, with the number of a Send: it takes a receive */
     SEG_TERMINATE, /* the peer gives up; `data` is its Terminate header */
     SEG_OPS
 };
@@ -21,6 +22,7 @@ enum seg_flag {
     SEG_SOLICITED = 1 << 1,  /* a Send that asks for an event */
     SEG_INVALIDATE = 1 << 2, /* a Send that invalidates the key `invalidate` */
     SEG_FIRST = 1 << 3,      /* the first segment of its message, where a wire says so */
+    SEG_WITH_IMM = 1 << 4,   /* of a message that takes a receive: it brought immediate data */
 };
 
 /* How a wire numbers messages. */
@@ -29,6 +31,10 @@ enum seg_numbering {
     SEG_NUMBERS_SEQUENCE, /* Sends, Writes and Read Requests in one sequence, a response as its request (segments 3.4)
                            */
 };
+
+/* How the lower half of `immediate` is used: RFC 7306 leaves all 64 bits to the application, verbs has 32 and tells a
+ * Write with immediate data from a Send with them. Those who know nothing of this leave 0 there. */
+enum { SEG_IMMEDIATE_OF_WRITE = 0, SEG_IMMEDIATE_OF_SEND = 1 };
 
 /* Of a message that waits for no other (rdma-tcp-segments.txt 3.4). */
 enum { SEG_ORDER_ANY = 0xffff };
@@ -49,6 +55,7 @@ struct seg {
     uint64_t key;        /* STag of a tagged segment: 32 bits in iWARP, up to 46 elsewhere */
     uint64_t offset;     /* octets: tagged offset (TO), or message offset (MO) of an untagged segment */
     uint64_t invalidate; /* STag, with SEG_INVALIDATE */
+    uint64_t immediate;  /* the first of its octets is the highest */
     struct seg_read read;
     const uint8_t *data;
     uint32_t length;   /* octets of payload */

@@ -29,6 +29,8 @@ static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t le
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
     (void)qp;
+    if (wr->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RDDP_WR_SEND_WITH_IMM)
+        return -EOPNOTSUPP; /* control data are what this wire has */
     if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > SEQUENCE_CONTROL_MAX || wr->control_length % 4)
         return -EINVAL;
     /* The RDMA Buffer Offset has 32 bits. */
@@ -98,15 +100,10 @@ static void overtake(struct qp *qp, uint32_t i)
 
 static enum fault hand_over_next(struct qp *qp)
 {
-    static const enum rddp_wc_opcode opcode[] = {
-        [SEG_SEND] = RDDP_WC_RECV,
-        [SEG_WRITE] = RDDP_WC_RECV_RDMA_WITH_IMM,
-        [SEG_READ_REQ] = RDDP_WC_RECV_RDMA_READ,
-    };
     const struct inbound *in = inbound_at(qp, qp->rx_next);
 
     order_done(&qp->sequence->order, in->number);
-    return deliver_message(qp, opcode[in->op]);
+    return deliver_message(qp);
 }
 
 static enum fault deliver(struct qp *qp)

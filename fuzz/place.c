@@ -29,12 +29,18 @@ static struct seg a_segment(struct input *in, const struct qp *qp)
     uint8_t kind = input8(in), where = input8(in), numbers = input8(in), size = input8(in);
     struct seg seg = {.op = (enum seg_op)(kind & 3), .flags = kind >> 2 & 7, .data = payload};
 
-    seg.msg = (seg.op == SEG_SEND ? qp->rx_next : qp->answer_head) + (uint32_t)(int8_t)(numbers << 4) / 16;
+    if (kind & 0x80 && seg.op == SEG_SEND) {
+        seg.op = SEG_IMMEDIATE;
+        seg.flags = SEG_LAST | (seg.flags & SEG_SOLICITED);
+        seg.immediate = size & 3;
+    }
+    seg.msg = (seg.op == SEG_SEND || seg.op == SEG_IMMEDIATE ? qp->rx_next : qp->answer_head) +
+              (uint32_t)(int8_t)(numbers << 4) / 16;
     if (kind & 0x20)
         seg.msg = (uint32_t)input_number(in);
     seg.key = numbers >> 4;
     seg.offset = kind & 0x40 ? input_number(in) : turn;
-    if (seg.op != SEG_READ_REQ)
+    if (seg.op != SEG_READ_REQ && seg.op != SEG_IMMEDIATE)
         seg.length = size & 0x80 ? input16(in) : size;
     turn = seg.flags & SEG_LAST ? 0 : turn + seg.length;
     seg.invalidate = input8(in);

@@ -34,6 +34,9 @@ static const struct opcode {
     [5] = {SEG_SEND, SEG_SOLICITED, false, QN_SEND, 0, 0, false},
     [6] = {SEG_SEND, SEG_SOLICITED | SEG_INVALIDATE, false, QN_SEND, 0, 0, false},
     [7] = {SEG_TERMINATE, 0, false, QN_TERMINATE, 0, TERMINATE_MIN, true},
+    /* RFC 7306 figures 2 and 3. */
+    [8] = {SEG_IMMEDIATE, 0, false, QN_SEND, RDMAP_IMMEDIATE_HEAD, 0, true},
+    [9] = {SEG_IMMEDIATE, SEG_SOLICITED, false, QN_SEND, RDMAP_IMMEDIATE_HEAD, 0, true},
 };
 
 enum { OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
@@ -89,9 +92,12 @@ static enum fault decode_untagged(struct seg *seg, const uint8_t *p, const struc
         return FAULT_MO;
     if (seg->length < o->rdmap_head + o->least || (o->alone && !(seg->flags & SEG_LAST)))
         return FAULT_SHORT;
-    if (seg->op != SEG_READ_REQ)
+    if (!o->rdmap_head)
         return FAULT_NONE;
-    decode_read(&seg->read, seg->data);
+    if (seg->op == SEG_READ_REQ)
+        decode_read(&seg->read, seg->data);
+    else
+        seg->immediate = get64(seg->data);
     seg->head_length += o->rdmap_head;
     seg->data += o->rdmap_head;
     seg->length -= o->rdmap_head;
@@ -147,7 +153,9 @@ uint8_t *ddp_encode(uint8_t *p, const struct seg *seg, unsigned version)
     p = put32(p, o->qn);
     p = put32(p, seg->msg);
     p = put32(p, (uint32_t)seg->offset);
-    return seg->op == SEG_READ_REQ ? encode_read(p, &seg->read) : p;
+    if (seg->op == SEG_READ_REQ)
+        return encode_read(p, &seg->read);
+    return seg->op == SEG_IMMEDIATE ? put64(p, seg->immediate) : p;
 }
 
 enum seg_op ddp_op(const uint8_t *head, size_t n)

@@ -10,9 +10,10 @@
 #include "core/seg.h"
 
 enum {
-    DDP_TAGGED_HEAD = 14,   /* octets of the DDP header of a Write or Read Response */
-    DDP_UNTAGGED_HEAD = 18, /* of anything else */
-    RDMAP_READ_HEAD = 28,   /* behind it in a Read Request */
+    DDP_TAGGED_HEAD = 14,     /* octets of the DDP header of a Write or Read Response */
+    DDP_UNTAGGED_HEAD = 18,   /* of anything else */
+    RDMAP_READ_HEAD = 28,     /* behind it in a Read Request */
+    RDMAP_IMMEDIATE_HEAD = 8, /* behind it in Immediate Data (RFC 7306 6.2) */
     DDP_HEAD_MAX = DDP_UNTAGGED_HEAD + RDMAP_READ_HEAD,
 };
 

@@ -156,10 +156,9 @@ static void some_control(struct arena *a, struct input *in, struct rddp_send_wr 
 }
 
 /* Three bits choose one of these. */
-static const enum rddp_wr_opcode opcodes[] = {RDDP_WR_RDMA_WRITE,      RDDP_WR_SEND,
-                                              RDDP_WR_RDMA_READ,       RDDP_WR_LOCAL_INV,
-                                              RDDP_WR_SEND_WITH_INV,   (enum rddp_wr_opcode) - 1,
-                                              (enum rddp_wr_opcode)10, (enum rddp_wr_opcode)255};
+static const enum rddp_wr_opcode opcodes[] = {
+    RDDP_WR_RDMA_WRITE,    RDDP_WR_SEND,          RDDP_WR_RDMA_READ,           RDDP_WR_LOCAL_INV,
+    RDDP_WR_SEND_WITH_INV, RDDP_WR_SEND_WITH_IMM, RDDP_WR_RDMA_WRITE_WITH_IMM, (enum rddp_wr_opcode)255};
 
 void arena_post(struct arena *a, struct input *in)
 {
@@ -204,7 +203,7 @@ void arena_poll(struct arena *a)
             assert(wc.byte_len == a->octets[wc.wr_id]);
         if (wc.status == RDDP_WC_SUCCESS && wc.opcode == RDDP_WC_RECV)
             assert(wc.byte_len <= a->octets[wc.wr_id]);
-        if (wc.status == RDDP_WC_SUCCESS &&
+        if (wc.status == RDDP_WC_SUCCESS && !(wc.wc_flags & RDDP_WC_WITH_IMM) &&
             (wc.opcode == RDDP_WC_RECV_RDMA_WITH_IMM || wc.opcode == RDDP_WC_RECV_RDMA_READ)) {
             assert(wc.control_length && a->qp.attr.rdma_control);
             a->control_told += wc.control_length;

@@ -165,8 +165,8 @@ RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
 /* Posts a list of requests. They stay together: those that another thread posts to the same queue come before or behind
  * them. But the first may leave before the last has been posted. On an error *bad_wr is the first that was not taken
  * and those before it were: -ENOMEM the queue is full, -EINVAL not connected, too many sges, unknown opcode or flags,
- * inline data too long, a message of 4 GiB or more. A bad lkey or bounds come as a completion. In the error state
- * requests are taken and completed with RDDP_WC_WR_FLUSH_ERR.
+ * inline data too long, a message of 4 GiB or more; -EOPNOTSUPP the wire of the connection has no such message. A bad
+ * lkey or bounds come as a completion. In the error state requests are taken and completed with RDDP_WC_WR_FLUSH_ERR.
  *
  * Success of a Send or a Write means that its memory is yours again, no more: over iWARP the peer answers neither. One
  * with a bad rkey succeeds, and then the peer's Terminate ends the connection. Success of a Read means that its octets

@@ -36,7 +36,10 @@ enum rddp_access {
 /* Numbers are those of enum ibv_wr_opcode. */
 enum rddp_wr_opcode {
     RDDP_WR_RDMA_WRITE = 0,
+    RDDP_WR_RDMA_WRITE_WITH_IMM = 1, /* RDDP_WIRE_IWARP: completes a receive of the peer when the Write is placed. The
+                                      * peer has to know RFC 7306; one that does not ends the connection */
     RDDP_WR_SEND = 2,
+    RDDP_WR_SEND_WITH_IMM = 3, /* the same, but of no octets: RFC 7306 has no message with both */
     RDDP_WR_RDMA_READ = 4,
     RDDP_WR_LOCAL_INV = 7,     /* invalidate_rkey stops being valid here */
     RDDP_WR_SEND_WITH_INV = 9, /* ... and there, when the Send is delivered */
@@ -66,6 +69,7 @@ struct rddp_send_wr {
     uint64_t remote_addr; /* RDMA Write and Read */
     uint32_t rkey;
     uint32_t invalidate_rkey; /* LOCAL_INV and SEND_WITH_INV */
+    uint32_t imm_data;        /* *_WITH_IMM: in network byte order */
     /* RDDP_WIRE_RDMATCP only, see doc/segments.md. */
     uint32_t order; /* with RDDP_SEND_ORDER: the peer waits for all but so many of the requests before this one;
                      * 0xfffe is meant where it is more. Without: 0, but RDDP_ORDER_ANY for a Write. */
@@ -107,13 +111,15 @@ enum rddp_wc_opcode {
     RDDP_WC_RDMA_READ = 2,
     RDDP_WC_LOCAL_INV = 6,
     RDDP_WC_RECV = 128,
-    /* With rddp_qp_attr.rdma_control, of a receive: the peer's RDMA Write or Read came with control data. */
+    /* Of a receive: the peer's RDMA Write came with immediate data (RDDP_WC_WITH_IMM) or, with
+     * rddp_qp_attr.rdma_control, its Write or Read with control data. */
     RDDP_WC_RECV_RDMA_WITH_IMM = 129,
     RDDP_WC_RECV_RDMA_READ = 144,
 };
 
 /* Numbers are those of enum ibv_wc_flags. */
 enum rddp_wc_flags {
+    RDDP_WC_WITH_IMM = 1 << 1, /* imm_data came, in network byte order */
     RDDP_WC_WITH_INV = 1 << 3, /* invalidated_rkey names the region the peer's Send invalidated */
 };
 
@@ -123,9 +129,11 @@ struct rddp_wc {
     enum rddp_wc_status status;
     enum rddp_wc_opcode opcode;
     uint32_t vendor_err; /* the fault behind the status: enum fault, rddp_fault_str() names it */
-    uint32_t byte_len; /* of a receive or an RDMA Read; what an RDMA Write has placed or a Read has read in a region */
+    uint32_t byte_len;   /* of a receive or an RDMA Read; what the peer's Write has placed, or its Read has read, in a
+                          * region (0 where that is not known) */
     uint32_t qp_num;
     uint32_t invalidated_rkey;
+    uint32_t imm_data;
     unsigned wc_flags;       /* enum rddp_wc_flags */
     uint32_t control_length; /* of a receive or an RDMA Read: octets of control data that came, even where they had less
                               * room */

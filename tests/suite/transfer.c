@@ -198,6 +198,52 @@ static void invalidation(void **state)
     assert_int_equal(rddp_dereg_mr(mr), 0);
 }
 
+/* EXT-06 EXT-07: the receive completes when the Write is there; a Send with immediate data is one without a payload. */
+static void immediate_data(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_sge sge = pair_sge(&pair->client, 0, 100000);
+    struct rddp_send_wr wr = {
+        .wr_id = 1,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = RDDP_WR_RDMA_WRITE_WITH_IMM,
+        .send_flags = RDDP_SEND_SIGNALED,
+        .rkey = rddp_mr_key(pair->server.mr),
+        .imm_data = 0x12345678,
+    };
+    struct rddp_wc wc;
+
+    pair_receive(&pair->server, 2, 200000, 64);
+    pair_receive(&pair->server, 3, 200064, 0);
+    pair_pattern(pair->client.buffer, 100000, 7);
+    if (pair->row->silent) {
+        assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EOPNOTSUPP);
+        wr.opcode = RDDP_WR_SEND_WITH_IMM;
+        assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EOPNOTSUPP);
+        return;
+    }
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    wc = pair_completion(&pair->server);
+    expect(&wc, 2, RDDP_WC_RECV_RDMA_WITH_IMM);
+    assert_true(pair_is_pattern(pair->server.buffer, 100000, 7));
+    assert_int_equal(wc.wc_flags, RDDP_WC_WITH_IMM);
+    assert_int_equal(wc.imm_data, 0x12345678);
+    assert_int_equal(wc.byte_len, 100000);
+    wc = pair_completion(&pair->client);
+    expect(&wc, 1, RDDP_WC_RDMA_WRITE);
+
+    wr.opcode = RDDP_WR_SEND_WITH_IMM;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EOPNOTSUPP);
+    wr.num_sge = 0;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    wc = pair_completion(&pair->server);
+    expect(&wc, 3, RDDP_WC_RECV);
+    assert_int_equal(wc.wc_flags, RDDP_WC_WITH_IMM);
+    assert_int_equal(wc.imm_data, 0x12345678);
+    assert_int_equal(wc.byte_len, 0);
+}
+
 /* A thousand small messages posted faster than they leave: back-pressure, and nothing lost. */
 static void stream_of_sends(void **state)
 {
@@ -233,8 +279,8 @@ static void stream_of_sends(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(send_lengths),      PAIR_TEST(write_then_send), PAIR_TEST(reads),           PAIR_TEST(both_ways),
-        PAIR_TEST(inline_and_pieces), PAIR_TEST(invalidation),    PAIR_TEST(stream_of_sends),
+        PAIR_TEST(send_lengths),      PAIR_TEST(write_then_send), PAIR_TEST(reads),          PAIR_TEST(both_ways),
+        PAIR_TEST(inline_and_pieces), PAIR_TEST(invalidation),    PAIR_TEST(immediate_data), PAIR_TEST(stream_of_sends),
     };
 
     return pair_run("transfer", tests, sizeof(tests) / sizeof(*tests), true);

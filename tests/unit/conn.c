@@ -153,7 +153,7 @@ static const struct wrong {
     {"DDP version, tagged", FAULT_DDP_VERSION, 0x1104, COPIED_DDP, 0, RAW(20, 0xc0, 0x40)},
     {"DDP version, untagged", FAULT_DDP_VERSION, 0x1206, COPIED_DDP, 0, RAW(20, 0x42, 0x43, [13] = 1)},
     {"RDMAP version", FAULT_RDMAP_VERSION, 0x0205, COPIED_DDP, 0, RAW(20, 0x41, 0x03, [13] = 1)},
-    {"opcode 8", FAULT_OPCODE, 0x0206, COPIED_DDP, 0, RAW(26, 0x41, 0x48, [13] = 1)},
+    {"opcode 12", FAULT_OPCODE, 0x0206, COPIED_DDP, 0, RAW(26, 0x41, 0x4c, [13] = 1)},
     {"opcode 15", FAULT_OPCODE, 0x0206, COPIED_DDP, 0, RAW(20, 0x41, 0x4f, [13] = 1)},
     {"untagged Write", FAULT_OPCODE, 0x0206, COPIED_DDP, 0, RAW(20, 0x41, 0x40, [13] = 1)},
     {"tagged Send", FAULT_OPCODE, 0x0206, COPIED_DDP, 0, RAW(20, 0xc1, 0x43)},
@@ -161,6 +161,10 @@ static const struct wrong {
     {"half a header", FAULT_SHORT, 0x02ff, COPIED_NONE, 0, RAW(13, 0xc1, 0x40)},
     {"half a Read Request", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(45, 0x41, 0x41, [9] = 1, [13] = 1)},
     {"a Read Request and more", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(47, 0x41, 0x41, [9] = 1, [13] = 1)},
+    /* EXT-06 */
+    {"immediate: number", FAULT_MSN, 0x1203, COPIED_DDP, 0, RAW(26, 0x41, 0x48, [13] = 2)},
+    {"immediate: 7 octets", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(25, 0x41, 0x48, [13] = 1)},
+    {"immediate: 9 octets", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(27, 0x41, 0x49, [13] = 1)},
     {"a Terminate of nothing", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(18, 0x41, 0x47, [9] = 2, [13] = 1)},
 };
 

@@ -29,6 +29,7 @@ static void check_same(const struct seg *a, const struct seg *b)
     assert_int_equal(a->key, b->key);
     assert_int_equal(a->offset, b->offset);
     assert_int_equal(a->invalidate, b->invalidate);
+    assert_int_equal(a->immediate, b->immediate);
     assert_int_equal(a->read.sink_key, b->read.sink_key);
     assert_int_equal(a->read.sink_offset, b->read.sink_offset);
     assert_int_equal(a->read.source_key, b->read.source_key);
@@ -56,7 +57,7 @@ static void vectors_both_ways(void **state)
 
         assert_int_equal(n, vector_number(entry, "ulpdu_length"));
         fault = ddp_decode(&seg, ulpdu, n, 1);
-        if ((ulpdu[1] & 15) > 7) { /* Immediate Data and atomics (RFC 7306) */
+        if ((ulpdu[1] & 15) > 9) { /* atomics (RFC 7306) */
             assert_int_equal(fault, FAULT_OPCODE);
             continue;
         }
@@ -67,7 +68,7 @@ static void vectors_both_ways(void **state)
         assert_memory_equal(again, ulpdu, n);
         known++;
     }
-    assert_int_equal(known, 43);
+    assert_int_equal(known, 44);
     json_decref(file);
 }
 
@@ -125,6 +126,7 @@ static void vector_fields(void **state)
           .invalidate = 0xaaaa0001,
           .data = hello,
           .length = 5}},
+        {"DDP-V-imm", {.op = SEG_IMMEDIATE, .flags = SEG_LAST, .msg = 5, .immediate = 0x00c0ffee00000000}},
         {"DDP-V-msn-wrap-a",
          {.op = SEG_SEND, .flags = SEG_LAST, .msg = 0xffffffff, .data = (const uint8_t *)"x", .length = 1}},
         {"DDP-V-msn-wrap-b", {.op = SEG_SEND, .flags = SEG_LAST, .msg = 0, .data = (const uint8_t *)"x", .length = 1}},
@@ -178,6 +180,7 @@ struct change {
 #define READ "DDP-V-rreq"
 #define RESP "DDP-V-rresp"
 #define TERM "TERM-V-llp-2"
+#define IMM "DDP-V-imm"
 
 /* DDP-4.1-04 DDP-4.1-05 DDP-7.1-01 RDMAP-4.1-01 RDMAP-4.1-02 RDMAP-4.1-03 RDMAP-7.2-01 EXT-08 */
 static const struct change changes[] = {
@@ -202,8 +205,8 @@ static const struct change changes[] = {
     {WRITE, 1, 1, 0x47, 0, FAULT_OPCODE, SEG_WRITE},
     {SEND, 1, 1, 0x40, 0, FAULT_OPCODE, SEG_SEND},
     {SEND, 1, 1, 0x42, 0, FAULT_OPCODE, SEG_SEND},
-    {SEND, 1, 1, 0x48, 0, FAULT_OPCODE, SEG_SEND},
-    {SEND, 1, 1, 0x49, 0, FAULT_OPCODE, SEG_SEND},
+    {WRITE, 1, 1, 0x48, 0, FAULT_OPCODE, SEG_WRITE},
+    {WRITE, 1, 1, 0x49, 0, FAULT_OPCODE, SEG_WRITE},
     {READ, 1, 1, 0x4a, 0, FAULT_OPCODE, SEG_SEND},
     {SEND, 1, 1, 0x4b, 0, FAULT_OPCODE, SEG_SEND},
     {SEND, 1, 1, 0x4c, 0, FAULT_OPCODE, SEG_SEND},
@@ -233,6 +236,17 @@ static const struct change changes[] = {
     {TERM, 14, 4, 4, 0, FAULT_MO, SEG_TERMINATE},
     {READ, 0, 1, 0x01, 0, FAULT_SHORT, SEG_READ_REQ},
     {TERM, 0, 1, 0x01, 0, FAULT_SHORT, SEG_TERMINATE},
+    /* EXT-06: Immediate Data are 8 octets, on queue 0, in one segment; no STag is named */
+    {IMM, 1, 1, 0x49, 0, FAULT_NONE, SEG_IMMEDIATE},
+    {IMM, 2, 4, 0xffffffff, 0, FAULT_NONE, SEG_IMMEDIATE},
+    {IMM, 0, 0, 0, -1, FAULT_SHORT, SEG_IMMEDIATE},
+    {IMM, 0, 0, 0, -8, FAULT_SHORT, SEG_IMMEDIATE},
+    {IMM, 0, 0, 0, 1, FAULT_SHORT, SEG_IMMEDIATE},
+    {IMM, 6, 4, 1, 0, FAULT_QUEUE, SEG_IMMEDIATE},
+    {IMM, 6, 4, 3, 0, FAULT_QUEUE, SEG_IMMEDIATE},
+    {IMM, 14, 4, 8, 0, FAULT_MO, SEG_IMMEDIATE},
+    {IMM, 0, 1, 0x01, 0, FAULT_SHORT, SEG_IMMEDIATE},
+    {IMM, 1, 1, 0x08, 0, FAULT_RDMAP_VERSION, SEG_SEND},
     /* the rest is not for the header alone to judge */
     {SEND, 14, 4, 0xffffffff, 0, FAULT_NONE, SEG_SEND},
     {SEND, 10, 4, 0, 0, FAULT_NONE, SEG_SEND},
@@ -321,6 +335,8 @@ static void control_octets(void **state)
         {SEG_SEND, SEG_LAST | SEG_SOLICITED | SEG_INVALIDATE, 0x4146},
         {SEG_SEND, SEG_SOLICITED | SEG_INVALIDATE, 0x0146},
         {SEG_TERMINATE, SEG_LAST, 0x4147},
+        {SEG_IMMEDIATE, SEG_LAST, 0x4148},
+        {SEG_IMMEDIATE, SEG_LAST | SEG_SOLICITED, 0x4149},
     };
     uint8_t room[DDP_HEAD_MAX];
 
@@ -335,7 +351,7 @@ static void control_octets(void **state)
     assert_int_equal(ddp_op(room, 1), SEG_OPS);
     put16(room, 0xc143);
     assert_int_equal(ddp_op(room, 2), SEG_OPS);
-    put16(room, 0x4148);
+    put16(room, 0x414c);
     assert_int_equal(ddp_op(room, 2), SEG_OPS);
 }
 

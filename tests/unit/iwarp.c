@@ -26,6 +26,7 @@ static void check_same(const struct seg *got, const struct seg *want, const uint
     assert_int_equal(got->key, want->key);
     assert_int_equal(got->offset, want->offset);
     assert_int_equal(got->invalidate, want->invalidate);
+    assert_int_equal(got->immediate, want->immediate);
     assert_int_equal(got->read.sink_key, want->read.sink_key);
     assert_int_equal(got->read.sink_offset, want->read.sink_offset);
     assert_int_equal(got->read.source_key, want->read.source_key);
@@ -52,6 +53,12 @@ static struct seg random_segment(struct rng *rng, uint32_t length)
         seg.length = 0;
         seg.read = (struct seg_read){rng_next(rng) >> 32, rng_next(rng), rng_next(rng) >> 32, rng_next(rng),
                                      (uint32_t)rng_next(rng)};
+        return seg;
+    }
+    if (seg.op == SEG_IMMEDIATE) {
+        seg.flags = SEG_LAST | (r >> 16 & SEG_SOLICITED);
+        seg.length = 0;
+        seg.immediate = rng_next(rng);
         return seg;
     }
     seg.offset = rng_next(rng) >> 32;
@@ -267,9 +274,9 @@ static void empty_ulpdu(void **state)
 static void terminate_of_a_fault(void **state)
 {
     static const uint8_t want[] = {0x41, 0x47, 0, 0, 0, 0, 0,    0,    0,    2, 0, 0,
-                                   0,    1,    0, 0, 0, 0, 0x02, 0x06, 0xc0, 0, 0, 26};
+                                   0,    1,    0, 0, 0, 0, 0x02, 0x06, 0xc0, 0, 0, 70};
     struct wire_state w = {.crc = true, .version = 1};
-    struct seg seg = decode_vector("DDP-V-imm", &w, FAULT_OPCODE), term;
+    struct seg seg = decode_vector("DDP-V-fadd", &w, FAULT_OPCODE), term;
     struct fault_note note = {.fault = FAULT_OPCODE, .op = seg.op, .msg = seg.msg};
     uint8_t room[WIRE_TERM_MAX];
     size_t n;

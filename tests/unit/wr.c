@@ -11,7 +11,8 @@
 /* Each name in both vocabularies and its number in verbs, which rdma-core's ABI fixes. */
 /* clang-format off */
 #define NUMBERS(is) \
-    is(WR_RDMA_WRITE, 0) is(WR_SEND, 2) is(WR_RDMA_READ, 4) is(WR_LOCAL_INV, 7) is(WR_SEND_WITH_INV, 9) \
+    is(WR_RDMA_WRITE, 0) is(WR_RDMA_WRITE_WITH_IMM, 1) is(WR_SEND, 2) is(WR_SEND_WITH_IMM, 3) is(WR_RDMA_READ, 4) \
+    is(WR_LOCAL_INV, 7) is(WR_SEND_WITH_INV, 9) \
     is(SEND_FENCE, 1) is(SEND_SIGNALED, 2) is(SEND_SOLICITED, 4) is(SEND_INLINE, 8) \
     is(ACCESS_LOCAL_WRITE, 1) is(ACCESS_REMOTE_WRITE, 2) is(ACCESS_REMOTE_READ, 4) is(ACCESS_ZERO_BASED, 32) \
     is(WC_SUCCESS, 0) is(WC_LOC_LEN_ERR, 1) is(WC_LOC_QP_OP_ERR, 2) is(WC_LOC_PROT_ERR, 4) is(WC_WR_FLUSH_ERR, 5) \
@@ -19,7 +20,7 @@
     is(WC_GENERAL_ERR, 21) \
     is(WC_SEND, 0) is(WC_RDMA_WRITE, 1) is(WC_RDMA_READ, 2) is(WC_LOCAL_INV, 6) is(WC_RECV, 128) \
     is(WC_RECV_RDMA_WITH_IMM, 129) \
-    is(WC_WITH_INV, 8)
+    is(WC_WITH_IMM, 2) is(WC_WITH_INV, 8)
 /* clang-format on */
 
 #if __has_include(<infiniband/verbs.h>)

@@ -26,6 +26,19 @@ void receive_control(struct receive *in, uint32_t room)
     memset(in->control, GUARD_OCTET, room + GUARD);
 }
 
+void request_immediate(struct request *r, struct rng *rng)
+{
+    r->with_imm = true;
+    r->imm_data = (uint32_t)rng_next(rng);
+}
+
+enum rddp_wr_opcode posted_as(const struct request *r)
+{
+    if (!r->with_imm)
+        return r->opcode;
+    return r->opcode == RDDP_WR_SEND ? RDDP_WR_SEND_WITH_IMM : RDDP_WR_RDMA_WRITE_WITH_IMM;
+}
+
 void control_taken_back(struct request *r)
 {
     if (r->control)
@@ -37,6 +50,8 @@ void control_check(const struct receive *in, const struct request *r, const stru
 {
     uint32_t n = r->control_length < in->control_room ? r->control_length : in->control_room;
 
+    if (r->with_imm != !!(wc->wc_flags & RDDP_WC_WITH_IMM) || (r->with_imm && wc->imm_data != r->imm_data))
+        report_failure("request %llu brought other immediate data", (unsigned long long)r->wr_id);
     if (wc->control_length != r->control_length)
         report_failure("%u octets of control data of request %llu are said to be %u", (unsigned)r->control_length,
                        (unsigned long long)r->wr_id, wc->control_length);

@@ -74,7 +74,8 @@ static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const 
         .wr_id = r->wr_id,
         .sg_list = sge,
         .num_sge = (int)r->locals,
-        .opcode = r->opcode,
+        .opcode = posted_as(r),
+        .imm_data = r->imm_data,
         .send_flags = r->flags,
         .remote_addr = r->remote.region ? area_offset(&r->remote) : 0,
         .rkey = r->remote.region ? r->remote.region->mr.key : 1,
@@ -126,7 +127,7 @@ bool party_post(struct party *p, struct request *r)
     else
         p->oldest = r;
     p->newest = r;
-    r->takes = is_send_opcode(r->opcode) || (r->control && p->peer->stack->attr.qp.rdma_control);
+    r->takes = is_send_opcode(r->opcode) || r->with_imm || (r->control && p->peer->stack->attr.qp.rdma_control);
     p->unasked += r->takes ? 0 : r->control_length;
     if (r->takes && p->peer->promised && !r->wrong_here)
         promise(p, r);
@@ -146,7 +147,6 @@ bool party_post_receive(struct party *p, struct receive *in)
 
     wr.control = in->control;
     wr.control_room = in->control_room;
-
     in->wr_id = wr.wr_id;
     for (uint32_t i = 0; i < in->areas; i++)
         sge[i] = area_sge(&in->area[i]);

@@ -34,6 +34,8 @@ struct request {
     bool takes, told;        /* it has one of those; it was delivered */
     uint8_t *control;        /* what is lent for sending, then what it must be; NULL: none */
     uint16_t control_length;
+    bool with_imm; /* a Write or an empty Send with immediate data */
+    uint32_t imm_data;
     uint8_t response[8]; /* of a Read: nobody sends any, so nothing comes here */
     bool signaled;
     bool wrong; /* is meant to fail: it names `outlaw`, at the peer's end or at ours */
@@ -105,6 +107,10 @@ void party_judge(struct party *p);
 /* So many go with `r` / there is room for so many in `in`, which are not posted yet. */
 void request_control(struct request *r, uint16_t length, struct rng *rng);
 void receive_control(struct receive *in, uint32_t room);
+
+/* `r` goes with immediate data; what verbs calls it then. */
+void request_immediate(struct request *r, struct rng *rng);
+enum rddp_wr_opcode posted_as(const struct request *r);
 
 /* The request is complete: the application writes where they were. */
 void control_taken_back(struct request *r);

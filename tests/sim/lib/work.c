@@ -94,6 +94,15 @@ static void random_control(struct party *p, struct request *r)
         request_control(r, (uint16_t)(4 * words), &p->rng);
 }
 
+/* Where it can be said: of a Write that finds a receive, and of a Send without a payload. */
+static void random_immediate(struct party *p, struct request *r)
+{
+    bool may = r->opcode == RDDP_WR_RDMA_WRITE || (r->opcode == RDDP_WR_SEND && !r->length);
+
+    if (may && !is_sequence(p) && p->peer->promised && rng_one_in(&p->rng, 3))
+        request_immediate(r, &p->rng);
+}
+
 static void random_flags(struct party *p, struct request *r)
 {
     bool is_fixed = r->flags & RDDP_SEND_FENCE; /* what it carries is not there yet */
@@ -105,7 +114,8 @@ static void random_flags(struct party *p, struct request *r)
         r->flags |= RDDP_SEND_FENCE;
     if (is_sequence(p) && r->opcode != RDDP_WR_LOCAL_INV)
         random_control(p, r);
-    if ((is_send_opcode(r->opcode) || r->control) && rng_one_in(&p->rng, 3))
+    random_immediate(p, r);
+    if ((is_send_opcode(r->opcode) || r->control || r->with_imm) && rng_one_in(&p->rng, 3))
         r->flags |= RDDP_SEND_SOLICITED;
     if (has_payload && !is_fixed && r->length <= p->stack->attr.qp.inline_max && rng_one_in(&p->rng, 2))
         r->flags |= RDDP_SEND_INLINE;
