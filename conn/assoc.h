@@ -135,7 +135,8 @@ enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint
 /* Is it the turn of a message that was kept? */
 bool assoc_due(const struct assoc *a, uint32_t *name);
 
-/* The next signal whose turn has come. */
+/* The next signal whose turn has come; is there one? */
+bool assoc_has_signal(const struct assoc *a);
 bool assoc_signal(struct assoc *a, struct assoc_signal *signal, uint64_t now_us);
 
 /* enum assoc_want. */

@@ -333,9 +333,14 @@ bool assoc_due(const struct assoc *a, uint32_t *name)
     return a->life.state < CONN_TERMINATING && !asked && window_due(&a->window, name);
 }
 
+bool assoc_has_signal(const struct assoc *a)
+{
+    return a->signal_tail != a->signal_head;
+}
+
 bool assoc_signal(struct assoc *a, struct assoc_signal *out, uint64_t now_us)
 {
-    if (a->signal_tail == a->signal_head)
+    if (!assoc_has_signal(a))
         return false;
     *out = a->signal[a->signal_tail++ % ASSOC_SIGNALS];
     if (a->life.state < CONN_TERMINATING && settle(a))

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* sctp_link.c - the way between an association and its provider, one turn at a time. */
+#include "api/sctp_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT_FIRST = 64, KEPT_MAX = WINDOW_CHUNKS + 1 };
+
+void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct usctp_port *port, struct usctp *usctp)
+{
+    *l = (struct sctp_link){.assoc = assoc, .port = port, .usctp = usctp};
+}
+
+void sctp_link_fini(struct sctp_link *l)
+{
+    for (uint32_t i = 0; i < l->kept_room; i++)
+        usctp_free(&l->kept[i]);
+    free(l->kept);
+    free(l->held);
+}
+
+/* --- in ------------------------------------------------------------------------------------------------------ */
+
+/* A free place for one more; false: no memory, or more than any association may keep. */
+static bool find_place(struct sctp_link *l)
+{
+    uint32_t room = l->kept_room ? 2 * l->kept_room : KEPT_FIRST;
+    struct sctp_news *kept;
+
+    for (; l->kept_free < l->kept_room; l->kept_free++)
+        if (!l->kept[l->kept_free].data)
+            return true;
+    if (room > 2 * KEPT_MAX)
+        return false;
+    kept = realloc(l->kept, room * sizeof(*kept));
+    if (!kept)
+        return false;
+    memset(kept + l->kept_room, 0, (room - l->kept_room) * sizeof(*kept));
+    l->kept = kept;
+    l->kept_room = room;
+    return true;
+}
+
+/* The message at this place is taken, and its place is free, or it is kept there. */
+static void give(struct sctp_link *l, uint32_t place, uint64_t now_us)
+{
+    struct sctp_news *news = &l->kept[place];
+    const struct assoc_message m = {
+        .data = news->data,
+        .octets = news->octets,
+        .tsn = news->tsn,
+        .ppid = news->ppid,
+        .name = place + 1,
+        .stream = news->stream,
+        .whole = news->unordered,
+    };
+
+    if (assoc_rx(l->assoc, &m, now_us) == ASSOC_KEPT)
+        return;
+    usctp_free(news);
+    if (place < l->kept_free)
+        l->kept_free = place;
+}
+
+static void hear_message(struct sctp_link *l, struct sctp_news *news, uint64_t now_us)
+{
+    uint32_t name;
+
+    if (!find_place(l)) {
+        usctp_free(news);
+        assoc_lost(l->assoc, FAULT_MEMORY);
+        return;
+    }
+    l->kept[l->kept_free] = *news;
+    give(l, l->kept_free, now_us);
+    while (assoc_due(l->assoc, &name))
+        give(l, name - 1, now_us);
+}
+
+static void hear(struct sctp_link *l, struct sctp_news *news, uint64_t now_us)
+{
+    struct assoc *a = l->assoc;
+
+    switch (news->kind) {
+    case SCTP_NEWS_UP:
+        if (news->payload_max < ASSOC_PAYLOAD_MIN)
+            assoc_lost(a, FAULT_LOST);
+        else
+            assoc_up(a, news->indication, news->tsn, news->payload_max, now_us);
+        break;
+    case SCTP_NEWS_MESSAGE:
+        hear_message(l, news, now_us);
+        return;
+    case SCTP_NEWS_SHUTDOWN:
+        assoc_peer_ended(a, now_us);
+        break;
+    case SCTP_NEWS_ABORTED:
+        assoc_peer_aborted(a, (const char *)news->data, news->octets, now_us);
+        break;
+    case SCTP_NEWS_LOST:
+        assoc_lost(a, FAULT_LOST);
+        break;
+    }
+    usctp_free(news);
+}
+
+/* --- out ----------------------------------------------------------------------------------------------------- */
+
+/* The memory of its spans is lent for now only: what has to wait is copied. */
+static bool hold(struct sctp_link *l, const struct assoc_chunk *chunk)
+{
+    uint32_t n = chunk->head_length;
+
+    if (!l->held)
+        l->held = malloc(l->assoc->payload_max);
+    if (!l->held)
+        return false;
+    memcpy(l->held, chunk->head, n);
+    for (uint32_t i = 0; i < chunk->emit.spans; i++) {
+        if (chunk->emit.span[i].length)
+            memcpy(l->held + n, chunk->emit.span[i].at, chunk->emit.span[i].length);
+        n += chunk->emit.span[i].length;
+    }
+    l->held_octets = n;
+    l->held_stream = chunk->stream;
+    l->held_ppid = chunk->ppid;
+    l->held_end = chunk->end;
+    return true;
+}
+
+/* True: it is on its way. */
+static bool submit_held(struct sctp_link *l, uint64_t now_us)
+{
+    const struct span span = {l->held, l->held_octets};
+    int error;
+
+    if (!l->held_octets)
+        return true;
+    error = usctp_submit(l->usctp, &span, 1, l->held_stream, l->held_ppid);
+    if (error == -EAGAIN)
+        return false;
+    l->held_octets = 0;
+    if (error)
+        assoc_lost(l->assoc, FAULT_LOST);
+    else
+        assoc_sent(l->assoc, l->held_end, now_us);
+    return true;
+}
+
+static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, uint64_t now_us)
+{
+    struct span span[1 + EMIT_SPANS] = {{chunk->head, chunk->head_length}};
+    int error;
+
+    for (uint32_t i = 0; i < chunk->emit.spans; i++)
+        span[1 + i] = chunk->emit.span[i];
+    error = usctp_submit(l->usctp, span, 1 + chunk->emit.spans, chunk->stream, chunk->ppid);
+    if (!error)
+        assoc_sent(l->assoc, chunk->end, now_us);
+    else if (error != -EAGAIN)
+        assoc_lost(l->assoc, FAULT_LOST);
+    else if (!hold(l, chunk))
+        assoc_lost(l->assoc, FAULT_MEMORY);
+    return !error;
+}
+
+static void serve(struct sctp_link *l, uint64_t now_us)
+{
+    struct assoc *a = l->assoc;
+    struct assoc_chunk chunk;
+    char reason[NEG_REASON_MAX];
+
+    assoc_check(a, now_us);
+    if (!(assoc_wants(a) & ASSOC_ABORT) && submit_held(l, now_us))
+        while (assoc_wants(a) & ASSOC_TX && assoc_emit(a, &chunk, now_us) && submit(l, &chunk, now_us))
+            ;
+    if (assoc_wants(a) & ASSOC_FIN && !l->held_octets) {
+        usctp_shutdown(l->usctp);
+        assoc_fin(a, now_us);
+    }
+    if (assoc_wants(a) & ASSOC_ABORT) {
+        usctp_abort(l->usctp, reason, assoc_reason(a, reason));
+        assoc_lost(a, FAULT_LOST);
+    }
+    usctp_flush(l->port);
+}
+
+bool sctp_link_turn(struct sctp_link *l, uint64_t now_us)
+{
+    struct assoc *a = l->assoc;
+    struct sctp_news news;
+    uint32_t taken = 0, name;
+
+    while (assoc_due(a, &name)) /* who was asked has answered */
+        give(l, name - 1, now_us);
+    while (taken < LINK_TURN_MESSAGES && !assoc_has_signal(a) && a->life.state != CONN_OVER &&
+           usctp_next(l->usctp, &news)) {
+        hear(l, &news, now_us);
+        taken++;
+    }
+    assoc_tick(a, now_us);
+    serve(l, now_us);
+    return taken == LINK_TURN_MESSAGES || assoc_has_signal(a);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* udp.c - a UDP socket and its batches: recvmmsg() with UDP_GRO, and UDP_SEGMENT for what leaves. */
+#include "net/udp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef SOL_UDP
+#define SOL_UDP 17
+#endif
+
+union control {
+    struct cmsghdr align;
+    char room[CMSG_SPACE(sizeof(int))];
+};
+
+static socklen_t length_of(const struct sockaddr_storage *addr)
+{
+    return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* --- the socket ---------------------------------------------------------------------------------------------- */
+
+/* Large buffers, past the system's limit where we may. */
+static void enlarge(int fd, int forced, int usual)
+{
+    int octets = UDP_SOCKET_OCTETS;
+
+    if (setsockopt(fd, SOL_SOCKET, forced, &octets, sizeof(octets)))
+        setsockopt(fd, SOL_SOCKET, usual, &octets, sizeof(octets));
+}
+
+int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
+{
+    int on = 1, off = 0, error;
+
+    *u = (struct udp){.fd = socket(local->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    if (u->fd < 0)
+        return -errno;
+    u->out = malloc(UDP_BATCH_OCTETS);
+    error = u->out ? 0 : -ENOMEM;
+    if (!error && bind(u->fd, local, length))
+        error = -errno;
+    if (error) {
+        udp_close(u);
+        return error;
+    }
+    enlarge(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+    enlarge(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+    setsockopt(u->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+    u->cuts = setsockopt(u->fd, SOL_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
+    return 0;
+}
+
+void udp_close(struct udp *u)
+{
+    if (u->fd >= 0)
+        close(u->fd);
+    free(u->out);
+    u->fd = -1;
+    u->out = NULL;
+}
+
+void udp_local(const struct udp *u, struct sockaddr_storage *local)
+{
+    socklen_t length = sizeof(*local);
+
+    memset(local, 0, sizeof(*local));
+    getsockname(u->fd, (struct sockaddr *)local, &length);
+}
+
+/* --- in ------------------------------------------------------------------------------------------------------ */
+
+/* How the kernel has joined them; alone a packet is as long as it is. */
+static uint32_t each_of(struct msghdr *m, uint32_t octets)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        int each;
+
+        if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO)
+            continue;
+        memcpy(&each, CMSG_DATA(c), sizeof(each));
+        if (each > 0)
+            return (uint32_t)each;
+    }
+    return octets;
+}
+
+int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch)
+{
+    struct mmsghdr m[UDP_BUFFERS];
+    struct iovec iov[UDP_BUFFERS];
+    union control control[UDP_BUFFERS] = {0};
+    int n;
+
+    memset(m, 0, sizeof(m));
+    for (int i = 0; i < UDP_BUFFERS; i++) {
+        iov[i] = (struct iovec){stage->room + (size_t)i * UDP_BUFFER_OCTETS, UDP_BUFFER_OCTETS};
+        m[i].msg_hdr = (struct msghdr){
+            .msg_name = &batch[i].from,
+            .msg_namelen = sizeof(batch[i].from),
+            .msg_iov = &iov[i],
+            .msg_iovlen = 1,
+            .msg_control = control[i].room,
+            .msg_controllen = sizeof(control[i].room),
+        };
+    }
+    n = recvmmsg(u->fd, m, UDP_BUFFERS, 0, NULL);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH ||
+                       errno == ENETUNREACH
+                   ? 0
+                   : -errno;
+    for (int i = 0; i < n; i++) {
+        batch[i].at = iov[i].iov_base;
+        batch[i].octets = m[i].msg_hdr.msg_flags & MSG_TRUNC ? 0 : m[i].msg_len;
+        batch[i].each = each_of(&m[i].msg_hdr, m[i].msg_len);
+        batch[i].from_length = m[i].msg_hdr.msg_namelen;
+    }
+    return n;
+}
+
+/* --- out ----------------------------------------------------------------------------------------------------- */
+
+static bool send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint32_t each)
+{
+    struct iovec iov = {(void *)(uintptr_t)at, octets};
+    union control control;
+    struct msghdr m = {
+        .msg_name = &u->out_to,
+        .msg_namelen = length_of(&u->out_to),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+    };
+
+    if (octets > each) {
+        struct cmsghdr *c;
+        uint16_t segment = (uint16_t)each;
+
+        memset(&control, 0, sizeof(control));
+        m.msg_control = control.room;
+        m.msg_controllen = CMSG_SPACE(sizeof(segment));
+        c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_UDP;
+        c->cmsg_type = UDP_SEGMENT;
+        c->cmsg_len = CMSG_LEN(sizeof(segment));
+        memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+    }
+    return sendmsg(u->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+static void send_singly(struct udp *u)
+{
+    for (uint32_t at = 0; at < u->out_octets; at += u->out_each) {
+        uint32_t left = u->out_octets - at;
+
+        u->dropped += !send_out(u, u->out + at, left < u->out_each ? left : u->out_each, u->out_each);
+    }
+}
+
+void udp_flush(struct udp *u)
+{
+    if (!u->out_octets)
+        return;
+    if (u->out_packets == 1 || !u->cuts) {
+        send_singly(u);
+    } else if (!send_out(u, u->out, u->out_octets, u->out_each)) {
+        /* A route may refuse what the socket could do (EINVAL, EIO, EMSGSIZE): one by one from here on. */
+        if (errno == EAGAIN || errno == ENOBUFS) {
+            u->dropped += u->out_packets;
+        } else {
+            u->cuts = errno != EINVAL && errno != EIO;
+            send_singly(u);
+        }
+    }
+    u->out_octets = u->out_packets = u->out_each = 0;
+    u->out_closed = false;
+}
+
+static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    return a->ss_family == b->ss_family && memcmp(a, b, length_of(a)) == 0;
+}
+
+uint8_t *udp_room(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
+{
+    bool fits = u->out_octets && !u->out_closed && octets <= u->out_each && u->out_packets < UDP_BATCH_PACKETS &&
+                octets <= UDP_BATCH_OCTETS - u->out_octets && same_peer(&u->out_to, to);
+
+    if (octets > UDP_BATCH_OCTETS)
+        return NULL;
+    if (!fits) {
+        udp_flush(u);
+        u->out_to = *to;
+    }
+    return u->out + u->out_octets;
+}
+
+void udp_put(struct udp *u, uint32_t octets)
+{
+    if (!u->out_packets)
+        u->out_each = octets;
+    u->out_closed = octets < u->out_each;
+    u->out_octets += octets;
+    u->out_packets++;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* usctp.h - SCTP in user space over UDP (RFC 6951): usrsctp, with our packets and our CRC.
+ *
+ * The stack is one per process while loops are many: one lock inside guards it, taken by every call here and by nobody
+ * who calls back. An association, its listener and their socket belong to the loop that made them: that loop calls
+ * usctp_drive() when the socket is readable and every USCTP_TICK_US, then takes what came with usctp_next(). */
+#ifndef RDDP_NET_USCTP_H
+#define RDDP_NET_USCTP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/span.h"
+#include "net/sctp.h"
+
+enum {
+    USCTP_TICK_US = 10000,
+    USCTP_PATHS = 1024,     /* peers' addresses at one socket that have no association: INITs are forgotten beyond */
+    USCTP_BACKLOG = 128,    /* associations that nobody has accepted */
+    USCTP_INBOX = 8 << 20,  /* octets that may wait for their owner: beyond nothing is read */
+    USCTP_BUFFER = 4 << 20, /* octets that the stack itself may hold, each way */
+};
+
+/* A UDP socket and all the associations at it. */
+struct usctp_port;
+struct usctp;
+
+/* Is it built in? If not usctp_open() says -EPROTONOSUPPORT. */
+bool usctp_is_there(void);
+
+/* Opens a socket at `local`, its port that of UDP. 0 or a negative errno. */
+int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr, struct usctp_port **port);
+
+/* Closes it; associations at it must be closed before. */
+void usctp_close_port(struct usctp_port *port);
+
+/* To watch for readiness. */
+int usctp_fd(const struct usctp_port *port);
+void usctp_local(const struct usctp_port *port, struct sockaddr_storage *local);
+
+/* Accepts associations at this SCTP port. 0 or a negative errno. */
+int usctp_listen(struct usctp_port *port, uint16_t sctp_port);
+
+/* The next that has come up, its SCTP_NEWS_UP still to be taken; NULL: none. */
+struct usctp *usctp_accept(struct usctp_port *port);
+
+/* Begins an association with the SCTP port `peer` names; UDP's is attr->udp_port. 0 or a negative errno. */
+int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct usctp **assoc);
+
+/* Reads what the socket has, lets time pass, sends. True: there may be more. */
+bool usctp_drive(struct usctp_port *port);
+
+/* Takes the next thing that happened. */
+bool usctp_next(struct usctp *assoc, struct sctp_news *event);
+void usctp_free(struct sctp_news *event);
+
+/* Copies a message for the peer. 0; -EAGAIN: the stack is full, again after usctp_drive(); or a negative errno. It
+ * leaves with usctp_flush(). */
+int usctp_submit(struct usctp *assoc, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
+void usctp_flush(struct usctp_port *port);
+
+/* Ends it: after everything has been acknowledged, or at once with a reason. */
+void usctp_shutdown(struct usctp *assoc);
+void usctp_abort(struct usctp *assoc, const char *reason, size_t octets);
+
+/* Whoever is at the other end: its address with SCTP's port. */
+void usctp_peer(const struct usctp *assoc, struct sockaddr_storage *peer);
+
+/* Frees it; what is not over is aborted. */
+void usctp_close(struct usctp *assoc);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* usctp_packet.c - SCTP's common header, INIT's first fields, and the causes of an ABORT (RFC 9260 3). */
+#include "net/usctp_packet.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
+enum {
+    CHECKSUM = 8,
+    CHUNK = 4,
+    INIT = 1,
+    INIT_ACK = 2,
+    ABORT = 6,
+    INIT_TSN = CHUNK + 12, /* where in the chunk */
+    INIT_OCTETS = CHUNK + 16,
+    CAUSE = 4,
+    CAUSE_USER = 12,
+};
+
+void packet_seal(uint8_t *to, const uint8_t *p, size_t n)
+{
+    uint32_t crc;
+
+    memcpy(to, p, CHECKSUM);
+    memset(to + CHECKSUM, 0, PACKET_COMMON - CHECKSUM);
+    crc = crc32c(0, to, PACKET_COMMON);
+    crc = crc32c_copy(crc, to + PACKET_COMMON, p + PACKET_COMMON, n - PACKET_COMMON);
+    put32le(to + CHECKSUM, crc);
+}
+
+bool packet_is_sound(const uint8_t *p, size_t n)
+{
+    static const uint8_t none[PACKET_COMMON - CHECKSUM];
+    uint32_t crc;
+
+    if (n < PACKET_COMMON + CHUNK)
+        return false;
+    crc = crc32c(0, p, CHECKSUM);
+    crc = crc32c(crc, none, sizeof(none));
+    return crc32c(crc, p + PACKET_COMMON, n - PACKET_COMMON) == get32le(p + CHECKSUM);
+}
+
+bool packet_read_init(const uint8_t *p, size_t n, struct packet_init *init)
+{
+    const uint8_t *chunk = p + PACKET_COMMON;
+
+    if (n < PACKET_COMMON + INIT_OCTETS || (chunk[0] != INIT && chunk[0] != INIT_ACK))
+        return false;
+    init->tsn = get32(chunk + INIT_TSN);
+    return true;
+}
+
+const uint8_t *packet_reason(const uint8_t *chunk, size_t n, size_t *length)
+{
+    size_t at = CHUNK, end;
+
+    if (n < CHUNK || chunk[0] != ABORT)
+        return NULL;
+    end = get16(chunk + 2) < n ? get16(chunk + 2) : n;
+    while (at < end && end - at >= CAUSE) {
+        size_t octets = get16(chunk + at + 2);
+
+        if (octets < CAUSE || octets > end - at)
+            return NULL;
+        if (get16(chunk + at) == CAUSE_USER) {
+            *length = octets - CAUSE;
+            return chunk + at + CAUSE;
+        }
+        at += (octets + 3) & ~(size_t)3;
+    }
+    return NULL;
+}

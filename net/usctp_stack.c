@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* usctp_stack.c - the one stack of usrsctp in a process: its packets, its ticks, its peers' addresses, and what it
+ * says. */
+#ifdef RDDP_USRSCTP
+
+#include "net/usctp_inner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/loop.h"
+
+enum { TICK_MS = USCTP_TICK_US / 1000, TICKS_MAX = 100, CHUNKS_QUEUED = 32768 };
+
+struct usctp_stack usctp_stack = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- packets out --------------------------------------------------------------------------------------------- */
+
+/* The stack's packet for a path. It is lost when there is no room: SCTP sends again. */
+static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t set_df)
+{
+    struct usctp_path *path = addr;
+    uint8_t *room;
+
+    (void)tos;
+    (void)set_df;
+    if (!path->port || length < PACKET_COMMON || length > UDP_BATCH_OCTETS)
+        return EINVAL;
+    room = udp_room(&path->port->udp, &path->peer, (uint32_t)length);
+    packet_seal(room, buffer, length);
+    udp_put(&path->port->udp, (uint32_t)length);
+    return 0;
+}
+
+static void flush_all(void)
+{
+    for (struct usctp_port *port = usctp_stack.ports; port; port = port->next)
+        udp_flush(&port->udp);
+}
+
+/* --- what the stack says ------------------------------------------------------------------------------------- */
+
+static struct usctp_entry *tell(struct usctp *s, enum sctp_news_kind kind)
+{
+    struct usctp_entry *news = calloc(1, sizeof(*news));
+
+    if (!news) {
+        s->starved = s->over = true;
+        return NULL;
+    }
+    news->event.kind = kind;
+    *s->last = news;
+    s->last = &news->next;
+    return news;
+}
+
+static void came_up(struct usctp *s)
+{
+    struct usctp_entry *news = s->up ? NULL : tell(s, SCTP_NEWS_UP);
+
+    s->up = true;
+    if (news)
+        news->event.tsn = s->path->init.tsn;
+}
+
+static void went_down(struct usctp *s, enum sctp_news_kind kind, const uint8_t *chunk, size_t n)
+{
+    struct usctp_entry *news = s->over ? NULL : tell(s, kind);
+    size_t length;
+    const uint8_t *reason = packet_reason(chunk, n, &length);
+
+    s->over = true;
+    if (!news || kind != SCTP_NEWS_ABORTED || !reason)
+        return;
+    news->event.data = malloc(length ? length : 1);
+    if (!news->event.data)
+        return;
+    memcpy(news->event.data, reason, length);
+    news->event.octets = (uint32_t)length;
+}
+
+static void changed(struct usctp *s, const struct sctp_assoc_change *change, size_t n)
+{
+    size_t head = offsetof(struct sctp_assoc_change, sac_info), info = n > head ? n - head : 0;
+
+    switch (change->sac_state) {
+    case SCTP_COMM_UP:
+        came_up(s);
+        break;
+    case SCTP_COMM_LOST:
+        /* The peer's ABORT comes along; without one the path was lost. */
+        went_down(s, info ? SCTP_NEWS_ABORTED : SCTP_NEWS_LOST, change->sac_info, info);
+        break;
+    case SCTP_SHUTDOWN_COMP:
+        went_down(s, SCTP_NEWS_SHUTDOWN, NULL, 0);
+        break;
+    case SCTP_CANT_STR_ASSOC:
+        went_down(s, info ? SCTP_NEWS_ABORTED : SCTP_NEWS_LOST, change->sac_info, info);
+        break;
+    default: /* a restart: whoever it is now, it is not who was connected */
+        went_down(s, SCTP_NEWS_LOST, NULL, 0);
+    }
+}
+
+static void notified(struct usctp *s, const void *data, size_t n)
+{
+    const union sctp_notification *note = data;
+
+    if (n < sizeof(note->sn_header))
+        return;
+    if (note->sn_header.sn_type == SCTP_ASSOC_CHANGE && n >= offsetof(struct sctp_assoc_change, sac_info))
+        changed(s, &note->sn_assoc_change, n);
+    else if (note->sn_header.sn_type == SCTP_ADAPTATION_INDICATION && n >= sizeof(note->sn_adaptation_event))
+        s->indication = note->sn_adaptation_event.sai_adaptation_ind;
+    else if (note->sn_header.sn_type == SCTP_SHUTDOWN_EVENT)
+        tell(s, SCTP_NEWS_SHUTDOWN);
+}
+
+/* An association that nobody has seen yet is its listener's until somebody accepts it. */
+static struct usctp *find(struct usctp_port *port, struct socket *socket, const union sctp_sockstore *addr)
+{
+    struct usctp *s = port->assocs;
+
+    while (s && s->socket != socket)
+        s = s->next;
+    if (s || port->pending >= USCTP_BACKLOG)
+        return s;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    *s = (struct usctp){.port = port, .socket = socket, .path = addr->sconn.sconn_addr, .next = port->assocs};
+    s->peer_port = ntohs(addr->sconn.sconn_port);
+    s->last = &s->first;
+    usctp_use_path(s->path);
+    port->pending++;
+    port->assocs = s;
+    return s;
+}
+
+/* The data are ours from here on; the stack may not be called. */
+int usctp_input(struct socket *socket, union sctp_sockstore addr, void *data, size_t n, struct sctp_rcvinfo info,
+                int flags, void *user)
+{
+    struct usctp *s = data && user ? find(user, socket, &addr) : NULL;
+    struct usctp_entry *news;
+
+    if (s && flags & MSG_NOTIFICATION) {
+        notified(s, data, n);
+    } else if (s && !s->over && (news = tell(s, SCTP_NEWS_MESSAGE))) {
+        news->event.data = data;
+        news->event.octets = (uint32_t)n;
+        news->event.tsn = info.rcv_tsn;
+        news->event.ppid = ntohl(info.rcv_ppid);
+        news->event.stream = info.rcv_sid;
+        news->event.unordered = info.rcv_flags & SCTP_UNORDERED;
+        s->waiting += (uint32_t)n;
+        return 1;
+    }
+    free(data);
+    return 1;
+}
+
+void usctp_forget(struct usctp *s)
+{
+    struct usctp_entry *news;
+
+    while ((news = s->first)) {
+        s->first = news->next;
+        free(news->event.data);
+        free(news);
+    }
+    free(s);
+}
+
+/* --- the stack itself ---------------------------------------------------------------------------------------- */
+
+bool usctp_begin(void)
+{
+    if (usctp_stack.begun)
+        return true;
+    usctp_stack.stage.room = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
+    if (!usctp_stack.stage.room)
+        return false;
+    usrsctp_init_nothreads(0, output, NULL);
+    usrsctp_enable_crc32c_offload();
+    usrsctp_sysctl_set_sctp_sendspace(USCTP_BUFFER);
+    usrsctp_sysctl_set_sctp_recvspace(USCTP_BUFFER);
+    usrsctp_sysctl_set_sctp_max_chunks_on_queue(CHUNKS_QUEUED);
+    usrsctp_sysctl_set_sctp_ecn_enable(0);
+    usrsctp_sysctl_set_sctp_pr_enable(0);     /* a message given up would leave a gap for good */
+    usrsctp_sysctl_set_sctp_asconf_enable(0); /* no addresses but those that were asked for */
+    usrsctp_sysctl_set_sctp_auth_enable(0);
+    usrsctp_sysctl_set_sctp_reconfig_enable(0);
+    usrsctp_sysctl_set_sctp_nrsack_enable(0);
+    usctp_stack.ticked_us = loop_now_us();
+    usctp_stack.begun = true;
+    return true;
+}
+
+static void tick(void)
+{
+    uint64_t ticks = (loop_now_us() - usctp_stack.ticked_us) / USCTP_TICK_US;
+
+    if (!ticks)
+        return;
+    usctp_stack.ticked_us += ticks * USCTP_TICK_US;
+    for (ticks = ticks < TICKS_MAX ? ticks : TICKS_MAX; ticks; ticks--)
+        usrsctp_handle_timers(TICK_MS);
+}
+
+/* --- ports and paths ----------------------------------------------------------------------------------------- */
+
+static void forget_path(struct usctp_port *port, struct usctp_path **at)
+{
+    struct usctp_path *path = *at;
+
+    *at = path->next;
+    port->idle_paths--;
+    usrsctp_deregister_address(path);
+    path->port = NULL;
+    path->next = usctp_stack.free_paths;
+    usctp_stack.free_paths = path;
+}
+
+static struct usctp_path *new_path(void)
+{
+    struct usctp_path *path = usctp_stack.free_paths;
+
+    if (!path)
+        return calloc(1, sizeof(*path));
+    usctp_stack.free_paths = path->next;
+    memset(path, 0, sizeof(*path));
+    return path;
+}
+
+/* The one that has been idle longest goes. */
+static void forget_oldest(struct usctp_port *port)
+{
+    struct usctp_path **oldest = NULL;
+
+    for (struct usctp_path **at = &port->paths; *at; at = &(*at)->next)
+        if (!(*at)->users && (!oldest || (*at)->used_us < (*oldest)->used_us))
+            oldest = at;
+    if (oldest)
+        forget_path(port, oldest);
+}
+
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET)
+        return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    return a6->sin6_port == b6->sin6_port && memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
+}
+
+/* The path to a peer moves to the front: the next packet is likely its. */
+struct usctp_path *usctp_path_to(struct usctp_port *port, const struct sockaddr_storage *peer)
+{
+    struct usctp_path **at = &port->paths, *path;
+
+    while (*at && !same_address(&(*at)->peer, peer))
+        at = &(*at)->next;
+    path = *at;
+    if (path) {
+        *at = path->next;
+    } else {
+        if (port->idle_paths >= USCTP_PATHS)
+            forget_oldest(port);
+        path = new_path();
+        if (!path)
+            return NULL;
+        path->port = port;
+        path->peer = *peer;
+        port->idle_paths++;
+        usrsctp_register_address(path);
+    }
+    path->next = port->paths;
+    port->paths = path;
+    return path;
+}
+
+void usctp_use_path(struct usctp_path *path)
+{
+    path->port->idle_paths -= path->users++ == 0;
+}
+
+void usctp_leave_path(struct usctp_path *path)
+{
+    path->port->idle_paths += --path->users == 0;
+}
+
+void usctp_forget_paths(struct usctp_port *port)
+{
+    while (port->paths)
+        forget_path(port, &port->paths);
+}
+
+/* --- work ---------------------------------------------------------------------------------------------------- */
+
+/* One packet: what an INIT says is noted, for the stack does not tell; a wrong CRC goes no further. */
+static void receive(struct usctp_path *path, const uint8_t *p, uint32_t n)
+{
+    if (!packet_is_sound(p, n))
+        return;
+    path->used_us = usctp_stack.ticked_us;
+    packet_read_init(p, n, &path->init);
+    usrsctp_conninput(path, p, n, 0);
+}
+
+static bool is_full(const struct usctp_port *port)
+{
+    for (const struct usctp *s = port->assocs; s; s = s->next)
+        if (s->waiting > USCTP_INBOX)
+            return true;
+    return false;
+}
+
+bool usctp_drive(struct usctp_port *port)
+{
+    struct udp_batch batch[UDP_BUFFERS];
+    int n = 0;
+
+    pthread_mutex_lock(&usctp_stack.lock);
+    if (!is_full(port))
+        n = udp_recv(&port->udp, &usctp_stack.stage, batch);
+    for (int i = 0; i < n; i++) {
+        struct usctp_path *path = batch[i].octets ? usctp_path_to(port, &batch[i].from) : NULL;
+
+        for (uint32_t at = 0; path && at < batch[i].octets; at += batch[i].each) {
+            uint32_t left = batch[i].octets - at;
+
+            receive(path, batch[i].at + at, left < batch[i].each ? left : batch[i].each);
+        }
+    }
+    tick();
+    flush_all();
+    pthread_mutex_unlock(&usctp_stack.lock);
+    return n == UDP_BUFFERS;
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* udp.c - packets in batches over UDP on loopback: none is cut, joined, lost or sent to somebody else. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "net/udp.h"
+
+enum { PATIENCE_MS = 5000, LONGEST = 9000 };
+
+static struct udp from, to[2];
+static struct udp_stage stage;
+static struct sockaddr_storage address[2];
+static uint32_t seed = 1;
+
+static struct udp open_one(int family)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct udp u;
+
+    if (family == AF_INET)
+        assert_int_equal(udp_open(&u, (struct sockaddr *)&v4, sizeof(v4)), 0);
+    else
+        assert_int_equal(udp_open(&u, (struct sockaddr *)&v6, sizeof(v6)), 0);
+    return u;
+}
+
+static void open_all(int family)
+{
+    from = open_one(family);
+    for (unsigned i = 0; i < 2; i++) {
+        to[i] = open_one(family);
+        udp_local(&to[i], &address[i]);
+    }
+    stage.room = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
+    assert_non_null(stage.room);
+}
+
+static void close_all(void)
+{
+    udp_close(&from);
+    udp_close(&to[0]);
+    udp_close(&to[1]);
+    free(stage.room);
+}
+
+static void put(unsigned peer, uint32_t number, uint32_t octets)
+{
+    uint8_t *room = udp_room(&from, &address[peer], octets);
+
+    assert_non_null(room);
+    memset(room, (int)(number & 0xff), octets);
+    put32(room, number);
+    udp_put(&from, octets);
+}
+
+/* The packets [first, first + count) of this length, each whole. */
+static void expect(unsigned peer, uint32_t first, uint32_t count, const uint32_t *octets)
+{
+    struct udp_batch batch[UDP_BUFFERS];
+    uint32_t next = 0;
+
+    while (next < count) {
+        struct pollfd fd = {to[peer].fd, POLLIN, 0};
+        int n;
+
+        assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+        n = udp_recv(&to[peer], &stage, batch);
+        assert_true(n > 0);
+        for (int i = 0; i < n; i++) {
+            for (uint32_t at = 0; at < batch[i].octets; at += batch[i].each, next++) {
+                uint32_t left = batch[i].octets - at;
+
+                assert_true(next < count);
+                assert_int_equal(left < batch[i].each ? left : batch[i].each, octets[next]);
+                assert_int_equal(get32(batch[i].at + at), first + next);
+            }
+        }
+    }
+}
+
+/* As many as one call takes, one less, one more; and a shorter one ends a batch. */
+static void batches(void **state)
+{
+    static const uint32_t counts[] = {1, 2, UDP_BATCH_PACKETS - 1, UDP_BATCH_PACKETS, UDP_BATCH_PACKETS + 1, 150};
+    static uint32_t octets[200];
+
+    (void)state;
+    for (unsigned family = 0; family < 2; family++) {
+        open_all(family ? AF_INET6 : AF_INET);
+        for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+            for (uint32_t k = 0; k < counts[i]; k++) {
+                octets[k] = k % 10 == 9 ? 100 : 900;
+                put(0, k, octets[k]);
+            }
+            udp_flush(&from);
+            expect(0, 0, counts[i], octets);
+        }
+        assert_int_equal(from.dropped, 0);
+        close_all();
+    }
+}
+
+/* To two peers by turns, of any length up to the longest; nobody gets what is another's. */
+static void mixed(void **state)
+{
+    static uint32_t octets[2][300], count[2];
+
+    (void)state;
+    open_all(AF_INET);
+    for (unsigned round = 0; round < 20; round++) {
+        count[0] = count[1] = 0;
+        for (unsigned i = 0; i < 60; i++) {
+            unsigned peer = (seed = seed * 1103515245u + 12345u) >> 20 & 1;
+            uint32_t length = 4 + (seed >> 8) % LONGEST;
+
+            octets[peer][count[peer]] = length;
+            put(peer, count[peer]++, length);
+        }
+        udp_flush(&from);
+        expect(0, 0, count[0], octets[0]);
+        expect(1, 0, count[1], octets[1]);
+    }
+    assert_int_equal(from.dropped, 0);
+    close_all();
+}
+
+/* Nothing is longer than a batch; the same again when the kernel does not cut; and nothing waits: no packets. */
+static void limits(void **state)
+{
+    struct udp_batch batch[UDP_BUFFERS];
+    uint32_t octets[3] = {UDP_BATCH_OCTETS, 500, 500};
+
+    (void)state;
+    open_all(AF_INET);
+    assert_int_equal(udp_recv(&to[0], &stage, batch), 0);
+    assert_null(udp_room(&from, &address[0], UDP_BATCH_OCTETS + 1));
+    put(0, 0, UDP_BATCH_OCTETS);
+    udp_flush(&from);
+    expect(0, 0, 1, octets);
+    from.cuts = false;
+    put(0, 1, 500);
+    put(0, 2, 500);
+    udp_flush(&from);
+    expect(0, 1, 2, octets + 1);
+    udp_flush(&from);
+    close_all();
+}
+
+/* Nobody listens there: the answer (ICMP) is no error of ours. */
+static void nobody(void **state)
+{
+    struct udp_batch batch[UDP_BUFFERS];
+
+    (void)state;
+    open_all(AF_INET);
+    udp_close(&to[0]);
+    for (unsigned i = 0; i < 5; i++) {
+        put(0, i, 100);
+        udp_flush(&from);
+        assert_int_equal(udp_recv(&from, &stage, batch), 0);
+    }
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches),
+        cmocka_unit_test(mixed),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* usctp.c - associations over usrsctp, on loopback, in this process: every pair of indications, what a peer may do
+ * wrong, and how it ends. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/sctp_link.h"
+#include "net/loop.h"
+#include "tests/lib/engine.h"
+
+enum { OCTETS = 1 << 20, SCTP_PORT = 5001, PATIENCE_MS = 20000, READS = 4 };
+#define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
+
+/* One end, from its socket to its queue pair. */
+struct end {
+    struct usctp_port *port;
+    struct usctp *usctp;
+    struct assoc assoc;
+    struct window_slot *slots;
+    struct sctp_link link;
+    struct side side;
+    struct assoc_signal signal;
+    uint32_t signals;
+    unsigned news;
+};
+
+static struct engine engine;
+static struct end ends[2];
+static const struct life_limits limits = {.startup_us = 5000000, .stall_us = 5000000, .close_us = 2000000};
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+}
+
+static struct usctp_port *open_port(const struct sctp_attr *attr)
+{
+    struct sockaddr_in any = loopback(0);
+    struct usctp_port *port = NULL;
+
+    assert_int_equal(usctp_open((const struct sockaddr *)&any, sizeof(any), attr, &port), 0);
+    return port;
+}
+
+static uint16_t udp_port_of(const struct usctp_port *port)
+{
+    struct sockaddr_storage local;
+
+    usctp_local(port, &local);
+    return ntohs(((const struct sockaddr_in *)&local)->sin_port);
+}
+
+static struct assoc_attr attr_of(enum sctpddp_adaptation adaptation)
+{
+    return (struct assoc_attr){.adaptation = adaptation, .ird = READS, .ord = READS, .seed = 7, .limits = limits};
+}
+
+static void open_end(struct end *e, bool active, enum sctpddp_adaptation adaptation, uint16_t udp_port)
+{
+    struct sctp_attr attr = {.indication = adaptation, .udp_port = udp_port};
+    struct assoc_attr own = attr_of(adaptation);
+    struct qp_attr qp = side_attr(&engine);
+    struct sockaddr_in to = loopback(SCTP_PORT);
+
+    memset(e, 0, sizeof(*e));
+    e->slots = calloc(WINDOW_CHUNKS, sizeof(*e->slots));
+    assert_non_null(e->slots);
+    side_init(&e->side, &qp);
+    e->port = open_port(&attr);
+    if (active) {
+        assert_int_equal(assoc_init_active(&e->assoc, &own, e->slots, &e->side.qp, NULL, 0, loop_now_us()), 0);
+        assert_int_equal(usctp_connect(e->port, (const struct sockaddr *)&to, &e->usctp), 0);
+        sctp_link_init(&e->link, &e->assoc, e->port, e->usctp);
+    } else {
+        assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
+        assert_int_equal(usctp_listen(e->port, SCTP_PORT), 0);
+    }
+}
+
+static void close_end(struct end *e)
+{
+    sctp_link_fini(&e->link);
+    if (e->usctp)
+        usctp_close(e->usctp);
+    usctp_close_port(e->port);
+    side_fini(&e->side);
+    free(e->slots);
+}
+
+static void turn_end(struct end *e)
+{
+    usctp_drive(e->port);
+    if (!e->usctp && (e->usctp = usctp_accept(e->port)))
+        sctp_link_init(&e->link, &e->assoc, e->port, e->usctp);
+    if (!e->usctp)
+        return;
+    sctp_link_turn(&e->link, loop_now_us());
+    while (assoc_signal(&e->assoc, &e->signal, loop_now_us()))
+        e->signals++;
+    if (e->assoc.life.state == CONN_WAIT_ANSWER)
+        assert_int_equal(assoc_accept(&e->assoc, &e->side.qp, READS, READS, NULL, 0, loop_now_us()), 0);
+    e->news |= e->assoc.life.news;
+    e->assoc.life.news = 0;
+}
+
+static void turn(void)
+{
+    struct pollfd fds[2] = {{usctp_fd(ends[0].port), POLLIN, 0}, {usctp_fd(ends[1].port), POLLIN, 0}};
+
+    poll(fds, 2, 1);
+    turn_end(&ends[0]);
+    turn_end(&ends[1]);
+}
+
+/* Until it is so, or the test has failed. */
+#define until(condition) \
+    for (uint64_t end_ = loop_now_us() + 1000u * PATIENCE_MS; !(condition);) { \
+        assert_true(loop_now_us() < end_); \
+        turn(); \
+    }
+
+static bool is_established(const struct end *e)
+{
+    return e->news & CONN_NEWS_ESTABLISHED;
+}
+
+static void open_both(enum sctpddp_adaptation active, enum sctpddp_adaptation passive)
+{
+    engine_init(&engine);
+    open_end(&ends[1], false, passive, 0);
+    open_end(&ends[0], true, active, udp_port_of(ends[1].port));
+    until(is_established(&ends[0]) && is_established(&ends[1]));
+}
+
+static void close_both(void)
+{
+    close_end(&ends[0]);
+    close_end(&ends[1]);
+    engine_fini(&engine);
+}
+
+static void expect_done(struct cq *cq, uint64_t wr_id)
+{
+    until(!cq_is_empty(cq));
+    expect_wc(cq, wr_id, RDDP_WC_SUCCESS);
+}
+
+/* --- every pair of indications ------------------------------------------------------------------------------- */
+
+static void write_and_check(unsigned from, uint32_t wr_id)
+{
+    struct mr *source = engine_region(&engine, OCTETS, LOCAL), *target = engine_region(&engine, OCTETS, ALL_ACCESS);
+    struct rddp_sge sge = piece_of(source, 0, OCTETS);
+    bool by_stream = ends[from].assoc.own == SCTPDDP_DDP;
+
+    pattern(source->base, OCTETS, wr_id);
+    assert_int_equal(assoc_bind(&ends[!from].assoc, 3, target->key), 0);
+    engine_remember(&engine);
+    assert_int_equal(post_remote(&ends[from].side, wr_id, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &sge, 1,
+                                 by_stream ? 3 : target->key, target->start),
+                     0);
+    expect_done(&ends[from].side.send_cq, wr_id);
+    until(memcmp(target->base, source->base, OCTETS) == 0);
+    memcpy(want_of(&engine, target), source->base, OCTETS);
+    engine_expect(&engine);
+}
+
+static void send_and_check(unsigned from, uint32_t length)
+{
+    struct mr *source = engine_region(&engine, OCTETS, LOCAL), *target = engine_region(&engine, OCTETS, LOCAL);
+    struct rddp_sge sge = piece_of(target, 0, OCTETS);
+
+    assert_int_equal(post_recv(&ends[!from].side, 8, &sge, 1), 0);
+    pattern(source->base, OCTETS, length);
+    sge = piece_of(source, 0, length);
+    assert_int_equal(post(&ends[from].side, 9, RDDP_WR_SEND, RDDP_SEND_SIGNALED, &sge, 1), 0);
+    expect_done(&ends[from].side.send_cq, 9);
+    expect_done(&ends[!from].side.recv_cq, 8);
+    assert_memory_equal(target->base, source->base, length);
+}
+
+static void read_and_check(unsigned to)
+{
+    struct mr *source = engine_region(&engine, OCTETS, RDDP_ACCESS_REMOTE_READ);
+    struct mr *sink = engine_region(&engine, OCTETS, LOCAL);
+    struct rddp_sge sge = piece_of(sink, 0, OCTETS);
+
+    pattern(source->base, OCTETS, 99);
+    assert_int_equal(
+        post_remote(&ends[to].side, 10, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, &sge, 1, source->key, source->start), 0);
+    expect_done(&ends[to].side.send_cq, 10);
+    assert_memory_equal(sink->base, source->base, OCTETS);
+}
+
+/* SCTP-2.1-01 SCTP-2.2-03 SCTP-2.2-07 SCTP-3.1-01 SCTP-3.1-02 SCTP-3.1-03 SCTP-3.1-05 */
+static void indications(void **state)
+{
+    static const enum sctpddp_adaptation pairs[][2] = {
+        {SCTPDDP_DDP, SCTPDDP_DDP},
+        {SCTPDDP_DDP_WITH_TAG, SCTPDDP_DDP_WITH_TAG},
+        {SCTPDDP_RDMA_ONLY, SCTPDDP_RDMA_ONLY},
+        {BOTH, BOTH},
+        {SCTPDDP_RDMA_NEGOTIATION, SCTPDDP_RDMA_NEGOTIATION},
+        {SCTPDDP_PLAIN, SCTPDDP_PLAIN},
+        {SCTPDDP_PLAIN, BOTH},
+        {SCTPDDP_DDP, SCTPDDP_RDMA_ONLY},
+        {BOTH, SCTPDDP_DDP_WITH_TAG},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        open_both(pairs[i][0], pairs[i][1]);
+        for (unsigned from = 0; from < 2; from++) {
+            enum sctpddp_adaptation own = ends[from].assoc.own;
+
+            assert_int_equal(ends[from].assoc.peer, ends[!from].assoc.own);
+            if (own != SCTPDDP_PLAIN && own != SCTPDDP_RDMA_NEGOTIATION)
+                write_and_check(from, 1 + from);
+            if (own != SCTPDDP_RDMA_ONLY)
+                send_and_check(from, ends[from].assoc.negotiates ? OCTETS : 1000);
+            if (own == BOTH && ends[from].assoc.negotiates)
+                read_and_check(from);
+        }
+        close_both();
+    }
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------- */
+
+static void closed_well(void **state)
+{
+    (void)state;
+    open_both(BOTH, BOTH);
+    send_and_check(0, OCTETS);
+    assoc_close(&ends[0].assoc, loop_now_us());
+    until(ends[0].assoc.life.state == CONN_OVER && ends[1].assoc.life.state == CONN_OVER);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(ends[i].assoc.life.note.fault, FAULT_NONE);
+        assert_true(ends[i].news & CONN_NEWS_DISCONNECTED);
+    }
+    close_both();
+}
+
+/* The reason arrives, and the request that was wrong has its status. SCTP-3.2.1-09 */
+static void refused(void **state)
+{
+    struct mr *mr;
+    struct rddp_sge sge;
+
+    (void)state;
+    open_both(BOTH, BOTH);
+    mr = engine_region(&engine, 100, LOCAL);
+    sge = piece_of(mr, 0, 100);
+    assert_int_equal(post_remote(&ends[0].side, 1, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, &sge, 1, mr->key, mr->start),
+                     0);
+    until(ends[0].assoc.life.state == CONN_OVER);
+    expect_wc(&ends[0].side.send_cq, 1, RDDP_WC_REM_ACCESS_ERR);
+    assert_int_equal(ends[0].assoc.life.peer_term, 0x312);
+    assert_int_equal(ends[1].assoc.life.note.fault, FAULT_RIGHT);
+    close_both();
+}
+
+/* A peer that breaks each rule, and what it is told. SCTP-3.2.1-R1 SCTP-3.2.1-R2 SCTP-3.2.1-R3 SCTP-3.2.1-R4 */
+static void rules(void **state)
+{
+    static const struct {
+        enum sctpddp_adaptation peer;
+        uint32_t mode;
+        const char *reason;
+    } rows[] = {
+        {SCTPDDP_RDMA_ONLY, SCTPDDP_NO_PLACEMENT, "RDDP0101 R1"},
+        {SCTPDDP_RDMA_ONLY, SCTPDDP_MODE_DDP, "RDDP0202 R2"},
+        {SCTPDDP_DDP, SCTPDDP_MODE_TAG, "RDDP0203 R3"},
+        {SCTPDDP_DDP, SCTPDDP_MODE_RDMA, "RDDP0204 R4"},
+        {SCTPDDP_DDP_WITH_TAG, SCTPDDP_MODE_TAG, "RDDP0210 no such tag"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sctpddp_chunk chunk = {.mode = rows[i].mode, .tag = 5};
+        uint8_t p[SCTPDDP_HEAD_MAX + 1];
+        struct span span = {p, 0};
+        struct sctp_news news = {.kind = SCTP_NEWS_UP};
+
+        open_both(rows[i].peer, SCTPDDP_DDP);
+        span.length = (uint32_t)sctpddp_encode(rows[i].peer, &chunk, p) + 1;
+        p[span.length - 1] = 0;
+        assert_int_equal(usctp_submit(ends[0].usctp, &span, 1, 0, 0), 0);
+        usctp_flush(ends[0].port);
+        for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !usctp_next(ends[0].usctp, &news);) {
+            assert_true(loop_now_us() < end);
+            usctp_drive(ends[0].port);
+            turn_end(&ends[1]);
+        }
+        assert_int_equal(news.kind, SCTP_NEWS_ABORTED);
+        assert_true(news.octets > strlen(rows[i].reason));
+        assert_memory_equal(news.data, rows[i].reason, strlen(rows[i].reason));
+        usctp_free(&news);
+        close_both();
+    }
+}
+
+/* Nobody is there: given up after about the time that was asked for. */
+static void unreachable(void **state)
+{
+    struct sctp_attr attr = {.indication = BOTH, .connect_ms = 1000};
+    struct usctp_port *silent, *port;
+    struct sockaddr_in to = loopback(SCTP_PORT);
+    struct sctp_news news = {.kind = SCTP_NEWS_UP};
+    struct usctp *usctp;
+    uint64_t begun = loop_now_us();
+
+    (void)state;
+    silent = open_port(&attr);
+    attr.udp_port = udp_port_of(silent);
+    port = open_port(&attr);
+    assert_int_equal(usctp_connect(port, (const struct sockaddr *)&to, &usctp), 0);
+    while (!usctp_next(usctp, &news)) {
+        assert_true(loop_now_us() < begun + 1000u * PATIENCE_MS);
+        poll(NULL, 0, 5);
+        usctp_drive(port);
+    }
+    assert_int_equal(news.kind, SCTP_NEWS_LOST);
+    assert_true(loop_now_us() - begun >= 900000);
+    usctp_close(usctp);
+    usctp_close_port(port);
+    usctp_close_port(silent);
+}
+
+/* A wrong checksum goes no further, nor does what is no packet. SCTP-1-02 */
+static void garbage(void **state)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in to;
+    uint8_t p[1400];
+
+    (void)state;
+    open_both(BOTH, BOTH);
+    to = loopback(udp_port_of(ends[1].port));
+    for (unsigned i = 0; i < 3000; i++) {
+        pattern(p, sizeof(p), i);
+        sendto(fd, p, i % sizeof(p), 0, (const struct sockaddr *)&to, sizeof(to));
+        if (i % 100 == 0)
+            turn();
+    }
+    send_and_check(0, OCTETS);
+    close(fd);
+    close_both();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(indications), cmocka_unit_test(closed_well), cmocka_unit_test(refused),
+        cmocka_unit_test(rules),       cmocka_unit_test(unreachable), cmocka_unit_test(garbage),
+    };
+
+    if (!usctp_is_there()) {
+        printf("usctp: cannot run here: built without usrsctp (Debian: libusrsctp-dev)\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
