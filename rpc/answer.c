@@ -154,6 +154,17 @@ void answer_error(struct serve *serve, enum rpcrdma_error error)
     serve_launch(serve);
 }
 
+static void refuse_misfit(struct serve *serve, const struct reply *reply)
+{
+    struct responder *r = serve->call.responder;
+    char text[RPC_ADDRESS];
+
+    rpc_log(&r->log, RDDP_LOG_WARN,
+            "%s: a reply of %zu octets does not fit in what its client offers for it (ERR_CHUNK): see its reply_max",
+            rpc_address_text(text, &serve->call.peer), stream_length(reply->length, reply->item, reply->items));
+    answer_error(serve, ERR_CHUNK);
+}
+
 void answer_reply(struct serve *serve, const struct reply *reply)
 {
     enum result result;
@@ -167,7 +178,7 @@ void answer_reply(struct serve *serve, const struct reply *reply)
     }
     result = build(serve, reply);
     if (result == RESULT_MISFIT) {
-        answer_error(serve, ERR_CHUNK);
+        refuse_misfit(serve, reply);
         return;
     }
     /* RFC 8166 4.5.4: an answer that cannot be made ends the connection. */

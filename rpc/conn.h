@@ -5,6 +5,7 @@
 #define RDDP_RPC_CONN_H
 
 #include "rpc/link.h"
+#include "rpc/log.h"
 #include "rpc/budget.h"
 #include "rpc/replay.h"
 #include "rpc/responder.h"
@@ -53,6 +54,7 @@ struct responder {
     uint64_t failure_until_ms; /* of the last: later there is nothing to look for */
     struct responder_stats stats;
     struct spin spin;
+    struct rpc_log log;
 };
 
 struct conn {

@@ -220,6 +220,7 @@ static bool step(struct requester *r)
     send_queued(r);
     if (r->state == STATE_UP && !silence_bearable(r, now))
         lose(r);
+    silence_tell(r, now);
     r->in_step = false;
     return any;
 }
@@ -235,6 +236,8 @@ static int patience(const struct requester *r, uint64_t until)
         until = silence_until(r);
     if (r->deadline_ms < until)
         until = r->deadline_ms;
+    if (silence_tell_at(r) < until)
+        until = silence_tell_at(r);
     if (until == UINT64_MAX)
         return -1;
     return until <= now ? 0 : until - now > 60000 ? 60000 : (int)(until - now);
@@ -244,11 +247,14 @@ static int patience(const struct requester *r, uint64_t until)
 
 void requester_attr_init(struct requester_attr *attr)
 {
+    struct rddp_context_attr context;
+
     *attr = (struct requester_attr){.credits = 32, .send_size = 4096, .receive_size = 4096, .private_data = true};
     attr->backward_credits = 2;
     attr->silence_ms = 60000;
     attr->spin_us = 20;
-    attr->log_level = RDDP_LOG_ERROR;
+    rddp_context_attr_init(&context);
+    attr->log_level = context.log_level;
     rddp_wire_attr_init(&attr->wire);
 }
 
@@ -268,6 +274,8 @@ static bool open_objects(struct requester *r)
 
     rddp_context_attr_init(&attr);
     attr.log_level = r->attr.log_level;
+    attr.log = r->attr.log;
+    attr.log_user = r->attr.user;
     attr.manual_progress = true;
     r->fd = epoll_create1(EPOLL_CLOEXEC);
     r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -304,6 +312,7 @@ struct requester *requester_open(const struct sockaddr *addr, socklen_t length, 
     r->fd = r->kick = -1;
     r->deadline_ms = UINT64_MAX;
     r->attr = *attr;
+    rpc_log_init(&r->log, attr->log, attr->user);
     r->attr.private_data = attr->private_data && link_has_private_data(&attr->wire);
     r->attr.credits = at_least(attr->credits, 1);
     r->attr.send_size = at_least(attr->send_size, PRIVATE_SIZE_MIN);

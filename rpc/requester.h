@@ -73,7 +73,8 @@ struct requester_attr {
     uint32_t silence_ms;
     uint32_t spin_us; /* requester_wait() looks so long for a reply before it sleeps: default 20; 0 at once */
     struct rddp_wire_attr wire;
-    enum rddp_log_level log_level;
+    enum rddp_log_level log_level; /* of what the connection has to say: as of rddp_context_attr_init() */
+    void (*log)(void *user, enum rddp_log_level level, const char *line); /* NULL: standard error */
 };
 
 struct requester_stats {

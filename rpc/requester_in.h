@@ -4,9 +4,11 @@
 #define RDDP_RPC_REQUESTER_IN_H
 
 #include "rpc/link.h"
+#include "rpc/log.h"
 #include "rpc/request.h"
 #include "rpc/spin.h"
 
+enum { SILENCE_TELL_MS = 5000 };
 enum { BACKOFF_MIN_MS = 10, BACKOFF_MAX_MS = 5000, SENDS_SPARE = 4 };
 
 enum requester_state {
@@ -51,6 +53,9 @@ struct requester {
     int ended;
     struct requester_stats stats;
     struct spin spin;
+    uint64_t mute_ms; /* since when calls wait and nothing was heard, whatever became of the connection; 0: not so */
+    bool is_mute;     /* that was told */
+    struct rpc_log log;
 };
 
 /* calls.c. To the end of a list, and out of it. */
@@ -80,6 +85,9 @@ void silence_broken(struct requester *r);
 bool silence_bearable(struct requester *r, uint64_t now);
 /* When to ask next. */
 uint64_t silence_until(const struct requester *r);
+/* The same for people: there is a line when nothing is heard for SILENCE_TELL_MS, and when something is again. */
+void silence_tell(struct requester *r, uint64_t now);
+uint64_t silence_tell_at(const struct requester *r);
 
 /* A message came in. False: the connection must be closed, and what was not answered is sent once more. */
 bool intake(struct requester *r, const struct link_done *done);

@@ -220,8 +220,8 @@ static bool open_objects(struct responder *r)
 
     rddp_context_attr_init(&attr);
     attr.log_level = r->attr.log_level;
-    attr.log = r->attr.log;
-    attr.log_user = r->attr.user;
+    attr.log = rpc_log_line;
+    attr.log_user = &r->log;
     attr.manual_progress = true;
     r->fd = epoll_create1(EPOLL_CLOEXEC);
     r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -251,6 +251,7 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
         return NULL;
     r->fd = r->kick = r->timer = -1;
     r->now_ms = clock_ms();
+    rpc_log_init(&r->log, attr->log, attr->user);
     r->attr = *attr;
     r->attr.private_data = attr->private_data && link_has_private_data(&attr->wire);
     r->attr.credits = at_least(attr->credits, 1);

@@ -248,6 +248,17 @@ static bool is_call(const struct rpcrdma *h, const struct link_done *done)
     return h->proc == RDMA_MSG && xdr_get32(&in) == 0 && !in.bad;
 }
 
+static void refuse_chunks(struct serve *serve)
+{
+    struct responder *r = serve->call.responder;
+    char text[RPC_ADDRESS];
+
+    rpc_log(&r->log, RDDP_LOG_WARN,
+            "%s: a call is refused (ERR_CHUNK): its Read chunks are no RPC message, or more than read_max (%u octets)",
+            rpc_address_text(text, &serve->call.peer), r->attr.read_max);
+    answer_error(serve, ERR_CHUNK);
+}
+
 void serve_receive(struct conn *conn, const struct link_done *done)
 {
     struct serve *serve = get_serve(conn->responder);
@@ -265,8 +276,10 @@ void serve_receive(struct conn *conn, const struct link_done *done)
     begin(serve, conn, done);
     if (verdict != RPCRDMA_ACCEPT)
         answer_error(serve, verdict == RPCRDMA_SAY_VERS ? ERR_VERS : ERR_CHUNK);
-    else if (failure_is_known(serve) || !pull_measure(serve))
+    else if (failure_is_known(serve))
         answer_error(serve, ERR_CHUNK);
+    else if (!pull_measure(serve))
+        refuse_chunks(serve);
     else
         pull_begin(serve);
 }

@@ -4,6 +4,47 @@
 
 enum { NUDGE_FIRST_MS = 100, NUDGE_MAX_MS = 3200 };
 
+/* --- for people -------------------------------------------------------------------------------------------------- */
+
+/* Also who was not sent yet waits for an answer: the credit of a cancelled call may never come back. */
+static bool waits(const struct requester *r)
+{
+    return r->sent.first || r->queued.first;
+}
+
+void silence_tell(struct requester *r, uint64_t now)
+{
+    char text[RPC_ADDRESS];
+
+    if (!waits(r)) {
+        r->mute_ms = 0;
+    } else if (!r->mute_ms) {
+        r->mute_ms = now;
+    } else if (!r->is_mute && now - r->mute_ms >= SILENCE_TELL_MS) {
+        r->is_mute = true;
+        rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server is not responding, %u calls wait",
+                rpc_address_text(text, &r->addr), r->sent.count + r->queued.count);
+    }
+}
+
+uint64_t silence_tell_at(const struct requester *r)
+{
+    return r->mute_ms && !r->is_mute && waits(r) ? r->mute_ms + SILENCE_TELL_MS : UINT64_MAX;
+}
+
+static void tell_of_life(struct requester *r)
+{
+    char text[RPC_ADDRESS];
+
+    r->mute_ms = 0;
+    if (!r->is_mute)
+        return;
+    r->is_mute = false;
+    rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server responds again", rpc_address_text(text, &r->addr));
+}
+
+/* --- for the connection ------------------------------------------------------------------------------------------ */
+
 void silence_begin(struct requester *r)
 {
     r->quiet_ms = 0;
@@ -14,6 +55,7 @@ void silence_broken(struct requester *r)
 {
     r->quiet_ms = 0;
     r->answered = true;
+    tell_of_life(r);
 }
 
 /* Linux's siw may not look at what came at once behind its MPA Reply until more comes. An RDMA Write of nothing is
@@ -26,12 +68,6 @@ static bool nudge(struct requester *r, uint64_t now)
     r->nudge_ms = now + r->nudge_gap_ms;
     r->stats.nudges++;
     return link_nudge(&r->link) == 0;
-}
-
-/* Also who was not sent yet waits for an answer: the credit of a cancelled call may never come back. */
-static bool waits(const struct requester *r)
-{
-    return r->sent.first || r->queued.first;
 }
 
 bool silence_bearable(struct requester *r, uint64_t now)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/log.h"
 #include "rpc/requester.h"
 #include "rpc/tirpc_rpcbind.h"
 #include "rpc/tirpc_xdr.h"
@@ -25,6 +26,7 @@ struct rdma_client {
     struct xdr_reducer call;
     uint8_t *reply, *bounce;
     size_t reply_room, bounce_room;
+    struct rpc_log log;
 };
 
 /* A procedure's call on its way. */
@@ -165,6 +167,18 @@ static enum clnt_stat decode(struct rdma_client *c, struct client_call *call, bo
     return c->error.re_status;
 }
 
+/* The header is in order, for it is ours: what does not fit is the call or its reply (RFC 8166 4.5.3). */
+static void tell_of_refusal(struct rdma_client *c, const struct client_call *call, uint32_t number)
+{
+    const struct request *q = &call->request;
+
+    rpc_log(&c->log, RDDP_LOG_WARN,
+            "program %u, procedure %u: the server refuses the call (ERR_CHUNK): its %zu octets are more than the "
+            "server's read_max, or the reply is longer than reply_max (%zu octets)",
+            c->program, number, q->call_length + (q->arguments ? q->argument[0].length : 0),
+            q->reply_room - REPLY_HEAD_MAX);
+}
+
 static enum clnt_stat no_reply(struct rdma_client *c, enum request_status status)
 {
     static const struct {
@@ -172,7 +186,7 @@ static enum clnt_stat no_reply(struct rdma_client *c, enum request_status status
         int number;
     } table[] = {
         [REQUEST_TIMED_OUT] = {RPC_TIMEDOUT, ETIMEDOUT},      [REQUEST_CANCELLED] = {RPC_INTR, ECANCELED},
-        [REQUEST_REFUSED] = {RPC_CANTSEND, EREMOTEIO},        [REQUEST_BAD_VERSION] = {RPC_CANTSEND, EPROTONOSUPPORT},
+        [REQUEST_REFUSED] = {RPC_CANTSEND, EMSGSIZE},         [REQUEST_BAD_VERSION] = {RPC_CANTSEND, EPROTONOSUPPORT},
         [REQUEST_BAD_REPLY] = {RPC_CANTDECODERES, EREMOTEIO}, [REQUEST_NOT_SENT] = {RPC_CANTSEND, EMSGSIZE},
         [REQUEST_CLOSED] = {RPC_CANTRECV, ECONNRESET},
     };
@@ -194,6 +208,8 @@ static enum clnt_stat call_once(struct rdma_client *c, struct client_call *call,
     if (!prepare_reply(c, call))
         return fail(c, RPC_SYSTEMERROR, ENOMEM);
     status = requester_run(c->requester, &call->request);
+    if (status == REQUEST_REFUSED)
+        tell_of_refusal(c, call, number);
     return status == REQUEST_OK ? decode(c, call, refreshable) : no_reply(c, status);
 }
 
@@ -299,34 +315,47 @@ void clnt_rdma_attr_init(struct rddp_rpc_attr *attr)
 static struct __rpc_client *refuse(enum clnt_stat status, int number)
 {
     rpc_createerr.cf_stat = status;
+    rpc_createerr.cf_error.re_status = RPC_SUCCESS;
     rpc_createerr.cf_error.re_errno = number;
+    if (status == RPC_RPCBFAILURE)
+        rpc_createerr.cf_error.re_status = RPC_CANTSEND; /* clnt_spcreateerror() wants it in words */
     return NULL;
 }
 
-/* Each address of the host in turn. */
-static struct requester *connect_host(const char *host, uint32_t program, uint32_t version,
-                                      const struct rddp_rpc_attr *attr)
+/* The address says where, the port may be rpcbind's to say. NULL: `*why`, and errno. */
+static struct requester *connect_address(const struct addrinfo *a, const char *host, const struct rdma_client *c,
+                                         enum clnt_stat *why)
+{
+    struct sockaddr_storage addr;
+    struct requester_attr how;
+
+    requester_attr_init(&how);
+    how.credits = c->attr.credits;
+    how.send_size = how.receive_size = c->attr.inline_size;
+    memcpy(&addr, a->ai_addr, a->ai_addrlen);
+    if (c->attr.port)
+        rpcbind_set_port(&addr, c->attr.port);
+    else
+        *why = rpcbind_ask(host, c->program, c->version, &addr);
+    if (*why != RPC_SUCCESS)
+        return NULL;
+    *why = RPC_SYSTEMERROR;
+    return requester_open((struct sockaddr *)&addr, a->ai_addrlen, &how, c->attr.connect_timeout_ms);
+}
+
+/* Each address of the host in turn. What kept us from the last one is what is told. */
+static struct requester *connect_host(const char *host, const struct rdma_client *c, enum clnt_stat *why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    struct requester_attr how;
     struct requester *requester = NULL;
 
-    if (getaddrinfo(host, NULL, &hints, &list) != 0) {
-        errno = EHOSTUNREACH;
+    *why = RPC_UNKNOWNHOST;
+    errno = ENOENT;
+    if (getaddrinfo(host, NULL, &hints, &list) != 0)
         return NULL;
-    }
-    requester_attr_init(&how);
-    how.credits = attr->credits;
-    how.send_size = how.receive_size = attr->inline_size;
     for (struct addrinfo *a = list; a && !requester; a = a->ai_next) {
-        struct sockaddr_storage addr;
-
-        memcpy(&addr, a->ai_addr, a->ai_addrlen);
-        if (attr->port)
-            rpcbind_set_port(&addr, attr->port);
-        else if (!rpcbind_ask(host, program, version, &addr))
-            continue;
-        requester = requester_open((struct sockaddr *)&addr, a->ai_addrlen, &how, attr->connect_timeout_ms);
+        *why = RPC_SUCCESS;
+        requester = connect_address(a, host, c, why);
     }
     freeaddrinfo(list);
     return requester;
@@ -337,21 +366,22 @@ struct __rpc_client *clnt_rdma_create(const char *host, uint32_t program, uint32
 {
     static struct clnt_ops ops = {rdma_call, rdma_abort, rdma_geterr, rdma_freeres, rdma_destroy, rdma_control};
     struct rdma_client *c = calloc(1, sizeof(*c));
+    enum clnt_stat why;
 
     if (!c)
         return refuse(RPC_SYSTEMERROR, ENOMEM);
     clnt_rdma_attr_init(&c->attr);
     if (attr)
         c->attr = *attr;
-    errno = ECONNREFUSED;
-    c->requester = connect_host(host, program, version, &c->attr);
-    if (!c->requester) {
-        free(c);
-        return refuse(RPC_SYSTEMERROR, errno);
-    }
     c->program = program;
     c->version = version;
+    c->requester = connect_host(host, c, &why);
+    if (!c->requester) {
+        free(c);
+        return refuse(why, errno);
+    }
     pthread_mutex_init(&c->lock, NULL);
+    rpc_log_init(&c->log, NULL, NULL);
     c->client = (CLIENT){.cl_ops = &ops, .cl_private = c, .cl_auth = authnone_create()};
     return &c->client;
 }

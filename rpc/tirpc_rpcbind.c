@@ -5,6 +5,7 @@
 #include "rpc/tirpc_rpcbind.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,24 +85,35 @@ static uint16_t port_in_uaddr(const char *text)
     return (uint16_t)(a << 8 | b);
 }
 
-bool rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr)
+/* libtirpc tells of no rpcbind as of a system error, and not always which. */
+static enum clnt_stat no_rpcbind(void)
+{
+    errno = rpc_createerr.cf_error.re_errno ? rpc_createerr.cf_error.re_errno : ECONNREFUSED;
+    return rpc_createerr.cf_stat == RPC_UNKNOWNHOST ? RPC_UNKNOWNHOST : RPC_RPCBFAILURE;
+}
+
+enum clnt_stat rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr)
 {
     CLIENT *client = clnt_create_timed(host, RPCBPROG, RPCBVERS, "tcp", &timeout);
     rpcblist_ptr list = NULL;
+    enum clnt_stat status;
+    struct rpc_err error;
     uint16_t port = 0;
 
     if (!client)
-        return false;
-    if (CLNT_CALL(client, (rpcproc_t)RPCBPROC_DUMP, xdr_nothing, NULL, (xdrproc_t)xdr_rpcblist_ptr, &list, timeout) ==
-        RPC_SUCCESS)
-        for (rpcblist_ptr at = list; at; at = at->rpcb_next)
-            if (at->rpcb_map.r_prog == program && at->rpcb_map.r_vers == version &&
-                strcmp(at->rpcb_map.r_netid, netid_of(addr)) == 0)
-                port = port_in_uaddr(at->rpcb_map.r_addr);
+        return no_rpcbind();
+    status =
+        CLNT_CALL(client, (rpcproc_t)RPCBPROC_DUMP, xdr_nothing, NULL, (xdrproc_t)xdr_rpcblist_ptr, &list, timeout);
+    CLNT_GETERR(client, &error);
+    for (rpcblist_ptr at = status == RPC_SUCCESS ? list : NULL; at; at = at->rpcb_next)
+        if (at->rpcb_map.r_prog == program && at->rpcb_map.r_vers == version &&
+            strcmp(at->rpcb_map.r_netid, netid_of(addr)) == 0)
+            port = port_in_uaddr(at->rpcb_map.r_addr);
     CLNT_FREERES(client, (xdrproc_t)xdr_rpcblist_ptr, &list);
     CLNT_DESTROY(client);
     rpcbind_set_port(addr, port);
-    return port != 0;
+    errno = status == RPC_SUCCESS ? ENOENT : error.re_errno ? error.re_errno : EIO;
+    return port ? RPC_SUCCESS : status == RPC_SUCCESS ? RPC_PROGNOTREGISTERED : RPC_RPCBFAILURE;
 }
 
 /* Over rpcbind's local socket: there it believes who we are. */

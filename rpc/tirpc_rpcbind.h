@@ -7,10 +7,13 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include <rpc/rpc.h>
+
 void rpcbind_set_port(struct sockaddr_storage *addr, uint16_t port);
 
-/* Puts the port that the host's rpcbind names into `addr`, whose family chooses the netid. False: it knows none. */
-bool rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr);
+/* Puts the port that the host's rpcbind names into `addr`, whose family chooses the netid. RPC_SUCCESS,
+ * RPC_UNKNOWNHOST, RPC_PROGNOTREGISTERED, or RPC_RPCBFAILURE and errno. */
+enum clnt_stat rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr);
 
 /* Tells the local rpcbind of `addr`, or that it is gone. */
 bool rpcbind_tell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);

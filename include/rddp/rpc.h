@@ -3,7 +3,7 @@
  * libtirpc.
  *
  * Stubs and dispatchers run unchanged: one line of a client and one of a server differ from a program over TCP. Without
- * a binding everything works, and nothing is placed directly. A binding names, by procedure, the one opaque of its
+ * a binding nothing is placed directly. A binding names, by procedure, the one opaque of its
  * arguments or results that may travel by RDMA to and from the place where it lies (RFC 8166 6).
  *
  * Link with librddp-rpc (pkg-config rddp-rpc). The types of libtirpc are named by their tags here, so that this header
@@ -54,8 +54,8 @@ struct rddp_rpc_attr {
     uint16_t port;          /* client: 0 asks the host's rpcbind for netid rdma or rdma6; server: 0 picks one */
     uint32_t credits;       /* calls under way: asked for by a client (32), granted by a server (64) */
     uint32_t inline_size;   /* octets of a message that goes without RDMA, 1024 to 262144, default 4096 */
-    uint32_t reply_max;     /* client: default 65536 */
-    uint32_t read_max;      /* server: octets of Read chunks in one call, default 1 MiB + 64 KiB */
+    uint32_t reply_max;     /* client: octets of results, default 65536; longer ones are RPC_CANTSEND, EMSGSIZE */
+    uint32_t read_max;      /* server: octets of Read chunks in one call, default 1 MiB + 64 KiB; the same */
     int connect_timeout_ms; /* client: default 10000 */
     bool lenient; /* client: takes an eligible result inline although there was a chunk for it (RFC 8166 6.1 forbids it)
                    */

@@ -203,6 +203,7 @@ struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
         return NULL;
     }
     d->attr = *attr;
+    nfsd_log_init(d);
     for (unsigned i = 0; i < attr->server->exports; i++)
         d->in_memory = d->in_memory || attr->server->export[i].in_memory;
     if (!d->attr.address_max)

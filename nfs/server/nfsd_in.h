@@ -10,6 +10,7 @@
 #include "nfs/server/nfsd.h"
 #include "nfs/server/work.h"
 #include "rpc/budget.h"
+#include "rpc/log.h"
 #include "rpc/replay.h"
 #include "rpc/responder.h"
 
@@ -21,9 +22,6 @@ enum {
     NFSD_BUFFERS = 32,
     NFSD_REPLAYS = 16384, /* calls of a transport whose replies are kept, those of 256 clients with all their credits */
     NFSD_TICK_MS = 1000,
-    NFSD_LINES = 20, /* lines of the log at once, then one in this time */
-    NFSD_LINE_MS = 10000,
-    NFSD_ADDRESS = 64,    /* octets of an address as text */
     NFSD_STRANGERS = 16,  /* connections of peers that no export allows: for MOUNT to say so */
     NFSD_STRANGER = 4096, /* octets of a call of theirs */
 };
@@ -191,11 +189,6 @@ struct counters {
     _Atomic uint64_t rdma_replayed;
 };
 
-struct nfsd_log {
-    uint64_t earned_ms; /* up to when lines were earned */
-    unsigned lines, left_out;
-};
-
 struct nfsd {
     struct nfsd_attr attr;
     int epoll;
@@ -213,16 +206,12 @@ struct nfsd {
     struct counters counters;
     int rdma_port, tcp_port, mount_port;
     uint64_t ticked_ms;
-    struct nfsd_log log;
+    struct rpc_log log;
 };
 
-/* --- lines for an administrator: nfsd_log.c ---------------------------------------------------------------------- */
+/* --- who may come: nfsd_log.c ------------------------------------------------------------------------------------ */
 
-/* A line, unless there were too many. */
-void nfsd_log(struct nfsd *d, const char *text);
-
-/* Without a port; IPv4 as IPv4. Returns `text`. */
-char *nfsd_address_text(char text[NFSD_ADDRESS], const struct sockaddr_storage *peer);
+void nfsd_log_init(struct nfsd *d);
 
 /* Whether some export allows this peer. If not, there is a line. */
 bool nfsd_admits(struct nfsd *d, const struct sockaddr_storage *peer);

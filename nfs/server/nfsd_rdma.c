@@ -170,8 +170,9 @@ bool nfsrdma_is_quiet(const struct nfsd *d)
 
 static void log_line(void *user, enum rddp_log_level level, const char *line)
 {
-    (void)level;
-    nfsd_log(user, line);
+    struct nfsd *d = user;
+
+    rpc_log_line(&d->log, level, line);
 }
 
 static bool admit(void *user, const struct sockaddr_storage *peer)

@@ -5,6 +5,7 @@
 
 #if __has_include(<rpc/rpc.h>)
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <rpc/rpc.h>
 #include <rpc/svc_mt.h>
@@ -16,7 +17,7 @@
 #include "base/bytes.h"
 #include "rpc/conn.h"
 
-enum { PROGRAM = 0x20000001, SIZE = 20000, FLAVOR_GSS = 6, GARBAGE = 4 };
+enum { PROGRAM = 0x20000001, SIZE = 20000, LONG = 8000, FLAVOR_GSS = 6, GARBAGE = 4 };
 
 /* --- a program: an opaque in, an opaque out ---------------------------------------------------------------------- */
 
@@ -63,7 +64,8 @@ static const struct rddp_rpc_binding binding = {PROGRAM, 1, procs, 2};
 static struct responder *responder;
 static pthread_t thread;
 static atomic_bool stop;
-static bool give_inline;
+static bool give_inline, give_long;
+static uint16_t client_port;
 static struct seen {
     unsigned items, writes;
     size_t length;
@@ -93,6 +95,10 @@ static void handle(void *user, struct call *call)
         reply.items = 0;
         reply.length += 100;
     }
+    if (give_long && !reply.items) {
+        put32(message + SERVICE_REPLY_HEAD, LONG);
+        reply.length = SERVICE_REPLY_HEAD + 4 + LONG;
+    }
     call_reply(call, &reply);
 }
 
@@ -121,7 +127,7 @@ static CLIENT *open_both(bool lenient)
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, serve, NULL), 0);
     clnt_rdma_attr_init(&attr);
-    attr.port = ntohs(any.sin_port);
+    attr.port = client_port = ntohs(any.sin_port);
     attr.lenient = lenient;
     attr.binding = &binding;
     attr.bindings = 1;
@@ -131,12 +137,17 @@ static CLIENT *open_both(bool lenient)
     return client;
 }
 
-static void close_both(CLIENT *client)
+static void stop_server(void)
 {
-    CLNT_DESTROY(client);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
     responder_close(responder);
+}
+
+static void close_both(CLIENT *client)
+{
+    CLNT_DESTROY(client);
+    stop_server();
 }
 
 static enum clnt_stat fetch(CLIENT *client, struct piece *result)
@@ -304,9 +315,74 @@ static void garbage_arguments(void **state)
     pthread_join(thread, NULL);
 }
 
+/* --- what does not fit ------------------------------------------------------------------------------------------- */
+
+/* A result one octet below reply_max, of as many, and one more; and arguments around read_max: EMSGSIZE, not a fault
+ * that has no name. */
+static void too_long(void **state)
+{
+    static char octets[SIZE];
+    struct piece piece = {SIZE, octets}, result;
+    CLIENT *client = open_both(false);
+    u_int word = 0;
+
+    (void)state;
+    CLNT_DESTROY(client);
+    give_inline = true;
+    for (int more = -4; more <= 4; more += 4) {
+        struct rddp_rpc_attr attr;
+        struct rpc_err error;
+
+        clnt_rdma_attr_init(&attr);
+        attr.port = client_port;
+        attr.inline_size = 1024;
+        attr.reply_max = (uint32_t)(4 + LONG - MAX_AUTH_BYTES - more); /* whose room is free here */
+        client = clnt_rdma_create("127.0.0.1", PROGRAM, 1, &attr);
+        assert_non_null(client);
+        give_long = true;
+        assert_int_equal(fetch(client, &result), more > 0 ? RPC_CANTSEND : RPC_SUCCESS);
+        CLNT_GETERR(client, &error);
+        assert_int_equal(error.re_errno, more > 0 ? EMSGSIZE : 0);
+        if (more <= 0)
+            CLNT_FREERES(client, (xdrproc_t)xdr_piece, (char *)&result);
+        give_long = false;
+        responder->attr.read_max = (uint32_t)(SERVICE_CALL_HEAD + 4 + SIZE - more);
+        assert_int_equal(CLNT_CALL(client, PROC_STORE, (xdrproc_t)xdr_piece, (char *)&piece, (xdrproc_t)xdr_u_int,
+                                   (char *)&word, ((struct timeval){10, 0})),
+                         more > 0 ? RPC_CANTSEND : RPC_SUCCESS);
+        CLNT_GETERR(client, &error);
+        assert_int_equal(error.re_errno, more > 0 ? EMSGSIZE : 0);
+        CLNT_DESTROY(client);
+    }
+    stop_server();
+}
+
+/* What kept a client from its server has its own name. */
+static void no_server(void **state)
+{
+    struct rddp_rpc_attr attr;
+
+    (void)state;
+    clnt_rdma_attr_init(&attr);
+    assert_null(clnt_rdma_create("no.such.host.invalid", PROGRAM, 1, &attr));
+    assert_int_equal(rpc_createerr.cf_stat, RPC_UNKNOWNHOST);
+    assert_null(strstr(clnt_spcreateerror("x"), "route"));
+    attr.port = 1;
+    assert_null(clnt_rdma_create("127.0.0.1", PROGRAM, 1, &attr));
+    assert_int_equal(rpc_createerr.cf_stat, RPC_SYSTEMERROR);
+    assert_int_equal(rpc_createerr.cf_error.re_errno, ECONNREFUSED);
+    /* Whether there is an rpcbind or not, it does not know this program. */
+    attr.port = 0;
+    assert_null(clnt_rdma_create("127.0.0.1", PROGRAM, 1, &attr));
+    assert_true(rpc_createerr.cf_stat == RPC_RPCBFAILURE || rpc_createerr.cf_stat == RPC_PROGNOTREGISTERED);
+    assert_null(strstr(clnt_spcreateerror("x"), "uccess"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(too_long),
+        cmocka_unit_test(no_server),
         cmocka_unit_test(result_in_the_wrong_place),
         cmocka_unit_test(nothing_is_reduced_under_gss),
         cmocka_unit_test(garbage_arguments),
