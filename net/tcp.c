@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -154,11 +155,17 @@ char *tcp_name(const struct sockaddr_storage *addr, char *text)
     char host[INET6_ADDRSTRLEN] = "?";
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
+    bool mapped;
 
     if (addr->ss_family == AF_INET6) {
         memcpy(&v6, addr, sizeof(v6));
-        inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
-        snprintf(text, TCP_NAME, "[%s]:%u", host, ntohs(v6.sin6_port));
+        /* What came by IPv4 to a socket of both is written as the address that people know. */
+        mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
+        if (mapped)
+            inet_ntop(AF_INET, v6.sin6_addr.s6_addr + 12, host, sizeof(host));
+        else
+            inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
+        snprintf(text, TCP_NAME, mapped ? "%s:%u" : "[%s]:%u", host, ntohs(v6.sin6_port));
     } else {
         memcpy(&v4, addr, sizeof(v4));
         inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));

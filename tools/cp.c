@@ -86,7 +86,8 @@ static int explain(struct cp *cp)
     const struct xfer_link *link = &cp->copy.link;
     char name[XFER_TEXT];
     if (tool_stopped)
-        return report_failure(&cp->report, EXIT_FAILED, "interrupted; the same command again goes on where it ended");
+        return report_failure(&cp->report, stop_code(EXIT_FAILED),
+                              "interrupted; the same command again goes on where it ended");
     if (cp->copy.refused) {
         bool broken = cp->copy.refused == XFER_PROTOCOL || cp->copy.refused == XFER_OTHER_VERSION;
         xfer_printable(name, cp->remote.path);
@@ -95,6 +96,10 @@ static int explain(struct cp *cp)
     }
     if (link->state == LINK_BROKEN)
         return report_failure(&cp->report, EXIT_PROTOCOL, "%s: %s", cp->remote.host, link->trouble);
+    if (cp->copy.role == COPY_IDLE)
+        return report_failure(&cp->report, EXIT_PROTOCOL, "%s: %s before it said a word; does it speak %s?",
+                              cp->remote.host, link->state == LINK_UP ? "no answer in time" : link->trouble,
+                              wire_name(&cp->options.wire));
     return report_failure(&cp->report, EXIT_FAILED, "%s: %s; the same command again goes on where it ended",
                           cp->remote.host, link->state == LINK_UP ? "no answer in time" : link->trouble);
 }
@@ -210,7 +215,8 @@ static int run_cp(struct cp *cp)
     if (!code) {
         report_start(&cp->report);
         code = copy(cp);
-        report_end(&cp->report, code);
+        if (cp->copy.role != COPY_IDLE || cp->options.json)
+            report_end(&cp->report, code);
     }
     hang_up(cp);
     if (cp->top >= 0)

@@ -39,7 +39,8 @@ static void print_help(FILE *out)
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n`rddp help SUBCOMMAND` lists its options; `rddp --version` prints the version.\n"
-          "exit code: 0 ok, 1 data mismatch or failed operation, 2 wrong usage, 3 cannot connect, 4 protocol error\n",
+          "exit code: 0 ok, 1 data mismatch or failed operation, 2 wrong usage, 3 cannot connect, 4 protocol error,\n"
+          "128 and its number: a signal\n",
           out);
 }
 
@@ -78,5 +79,5 @@ int main(int argc, char **argv)
     /* A full disk or a closed pipe must not look like success. */
     if (fflush(stdout) && code == EXIT_OK)
         code = fail(EXIT_FAILED, "cannot write to standard output");
-    return code;
+    return stop_code(code);
 }

@@ -15,7 +15,7 @@ static const struct opt opts[] = {
     {0, "server", NULL, "be the other end: one client after another", OPT_FLAG, AT(server), 0, 0},
     {0, "loopback", NULL, "start a server of its own on 127.0.0.1", OPT_FLAG, AT(loopback), 0, 0},
     {'a', "address", "ADDR", "server and loopback: this address only", OPT_TEXT, AT(address), 0, 0},
-    {'p', "port", "PORT", "default 18515; a server's 0 takes a free one", OPT_U64, AT(port), 0, 65535},
+    {'p', "port", "PORT", "default 18517; a server's 0 takes a free one", OPT_U64, AT(port), 0, 65535},
     {'1', "once", NULL, "server: end when the first client has left", OPT_FLAG, AT(once), 0, 0},
     {0, "bw", NULL, "bandwidth (default: both)", OPT_FLAG, AT(bandwidth), 0, 0},
     {0, "lat", NULL, "latency (default: both)", OPT_FLAG, AT(latency), 0, 0},
@@ -174,7 +174,7 @@ static int run_loopback(struct perf_options *options)
 static int run(const struct command *command, int argc, char **argv)
 {
     static struct perf_options options;
-    options.port = DEFAULT_PORT;
+    options.port = PERF_PORT;
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);
     if (options.server && options.loopback)

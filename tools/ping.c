@@ -62,7 +62,7 @@ static int run(const struct command *command, int argc, char **argv)
         usage_error("which HOST? (or --server)");
 
     if (options.port == UINT64_MAX)
-        options.port = options.rping ? RPING_PORT : DEFAULT_PORT;
+        options.port = options.rping ? RPING_PORT : PING_PORT;
     if (options.size == UNSET)
         options.size = !options.server ? PING_SIZE : options.rping ? RPING_SIZE_MAX + 1 : PING_SIZE_MAX;
     if (options.interval_s < 0)

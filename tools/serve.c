@@ -32,7 +32,11 @@ static const struct opt opts[] = {
 
 static void refuse(struct rddp_request *request, enum xfer_result result)
 {
+    struct sockaddr_storage address = {0};
+    char peer[ADDRESS_TEXT];
     uint8_t hello[XFER_HELLO];
+    rddp_request_addr(request, &address);
+    warn_seldom("%s: turned away: %s", address_text(peer, &address), xfer_result_text(result));
     xfer_hello_encode(hello, result);
     rddp_reject(request, hello, sizeof(hello));
 }
@@ -110,7 +114,7 @@ static int serve_directory(struct serve *serve, const struct target *target)
     serve->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int code = serve->wake < 0 ? fail(EXIT_FAILED, "cannot start: %s", error_text(errno)) : 0;
     if (!code)
-        code = endpoint_open(&serve->endpoint, &(struct endpoint_attr){.wire = serve->wire.wire});
+        code = endpoint_open(&serve->endpoint, &(struct endpoint_attr){.wire = serve->wire.wire, .server = true});
     if (!code)
         code = endpoint_listen(&serve->endpoint, target, &serve->wire, NULL);
     if (!code)
@@ -137,6 +141,8 @@ static int run(const struct command *command, int argc, char **argv)
     if (code)
         return code;
     catch_signals();
+    if (!options.address && !options.serve.read_only)
+        warn("whoever reaches this machine can read and write %s: --read-only, or -a ADDRESS", argv[first]);
     return serve_directory(&options.serve, &target);
 }
 

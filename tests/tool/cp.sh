@@ -1,87 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # cp.sh - `rddp serve` and `rddp cp` over the loopback: trees there and back, refusals, broken transfers, liars.
-# In `A && B || bad`, bad is for whichever fails.
-# shellcheck disable=SC2015
+# In `A && B || bad`, bad is for whichever fails. Names that stand nowhere here are those of cp.sh in lib.
+# shellcheck disable=SC2015,SC2154
 set -uo pipefail
 
-tool=${RDDP_TOOL:-rddp}
 here=$(cd "$(dirname "$0")" && pwd)
-failures=0
-pids=()
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/rddp-cp-XXXXXX")
-chmod 755 "$work"
-cleanup() {
-    local pid
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
-    wait 2>/dev/null
-    chmod -R u+rwx "$work" 2>/dev/null
-    rm -rf "$work"
-}
-trap cleanup EXIT
-cd "$work" || exit 1
-
-bad() { # WHAT
-    echo "FAILED: $1" >&2
-    failures=$((failures + 1))
-}
-
-part() { echo "--- $SECONDS s: $1"; }
-
-# Starts a server; $port and $pid are its. Its words go to the file NAME.log.
-serve() { # NAME ARGUMENT...
-    local name=$1
-    shift
-    : >"$name.log"
-    "${as[@]}" "$tool" serve -a 127.0.0.1 -p 0 "$@" >"$name.log" 2>&1 &
-    pid=$!
-    pids+=("$pid")
-    port=
-    for _ in {1..200}; do
-        port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' "$name.log")
-        [ -z "$port" ] || return 0
-        kill -0 "$pid" 2>/dev/null || break
-        sleep 0.02
-    done
-    echo "no server: $(cat "$name.log")" >&2
-    exit 1
-}
-as=()
-
-stop() { # PID
-    kill "$1" 2>/dev/null
-    wait "$1" 2>/dev/null
-}
-
-# A copy that has to succeed.
-copy() {
-    timeout 30 "$tool" cp -q -p "$port" "$@" || bad "rddp cp $*: exit code $?"
-}
-
-# One that has to fail with CODE, and to say why in one line on standard error, which PATTERN matches.
-refused() { # CODE PATTERN ARGUMENT...
-    local code=$1 pattern=$2 got
-    shift 2
-    timeout 30 "${as[@]}" "$tool" cp -q -p "$port" "$@" 2>said >/dev/null
-    got=$?
-    [ "$got" = "$code" ] || bad "rddp cp $*: exit code $got, not $code: $(cat said)"
-    [ "$(wc -l <said)" = 1 ] || bad "rddp cp $*: not one line: $(cat said)"
-    grep -qE -- "$pattern" said || bad "rddp cp $*: $(cat said)"
-}
-
-listing() { # DIR: name, kind, mode, time and target of everything in it, times of links apart
-    (cd "$1" && find . -mindepth 1 -printf '%P\t%y\t%m\t%l\t%TY-%Tm-%Td %TH:%TM:%TS\0' | sort -z | tr '\0' '\n')
-}
-
-same() { # DIR DIR
-    diff -r --no-dereference "$1" "$2" >difference || bad "$1 and $2 differ: $(head -5 difference)"
-    diff <(listing "$1") <(listing "$2") >difference || bad "$1 and $2: modes or times differ: $(head -5 difference)"
-}
-
-no_temporaries() { # DIR
-    [ -z "$(find "$1" -name '.*.rddp-*')" ] || bad "left behind in $1: $(find "$1" -name '.*.rddp-*')"
-}
+# shellcheck source=tests/lib/cp.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/lib/cp.sh"
 
 # --- what is copied --------------------------------------------------------------------------------------------------
 
@@ -335,8 +261,8 @@ break_server() { # DIR ARGUMENT...
 resumes() { # ARGUMENT...
     local at
     timeout 60 "$tool" cp -p "$port" "$@" >out 2>said || bad "rddp cp $* does not go on: $(cat said)"
-    at=$(sed -n 's/.*: resumed at \([0-9]*\)\.[0-9] MiB$/\1/p' said)
-    [ "${at:-0}" -ge $((mib / 4)) ] && [ "${at:-0}" -le $mib ] || bad "rddp cp $* starts anew: $(cat said)"
+    at=$(sed -n "s/.*: resumed at \([0-9]*\)\.[0-9]* MB\$/\1/p" said)
+    [ "${at:-0}" -ge $((mib / 4)) ] && [ "${at:-0}" -le $((mib * 105 / 100)) ] || bad "rddp cp $* starts anew: $(cat said)"
 }
 
 break_client shared big 127.0.0.1:
@@ -417,7 +343,7 @@ o = json.load(open('json'))
 assert o['verified'] is True and o['direction'] == 'push' and o['failed'] == 0 and o['errors'] == []
 assert o['files'] > 600 and o['directories'] > 100 and o['links'] == 4 and o['bytes'] > 3000000
 assert abs(o['bytes_per_second'] - o['bytes'] / o['seconds']) < 0.01 * o['bytes_per_second']
-assert o['cpu_seconds_per_gb_client'] > 0 and o['cpu_seconds_per_gb_server'] > 0
+assert o['cpu_seconds_per_gb_client'] is None and o['cpu_seconds_per_gb_server'] is None # of so little it means nothing
 END
 timeout 30 "$tool" cp --json -p "$port" -r links 127.0.0.1:json-links >json 2>/dev/null
 [ $? = 1 ] || bad "--json of a failure: not exit code 1"
@@ -433,7 +359,7 @@ if command -v script >/dev/null; then
         script -qec "$tool cp -p $port --no-resume --markers long 127.0.0.1:shown" terminal >/dev/null ||
             bad "on a terminal: exit code $?"
         rm -f long shared/shown
-        grep -qE '[0-9]+%.* [GM]B/s.*/1 files.*ETA [0-9]+:[0-9]{2}' terminal && shown=yes && break
+        grep -qE '[0-9]+%.* [GM]B/s.*/1 file .*ETA [0-9]+:[0-9]{2}' terminal && shown=yes && break
     done
     [ $shown = yes ] || bad "no line of progress: $(cat -v terminal)"
 fi
@@ -482,5 +408,4 @@ fi
 kill -0 "${pids[0]}" || bad "the first server did not survive"
 stop "${pids[0]}"
 no_temporaries shared
-[ $failures = 0 ] || { echo "$failures failed" >&2; exit 1; }
-echo "all passed"
+finish

@@ -244,7 +244,7 @@ kill -INT $client
 wait $client
 code=$?
 kill -CONT "$server"
-if [ $code = 1 ] || [ -e big2 ]; then pass; else wrong "interrupted: exit code $code"; fi
+if [ $code = 130 ] || [ -e big2 ]; then pass; else wrong "interrupted: exit code $code"; fi
 if [ -z "$(find . -maxdepth 1 -name '.big2*')" ]; then pass; else wrong "interrupted: left behind"; fi
 stop "stop"
 chmod -R u+w . 2>/dev/null

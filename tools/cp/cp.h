@@ -20,12 +20,13 @@ struct cp_report {
     bool pull;
     bool terminal; /* one line that is written again and again; else now and then a line */
     bool drawn;
-    const char *source, *destination; /* as the user wrote them */
-    uint64_t start_ns, shown_ns, end_ns;
+    const char *source, *destination;              /* as the user wrote them */
+    uint64_t start_ns, shown_ns, still_ns, end_ns; /* still: when last something came or went */
     double start_cpu_s, end_cpu_s;
-    uint64_t shown_octets;
+    uint64_t shown_octets, shown_files;
     double rate;                   /* of late, octets a second */
     char trouble[XFER_TEXT + 256]; /* why the copy did not come to its end */
+    char failed[XFER_PATH + 1];    /* the last that did */
     unsigned errors;
     struct cp_error {
         char path[XFER_TEXT];

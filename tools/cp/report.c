@@ -14,6 +14,12 @@ enum {
 
 static const double giga = 1e9;
 
+/* Nothing has come or gone for so long: something is wrong with the way, or with the other end. */
+static const uint64_t STALLED_NS = 3000000000;
+
+/* Of less than this the start takes more than the copy: its cost would mean nothing. */
+static const uint64_t COST_OCTETS = 100000000;
+
 static char *octets_text(char text[SMALL_TEXT], uint64_t octets)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
@@ -42,21 +48,33 @@ static void full_name(const struct cp_report *report, const char *path, char tex
     xfer_printable(text, whole);
 }
 
+/* Is it `path` itself, or in it? "" is no such path: the top has no failures of its own. */
+static bool is_below(const char *path, const char *of)
+{
+    size_t n = strlen(path);
+    return n && !strncmp(of, path, n) && (!of[n] || of[n] == '/');
+}
+
 static void tell(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets)
 {
     struct cp_report *report = user;
     char name[XFER_TEXT];
     full_name(report, path, name);
     wipe(report);
-    if (event == TALLY_FAILED) {
-        warn("%s: %s", name, xfer_result_text(result));
+    if (event == TALLY_FAILED || event == TALLY_UNREAD) {
+        if (is_below(report->failed, path))
+            return; /* of what lies in it nothing else was to be expected */
+        snprintf(report->failed, sizeof(report->failed), "%s", path);
+        warn("%s%s: %s", (event == TALLY_FAILED) != report->pull ? "at the server, " : "", name,
+             xfer_result_text(result));
         if (report->errors < CP_ERRORS) {
             memcpy(report->error[report->errors].path, name, sizeof(name));
             report->error[report->errors++].result = result;
         }
     } else if (!report->options->quiet) {
         const char *what = event == TALLY_RESUMED ? "resumed at" : "started again: differs in its first";
-        fprintf(stderr, "%s: %s %.1f MiB\n", name, what, (double)octets / (1 << 20));
+        char text[SMALL_TEXT];
+        fprintf(stderr, "%s: %s %s\n", name, what, octets_text(text, octets));
     }
 }
 
@@ -97,7 +115,9 @@ static void print_progress(struct cp_report *report)
     fprintf(stderr, "%s  %s  %" PRIu64, octets_text(octets, done), rate_text(rate, report->rate), tally->files);
     if (tally->total_known)
         fprintf(stderr, "/%" PRIu64, tally->total_files);
-    fputs(" files", stderr);
+    fprintf(stderr, " file%s", plural_s(tally->total_known ? tally->total_files : tally->files));
+    if (report->still_ns && report->shown_ns - report->still_ns > STALLED_NS)
+        fputs("  stalled", stderr);
     if (tally->total_known)
         print_eta(tally, report->rate);
 }
@@ -110,6 +130,9 @@ void report_progress(struct cp_report *report)
     if (ms < (report->terminal ? TERMINAL_MS : PLAIN_MS))
         return;
     uint64_t octets = report->copy->tally.octets;
+    if (octets != report->shown_octets || report->copy->tally.files != report->shown_files || !report->still_ns)
+        report->still_ns = now;
+    report->shown_files = report->copy->tally.files;
     double rate = (double)(octets - report->shown_octets) * 1000 / (double)ms;
     report->rate = report->rate > 0 ? 0.7 * report->rate + 0.3 * rate : rate;
     report->shown_ns = now;
@@ -140,7 +163,7 @@ struct figures {
 static struct figures figure(const struct cp_report *report)
 {
     const struct xfer_copy *copy = report->copy;
-    double gb = (double)copy->tally.octets / giga;
+    double gb = copy->tally.octets < COST_OCTETS ? 0 : (double)copy->tally.octets / giga;
     struct figures f = {.cpu_here = -1, .cpu_there = -1};
     f.seconds = (double)(report->end_ns - report->start_ns) / giga;
     f.rate = f.seconds > 0 ? (double)copy->tally.octets / f.seconds : 0;
@@ -151,23 +174,19 @@ static struct figures figure(const struct cp_report *report)
     return f;
 }
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static void print_summary(const struct cp_report *report, int code)
 {
     const struct xfer_tally *tally = &report->copy->tally;
     struct figures f = figure(report);
-    char octets[SMALL_TEXT], rate[SMALL_TEXT], bits[SMALL_TEXT];
-    printf("%" PRIu64 " file%s", tally->files, plural(tally->files));
+    char octets[SMALL_TEXT], rate[SMALL_TEXT];
+    printf("%" PRIu64 " file%s", tally->files, plural_s(tally->files));
     if (tally->directories)
         printf(", %" PRIu64 " director%s", tally->directories, tally->directories == 1 ? "y" : "ies");
     if (tally->links)
-        printf(", %" PRIu64 " link%s", tally->links, plural(tally->links));
-    printf(", %s in %.2f s: %s, %s", octets_text(octets, tally->octets), f.seconds, rate_text(rate, f.rate),
-           bit_rate_text(bits, f.rate));
+        printf(", %" PRIu64 " link%s", tally->links, plural_s(tally->links));
+    printf(", %s in %.2f s", octets_text(octets, tally->octets), f.seconds);
+    if (tally_has_rate(tally, f.seconds))
+        printf(": %s", rate_text(rate, f.rate));
     if (tally->resumed)
         printf("; %s were there", octets_text(octets, tally->resumed));
     if (!code)

@@ -66,8 +66,12 @@ int target_parse(struct target *target, const char *text, uint16_t default_port,
 char *address_text(char text[ADDRESS_TEXT], const struct sockaddr_storage *address)
 {
     char host[INET6_ADDRSTRLEN] = "?";
-    if (address->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+    if (address->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+        /* It came by IPv4 to a socket of both: the last four octets are the address that people know. */
+        inet_ntop(AF_INET, in6->sin6_addr.s6_addr + 12, host, sizeof(host));
+        snprintf(text, ADDRESS_TEXT, "%s:%u", host, ntohs(in6->sin6_port));
+    } else if (address->ss_family == AF_INET6) {
         inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
         snprintf(text, ADDRESS_TEXT, "[%s]:%u", host, ntohs(in6->sin6_port));
     } else {

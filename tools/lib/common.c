@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -57,8 +58,7 @@ const char *error_text(int error)
 
 static void stop(int number)
 {
-    (void)number;
-    tool_stopped = 1;
+    tool_stopped = number;
 }
 
 void catch_signals(void)
@@ -67,6 +67,47 @@ void catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+int stop_code(int code)
+{
+    return code && tool_stopped > 1 ? 128 + tool_stopped : code;
+}
+
+/* Not for what this program does itself: for what anybody can make it say as often as he likes. */
+void warn_seldom(const char *format, ...)
+{
+    enum { A_SECOND = 5 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char last[512];
+    static uint64_t second, said, kept;
+    uint64_t now = clock_ns() / 1000000000;
+    char line[sizeof(last)];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&lock);
+    if (now != second) {
+        if (kept)
+            warn("... and %" PRIu64 " line%s like that", kept, plural_s(kept));
+        second = now;
+        said = kept = 0;
+        last[0] = 0;
+    }
+    if (strcmp(line, last)) {
+        memcpy(last, line, sizeof(last));
+        if (said++ < A_SECOND)
+            warn("%s", line);
+        else
+            kept++;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+const char *plural_s(uint64_t n)
+{
+    return n == 1 ? "" : "s";
 }
 
 void raise_file_limit(void)

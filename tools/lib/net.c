@@ -26,13 +26,24 @@ static bool make_objects(struct endpoint *endpoint, const struct rddp_context_at
            !set_nonblocking(rddp_event_channel_fd(endpoint->events));
 }
 
+/* Who is turned away before the subcommand hears of him is told by the library alone, in a thread of its own. */
+static void say_line(void *user, enum rddp_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    warn_seldom("%s", line);
+}
+
 int endpoint_open(struct endpoint *endpoint, const struct endpoint_attr *attr)
 {
     struct rddp_context_attr context_attr;
     rddp_context_attr_init(&context_attr);
     /* What the library would warn of, a lost connection say, the subcommand says itself. */
-    if (!getenv("RDDP_LOG"))
-        context_attr.log_level = RDDP_LOG_ERROR;
+    bool server = attr && attr->server;
+    if (!getenv("RDDP_LOG")) {
+        context_attr.log_level = server ? RDDP_LOG_WARN : RDDP_LOG_ERROR;
+        context_attr.log = server ? say_line : NULL;
+    }
     context_attr.manual_progress = attr && attr->manual_progress;
     *endpoint = (struct endpoint){.manual_progress = context_attr.manual_progress, .quiet = attr && attr->quiet};
     /* rdmatcp's remote addresses have 32 bits. */
@@ -140,6 +151,13 @@ const char *wire_text(char text[WIRE_TEXT], const struct rddp_qp_info *info)
     else
         snprintf(text, WIRE_TEXT, "iWARP, MPA revision %u, CRC %s, markers %s", info->mpa_revision, crc, markers);
     return text;
+}
+
+const char *wire_name(const struct rddp_wire_attr *wire)
+{
+    if (wire->wire == RDDP_WIRE_RDMATCP)
+        return "--wire rdmatcp";
+    return wire->immediate ? "iWARP with --immediate" : "iWARP";
 }
 
 struct rddp_sge region_sge(const struct region *region, size_t offset, uint32_t length)
@@ -271,23 +289,33 @@ static const char *event_reason(const struct rddp_event *event)
     return event->status ? error_text(event->status) : rddp_event_str(event->type);
 }
 
+/* A start-up that ends in the middle is most often one that the other end took for something else. */
+static const char *guess(const struct rddp_event *event, const struct rddp_wire_attr *wire, char text[64])
+{
+    if (event->type != RDDP_EVENT_CONNECT_ERROR)
+        return "";
+    snprintf(text, 64, "; does it speak %s?", wire_name(wire));
+    return text;
+}
+
 /* One attempt. Returns 0 and *qp, or an exit code and *why. */
 static int try_connect(struct endpoint *endpoint, const struct sockaddr_storage *address, socklen_t length,
                        struct rddp_qp *qp, const struct rddp_conn_attr *conn_attr, void *reply, uint16_t *reply_length,
-                       char why[128])
+                       char why[160])
 {
     int error = rddp_connect(qp, endpoint->events, (const struct sockaddr *)address, length, conn_attr);
     if (error) {
-        snprintf(why, 128, "%s", error_text(error));
+        snprintf(why, 160, "%s", error_text(error));
         return error == -EINVAL ? EXIT_USAGE : EXIT_CONNECT;
     }
     struct rddp_event *event = event_of(endpoint, qp, (int)conn_attr->wire.startup_timeout_ms + 1000);
     if (!event) {
-        snprintf(why, 128, "%s", tool_stopped ? "interrupted" : "no answer in time");
+        snprintf(why, 160, "%s", tool_stopped ? "interrupted" : "no answer in time");
         return tool_stopped ? EXIT_FAILED : EXIT_CONNECT;
     }
     int code = event_code(event);
-    snprintf(why, 128, "%s", event_reason(event));
+    char doubt[64];
+    snprintf(why, 160, "%s%s", event_reason(event), guess(event, &conn_attr->wire, doubt));
     if (reply) {
         uint16_t n = event->private_data_length < *reply_length ? event->private_data_length : *reply_length;
         if (n)
@@ -303,7 +331,7 @@ int endpoint_connect(struct endpoint *endpoint, const struct target *target, str
                      void *reply, uint16_t *reply_length)
 {
     int code = EXIT_CONNECT;
-    char why[128] = "";
+    char why[160] = "";
     assert(target->count);
     for (int i = 0; i < target->count && !tool_stopped; i++) {
         int error = endpoint_qp(endpoint, qp_attr, qp);

@@ -23,7 +23,7 @@ enum exit_code {
     EXIT_PROTOCOL = 4, /* the peer does not keep to the protocol */
 };
 
-enum { DEFAULT_PORT = 18515 };
+enum { PING_PORT = 18515, PERF_PORT = 18517 }; /* between them is cp's: XFER_PORT */
 
 /* --- options (opt.c) ----------------------------------------------------------------------------------------- */
 
@@ -88,12 +88,18 @@ extern const char *tool_name; /* "rddp ping": the beginning of each message */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A line that a peer can cause: the same one once, and a few each second. For any thread. */
+void warn_seldom(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* strerror of an errno (either sign) with a small first letter, as a line's end wants it. */
 const char *error_text(int error);
 
-/* After this SIGINT and SIGTERM set tool_stopped and end waits, but not the program. */
+/* After this SIGINT and SIGTERM set tool_stopped, to their number, and end waits, but not the program. */
 void catch_signals(void);
 extern volatile sig_atomic_t tool_stopped;
+
+/* The exit code of what failed: 128 and the signal's number if it was one that ended it, as shells have it. */
+int stop_code(int code);
 
 /* As many descriptors as this process is allowed at all. */
 void raise_file_limit(void);
@@ -108,6 +114,9 @@ bool parse_size(const char *text, uint64_t *size);
 bool parse_u64(const char *text, uint64_t *value);
 
 enum { SMALL_TEXT = 32, ADDRESS_TEXT = 80 };
+
+/* "s" unless it is one. */
+const char *plural_s(uint64_t n);
 
 /* Shortest exact form: 65536 is "64K", 100 is "100". Returns `text`. */
 char *size_text(char text[SMALL_TEXT], uint64_t size);
@@ -173,6 +182,7 @@ struct endpoint_attr {
     int cqe;              /* room of the CQ; 0: 1024 */
     bool manual_progress; /* no thread: work is done only while this program waits or polls */
     bool quiet;           /* endpoint_listen() prints nothing */
+    bool server;          /* says what became of peers that never got to speak: a wrong wire, say */
     enum rddp_wire wire;  /* that its queue pairs will be connected over */
 };
 
@@ -236,6 +246,9 @@ void endpoint_disconnect(struct endpoint *endpoint, struct rddp_qp *qp, int time
 /* How the two ends talk, in words. Returns `text`. */
 enum { WIRE_TEXT = 80 };
 const char *wire_text(char text[WIRE_TEXT], const struct rddp_qp_info *info);
+
+/* What a peer has to speak, as its user would ask for it. */
+const char *wire_name(const struct rddp_wire_attr *wire);
 
 /* Why the connection of `qp` is in error, or why a completion is, as the end of a line. Static; good until the next
  * call. */

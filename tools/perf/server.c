@@ -249,8 +249,11 @@ int perf_server(const struct perf_options *options, const struct target *target,
 {
     struct host host = {.options = options, .lane.idle = handle_idle};
     host.lane.idle_user = &host;
-    struct endpoint_attr attr = {
-        .cqe = PERF_CQE, .wire = options->wire.wire, .manual_progress = !options->threaded, .quiet = tell_port >= 0};
+    struct endpoint_attr attr = {.cqe = PERF_CQE,
+                                 .wire = options->wire.wire,
+                                 .manual_progress = !options->threaded,
+                                 .quiet = tell_port >= 0,
+                                 .server = true};
     int code = endpoint_open(&host.endpoint, &attr);
     if (!code)
         code = endpoint_listen(&host.endpoint, target, &options->wire, NULL);

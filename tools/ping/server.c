@@ -231,7 +231,8 @@ static int serve(struct server *server)
 int ping_server(const struct ping_options *options, const struct target *target)
 {
     struct server server = {.options = options, .service = options->rping ? &rping_service : &echo_service};
-    int code = endpoint_open(&server.endpoint, &(struct endpoint_attr){.cqe = SERVER_CQE, .wire = options->wire.wire});
+    int code = endpoint_open(&server.endpoint,
+                             &(struct endpoint_attr){.cqe = SERVER_CQE, .wire = options->wire.wire, .server = true});
     if (!code)
         code = endpoint_listen(&server.endpoint, target, &options->wire, NULL);
     if (!code)

@@ -111,9 +111,11 @@ static void log_end(const struct session *session, double seconds)
         warn("%s: %s: %s", session->peer, session->what, copy->link.state == LINK_UP ? "stopped" : copy->link.trouble);
     if (session->serve->quiet)
         return;
-    printf("%s: %s: %" PRIu64 " files, %" PRIu64 " failed, %" PRIu64 " octets, %s\n", session->peer, session->what,
-           tally->files, tally->failed, tally->octets,
-           rate_text(rate, seconds > 0 ? (double)tally->octets / seconds : 0));
+    printf("%s: %s: %" PRIu64 " file%s, %" PRIu64 " failed, %" PRIu64 " octets", session->peer, session->what,
+           tally->files, plural_s(tally->files), tally->failed, tally->octets);
+    if (tally_has_rate(tally, seconds))
+        printf(", %s", rate_text(rate, (double)tally->octets / seconds));
+    putchar('\n');
     fflush(stdout);
 }
 
@@ -169,7 +171,7 @@ static void serve_client(struct session *session)
     int top = -1;
     if (!copy_await(copy, XFER_START, &start, XFER_START_MS)) {
         if (!tool_stopped)
-            warn("%s: %s", session->peer, copy->link.state == LINK_UP ? "no START in time" : copy->link.trouble);
+            warn_seldom("%s: %s", session->peer, copy->link.state == LINK_UP ? "no START in time" : copy->link.trouble);
         return;
     }
     if (answer_start(session, &start, &top))

@@ -6,7 +6,8 @@
 #include "tools/xfer/xfer.h"
 
 enum tally_event {
-    TALLY_FAILED,  /* `result` says why */
+    TALLY_FAILED,  /* the sink could not: `result` says why */
+    TALLY_UNREAD,  /* the source could not */
     TALLY_RESUMED, /* the first `octets` of the file were there and are right */
     TALLY_RESTART, /* they were there and are wrong */
 };
@@ -28,7 +29,7 @@ static inline void tally_tell(struct xfer_tally *tally, enum tally_event event, 
         tally->tell(tally->user, event, path, result, octets);
 }
 
-/* Counts an entry of a type as done, or as failed. */
+/* Counts an entry of a type as done, or as failed; 0: one that the source could not read. */
 static inline void tally_entry(struct xfer_tally *tally, unsigned type, const char *path, enum xfer_result result)
 {
     if (result)
@@ -40,7 +41,13 @@ static inline void tally_entry(struct xfer_tally *tally, unsigned type, const ch
     else if (type == XFER_DIRECTORY)
         tally->directories++;
     if (result)
-        tally_tell(tally, TALLY_FAILED, path, result, 0);
+        tally_tell(tally, type ? TALLY_FAILED : TALLY_UNREAD, path, result, 0);
+}
+
+/* Of less than this the start takes more than the copy: a rate would mean nothing. */
+static inline bool tally_has_rate(const struct xfer_tally *tally, double seconds)
+{
+    return tally->octets >= 1000000 && seconds >= 0.01;
 }
 
 #endif

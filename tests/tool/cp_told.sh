@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# cp_told.sh - what `rddp cp` and `rddp serve` say: figures that mean something, wrong wires, failures, interruptions.
+# In `A && B || bad`, bad is for whichever fails. Names that stand nowhere here are those of cp.sh in lib.
+# shellcheck disable=SC2015,SC2154
+set -uo pipefail
+# shellcheck source=tests/lib/cp.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/lib/cp.sh"
+
+echo text >one && mkdir -p shared/dir && echo text >shared/dir/one
+serve main shared
+main=$pid
+
+part "what is said of a copy"
+timeout 30 "$tool" cp -p "$port" one 127.0.0.1:small >said 2>&1 || bad "one small file: exit code $?"
+[ "$(wc -l <said)" = 1 ] && grep -qE '^1 file, [0-9]+ B in [0-9.]+ s; every file verified$' said || bad "one small file: $(cat said)"
+truncate -s 400M cheap && touch -d @77 cheap
+timeout 30 "$tool" cp -p "$port" cheap 127.0.0.1:cheap >said 2>&1 || bad "a large file: exit code $?"
+grep -qE '^1 file, 419.43 MB in [0-9.]+ s: [0-9.]+ [GM]B/s; every file verified; CPU [0-9.]+ s/GB here, [0-9.]+ s/GB at the server$' said ||
+    bad "a large file: $(cat said)"
+rm -f cheap shared/cheap
+: >open.log
+"$tool" serve -p 0 shared >open.log 2>&1 &
+pid=$! pids+=($!)
+for _ in {1..200}; do grep -q '^listening' open.log && break; sleep 0.02; done
+grep -q 'whoever reaches this machine can read and write shared' open.log || bad "a server for everybody does not say so"
+open=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' open.log)
+timeout 30 "$tool" cp -q -p "$open" one 127.0.0.1:small || bad "a server for everybody"
+grep -q '^127\.0\.0\.1:' open.log && ! grep -q ffff open.log || bad "an IPv4 address is not written as one: $(cat open.log)"
+# A wire that the other end does not speak is named at both ends, and at once.
+for wire in "--wire rdmatcp" --immediate; do
+    # shellcheck disable=SC2086
+    timeout 8 "$tool" cp -q -p "$open" $wire one 127.0.0.1:small 2>said
+    code=$?
+    [ $code = 3 ] || [ $code = 4 ] || bad "$wire against iWARP: exit code $code"
+    grep -qE "does it speak .*$wire" said || bad "$wire against iWARP: $(cat said)"
+    [ "$(wc -l <said)" = 1 ] || bad "$wire against iWARP: not one line: $(cat said)"
+done
+grep -q 'rddp serve: 127.0.0.1:[0-9]*: not an MPA start-up frame' open.log || bad "a wrong wire leaves no line: $(cat open.log)"
+for i in {1..40}; do printf 'this is no start-up frame at all' >"/dev/tcp/127.0.0.1/$open" && : "$i"; done
+for _ in {1..100}; do [ "$(grep -c 'not an MPA' open.log)" -lt 7 ] || break; sleep 0.02; done
+[ "$(grep -c 'not an MPA' open.log)" -le 24 ] || bad "a peer can fill the log: $(wc -l <open.log) lines"
+stop "$pid"
+
+part "interrupted"
+truncate -s 20G forever
+"$tool" cp -q -p "$port" --markers forever 127.0.0.1:forever 2>said &
+pid=$!
+for _ in {1..200}; do compgen -G 'shared/.forever.rddp-*' >/dev/null && break; sleep 0.02; done
+kill -INT $pid
+wait $pid
+[ $? = 130 ] && grep -q 'interrupted' said || bad "interrupted: $(cat said)"
+[ ! -e shared/forever ] || bad "interrupted: a partial file has the final name"
+rm -f forever
+for _ in {1..100}; do compgen -G 'shared/.forever.rddp-*' >/dev/null || break; rm -f shared/.forever.rddp-*; sleep 0.05; done
+
+part "failures name the end, and once"
+mkdir -p deep/a/b/c && touch deep/a/b/c/{1,2,3} deep/a/{4,5} deep/ok && mkdir -p shared/deep && echo "in the way" >shared/deep/a
+timeout 30 "$tool" cp -q -r -p "$port" deep 127.0.0.1: 2>said
+[ $? = 1 ] || bad "a file where a directory belongs: not exit code 1"
+[ "$(wc -l <said)" = 1 ] && grep -q '^rddp cp: at the server, deep/a: not a directory$' said || bad "a file where a directory belongs: $(cat said)"
+[ -e shared/deep/ok ] || bad "a file where a directory belongs: the others were not copied"
+mkdir pulled && echo "in the way" >pulled/deep
+timeout 30 "$tool" cp -q -r -p "$port" 127.0.0.1:dir pulled/deep 2>said && bad "a directory onto a file"
+grep -q 'at the server' said && bad "the server is blamed for what is wrong here: $(cat said)"
+rm -rf deep shared/deep pulled
+
+stop "$main"
+no_temporaries shared
+finish
