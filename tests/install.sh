@@ -72,6 +72,8 @@ if [ -e "$libdir/librddp-rpc.so" ]; then
     ! ldd "$libdir/librddp-rpc.so" | grep "not found" || fail "librddp-rpc.so does not find librddp.so"
 fi
 
+"$prefix/sbin/mount.rddp" -f host:/ "$root" -o defaults,_netdev,ro,port=20050 || fail "mount.rddp is not there, or no helper of mount(8)"
+
 documents=$prefix/share/doc/rddp
 [ -f "$documents/README.md" ] && [ -f "$documents/nfs.md" ] || fail "no documents"
 for example in "$documents"/examples/*.c; do

@@ -55,8 +55,18 @@ static int run_help(const struct command *command, int argc, char **argv)
     return EXIT_OK;
 }
 
+static bool is_called(const char *path, const char *name)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return path && !strcmp(slash ? slash + 1 : path, name);
+}
+
 int main(int argc, char **argv)
 {
+    if (is_called(argv[0], "mount.rddp")) {
+        tool_name = "mount.rddp";
+        return run_mount_helper(argc, argv);
+    }
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

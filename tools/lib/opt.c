@@ -244,3 +244,17 @@ _Noreturn void usage_error(const char *format, ...)
     va_end(arguments);
     exit(EXIT_USAGE);
 }
+
+static bool is_in(const struct opt *table, const char *name, size_t n)
+{
+    for (; table && table->name; table++) {
+        if (table->help && strlen(table->name) == n && !strncmp(table->name, name, n))
+            return true;
+    }
+    return false;
+}
+
+bool opt_is_known(const struct command *command, const char *name, size_t n)
+{
+    return is_in(command->opts, name, n) || (command->wire && is_in(wire_opts, name, n));
+}

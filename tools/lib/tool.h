@@ -72,10 +72,16 @@ struct command {
 extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command, mount_command,
     nfsd_command;
 
+/* fstab.c. The command under the name mount.rddp. */
+int run_mount_helper(int argc, char **argv);
+
 /* Fills in `options` and `wire` (NULL unless command->wire; both hold their defaults before). Returns the index of the
  * first word that is no option. --help and wrong usage end the program here. */
 int opt_parse(const struct command *command, int argc, char **argv, void *options, struct rddp_wire_attr *wire);
 void opt_help(const struct command *command, FILE *out);
+
+/* Is this, of `n` octets, the long name of an option of the subcommand that is not for people alone? */
+bool opt_is_known(const struct command *command, const char *name, size_t n);
 
 /* Says what is wrong with the usage and ends the program with EXIT_USAGE. */
 _Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
