@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # conformance.sh - doc/conformance.md and doc/conformance-rpcrdma.md against the tests: each file and test that they name exists,
-# each row names one or says why not, no ID is there twice, and no test names an ID that is not there.
+# each row names one or says why not, one of those that it names names its ID, no ID is there twice, and no test names an
+# ID that is not there.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -31,6 +32,12 @@ check_references() { # TABLE: whatever row they stand in
     done < <(grep -E '^\|' "$table" | grep -v 'Open:' | grep -oE "$reference" | sort -u)
 }
 
+named_back() { # ROW: is its ID in a file that it names?
+    local files
+    mapfile -t files < <(grep -oE "$reference" <<<"$1" | sed 's,^\([^:]*\).*,tests/\1,')
+    grep -qwF -e "$(cut -d' ' -f2 <<<"$1")" "${files[@]}"
+}
+
 check_rows() { # TABLE ID
     local table=$1 id=$2 row ids
     ids=$(grep -oE "^\| $id \|" "$table" | grep -oE "$id")
@@ -40,6 +47,9 @@ check_rows() { # TABLE ID
     while IFS= read -r row; do
         wrong "$table neither names a test for $row nor says why not"
     done < <(grep -E "^\| $id \|" "$table" | grep -vE "$reference|$reason" | cut -d' ' -f2)
+    while IFS= read -r row; do
+        named_back "$row" || wrong "$table: none of the tests for $(cut -d' ' -f2 <<<"$row") names it"
+    done < <(grep -E "^\| $id \|" "$table" | grep -E "$reference")
     while IFS= read -r row; do
         wrong "tests name $row, which $table does not have: $(grep -rlE "$row\b" tests fuzz | tr '\n' ' ')"
     done < <(comm -13 <(sort -u <<<"$ids") <(grep -rhoE "\b$id\b" tests/unit tests/suite tests/sim tests/interop tests/tool fuzz \

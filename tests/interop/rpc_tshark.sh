@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # rpc_tshark.sh - tshark dissects our RPC-over-RDMA: every message of the example program, without a malformed one, in a
 # network of its own.
+# Shows RPCR-5-03, RPCR-9-03.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # rpcbind.sh - a server over RDMA is known to rpcbind as rdma and rdma6, and a client that has no port finds it there; in a
 # network and a /run of its own.
+# Shows RPCR-5-02, RPCR-5-05, RPCR-9-01.
 set -euo pipefail
 
 cannot() { echo "rpcbind: cannot run here: $*"; exit 77; }

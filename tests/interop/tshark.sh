@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # tshark.sh - what we send is what we say: tshark dissects a conversation over each way to connect, in a network of its
 # own, and sees each message as talk foretold it.
+# Shows MPA-7.3-04.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"

@@ -210,7 +210,7 @@ static void destroyed_in_flight(void **state)
     pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
 }
 
-/* What was agreed can be asked. */
+/* MPA-5.1-02: what was agreed can be asked. */
 static void query(void **state)
 {
     struct pair *pair = of(state);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* faults.c - what a mistake of the application or of its peer looks like: status, event, one English line. */
+/* faults.c - what a mistake of the application or of its peer looks like: status, event, one English line. Shows
+ * RPCR-4.5.3-02. */
 #include <errno.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ static void refused_write(struct pair *pair, uint32_t key, uint64_t remote, size
     expect_told(pair, "Terminate 0x11");
 }
 
+/* SEG-3.4-32. */
 static void write_with_a_wrong_key(void **state)
 {
     refused_write(of(state), rddp_mr_key(of(state)->server.mr) ^ 1, 0, 64, "STag");

@@ -161,7 +161,7 @@ static void lists_and_links(void **state)
     call_close();
 }
 
-/* RPCR-6.1-05: only WRITE's data and SYMLINK's path may come in a Read chunk, and only in their places. */
+/* RPCR-6-01, RPCR-6.1-05: only WRITE's data and SYMLINK's path may come in a Read chunk, and only in their places. */
 static void not_eligible(void **state)
 {
     union nfs3_args write = {.write = {.fh = some_file.fh, .count = 5000, .data = data, .length = 5000}};

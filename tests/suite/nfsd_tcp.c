@@ -204,7 +204,8 @@ static void overtaking(void **state)
     close(fd);
 }
 
-/* More than a connection may have at work, in one piece: all of them are answered, and never are more at work. */
+/* RPCR-8.2.2.1-01: more than a connection may have at work, in one piece: all of them are answered, and never are more
+ * at work. */
 static void pipelined(void **state)
 {
     enum { CALLS = 1000 };

@@ -41,7 +41,7 @@ static struct requester *open_shape(const struct shape *shape)
 
 /* --- forms of messages ----------------------------------------------------------------------------------------- */
 
-/* RPCR-2.2.2-01, RPCR-3.5.1-01, RPCR-4.2.1-01 */
+/* RPCR-2.2.3-01, RPCR-4.3.1-02, RPCR-4.4-01, RPCR-2.2.2-01, RPCR-3.5.1-01, RPCR-4.2.1-01 */
 static void null_call(void **state)
 {
     struct requester *r;
@@ -55,7 +55,8 @@ static void null_call(void **state)
     close_both(r);
 }
 
-/* Inline, or as a Position Zero chunk and into a Reply chunk: any length (RPCR-3.5.3-01, RPCR-3.5.3-03, RPCR-3.5.3-07).
+/* RPCR-3.3.3-04, RPCR-4.2.4-06, RPCR-4.3.2.3-01, RPCR-6.3-01, RPCR-8.2.2.3-02: inline, or as a Position Zero chunk and
+ * into a Reply chunk: any length (RPCR-3.5.3-01, RPCR-3.5.3-03, RPCR-3.5.3-07).
  */
 static void echo_of_each_size(void **state)
 {
@@ -78,7 +79,9 @@ static void echo_of_each_size(void **state)
     }
 }
 
-/* The data of an argument is pulled by RDMA Read when it does not fit (RPCR-3.4.1-01, RPCR-3.4.2-02, RPCR-3.4.5.1-01).
+/* RPCR-2.3.2-06, RPCR-3.4.4.1-01, RPCR-3.4.4.4-02, RPCR-3.4.5.1-02, RPCR-3.4.5.2-01, RPCR-3.5.2-01, RPCR-3.5.2-02,
+ * RPCR-4.3.1.1-01: the data of an argument is pulled by RDMA Read when it does not fit (RPCR-3.4.1-01, RPCR-3.4.2-02,
+ * RPCR-3.4.5.1-01).
  */
 static void store_of_each_size(void **state)
 {
@@ -139,7 +142,8 @@ static void check_fetch(struct requester *r, uint32_t n, uint32_t room)
         assert_int_equal(target[i], 0xa5);
 }
 
-/* RPCR-3.4.6-03, RPCR-3.4.6-05, RPCR-3.4.6.2-03, RPCR-4.3.2-02 */
+/* RPCR-2.3.2-05, RPCR-3.4.6-02, RPCR-3.4.6-06, RPCR-3.4.6.1-01, RPCR-3.4.6.2-01, RPCR-4.3.2.1-01, RPCR-3.4.6-03,
+ * RPCR-3.4.6-05, RPCR-3.4.6.2-03, RPCR-4.3.2-02 */
 static void fetch_of_each_size(void **state)
 {
     (void)state;
@@ -154,7 +158,8 @@ static void fetch_of_each_size(void **state)
     }
 }
 
-/* RPCR-4.3.3-02, RPCR-4.3.3-03: a Reply chunk is offered for the longest reply, and what is short comes inline. */
+/* RPCR-3.5.3-04, RPCR-4.3.3-01, RPCR-6.2-01, RPCR-4.3.3-02, RPCR-4.3.3-03: a Reply chunk is offered for the longest
+ * reply, and what is short comes inline. */
 static void reply_chunk(void **state)
 {
     struct requester *r;
@@ -170,7 +175,7 @@ static void reply_chunk(void **state)
     close_both(r);
 }
 
-/* RPCR-4.5.3-03: found before the first octet is written. */
+/* RPCR-4.3.2.1-03, RPCR-4.5.3-03: found before the first octet is written. */
 static void misfits(void **state)
 {
     uint32_t n = 8193;
@@ -195,8 +200,10 @@ static void misfits(void **state)
     close_both(r);
 }
 
-/* Several Write chunks: in order, an arm without data leaves its chunk for the next, and what remains is unused
- * (RPCR-4.3.2.1-02, RPCR-4.3.2.2-01, RPCR-4.3.2.2-03); an empty chunk asks for its item inline (RPCR-4.3.2.3-02). */
+/* RPCR-3.4.4.4-01, RPCR-3.4.6-07, RPCR-3.5.3-06, RPCR-4.3.2.1-04, RPCR-4.3.2.2-02, RPCR-4.3.2.2-04, RPCR-4.3.2.3-03,
+ * RPCR-4.3.2.3-04: several Write chunks: in order, an arm without data leaves its chunk for the next, and what remains
+ * is unused (RPCR-4.3.2.1-02, RPCR-4.3.2.2-01, RPCR-4.3.2.2-03); an empty chunk asks for its item inline
+ * (RPCR-4.3.2.3-02). */
 static void several_results(void **state)
 {
     uint32_t n = 5001, rooms = 6000;
@@ -222,7 +229,7 @@ static void several_results(void **state)
     close_both(r);
 }
 
-/* RPCR-3.4.2-01, RPCR-6.1-05: an item that is not eligible must not be reduced. */
+/* RPCR-6.1-03, RPCR-3.4.2-01, RPCR-6.1-05: an item that is not eligible must not be reduced. */
 static void not_eligible(void **state)
 {
     uint32_t n = 5000;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_hostile.c - a requester that breaks the rules: a bare queue pair sends whatever a table says. */
+/* rpc_hostile.c - a requester that breaks the rules: a bare queue pair sends whatever a table says. Shows RPCR-8.1-01.
+ */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -107,8 +108,8 @@ static void check_error(uint32_t version, enum rpcrdma_error error)
     }
 }
 
-/* Every malformed vector over a real connection: silence, ERR_VERS or ERR_CHUNK, and the next call is answered
- * (RPCR-4.5-02, RPCR-4.5-03, RPCR-4.5.1-01, RPCR-4.5.2-01, RPCR-4.6.1-02, RPCR-4.6.2-02, RPCR-4.2.4-02). */
+/* RPCR-3.3.1-11: every malformed vector over a real connection: silence, ERR_VERS or ERR_CHUNK, and the next call is
+ * answered (RPCR-4.5-02, RPCR-4.5-03, RPCR-4.5.1-01, RPCR-4.5.2-01, RPCR-4.6.1-02, RPCR-4.6.2-02, RPCR-4.2.4-02). */
 static void malformed_calls(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry;
@@ -181,8 +182,8 @@ static void lying_calls(void **state)
     raw_close();
 }
 
-/* RPCR-4.5.3-01, RPCR-4.5.3-04: a handle that is not there ends the connection; the same XID on the next one is
- * ERR_CHUNK, and that one stays. */
+/* RPCR-8.1.4-02, RPCR-4.5.3-01, RPCR-4.5.3-04: a handle that is not there ends the connection; the same XID on the next
+ * one is ERR_CHUNK, and that one stays. */
 static void stale_handle(void **state)
 {
     struct rpcrdma h = {.xid = XID, .version = 1, .credit = 8, .proc = RDMA_MSG};
@@ -209,7 +210,8 @@ static void stale_handle(void **state)
     raw_close();
 }
 
-/* RPCR-3.4.5.2-04, RPCR-3.4.5.1-01, RPCR-3.4.5-04: a chunk in two odd pieces; with its roundup, or without; or neither.
+/* RPCR-3.4.4-01, RPCR-3.4.5-01, RPCR-3.4.5.2-02, RPCR-3.4.5.2-03, RPCR-3.4.5.2-04, RPCR-3.4.5.1-01, RPCR-3.4.5-04: a
+ * chunk in two odd pieces; with its roundup, or without; or neither.
  */
 static void chunk_lengths(void **state)
 {
@@ -238,7 +240,7 @@ static void chunk_lengths(void **state)
     raw_close();
 }
 
-/* RPCR-3.3-01: more calls than granted. The connection ends, the responder does not. */
+/* RPCR-8.1.4-03, RPCR-3.3-01: more calls than granted. The connection ends, the responder does not. */
 static void credit_overrun(void **state)
 {
     struct responder_attr attr;

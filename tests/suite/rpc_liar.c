@@ -161,8 +161,8 @@ static size_t lie(unsigned which, uint8_t *to, const struct rpcrdma *asked)
     return n;
 }
 
-/* Header errors are dropped in silence, and the true reply counts (RPCR-4.5-04); chunks that were not offered and the
- * two errors end the call for good (RPCR-4.5-06, RPCR-6.1-06). The connection stays. */
+/* RPCR-3.4.3-01, RPCR-4.2.1-02: header errors are dropped in silence, and the true reply counts (RPCR-4.5-04); chunks
+ * that were not offered and the two errors end the call for good (RPCR-4.5-06, RPCR-6.1-06). The connection stays. */
 static void lying_replies(void **state)
 {
     struct liar liar;
@@ -195,7 +195,8 @@ static void lying_replies(void **state)
     liar_close(&liar);
 }
 
-/* RPCR-4.4.1-02: when the caller sees the reply the chunk is out of reach; a late Write is refused and changes nothing.
+/* RPCR-3.4.5.1-03, RPCR-8.1.3-02, RPCR-4.4.1-02: when the caller sees the reply the chunk is out of reach; a late Write
+ * is refused and changes nothing.
  */
 static void late_write(void **state)
 {
@@ -227,7 +228,8 @@ static void late_write(void **state)
     liar_close(&liar);
 }
 
-/* RPCR-8.1.2-01, RPCR-8.1.2-02: each call has handles of its own, and nothing tells the next one. */
+/* RPCR-4.4.1-01, RPCR-8.1.3-01, RPCR-8.1.2-01, RPCR-8.1.2-02: each call has handles of its own, and nothing tells the
+ * next one. */
 static void handles_are_new(void **state)
 {
     uint32_t before = 0, step = 0;

@@ -42,7 +42,8 @@ static void finish_others(struct requester *r, unsigned n)
     }
 }
 
-/* RPCR-3.3.1-03, RPCR-3.3.3-03, RPCR-3.3.1-04 */
+/* RPCR-1.1-01, RPCR-2.3.2-01, RPCR-2.3.2-04, RPCR-3.3.1-02, RPCR-3.3.1-09, RPCR-3.3.1-10, RPCR-3.3.3-01, RPCR-3.3.3-02,
+ * RPCR-3.3.1-03, RPCR-3.3.3-03, RPCR-3.3.1-04 */
 static void credits(void **state)
 {
     static const uint32_t grants[] = {0, 1, 4, 64};
@@ -101,8 +102,8 @@ static void retransmission(void **state)
     }
 }
 
-/* RPCR-4.4.1-04: memory of a cancelled call is out of reach, and its credit is counted until the reply or the end of
- * the connection. */
+/* RPCR-8.1.3-03, RPCR-8.1.4-04, RPCR-8.1.4-05, RPCR-4.4.1-04: memory of a cancelled call is out of reach, and its
+ * credit is counted until the reply or the end of the connection. */
 static void cancelled(void **state)
 {
     uint32_t n = 60000;
@@ -134,7 +135,7 @@ static void cancelled(void **state)
     close_both(r);
 }
 
-/* The late reply of a call that timed out gives its credit back, and nothing else (RPCR-2.2.2-02). */
+/* RPCR-3.3.1-07: the late reply of a call that timed out gives its credit back, and nothing else (RPCR-2.2.2-02). */
 static void timed_out(void **state)
 {
     uint32_t n = 8;
@@ -212,7 +213,8 @@ static size_t answer(void *user, const uint8_t *call, size_t length, uint8_t *re
     return 28;
 }
 
-/* RFC 8167: a call of the responder while the requester's own call, of the same XID, is under way. */
+/* RPCR-4-03, RPCR-7.1-01, RFC 8167: a call of the responder while the requester's own call, of the same XID, is under
+ * way. */
 static void backward_calls(void **state)
 {
     struct requester_attr attr;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* transfer.c - Sends, Writes and Reads between two processes' worth of library, over every way to connect. */
+/* transfer.c - Sends, Writes and Reads between two processes' worth of library, over every way to connect. Shows
+ * MPA-5.1-09. */
 #include "tests/suite/lib/pair.h"
 
 #include <errno.h>

@@ -41,7 +41,7 @@ static void run(const char *name)
     capture_each(name, take);
 }
 
-/* RPCR-1-01 */
+/* RPCR-3.2-03, RPCR-4.4.3-01, RPCR-1-01 */
 static void nfs3(void **state)
 {
     (void)state;
@@ -51,6 +51,7 @@ static void nfs3(void **state)
     assert_true(tally.reads && tally.writes && tally.replies && tally.longs);
 }
 
+/* RPCR-3.5.3-05. */
 static void long_calls(void **state)
 {
     (void)state;

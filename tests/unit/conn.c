@@ -232,7 +232,7 @@ static void expect_flushed(enum rddp_wc_status first)
     expect_quiet(&h.side.recv_cq);
 }
 
-/* MPA-9-10: each is told to the peer, once, on a stream that is ended only then. */
+/* DDP-6.2-01, DDP-6.2-03, MPA-9-10: each is told to the peer, once, on a stream that is ended only then. */
 static void each_wrong_is_answered(void **state)
 {
     struct conn_attr attr = host_attr();

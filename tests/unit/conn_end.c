@@ -197,7 +197,7 @@ static void close_answers(void **state)
     assert_true(h.fin);
 }
 
-/* MPA-8.2-01 MPA-8.2-02 MPA-5.2-12: the peer ends its stream, at a boundary or not; ours follows. */
+/* DDP-6.2-02, MPA-8.2-01, MPA-8.2-02, MPA-5.2-12: the peer ends its stream, at a boundary or not; ours follows. */
 static void peer_closes(void **state)
 {
     uint8_t unit[WIRE_UNIT_MAX];

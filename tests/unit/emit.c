@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* emit.c - how messages are cut, and what their segments say. */
+/* emit.c - how messages are cut, and what their segments say. Shows RPCR-3.3.1-12. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -9,8 +9,8 @@
 
 /* --- cutting ------------------------------------------------------------------------------------------------- */
 
-/* MULPDU 1500 leaves 1486 octets to a tagged and 1482 to an untagged segment: DDP-V-seg-t0, -t1, -u0, -u1 with MO, TO,
- * L flag and payload as there. DDP-4.1-02, DDP-4.3-02, DDP-5.2-02, RDMAP-3-01. */
+/* RDMAP-5.1-02: MULPDU 1500 leaves 1486 octets to a tagged and 1482 to an untagged segment: DDP-V-seg-t0, -t1, -u0, -u1
+ * with MO, TO, L flag and payload as there. DDP-4.1-02, DDP-4.3-02, DDP-5.2-02, RDMAP-3-01. */
 static void test_cuts_of_vectors(void **state)
 {
     static const struct {

@@ -224,7 +224,7 @@ static void negative(void **state)
     json_decref(file);
 }
 
-/* MPA-5.2-04 MPA-5.2-07 MPA-7.3.1-01 MPA-7.3.1-02 MPA-7.3.1-05 MPA-7.3.1-06 MPA-4-02 M44-06 */
+/* M44-07, MPA-5.2-04, MPA-5.2-07, MPA-7.3.1-01, MPA-7.3.1-02, MPA-7.3.1-05, MPA-7.3.1-06, MPA-4-02, M44-06 */
 static void mulpdu(void **state)
 {
     json_t *file = vectors_load("mpa"), *entry, *limit = json_object_get(file, "mulpdu_limit_derivation");

@@ -115,7 +115,8 @@ static void feed(const uint8_t *stream, size_t n, size_t step, const uint32_t *l
     assert_int_equal(have, 0);
 }
 
-/* MPA-2-01 MPA-3.1-01 MPA-7.4.1-01 MPA-7.4.1-02 MPA-7.4.1-03 M44-08: how TCP cut the stream does not matter. */
+/* MPA-7.3-06, MPA-2-01, MPA-3.1-01, MPA-7.4.1-01, MPA-7.4.1-02, MPA-7.4.1-03, M44-08: how TCP cut the stream does not
+ * matter. */
 static void cuts(void **state)
 {
     static const size_t steps[] = {1, 3, 511, 513, 65536, 0};

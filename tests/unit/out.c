@@ -277,7 +277,7 @@ static void units_are_enough(void **state)
     expect_consistent();
 }
 
-/* Against a plain string of octets. */
+/* MPA-7.3-05: against a plain string of octets. */
 static void anything_in_any_order(void **state)
 {
     struct rng r = {20};

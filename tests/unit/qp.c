@@ -176,7 +176,7 @@ static void test_users(void **state)
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
 
-/* RDMAP-5.5-04: completed in the order of submission, each at its own event. */
+/* DDP-5.3-01, RDMAP-5.5-04: completed in the order of submission, each at its own event. */
 static void test_order(void **state)
 {
     struct emit out;

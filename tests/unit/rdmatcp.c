@@ -94,9 +94,10 @@ static void check_fields(const struct seg *seg, const json_t *f)
     assert_memory_equal(seg->control, payload, seg->control_length);
 }
 
-/* SEG-1-03 SEG-2-01 SEG-2-03 SEG-3-01 SEG-3.4-01 -03 -04 -06 -07 -10 -13 -14 -16 -23 -24 -26 -28 -29 -31 -33 -34 -36
- * -37 -38 -39: each is decoded to its fields, and what was decoded is encoded to the same octets; but a pad that is not
- * zero is never ours. */
+/* SEG-1-02, SEG-3.4-03, SEG-3.4-06, SEG-3.4-07, SEG-3.4-29, SEG-3.4-33, SEG-3.4-36, SEG-1-03, SEG-2-01, SEG-2-03,
+ * SEG-3-01, SEG-3.4-01, SEG-3.4-04, SEG-3.4-10, SEG-3.4-13, SEG-3.4-14, SEG-3.4-16, SEG-3.4-23, SEG-3.4-24, SEG-3.4-26,
+ * SEG-3.4-28, SEG-3.4-31, SEG-3.4-34, SEG-3.4-37, SEG-3.4-38, SEG-3.4-39: each is decoded to its fields, and what was
+ * decoded is encoded to the same octets; but a pad that is not zero is never ours. */
 static void vectors_both_ways(void **state)
 {
     json_t *file = vectors_load("segment"), *entry;
@@ -122,7 +123,8 @@ static void vectors_both_ways(void **state)
     json_decref(file);
 }
 
-/* SEG-3.3-01 SEG-3.3-02 SEG-3.4-02 SEG-3.4-08 SEG-3.4-27 SEG-3.4-38 SEG-3.4-41: each named by its field. */
+/* SEG-1-05, SEG-3.3-01, SEG-3.3-02, SEG-3.4-02, SEG-3.4-08, SEG-3.4-27, SEG-3.4-38, SEG-3.4-41: each named by its
+ * field. */
 static void malformed_vectors(void **state)
 {
     static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* reorder.c - segments in every order: what is delivered, and when, is what the stream says. DDP-4.1-03, DDP-5.3-02. */
+/* reorder.c - segments in every order: what is delivered, and when, is what the stream says. DDP-4.1-03, DDP-5.3-02.
+ * Shows MPA-3.1-02. */
 #include <string.h>
 
 #include "tests/lib/stage.h"
@@ -179,6 +180,7 @@ static uint32_t run_permutations(void (*fill)(struct link *l))
     return not_now;
 }
 
+/* MPA-3.2-07, MPA-3.2-08, MPA-4-01, MPA-5.2-09, MPA-5.2-10, MPA-5.2-11. */
 static void test_permutations(void **state)
 {
     (void)state;

@@ -67,7 +67,9 @@ static void check_lists(const struct rpcrdma *h, const json_t *fields)
     assert_int_equal(h->length, vector_number(fields, "header_length"));
 }
 
-/* RPCR-4-01, RPCR-4.2-01, RPCR-4.7-01, RPCR-4.2.4-01, RPCR-4.3-01: decoded as the fields say, and encoded back. */
+/* RPCR-2.3.2-02, RPCR-3.2-01, RPCR-3.3.1-01, RPCR-3.4.3-02, RPCR-3.4.6-01, RPCR-3.5.3-02, RPCR-4.1-02, RPCR-4.2.2-01,
+ * RPCR-4.2.3-01, RPCR-4.2.4-03, RPCR-4.3.1-01, RPCR-4.3.2-01, RPCR-4-01, RPCR-4.2-01, RPCR-4.7-01, RPCR-4.2.4-01,
+ * RPCR-4.3-01: decoded as the fields say, and encoded back. */
 static void messages(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry;
@@ -110,8 +112,8 @@ static enum rpcrdma_verdict verdict_of(const char *expect, bool responder)
     return strncmp(expect, "ERR_VERS", 8) == 0 ? RPCRDMA_SAY_VERS : RPCRDMA_SAY_CHUNK;
 }
 
-/* RPCR-4.5-02, RPCR-4.5-03, RPCR-4.5-04, RPCR-4.5-07, RPCR-4.5.1-01, RPCR-4.5.2-01, RPCR-4.6.1-02, RPCR-4.6.1-03,
- * RPCR-4.6.2-02, RPCR-3.4.5-03, RPCR-4.2.4-02 */
+/* RPCR-3.2-02, RPCR-7-01, RPCR-4.5-02, RPCR-4.5-03, RPCR-4.5-04, RPCR-4.5-07, RPCR-4.5.1-01, RPCR-4.5.2-01,
+ * RPCR-4.6.1-02, RPCR-4.6.1-03, RPCR-4.6.2-02, RPCR-3.4.5-03, RPCR-4.2.4-02 */
 static void malformed(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry;
@@ -186,7 +188,7 @@ static void bad_chunks(void **state)
     }
 }
 
-/* RPCR-L-*: as many segments as a header may have, and one more. */
+/* RPCR-4.6-01, RPCR-A-01, RPCR-L-*: as many segments as a header may have, and one more. */
 static void limits(void **state)
 {
     const struct rpcrdma_segment s = {1, 4, 0};
@@ -215,7 +217,7 @@ static void limits(void **state)
     assert_int_equal(rpcrdma_encode(&h, bytes, ROOM), 0); /* RPCR-4.6.1-01 */
 }
 
-/* RPCR-3.4.6-03, RPCR-3.4.6-05, RPCR-3.4.4-02: RPCR-S-fill */
+/* RPCR-3.4.6-04, RPCR-3.4.6-03, RPCR-3.4.6-05, RPCR-3.4.4-02, RPCR-S-fill */
 static void fill(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry, *number;
@@ -240,7 +242,7 @@ static void fill(void **state)
     json_decref(file);
 }
 
-/* RPCR-3.4.5-02, RPCR-6.1-04: RPCR-S-reinsert, RPCR-S-two-chunks */
+/* RPCR-4-02, RPCR-3.4.5-02, RPCR-6.1-04, RPCR-S-reinsert, RPCR-S-two-chunks */
 static void reinsert(void **state)
 {
     static const char *const ids[] = {"RPCR-S-reinsert", "RPCR-S-two-chunks"};
@@ -272,7 +274,7 @@ static void reinsert(void **state)
     json_decref(file);
 }
 
-/* RPCR-3.3.1-05, RPCR-3.3.1-06: RPCR-S-credits */
+/* RPCR-3.3.1-05, RPCR-3.3.1-06, RPCR-S-credits */
 static void credits(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry;
@@ -312,7 +314,7 @@ static void header_sizes(void **state)
     json_decref(file);
 }
 
-/* RFC 8797 */
+/* RPCR-3.3.2-02, RFC 8797 */
 static void private_data(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry;

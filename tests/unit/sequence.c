@@ -9,8 +9,9 @@
 
 /* --- leaving ---------------------------------------------------------------------------------------------------- */
 
-/* SEG-3.4-04 -13 -15 -16 -22 -28 -31 -34 -44 SEG-4-01 -02 -03: one sequence from where it was told to begin, B and E at
- * the ends, the defaults of order. */
+/* SEG-3.3-01, SEG-3.4-16, SEG-3.4-22, SEG-3.4-28, SEG-3.4-44, SEG-3.4-04, SEG-3.4-13, SEG-3.4-15, SEG-3.4-31,
+ * SEG-3.4-34, SEG-4-01, SEG-4-02, SEG-4-03: one sequence from where it was told to begin, B and E at the ends, the
+ * defaults of order. */
 static void numbers_out(void **state)
 {
     const struct rddp_sge sge = piece_of(remote, 0, 100);
@@ -172,7 +173,8 @@ static void broken_messages(void **state)
     assert_int_equal(arrive(&s, write_(0, 0, 10, 20, 0, 0)), FAULT_SEG_BEGIN); /* the very first without B */
 }
 
-/* SEG-3.4-24 SEG-3.4-25: control data go to the receive's own room, whatever fits, and all are counted. */
+/* SEG-3.4-05, SEG-3.4-26, SEG-3.4-24, SEG-3.4-25: control data go to the receive's own room, whatever fits, and all are
+ * counted. */
 static void control_in(void **state)
 {
     uint8_t room[8];

@@ -77,7 +77,8 @@ static struct mix mix_of(unsigned i)
     return (struct mix){i & 1, i & 2, i & 4, i & 8, (uint8_t)(i / 16 + 1)};
 }
 
-/* M44-02 M44-03 M44-05 M44-09 M44-14 M65-02 M65-03 M65-04 MPA-8.1-01: the responder. */
+/* MPA-3.2-01, MPA-8.1-04, M44-04, DDP-6.1-01, M44-02, M44-03, M44-05, M44-09, M44-14, M65-02, M65-03, M65-04,
+ * MPA-8.1-01: the responder. */
 static void responder_agrees(void **state)
 {
     (void)state;
@@ -163,7 +164,8 @@ static void revision_0(void **state)
     expect_talk();
 }
 
-/* MPA-8.1-03 MPA-7.1-09: framing from the first octet, which is the zero marker's; nobody waits for anybody. */
+/* MPA-8.1-02, MPA-8.1-03, MPA-7.1-09: framing from the first octet, which is the zero marker's; nobody waits for
+ * anybody. */
 static void immediate(void **state)
 {
     static const uint8_t zero_marker[4];

@@ -94,7 +94,7 @@ static void numbers_are_wrong(void **state)
     }
 }
 
-/* An answer must be of the revision and the form of the question (M44-11 M65-03). */
+/* M65-12: an answer must be of the revision and the form of the question (M44-11 M65-03). */
 static void reply_does_not_fit(void **state)
 {
     static const struct {

@@ -7,6 +7,7 @@
 #
 # One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md says what is tested.
 # RDDP_KERNEL_FULL=1: the long runs; RDDP_KERNEL_ONLY=REGEX: only these cases.
+# Shows MPA-11-01.
 set -u
 
 test_name=nfs_server
