@@ -82,50 +82,62 @@ static int hold_back(struct conn *c, const struct seg *seg)
     return 0;
 }
 
+/* Says so of the unit that *seg is what was understood of. */
+static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, uint64_t now_us)
+{
+    const struct fault_note note = {
+        .fault = fault,
+        .op = seg->op,
+        .key = seg->key,
+        .offset = seg->offset,
+        .length = seg->length,
+        .msg = seg->msg,
+    };
+
+    conn_fail(c, &note, seg, now_us);
+}
+
+int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us)
+{
+    struct fault_note note;
+    enum fault fault;
+
+    life_stall(&c->life, false, now_us);
+    if (seg->op == SEG_TERMINATE) {
+        terminated(c, seg, now_us);
+        return eaten;
+    }
+    if (is_ready_send(c, seg)) {
+        qp_skip_receive(c->life.qp);
+        qp_advance(c->life.qp, seg->end);
+    } else if (c->start.rtr_answer_due && seg->op == SEG_READ_RESP && !seg->length) {
+        c->start.rtr_answer_due = false;
+        qp_advance(c->life.qp, seg->end);
+    } else if ((fault = qp_place(c->life.qp, seg))) {
+        if (fault == FAULT_NOT_NOW)
+            return hold_back(c, seg);
+        note = c->life.qp->note;
+        conn_fail(c, &note, seg, now_us);
+        return eaten;
+    }
+    life_message(&c->life, seg->op, seg->flags & SEG_LAST, now_us);
+    if (c->start.hold)
+        release(c);
+    return eaten;
+}
+
 /* Octets eaten, 0 for more, or minus a fault that has been dealt with. */
 static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     struct seg seg;
     size_t need;
     int eaten = c->gap_at ? gap_close(c, &seg, p, n) : c->wire->decode(&c->w, &seg, p, n, &need);
-    struct fault_note note = {.fault = FAULT_NONE};
-    enum fault fault;
 
-    if (eaten == 0)
+    if (eaten > 0)
+        return unit_arrived(c, &seg, eaten, now_us);
+    if (eaten == 0 || take_refuses(c, (enum fault) - eaten))
         return 0;
-    if (eaten < 0) {
-        note = (struct fault_note){
-            .fault = (enum fault) - eaten,
-            .op = seg.op,
-            .key = seg.key,
-            .offset = seg.offset,
-            .length = seg.length,
-            .msg = seg.msg,
-        };
-        conn_fail(c, &note, &seg, now_us);
-        return eaten;
-    }
-    life_stall(&c->life, false, now_us);
-    if (seg.op == SEG_TERMINATE) {
-        terminated(c, &seg, now_us);
-        return eaten;
-    }
-    if (is_ready_send(c, &seg)) {
-        qp_skip_receive(c->life.qp);
-        qp_advance(c->life.qp, seg.end);
-    } else if (c->start.rtr_answer_due && seg.op == SEG_READ_RESP && !seg.length) {
-        c->start.rtr_answer_due = false;
-        qp_advance(c->life.qp, seg.end);
-    } else if ((fault = qp_place(c->life.qp, &seg))) {
-        if (fault == FAULT_NOT_NOW)
-            return hold_back(c, &seg);
-        note = c->life.qp->note;
-        conn_fail(c, &note, &seg, now_us);
-        return eaten;
-    }
-    life_message(&c->life, seg.op, seg.flags & SEG_LAST, now_us);
-    if (c->start.hold)
-        release(c);
+    fail_unit(c, (enum fault) - eaten, &seg, now_us);
     return eaten;
 }
 
@@ -153,13 +165,10 @@ void conn_check(struct conn *c, uint64_t now_us)
     conn_fail(c, &c->life.qp->note, NULL, now_us);
 }
 
-size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
+static size_t eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     size_t eaten = 0;
 
-    if (c->held)
-        life_listen(&c->life, true, now_us);
-    c->held = false;
     while (eaten < n) {
         int k = step(c, p + eaten, n - eaten, now_us);
 
@@ -169,35 +178,30 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
             break;
         eaten += (size_t)k;
     }
-    conn_check(c, now_us);
-    if (eaten && life_is_late(&c->life, now_us))
-        conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
-    if (c->held)
-        life_listen(&c->life, false, now_us);
-    else if (eaten < n)
-        life_stall(&c->life, true, now_us);
     return eaten;
 }
 
-/* What decides is in the octets themselves: the Connection ID, the header, the number, and the CRC. If any of it is not
- * as it must be, this is no segment, or not whole, and waits for its turn. */
-size_t conn_rx_early(struct conn *c, uint8_t *p, size_t n, uint64_t pos)
+size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
-    struct wire_state w = c->w;
-    size_t placed = 0, need;
+    uint64_t before = c->w.rx_pos;
+    size_t eaten;
 
-    if (!life_is_open(&c->life) || !c->life.qp || !w.id_known || pos <= w.rx_pos)
-        return 0;
-    w.rx_pos = pos;
-    while (placed < n) {
-        struct seg seg;
-        int k = c->wire->decode(&w, &seg, p + placed, n - placed, &need);
-
-        if (k <= 0 || qp_place(c->life.qp, &seg))
-            break;
-        placed += (size_t)k;
-    }
-    return placed;
+    if (c->held)
+        life_listen(&c->life, true, now_us);
+    c->held = false;
+    take_turns(c, now_us);
+    eaten = eat(c, p, n, now_us);
+    if (take_laps(c, n - eaten) && !take_refuses(c, FAULT_LAP))
+        conn_fail(c, &(struct fault_note){.fault = FAULT_LAP}, NULL, now_us);
+    take_turns(c, now_us);
+    conn_check(c, now_us);
+    if (c->w.rx_pos != before && life_is_late(&c->life, now_us))
+        conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
+    if (c->held)
+        life_listen(&c->life, false, now_us);
+    else if (eaten < n || (c->early && c->early->count))
+        life_stall(&c->life, true, now_us);
+    return eaten;
 }
 
 /* --- octets out ---------------------------------------------------------------------------------------------- */

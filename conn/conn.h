@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conn/early.h"
 #include "conn/life.h"
 #include "conn/out.h"
 #include "core/qp.h"
@@ -64,6 +65,10 @@ struct conn {
 
     uint8_t *gap_at;   /* where the payload of the unit that arrives is read to: conn_gap(); else NULL */
     uint32_t gap_left; /* octets that have not come */
+
+    struct early *early;  /* NULL: the link has all octets in order */
+    bool taking, refused; /* in conn_take(): a unit may be refused, and was */
+    unsigned refusals;    /* of the unit that is due */
 };
 
 /* A connection whose TCP has just come up. On a wire that frames at once the queue pair has its qp_sequence(), there
@@ -97,11 +102,25 @@ struct conn_gap {
 bool conn_gap(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_gap *gap, uint64_t now_us);
 void conn_filled(struct conn *c, size_t octets);
 
-/* A whole segment of the link, `n` octets from stream position `pos` (counted from where framing began) on, came before
- * others in front of it. If it is one of the wire's units and can be placed already it is, and is told apart when
- * conn_rx() has it in its turn: all octets come there, also these. Returns how many octets, from the first, were
- * placed; a wire whose units cannot be told from what they carry places none (rdma-tcp-segments.txt 5). */
-size_t conn_rx_early(struct conn *c, uint8_t *p, size_t n, uint64_t pos);
+/* --- a link that has octets in any order ---
+ * It lends room for what is known of them, gives each packet to conn_take() before it takes note of it, and says by
+ * conn_advance() when octets arrived before which nothing is missing any more. What it was to keep comes to conn_rx(),
+ * in its turn: from the position that conn_advance() returns up to where something was taken, or up to the next gap. */
+
+enum conn_verdict {
+    CONN_KEEP,    /* keep them: they are asked for when it is their turn */
+    CONN_TAKEN,   /* they are where they belong, and are not to come again */
+    CONN_REFUSED, /* they are spoilt: as if they had never come */
+};
+
+void conn_lend_early(struct conn *c, struct early *early);
+
+/* `n` octets from stream position `pos` on, which counts from where framing began. The verdict is about the first
+ * *octets of them; the rest may be asked about at once. The octets are changed only if they are taken. */
+enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets, uint64_t now_us);
+
+/* Everything before stream position `edge` has arrived. Returns from where on octets that were kept are wanted. */
+uint64_t conn_advance(struct conn *c, uint64_t edge, uint64_t now_us);
 
 /* The peer ended its stream; `rest` octets of an unfinished unit are left. */
 void conn_rx_end(struct conn *c, size_t rest, uint64_t now_us);

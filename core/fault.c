@@ -40,6 +40,7 @@ static const struct {
     [FAULT_CRC] = {"crc", "the CRC is wrong (RFC 5044 8)", ABOUT_NOTHING, NULL},
     [FAULT_MARKER] = {"marker", "marker and length disagree about where an FPDU begins (RFC 5044 8)", ABOUT_NOTHING,
                       NULL},
+    [FAULT_LAP] = {"lap", "a unit that reaches into one that came before its turn", ABOUT_NOTHING, NULL},
     [FAULT_LENGTH] = {"length", "an FPDU longer than any may be (RFC 5044 4.1)", ABOUT_NOTHING, "limit"},
     [FAULT_SEG_VERSION] = {"seg-version", "another Version of the segment format (segments 3.4)", ABOUT_NOTHING,
                            "expected"},

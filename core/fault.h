@@ -33,6 +33,7 @@ enum fault {
     FAULT_CRC,
     FAULT_MARKER, /* marker and ULPDU_Length disagree about where an FPDU begins */
     FAULT_LENGTH, /* a ULPDU_Length above 64768 */
+    FAULT_LAP,    /* a unit does not end where the next one, which came before it, begins */
     /* fields of a segment (rdma-tcp-segments.txt 3.4) */
     FAULT_SEG_VERSION,
     FAULT_SEG_LENGTH, /* shorter than its own header, or a Read Request with payload */

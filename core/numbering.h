@@ -28,6 +28,9 @@ struct numbering {
     /* As qp_place(); seg->begin is not before rx_pos. */
     enum fault (*place)(struct qp *qp, const struct seg *seg);
 
+    /* As qp_place_early(); seg->begin is behind rx_pos. */
+    enum fault (*place_early)(struct qp *qp, const struct seg *seg);
+
     /* As qp_locate(); seg->begin is rx_pos. NULL: nothing of this kind can be read to its place. */
     enum fault (*locate)(struct qp *qp, const struct seg *seg, uint8_t **at);
 

@@ -4,14 +4,23 @@
 
 #include "core/seg.h"
 
+static uint64_t bit_of(uint32_t number)
+{
+    return (uint64_t)1 << number % 64;
+}
+
+static uint64_t *word_of(struct order *order, uint32_t number)
+{
+    return &order->done[number % ORDER_WINDOW / 64];
+}
+
 void order_done(struct order *order, uint32_t number)
 {
-    uint32_t ahead = number - order->next;
-
-    if (ahead >= ORDER_WINDOW)
+    if (number - order->next >= ORDER_WINDOW)
         return;
-    for (order->done |= (uint64_t)1 << ahead; order->done & 1; order->done >>= 1)
-        order->next++;
+    *word_of(order, number) |= bit_of(number);
+    for (; *word_of(order, order->next) & bit_of(order->next); order->next++)
+        *word_of(order, order->next) &= ~bit_of(order->next);
 }
 
 /* number - 1 - order is the last that must be done; what never was counts as done, however far back that reaches. */

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ORDER_WINDOW = 64 }; /* numbers that are kept apart behind the first that is missing */
+enum { ORDER_WINDOW = 1024 }; /* numbers that are kept apart behind the first that is missing; a power of two */
 
-/* What is done of a sequence: everything before `next`, and next + i for each bit i. Numbers wrap (serial arithmetic).
- */
+/* What is done of a sequence: everything before `next`, and of the ORDER_WINDOW numbers from there on those whose bit
+ * is set, at their remainder. Numbers wrap (serial arithmetic). */
 struct order {
     uint32_t next;
-    uint64_t done;
+    uint64_t done[ORDER_WINDOW / 64];
 };
 
 /* `number` is done. Before `next`, or ORDER_WINDOW behind it and more, that is not noticed: then others wait longer

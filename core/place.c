@@ -22,9 +22,11 @@ static enum fault note_local(struct qp *qp, const struct seg *seg, const struct 
     return FAULT_LOCAL_KEY;
 }
 
-static void copy(const struct piece *piece, uint32_t pieces, const uint8_t *from)
+static void copy(const struct seg *seg, const struct piece *piece, uint32_t pieces)
 {
-    for (uint32_t i = 0; i < pieces; i++) {
+    const uint8_t *from = seg->data;
+
+    for (uint32_t i = 0; i < pieces && !(seg->flags & SEG_PLACED); i++) {
         if (piece[i].at != from) /* see qp_locate() */
             memcpy(piece[i].at, from, piece[i].length);
         from += piece[i].length;
@@ -136,7 +138,7 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
         return fault;
     if (!count(&in->got, offset, offset + seg->length, in_order))
         return FAULT_NOT_NOW;
-    copy(piece, pieces, seg->data);
+    copy(seg, piece, pieces);
     in->early |= !in_order;
     in->end = seg->end > in->end ? seg->end : in->end;
     in->reach = offset + seg->length > in->reach ? offset + seg->length : in->reach;
@@ -178,7 +180,7 @@ enum fault place_write(struct qp *qp, const struct seg *seg)
     enum fault fault = aim_write(qp, seg, &piece);
 
     if (!fault)
-        copy(&piece, seg->length != 0, seg->data);
+        copy(seg, &piece, seg->length != 0);
     return fault;
 }
 
@@ -217,10 +219,48 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
         return fault;
     if (!count(&s->got, at, at + seg->length, in_order))
         return FAULT_NOT_NOW;
-    copy(&sink, seg->length != 0, seg->data);
+    copy(seg, &sink, seg->length != 0);
     s->early |= !in_order;
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
+    return FAULT_NONE;
+}
+
+/* --- behind a gap ---------------------------------------------------------------------------------------------- */
+
+enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in)
+{
+    uint32_t capacity = in->recv.capacity, pieces;
+    struct piece piece[QP_SGE_MAX];
+
+    if (seg->offset > capacity || seg->length > capacity - seg->offset ||
+        scatter(qp, &in->recv, (uint32_t)seg->offset, seg->length, piece, &pieces))
+        return FAULT_NOT_NOW;
+    if (seg->data)
+        copy(seg, piece, pieces);
+    return FAULT_NONE;
+}
+
+enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
+{
+    struct piece piece;
+    enum fault fault = aim_write(qp, seg, &piece);
+
+    if (!fault && seg->data)
+        copy(seg, &piece, seg->length != 0);
+    return fault;
+}
+
+enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct send *s, uint32_t at)
+{
+    const struct rddp_sge *sge = sink_of(s);
+    struct piece sink = {.length = seg->length};
+
+    if (seg->length && mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr + at, seg->length,
+                                RDDP_ACCESS_LOCAL_WRITE, &sink.at, NULL))
+        return FAULT_NOT_NOW;
+    if (seg->data)
+        copy(seg, &sink, seg->length != 0);
     return FAULT_NONE;
 }
 

@@ -126,6 +126,28 @@ void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos)
         qp->state = QP_READY;
 }
 
+static size_t widen_ring(uint32_t window)
+{
+    return room_align(ring_slots(window) * sizeof(struct inbound));
+}
+
+size_t qp_widen_room(const struct qp *qp, uint32_t window)
+{
+    return widen_ring(window) + ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
+}
+
+void qp_widen(struct qp *qp, uint32_t window, void *room)
+{
+    struct rddp_sge *sge = (struct rddp_sge *)((uint8_t *)room + widen_ring(window));
+
+    assert(!qp->rx_pos && qp->rx_claimed == qp->rx_next && window && window <= QP_WINDOW_MAX);
+    qp->inbound = room;
+    qp->inbound_mask = ring_slots(window) - 1;
+    qp->attr.window = window;
+    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
+        qp->inbound[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
+}
+
 void qp_skip_receive(struct qp *qp)
 {
     assert(qp->rx_claimed == qp->rx_next);
@@ -231,6 +253,14 @@ enum fault qp_place(struct qp *qp, const struct seg *seg)
     if (qp->state == QP_ERROR || seg->begin < qp->rx_pos)
         return FAULT_NONE;
     return qp->numbering->place(qp, seg);
+}
+
+enum fault qp_place_early(struct qp *qp, const struct seg *seg)
+{
+    assert(seg->op < SEG_TERMINATE && seg->begin < seg->end);
+    if (qp->state != QP_READY || seg->begin <= qp->rx_pos)
+        return FAULT_NOT_NOW;
+    return qp->numbering->place_early(qp, seg) ? FAULT_NOT_NOW : FAULT_NONE;
 }
 
 enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at)

@@ -23,7 +23,7 @@ enum {
     QP_INLINE_MAX = 1024, /* octets of one inline request */
     QP_DEPTH_MAX = 16384, /* requests of one queue */
     QP_READS_MAX = 128,   /* IRD and ORD; siw caps at the same */
-    QP_WINDOW_MAX = 256,  /* messages of one queue that may be in arrival at once */
+    QP_WINDOW_MAX = 1024, /* messages of one queue that may be in arrival at once */
 };
 
 /* Octets of one message (RFC 5041 5.2: less than 2^32). */
@@ -236,16 +236,21 @@ void qp_settle(struct qp *qp);
 
 /* --- arriving --- */
 
-/* Places one segment: every check stands before its first byte moves. Segments may come in any order of their stream
- * positions; one that begins at rx_pos also moves rx_pos to its end and delivers what became complete. One that begins
- * before rx_pos was here already and changes nothing; one that begins behind it may come again until then and counts
- * once. FAULT_NOT_NOW is no fault: a segment out of order cannot be placed yet, nothing has changed, and the link keeps
- * it until something before it has arrived. In order that happens to a sequence alone: the segment has to wait until a
- * response has been emitted. And a segment of a sequence that was placed early must come again when its turn is.
- * SEG_TERMINATE is not for here, and in QP_ERROR everything is dropped (RFC 5041 7.1). On a fault qp->note says more,
- * the receive or Read it is about has its status, and the caller goes on to qp_fail() (which has been called already if
- * a CQ was full). */
+/* Places one segment: every check stands before its first byte moves. One that begins at rx_pos also moves rx_pos to
+ * its end and delivers what became complete; one that begins before it was here already and changes nothing. A
+ * numbering by queues takes segments in any order of their stream positions; one that begins behind rx_pos may come
+ * again until then and counts once. FAULT_NOT_NOW is no fault: a segment out of order cannot be placed yet, nothing has
+ * changed, and the link keeps it until something before it has arrived. In order that happens to a sequence alone: the
+ * segment has to wait until a response has been emitted. SEG_TERMINATE is not for here, and in QP_ERROR everything is
+ * dropped (RFC 5041 7.1). On a fault qp->note says more, the receive or Read it is about has its status, and the caller
+ * goes on to qp_fail() (which has been called already if a CQ was full). */
 enum fault qp_place(struct qp *qp, const struct seg *seg);
+
+/* Places the payload of a segment that begins behind rx_pos, once: in its turn its header is to come to qp_place(),
+ * with SEG_PLACED, and is judged as if it came only then. Without seg->data: could it be placed? FAULT_NOT_NOW: it
+ * cannot, be it that it has to wait or that it is wrong; in its turn it comes as any other. Nothing is delivered, but
+ * for Sends of a sequence where both sides allow it. */
+enum fault qp_place_early(struct qp *qp, const struct seg *seg);
 
 /* Where the payload of `seg`, the next of the stream, belongs: *at, or NULL if that is not in one piece or cannot be
  * known yet. No octet moves; a Send may take its receive. Faults are those of qp_place(), the note included. A host
@@ -284,6 +289,11 @@ void qp_queued(struct qp *qp, uint64_t end);
 
 /* Everything before stream position `pos` has left: completes what that finishes. */
 void qp_sent(struct qp *qp, uint64_t pos);
+
+/* For a link that delivers out of order, before anything arrives: `window` messages of the peer may be in arrival at
+ * once, up to QP_WINDOW_MAX. `room` is as qp_init()'s, of qp_widen_room() octets. */
+size_t qp_widen_room(const struct qp *qp, uint32_t window);
+void qp_widen(struct qp *qp, uint32_t window, void *room);
 
 /* For a SEG_NUMBERS_SEQUENCE wire, before anything leaves or arrives: our messages begin with number `first` (drawn at
  * random), and `window` Sends of the peer may wait for their delivery, from 2 to QP_WINDOW_MAX. `room` is as

@@ -95,6 +95,11 @@ void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned fl
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 
+/* The payload alone, of a segment whose turn has not come; nothing else is noted. Without data no octet moves. */
+enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in);
+enum fault place_ahead_write(struct qp *qp, const struct seg *seg);
+enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct send *s, uint32_t at);
+
 /* The same checks for a segment in order, of which no octet moves: *at is where it would go, NULL if not to one piece.
  */
 enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbound *in, uint8_t **at);

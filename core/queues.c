@@ -197,6 +197,27 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     return operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
 }
 
+static enum fault place_early(struct qp *qp, const struct seg *seg)
+{
+    struct inbound *in = NULL;
+    struct send *s = NULL;
+    enum fault fault;
+    uint32_t at = 0;
+
+    switch (seg->op) {
+    case SEG_SEND:
+        fault = find_receive(qp, seg, false, &in);
+        return fault ? fault : place_ahead_message(qp, seg, in);
+    case SEG_WRITE:
+        return place_ahead_write(qp, seg);
+    case SEG_READ_RESP:
+        fault = find_read_early(qp, seg, &s, &at);
+        return fault ? fault : place_ahead_answer(qp, seg, s, at);
+    default:
+        return FAULT_NONE; /* a Read Request and immediate data are all header */
+    }
+}
+
 static enum fault locate(struct qp *qp, const struct seg *seg, uint8_t **at)
 {
     struct inbound *in = NULL;
@@ -299,6 +320,7 @@ static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t un
 const struct numbering numbering_queues = {
     .check = check,
     .place = place,
+    .place_early = place_early,
     .locate = locate,
     .advance = advance,
     .emit = emit,

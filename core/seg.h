@@ -23,6 +23,7 @@ enum seg_flag {
     SEG_INVALIDATE = 1 << 2, /* a Send that invalidates the key `invalidate` */
     SEG_FIRST = 1 << 3,      /* the first segment of its message, where a wire says so */
     SEG_WITH_IMM = 1 << 4,   /* of a message that takes a receive: it brought immediate data */
+    SEG_PLACED = 1 << 5,     /* arriving in its turn: qp_place_early() has had it */
 };
 
 /* How a wire numbers messages. */

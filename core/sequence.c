@@ -11,15 +11,9 @@
 
 /* --- room ---------------------------------------------------------------------------------------------------- */
 
-static size_t ring_octets(uint32_t window)
-{
-    return room_align(ring_slots(window) * sizeof(struct inbound));
-}
-
 size_t qp_sequence_room(const struct qp *qp, uint32_t window)
 {
-    return room_align(sizeof(struct sequence)) + ring_octets(window) +
-           ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
+    return room_align(sizeof(struct sequence)) + qp_widen_room(qp, window);
 }
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
@@ -263,23 +257,6 @@ static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
 
 /* --- behind a gap -------------------------------------------------------------------------------------------- */
 
-static bool was_early(const struct sequence *seq, const struct seg *seg)
-{
-    for (uint32_t i = 0; i < seq->earlies; i++)
-        if (seq->early[i].begin == seg->begin && seq->early[i].end == seg->end)
-            return true;
-    return false;
-}
-
-static void forget_early(struct sequence *seq, uint64_t pos)
-{
-    for (uint32_t i = 0; i < seq->earlies;)
-        if (seq->early[i].end <= pos)
-            seq->early[i] = seq->early[--seq->earlies];
-        else
-            i++;
-}
-
 static bool is_ready(const struct qp *qp, const struct seg *seg)
 {
     const struct sequence *seq = qp->sequence;
@@ -311,20 +288,17 @@ static enum fault place_response_early(struct qp *qp, const struct seg *seg)
 {
     for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
         if (answers(seg, read_out_at(qp, i)))
-            return place_answer(qp, seg, read_out_at(qp, i), (uint32_t)seg->offset, false);
+            return place_ahead_answer(qp, seg, read_out_at(qp, i), (uint32_t)seg->offset);
     return FAULT_NOT_NOW;
 }
 
-/* What is wrong with a segment is found again when its turn is; until then it may be what the missing ones make of it.
- * A Read Request waits: its response could not overtake the others (4). */
+/* What is wrong with a segment is found when its turn is; until then it may be what the missing ones make of it. A Read
+ * Request waits: its response could not overtake the others (4). */
 static enum fault place_early(struct qp *qp, const struct seg *seg)
 {
-    struct sequence *seq = qp->sequence;
     enum fault fault = FAULT_NOT_NOW;
 
-    if (was_early(seq, seg))
-        return FAULT_NONE;
-    if (seq->earlies == SEQUENCE_EARLY_MAX)
+    if (!seg->data)
         return FAULT_NOT_NOW;
     if (seg->op == SEG_SEND)
         fault = place_send_early(qp, seg);
@@ -332,11 +306,9 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
         fault = place_write_early(qp, seg);
     else if (seg->op == SEG_READ_RESP)
         fault = place_response_early(qp, seg);
-    if (fault)
-        return FAULT_NOT_NOW;
-    seq->early[seq->earlies++] = (struct early){seg->begin, seg->end};
-    qp->rx_octets += seg->length;
-    return seg->op == SEG_SEND ? deliver(qp) : FAULT_NONE;
+    if (!fault && seg->op == SEG_SEND)
+        deliver(qp); /* a CQ that is full fails the queue pair: that is noticed there */
+    return fault;
 }
 
 /* --- arriving ------------------------------------------------------------------------------------------------ */
@@ -348,18 +320,17 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     enum fault fault;
 
     if (seg->begin != qp->rx_pos)
-        return place_early(qp, seg);
+        return FAULT_NOT_NOW;
     fault = seg->op == SEG_READ_RESP ? check_response(qp, seg) : check_turn(qp, seg);
     if (!fault)
         fault = control_claim(qp, seg, &in);
-    if (!fault && !was_early(seq, seg)) {
+    /* Of a response only the payload was placed. */
+    if (!fault && (!(seg->flags & SEG_PLACED) || seg->op == SEG_READ_RESP))
         fault = place_in_turn(qp, seg);
-        qp->rx_octets += fault ? 0 : seg->length;
-    }
     if (fault)
         return fault;
+    qp->rx_octets += seg->length;
     qp->rx_pos = seg->end;
-    forget_early(seq, seg->end);
     control_place(qp, seg, in);
     if (seg->op == SEG_READ_RESP) {
         read_out_at(qp, qp->read_tail)->begun = true;
@@ -438,22 +409,16 @@ const struct numbering numbering_sequence = {
     .check = check,
     .fill = fill,
     .place = place,
+    .place_early = place_early,
     .advance = advance,
     .emit = emit,
 };
 
 void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *room)
 {
-    uint8_t *at = (uint8_t *)room + room_align(sizeof(struct sequence));
-    struct rddp_sge *sge = (struct rddp_sge *)(at + ring_octets(window));
-
-    assert(!qp->sequence && !qp->sq_head && !qp->rx_pos && window > 1 && window <= QP_WINDOW_MAX);
+    assert(!qp->sequence && !qp->sq_head && window > 1);
     qp->numbering = &numbering_sequence;
     qp->sequence = room;
     qp->sequence->tx_number = first;
-    qp->inbound = (struct inbound *)at;
-    qp->inbound_mask = ring_slots(window) - 1;
-    qp->attr.window = window;
-    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
-        qp->inbound[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
+    qp_widen(qp, window, (uint8_t *)room + room_align(sizeof(struct sequence)));
 }

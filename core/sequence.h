@@ -10,14 +10,8 @@
 #include "core/seg.h"
 
 enum {
-    SEQUENCE_EARLY_MAX = 64,     /* segments placed behind a gap that are remembered */
     SEQUENCE_SOLICITED = 1 << 8, /* which of seg.reserved says SEG_SOLICITED: the use this client makes of "res" */
     SEQUENCE_CONTROL_MAX = 1020, /* octets of control data: CLEN is 8 bits of words */
-};
-
-/* A segment that was placed before its turn; when its turn is, it is counted and not placed again. */
-struct early {
-    uint64_t begin, end;
 };
 
 struct sequence {
@@ -33,8 +27,6 @@ struct sequence {
     uint32_t total, octets; /* of an open message: RDMA Length, and how many octets came */
 
     struct order order; /* what has arrived as a whole; what is unanswered or undelivered is in its ring */
-    struct early early[SEQUENCE_EARLY_MAX];
-    uint32_t earlies;
 };
 
 #endif

@@ -40,6 +40,39 @@ static int decode(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, s
     return eaten;
 }
 
+/* A marker says it; or an agreement, and then the CRC is all that parts an FPDU from a payload that looks like one.
+ * Without a CRC nothing does (mpa.txt 7.4, RFC 5044 6). */
+static size_t find(const struct wire_state *w, const uint8_t *p, size_t n, bool *sure)
+{
+    const struct mpa_half half = rx_half(w);
+
+    *sure = w->rx_markers;
+    if (!w->crc)
+        return n;
+    if (w->rx_markers)
+        return mpa_find(&half, p, n);
+    return w->aligned && w->rx_pos % 4 == 0 ? 0 : n;
+}
+
+static int look(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n)
+{
+    const struct mpa_half half = rx_half(w);
+    uint8_t head[DDP_HEAD_MAX];
+    uint32_t length;
+    int octets = mpa_look(&half, p, n, head, sizeof(head), &length);
+    enum fault fault;
+
+    *seg = (struct seg){.begin = w->rx_pos, .end = w->rx_pos};
+    if (octets <= 0)
+        return octets;
+    fault = ddp_decode(seg, head, length, w->version);
+    seg->begin = w->rx_pos;
+    seg->end = w->rx_pos + (unsigned)octets;
+    seg->data = w->rx_markers ? NULL : p + MPA_LENGTH + seg->head_length;
+    seg->head = NULL;
+    return fault ? -(int)fault : octets;
+}
+
 /* A CRC is to be right before anything is placed (RFC 5044 4.4). */
 static uint32_t open(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n)
 {
@@ -157,6 +190,8 @@ static void explain(const struct seg *seg, struct wire_blame *blame)
 const struct wire wire_iwarp = {
     .name = "iwarp",
     .decode = decode,
+    .find = find,
+    .look = look,
     .open = open,
     .payload_max = payload_max,
     .interleaves = interleaves,

@@ -57,50 +57,107 @@ uint32_t mpa_mulpdu(uint32_t emss, bool markers)
 
 /* --- receiving ----------------------------------------------------------------------------------------------- */
 
-/* Checks every marker of the FPDU at `p` and closes the gaps that those inside it leave. Their RESERVED is not looked
- * at. */
-static bool close_up(const struct mpa_half *half, size_t lead, uint8_t *p, size_t octets)
+/* An FPDU that is wholly there: where its ULPDU_Length is, what that says, and how long all of it is. */
+struct unit {
+    size_t lead, octets;
+    uint32_t length;
+};
+
+/* Do the markers of the FPDU at `p` all point to its header? Their RESERVED is not looked at. */
+static bool markers_agree(const struct mpa_half *half, const struct unit *unit, const uint8_t *p)
 {
-    uint64_t header = half->pos + lead;
+    uint64_t header = half->pos + unit->lead;
     size_t at = (size_t)(mpa_next_marker(header) - half->pos);
-    uint8_t *to = p + at;
 
-    if (lead && mpa_header_of(half->pos, get16(p + 2)) != header)
+    if (unit->lead && mpa_header_of(half->pos, get16(p + 2)) != header)
         return false;
-    for (; at < octets; at += MPA_INTERVAL) {
-        size_t n = octets - at - MPA_MARKER < PIECE ? octets - at - MPA_MARKER : PIECE;
-
+    for (; at < unit->octets; at += MPA_INTERVAL)
         if (mpa_header_of(half->pos + at, get16(p + at + 2)) != header)
             return false;
+    return true;
+}
+
+/* Closes the gaps that the markers inside the FPDU leave. */
+static void close_up(const struct mpa_half *half, const struct unit *unit, uint8_t *p)
+{
+    size_t at = (size_t)(mpa_next_marker(half->pos + unit->lead) - half->pos);
+    uint8_t *to = p + at;
+
+    for (; at < unit->octets; at += MPA_INTERVAL) {
+        size_t n = unit->octets - at - MPA_MARKER < PIECE ? unit->octets - at - MPA_MARKER : PIECE;
+
         memmove(to, p + at + MPA_MARKER, n);
         to += n;
     }
-    return true;
+}
+
+/* As mpa_decode(), without a change. */
+static int check(const struct mpa_half *half, const uint8_t *p, size_t n, struct unit *unit, size_t *need)
+{
+    *unit = (struct unit){.lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0};
+    if (n >= unit->lead + MPA_LENGTH)
+        unit->length = get16(p + unit->lead);
+    if (unit->length > MPA_ULPDU_MAX)
+        return -FAULT_LENGTH;
+    unit->octets = mpa_fpdu_octets(half, unit->length);
+    if (n < unit->octets) {
+        *need = unit->octets;
+        return 0;
+    }
+    /* The CRC alone is little-endian on the wire (figures 5 and 6 of mpa.txt; as iSCSI). */
+    if (half->crc && crc32c(0, p, unit->octets - MPA_CRC) != get32le(p + unit->octets - MPA_CRC))
+        return -FAULT_CRC;
+    if (half->markers && !markers_agree(half, unit, p))
+        return -FAULT_MARKER;
+    return (int)unit->octets;
 }
 
 int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *ulpdu, size_t *need)
 {
-    size_t lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
-    uint32_t length = 0;
-    size_t octets;
+    struct unit unit;
+    int octets = check(half, p, n, &unit, need);
 
     assert(half->pos % 4 == 0);
-    if (n >= lead + MPA_LENGTH)
-        length = get16(p + lead);
-    if (length > MPA_ULPDU_MAX)
-        return -FAULT_LENGTH;
-    octets = mpa_fpdu_octets(half, length);
-    if (n < octets) {
-        *need = octets;
-        return 0;
+    if (octets <= 0)
+        return octets;
+    if (half->markers)
+        close_up(half, &unit, p);
+    *ulpdu = (struct span){.at = p + unit.lead + MPA_LENGTH, .length = unit.length};
+    return octets;
+}
+
+int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *head, size_t room, uint32_t *ulpdu)
+{
+    struct unit unit;
+    size_t need, at;
+    int octets = half->pos % 4 ? 0 : check(half, p, n, &unit, &need);
+
+    if (octets <= 0)
+        return octets;
+    *ulpdu = unit.length;
+    at = unit.lead + MPA_LENGTH;
+    for (size_t i = 0; i < room && i < unit.length; i++) {
+        if (half->markers && (half->pos + at) % MPA_INTERVAL == 0)
+            at += MPA_MARKER;
+        head[i] = p[at++];
     }
-    /* The CRC alone is little-endian on the wire (figures 5 and 6 of mpa.txt; as iSCSI). */
-    if (half->crc && crc32c(0, p, octets - MPA_CRC) != get32le(p + octets - MPA_CRC))
-        return -FAULT_CRC;
-    if (half->markers && !close_up(half, lead, p, octets))
-        return -FAULT_MARKER;
-    *ulpdu = (struct span){.at = p + lead + MPA_LENGTH, .length = length};
-    return (int)octets;
+    return octets;
+}
+
+size_t mpa_find(const struct mpa_half *half, const uint8_t *p, size_t n)
+{
+    size_t at = (size_t)(mpa_next_marker(half->pos) - half->pos);
+
+    for (; half->markers && at < n && n - at >= MPA_MARKER; at += MPA_INTERVAL) {
+        uint64_t marker = half->pos + at, begin = mpa_header_of(marker, get16(p + at + 2));
+
+        /* A marker in front of its header belongs to the FPDU. */
+        if (begin % MPA_INTERVAL == MPA_MARKER)
+            begin -= MPA_MARKER;
+        if (begin >= half->pos && begin <= marker)
+            return (size_t)(begin - half->pos);
+    }
+    return n;
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------- */

@@ -43,6 +43,14 @@ uint32_t mpa_mulpdu(uint32_t emss, bool markers);
  * all as far as known, and nothing has changed; < 0: minus FAULT_LENGTH, FAULT_CRC or FAULT_MARKER. */
 int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *ulpdu, size_t *need);
 
+/* The same, and nothing changes, nor does a position matter that cannot be an FPDU's. Of the ULPDU its length, and its
+ * first octets without markers: `room` of them, or as many as there are. */
+int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *head, size_t room, uint32_t *ulpdu);
+
+/* Where in the `n` octets that begin at half->pos, wherever that is, the first FPDU begins to which a marker among them
+ * points; or n. */
+size_t mpa_find(const struct mpa_half *half, const uint8_t *p, size_t n);
+
 /* Writes the FPDU around the pieces of a ULPDU, at most MPA_ULPDU_MAX octets in all. Returns its octets. */
 size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *piece, unsigned pieces);
 

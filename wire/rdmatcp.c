@@ -107,7 +107,7 @@ static enum fault check_fields(const struct seg *seg)
     }
 }
 
-static int decode(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, size_t *need)
+static int look_for(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n, size_t *need)
 {
     uint32_t length, octets;
     enum fault fault;
@@ -136,11 +136,35 @@ static int decode(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, s
     fault = check_fields(seg);
     if (fault)
         return -(int)fault;
-    w->connection_id = get64(p + 4);
-    w->id_known = true;
-    w->rx_pos += octets;
-    seg->end = w->rx_pos;
+    seg->end = w->rx_pos + octets;
     return (int)octets;
+}
+
+static int decode(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, size_t *need)
+{
+    int octets = look_for(w, seg, p, n, need);
+
+    if (octets > 0) {
+        w->connection_id = get64(p + 4);
+        w->id_known = true;
+        w->rx_pos = seg->end;
+    }
+    return octets;
+}
+
+static int look(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n)
+{
+    size_t need;
+
+    return w->rx_pos % 4 ? 0 : look_for(w, seg, p, n, &need);
+}
+
+/* A packet is taken to begin where a segment does, and the Connection ID, 64 bits that nobody else knows, says whether
+ * that is true (5). */
+static size_t find(const struct wire_state *w, const uint8_t *p, size_t n, bool *sure)
+{
+    *sure = true;
+    return w->id_known && w->rx_pos % 4 == 0 && n >= SHORT_HEAD && get64(p + 4) == w->connection_id ? 0 : n;
 }
 
 /* --- out ------------------------------------------------------------------------------------------------------- */
@@ -243,6 +267,8 @@ const struct wire wire_rdmatcp = {
     .numbering = SEG_NUMBERS_SEQUENCE,
     .frames_at_once = true,
     .decode = decode,
+    .find = find,
+    .look = look,
     .payload_max = payload_max,
     .interleaves = interleaves,
     .frame = frame,

@@ -59,6 +59,7 @@ static const struct {
 
     [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
     [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
+    [FAULT_LAP] = {0x2003, 0x2003, 0x2003}, /* its length and what showed where the other begins do not agree */
     [FAULT_LENGTH] = {0x2003, 0x2003, 0x2003},
 
     /* A wrong start-up frame closes the connection at once (RFC 5044 8, error 4). */

@@ -28,6 +28,7 @@ struct wire_state {
     bool id_known;   /* connection_id is in force: from the start at the active side, from the first segment on else */
     uint64_t connection_id;
     uint64_t tx_pos, rx_pos;
+    bool aligned; /* by agreement with the peer's link a packet begins where a unit does, if nothing surer says where */
 };
 
 /* What a peer's Terminate says. */
@@ -48,6 +49,14 @@ struct wire {
      *   0: more octets are needed; *need: how many in all, as far as known, from n + 1 to WIRE_UNIT_MAX.
      * < 0: minus an enum fault; *seg holds as much as was understood, for the Terminate. */
     int (*decode)(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, size_t *need);
+
+    /* Where in the `n` octets that begin at stream position w->rx_pos, behind others that are missing, the first unit
+     * begins that can be told: *sure if by what no payload can look like. n: there is none. */
+    size_t (*find)(const struct wire_state *w, const uint8_t *p, size_t n, bool *sure);
+
+    /* As decode() of a unit that begins at w->rx_pos, and nothing changes. seg->data is NULL if the payload is not in
+     * one piece: decode() has to close it up. 0 also for a position that no unit has. */
+    int (*look)(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n);
 
     /* Reads the head of a unit, of which `n` octets have come, and moves nothing. Octets in front of its payload, and
      * *seg is as from decode(), without data; or 0: it is not all there, or is nothing that decode() would take, or has

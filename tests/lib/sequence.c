@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { UNITS = 2048 };
+
 static void *sequence_room;
+static bool placed[UNITS];
 
 const uint32_t first = UINT32_MAX - 1;
 
@@ -16,6 +19,7 @@ static void begin(bool out_of_order, bool rdma_control)
     attr.out_of_order = out_of_order;
     attr.rdma_control = rdma_control;
     stage_again(&attr);
+    memset(placed, 0, sizeof(placed));
     free(sequence_room);
     sequence_room = calloc(1, qp_sequence_room(&s.qp, WINDOW));
     qp_sequence(&s.qp, first, WINDOW, sequence_room);
@@ -74,6 +78,23 @@ struct seg read_(uint32_t n, uint32_t length, uint16_t order)
     seg.flags = WHOLE;
     seg.order = order;
     return seg;
+}
+
+enum fault unit(uint32_t n, struct seg seg)
+{
+    enum fault fault;
+
+    assert_true(n < UNITS);
+    seg.begin = (uint64_t)n * STEP;
+    seg.end = seg.begin + STEP;
+    if (seg.begin > s.qp.rx_pos && placed[n])
+        return FAULT_NONE;
+    seg.flags |= placed[n] ? SEG_PLACED : 0;
+    if (seg.begin <= s.qp.rx_pos)
+        return arrive_at(&s, seg, seg.begin, seg.end);
+    fault = qp_place_early(&s.qp, &seg);
+    placed[n] = !fault;
+    return fault;
 }
 
 void received(uint64_t wr_id, uint32_t length)

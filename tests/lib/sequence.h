@@ -25,6 +25,11 @@ struct seg send_(uint32_t n, uint32_t at, uint32_t length, unsigned flags, uint1
 struct seg write_(uint32_t n, uint32_t at, uint32_t length, uint32_t total, unsigned flags, uint16_t order);
 struct seg read_(uint32_t n, uint32_t length, uint16_t order);
 
+/* The n-th unit of the stream arrives, which is all units alike. Behind a gap it is placed, once, and comes again in
+ * its turn. */
+enum { STEP = 1000 };
+enum fault unit(uint32_t n, struct seg seg);
+
 /* The next completion of a receive is this one. */
 void received(uint64_t wr_id, uint32_t length);
 

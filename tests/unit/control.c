@@ -6,7 +6,7 @@
 #include "core/sequence.h"
 #include "tests/lib/sequence.h"
 
-enum { STEP = 1000, ROOM = 1024, UNTOUCHED = 0xee };
+enum { ROOM = 1024, UNTOUCHED = 0xee };
 
 static uint8_t head[ROOM], room[ROOM + 4];
 
@@ -242,12 +242,6 @@ static void window_full(void **state)
     for (uint32_t i = 0; i <= WINDOW; i++)
         told(i, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
     assert_int_equal(arrive(&s, with(write_(WINDOW + 2, 100, 10, 10, WHOLE, 0), 0, 4)), FAULT_NO_RECEIVE);
-}
-
-/* The n-th unit of the stream, which is all units alike. */
-static enum fault unit(uint32_t n, struct seg seg)
-{
-    return arrive_at(&s, seg, n * STEP, (n + 1) * STEP);
 }
 
 /* SEG-1-04 SEG-3.4-25: the payload of an early segment is placed, its control data wait for their turn and come once.

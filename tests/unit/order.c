@@ -79,6 +79,12 @@ static void simulation(void **state)
     json_decref(file);
 }
 
+static void expect_none(const struct order *o)
+{
+    for (uint32_t i = 0; i < ORDER_WINDOW / 64; i++)
+        assert_int_equal(o->done[i], 0);
+}
+
 /* The window at its last number and behind it; what is done already stays so. */
 static void window(void **state)
 {
@@ -86,15 +92,14 @@ static void window(void **state)
 
     (void)state;
     order_done(&o, o.next + ORDER_WINDOW);
-    assert_int_equal(o.done, 0);
     order_done(&o, o.next - 1);
-    assert_int_equal(o.done, 0);
+    expect_none(&o);
     for (uint32_t i = 1; i < ORDER_WINDOW; i++)
         order_done(&o, UINT32_MAX - 10 + i);
     assert_int_equal(o.next, UINT32_MAX - 10);
     order_done(&o, o.next);
     assert_int_equal(o.next, UINT32_MAX - 10 + ORDER_WINDOW);
-    assert_int_equal(o.done, 0);
+    expect_none(&o);
 }
 
 int main(void)

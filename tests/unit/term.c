@@ -180,6 +180,7 @@ static void every_fault(void **state)
         [FAULT_INVALIDATE] = {0x0109, 0x0109, 0x0109},
         [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
         [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
+        [FAULT_LAP] = {0x2003, 0x2003, 0x2003},
         [FAULT_LENGTH] = {0x2003, 0x2003, 0x2003},
         [FAULT_SEG_VERSION] = {NO, NO, NO},
         [FAULT_SEG_LENGTH] = {NO, NO, NO},

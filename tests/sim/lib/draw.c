@@ -82,6 +82,7 @@ static struct stack_attr draw_stack(struct rng *r, const struct wire *wire, cons
                 .number = 1 + rng_below(r, 0xffffff),
             },
         .shared = rng_one_in(r, 4),
+        .packets = rng_one_in(r, 2),
         .apart = rng_one_in(r, 3) ? 0 : 1 + rng_size(r, 1 << 14),
         .srq_depth = 1 + rng_size(r, 63),
         .region_octets = region_octets,

@@ -112,23 +112,28 @@ size_t link_receive(struct link *l, uint8_t *to, size_t room, uint64_t now_us)
 {
     size_t most = smaller(room, rng_one_in(&l->rng, 3) ? l->attr.cut_max : 1 + rng_size(&l->rng, l->attr.cut_max - 1));
     size_t n = smaller(link_has(l, now_us), most);
-    size_t at = (size_t)(l->taken % LINK_WINDOW_MAX), first = smaller(n, LINK_WINDOW_MAX - at), left = n;
+    size_t at = (size_t)(l->taken % LINK_WINDOW_MAX), first = smaller(n, LINK_WINDOW_MAX - at);
 
     memcpy(to, l->ring + at, first);
     memcpy(to + first, l->ring, n - first);
+    link_consume(l, n);
+    return n;
+}
+
+void link_consume(struct link *l, size_t n)
+{
     l->taken += n;
-    while (left) {
+    while (n) {
         struct flight *f = &l->flight[l->first];
-        uint32_t take = (uint32_t)smaller(left, f->octets);
+        uint32_t take = (uint32_t)smaller(n, f->octets);
 
         f->octets -= take;
-        left -= take;
+        n -= take;
         if (!f->octets) {
             l->first = (l->first + 1) % LINK_FLIGHTS;
             l->flights--;
         }
     }
-    return n;
 }
 
 size_t link_overtake(const struct link *l, uint64_t pos, uint8_t *to, size_t n)

@@ -58,6 +58,9 @@ uint64_t link_next_us(const struct link *l);
 /* Receives some of what has arrived; at most `room`. */
 size_t link_receive(struct link *l, uint8_t *to, size_t room, uint64_t now_us);
 
+/* The first `n` octets on the way are not needed any more. */
+void link_consume(struct link *l, size_t n);
+
 /* Looks at `n` octets from stream position `pos` on, as if they came before those in front of them; how many of them
  * there are. */
 size_t link_overtake(const struct link *l, uint64_t pos, uint8_t *to, size_t n);

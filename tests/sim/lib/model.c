@@ -446,7 +446,7 @@ static void judge_queues(const struct party *p)
         report_failure("receive %llu never completes", (unsigned long long)in->wr_id);
 }
 
-/* Where did the stream of requests break off? What was sent later has not touched anything (the link is in order). */
+/* Where did the stream of requests break off? In order, what was sent later has not touched anything. */
 static bool is_placed(const struct request *r, bool *is_untouched)
 {
     bool filled = true;
@@ -487,7 +487,7 @@ void party_judge(struct party *p)
 {
     judge_queues(p);
     control_judge(p);
-    if (p->stack->attr.wire->numbering == SEG_NUMBERS_QUEUES) /* else what comes later may be placed first */
+    if (p->stack->attr.wire->numbering == SEG_NUMBERS_QUEUES && !p->peer->stack->packets)
         judge_order(p);
     for (int i = 0; i < STACK_REGIONS; i++) {
         const char *wrong = region_wrong(&p->stack->region[i]);

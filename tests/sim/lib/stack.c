@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "core/sequence.h"
+#include "tests/sim/lib/packets.h"
 #include "tests/sim/lib/report.h"
 
 enum { STAGE = 2 * (1 << 20) };
@@ -115,6 +116,7 @@ void stack_fini(struct stack *s)
     free(s->sequence_room);
     free(s->out_room);
     free(s->stage);
+    packets_fini(s);
 }
 
 void stack_start(struct stack *s, bool active, struct link *tx, struct link *rx, uint64_t now_us)
@@ -175,40 +177,6 @@ static void eat(struct stack *s, uint64_t now_us)
     s->staged -= eaten;
 }
 
-/* A segment of the link comes while some in front of it are missing: most begin where a unit does, some do not, some
- * end before it. Only the simulation can know, which goes from unit to unit through what is on the way. */
-static void overtake(struct stack *s)
-{
-    static uint8_t room[WIRE_UNIT_MAX];
-    uint64_t pos = s->conn.w.rx_pos, skip = rng_size(&s->rng, 30);
-    size_t n;
-
-    for (uint64_t i = 0; pos < s->rx->taken || i <= skip; i++) {
-        uint8_t head[4];
-
-        if (pos >= s->rx->taken && link_overtake(s->rx, pos, head, 4) < 4)
-            return;
-        if (pos < s->rx->taken) { /* it is in the stage */
-            if (s->rx->taken - pos < 4 || pos - s->conn.w.rx_pos >= s->staged)
-                return;
-            memcpy(head, s->stage + s->stage_from + (pos - s->conn.w.rx_pos), 4);
-        }
-        if (head[0] != 1)
-            return; /* spoilt */
-        pos += ((get16(head + 2) + 3u) & ~3u) + 4;
-    }
-    n = link_overtake(s->rx, pos, room, 4);
-    if (n < 4)
-        return;
-    n = ((get16(room + 2) + 3u) & ~3u) + 4;
-    if (rng_one_in(&s->rng, 8))
-        pos += 1 + rng_below(&s->rng, 100);
-    else if (rng_one_in(&s->rng, 8))
-        n = rng_below(&s->rng, (uint32_t)n);
-    n = link_overtake(s->rx, pos, room, n < WIRE_UNIT_MAX ? n : WIRE_UNIT_MAX);
-    s->early += conn_rx_early(&s->conn, room, n, pos);
-}
-
 /* The rest of a large payload goes to where it belongs. False: it is not there as a whole, so nothing behind it either.
  */
 static bool receive_apart(struct stack *s, uint64_t now_us)
@@ -246,6 +214,24 @@ static void receive(struct stack *s, uint64_t now_us)
     eat(s, now_us);
 }
 
+/* One unit a packet, as many as the link takes. Octets. */
+static size_t send_packets(struct stack *s, size_t room, uint64_t now_us)
+{
+    struct out_cursor at = {0};
+    struct out_unit unit;
+    size_t sent = 0;
+
+    while (!link_is_full(s->tx) && out_next_unit(&s->out, &at, &unit)) {
+        size_t n = unit.octets < room - sent ? unit.octets : room - sent;
+
+        if (!n)
+            break;
+        link_send(s->tx, unit.span, n, now_us);
+        sent += n;
+    }
+    return sent;
+}
+
 static void send(struct stack *s, uint64_t now_us)
 {
     struct out *out = &s->out;
@@ -261,7 +247,10 @@ static void send(struct stack *s, uint64_t now_us)
         s->blocked_until_us = now_us + 1 + rng_size(&s->rng, 2000);
     if (!n)
         return;
-    link_send(s->tx, out->span + out->first, n, now_us);
+    if (s->attr.packets)
+        n = send_packets(s, n, now_us);
+    else
+        link_send(s->tx, out->span + out->first, n, now_us);
     conn_sent(&s->conn, n, now_us);
 }
 
@@ -281,7 +270,9 @@ static bool may_go_on(struct stack *s, uint64_t now_us)
 {
     unsigned wants = conn_wants(&s->conn, now_us);
 
-    if (wants & CONN_AGAIN)
+    if (wants & CONN_AGAIN && s->packets)
+        packets_catch_up(s, now_us);
+    else if (wants & CONN_AGAIN)
         eat(s, now_us);
     else if (wants & CONN_TX && !link_is_full(s->tx) && s->blocked_until_us <= now_us)
         send(s, now_us);
@@ -325,7 +316,7 @@ uint64_t stack_next_us(const struct stack *s, uint64_t now_us)
     if (s->over)
         return UINT64_MAX;
     next = conn_deadline(&s->conn, now_us);
-    at = may_receive(s, now_us) ? link_next_us(s->rx) : UINT64_MAX;
+    at = !may_receive(s, now_us) ? UINT64_MAX : s->packets ? packets_next_us(s) : link_next_us(s->rx);
     next = at < next ? at : next;
     if (conn_wants(&s->conn, now_us) & CONN_TX && !link_is_full(s->tx) && s->blocked_until_us < next)
         next = s->blocked_until_us;
@@ -338,8 +329,13 @@ void stack_turn(struct stack *s, uint64_t now_us)
         return;
     if (conn_deadline(&s->conn, now_us) <= now_us)
         conn_tick(&s->conn, now_us);
-    if (is_sequence(s) && rng_one_in(&s->rng, 2))
-        overtake(s);
+    packets_begin(s);
+    if (s->packets) {
+        if (may_receive(s, now_us))
+            packets_turn(s, now_us);
+        stack_pump(s, now_us);
+        return;
+    }
     if (may_receive(s, now_us) && link_has(s->rx, now_us))
         receive(s, now_us);
     if (may_receive(s, now_us) && link_is_at_end(s->rx, now_us))

@@ -28,6 +28,7 @@ struct stack_attr {
     struct conn_attr conn;
     struct qp_attr qp; /* depths, sges, inline_max, ird, ord, window, signal_all */
     bool shared;       /* receives come from a shared queue */
+    bool packets;      /* the link has whole packets, in any order */
     uint32_t apart;    /* the host reads payloads to where they belong of which so many octets are missing; 0: none */
     uint32_t srq_depth;
     uint32_t region_octets; /* of the largest */
@@ -57,8 +58,9 @@ struct stack {
     struct rq srq;
     void *qp_room, *srq_room, *sequence_room;
     bool detached;
-    uint64_t early; /* octets that were placed before their turn */
-    uint64_t apart; /* octets that were read to where they belong */
+    struct packets *packets; /* once framing has begun on such a link */
+    uint64_t early;          /* octets that were placed before their turn */
+    uint64_t apart;          /* octets that were read to where they belong */
 };
 
 void stack_init(struct stack *s, const struct stack_attr *attr, uint64_t seed);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* take.c - octets in whatever order a link has them: which are placed at once, which it keeps, which it is to forget.
+ */
+#include <assert.h>
+
+#include "conn/conn_inner.h"
+
+/* A unit that is not as it should be may have been spoilt on its way, and is asked for again so many times. */
+enum { REFUSALS_MAX = 8 };
+
+void conn_lend_early(struct conn *c, struct early *early)
+{
+    assert(!c->early);
+    c->early = early;
+    early_init(early);
+}
+
+/* What a unit looks like that came wrong, and not what its sender made of it. */
+static bool may_be_spoilt(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_LENGTH:
+    case FAULT_CRC:
+    case FAULT_MARKER:
+    case FAULT_LAP:
+    case FAULT_SEG_VERSION:
+    case FAULT_SEG_LENGTH:
+    case FAULT_SEG_CLEN:
+    case FAULT_SEG_ID:
+    case FAULT_SEG_CRC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool take_refuses(struct conn *c, enum fault fault)
+{
+    if (!c->taking || c->refusals == REFUSALS_MAX || !may_be_spoilt(fault))
+        return false;
+    c->refusals++;
+    c->refused = true;
+    return true;
+}
+
+static enum conn_verdict take_in_order(struct conn *c, uint8_t *p, size_t n, size_t *octets, uint64_t now_us)
+{
+    bool refused;
+    size_t eaten;
+
+    c->taking = true;
+    eaten = conn_rx(c, p, n, now_us);
+    refused = c->refused;
+    c->taking = c->refused = false;
+    if (eaten) {
+        *octets = eaten;
+        c->refusals = 0;
+        return CONN_TAKEN;
+    }
+    return refused ? CONN_REFUSED : CONN_KEEP;
+}
+
+/* Places what the unit brings, the payload closed up if need be. Nothing has changed if it cannot. */
+static bool place(struct conn *c, const struct wire_state *w, struct seg *seg, uint8_t *p, size_t n)
+{
+    struct wire_state again = *w;
+    struct seg whole;
+    size_t need;
+
+    if (qp_place_early(c->life.qp, seg))
+        return false;
+    if (seg->data || !seg->length)
+        return true;
+    again.crc = false; /* it was right */
+    if (c->wire->decode(&again, &whole, p, n, &need) != (int)n || qp_place_early(c->life.qp, &whole))
+        assert(!"a unit is not what it was");
+    return true;
+}
+
+/* The unit at `p`, behind a gap. `sure`: that one begins here. */
+static enum conn_verdict take_unit(struct conn *c, const struct wire_state *w, uint8_t *p, size_t n, bool sure,
+                                   size_t *octets)
+{
+    struct seg seg;
+    int unit = c->wire->look(w, &seg, p, n);
+    enum early_fit fit;
+
+    *octets = n;
+    if (unit < 0)
+        return sure && may_be_spoilt((enum fault) - unit) ? CONN_REFUSED : CONN_KEEP;
+    if (!unit)
+        return CONN_KEEP;
+    *octets = (size_t)unit;
+    c->early->boundary = seg.end;
+    fit = early_fit(c->early, seg.begin, seg.end);
+    if (fit == EARLY_THERE)
+        return CONN_TAKEN;
+    /* Control data would have to be kept; those of a Send have a place of their own. */
+    if (fit == EARLY_NOT || seg.op >= SEG_TERMINATE || (seg.control_length && seg.op != SEG_SEND))
+        return CONN_KEEP;
+    if (!place(c, w, &seg, p, (size_t)unit))
+        return CONN_KEEP;
+    early_add(c->early, &seg);
+    return CONN_TAKEN;
+}
+
+/* One unit, or as many as are taken: what is done to a unit is said of it at once. */
+static enum conn_verdict take_early(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets)
+{
+    struct wire_state w = c->w;
+    bool sure = true;
+    enum conn_verdict verdict, next = CONN_TAKEN;
+    size_t at = 0, unit;
+
+    w.rx_pos = pos;
+    if (!early_is_boundary(c->early, pos))
+        at = c->wire->find(&w, p, n, &sure);
+    if (at) {
+        *octets = at;
+        c->early->boundary = at < n && sure ? pos + at : 0;
+        return CONN_KEEP;
+    }
+    verdict = take_unit(c, &w, p, n, sure, &at);
+    while (verdict == CONN_TAKEN && next == CONN_TAKEN && at < n) {
+        w.rx_pos = pos + at;
+        next = take_unit(c, &w, p + at, n - at, true, &unit);
+        at += next == CONN_TAKEN ? unit : 0;
+    }
+    *octets = at;
+    return verdict;
+}
+
+enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets, uint64_t now_us)
+{
+    bool may_place = life_is_open(&c->life) && c->life.qp && !c->start.hold && !c->start.rtr_answer_due;
+    enum conn_verdict verdict;
+
+    *octets = n;
+    if (c->life.state >= CONN_TERMINATING)
+        return CONN_TAKEN; /* and dropped */
+    if (life_in_startup(&c->life) || pos > UINT64_MAX - n)
+        return CONN_KEEP;
+    if (pos < c->w.rx_pos) {
+        *octets = n < c->w.rx_pos - pos ? n : (size_t)(c->w.rx_pos - pos);
+        return CONN_TAKEN;
+    }
+    if (pos == c->w.rx_pos)
+        return c->held ? CONN_KEEP : take_in_order(c, p, n, octets, now_us);
+    if (!c->early || !may_place)
+        return CONN_KEEP;
+    verdict = take_early(c, p, n, pos, octets);
+    conn_check(c, now_us);
+    if (c->early->count)
+        life_stall(&c->life, true, now_us);
+    return verdict;
+}
+
+void take_turns(struct conn *c, uint64_t now_us)
+{
+    const struct seg *seg;
+
+    while (c->early && !c->held && life_is_open(&c->life) && (seg = early_first(c->early)) &&
+           seg->begin == c->w.rx_pos) {
+        struct seg turn = *seg;
+
+        c->w.rx_pos = turn.end;
+        if (unit_arrived(c, &turn, (int)(turn.end - turn.begin), now_us))
+            early_pop(c->early);
+    }
+}
+
+/* What has to end where another unit begins, and does not. Held back or refused it says nothing. */
+bool take_laps(const struct conn *c, size_t rest)
+{
+    const struct seg *seg = c->early ? early_first(c->early) : NULL;
+
+    return seg && !c->held && !c->refused && life_is_open(&c->life) &&
+           (seg->begin < c->w.rx_pos || (rest && seg->begin - c->w.rx_pos <= rest));
+}
+
+uint64_t conn_advance(struct conn *c, uint64_t edge, uint64_t now_us)
+{
+    conn_rx(c, NULL, 0, now_us);
+    return c->life.state >= CONN_TERMINATING ? edge : c->w.rx_pos;
+}
