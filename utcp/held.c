@@ -46,10 +46,20 @@ bool utcp_held_missing(const struct utcp_held *h, uint64_t *from, uint64_t *to)
     return true;
 }
 
+/* The range of `position` changed: it is told about first, once, and the others after it. */
 static void remember(struct utcp_held *h, uint64_t position)
 {
-    memmove(h->recent + 1, h->recent, sizeof(h->recent) - sizeof(h->recent[0]));
+    const struct utcp_held_range *r = at(h, find(h, position));
+    uint64_t before[UTCP_HELD_RECENT];
+    uint32_t n = 1;
+
+    if (!h->fresh || h->recent[0] < r->from || h->recent[0] >= r->to)
+        h->fresh++;
+    memcpy(before, h->recent, sizeof(before));
     h->recent[0] = position;
+    for (uint32_t i = 0; i < UTCP_HELD_RECENT && n < UTCP_HELD_RECENT; i++)
+        if (before[i] < r->from || before[i] >= r->to)
+            h->recent[n++] = before[i];
 }
 
 static void drop(struct utcp_held *h, uint32_t i)
@@ -118,6 +128,11 @@ uint64_t utcp_held_advance(struct utcp_held *h, uint64_t next, uint64_t *kept)
         h->first = --h->count ? h->first + 1 : 0;
     }
     return next;
+}
+
+void utcp_held_told(struct utcp_held *h)
+{
+    h->fresh = 0;
 }
 
 static bool listed(const struct utcp_block *block, uint32_t blocks, uint32_t from)

@@ -20,6 +20,7 @@ struct utcp_held {
     uint32_t room, first, count;
     uint64_t recent[UTCP_HELD_RECENT]; /* an octet of each of the ranges that changed last, the latest first */
     uint64_t kept;                     /* octets that take room, of all ranges */
+    uint32_t fresh;                    /* ranges that changed since utcp_held_told() */
 };
 
 /* The room need not hold anything yet. */
@@ -34,6 +35,9 @@ bool utcp_held_fits(const struct utcp_held *h, uint64_t from, uint64_t to);
 
 /* Takes out what is there without a gap from `next` on. Returns where that ends, and adds what it kept to *kept. */
 uint64_t utcp_held_advance(struct utcp_held *h, uint64_t next, uint64_t *kept);
+
+/* Somebody has been told about what changed. */
+void utcp_held_told(struct utcp_held *h);
 
 /* SACK blocks as RFC 2018 4 wants them, the most recent first; `start` is the sequence number of octet 0. */
 uint32_t utcp_held_blocks(const struct utcp_held *h, uint32_t start, struct utcp_block *block, uint32_t room);

@@ -117,6 +117,7 @@ static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, ui
         h.options += 4 + 8 * n;
     }
     t->rx.dsack = (struct utcp_block){0, 0};
+    utcp_held_told(&t->held);
     t->due.ack = false;
     frame(t, p, &h);
 }
@@ -273,6 +274,13 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     write_new(t, p, length, fin, now_us);
     t->due.probe = false;
     return true;
+}
+
+bool utcp_urgent(const struct utcp *t)
+{
+    bool twice = t->rx.dsack.from != t->rx.dsack.to;
+
+    return t->due.ack && t->sack && t->held.fresh + twice >= UTCP_SACKS - 1;
 }
 
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us)

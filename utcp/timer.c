@@ -11,7 +11,7 @@ static uint64_t probe_delay_us(const struct utcp *t)
 
     if (t->rtt.srtt_us && t->board.count == 1)
         delay_us += UTCP_DELAYED_ACK_US;
-    return delay_us;
+    return utcp_max(delay_us, UTCP_PROBE_MIN_US);
 }
 
 void utcp_arm_probe(struct utcp *t, uint64_t now_us)

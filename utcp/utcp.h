@@ -218,6 +218,8 @@ void utcp_input(struct utcp *t, const struct utcp_segment *s, uint64_t now_us);
 void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu);
 /* Writes the next packet that has to leave now. False: none has. */
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us);
+/* Input may be taken in batches, but not more now: one acknowledgement cannot tell of more holes. */
+bool utcp_urgent(const struct utcp *t);
 uint64_t utcp_deadline(const struct utcp *t);
 void utcp_timeout(struct utcp *t, uint64_t now_us);
 

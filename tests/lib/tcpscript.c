@@ -287,6 +287,7 @@ static void expect_figure(struct play *p)
     is = !strcmp(what, "error")      ? p->tcp.error
          : !strcmp(what, "received") ? (long long)utcp_received(&p->tcp)
          : !strcmp(what, "acked")    ? (long long)utcp_acked(&p->tcp)
+         : !strcmp(what, "urgent")   ? (long long)utcp_urgent(&p->tcp)
          : !strcmp(what, "emss")     ? (long long)utcp_emss(&p->tcp, 20)
                                      : (long long)p->tcp.rx.kept;
     snprintf(was, sizeof(was), "%lld", is);
@@ -333,7 +334,7 @@ static void step(struct play *p)
     else if (!strcmp(what, "wait"))
         pass_time(p);
     else if (!strcmp(what, "state") || !strcmp(what, "error") || !strcmp(what, "received") || !strcmp(what, "acked") ||
-             !strcmp(what, "kept") || !strcmp(what, "emss"))
+             !strcmp(what, "kept") || !strcmp(what, "emss") || !strcmp(what, "urgent"))
         expect_figure(p);
     else
         ask_user(p);

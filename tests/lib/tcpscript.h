@@ -10,7 +10,7 @@
  *     wait MS                     time passes, timers fire
  *     send N | finish | abort | release N | refuse N | keep N     the user: N octets in all; of the next octets
  *     mtu N | toobig SEQ N        the path
- *     state NAME | error N | received N | acked N | kept N | emss N        is to be so; emss with an
+ *     state NAME | error N | received N | acked N | kept N | emss N | urgent N      is to be so; emss with an
  *                                 option of 20 octets */
 #ifndef TESTS_LIB_TCPSCRIPT_H
 #define TESTS_LIB_TCPSCRIPT_H

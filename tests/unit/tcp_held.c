@@ -97,6 +97,11 @@ static void blocks(void **state)
     assert_true(b[0].from == 20 + 0xfffffff0 && b[0].to == 25 + 0xfffffff0);
     assert_true(b[1].from == 50 + 0xfffffff0 && b[2].from == 40 + 0xfffffff0 && b[3].from == 30 + 0xfffffff0);
     assert_int_equal(utcp_held_blocks(&h, 0, b, 2), 2);
+    /* A range that grows again and again does not push the others out. */
+    for (uint64_t i = 0; i < 10; i++)
+        utcp_held_add(&h, 53 + i, 54 + i, 0);
+    assert_int_equal(utcp_held_blocks(&h, 0, b, 4), 4);
+    assert_true(b[0].from == 50 && b[0].to == 63 && b[1].from == 20 && b[2].from == 40 && b[3].from == 30);
 }
 
 int main(void)

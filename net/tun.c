@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tun.c - /dev/net/tun with a virtio header before each packet, which says who has to compute its checksum. */
+#include "net/tun.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int give_up(int fd)
+{
+    int error = errno;
+
+    close(fd);
+    return -error;
+}
+
+int tun_open(char name[IFNAMSIZ], bool offload)
+{
+    struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR};
+    int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), header = sizeof(struct virtio_net_hdr);
+
+    if (fd < 0)
+        return -errno;
+    memcpy(request.ifr_name, name, IFNAMSIZ - 1);
+    if (ioctl(fd, TUNSETIFF, &request) || ioctl(fd, TUNSETVNETHDRSZ, &header) ||
+        ioctl(fd, TUNSETOFFLOAD, offload ? TUN_F_CSUM : 0))
+        return give_up(fd);
+    memcpy(name, request.ifr_name, IFNAMSIZ);
+    return fd;
+}
+
+/* As <linux/ipv6.h> has it, which does not go together with <netinet/in.h>. */
+struct v6_request {
+    struct in6_addr address;
+    uint32_t prefix;
+    int index;
+};
+
+static int set_v6(int fd, struct ifreq *request, const uint8_t *address, uint32_t prefix)
+{
+    struct v6_request own = {.prefix = prefix};
+
+    if (ioctl(fd, SIOCGIFINDEX, request))
+        return -1;
+    own.index = request->ifr_ifindex;
+    memcpy(&own.address, address, sizeof(own.address));
+    return ioctl(fd, SIOCSIFADDR, &own);
+}
+
+static int set_v4(int fd, struct ifreq *request, const uint8_t *address, uint32_t prefix)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+    memcpy(&v4.sin_addr, address, sizeof(v4.sin_addr));
+    memcpy(&request->ifr_addr, &v4, sizeof(v4));
+    if (ioctl(fd, SIOCSIFADDR, request))
+        return -1;
+    v4.sin_addr.s_addr = prefix ? htonl(~0U << (32 - prefix)) : 0;
+    memcpy(&request->ifr_netmask, &v4, sizeof(v4));
+    return ioctl(fd, SIOCSIFNETMASK, request);
+}
+
+static int bring_up(int fd, struct ifreq *request)
+{
+    if (ioctl(fd, SIOCGIFFLAGS, request))
+        return -1;
+    request->ifr_flags |= IFF_UP;
+    return ioctl(fd, SIOCSIFFLAGS, request);
+}
+
+int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu)
+{
+    int fd = socket(length == 16 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+    struct ifreq request = {0};
+
+    if (fd < 0)
+        return -errno;
+    strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+    request.ifr_mtu = (int)mtu;
+    error = ioctl(fd, SIOCSIFMTU, &request);
+    if (!error)
+        error = length == 16 ? set_v6(fd, &request, address, prefix) : set_v4(fd, &request, address, prefix);
+    if (!error)
+        error = bring_up(fd, &request);
+    error = error ? -errno : 0;
+    close(fd);
+    return error;
+}
+
+ssize_t tun_recv(int fd, const struct iovec *piece, uint32_t pieces, struct tun_note *note)
+{
+    struct virtio_net_hdr header;
+    struct iovec iov[1 + TUN_PIECES] = {{&header, sizeof(header)}};
+    ssize_t n;
+
+    memcpy(iov + 1, piece, (pieces < TUN_PIECES ? pieces : TUN_PIECES) * sizeof(*piece));
+    do
+        n = readv(fd, iov, (int)(1 + (pieces < TUN_PIECES ? pieces : TUN_PIECES)));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    if (n < (ssize_t)sizeof(header))
+        return -EMSGSIZE;
+    note->checked = header.flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID);
+    return n - (ssize_t)sizeof(header);
+}
+
+int tun_send(int fd, const struct span *span, uint32_t spans, const struct tun_note *note)
+{
+    struct virtio_net_hdr header = {0};
+    struct iovec iov[1 + TUN_SPANS] = {{&header, sizeof(header)}};
+    ssize_t n;
+
+    if (spans > TUN_SPANS)
+        return -EMSGSIZE;
+    if (note->partial) {
+        header.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+        header.csum_start = note->start;
+        header.csum_offset = note->offset;
+    }
+    for (uint32_t i = 0; i < spans; i++)
+        iov[1 + i] = (struct iovec){(void *)(uintptr_t)span[i].at, span[i].length};
+    do
+        n = writev(fd, iov, (int)(1 + spans));
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}

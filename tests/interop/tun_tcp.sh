@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# tun_tcp.sh - our TCP behind a TUN device against the kernel's, in both roles and directions, over every MTU, with losses;
+# tshark looks at our packets: no checksum is wrong, nothing is odd. MPA-4-02 TCPOPT-0-02 TCPOPT-3.1.8-02
+set -euo pipefail
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
+in_own_network "$@"
+sysctl -qw net.ipv4.tcp_congestion_control=cubic 2>/dev/null || true
+
+talk() { # WORD...
+    timeout 100 "$RDDP_BUILD_DIR/tests/interop/tun_tcp" "$@" >"$dir/said" 2>&1 || {
+        [ $? != 77 ] || cannot "$(cat "$dir/said")"
+        fail "tun_tcp $*: $(cat "$dir/said")"
+    }
+    echo "$*: $(cat "$dir/said")"
+}
+
+for mtu in 1280 1500 9000 65000; do
+    talk connect send mtu=$mtu octets=4000000 option=20
+    talk listen receive mtu=$mtu octets=4000000
+done
+talk connect both v6 octets=2000000
+talk listen both octets=2000000 option=20
+talk listen send v6 octets=2000000 mtu=9000 fast option=20
+talk connect receive octets=4000000 fast
+# One packet in a hundred is lost, each way; more than one in twenty of a few. Units and options stay as they are.
+talk connect send octets=8000000 loss=1000 option=20 unit=4321
+talk connect receive octets=8000000 loss=1000
+talk listen both octets=1000000 loss=5000 option=16
+# Nothing comes twice where nothing was sent again: the kernel understands what we say that we have.
+talk connect receive octets=8000000 loss=500 window=4000000
+duplicates=$(sed 's/.*duplicates=\([0-9]*\).*/\1/' "$dir/said") dropped=$(sed 's/.*dropped=\([0-9]*\).*/\1/' "$dir/said")
+[ "$duplicates" -le $((dropped + 5)) ] || fail "$duplicates segments came twice, $dropped were lost"
+
+ip tuntap add dev ours mode tun vnet_hdr 2>/dev/null || cannot "no TUN device can be made"
+ip link set ours up
+capture() { # FILE WORD...
+    local file=$1
+    shift
+    dumpcap -q -i ours -s 0 -B 64 -w "$file" -f tcp 2>"$dir/dumpcap" &
+    dumpcap=$!
+    until grep -q '^File:' "$dir/dumpcap"; do
+        kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+        sleep 0.1
+    done
+    talk "$@"
+    sed 's/.*probes=\([0-9]*\).*/\1/' "$dir/said" >"$file.probes"
+    stop_capture
+}
+ours='ip.src == 10.9.0.2'
+odd="(tcp.analysis.flags && !tcp.analysis.window_update) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+look() { # FILE FILTER
+    tshark -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$1" -Y "$2" 2>/dev/null
+}
+
+capture "$dir/send" connect send octets=1000000 option=20
+capture "$dir/both" listen both octets=500000 option=20 mtu=1500
+for file in send both; do
+    [ "$(look "$dir/$file" "$ours && tcp.len > 0" | wc -l)" -gt 300 ] || fail "$file: our segments are not in the capture"
+    # A probe for a peer that has been given no processor time for long looks like a retransmission.
+    look "$dir/$file" "$ours && ($odd)" >"$dir/odd"
+    [ "$(wc -l <"$dir/odd")" -le "$(cat "$dir/$file.probes")" ] || fail "$file: $(head -5 "$dir/odd")"
+    # Each segment with data has the option, on a boundary of four octets.
+    tshark -r "$dir/$file" -Y "$ours && tcp.len > 0" -T fields -e tcp.options 2>/dev/null |
+        grep -qvE '^0101080a.{16}1914' && fail "$file: data without the option, or not where it has to be"
+done
+# It can fail.
+capture "$dir/lossy" connect send octets=1000000 loss=5000
+look "$dir/lossy" "$ours && ($odd)" >"$dir/odd"
+[ -s "$dir/odd" ] || fail "losses are not noticed"
+look "$dir/lossy" "tcp.checksum.status == 0 && $ours" >"$dir/odd"
+[ ! -s "$dir/odd" ] || fail "lossy: $(head -5 "$dir/odd")"
