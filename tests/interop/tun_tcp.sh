@@ -55,7 +55,7 @@ look() { # FILE FILTER
 }
 
 capture "$dir/send" connect send octets=1000000 option=20
-capture "$dir/both" listen both octets=500000 option=20 mtu=1500
+capture "$dir/both" listen both octets=1000000 option=20 mtu=1500
 for file in send both; do
     [ "$(look "$dir/$file" "$ours && tcp.len > 0" | wc -l)" -gt 300 ] || fail "$file: our segments are not in the capture"
     # A probe for a peer that has been given no processor time for long looks like a retransmission.
