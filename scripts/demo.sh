@@ -145,7 +145,7 @@ nfs() {
     shift 4
     start_server nfsd -a $host -p 0 --rdma-port 0 --mount-port 0 --squash none --state "$room/state" "$room/served"
     read -r rdma mount < <(sed -n 's/.*proto=rdma,port=\([0-9]*\),.*mountport=\([0-9]*\) .*/\1 \2/p' "$room/says")
-    if "$rddp" nfs "$verb" --json -o "$rdma" --mount-port "$mount" "$source" "$destination" >"$room/json" 2>"$room/errors"; then
+    if "$rddp" nfs "$verb" --json -p "$rdma" --mount-port "$mount" "$source" "$destination" >"$room/json" 2>"$room/errors"; then
         verdict "$what" "$(member seconds)" "$(member bytes)" \
             "($(member cpu_seconds) + $(server_cpu)) / $(member bytes) * 1e9" "$@"
     else

@@ -12,9 +12,9 @@ static const struct opt opts[] = {
     {'H', "human", NULL, "ls, df: sizes as 1.5M", OPT_FLAG, AT(human), 0, 0},
     {'r', "recursive", NULL, "cp, rm, ls (-R): directories and what is in them", OPT_FLAG, AT(recursive), 0, 0},
     {'R', "recurse", NULL, NULL, OPT_FLAG, AT(recursive), 0, 0},
-    {'p', "parents", NULL, "mkdir: its parents too, and no failure if it is there", OPT_FLAG, AT(parents), 0, 0},
+    {0, "parents", NULL, "mkdir: its parents too, and no failure if it is there", OPT_FLAG, AT(parents), 0, 0},
     {'f', "force", NULL, "rm: no failure if it is not there", OPT_FLAG, AT(force), 0, 0},
-    {'o', "port", "PORT", "of NFS over RDMA (default 20049)", OPT_U64, AT(port), 1, 65535},
+    {'p', "port", "PORT", "of NFS over RDMA (default 20049)", OPT_U64, AT(port), 1, 65535},
     {0, "mount-port", "PORT", "of MOUNT over TCP (default: ask rpcbind, else 20048)", OPT_U64, AT(mount_port), 1,
      65535},
     {0, "credits", "N", "calls under way at most (default 64)", OPT_U32, AT(credits), 1, 1024},
@@ -32,9 +32,9 @@ static const struct verb {
     int (*run)(const struct nfs_options *options, int argc, char **argv);
     int min, max; /* words behind it */
 } verbs[] = {
-    {"ls", nfs_ls, 1, 1000},       {"cat", nfs_cat, 1, 1000},   {"get", nfs_get, 1, 2},
-    {"put", nfs_put, 2, 2},        {"cp", nfs_cp, 2, 2},        {"rm", nfs_rm, 1, 1000},
-    {"mkdir", nfs_mkdir, 1, 1000}, {"stat", nfs_stat, 1, 1000}, {"df", nfs_df, 1, 1000},
+    {"ls", nfs_ls, 1, 1000}, {"cat", nfs_cat, 1, 1000},      {"get", nfs_get, 1, 2},        {"put", nfs_put, 2, 2},
+    {"cp", nfs_cp, 2, 2},    {"rm", nfs_rm, 1, 1000},        {"mkdir", nfs_mkdir, 1, 1000}, {"stat", nfs_stat, 1, 1000},
+    {"df", nfs_df, 1, 1000}, {"exports", nfs_exports, 1, 1},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -43,7 +43,7 @@ static const struct verb *find_verb(const char *name)
         if (!strcmp(verbs[i].name, name))
             return &verbs[i];
     }
-    usage_error("'%s' is none of ls, cat, get, put, cp, rm, mkdir, stat, df", name);
+    usage_error("'%s' is none of ls, cat, get, put, cp, rm, mkdir, stat, df, exports", name);
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -53,7 +53,7 @@ static int run(const struct command *command, int argc, char **argv)
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);
     if (first == argc)
-        usage_error("what shall be done: ls, cat, get, put, cp, rm, mkdir, stat or df?");
+        usage_error("what shall be done: ls, cat, get, put, cp, rm, mkdir, stat, df or exports?");
     const struct verb *verb = find_verb(argv[first++]);
     int words = argc - first;
     if (words < verb->min || words > verb->max)
@@ -66,7 +66,7 @@ const struct command nfs_command = {
     .name = "nfs",
     .summary = "list, get and put files of an NFS server, by RDMA, without a mount",
     .usage = "[options] ls|stat|df|cat|rm|mkdir HOST:/PATH...\n[options] get HOST:/PATH [LOCAL]\n"
-             "[options] put LOCAL HOST:/PATH\n[options] cp [-r] SRC DST",
+             "[options] put LOCAL HOST:/PATH\n[options] cp [-r] SRC DST\n[options] exports HOST",
     .text = "Speaks NFS version 3 over RPC-over-RDMA to any server, Linux's included. In cp one of SRC and DST is "
             "HOST:/PATH.\nMode and modification time are kept. Symbolic links on the way to PATH are followed inside "
             "of the export.",

@@ -203,10 +203,13 @@ int nfs_call(struct nfs_client *c, struct nfs_op *op)
 
 void nfs_client_attr_init(struct nfs_client_attr *attr)
 {
+    struct rddp_context_attr context;
+
     *attr = (struct nfs_client_attr){.port = NFS_RDMA_PORT, .credits = DEFAULT_CREDITS};
     attr->timeout_ms = DEFAULT_TIMEOUT_MS;
     attr->call_timeout_ms = -1;
-    attr->log_level = RDDP_LOG_ERROR;
+    rddp_context_attr_init(&context);
+    attr->log_level = getenv("RDDP_LOG") ? context.log_level : RDDP_LOG_ERROR;
     rpc_cred_mine(&attr->cred);
     rddp_wire_attr_init(&attr->wire);
 }
@@ -230,6 +233,8 @@ static int connect_rdma(struct nfs_client *c, char *error)
     attr.wire = c->attr.wire;
     attr.private_data = !c->attr.wire.immediate;
     attr.log_level = c->attr.log_level;
+    attr.log = c->attr.log;
+    attr.user = c->attr.log_user;
     if (addr.ss_family == AF_INET6)
         ((struct sockaddr_in6 *)&addr)->sin6_port = port;
     else

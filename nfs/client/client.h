@@ -27,7 +27,9 @@ struct nfs_client_attr {
     const volatile sig_atomic_t *stop; /* not NULL: when a signal set it, nfs_call() gives up with -EINTR */
     struct rpc_cred cred;              /* default: this process's */
     struct rddp_wire_attr wire;
-    enum rddp_log_level log_level;
+    enum rddp_log_level log_level; /* of what the connection has to say: errors, or what $RDDP_LOG says */
+    void (*log)(void *user, enum rddp_log_level level, const char *line); /* NULL: standard error */
+    void *log_user;
 };
 
 /* A call. It and all it points to are the client's from nfs_start() until `done` was called. */
@@ -56,6 +58,10 @@ void nfs_client_attr_init(struct nfs_client_attr *attr);
 /* Which export `path` lies in, by the host's own list: the octets of `path` that name it, 0 if none does, or a negative
  * errno and a line in `error`. */
 int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error);
+/* The host's list of exports: `each` gets the path, and who may mount it, separated by spaces; "" for everybody. 0, or
+ * a negative errno and a line in `error`. */
+int nfs_client_exports(const struct nfs_client_attr *attr,
+                       void (*each)(void *user, const char *path, const char *groups), void *user, char *error);
 /* Mounts and connects. NULL and errno, and a line in `error` (NFS_CLIENT_TEXT octets). */
 struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *error);
 /* Tells the server (UMNT), ends all calls with -ECANCELED. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,6 +168,11 @@ void client_unmount(struct nfs_client *c)
     free(t);
 }
 
+struct seen_export {
+    struct nfs3_text path, group[GROUPS_SEEN];
+    uint32_t groups; /* of those, so many */
+};
+
 /* Octets of `path` that are this export; 0: it does not lie in there. */
 static int lies_in(const char *path, const struct nfs3_text *export)
 {
@@ -179,28 +185,74 @@ static int lies_in(const char *path, const struct nfs3_text *export)
     return n == 1 || path[n] == 0 || path[n] == '/' ? (int)n : 0;
 }
 
-int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error)
+/* Each export in turn. */
+static int list_exports(const struct nfs_client_attr *attr, void (*each)(void *user, const struct seen_export *e),
+                        void *user, char *error)
 {
     struct tcp_call *t = calloc(1, sizeof(*t));
-    struct nfs3_text export, group[GROUPS_SEEN];
-    uint32_t groups;
+    struct seen_export e;
     struct coder results;
-    int rc, best = 0;
+    int rc;
 
     if (!t)
         return client_fail(attr, error, -ENOMEM, "out of memory", NULL);
     rc = ask(attr, MOUNT3_EXPORT, NULL, t, &results, error);
     for (int i = 0; rc == 0 && i < EXPORTS_MAX; i++) {
-        int n;
-
-        if (!mount3_code_export(&results, &export, group, &groups, GROUPS_SEEN))
+        if (!mount3_code_export(&results, &e.path, e.group, &e.groups, GROUPS_SEEN))
             break;
-        n = lies_in(path, &export);
-        best = n > best ? n : best;
+        each(user, &e);
     }
     if (rc == 0 && (results.bad || results.in.bad))
         rc = client_fail(attr, error, -EPROTO, "MOUNT over TCP", "the list of exports is broken");
     tcp_call_end(t);
     free(t);
-    return rc ? rc : best;
+    return rc;
+}
+
+struct best_export {
+    const char *path;
+    int length;
+};
+
+static void better(void *user, const struct seen_export *e)
+{
+    struct best_export *best = user;
+    int n = lies_in(best->path, &e->path);
+
+    best->length = n > best->length ? n : best->length;
+}
+
+int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error)
+{
+    struct best_export best = {.path = path};
+    int rc = list_exports(attr, better, &best, error);
+
+    return rc ? rc : best.length;
+}
+
+struct each_export {
+    void (*each)(void *user, const char *path, const char *groups);
+    void *user;
+};
+
+static void tell_each(void *user, const struct seen_export *e)
+{
+    struct each_export *each = user;
+    char path[MOUNT_PATH_MAX + 1], groups[GROUPS_SEEN * (MOUNT_NAME_MAX + 1) + 1] = "";
+    size_t n = 0;
+
+    snprintf(path, sizeof(path), "%.*s", (int)e->path.length, e->path.at);
+    for (uint32_t i = 0; i < e->groups && i < GROUPS_SEEN; i++)
+        n += (size_t)snprintf(groups + n, sizeof(groups) - n, "%s%.*s", i ? " " : "",
+                              (int)(e->group[i].length < MOUNT_NAME_MAX ? e->group[i].length : MOUNT_NAME_MAX),
+                              e->group[i].at);
+    each->each(each->user, path, groups);
+}
+
+int nfs_client_exports(const struct nfs_client_attr *attr,
+                       void (*each)(void *user, const char *path, const char *groups), void *user, char *error)
+{
+    struct each_export all = {each, user};
+
+    return list_exports(attr, tell_each, &all, error);
 }

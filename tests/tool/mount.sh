@@ -199,6 +199,9 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         $as touch open/x; [ \"\$(stat -c %u:%g open/x)\" = 65534:65534 ]; ! $as chown 0 open/x; rm -r mine shown closed open"
     try "a group" "install -g 1234 -m 640 /dev/null grouped; ! $as cat grouped
         setpriv --reuid 65534 --regid 65534 --groups 77,1234 cat grouped; rm grouped"
+    # A write by somebody else takes SUID and SGID away, and that is the server's business.
+    try "SUID and SGID are cleared by a write" "echo x >suid; chmod 6777 suid; stat suid >/dev/null
+        setpriv --reuid 65534 --regid 65534 --clear-groups sh -c 'echo y >>suid'; [ \"\$(stat -c %a suid)\" = 777 ]; rm suid"
 fi
 
 # --- two mounts ----------------------------------------------------------------------------------------------------

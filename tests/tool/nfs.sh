@@ -132,11 +132,13 @@ ok "ls of a file" ls "$at/dir/one"
 ok "stat" stat "$at/there/link"
 expect_text "stat" ' type: symbolic link$'
 expect_text "stat" ' -> large$'
+ok "exports" exports 127.0.0.1
+expect_text "exports" "^$shared\$"
 ok "df" df -H "$at"
 expect_text "df" 'available'
 ok "mkdir" mkdir "$at/made"
 refused 1 "mkdir again" 'it exists$' mkdir "$at/made"
-ok "mkdir -p" mkdir -p "$at/made/a/b/c" "$at/made"
+ok "mkdir --parents" mkdir --parents "$at/made/a/b/c" "$at/made"
 ok "rm" rm "$at/dir/three"
 refused 1 "rm of a directory" '-r removes it' rm "$at/made"
 ok "rm -r" rm -r "$at/made" "$at/there"
@@ -161,6 +163,8 @@ refused 2 "two local names" 'one of SRC and DST' cp one two
 refused 2 "no such verb" 'none of ls' look "$at"
 refused 3 "no NFS" 'no RDMA connection' --port 1 ls "$at"
 refused 3 "no MOUNT" 'MOUNT' --mount-port 1 ls "$at"
+refused 3 "no host" 'no such host' ls no.such.host.invalid:/x
+refused 3 "no exports" 'MOUNT' --mount-port 1 exports 127.0.0.1
 if [ ! -e got ] && [ ! -e "$shared/got" ]; then pass; else wrong "something was copied"; fi
 if [ "$(id -u)" = 0 ]; then
     mkdir -m 700 "$shared/mine" && echo secret >"$shared/mine/file" && chmod 600 "$shared/mine/file"

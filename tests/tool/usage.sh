@@ -100,7 +100,7 @@ offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i
 offers "write" perf --loopback w
 offers "send" perf somehost s
-offers "ls stat df cat rm mkdir get put cp" nfs ""
+offers "ls stat df cat rm mkdir get put cp exports" nfs ""
 offers "get" nfs -r g
 offers "" ping -c ""
 offers "" perf --size ""

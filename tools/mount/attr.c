@@ -277,12 +277,57 @@ static void set_attr(struct call *c)
     call_start(c, NFS3_SETATTR, attr_set);
 }
 
+/* Takes SUID and SGID away, and nothing else. */
+static bool clears_privileges(const struct nfs3_attr *attr, mode_t mode)
+{
+    mode_t taken = attr->mode & ~mode & 07777, given = mode & ~attr->mode & 07777;
+
+    return taken && !(taken & ~(mode_t)(S_ISUID | S_ISGID)) && !given;
+}
+
+static void privileges_known(struct call *c)
+{
+    const struct nfs3_attr *attr = &c->op.result.attr.attr;
+    struct stat st;
+
+    if (call_failed(c))
+        return;
+    if (c->op.result.attr.present && attr->uid != c->cred.uid && clears_privileges(attr, c->mode)) {
+        st = mount_stat(c->inode, attr);
+        st.st_mode = (st.st_mode & S_IFMT) | c->mode;
+        fuse_reply_attr(c->req, &st, 0);
+        call_end(c);
+        return;
+    }
+    c->op.args = (union nfs3_args){.setattr = {.attr = {.set_mode = true, .mode = c->mode}}};
+    when_committed(c, set_attr);
+}
+
+static void ask_privileges(struct call *c)
+{
+    c->op.args.fh = c->inode->fh;
+    call_start(c, NFS3_GETATTR, privileges_known);
+}
+
+/* Before somebody writes a file that has SUID or SGID the kernel takes them away, in his name, although he may not
+ * change the mode. The server does that by itself with the WRITE. As the kernel checks who may chmod(), nobody else
+ * asks for the mode of a file that is not his. */
+static bool may_clear_privileges(const struct call *c, int set)
+{
+    return set == FUSE_SET_ATTR_MODE && !c->m->options->server_permissions && c->cred.uid != 0;
+}
+
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int set, struct fuse_file_info *fi)
 {
     struct call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino))
         return;
+    if (may_clear_privileges(c, set)) {
+        c->mode = st->st_mode & 07777;
+        ask_privileges(c);
+        return;
+    }
     c->op.args.setattr.attr = sattr_of(st, set);
     c->op.args.setattr.guarded = false;
     /* ftruncate() needs no right but that of who opened it. */

@@ -38,7 +38,7 @@ struct mount {
     unsigned calls, owed;      /* under way; and those whose result nobody but the server waits for */
     struct call *killed;       /* requests of processes that got a signal, perhaps one that ends them */
     unsigned open_files;
-    bool initialised, closing;
+    bool initialised, closing, in_background;
     char device[SMALL_TEXT]; /* of the mount, as in /proc/self/mountinfo */
 };
 

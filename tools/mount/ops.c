@@ -14,6 +14,9 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     /* A file that is opened to be cut comes as open and setattr: one way less. Cached pages are dropped at open, and
      * when the size has changed: the time alone would drop them after each of our own writes. */
     conn->want &= ~(unsigned)(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA);
+    /* The kernel would guess from one block of a directory whether the next shall have attributes; they cost us
+     * nothing, and a LOOKUP each later on does. */
+    conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->want |= conn->capable & (FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ);
     conn->max_write = write_max > 4096 ? write_max & ~4095u : 4096;
     conn->max_read = nfs_read_max(m->client);

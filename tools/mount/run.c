@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "tools/mount/mount.h"
@@ -43,6 +44,17 @@ static int exit_code_of(int error)
     }
 }
 
+/* Where somebody looks for it. */
+static void say(void *user, enum rddp_log_level level, const char *line)
+{
+    const struct mount *m = user;
+
+    if (m->in_background)
+        syslog(level == RDDP_LOG_ERROR ? LOG_ERR : LOG_WARNING, "rddp mount: %s: %s", m->options->dir, line);
+    else
+        warn("%s", line);
+}
+
 static int open_client(struct mount *m)
 {
     const struct mount_options *o = m->options;
@@ -58,6 +70,8 @@ static int open_client(struct mount *m)
     attr.timeout_ms = (int)(o->timeout_s * 1000);
     attr.call_timeout_ms = o->soft ? attr.timeout_ms : -1;
     attr.wire = o->wire;
+    attr.log = say;
+    attr.log_user = m;
     m->client = nfs_client_open(&attr, error);
     if (m->client)
         return 0;
@@ -222,6 +236,7 @@ static void serve(struct mount *m, void (*ready)(void))
             raise_readahead(m);
             ready();
             ready = NULL;
+            m->in_background = !m->options->foreground;
         }
         if (tool_stopped && !unmounting) {
             unmounting = start_unmount(m);

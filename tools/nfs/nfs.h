@@ -13,7 +13,6 @@ enum {
     NFS_ENTRIES_MAX = 1 << 21,  /* names of one directory that we read: a server that has more does not end */
     NFS_LIST_OCTETS = 64 << 10, /* of one READDIRPLUS */
     NFS_WAIT_MS = 100,          /* so long a wait does not see a signal */
-    NFS_SILENCE_S = 10,
 };
 
 struct nfs_options {
@@ -30,14 +29,16 @@ struct nfs_session {
     struct cp_remote remote;
     const char *inside;   /* of remote.path: what follows the export; "" is its root */
     char name[XFER_TEXT]; /* "host:/path" as messages have it */
-    uint64_t heard_ns;    /* when an op was done the last time */
-    bool silent;          /* and it was said that this is long ago */
 };
 
+/* Fills in what the options say, and who hears of lines. */
+void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *options);
+/* EXIT_CONNECT for an errno that means no connection, else as nfs_exit_code(). */
+int nfs_connect_code(int error);
 /* Parses "HOST:/PATH", finds the export, mounts it and connects. 0 or an exit code; a line has been said. */
 int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, const char *text);
 void nfs_session_close(struct nfs_session *s);
-/* One nfs_wait() that ends soon; says so when the server has not answered for long. */
+/* One nfs_wait() that ends soon. */
 void nfs_session_wait(struct nfs_session *s);
 
 /* What an op failed of, as the end of a line, and of a negative errno that a call of the client returned. */
@@ -74,6 +75,7 @@ void nfs_list_close(struct nfs_list *l);
 
 int nfs_ls(const struct nfs_options *options, int argc, char **argv);
 int nfs_stat(const struct nfs_options *options, int argc, char **argv);
+int nfs_exports(const struct nfs_options *options, int argc, char **argv);
 int nfs_df(const struct nfs_options *options, int argc, char **argv);
 int nfs_mkdir(const struct nfs_options *options, int argc, char **argv);
 int nfs_rm(const struct nfs_options *options, int argc, char **argv);

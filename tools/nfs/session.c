@@ -53,7 +53,7 @@ bool nfs_join(char to[XFER_PATH + 1], const char *path, const char *name)
 
 /* --- the session --------------------------------------------------------------------------------------------- */
 
-static int connect_code(int error)
+int nfs_connect_code(int error)
 {
     switch (error) {
     case ECONNREFUSED:
@@ -101,7 +101,14 @@ static size_t try_upwards(struct nfs_session *s, struct nfs_client_attr *attr, c
     return 0;
 }
 
-static void set_attr(struct nfs_client_attr *attr, const struct nfs_options *options)
+static void say(void *user, enum rddp_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    warn("%s", line);
+}
+
+void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *options)
 {
     nfs_client_attr_init(attr);
     attr->port = (int)options->port;
@@ -109,6 +116,7 @@ static void set_attr(struct nfs_client_attr *attr, const struct nfs_options *opt
     attr->credits = options->credits;
     attr->wire = options->wire;
     attr->stop = &tool_stopped;
+    attr->log = say;
     if (options->uid != NFS_ID_NONE)
         attr->cred.uid = options->uid;
     if (options->gid != NFS_ID_NONE) {
@@ -145,10 +153,10 @@ int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, c
     bool bracket = strchr(s->remote.host, ':');
     snprintf(s->name, sizeof(s->name), "%s%.255s%s:%.700s", bracket ? "[" : "", s->remote.host, bracket ? "]" : "",
              s->remote.path);
-    set_attr(&attr, options);
+    nfs_set_attr(&attr, options);
     attr.host = s->remote.host;
     int found = nfs_client_export(&attr, s->remote.path, error);
-    if (found < 0 && connect_code(-found) == EXIT_CONNECT)
+    if (found < 0 && nfs_connect_code(-found) == EXIT_CONNECT)
         return fail(EXIT_CONNECT, "%s", xfer_printable(line, error));
     size_t n = found > 0 ? (size_t)found : 0;
     if (found > 0)
@@ -156,7 +164,7 @@ int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, c
     else
         n = try_upwards(s, &attr, error);
     if (!s->client)
-        return fail(connect_code(errno), "%s", xfer_printable(line, error));
+        return fail(nfs_connect_code(errno), "%s", xfer_printable(line, error));
     s->inside = s->remote.path + n;
     while (*s->inside == '/')
         s->inside++;
@@ -172,17 +180,7 @@ void nfs_session_close(struct nfs_session *s)
 
 void nfs_session_wait(struct nfs_session *s)
 {
-    bool heard = nfs_wait(s->client, NFS_WAIT_MS) > 0;
-    uint64_t now = clock_ns();
-    if (heard && s->silent)
-        warn("%s answers again", s->remote.host);
-    if (heard || !s->heard_ns)
-        s->heard_ns = now;
-    if (!heard && !s->silent && now - s->heard_ns > NFS_SILENCE_S * 1000000000ULL) {
-        warn("%s does not answer; waiting for it", s->remote.host);
-        s->silent = true;
-    }
-    s->silent &= !heard;
+    nfs_wait(s->client, NFS_WAIT_MS);
 }
 
 int nfs_parent(struct nfs_session *s, struct nfs3_fh *dir, char name[XFER_NAME + 1])

@@ -125,7 +125,7 @@ errors() {
 
 small_ones() { # mkdir, stat, df, ls -l, rm
     must nfs mkdir "$knfsd/m"
-    must nfs mkdir -p "$knfsd/m/n/o"
+    must nfs mkdir --parents "$knfsd/m/n/o"
     in_guest "cd /export/m/n/o && echo text >f && ln -s f l && chmod 640 f && chown 1212:3434 f"
     nfs ls -l "$knfsd/m/n/o" >"$tmp/out" || fail "ls -l: $?"
     grep -qE -e '-rw-r-----.* 1212 +3434 .* f$' "$tmp/out" || fail "ls -l: $(cat "$tmp/out")"

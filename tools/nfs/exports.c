@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* exports.c - `rddp nfs exports`: what a server has to mount, and for whom. */
+#include <errno.h>
+
+#include "tools/nfs/nfs.h"
+
+static void print_export(void *user, const char *path, const char *groups)
+{
+    char name[XFER_TEXT], list[XFER_TEXT];
+
+    (void)user;
+    printf("%s%s%s\n", xfer_printable(name, path), *groups ? " " : "", xfer_printable(list, groups));
+}
+
+int nfs_exports(const struct nfs_options *options, int argc, char **argv)
+{
+    struct nfs_client_attr attr;
+    char error[NFS_CLIENT_TEXT], line[XFER_TEXT];
+    int rc;
+
+    (void)argc;
+    nfs_set_attr(&attr, options);
+    attr.host = argv[0];
+    rc = nfs_client_exports(&attr, print_export, NULL, error);
+    return rc ? fail(nfs_connect_code(-rc), "%s", xfer_printable(line, error)) : 0;
+}
