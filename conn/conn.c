@@ -340,13 +340,33 @@ void conn_fill(struct conn *c, uint64_t now_us)
     }
 }
 
+/* How much of our stream has left. The start-up frame is not of it. */
+static uint64_t sent_to(const struct conn *c)
+{
+    uint32_t waits = c->life.out ? c->life.out->octets : 0;
+
+    return c->w.tx_pos >= waits ? c->w.tx_pos - waits : 0;
+}
+
 void conn_sent(struct conn *c, size_t octets, uint64_t now_us)
 {
     out_sent(c->life.out, octets);
     life_sent(&c->life, now_us);
-    if (c->life.qp && c->w.tx_pos >= c->life.out->octets)
-        qp_sent(c->life.qp, c->w.tx_pos - c->life.out->octets);
+    if (c->life.qp && !c->attr.acknowledged)
+        qp_sent(c->life.qp, sent_to(c));
     /* A completion without room fails the queue pair, and perhaps nothing more comes or goes. */
+    conn_check(c, now_us);
+}
+
+void conn_acked(struct conn *c, uint64_t pos, uint64_t now_us)
+{
+    uint64_t sent = sent_to(c);
+
+    pos = pos < sent ? pos : sent;
+    if (!c->attr.acknowledged || !c->life.qp || pos <= c->life.qp->tx_pos)
+        return;
+    life_sent(&c->life, now_us);
+    qp_sent(c->life.qp, pos);
     conn_check(c, now_us);
 }
 

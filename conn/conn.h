@@ -33,7 +33,8 @@ struct conn_attr {
     unsigned rtr;     /* enum mpa_rtr: which we can do */
     uint16_t ird, ord;
     uint32_t emss;
-    uint64_t connection_id;                                  /* active, on a wire with one: 64 random bits */
+    bool acknowledged;      /* requests complete when the peer has all of them, and not when they have left */
+    uint64_t connection_id; /* active, on a wire with one: 64 random bits */
     uint64_t first_delay_us, startup_us, stall_us, close_us; /* stall 0: never */
 };
 
@@ -144,6 +145,11 @@ void conn_fill(struct conn *c, uint64_t now_us);
 /* `octets` of conn->life.out were taken by the link. */
 void conn_sent(struct conn *c, size_t octets, uint64_t now_us);
 void conn_fin(struct conn *c, uint64_t now_us);
+
+/* The peer has everything of ours before stream position `pos`, which counts from where framing began: the link says
+ * so, or a wire with acknowledgements of its own. Requests complete, if that is what attr.acknowledged asks for.
+ * Positions may come in any order, also ones of what was never sent. */
+void conn_acked(struct conn *c, uint64_t pos, uint64_t now_us);
 
 /* Closes gracefully (see CONN_DRAINING). */
 void conn_close(struct conn *c, uint64_t now_us);

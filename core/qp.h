@@ -287,7 +287,8 @@ bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagg
 /* The segment just emitted ends at stream position `end`. */
 void qp_queued(struct qp *qp, uint64_t end);
 
-/* Everything before stream position `pos` has left: completes what that finishes. */
+/* Everything before stream position `pos` has left, or is with the peer, where completions are to say that: completes
+ * what that finishes. */
 void qp_sent(struct qp *qp, uint64_t pos);
 
 /* For a link that delivers out of order, before anything arrives: `window` messages of the peer may be in arrival at
