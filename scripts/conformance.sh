@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# conformance.sh - doc/conformance.md and doc/conformance-rpcrdma.md against the tests: each file and test that they name exists,
+# conformance.sh - doc/conformance*.md against the tests: each file and test that they name exists,
 # each row names one or says why not, one of those that it names names its ID, no ID is there twice, and no test names an
 # ID that is not there.
 set -euo pipefail
@@ -64,4 +64,5 @@ check() { # TABLE ID
 
 check doc/conformance.md '((MPA|DDP|RDMAP|SEG)-[0-9.]+-[0-9]+|(M44|M65|EXT)-[0-9]+)'
 check doc/conformance-rpcrdma.md 'RPCR-[0-9A-C.]+-[0-9]+'
+check doc/conformance-tcpopt.md 'TCPOPT-[0-9.]+-[0-9]+'
 [ $bad = 0 ] || exit 1

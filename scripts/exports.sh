@@ -24,7 +24,7 @@ check() { # LIBRARY MARK PREFIX HEADER...
     echo "exports: $1: $(wc -l <<<"$declared") calls"
 }
 
-check librddp RDDP_API rddp_ rddp.h wr.h
+check librddp RDDP_API rddp_ rddp.h wr.h stream.h
 if [ -e "$RDDP_BUILD_DIR/librddp-rpc.so" ]; then
     check librddp-rpc RDDP_RPC_API '(clnt|svc)_' rpc.h
 fi

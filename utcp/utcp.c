@@ -130,8 +130,6 @@ void utcp_send(struct utcp *t, uint64_t position)
 
 void utcp_finish(struct utcp *t)
 {
-    if (t->state == UTCP_SYN_SENT)
-        utcp_over(t, 0);
     t->tx.finish = true;
 }
 

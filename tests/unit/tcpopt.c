@@ -60,9 +60,9 @@ static void same_fields(const struct tcpopt *o, const json_t *f)
     assert_int_equal(o->total, vector_number_or(f, "total_length", 0));
 }
 
-/* TCPOPT-3.1-01 TCPOPT-3.1-03 TCPOPT-3.1.1-03 TCPOPT-3.1.2-01 TCPOPT-3.1.2-03 TCPOPT-3.1.3-01 TCPOPT-3.1.3-03
- * TCPOPT-3.1.3-04 TCPOPT-3.1.4-05 TCPOPT-3.1.6-02 TCPOPT-3.1.6-04 TCPOPT-3.1.7-02 TCPOPT-3.1.8-03 TCPOPT-3.2-02
- * TCPOPT-5.1.1-01 TCPOPT-5.2.1-01 TCPOPT-5.3.1-01 */
+/* TCPOPT-2-02 TCPOPT-3.1-01 TCPOPT-3.1-03 TCPOPT-3.1.1-03 TCPOPT-3.1.2-01 TCPOPT-3.1.2-03 TCPOPT-3.1.3-01
+ * TCPOPT-3.1.3-03 TCPOPT-3.1.3-04 TCPOPT-3.1.4-05 TCPOPT-3.1.6-02 TCPOPT-3.1.6-04 TCPOPT-3.1.7-02 TCPOPT-3.1.8-03
+ * TCPOPT-3.2-02 TCPOPT-5.1.1-01 TCPOPT-5.2.1-01 TCPOPT-5.3.1-01 */
 static void options(void **state)
 {
     json_t *file = vectors_load("tcpopt"), *entry;
@@ -175,8 +175,8 @@ static void check_row(const struct tcpopt_map *m, const struct row *row, bool to
     assert_memory_equal(octets, want, option);
 }
 
-/* The stream of section 4: header, data, trailer, header, data. TCPOPT-4-01 TCPOPT-4-02 TCPOPT-4-03 TCPOPT-4-04
- * TCPOPT-4-05 TCPOPT-3.1.4-02 TCPOPT-3.1.6-01 TCPOPT-3.3-02 TCPOPT-3.3-03 */
+/* The stream of section 4: header, data, trailer, header, data. TCPOPT-2-01 TCPOPT-3.1.4-01 TCPOPT-4-01 TCPOPT-4-02
+ * TCPOPT-4-03 TCPOPT-4-04 TCPOPT-4-05 TCPOPT-3.1.4-02 TCPOPT-3.1.6-01 TCPOPT-3.3-02 TCPOPT-3.3-03 */
 static void table(const struct row *row, size_t rows, bool fold, bool total)
 {
     struct tcpopt_section room[SECTIONS];
@@ -236,9 +236,9 @@ static void nothing_to_move(void **state)
     assert_true(tcpopt_map_add(&m, &empty, 1));
 }
 
-/* TCPOPT-3.1.2-02 TCPOPT-3.1.3-02 TCPOPT-3.1.8-01 TCPOPT-3.1.1-01: whatever the sections and the room, every octet of
- * data is in a segment that describes it, once, and no option says more than there is. Cut anew in less room it is the
- * same. */
+/* TCPOPT-3.1.4-03 TCPOPT-3.1.2-02 TCPOPT-3.1.3-02 TCPOPT-3.1.8-01 TCPOPT-3.1.1-01: whatever the sections and the room,
+ * every octet of data is in a segment that describes it, once, and no option says more than there is. Cut anew in less
+ * room it is the same. */
 static void any_cut(void **state)
 {
     (void)state;

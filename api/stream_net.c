@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* stream_net.c - a TUN device, its packets to streams and theirs to it, ports that are listened to. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "api/stream.h"
+#include "base/container.h"
+
+enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096, CHANCES = 100000, TCP_CHECKSUM_AT = 16 };
+
+void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr)
+{
+    *attr = (struct rddp_stream_net_attr){
+        .mtu = 1500, .window = 1 << 20, .streams = 1024, .option_kind = TCPOPT_KIND, .lose_seed = 1};
+}
+
+static bool listens(void *of, const struct utcp_name *local)
+{
+    const struct rddp_stream_net *net = of;
+
+    for (uint32_t i = 0; i < net->ports; i++)
+        if (net->port[i].port == local->port)
+            return net->port[i].waiting < net->port[i].backlog;
+    return false;
+}
+
+static struct utcp *accept_stream(void *of, const struct utcp_name *local, const struct utcp_name *remote)
+{
+    struct rddp_stream_net *net = of;
+    struct rddp_stream *s;
+    int error;
+
+    (void)remote;
+    if (!listens(of, local) || !(s = stream_new(net, &error)))
+        return NULL;
+    s->port = local->port;
+    for (uint32_t i = 0; i < net->ports; i++)
+        net->port[i].waiting += net->port[i].port == local->port;
+    return &s->tcp;
+}
+
+static const struct utcp_host_user host_user = {listens, accept_stream};
+
+/* A packet that is lost on purpose. */
+static bool loses(struct rddp_stream_net *net)
+{
+    if (!net->attr.lose)
+        return false;
+    net->random = net->random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (net->random >> 33) % CHANCES < net->attr.lose;
+}
+
+static void send_packet(struct rddp_stream_net *net, const struct utcp_packet *p)
+{
+    struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
+    struct tun_note note = {.partial = p->partial, .start = (uint16_t)p->ip_length, .offset = TCP_CHECKSUM_AT};
+
+    memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
+    /* A packet that the device does not take is lost, as on any path. */
+    if (!loses(net))
+        (void)tun_send(net->fd, span, 1 + p->spans, &note);
+}
+
+static void pump_host(struct rddp_stream_net *net)
+{
+    struct utcp_packet p;
+
+    while (utcp_host_output(&net->host, &p, loop_now_us()))
+        send_packet(net, &p);
+    loop_set_timer(&net->loop, &net->timer, utcp_host_deadline(&net->host));
+}
+
+void stream_pump(struct rddp_stream *s)
+{
+    struct rddp_stream_net *net = s->net;
+    struct utcp_packet p;
+
+    stream_settle(s);
+    while (utcp_output(&s->tcp, &p, loop_now_us()))
+        send_packet(net, &p);
+    loop_set_timer(&net->loop, &s->timer, utcp_deadline(&s->tcp));
+}
+
+static void on_host_timer(struct timer *timer, uint64_t now_us)
+{
+    struct rddp_stream_net *net = container_of(timer, struct rddp_stream_net, timer);
+
+    utcp_host_timeout(&net->host, now_us);
+    pump_host(net);
+}
+
+static void touch(struct rddp_stream_net *net, struct rddp_stream *s)
+{
+    if (!s->is_touched) {
+        s->is_touched = true;
+        s->touched = net->touched;
+        net->touched = s;
+    }
+    if (utcp_urgent(&s->tcp))
+        stream_pump(s);
+}
+
+static void settle_touched(struct rddp_stream_net *net)
+{
+    while (net->touched) {
+        struct rddp_stream *s = net->touched;
+
+        net->touched = s->touched;
+        s->is_touched = false;
+        stream_pump(s);
+    }
+}
+
+static void on_packets(struct watch *watch, uint32_t events)
+{
+    struct rddp_stream_net *net = container_of(watch, struct rddp_stream_net, watch);
+    struct iovec whole = {net->packet, sizeof(net->packet)};
+    struct tun_note note;
+
+    (void)events;
+    for (int i = 0; i < STREAM_BATCH; i++) {
+        ssize_t n = tun_recv(net->fd, &whole, 1, &note);
+        struct utcp *t;
+
+        if (n < 0)
+            break;
+        if (loses(net))
+            continue;
+        t = utcp_host_input(&net->host, net->packet, (uint32_t)n, note.checked, loop_now_us());
+        if (t)
+            touch(net, container_of(t, struct rddp_stream, tcp));
+    }
+    settle_touched(net);
+    pump_host(net);
+}
+
+static int open_device(struct rddp_stream_net *net)
+{
+    const struct rddp_stream_net_attr *attr = &net->attr;
+    char name[IFNAMSIZ] = "";
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+
+    if (attr->device)
+        strncpy(name, attr->device, IFNAMSIZ - 1);
+    net->fd = tun_open(name, !attr->checksums);
+    if (net->fd < 0)
+        return net->fd;
+    if (!attr->neighbor)
+        return 0;
+    if (attr->neighbor->sa_family == AF_INET) {
+        memcpy(&v4, attr->neighbor, sizeof(v4));
+        return tun_configure(name, (const uint8_t *)&v4.sin_addr, 4, attr->prefix, attr->mtu);
+    }
+    memcpy(&v6, attr->neighbor, sizeof(v6));
+    return tun_configure(name, (const uint8_t *)&v6.sin6_addr, 16, attr->prefix, attr->mtu);
+}
+
+static int check_attr(const struct rddp_stream_net_attr *attr)
+{
+    bool v6 = attr->neighbor && attr->neighbor->sa_family == AF_INET6;
+
+    if (attr->mtu < MTU_MIN || attr->mtu > MTU_MAX || attr->window < WINDOW_MIN || attr->window > UTCP_WINDOW_MAX ||
+        !attr->streams || !attr->option_kind || attr->lose > CHANCES ||
+        (attr->device && strlen(attr->device) >= IFNAMSIZ))
+        return -EINVAL;
+    if (attr->neighbor && ((!v6 && attr->neighbor->sa_family != AF_INET) || attr->prefix > (v6 ? 128 : 32)))
+        return -EINVAL;
+    return 0;
+}
+
+static int init_host(struct rddp_stream_net *net)
+{
+    struct utcp_host_rooms rooms = {net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
+    struct utcp_host_attr attr;
+
+    utcp_attr_default(&attr.tcp);
+    attr.tcp.mtu = net->attr.mtu;
+    attr.tcp.window = net->attr.window;
+    attr.tcp.option_kind = net->attr.no_option ? 0 : net->attr.option_kind;
+    attr.tcp.partial = !net->attr.checksums;
+    if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
+        getrandom(&net->next_port, sizeof(net->next_port), 0) != sizeof(net->next_port))
+        return -EAGAIN;
+    utcp_host_init(&net->host, &attr, &rooms, &host_user, net);
+    return 0;
+}
+
+static void fini(struct rddp_stream_net *net)
+{
+    if (net->timer.fire)
+        loop_forget_timer(&net->loop, &net->timer);
+    if (net->watch.ready)
+        loop_unwatch(&net->loop, &net->watch);
+    loop_fini(&net->loop);
+    if (net->fd >= 0)
+        close(net->fd);
+    free(net);
+}
+
+static int init(struct rddp_stream_net *net)
+{
+    int error = loop_init(&net->loop);
+
+    if (!error)
+        error = init_host(net);
+    if (!error)
+        error = open_device(net);
+    if (!error)
+        error = loop_add_timer(&net->loop, &net->timer);
+    if (error)
+        return error;
+    net->timer.fire = on_host_timer;
+    net->watch = (struct watch){.fd = net->fd, .ready = on_packets};
+    error = loop_watch(&net->loop, &net->watch, EPOLLIN);
+    if (error)
+        net->watch.ready = NULL;
+    return error;
+}
+
+struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *attr)
+{
+    struct rddp_stream_net *net = calloc(1, sizeof(*net));
+    int error = net ? check_attr(attr) : -ENOMEM;
+
+    if (!error) {
+        net->attr = *attr;
+        net->random = attr->lose_seed;
+        net->fd = -1;
+        error = init(net);
+        if (!error)
+            return net;
+        fini(net);
+    } else {
+        free(net);
+    }
+    errno = -error;
+    return NULL;
+}
+
+int rddp_stream_net_close(struct rddp_stream_net *net)
+{
+    struct rddp_stream *s = net->streams, *next;
+
+    for (; s; s = s->next)
+        if (s->accepted)
+            return -EBUSY;
+    for (s = net->streams; s; s = next) {
+        next = s->next;
+        rddp_stream_close(s);
+    }
+    fini(net);
+    return 0;
+}
+
+int rddp_stream_net_fd(const struct rddp_stream_net *net)
+{
+    return net->loop.epoll_fd;
+}
+
+int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
+{
+    static const _Atomic uint32_t nobody;
+
+    if (loop_run(&net->loop, &nobody) || !timeout_ms)
+        return 0;
+    errno = 0;
+    if (!loop_sleep(&net->loop, timeout_ms) && errno == EINTR)
+        return -EINTR;
+    loop_run(&net->loop, &nobody);
+    return 0;
+}
+
+int rddp_stream_listen(struct rddp_stream_net *net, uint16_t port, uint32_t backlog)
+{
+    if (!port || !backlog)
+        return -EINVAL;
+    for (uint32_t i = 0; i < net->ports; i++)
+        if (net->port[i].port == port)
+            return -EADDRINUSE;
+    if (net->ports == STREAM_PORTS)
+        return -ENOSPC;
+    net->port[net->ports].port = port;
+    net->port[net->ports++].backlog = backlog;
+    return 0;
+}
+
+struct rddp_stream *rddp_stream_accept(struct rddp_stream_net *net)
+{
+    struct rddp_stream *oldest = NULL;
+
+    for (struct rddp_stream *s = net->streams; s; s = s->next)
+        if (!s->accepted)
+            oldest = s; /* new ones come first in the list */
+    if (!oldest) {
+        errno = EAGAIN;
+        return NULL;
+    }
+    oldest->accepted = true;
+    for (uint32_t i = 0; i < net->ports; i++)
+        net->port[i].waiting -= net->port[i].port == oldest->port;
+    return oldest;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* stream.c - the public calls of rddp/stream.h: two nets of ours with the kernel's forwarding between them, and losses.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/rng.h"
+#include <rddp/stream.h>
+
+enum { PORT = 700, HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000 };
+
+struct pair {
+    struct rddp_stream_net *net[2];
+    struct rddp_stream *end[2];
+    uint8_t *source, *target;
+};
+
+/* A network of our own: where none can be had the test cannot run. */
+static void own_network(void)
+{
+    int fd;
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) {
+        print_message("cannot run here: no network namespace\n");
+        exit(77);
+    }
+    fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY);
+    if (fd < 0 || write(fd, "1", 1) != 1 || access("/dev/net/tun", R_OK | W_OK)) {
+        print_message("cannot run here: no forwarding, or no TUN device\n");
+        exit(77);
+    }
+    close(fd);
+}
+
+static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
+}
+
+static struct rddp_stream_net *open_net(uint32_t number, uint32_t lose, bool no_option)
+{
+    struct sockaddr_in neighbor = address(number, 1, 0);
+    struct rddp_stream_net_attr attr;
+    struct rddp_stream_net *net;
+
+    rddp_stream_net_attr_init(&attr);
+    attr.neighbor = (struct sockaddr *)&neighbor;
+    attr.prefix = 24;
+    attr.lose = lose;
+    attr.lose_seed = 7 + number;
+    attr.no_option = no_option;
+    attr.checksums = number == 1;
+    net = rddp_stream_net_open(&attr);
+    if (!net)
+        fail_msg("rddp_stream_net_open: %s", strerror(errno));
+    return net;
+}
+
+static void turn(struct pair *p)
+{
+    rddp_stream_progress(p->net[0], 0);
+    rddp_stream_progress(p->net[1], 1);
+}
+
+static void open_pair(struct pair *p, uint32_t lose, bool no_option)
+{
+    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT);
+
+    p->net[0] = open_net(1, lose, false);
+    p->net[1] = open_net(2, lose, no_option);
+    assert_int_equal(rddp_stream_listen(p->net[1], PORT, 1), 0);
+    p->end[0] = rddp_stream_connect(p->net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
+    assert_non_null(p->end[0]);
+    assert_int_equal(rddp_stream_state(p->end[0]), RDDP_STREAM_CONNECTING);
+    for (int i = 0; i < ROUNDS && !(p->end[1] = rddp_stream_accept(p->net[1])); i++)
+        turn(p);
+    assert_non_null(p->end[1]);
+    assert_int_equal(rddp_stream_state(p->end[0]), RDDP_STREAM_OPEN);
+    assert_int_equal(rddp_stream_has_option(p->end[1]), !no_option);
+    assert_int_equal(rddp_stream_has_option(p->end[0]), !no_option);
+}
+
+static void close_pair(struct pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rddp_stream_net_close(p->net[i]), p->end[i] ? -EBUSY : 0);
+        if (p->end[i])
+            rddp_stream_close(p->end[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        if (p->end[i])
+            assert_int_equal(rddp_stream_net_close(p->net[i]), 0);
+    free(p->source);
+    free(p->target);
+}
+
+static void make_memory(struct pair *p)
+{
+    struct rng r = {5};
+
+    p->source = malloc((size_t)TRANSFERS * LENGTH + HEAD + TAIL);
+    p->target = calloc(TRANSFERS, LENGTH);
+    assert_true(p->source && p->target);
+    rng_fill(&r, p->source, (size_t)TRANSFERS * LENGTH + HEAD + TAIL);
+}
+
+/* Messages of a head, a transfer and a tail. */
+static void say(struct pair *p, uint64_t first_rid, bool unsolicited)
+{
+    uint8_t *text = p->source + (size_t)TRANSFERS * LENGTH;
+
+    for (uint32_t i = 0; i < TRANSFERS; i++) {
+        struct rddp_stream_mark mark = {first_rid + i, 0, LENGTH, i % 2, unsolicited};
+
+        assert_int_equal(rddp_stream_write(p->end[0], text, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
+        assert_int_equal(rddp_stream_write(p->end[0], p->source + (size_t)i * LENGTH, LENGTH, 0, &mark), 0);
+        assert_int_equal(rddp_stream_write(p->end[0], text + HEAD, TAIL, 0, NULL), 0);
+    }
+    assert_int_equal(rddp_stream_finish(p->end[0]), 0);
+    assert_int_equal(rddp_stream_write(p->end[0], text, 1, 0, NULL), -EPIPE);
+}
+
+/* The octet that was sent at this position. */
+static uint8_t sent(const struct pair *p, uint64_t position)
+{
+    uint64_t message = position / (HEAD + LENGTH + TAIL), at = position % (HEAD + LENGTH + TAIL);
+    const uint8_t *text = p->source + (size_t)TRANSFERS * LENGTH;
+
+    if (at < HEAD)
+        return text[at];
+    return at < HEAD + LENGTH ? p->source[message * LENGTH + at - HEAD] : text[at - LENGTH];
+}
+
+/* Reads until the peer's end: every octet is there, in order, and where its record says. Returns how many were placed.
+ */
+static uint64_t hear(struct pair *p, uint64_t first_rid)
+{
+    static uint8_t plain[5000];
+    struct rddp_stream_record r = {0};
+    uint64_t position = 0, placed = 0;
+    int got;
+
+    for (int i = 0; i < ROUNDS && r.kind != RDDP_STREAM_FINISH; i++) {
+        turn(p);
+        while (r.kind != RDDP_STREAM_FINISH && (got = rddp_stream_read(p->end[1], plain, sizeof(plain), &r)) != 0) {
+            const uint8_t *at = r.kind == RDDP_STREAM_PLACED ? r.at : plain;
+
+            assert_int_equal(got, 1);
+            assert_true(r.position == position);
+            for (size_t k = 0; k < r.length; k++)
+                assert_int_equal(at[k], sent(p, position + k));
+            if (r.kind == RDDP_STREAM_PLACED) {
+                assert_true(r.rid == first_rid + position / (HEAD + LENGTH + TAIL));
+                assert_true(r.buffer_offset == position % (HEAD + LENGTH + TAIL) - HEAD);
+                placed += r.length;
+            }
+            position += r.length;
+        }
+    }
+    assert_int_equal(r.kind, RDDP_STREAM_FINISH);
+    assert_true(position == (uint64_t)TRANSFERS * (HEAD + LENGTH + TAIL));
+    return placed;
+}
+
+static void end_well(struct pair *p)
+{
+    assert_int_equal(rddp_stream_finish(p->end[1]), 0);
+    for (int i = 0; i < ROUNDS && (rddp_stream_state(p->end[0]) != RDDP_STREAM_ENDED ||
+                                   rddp_stream_state(p->end[1]) != RDDP_STREAM_ENDED);
+         i++)
+        turn(p);
+    assert_int_equal(rddp_stream_state(p->end[0]), RDDP_STREAM_ENDED);
+    assert_int_equal(rddp_stream_state(p->end[1]), RDDP_STREAM_ENDED);
+    assert_true(rddp_stream_unacked(p->end[0]) == 0);
+}
+
+/* TCPOPT-0-01 TCPOPT-0-03 TCPOPT-0-04 TCPOPT-1-01 TCPOPT-1-02 TCPOPT-3.1.4-06 TCPOPT-3.1.5-01 TCPOPT-3.1.5-02
+ * TCPOPT-3.1.8-01: losses on the way, and all data is in place at once, but what a lost segment brings. */
+static void all_is_placed(void **state)
+{
+    struct pair p = {0};
+    struct rddp_stream_counters count;
+
+    (void)state;
+    make_memory(&p);
+    open_pair(&p, 1000, false);
+    for (uint32_t i = 0; i < TRANSFERS; i++)
+        assert_int_equal(rddp_stream_expect(p.end[1], 100 + i, p.target + (size_t)i * LENGTH, LENGTH), 0);
+    say(&p, 100, false);
+    assert_true(hear(&p, 100) == (uint64_t)TRANSFERS * LENGTH);
+    assert_memory_equal(p.target, p.source, (size_t)TRANSFERS * LENGTH);
+    rddp_stream_count(p.end[1], &count);
+    assert_true(count.octets_placed == (uint64_t)TRANSFERS * LENGTH && count.octets_placed_early > LENGTH);
+    assert_true(count.kept_max <= 1024);
+    assert_true(!count.options_bad && !count.options_unknown && !count.options_outside && !count.options_total);
+    end_well(&p);
+    close_pair(&p);
+}
+
+/* TCPOPT-0-02 TCPOPT-3.1.7-04: a peer that does not offer the option; RIDs that nobody named. */
+static void all_is_plain(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    for (int without = 0; without < 2; without++) {
+        memset(&p, 0, sizeof(p));
+        make_memory(&p);
+        open_pair(&p, without ? 0 : 200, without);
+        say(&p, 100, false);
+        assert_true(hear(&p, 0) == 0);
+        end_well(&p);
+        close_pair(&p);
+    }
+}
+
+/* TCPOPT-3.1.1-02 TCPOPT-6.1-01 TCPOPT-6.1-04: a buffer that is too short, one that is taken back, a RID one bit away.
+ */
+static void some_is_placed(void **state)
+{
+    struct pair p = {0};
+    struct rddp_stream_counters count;
+    uint8_t *guarded = malloc(LENGTH);
+    uint64_t placed;
+
+    (void)state;
+    make_memory(&p);
+    open_pair(&p, 0, false);
+    memset(guarded, 0xee, LENGTH);
+    assert_int_equal(rddp_stream_expect(p.end[1], 103, guarded, LENGTH / 2), 0);
+    assert_int_equal(rddp_stream_expect(p.end[1], 100, p.target, LENGTH), 0);
+    assert_int_equal(rddp_stream_expect(p.end[1], 100 | 1ULL << 45, p.target + LENGTH, LENGTH), 0);
+    assert_int_equal(rddp_stream_expect(p.end[1], 101, p.target + LENGTH, LENGTH), 0);
+    assert_int_equal(rddp_stream_forget(p.end[1], 101), 0);
+    assert_int_equal(rddp_stream_forget(p.end[1], 101), -ENOENT);
+    say(&p, 100, false);
+    placed = hear(&p, 100);
+    assert_true(placed >= LENGTH + LENGTH / 2 - 1500 && placed <= LENGTH + LENGTH / 2);
+    for (size_t i = LENGTH / 2; i < LENGTH; i++)
+        assert_int_equal(guarded[i], 0xee);
+    for (size_t i = LENGTH; i < 2 * (size_t)LENGTH; i++)
+        assert_int_equal(p.target[i], 0);
+    rddp_stream_count(p.end[1], &count);
+    assert_true(count.options_outside > 0 && count.options_unknown > 0);
+    free(guarded);
+    close_pair(&p);
+}
+
+/* TCPOPT-3.1.7-01 TCPOPT-3.1.7-03 TCPOPT-6.1-03: what nobody asked for goes to what was offered, and to no more. */
+static void unsolicited(void **state)
+{
+    struct pair p = {0};
+    struct rddp_stream_counters count;
+
+    (void)state;
+    make_memory(&p);
+    open_pair(&p, 0, false);
+    assert_int_equal(rddp_stream_offer(p.end[1], p.target, 10), 0); /* too short for any */
+    for (size_t i = 1; i <= 3; i++)
+        assert_int_equal(rddp_stream_offer(p.end[1], p.target + i * LENGTH, LENGTH), 0);
+    say(&p, 5000, true);
+    assert_true(hear(&p, 5000) == 3 * (uint64_t)LENGTH);
+    assert_memory_equal(p.target + LENGTH, p.source, 3 * (size_t)LENGTH);
+    rddp_stream_count(p.end[1], &count);
+    assert_true(count.unsolicited_refused > 0);
+    assert_int_equal(rddp_stream_forget(p.end[1], 5000), 0);
+    close_pair(&p);
+}
+
+/* TCPOPT-3.1.4-04: a sender that changes its mind about the total; what it says then is not believed. */
+static void total_changes(void **state)
+{
+    struct pair p = {0};
+    struct rddp_stream_mark first = {9, 0, 4000, true, false}, second = {9, 2000, 4001, true, false};
+    struct rddp_stream_counters count;
+    struct rddp_stream_record r;
+    uint8_t plain[2000];
+    uint64_t heard = 0;
+
+    (void)state;
+    make_memory(&p);
+    open_pair(&p, 0, false);
+    assert_int_equal(rddp_stream_expect(p.end[1], 9, p.target, 5000), 0);
+    assert_int_equal(rddp_stream_write(p.end[0], p.source, 2000, 0, &first), 0);
+    assert_int_equal(rddp_stream_write(p.end[0], p.source + 2000, 2000, 0, &second), 0);
+    for (int i = 0; i < ROUNDS && heard < 4000; i++) {
+        turn(&p);
+        while (rddp_stream_read(p.end[1], plain, sizeof(plain), &r) > 0) {
+            assert_int_equal(r.kind, heard < 2000 ? RDDP_STREAM_PLACED : RDDP_STREAM_PLAIN);
+            assert_memory_equal(r.kind == RDDP_STREAM_PLACED ? r.at : plain, p.source + heard, r.length);
+            heard += r.length;
+        }
+    }
+    assert_true(heard == 4000 && p.target[2000] == 0);
+    rddp_stream_count(p.end[1], &count);
+    assert_true(count.options_total > 0 && count.octets_placed == 2000);
+    close_pair(&p);
+}
+
+/* Each limit one below, at and above; what is asked for wrongly. */
+static void limits(void **state)
+{
+    static uint8_t octets[16];
+    struct pair p = {0};
+    struct rddp_stream_mark wrong = {1ULL << 46, 0, 0, false, false}, past = {1, 5, 10, true, false};
+    struct rddp_stream_record r;
+    struct rddp_stream_net_attr attr;
+
+    (void)state;
+    open_pair(&p, 0, false);
+    for (uint64_t i = 0; i < 1024; i++)
+        assert_int_equal(rddp_stream_expect(p.end[1], 7 * i % 1024, octets, sizeof(octets)), 0);
+    assert_int_equal(rddp_stream_expect(p.end[1], 5000, octets, sizeof(octets)), -ENOSPC);
+    assert_int_equal(rddp_stream_expect(p.end[1], 5, octets, sizeof(octets)), -EEXIST);
+    assert_int_equal(rddp_stream_expect(p.end[1], 1ULL << 46, octets, sizeof(octets)), -EINVAL);
+    assert_int_equal(rddp_stream_expect(p.end[1], 5000, octets, 0), -EINVAL);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(rddp_stream_offer(p.end[1], octets, sizeof(octets)), 0);
+    assert_int_equal(rddp_stream_offer(p.end[1], octets, sizeof(octets)), -ENOSPC);
+    for (uint16_t i = 1; i < 16; i++)
+        assert_int_equal(rddp_stream_listen(p.net[1], PORT + i, 1), 0);
+    assert_int_equal(rddp_stream_listen(p.net[1], PORT, 1), -EADDRINUSE);
+    assert_int_equal(rddp_stream_listen(p.net[1], PORT + 16, 1), -ENOSPC);
+    assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0, &wrong), -EINVAL);
+    assert_int_equal(rddp_stream_write(p.end[0], octets, 6, 0, &past), -EINVAL);
+    assert_int_equal(rddp_stream_write(p.end[0], octets, 0, 0, NULL), -EINVAL);
+    assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0x80, NULL), -EINVAL);
+    for (int i = 0; i < 1024; i++)
+        assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0, &past), 0);
+    assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0, &past), -EAGAIN);
+    assert_true(rddp_stream_unacked(p.end[0]) == 5 * 1024);
+    assert_int_equal(rddp_stream_read(p.end[1], octets, sizeof(octets), &r), 0);
+    rddp_stream_net_attr_init(&attr);
+    attr.mtu = 1279;
+    assert_null(rddp_stream_net_open(&attr));
+    assert_int_equal(errno, EINVAL);
+    close_pair(&p);
+}
+
+/* Nobody listens; the peer resets; more come than may wait. */
+static void failures(void **state)
+{
+    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT + 1), listened = address(2, 2, PORT);
+    struct pair p = {0};
+    struct rddp_stream *more[3];
+    struct rddp_stream_record r;
+    uint8_t octet;
+
+    (void)state;
+    open_pair(&p, 0, false);
+    more[0] = rddp_stream_connect(p.net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
+    assert_non_null(more[0]);
+    for (int i = 0; i < ROUNDS && rddp_stream_state(more[0]) == RDDP_STREAM_CONNECTING; i++)
+        turn(&p);
+    assert_int_equal(rddp_stream_state(more[0]), -ECONNREFUSED);
+    assert_int_equal(rddp_stream_read(more[0], &octet, 1, &r), -ECONNREFUSED);
+    assert_int_equal(rddp_stream_write(more[0], &octet, 1, 0, NULL), -EPIPE);
+    rddp_stream_close(more[0]);
+    more[1] = rddp_stream_connect(p.net[0], (struct sockaddr *)&from, (struct sockaddr *)&listened);
+    more[2] = rddp_stream_connect(p.net[0], (struct sockaddr *)&from, (struct sockaddr *)&listened);
+    assert_true(more[1] && more[2]);
+    for (int i = 0; i < 100; i++)
+        turn(&p);
+    more[0] = rddp_stream_accept(p.net[1]);
+    assert_non_null(more[0]);
+    assert_null(rddp_stream_accept(p.net[1]));
+    assert_int_equal(errno, EAGAIN);
+    rddp_stream_close(p.end[1]);
+    p.end[1] = NULL;
+    for (int i = 0; i < ROUNDS && rddp_stream_state(p.end[0]) == RDDP_STREAM_OPEN; i++)
+        turn(&p);
+    assert_int_equal(rddp_stream_state(p.end[0]), -ECONNRESET);
+    for (int i = 0; i < 3; i++)
+        rddp_stream_close(more[i]);
+    rddp_stream_close(p.end[0]);
+    p.end[0] = NULL;
+    close_pair(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_placed), cmocka_unit_test(all_is_plain),  cmocka_unit_test(some_is_placed),
+        cmocka_unit_test(unsolicited),   cmocka_unit_test(total_changes), cmocka_unit_test(limits),
+        cmocka_unit_test(failures),
+    };
+
+    own_network();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
