@@ -12,14 +12,16 @@ struct utcp_news {
     bool dsack;
 };
 
-static void deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_news *n, uint64_t now_us)
+/* What a timestamp echoes is about the segment that moved the left edge (RFC 7323 4.3), not about those in SACK blocks:
+ * `echo_us` 0. */
+static void deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_news *n, uint64_t echo_us, uint64_t now_us)
 {
     uint64_t rtt_us = utcp_max(now_us - s->at_us, 1);
 
     n->delivered += s->length;
     if (!(s->flags & UTCP_SENT_AGAIN) && (!n->rtt_us || rtt_us < n->rtt_us))
         n->rtt_us = rtt_us;
-    utcp_rack_delivered(&t->rack, s, &t->rtt, n->echo_us, now_us);
+    utcp_rack_delivered(&t->rack, s, &t->rtt, echo_us, now_us);
 }
 
 static void take_cumulative(struct utcp *t, uint64_t ack, struct utcp_news *n, uint64_t now_us)
@@ -30,7 +32,7 @@ static void take_cumulative(struct utcp *t, uint64_t ack, struct utcp_news *n, u
         if (s->from + s->length > ack)
             break;
         if (!(s->flags & UTCP_SENT_SACKED))
-            deliver(t, s, n, now_us);
+            deliver(t, s, n, n->echo_us, now_us);
         utcp_board_remove(&t->board);
     }
     n->acked = ack - t->tx.una;
@@ -47,28 +49,46 @@ static void take_block(struct utcp *t, uint64_t from, uint64_t to, struct utcp_n
             break;
         if (s->from < from || s->flags & UTCP_SENT_SACKED)
             continue;
-        deliver(t, s, n, now_us);
+        deliver(t, s, n, 0, now_us);
         utcp_board_mark_sacked(&t->board, s);
     }
 }
 
+/* RFC 2883 4: what the peer has had already, or has in the block that follows. */
+static bool is_dsack(const struct utcp *t, const struct utcp_segment *s, int64_t from, int64_t to)
+{
+    return to <= (int64_t)t->tx.una ||
+           (s->opt.sacks > 1 && utcp_number(t->tx.una, t->attr.isn, s->opt.sack[1].from) <= from &&
+            utcp_number(t->tx.una, t->attr.isn, s->opt.sack[1].to) >= to);
+}
+
+/* The blocks come with the latest first. They are taken in the order of the stream: that the others are older must not
+ * look as if the path had changed the order of packets. */
 static void take_sack(struct utcp *t, const struct utcp_segment *s, struct utcp_news *n, uint64_t now_us)
 {
+    struct {
+        uint64_t from, to;
+    } block[UTCP_SACKS];
+    uint32_t blocks = 0, at;
+
     for (uint32_t i = 0; t->sack && i < s->opt.sacks; i++) {
         int64_t from = utcp_number(t->tx.una, t->attr.isn, s->opt.sack[i].from);
         int64_t to = utcp_number(t->tx.una, t->attr.isn, s->opt.sack[i].to);
 
         if (from < 1 || from >= to || to > (int64_t)t->tx.max)
             continue;
-        if (i == 0 && (to <= (int64_t)t->tx.una ||
-                       (s->opt.sacks > 1 && utcp_number(t->tx.una, t->attr.isn, s->opt.sack[1].from) <= from &&
-                        utcp_number(t->tx.una, t->attr.isn, s->opt.sack[1].to) >= to))) {
-            n->dsack = true; /* RFC 2883 4 */
+        if (i == 0 && is_dsack(t, s, from, to)) {
+            n->dsack = true;
             utcp_rack_dsack(&t->rack, t->tx.una, t->tx.next);
             continue;
         }
-        take_block(t, (uint64_t)from, (uint64_t)to, n, now_us);
+        for (at = blocks++; at && block[at - 1].from > (uint64_t)from; at--)
+            block[at] = block[at - 1];
+        block[at].from = (uint64_t)from;
+        block[at].to = (uint64_t)to;
     }
+    for (uint32_t i = 0; i < blocks; i++)
+        take_block(t, block[i].from, block[i].to, n, now_us);
 }
 
 /* RFC 8985 7.4.2 */

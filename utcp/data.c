@@ -133,6 +133,7 @@ void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64
         (!t->held.count || t->held.range[t->held.first + t->held.count - 1].to < fin))
         t->rx.fin = fin;
     if (s->length) {
+        t->due.unsaid++;
         if (s->length > t->rx.segment_max)
             t->rx.segment_max = s->length;
         take_payload(t, s, seq);

@@ -8,6 +8,8 @@
 enum {
     UTCP_DELAYED_ACK_US = 40000,
     UTCP_PROBE_MIN_US = 10000, /* a peer that has to share its processor is not gone */
+    UTCP_UNSAID_EARLY = 2,     /* segments in a batch for which one acknowledgement is enough, with holes and without */
+    UTCP_UNSAID = 8,
     UTCP_STAMPS_LENGTH = 12,
     UTCP_PERSIST_MIN_US = 200000,
     UTCP_HANDSHAKE_PROBE_US = 1000000, /* RFC 8985 7.2, nothing measured yet */

@@ -45,6 +45,7 @@ static struct utcp_head usual_head(struct utcp *t, uint64_t number, uint8_t flag
 
     put_stamps(t, &h, now_us);
     t->rx.acked = t->rx.next;
+    t->due.unsaid = 0;
     t->timer.ack_us = UTCP_NEVER;
     return h;
 }
@@ -221,7 +222,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     uint32_t length;
     bool fin;
 
-    if (!t->board.count || t->tlp.end || !t->tlp.sampled) {
+    if (!t->board.flight || t->tlp.end || !t->tlp.sampled) {
         t->tlp.due = false;
         return false;
     }
@@ -230,9 +231,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     if (length) {
         write_new(t, p, length, fin, now_us);
     } else {
-        struct utcp_sent *last = utcp_board_at(&t->board, t->board.count - 1);
-
-        write_again(t, p, last, now_us);
+        write_again(t, p, utcp_board_slot(&t->board, t->board.newest), now_us);
     }
     t->tlp.end = t->tx.next;
     t->tlp.due = t->tlp.sampled = false;
@@ -280,7 +279,8 @@ bool utcp_urgent(const struct utcp *t)
 {
     bool twice = t->rx.dsack.from != t->rx.dsack.to;
 
-    return t->due.ack && t->sack && t->held.fresh + twice >= UTCP_SACKS - 1;
+    return t->due.ack && (t->due.unsaid >= (t->held.count ? UTCP_UNSAID_EARLY : UTCP_UNSAID) ||
+                          (t->sack && t->held.fresh + twice >= UTCP_SACKS - 1));
 }
 
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us)

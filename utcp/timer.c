@@ -14,10 +14,12 @@ static uint64_t probe_delay_us(const struct utcp *t)
     return utcp_max(delay_us, UTCP_PROBE_MIN_US);
 }
 
+/* Where the document leaves recovery to the reordering timer we probe, too: a host that acknowledges a batch of packets
+ * at once may have said all about a flight in one packet, and that one may be lost. */
 void utcp_arm_probe(struct utcp *t, uint64_t now_us)
 {
     t->timer.probe_us = UTCP_NEVER;
-    if (t->board.count && t->sack && !t->recovery.on && !t->board.sacked && !t->tlp.end && t->tlp.sampled)
+    if (t->board.flight && t->sack && !t->board.lost && !t->recovery.timed_out && !t->tlp.end && t->tlp.sampled)
         t->timer.probe_us = utcp_min(now_us + probe_delay_us(t), t->timer.rto_us);
 }
 

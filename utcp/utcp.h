@@ -147,6 +147,7 @@ struct utcp_timers {
 struct utcp_due {
     bool syn, ack, reset, probe, keep;
     uint32_t reset_seq;
+    uint32_t unsaid; /* segments since the last acknowledgement */
     uint32_t challenges;
     uint64_t challenge_us;
 };
@@ -218,7 +219,8 @@ void utcp_input(struct utcp *t, const struct utcp_segment *s, uint64_t now_us);
 void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu);
 /* Writes the next packet that has to leave now. False: none has. */
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us);
-/* Input may be taken in batches, but not more now: one acknowledgement cannot tell of more holes. */
+/* Input may be taken in batches, but not more now: an acknowledgement cannot tell of more holes, or would be the only
+ * one for so many segments that its loss would cost the peer a time-out. */
 bool utcp_urgent(const struct utcp *t);
 uint64_t utcp_deadline(const struct utcp *t);
 void utcp_timeout(struct utcp *t, uint64_t now_us);

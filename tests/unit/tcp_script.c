@@ -65,11 +65,19 @@ SCRIPT(tells_holes, "passive\n< A 1001 1000 1 65535\n> A 1 0 1 block=1001-2001\n
                     "< A 1 1000 1 65535\n> A 1 0 2001 block=3001-4001\n< A 2001 1000 1 65535\n> A 1 0 4001\n"
                     "< A 1 1000 1 65535\n> A 1 0 4001 block=1-1001\nreceived 4000\n")
 /* Input in batches ends when an acknowledgement is full. */
-SCRIPT(many_holes,
-       "passive\n< A 1001 10 1 65535\nurgent 0\n< A 1011 10 1 65535\nurgent 0\n< A 2001 10 1 65535\nurgent 0\n"
-       "< A 3001 10 1 65535\nurgent 1\n> A 1 0 1 block=3001-3011 block=2001-2011 block=1001-1021\nurgent 0\n"
-       "< A 3001 10 1 65535\n< A 5001 10 1 65535\nurgent 0\n< A 4001 10 1 65535\nurgent 1\n"
-       "> A 1 0 1 block=3001-3011 block=4001-4011 block=5001-5011\nurgent 0\nnone\n")
+SCRIPT(many_holes, "passive\n< A 1001 10 1 65535\nurgent 0\n< A 2001 10 1 65535\nurgent 1\n"
+                   "> A 1 0 1 block=2001-2011 block=1001-1011\nurgent 0\n< A 2001 10 1 65535\nurgent 0\n"
+                   "< A 3001 10 1 65535\nurgent 1\n> A 1 0 1 block=2001-2011 block=3001-3011 block=2001-2011\nnone\n")
+SCRIPT(many_segments,
+       "passive\n< A 1 100 1 65535\n< A 101 100 1 65535\n< A 201 100 1 65535\n< A 301 100 1 65535\n"
+       "< A 401 100 1 65535\n< A 501 100 1 65535\n< A 601 100 1 65535\nurgent 0\n< A 701 100 1 65535\nurgent 1\n"
+       "> A 1 0 801\nurgent 0\nnone\n")
+/* Blocks come with the latest first: that is not another order on the path, and the loss is known at once. */
+SCRIPT(two_new_blocks,
+       "passive\nsend 6916\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
+       "> A 4941 988 1\n> PA 5929 988 1\nwait 10\n< A 1 0 1 65535 block=4941-6917 block=989-3953\n"
+       "> A 1 988 1\n> A 3953 988 1\nnone\n")
+
 /* What is refused, a wrong CRC for instance, has never come (mpa.txt 9). */
 SCRIPT(refused_octets,
        "passive\nrefuse 1\n< A 1 1000 1 65535\n> A 1 0 1\nreceived 0\n< A 1 1000 1 65535\nreceived 1000\n"
@@ -161,6 +169,8 @@ int main(void)
         cmocka_unit_test(delayed_acks),
         cmocka_unit_test(tells_holes),
         cmocka_unit_test(many_holes),
+        cmocka_unit_test(many_segments),
+        cmocka_unit_test(two_new_blocks),
         cmocka_unit_test(refused_octets),
         cmocka_unit_test(overlaps),
         cmocka_unit_test(loses_one),

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel's forwarding between them, for each MTU and
+ * loss, with the option and as a plain stream; both ends are this thread.
+ *
+ * stream [MIB]: so much for each line, 64 unless told. Makes a network namespace of its own. Copies are those in user
+ * space, by what was placed and what was kept. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rddp/stream.h>
+
+#include "base/container.h"
+
+enum { PORT = 700, TRANSFER = 1 << 20, HEAD = 64, WINDOW = 1 << 20, AHEAD = 8 };
+
+static uint8_t *source, *target;
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage use;
+
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
+static _Noreturn void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
+}
+
+static struct rddp_stream_net *open_net(uint32_t number, uint32_t mtu, uint32_t lose, bool option)
+{
+    struct sockaddr_in neighbor = address(number, 1, 0);
+    struct rddp_stream_net_attr attr;
+    struct rddp_stream_net *net;
+
+    rddp_stream_net_attr_init(&attr);
+    attr.neighbor = (struct sockaddr *)&neighbor;
+    attr.prefix = 24;
+    attr.mtu = mtu;
+    attr.window = WINDOW;
+    attr.no_option = !option;
+    attr.lose = number == 1 ? lose : 0; /* each way */
+    net = rddp_stream_net_open(&attr);
+    if (!net)
+        die("rddp_stream_net_open");
+    return net;
+}
+
+/* As many transfers as may wait; returns how many there are now. */
+static uint32_t write_some(struct rddp_stream *s, uint32_t written, uint32_t transfers)
+{
+    while (written < transfers && rddp_stream_unacked(s) < (uint64_t)AHEAD * TRANSFER) {
+        struct rddp_stream_mark mark = {.rid = written, .total = TRANSFER, .has_total = true};
+
+        if (rddp_stream_write(s, source, HEAD, RDDP_STREAM_MESSAGE, NULL) ||
+            rddp_stream_write(s, source, TRANSFER, 0, &mark))
+            die("rddp_stream_write");
+        written++;
+    }
+    return written;
+}
+
+static uint64_t read_some(struct rddp_stream *s, uint32_t *expected, uint32_t transfers)
+{
+    static uint8_t plain[1 << 17];
+    struct rddp_stream_record r;
+    uint64_t octets = 0;
+
+    while (rddp_stream_read(s, plain, sizeof(plain), &r) > 0) {
+        octets += r.length;
+        if (r.kind != RDDP_STREAM_PLACED || r.buffer_offset + r.length < TRANSFER)
+            continue;
+        if (memcmp(target + r.rid % (2 * AHEAD) * TRANSFER, source, TRANSFER) != 0)
+            die("octets that nobody sent");
+        rddp_stream_forget(s, r.rid);
+        if (*expected < transfers) {
+            rddp_stream_expect(s, *expected, target + (uint64_t)(*expected % (2 * AHEAD)) * TRANSFER, TRANSFER);
+            ++*expected;
+        }
+    }
+    return octets;
+}
+
+static void report(const struct rddp_stream *to, const struct rddp_stream *from, double took, double cpu, double gb)
+{
+    struct rddp_stream_counters in, out;
+    double plain;
+
+    rddp_stream_count(to, &in);
+    rddp_stream_count(from, &out);
+    plain = (double)(in.octets_in - in.octets_placed);
+    printf("%8.2f %8.2f %8.2f %9.1f %10llu %8llu %8llu\n", gb * 8 / took, cpu / gb,
+           ((double)in.octets_placed + 2 * plain) / (double)in.octets_in, (double)in.octets_placed_early / 1e6,
+           (unsigned long long)in.kept_max, (unsigned long long)out.sent_again, (unsigned long long)out.timeouts);
+    fflush(stdout);
+}
+
+static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
+{
+    struct rddp_stream_net *here = open_net(1, mtu, lose, option), *there = open_net(2, mtu, lose, option);
+    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT);
+    uint64_t octets = 0, all = (uint64_t)transfers * (TRANSFER + HEAD);
+    struct rddp_stream *sender, *reader = NULL;
+    uint32_t written = 0, expected = 0;
+    double start, cpu;
+
+    rddp_stream_listen(there, PORT, 1);
+    sender = rddp_stream_connect(here, (struct sockaddr *)&from, (struct sockaddr *)&to);
+    if (!sender)
+        die("rddp_stream_connect");
+    while (!(reader = rddp_stream_accept(there))) {
+        rddp_stream_progress(here, 1);
+        rddp_stream_progress(there, 1);
+    }
+    for (; expected < 2 * AHEAD && expected < transfers; expected++)
+        rddp_stream_expect(reader, expected, target + (uint64_t)expected * TRANSFER, TRANSFER);
+    start = seconds();
+    cpu = cpu_seconds();
+    while (octets < all) {
+        written = write_some(sender, written, transfers);
+        rddp_stream_progress(there, 0);
+        octets += read_some(reader, &expected, transfers);
+        rddp_stream_progress(here, 0);
+    }
+    printf("%-7s %6u %6.1f", option ? "option" : "plain", mtu, lose / 1000.0);
+    report(reader, sender, seconds() - start, cpu_seconds() - cpu, (double)all / 1e9);
+    rddp_stream_close(sender);
+    rddp_stream_close(reader);
+    rddp_stream_net_close(here);
+    rddp_stream_net_close(there);
+}
+
+int main(int argc, char **argv)
+{
+    static const uint32_t mtus[] = {1500, 9000, 65000}, losses[] = {0, 100, 1000, 5000};
+    uint32_t transfers = argc > 1 ? (uint32_t)atoi(argv[1]) : 64;
+    int fd;
+
+    if ((unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) ||
+        (fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY)) < 0 || write(fd, "1", 1) != 1)
+        die("a network namespace");
+    source = malloc(TRANSFER);
+    target = malloc((size_t)2 * AHEAD * TRANSFER);
+    if (!source || !target)
+        die("malloc");
+    for (uint32_t i = 0; i < TRANSFER; i++)
+        source[i] = (uint8_t)(i * 7 + i / 253);
+    printf("stream     MTU loss %%     Gb/s cpu s/GB copies/B  early MB   kept max    again timeouts\n");
+    for (size_t option = 0; option < 2; option++)
+        for (size_t m = 0; m < countof(mtus); m++)
+            for (size_t l = 0; l < countof(losses); l++)
+                run(mtus[m], losses[l], !option, transfers);
+    return 0;
+}

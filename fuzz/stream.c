@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* stream.c - segments with the TCP RDMA option to a stream, in any order and with anything in it: what is read is the
+ * stream, each placed part is where its record says, and no octet beside a buffer changes.
+ *
+ * Input: steps of 12 octets: what happens, where the segment begins and how long it is, and its option. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/stream.h"
+#include "base/bytes.h"
+
+enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
+
+static struct rddp_stream_net *net;
+static struct rddp_stream *stream;
+static uint8_t memory[BUFFERS][GUARD + LENGTH + GUARD];
+static uint8_t octets[8192 + PATTERN];
+static uint64_t position;
+
+static uint8_t octet_at(uint64_t at)
+{
+    return (uint8_t)(at % PATTERN);
+}
+
+static bool listens(void *of, const struct utcp_name *local)
+{
+    (void)of;
+    (void)local;
+    return false;
+}
+
+static struct utcp *accept_none(void *of, const struct utcp_name *local, const struct utcp_name *remote)
+{
+    (void)of;
+    (void)local;
+    (void)remote;
+    return NULL;
+}
+
+/* A net without a device: what is sent goes nowhere. */
+static void make_net(void)
+{
+    static const struct utcp_host_user user = {listens, accept_none};
+    struct utcp_host_attr attr = {.key = {1, 2}};
+    struct utcp_host_rooms rooms;
+
+    net = calloc(1, sizeof(*net));
+    assert(net && !loop_init(&net->loop));
+    rddp_stream_net_attr_init(&net->attr);
+    net->attr.window = 16384;
+    net->fd = -1;
+    rooms = (struct utcp_host_rooms){net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
+    utcp_attr_default(&attr.tcp);
+    attr.tcp.window = net->attr.window;
+    attr.tcp.option_kind = TCPOPT_KIND;
+    utcp_host_init(&net->host, &attr, &rooms, &user, net);
+    for (size_t i = 0; i < sizeof(octets); i++)
+        octets[i] = octet_at(i);
+}
+
+static void begin(void)
+{
+    struct utcp_handshake h = {.receive_next = START,
+                               .send_next = 7,
+                               .window = 10000,
+                               .mss = 1400,
+                               .sack = true,
+                               .option = true,
+                               .edge = 16384};
+    int error;
+
+    stream = stream_new(net, &error);
+    assert(stream);
+    stream->accepted = true;
+    h.local.ip[10] = h.local.ip[11] = h.remote.ip[10] = h.remote.ip[11] = 0xff;
+    utcp_adopt(&stream->tcp, &h, loop_now_us());
+    memset(memory, 0xee, sizeof(memory));
+    for (uint64_t i = 0; i < BUFFERS - 1; i++)
+        rddp_stream_expect(stream, i, memory[i] + GUARD, LENGTH);
+    rddp_stream_offer(stream, memory[BUFFERS - 1] + GUARD, LENGTH);
+    position = 0;
+}
+
+static void come_in(const uint8_t *p)
+{
+    uint8_t option[TCPOPT_LONG] = {TCPOPT_KIND, TCPOPT_LONG};
+    uint64_t at = position > 2000 ? position - 2000 + get16(p + 1) % 8000 : get16(p + 1) % 8000;
+    struct utcp_segment s = {.seq = START + (uint32_t)at,
+                             .ack = 7,
+                             .window = 1000,
+                             .flags = UTCP_ACK,
+                             .length = get16(p + 3) % 4096,
+                             .payload = octets + at % PATTERN};
+
+    option[1] = p[11] & 1 ? TCPOPT_LONG : p[11] & 2 ? TCPOPT_SHORT : p[11];
+    option[2] = p[11] & 0xc0;
+    option[7] = p[5] % (BUFFERS + 2);
+    put16(option + 10, get16(p + 6) % 3100);
+    put16(option + 12, p[8]);
+    put16(option + 14, get16(p + 9) % 4096);
+    put32(option + 16, p[11] & 4 ? LENGTH : LENGTH - p[8]);
+    s.opt.extra = p[11] & 8 ? NULL : option;
+    s.opt.extra_length = option[1];
+    s.opt.extra_at = p[11] & 16 ? 33 : 32;
+    utcp_input(&stream->tcp, &s, loop_now_us());
+}
+
+static void read_some(uint32_t most)
+{
+    struct rddp_stream_record r;
+    uint8_t plain[64];
+
+    while (most-- && rddp_stream_read(stream, plain, sizeof(plain), &r) == 1) {
+        const uint8_t *at = r.kind == RDDP_STREAM_PLACED ? r.at : plain;
+
+        assert(r.kind != RDDP_STREAM_FINISH && r.position == position && r.length);
+        if (r.kind == RDDP_STREAM_PLAIN)
+            for (size_t i = 0; i < r.length; i++)
+                assert(at[i] == octet_at(position + i));
+        else
+            assert(r.buffer_offset + r.length <= LENGTH);
+        position += r.length;
+    }
+}
+
+static void check_guards(void)
+{
+    for (int i = 0; i < BUFFERS; i++)
+        for (int k = 0; k < GUARD; k++)
+            assert(memory[i][k] == 0xee && memory[i][GUARD + LENGTH + k] == 0xee);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
+{
+    if (!net)
+        make_net();
+    begin();
+    for (; length >= STEP; input += STEP, length -= STEP) {
+        if (input[0] % 8 == 7)
+            read_some(input[1]);
+        else if (input[0] % 32 == 6)
+            rddp_stream_forget(stream, input[1] % BUFFERS);
+        else
+            come_in(input);
+        if (input[0] & 0x80)
+            stream_pump(stream);
+    }
+    read_some(1000);
+    assert(position == utcp_received(&stream->tcp));
+    check_guards();
+    rddp_stream_close(stream);
+    return 0;
+}
