@@ -5,6 +5,7 @@ JOBS ?= 2
 FUZZ_SECONDS ?= 30
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
+MUTANTS ?=
 
 # $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME; $(call run,NAME,PROGRAM) tells a program where it is.
 build = scripts/setup.sh build check && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) \
@@ -32,6 +33,9 @@ fuzz: ## each libFuzzer target for FUZZ_SECONDS
 	@scripts/setup.sh fuzz
 	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang)
 	@$(call run,fuzz,scripts/fuzz.sh $(FUZZ_SECONDS))
+mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS: so many, or a word)
+	@scripts/setup.sh build check
+	@scripts/mutants.py $(BUILD)/mutants "$(MUTANTS)"
 lint: ## layers, layout, sizes, licences, cppcheck, shellcheck
 	@scripts/setup.sh build lint
 	@scripts/lint.sh
@@ -53,4 +57,4 @@ install: all ## libraries, headers, command, manual pages and examples, to PREFI
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all help demo check san tsan fuzz lint bench interop format coverage install clean
+.PHONY: all help demo check san tsan fuzz mutants lint bench interop format coverage install clean

@@ -17,6 +17,8 @@ static const struct opt opts[] = {
     {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
     {0, "json", NULL, "the summary as one JSON object, and no progress", OPT_FLAG, AT(json), 0, 0},
     {0, "no-resume", NULL, "begin every file at its beginning", OPT_UNFLAG, AT(resume), 0, 0},
+    {0, "links", "keep|skip|follow", "symbolic links that lead out: fail, be left out, or (push) be what they lead to",
+     OPT_CHOICE, AT(links), 0, 0},
     {0, "sync", NULL, "pull: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
     {0},
 };
@@ -132,7 +134,8 @@ static int start(struct cp *cp, struct xfer_record *ready)
 static int become_source(struct cp *cp)
 {
     bool show = cp->report.terminal && !cp->options.quiet && !cp->options.json;
-    const struct source_attr attr = {.top = cp->top, .resume = cp->options.resume, .count = show};
+    const struct source_attr attr = {
+        .top = cp->top, .resume = cp->options.resume, .links = cp->options.links, .count = show};
     cp->copy.role = COPY_SOURCE;
     return source_open(&cp->copy.source, &cp->copy.link, &cp->copy.tally, &attr);
 }
@@ -159,6 +162,7 @@ static int become_sink(struct cp *cp, unsigned ready_flags)
     sink_open(&cp->copy.sink, &cp->copy.link, &cp->copy.tally, &place);
     cp->copy.sink.resume = cp->options.resume;
     cp->copy.sink.sync = cp->options.sync;
+    cp->copy.sink.skip_links = cp->options.links == LINKS_SKIP;
     cp->copy.role = COPY_SINK;
     return 0;
 }
@@ -234,6 +238,8 @@ static int run(const struct command *command, int argc, char **argv)
     const char *source = argv[first], *destination = argv[first + 1];
     if (is_remote(source) == is_remote(destination))
         usage_error("one of SRC and DST is HOST:PATH (write ./NAME for a local name with a colon)");
+    if (is_remote(source) && options.links == LINKS_FOLLOW)
+        usage_error("--links=follow: a server follows none");
     struct cp *cp = calloc(1, sizeof(*cp));
     if (!cp)
         return fail(EXIT_FAILED, "out of memory");

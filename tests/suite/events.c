@@ -188,14 +188,53 @@ static void many_connections(void **state)
     assert_int_equal(rddp_destroy_srq(srq), 0);
 }
 
+/* A queue pair takes its completions with it, from both of its CQs, and those of nobody else. */
+static void gone_with_the_queue_pair(void **state)
+{
+    struct pair *pair = of(state);
+    struct side *side = &pair->client;
+    struct rddp_qp_attr attr = pair->qp_attr;
+    struct rddp_cq *cq[2] = {rddp_create_cq(side->context, 8, NULL, NULL),
+                             rddp_create_cq(side->context, 8, NULL, NULL)};
+    struct rddp_qp *qp[2];
+    struct rddp_send_wr send = {.opcode = RDDP_WR_SEND, .wr_id = 1};
+    struct rddp_recv_wr recv = {.wr_id = 2};
+    struct rddp_wc wc[8];
+    uint32_t left;
+
+    assert_int_equal(rddp_destroy_listener(pair->listener), 0);
+    pair->listener = NULL;
+    attr.send_cq = cq[0];
+    attr.recv_cq = cq[1];
+    for (int i = 0; i < 2; i++) {
+        qp[i] = rddp_create_qp(side->pd, &attr);
+        assert_int_equal(rddp_connect(qp[i], side->events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), NULL),
+                         0);
+        pair_event(side, RDDP_EVENT_UNREACHABLE);
+        assert_int_equal(rddp_post_send(qp[i], &send, NULL), 0);
+        assert_int_equal(rddp_post_recv(qp[i], &recv, NULL), 0);
+    }
+    left = rddp_qp_num(qp[1]);
+    assert_int_equal(rddp_destroy_qp(qp[0]), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rddp_poll_cq(cq[i], 8, wc), 1);
+        assert_int_equal(wc[0].status, RDDP_WC_WR_FLUSH_ERR);
+        assert_int_equal(wc[0].qp_num, left);
+    }
+    assert_int_equal(rddp_destroy_qp(qp[1]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rddp_destroy_cq(cq[i]), 0);
+}
+
 int main(void)
 {
     static const struct pair_test connected[] = {PAIR_TEST(arming), PAIR_TEST(woken_by_the_end), PAIR_TEST(threads)};
-    static const struct pair_test open[] = {PAIR_TEST(cq_overflow), PAIR_TEST(many_connections)};
+    static const struct pair_test open[] = {PAIR_TEST(cq_overflow), PAIR_TEST(many_connections),
+                                            PAIR_TEST(gone_with_the_queue_pair)};
     struct rlimit files = {4096, 4096};
     int failed;
 
     (void)setrlimit(RLIMIT_NOFILE, &files);
     failed = pair_run("events", connected, sizeof(connected) / sizeof(*connected), true);
-    return failed + pair_run("many", open, 2, false);
+    return failed + pair_run("many", open, sizeof(open) / sizeof(*open), false);
 }

@@ -131,6 +131,27 @@ timeout 30 "$tool" cp -q -p "$port" -r links 127.0.0.1: 2>said
     bad "links: $(cat said)"
 [ "$(ls shared/links)" = $'inside\nok' ] && cmp links/inside shared/links/inside || bad "links: the rest is not there"
 
+for way in push pull; do
+    rm -rf skipped shared/skipped
+    [ $way = push ] && set -- links 127.0.0.1:skipped || set -- 127.0.0.1:out skipped
+    [ $way = push ] || { rm -rf shared/out && cp -a links shared/out; }
+    timeout 30 "$tool" cp -p "$port" --links=skip -r "$@" >said 2>&1 || bad "links are not left out: $way: $(cat said)"
+    grep -q '^1 file, 1 directory, 1 link, .*; 2 links left out; every file verified' said || bad "links left out: $way: $(cat said)"
+    [ $way = push ] && to=shared/skipped || to=skipped
+    [ "$(ls $to)" = $'inside\nok' ] || bad "links left out: $way: $(ls $to)"
+done
+mkdir -p linked/sub && ln -s "$work/one" linked/file && ln -s ../../tree/many linked/sub/many && ln -s file linked/ok && ln -s .. linked/sub/loop
+timeout 30 "$tool" cp -q -p "$port" --links=follow -r linked 127.0.0.1: 2>said || bad "links that are followed: $(cat said)"
+[ ! -L shared/linked/file ] && cmp one shared/linked/file && [ -L shared/linked/ok ] && [ -L shared/linked/sub/loop ] ||
+    bad "links are not followed: $(ls -lR shared/linked | head -20)"
+same tree/many shared/linked/sub/many
+ln -s "$work/nowhere" linked/broken
+refused 1 "linked/broken: not found" --links=follow -r linked 127.0.0.1:
+rm linked/broken && ln -s "$work" linked/round
+timeout 30 "$tool" cp --links=follow -r 127.0.0.1:linked got 2>/dev/null
+[ $? = 2 ] || bad "--links=follow from a server: not exit code 2"
+rm -rf linked
+
 part "files that cannot be read"
 as=()
 if [ "$(id -u)" = 0 ]; then as=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi

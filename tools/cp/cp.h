@@ -8,6 +8,7 @@
 struct cp_options {
     bool recursive, quiet, json, resume, sync;
     uint64_t port;
+    enum walk_links links;
     struct rddp_wire_attr wire;
 };
 

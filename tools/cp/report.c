@@ -189,6 +189,8 @@ static void print_summary(const struct cp_report *report, int code)
         printf(": %s", rate_text(rate, f.rate));
     if (tally->resumed)
         printf("; %s were there", octets_text(octets, tally->resumed));
+    if (tally->left_out)
+        printf("; %" PRIu64 " link%s left out", tally->left_out, plural_s(tally->left_out));
     if (!code)
         printf("; every file verified");
     else if (tally->failed)
@@ -223,6 +225,7 @@ static void print_json(const struct cp_report *report, int code)
     json_u64(&json, "files", tally->files);
     json_u64(&json, "directories", tally->directories);
     json_u64(&json, "links", tally->links);
+    json_u64(&json, "links_left_out", tally->left_out);
     json_u64(&json, "failed", tally->failed);
     json_u64(&json, "bytes", tally->octets);
     json_u64(&json, "resumed_bytes", tally->resumed);

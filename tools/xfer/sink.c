@@ -131,8 +131,11 @@ static enum xfer_result make_link(struct xfer_sink *sink, const struct xfer_reco
     };
     const struct path_stamp stamp = {.seconds = record->seconds, .nanoseconds = record->nanoseconds};
     char temp[XFER_NAME + 1];
-    if (!*record->path || !xfer_link_ok(record->path, record->name))
-        return XFER_LINK_OUT;
+    if (!*record->path || !xfer_link_ok(record->path, record->name)) {
+        sink->tally->left_out += sink->skip_links;
+        sink->tally->links -= sink->skip_links; /* it will be counted as one */
+        return sink->skip_links ? XFER_OK : XFER_LINK_OUT;
+    }
     enum xfer_result result = open_parent(sink);
     if (result)
         return result;

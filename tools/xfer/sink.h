@@ -19,7 +19,8 @@ struct xfer_sink {
     struct xfer_tally *tally;
     struct path_place place;
     bool resume;
-    bool sync; /* fsync before a file gets its name */
+    bool skip_links; /* those that lead out are no failure: they are left out */
+    bool sync;       /* fsync before a file gets its name */
 
     char path[XFER_PATH + XFER_NAME + 2]; /* of the entry at hand, from place.base on */
     char *name;                           /* its last name, in `path` */

@@ -21,8 +21,8 @@ int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_
         .tell_total = attr->tell_total,
         .resume = attr->resume,
     };
-    walk_init(&source->walk, attr->top, false);
-    walk_init(&source->count, attr->count ? attr->top : -1, true);
+    walk_init(&source->walk, attr->top, false, attr->links);
+    walk_init(&source->count, attr->count ? attr->top : -1, true, attr->links);
     source->ahead = calloc(XFER_OFFERS, sizeof(*source->ahead));
     source->digest = XXH3_createState();
     return source->ahead && source->digest ? 0 : fail(EXIT_FAILED, "out of memory");
@@ -95,6 +95,7 @@ static void look_ahead(struct xfer_source *source)
 {
     struct source_entry *entry = &source->ahead[source->head % XFER_OFFERS];
     walk_next(&source->walk, &entry->walk);
+    source->tally->left_out = source->walk.skipped;
     if (entry->walk.kind == WALK_OVER) {
         source->walked = true;
         return;

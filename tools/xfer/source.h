@@ -48,6 +48,7 @@ struct xfer_source {
 struct source_attr {
     int top; /* file or directory, open to read; borrowed until source_close() */
     bool resume;
+    enum walk_links links;
     bool count;      /* count everything before the first entry leaves */
     bool tell_total; /* and put it as a TOTAL record */
 };

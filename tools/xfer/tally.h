@@ -14,8 +14,9 @@ enum tally_event {
 
 struct xfer_tally {
     uint64_t files, directories, links, failed;
-    uint64_t octets;  /* of files, that moved */
-    uint64_t resumed; /* that did not have to */
+    uint64_t octets;   /* of files, that moved */
+    uint64_t resumed;  /* that did not have to */
+    uint64_t left_out; /* links that lead out, as the user wanted */
     uint64_t total_files, total_octets;
     bool total_known;
     void (*tell)(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets);

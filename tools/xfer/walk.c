@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* walk.c - a tree, entry by entry. Nothing is followed: a symbolic link is an entry of its own. */
+/* walk.c - a tree, entry by entry. A symbolic link is an entry of its own, unless the user wants those followed or left
+ * out that lead out of the tree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,10 +10,12 @@
 #include "tools/xfer/path.h"
 #include "tools/xfer/walk.h"
 
-void walk_init(struct walk *walk, int top, bool counting)
+void walk_init(struct walk *walk, int top, bool counting, enum walk_links links)
 {
     walk->top = top;
     walk->counting = counting;
+    walk->links = links;
+    walk->skipped = 0;
     walk->depth = 0;
     walk->path[0] = 0;
 }
@@ -106,21 +109,41 @@ static void read_link(int dir, const char *name, struct walk_entry *entry)
     entry->kind = WALK_LINK;
 }
 
+/* Who follows gets a loop of directories as deep as a path may be, and then no further. */
+static bool leads_out(const struct walk *walk, int dir, const char *name, struct walk_entry *entry)
+{
+    read_link(dir, name, entry);
+    return entry->kind == WALK_LINK && walk->links != LINKS_KEEP && !xfer_link_ok(walk->path, entry->target);
+}
+
 /* A device or a pipe is not opened at all, for that may have effects. */
 static void visit(struct walk *walk, int dir, const struct dirent *at, struct walk_entry *entry)
 {
+    int follow = AT_SYMLINK_NOFOLLOW;
     struct stat st;
-    if (fstatat(dir, at->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
+    if (fstatat(dir, at->d_name, &st, follow)) {
         set_trouble(entry, xfer_result_of(errno));
-    } else if (S_ISLNK(st.st_mode)) {
-        read_link(dir, at->d_name, entry);
+        return;
+    }
+    if (S_ISLNK(st.st_mode)) {
+        if (!leads_out(walk, dir, at->d_name, entry))
+            return;
+        follow = 0;
+        entry->kind = WALK_SKIPPED;
+        entry->target[0] = 0;
+        walk->skipped += walk->links == LINKS_SKIP;
+        if (walk->links == LINKS_SKIP)
+            return;
+    }
+    if (!follow && fstatat(dir, at->d_name, &st, 0)) {
+        set_trouble(entry, xfer_result_of(errno));
     } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         set_trouble(entry, XFER_NOT_FILE);
     } else if (S_ISREG(st.st_mode) && walk->counting) {
         set_stat(entry, &st);
         entry->kind = WALK_FILE;
     } else {
-        int fd = openat(dir, at->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        int fd = openat(dir, at->d_name, O_RDONLY | (follow ? O_NOFOLLOW : 0) | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
             set_trouble(entry, xfer_result_of(errno));
         else
@@ -192,7 +215,9 @@ void walk_next(struct walk *walk, struct walk_entry *entry)
         else
             look_at(walk, fd, entry);
     } else if (walk->depth) {
-        next_in_directory(walk, entry);
+        do
+            next_in_directory(walk, entry);
+        while (entry->kind == WALK_SKIPPED);
     }
     memcpy(entry->path, walk->path, strlen(walk->path) + 1);
 }

@@ -8,8 +8,16 @@
 
 #include "tools/xfer/xfer.h"
 
+/* What becomes of a symbolic link that leads out of the tree. */
+enum walk_links {
+    LINKS_KEEP,   /* it is an entry like any other: the sink refuses it */
+    LINKS_SKIP,   /* it is left out, and counted */
+    LINKS_FOLLOW, /* what it leads to is copied in its place */
+};
+
 enum walk_kind {
     WALK_OVER,
+    WALK_SKIPPED, /* never given out */
     WALK_FILE,
     WALK_DIRECTORY,
     WALK_DIRECTORY_END,
@@ -32,6 +40,8 @@ struct walk_entry {
 struct walk {
     int top; /* borrowed; -1 once it was given out */
     bool counting;
+    enum walk_links links;
+    uint64_t skipped;
     unsigned depth; /* directories open */
     struct walk_level {
         DIR *dir;
@@ -43,7 +53,7 @@ struct walk {
 };
 
 /* `top` is a file or directory open to read, and stays the caller's. `counting`: files are not opened. */
-void walk_init(struct walk *walk, int top, bool counting);
+void walk_init(struct walk *walk, int top, bool counting, enum walk_links links);
 void walk_fini(struct walk *walk);
 void walk_next(struct walk *walk, struct walk_entry *entry);
 
