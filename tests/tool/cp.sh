@@ -146,7 +146,7 @@ timeout 30 "$tool" cp -q -p "$port" --links=follow -r linked 127.0.0.1: 2>said |
     bad "links are not followed: $(ls -lR shared/linked | head -20)"
 same tree/many shared/linked/sub/many
 ln -s "$work/nowhere" linked/broken
-refused 1 "linked/broken: not found" --links=follow -r linked 127.0.0.1:
+refused 1 "linked/broken: no such file" --links=follow -r linked 127.0.0.1:
 rm linked/broken && ln -s "$work" linked/round
 timeout 30 "$tool" cp --links=follow -r 127.0.0.1:linked got 2>/dev/null
 [ $? = 2 ] || bad "--links=follow from a server: not exit code 2"

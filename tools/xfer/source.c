@@ -21,8 +21,9 @@ int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_
         .tell_total = attr->tell_total,
         .resume = attr->resume,
     };
-    walk_init(&source->walk, attr->top, false, attr->links);
-    walk_init(&source->count, attr->count ? attr->top : -1, true, attr->links);
+    walk_init(&source->walk, attr->top, false);
+    walk_init(&source->count, attr->count ? attr->top : -1, true);
+    source->walk.links = source->count.links = attr->links;
     source->ahead = calloc(XFER_OFFERS, sizeof(*source->ahead));
     source->digest = XXH3_createState();
     return source->ahead && source->digest ? 0 : fail(EXIT_FAILED, "out of memory");

@@ -10,11 +10,11 @@
 #include "tools/xfer/path.h"
 #include "tools/xfer/walk.h"
 
-void walk_init(struct walk *walk, int top, bool counting, enum walk_links links)
+void walk_init(struct walk *walk, int top, bool counting)
 {
     walk->top = top;
     walk->counting = counting;
-    walk->links = links;
+    walk->links = LINKS_KEEP;
     walk->skipped = 0;
     walk->depth = 0;
     walk->path[0] = 0;

@@ -52,8 +52,9 @@ struct walk {
     char path[XFER_PATH + 1];
 };
 
-/* `top` is a file or directory open to read, and stays the caller's. `counting`: files are not opened. */
-void walk_init(struct walk *walk, int top, bool counting, enum walk_links links);
+/* `top` is a file or directory open to read, and stays the caller's. `counting`: files are not opened. Links are kept
+ * unless walk->links is set behind. */
+void walk_init(struct walk *walk, int top, bool counting);
 void walk_fini(struct walk *walk);
 void walk_next(struct walk *walk, struct walk_entry *entry);
 
