@@ -28,7 +28,7 @@ san: ## the tests under AddressSanitizer and UBSan
 	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
 tsan: ## the tests under ThreadSanitizer
 	@$(call build,tsan,-DRDDP_SANITIZE=thread)
-	@$(call test,tsan) -L 'unit|suite|sim'
+	@$(call test,tsan) -L 'unit|suite' # a simulation has one thread
 fuzz: ## each libFuzzer target for FUZZ_SECONDS
 	@scripts/setup.sh fuzz
 	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang)
