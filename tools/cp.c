@@ -32,7 +32,8 @@ struct cp {
     struct cp_remote remote;
     const char *local;
     bool pull;
-    int top; /* push: what is copied */
+    bool many; /* DST is a directory that is there: none of them, not even a directory, becomes DST */
+    int top;   /* push: what is copied */
     bool top_is_directory;
 };
 
@@ -114,7 +115,7 @@ static int start(struct cp *cp, struct xfer_record *ready)
     if (!cp->pull)
         last_name(name, cp->local);
     unsigned flags = (cp->pull ? XFER_PULL : 0) | (cp->options.recursive ? XFER_RECURSIVE : 0) |
-                     (show ? XFER_WANT_TOTAL : 0) | (cp->top_is_directory ? XFER_IS_DIR : 0) |
+                     (show ? XFER_WANT_TOTAL : 0) | (cp->top_is_directory && !cp->many ? XFER_IS_DIR : 0) |
                      (cp->remote.into ? XFER_INTO : 0);
     xfer_link_put(
         link,
@@ -145,7 +146,8 @@ static int become_sink(struct cp *cp, unsigned ready_flags)
     struct path_place place;
     char name[XFER_NAME + 1] = "";
     size_t n = strlen(cp->local);
-    unsigned flags = (ready_flags & XFER_IS_DIR) | (n && cp->local[n - 1] == '/' ? XFER_INTO : 0);
+    unsigned flags =
+        (cp->many ? 0 : ready_flags & XFER_IS_DIR) | (cp->many || (n && cp->local[n - 1] == '/') ? XFER_INTO : 0);
     char local[XFER_PATH + 1];
     if (!cp->remote.contents)
         last_name(name, cp->remote.path);
@@ -228,39 +230,52 @@ static int run_cp(struct cp *cp)
     return code;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+/* One of `many` or the only one: a connection of its own. */
+static int run_one(const struct cp_options *options, const char *source, const char *destination, bool many)
 {
-    struct cp_options options = {.port = XFER_PORT, .resume = true};
-    rddp_wire_attr_init(&options.wire);
-    int first = opt_parse(command, argc, argv, &options, &options.wire);
-    if (argc - first != 2)
-        usage_error("one SRC and one DST, please");
-    const char *source = argv[first], *destination = argv[first + 1];
-    if (is_remote(source) == is_remote(destination))
-        usage_error("one of SRC and DST is HOST:PATH (write ./NAME for a local name with a colon)");
-    if (is_remote(source) && options.links == LINKS_FOLLOW)
-        usage_error("--links=follow: a server follows none");
     struct cp *cp = calloc(1, sizeof(*cp));
     if (!cp)
         return fail(EXIT_FAILED, "out of memory");
-    cp->options = options;
+    cp->options = *options;
     cp->top = -1;
     cp->pull = is_remote(source);
+    cp->many = many;
     cp->local = cp->pull ? destination : source;
     cp->report = (struct cp_report){
         .options = &cp->options, .copy = &cp->copy, .pull = cp->pull, .source = source, .destination = destination};
-    catch_signals();
     int code = remote_parse(&cp->remote, cp->pull ? source : destination);
+    cp->remote.into |= many && !cp->pull;
     if (!code)
         code = run_cp(cp);
     free(cp);
     return code;
 }
 
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct cp_options options = {.port = XFER_PORT, .resume = true};
+    rddp_wire_attr_init(&options.wire);
+    int first = opt_parse(command, argc, argv, &options, &options.wire), last = argc - 1, code = EXIT_OK;
+    if (last <= first)
+        usage_error("a SRC and a DST, please");
+    for (int i = first; i < last; i++) {
+        if (is_remote(argv[i]) == is_remote(argv[last]))
+            usage_error("one of SRC and DST is HOST:PATH (write ./NAME for a local name with a colon)");
+        if (is_remote(argv[i]) && options.links == LINKS_FOLLOW)
+            usage_error("--links=follow: a server follows none");
+    }
+    catch_signals();
+    for (int i = first; i < last && !tool_stopped && code != EXIT_CONNECT; i++) {
+        int one = run_one(&options, argv[i], argv[last], last - first > 1);
+        code = one ? one : code;
+    }
+    return code;
+}
+
 const struct command cp_command = {
     .name = "cp",
     .summary = "copy files to and from an `rddp serve`, by RDMA, verified",
-    .usage = "[options] [-r] SRC HOST:DST\n[options] [-r] HOST:SRC DST",
+    .usage = "[options] [-r] SRC... HOST:DST\n[options] [-r] HOST:SRC... DST",
     .text = "Copies a file, or with -r a tree. Mode and modification time are kept, every file is verified by "
             "checksum, and\n"
             "a transfer that broke off goes on when the same command is given again.",

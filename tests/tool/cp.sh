@@ -70,6 +70,20 @@ copy 127.0.0.1:one . && cmp one two || bad "a pull does not replace a file"
 copy -r tree 127.0.0.1:dir
 [ -d shared/dir/tree/many ] || bad "a directory does not go into one that is there"
 
+part "several sources"
+mkdir several
+timeout 30 "$tool" cp -q -p "$port" -r one tree/many 127.0.0.1:several 2>/dev/null && bad "several sources, and nowhere to go"
+[ ! -e shared/several ] || bad "several sources make a directory"
+mkdir shared/several && copy -r one tree/many tree/odd 127.0.0.1:several
+cmp one shared/several/one && cmp tree/odd shared/several/odd && same tree/many shared/several/many
+copy -r 127.0.0.1:several/one 127.0.0.1:several/many several
+cmp one several/one && same tree/many several/many
+timeout 30 "$tool" cp -q -p "$port" missing one 127.0.0.1:several/ 2>said
+[ $? = 1 ] && [ "$(wc -l <said)" = 1 ] && grep -q missing said || bad "one of several is missing: $(cat said)"
+timeout 30 "$tool" cp -q -p "$port" one 127.0.0.1:there 127.0.0.1:several 2>/dev/null
+[ $? = 2 ] || bad "sources here and there: not exit code 2"
+rm -rf several shared/several
+
 part "other wires"
 for wire in --no-crc --markers "--no-crc --markers" "--mpa-rev 1" "--mpa-rev 1 --markers" --immediate --p2p \
     "--wire rdmatcp"; do
