@@ -108,7 +108,7 @@ struct rddp_listener {
 struct rddp_request {
     struct endpoint *endpoint; /* token: NULL when the peer has given up */
     struct progress *progress;
-    struct sockaddr_storage peer;
+    struct sockaddr_storage local, peer;
 };
 
 struct rddp_context {
@@ -139,25 +139,25 @@ void context_log(struct rddp_context *context, enum rddp_log_level level, const 
  * volatile memory the latter is not asked: it may lie behind the end of a file for now. */
 bool memory_allows(const void *addr, size_t length, unsigned access);
 
-/* context.c. The loop that the next connection goes to. */
-struct progress *context_next_loop(struct rddp_context *context);
-
 /* qp.c. Prepares a queue pair for the wire that it is to be connected over. 0, -ENOMEM or -EAGAIN. */
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire);
 
-/* qp.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */
+/* attach.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */
 void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint);
 
-/* qp.c. The endpoint of a queue pair, held and with the token of its loop taken; NULL, and nothing is taken, if it has
- * none. Given back by qp_let_go(). */
+/* attach.c. Without an endpoint nobody drives the queue pair: who has posted to it flushes it himself. */
+void qp_settle_alone(struct rddp_qp *qp);
+
+/* endpoint.c. The endpoint of a queue pair, held and with the token of its loop taken; NULL, and nothing is taken, if
+ * it has none. Given back by qp_let_go(). */
 struct endpoint *qp_hold(struct rddp_qp *qp);
 void qp_let_go(struct endpoint *endpoint);
 
-/* event.c. Queues an event; false if there is no memory for it. */
+/* event_queue.c. Queues an event; false if there is no memory for it. */
 bool event_post(struct rddp_event_channel *channel, const struct rddp_event *event);
 void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, const struct rddp_listener *listener);
 
-/* connect.c. What listeners of other loops have accepted for this one, if anything. For the driver. */
+/* listen.c. What listeners of other loops have accepted for this one, if anything. For the driver. */
 void arrivals_adopt(struct progress *progress);
 
 #endif

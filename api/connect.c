@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "api/api.h"
 #include "api/connect.h"
+#include "net/link_tcp.h"
 
 /* --- attributes ------------------------------------------------------------------------------------------------ */
 
@@ -114,28 +114,6 @@ void qp_join(struct rddp_qp *qp, struct endpoint *endpoint)
 
 /* --- the active side ------------------------------------------------------------------------------------------- */
 
-void connect_done(struct endpoint *endpoint, int error)
-{
-    struct rddp_event event = {.type = RDDP_EVENT_UNREACHABLE, .status = error, .qp = endpoint->qp};
-    struct fault_note lost = {.fault = FAULT_LOST};
-    char peer[TCP_NAME];
-
-    endpoint->connecting = false;
-    if (!error) {
-        endpoint_pump(endpoint, ENDPOINT_DRIVER);
-        return;
-    }
-    if (endpoint->qp) {
-        event.user = endpoint->qp->user;
-        qp_fail(&endpoint->qp->qp, &lost);
-        if (!event_post(endpoint->qp->channel, &event))
-            context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: an event (unreachable) is lost");
-    }
-    context_log(endpoint->progress->context, RDDP_LOG_INFO, "%s: cannot connect: %s", tcp_name(&endpoint->peer, peer),
-                strerror(-error));
-    endpoint_abort(endpoint);
-}
-
 /* "It is RECOMMENDED that a secure un-guessable random number generator be used" (rdma-tcp-segments.txt 3.4). */
 static int draw_id(struct conn_attr *engine)
 {
@@ -161,51 +139,88 @@ static int init_active(struct endpoint *endpoint, struct rddp_qp *qp, const stru
     return error;
 }
 
-/* By the driver. */
-static int start_connect(struct progress *progress, struct rddp_qp *qp, int fd, const struct sockaddr *addr,
-                         socklen_t length, const struct rddp_conn_attr *attr)
+/* By the driver. On a link that may still have to come up; then `peer` is who it is to lead to. */
+static int start_connect(struct progress *progress, struct rddp_qp *qp, struct link *link,
+                         const struct sockaddr_storage *peer, const struct rddp_conn_attr *attr)
 {
-    struct endpoint *endpoint = endpoint_new(progress, fd);
+    struct endpoint *endpoint = endpoint_new(progress, link);
     uint64_t now_us = loop_now_us();
     int error;
 
     if (!endpoint)
         return -errno;
-    memcpy(&endpoint->peer, addr, length < sizeof(endpoint->peer) ? length : sizeof(endpoint->peer));
+    if (peer)
+        endpoint->peer = *peer;
     error = init_active(endpoint, qp, attr, now_us);
     if (error) {
         endpoint->conn.life.qp = NULL;
         endpoint_abort(endpoint);
     } else {
-        endpoint->connecting = true;
         qp_join(qp, endpoint);
-        loop_rewatch(&progress->loop, &endpoint->watch, EPOLLOUT);
         loop_set_timer(&progress->loop, &endpoint->timer, now_us + endpoint->conn.attr.startup_us);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
     }
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    return error;
+}
+
+static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel *channel,
+                       const struct rddp_conn_attr *attr)
+{
+    return wire_is_sane(&attr->wire) && wire_says(wire_named(attr->wire.wire), attr) && channel->context == qp->context;
+}
+
+/* Over a descriptor that leads to `peer`, or to wherever it is connected (NULL). It is closed if this fails. */
+static int connect_over(struct rddp_qp *qp, int fd, const struct sockaddr_storage *peer,
+                        const struct rddp_conn_attr *attr)
+{
+    struct progress *progress = progress_next(qp->context);
+    struct link *link;
+    int error;
+
+    progress_take(progress);
+    link = link_tcp_new(&progress->loop, fd, !peer, attr->wire.aligned);
+    error = link ? start_connect(progress, qp, link, peer, attr) : -errno;
+    progress_give(progress);
     return error;
 }
 
 int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                  const struct rddp_conn_attr *attr)
 {
-    struct progress *progress = context_next_loop(qp->context);
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     struct rddp_conn_attr defaults;
     int fd, error;
 
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
-    if (!wire_is_sane(&attr->wire) || !wire_says(wire_named(attr->wire.wire), attr) ||
-        channel->context != qp->context || !qp_claim(qp, channel))
+    if (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel))
         return -EINVAL;
-    error = fd = tcp_connect(addr, length);
-    if (fd >= 0) {
-        progress_take(progress);
-        error = start_connect(progress, qp, fd, addr, length, attr);
-        progress_give(progress);
+    memcpy(&peer, addr, length < sizeof(peer) ? length : sizeof(peer));
+    fd = tcp_connect(addr, length);
+    error = fd < 0 ? fd : connect_over(qp, fd, &peer, attr);
+    if (error)
+        qp_unclaim(qp);
+    return error;
+}
+
+int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int fd, const struct rddp_conn_attr *attr)
+{
+    struct rddp_conn_attr defaults;
+    int error = tcp_adopt(fd, false);
+
+    rddp_conn_attr_init(&defaults);
+    if (!attr)
+        attr = &defaults;
+    if (!error && (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
+        error = -EINVAL;
+    if (error) {
+        close(fd);
+        return error;
     }
-    if (error < 0)
+    error = connect_over(qp, fd, NULL, attr);
+    if (error)
         qp_unclaim(qp);
     return error;
 }
@@ -217,7 +232,7 @@ int rddp_disconnect(struct rddp_qp *qp)
 
     if (!endpoint)
         return -ENOTCONN;
-    is_up = !endpoint->connecting && endpoint->conn.life.established && endpoint->conn.life.state <= CONN_READY;
+    is_up = endpoint->link->is_up && endpoint->conn.life.established && endpoint->conn.life.state <= CONN_READY;
     if (is_up) {
         conn_close(&endpoint->conn, loop_now_us());
         endpoint_pump(endpoint, ENDPOINT_DRIVER);

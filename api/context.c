@@ -152,15 +152,6 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
     return context;
 }
 
-struct progress *context_next_loop(struct rddp_context *context)
-{
-    uint32_t next = 0;
-
-    if (context->loops > 1)
-        next = atomic_fetch_add_explicit(&context->next_loop, 1, memory_order_relaxed) % context->loops;
-    return &context->progress[next];
-}
-
 static bool has_endpoints(struct progress *progress)
 {
     bool has;

@@ -1,229 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* endpoint.c - a TCP socket and the connection on it: octets are moved between the two here. */
+/* endpoint.c - the life of a connection on its link: who works on it, what it waits for, how it is told and closed. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "api/api.h"
+#include "api/transfer.h"
 
-enum {
-    TURN_OCTETS = 1 << 20, /* read from one socket, or sent to it, before the others get their turn */
-    GAP_LEAST = 8192,      /* octets that are worth a read of their own */
-    APART_READS = 4,       /* so many reads may bring nothing of that kind, and still the next is thought to: it ... */
-    APART_ROOM = 1024,     /* ... brings no more than so many octets into the stage */
-    EMSS_AGE_US = 100000,  /* TCP's segment size is looked up this often */
-};
-
-/* --- receiving: every socket reads into the one stage ---------------------------------------------------------- */
-
-/* Another socket needs the stage: what its owner has left in it moves into a buffer of the owner's own. */
-static void evict(struct progress *progress)
-{
-    struct stage *stage = &progress->stage;
-    struct endpoint *owner = stage->owner;
-
-    if (owner && stage->octets) {
-        owner->carry = pool_get(&progress->carries);
-        if (owner->carry) {
-            memcpy(owner->carry, stage->room + stage->from, stage->octets);
-            owner->carry_octets = stage->octets;
-        } else {
-            endpoint_hold(owner);
-            conn_lost(&owner->conn, FAULT_MEMORY);
-            loop_set_timer(&progress->loop, &owner->timer, loop_now_us()); /* tells of it in its own turn */
-            endpoint_let_go(owner, ENDPOINT_POSTER);
-        }
-    }
-    stage->owner = NULL;
-    stage->from = stage->octets = 0;
-}
-
-static void occupy(struct endpoint *endpoint)
-{
-    struct stage *stage = &endpoint->progress->stage;
-
-    if (stage->owner != endpoint) {
-        evict(endpoint->progress);
-        stage->owner = endpoint;
-        if (endpoint->carry) {
-            memcpy(stage->room, endpoint->carry, endpoint->carry_octets);
-            stage->octets = endpoint->carry_octets;
-            pool_put(&endpoint->progress->carries, endpoint->carry);
-            endpoint->carry = NULL;
-        }
-    }
-    if (stage->from + stage->octets > WIRE_UNIT_MAX) {
-        memmove(stage->room, stage->room + stage->from, stage->octets);
-        stage->from = 0;
-    }
-}
-
-/* The connection takes what it can of what the stage has for it. */
-static void eat(struct endpoint *endpoint)
-{
-    struct stage *stage = &endpoint->progress->stage;
-    size_t eaten = conn_rx(&endpoint->conn, stage->room + stage->from, stage->octets, loop_now_us());
-
-    stage->from += (uint32_t)eaten;
-    stage->octets -= (uint32_t)eaten;
-    if (!stage->octets)
-        stage->from = 0;
-}
-
-/* One read, a large payload straight to its place. Octets, or as tcp_recv(); *full if there may be more. */
-static ssize_t receive(struct endpoint *endpoint, bool *full)
-{
-    struct stage *stage = &endpoint->progress->stage;
-    struct conn *conn = &endpoint->conn;
-    struct conn_gap gap = {.octets = 0};
-    uint32_t room = STAGE_OCTETS, placed = 0;
-    uint8_t *end;
-    ssize_t n;
-
-    occupy(endpoint);
-    if (stage->octets && conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us()))
-        endpoint->apart = APART_READS;
-    if (endpoint->apart) {
-        endpoint->apart -= !gap.octets;
-        room = gap.behind + APART_ROOM;
-    }
-    end = stage->room + stage->from + stage->octets;
-    n = gap.octets ? tcp_recv_apart(endpoint->watch.fd, gap.at, gap.octets, end, room)
-                   : tcp_recv(endpoint->watch.fd, end, room);
-    if (n <= 0)
-        return n;
-    *full = n == gap.octets + room;
-    if (gap.octets) {
-        placed = n < gap.octets ? (uint32_t)n : gap.octets;
-        conn_filled(conn, placed);
-    }
-    stage->octets += (uint32_t)n - placed;
-    eat(endpoint);
-    return n;
-}
-
-/* What it had to leave there, and perhaps in a buffer of its own since. */
-static void eat_again(struct endpoint *endpoint)
-{
-    occupy(endpoint);
-    eat(endpoint);
-}
-
-/* Whether octets are wanted does not depend on the time, and a poller has none to spare for looking at the clock. */
-static bool wants_octets(const struct endpoint *endpoint)
-{
-    return conn_wants(&endpoint->conn, 0) & CONN_RX;
-}
-
-/* False if nothing came. */
-static bool receive_all(struct endpoint *endpoint)
-{
-    size_t octets = 0;
-    bool full = true;
-
-    while (full && octets < TURN_OCTETS && wants_octets(endpoint)) {
-        ssize_t n = receive(endpoint, &full);
-
-        if (n == -EAGAIN)
-            break;
-        if (n < 0)
-            conn_lost(&endpoint->conn, FAULT_LOST);
-        else if (n == 0)
-            conn_rx_end(&endpoint->conn, endpoint->progress->stage.octets, loop_now_us());
-        else
-            endpoint->progress->hot = endpoint;
-        if (n <= 0)
-            return true;
-        octets += (size_t)n;
-    }
-    return octets;
-}
-
-/* --- sending --------------------------------------------------------------------------------------------------- */
-
-static bool lend_out(struct endpoint *endpoint)
-{
-    struct conn *conn = &endpoint->conn;
-    struct out *out;
-
-    if (conn->life.out)
-        return true;
-    out = pool_get(&endpoint->progress->outs);
-    if (!out)
-        return false;
-    out_init(out, (uint8_t *)out + OUT_ROOM_AT);
-    conn->life.out = out;
-    return true;
-}
-
-static void take_out_back(struct endpoint *endpoint)
-{
-    if (!endpoint->conn.life.out)
-        return;
-    out_drop(endpoint->conn.life.out);
-    pool_put(&endpoint->progress->outs, endpoint->conn.life.out);
-    endpoint->conn.life.out = NULL;
-}
-
-static void look_up_emss(struct endpoint *endpoint, uint64_t now_us)
-{
-    if (endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
-        return;
-    endpoint->emss_us = now_us;
-    endpoint->conn.attr.emss = tcp_emss(endpoint->watch.fd);
-}
-
-/* Fills and sends once. False if the socket takes no more, or there is nothing. */
-static bool send_some(struct endpoint *endpoint, uint64_t now_us)
-{
-    struct conn *conn = &endpoint->conn;
-    struct out *out;
-    ssize_t n;
-
-    if (!lend_out(endpoint)) {
-        conn_lost(conn, FAULT_MEMORY);
-        return false;
-    }
-    out = conn->life.out;
-    conn_fill(conn, now_us);
-    if (!out->octets)
-        return false;
-    n = tcp_send(endpoint->watch.fd, out->span + out->first, out->spans);
-    if (n == -EFAULT && out_is_volatile(out)) {
-        out_own(out);
-        n = tcp_send(endpoint->watch.fd, out->span + out->first, out->spans);
-    }
-    endpoint->blocked = n == -EAGAIN;
-    if (n < 0 && n != -EAGAIN)
-        conn_lost(conn, FAULT_LOST);
-    if (n <= 0)
-        return false;
-    conn_sent(conn, (size_t)n, now_us);
-    atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
-    return true;
-}
-
-/* --- the rest of its life -------------------------------------------------------------------------------------- */
-
-static void unlink_endpoint(struct endpoint *endpoint)
-{
-    *endpoint->link = endpoint->next;
-    if (endpoint->next)
-        endpoint->next->link = endpoint->link;
-}
-
-static void link_endpoint(struct endpoint *endpoint, struct endpoint **list)
-{
-    endpoint->next = *list;
-    endpoint->link = list;
-    if (endpoint->next)
-        endpoint->next->link = &endpoint->next;
-    *list = endpoint;
-}
-
-/* Closed now; the struct stays until the round of the loop that may still name it is over. */
+/* Closed now; the struct stays until its holder has let go of it. */
 static void close_endpoint(struct endpoint *endpoint)
 {
     struct progress *progress = endpoint->progress;
@@ -234,40 +17,28 @@ static void close_endpoint(struct endpoint *endpoint)
     }
     if (endpoint->listener)
         request_answered(endpoint);
-    loop_unwatch(&progress->loop, &endpoint->watch);
     loop_forget_timer(&progress->loop, &endpoint->timer);
-    close(endpoint->watch.fd);
-    take_out_back(endpoint);
+    link_close(endpoint->link);
+    transfer_take_out_back(endpoint);
     if (endpoint->carry)
         pool_put(&progress->carries, endpoint->carry);
     if (progress->stage.owner == endpoint)
         progress->stage.owner = NULL;
     if (progress->hot == endpoint)
         progress->hot = NULL;
-    unlink_endpoint(endpoint);
-    link_endpoint(endpoint, &progress->dead);
+    progress_bury(endpoint);
     endpoint->closed = true;
 }
 
-void endpoint_free_dead(struct progress *progress)
+static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
 {
-    struct endpoint *endpoint;
-
-    while ((endpoint = progress->dead)) {
-        unlink_endpoint(endpoint);
-        free(endpoint);
-    }
-}
-
-static uint32_t readiness(const struct endpoint *endpoint, unsigned wanted)
-{
-    uint32_t events = endpoint->blocked ? EPOLLOUT : 0;
+    unsigned wants = endpoint->blocked ? LINK_WANT_WRITE : 0;
 
     if (wanted & CONN_RX)
-        events |= EPOLLIN;
+        wants |= LINK_WANT_READ;
     if (endpoint->conn.life.state == CONN_WAIT_ANSWER && !endpoint->conn.attr.immediate)
-        events |= EPOLLRDHUP; /* nothing is read, but a peer that gives up is noticed */
-    return events;
+        wants |= LINK_WANT_END; /* nothing is read, but a peer that gives up is noticed */
+    return wants;
 }
 
 /* Sends until there is nothing left, the socket is full, or a turn is over. False: what is left takes the driver, who
@@ -281,8 +52,8 @@ static bool send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_
         if (*wanted & CONN_AGAIN) {
             if (role != ENDPOINT_DRIVER)
                 return false;
-            eat_again(endpoint);
-        } else if (endpoint->blocked || !send_some(endpoint, now_us)) {
+            transfer_eat_again(endpoint);
+        } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
             /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
             break;
         } else if (conn->w.tx_pos - begun >= TURN_OCTETS) {
@@ -305,21 +76,23 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
     uint64_t now_us = loop_now_us();
     unsigned wanted;
 
-    if (endpoint->closed || endpoint->connecting)
+    if (endpoint->closed || !endpoint->link->is_up)
         return;
-    look_up_emss(endpoint, now_us);
+    if (endpoint->starved && role == ENDPOINT_DRIVER)
+        conn_lost(conn, FAULT_MEMORY);
+    transfer_look_up_emss(endpoint, now_us);
     conn_check(conn, now_us);
     if (!send_all(endpoint, role, now_us, &wanted)) {
         call_driver(endpoint, now_us);
         return;
     }
     if (wanted & CONN_FIN) {
-        tcp_finish(endpoint->watch.fd);
+        link_finish(endpoint->link);
         conn_fin(conn, now_us);
         wanted = conn_wants(conn, now_us);
     }
     if (conn->life.out && !conn->life.out->octets)
-        take_out_back(endpoint);
+        transfer_take_out_back(endpoint);
     if (conn->life.news)
         endpoint_tell(endpoint);
     if (conn->life.state == CONN_OVER) {
@@ -329,7 +102,7 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
             call_driver(endpoint, now_us);
         return;
     }
-    loop_rewatch(&endpoint->progress->loop, &endpoint->watch, readiness(endpoint, wanted));
+    link_want(endpoint->link, wants_of_link(endpoint, wanted));
     loop_set_timer(&endpoint->progress->loop, &endpoint->timer, conn_deadline(conn, now_us));
 }
 
@@ -348,7 +121,7 @@ void endpoint_poll(struct endpoint *endpoint)
 {
     if (!doorbell_try(&endpoint->bell))
         return;
-    if (receive_all(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
+    if (transfer_receive(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
@@ -361,33 +134,41 @@ void endpoint_abort(struct endpoint *endpoint)
         close_endpoint(endpoint);
 }
 
-/* --- what the loop says ---------------------------------------------------------------------------------------- */
+/* --- what the link and the loop say ------------------------------------------------------------------------------ */
 
-static void be_ready(struct endpoint *endpoint, uint32_t events)
+static void fail_to_connect(struct endpoint *endpoint, int error)
 {
-    if (endpoint->connecting) {
-        connect_done(endpoint, tcp_result(endpoint->watch.fd));
-        return;
-    }
-    if (events & EPOLLOUT)
+    if (endpoint->qp)
+        qp_fail(&endpoint->qp->qp, &(struct fault_note){.fault = FAULT_LOST});
+    endpoint_tell_unreachable(endpoint, error);
+    endpoint_abort(endpoint);
+}
+
+/* What has arrived is read before anything else is believed: the reader learns more. */
+static void react(struct endpoint *endpoint, unsigned events)
+{
+    if (events & LINK_UP)
+        link_names(endpoint->link, &endpoint->local, &endpoint->peer);
+    if (events & LINK_WRITABLE)
         endpoint->blocked = false;
-    if (wants_octets(endpoint))
-        receive_all(endpoint);
-    else if (events & EPOLLRDHUP)
+    if (transfer_wants(endpoint))
+        transfer_receive(endpoint);
+    else if (events & LINK_ENDED)
         conn_rx_end(&endpoint->conn, 0, loop_now_us());
-    else if (events & (EPOLLERR | EPOLLHUP))
+    else if (events & LINK_LOST)
         conn_lost(&endpoint->conn, FAULT_LOST);
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 
-static void on_ready(struct watch *watch, uint32_t events)
+static void on_link(struct link *link, unsigned events)
 {
-    struct endpoint *endpoint = container_of(watch, struct endpoint, watch);
+    struct endpoint *endpoint = link->owner;
 
-    if (endpoint->closed)
-        return;
     endpoint_hold(endpoint);
-    be_ready(endpoint, events);
+    if (link->is_up)
+        react(endpoint, events);
+    else
+        fail_to_connect(endpoint, link->error);
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
@@ -396,45 +177,76 @@ static void on_time(struct timer *timer, uint64_t now_us)
     struct endpoint *endpoint = container_of(timer, struct endpoint, timer);
 
     endpoint_hold(endpoint);
-    if (endpoint->connecting) {
-        connect_done(endpoint, -ETIMEDOUT);
-    } else {
+    if (endpoint->link->is_up) {
         conn_tick(&endpoint->conn, now_us);
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    } else {
+        fail_to_connect(endpoint, -ETIMEDOUT);
     }
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
-static void look_up_names(struct endpoint *endpoint)
+static void own_link(struct endpoint *endpoint, struct link *link)
 {
-    socklen_t local = sizeof(endpoint->local), peer = sizeof(endpoint->peer);
-
-    getsockname(endpoint->watch.fd, (struct sockaddr *)&endpoint->local, &local);
-    getpeername(endpoint->watch.fd, (struct sockaddr *)&endpoint->peer, &peer);
+    endpoint->link = link;
+    link->owner = endpoint;
+    link->told = on_link;
 }
 
-struct endpoint *endpoint_new(struct progress *progress, int fd)
+struct endpoint *endpoint_new(struct progress *progress, struct link *link)
 {
     struct endpoint *endpoint = calloc(1, sizeof(*endpoint));
     int error = endpoint ? 0 : -ENOMEM;
 
     if (!error) {
-        *endpoint =
-            (struct endpoint){.progress = progress, .watch = {.fd = fd, .ready = on_ready}, .timer = {.fire = on_time}};
-        doorbell_hold(&endpoint->bell);
+        *endpoint = (struct endpoint){.progress = progress, .timer = {.fire = on_time}};
         error = loop_add_timer(&progress->loop, &endpoint->timer);
     }
-    if (!error && (error = loop_watch(&progress->loop, &endpoint->watch, 0)))
-        loop_forget_timer(&progress->loop, &endpoint->timer);
     if (error) {
+        link_close(link);
         free(endpoint);
-        close(fd);
         errno = -error;
         return NULL;
     }
-    look_up_names(endpoint);
-    link_endpoint(endpoint, &progress->endpoints);
+    own_link(endpoint, link);
+    doorbell_hold(&endpoint->bell);
+    link_names(link, &endpoint->local, &endpoint->peer);
+    progress_add(endpoint);
     return endpoint;
+}
+
+void endpoint_exchange_link(struct endpoint *endpoint, struct link *link)
+{
+    link_close(endpoint->link);
+    own_link(endpoint, link);
+    endpoint->blocked = false;
+    endpoint->emss_us = 0;
+    link_names(link, &endpoint->local, &endpoint->peer);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+}
+
+/* --- for others --------------------------------------------------------------------------------------------------- */
+
+struct endpoint *qp_hold(struct rddp_qp *qp)
+{
+    struct progress *progress = qp->progress;
+
+    if (!progress)
+        return NULL;
+    progress_take(progress);
+    if (qp->endpoint)
+        endpoint_hold(qp->endpoint);
+    else
+        progress_give(progress);
+    return qp->endpoint;
+}
+
+void qp_let_go(struct endpoint *endpoint)
+{
+    struct progress *progress = endpoint->progress;
+
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    progress_give(progress);
 }
 
 void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info)

@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "api/connect.h"
+#include "net/link_tcp.h"
 
 enum {
     ACCEPTS = 64,            /* new connections in one round of the loop */
@@ -16,15 +17,6 @@ enum {
 };
 
 /* --- connections come -------------------------------------------------------------------------------------------- */
-
-void request_answered(struct endpoint *endpoint)
-{
-    if (endpoint->request)
-        endpoint->request->endpoint = NULL;
-    endpoint->request = NULL;
-    endpoint->listener->pending--;
-    endpoint->listener = NULL;
-}
 
 /* A descriptor on its way from its listener to the loop that it was given to. */
 struct arrival {
@@ -37,7 +29,8 @@ struct arrival {
 static void take_connection(struct progress *progress, struct rddp_listener *listener, int fd)
 {
     struct conn_attr engine = wire_conn_attr(&listener->wire);
-    struct endpoint *endpoint = endpoint_new(progress, fd);
+    struct link *link = link_tcp_new(&progress->loop, fd, true, listener->wire.aligned);
+    struct endpoint *endpoint = link ? endpoint_new(progress, link) : NULL;
 
     if (!endpoint) {
         listener->pending--;
@@ -101,7 +94,7 @@ void arrivals_adopt(struct progress *progress)
 
 static void give_connection(struct rddp_listener *listener, int fd)
 {
-    struct progress *progress = context_next_loop(listener->context);
+    struct progress *progress = progress_next(listener->context);
 
     if (listener->pending >= LISTENER_PENDING) {
         context_log(listener->context, RDDP_LOG_WARN, "%u connections wait for an answer: one more is turned away",
@@ -155,36 +148,67 @@ static int start_listening(struct rddp_listener *listener)
     return error;
 }
 
-struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
-                                  int backlog, const struct rddp_wire_attr *wire, void *user)
+static struct rddp_listener *new_listener(struct rddp_event_channel *channel, const struct rddp_wire_attr *wire,
+                                          void *user)
 {
     struct rddp_listener *listener = calloc(1, sizeof(*listener));
-    int error = 0;
 
     if (!listener)
         return NULL;
     *listener = (struct rddp_listener){.context = channel->context,
-                                       .progress = context_next_loop(channel->context),
+                                       .progress = progress_next(channel->context),
                                        .channel = channel,
                                        .user = user,
-                                       .pause.fire = accept_again};
+                                       .pause.fire = accept_again,
+                                       .watch.ready = accept_some};
     rddp_wire_attr_init(&listener->wire);
     if (wire)
         listener->wire = *wire;
-    listener->watch = (struct watch){.ready = accept_some};
-    listener->watch.fd = wire_is_sane(&listener->wire) ? tcp_listen(addr, length, backlog) : -EINVAL;
-    error = listener->watch.fd < 0 ? listener->watch.fd : 0;
-    if (!error) {
+    if (wire_is_sane(&listener->wire))
+        return listener;
+    free(listener);
+    errno = EINVAL;
+    return NULL;
+}
+
+/* With a descriptor, or the error of what should have made it. */
+static struct rddp_listener *begin(struct rddp_listener *listener, int fd)
+{
+    int error = fd < 0 ? fd : 0;
+
+    listener->watch.fd = fd;
+    if (!error)
         error = start_listening(listener);
-        if (error)
-            close(listener->watch.fd);
-    }
-    if (error) {
-        free(listener);
-        errno = -error;
-        return NULL;
-    }
-    return listener;
+    if (!error)
+        return listener;
+    if (fd >= 0)
+        close(fd);
+    free(listener);
+    errno = -error;
+    return NULL;
+}
+
+struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
+                                  int backlog, const struct rddp_wire_attr *wire, void *user)
+{
+    struct rddp_listener *listener = new_listener(channel, wire, user);
+
+    return listener ? begin(listener, tcp_listen(addr, length, backlog)) : NULL;
+}
+
+struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd, const struct rddp_wire_attr *wire,
+                                     void *user)
+{
+    struct rddp_listener *listener = NULL;
+    int error = tcp_adopt(fd, true);
+
+    if (!error && !(listener = new_listener(channel, wire, user)))
+        error = -errno;
+    if (!error)
+        return begin(listener, fd);
+    close(fd);
+    errno = -error;
+    return NULL;
 }
 
 static void turn_away(struct endpoint *endpoint)
@@ -329,5 +353,11 @@ int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t
 int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer)
 {
     *peer = request->peer;
+    return 0;
+}
+
+int rddp_request_local_addr(const struct rddp_request *request, struct sockaddr_storage *local)
+{
+    *local = request->local;
     return 0;
 }

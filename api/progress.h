@@ -57,21 +57,29 @@ struct progress {
 int progress_init(struct progress *progress, struct rddp_context *context);
 void progress_fini(struct progress *progress);
 
-/* The thread. 0 or -EAGAIN. The context's `stopping` is set before progress_stop(). */
+/* thread.c. The thread. 0 or -EAGAIN. The context's `stopping` is set before progress_stop(). */
 int progress_start(struct progress *progress);
 void progress_stop(struct progress *progress);
+
+/* The loop that the next connection of a context goes to. */
+struct progress *progress_next(struct rddp_context *context);
 
 /* Takes the token, gives it back. What was closed meanwhile is freed. */
 void progress_take(struct progress *progress);
 bool progress_try(struct progress *progress);
 void progress_give(struct progress *progress);
 
-/* One round of work without waiting, by the driver; the second on behalf of a poller, who asks the socket that spoke
- * last most of the time. */
-void progress_work(struct progress *progress);
-void progress_poll(struct progress *progress);
+/* By the driver. An endpoint comes, or is closed. */
+void progress_add(struct endpoint *endpoint);
+void progress_bury(struct endpoint *endpoint);
 
 /* Ends the thread's sleep, whatever it is. */
 void progress_wake(struct progress *progress);
+void progress_hush(struct progress *progress); /* what woke it has been noticed */
+
+/* thread.c. One round of work without waiting, by the driver; the second on behalf of a poller, who asks the link that
+ * spoke last most of the time. */
+void progress_work(struct progress *progress);
+void progress_poll(struct progress *progress);
 
 #endif

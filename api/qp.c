@@ -155,56 +155,13 @@ int qp_prepare(struct rddp_qp *qp, const struct wire *wire)
     return 0;
 }
 
-/* Without an endpoint nobody drives the queue pair: who has posted to it flushes it himself. */
-static void settle(struct rddp_qp *qp)
-{
-    pthread_mutex_lock(&qp->context->lock);
-    if (!qp->endpoint)
-        qp_settle(&qp->qp);
-    pthread_mutex_unlock(&qp->context->lock);
-}
-
-/* Posts that came before this found the endpoint and rang; what they left when it goes is flushed here. */
-void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
-{
-    pthread_mutex_lock(&qp->context->lock);
-    spin_lock(&qp->spin);
-    qp->endpoint = endpoint;
-    spin_unlock(&qp->spin);
-    pthread_mutex_unlock(&qp->context->lock);
-    if (!endpoint)
-        settle(qp);
-}
-
-struct endpoint *qp_hold(struct rddp_qp *qp)
-{
-    struct progress *progress = qp->progress;
-
-    if (!progress)
-        return NULL;
-    progress_take(progress);
-    if (qp->endpoint)
-        endpoint_hold(qp->endpoint);
-    else
-        progress_give(progress);
-    return qp->endpoint;
-}
-
-void qp_let_go(struct endpoint *endpoint)
-{
-    struct progress *progress = endpoint->progress;
-
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
-    progress_give(progress);
-}
-
 /* A connection lives on without its queue pair until it has ended properly. */
 static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 {
     qp_set_endpoint(qp, NULL);
     endpoint->qp = NULL;
     conn_detach(&endpoint->conn, loop_now_us());
-    if (endpoint->connecting)
+    if (!endpoint->link->is_up)
         endpoint_abort(endpoint);
     else
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
@@ -267,7 +224,7 @@ int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send
     if (is_mine)
         endpoint_let_go(endpoint, ENDPOINT_POSTER);
     else if (!endpoint)
-        settle(qp);
+        qp_settle_alone(qp);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
@@ -288,7 +245,7 @@ static void ring_if_failed(struct rddp_qp *qp)
     if (is_mine)
         endpoint_let_go(endpoint, ENDPOINT_POSTER);
     else if (!endpoint)
-        settle(qp);
+        qp_settle_alone(qp);
 }
 
 int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)

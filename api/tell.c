@@ -2,6 +2,7 @@
 /* tell.c - what is new at a connection becomes events for the application and lines for people. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/api.h"
 
@@ -72,6 +73,24 @@ static void post(struct endpoint *endpoint, enum rddp_event_type type, int statu
                     rddp_event_str(type));
 }
 
+void endpoint_tell_unreachable(struct endpoint *endpoint, int error)
+{
+    char peer[TCP_NAME];
+
+    post(endpoint, RDDP_EVENT_UNREACHABLE, error);
+    context_log(endpoint->progress->context, RDDP_LOG_INFO, "%s: cannot connect: %s", tcp_name(&endpoint->peer, peer),
+                strerror(-error));
+}
+
+void request_answered(struct endpoint *endpoint)
+{
+    if (endpoint->request)
+        endpoint->request->endpoint = NULL;
+    endpoint->request = NULL;
+    endpoint->listener->pending--;
+    endpoint->listener = NULL;
+}
+
 static void tell_request(struct endpoint *endpoint)
 {
     struct rddp_listener *listener = endpoint->listener;
@@ -90,7 +109,8 @@ static void tell_request(struct endpoint *endpoint)
 
     /* Whole before anybody can have it. */
     if (request)
-        *request = (struct rddp_request){.endpoint = endpoint, .progress = endpoint->progress, .peer = endpoint->peer};
+        *request = (struct rddp_request){
+            .endpoint = endpoint, .progress = endpoint->progress, .local = endpoint->local, .peer = endpoint->peer};
     endpoint->request = request;
     if (!request || !event_post(listener->channel, &event)) {
         endpoint->request = NULL;

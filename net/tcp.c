@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -79,6 +80,33 @@ int tcp_accept(int fd)
     return stream;
 }
 
+static int option(int fd, int name)
+{
+    int value = 0;
+    socklen_t length = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, name, &value, &length) ? -errno : value;
+}
+
+int tcp_adopt(int fd, bool listening)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof(peer);
+    int type = option(fd, SO_TYPE);
+
+    if (type < 0)
+        return type;
+    if (type != SOCK_STREAM || option(fd, SO_PROTOCOL) != IPPROTO_TCP || option(fd, SO_ACCEPTCONN) != listening)
+        return -EINVAL;
+    if (!listening && getpeername(fd, (struct sockaddr *)&peer, &length))
+        return -errno;
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC))
+        return -errno;
+    if (!listening)
+        set_stream_options(fd);
+    return 0;
+}
+
 int tcp_result(int fd)
 {
     int error = 0;
@@ -90,25 +118,25 @@ int tcp_result(int fd)
 }
 
 /* One span is what a short message has, and send() costs less than sendmsg(). */
-static ssize_t send_spans(int fd, const struct span *span, uint32_t spans)
+static ssize_t send_spans(int fd, const struct span *span, uint32_t spans, int flags)
 {
-    enum { FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT };
     struct iovec iov[TCP_SPANS];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = spans < TCP_SPANS ? spans : TCP_SPANS};
 
     if (spans == 1)
-        return send(fd, span->at, span->length, FLAGS);
+        return send(fd, span->at, span->length, flags);
     for (uint32_t i = 0; i < message.msg_iovlen; i++)
         iov[i] = (struct iovec){(void *)(uintptr_t)span[i].at, span[i].length};
-    return sendmsg(fd, &message, FLAGS);
+    return sendmsg(fd, &message, flags);
 }
 
-ssize_t tcp_send(int fd, const struct span *span, uint32_t spans)
+ssize_t tcp_send(int fd, const struct span *span, uint32_t spans, bool record)
 {
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (record ? MSG_EOR : 0);
     ssize_t n;
 
     do
-        n = send_spans(fd, span, spans);
+        n = send_spans(fd, span, spans, flags);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n;
 }

@@ -3,6 +3,7 @@
 #ifndef RDDP_NET_TCP_H
 #define RDDP_NET_TCP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -15,12 +16,17 @@ int tcp_connect(const struct sockaddr *addr, socklen_t length);
 int tcp_listen(const struct sockaddr *addr, socklen_t length, int backlog);
 int tcp_accept(int fd);
 
+/* Makes ours a TCP socket that somebody else made: connected, or listening. 0; -EBADF, -ENOTSOCK, -EINVAL: it is no
+ * such socket; -ENOTCONN. It stays the caller's if this fails. */
+int tcp_adopt(int fd, bool listening);
+
 /* How a connection attempt ended: 0 or a negative errno. */
 int tcp_result(int fd);
 
-/* Octets taken, -EAGAIN, or another negative errno. Up to TCP_SPANS spans. Never a signal. */
+/* Octets taken, -EAGAIN, or another negative errno. Up to TCP_SPANS spans. Never a signal. `record`: what is sent later
+ * does not fill up the last segment of this (MSG_EOR). */
 enum { TCP_SPANS = 96 };
-ssize_t tcp_send(int fd, const struct span *span, uint32_t spans);
+ssize_t tcp_send(int fd, const struct span *span, uint32_t spans, bool record);
 
 /* Octets read, 0 at the end of the stream, -EAGAIN, or another negative errno. */
 ssize_t tcp_recv(int fd, void *to, size_t room);

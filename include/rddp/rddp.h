@@ -202,6 +202,8 @@ struct rddp_wire_attr {
     unsigned rtr;         /* which of them we can do: enum rddp_rtr, default all */
     bool immediate;       /* no start-up frames: markers and CRC always on, DDP version 0 (mpa.txt 8.1). Both ends
                            * alike; there is no private data and no reject. */
+    bool aligned; /* hand each FPDU to TCP as a record of its own (MSG_EOR), so that no segment holds two: for peers
+                   * that place what arrives out of order; costs throughput. Default no */
     uint32_t first_delay_ms; /* initiator: from the peer's reply to our first FPDU, default 5: Linux siw may miss one
                               * that comes at once */
     uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
@@ -265,6 +267,11 @@ RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, c
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,
                                            void *user);
 
+/* The same on a TCP socket that listens already: bound to a device, of another namespace, from socket activation. It is
+ * the library's from here on, and closed when this fails: EBADF, ENOTSOCK, EINVAL (not a listening TCP socket). */
+RDDP_API struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
+                                              const struct rddp_wire_attr *wire, void *user);
+
 /* Requests not yet answered are rejected. 0. */
 RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
 
@@ -275,6 +282,12 @@ RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct soc
  * wire attributes; -ENOMEM, -EMFILE; or what the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
+
+/* The same over a TCP socket that is connected already, to a peer that expects a start-up. It is the library's from
+ * here on, and closed when this fails: -EBADF, -ENOTSOCK, -ENOTCONN, -EINVAL (not a connected TCP socket, or as above).
+ */
+RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int fd,
+                             const struct rddp_conn_attr *attr);
 
 /* Answers a request: it is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
  * listener's channel. -EINVAL: the queue pair was already used, private data too long; -ECONNABORTED: the peer has
@@ -287,6 +300,9 @@ RDDP_API int rddp_reject(struct rddp_request *request, const void *private_data,
 
 /* Who asks. 0. */
 RDDP_API int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer);
+
+/* At which of our addresses. 0. */
+RDDP_API int rddp_request_local_addr(const struct rddp_request *request, struct sockaddr_storage *local);
 
 /* Closes gracefully: requests already posted still leave, Reads that the peer asked for before are answered, then the
  * stream ends; receives are flushed. DISCONNECTED follows: after close_timeout_ms without an octet that leaves, and

@@ -256,33 +256,36 @@ static void deregistered_while_it_waits(void **state)
 }
 
 /* No memory for the beginning of an FPDU that has to make room for another connection's: its connection ends, and the
- * application hears of it at once. */
+ * application hears of it at once. Connections go to the loops in turn, so the first and the last share one. */
 static void no_memory_for_a_beginning(void **state)
 {
+    enum { MOST = 8 };
     struct pair *pair = of(state);
     struct other it = listen_for(pair, 2 * PAIR_WAIT_MS);
-    struct rddp_qp *qp[2];
+    uint32_t last = pair->row->loops ? pair->row->loops : 1;
+    struct rddp_qp *qp[MOST];
     uint8_t rest[256];
     int64_t ms;
-    int fd[2];
+    int fd[MOST];
 
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i <= last; i++) {
         fd[i] = dial(&it);
         assert_int_equal(write(fd[i], request, 20), 20);
         qp[i] = accept_one(pair);
     }
     atomic_store(&no_memory, true);
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i <= last; i += last) {
         assert_int_equal(write(fd[i], "\0\x20\x41", 3), 3);
         usleep(SHORT_MS * 1000 / 4);
     }
     assert_int_equal(pair_event(&pair->server, RDDP_EVENT_DISCONNECTED).status, -ENOMEM);
     atomic_store(&no_memory, false);
     read_to_end(fd[0], rest, sizeof(rest), &ms);
-    for (int i = 0; i < 2; i++)
+    for (uint32_t i = 0; i <= last; i++)
         close(fd[i]);
-    assert_int_equal(pair_event(&pair->server, RDDP_EVENT_DISCONNECTED).status, -ECONNRESET);
-    for (int i = 0; i < 2; i++)
+    for (uint32_t i = 1; i <= last; i++)
+        pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
+    for (uint32_t i = 0; i <= last; i++)
         assert_int_equal(rddp_destroy_qp(qp[i]), 0);
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }

@@ -23,6 +23,8 @@ static const struct row rows[] = {
     {.name = "peer to peer by send", .crc = true, .peer_to_peer = true, .mpa_revision = 2, .rtr = RDDP_RTR_SEND},
     {.name = "peer to peer by read", .crc = true, .peer_to_peer = true, .mpa_revision = 2, .rtr = RDDP_RTR_READ},
     {.name = "immediate", .immediate = true, .mpa_revision = 2},
+    {.name = "aligned, v6", .crc = true, .client_markers = true, .aligned = true, .v6 = true, .mpa_revision = 2},
+    {.name = "three loops", .crc = true, .loops = 3, .mpa_revision = 2},
     {.name = "rdmatcp", .wire = RDDP_WIRE_RDMATCP, .silent = true, .immediate = true, .mpa_revision = 2},
 };
 
@@ -58,7 +60,7 @@ bool pair_said(struct side *side, const char *text)
     return said;
 }
 
-static void open_side(struct side *side)
+static void open_side(struct side *side, uint32_t loops)
 {
     struct rddp_context_attr attr;
 
@@ -68,6 +70,8 @@ static void open_side(struct side *side)
     attr.log_level = RDDP_LOG_INFO;
     attr.log = keep_line;
     attr.log_user = side;
+    if (loops)
+        attr.loops = loops;
     side->context = rddp_open(&attr);
     assert_non_null(side->context);
     side->events = rddp_create_event_channel(side->context);
@@ -125,6 +129,7 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server)
     wire.mpa_revision = row->mpa_revision;
     wire.peer_to_peer = row->peer_to_peer;
     wire.immediate = row->immediate;
+    wire.aligned = row->aligned;
     if (row->peer_to_peer)
         wire.rtr = row->rtr;
     wire.first_delay_ms = 0;
@@ -150,8 +155,8 @@ void pair_open(struct pair *pair, const struct row *row)
     socklen_t length = loopback(row, &pair->addr);
 
     pair->row = row;
-    open_side(&pair->client);
-    open_side(&pair->server);
+    open_side(&pair->client, row->loops);
+    open_side(&pair->server, row->loops);
     pair->listener = rddp_listen(pair->server.events, (struct sockaddr *)&pair->addr, length, 64, &wire, NULL);
     assert_non_null(pair->listener);
     assert_int_equal(rddp_listener_addr(pair->listener, &pair->addr), 0);

@@ -24,7 +24,8 @@ struct row {
     const char *name;
     enum rddp_wire wire;
     bool silent; /* nobody is told why a connection ends, and no key is invalidated from afar */
-    bool crc, client_markers, server_markers, peer_to_peer, immediate, v6;
+    bool crc, client_markers, server_markers, peer_to_peer, immediate, v6, aligned;
+    uint32_t loops; /* of each context, in place of the default */
     uint8_t mpa_revision;
     unsigned rtr;
 };

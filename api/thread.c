@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* thread.c - who does the work: a thread, or an application that polls.
+ *
+ * Two at one loop would only get in each other's way, so a thread that finds a poller at work several times running
+ * parks: it looks back now and then and leaves arrivals to him. When its looks find work that nobody does, it leaves
+ * the park, and arrivals wake it again. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "api/api.h"
+
+enum {
+    HOT_TURNS = 16,       /* poll the socket that spoke last this many times before polling all */
+    SERVED = 4,           /* wake-ups in a row that found a poller at work: the thread parks */
+    MISSED = 3,           /* looks in a row that found work and no poller: it leaves the park */
+    HERE_US = 5,          /* a poll so long ago at most is one that goes on */
+    LOOK_US = 600,        /* between two looks from the park: each costs a poller some microseconds */
+    IDLE_US = 3000,       /* no poll for so long, and no work: it leaves the park */
+    TIMER_SLACK_NS = 1000 /* else each sleep is 50 us longer */
+};
+
+/* --- one round ------------------------------------------------------------------------------------------------- */
+
+void progress_work(struct progress *progress)
+{
+    arrivals_adopt(progress);
+    loop_run(&progress->loop, &progress->wanted);
+}
+
+void progress_poll(struct progress *progress)
+{
+    struct endpoint *hot = progress->hot;
+
+    atomic_store_explicit(&progress->polled_us, loop_now_us(), memory_order_relaxed);
+    if (hot && !hot->blocked && ++progress->hot_turns % HOT_TURNS)
+        endpoint_poll(hot);
+    else
+        progress_work(progress);
+}
+
+/* --- the thread ------------------------------------------------------------------------------------------------ */
+
+/* What the thread has seen of pollers. */
+struct habit {
+    unsigned served; /* wake-ups in a row that found a poller at work */
+    unsigned missed; /* looks in a row that found work and no poller */
+};
+
+static uint64_t since_poll_us(const struct progress *progress)
+{
+    return loop_now_us() - atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
+}
+
+/* Somebody sleeps at a CQ and relies on the thread. */
+static bool is_armed(const struct progress *progress)
+{
+    return atomic_load(&progress->context->armed);
+}
+
+static bool has_work(struct progress *progress)
+{
+    return progress->arrivals || loop_sleep(&progress->loop, 0);
+}
+
+/* The time of his last poll tells also of a poller whom this thread has just displaced from his processor. */
+static bool poller_is_here(struct progress *progress)
+{
+    if (is_armed(progress))
+        return false;
+    if (since_poll_us(progress) <= HERE_US || !progress_try(progress))
+        return true;
+    progress_give(progress);
+    return false;
+}
+
+/* A mutex is taken again by the thread that gave it back, unless that one steps aside. */
+static void do_round(struct progress *progress)
+{
+    progress_take(progress);
+    progress_work(progress);
+    progress_give(progress);
+    if (atomic_load_explicit(&progress->wanted, memory_order_relaxed))
+        sched_yield();
+}
+
+static void sleep_and_serve(struct progress *progress, struct habit *habit)
+{
+    loop_sleep(&progress->loop, -1);
+    if (poller_is_here(progress)) {
+        habit->served++;
+        progress_hush(progress); /* or it wakes us again at once */
+        return;
+    }
+    do_round(progress);
+    habit->served = 0;
+}
+
+static void rest(struct progress *progress)
+{
+    const struct timespec look = {.tv_nsec = LOOK_US * 1000L};
+    struct pollfd fd = {.fd = progress->wake.fd, .events = POLLIN};
+
+    if (ppoll(&fd, 1, &look, NULL) > 0)
+        progress_hush(progress);
+}
+
+static void leave_park(struct progress *progress, struct habit *habit)
+{
+    *habit = (struct habit){0};
+    atomic_store(&progress->parked, false);
+}
+
+static void look(struct progress *progress, struct habit *habit)
+{
+    if (is_armed(progress)) {
+        leave_park(progress, habit);
+    } else if (since_poll_us(progress) <= HERE_US) {
+        habit->missed = 0;
+    } else if (!has_work(progress)) {
+        if (since_poll_us(progress) > IDLE_US)
+            leave_park(progress, habit);
+    } else {
+        do_round(progress);
+        if (++habit->missed == MISSED)
+            leave_park(progress, habit);
+    }
+}
+
+static void *run(void *arg)
+{
+    struct progress *progress = arg;
+    struct habit habit = {0};
+
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
+    while (!atomic_load(&progress->context->stopping)) {
+        if (habit.served < SERVED) {
+            sleep_and_serve(progress, &habit);
+            continue;
+        }
+        /* Whoever arms a CQ after this wakes us, and who did it before is seen. */
+        atomic_store(&progress->parked, true);
+        if (!is_armed(progress))
+            rest(progress);
+        look(progress, &habit);
+    }
+    return NULL;
+}
+
+/* Signals are the application's: none is ever handled on our thread, but SIGBUS, which says that volatile memory has
+ * gone and comes to whoever touches it. */
+int progress_start(struct progress *progress)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&progress->thread, NULL, run, progress);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -error;
+}
+
+void progress_stop(struct progress *progress)
+{
+    progress_wake(progress);
+    pthread_join(progress->thread, NULL);
+}
+
+/* --- the application ------------------------------------------------------------------------------------------- */
+
+/* Until one of the loops has something to do. */
+static void sleep_for(struct rddp_context *context, int timeout_ms)
+{
+    struct pollfd fd[LOOPS_MAX];
+
+    if (context->loops == 1) {
+        loop_sleep(&context->progress->loop, timeout_ms);
+        return;
+    }
+    for (uint32_t i = 0; i < context->loops; i++)
+        fd[i] = (struct pollfd){.fd = context->progress[i].loop.epoll_fd, .events = POLLIN};
+    poll(fd, context->loops, timeout_ms);
+}
+
+int rddp_progress(struct rddp_context *context, int timeout_ms)
+{
+    if (timeout_ms)
+        sleep_for(context, timeout_ms);
+    for (uint32_t i = 0; i < context->loops; i++) {
+        progress_take(&context->progress[i]);
+        progress_work(&context->progress[i]);
+        progress_give(&context->progress[i]);
+    }
+    return 0;
+}
+
+int rddp_progress_fd(const struct rddp_context *context)
+{
+    return context->progress->loop.epoll_fd;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* transfer.c - octets are moved between a link and the connection on it. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/transfer.h"
+
+enum {
+    GAP_LEAST = 8192,     /* octets that are worth a read of their own */
+    APART_READS = 4,      /* so many reads may bring nothing of that kind, and still the next is thought to: it ... */
+    APART_ROOM = 1024,    /* ... brings no more than so many octets into the stage */
+    EMSS_AGE_US = 100000, /* the link's segment size is looked up this often */
+};
+
+/* --- receiving: every link reads into the one stage ---------------------------------------------------------- */
+
+/* Another link needs the stage: what its owner has left in it moves into a buffer of the owner's own. */
+static void evict(struct progress *progress)
+{
+    struct stage *stage = &progress->stage;
+    struct endpoint *owner = stage->owner;
+
+    if (owner && stage->octets) {
+        owner->carry = pool_get(&progress->carries);
+        if (owner->carry) {
+            memcpy(owner->carry, stage->room + stage->from, stage->octets);
+            owner->carry_octets = stage->octets;
+        } else {
+            owner->starved = true; /* it is told of this in its own turn, which is next */
+            loop_set_timer(&progress->loop, &owner->timer, loop_now_us());
+        }
+    }
+    stage->owner = NULL;
+    stage->from = stage->octets = 0;
+}
+
+static void occupy(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->progress->stage;
+
+    if (stage->owner != endpoint) {
+        evict(endpoint->progress);
+        stage->owner = endpoint;
+        if (endpoint->carry) {
+            memcpy(stage->room, endpoint->carry, endpoint->carry_octets);
+            stage->octets = endpoint->carry_octets;
+            pool_put(&endpoint->progress->carries, endpoint->carry);
+            endpoint->carry = NULL;
+        }
+    }
+    if (stage->from + stage->octets > WIRE_UNIT_MAX) {
+        memmove(stage->room, stage->room + stage->from, stage->octets);
+        stage->from = 0;
+    }
+}
+
+/* The connection takes what it can of what the stage has for it. */
+static void eat(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->progress->stage;
+    size_t eaten = conn_rx(&endpoint->conn, stage->room + stage->from, stage->octets, loop_now_us());
+
+    stage->from += (uint32_t)eaten;
+    stage->octets -= (uint32_t)eaten;
+    if (!stage->octets)
+        stage->from = 0;
+}
+
+/* One read, a large payload straight to its place. Octets, or as tcp_recv(); *full if there may be more. */
+static ssize_t receive(struct endpoint *endpoint, bool *full)
+{
+    struct stage *stage = &endpoint->progress->stage;
+    struct conn *conn = &endpoint->conn;
+    struct conn_gap gap = {.octets = 0};
+    uint32_t room = STAGE_OCTETS, placed = 0;
+    uint8_t *end;
+    ssize_t n;
+
+    occupy(endpoint);
+    if (endpoint->link->kind->reads_to_places && stage->octets &&
+        conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us()))
+        endpoint->apart = APART_READS;
+    if (endpoint->apart) {
+        endpoint->apart -= !gap.octets;
+        room = gap.behind + APART_ROOM;
+    }
+    end = stage->room + stage->from + stage->octets;
+    n = link_receive(endpoint->link, gap.octets ? &(struct link_room){gap.at, gap.octets, end, room}
+                                                : &(struct link_room){.at = end, .octets = room});
+    if (n <= 0)
+        return n;
+    *full = n == gap.octets + room;
+    if (gap.octets) {
+        placed = n < gap.octets ? (uint32_t)n : gap.octets;
+        conn_filled(conn, placed);
+    }
+    stage->octets += (uint32_t)n - placed;
+    eat(endpoint);
+    return n;
+}
+
+void transfer_eat_again(struct endpoint *endpoint)
+{
+    occupy(endpoint);
+    eat(endpoint);
+}
+
+/* It does not depend on the time, and a poller has none to spare for looking at the clock. */
+bool transfer_wants(const struct endpoint *endpoint)
+{
+    return !endpoint->starved && conn_wants(&endpoint->conn, 0) & CONN_RX;
+}
+
+bool transfer_receive(struct endpoint *endpoint)
+{
+    size_t octets = 0;
+    bool full = true;
+
+    while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
+        ssize_t n = receive(endpoint, &full);
+
+        if (n == -EAGAIN)
+            break;
+        if (n < 0)
+            conn_lost(&endpoint->conn, FAULT_LOST);
+        else if (n == 0)
+            conn_rx_end(&endpoint->conn, endpoint->progress->stage.octets, loop_now_us());
+        else
+            endpoint->progress->hot = endpoint;
+        if (n <= 0)
+            return true;
+        octets += (size_t)n;
+    }
+    return octets;
+}
+
+/* --- sending --------------------------------------------------------------------------------------------------- */
+
+static bool lend_out(struct endpoint *endpoint)
+{
+    struct conn *conn = &endpoint->conn;
+    struct out *out;
+
+    if (conn->life.out)
+        return true;
+    out = pool_get(&endpoint->progress->outs);
+    if (!out)
+        return false;
+    out_init(out, (uint8_t *)out + OUT_ROOM_AT);
+    conn->life.out = out;
+    return true;
+}
+
+void transfer_take_out_back(struct endpoint *endpoint)
+{
+    if (!endpoint->conn.life.out)
+        return;
+    out_drop(endpoint->conn.life.out);
+    pool_put(&endpoint->progress->outs, endpoint->conn.life.out);
+    endpoint->conn.life.out = NULL;
+}
+
+void transfer_look_up_emss(struct endpoint *endpoint, uint64_t now_us)
+{
+    if (endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
+        return;
+    endpoint->emss_us = now_us;
+    endpoint->conn.attr.emss = link_segment_size(endpoint->link);
+}
+
+static ssize_t send_units(struct link *link, const struct out *out)
+{
+    struct out_cursor at = {.units = 0};
+    struct out_unit unit;
+    ssize_t n, sent = 0;
+
+    while (out_next_unit(out, &at, &unit)) {
+        n = link_send(link, unit.span, unit.spans);
+        if (n < 0)
+            return sent ? sent : n;
+        sent += n;
+        if ((size_t)n < unit.octets)
+            break;
+    }
+    return sent;
+}
+
+static ssize_t send_out(struct link *link, const struct out *out)
+{
+    return link->kind->keeps_units ? send_units(link, out) : link_send(link, out->span + out->first, out->spans);
+}
+
+bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
+{
+    struct conn *conn = &endpoint->conn;
+    struct out *out;
+    ssize_t n;
+
+    if (!lend_out(endpoint)) {
+        conn_lost(conn, FAULT_MEMORY);
+        return false;
+    }
+    out = conn->life.out;
+    conn_fill(conn, now_us);
+    if (!out->octets)
+        return false;
+    n = send_out(endpoint->link, out);
+    if (n == -EFAULT && out_is_volatile(out)) {
+        out_own(out);
+        n = send_out(endpoint->link, out);
+    }
+    endpoint->blocked = n == -EAGAIN;
+    if (n < 0 && n != -EAGAIN)
+        conn_lost(conn, FAULT_LOST);
+    if (n <= 0)
+        return false;
+    conn_sent(conn, (size_t)n, now_us);
+    atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
+    return true;
+}
