@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/bells.h"
 
 static enum rddp_log_level level_from_environment(void)
 {
@@ -40,6 +41,19 @@ static int count_loops(struct rddp_context *context, const struct rddp_context_a
     return 0;
 }
 
+static int init_loop(struct rddp_context *context, struct progress *progress)
+{
+    int error = progress_init(progress, context), bells = bells_init(progress);
+
+    return error ? error : bells;
+}
+
+static void fini_loop(struct progress *progress)
+{
+    bells_fini(progress);
+    progress_fini(progress);
+}
+
 static int init_loops(struct rddp_context *context)
 {
     uint32_t loops = context->loops;
@@ -50,7 +64,7 @@ static int init_loops(struct rddp_context *context)
     if (!context->progress)
         return -ENOMEM;
     while (context->loops < loops && !error)
-        error = progress_init(&context->progress[context->loops++], context);
+        error = init_loop(context, &context->progress[context->loops++]);
     return error;
 }
 
@@ -104,7 +118,7 @@ static int start_threads(struct rddp_context *context)
 static void fini(struct rddp_context *context)
 {
     for (uint32_t i = 0; i < context->loops; i++)
-        progress_fini(&context->progress[i]);
+        fini_loop(&context->progress[i]);
     free(context->progress);
     free(context->mrs.slots);
     free(context->qp_numbers.taken);

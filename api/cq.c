@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/bells.h"
 
 enum { CQE_MAX = 1 << 20 };
 
@@ -188,6 +189,15 @@ static struct progress *loop_to_drive(struct rddp_cq *cq)
     return &cq->context->progress[__builtin_ctzll(loops)];
 }
 
+/* Whoever has nothing left to poll waits for what he has posted. */
+static void ring_bells(struct rddp_cq *cq)
+{
+    uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
+
+    for (; loops; loops &= loops - 1)
+        bells_ring(&cq->context->progress[__builtin_ctzll(loops)]);
+}
+
 /* A poller that finds nothing does the work himself, unless somebody else is at it. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
@@ -197,6 +207,8 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
     if (n < 0)
         return -EINVAL;
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
+    if (got < (uint32_t)n)
+        ring_bells(cq);
     if (!got && n && progress_try(progress = loop_to_drive(cq))) {
         progress_poll(progress);
         progress_give(progress);

@@ -21,6 +21,7 @@ enum {
 struct arrival;
 struct endpoint;
 struct rddp_context;
+struct rddp_qp;
 
 /* Received octets before they are verified and placed. It is shared: whose unfinished unit lies in it is remembered. */
 struct stage {
@@ -45,6 +46,10 @@ struct progress {
 
     struct spin arrivals_lock;
     _Atomic(struct arrival *) arrivals; /* accepted by another loop's listener, oldest first */
+
+    struct spin bells_lock;
+    _Atomic(struct rddp_qp *) bells; /* queue pairs whose doorbell waits, linked by next_bell */
+    struct watch bell_timer;         /* a descriptor: they must be rung now */
 
     pthread_t thread;
     struct watch wake;          /* an eventfd that ends the thread's sleep */

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "api/api.h"
+#include "api/bells.h"
 
 /* --- shared receive queues ----------------------------------------------------------------------------------- */
 
@@ -180,6 +181,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
         event_forget(qp->channel, qp, NULL);
         qp->channel->users--;
     }
+    bells_forget(qp);
     cq_forget(qp->qp.attr.send_cq, qp->qp.attr.number);
     cq_forget(qp->qp.attr.recv_cq, qp->qp.attr.number);
     qp_fini(&qp->qp);
@@ -202,12 +204,13 @@ void *rddp_qp_user(const struct rddp_qp *qp)
     return qp->user;
 }
 
-/* What was posted leaves at once if the socket takes it and nobody else works on the connection; else whoever does has
- * heard the bell. It is rung under the spinlock, so that the endpoint cannot go before. */
+/* What was posted leaves at once if the link takes it and nobody else works on the connection; else whoever does has
+ * heard the bell. It is rung under the spinlock, so that the endpoint cannot go before. In a burst it waits a little.
+ */
 int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr)
 {
     struct endpoint *endpoint;
-    bool is_mine;
+    bool is_mine = false, waits, first;
     int error = 0;
 
     spin_lock(&qp->spin);
@@ -219,9 +222,15 @@ int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send
             wr = wr->next;
     }
     endpoint = qp->endpoint;
-    is_mine = endpoint && doorbell_ring(&endpoint->bell);
+    waits = endpoint && !error && bells_may_wait(qp, endpoint);
+    qp->put_off = waits ? qp->put_off + 1 : 0;
+    if (endpoint && !waits)
+        is_mine = doorbell_ring(&endpoint->bell);
+    first = qp->put_off == 1;
     spin_unlock(&qp->spin);
-    if (is_mine)
+    if (first)
+        bells_remember(qp);
+    else if (is_mine)
         endpoint_let_go(endpoint, ENDPOINT_POSTER);
     else if (!endpoint)
         qp_settle_alone(qp);

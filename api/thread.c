@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "api/bells.h"
 
 enum {
     HOT_TURNS = 16,       /* poll the socket that spoke last this many times before polling all */
@@ -90,6 +91,7 @@ static void do_round(struct progress *progress)
 static void sleep_and_serve(struct progress *progress, struct habit *habit)
 {
     loop_sleep(&progress->loop, -1);
+    bells_ring(progress);
     if (poller_is_here(progress)) {
         habit->served++;
         progress_hush(progress); /* or it wakes us again at once */
@@ -102,10 +104,15 @@ static void sleep_and_serve(struct progress *progress, struct habit *habit)
 static void rest(struct progress *progress)
 {
     const struct timespec look = {.tv_nsec = LOOK_US * 1000L};
-    struct pollfd fd = {.fd = progress->wake.fd, .events = POLLIN};
+    struct pollfd fd[] = {{.fd = progress->wake.fd, .events = POLLIN},
+                          {.fd = progress->bell_timer.fd, .events = POLLIN}};
 
-    if (ppoll(&fd, 1, &look, NULL) > 0)
+    if (ppoll(fd, countof(fd), &look, NULL) <= 0)
+        return;
+    if (fd[0].revents)
         progress_hush(progress);
+    if (fd[1].revents)
+        progress->bell_timer.ready(&progress->bell_timer, EPOLLIN);
 }
 
 static void leave_park(struct progress *progress, struct habit *habit)
@@ -192,6 +199,7 @@ int rddp_progress(struct rddp_context *context, int timeout_ms)
     if (timeout_ms)
         sleep_for(context, timeout_ms);
     for (uint32_t i = 0; i < context->loops; i++) {
+        bells_ring(&context->progress[i]);
         progress_take(&context->progress[i]);
         progress_work(&context->progress[i]);
         progress_give(&context->progress[i]);
