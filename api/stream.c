@@ -29,11 +29,6 @@ static uint32_t find_piece(const struct rddp_stream *s, uint64_t position)
     return low;
 }
 
-static const struct stream_piece *piece_at(const struct rddp_stream *s, uint32_t i)
-{
-    return &s->piece[(s->piece_head + i) & (STREAM_PIECES - 1)];
-}
-
 /* A segment lies in UTCP_SPANS pieces at most. */
 static uint32_t in_spans(const struct rddp_stream *s, uint64_t position, uint32_t length)
 {
@@ -42,7 +37,7 @@ static uint32_t in_spans(const struct rddp_stream *s, uint64_t position, uint32_
 
     if (last >= s->pieces)
         return length;
-    end = piece_at(s, last)->from + piece_at(s, last)->length;
+    end = stream_piece_at(s, last)->from + stream_piece_at(s, last)->length;
     return length < end - position ? length : (uint32_t)(end - position);
 }
 
@@ -64,7 +59,7 @@ static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_pi
     if (s->tcp.option_on && tcpopt_map_describe(&s->map, position, length, &o))
         piece->option_length = (uint32_t)(tcpopt_encode(piece->option, &o) - piece->option);
     for (uint32_t i = find_piece(s, position); length; i++) {
-        const struct stream_piece *from = piece_at(s, i);
+        const struct stream_piece *from = stream_piece_at(s, i);
         uint64_t skip = position - from->from;
         uint32_t n = from->length - skip < length ? (uint32_t)(from->length - skip) : length;
 
@@ -163,19 +158,6 @@ void rddp_stream_close(struct rddp_stream *s)
         net->port[i].waiting -= net->port[i].port == s->port;
     munmap(s->room, s->room_octets);
     free(s);
-}
-
-/* What was acknowledged is the writer's again; how far the peer may go follows the reader. */
-void stream_settle(struct rddp_stream *s)
-{
-    uint64_t acked = utcp_acked(&s->tcp);
-
-    while (s->pieces && piece_at(s, 0)->from + piece_at(s, 0)->length <= acked) {
-        s->piece_head++;
-        s->pieces--;
-    }
-    tcpopt_map_trim(&s->map, acked);
-    utcp_limit(&s->tcp, s->read_to + s->ring_octets / 2);
 }
 
 static int name_from(struct utcp_name *name, const struct sockaddr *from)

@@ -21,6 +21,7 @@ enum {
     STREAM_BATCH = 64,
     STREAM_BUCKETS = 1024,
     STREAM_HALVES = 1024,
+    STREAM_CHANCES = 100000, /* of which `lose` are lost */
 };
 
 /* A piece that was written: where it begins in the stream. */
@@ -90,13 +91,21 @@ struct rddp_stream_net {
     uint8_t packet[TUN_PACKET_MAX];
 };
 
-/* stream.c */
-struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error);
-void stream_settle(struct rddp_stream *s); /* after the engine did something */
-extern const struct utcp_user stream_user;
-/* stream_net.c: sends all that the stream has to say, and sets its timer. */
+static inline const struct stream_piece *stream_piece_at(const struct rddp_stream *s, uint32_t i)
+{
+    return &s->piece[(s->piece_head + i) & (STREAM_PIECES - 1)];
+}
+
+/* stream_send.c. Is this packet to be lost on purpose? One that leaves; all that a stream has to say, and its timer. */
+bool stream_loses(struct rddp_stream_net *net);
+void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p);
 void stream_pump(struct rddp_stream *s);
+
 /* stream_read.c */
 int32_t stream_arrived(void *user, const struct utcp_arrival *a);
+
+/* stream.c */
+struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error);
+extern const struct utcp_user stream_user;
 
 #endif

@@ -11,7 +11,7 @@
 #include "api/stream.h"
 #include "base/container.h"
 
-enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096, CHANCES = 100000, TCP_CHECKSUM_AT = 16 };
+enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096 };
 
 void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr)
 {
@@ -46,44 +46,13 @@ static struct utcp *accept_stream(void *of, const struct utcp_name *local, const
 
 static const struct utcp_host_user host_user = {listens, accept_stream};
 
-/* A packet that is lost on purpose. */
-static bool loses(struct rddp_stream_net *net)
-{
-    if (!net->attr.lose)
-        return false;
-    net->random = net->random * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (net->random >> 33) % CHANCES < net->attr.lose;
-}
-
-static void send_packet(struct rddp_stream_net *net, const struct utcp_packet *p)
-{
-    struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
-    struct tun_note note = {.partial = p->partial, .start = (uint16_t)p->ip_length, .offset = TCP_CHECKSUM_AT};
-
-    memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
-    /* A packet that the device does not take is lost, as on any path. */
-    if (!loses(net))
-        (void)tun_send(net->fd, span, 1 + p->spans, &note);
-}
-
 static void pump_host(struct rddp_stream_net *net)
 {
     struct utcp_packet p;
 
     while (utcp_host_output(&net->host, &p, loop_now_us()))
-        send_packet(net, &p);
+        stream_send_packet(net, &p);
     loop_set_timer(&net->loop, &net->timer, utcp_host_deadline(&net->host));
-}
-
-void stream_pump(struct rddp_stream *s)
-{
-    struct rddp_stream_net *net = s->net;
-    struct utcp_packet p;
-
-    stream_settle(s);
-    while (utcp_output(&s->tcp, &p, loop_now_us()))
-        send_packet(net, &p);
-    loop_set_timer(&net->loop, &s->timer, utcp_deadline(&s->tcp));
 }
 
 static void on_host_timer(struct timer *timer, uint64_t now_us)
@@ -129,7 +98,7 @@ static void on_packets(struct watch *watch, uint32_t events)
 
         if (n < 0)
             break;
-        if (loses(net))
+        if (stream_loses(net))
             continue;
         t = utcp_host_input(&net->host, net->packet, (uint32_t)n, note.checked, loop_now_us());
         if (t)
@@ -166,7 +135,7 @@ static int check_attr(const struct rddp_stream_net_attr *attr)
     bool v6 = attr->neighbor && attr->neighbor->sa_family == AF_INET6;
 
     if (attr->mtu < MTU_MIN || attr->mtu > MTU_MAX || attr->window < WINDOW_MIN || attr->window > UTCP_WINDOW_MAX ||
-        !attr->streams || !attr->option_kind || attr->lose > CHANCES ||
+        !attr->streams || !attr->option_kind || attr->lose > STREAM_CHANCES ||
         (attr->device && strlen(attr->device) >= IFNAMSIZ))
         return -EINVAL;
     if (attr->neighbor && ((!v6 && attr->neighbor->sa_family != AF_INET) || attr->prefix > (v6 ? 128 : 32)))
