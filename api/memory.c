@@ -8,8 +8,8 @@
 #include "api/api.h"
 
 enum {
-    ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE |
-                 RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED
+    ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
+                 RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED
 };
 
 struct rddp_pd *rddp_alloc_pd(struct rddp_context *context)
@@ -104,7 +104,8 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
         return false;
     if ((access & RDDP_ACCESS_STABLE) && (access & RDDP_ACCESS_VOLATILE))
         return false;
-    if ((access & RDDP_ACCESS_REMOTE_WRITE) && (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_STABLE)))
+    if ((access & (RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_ATOMIC)) &&
+        (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_STABLE)))
         return false;
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length);
 }

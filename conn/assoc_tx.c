@@ -128,6 +128,10 @@ static bool can_say(const struct assoc *a, const struct seg *seg)
                (a->negotiates || (!seg->offset && seg->flags & SEG_LAST && !(seg->flags & SEG_INVALIDATE)));
     case SEG_READ_REQ:
         return a->negotiates && sctpddp_may_send(a->peer, SCTPDDP_MODE_RDMA);
+    case SEG_IMMEDIATE:
+    case SEG_ATOMIC_REQ:
+    case SEG_ATOMIC_RESP:
+        return false; /* RFC 7306 extends another protocol */
     default:
         return a->own != SCTPDDP_PLAIN && a->own != SCTPDDP_RDMA_NEGOTIATION;
     }

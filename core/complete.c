@@ -10,6 +10,8 @@ static const enum rddp_wc_opcode completed[] = {
     [RDDP_WR_SEND] = RDDP_WC_SEND,
     [RDDP_WR_SEND_WITH_IMM] = RDDP_WC_SEND,
     [RDDP_WR_RDMA_READ] = RDDP_WC_RDMA_READ,
+    [RDDP_WR_ATOMIC_CMP_AND_SWP] = RDDP_WC_COMP_SWAP,
+    [RDDP_WR_ATOMIC_FETCH_AND_ADD] = RDDP_WC_FETCH_ADD,
     [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
     [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
 };
@@ -23,7 +25,7 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
         .status = status,
         .opcode = completed[s->opcode],
         .vendor_err = status == RDDP_WC_SUCCESS ? FAULT_NONE : qp->note.fault,
-        .byte_len = s->opcode == RDDP_WR_RDMA_READ ? s->length : 0,
+        .byte_len = is_answered(s->opcode) ? s->length : 0,
         .qp_num = qp->attr.number,
         .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
     };
@@ -133,15 +135,24 @@ static bool makes(const struct send *s, enum seg_op op)
     }
 }
 
+/* The oldest that is not answered of those that make messages of `op`; NULL: none. */
+static struct send *unanswered(const struct qp *qp, enum seg_op op)
+{
+    for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
+        if (is_atomic(read_out_at(qp, i)->opcode) == (op == SEG_ATOMIC_REQ))
+            return read_out_at(qp, i);
+    return NULL;
+}
+
 void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
 {
     /* A request of which only the first segments have left can be it, too. */
     uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND || qp->emitting == EMIT_IMMEDIATE), i = qp->sq_tail;
 
-    if (op == SEG_READ_RESP)
+    if (op == SEG_READ_RESP || op == SEG_ATOMIC_RESP)
         return;
-    if (op == SEG_READ_REQ && reads_out(qp)) {
-        read_out_at(qp, qp->read_tail)->status = status;
+    if ((op == SEG_READ_REQ || op == SEG_ATOMIC_REQ) && unanswered(qp, op)) {
+        unanswered(qp, op)->status = status;
         return;
     }
     while (i != left && !makes(sq_at(qp, i), op))

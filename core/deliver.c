@@ -59,7 +59,9 @@ enum fault deliver_read_request(struct qp *qp)
 
     assert(deliver_has_request(qp, qp->answer_head)); /* it is one segment */
     /* The source of an empty Read is not looked at (RFC 5040 5.2). */
-    if (p->read.length)
+    if (p->op == SEG_ATOMIC_REQ)
+        fault = atomic_check(qp, &p->atomic, &at);
+    else if (p->read.length)
         fault = mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
                          RDDP_ACCESS_REMOTE_READ, &at, NULL);
     if (fault) {

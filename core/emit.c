@@ -18,7 +18,7 @@ static bool has_request(const struct qp *qp)
 
     if (qp->sq_next == qp->sq_head || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
         return false;
-    return s->opcode != RDDP_WR_RDMA_READ || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
+    return !is_answered(s->opcode) || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
 }
 
 /* --- failure of what was asked for here ---------------------------------------------------------------------- */
@@ -173,21 +173,23 @@ static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
     const struct rddp_sge *sink = sink_of(s);
     uint8_t *at;
 
+    e->seg.op = is_atomic(s->opcode) ? SEG_ATOMIC_REQ : SEG_READ_REQ;
     if (!qp->attr.ord)
-        return fail_request(qp, s, RDDP_WC_LOC_QP_OP_ERR,
-                            &(struct fault_note){.fault = FAULT_NO_ORD, .op = SEG_READ_REQ});
+        return fail_request(qp, s, RDDP_WC_LOC_QP_OP_ERR, &(struct fault_note){.fault = FAULT_NO_ORD, .op = e->seg.op});
     if (s->length &&
         mr_check(qp->attr.mrs, qp->attr.pd, sink->lkey, sink->addr, s->length, RDDP_ACCESS_LOCAL_WRITE, &at, NULL))
-        return fail_key(qp, s, SEG_READ_REQ, sink);
-    e->seg.op = SEG_READ_REQ;
+        return fail_key(qp, s, e->seg.op, sink);
     e->seg.flags = SEG_LAST;
-    e->seg.read = (struct seg_read){
-        .sink_key = sink->lkey,
-        .sink_offset = sink->addr,
-        .source_key = s->remote_key,
-        .source_offset = s->remote_offset,
-        .length = s->length,
-    };
+    if (e->seg.op == SEG_ATOMIC_REQ)
+        e->seg.atomic = s->atomic;
+    else
+        e->seg.read = (struct seg_read){
+            .sink_key = sink->lkey,
+            .sink_offset = sink->addr,
+            .source_key = s->remote_key,
+            .source_offset = s->remote_offset,
+            .length = s->length,
+        };
     s->state = SEND_WAITING;
     qp->read_at[qp->read_head++ & qp->read_mask] = qp->sq_next++;
     qp->emitting = EMIT_NOTHING;
@@ -199,7 +201,7 @@ static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uin
     struct send *s = sq_at(qp, qp->sq_next);
 
     qp->emitted = EMIT_SEND;
-    if (s->opcode == RDDP_WR_RDMA_READ)
+    if (is_answered(s->opcode))
         return emit_read_request(qp, e, s);
     if (s->opcode == RDDP_WR_SEND_WITH_IMM)
         return emit_immediate(qp, e);
@@ -207,6 +209,29 @@ static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uin
 }
 
 /* --- a response ---------------------------------------------------------------------------------------------- */
+
+/* Done when its response leaves, behind the responses before it (RFC 7306 5.4). It was allowed at delivery, as a Read.
+ */
+static bool emit_atomic_response(struct qp *qp, struct emit *e)
+{
+    const struct peer_read *p = peer_read_at(qp, qp->answer_tail);
+    struct fault_note note;
+    uint8_t *at;
+    enum fault fault = atomic_check(qp, &p->atomic, &at);
+
+    qp->emitted = EMIT_RESPONSE;
+    if (fault) {
+        note = note_read(p, qp->answer_tail, fault);
+        qp_fail(qp, &note);
+        return false;
+    }
+    e->seg.op = SEG_ATOMIC_RESP;
+    e->seg.flags = SEG_LAST;
+    e->seg.atomic = (struct seg_atomic){.id = p->atomic.id, .data = atomic_do(at, &p->atomic)};
+    qp->answer_tail++;
+    qp->emitting = EMIT_NOTHING;
+    return true;
+}
 
 static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 {
@@ -291,7 +316,8 @@ bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t u
     case EMIT_IMMEDIATE:
         return emit_immediate(qp, e);
     case EMIT_RESPONSE:
-        return emit_response(qp, e, tagged_max);
+        return peer_read_at(qp, qp->answer_tail)->op == SEG_ATOMIC_REQ ? emit_atomic_response(qp, e)
+                                                                       : emit_response(qp, e, tagged_max);
     default:
         return false;
     }

@@ -37,6 +37,8 @@ static const struct {
     [FAULT_UNASKED] = {"unasked", "not the answer to the oldest RDMA Read (RFC 5040 5.2)", ABOUT_PLACE, NULL},
     [FAULT_READS] = {"reads", "more RDMA Reads at once than agreed (RFC 5040 6.1)", ABOUT_OP, "limit"},
     [FAULT_INVALIDATE] = {"invalidate", "an STag that the peer may not invalidate (RFC 5040 5.3)", ABOUT_PLACE, NULL},
+    [FAULT_UNALIGNED] = {"unaligned", "an atomic operation on an address that is no multiple of 8 (RFC 7306 8.2)",
+                         ABOUT_PLACE, NULL},
     [FAULT_CRC] = {"crc", "the CRC is wrong (RFC 5044 8)", ABOUT_NOTHING, NULL},
     [FAULT_MARKER] = {"marker", "marker and length disagree about where an FPDU begins (RFC 5044 8)", ABOUT_NOTHING,
                       NULL},
@@ -123,6 +125,8 @@ static const char *const ops[SEG_OPS] = {
     [SEG_READ_REQ] = "RDMA Read Request",
     [SEG_READ_RESP] = "RDMA Read Response",
     [SEG_IMMEDIATE] = "Immediate Data",
+    [SEG_ATOMIC_REQ] = "Atomic Request",
+    [SEG_ATOMIC_RESP] = "Atomic Response",
     [SEG_TERMINATE] = "Terminate",
 };
 

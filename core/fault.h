@@ -29,6 +29,7 @@ enum fault {
     FAULT_UNASKED,    /* a Read Response that nobody asked for, or for another place than asked */
     FAULT_READS,      /* more Read Requests than agreed (IRD) */
     FAULT_INVALIDATE, /* an STag that the peer may not invalidate */
+    FAULT_UNALIGNED,  /* an atomic operation on an address that is no multiple of 8 (RFC 7306 8.2) */
     /* framing (RFC 5044 8) */
     FAULT_CRC,
     FAULT_MARKER, /* marker and ULPDU_Length disagree about where an FPDU begins */

@@ -123,7 +123,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
 
 enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote)
 {
-    const unsigned any_remote = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ;
+    const unsigned any_remote = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC;
     struct mr *mr = mr_find(table, key);
 
     if (!mr || mr->pd != pd || (remote && !(mr->access & any_remote)))

@@ -20,15 +20,19 @@ enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint
 
 struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault fault)
 {
-    return (struct fault_note){
-        .fault = fault,
-        .op = SEG_READ_REQ,
-        .key = p->read.source_key,
-        .offset = p->read.source_offset,
-        .length = p->read.length,
-        .msg = msn,
-        .read = p->read,
-    };
+    struct fault_note note = {.fault = fault, .op = (enum seg_op)p->op, .msg = msn};
+
+    if (p->op == SEG_ATOMIC_REQ) {
+        note.key = p->atomic.key;
+        note.offset = p->atomic.offset;
+        note.length = ATOMIC_OCTETS;
+    } else {
+        note.key = p->read.source_key;
+        note.offset = p->read.source_offset;
+        note.length = p->read.length;
+        note.read = p->read;
+    }
+    return note;
 }
 
 enum fault note_message(struct qp *qp, enum fault fault, uint64_t got, uint64_t want)

@@ -194,7 +194,12 @@ enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
         return note_seg(qp, seg, FAULT_READS, (uint64_t)(at - qp->answer_tail) + 1, qp->attr.ird);
     if (seg->offset)
         return note_seg(qp, seg, FAULT_MO, seg->offset, 0);
-    *peer_read_at(qp, at) = (struct peer_read){.read = seg->read, .end = seg->end, .number = seg->msg, .arrived = true};
+    *peer_read_at(qp, at) =
+        (struct peer_read){.op = (uint8_t)seg->op, .end = seg->end, .number = seg->msg, .arrived = true};
+    if (seg->op == SEG_ATOMIC_REQ)
+        peer_read_at(qp, at)->atomic = seg->atomic;
+    else
+        peer_read_at(qp, at)->read = seg->read;
     return FAULT_NONE;
 }
 
@@ -223,6 +228,24 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
     s->early |= !in_order;
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
+    return FAULT_NONE;
+}
+
+/* What the word was, as a number of this machine. */
+enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order)
+{
+    uint8_t *at;
+
+    if (mr_check(qp->attr.mrs, qp->attr.pd, s->sge->lkey, s->sge->addr, ATOMIC_OCTETS, RDDP_ACCESS_LOCAL_WRITE, &at,
+                 NULL)) {
+        s->status = RDDP_WC_LOC_PROT_ERR;
+        return note_local(qp, seg, s->sge);
+    }
+    memcpy(at, &seg->atomic.data, ATOMIC_OCTETS);
+    ranges_add(&s->got, 0, ATOMIC_OCTETS);
+    s->early |= !in_order;
+    s->rx_end = seg->end;
+    s->answered = true;
     return FAULT_NONE;
 }
 

@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-    SEND_FLAGS = RDDP_SEND_FENCE | RDDP_SEND_SIGNALED | RDDP_SEND_SOLICITED | RDDP_SEND_INLINE | RDDP_SEND_ORDER,
+    SEND_FLAGS = RDDP_SEND_FENCE | RDDP_SEND_SIGNALED | RDDP_SEND_SOLICITED | RDDP_SEND_INLINE | RDDP_SEND_ORDER |
+                 RDDP_SEND_MASKED,
 };
 
 /* --- room ---------------------------------------------------------------------------------------------------- */
@@ -95,7 +96,8 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
         .answer_tail = 1,
         .tx_send_msg = 1,
         .tx_read_msg = 1,
-        .tx_term_msg = 1,
+        .tx_atomic_msg = 1,
+        .rx_atomic_msg = 1,
     };
     init_rings(qp, room);
     attr->pd->users++;
@@ -174,6 +176,8 @@ static bool is_opcode(enum rddp_wr_opcode opcode)
     case RDDP_WR_SEND:
     case RDDP_WR_SEND_WITH_IMM:
     case RDDP_WR_RDMA_READ:
+    case RDDP_WR_ATOMIC_CMP_AND_SWP:
+    case RDDP_WR_ATOMIC_FETCH_AND_ADD:
     case RDDP_WR_LOCAL_INV:
     case RDDP_WR_SEND_WITH_INV:
         return true;
@@ -195,7 +199,29 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
         return -EINVAL;
     if (is_inline && *length > qp->attr.inline_max)
         return -EINVAL;
+    if (is_atomic(wr->opcode) ? is_inline || wr->num_sge != 1 || *length != ATOMIC_OCTETS
+                              : wr->send_flags & RDDP_SEND_MASKED)
+        return -EINVAL;
     return qp->numbering->check(qp, wr, *length);
+}
+
+/* Without masks all bits count, and one field is added (RFC 7306 5.1). */
+static struct seg_atomic atomic_of(const struct rddp_send_wr *wr)
+{
+    bool masked = wr->send_flags & RDDP_SEND_MASKED;
+    struct seg_atomic a = {.op = SEG_FETCH_ADD, .key = wr->rkey, .offset = wr->remote_addr, .compare_mask = UINT64_MAX};
+
+    if (wr->opcode == RDDP_WR_ATOMIC_FETCH_AND_ADD) {
+        a.data = wr->compare_add;
+        a.mask = masked ? wr->compare_add_mask : 0;
+        return a;
+    }
+    a.op = SEG_CMP_SWAP;
+    a.data = wr->swap;
+    a.mask = masked ? wr->swap_mask : UINT64_MAX;
+    a.compare = wr->compare_add;
+    a.compare_mask = masked ? wr->compare_add_mask : UINT64_MAX;
+    return a;
 }
 
 static void fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
@@ -217,6 +243,8 @@ static void fill_send(const struct qp *qp, struct send *s, const struct rddp_sen
     s->end = UINT64_MAX;
     s->rx_end = 0;
     s->immediate = get32((const uint8_t *)&wr->imm_data);
+    if (is_atomic(wr->opcode))
+        s->atomic = atomic_of(wr);
     if (qp->numbering->fill)
         qp->numbering->fill(s, wr);
     for (uint32_t i = 0; i < s->sges; i++)

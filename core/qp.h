@@ -82,9 +82,10 @@ struct send {
     unsigned flags;         /* enum rddp_send_flags */
     const uint8_t *control; /* with a SEG_NUMBERS_SEQUENCE wire, as the next three: control data, the poster's */
     uint16_t control_length, order;
-    uint32_t number;    /* of the message */
-    uint32_t immediate; /* of a request with immediate data */
-    bool begun;         /* an RDMA Read: the first segment of its response had its turn */
+    uint32_t number;          /* of the message */
+    uint32_t immediate;       /* of a request with immediate data */
+    struct seg_atomic atomic; /* of an atomic; `number` is then that of its response */
+    bool begun;               /* an RDMA Read: the first segment of its response had its turn */
     enum send_state state;
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
     bool answered;              /* an RDMA Read: the last segment of its response is placed */
@@ -112,9 +113,13 @@ struct inbound {
     uint32_t control_length; /* how many came */
 };
 
-/* A Read Request of the peer: it waits for its delivery, then for its response to be emitted. */
+/* A Read Request, or an atomic, of the peer: it waits for its delivery, then for its response to be emitted. */
 struct peer_read {
-    struct seg_read read;
+    uint8_t op; /* SEG_READ_REQ or SEG_ATOMIC_REQ */
+    union {
+        struct seg_read read;
+        struct seg_atomic atomic;
+    };
     uint64_t end;
     uint32_t number; /* of the message, with a SEG_NUMBERS_SEQUENCE wire */
     bool arrived;
@@ -187,10 +192,11 @@ struct qp {
     struct written written;
     uint64_t rx_pos; /* everything before this stream position has arrived and is placed */
 
-    uint32_t tx_send_msg, tx_read_msg, tx_term_msg; /* next MSN of queues 0, 1, 2; the first is 1 */
-    uint64_t tx_pos;                                /* everything before this stream position has left */
-    enum emit_source emitting, emitted;             /* the message being cut, and whose the last segment was */
-    uint32_t emit_offset;                           /* octets of the current message already emitted */
+    uint32_t tx_send_msg, tx_read_msg, tx_atomic_msg; /* next MSN of queues 0, 1, 3; the first is 1 */
+    uint32_t rx_atomic_msg;                           /* of the response to our next atomic (queue 3) */
+    uint64_t tx_pos;                                  /* everything before this stream position has left */
+    enum emit_source emitting, emitted;               /* the message being cut, and whose the last segment was */
+    uint32_t emit_offset;                             /* octets of the current message already emitted */
     uint32_t emit_sge, emit_sge_offset;
     bool answer_turn; /* fairness: whose turn it is when both a request and a response wait */
 

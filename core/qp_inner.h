@@ -55,6 +55,19 @@ static inline const struct rddp_sge *sink_of(const struct send *s)
     return s->sges ? s->sge : &none;
 }
 
+enum { ATOMIC_OCTETS = 8 }; /* that an atomic operation is about */
+
+static inline bool is_atomic(enum rddp_wr_opcode opcode)
+{
+    return opcode == RDDP_WR_ATOMIC_CMP_AND_SWP || opcode == RDDP_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Does the peer answer it? Then it counts against ORD. */
+static inline bool is_answered(enum rddp_wr_opcode opcode)
+{
+    return opcode == RDDP_WR_RDMA_READ || is_atomic(opcode);
+}
+
 static inline bool is_write(enum rddp_wr_opcode opcode)
 {
     return opcode == RDDP_WR_RDMA_WRITE || opcode == RDDP_WR_RDMA_WRITE_WITH_IMM;
@@ -94,6 +107,7 @@ enum fault place_write(struct qp *qp, const struct seg *seg);
 void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned flags);
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
+enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order);
 
 /* The payload alone, of a segment whose turn has not come; nothing else is noted. Without data no octet moves. */
 enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in);
@@ -105,6 +119,10 @@ enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct
 enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbound *in, uint8_t **at);
 enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at);
 enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t offset, uint8_t **at);
+
+/* atomic.c: may the peer do that? Then *at is the word. Does it; returns what the word was. */
+enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t **at);
+uint64_t atomic_do(uint8_t *at, const struct seg_atomic *a);
 
 /* deliver.c: the message at rx_next, which is whole, goes to the application; the peer's Read at answer_head becomes
  * answerable; the oldest Read completes if all of its response and everything before it is here. */

@@ -41,7 +41,8 @@ static bool answers(const struct seg *seg, const struct send *s, uint32_t *at)
     const struct rddp_sge *sink = sink_of(s);
     uint64_t offset = seg->offset - sink->addr; /* before the sink it wraps, and is too large */
 
-    if (seg->key != sink->lkey || offset > s->length || seg->length > s->length - offset)
+    if (s->opcode != RDDP_WR_RDMA_READ || seg->key != sink->lkey || offset > s->length ||
+        seg->length > s->length - offset)
         return false;
     *at = (uint32_t)offset;
     return (seg->length == s->length - offset) == !!(seg->flags & SEG_LAST);
@@ -76,6 +77,11 @@ static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct s
         *found_at = at;
     }
     return *found ? FAULT_NONE : note_seg(qp, seg, FAULT_UNASKED, 0, 0);
+}
+
+static bool answers_atomic(const struct seg *seg, const struct send *s)
+{
+    return is_atomic(s->opcode) && !s->answered && seg->msg == s->number && seg->atomic.id == s->number;
 }
 
 /* --- placement ----------------------------------------------------------------------------------------------- */
@@ -130,6 +136,18 @@ static enum fault take_read_response(struct qp *qp, const struct seg *seg, bool 
     return fault ? fault : place_answer(qp, seg, s, at, in_order);
 }
 
+/* In order it belongs to the oldest request, for a Read before it would have been answered first (RFC 7306 7). */
+static enum fault take_atomic_response(struct qp *qp, const struct seg *seg, bool in_order)
+{
+    for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
+        if (answers_atomic(seg, read_out_at(qp, i)))
+            return place_atomic_answer(qp, seg, read_out_at(qp, i), in_order);
+        if (in_order)
+            break;
+    }
+    return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
+}
+
 /* --- delivery ------------------------------------------------------------------------------------------------ */
 
 static bool send_is_here(const struct qp *qp, uint32_t msn)
@@ -161,12 +179,14 @@ static const struct {
     [SEG_READ_REQ] = {take_read_request, deliver_read_request},
     [SEG_READ_RESP] = {take_read_response, deliver_read_response},
     [SEG_IMMEDIATE] = {take_immediate, deliver_send},
+    [SEG_ATOMIC_REQ] = {take_read_request, deliver_read_request},
+    [SEG_ATOMIC_RESP] = {take_atomic_response, deliver_read_response},
 };
 
 /* Responses belong to requests of ours, and may come between a Write and its immediate data. */
 static void count_written(struct written *w, const struct seg *seg)
 {
-    if (seg->op == SEG_READ_RESP)
+    if (seg->op == SEG_READ_RESP || seg->op == SEG_ATOMIC_RESP)
         return;
     w->length = 0;
     if (seg->op != SEG_WRITE)
@@ -304,16 +324,35 @@ static enum fault advance(struct qp *qp, uint64_t pos)
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
 
+/* An atomic is found again by the number that its response will have, and that is its identifier too (RFC 7306 5.2). */
+static void number(struct qp *qp, struct seg *seg)
+{
+    switch (seg->op) {
+    case SEG_SEND:
+    case SEG_IMMEDIATE:
+        seg->msg = qp->tx_send_msg;
+        qp->tx_send_msg += seg->flags & SEG_LAST ? 1 : 0;
+        break;
+    case SEG_ATOMIC_REQ:
+        seg->atomic.id = sq_at(qp, qp->sq_next - 1)->number = qp->rx_atomic_msg++;
+        seg->msg = qp->tx_read_msg++;
+        break;
+    case SEG_READ_REQ:
+        seg->msg = qp->tx_read_msg++;
+        break;
+    case SEG_ATOMIC_RESP:
+        seg->msg = qp->tx_atomic_msg++;
+        break;
+    default:
+        break;
+    }
+}
+
 static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
     if (!emit_message(qp, e, tagged_max, untagged_max))
         return false;
-    if (e->seg.op == SEG_READ_REQ) {
-        e->seg.msg = qp->tx_read_msg++;
-    } else if (e->seg.op == SEG_SEND || e->seg.op == SEG_IMMEDIATE) {
-        e->seg.msg = qp->tx_send_msg;
-        qp->tx_send_msg += e->seg.flags & SEG_LAST ? 1 : 0;
-    }
+    number(qp, &e->seg);
     return true;
 }
 

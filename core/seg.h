@@ -8,12 +8,14 @@
 #include <stdint.h>
 
 enum seg_op {
-    SEG_SEND,      /* into the receive that `msg` names, at `offset` */
-    SEG_WRITE,     /* into the region `key`, at `offset` */
-    SEG_READ_REQ,  /* `read` says what, `msg` is its number */
-    SEG_READ_RESP, /* into the sink of the read that asked for it */
-    SEG_IMMEDIATE, /* `immediate`, with the number of a Send: it takes a receive */
-    SEG_TERMINATE, /* the peer gives up; `data` is its Terminate header */
+    SEG_SEND,        /* into the receive that `msg` names, at `offset` */
+    SEG_WRITE,       /* into the region `key`, at `offset` */
+    SEG_READ_REQ,    /* `read` says what, `msg` is its number */
+    SEG_READ_RESP,   /* into the sink of the read that asked for it */
+    SEG_IMMEDIATE,   /* `immediate`, with the number of a Send: it takes a receive */
+    SEG_ATOMIC_REQ,  /* `atomic` says what; numbered with the Read Requests */
+    SEG_ATOMIC_RESP, /* `atomic` has the identifier of the request and, as `data`, what the word was */
+    SEG_TERMINATE,   /* the peer gives up; `data` is its Terminate header */
     SEG_OPS
 };
 
@@ -47,6 +49,18 @@ struct seg_read {
     uint32_t length;
 };
 
+/* What an atomic operation does to the eight octets at `offset` of the region `key`, and numbers of RFC 7306 figure 5.
+ */
+enum seg_atomic_op { SEG_FETCH_ADD = 0, SEG_CMP_SWAP = 2 };
+
+struct seg_atomic {
+    enum seg_atomic_op op;
+    uint32_t id; /* the requester's own: it comes back with the response */
+    uint64_t key, offset;
+    uint64_t data, mask; /* to add, and the highest bit of each field; or to swap in, where the mask has bits */
+    uint64_t compare, compare_mask; /* swapped if the word is like this in the bits of the mask */
+};
+
 /* One segment, arriving or leaving. `data` and `head` are borrowed: arriving, they point into the receive buffer and
  * die with the call; leaving, the payload is in spans beside the struct and `data` is unused except for a Terminate. */
 struct seg {
@@ -57,7 +71,10 @@ struct seg {
     uint64_t offset;     /* octets: tagged offset (TO), or message offset (MO) of an untagged segment */
     uint64_t invalidate; /* STag, with SEG_INVALIDATE */
     uint64_t immediate;  /* the first of its octets is the highest */
-    struct seg_read read;
+    union {
+        struct seg_read read;
+        struct seg_atomic atomic;
+    };
     const uint8_t *data;
     uint32_t length;   /* octets of payload */
     uint32_t total;    /* of the whole message, where a Write says so (RDMA Length) */

@@ -23,8 +23,8 @@ static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t le
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
     (void)qp;
-    if (wr->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RDDP_WR_SEND_WITH_IMM)
-        return -EOPNOTSUPP; /* control data are what this wire has */
+    if (wr->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RDDP_WR_SEND_WITH_IMM || is_atomic(wr->opcode))
+        return -EOPNOTSUPP; /* control data are what this wire has, and no atomics */
     if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > SEQUENCE_CONTROL_MAX || wr->control_length % 4)
         return -EINVAL;
     /* The RDMA Buffer Offset has 32 bits. */

@@ -34,16 +34,24 @@ static struct seg a_segment(struct input *in, const struct qp *qp)
         seg.flags = SEG_LAST | (seg.flags & SEG_SOLICITED);
         seg.immediate = size & 3;
     }
+    if (kind & 0x80 && (seg.op == SEG_READ_REQ || seg.op == SEG_READ_RESP)) {
+        seg.op = seg.op == SEG_READ_REQ ? SEG_ATOMIC_REQ : SEG_ATOMIC_RESP;
+        seg.flags = SEG_LAST;
+    }
     seg.msg = (seg.op == SEG_SEND || seg.op == SEG_IMMEDIATE ? qp->rx_next : qp->answer_head) +
               (uint32_t)(int8_t)(numbers << 4) / 16;
     if (kind & 0x20)
         seg.msg = (uint32_t)input_number(in);
     seg.key = numbers >> 4;
     seg.offset = kind & 0x40 ? input_number(in) : turn;
-    if (seg.op != SEG_READ_REQ && seg.op != SEG_IMMEDIATE)
+    if (seg.op < SEG_IMMEDIATE && seg.op != SEG_READ_REQ)
         seg.length = size & 0x80 ? input16(in) : size;
     turn = seg.flags & SEG_LAST ? 0 : turn + seg.length;
     seg.invalidate = input8(in);
+    if (seg.op == SEG_ATOMIC_REQ || seg.op == SEG_ATOMIC_RESP)
+        seg.atomic = (struct seg_atomic){
+            size & 1 ? SEG_FETCH_ADD : SEG_CMP_SWAP, size >> 1, input8(in), input_number(in), kind, size, size, numbers,
+        };
     if (seg.op == SEG_READ_REQ)
         seg.read = (struct seg_read){input8(in), input_number(in), input8(in), input_number(in), size};
     seg.begin = qp->rx_pos + (where & 0x80 ? 0 : (where & 0x70U) * 16) - (where == 1 && qp->rx_pos);
@@ -62,7 +70,7 @@ static void let_leave(struct qp *qp, struct input *in)
 
         for (uint32_t i = 0; i < e.spans; i++)
             sum += e.span[i].length;
-        assert(e.seg.length <= most && (e.seg.op == SEG_READ_REQ || sum == e.seg.length));
+        assert(e.seg.length <= most && (e.seg.op == SEG_READ_REQ || e.seg.op == SEG_ATOMIC_REQ || sum == e.seg.length));
         qp_queued(qp, qp->tx_pos + 1);
         qp_sent(qp, qp->tx_pos + 1);
     }

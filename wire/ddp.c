@@ -11,7 +11,7 @@
  * reserved: sent as zero and not looked at. */
 enum { TAGGED = 0x80, LAST = 0x40, VERSION = 0x03, OPCODE = 0x0f, RDMAP_VERSION_SHIFT = 6 };
 
-enum { QN_SEND, QN_READ, QN_TERMINATE };
+enum { QN_SEND, QN_READ, QN_TERMINATE, QN_ATOMIC };
 
 /* Octets that a Terminate has at least (RFC 5040 4.8). */
 enum { TERMINATE_MIN = 4 };
@@ -37,6 +37,8 @@ static const struct opcode {
     /* RFC 7306 figures 2 and 3. */
     [8] = {SEG_IMMEDIATE, 0, false, QN_SEND, RDMAP_IMMEDIATE_HEAD, 0, true},
     [9] = {SEG_IMMEDIATE, SEG_SOLICITED, false, QN_SEND, RDMAP_IMMEDIATE_HEAD, 0, true},
+    [10] = {SEG_ATOMIC_REQ, 0, false, QN_READ, RDMAP_ATOMIC_HEAD, 0, true},
+    [11] = {SEG_ATOMIC_RESP, 0, false, QN_ATOMIC, RDMAP_ATOMIC_ANSWER, 0, true},
 };
 
 enum { OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
@@ -69,6 +71,72 @@ static uint8_t *encode_read(uint8_t *p, const struct seg_read *read)
     return put64(put32(p, (uint32_t)read->source_key), read->source_offset);
 }
 
+/* RFC 7306 figure 4. 28 reserved bits are not looked at. */
+enum { ATOMIC_OP = 0x0f };
+
+static enum fault decode_atomic(struct seg_atomic *a, const uint8_t *p)
+{
+    *a = (struct seg_atomic){
+        .op = (enum seg_atomic_op)(get32(p) & ATOMIC_OP),
+        .id = get32(p + 4),
+        .key = get32(p + 8),
+        .offset = get64(p + 12),
+        .data = get64(p + 20),
+        .mask = get64(p + 28),
+        .compare = get64(p + 36),
+        .compare_mask = get64(p + 44),
+    };
+    return a->op == SEG_FETCH_ADD || a->op == SEG_CMP_SWAP ? FAULT_NONE : FAULT_OPCODE;
+}
+
+static uint8_t *encode_atomic(uint8_t *p, const struct seg_atomic *a)
+{
+    p = put32(put32(p, a->op), a->id);
+    p = put64(put32(p, (uint32_t)a->key), a->offset);
+    p = put64(put64(p, a->data), a->mask);
+    return put64(put64(p, a->compare), a->compare_mask);
+}
+
+/* RFC 7306 figure 6. */
+static void decode_atomic_answer(struct seg_atomic *a, const uint8_t *p)
+{
+    *a = (struct seg_atomic){.id = get32(p), .data = get64(p + 4)};
+}
+
+/* What is behind DDP's header and no payload. */
+static enum fault decode_rdmap(struct seg *seg, const uint8_t *p)
+{
+    switch (seg->op) {
+    case SEG_READ_REQ:
+        decode_read(&seg->read, p);
+        return FAULT_NONE;
+    case SEG_ATOMIC_REQ:
+        return decode_atomic(&seg->atomic, p);
+    case SEG_ATOMIC_RESP:
+        decode_atomic_answer(&seg->atomic, p);
+        return FAULT_NONE;
+    default:
+        seg->immediate = get64(p);
+        return FAULT_NONE;
+    }
+}
+
+static uint8_t *encode_rdmap(uint8_t *p, const struct seg *seg)
+{
+    switch (seg->op) {
+    case SEG_READ_REQ:
+        return encode_read(p, &seg->read);
+    case SEG_ATOMIC_REQ:
+        return encode_atomic(p, &seg->atomic);
+    case SEG_ATOMIC_RESP:
+        return put64(put32(p, seg->atomic.id), seg->atomic.data);
+    case SEG_IMMEDIATE:
+        return put64(p, seg->immediate);
+    default:
+        return p;
+    }
+}
+
 /* RFC 5041 figure 3. */
 static enum fault decode_tagged(struct seg *seg, const uint8_t *p)
 {
@@ -81,6 +149,7 @@ static enum fault decode_tagged(struct seg *seg, const uint8_t *p)
 static enum fault decode_untagged(struct seg *seg, const uint8_t *p, const struct opcode *o)
 {
     uint32_t qn = get32(p + 6);
+    enum fault fault;
 
     if (o->flags & SEG_INVALIDATE)
         seg->invalidate = get32(p + 2);
@@ -94,14 +163,11 @@ static enum fault decode_untagged(struct seg *seg, const uint8_t *p, const struc
         return FAULT_SHORT;
     if (!o->rdmap_head)
         return FAULT_NONE;
-    if (seg->op == SEG_READ_REQ)
-        decode_read(&seg->read, seg->data);
-    else
-        seg->immediate = get64(seg->data);
+    fault = decode_rdmap(seg, seg->data);
     seg->head_length += o->rdmap_head;
     seg->data += o->rdmap_head;
     seg->length -= o->rdmap_head;
-    return seg->length ? FAULT_SHORT : FAULT_NONE;
+    return seg->length ? FAULT_SHORT : fault;
 }
 
 enum fault ddp_decode(struct seg *seg, const uint8_t *ulpdu, size_t n, unsigned version)
@@ -153,9 +219,7 @@ uint8_t *ddp_encode(uint8_t *p, const struct seg *seg, unsigned version)
     p = put32(p, o->qn);
     p = put32(p, seg->msg);
     p = put32(p, (uint32_t)seg->offset);
-    if (seg->op == SEG_READ_REQ)
-        return encode_read(p, &seg->read);
-    return seg->op == SEG_IMMEDIATE ? put64(p, seg->immediate) : p;
+    return encode_rdmap(p, seg);
 }
 
 enum seg_op ddp_op(const uint8_t *head, size_t n)

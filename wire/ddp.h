@@ -13,8 +13,10 @@ enum {
     DDP_TAGGED_HEAD = 14,     /* octets of the DDP header of a Write or Read Response */
     DDP_UNTAGGED_HEAD = 18,   /* of anything else */
     RDMAP_READ_HEAD = 28,     /* behind it in a Read Request */
+    RDMAP_ATOMIC_HEAD = 52,   /* behind it in an Atomic Request (RFC 7306 figure 4) */
+    RDMAP_ATOMIC_ANSWER = 12, /* behind it in an Atomic Response (RFC 7306 figure 6) */
     RDMAP_IMMEDIATE_HEAD = 8, /* behind it in Immediate Data (RFC 7306 6.2) */
-    DDP_HEAD_MAX = DDP_UNTAGGED_HEAD + RDMAP_READ_HEAD,
+    DDP_HEAD_MAX = DDP_UNTAGGED_HEAD + RDMAP_ATOMIC_HEAD,
 };
 
 /* The DDP header behind which payload, or an RDMAP header, begins: T of the first octet decides. */

@@ -203,4 +203,4 @@ const struct wire wire_iwarp = {
 
 _Static_assert((int)MPA_LENGTH + (int)DDP_HEAD_MAX <= (int)WIRE_HEAD_MAX, "a head fits");
 _Static_assert((int)MPA_TAIL_MAX <= (int)WIRE_TAIL_MAX, "a tail fits");
-_Static_assert(4 + 2 + (int)DDP_HEAD_MAX <= (int)WIRE_TERM_MAX, "a Terminate fits");
+_Static_assert(4 + 2 + (int)DDP_UNTAGGED_HEAD + (int)RDMAP_READ_HEAD <= (int)WIRE_TERM_MAX, "a Terminate fits");

@@ -53,9 +53,11 @@ static const struct {
     [FAULT_RDMAP_VERSION] = {0x0205, 0x0205, 0x0205},
     [FAULT_OPCODE] = {0x0206, 0x0206, 0x0206},
     [FAULT_SHORT] = {0x02ff, 0x02ff, 0x02ff},   /* neither DDP nor RDMAP has a code for it: unspecified */
-    [FAULT_UNASKED] = {0x1100, 0x1100, 0x1100}, /* no read of ours made that STag a sink */
+    [FAULT_UNASKED] = {0x1100, 0x1202, 0x1100}, /* no read of ours made that STag a sink; no atomic waits for it */
     [FAULT_READS] = {0x1202, 0x1202, 0x1202},   /* queue 1 has as many buffers as reads were agreed */
     [FAULT_INVALIDATE] = {0x0109, 0x0109, 0x0109},
+
+    [FAULT_UNALIGNED] = {0x0207, 0x0207, 0x0207},
 
     [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
     [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
@@ -91,7 +93,7 @@ unsigned term_code(enum fault fault, enum seg_op op, bool started)
         return 0x2005; /* while connections are made it has a code of its own (RFC 6581 9.3) */
     if ((fault >= FAULT_SEG_VERSION && fault <= FAULT_SEG_TOTAL) || fault >= FAULT_CHUNK_SHORT)
         return TERM_SILENCE; /* other wires' fields, and those have no Terminate */
-    if (op == SEG_READ_REQ)
+    if (op == SEG_READ_REQ || op == SEG_ATOMIC_REQ)
         return codes[fault].read;
     return op == SEG_WRITE || op == SEG_READ_RESP ? codes[fault].tagged : codes[fault].untagged;
 }

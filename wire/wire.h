@@ -12,7 +12,7 @@
 #include "core/seg.h"
 
 enum {
-    WIRE_HEAD_MAX = 64,    /* octets in front of a payload */
+    WIRE_HEAD_MAX = 72,    /* octets in front of a payload */
     WIRE_TAIL_MAX = 8,     /* pad and CRC behind it */
     WIRE_UNIT_MAX = 66560, /* octets of the longest unit of any wire: MPA's longest FPDU with its markers */
     WIRE_TERM_MAX = 76,    /* octets of the longest Terminate payload, and some */

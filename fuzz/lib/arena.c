@@ -11,7 +11,8 @@ enum { GUARD = 64, GUARD_OCTET = 0x5c, SGES = 3 };
 enum { POSTED, COMPLETE, SILENT };
 
 static const unsigned access_of[ARENA_REGIONS] = {
-    [ARENA_TARGET] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+    [ARENA_TARGET] =
+        RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC,
     [ARENA_LOCAL] = RDDP_ACCESS_LOCAL_WRITE,
     [ARENA_READ_ONLY] = RDDP_ACCESS_REMOTE_READ,
     [ARENA_FOREIGN] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
@@ -158,7 +159,7 @@ static void some_control(struct arena *a, struct input *in, struct rddp_send_wr 
 /* Three bits choose one of these. */
 static const enum rddp_wr_opcode opcodes[] = {
     RDDP_WR_RDMA_WRITE,    RDDP_WR_SEND,          RDDP_WR_RDMA_READ,           RDDP_WR_LOCAL_INV,
-    RDDP_WR_SEND_WITH_INV, RDDP_WR_SEND_WITH_IMM, RDDP_WR_RDMA_WRITE_WITH_IMM, (enum rddp_wr_opcode)255};
+    RDDP_WR_SEND_WITH_INV, RDDP_WR_SEND_WITH_IMM, RDDP_WR_RDMA_WRITE_WITH_IMM, RDDP_WR_ATOMIC_FETCH_AND_ADD};
 
 void arena_post(struct arena *a, struct input *in)
 {
@@ -179,13 +180,17 @@ void arena_post(struct arena *a, struct input *in)
     /* A wrong key, but not that of memory which may change while it is sent. */
     if (kind & 0x40 && !is_recv)
         sge[0].lkey = ARENA_LOCAL + 1 + input8(in);
+    if (send.opcode == RDDP_WR_ATOMIC_FETCH_AND_ADD && !is_recv) {
+        send.num_sge = recv.num_sge = 1;
+        sge[0].length = 8;
+    }
     if (a->qp.sequence)
         some_control(a, in, &send, &recv);
     error = is_recv ? qp_post_recv(&a->qp, &recv) : qp_post_send(&a->qp, &send);
     qp_settle(&a->qp);
     if (error)
         return;
-    if (is_recv || send.opcode == RDDP_WR_RDMA_READ)
+    if (is_recv || send.opcode == RDDP_WR_RDMA_READ || send.opcode == RDDP_WR_ATOMIC_FETCH_AND_ADD)
         name(a, sge, recv.num_sge);
     for (int i = 0; i < recv.num_sge; i++)
         a->octets[a->posted] += sge[i].length;

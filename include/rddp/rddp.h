@@ -78,7 +78,7 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY:
 /* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
  * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned; of
  * memory that may be written the first and the last page become present. EINVAL: unknown or contradictory access (a
- * remote write without local write, or with a promise that it is stable; a promise with a warning that it is
+ * remote write or atomic without local write, or with a promise that it is stable; a promise with a warning that it is
  * volatile), addr + length wraps, NULL with a length; EFAULT: some of it is not mapped, or its first or last page
  * cannot be written though `access` says so (not asked of volatile memory); ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
@@ -143,7 +143,7 @@ struct rddp_qp_attr {
     uint32_t max_send_sge;    /* default 4, at most 16 */
     uint32_t max_recv_sge;    /* default 4 */
     uint32_t max_inline_data; /* default 64, at most 1024 */
-    uint32_t max_rd_atomic;   /* room for incoming and outgoing RDMA Reads: default 16, at most 128 */
+    uint32_t max_rd_atomic;   /* room for incoming and outgoing RDMA Reads and atomics: default 16, at most 128 */
     bool sq_sig_all;          /* every request is signalled */
     bool out_of_order_sends; /* RDDP_WIRE_RDMATCP: Sends may be received before others that were sent first, where their
                               * sender allows it (RDDP_SEND_ORDER) */
@@ -170,9 +170,10 @@ RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
  *
  * Success of a Send or a Write means that its memory is yours again, no more: over iWARP the peer answers neither. One
  * with a bad rkey succeeds, and then the peer's Terminate ends the connection. Success of a Read means that its octets
- * are here. No access is atomic: what a Read brings while its owner writes there may be partly old and partly new, and
- * so may what is seen of a Write before a later message of its sender was received. A request that is not signalled
- * frees its place in the queue once it and all before it have succeeded; nothing need be polled for that. */
+ * are here. Nothing but the atomics is atomic: what a Read brings while its owner writes there may be partly old and
+ * partly new, and so may what is seen of a Write before a later message of its sender was received. A request that is
+ * not signalled frees its place in the queue once it and all before it have succeeded; nothing need be polled for that.
+ */
 RDDP_API int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr);
 
 /* The same for receives; a queue pair with an SRQ has none of its own (-EINVAL). They may be posted before it connects.

@@ -18,7 +18,8 @@ enum {
     ENGINE_WC = 1024,
 
     LOCAL = RDDP_ACCESS_LOCAL_WRITE,
-    ALL_ACCESS = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+    ALL_ACCESS =
+        RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC,
 };
 
 /* Registered memory. engine_fini() fails the test if an octet next to it was touched. */

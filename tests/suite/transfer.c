@@ -245,6 +245,51 @@ static void immediate_data(void **state)
     assert_int_equal(wc.byte_len, 0);
 }
 
+/* EXT-03 EXT-04: what was there comes back, as a number of this machine; a wrong address ends the connection. */
+static void atomics(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_sge sge = pair_sge(&pair->client, 3, 8);
+    uint32_t at = (uint32_t)(-(uintptr_t)pair->server.buffer % 8);
+    uint64_t *word = (uint64_t *)(void *)(pair->server.buffer + at), was;
+    struct rddp_send_wr wr = {
+        .wr_id = 1,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = RDDP_WR_ATOMIC_FETCH_AND_ADD,
+        .send_flags = RDDP_SEND_SIGNALED,
+        .remote_addr = at,
+        .rkey = rddp_mr_key(pair->server.mr),
+        .compare_add = 2,
+    };
+    struct rddp_wc wc;
+
+    if (pair->row->silent) {
+        assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EOPNOTSUPP);
+        return;
+    }
+    __atomic_store_n(word, 40, __ATOMIC_SEQ_CST);
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    wc = pair_completion(&pair->client);
+    expect(&wc, 1, RDDP_WC_FETCH_ADD);
+    memcpy(&was, pair->client.buffer + 3, 8);
+    assert_int_equal(was, 40);
+    wr.opcode = RDDP_WR_ATOMIC_CMP_AND_SWP;
+    wr.compare_add = 42;
+    wr.swap = 7;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    wc = pair_completion(&pair->client);
+    expect(&wc, 1, RDDP_WC_COMP_SWAP);
+    memcpy(&was, pair->client.buffer + 3, 8);
+    assert_int_equal(was, 42);
+    assert_int_equal(__atomic_load_n(word, __ATOMIC_SEQ_CST), 7);
+    wr.remote_addr++;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    wc = pair_completion(&pair->client);
+    assert_int_equal(wc.status, RDDP_WC_REM_OP_ERR);
+    assert_int_equal(__atomic_load_n(word, __ATOMIC_SEQ_CST), 7);
+}
+
 /* A thousand small messages posted faster than they leave: back-pressure, and nothing lost. */
 static void stream_of_sends(void **state)
 {
@@ -280,8 +325,9 @@ static void stream_of_sends(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(send_lengths),      PAIR_TEST(write_then_send), PAIR_TEST(reads),          PAIR_TEST(both_ways),
-        PAIR_TEST(inline_and_pieces), PAIR_TEST(invalidation),    PAIR_TEST(immediate_data), PAIR_TEST(stream_of_sends),
+        PAIR_TEST(send_lengths),   PAIR_TEST(write_then_send),   PAIR_TEST(reads),
+        PAIR_TEST(both_ways),      PAIR_TEST(inline_and_pieces), PAIR_TEST(invalidation),
+        PAIR_TEST(immediate_data), PAIR_TEST(stream_of_sends),   PAIR_TEST(atomics),
     };
 
     return pair_run("transfer", tests, sizeof(tests) / sizeof(*tests), true);

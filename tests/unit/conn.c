@@ -98,6 +98,7 @@ enum copied { COPIED_NONE, COPIED_DDP, COPIED_BOTH };
 #define INVALIDATES(more, k) \
     .seg = {.op = SEG_SEND, .flags = SEG_LAST | SEG_INVALIDATE | (more), .msg = 1, .invalidate = (k)}
 #define READS(m, ...) .seg = {.op = SEG_READ_REQ, .flags = SEG_LAST, .msg = (m), .read = {.sink_key = 7, __VA_ARGS__}}
+#define ADDS(m, ...) .seg = {.op = SEG_ATOMIC_REQ, .flags = SEG_LAST, .msg = (m), .atomic = {.data = 1, __VA_ARGS__}}
 #define RAW(n, ...) .seg = {.op = SEG_OPS}, .raw_octets = (n), .raw = {__VA_ARGS__}
 
 /* A segment, whose offset counts from the start of `region` if there is one; or the octets of a ULPDU. */
@@ -165,6 +166,13 @@ static const struct wrong {
     {"immediate: number", FAULT_MSN, 0x1203, COPIED_DDP, 0, RAW(26, 0x41, 0x48, [13] = 2)},
     {"immediate: 7 octets", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(25, 0x41, 0x48, [13] = 1)},
     {"immediate: 9 octets", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(27, 0x41, 0x49, [13] = 1)},
+    /* EXT-03 EXT-04 */
+    {"atomic: unaligned", FAULT_UNALIGNED, 0x0207, COPIED_DDP, TARGET, ADDS(1, .offset = 4)},
+    {"atomic: right", FAULT_RIGHT, 0x0102, COPIED_DDP, WRITE_ONLY, ADDS(1, .offset = 0)},
+    {"atomic: key", FAULT_KEY, 0x0100, COPIED_DDP, 0, ADDS(1, .key = NOBODY)},
+    {"atomic: behind", FAULT_BOUNDS, 0x0101, COPIED_DDP, TARGET, ADDS(1, .offset = REGION)},
+    {"atomic: number above IRD", FAULT_READS, 0x1202, COPIED_DDP, 0, ADDS(5, .key = TARGET)},
+    {"atomic: unasked", FAULT_UNASKED, 0x1202, COPIED_DDP, 0, RAW(30, 0x41, 0x4b, [9] = 3, [13] = 1)},
     {"a Terminate of nothing", FAULT_SHORT, 0x02ff, COPIED_DDP, 0, RAW(18, 0x41, 0x47, [9] = 2, [13] = 1)},
 };
 
@@ -180,6 +188,9 @@ static size_t ulpdu_of(const struct wrong *row, uint8_t *ulpdu)
     if (row->region && seg.op == SEG_READ_REQ) {
         seg.read.source_key = row->region;
         seg.read.source_offset += start_of(row->region);
+    } else if (row->region && seg.op == SEG_ATOMIC_REQ) {
+        seg.atomic.key = row->region;
+        seg.atomic.offset += start_of(row->region);
     } else if (row->region) {
         seg.key = row->region;
         seg.offset += start_of(row->region);

@@ -21,6 +21,27 @@ static size_t encode(uint8_t *out, const struct seg *seg, unsigned version)
     return (size_t)(put_bytes(p, seg->data, seg->length) - out);
 }
 
+static void check_same_read(const struct seg_read *a, const struct seg_read *b)
+{
+    assert_int_equal(a->sink_key, b->sink_key);
+    assert_int_equal(a->sink_offset, b->sink_offset);
+    assert_int_equal(a->source_key, b->source_key);
+    assert_int_equal(a->source_offset, b->source_offset);
+    assert_int_equal(a->length, b->length);
+}
+
+static void check_same_atomic(const struct seg_atomic *a, const struct seg_atomic *b)
+{
+    assert_int_equal(a->op, b->op);
+    assert_int_equal(a->id, b->id);
+    assert_int_equal(a->key, b->key);
+    assert_int_equal(a->offset, b->offset);
+    assert_int_equal(a->data, b->data);
+    assert_int_equal(a->mask, b->mask);
+    assert_int_equal(a->compare, b->compare);
+    assert_int_equal(a->compare_mask, b->compare_mask);
+}
+
 static void check_same(const struct seg *a, const struct seg *b)
 {
     assert_int_equal(a->op, b->op);
@@ -30,11 +51,10 @@ static void check_same(const struct seg *a, const struct seg *b)
     assert_int_equal(a->offset, b->offset);
     assert_int_equal(a->invalidate, b->invalidate);
     assert_int_equal(a->immediate, b->immediate);
-    assert_int_equal(a->read.sink_key, b->read.sink_key);
-    assert_int_equal(a->read.sink_offset, b->read.sink_offset);
-    assert_int_equal(a->read.source_key, b->read.source_key);
-    assert_int_equal(a->read.source_offset, b->read.source_offset);
-    assert_int_equal(a->read.length, b->read.length);
+    if (a->op == SEG_ATOMIC_REQ || a->op == SEG_ATOMIC_RESP)
+        check_same_atomic(&a->atomic, &b->atomic);
+    else
+        check_same_read(&a->read, &b->read);
     assert_int_equal(a->length, b->length);
     assert_memory_equal(a->data, b->data, a->length);
 }
@@ -57,10 +77,6 @@ static void vectors_both_ways(void **state)
 
         assert_int_equal(n, vector_number(entry, "ulpdu_length"));
         fault = ddp_decode(&seg, ulpdu, n, 1);
-        if ((ulpdu[1] & 15) > 9) { /* atomics (RFC 7306) */
-            assert_int_equal(fault, FAULT_OPCODE);
-            continue;
-        }
         assert_int_equal(fault, FAULT_NONE);
         assert_ptr_equal(seg.head, ulpdu);
         assert_int_equal(seg.head_length + seg.length, n);
@@ -68,7 +84,7 @@ static void vectors_both_ways(void **state)
         assert_memory_equal(again, ulpdu, n);
         known++;
     }
-    assert_int_equal(known, 44);
+    assert_int_equal(known, 46);
     json_decref(file);
 }
 
@@ -127,6 +143,11 @@ static void vector_fields(void **state)
           .data = hello,
           .length = 5}},
         {"DDP-V-imm", {.op = SEG_IMMEDIATE, .flags = SEG_LAST, .msg = 5, .immediate = 0x00c0ffee00000000}},
+        {"DDP-V-fadd",
+         {.op = SEG_ATOMIC_REQ,
+          .flags = SEG_LAST,
+          .msg = 3,
+          .atomic = {SEG_FETCH_ADD, 0x77, 0xaaaa0001, 0x1000, 1, 0, 0, UINT64_MAX}}},
         {"DDP-V-msn-wrap-a",
          {.op = SEG_SEND, .flags = SEG_LAST, .msg = 0xffffffff, .data = (const uint8_t *)"x", .length = 1}},
         {"DDP-V-msn-wrap-b", {.op = SEG_SEND, .flags = SEG_LAST, .msg = 0, .data = (const uint8_t *)"x", .length = 1}},
@@ -181,6 +202,7 @@ struct change {
 #define RESP "DDP-V-rresp"
 #define TERM "TERM-V-llp-2"
 #define IMM "DDP-V-imm"
+#define FADD "DDP-V-fadd"
 
 /* DDP-4.1-04 DDP-4.1-05 DDP-7.1-01 RDMAP-4.1-01 RDMAP-4.1-02 RDMAP-4.1-03 RDMAP-7.2-01 EXT-08 */
 static const struct change changes[] = {
@@ -207,8 +229,8 @@ static const struct change changes[] = {
     {SEND, 1, 1, 0x42, 0, FAULT_OPCODE, SEG_SEND},
     {WRITE, 1, 1, 0x48, 0, FAULT_OPCODE, SEG_WRITE},
     {WRITE, 1, 1, 0x49, 0, FAULT_OPCODE, SEG_WRITE},
-    {READ, 1, 1, 0x4a, 0, FAULT_OPCODE, SEG_SEND},
-    {SEND, 1, 1, 0x4b, 0, FAULT_OPCODE, SEG_SEND},
+    {WRITE, 1, 1, 0x4a, 0, FAULT_OPCODE, SEG_WRITE},
+    {WRITE, 1, 1, 0x4b, 0, FAULT_OPCODE, SEG_WRITE},
     {SEND, 1, 1, 0x4c, 0, FAULT_OPCODE, SEG_SEND},
     {WRITE, 1, 1, 0x4f, 0, FAULT_OPCODE, SEG_WRITE},
     /* queues */
@@ -247,6 +269,19 @@ static const struct change changes[] = {
     {IMM, 14, 4, 8, 0, FAULT_MO, SEG_IMMEDIATE},
     {IMM, 0, 1, 0x01, 0, FAULT_SHORT, SEG_IMMEDIATE},
     {IMM, 1, 1, 0x08, 0, FAULT_RDMAP_VERSION, SEG_SEND},
+    /* EXT-01 EXT-04: an Atomic Request is one segment on queue 1, and one of two operations; 28 bits are reserved */
+    {FADD, 18, 4, 0xfffffff0, 0, FAULT_NONE, SEG_ATOMIC_REQ},
+    {FADD, 18, 4, 2, 0, FAULT_NONE, SEG_ATOMIC_REQ},
+    {FADD, 18, 4, 1, 0, FAULT_OPCODE, SEG_ATOMIC_REQ},
+    {FADD, 18, 4, 3, 0, FAULT_OPCODE, SEG_ATOMIC_REQ},
+    {FADD, 18, 4, 15, 0, FAULT_OPCODE, SEG_ATOMIC_REQ},
+    {FADD, 2, 4, 0xffffffff, 0, FAULT_NONE, SEG_ATOMIC_REQ},
+    {FADD, 6, 4, 0, 0, FAULT_QUEUE, SEG_ATOMIC_REQ},
+    {FADD, 6, 4, 3, 0, FAULT_QUEUE, SEG_ATOMIC_REQ},
+    {FADD, 14, 4, 52, 0, FAULT_MO, SEG_ATOMIC_REQ},
+    {FADD, 0, 1, 0x01, 0, FAULT_SHORT, SEG_ATOMIC_REQ},
+    {FADD, 0, 0, 0, -1, FAULT_SHORT, SEG_ATOMIC_REQ},
+    {FADD, 0, 0, 0, 1, FAULT_SHORT, SEG_ATOMIC_REQ},
     /* the rest is not for the header alone to judge */
     {SEND, 14, 4, 0xffffffff, 0, FAULT_NONE, SEG_SEND},
     {SEND, 10, 4, 0, 0, FAULT_NONE, SEG_SEND},
@@ -336,6 +371,8 @@ static void control_octets(void **state)
         {SEG_SEND, SEG_SOLICITED | SEG_INVALIDATE, 0x0146},
         {SEG_TERMINATE, SEG_LAST, 0x4147},
         {SEG_IMMEDIATE, SEG_LAST, 0x4148},
+        {SEG_ATOMIC_REQ, SEG_LAST, 0x414a},
+        {SEG_ATOMIC_RESP, SEG_LAST, 0x414b},
         {SEG_IMMEDIATE, SEG_LAST | SEG_SOLICITED, 0x4149},
     };
     uint8_t room[DDP_HEAD_MAX];

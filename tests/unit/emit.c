@@ -250,7 +250,7 @@ static void test_numbers(void **state)
     (void)state;
     assert_int_equal(s.qp.tx_send_msg, 1);
     assert_int_equal(s.qp.tx_read_msg, 1);
-    assert_int_equal(s.qp.tx_term_msg, 1);
+    assert_int_equal(s.qp.tx_atomic_msg, 1);
     s.qp.tx_send_msg = s.qp.tx_read_msg = numbers[0];
     for (size_t i = 0; i < COUNT(numbers); i++) {
         assert_int_equal(request(1, RDDP_WR_SEND, 0, 4), 0);

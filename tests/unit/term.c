@@ -175,9 +175,10 @@ static void every_fault(void **state)
         [FAULT_RDMAP_VERSION] = {0x0205, 0x0205, 0x0205},
         [FAULT_OPCODE] = {0x0206, 0x0206, 0x0206},
         [FAULT_SHORT] = {0x02ff, 0x02ff, 0x02ff},
-        [FAULT_UNASKED] = {0x1100, 0x1100, 0x1100},
+        [FAULT_UNASKED] = {0x1100, 0x1202, 0x1100},
         [FAULT_READS] = {0x1202, 0x1202, 0x1202},
         [FAULT_INVALIDATE] = {0x0109, 0x0109, 0x0109},
+        [FAULT_UNALIGNED] = {0x0207, 0x0207, 0x0207},
         [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
         [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
         [FAULT_LAP] = {0x2003, 0x2003, 0x2003},
@@ -217,6 +218,7 @@ static void every_fault(void **state)
         assert_int_equal(term_code((enum fault)fault, SEG_SEND, true), want[fault][1]);
         assert_int_equal(term_code((enum fault)fault, SEG_TERMINATE, true), want[fault][1]);
         assert_int_equal(term_code((enum fault)fault, SEG_READ_REQ, true), want[fault][2]);
+        assert_int_equal(term_code((enum fault)fault, SEG_ATOMIC_REQ, true), want[fault][2]);
         assert_int_equal(term_code((enum fault)fault, SEG_SEND, false),
                          fault == FAULT_MEMORY ? 0x2005 : want[fault][1]);
     }

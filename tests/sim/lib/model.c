@@ -90,6 +90,8 @@ static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const 
         wr.send_flags |= RDDP_SEND_ORDER;
         wr.order = (uint32_t)(r->wr_id % 5);
     }
+    if (is_word_opcode(r->opcode))
+        word_fill(&wr, r);
     for (uint32_t i = 0; i < r->locals; i++) {
         sge[i] = area_sge(&r->local[i]);
         if (r->flags & RDDP_SEND_INLINE)
@@ -229,6 +231,12 @@ static void complete_well(struct party *p, struct request *r)
         land_before(p, r);
         r->landed = true;
         break;
+    case RDDP_WR_ATOMIC_CMP_AND_SWP:
+    case RDDP_WR_ATOMIC_FETCH_AND_ADD:
+        word_check(r);
+        land_before(p, r);
+        r->landed = true;
+        break;
     case RDDP_WR_LOCAL_INV:
         check_invalid(p->stack, r);
         r->landed = true;
@@ -258,7 +266,7 @@ static void complete_badly(struct party *p, struct request *r, const struct rddp
         report_failure("two requests are to blame, %llu is the second", (unsigned long long)r->wr_id);
     p->culprit_seen |= wc->status != RDDP_WC_WR_FLUSH_ERR;
     p->send_failed = true;
-    if (r->opcode == RDDP_WR_RDMA_READ)
+    if (r->opcode == RDDP_WR_RDMA_READ || is_word_opcode(r->opcode))
         return;
     for (uint32_t i = 0; i < r->locals; i++) {
         if (r->local[i].region)
@@ -268,20 +276,6 @@ static void complete_badly(struct party *p, struct request *r, const struct rddp
 }
 
 /* --- completions of the send queue --------------------------------------------------------------------------- */
-
-static enum rddp_wc_opcode completes_as(enum rddp_wr_opcode opcode)
-{
-    switch (opcode) {
-    case RDDP_WR_RDMA_WRITE:
-        return RDDP_WC_RDMA_WRITE;
-    case RDDP_WR_RDMA_READ:
-        return RDDP_WC_RDMA_READ;
-    case RDDP_WR_LOCAL_INV:
-        return RDDP_WC_LOCAL_INV;
-    default:
-        return RDDP_WC_SEND;
-    }
-}
 
 static void check_send_wc(const struct party *p, const struct request *r, const struct rddp_wc *wc)
 {
@@ -474,7 +468,7 @@ static void judge_order(const struct party *p)
     bool broken = false, placed, is_untouched;
 
     for (const struct request *r = p->oldest; r; r = r->next) {
-        if (r->opcode == RDDP_WR_RDMA_READ || r->opcode == RDDP_WR_LOCAL_INV || r->landed)
+        if (r->opcode == RDDP_WR_RDMA_READ || r->opcode == RDDP_WR_LOCAL_INV || is_word_opcode(r->opcode) || r->landed)
             continue;
         placed = is_placed(r, &is_untouched);
         if (broken && !is_untouched)
@@ -487,6 +481,7 @@ void party_judge(struct party *p)
 {
     judge_queues(p);
     control_judge(p);
+    word_judge(p);
     if (p->stack->attr.wire->numbering == SEG_NUMBERS_QUEUES && !p->peer->stack->packets)
         judge_order(p);
     for (int i = 0; i < STACK_REGIONS; i++) {

@@ -34,7 +34,9 @@ struct request {
     bool takes, told;        /* it has one of those; it was delivered */
     uint8_t *control;        /* what is lent for sending, then what it must be; NULL: none */
     uint16_t control_length;
-    bool with_imm; /* a Write or an empty Send with immediate data */
+    struct rddp_send_wr word; /* of an atomic: what it does */
+    uint64_t before, after;   /* and what the word is before and behind it */
+    bool with_imm;            /* a Write or an empty Send with immediate data */
     uint32_t imm_data;
     uint8_t response[8]; /* of a Read: nobody sends any, so nothing comes here */
     bool signaled;
@@ -65,7 +67,9 @@ struct party {
     bool culprit_seen;
     uint64_t drained_before; /* requests that may not fail: they were posted before a close in good order */
     bool no_receives;        /* posts none any more */
-    uint64_t unasked;        /* octets of control data sent to a peer that drops them */
+    uint64_t word;           /* of the peer's REGION_COUNTERS, when all that was asked for is done */
+    bool word_known;
+    uint64_t unasked; /* octets of control data sent to a peer that drops them */
     struct counts counts;
 };
 
@@ -101,6 +105,20 @@ bool party_is_idle(const struct party *p);
 
 /* The run is over: every request is complete, and every octet what it may be. */
 void party_judge(struct party *p);
+
+/* --- atomics on one word of the peer (words.c) --- */
+
+bool is_word_opcode(enum rddp_wr_opcode opcode);
+enum rddp_wc_opcode completes_as(enum rddp_wr_opcode opcode);
+
+/* `r`, whose sink is claimed, does something random there. */
+void word_ask(struct party *p, struct request *r);
+
+/* What of `wr` is the word's. / The request is complete: did it bring what the word was? / The run is over: is the word
+ * what one of them made it? */
+void word_fill(struct rddp_send_wr *wr, const struct request *r);
+void word_check(const struct request *r);
+void word_judge(const struct party *p);
 
 /* --- control data (control.c) --- */
 

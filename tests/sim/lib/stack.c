@@ -41,17 +41,18 @@ static void init_regions(struct stack *s)
         [REGION_READ_ONLY] = RDDP_ACCESS_REMOTE_READ,
         [REGION_WRITE_ONLY] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE,
         [REGION_HOT] = ALL,
+        [REGION_COUNTERS] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_ATOMIC,
         [REGION_WINDOW_A] = ALL | RDDP_ACCESS_ZERO_BASED,
         [REGION_WINDOW_B] = ALL,
         [REGION_WINDOW_C] = ALL,
     };
 
     for (int i = 0; i < STACK_REGIONS; i++) {
-        uint32_t most = i < REGION_WINDOW_A ? s->attr.region_octets : 4096;
+        uint32_t most = i < REGION_COUNTERS ? s->attr.region_octets : 4096;
         unsigned based = is_sequence(s) ? RDDP_ACCESS_ZERO_BASED : 0; /* its offsets have 32 bits */
 
         region_init(&s->region[i], &s->mrs, &s->pd, rng_between(&s->rng, most / 2, most), access[i] | based, &s->rng);
-        s->region[i].hot = i == REGION_HOT;
+        s->region[i].hot = i == REGION_HOT || i == REGION_COUNTERS;
         s->region[i].window = i >= REGION_WINDOW_A;
     }
 }

@@ -8,7 +8,7 @@
 #include "tests/sim/lib/link.h"
 #include "tests/sim/lib/memory.h"
 
-enum { STACK_REGIONS = 9, STACK_SLOTS = 64, STACK_CQE = 4096 };
+enum { STACK_REGIONS = 10, STACK_SLOTS = 64, STACK_CQE = 4096 };
 
 /* The regions of every stack: what each is good for. */
 enum region_kind {
@@ -18,6 +18,7 @@ enum region_kind {
     REGION_READ_ONLY,
     REGION_WRITE_ONLY,
     REGION_HOT,
+    REGION_COUNTERS, /* the peer's atomics alone work on these; see words.c */
     REGION_WINDOW_A, /* these are invalidated now and then */
     REGION_WINDOW_B,
     REGION_WINDOW_C,

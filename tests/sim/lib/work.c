@@ -106,7 +106,7 @@ static void random_immediate(struct party *p, struct request *r)
 static void random_flags(struct party *p, struct request *r)
 {
     bool is_fixed = r->flags & RDDP_SEND_FENCE; /* what it carries is not there yet */
-    bool has_payload = r->opcode != RDDP_WR_RDMA_READ && r->opcode != RDDP_WR_LOCAL_INV;
+    bool has_payload = r->opcode != RDDP_WR_RDMA_READ && r->opcode != RDDP_WR_LOCAL_INV && !is_word_opcode(r->opcode);
 
     if (rng_below(&p->rng, 3))
         r->flags |= RDDP_SEND_SIGNALED;
@@ -248,6 +248,15 @@ static bool fill_invalidate(struct party *p, struct request *r)
     return true;
 }
 
+static bool fill_word(struct party *p, struct request *r)
+{
+    r->length = 8;
+    if (!claim(p, p->stack, &r->local[0], r->length, AREA_TARGET, RDDP_ACCESS_LOCAL_WRITE))
+        return false;
+    r->locals = 1;
+    return true;
+}
+
 static bool fill(struct party *p, struct request *r, const struct work_attr *work)
 {
     switch (r->opcode) {
@@ -259,6 +268,9 @@ static bool fill(struct party *p, struct request *r, const struct work_attr *wor
         return work->hot && rng_one_in(&p->rng, 4) ? fill_hot_write(p, r, work) : fill_write(p, r, work);
     case RDDP_WR_RDMA_READ:
         return fill_read(p, r, work);
+    case RDDP_WR_ATOMIC_CMP_AND_SWP:
+    case RDDP_WR_ATOMIC_FETCH_AND_ADD:
+        return fill_word(p, r);
     default:
         r->length = 0;
         return fill_invalidate(p, r);
@@ -270,6 +282,9 @@ static bool may_ask(const struct party *p, const struct work_attr *work, enum rd
     switch (opcode) {
     case RDDP_WR_RDMA_WRITE:
         return work->writes;
+    case RDDP_WR_ATOMIC_CMP_AND_SWP:
+    case RDDP_WR_ATOMIC_FETCH_AND_ADD:
+        return work->reads && !is_sequence(p);
     case RDDP_WR_RDMA_READ:
         return work->reads;
     case RDDP_WR_LOCAL_INV:
@@ -283,9 +298,16 @@ static bool may_ask(const struct party *p, const struct work_attr *work, enum rd
 
 static bool post_request(struct party *p, const struct work_attr *work)
 {
-    static const enum rddp_wr_opcode opcodes[] = {RDDP_WR_SEND,       RDDP_WR_SEND,         RDDP_WR_RDMA_WRITE,
-                                                  RDDP_WR_RDMA_WRITE, RDDP_WR_RDMA_READ,    RDDP_WR_RDMA_READ,
-                                                  RDDP_WR_LOCAL_INV,  RDDP_WR_SEND_WITH_INV};
+    static const enum rddp_wr_opcode opcodes[] = {RDDP_WR_SEND,
+                                                  RDDP_WR_SEND,
+                                                  RDDP_WR_RDMA_WRITE,
+                                                  RDDP_WR_RDMA_WRITE,
+                                                  RDDP_WR_RDMA_READ,
+                                                  RDDP_WR_RDMA_READ,
+                                                  RDDP_WR_LOCAL_INV,
+                                                  RDDP_WR_SEND_WITH_INV,
+                                                  RDDP_WR_ATOMIC_CMP_AND_SWP,
+                                                  RDDP_WR_ATOMIC_FETCH_AND_ADD};
     enum rddp_wr_opcode opcode = opcodes[rng_below(&p->rng, sizeof(opcodes) / sizeof(opcodes[0]))];
     uint32_t most = work->size_max;
     struct request *r;
@@ -297,7 +319,11 @@ static bool post_request(struct party *p, const struct work_attr *work)
     r = new_request(opcode, random_length(p, most));
     if (fill(p, r, work)) {
         random_flags(p, r);
+        if (is_word_opcode(opcode))
+            word_ask(p, r);
         if (party_post(p, r)) {
+            if (is_word_opcode(opcode))
+                p->word = r->after;
             if (r->invalidates)
                 r->invalidates->doomed = true;
             return true;

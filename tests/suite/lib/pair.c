@@ -85,7 +85,7 @@ static void open_side(struct side *side, uint32_t loops)
     side->buffer = side->room + PAIR_GUARD;
     side->mr = rddp_reg_mr(side->pd, side->buffer, PAIR_BUFFER,
                            RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_WRITE |
-                               RDDP_ACCESS_ZERO_BASED);
+                               RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_ZERO_BASED);
     assert_non_null(side->mr);
 }
 
