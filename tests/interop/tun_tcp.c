@@ -300,8 +300,8 @@ static uint64_t run(void)
 
     while (!(open_now && (tcp.state == UTCP_CLOSED || tcp.state == UTCP_TIME_WAIT))) {
         struct pollfd p = {.fd = tun_fd, .events = POLLIN};
-        uint64_t now = now_us(), at_us = utcp_host_deadline(&host);
         bool more = read_some();
+        uint64_t now = now_us(), at_us = utcp_host_deadline(&host); /* later than all that reading has sent */
 
         if (open_now)
             utcp_timeout(&tcp, now);
