@@ -17,7 +17,7 @@ test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(JO
 all: ## the library and the command, into build/main
 	@$(call build,main,,product)
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 12
 demo: all ## one process writes into another's memory
 	@$(call run,main,scripts/demo.sh)
 check: ## every test that needs no guest kernel
@@ -44,6 +44,9 @@ bench: all ## throughput and latency beside raw TCP
 interop: ## tshark, and a Linux guest kernel, as the other side
 	@$(call build,main)
 	@$(call test,main) -j 1 -L 'interop|kernel'
+soak-nfs: all ## hours for NFS and a Linux guest: files of 1 GiB, a kill in the middle of one, more of chance
+	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/nfs_server.sh $(abspath $(BUILD)/main/rddp))
+	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/nfs_client.sh $(abspath $(BUILD)/main/rddp))
 format: ## let clang-format lay the sources out
 	@scripts/setup.sh lint
 	@git ls-files '*.c' '*.h' | xargs clang-format -i --style=file
@@ -57,4 +60,4 @@ install: all ## libraries, headers, command, manual pages and examples, to PREFI
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all help demo check san tsan fuzz mutants lint bench interop format coverage install clean
+.PHONY: all help demo check san tsan fuzz mutants lint bench interop soak-nfs format coverage install clean

@@ -162,11 +162,40 @@ static void done_ready(struct nfsd *d, struct source *source, uint32_t events)
     }
 }
 
+static void mounted_ready(struct nfsd *d, struct source *source, uint32_t events)
+{
+    (void)source;
+    (void)events;
+    for (struct work *work = workers_take(d->mounter), *next; work; work = next) {
+        next = work->next;
+        d->in_work--;
+        job_finish((struct job *)work);
+    }
+}
+
 static void found_ready(struct nfsd *d, struct source *source, uint32_t events)
 {
     (void)source;
     (void)events;
     nfsd_search_done(d);
+}
+
+static int open_threads(struct nfsd *d)
+{
+    struct source *source[] = {&d->stop, &d->done, &d->found, &d->mounted};
+    int rc = 0;
+
+    d->workers = workers_open(d->attr.workers);
+    d->searcher = workers_open(1);
+    d->mounter = workers_open(1);
+    if (!d->workers || !d->searcher || !d->mounter)
+        return -errno;
+    d->done = (struct source){.ready = done_ready, .fd = workers_fd(d->workers)};
+    d->found = (struct source){.ready = found_ready, .fd = workers_fd(d->searcher)};
+    d->mounted = (struct source){.ready = mounted_ready, .fd = workers_fd(d->mounter)};
+    for (size_t i = 0; rc == 0 && i < sizeof(source) / sizeof(*source); i++)
+        rc = source_watch(d, source[i], EPOLLIN);
+    return rc;
 }
 
 static int open_all(struct nfsd *d, char *error)
@@ -176,18 +205,9 @@ static int open_all(struct nfsd *d, char *error)
     snprintf(error, EXPORT_TEXT, "cannot start: ");
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->stop = (struct source){.ready = stop_ready, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    d->workers = workers_open(d->attr.workers);
-    d->searcher = workers_open(1);
-    rc = d->epoll < 0 || d->stop.fd < 0 || !d->workers || !d->searcher ? -errno : nfstcp_init(d);
-    if (rc == 0) {
-        d->done = (struct source){.ready = done_ready, .fd = workers_fd(d->workers)};
-        d->found = (struct source){.ready = found_ready, .fd = workers_fd(d->searcher)};
-        rc = source_watch(d, &d->stop, EPOLLIN);
-    }
+    rc = d->epoll < 0 || d->stop.fd < 0 ? -errno : nfstcp_init(d);
     if (rc == 0)
-        rc = source_watch(d, &d->done, EPOLLIN);
-    if (rc == 0)
-        rc = source_watch(d, &d->found, EPOLLIN);
+        rc = open_threads(d);
     if (rc)
         snprintf(error, EXPORT_TEXT, "cannot start: %s", strerror(-rc));
     return rc ? rc : open_listeners(d, error);
@@ -344,12 +364,14 @@ void nfsd_close(struct nfsd *d)
     d->stopping = true;
     drop_waiting(d);
     while (d->in_work) {
-        struct pollfd done[2] = {{.fd = workers_fd(d->workers), .events = POLLIN},
-                                 {.fd = workers_fd(d->searcher), .events = POLLIN}};
+        struct pollfd done[] = {{.fd = workers_fd(d->workers), .events = POLLIN},
+                                {.fd = workers_fd(d->searcher), .events = POLLIN},
+                                {.fd = workers_fd(d->mounter), .events = POLLIN}};
 
-        poll(done, 2, -1);
+        poll(done, sizeof(done) / sizeof(*done), -1);
         done_ready(d, &d->done, 0);
         nfsd_search_done(d);
+        mounted_ready(d, &d->mounted, 0);
     }
     nfsrdma_fini(d);
     nfstcp_fini(d);
@@ -357,6 +379,8 @@ void nfsd_close(struct nfsd *d)
         workers_close(d->workers);
     if (d->searcher)
         workers_close(d->searcher);
+    if (d->mounter)
+        workers_close(d->mounter);
     if (d->stop.fd >= 0)
         close(d->stop.fd);
     if (d->epoll >= 0)

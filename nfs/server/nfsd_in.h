@@ -192,11 +192,12 @@ struct counters {
 struct nfsd {
     struct nfsd_attr attr;
     int epoll;
-    struct source stop, done, found; /* eventfds: of nfsd_stop(), of the workers and of the searcher */
+    struct source stop, done, found, mounted; /* eventfds: of nfsd_stop() and of the threads */
     struct workers *workers, *searcher;
-    struct work tend;    /* of what is open, by a worker */
-    bool is_tending;     /* now */
-    atomic_bool is_open; /* something was left */
+    struct workers *mounter; /* MNT: nobody waits for the disk before he has mounted */
+    struct work tend;        /* of what is open, by a worker */
+    bool is_tending;         /* now */
+    atomic_bool is_open;     /* something was left */
     unsigned in_work;
     bool stopping;
     bool in_memory; /* one of the exports is: it may be worth asking for a WRITE now */

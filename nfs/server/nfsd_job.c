@@ -184,7 +184,7 @@ static void begin(struct job *job)
     } else {
         d->in_work++;
         job->work.run = serve_in_worker;
-        workers_give(d->workers, &job->work);
+        workers_give(is_nfs(job) ? d->workers : d->mounter, &job->work);
     }
 }
 

@@ -14,7 +14,7 @@ struct place { /* one export */
     ino_t inode; /* of the root */
 };
 
-enum { SEARCH_MISSES = 16384, SEARCH_WAYS = 4 };
+enum { SEARCH_MISSES = 16384, SEARCH_WAYS = 4, OPEN_TRIES = 16 };
 
 /* An object that was looked for in vain, so that a peer cannot keep us looking. */
 struct miss {

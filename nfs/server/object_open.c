@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -54,12 +55,18 @@ bool kernel_handle(const struct place *place, int fd, struct handle *h)
 static int open_kernel(const struct place *place, const struct handle *h)
 {
     union kernel_fh fh = {.head = {.handle_bytes = h->count, .handle_type = h->type}};
-    int fd;
+    int fd = -1;
 
     if (place->mount < 0)
         return -ESTALE;
     memcpy(fh.room + sizeof(struct file_handle), h->kernel, h->count);
-    fd = open_by_handle_at(place->mount, &fh.head, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    /* Linux says ENOMEM when somebody changes the directories on the way just then: that is over in a moment. */
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        fd = open_by_handle_at(place->mount, &fh.head, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 || errno != ENOMEM)
+            break;
+        sched_yield();
+    }
     return fd < 0 ? -errno : fd;
 }
 

@@ -3,6 +3,8 @@
  * do nothing with them. */
 #include "tests/suite/lib/nfsd_fake.h"
 
+#include <sys/resource.h>
+
 static char lines[64][256];
 static atomic_uint line_count;
 
@@ -177,6 +179,47 @@ static void places_over_rdma(void **state)
         requester_close(requester[i]);
 }
 
+/* As many clients at once over RDMA as over TCP, all of them with a call under way; and one more finds no place. */
+static void many_over_rdma(void **state)
+{
+    enum { MANY = 256, FDS = 8 * MANY };
+    static struct requester *requester[MANY];
+    static struct request q[MANY];
+    static uint8_t call[MANY][256], reply[MANY][512];
+    struct rlimit limit;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (limit.rlim_max < FDS)
+        skip(); /* the descriptors of both ends are this process's */
+    limit.rlim_cur = limit.rlim_cur < FDS ? FDS : limit.rlim_cur;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    attr.credits = 4;
+    attr.connections_max = attr.address_max = MANY;
+    attr.rest_ms = UINT32_MAX;
+    start();
+    for (int i = 0; i < MANY; i++) {
+        requester[i] = rdma_connect(WAIT_MS);
+        assert_non_null(requester[i]);
+        build(NFS3_GETATTR, &some_file, false, NULL);
+        memcpy(call[i], message, message_length);
+        q[i] = (struct request){.call = call[i], .call_length = message_length, .reply = reply[i], .reply_room = 512};
+        q[i].timeout_ms = 10 * WAIT_MS;
+        requester_start(requester[i], &q[i]);
+    }
+    assert_null(rdma_connect(WAIT_MS));
+    assert_int_equal(errno, ECONNREFUSED);
+    for (int i = 0; i < MANY; i++) {
+        while (q[i].state != REQUEST_DONE)
+            requester_wait(requester[i], WAIT_MS);
+        assert_int_equal(q[i].status, REQUEST_OK);
+    }
+    assert_int_equal(stats_now().rdma_connections, MANY);
+    assert_int_equal(stats_now().calls, MANY);
+    for (int i = 0; i < MANY; i++)
+        requester_close(requester[i]);
+}
+
 /* A call in work keeps its place. */
 static void work_keeps_its_place(void **state)
 {
@@ -201,8 +244,8 @@ static void work_keeps_its_place(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(strangers), TEST(many_strangers), TEST(lines_are_limited),
-                                       TEST(places_over_rdma), TEST(work_keeps_its_place)};
+    const struct CMUnitTest tests[] = {TEST(strangers),        TEST(many_strangers), TEST(lines_are_limited),
+                                       TEST(places_over_rdma), TEST(many_over_rdma), TEST(work_keeps_its_place)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_search.c - calls of the NFS server whose handles have to be looked for: nobody else waits for that. */
+/* nfsd_search.c - calls of the NFS server that take long: nobody else waits for what handles name to be looked for, and
+ * no MOUNT for those who wait for the disk. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 enum { MANY = 40, LOST = 9 };
@@ -113,9 +114,45 @@ static void for_nobody(void **state)
     }
 }
 
+/* Neither does a MOUNT wait for those who wait for the disk. */
+static void mount_while_others_wait(void **state)
+{
+    struct nfs3_text path = {"/srv", 4};
+    struct rpc_call call;
+    struct coder c;
+    bool bad;
+    int fd, other;
+
+    (void)state;
+    attr.workers = 2;
+    start();
+    fake.slow = fake.hold = true;
+    fd = tcp_connect(nfsd_tcp_port(nfsd));
+    other = tcp_connect(nfsd_mount_port(nfsd));
+    for (int i = 0; i < MANY; i++)
+        ask(fd);
+    eventually(fake.held == 2);
+    call = header(MOUNT_PROGRAM, 3, MOUNT3_MNT);
+    coder_write(&c, message, sizeof(message));
+    rpc_code_call(&c, &call, &bad);
+    mount3_code_args(&c, MOUNT3_MNT, &path);
+    assert_false(c.bad);
+    message_length = coder_length(&c);
+    tcp_put_message(other);
+    tcp_get_answer(other);
+    assert_int_equal(answer_xid(), xid);
+    assert_int_equal(fake.held, 2);
+    fake.hold = false;
+    for (int i = 0; i < MANY; i++)
+        tcp_get_answer(fd);
+    close(fd);
+    close(other);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(searches_hold_up_nobody), TEST(in_turn), TEST(for_nobody)};
+    const struct CMUnitTest tests[] = {TEST(mount_while_others_wait), TEST(searches_hold_up_nobody), TEST(in_turn),
+                                       TEST(for_nobody)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
