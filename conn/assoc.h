@@ -43,9 +43,11 @@ struct assoc_attr {
     enum sctpddp_adaptation adaptation; /* what we indicate */
     bool strict;                        /* the peer must indicate the same */
     uint16_t ird, ord;
-    uint16_t stream; /* that our chunks leave on, unless DDP_MODE says another */
-    uint32_t ppid;   /* of our chunks: the layer's above */
-    uint64_t seed;   /* 64 random bits: the sinks of our Reads get their tags from it */
+    uint16_t stream;     /* that our chunks leave on, unless DDP_MODE says another */
+    uint8_t write_flags; /* enum sctpddp_flag: what the last chunk of each Write asks for, of a peer that does not
+                            negotiate */
+    uint32_t ppid;       /* of our chunks: the layer's above */
+    uint64_t seed;       /* 64 random bits: the sinks of our Reads get their tags from it */
     struct life_limits limits;
 };
 

@@ -107,11 +107,12 @@ static void placed_head(struct assoc *a, struct assoc_chunk *out)
         .mode = a->own == SCTPDDP_DDP            ? SCTPDDP_MODE_DDP
                 : a->own == SCTPDDP_DDP_WITH_TAG ? SCTPDDP_MODE_TAG
                                                  : SCTPDDP_MODE_RDMA,
-        .flags = answers && ends ? SCTPDDP_NOTIFY | SCTPDDP_RELEASE : 0,
         .tag = (uint32_t)seg->key,
         .offset = seg->offset,
     };
 
+    if (ends)
+        chunk.flags = answers ? SCTPDDP_NOTIFY | SCTPDDP_RELEASE : a->negotiates ? 0 : a->attr.write_flags;
     if (a->own == SCTPDDP_DDP) {
         out->stream = (uint16_t)seg->key;
         chunk.tag = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/assoc.h"
+#include "tests/lib/vectors.h"
 
 static struct net n;
 
@@ -297,6 +298,63 @@ static void unlike_indications(void **state)
     }
 }
 
+/* The vector's 2500 octets in three chunks: offsets advance, the AWS goes past the end of its 32 bits, and only the
+ * last piece has flags: those that were asked for with a Write. SCTP-0-02 SCTP-3.2.2-S3b SCTP-3.2.2-S3c SCTP-2.2-28 */
+static void fragmentation(void **state)
+{
+    json_t *file = vectors_load("sctp"), *vector = json_object_get(file, "fragmentation"), *entry;
+    uint32_t length = (uint32_t)vector_number(vector, "message_length");
+    struct assoc *a = &n.side[0].assoc;
+    struct assoc_chunk chunk;
+    struct rddp_sge sge;
+    struct mr *from;
+    size_t i;
+
+    (void)state;
+    open_both(SCTPDDP_RDMA_ONLY, SCTPDDP_RDMA_ONLY);
+    from = region(LOCAL);
+    for (uint32_t k = 0; k < length; k++)
+        from->base[k] = (uint8_t)(k * 5);
+    sge = piece_of(from, 0, length);
+    a->tx_pos = 0xfffffffe;
+    a->attr.write_flags = SCTPDDP_NOTIFY | SCTPDDP_RELEASE;
+    a->payload_max = SCTPDDP_RDMA_HEAD + (uint32_t)vector_number(vector, "max_data_per_chunk");
+    assert_int_equal(post_remote(of(0), 1, RDDP_WR_RDMA_WRITE, 0, &sge, 1, 0x42, 0x1000), 0);
+    vectors_each(vector, "chunks", i, entry) {
+        uint8_t p[2048];
+        size_t octets = vector_hex(entry, "hex", p, sizeof(p)) - 16;
+
+        assert_true(assoc_emit(a, &chunk, n.now_us));
+        assert_int_equal(chunk.head_length, SCTPDDP_RDMA_HEAD);
+        assert_memory_equal(chunk.head, p + 16, SCTPDDP_RDMA_HEAD);
+        assert_int_equal(chunk.emit.spans, 1);
+        assert_in_range(octets - SCTPDDP_RDMA_HEAD - chunk.emit.span[0].length, 0, 3);
+        assert_memory_equal(chunk.emit.span[0].at, p + 16 + SCTPDDP_RDMA_HEAD, chunk.emit.span[0].length);
+    }
+    assert_int_equal(i, 3);
+    assert_false(assoc_emit(a, &chunk, n.now_us));
+    json_decref(file);
+    net_fini(&n);
+}
+
+/* In mode 0 and DDP_MODE the tag is the application's: it comes up with the signal. SCTP-2.2-26 SCTP-3.2.2-S4b */
+static void tags_of_the_application(void **state)
+{
+    (void)state;
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        struct sctpddp_chunk chunk = {.mode = mode, .flags = SCTPDDP_NOTIFY, .tag = 0xcafe};
+        struct mr *to;
+
+        open_both(SCTPDDP_DDP, SCTPDDP_DDP);
+        to = region(LOCAL);
+        receive_into(1, 1, to);
+        net_chunk(&n, 1, SCTPDDP_DDP, &chunk);
+        assert_int_equal(n.side[1].signal_count, 1);
+        assert_int_equal(n.side[1].signals[0].tag, 0xcafe);
+        net_fini(&n);
+    }
+}
+
 /* Without an indication of the peer no message has a header extension, whatever ours was; and what is known of it is
  * there to be told. SCTP-3.1-01 SCTP-3.1-02 SCTP-3.1-03 SCTP-3.1-04 SCTP-3.1-05 SCTP-3.1-06 SCTP-3.2.2-01 */
 static void header_or_none(void **state)
@@ -389,10 +447,20 @@ static void unsayable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation), cmocka_unit_test(sends),          cmocka_unit_test(private_data),
-        cmocka_unit_test(rejected),        cmocka_unit_test(closed_well),    cmocka_unit_test(detached),
-        cmocka_unit_test(tagged_writes),   cmocka_unit_test(stream_buffers), cmocka_unit_test(unlike_indications),
-        cmocka_unit_test(header_or_none),  cmocka_unit_test(strict),         cmocka_unit_test(unsayable),
+        cmocka_unit_test(every_operation),
+        cmocka_unit_test(sends),
+        cmocka_unit_test(private_data),
+        cmocka_unit_test(rejected),
+        cmocka_unit_test(closed_well),
+        cmocka_unit_test(detached),
+        cmocka_unit_test(tagged_writes),
+        cmocka_unit_test(stream_buffers),
+        cmocka_unit_test(unlike_indications),
+        cmocka_unit_test(header_or_none),
+        cmocka_unit_test(strict),
+        cmocka_unit_test(fragmentation),
+        cmocka_unit_test(tags_of_the_application),
+        cmocka_unit_test(unsayable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
