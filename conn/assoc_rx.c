@@ -129,9 +129,7 @@ static enum fault take_send(struct assoc *a, struct arrival *x)
 {
     const struct neg *neg = &x->neg;
 
-    if (neg->flags & NEG_IMMEDIATE)
-        return note(a, x, FAULT_NEG_FIELD, 0, 0);
-    x->seg.op = SEG_SEND;
+    x->seg.op = neg->flags & NEG_IMMEDIATE ? SEG_IMMEDIATE : SEG_SEND;
     x->seg.msg = neg->id;
     x->seg.offset = neg->offset;
     x->seg.flags = (neg->flags & NEG_LAST ? SEG_LAST : 0u) | (neg->flags & NEG_SOLICITED ? SEG_SOLICITED : 0u);
@@ -139,6 +137,9 @@ static enum fault take_send(struct assoc *a, struct arrival *x)
         x->seg.flags |= SEG_INVALIDATE;
         x->seg.invalidate = neg->value;
     }
+    if (neg->flags & NEG_IMMEDIATE)
+        x->seg.immediate =
+            (uint64_t)neg->value << 32 | (neg->flags & NEG_WRITTEN ? SEG_IMMEDIATE_OF_WRITE : SEG_IMMEDIATE_OF_SEND);
     x->seg.data = neg->data;
     x->seg.length = neg->data_length;
     return note_qp(a, qp_place(a->life.qp, &x->seg));

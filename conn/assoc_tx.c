@@ -98,6 +98,25 @@ static void read_head(struct assoc *a, struct assoc_chunk *out)
     put_head(a, out, &chunk, &neg);
 }
 
+/* Immediate data have the number of a Send, and no other data. */
+static void immediate_head(struct assoc *a, struct assoc_chunk *out)
+{
+    const struct seg *seg = &out->emit.seg;
+    struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT};
+    struct neg neg = {
+        .type = NEG_SEND,
+        .flags = NEG_LAST | NEG_IMMEDIATE,
+        .id = seg->msg,
+        .value = (uint32_t)(seg->immediate >> 32),
+    };
+
+    if ((uint32_t)seg->immediate != SEG_IMMEDIATE_OF_SEND)
+        neg.flags |= NEG_WRITTEN;
+    if (seg->flags & SEG_SOLICITED)
+        neg.flags |= NEG_SOLICITED;
+    put_head(a, out, &chunk, &neg);
+}
+
 /* A buffer of a DDP peer is a stream of ours; whoever names it puts the stream where keys are. */
 static void placed_head(struct assoc *a, struct assoc_chunk *out)
 {
@@ -130,6 +149,7 @@ static bool can_say(const struct assoc *a, const struct seg *seg)
     case SEG_READ_REQ:
         return a->negotiates && sctpddp_may_send(a->peer, SCTPDDP_MODE_RDMA);
     case SEG_IMMEDIATE:
+        return a->negotiates;
     case SEG_ATOMIC_REQ:
     case SEG_ATOMIC_RESP:
         return false; /* RFC 7306 extends another protocol */
@@ -160,6 +180,8 @@ static bool emit_segment(struct assoc *a, struct assoc_chunk *out, uint64_t now_
         send_head(a, out);
     else if (seg->op == SEG_READ_REQ)
         read_head(a, out);
+    else if (seg->op == SEG_IMMEDIATE)
+        immediate_head(a, out);
     else
         placed_head(a, out);
     qp_queued(a->life.qp, out->end);

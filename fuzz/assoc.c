@@ -105,7 +105,7 @@ static void negotiate(struct world *w, struct input *in)
 {
     uint8_t p[256];
     struct sctpddp_chunk chunk = {.data = p, .mode = SCTPDDP_NO_PLACEMENT};
-    struct neg neg = {.type = (enum neg_type)(input8(in) % 4 + 1), .flags = input8(in) & 7};
+    struct neg neg = {.type = (enum neg_type)(input8(in) % 4 + 1), .flags = input8(in) & 31};
     uint32_t room;
 
     chunk.aws = sequence(w, in);

@@ -53,8 +53,9 @@ static bool is_wrong(const struct neg *neg)
     case NEG_HELLO:
         return (flags & NEG_REJECT && !(flags & NEG_REPLY)) || neg->data_length > NEG_PRIVATE_MAX;
     case NEG_SEND:
-        return (flags & NEG_INVALIDATE && flags & NEG_IMMEDIATE) ||
-               (flags & NEG_WRITTEN && (!(flags & NEG_IMMEDIATE) || !(flags & NEG_LAST) || neg->data_length));
+        if (flags & NEG_IMMEDIATE)
+            return flags & NEG_INVALIDATE || !(flags & NEG_LAST) || neg->offset || neg->data_length;
+        return flags & NEG_WRITTEN;
     default:
         return false;
     }

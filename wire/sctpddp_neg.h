@@ -24,8 +24,8 @@ enum neg_flag {
     NEG_LAST = 1 << 0,       /* SEND: the last fragment of its message */
     NEG_SOLICITED = 1 << 1,  /* SEND: asks for an event */
     NEG_INVALIDATE = 1 << 2, /* SEND: `value` is a tag that ends with it */
-    NEG_IMMEDIATE = 1 << 3,  /* SEND: `value` is immediate data */
-    NEG_WRITTEN = 1 << 4,    /* SEND, with NEG_IMMEDIATE: it completes the RDMA Write before it and has no data */
+    NEG_IMMEDIATE = 1 << 3,  /* SEND: `value` is immediate data, and there are no others */
+    NEG_WRITTEN = 1 << 4,    /* SEND, with NEG_IMMEDIATE: they belong to the RDMA Write before it */
 };
 
 enum {

@@ -1,45 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc.c - two associations of all kinds of indications: set-up, every operation, private data, the end. */
+/* assoc.c - two associations that negotiate: set-up, every operation, private data, the end. */
 #include <errno.h>
-#include <string.h>
 
-#include "tests/lib/assoc.h"
-#include "tests/lib/vectors.h"
-
-static struct net n;
-
-#define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
-
-enum { OCTETS = 5000 };
-
-static void open_both(enum sctpddp_adaptation active, enum sctpddp_adaptation passive)
-{
-    net_init(&n, active, passive, NULL, 1);
-    net_open(&n);
-}
-
-static struct mr *region(unsigned access)
-{
-    return engine_region(&n.engine, OCTETS, access);
-}
-
-static struct side *of(unsigned i)
-{
-    return &n.side[i].side;
-}
-
-static void receive_into(unsigned i, uint64_t wr_id, const struct mr *mr)
-{
-    struct rddp_sge sge = piece_of(mr, 0, OCTETS);
-
-    assert_int_equal(post_recv(of(i), wr_id, &sge, 1), 0);
-}
-
-static void ready_to_go(struct mr *from, uint32_t seed)
-{
-    pattern(from->base, OCTETS, seed);
-    engine_remember(&n.engine);
-}
+#include "tests/unit/assoc_both.h"
 
 /* Many chunks each, in both directions at once. SCTP-2.1-08 SCTP-2.2-12 SCTP-3.2.1-R5a SCTP-3.2.2-S3a SCTP-2.2-28 */
 static void every_operation(void **state)
@@ -108,6 +71,46 @@ static void sends(void **state)
     wc = expect_wc(&of(1)->recv_cq, 200, RDDP_WC_SUCCESS);
     assert_int_equal(wc.invalidated_rkey, dead->key);
     assert_false(dead->valid);
+    net_fini(&n);
+}
+
+/* With a Write and alone: each takes a receive when all before it is placed, and is told apart. */
+static void immediate(void **state)
+{
+    struct mr *from, *to;
+    struct rddp_sge sge;
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_RDMA_WRITE_WITH_IMM, .wr_id = 1, .send_flags = RDDP_SEND_SIGNALED};
+    struct rddp_wc wc;
+
+    (void)state;
+    open_both(BOTH, BOTH);
+    from = region(LOCAL);
+    to = region(ALL_ACCESS);
+    ready_to_go(from, 11);
+    receive_into(1, 100, to);
+    receive_into(1, 101, to);
+    sge = piece_of(from, 0, OCTETS);
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.rkey = to->key;
+    wr.remote_addr = to->start;
+    wr.imm_data = 0x04030201;
+    assert_int_equal(qp_post_send(&of(0)->qp, &wr), 0);
+    wr = (struct rddp_send_wr){.opcode = RDDP_WR_SEND_WITH_IMM, .wr_id = 2, .imm_data = 0xffffffff};
+    wr.send_flags = RDDP_SEND_SIGNALED | RDDP_SEND_SOLICITED;
+    assert_int_equal(qp_post_send(&of(0)->qp, &wr), 0);
+    net_run(&n);
+    expect_wc(&of(0)->send_cq, 1, RDDP_WC_SUCCESS);
+    expect_wc(&of(0)->send_cq, 2, RDDP_WC_SUCCESS);
+    wc = expect_wc(&of(1)->recv_cq, 100, RDDP_WC_SUCCESS);
+    assert_int_equal(wc.opcode, RDDP_WC_RECV_RDMA_WITH_IMM);
+    assert_int_equal(wc.imm_data, 0x04030201);
+    wc = expect_wc(&of(1)->recv_cq, 101, RDDP_WC_SUCCESS);
+    assert_int_equal(wc.opcode, RDDP_WC_RECV);
+    assert_true(wc.wc_flags & RDDP_WC_WITH_IMM);
+    assert_int_equal(wc.imm_data, 0xffffffff);
+    memcpy(want_of(&n.engine, to), from->base, OCTETS);
+    engine_expect(&n.engine);
     net_fini(&n);
 }
 
@@ -212,255 +215,12 @@ static void detached(void **state)
     net_fini(&n);
 }
 
-/* --- the other indications ----------------------------------------------------------------------------------- */
-
-/* A tag is a key, Writes need no negotiation, and Sends are messages. SCTP-2.1-05 SCTP-2.1-06 SCTP-3.2.1-R5b */
-static void tagged_writes(void **state)
-{
-    static const enum sctpddp_adaptation kinds[] = {SCTPDDP_DDP_WITH_TAG, SCTPDDP_RDMA_ONLY};
-
-    (void)state;
-    for (unsigned i = 0; i < 2; i++) {
-        struct mr *from, *to;
-        struct rddp_sge sge;
-
-        open_both(kinds[i], kinds[i]);
-        from = region(LOCAL);
-        to = region(ALL_ACCESS);
-        ready_to_go(from, 6);
-        sge = piece_of(from, 0, OCTETS);
-        assert_int_equal(post_remote(of(0), 1, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &sge, 1, to->key, to->start), 0);
-        net_run(&n);
-        expect_wc(&of(0)->send_cq, 1, RDDP_WC_SUCCESS);
-        memcpy(want_of(&n.engine, to), from->base, OCTETS);
-        engine_expect(&n.engine);
-        net_fini(&n);
-    }
-}
-
-/* The stream implies the buffer, whatever its key is; there its length is the only limit. SCTP-2.1-03 */
-static void stream_buffers(void **state)
-{
-    struct mr *from, *to;
-    struct rddp_sge sge;
-
-    (void)state;
-    open_both(SCTPDDP_DDP, SCTPDDP_DDP);
-    from = region(LOCAL);
-    to = region(ALL_ACCESS);
-    assert_int_equal(assoc_bind(&n.side[1].assoc, ASSOC_STREAMS, to->key), -EINVAL);
-    assert_int_equal(assoc_bind(&n.side[1].assoc, ASSOC_STREAMS - 1, to->key), 0);
-    ready_to_go(from, 7);
-    sge = piece_of(from, 0, OCTETS);
-    assert_int_equal(
-        post_remote(of(0), 1, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &sge, 1, ASSOC_STREAMS - 1, to->start), 0);
-    net_run(&n);
-    expect_wc(&of(0)->send_cq, 1, RDDP_WC_SUCCESS);
-    memcpy(want_of(&n.engine, to), from->base, OCTETS);
-    engine_expect(&n.engine);
-    net_fini(&n);
-}
-
-/* Each direction is governed by its sender's indication, and a message without placement is a Send. SCTP-2.2-11 */
-static void unlike_indications(void **state)
-{
-    static const enum sctpddp_adaptation kinds[][2] = {
-        {SCTPDDP_DDP, SCTPDDP_DDP_WITH_TAG},
-        {SCTPDDP_DDP_WITH_TAG, SCTPDDP_RDMA_AND_NEGOTIATION},
-        {SCTPDDP_RDMA_AND_NEGOTIATION, SCTPDDP_DDP},
-        {SCTPDDP_RDMA_NEGOTIATION, SCTPDDP_RDMA_NEGOTIATION},
-        {SCTPDDP_RDMA_NEGOTIATION, SCTPDDP_RDMA_AND_NEGOTIATION},
-        {SCTPDDP_PLAIN, SCTPDDP_PLAIN},
-        {SCTPDDP_PLAIN, SCTPDDP_RDMA_ONLY},
-        {SCTPDDP_RDMA_AND_NEGOTIATION, SCTPDDP_PLAIN},
-    };
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        struct mr *from, *to;
-
-        open_both(kinds[i][0], kinds[i][1]);
-        from = region(LOCAL);
-        to = region(LOCAL);
-        ready_to_go(from, 8);
-        for (unsigned side = 0; side < 2; side++) {
-            struct rddp_sge sge = piece_of(from, 0, 100);
-
-            receive_into(!side, 50, to);
-            assert_int_equal(post(of(side), 1, RDDP_WR_SEND, RDDP_SEND_SIGNALED, &sge, 1), 0);
-            net_run(&n);
-            expect_wc(&of(side)->send_cq, 1, RDDP_WC_SUCCESS);
-            assert_int_equal(expect_wc(&of(!side)->recv_cq, 50, RDDP_WC_SUCCESS).byte_len, 100);
-        }
-        memcpy(want_of(&n.engine, to), from->base, 100);
-        engine_expect(&n.engine);
-        net_fini(&n);
-    }
-}
-
-/* The vector's 2500 octets in three chunks: offsets advance, the AWS goes past the end of its 32 bits, and only the
- * last piece has flags: those that were asked for with a Write. SCTP-0-02 SCTP-3.2.2-S3b SCTP-3.2.2-S3c SCTP-2.2-28 */
-static void fragmentation(void **state)
-{
-    json_t *file = vectors_load("sctp"), *vector = json_object_get(file, "fragmentation"), *entry;
-    uint32_t length = (uint32_t)vector_number(vector, "message_length");
-    struct assoc *a = &n.side[0].assoc;
-    struct assoc_chunk chunk;
-    struct rddp_sge sge;
-    struct mr *from;
-    size_t i;
-
-    (void)state;
-    open_both(SCTPDDP_RDMA_ONLY, SCTPDDP_RDMA_ONLY);
-    from = region(LOCAL);
-    for (uint32_t k = 0; k < length; k++)
-        from->base[k] = (uint8_t)(k * 5);
-    sge = piece_of(from, 0, length);
-    a->tx_pos = 0xfffffffe;
-    a->attr.write_flags = SCTPDDP_NOTIFY | SCTPDDP_RELEASE;
-    a->payload_max = SCTPDDP_RDMA_HEAD + (uint32_t)vector_number(vector, "max_data_per_chunk");
-    assert_int_equal(post_remote(of(0), 1, RDDP_WR_RDMA_WRITE, 0, &sge, 1, 0x42, 0x1000), 0);
-    vectors_each(vector, "chunks", i, entry) {
-        uint8_t p[2048];
-        size_t octets = vector_hex(entry, "hex", p, sizeof(p)) - 16;
-
-        assert_true(assoc_emit(a, &chunk, n.now_us));
-        assert_int_equal(chunk.head_length, SCTPDDP_RDMA_HEAD);
-        assert_memory_equal(chunk.head, p + 16, SCTPDDP_RDMA_HEAD);
-        assert_int_equal(chunk.emit.spans, 1);
-        assert_in_range(octets - SCTPDDP_RDMA_HEAD - chunk.emit.span[0].length, 0, 3);
-        assert_memory_equal(chunk.emit.span[0].at, p + 16 + SCTPDDP_RDMA_HEAD, chunk.emit.span[0].length);
-    }
-    assert_int_equal(i, 3);
-    assert_false(assoc_emit(a, &chunk, n.now_us));
-    json_decref(file);
-    net_fini(&n);
-}
-
-/* In mode 0 and DDP_MODE the tag is the application's: it comes up with the signal. SCTP-2.2-26 SCTP-3.2.2-S4b */
-static void tags_of_the_application(void **state)
-{
-    (void)state;
-    for (uint32_t mode = 0; mode < 2; mode++) {
-        struct sctpddp_chunk chunk = {.mode = mode, .flags = SCTPDDP_NOTIFY, .tag = 0xcafe};
-        struct mr *to;
-
-        open_both(SCTPDDP_DDP, SCTPDDP_DDP);
-        to = region(LOCAL);
-        receive_into(1, 1, to);
-        net_chunk(&n, 1, SCTPDDP_DDP, &chunk);
-        assert_int_equal(n.side[1].signal_count, 1);
-        assert_int_equal(n.side[1].signals[0].tag, 0xcafe);
-        net_fini(&n);
-    }
-}
-
-/* Without an indication of the peer no message has a header extension, whatever ours was; and what is known of it is
- * there to be told. SCTP-3.1-01 SCTP-3.1-02 SCTP-3.1-03 SCTP-3.1-04 SCTP-3.1-05 SCTP-3.1-06 SCTP-3.2.2-01 */
-static void header_or_none(void **state)
-{
-    (void)state;
-    for (unsigned own = 0; own < SCTPDDP_ADAPTATIONS; own++) {
-        for (unsigned peer = 0; peer < 8; peer++) {
-            bool on = own && peer >= 1 && peer <= 5;
-            struct assoc *a = &n.side[0].assoc;
-
-            net_init(&n, (enum sctpddp_adaptation)own, SCTPDDP_DDP, NULL, 1);
-            assoc_up(a, peer, 7, NET_PAYLOAD, n.now_us);
-            assert_int_equal(a->own, on ? own : SCTPDDP_PLAIN);
-            assert_int_equal(a->peer, on ? peer : SCTPDDP_PLAIN);
-            if (a->own != SCTPDDP_RDMA_ONLY && !a->negotiates) {
-                struct mr *from = region(LOCAL);
-                struct rddp_sge sge = piece_of(from, 0, 10);
-                struct assoc_chunk chunk;
-
-                assert_int_equal(post(of(0), 1, RDDP_WR_SEND, 0, &sge, 1), 0);
-                assert_true(assoc_emit(a, &chunk, n.now_us));
-                assert_int_equal(chunk.head_length, sctpddp_head(a->own));
-                assert_int_equal(chunk.emit.span[0].length, 10);
-            }
-            net_fini(&n);
-        }
-    }
-}
-
-/* A strict endpoint wants its own indication back. */
-static void strict(void **state)
-{
-    (void)state;
-    for (unsigned peer = 0; peer < SCTPDDP_ADAPTATIONS; peer++) {
-        struct assoc *a = &n.side[0].assoc;
-        bool same = peer == SCTPDDP_RDMA_ONLY;
-
-        net_init(&n, SCTPDDP_RDMA_ONLY, SCTPDDP_DDP, NULL, 1);
-        a->attr.strict = true;
-        assoc_up(a, peer, 7, NET_PAYLOAD, n.now_us);
-        assert_int_equal(a->life.state, same ? CONN_READY : CONN_TERMINATING);
-        assert_int_equal(a->life.note.fault, same ? FAULT_NONE : FAULT_NEG_UNLIKE);
-        assert_int_equal(assoc_wants(a), same ? 0 : ASSOC_ABORT);
-        net_fini(&n);
-    }
-}
-
-/* --- what our own adaptation cannot say ---------------------------------------------------------------------- */
-
-/* S1, S2: the request fails here, and the peer never sees it. SCTP-3.2.2-S1 SCTP-3.2.2-S2 SCTP-2.1-07 SCTP-2.2-13 */
-static void unsayable(void **state)
-{
-    static const struct {
-        enum sctpddp_adaptation own;
-        enum rddp_wr_opcode opcode;
-        uint32_t length;
-        enum fault fault;
-    } rows[] = {
-        {SCTPDDP_RDMA_ONLY, RDDP_WR_SEND, 10, FAULT_NEG_UNSAYABLE},
-        {SCTPDDP_RDMA_ONLY, RDDP_WR_RDMA_READ, 10, FAULT_NO_ORD},
-        {SCTPDDP_RDMA_NEGOTIATION, RDDP_WR_RDMA_WRITE, 10, FAULT_NEG_UNSAYABLE},
-        {SCTPDDP_RDMA_NEGOTIATION, RDDP_WR_RDMA_READ, 10, FAULT_NEG_UNSAYABLE},
-        {SCTPDDP_PLAIN, RDDP_WR_RDMA_WRITE, 10, FAULT_NEG_UNSAYABLE},
-        {SCTPDDP_PLAIN, RDDP_WR_SEND, NET_PAYLOAD + 1, FAULT_NEG_UNSAYABLE}, /* one message, one chunk */
-        {SCTPDDP_DDP, RDDP_WR_SEND, NET_PAYLOAD - 15, FAULT_NEG_UNSAYABLE},
-        {SCTPDDP_DDP, RDDP_WR_SEND_WITH_INV, 10, FAULT_NEG_UNSAYABLE},
-    };
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mr *mr;
-        struct rddp_sge sge;
-
-        open_both(rows[i].own, rows[i].own);
-        mr = region(ALL_ACCESS);
-        sge = piece_of(mr, 0, rows[i].length);
-        engine_remember(&n.engine);
-        assert_int_equal(post_remote(of(0), 1, rows[i].opcode, RDDP_SEND_SIGNALED, &sge, 1, mr->key, mr->start), 0);
-        net_run(&n);
-        expect_wc(&of(0)->send_cq, 1, RDDP_WC_LOC_QP_OP_ERR);
-        assert_int_equal(n.side[0].assoc.life.note.fault, rows[i].fault);
-        assert_true(n.side[0].aborted);
-        assert_int_equal(n.side[0].sent, i == 2 || i == 3); /* its HELLO */
-        assert_true(n.side[1].told_abort);
-        engine_expect(&n.engine);
-        net_fini(&n);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation),
-        cmocka_unit_test(sends),
-        cmocka_unit_test(private_data),
-        cmocka_unit_test(rejected),
-        cmocka_unit_test(closed_well),
+        cmocka_unit_test(every_operation), cmocka_unit_test(sends),    cmocka_unit_test(immediate),
+        cmocka_unit_test(private_data),    cmocka_unit_test(rejected), cmocka_unit_test(closed_well),
         cmocka_unit_test(detached),
-        cmocka_unit_test(tagged_writes),
-        cmocka_unit_test(stream_buffers),
-        cmocka_unit_test(unlike_indications),
-        cmocka_unit_test(header_or_none),
-        cmocka_unit_test(strict),
-        cmocka_unit_test(fragmentation),
-        cmocka_unit_test(tags_of_the_application),
-        cmocka_unit_test(unsayable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

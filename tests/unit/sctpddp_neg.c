@@ -111,7 +111,9 @@ static void wrong_fields(void **state)
     assert_int_equal(changed(2, 3, 32, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(3, 3, NEG_WRITTEN | NEG_LAST, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(3, 3, NEG_WRITTEN | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(3, 0, 1, 1), FAULT_NEG_FIELD); /* data where the Write had them */
+    assert_int_equal(changed(3, 3, NEG_IMMEDIATE | NEG_LAST, 0), FAULT_NONE);
+    assert_int_equal(changed(3, 11, 1, 0), FAULT_NEG_FIELD); /* an offset, and no data */
+    assert_int_equal(changed(3, 0, 1, 1), FAULT_NEG_FIELD);  /* data where the Write had them */
     assert_int_equal(changed(4, 3, 1, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(4, 0, 1, 1), FAULT_NEG_FIELD); /* longer than it is */
     assert_int_equal(changed(5, 0, 1, 1), FAULT_NEG_FIELD);
