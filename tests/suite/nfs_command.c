@@ -43,7 +43,7 @@ static int command(const char *words)
 
     if (!tool)
         skip();
-    snprintf(line, sizeof(line), "cd %s && timeout 60 %s nfs --first-delay 0 -o %d --mount-port %d %s >out 2>err", work,
+    snprintf(line, sizeof(line), "cd %s && timeout 60 %s nfs --first-delay 0 -p %d --mount-port %d %s >out 2>err", work,
              tool, fake.port, fake.mount_port, words);
     status = system(line);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
