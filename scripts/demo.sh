@@ -84,7 +84,7 @@ start_server() { # COMMAND...: a server that says where it listens in its first 
     "$rddp" "$@" >>"$room/says" 2>"$room/errors" &
     server=$!
     for _ in $(seq 100); do
-        port=$(sed -n '1s/^listening on .*:\([0-9]*\)$/\1/p' "$room/says")
+        port=$(sed -n '1s/^listening on [^ ]*:\([0-9]*\).*/\1/p' "$room/says")
         [ -z "$port" ] || return 0
         kill -0 "$server" 2>/dev/null || break
         sleep 0.05
