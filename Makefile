@@ -3,6 +3,7 @@
 BUILD ?= build
 JOBS ?= 2
 FUZZ_SECONDS ?= 30
+TSAN_TESTS ?= .
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 MUTANTS ?=
@@ -28,7 +29,7 @@ san: ## the tests under AddressSanitizer and UBSan
 	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
 tsan: ## the tests under ThreadSanitizer
 	@$(call build,tsan,-DRDDP_SANITIZE=thread)
-	@$(call test,tsan) -L 'unit|suite' # a simulation has one thread
+	@$(call test,tsan) -L 'unit|suite' -R '$(TSAN_TESTS)' # a simulation has one thread
 fuzz: ## each libFuzzer target for FUZZ_SECONDS
 	@scripts/setup.sh fuzz
 	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang)
