@@ -152,7 +152,7 @@ static void receive_sctp(int out)
         give_up("write");
     while (end.assoc.life.state != CONN_OVER) {
         turn(true);
-        if (!begun && end.qp.rx_octets)
+        if (begun <= 0 && end.qp.rx_octets)
             begun = cpu_now();
     }
     r.octets = (double)end.qp.rx_octets;
@@ -278,7 +278,7 @@ static struct result run(enum job job, const char *name, uint32_t length)
     struct result tx = {0}, rx = {0};
     uint16_t port;
     int ends[2];
-    pid_t child;
+    pid_t child = -1;
 
     if (pipe(ends) || (child = fork()) < 0)
         give_up("fork");

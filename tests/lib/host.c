@@ -164,7 +164,8 @@ void host_hear(struct host *h, const void *p, size_t n)
     size_t eaten;
 
     assert_true(h->staged + n <= HOST_SENT);
-    memcpy(h->stage + h->staged, p, n);
+    if (n)
+        memcpy(h->stage + h->staged, p, n);
     h->staged += n;
     eaten = conn_rx(&h->conn, h->stage, h->staged, h->now_us);
     assert_true(eaten <= h->staged);
