@@ -110,7 +110,9 @@ static int run_mount(struct words *words)
 int run_mount_helper(int argc, char **argv)
 {
     static char name[] = "mount", option[] = "-o";
-    struct words words = {.word = {name}, .count = 1, .list = calloc(1, 1)};
+    static struct words words = {.word = {name}, .count = 1}; /* the child reads them until it ends */
+
+    words.list = calloc(1, 1);
     if (!words.list)
         return fail(MOUNT_FAILED, "out of memory");
     bool fake = parse(&words, argc, argv);
