@@ -28,8 +28,8 @@ enum {
 
 void progress_work(struct progress *progress)
 {
-    arrivals_adopt(progress);
     loop_run(&progress->loop, &progress->wanted);
+    arrivals_adopt(progress); /* last: the round may have silenced the bell that told of them */
 }
 
 void progress_poll(struct progress *progress)
@@ -95,7 +95,8 @@ static void sleep_and_serve(struct progress *progress, struct habit *habit)
     if (poller_is_here(progress)) {
         habit->served++;
         progress_hush(progress); /* or it wakes us again at once */
-        return;
+        if (!progress->arrivals)
+            return;
     }
     do_round(progress);
     habit->served = 0;
