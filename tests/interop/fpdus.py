@@ -17,6 +17,8 @@ import zlib
 TSHARK = ["tshark", "-T", "pdml", "-J", "tcp iwarp_mpa iwarp_ddp_rdmap data",
           # One of our ports may be another protocol's by chance, such as 44321.
           "-o", "tcp.try_heuristic_first:TRUE",
+          # Two processors can hand loopback packets over in another order than they were sent in.
+          "-o", "tcp.reassemble_out_of_order:TRUE",
           "-o", "iwarp_ddp_rdmap.reassemble_iwarp_rdma_send:FALSE",
           # They would take our payload for a protocol of theirs.
           "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct"]

@@ -19,7 +19,7 @@ taskset -c 0 "$RDDP_TOOL" perf --loopback --wire rdmatcp -n 4 -s 1,2,3,5000,7000
 stop_capture
 
 # One of our ports may be another protocol's by chance: heuristics first.
-options=(-X "lua_script:$lua" -o tcp.try_heuristic_first:TRUE -o tcp.reassemble_out_of_order:TRUE)
+options=(-X "lua_script:$lua" -o tcp.try_heuristic_first:TRUE)
 read_capture() { # CAPTURE: one line a TCP segment, its fields in order of appearance
     local field fields=()
     for field in tcp.stream tcp.srcport tcp.len rdmatcp.version rdmatcp.type rdmatcp.b rdmatcp.e rdmatcp.length rdmatcp.id \
