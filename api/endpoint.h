@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* endpoint.h - a connection and the link under it. It outlives its queue pair while it closes. */
+/* endpoint.h - a connection and what carries it. It outlives its queue pair while it closes. */
 #ifndef RDDP_API_ENDPOINT_H
 #define RDDP_API_ENDPOINT_H
 
@@ -11,22 +11,62 @@
 #include "net/link.h"
 #include "net/loop.h"
 
+struct endpoint;
+struct rddp_conn_attr;
+struct rddp_event;
 struct rddp_listener;
 struct rddp_qp;
 struct rddp_qp_info;
 struct rddp_request;
 
+/* Who works on an endpoint: the driver of its loop, or somebody who has just posted and holds nothing but the doorbell.
+ * The latter leaves to the driver what needs the token. */
+enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
+
+/* What a connection is made of: a stream of octets on a link, or an association. The calls are for the holder of the
+ * endpoint; those for the driver say so. */
+struct endpoint_kind {
+    /* Sends what can be sent. False: what is left takes the driver, who is somebody else. */
+    bool (*work)(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us);
+
+    /* After work(): waits for what the connection wants. Returns when tick() is due, or UINT64_MAX. */
+    uint64_t (*rest)(struct endpoint *endpoint, uint64_t now_us);
+    void (*tick)(struct endpoint *endpoint, uint64_t now_us); /* driver */
+
+    /* Driver, who does not hold the endpoint: a busy poller looks for arrivals, unless somebody else works on it. */
+    void (*poll)(struct endpoint *endpoint);
+
+    /* As conn_accept() and conn_reject(); driver. -EINVAL also if the attributes make no sense here. */
+    int (*accept)(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr, uint64_t now_us);
+    int (*reject)(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us);
+
+    /* As conn_close(), conn_detach() and conn_lost(). */
+    void (*finish)(struct endpoint *endpoint, uint64_t now_us);
+    void (*detach)(struct endpoint *endpoint, uint64_t now_us);
+    void (*lost)(struct endpoint *endpoint, enum fault fault);
+
+    /* What the peer said when it connected or answered: private data, IRD and ORD; what was agreed. */
+    void (*heard)(const struct endpoint *endpoint, struct rddp_event *event);
+    void (*info)(const struct endpoint *endpoint, struct rddp_qp_info *info);
+
+    /* Driver: what carries it is closed. */
+    void (*close)(struct endpoint *endpoint);
+};
+
 /* Guarded by its doorbell; what says so, by the token of its loop. Closing takes both. */
 struct endpoint {
     struct doorbell bell;
-    struct progress *progress; /* never changes */
-    struct link *link;
+    struct progress *progress;        /* never changes */
+    const struct endpoint_kind *kind; /* the same */
+    struct life *life;                /* of the connection, whatever it is */
     struct timer timer;
+    struct link *link; /* these two of a stream */
     struct conn conn;
     struct rddp_qp *qp;             /* NULL: not accepted yet, or its owner is gone */
     struct rddp_listener *listener; /* token: until its request is answered */
     struct rddp_request *request;   /* token: the same */
     _Atomic bool blocked;           /* the link takes no more for now, or it is others' turn to send */
+    bool is_up;                     /* what carries it has come up, or does that as part of the connection */
     bool closed;                    /* token: only waits to be freed */
     unsigned apart;                 /* not 0: large payloads are being read to where they belong */
     bool starved;                   /* token: octets of it are lost, for there was no memory to keep them */
@@ -38,15 +78,8 @@ struct endpoint {
     struct endpoint *next, **before; /* token: all of the loop, or those to be freed */
 };
 
-/* Who works on an endpoint: the driver of its loop, or somebody who has just posted and holds nothing but the doorbell.
- * The latter leaves to the driver what needs the token. */
-enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
-
-/* A new one on a link, which it owns from here on: held, for the driver. NULL: the link is closed, errno says why. */
-struct endpoint *endpoint_new(struct progress *progress, struct link *link);
-
-/* Another link carries the connection on, at the same place of both streams; the old one is closed. For the driver. */
-void endpoint_exchange_link(struct endpoint *endpoint, struct link *link);
+/* Held, for the driver. `endpoint` is zeroed but for what its kind has set. 0 or -ENOMEM. */
+int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const struct endpoint_kind *kind);
 
 /* Waits for it; only for the driver, whom it cannot escape. Held by the doorbell it is let go of by endpoint_let_go(),
  * which does what was asked for meanwhile. */
@@ -58,10 +91,13 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role);
 
 /* Cuts it off without a word to the application. */
 void endpoint_abort(struct endpoint *endpoint);
-void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
-/* A busy poller looks at the socket itself, unless somebody else works on it. */
-void endpoint_poll(struct endpoint *endpoint);
+/* It never came to a connection, for this negative errno: says so and ends it. For the driver. */
+void endpoint_fail_to_connect(struct endpoint *endpoint, int error);
+
+/* The driver is called at once. */
+void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us);
+void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
 /* tell.c. Turns what is new at a connection into events and log lines; it never came to one, for this reason. */
 void endpoint_tell(struct endpoint *endpoint);

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/attr.h"
 #include "api/connect.h"
+#include "api/endpoint_link.h"
 #include "net/link_tcp.h"
 
 enum {
@@ -214,7 +216,7 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
 static void turn_away(struct endpoint *endpoint)
 {
     request_answered(endpoint);
-    if (endpoint->conn.life.state == CONN_WAIT_ANSWER && !conn_reject(&endpoint->conn, NULL, 0, loop_now_us()))
+    if (endpoint->life->state == CONN_WAIT_ANSWER && !endpoint->kind->reject(endpoint, NULL, 0, loop_now_us()))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     else
         endpoint_abort(endpoint);
@@ -274,29 +276,16 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
     return getsockname(listener->watch.fd, (struct sockaddr *)addr, &length) ? -errno : 0;
 }
 
-static int accept_on(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
-{
-    int error = qp_prepare(qp, endpoint->conn.wire);
-
-    if (error)
-        return error;
-    error =
-        conn_accept(&endpoint->conn, &qp->qp, at_most(attr->ird, qp->qp.attr.ird), at_most(attr->ord, qp->qp.attr.ord),
-                    attr->private_data, attr->private_data_length, loop_now_us());
-    if (!error)
-        qp_join(qp, endpoint);
-    return error;
-}
-
 static int answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
     int error = -EINVAL;
 
-    if (qp->context == endpoint->progress->context && wire_says(endpoint->conn.wire, attr) &&
-        qp_claim(qp, endpoint->listener->channel)) {
-        error = accept_on(endpoint, qp, attr);
+    if (qp->context == endpoint->progress->context && qp_claim(qp, endpoint->listener->channel)) {
+        error = endpoint->kind->accept(endpoint, qp, attr, loop_now_us());
         if (error)
             qp_unclaim(qp);
+        else
+            qp_join(qp, endpoint);
     }
     if (error) {
         turn_away(endpoint);
@@ -338,7 +327,7 @@ int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t
     if (endpoint) {
         endpoint_hold(endpoint);
         request_answered(endpoint);
-        error = conn_reject(&endpoint->conn, private_data, private_data_length, loop_now_us());
+        error = endpoint->kind->reject(endpoint, private_data, private_data_length, loop_now_us());
         if (error)
             endpoint_abort(endpoint);
         else

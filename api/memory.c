@@ -56,8 +56,8 @@ static void wait_for_lookups(struct rddp_context *context, const struct mr *mr)
             if (!doorbell_is_held(&endpoint->bell) && !(mr && mr->sending))
                 continue;
             endpoint_hold(endpoint);
-            if (mr && endpoint->conn.life.out && out_uses(endpoint->conn.life.out, mr))
-                out_own(endpoint->conn.life.out);
+            if (mr && endpoint->life->out && out_uses(endpoint->life->out, mr))
+                out_own(endpoint->life->out);
             endpoint_let_go(endpoint, ENDPOINT_POSTER);
         }
         progress_give(progress);

@@ -161,11 +161,8 @@ static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 {
     qp_set_endpoint(qp, NULL);
     endpoint->qp = NULL;
-    conn_detach(&endpoint->conn, loop_now_us());
-    if (!endpoint->link->is_up)
-        endpoint_abort(endpoint);
-    else
-        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint->kind->detach(endpoint, loop_now_us());
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 
 int rddp_destroy_qp(struct rddp_qp *qp)
@@ -278,9 +275,9 @@ static enum rddp_qp_state state_of(const struct rddp_qp *qp, const struct endpoi
         return qp->qp.note.fault == FAULT_NONE ? RDDP_QP_CLOSED : RDDP_QP_ERROR;
     if (!endpoint)
         return RDDP_QP_IDLE;
-    switch (endpoint->conn.life.state) {
+    switch (endpoint->life->state) {
     case CONN_READY:
-        return endpoint->conn.life.established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
+        return endpoint->life->established ? RDDP_QP_CONNECTED : RDDP_QP_CONNECTING;
     case CONN_DRAINING:
         return RDDP_QP_CLOSING;
     default:

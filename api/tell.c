@@ -34,40 +34,37 @@ static int errno_of(enum fault fault)
 /* A peer that goes away is everyday life; everything else somebody will want to know. */
 static void log_end(struct endpoint *endpoint)
 {
-    const struct conn *conn = &endpoint->conn;
+    const struct life *life = endpoint->life;
     struct rddp_context *context = endpoint->progress->context;
     char peer[TCP_NAME], line[LINE];
 
     tcp_name(&endpoint->peer, peer);
-    switch (conn->life.note.fault) {
+    switch (life->note.fault) {
     case FAULT_NONE:
         context_log(context, RDDP_LOG_INFO, "%s: closed", peer);
         break;
     case FAULT_TERMINATED:
         context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: Terminate 0x%04x: %s", peer,
-                    conn->life.peer_term, conn->life.peer_term_text);
+                    life->peer_term, life->peer_term_text);
         break;
     default:
-        fault_describe(&conn->life.note, line, sizeof(line));
-        context_log(context, conn->life.note.fault == FAULT_LOST ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
+        fault_describe(&life->note, line, sizeof(line));
+        context_log(context, life->note.fault == FAULT_LOST ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
     }
 }
 
 static void post(struct endpoint *endpoint, enum rddp_event_type type, int status)
 {
     struct rddp_qp *qp = endpoint->qp;
-    const struct mpa_frame *peer = &endpoint->conn.start.peer;
     struct rddp_event event = {.type = type, .status = status, .qp = qp};
 
     if (!qp)
         return;
     event.user = qp->user;
-    if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED) {
-        event.private_data = endpoint->conn.life.active ? peer->private_data : NULL;
-        event.private_data_length = endpoint->conn.life.active ? peer->private_length : 0;
-        event.ird = peer->ird;
-        event.ord = peer->ord;
-    }
+    if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED)
+        endpoint->kind->heard(endpoint, &event);
+    if (!endpoint->life->active)
+        event.private_data_length = 0; /* they came with the request */
     if (!event_post(qp->channel, &event))
         context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost",
                     rddp_event_str(type));
@@ -95,18 +92,14 @@ static void tell_request(struct endpoint *endpoint)
 {
     struct rddp_listener *listener = endpoint->listener;
     struct rddp_request *request = calloc(1, sizeof(*request));
-    const struct mpa_frame *peer = &endpoint->conn.start.peer;
     struct rddp_event event = {
         .type = RDDP_EVENT_CONNECT_REQUEST,
         .listener = listener,
         .request = request,
         .user = listener->user,
-        .private_data = peer->private_data,
-        .private_data_length = peer->private_length,
-        .ird = peer->ird,
-        .ord = peer->ord,
     };
 
+    endpoint->kind->heard(endpoint, &event);
     /* Whole before anybody can have it. */
     if (request)
         *request = (struct rddp_request){
@@ -116,18 +109,18 @@ static void tell_request(struct endpoint *endpoint)
         endpoint->request = NULL;
         context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
         free(request);
-        conn_lost(&endpoint->conn, FAULT_MEMORY);
-        endpoint->conn.life.news = 0;
+        endpoint->kind->lost(endpoint, FAULT_MEMORY);
+        endpoint->life->news = 0;
     }
 }
 
 void endpoint_tell(struct endpoint *endpoint)
 {
-    struct conn *conn = &endpoint->conn;
-    unsigned news = conn->life.news;
-    int status = errno_of(conn->life.note.fault);
+    struct life *life = endpoint->life;
+    unsigned news = life->news;
+    int status = errno_of(life->note.fault);
 
-    conn->life.news = 0;
+    life->news = 0;
     if (news & CONN_NEWS_REQUEST)
         tell_request(endpoint);
     if (news & CONN_NEWS_ESTABLISHED)

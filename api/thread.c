@@ -38,7 +38,7 @@ void progress_poll(struct progress *progress)
 
     atomic_store_explicit(&progress->polled_us, loop_now_us(), memory_order_relaxed);
     if (hot && !hot->blocked && ++progress->hot_turns % HOT_TURNS)
-        endpoint_poll(hot);
+        hot->kind->poll(hot);
     else
         progress_work(progress);
 }

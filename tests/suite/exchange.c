@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/endpoint_link.h"
 #include "net/link_tcp.h"
 #include "tests/suite/lib/pair.h"
 

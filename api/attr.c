@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* attr.c - what an application may say of a wire, and the same in the engine's words. */
+#include "api/attr.h"
+
+void rddp_wire_attr_init(struct rddp_wire_attr *attr)
+{
+    *attr = (struct rddp_wire_attr){
+        .wire = RDDP_WIRE_IWARP,
+        .crc = true,
+        .mpa_revision = 2,
+        .rtr = RDDP_RTR_SEND | RDDP_RTR_WRITE | RDDP_RTR_READ,
+        .first_delay_ms = 5,
+        .startup_timeout_ms = 10000,
+        .stall_timeout_ms = 30000,
+        .close_timeout_ms = 2000,
+    };
+}
+
+void rddp_conn_attr_init(struct rddp_conn_attr *attr)
+{
+    *attr = (struct rddp_conn_attr){.ird = QP_READS_MAX, .ord = QP_READS_MAX};
+    rddp_wire_attr_init(&attr->wire);
+}
+
+static const struct wire *const wires[] = {
+    [RDDP_WIRE_IWARP] = &wire_iwarp,
+    [RDDP_WIRE_RDMATCP] = &wire_rdmatcp,
+};
+
+const struct wire *wire_named(enum rddp_wire name)
+{
+    return wires[name];
+}
+
+bool wire_is_sane(const struct rddp_wire_attr *wire)
+{
+    if ((unsigned)wire->wire >= countof(wires))
+        return false;
+    return (wire->mpa_revision == 1 || wire->mpa_revision == 2) && wire->startup_timeout_ms &&
+           (!wire->peer_to_peer || (wire->mpa_revision == 2 && (wire->rtr & 7)));
+}
+
+bool wire_says(const struct wire *wire, const struct rddp_conn_attr *attr)
+{
+    return !wire->frames_at_once || !attr->private_data_length;
+}
+
+struct conn_attr wire_conn_attr(const struct rddp_wire_attr *wire)
+{
+    return (struct conn_attr){
+        .crc = wire->crc,
+        .markers = wire->markers,
+        .peer_to_peer = wire->peer_to_peer,
+        .immediate = wire->immediate,
+        .revision = wire->mpa_revision,
+        .rtr = wire->rtr,
+        .first_delay_us = (uint64_t)wire->first_delay_ms * 1000,
+        .startup_us = (uint64_t)wire->startup_timeout_ms * 1000,
+        .stall_us = (uint64_t)wire->stall_timeout_ms * 1000,
+        .close_us = (uint64_t)wire->close_timeout_ms * 1000,
+    };
+}
+
+uint16_t at_most(uint16_t asked, uint32_t room)
+{
+    return asked < room ? asked : (uint16_t)room;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* endpoint_link.c - a connection whose octets travel on a link: what it waits for there, and what the link says. */
+#include "api/endpoint_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "api/attr.h"
+#include "api/transfer.h"
+
+/* --- work ----------------------------------------------------------------------------------------------------------
+ */
+
+static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
+{
+    unsigned wants = endpoint->blocked ? LINK_WANT_WRITE : 0;
+
+    if (wanted & CONN_RX)
+        wants |= LINK_WANT_READ;
+    if (endpoint->life->state == CONN_WAIT_ANSWER && !endpoint->conn.attr.immediate)
+        wants |= LINK_WANT_END; /* nothing is read, but a peer that gives up is noticed */
+    return wants;
+}
+
+/* Sends until there is nothing left, the socket is full, or a turn is over. False: what is left takes the driver, who
+ * is somebody else. *wanted: as of conn_wants(), now. */
+static bool send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us, unsigned *wanted)
+{
+    struct conn *conn = &endpoint->conn;
+    uint64_t begun = conn->w.tx_pos;
+
+    while ((*wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN)) {
+        if (*wanted & CONN_AGAIN) {
+            if (role != ENDPOINT_DRIVER)
+                return false;
+            transfer_eat_again(endpoint);
+        } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
+            /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
+            break;
+        } else if (conn->w.tx_pos - begun >= TURN_OCTETS) {
+            /* Others are next. The socket says at once that it is not blocked, and that is the next turn. */
+            endpoint->blocked = true;
+        }
+    }
+    return true;
+}
+
+static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
+{
+    struct conn *conn = &endpoint->conn;
+    unsigned wanted;
+
+    if (endpoint->starved && role == ENDPOINT_DRIVER)
+        conn_lost(conn, FAULT_MEMORY);
+    transfer_look_up_emss(endpoint, now_us);
+    conn_check(conn, now_us);
+    if (!send_all(endpoint, role, now_us, &wanted))
+        return false;
+    if (wanted & CONN_FIN) {
+        link_finish(endpoint->link);
+        conn_fin(conn, now_us);
+    }
+    if (conn->life.out && !conn->life.out->octets)
+        transfer_take_out_back(endpoint);
+    return true;
+}
+
+static uint64_t rest(struct endpoint *endpoint, uint64_t now_us)
+{
+    link_want(endpoint->link, wants_of_link(endpoint, conn_wants(&endpoint->conn, now_us)));
+    return conn_deadline(&endpoint->conn, now_us);
+}
+
+static void tick(struct endpoint *endpoint, uint64_t now_us)
+{
+    if (endpoint->is_up)
+        conn_tick(&endpoint->conn, now_us);
+    else
+        endpoint_fail_to_connect(endpoint, -ETIMEDOUT);
+}
+
+static void poll_link(struct endpoint *endpoint)
+{
+    if (!doorbell_try(&endpoint->bell))
+        return;
+    if (transfer_receive(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+/* --- for the application -------------------------------------------------------------------------------------------
+ */
+
+static int accept_conn(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
+                       uint64_t now_us)
+{
+    int error = wire_says(endpoint->conn.wire, attr) ? qp_prepare(qp, endpoint->conn.wire) : -EINVAL;
+
+    return error ? error
+                 : conn_accept(&endpoint->conn, &qp->qp, at_most(attr->ird, qp->qp.attr.ird),
+                               at_most(attr->ord, qp->qp.attr.ord), attr->private_data, attr->private_data_length,
+                               now_us);
+}
+
+static int reject_conn(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us)
+{
+    return conn_reject(&endpoint->conn, private_data, length, now_us);
+}
+
+static void finish(struct endpoint *endpoint, uint64_t now_us)
+{
+    conn_close(&endpoint->conn, now_us);
+}
+
+static void detach(struct endpoint *endpoint, uint64_t now_us)
+{
+    conn_detach(&endpoint->conn, now_us);
+}
+
+static void lost(struct endpoint *endpoint, enum fault fault)
+{
+    conn_lost(&endpoint->conn, fault);
+}
+
+static void heard(const struct endpoint *endpoint, struct rddp_event *event)
+{
+    const struct mpa_frame *peer = &endpoint->conn.start.peer;
+
+    event->private_data = peer->private_data;
+    event->private_data_length = peer->private_length;
+    event->ird = peer->ird;
+    event->ord = peer->ord;
+}
+
+static void info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
+{
+    const struct conn *conn = &endpoint->conn;
+
+    info->wire = conn->wire == &wire_rdmatcp ? RDDP_WIRE_RDMATCP : RDDP_WIRE_IWARP;
+    info->mpa_revision = conn->start.revision;
+    info->crc = conn->w.crc;
+    info->tx_markers = conn->w.tx_markers;
+    info->rx_markers = conn->w.rx_markers;
+    info->ird = conn->start.ird;
+    info->ord = conn->start.ord;
+    info->emss = conn->attr.emss;
+}
+
+static void close_carrier(struct endpoint *endpoint)
+{
+    struct progress *progress = endpoint->progress;
+
+    link_close(endpoint->link);
+    transfer_take_out_back(endpoint);
+    if (endpoint->carry)
+        pool_put(&progress->carries, endpoint->carry);
+    if (progress->stage.owner == endpoint)
+        progress->stage.owner = NULL;
+}
+
+static const struct endpoint_kind stream = {
+    .work = work,
+    .rest = rest,
+    .tick = tick,
+    .poll = poll_link,
+    .accept = accept_conn,
+    .reject = reject_conn,
+    .finish = finish,
+    .detach = detach,
+    .lost = lost,
+    .heard = heard,
+    .info = info_of,
+    .close = close_carrier,
+};
+
+/* --- what the link says ------------------------------------------------------------------------------------------- */
+
+/* What has arrived is read before anything else is believed: the reader learns more. */
+static void react(struct endpoint *endpoint, unsigned events)
+{
+    if (events & LINK_UP)
+        link_names(endpoint->link, &endpoint->local, &endpoint->peer);
+    endpoint->is_up = true;
+    if (events & LINK_WRITABLE)
+        endpoint->blocked = false;
+    if (transfer_wants(endpoint))
+        transfer_receive(endpoint);
+    else if (events & LINK_ENDED)
+        conn_rx_end(&endpoint->conn, 0, loop_now_us());
+    else if (events & LINK_LOST)
+        conn_lost(&endpoint->conn, FAULT_LOST);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+}
+
+static void on_link(struct link *link, unsigned events)
+{
+    struct endpoint *endpoint = link->owner;
+
+    endpoint_hold(endpoint);
+    if (link->is_up)
+        react(endpoint, events);
+    else
+        endpoint_fail_to_connect(endpoint, link->error);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+static void own_link(struct endpoint *endpoint, struct link *link)
+{
+    endpoint->link = link;
+    link->owner = endpoint;
+    link->told = on_link;
+    endpoint->is_up = link->is_up;
+    link_names(link, &endpoint->local, &endpoint->peer);
+}
+
+struct endpoint *endpoint_new(struct progress *progress, struct link *link)
+{
+    struct endpoint *endpoint = calloc(1, sizeof(*endpoint));
+    int error = endpoint ? endpoint_begin(endpoint, progress, &stream) : -ENOMEM;
+
+    if (error) {
+        link_close(link);
+        free(endpoint);
+        errno = -error;
+        return NULL;
+    }
+    endpoint->life = &endpoint->conn.life;
+    own_link(endpoint, link);
+    return endpoint;
+}
+
+void endpoint_exchange_link(struct endpoint *endpoint, struct link *link)
+{
+    link_close(endpoint->link);
+    own_link(endpoint, link);
+    endpoint->blocked = false;
+    endpoint->emss_us = 0;
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+}
