@@ -54,14 +54,16 @@ struct rddp_context_attr {
 /* Fills in the defaults; do this before setting fields, so that new ones never surprise. */
 RDDP_API void rddp_context_attr_init(struct rddp_context_attr *attr);
 
-/* `attr` may be NULL. ENOMEM, EMFILE, EAGAIN (no thread to be had). */
+/* `attr` may be NULL. EINVAL: `loops` above 64, or above 1 with manual_progress; ENOMEM, EMFILE, EAGAIN (no thread or
+ * random number to be had). */
 RDDP_API struct rddp_context *rddp_open(const struct rddp_context_attr *attr);
 
 /* -EBUSY while a PD, CQ or channel is left. Waits for connections that are still closing, each at most its
  * close_timeout_ms. */
 RDDP_API int rddp_close(struct rddp_context *context);
 
-/* Does what work there is, waiting at most `timeout_ms` for some (0: not at all, -1: for ever). 0 or -EINTR. */
+/* Does what work there is, waiting at most `timeout_ms` for some (0: not at all, -1: for ever, or until a signal
+ * comes). 0. */
 RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
 
 /* Readable while rddp_progress() has work to do - a socket is ready or a time has come - and until it has been done
@@ -118,8 +120,8 @@ RDDP_API struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, v
                                         struct rddp_comp_channel *channel);
 RDDP_API int rddp_destroy_cq(struct rddp_cq *cq); /* -EBUSY: a queue pair uses it */
 
-/* Takes up to `n` completions, oldest first; the count, 0 if there is none now. -EOVERFLOW: it was once full,
- * completions are lost for good, and its queue pairs are in error. */
+/* Takes up to `n` completions, oldest first; the count, 0 if there is none now. -EINVAL: `n` is negative; -EOVERFLOW:
+ * it was once full, completions are lost for good, and its queue pairs are in error. */
 RDDP_API int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc);
 
 /* Asks for one event when the next completion (`solicited_only`: of a solicited Send, or in error) comes. Completions
@@ -262,8 +264,8 @@ RDDP_API void rddp_ack_event(struct rddp_event *event);
 RDDP_API const char *rddp_event_str(enum rddp_event_type type);
 
 /* Listens on `addr` (AF_INET or AF_INET6, port 0 picks one). `wire` may be NULL. `user` comes back in events.
- * EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL, ENOMEM, EMFILE. A peer that does not finish its start-up in time is
- * dropped without an event. */
+ * EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL, ENOMEM, EMFILE. A peer that does not finish its start-up in
+ * time is dropped without an event. */
 RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,
                                            void *user);
@@ -279,8 +281,9 @@ RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
 /* Where it listens, with the port that was picked. 0. */
 RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
 
-/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, private data too long, bad
- * wire attributes; -ENOMEM, -EMFILE; or what the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
+/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, a channel of another
+ * context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random number to be had); or what
+ * the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT, -ECONNREFUSED). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 
@@ -292,7 +295,8 @@ RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *chan
 
 /* Answers a request: it is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
  * listener's channel. -EINVAL: the queue pair was already used, private data too long; -ECONNABORTED: the peer has
- * given up. The queue pair is then as it was, and can be used for another request; the peer is rejected. */
+ * given up; -ENOMEM, -EAGAIN (no random number to be had). The queue pair is then as it was, and can be used for
+ * another request; the peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
 /* Says no, with up to 512 octets (508 to a revision 2 request) of private data. -EINVAL: too long; then the connection

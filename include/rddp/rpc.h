@@ -68,12 +68,13 @@ RDDP_RPC_API void clnt_rdma_attr_init(struct rddp_rpc_attr *attr);
 RDDP_RPC_API void svc_rdma_attr_init(struct rddp_rpc_attr *attr);
 
 /* Connects to `host`, a name or an address. `attr` may be NULL. The CLIENT is used as any other, also by several
- * threads, one call at a time; it connects again by itself when the connection is lost. NULL: see rpc_createerr. */
+ * threads, one call at a time; it connects again by itself when the connection is lost. NULL: see rpc_createerr.
+ * Results longer than its reply_max, and arguments longer than the server's read_max: RPC_CANTSEND, EMSGSIZE. */
 RDDP_RPC_API struct __rpc_client *clnt_rdma_create(const char *host, uint32_t program, uint32_t version,
                                                    const struct rddp_rpc_attr *attr);
 
 /* Listens at `address` (NULL: every IPv4 and IPv6 address). For svc_reg() with a NULL netconfig, and svc_run(). NULL
- * and errno. */
+ * and errno: EADDRNOTAVAIL (not an address of this host), ENOMEM, or what rddp_open() and rddp_listen() say. */
 RDDP_RPC_API struct __rpc_svcxprt *svc_rdma_create(const char *address, const struct rddp_rpc_attr *attr);
 
 /* Tells the local rpcbind of it, as netid rdma or rdma6; and takes that back. False: rpcbind said no, or is not there.

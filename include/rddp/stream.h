@@ -48,7 +48,8 @@ struct rddp_stream_net_attr {
 
 RDDP_API void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr);
 
-/* EPERM: no device may be made here; EBUSY: another program has it; EINVAL; ENOENT: no TUN driver; ENOMEM; EMFILE. */
+/* EPERM, EACCES: no device may be made here; EBUSY: another program has it; EINVAL; ENOENT: no TUN driver; ENOMEM;
+ * EMFILE; EAGAIN: no random number to be had. */
 RDDP_API struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *attr);
 RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: a stream is left */
 
@@ -101,7 +102,7 @@ struct rddp_stream_mark {
  * or failed; -EINVAL. */
 RDDP_API int rddp_stream_write(struct rddp_stream *stream, const void *octets, size_t length, unsigned flags,
                                const struct rddp_stream_mark *mark);
-/* Nothing follows. */
+/* Nothing follows. -EPIPE: it has failed, or has ended. */
 RDDP_API int rddp_stream_finish(struct rddp_stream *stream);
 /* Octets that were written and are not known to have arrived. */
 RDDP_API uint64_t rddp_stream_unacked(const struct rddp_stream *stream);
@@ -134,7 +135,8 @@ struct rddp_stream_record {
 };
 
 /* The next part of the stream, in its order: at most `room` plain octets to `to`, or a placed part, whatever its
- * length. 1, or 0: nothing more is there yet, or the stream's error when all that came before it has been read. */
+ * length. 1, or 0: nothing more is there yet. -EINVAL: plain octets are next, and there is no `room`; or, when all that
+ * came before it has been read, the stream's error: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED. */
 RDDP_API int rddp_stream_read(struct rddp_stream *stream, void *to, size_t room, struct rddp_stream_record *record);
 
 struct rddp_stream_counters {
