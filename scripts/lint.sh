@@ -70,6 +70,8 @@ analysis() {
 
 declared() { scripts/declared.py --self-test; }
 
+pages() { scripts/pages.py --self-test; }
+
 scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${shell[@]}"; }
 
 failed=()
@@ -88,6 +90,7 @@ check words grep "words"
 check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
 check declared python3 "declarations"
+check pages python3 "manual pages"
 check analysis cppcheck "cppcheck"
 check scripts shellcheck "shellcheck"
 [ ${#failed[@]} -eq 0 ] || exit 1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # install.sh - what `make install` leaves, from a tree in which nothing was built, is enough for a stranger: headers,
-# pkg-config, shared and static libraries, a command that starts where it lies, documents, examples, units.
+# pkg-config, shared and static libraries, a command that starts where it lies, manual pages,
+# documents, examples, units.
 set -euo pipefail
 
 root=$(mktemp -d)
@@ -74,6 +75,18 @@ fi
 
 "$prefix/sbin/mount.rddp" -f host:/ "$root" -o defaults,_netdev,ro,port=20050 || fail "mount.rddp is not there, or no helper of mount(8)"
 
+# Every public call has a page by its own name.
+man=$prefix/share/man
+for call in $(nm -D --defined-only -f posix "$libdir"/librddp*.so | sed -n 's/^\(rddp_[a-z0-9_]*\|clnt_rdma_[a-z_]*\|svc_rdma_[a-z_]*\)@.*/\1/p'); do
+    page=$man/man3/$call.3
+    [ -f "$page" ] || fail "no manual page $call(3)"
+    target=$(sed -n '1s/^\.so //p' "$page")
+    [ -z "$target" ] || [ -f "$man/$target" ] || fail "$call(3) leads to $target, which is not there"
+done
+for page in man1/rddp.1 man1/rddp-cp.1 man7/rddp.7; do
+    [ -f "$man/$page" ] || fail "no manual page $page"
+done
+
 documents=$prefix/share/doc/rddp
 [ -f "$documents/README.md" ] && [ -f "$documents/nfs.md" ] || fail "no documents"
 for example in "$documents"/examples/*.c; do
@@ -84,4 +97,4 @@ for unit in "$prefix"/lib/systemd/system/*.service; do
     started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
     [ -x "$started" ] || fail "${unit##*/} starts '$started', which is not there"
 done
-echo "install: headers, libraries, pkg-config, command, documents, examples and units are complete"
+echo "install: headers, libraries, pkg-config, command, manual pages, documents, examples and units are complete"

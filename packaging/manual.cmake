@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# rddp_manual(PAGE...) - installs pages of section 3, each also under the other names in its NAME section.
+function(rddp_manual)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+    set(links)
+    foreach(page IN LISTS ARGN)
+        get_filename_component(own ${page} NAME_WE)
+        file(READ ${page} text)
+        string(REGEX MATCH "\n\\.SH NAME\n([^\\]*)" matched "${text}")
+        string(REGEX MATCHALL "[a-z0-9_]+" names "${CMAKE_MATCH_1}")
+        list(REMOVE_ITEM names ${own})
+        foreach(name IN LISTS names)
+            file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/man/${name}.3 CONTENT ".so man3/${own}.3\n")
+            list(APPEND links ${PROJECT_BINARY_DIR}/man/${name}.3)
+        endforeach()
+    endforeach()
+    install(FILES ${ARGN} ${links} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+endfunction()
