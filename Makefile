@@ -19,7 +19,7 @@ all: ## the library and the command, into build/main
 	@$(call build,main,,product)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 12
-demo: all ## one process writes into another's memory
+demo: all ## move a directory tree and a 1 GiB file by RDMA over loopback, verified
 	@$(call run,main,scripts/demo.sh)
 check: ## every test that needs no guest kernel
 	@$(call build,main)
@@ -37,7 +37,7 @@ fuzz: ## each libFuzzer target for FUZZ_SECONDS
 mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS: so many, or a word)
 	@scripts/setup.sh build check
 	@scripts/mutants.py $(BUILD)/mutants "$(MUTANTS)"
-lint: ## layers, layout, sizes, licences, cppcheck, shellcheck
+lint: ## layers, layout, sizes, licences, manual pages, documents, commits, cppcheck, shellcheck
 	@scripts/setup.sh build lint
 	@scripts/lint.sh
 bench: all ## throughput and latency beside raw TCP
