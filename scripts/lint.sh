@@ -71,6 +71,7 @@ analysis() {
 declared() { scripts/declared.py --self-test; }
 
 pages() { scripts/pages.py --self-test; }
+documents() { scripts/documents.py --self-test; }
 
 scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${shell[@]}"; }
 
@@ -91,6 +92,7 @@ check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
 check declared python3 "declarations"
 check pages python3 "manual pages"
+check documents python3 "documents"
 check analysis cppcheck "cppcheck"
 check scripts shellcheck "shellcheck"
 [ ${#failed[@]} -eq 0 ] || exit 1
