@@ -72,6 +72,7 @@ declared() { scripts/declared.py --self-test; }
 
 pages() { scripts/pages.py --self-test; }
 documents() { scripts/documents.py --self-test; }
+commits() { scripts/commits.sh --self-test; }
 
 scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${shell[@]}"; }
 
@@ -93,6 +94,7 @@ check headers "${CC:-cc}" "headers stand alone"
 check declared python3 "declarations"
 check pages python3 "manual pages"
 check documents python3 "documents"
+check commits git "commits"
 check analysis cppcheck "cppcheck"
 check scripts shellcheck "shellcheck"
 [ ${#failed[@]} -eq 0 ] || exit 1
