@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rddp/rddp.h - remote direct data placement over plain IP, in user space: verbs' objects and words, no device needed.
  *
- * Conventions. A call returns 0 (or a count) or a negative errno; a call that makes an object returns NULL and sets
- * errno. Every call may be made from any thread at any time, except that an object must not be used while or after it
- * is destroyed. A destroy call says -EBUSY and does nothing while something still uses the object. Structures passed in
- * are read during the call only. Lengths are octets, times milliseconds. No call waits for the network unless it says
- * so.
+ * Conventions. A call returns 0 (or a count) or a negative errno; a call that makes an object returns it, or NULL and
+ * sets errno. Any thread may make any call at any time, but must not use an object while or after it is destroyed. A
+ * destroy call fails with -EBUSY and does nothing while something still uses the object. The library reads structures
+ * passed in during the call only. Lengths are in octets, times in milliseconds. No call waits for the network unless it
+ * says so.
  *
- * Progress is made by a thread of the context, so one-sided operations need no call by their target; an application
- * that polls a CQ drives the same work itself while it does. Neither signals nor callbacks of the library ever run
- * application code, except the log function. */
+ * A thread of the context makes progress, so one-sided operations need no call by their target; an application that
+ * polls a CQ does the same work itself while it polls. The library never runs application code, neither by signals nor
+ * by callbacks, except the log function. */
 #ifndef RDDP_RDDP_H
 #define RDDP_RDDP_H
 
@@ -51,25 +51,25 @@ struct rddp_context_attr {
     bool manual_progress; /* no thread: work is done in rddp_progress() and rddp_poll_cq() only */
 };
 
-/* Fills in the defaults; do this before setting fields, so that new ones never surprise. */
+/* Fills in the defaults. Call it before setting members, so that members added later have a sane value. */
 RDDP_API void rddp_context_attr_init(struct rddp_context_attr *attr);
 
 /* `attr` may be NULL. EINVAL: `loops` above 64, or above 1 with manual_progress; ENOMEM, EMFILE, EAGAIN (no thread or
- * random number to be had). */
+ * random number available). */
 RDDP_API struct rddp_context *rddp_open(const struct rddp_context_attr *attr);
 
 /* -EBUSY while a PD, CQ or channel is left. Waits for connections that are still closing, each at most its
  * close_timeout_ms. */
 RDDP_API int rddp_close(struct rddp_context *context);
 
-/* Does what work there is, waiting at most `timeout_ms` for some (0: not at all, -1: for ever, or until a signal
- * comes). 0. */
+/* Does the work that is due; if there is none, waits up to `timeout_ms` for some (0: does not wait, -1: waits without
+ * limit). A signal ends the wait early. Returns 0. */
 RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
 
-/* Readable while rddp_progress() has work to do - a socket is ready or a time has come - and until it has been done
- * (level-triggered), for an application that waits for more than this in poll, select or epoll. Completions that were
- * not polled do not make it readable. It is the context's: nothing else may be done with it. Only with manual_progress;
- * else the thread is there first. */
+/* A descriptor that is readable while rddp_progress() has work to do (a socket is ready or a time limit has passed) and
+ * stays readable until that work is done (level-triggered), for an application that waits for more than this in poll,
+ * select or epoll. Completions that were not polled do not make it readable. The context owns it: do nothing else with
+ * it. Use it with manual_progress only; otherwise the thread takes the work first. */
 RDDP_API int rddp_progress_fd(const struct rddp_context *context);
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
@@ -85,8 +85,8 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY:
  * cannot be written though `access` says so (not asked of volatile memory); ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
-/* When this returns 0 the key is dead and nothing looks at the region any more. What was already cut into segments
- * still leaves, from a copy made now. */
+/* Returns 0. From then on the key is dead and nothing looks at the region any more. Data already cut into segments
+ * still leave, from a copy made now. */
 RDDP_API int rddp_dereg_mr(struct rddp_mr *mr);
 
 /* Local and remote key are one number: 32 unguessable bits, new for every registration (RFC 5040 8.1: hard to predict).
@@ -106,26 +106,27 @@ RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
 RDDP_API struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context);
 RDDP_API int rddp_destroy_comp_channel(struct rddp_comp_channel *channel); /* -EBUSY: a CQ uses it */
 
-/* Readable while an event is waiting. For poll, select, epoll and fcntl(O_NONBLOCK) only. */
+/* A descriptor that is readable while an event is waiting. Use it with poll, select, epoll and fcntl(O_NONBLOCK) only.
+ */
 RDDP_API int rddp_comp_channel_fd(const struct rddp_comp_channel *channel);
 
-/* Takes an event: which CQ it is and its `user` pointer. Waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR.
- */
+/* Takes an event and stores its CQ and, unless `user` is NULL, the CQ's user pointer. Waits for an event unless the fd
+ * is O_NONBLOCK (-EAGAIN). -EINTR: a signal came. */
 RDDP_API int rddp_get_cq_event(struct rddp_comp_channel *channel, struct rddp_cq **cq, void **user);
 
-/* A CQ with room for `cqe` completions (1 to 1048576). One as large as the queues it serves together never overflows: a
- * request takes its place in its queue until its completion is polled. `channel` may be NULL: polling only. EINVAL,
- * ENOMEM. */
+/* Makes a CQ for up to `cqe` completions (1 to 1048576). A CQ as large as all the queues it serves never overflows: a
+ * request keeps its place in its queue until its completion is polled. `channel` NULL: polling only. EINVAL: `cqe` out
+ * of range, or a channel of another context; ENOMEM. */
 RDDP_API struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user,
                                         struct rddp_comp_channel *channel);
 RDDP_API int rddp_destroy_cq(struct rddp_cq *cq); /* -EBUSY: a queue pair uses it */
 
-/* Takes up to `n` completions, oldest first; the count, 0 if there is none now. -EINVAL: `n` is negative; -EOVERFLOW:
- * it was once full, completions are lost for good, and its queue pairs are in error. */
+/* Takes up to `n` completions, oldest first. Returns the count, 0 if there is none now. -EINVAL: `n` is negative;
+ * -EOVERFLOW: the CQ was full once, completions are lost for good, and its queue pairs are in the error state. */
 RDDP_API int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc);
 
-/* Asks for one event when the next completion (`solicited_only`: of a solicited Send, or in error) comes. Completions
- * already in the CQ make none: poll once more after arming. -EINVAL: it has no channel. */
+/* Arms the CQ: the next completion (`solicited_only`: the next one of a solicited Send, or in error) raises one event.
+ * Completions already in the CQ raise none: poll once more after arming. -EINVAL: it has no channel. */
 RDDP_API int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only);
 
 RDDP_API const char *rddp_wc_status_str(enum rddp_wc_status status);
@@ -133,7 +134,8 @@ RDDP_API const char *rddp_fault_str(uint32_t vendor_err); /* a sentence with its
 
 /* --- queues -------------------------------------------------------------------------------------------------- */
 
-/* Depth 1 to 16384, sges 1 to 16. EINVAL, ENOMEM. */
+/* Makes a receive queue of `max_wr` receives (1 to 16384) of up to `max_sge` entries (1 to 16). EINVAL: out of range;
+ * ENOMEM. */
 RDDP_API struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge);
 RDDP_API int rddp_destroy_srq(struct rddp_srq *srq); /* -EBUSY: a queue pair uses it. Posted receives are dropped. */
 
@@ -156,30 +158,32 @@ struct rddp_qp_attr {
 
 RDDP_API void rddp_qp_attr_init(struct rddp_qp_attr *attr);
 
-/* A queue pair that is not connected: receives can be posted, sends cannot. EINVAL, ENOMEM. */
+/* Makes a queue pair that is not connected: receives can be posted, sends cannot. EINVAL: an attribute is out of range,
+ * or a CQ or the SRQ is missing or of another context; ENOMEM. */
 RDDP_API struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *attr);
 
-/* Cuts the connection off if there is one. Its completions that were not polled vanish, its events too. 0. */
+/* Cuts off its connection, if any, and frees the queue pair, with its completions and events that were not taken.
+ * Returns 0. */
 RDDP_API int rddp_destroy_qp(struct rddp_qp *qp);
 RDDP_API uint32_t rddp_qp_num(const struct rddp_qp *qp);
 RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
 
-/* Posts a list of requests. They stay together: those that another thread posts to the same queue come before or behind
- * them. But the first may leave before the last has been posted. On an error *bad_wr is the first that was not taken
- * and those before it were: -ENOMEM the queue is full, -EINVAL not connected, too many sges, unknown opcode or flags,
- * inline data too long, a message of 4 GiB or more; -EOPNOTSUPP the wire of the connection has no such message. A bad
- * lkey or bounds come as a completion. In the error state requests are taken and completed with RDDP_WC_WR_FLUSH_ERR.
+/* Posts a list of requests. They stay together: requests that another thread posts to the same queue come before or
+ * after all of them. The first may leave before the last has been posted. On an error *bad_wr is the first request that
+ * was not taken; those before it were. -ENOMEM: the queue is full; -EINVAL: not connected, too many sges, unknown
+ * opcode or flags, inline data too long, a message of 4 GiB or more; -EOPNOTSUPP: the wire of the connection has no
+ * such message. A completion reports a bad lkey or bounds. In the error state requests are taken and complete with
+ * RDDP_WC_WR_FLUSH_ERR.
  *
- * Success of a Send or a Write means that its memory is yours again, no more: over iWARP the peer answers neither. One
- * with a bad rkey succeeds, and then the peer's Terminate ends the connection. Success of a Read means that its octets
- * are here. Nothing but the atomics is atomic: what a Read brings while its owner writes there may be partly old and
- * partly new, and so may what is seen of a Write before a later message of its sender was received. A request that is
- * not signalled frees its place in the queue once it and all before it have succeeded; nothing need be polled for that.
- */
+ * Success of a Send or a Write means that its memory is yours again, and no more: over iWARP the peer answers neither.
+ * A Write with a bad rkey succeeds, and then the peer's Terminate ends the connection. Success of a Read means that its
+ * data are here. Only atomics are atomic: a Read of memory that its owner is writing may return old and new octets
+ * mixed, and a reader may see part of a Write until it has received a later message of the writer. A request that is
+ * not signalled frees its place in the queue once it and all before it have succeeded; no poll is needed for that. */
 RDDP_API int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr);
 
-/* The same for receives; a queue pair with an SRQ has none of its own (-EINVAL). They may be posted before it connects.
- * Those that another thread posts to the same queue may come between them. A Send that finds no receive posted, here or
+/* The same for receives. -EINVAL also: the queue pair has an SRQ. Receives may be posted before it connects. Receives
+ * that another thread posts to the same queue may come between those of a list. A Send that finds no receive, here or
  * in the SRQ, ends its connection: the peer gets a Terminate. */
 RDDP_API int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
 RDDP_API int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
@@ -226,7 +230,7 @@ RDDP_API void rddp_conn_attr_init(struct rddp_conn_attr *attr);
 RDDP_API void rddp_wire_attr_init(struct rddp_wire_attr *attr);
 
 enum rddp_event_type {
-    RDDP_EVENT_CONNECT_REQUEST, /* a listener has a peer that asks: accept or reject `request` */
+    RDDP_EVENT_CONNECT_REQUEST, /* a peer asks a listener for a connection: accept or reject `request` */
     RDDP_EVENT_ESTABLISHED,     /* sends may be posted */
     RDDP_EVENT_REJECTED,        /* by the peer's application; private data is the peer's */
     RDDP_EVENT_UNREACHABLE,     /* no TCP connection */
@@ -235,8 +239,7 @@ enum rddp_event_type {
                                  * the middle of a message, or with a Read unanswered */
 };
 
-/* `private_data` and `request` belong to the event until rddp_ack_event(); a request outlives it and must be answered.
- */
+/* `private_data` is valid until rddp_ack_event(). A request outlives its event and must be answered. */
 struct rddp_event {
     enum rddp_event_type type;
     int status;                     /* 0 or a negative errno: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -EPROTO ... */
@@ -257,28 +260,28 @@ RDDP_API int rddp_destroy_event_channel(struct rddp_event_channel *channel);
 /* Readable while an event is waiting; as rddp_comp_channel_fd(). */
 RDDP_API int rddp_event_channel_fd(const struct rddp_event_channel *channel);
 
-/* Takes an event; waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR. Every event must be acknowledged. No
- * call wakes a thread that waits here: one that is to end has to wait in poll() for the fd and another of its own. */
+/* Takes an event; waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR: a signal came. Acknowledge every event.
+ * No call wakes a thread that waits here: a thread that must be able to end waits in poll() for this fd and another. */
 RDDP_API int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event);
 RDDP_API void rddp_ack_event(struct rddp_event *event);
 RDDP_API const char *rddp_event_str(enum rddp_event_type type);
 
-/* Listens on `addr` (AF_INET or AF_INET6, port 0 picks one). `wire` may be NULL. `user` comes back in events.
+/* Listens on `addr` (AF_INET or AF_INET6; port 0 picks a free one). `wire` may be NULL. `user` comes back in events.
  * EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL, ENOMEM, EMFILE. A peer that does not finish its start-up in
  * time is dropped without an event. */
 RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,
                                            void *user);
 
-/* The same on a TCP socket that listens already: bound to a device, of another namespace, from socket activation. It is
- * the library's from here on, and closed when this fails: EBADF, ENOTSOCK, EINVAL (not a listening TCP socket). */
+/* The same on a TCP socket that listens already: bound to a device, of another namespace, from socket activation. The
+ * library owns it from here on and closes it when this fails: EBADF, ENOTSOCK, EINVAL (not a listening TCP socket). */
 RDDP_API struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
                                               const struct rddp_wire_attr *wire, void *user);
 
 /* Requests not yet answered are rejected. 0. */
 RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
 
-/* Where it listens, with the port that was picked. 0. */
+/* Stores the address it listens on, with the port that was picked. Returns 0. */
 RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
 
 /* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, a channel of another
@@ -293,28 +296,29 @@ RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel
 RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int fd,
                              const struct rddp_conn_attr *attr);
 
-/* Answers a request: it is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
+/* Accepts a request, which is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
  * listener's channel. -EINVAL: the queue pair was already used, private data too long; -ECONNABORTED: the peer has
- * given up; -ENOMEM, -EAGAIN (no random number to be had). The queue pair is then as it was, and can be used for
+ * given up; -ENOMEM, -EAGAIN (no random number available). On an error the queue pair is as it was and can be used for
  * another request; the peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
-/* Says no, with up to 512 octets (508 to a revision 2 request) of private data. -EINVAL: too long; then the connection
- * is just closed. */
+/* Rejects a request, with up to 512 octets of private data (508 to a request of revision 2). It is gone afterwards.
+ * -EINVAL: too long; then the connection is just closed. */
 RDDP_API int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length);
 
-/* Who asks. 0. */
+/* Stores the requester's address. Returns 0. */
 RDDP_API int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer);
 
-/* At which of our addresses. 0. */
+/* Stores the local address that it reached. Returns 0. */
 RDDP_API int rddp_request_local_addr(const struct rddp_request *request, struct sockaddr_storage *local);
 
 /* Closes gracefully: requests already posted still leave, Reads that the peer asked for before are answered, then the
- * stream ends; receives are flushed. DISCONNECTED follows: after close_timeout_ms without an octet that leaves, and
- * after 60 times as long in any case. -ENOTCONN: it is not connected. */
+ * stream ends and receives are flushed. DISCONNECTED follows, at the latest after close_timeout_ms in which no octet
+ * left, or after 60 times close_timeout_ms in any case. -ENOTCONN: it is not connected. */
 RDDP_API int rddp_disconnect(struct rddp_qp *qp);
 
-/* In the last two what is posted is flushed. Neither leads back: for another connection make another queue pair. */
+/* In the last two states whatever is posted is flushed. Neither leads back: make another queue pair for another
+ * connection. */
 enum rddp_qp_state {
     RDDP_QP_IDLE,
     RDDP_QP_CONNECTING,

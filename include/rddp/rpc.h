@@ -3,8 +3,8 @@
  * libtirpc.
  *
  * Stubs and dispatchers run unchanged: one line of a client and one of a server differ from a program over TCP. Without
- * a binding nothing is placed directly. A binding names, by procedure, the one opaque of its
- * arguments or results that may travel by RDMA to and from the place where it lies (RFC 8166 6).
+ * a binding nothing is placed directly. A binding names, by procedure, the one opaque of its arguments or results that
+ * may travel by RDMA between its own places at both ends (RFC 8166 6).
  *
  * Link with librddp-rpc (pkg-config rddp-rpc). The types of libtirpc are named by their tags here, so that this header
  * stands alone: CLIENT is struct __rpc_client, SVCXPRT is struct __rpc_svcxprt. */
@@ -25,21 +25,20 @@ struct __rpc_svcxprt;
 
 enum { RDDP_RPC_PORT_NFS = 20049 };
 
-/* What a procedure may reduce. A member that is NULL: there is nothing of that kind. The functions get the C structures
+/* What a procedure may place directly. A member that is NULL: nothing of that kind. The functions get the C structures
  * that rpcgen made of arguments and results. */
 struct rddp_rpc_proc {
     uint32_t number;
-    /* The eligible opaque (or string) of these arguments: where its octets lie, and how many; NULL if these have none.
-     */
+    /* Returns where the octets of the eligible opaque (or string) of these arguments lie, and how many; NULL: none. */
     const void *(*argument)(const void *arguments, uint32_t *length);
     /* The same of results. */
     const void *(*result)(const void *results, uint32_t *length);
-    /* How long the eligible result of these arguments can be: a client offers that much. */
+    /* Returns how long the eligible result of these arguments can be: a client offers that much. */
     uint32_t (*result_max)(const void *arguments);
-    /* Where a client that has set its place in `results` before the call wants the result put, at once and by the peer:
-     * at least `result_max` octets, and the place that `result` names afterwards. NULL: it is copied from elsewhere. */
+    /* Returns where the peer is to put the result, if the client has set its place in `results` before the call: at
+     * least `result_max` octets, which `result` names afterwards. NULL: the result is copied from elsewhere. */
     void *(*place)(const void *results);
-    /* How long the results can be without the eligible one, in XDR octets; without this, reply_max of the attributes.
+    /* Returns how long the results can be without the eligible one, in XDR octets. NULL: reply_max of the attributes.
      */
     uint32_t (*reply_max)(const void *arguments);
 };
@@ -51,19 +50,18 @@ struct rddp_rpc_binding {
 };
 
 struct rddp_rpc_attr {
-    uint16_t port;          /* client: 0 asks the host's rpcbind for netid rdma or rdma6; server: 0 picks one */
-    uint32_t credits;       /* calls under way: asked for by a client (32), granted by a server (64) */
-    uint32_t inline_size;   /* octets of a message that goes without RDMA, 1024 to 262144, default 4096 */
-    uint32_t reply_max;     /* client: octets of results, default 65536; longer ones are RPC_CANTSEND, EMSGSIZE */
-    uint32_t read_max;      /* server: octets of Read chunks in one call, default 1 MiB + 64 KiB; the same */
+    uint16_t port;        /* client: 0 asks the host's rpcbind for netid rdma or rdma6; server: 0 picks one */
+    uint32_t credits;     /* calls outstanding: asked for by a client (32), granted by a server (64) */
+    uint32_t inline_size; /* octets of a message that goes without RDMA, 1024 to 262144, default 4096 */
+    uint32_t reply_max;   /* client: octets of results, default 65536; longer ones fail: RPC_CANTSEND, EMSGSIZE */
+    uint32_t read_max;    /* server: octets of Read chunks in a call, default 1 MiB + 64 KiB; longer ones fail alike */
     int connect_timeout_ms; /* client: default 10000 */
-    bool lenient; /* client: takes an eligible result inline although there was a chunk for it (RFC 8166 6.1 forbids it)
-                   */
+    bool lenient; /* client: accept an eligible result inline although it was offered a chunk (against RFC 8166 6.1) */
     const struct rddp_rpc_binding *binding;
     unsigned bindings;
 };
 
-/* Fills in the defaults; do this before setting fields. */
+/* Fills in the defaults. Call it before setting members. */
 RDDP_RPC_API void clnt_rdma_attr_init(struct rddp_rpc_attr *attr);
 RDDP_RPC_API void svc_rdma_attr_init(struct rddp_rpc_attr *attr);
 
@@ -77,8 +75,7 @@ RDDP_RPC_API struct __rpc_client *clnt_rdma_create(const char *host, uint32_t pr
  * and errno: EADDRNOTAVAIL (not an address of this host), ENOMEM, or what rddp_open() and rddp_listen() say. */
 RDDP_RPC_API struct __rpc_svcxprt *svc_rdma_create(const char *address, const struct rddp_rpc_attr *attr);
 
-/* Tells the local rpcbind of it, as netid rdma or rdma6; and takes that back. False: rpcbind said no, or is not there.
- */
+/* Registers with the local rpcbind, as netid rdma or rdma6, or unregisters. False: rpcbind refused or is not there. */
 RDDP_RPC_API bool svc_rdma_register(struct __rpc_svcxprt *xprt, uint32_t program, uint32_t version);
 RDDP_RPC_API bool svc_rdma_unregister(struct __rpc_svcxprt *xprt, uint32_t program, uint32_t version);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rddp/wr.h - the vocabulary of work requests and completions: types only, in the words and with the numbers of verbs.
- */
+/* rddp/wr.h - work requests and completions: types only, in the words and with the numbers of verbs. */
 #ifndef RDDP_WR_H
 #define RDDP_WR_H
 
@@ -24,14 +23,14 @@ enum rddp_access {
     RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* wants LOCAL_WRITE too */
     RDDP_ACCESS_REMOTE_READ = 1 << 2,
     RDDP_ACCESS_REMOTE_ATOMIC = 1 << 3, /* wants LOCAL_WRITE too */
-    /* A promise: while a peer may read it, nobody writes it. Then even large answers to RDMA Reads leave from where
-     * they lie, with a CRC too; one that is broken ends the connection, for the CRC is wrong. Without the promise they
-     * are copied first. */
+    /* A promise: nobody writes the region while a peer may read it. Large answers to RDMA Reads are then sent without a
+     * copy, even with a CRC. A broken promise makes the CRC wrong and ends the connection. Without the promise such
+     * answers are copied first. */
     RDDP_ACCESS_STABLE = 1 << 12,
-    /* A warning: others may write it, or cut it short, while requests of its owner send from it (a mapped file). What
-     * leaves under a CRC is copied first. Where such memory has gone, it is this process that touches it. */
+    /* A warning: others may write or truncate the region while requests of its owner send from it (a mapped file). Data
+     * that leave under a CRC are copied first. If the memory has gone, this process gets the SIGBUS. */
     RDDP_ACCESS_VOLATILE = 1 << 13,
-    RDDP_ACCESS_ZERO_BASED = 1 << 5, /* offsets count from 0 at the region's first octet instead of being addresses */
+    RDDP_ACCESS_ZERO_BASED = 1 << 5, /* remote addresses count from 0 at the region's first octet */
 };
 
 /* Numbers are those of enum ibv_wr_opcode. */
@@ -40,33 +39,33 @@ enum rddp_wr_opcode {
     RDDP_WR_RDMA_WRITE_WITH_IMM = 1, /* RDDP_WIRE_IWARP: completes a receive of the peer when the Write is placed. The
                                       * peer has to know RFC 7306; one that does not ends the connection */
     RDDP_WR_SEND = 2,
-    RDDP_WR_SEND_WITH_IMM = 3, /* the same, but of no octets: RFC 7306 has no message with both */
+    RDDP_WR_SEND_WITH_IMM = 3, /* the same without data: RFC 7306 has no message with both */
     RDDP_WR_RDMA_READ = 4,
-    /* RDDP_WIRE_IWARP: on eight octets of the peer, at an address that is a multiple of 8. Its sges have eight octets
-     * too, for what was there before: a number of this machine, as what is compared, swapped or added is. The peer has
-     * to know RFC 7306. Atomic among each other, through whichever queue pair, and with what the peer's processors do
-     * atomically. They count as RDMA Reads (max_rd_atomic, RDDP_SEND_FENCE). */
+    /* RDDP_WIRE_IWARP: on eight octets of the peer, at an address that is a multiple of 8. The one sge, of eight
+     * octets, gets the old value. All values are numbers of this machine. The peer must know RFC 7306. Atomic among
+     * each other, through whichever queue pair, and with atomic operations of the peer's processors. They count as RDMA
+     * Reads (max_rd_atomic, RDDP_SEND_FENCE). */
     RDDP_WR_ATOMIC_CMP_AND_SWP = 5,   /* becomes `swap` if it is `compare_add` */
     RDDP_WR_ATOMIC_FETCH_AND_ADD = 6, /* becomes itself and `compare_add` */
-    RDDP_WR_LOCAL_INV = 7,            /* invalidate_rkey stops being valid here */
-    RDDP_WR_SEND_WITH_INV = 9,        /* ... and there, when the Send is delivered */
+    RDDP_WR_LOCAL_INV = 7,            /* invalidates our key invalidate_rkey */
+    RDDP_WR_SEND_WITH_INV = 9,        /* invalidates the peer's key invalidate_rkey when the Send is delivered */
 };
 
 /* Numbers are those of enum ibv_send_flags; RDDP_SEND_ORDER and RDDP_SEND_MASKED are not in verbs. */
 enum rddp_send_flags {
     RDDP_SEND_FENCE = 1 << 0,     /* starts after every earlier RDMA Read of this queue is complete */
-    RDDP_SEND_SIGNALED = 1 << 1,  /* completes into the CQ; without it only an error does */
+    RDDP_SEND_SIGNALED = 1 << 1,  /* success makes a completion; without it only an error does */
     RDDP_SEND_SOLICITED = 1 << 2, /* wakes a peer that armed its CQ for solicited completions only */
     RDDP_SEND_INLINE = 1 << 3,    /* the data is copied while posting: the lkeys are not used */
-    RDDP_SEND_ORDER = 1 << 8,     /* `order` counts. RDDP_WIRE_RDMATCP only */
-    RDDP_SEND_MASKED = 1 << 9,    /* of an atomic: `compare_add_mask` and `swap_mask` count */
+    RDDP_SEND_ORDER = 1 << 8,     /* `order` is valid. RDDP_WIRE_RDMATCP only */
+    RDDP_SEND_MASKED = 1 << 9,    /* of an atomic: `compare_add_mask` and `swap_mask` are valid */
 };
 
-/* For `order`: the peer need not wait for any request before this one. */
+/* For `order`: the peer may process this request before all earlier ones. */
 #define RDDP_ORDER_ANY UINT32_MAX
 
-/* A request to a send queue. The list and what it points to are the caller's again when the post returns;
- * the memory the sges name stays the library's until the completion. */
+/* A request to a send queue. When the post returns, the list and what it points to are the caller's again; the memory
+ * that the sges name stays in use until the completion. */
 struct rddp_send_wr {
     uint64_t wr_id;
     struct rddp_send_wr *next;
@@ -79,17 +78,15 @@ struct rddp_send_wr {
     uint32_t invalidate_rkey;   /* LOCAL_INV and SEND_WITH_INV */
     uint32_t imm_data;          /* *_WITH_IMM: in network byte order */
     uint64_t compare_add, swap; /* atomics */
-    /* With RDDP_SEND_MASKED. Of CMP_AND_SWP: the bits that are compared, and those that are swapped; so no bit compared
-     * is a plain swap. Of FETCH_AND_ADD: compare_add_mask has the highest bit of each field that is added for itself.
-     */
+    /* With RDDP_SEND_MASKED. CMP_AND_SWP: the bits to compare and the bits to swap; comparing no bit is a plain swap.
+     * FETCH_AND_ADD: compare_add_mask has the highest bit of each field that is added separately. */
     uint64_t compare_add_mask, swap_mask;
     /* RDDP_WIRE_RDMATCP only, see doc/segments.md. */
-    uint32_t order; /* with RDDP_SEND_ORDER: the peer waits for all but so many of the requests before this one;
-                     * 0xfffe is meant where it is more. Without: 0, but RDDP_ORDER_ANY for a Write. */
+    uint32_t order; /* with RDDP_SEND_ORDER: the peer may process this request before up to `order` of the requests just
+                     * before it; at most 0xfffe is sent. Without the flag: 0, but RDDP_ORDER_ANY for a Write. */
     uint16_t control_length; /* a multiple of 4, at most 1020 */
-    const void *control;     /* octets beside the data, yours again at the completion; never placed in a region */
-    void *response_control;  /* RDMA Read: where control data of the response go: memory of yours, in no region; NULL:
-                              * nowhere */
+    const void *control;     /* octets beside the data, in use until the completion; never placed in a region */
+    void *response_control;  /* RDMA Read: memory for control data of the response, in no region; NULL drops them */
     uint32_t response_room;
 };
 
@@ -98,7 +95,7 @@ struct rddp_recv_wr {
     struct rddp_recv_wr *next;
     struct rddp_sge *sg_list;
     int num_sge;
-    void *control; /* where the message's control data go: memory of yours, in no region; NULL: nowhere */
+    void *control; /* memory for the message's control data, in no region; NULL drops them */
     uint32_t control_room;
 };
 
@@ -138,20 +135,20 @@ enum rddp_wc_flags {
     RDDP_WC_WITH_INV = 1 << 3, /* invalidated_rkey names the region the peer's Send invalidated */
 };
 
-/* A completion. In an unsuccessful one only wr_id, status, vendor_err and qp_num mean anything. */
+/* A completion. If status is not RDDP_WC_SUCCESS only wr_id, status, vendor_err and qp_num are valid. */
 struct rddp_wc {
     uint64_t wr_id;
     enum rddp_wc_status status;
     enum rddp_wc_opcode opcode;
-    uint32_t vendor_err; /* the fault behind the status: enum fault, rddp_fault_str() names it */
-    uint32_t byte_len;   /* of a receive, an RDMA Read, or an atomic (8); what the peer's Write has placed, or its Read
-                          * has read, in a   region (0 where that is not known) */
+    uint32_t vendor_err; /* the fault behind the status, for rddp_fault_str() */
+    uint32_t byte_len;   /* octets of a receive, an RDMA Read, or an atomic (8). Of a receive that the peer's Write or
+                          * Read has taken: what it placed or read in a region, or 0 if that is not known */
     uint32_t qp_num;
     uint32_t invalidated_rkey;
     uint32_t imm_data;
-    unsigned wc_flags;       /* enum rddp_wc_flags */
-    uint32_t control_length; /* of a receive or an RDMA Read: octets of control data that came, even where they had less
-                              * room */
+    unsigned wc_flags; /* enum rddp_wc_flags */
+    uint32_t
+        control_length; /* of a receive or an RDMA Read: octets of control data that came, even if fewer were kept */
 };
 
 #ifdef __cplusplus
