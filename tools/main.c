@@ -28,7 +28,7 @@ static const struct command *find_command(const char *name)
         if (!strcmp(commands[i]->name, name))
             return commands[i];
     }
-    usage_error("no subcommand '%s'", name);
+    usage_error("unknown subcommand '%s'", name);
 }
 
 static void print_help(FILE *out)

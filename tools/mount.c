@@ -16,18 +16,19 @@
 
 static const struct opt opts[] = {
     {'f', "foreground", NULL, "stay in the foreground", OPT_FLAG, AT(foreground), 0, 0},
-    {'o', "options", "LIST", "of the mount: ro,allow_other,nosuid ...", OPT_LIST, AT(words), 0, 0},
-    {'p', "port", "PORT", "of NFS over RDMA (default 20049)", OPT_U16, AT(port), 1, 65535},
-    {0, "mount-port", "PORT", "of MOUNT over TCP (default: ask rpcbind, or 20048)", OPT_U16, AT(mount_port), 1, 65535},
-    {0, "credits", "N", "calls under way (default 64)", OPT_U32, AT(credits), 1, 1024},
-    {0, "soft", NULL, "a call that times out fails (default: it waits for the server)", OPT_FLAG, AT(soft), 0, 0},
-    {0, "timeout", "SECONDS", "of connecting, and of a call with --soft (default 10)", OPT_SECONDS, AT(timeout_s), 0,
-     0},
-    {0, "attr-timeout", "SECONDS", "how long attributes and names are believed (default 1)", OPT_SECONDS,
+    {'o', "options", "LIST", "set options of the mount: ro,allow_other,nosuid ...", OPT_LIST, AT(words), 0, 0},
+    {'p', "port", "PORT", "connect to this port for NFS over RDMA (default 20049)", OPT_U16, AT(port), 1, 65535},
+    {0, "mount-port", "PORT", "connect to this port for MOUNT over TCP (default: ask rpcbind, or 20048)", OPT_U16,
+     AT(mount_port), 1, 65535},
+    {0, "credits", "N", "keep up to N calls outstanding (default 64)", OPT_U32, AT(credits), 1, 1024},
+    {0, "soft", NULL, "let a call that times out fail (default: wait for the server)", OPT_FLAG, AT(soft), 0, 0},
+    {0, "timeout", "SECONDS", "limit the time for connecting and, with --soft, for a call (default 10)", OPT_SECONDS,
+     AT(timeout_s), 0, 0},
+    {0, "attr-timeout", "SECONDS", "cache attributes and names for this long (default 1)", OPT_SECONDS,
      AT(attr_timeout_s), 0, 0},
-    {0, "dirty", "SIZE", "of what is written and not committed (default 64M)", OPT_SIZE, AT(dirty_max), 1 << 20,
-     UINT64_C(1) << 40},
-    {0, "server-permissions", NULL, "the server alone decides on rights", OPT_FLAG, AT(server_permissions), 0, 0},
+    {0, "dirty", "SIZE", "limit the memory for data written and not committed (default 64M)", OPT_SIZE, AT(dirty_max),
+     1 << 20, UINT64_C(1) << 40},
+    {0, "server-permissions", NULL, "leave permission checks to the server", OPT_FLAG, AT(server_permissions), 0, 0},
     {0},
 };
 
@@ -73,7 +74,7 @@ static void check_options(const char *list)
         size_t n = strcspn(list, ",");
 
         if (!is_mount_option(list, n))
-            usage_error("-o: no option '%.*s'", (int)n, list);
+            usage_error("-o: unknown option '%.*s'", (int)n, list);
         list += n + (list[n] == ',');
     }
 }
@@ -179,9 +180,9 @@ static int run(const struct command *command, int argc, char **argv)
     rddp_wire_attr_init(&o.wire);
     first = opt_parse(command, argc, argv, &o, &o.wire);
     if (argc - first != 2)
-        usage_error("which HOST:/PATH, and on which DIR?");
+        usage_error("expected HOST:/PATH and DIR");
     if (o.timeout_s < 0.001 || o.timeout_s > 86400)
-        usage_error("--timeout: not from 0.001 to 86400");
+        usage_error("--timeout: must be from 0.001 to 86400 seconds");
     split_source(argv[first], &o);
     o.options = join(&o.words);
     code = find_dir(&o, argv[first + 1]);

@@ -12,26 +12,26 @@
 #define AT(field) offsetof(struct perf_options, field)
 
 static const struct opt opts[] = {
-    {0, "server", NULL, "be the other end: one client after another", OPT_FLAG, AT(server), 0, 0},
-    {0, "loopback", NULL, "start a server of its own on 127.0.0.1", OPT_FLAG, AT(loopback), 0, 0},
-    {'a', "address", "ADDR", "server and loopback: this address only", OPT_TEXT, AT(address), 0, 0},
-    {'p', "port", "PORT", "default 18517; a server's 0 takes a free one", OPT_U64, AT(port), 0, 65535},
+    {0, "server", NULL, "be the other end, for one client after another", OPT_FLAG, AT(server), 0, 0},
+    {0, "loopback", NULL, "start a server on 127.0.0.1 and measure against it", OPT_FLAG, AT(loopback), 0, 0},
+    {'a', "address", "ADDR", "server and loopback: use this address only", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "use this port (default 18517); server: 0 picks a free one", OPT_U64, AT(port), 0, 65535},
     {'1', "once", NULL, "server: end when the first client has left", OPT_FLAG, AT(once), 0, 0},
-    {0, "bw", NULL, "bandwidth (default: both)", OPT_FLAG, AT(bandwidth), 0, 0},
-    {0, "lat", NULL, "latency (default: both)", OPT_FLAG, AT(latency), 0, 0},
-    {'s', "size", "SIZES", "1M, or 8:1M: all powers of two between, or 8,64K,1M (default: --bw 1M, --lat 8)", OPT_TEXT,
-     AT(size_text), 0, 0},
-    {'n', "count", "N", "messages in a run", OPT_U64, AT(count), 1, PERF_COUNT_MAX},
-    {'t', "time", "SECONDS", "as many messages as this takes, by a trial (default 0.5)", OPT_SECONDS, AT(seconds), 0,
-     0},
-    {'w', "window", "W", "bandwidth: requests outstanding (default 256, from 64K on 16)", OPT_U64, AT(window), 1,
+    {0, "bw", NULL, "measure bandwidth (default: both)", OPT_FLAG, AT(bandwidth), 0, 0},
+    {0, "lat", NULL, "measure latency (default: both)", OPT_FLAG, AT(latency), 0, 0},
+    {'s', "size", "SIZES", "measure 1M, or 8:1M (each power of two between), or 8,64K,1M (default: --bw 1M, --lat 8)",
+     OPT_TEXT, AT(size_text), 0, 0},
+    {'n', "count", "N", "send N messages in a run", OPT_U64, AT(count), 1, PERF_COUNT_MAX},
+    {'t', "time", "SECONDS", "send as many messages as take this long, found by a trial (default 0.5)", OPT_SECONDS,
+     AT(seconds), 0, 0},
+    {'w', "window", "W", "bandwidth: keep W requests outstanding (default 256, from 64K on 16)", OPT_U64, AT(window), 1,
      PERF_WINDOW_MAX},
-    {'r', "repeat", "R", "runs of each; medians are printed (default 1, with --tcp-ref 5)", OPT_U64, AT(repeat), 1,
-     PERF_REPEAT_MAX},
+    {'r', "repeat", "R", "repeat each run R times and print medians (default 1, with --tcp-ref 5)", OPT_U64, AT(repeat),
+     1, PERF_REPEAT_MAX},
     {0, "tcp-ref", NULL, "measure plain TCP in turn with each run, and print the ratio", OPT_FLAG, AT(tcp_ref), 0, 0},
-    {0, "thread", NULL, "keep the library's own thread beside the polling", OPT_FLAG, AT(threaded), 0, 0},
-    {0, "idle", "N", "only this: memory of N idle connections", OPT_U64, AT(idle), 1, 1000000},
-    {0, "json", NULL, "one JSON object (doc/perf-json.md)", OPT_FLAG, AT(json), 0, 0},
+    {0, "thread", NULL, "keep the library's thread beside the polling", OPT_FLAG, AT(threaded), 0, 0},
+    {0, "idle", "N", "do only this: open N idle connections and print their memory", OPT_U64, AT(idle), 1, 1000000},
+    {0, "json", NULL, "print one JSON object (doc/perf-json.md)", OPT_FLAG, AT(json), 0, 0},
     {0},
 };
 
@@ -71,7 +71,7 @@ static void parse_sizes(struct perf_options *options)
             usage_error("--size %s: more than %d sizes", options->size_text, PERF_SIZES);
     }
     if (!options->size_count[0])
-        usage_error("--size: which?");
+        usage_error("--size: expected a size");
 }
 
 static void default_sizes(struct perf_options *options)
@@ -107,13 +107,13 @@ static void complete(struct perf_options *options)
     if (!options->repeat)
         options->repeat = options->tcp_ref ? 5 : 1;
     if (options->count && options->seconds > 0)
-        usage_error("--count and --time contradict each other");
+        usage_error("give either --count or --time, not both");
     if (options->seconds <= 0)
         options->seconds = 0.5;
     if (options->idle && options->wire.immediate)
-        usage_error("--idle wants start-up frames: neither --immediate nor --wire rdmatcp");
+        usage_error("--idle needs start-up frames: use neither --immediate nor --wire rdmatcp");
     if (options->latency && options->count > 1000000)
-        usage_error("--count: up to 1000000 for latency");
+        usage_error("--count: must be at most 1000000 for latency");
 }
 
 /* --- both ends in one ---------------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static int run_loopback(struct perf_options *options)
     if (!port)
         return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
     if (!code && (!WIFEXITED(status) || WEXITSTATUS(status)))
-        return fail(EXIT_FAILED, "its server ended badly");
+        return fail(EXIT_FAILED, "the server it started has failed");
     return code;
 }
 
@@ -178,12 +178,12 @@ static int run(const struct command *command, int argc, char **argv)
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);
     if (options.server && options.loopback)
-        usage_error("--server and --loopback contradict each other");
+        usage_error("give either --server or --loopback, not both");
     bool remote = !options.server && !options.loopback;
     if (options.server && first < argc)
-        usage_error("a server takes no words: '%s'", argv[first]);
+        usage_error("--server takes no operand, got '%s'", argv[first]);
     if (remote && first == argc)
-        usage_error("which HOST? (or --loopback, or --server)");
+        usage_error("expected HOST, --loopback or --server");
     const char *host = remote ? argv[first++] : options.address;
     for (; first < argc; first++)
         take_op(&options, argv[first]);

@@ -49,7 +49,7 @@ expect 0 "mounted as asked for" grep -E " $tmp/mnt fuse.rddp ro,.*nosuid" /proc/
 expect 0 "umount" umount "$tmp/mnt"
 
 expect 1 "a word that nobody knows" mount -t rddp "$from" "$tmp/mnt" -o "$ports,such=nonsense"
-expect_text "a word that nobody knows" "no option 'such=nonsense'" err
+expect_text "a word that nobody knows" "unknown option 'such=nonsense'" err
 expect 32 "nobody there" mount -t rddp "$from" "$tmp/mnt" -o "port=1,mount-port=$mountd,timeout=1"
 expect 1 "no directory" "$tmp/sbin/mount.rddp" "$from"
 expect_text "no directory" "^mount.rddp: usage: mount.rddp HOST:/PATH DIR" err

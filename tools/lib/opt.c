@@ -14,10 +14,10 @@
 #define WIRE(field) offsetof(struct rddp_wire_attr, field)
 
 static const struct opt wire_opts[] = {
-    {0, "wire", "iwarp|rdmatcp", "how the octets look: MPA, DDP, RDMAP; or RDMA/TCP segments", OPT_CHOICE, WIRE(wire),
-     0, 0},
+    {0, "wire", "iwarp|rdmatcp", "speak iWARP (MPA, DDP, RDMAP) or RDMA/TCP segments; the same at both ends",
+     OPT_CHOICE, WIRE(wire), 0, 0},
     {0, "crc", NULL, "ask for CRC32c (the default)", OPT_FLAG, WIRE(crc), 0, 0},
-    {0, "no-crc", NULL, "do not; it is used all the same if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
+    {0, "no-crc", NULL, "do not ask for CRC32c; it is still used if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
     {0, "markers", NULL, "ask the peer for MPA markers", OPT_FLAG, WIRE(markers), 0, 0},
     {0, "no-markers", NULL, "do not (the default)", OPT_UNFLAG, WIRE(markers), 0, 0},
     {0, "mpa-rev", "1|2", "initiator: MPA revision (default 2)", OPT_U8, WIRE(mpa_revision), 1, 2},
@@ -184,12 +184,12 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
     optind = 1;
     for (int found; (found = getopt_long(argc, argv, parser.letters, parser.options, NULL)) != -1;) {
         if (found == ':')
-            usage_error("%s wants an argument", argv[optind - 1]);
+            usage_error("%s needs an argument", argv[optind - 1]);
         int i = find_option(&parser, found);
         if (i < 0 && optopt && optopt < 256)
-            usage_error("no option -%c", optopt);
+            usage_error("unknown option -%c", optopt);
         if (i < 0)
-            usage_error("no option %s", argv[optind - 1]);
+            usage_error("unknown option %s", argv[optind - 1]);
         if (i >= help_first) {
             opt_help(command, stdout);
             exit(EXIT_OK);
