@@ -102,7 +102,7 @@ void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p
 void stream_pump(struct rddp_stream *s);
 
 /* stream_read.c */
-int32_t stream_arrived(void *user, const struct utcp_arrival *a);
+struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a);
 
 /* stream.c */
 struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error);

@@ -44,7 +44,7 @@ static struct utcp *accept_stream(void *of, const struct utcp_name *local, const
     return &s->tcp;
 }
 
-static const struct utcp_host_user host_user = {listens, accept_stream};
+static const struct utcp_host_user host_user = {.listens = listens, .accept = accept_stream};
 
 static void pump_host(struct rddp_stream_net *net)
 {
@@ -111,23 +111,9 @@ static void on_packets(struct watch *watch, uint32_t events)
 static int open_device(struct rddp_stream_net *net)
 {
     const struct rddp_stream_net_attr *attr = &net->attr;
-    char name[IFNAMSIZ] = "";
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
 
-    if (attr->device)
-        strncpy(name, attr->device, IFNAMSIZ - 1);
-    net->fd = tun_open(name, !attr->checksums);
-    if (net->fd < 0)
-        return net->fd;
-    if (!attr->neighbor)
-        return 0;
-    if (attr->neighbor->sa_family == AF_INET) {
-        memcpy(&v4, attr->neighbor, sizeof(v4));
-        return tun_configure(name, (const uint8_t *)&v4.sin_addr, 4, attr->prefix, attr->mtu);
-    }
-    memcpy(&v6, attr->neighbor, sizeof(v6));
-    return tun_configure(name, (const uint8_t *)&v6.sin6_addr, 16, attr->prefix, attr->mtu);
+    net->fd = tun_set_up(attr->device, attr->neighbor, attr->prefix, attr->mtu, !attr->checksums);
+    return net->fd < 0 ? net->fd : 0;
 }
 
 static int check_attr(const struct rddp_stream_net_attr *attr)

@@ -176,7 +176,7 @@ static uint64_t place(struct rddp_stream *s, const struct utcp_arrival *a, const
     return stop - begin;
 }
 
-int32_t stream_arrived(void *user, const struct utcp_arrival *a)
+struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a)
 {
     struct rddp_stream *s = user;
     uint64_t placed = 0, before = 0;
@@ -184,7 +184,7 @@ int32_t stream_arrived(void *user, const struct utcp_arrival *a)
 
     /* Behind what the reader has not read there is as much room as the ring has. */
     if (a->position + a->length > s->read_to + s->ring_octets)
-        return UTCP_REFUSED;
+        return (struct utcp_verdict){0, 0};
     if (a->option) {
         if (tcpopt_decode(&o, a->option, a->option_length, a->option_at, a->segment_length) != TCPOPT_GOOD)
             s->count.options_bad++;
@@ -195,7 +195,7 @@ int32_t stream_arrived(void *user, const struct utcp_arrival *a)
         before = a->length;
     keep(s, a->position, a->data, before);
     keep(s, a->position + before + placed, a->data + before + placed, a->length - before - placed);
-    return (int32_t)(a->length - placed);
+    return (struct utcp_verdict){a->length, (uint32_t)(a->length - placed)};
 }
 
 static void read_placed(struct rddp_stream *s, uint64_t received, struct rddp_stream_record *record)

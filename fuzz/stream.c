@@ -43,7 +43,7 @@ static struct utcp *accept_none(void *of, const struct utcp_name *local, const s
 /* A net without a device: what is sent goes nowhere. */
 static void make_net(void)
 {
-    static const struct utcp_host_user user = {listens, accept_none};
+    static const struct utcp_host_user user = {.listens = listens, .accept = accept_none};
     struct utcp_host_attr attr = {.key = {1, 2}};
     struct utcp_host_rooms rooms;
 

@@ -93,6 +93,39 @@ int tun_configure(const char *name, const uint8_t *address, uint32_t length, uin
     return error;
 }
 
+static int set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+
+    switch (neighbor->sa_family) {
+    case AF_INET:
+        memcpy(&v4, neighbor, sizeof(v4));
+        return tun_configure(name, (const uint8_t *)&v4.sin_addr, 4, prefix, mtu);
+    case AF_INET6:
+        memcpy(&v6, neighbor, sizeof(v6));
+        return tun_configure(name, (const uint8_t *)&v6.sin6_addr, 16, prefix, mtu);
+    default:
+        return -EAFNOSUPPORT;
+    }
+}
+
+int tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu, bool offload)
+{
+    char chosen[IFNAMSIZ] = "";
+    int fd, error = 0;
+
+    if (name)
+        strncpy(chosen, name, IFNAMSIZ - 1);
+    fd = tun_open(chosen, offload);
+    if (fd >= 0 && neighbor)
+        error = set_up(chosen, neighbor, prefix, mtu);
+    if (!error)
+        return fd;
+    close(fd);
+    return error;
+}
+
 ssize_t tun_recv(int fd, const struct iovec *piece, uint32_t pieces, struct tun_note *note)
 {
     struct virtio_net_hdr header;

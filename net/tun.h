@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -27,6 +28,10 @@ int tun_open(char name[IFNAMSIZ], bool offload);
 /* Gives the kernel's end an address of 4 or 16 octets with a prefix of so many bits, so that the rest of that prefix is
  * behind the device; sets the MTU and brings it up. 0 or a negative errno. */
 int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu);
+
+/* Opens the device `name` (NULL: as the kernel likes), and sets it up if `neighbor` is not NULL: the kernel's end gets
+ * this IPv4 or IPv6 address. A descriptor, or what the two above say, or -EAFNOSUPPORT. */
+int tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu, bool offload);
 
 /* The next packet, in up to TUN_PIECES pieces. Its length; -EAGAIN; -EMSGSIZE: it did not fit and is gone. */
 ssize_t tun_recv(int fd, const struct iovec *piece, uint32_t pieces, struct tun_note *note);

@@ -13,8 +13,9 @@ uint64_t utcp_rx_edge(const struct utcp *t)
     return utcp_max(edge, t->rx.edge);
 }
 
-/* Hands over [from, to), of which nothing was there. False: refused, or no room to remember it. */
-static bool hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
+/* Hands over [from, to), of which nothing was there. Returns how much of it was taken: less if the rest is refused, or
+ * there is no room to remember it. */
+static uint32_t hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
 {
     struct utcp_arrival a = {
         .position = from - 1,
@@ -25,7 +26,7 @@ static bool hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq,
         .segment_length = s->length,
         .early = from != t->rx.next,
     };
-    int32_t kept;
+    struct utcp_verdict v;
 
     if (t->option_on && s->opt.extra) {
         a.option = s->opt.extra;
@@ -33,21 +34,21 @@ static bool hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq,
         a.option_at = s->opt.extra_at;
     }
     if (a.early && !utcp_held_fits(&t->held, from, to))
-        return false;
-    kept = t->user->arrived(t->of, &a);
-    if (kept < 0)
-        return false;
-    assert((uint32_t)kept <= a.length);
-    t->count.octets_in += a.length;
+        return 0;
+    v = t->user->arrived(t->of, &a);
+    assert(v.taken <= a.length && v.kept <= v.taken);
+    if (!v.taken)
+        return 0;
+    t->count.octets_in += v.taken;
     if (a.early) {
-        t->count.early_octets += a.length;
-        utcp_held_add(&t->held, from, to, (uint64_t)kept);
+        t->count.early_octets += v.taken;
+        utcp_held_add(&t->held, from, from + v.taken, v.kept);
     } else {
-        t->rx.kept += (uint64_t)kept;
-        t->rx.next = utcp_held_advance(&t->held, to, &t->rx.kept);
+        t->rx.kept += v.kept;
+        t->rx.next = utcp_held_advance(&t->held, from + v.taken, &t->rx.kept);
     }
     t->count.kept_max = utcp_max(t->count.kept_max, t->rx.kept + t->held.kept);
-    return true;
+    return v.taken;
 }
 
 /* RFC 2883: the first part that was there already. */
@@ -77,7 +78,7 @@ static void take_payload(struct utcp *t, const struct utcp_segment *s, int64_t s
         }
         if (from > at)
             note_duplicate(t, at, from);
-        if (!hand_over(t, s, seq, from, stop)) {
+        if (hand_over(t, s, seq, from, stop) < stop - from) {
             t->count.refused++;
             return;
         }

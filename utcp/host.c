@@ -256,10 +256,16 @@ static bool reopens(const struct utcp *t, const struct utcp_segment *s)
     return (int32_t)(s->seq - t->rx.irs - (uint32_t)t->rx.next) > 0;
 }
 
+static uint64_t touch(const struct utcp_host *h, struct utcp *t, uint64_t now_us)
+{
+    return t && h->user->touch ? h->user->touch(h->of, t, now_us) : now_us;
+}
+
 static struct utcp *on_segment(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
 {
     struct utcp *t = utcp_host_find(h, &s->to, &s->from);
 
+    now_us = touch(h, t, now_us);
     if (t && t->state != UTCP_CLOSED && reopens(t, s)) {
         utcp_over(t, 0);
         on_stray(h, s, now_us);
@@ -285,6 +291,7 @@ struct utcp *utcp_host_input(struct utcp_host *h, const uint8_t *octets, uint32_
     case UTCP_KIND_TOO_BIG:
         h->count.too_big++;
         t = utcp_host_find(h, &b.from, &b.to);
+        touch(h, t, now_us);
         if (t && t->state != UTCP_CLOSED)
             utcp_too_big(t, b.seq, b.mtu);
         return t;

@@ -26,6 +26,8 @@ struct utcp_host_user {
     bool (*listens)(void *of, const struct utcp_name *local);
     /* A connection is there: room for it, begun by utcp_open(), or NULL: not now. */
     struct utcp *(*accept)(void *of, const struct utcp_name *local, const struct utcp_name *remote);
+    /* A packet for this connection changes it next: returns the time as it is then. NULL: nobody has to know. */
+    uint64_t (*touch)(void *of, struct utcp *t, uint64_t now_us);
 };
 
 struct utcp_host_attr {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* utcp.h - one TCP connection (RFC 9293) without sockets, clock or heap: packets and the time come in, packets go out.
  *
+ * Time is the host's, in microseconds, and never goes back: a call has the time of the call before it or a later one.
  * After every stimulus - utcp_input(), utcp_timeout(), a change that the user made - the host calls utcp_output() until
  * it has nothing more, looks at the state and at the positions below, and sets a timer for utcp_deadline().
  *
@@ -64,7 +65,11 @@ struct utcp_arrival {
     bool early;
 };
 
-enum { UTCP_REFUSED = -1 };
+/* What became of an arrival. The first `taken` octets have their place in the stream for good now, and `kept` of them
+ * take room until utcp_release(). The rest is refused: it is as if it had never come. */
+struct utcp_verdict {
+    uint32_t taken, kept;
+};
 
 struct utcp_user {
     /* How long the segment from `position` is to be: 1 to `ready` octets, and with its option at most `room`. 0: there
@@ -73,9 +78,7 @@ struct utcp_user {
     /* The octets [position, position + length) and their option. Called again when they have to be sent again; must
      * not say anything else then. */
     void (*fetch)(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece);
-    /* Takes the octets of `a`, which have their place in the stream for good now. Returns how many of them take room
-     * until utcp_release(), or UTCP_REFUSED: it is as if they had never come. */
-    int32_t (*arrived)(void *user, const struct utcp_arrival *a);
+    struct utcp_verdict (*arrived)(void *user, const struct utcp_arrival *a);
 };
 
 struct utcp_attr {

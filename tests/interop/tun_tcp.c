@@ -91,7 +91,7 @@ static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_pi
     piece->option_length = args.option;
 }
 
-static int32_t arrived(void *user, const struct utcp_arrival *a)
+static struct utcp_verdict arrived(void *user, const struct utcp_arrival *a)
 {
     (void)user;
     if (a->position + a->length > args.octets || memcmp(a->data, pattern + a->position % PATTERN, a->length) != 0)
@@ -101,7 +101,7 @@ static int32_t arrived(void *user, const struct utcp_arrival *a)
             die("octets came twice");
         seen[p] = 1;
     }
-    return 0;
+    return (struct utcp_verdict){.taken = a->length};
 }
 
 static const struct utcp_user user = {cut, fetch, arrived};
@@ -126,7 +126,7 @@ static struct utcp *begin(void *of, const struct utcp_name *local, const struct 
     return &tcp;
 }
 
-static const struct utcp_host_user host_user = {listens, begin};
+static const struct utcp_host_user host_user = {.listens = listens, .accept = begin};
 
 static struct utcp_name name_of(uint8_t last, uint16_t port)
 {

@@ -70,24 +70,27 @@ static void hear(struct tcpnet_end *e, const struct utcp_arrival *a)
     }
 }
 
-static int32_t arrived(void *user, const struct utcp_arrival *a)
+static struct utcp_verdict arrived(void *user, const struct utcp_arrival *a)
 {
     struct tcpnet_end *e = user;
+    struct utcp_arrival part = *a;
     bool keep = e->taking == TCPNET_KEEPS || (e->taking == TCPNET_MIXES && a->position / 1000 % 2);
 
     assert_true(a->length > 0 && a->position >= a->segment_position);
     assert_true(a->position + a->length <= a->segment_position + a->segment_length);
     assert_ptr_equal(a->data, a->segment + (a->position - a->segment_position));
     if (e->taking == TCPNET_MIXES && rng_one_in(&e->rng, 20))
-        return UTCP_REFUSED;
+        return (struct utcp_verdict){0, 0};
+    if (e->taking == TCPNET_MIXES && rng_one_in(&e->rng, 20))
+        part.length = 1 + (a->length - 1) / 2; /* the rest is refused */
     if (a->option) {
         assert_int_equal(get64(a->option + 4), a->segment_position);
         e->options_seen++;
     }
-    hear(e, a);
+    hear(e, &part);
     if (keep)
-        e->kept_octets += a->length;
-    return keep ? (int32_t)a->length : 0;
+        e->kept_octets += part.length;
+    return (struct utcp_verdict){part.length, keep ? part.length : 0};
 }
 
 static const struct utcp_user user = {cut, fetch, arrived};
@@ -119,7 +122,7 @@ static struct utcp *accept_one(void *of, const struct utcp_name *local, const st
     return &e->tcp;
 }
 
-static const struct utcp_host_user host_user = {listens, accept_one};
+static const struct utcp_host_user host_user = {.listens = listens, .accept = accept_one};
 
 void tcpnet_init(struct tcpnet *n, uint64_t seed)
 {

@@ -71,15 +71,15 @@ static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_pi
     piece->span[0] = (struct span){octets, length};
 }
 
-static int32_t arrived(void *user, const struct utcp_arrival *a)
+static struct utcp_verdict arrived(void *user, const struct utcp_arrival *a)
 {
     struct play *p = user;
 
     if (p->refuse) {
         p->refuse--;
-        return UTCP_REFUSED;
+        return (struct utcp_verdict){0, 0};
     }
-    return p->keep ? (int32_t)a->length : 0;
+    return (struct utcp_verdict){a->length, p->keep ? a->length : 0};
 }
 
 static const struct utcp_user user = {cut, fetch, arrived};

@@ -41,11 +41,10 @@ static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_pi
     piece->spans = 0;
 }
 
-static int32_t arrived(void *user, const struct utcp_arrival *a)
+static struct utcp_verdict arrived(void *user, const struct utcp_arrival *a)
 {
     (void)user;
-    (void)a;
-    return 0;
+    return (struct utcp_verdict){.taken = a->length};
 }
 
 static bool listens(void *of, const struct utcp_name *local)
@@ -71,7 +70,7 @@ static struct utcp *accept_one(void *of, const struct utcp_name *local, const st
 
 static int set_up(void **state)
 {
-    static const struct utcp_host_user user = {listens, accept_one};
+    static const struct utcp_host_user user = {.listens = listens, .accept = accept_one};
     struct rig *r = calloc(1, sizeof(*r));
     struct utcp_host_attr attr = {.key = {1, 2}};
     struct utcp_host_rooms rooms;
