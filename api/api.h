@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "api/endpoint.h"
+#include "api/packet.h"
 #include "api/progress.h"
 #include "base/container.h"
 #include "base/ids.h"
@@ -74,7 +75,7 @@ struct rddp_qp {
     uint32_t put_off;          /* lists of requests posted since the doorbell was last rung: bells.h */
     bool has_bell;             /* progress->bells_lock: is in the list of those whose doorbell waits */
     struct rddp_qp *next_bell; /* the same */
-    void *room, *sequence_room;
+    void *room, *window_room;
     void *user;
     struct rddp_event_channel *channel; /* context->lock: where its events go, once it was connected or accepted */
     /* Token: what is left to ask when the endpoint has gone. */
@@ -98,8 +99,9 @@ struct rddp_event_channel {
 
 /* Belongs to one loop; the connections that it accepts go to all of them in turn. */
 struct rddp_listener {
-    struct watch watch;
-    struct timer pause; /* out of descriptors: accepts again when it fires */
+    struct watch watch;      /* of its socket */
+    struct packet_port port; /* or, if wire.device is not NULL, where it listens behind that */
+    struct timer pause;      /* out of descriptors: accepts again when it fires */
     struct progress *progress;
     struct rddp_context *context;
     struct rddp_event_channel *channel;
@@ -142,8 +144,9 @@ void context_log(struct rddp_context *context, enum rddp_log_level level, const 
  * volatile memory the latter is not asked: it may lie behind the end of a file for now. */
 bool memory_allows(const void *addr, size_t length, unsigned access);
 
-/* qp.c. Prepares a queue pair for the wire that it is to be connected over. 0, -ENOMEM or -EAGAIN. */
-int qp_prepare(struct rddp_qp *qp, const struct wire *wire);
+/* qp.c. Prepares a queue pair for the wire that it is to be connected over; `in_order`: as its link brings octets. 0,
+ * -ENOMEM or -EAGAIN. */
+int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order);
 
 /* attach.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */
 void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint);

@@ -52,6 +52,7 @@ struct conn_attr wire_conn_attr(const struct rddp_wire_attr *wire)
         .markers = wire->markers,
         .peer_to_peer = wire->peer_to_peer,
         .immediate = wire->immediate,
+        .aligned = wire->aligned && wire->device,
         .revision = wire->mpa_revision,
         .rtr = wire->rtr,
         .first_delay_us = (uint64_t)wire->first_delay_ms * 1000,

@@ -10,6 +10,7 @@
 #include "api/attr.h"
 #include "api/connect.h"
 #include "api/endpoint_link.h"
+#include "api/packet.h"
 #include "net/link_tcp.h"
 
 bool qp_claim(struct rddp_qp *qp, struct rddp_event_channel *channel)
@@ -68,10 +69,12 @@ static int init_active(struct endpoint *endpoint, struct rddp_qp *qp, const stru
     engine.ird = at_most(attr->ird, qp->qp.attr.ird);
     engine.ord = at_most(attr->ord, qp->qp.attr.ord);
     if (!error)
-        error = qp_prepare(qp, wire);
+        error = qp_prepare(qp, wire, endpoint->link->kind->in_order);
     if (!error)
         error = conn_init_active(&endpoint->conn, wire, &engine, &qp->qp, attr->private_data, attr->private_data_length,
                                  now_us);
+    if (!error)
+        endpoint_lend(endpoint);
     return error;
 }
 
@@ -103,7 +106,10 @@ static int start_connect(struct progress *progress, struct rddp_qp *qp, struct l
 static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel *channel,
                        const struct rddp_conn_attr *attr)
 {
-    return wire_is_sane(&attr->wire) && wire_says(wire_named(attr->wire.wire), attr) && channel->context == qp->context;
+    const struct rddp_device *device = attr->wire.device;
+
+    return wire_is_sane(&attr->wire) && wire_says(wire_named(attr->wire.wire), attr) &&
+           channel->context == qp->context && (!device || device->progress->context == qp->context);
 }
 
 /* Over a descriptor that leads to `peer`, or to wherever it is connected (NULL). It is closed if this fails. */
@@ -121,21 +127,42 @@ static int connect_over(struct rddp_qp *qp, int fd, const struct sockaddr_storag
     return error;
 }
 
+static int connect_socket(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
+                          const struct rddp_conn_attr *attr)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+    int fd = tcp_connect(addr, length);
+
+    memcpy(&peer, addr, length < sizeof(peer) ? length : sizeof(peer));
+    return fd < 0 ? fd : connect_over(qp, fd, &peer, attr);
+}
+
+static int connect_device(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
+                          const struct rddp_conn_attr *attr)
+{
+    struct progress *progress = attr->wire.device->progress;
+    struct link *link;
+    int error;
+
+    progress_take(progress);
+    link = packet_connect(attr->wire.device, addr, length);
+    error = link ? start_connect(progress, qp, link, NULL, attr) : -errno;
+    progress_give(progress);
+    return error;
+}
+
 int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                  const struct rddp_conn_attr *attr)
 {
-    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     struct rddp_conn_attr defaults;
-    int fd, error;
+    int error;
 
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
     if (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel))
         return -EINVAL;
-    memcpy(&peer, addr, length < sizeof(peer) ? length : sizeof(peer));
-    fd = tcp_connect(addr, length);
-    error = fd < 0 ? fd : connect_over(qp, fd, &peer, attr);
+    error = attr->wire.device ? connect_device(qp, addr, length, attr) : connect_socket(qp, addr, length, attr);
     if (error)
         qp_unclaim(qp);
     return error;
@@ -149,7 +176,7 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
-    if (!error && (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
+    if (!error && (attr->wire.device || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
         error = -EINVAL;
     if (error) {
         close(fd);

@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "api/attr.h"
+#include "api/packet.h"
 #include "api/transfer.h"
 
 /* --- work ----------------------------------------------------------------------------------------------------------
@@ -95,7 +96,8 @@ static void poll_link(struct endpoint *endpoint)
 static int accept_conn(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
                        uint64_t now_us)
 {
-    int error = wire_says(endpoint->conn.wire, attr) ? qp_prepare(qp, endpoint->conn.wire) : -EINVAL;
+    bool in_order = endpoint->link->kind->in_order;
+    int error = wire_says(endpoint->conn.wire, attr) ? qp_prepare(qp, endpoint->conn.wire, in_order) : -EINVAL;
 
     return error ? error
                  : conn_accept(&endpoint->conn, &qp->qp, at_most(attr->ird, qp->qp.attr.ird),
@@ -145,6 +147,8 @@ static void info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
     info->ird = conn->start.ird;
     info->ord = conn->start.ord;
     info->emss = conn->attr.emss;
+    if (!endpoint->link->kind->in_order)
+        packet_info(endpoint->link, info);
 }
 
 static void close_carrier(struct endpoint *endpoint)
@@ -177,8 +181,12 @@ static const struct endpoint_kind stream = {
 /* --- what the link says ------------------------------------------------------------------------------------------- */
 
 /* What has arrived is read before anything else is believed: the reader learns more. */
-static void react(struct endpoint *endpoint, unsigned events)
+void endpoint_told(struct endpoint *endpoint, unsigned events)
 {
+    if (!endpoint->link->is_up) {
+        endpoint_fail_to_connect(endpoint, endpoint->link->error);
+        return;
+    }
     if (events & LINK_UP)
         link_names(endpoint->link, &endpoint->local, &endpoint->peer);
     endpoint->is_up = true;
@@ -198,10 +206,7 @@ static void on_link(struct link *link, unsigned events)
     struct endpoint *endpoint = link->owner;
 
     endpoint_hold(endpoint);
-    if (link->is_up)
-        react(endpoint, events);
-    else
-        endpoint_fail_to_connect(endpoint, link->error);
+    endpoint_told(endpoint, events);
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
@@ -228,6 +233,12 @@ struct endpoint *endpoint_new(struct progress *progress, struct link *link)
     endpoint->life = &endpoint->conn.life;
     own_link(endpoint, link);
     return endpoint;
+}
+
+void endpoint_lend(struct endpoint *endpoint)
+{
+    if (!endpoint->link->kind->in_order)
+        packet_begin(endpoint);
 }
 
 void endpoint_exchange_link(struct endpoint *endpoint, struct link *link)

@@ -10,6 +10,7 @@
 #include "api/attr.h"
 #include "api/connect.h"
 #include "api/endpoint_link.h"
+#include "api/packet.h"
 #include "net/link_tcp.h"
 
 enum {
@@ -27,11 +28,10 @@ struct arrival {
     int fd;
 };
 
-/* By the driver of the loop that it was given to. */
-static void take_connection(struct progress *progress, struct rddp_listener *listener, int fd)
+/* By the driver of the loop that it was given to. `link` NULL: errno says why it is none. */
+static void take_link(struct progress *progress, struct rddp_listener *listener, struct link *link)
 {
     struct conn_attr engine = wire_conn_attr(&listener->wire);
-    struct link *link = link_tcp_new(&progress->loop, fd, true, listener->wire.aligned);
     struct endpoint *endpoint = link ? endpoint_new(progress, link) : NULL;
 
     if (!endpoint) {
@@ -41,8 +41,17 @@ static void take_connection(struct progress *progress, struct rddp_listener *lis
     }
     endpoint->listener = listener;
     conn_init_passive(&endpoint->conn, wire_named(listener->wire.wire), &engine, loop_now_us());
-    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_lend(endpoint);
+    if (link->kind->in_order)
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    else
+        endpoint_told(endpoint, LINK_READABLE); /* what came with the handshake */
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+static void take_connection(struct progress *progress, struct rddp_listener *listener, int fd)
+{
+    take_link(progress, listener, link_tcp_new(&progress->loop, fd, true, listener->wire.aligned));
 }
 
 /* Puts an accepted connection into the box of another loop. */
@@ -111,6 +120,20 @@ static void give_connection(struct rddp_listener *listener, int fd)
         send_on(progress, listener, fd);
 }
 
+/* Behind a device: of connections that are up already. */
+static bool has_room(const struct packet_port *port)
+{
+    return container_of(port, struct rddp_listener, port)->pending < LISTENER_PENDING;
+}
+
+static void take_arrived(struct packet_port *port, struct link *link)
+{
+    struct rddp_listener *listener = container_of(port, struct rddp_listener, port);
+
+    listener->pending++;
+    take_link(listener->progress, listener, link);
+}
+
 static void accept_some(struct watch *watch, uint32_t events)
 {
     struct rddp_listener *listener = container_of(watch, struct rddp_listener, watch);
@@ -162,7 +185,8 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
                                        .channel = channel,
                                        .user = user,
                                        .pause.fire = accept_again,
-                                       .watch.ready = accept_some};
+                                       .watch.ready = accept_some,
+                                       .port = {.has_room = has_room, .arrived = take_arrived}};
     rddp_wire_attr_init(&listener->wire);
     if (wire)
         listener->wire = *wire;
@@ -190,11 +214,36 @@ static struct rddp_listener *begin(struct rddp_listener *listener, int fd)
     return NULL;
 }
 
+static struct rddp_listener *begin_on_device(struct rddp_listener *listener, const struct sockaddr *addr,
+                                             socklen_t length)
+{
+    struct rddp_device *device = listener->wire.device;
+    int error = packet_name_from(&listener->port.name, addr, length);
+
+    if (!error && device->progress->context != listener->context)
+        error = -EINVAL;
+    if (!error) {
+        listener->progress = device->progress;
+        progress_take(listener->progress);
+        error = packet_listen(device, &listener->port);
+        progress_give(listener->progress);
+    }
+    if (!error) {
+        listener->channel->users++;
+        return listener;
+    }
+    free(listener);
+    errno = -error;
+    return NULL;
+}
+
 struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                                   int backlog, const struct rddp_wire_attr *wire, void *user)
 {
     struct rddp_listener *listener = new_listener(channel, wire, user);
 
+    if (listener && listener->wire.device)
+        return begin_on_device(listener, addr, length);
     return listener ? begin(listener, tcp_listen(addr, length, backlog)) : NULL;
 }
 
@@ -204,6 +253,8 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
     struct rddp_listener *listener = NULL;
     int error = tcp_adopt(fd, true);
 
+    if (!error && wire && wire->device)
+        error = -EINVAL;
     if (!error && !(listener = new_listener(channel, wire, user)))
         error = -errno;
     if (!error)
@@ -247,9 +298,13 @@ static void stop_listening(struct rddp_listener *listener)
     struct progress *progress = listener->progress;
 
     progress_take(progress);
-    loop_unwatch(&progress->loop, &listener->watch);
-    loop_forget_timer(&progress->loop, &listener->pause);
-    close(listener->watch.fd);
+    if (listener->wire.device) {
+        packet_unlisten(listener->wire.device, &listener->port);
+    } else {
+        loop_unwatch(&progress->loop, &listener->watch);
+        loop_forget_timer(&progress->loop, &listener->pause);
+        close(listener->watch.fd);
+    }
     progress_give(progress);
 }
 
@@ -273,6 +328,10 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
 {
     socklen_t length = sizeof(*addr);
 
+    if (listener->wire.device) {
+        packet_name_to(&listener->port.name, addr);
+        return 0;
+    }
     return getsockname(listener->watch.fd, (struct sockaddr *)addr, &length) ? -errno : 0;
 }
 

@@ -133,26 +133,36 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
 }
 
 /* Sends may have to wait for their delivery while their receives are taken: as many as can be posted. */
-static uint32_t sequence_window(const struct qp *qp)
+static uint32_t window(const struct qp *qp)
 {
     uint32_t depth = qp->rq->depth;
 
     return depth < 2 ? 2 : depth < QP_WINDOW_MAX ? depth : QP_WINDOW_MAX;
 }
 
+/* Messages may be in arrival while others before them are not all there. */
+static int widen(struct rddp_qp *qp)
+{
+    qp->window_room = calloc(1, qp_widen_room(&qp->qp, window(&qp->qp)));
+    if (!qp->window_room)
+        return -ENOMEM;
+    qp_widen(&qp->qp, window(&qp->qp), qp->window_room);
+    return 0;
+}
+
 /* "The initial message number [...] SHOULD be selected at random" (rdma-tcp-segments.txt 3.4). */
-int qp_prepare(struct rddp_qp *qp, const struct wire *wire)
+int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
 {
     uint32_t first;
 
     if (wire->numbering != SEG_NUMBERS_SEQUENCE)
-        return 0;
+        return in_order || qp->window_room ? 0 : widen(qp);
     if (getrandom(&first, sizeof(first), 0) != sizeof(first))
         return -EAGAIN;
-    qp->sequence_room = calloc(1, qp_sequence_room(&qp->qp, sequence_window(&qp->qp)));
-    if (!qp->sequence_room)
+    qp->window_room = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
+    if (!qp->window_room)
         return -ENOMEM;
-    qp_sequence(&qp->qp, first, sequence_window(&qp->qp), qp->sequence_room);
+    qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_room);
     return 0;
 }
 
@@ -185,7 +195,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     pthread_mutex_lock(&context->lock);
     ids_put(&context->qp_numbers, qp->qp.attr.number);
     pthread_mutex_unlock(&context->lock);
-    free(qp->sequence_room);
+    free(qp->window_room);
     free(qp->room);
     free(qp);
     return 0;

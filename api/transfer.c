@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/packet.h"
 #include "api/transfer.h"
 
 enum {
@@ -102,6 +103,10 @@ static ssize_t receive(struct endpoint *endpoint, bool *full)
 
 void transfer_eat_again(struct endpoint *endpoint)
 {
+    if (!endpoint->link->kind->in_order) {
+        packet_receive(endpoint);
+        return;
+    }
     occupy(endpoint);
     eat(endpoint);
 }
@@ -117,6 +122,8 @@ bool transfer_receive(struct endpoint *endpoint)
     size_t octets = 0;
     bool full = true;
 
+    if (!endpoint->link->kind->in_order)
+        return packet_receive(endpoint);
     while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
         ssize_t n = receive(endpoint, &full);
 
@@ -163,7 +170,9 @@ void transfer_take_out_back(struct endpoint *endpoint)
 
 void transfer_look_up_emss(struct endpoint *endpoint, uint64_t now_us)
 {
-    if (endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
+    bool is_cheap = !endpoint->link->kind->in_order; /* and it may have changed with any packet */
+
+    if (!is_cheap && endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
         return;
     endpoint->emss_us = now_us;
     endpoint->conn.attr.emss = link_segment_size(endpoint->link);

@@ -33,6 +33,7 @@ struct conn_attr {
     unsigned rtr;     /* enum mpa_rtr: which we can do */
     uint16_t ird, ord;
     uint32_t emss;
+    bool aligned;           /* every packet of the peer's begins where a unit does: its link is known for that */
     bool acknowledged;      /* requests complete when the peer has all of them, and not when they have left */
     uint64_t connection_id; /* active, on a wire with one: 64 random bits */
     uint64_t first_delay_us, startup_us, stall_us, close_us; /* stall 0: never */

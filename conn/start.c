@@ -20,7 +20,8 @@ static void init(struct conn *c, bool active, const struct wire *wire, const str
 /* Framing begins. SeqStart of either direction is the octet behind that side's own start-up frame. */
 static void ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, uint8_t version)
 {
-    c->w = (struct wire_state){.crc = crc, .tx_markers = tx_markers, .rx_markers = rx_markers, .version = version};
+    c->w = (struct wire_state){
+        .crc = crc, .tx_markers = tx_markers, .rx_markers = rx_markers, .version = version, .aligned = c->attr.aligned};
     life_ready(&c->life);
     assert(!c->life.qp->sequence == (c->wire->numbering == SEG_NUMBERS_QUEUES));
     qp_connect(c->life.qp, c->start.ird, c->start.ord, 0);

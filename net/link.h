@@ -38,7 +38,7 @@ struct link_room {
 struct link_kind {
     const char *name;
     bool keeps_units;     /* send() is called for one unit at a time, which travels as packets of its own */
-    bool in_order;        /* octets arrive in the order of the stream */
+    bool in_order;        /* octets arrive in the order of the stream, and are asked for by receive() */
     bool reads_to_places; /* receive() can fill two places */
     void (*want)(struct link *link, unsigned wants);
     ssize_t (*receive)(struct link *link, const struct link_room *room);

@@ -281,5 +281,6 @@ const struct command cp_command = {
             "a transfer that broke off goes on when the same command is given again.",
     .opts = opts,
     .wire = true,
+    .packet = true,
     .run = run,
 };

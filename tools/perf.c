@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/lib/packet.h"
 #include "tools/perf/perf.h"
 
 #define AT(field) offsetof(struct perf_options, field)
@@ -189,6 +190,8 @@ static int run(const struct command *command, int argc, char **argv)
         take_op(&options, argv[first]);
     complete(&options);
     catch_signals();
+    if (options.loopback && packet_options.address)
+        usage_error("--loopback and --packet contradict each other");
     if (options.loopback)
         return run_loopback(&options);
 
@@ -207,5 +210,6 @@ const struct command perf_command = {
     .text = "Both sides poll. Of each run the last message is compared, so nothing is counted that did not arrive.",
     .opts = opts,
     .wire = true,
+    .packet = true,
     .run = run,
 };

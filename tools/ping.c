@@ -91,5 +91,6 @@ const struct command ping_command = {
     .text = "Sends messages that the server sends back, compares them, and prints how long each took.",
     .opts = opts,
     .wire = true,
+    .packet = true,
     .run = run,
 };

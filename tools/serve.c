@@ -155,5 +155,6 @@ const struct command serve_command = {
         "write, what this user can. Serve trusted networks only.",
     .opts = opts,
     .wire = true,
+    .packet = true,
     .run = run,
 };

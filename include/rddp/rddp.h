@@ -35,6 +35,7 @@ struct rddp_srq;           /* receive queue shared by queue pairs */
 struct rddp_qp;            /* queue pair: one endpoint of one connection */
 struct rddp_event_channel; /* an fd that tells of connections */
 struct rddp_listener;      /* a listening address */
+struct rddp_device;        /* packets in place of the kernel's sockets, and the addresses behind them */
 struct rddp_request;       /* a connection that waits to be accepted or rejected */
 
 /* --- context ------------------------------------------------------------------------------------------------- */
@@ -210,13 +211,41 @@ struct rddp_wire_attr {
     bool immediate;       /* no start-up frames: markers and CRC always on, DDP version 0 (mpa.txt 8.1). Both ends
                            * alike; there is no private data and no reject. */
     bool aligned; /* hand each FPDU to TCP as a record of its own (MSG_EOR), so that no segment holds two: for peers
-                   * that place what arrives out of order; costs throughput. Default no */
-    uint32_t first_delay_ms; /* initiator: from the peer's reply to our first FPDU, default 5: Linux siw may miss one
-                              * that comes at once */
+                   * that place what arrives out of order; costs throughput. Over a device every segment is one FPDU
+                   * anyway, and this says that the peer's are, too: then FPDUs behind a lost segment are found without
+                   * markers. Default no */
+    struct rddp_device *device; /* the TCP is the library's own, behind this device; NULL: the kernel's */
+    uint32_t first_delay_ms;    /* initiator: from the peer's reply to our first FPDU, default 5: Linux siw may miss one
+                                 * that comes at once */
     uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
     uint32_t stall_timeout_ms;   /* the peer stops in the middle of an FPDU or message: default 30000, 0 never */
     uint32_t close_timeout_ms;   /* how long a closing connection waits for the peer, default 2000 */
 };
+
+/* A TCP of the library's own behind a TUN device, with an address of its own: what arrives is placed at once, also
+ * behind a lost segment, and each FPDU is one segment (RFC 5044 5.1). One device serves all connections of a context.
+ * Whoever may make a TUN device (CAP_NET_ADMIN, or anybody in `unshare -Urn`) may use it. */
+struct rddp_device_attr {
+    const struct sockaddr *address;  /* ours, from which connections are made: IPv4 or IPv6, the port does not matter */
+    const char *name;                /* the TUN device's; NULL: as the kernel likes */
+    const struct sockaddr *neighbor; /* the kernel's own address on the device; NULL: the device is set up already */
+    uint32_t prefix;                 /* bits of `neighbor` that all behind the device share */
+    uint32_t mtu;                    /* octets, 1280 to 65535, default 1500 */
+    uint32_t window;                 /* octets of a connection that wait for their turn: 4096 to 1 GiB, default 1 MiB */
+    uint32_t connections;            /* at most so many at once, those that still close included; default 1024 */
+    bool checksums;                  /* compute and verify them here; else the device does */
+    uint32_t lose, lose_seed; /* to test with: so many of 100,000 packets are lost each way, the same for a seed */
+};
+
+RDDP_API void rddp_device_attr_init(struct rddp_device_attr *attr);
+
+/* A device of this context, for rddp_wire_attr.device. EINVAL; EPERM, EACCES: no device may be made here; EBUSY:
+ * another program has it; ENOENT: no TUN driver; ENOMEM; EMFILE; EAGAIN: no random numbers. */
+RDDP_API struct rddp_device *rddp_open_device(struct rddp_context *context, const struct rddp_device_attr *attr);
+
+/* -EBUSY: a connection or listener uses it. Waits up to two seconds until the peers have what was sent; connections
+ * that still close then are cut off. */
+RDDP_API int rddp_close_device(struct rddp_device *device);
 
 struct rddp_conn_attr {
     const void *private_data; /* up to 512 octets, 508 with revision 2; Linux siw takes 256 in all */
@@ -337,6 +366,9 @@ struct rddp_qp_info {
     uint16_t ird, ord;
     uint32_t emss;                 /* octets: the link's segment size as it is now; the largest FPDU follows from it */
     uint64_t tx_octets, rx_octets; /* payload */
+    uint64_t placed_early;         /* octets of FPDUs that were placed before something in front of them had arrived */
+    uint64_t kept_max;             /* octets that waited for their turn, at most; both 0 over the kernel's TCP */
+    uint64_t sent_again;           /* segments; 0 over the kernel's TCP */
     uint64_t control_dropped;      /* octets of control data of the peer's RDMA Writes and Reads: see rdma_control */
     uint32_t fault;                /* why RDDP_QP_ERROR: for rddp_fault_str() */
     uint32_t terminate;            /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */

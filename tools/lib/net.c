@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tools/lib/packet.h"
 #include "tools/lib/tool.h"
 
 static int set_nonblocking(int fd)
@@ -54,7 +55,9 @@ int endpoint_open(struct endpoint *endpoint, const struct endpoint_attr *attr)
         return fail(EXIT_FAILED, "cannot start: %s", error_text(error));
     }
     int error = rddp_req_notify_cq(endpoint->cq, false);
-    return error ? fail(EXIT_FAILED, "cannot arm the completion queue: %s", error_text(error)) : 0;
+    if (error)
+        return fail(EXIT_FAILED, "cannot arm the completion queue: %s", error_text(error));
+    return packet_open(endpoint);
 }
 
 void endpoint_close(struct endpoint *endpoint)
@@ -69,6 +72,8 @@ void endpoint_close(struct endpoint *endpoint)
         rddp_destroy_comp_channel(endpoint->channel);
     if (endpoint->pd)
         rddp_dealloc_pd(endpoint->pd);
+    if (endpoint->device && rddp_close_device(endpoint->device))
+        warn("a connection was left open");
     if (endpoint->context && rddp_close(endpoint->context))
         warn("something of the library was left open");
     *endpoint = (struct endpoint){0};
@@ -96,8 +101,12 @@ int endpoint_listen(struct endpoint *endpoint, const struct target *target, cons
         for (int i = 0; i < target->count && !endpoint->listener; i++) {
             if ((target->address[i].ss_family == AF_INET6) != (pass == 0))
                 continue;
-            endpoint->listener = rddp_listen(endpoint->events, (const struct sockaddr *)&target->address[i],
-                                             target->length[i], 64, wire, user);
+            struct sockaddr_storage address = target->address[i];
+            struct rddp_wire_attr attr = packet_wire(endpoint, wire);
+            socklen_t length = target->length[i];
+            packet_own(endpoint, &address, &length);
+            endpoint->listener =
+                rddp_listen(endpoint->events, (const struct sockaddr *)&address, length, 64, &attr, user);
             error = errno;
         }
     }
@@ -332,6 +341,8 @@ int endpoint_connect(struct endpoint *endpoint, const struct target *target, str
 {
     int code = EXIT_CONNECT;
     char why[160] = "";
+    struct rddp_conn_attr over = *conn_attr;
+    over.wire = packet_wire(endpoint, &conn_attr->wire);
     assert(target->count);
     for (int i = 0; i < target->count && !tool_stopped; i++) {
         int error = endpoint_qp(endpoint, qp_attr, qp);
@@ -343,7 +354,7 @@ int endpoint_connect(struct endpoint *endpoint, const struct target *target, str
             return error;
         }
         uint16_t room = reply ? *reply_length : 0;
-        code = try_connect(endpoint, &target->address[i], target->length[i], *qp, conn_attr, reply, &room, why);
+        code = try_connect(endpoint, &target->address[i], target->length[i], *qp, &over, reply, &room, why);
         if (reply && !code)
             *reply_length = room;
         if (!code)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/lib/packet.h"
 #include "tools/lib/tool.h"
 
 #define WIRE(field) offsetof(struct rddp_wire_attr, field)
@@ -24,6 +25,7 @@ static const struct opt wire_opts[] = {
     {0, "p2p", NULL, "initiator: peer-to-peer mode, the responder may send first", OPT_FLAG, WIRE(peer_to_peer), 0, 0},
     {0, "immediate", NULL, "no start-up frames: markers and CRC always; both ends alike", OPT_FLAG, WIRE(immediate), 0,
      0},
+    {0, "aligned", NULL, "one FPDU a TCP segment; with --packet: the peer's, too", OPT_FLAG, WIRE(aligned), 0, 0},
     {0, "first-delay", "MS", "initiator: pause before its first message (default 5)", OPT_U32, WIRE(first_delay_ms), 0,
      60000},
     {0},
@@ -178,6 +180,8 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
         add_table(&parser, command->opts, options);
     if (command->wire)
         add_table(&parser, wire_opts, wire);
+    if (command->packet)
+        add_table(&parser, packet_opts, &packet_options);
     int help_first = parser.count;
     add_table(&parser, help_opts, NULL);
 
@@ -232,6 +236,8 @@ void opt_help(const struct command *command, FILE *out)
     help_table(help_opts, command->opts ? NULL : "options:", out);
     if (command->wire)
         help_table(wire_opts, "how the two ends talk:", out);
+    if (command->packet)
+        help_table(packet_opts, "over packets of our own:", out);
 }
 
 _Noreturn void usage_error(const char *format, ...)
@@ -256,5 +262,6 @@ static bool is_in(const struct opt *table, const char *name, size_t n)
 
 bool opt_is_known(const struct command *command, const char *name, size_t n)
 {
-    return is_in(command->opts, name, n) || (command->wire && is_in(wire_opts, name, n));
+    return is_in(command->opts, name, n) || (command->wire && is_in(wire_opts, name, n)) ||
+           (command->packet && is_in(packet_opts, name, n));
 }

@@ -66,6 +66,7 @@ struct command {
     const char *text;       /* a paragraph for --help, or NULL */
     const struct opt *opts; /* or NULL */
     bool wire;              /* takes the options of struct rddp_wire_attr too */
+    bool packet;            /* and those of packet.h */
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
@@ -200,6 +201,8 @@ struct endpoint {
     struct rddp_cq *cq;
     struct rddp_event_channel *events;
     struct rddp_listener *listener;
+    struct rddp_device *device;  /* NULL: the kernel's TCP */
+    struct sockaddr_storage own; /* behind the device */
     bool manual_progress, quiet;
     unsigned access; /* of every region, beside its own */
 };

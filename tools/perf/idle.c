@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "tools/lib/packet.h"
 #include "tools/perf/perf.h"
 
 enum { AT_ONCE = 64 };
@@ -120,7 +121,7 @@ int perf_idle(const struct perf_options *options, struct lane *lane)
     struct crowd crowd = {.endpoint = lane->endpoint, .wanted = options->idle};
     raise_files();
     rddp_conn_attr_init(&crowd.attr);
-    crowd.attr.wire = options->wire;
+    crowd.attr.wire = packet_wire(lane->endpoint, &options->wire);
     crowd.attr.private_data = PERF_IDLE_DATA;
     crowd.attr.private_data_length = (uint16_t)strlen(PERF_IDLE_DATA);
     crowd.qps = calloc(options->idle, sizeof(struct rddp_qp *));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* pair.c - two connected queue pairs over loopback, and every test of a program run over every way to connect them. */
 #include "tests/suite/lib/pair.h"
+#include "tests/suite/lib/network.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,6 +26,23 @@ static const struct row rows[] = {
     {.name = "immediate", .immediate = true, .mpa_revision = 2},
     {.name = "aligned, v6", .crc = true, .client_markers = true, .aligned = true, .v6 = true, .mpa_revision = 2},
     {.name = "three loops", .crc = true, .loops = 3, .mpa_revision = 2},
+    {.name = "packets", .packet = true, .crc = true, .aligned = true, .mpa_revision = 2},
+    {.name = "packets, markers, losses",
+     .packet = true,
+     .lose = 1000,
+     .crc = true,
+     .client_markers = true,
+     .server_markers = true,
+     .loops = 2,
+     .mpa_revision = 2},
+    {.name = "packets, no crc", .packet = true, .lose = 100, .mpa_revision = 1},
+    {.name = "packets, rdmatcp",
+     .packet = true,
+     .lose = 1000,
+     .wire = RDDP_WIRE_RDMATCP,
+     .silent = true,
+     .immediate = true,
+     .mpa_revision = 2},
     {.name = "rdmatcp", .wire = RDDP_WIRE_RDMATCP, .silent = true, .immediate = true, .mpa_revision = 2},
 };
 
@@ -58,6 +76,25 @@ bool pair_said(struct side *side, const char *text)
     said = strstr(side->log, text);
     pthread_mutex_unlock(&side->log_lock);
     return said;
+}
+
+static void open_device(struct side *side, const struct row *row, uint32_t net)
+{
+    struct sockaddr_storage own, neighbor;
+    struct rddp_device_attr attr;
+
+    if (!row->packet)
+        return;
+    network_address(&own, net, 2, 0);
+    network_address(&neighbor, net, 1, 0);
+    rddp_device_attr_init(&attr);
+    attr.address = (struct sockaddr *)&own;
+    attr.neighbor = (struct sockaddr *)&neighbor;
+    attr.prefix = 24;
+    attr.lose = row->lose;
+    attr.lose_seed = net;
+    side->device = rddp_open_device(side->context, &attr);
+    assert_non_null(side->device);
 }
 
 static void open_side(struct side *side, uint32_t loops)
@@ -103,6 +140,8 @@ static void close_side(struct side *side)
 
     if (side->qp)
         assert_int_equal(rddp_destroy_qp(side->qp), 0);
+    if (side->device)
+        assert_int_equal(rddp_close_device(side->device), 0);
     while (rddp_get_event(side->events, &event) == 0)
         rddp_ack_event(event);
     check_guards(side);
@@ -152,11 +191,14 @@ static socklen_t loopback(const struct row *row, struct sockaddr_storage *addr)
 void pair_open(struct pair *pair, const struct row *row)
 {
     struct rddp_wire_attr wire = pair_wire(row, true);
-    socklen_t length = loopback(row, &pair->addr);
+    socklen_t length = row->packet ? network_address(&pair->addr, 2, 2, 0) : loopback(row, &pair->addr);
 
     pair->row = row;
     open_side(&pair->client, row->loops);
     open_side(&pair->server, row->loops);
+    open_device(&pair->client, row, 1);
+    open_device(&pair->server, row, 2);
+    wire.device = pair->server.device;
     pair->listener = rddp_listen(pair->server.events, (struct sockaddr *)&pair->addr, length, 64, &wire, NULL);
     assert_non_null(pair->listener);
     assert_int_equal(rddp_listener_addr(pair->listener, &pair->addr), 0);
@@ -182,6 +224,7 @@ void pair_connect(struct pair *pair)
     open_qp(pair, &pair->server);
     rddp_conn_attr_init(&attr);
     attr.wire = pair_wire(pair->row, false);
+    attr.wire.device = pair->client.device;
     assert_int_equal(
         rddp_connect(pair->client.qp, pair->client.events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), &attr),
         0);
@@ -314,7 +357,8 @@ static int tear_down(void **state)
 
 int pair_run(const char *group, const struct pair_test *tests, size_t n, bool connect)
 {
-    size_t row_count = sizeof(rows) / sizeof(*rows), total = n * row_count;
+    size_t row_count = sizeof(rows) / sizeof(*rows), total = n * row_count, used = 0;
+    bool has_network = network_own();
     struct CMUnitTest *unit = calloc(total, sizeof(*unit));
     struct trial *trial = calloc(total, sizeof(*trial));
     int failed;
@@ -322,11 +366,15 @@ int pair_run(const char *group, const struct pair_test *tests, size_t n, bool co
     if (!unit || !trial)
         return 1;
     for (size_t i = 0; i < total; i++) {
-        trial[i] = (struct trial){.row = &rows[i % row_count], .connect = connect};
-        snprintf(trial[i].name, sizeof(trial[i].name), "%s (%s)", tests[i / row_count].name, trial[i].row->name);
-        unit[i] = (struct CMUnitTest){trial[i].name, tests[i / row_count].run, set_up, tear_down, &trial[i]};
+        struct trial *t = &trial[used];
+
+        *t = (struct trial){.row = &rows[i % row_count], .connect = connect};
+        if (t->row->packet && !has_network)
+            continue;
+        snprintf(t->name, sizeof(t->name), "%s (%s)", tests[i / row_count].name, t->row->name);
+        unit[used++] = (struct CMUnitTest){t->name, tests[i / row_count].run, set_up, tear_down, t};
     }
-    failed = _cmocka_run_group_tests(group, unit, total, NULL, NULL);
+    failed = _cmocka_run_group_tests(group, unit, used, NULL, NULL);
     free(unit);
     free(trial);
     return failed;

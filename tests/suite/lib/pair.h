@@ -25,6 +25,8 @@ struct row {
     enum rddp_wire wire;
     bool silent; /* nobody is told why a connection ends, and no key is invalidated from afar */
     bool crc, client_markers, server_markers, peer_to_peer, immediate, v6, aligned;
+    bool packet;    /* both over devices of their own, with the kernel's forwarding between them */
+    uint32_t lose;  /* with `packet`: so many of 100,000 packets, each way */
     uint32_t loops; /* of each context, in place of the default */
     uint8_t mpa_revision;
     unsigned rtr;
@@ -32,6 +34,7 @@ struct row {
 
 struct side {
     struct rddp_context *context;
+    struct rddp_device *device; /* or NULL */
     struct rddp_event_channel *events;
     struct rddp_comp_channel *channel;
     struct rddp_pd *pd;

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* device.c - devices for the application: opened, and closed when nobody needs them any more. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/packet.h"
+
+enum {
+    MTU_MIN = 1280,
+    MTU_MAX = 65535,
+    WINDOW_MIN = 4096,
+    LINGER_US = 2000000, /* until the peers have what was sent */
+    LINGER_MS = 10,      /* of it at once */
+};
+
+void rddp_device_attr_init(struct rddp_device_attr *attr)
+{
+    *attr = (struct rddp_device_attr){.mtu = 1500, .window = 1 << 20, .connections = 1024, .lose_seed = 1};
+}
+
+static int check(const struct rddp_device_attr *attr)
+{
+    const struct sockaddr *neighbor = attr->neighbor;
+    bool v6 = attr->address && attr->address->sa_family == AF_INET6;
+
+    if (!attr->address || (!v6 && attr->address->sa_family != AF_INET) || attr->mtu < MTU_MIN || attr->mtu > MTU_MAX ||
+        attr->window < WINDOW_MIN || attr->window > UTCP_WINDOW_MAX || !attr->connections ||
+        attr->lose > PACKET_CHANCES || (attr->name && strlen(attr->name) >= IFNAMSIZ))
+        return -EINVAL;
+    if (neighbor && (neighbor->sa_family != attr->address->sa_family || attr->prefix > (v6 ? 128 : 32)))
+        return -EINVAL;
+    return 0;
+}
+
+static int begin(struct rddp_device *device)
+{
+    const struct sockaddr *own = device->attr.address;
+    socklen_t length = own->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int error = packet_name_from(&device->own, own, length);
+
+    if (error)
+        return error;
+    progress_take(device->progress);
+    error = packet_open(device);
+    /* What they point to was the caller's, and has been read. */
+    device->attr.name = NULL;
+    device->attr.address = device->attr.neighbor = NULL;
+    if (error)
+        packet_close(device);
+    progress_give(device->progress);
+    return error;
+}
+
+struct rddp_device *rddp_open_device(struct rddp_context *context, const struct rddp_device_attr *attr)
+{
+    int error = check(attr);
+    struct rddp_device *device = error ? NULL : calloc(1, sizeof(*device));
+
+    if (!error && !device)
+        error = -ENOMEM;
+    if (!error) {
+        device->progress = progress_next(context);
+        device->attr = *attr;
+        error = begin(device);
+    }
+    if (!error) {
+        context->objects++;
+        return device;
+    }
+    free(device);
+    errno = -error;
+    return NULL;
+}
+
+/* A queue pair, or a request that is not answered. One whose queue pair is gone ends by itself. */
+static bool is_used(const struct rddp_device *device)
+{
+    if (device->ports)
+        return true;
+    for (const struct packet_link *l = device->links; l; l = l->next) {
+        const struct endpoint *endpoint = l->link.owner;
+
+        if (endpoint && (endpoint->qp || endpoint->listener))
+            return true;
+    }
+    return false;
+}
+
+/* Has a connection its endpoint still, or the peer not all of what was sent? */
+static bool is_waited_for(struct rddp_device *device, bool with_unsent)
+{
+    bool waits = false;
+
+    progress_take(device->progress);
+    for (const struct packet_link *l = device->links; l && !waits; l = l->next)
+        waits = l->link.owner || (with_unsent && l->tcp.tx.una <= l->tcp.tx.end);
+    progress_give(device->progress);
+    return waits;
+}
+
+int rddp_close_device(struct rddp_device *device)
+{
+    struct rddp_context *context = device->progress->context;
+    uint64_t until_us = loop_now_us() + LINGER_US;
+    bool used;
+
+    progress_take(device->progress);
+    used = is_used(device);
+    progress_give(device->progress);
+    if (used)
+        return -EBUSY;
+    /* Endpoints have a time limit of their own. */
+    while (is_waited_for(device, loop_now_us() < until_us))
+        rddp_progress(context, LINGER_MS);
+    progress_take(device->progress);
+    packet_close(device);
+    progress_give(device->progress);
+    free(device);
+    context->objects--;
+    return 0;
+}

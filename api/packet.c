@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* packet.c - a device: its packets to the links that they are for, connections that come, and those that linger. */
+#include "api/packet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "api/endpoint_link.h"
+
+enum { PORT_FIRST = 49152, PORTS = 16384 };
+
+/* --- links ---------------------------------------------------------------------------------------------------- */
+
+static void unlink_from(struct packet_link **list, struct packet_link *l)
+{
+    while (*list != l)
+        list = &(*list)->next;
+    *list = l->next;
+}
+
+static void drop(struct packet_link *l)
+{
+    struct rddp_device *device = l->device;
+
+    utcp_host_remove(&device->host, &l->tcp);
+    loop_forget_timer(&device->progress->loop, &l->timer);
+    unlink_from(&device->links, l);
+    device->link_count--;
+    packet_link_free(l);
+}
+
+/* Without an endpoint: what was sent is to reach the peer, what the peer sends is of no use to anybody. */
+static void settle_gone(struct packet_link *l)
+{
+    if (l->is_unwanted || loop_now_us() >= l->gone_us)
+        utcp_abort(&l->tcp);
+    packet_flush(l);
+    if (l->tcp.state == UTCP_CLOSED)
+        drop(l);
+}
+
+/* Is it over before there was an endpoint, or is there one now? It is held neither way. */
+static void settle_new(struct packet_link *l)
+{
+    struct rddp_device *device = l->device;
+    struct packet_port *port = device->ports;
+
+    while (port && port->name.port != l->tcp.local.port)
+        port = port->next;
+    l->is_new = false;
+    if (port && l->tcp.state >= UTCP_ESTABLISHED) {
+        l->link.is_up = true;
+        port->arrived(port, &l->link);
+    } else {
+        link_close(&l->link);
+    }
+}
+
+static unsigned news_of(struct packet_link *l)
+{
+    unsigned news = LINK_READABLE;
+
+    if (!l->link.is_up && l->tcp.state >= UTCP_ESTABLISHED) {
+        l->link.is_up = true;
+        news |= LINK_UP;
+    }
+    if (l->wants & LINK_WANT_WRITE && packet_link_is_writable(l))
+        news |= LINK_WRITABLE;
+    if (l->wants & LINK_WANT_END && (utcp_ended(&l->tcp) || l->tcp.state == UTCP_CLOSED))
+        news |= LINK_ENDED;
+    if (l->tcp.state == UTCP_CLOSED) {
+        l->link.error = l->tcp.error ? l->tcp.error : -ECONNABORTED;
+        news |= LINK_LOST;
+    }
+    return news;
+}
+
+/* All that follows from packets and time; its endpoint is held. */
+static void settle(struct packet_link *l)
+{
+    struct endpoint *endpoint = l->link.owner;
+
+    if (!endpoint) {
+        settle_gone(l);
+        return;
+    }
+    packet_flush(l); /* acknowledgements first: the peer waits for them */
+    if (l->link.is_up || l->tcp.state >= UTCP_ESTABLISHED || l->tcp.state == UTCP_CLOSED)
+        endpoint_told(endpoint, news_of(l));
+    if (!endpoint->closed)
+        packet_flush(l);
+}
+
+static void on_timer(struct timer *timer, uint64_t now_us)
+{
+    struct packet_link *l = container_of(timer, struct packet_link, timer);
+    struct endpoint *endpoint = l->link.owner;
+
+    (void)now_us;
+    if (endpoint)
+        endpoint_hold(endpoint);
+    utcp_timeout(&l->tcp, loop_now_us());
+    settle(l);
+    if (endpoint)
+        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+/* The oldest of those that only wait for old packets to die gives way. */
+static bool make_room(struct rddp_device *device)
+{
+    struct packet_link *oldest = NULL;
+
+    if (device->link_count < device->attr.connections)
+        return true;
+    for (struct packet_link *l = device->links; l; l = l->next)
+        if (!l->link.owner && !l->is_new && !l->is_touched && l->tcp.state == UTCP_TIME_WAIT)
+            oldest = l; /* new ones come first in the list */
+    if (oldest)
+        drop(oldest);
+    return oldest;
+}
+
+static struct packet_link *new_link(struct rddp_device *device)
+{
+    struct packet_link *l = make_room(device) ? packet_link_new(device, &device->progress->loop) : NULL;
+
+    if (!l)
+        return NULL;
+    if (loop_add_timer(&device->progress->loop, &l->timer)) {
+        packet_link_free(l);
+        return NULL;
+    }
+    l->timer.fire = on_timer;
+    l->next = device->links;
+    device->links = l;
+    device->link_count++;
+    return l;
+}
+
+/* --- packets ------------------------------------------------------------------------------------------------- */
+
+static bool is_at(const struct packet_port *port, const struct utcp_name *name)
+{
+    static const uint8_t any[16];
+
+    return port->name.port == name->port &&
+           (!memcmp(port->name.ip, any, sizeof(any)) || !memcmp(port->name.ip, name->ip, sizeof(any)));
+}
+
+static bool listens(void *of, const struct utcp_name *local)
+{
+    const struct rddp_device *device = of;
+
+    for (const struct packet_port *port = device->ports; port; port = port->next)
+        if (is_at(port, local))
+            return port->has_room(port);
+    return false;
+}
+
+static void note_touched(struct rddp_device *device, struct packet_link *l)
+{
+    l->is_touched = true;
+    l->touched = device->touched;
+    device->touched = l;
+}
+
+/* Its endpoint is held from here to the end of the batch. */
+static uint64_t touch(void *of, struct utcp *t, uint64_t now_us)
+{
+    struct packet_link *l = container_of(t, struct packet_link, tcp);
+
+    if (l->is_touched)
+        return now_us;
+    note_touched(of, l);
+    if (!l->link.owner)
+        return now_us;
+    endpoint_hold(l->link.owner);
+    return loop_now_us(); /* a poster may have held it meanwhile */
+}
+
+static struct utcp *accept_link(void *of, const struct utcp_name *local, const struct utcp_name *remote)
+{
+    struct packet_link *l;
+
+    (void)remote;
+    if (!listens(of, local) || !(l = new_link(of)))
+        return NULL;
+    l->is_new = true;
+    note_touched(of, l);
+    return &l->tcp;
+}
+
+static const struct utcp_host_user host_user = {listens, accept_link, touch};
+
+static void settle_touched(struct rddp_device *device)
+{
+    while (device->touched) {
+        struct packet_link *l = device->touched;
+        struct endpoint *endpoint = l->link.owner;
+
+        device->touched = l->touched;
+        l->is_touched = false;
+        if (l->is_new)
+            settle_new(l);
+        else
+            settle(l);
+        if (endpoint)
+            endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    }
+}
+
+static void pump_host(struct rddp_device *device)
+{
+    struct utcp_packet p;
+
+    while (utcp_host_output(&device->host, &p, loop_now_us()))
+        packet_write(device, &p);
+    loop_set_timer(&device->progress->loop, &device->timer, utcp_host_deadline(&device->host));
+}
+
+static void on_host_timer(struct timer *timer, uint64_t now_us)
+{
+    struct rddp_device *device = container_of(timer, struct rddp_device, timer);
+
+    utcp_host_timeout(&device->host, now_us);
+    pump_host(device);
+}
+
+static void on_packets(struct watch *watch, uint32_t events)
+{
+    struct rddp_device *device = container_of(watch, struct rddp_device, watch);
+    struct iovec whole = {device->packet, sizeof(device->packet)};
+    struct tun_note note;
+
+    (void)events;
+    for (int i = 0; i < PACKET_BATCH; i++) {
+        ssize_t n = tun_recv(device->fd, &whole, 1, &note);
+        struct utcp *t;
+
+        if (n < 0)
+            break;
+        if (packet_is_lost(device))
+            continue;
+        t = utcp_host_input(&device->host, device->packet, (uint32_t)n, note.checked, loop_now_us());
+        if (t && utcp_urgent(t))
+            packet_flush(container_of(t, struct packet_link, tcp));
+    }
+    settle_touched(device);
+    pump_host(device);
+}
+
+/* --- what is asked for ----------------------------------------------------------------------------------------- */
+
+/* A port that is free between these two. */
+static bool choose_port(struct rddp_device *device, struct utcp_name *local, const struct utcp_name *remote)
+{
+    for (uint32_t i = 0; i < PORTS; i++) {
+        local->port = (uint16_t)(PORT_FIRST + device->next_port++ % PORTS);
+        if (!utcp_host_find(&device->host, local, remote))
+            return true;
+    }
+    return false;
+}
+
+struct link *packet_connect(struct rddp_device *device, const struct sockaddr *peer, socklen_t length)
+{
+    struct utcp_name local = device->own, remote;
+    uint64_t now_us = loop_now_us();
+    struct packet_link *l = NULL;
+    int error = packet_name_from(&remote, peer, length);
+
+    if (!error && (!remote.port || utcp_is_v4(&local) != utcp_is_v4(&remote)))
+        error = remote.port ? -EAFNOSUPPORT : -EINVAL;
+    if (!error && !choose_port(device, &local, &remote))
+        error = -EADDRINUSE;
+    if (!error && !(l = new_link(device)))
+        error = device->link_count < device->attr.connections ? -ENOMEM : -EMFILE;
+    if (error) {
+        errno = -error;
+        return NULL;
+    }
+    l->tcp.attr.isn = utcp_host_isn(&device->host, &local, &remote, now_us);
+    l->tcp.attr.stamp_offset = utcp_host_stamp_offset(&device->host, &local, &remote);
+    utcp_connect(&l->tcp, &local, &remote, now_us);
+    utcp_host_add(&device->host, &l->tcp);
+    packet_flush(l);
+    return &l->link;
+}
+
+static bool is_listened_to(const struct rddp_device *device, uint16_t port)
+{
+    for (const struct packet_port *other = device->ports; other; other = other->next)
+        if (other->name.port == port)
+            return true;
+    return false;
+}
+
+int packet_listen(struct rddp_device *device, struct packet_port *port)
+{
+    bool any = !port->name.port;
+
+    for (uint32_t i = 0; any && i < PORTS && (!i || is_listened_to(device, port->name.port)); i++)
+        port->name.port = (uint16_t)(PORT_FIRST + device->next_port++ % PORTS);
+    if (is_listened_to(device, port->name.port))
+        return -EADDRINUSE;
+    port->next = device->ports;
+    device->ports = port;
+    return 0;
+}
+
+void packet_unlisten(struct rddp_device *device, struct packet_port *port)
+{
+    struct packet_port **at = &device->ports;
+
+    while (*at != port)
+        at = &(*at)->next;
+    *at = port->next;
+}
+
+/* --- the device ------------------------------------------------------------------------------------------------ */
+
+static int init_host(struct rddp_device *device)
+{
+    struct utcp_host_rooms rooms = {device->bucket, device->half, PACKET_BUCKETS, PACKET_HALVES};
+    struct utcp_host_attr attr;
+
+    utcp_attr_default(&attr.tcp);
+    attr.tcp.mtu = device->attr.mtu;
+    attr.tcp.window = device->attr.window;
+    attr.tcp.partial = !device->attr.checksums;
+    if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
+        getrandom(&device->next_port, sizeof(device->next_port), 0) != sizeof(device->next_port))
+        return -EAGAIN;
+    utcp_host_init(&device->host, &attr, &rooms, &host_user, device);
+    return 0;
+}
+
+int packet_open(struct rddp_device *device)
+{
+    const struct rddp_device_attr *attr = &device->attr;
+    struct loop *loop = &device->progress->loop;
+    int error = init_host(device);
+
+    device->random = attr->lose_seed;
+    device->fd = error ? -1 : tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, !attr->checksums);
+    if (!error && device->fd < 0)
+        error = device->fd;
+    if (!error)
+        error = loop_add_timer(loop, &device->timer);
+    if (error)
+        return error;
+    device->timer.fire = on_host_timer;
+    device->watch = (struct watch){.fd = device->fd, .ready = on_packets};
+    error = loop_watch(loop, &device->watch, EPOLLIN);
+    if (error)
+        device->watch.ready = NULL;
+    return error;
+}
+
+void packet_close(struct rddp_device *device)
+{
+    struct loop *loop = &device->progress->loop;
+
+    while (device->links) {
+        struct packet_link *l = device->links;
+
+        if (l->tcp.state != UTCP_TIME_WAIT)
+            utcp_abort(&l->tcp);
+        packet_flush(l);
+        drop(l);
+    }
+    if (device->timer.fire)
+        loop_forget_timer(loop, &device->timer);
+    if (device->watch.ready)
+        loop_unwatch(loop, &device->watch);
+    if (device->fd >= 0)
+        close(device->fd);
+}

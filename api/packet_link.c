@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* packet_link.c - a TCP of ours as a link: every unit that it is given is one segment, unless the path is too narrow.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "api/mirror.h"
+#include "api/packet.h"
+#include "wire/wire.h"
+
+enum {
+    IN_TIMES = 4,          /* placed octets take no room in the window, but their positions lie in the ring */
+    OUT_TIMES = 2,         /* what is sent ahead, in windows of our own */
+    GONE_US = 60000000,    /* a peer may take so long to take what was sent when the connection is over */
+    WRITABLE_FRACTION = 4, /* of the room to send */
+};
+
+/* --- what is sent ------------------------------------------------------------------------------------------- */
+
+/* Where the unit ends that `position` is in. */
+static uint64_t unit_end(const struct packet_link *l, uint64_t position)
+{
+    uint32_t low = 0, high = l->units;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (l->unit_end[(l->unit_head + middle) & (PACKET_UNITS - 1)] <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return l->unit_end[(l->unit_head + low) & (PACKET_UNITS - 1)];
+}
+
+/* One FPDU is one segment (RFC 5044 5.1). One that the path has become too narrow for is cut, and the next begins a
+ * segment again. */
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+{
+    uint64_t length = unit_end(user, position) - position;
+
+    if (length > ready)
+        length = ready;
+    return length < room ? (uint32_t)length : room;
+}
+
+static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
+{
+    const struct packet_link *l = user;
+
+    piece->span[0] = (struct span){l->out + (position & (l->out_octets - 1)), length};
+    piece->spans = 1;
+}
+
+static const struct utcp_user tcp_user = {cut, fetch, packet_arrived};
+
+static uint64_t room_to_send(const struct packet_link *l)
+{
+    uint64_t waits = l->written - utcp_acked(&l->tcp);
+
+    return l->units < PACKET_UNITS && waits < l->out_octets ? l->out_octets - waits : 0;
+}
+
+bool packet_link_is_writable(const struct packet_link *l)
+{
+    return room_to_send(l) >= l->out_octets / WRITABLE_FRACTION;
+}
+
+static ssize_t send_unit(struct link *link, const struct span *span, uint32_t spans)
+{
+    struct packet_link *l = packet_link_of(link);
+    uint8_t *at = l->out + (l->written & (l->out_octets - 1));
+    size_t octets = 0;
+
+    if (l->tcp.state == UTCP_CLOSED || l->tcp.tx.finish)
+        return -ECONNRESET;
+    for (uint32_t i = 0; i < spans; i++)
+        octets += span[i].length;
+    if (octets > room_to_send(l))
+        return -EAGAIN;
+    for (uint32_t i = 0; i < spans; at += span[i++].length)
+        memcpy(at, span[i].at, span[i].length);
+    l->written += octets;
+    l->unit_end[(l->unit_head + l->units++) & (PACKET_UNITS - 1)] = l->written;
+    utcp_send(&l->tcp, l->written);
+    return (ssize_t)octets;
+}
+
+/* --- the rest of a link ----------------------------------------------------------------------------------------- */
+
+/* Its owner has done for now what he wanted to do: what he sent leaves. */
+static void want(struct link *link, unsigned wants)
+{
+    struct packet_link *l = packet_link_of(link);
+
+    l->wants = wants;
+    packet_flush(l);
+    if (wants & LINK_WANT_WRITE && packet_link_is_writable(l))
+        loop_set_timer(link->loop, &l->timer, loop_now_us());
+}
+
+static void finish(struct link *link)
+{
+    struct packet_link *l = packet_link_of(link);
+
+    if (l->tcp.state != UTCP_CLOSED)
+        utcp_finish(&l->tcp);
+    packet_flush(l);
+}
+
+static uint32_t segment_size(struct link *link)
+{
+    return utcp_emss(&packet_link_of(link)->tcp, 0);
+}
+
+static void names(struct link *link, struct sockaddr_storage *local, struct sockaddr_storage *peer)
+{
+    packet_name_to(&packet_link_of(link)->tcp.local, local);
+    packet_name_to(&packet_link_of(link)->tcp.remote, peer);
+}
+
+/* What was sent still reaches the peer, as when a socket is closed; but nobody will read what the peer has sent, and he
+ * is told so. The device frees it, when its time has come. */
+static void close_link(struct link *link)
+{
+    struct packet_link *l = packet_link_of(link);
+    bool is_unread = l->tcp.rx.kept;
+
+    link->owner = NULL;
+    l->is_new = false;
+    l->gone_us = loop_now_us() + GONE_US;
+    if (l->tcp.state == UTCP_SYN_SENT || l->tcp.state == UTCP_SYN_RECEIVED || is_unread)
+        utcp_abort(&l->tcp);
+    else if (l->tcp.state != UTCP_CLOSED)
+        utcp_finish(&l->tcp);
+    packet_flush(l);
+    if (l->tcp.state == UTCP_CLOSED)
+        loop_set_timer(link->loop, &l->timer, loop_now_us());
+}
+
+void packet_info(struct link *link, struct rddp_qp_info *info)
+{
+    const struct packet_link *l = packet_link_of(link);
+
+    info->placed_early = l->placed_early;
+    info->kept_max = l->tcp.count.kept_max;
+    info->sent_again = l->tcp.count.sent_again;
+}
+
+static const struct link_kind packets = {
+    .name = "TCP of our own",
+    .keeps_units = true,
+    .want = want,
+    .send = send_unit,
+    .finish = finish,
+    .segment_size = segment_size,
+    .names = names,
+    .close = close_link,
+};
+
+/* --- its rooms ------------------------------------------------------------------------------------------------- */
+
+/* What is never touched takes no memory. */
+static bool map_rooms(struct packet_link *l)
+{
+    size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_held_range);
+    size_t early = sizeof(*l->early), unit = PACKET_UNITS * sizeof(*l->unit_end);
+    struct utcp_rooms rooms = {.sents = PACKET_SENTS, .helds = PACKET_HELDS};
+    uint8_t *at;
+
+    for (l->out_octets = 2 * WIRE_UNIT_MAX; l->out_octets & (l->out_octets - 1);)
+        l->out_octets += l->out_octets & -l->out_octets;
+    while (l->out_octets < OUT_TIMES * (uint64_t)l->device->attr.window)
+        l->out_octets *= 2;
+    l->in_octets = l->out_octets * IN_TIMES / OUT_TIMES;
+    l->room_octets = sent + held + early + unit;
+    l->in = mirror_map(l->in_octets);
+    l->out = mirror_map(l->out_octets);
+    l->room = mmap(NULL, l->room_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (l->room == MAP_FAILED)
+        l->room = NULL;
+    if (!l->in || !l->out || !l->room)
+        return false;
+    at = l->room;
+    rooms.sent = (void *)at;
+    rooms.held = (void *)(at += sent);
+    l->unit_end = (void *)(at += held);
+    l->early = (void *)(at + unit);
+    utcp_open(&l->tcp, &l->device->host.attr.tcp, &rooms, &tcp_user, l);
+    utcp_limit(&l->tcp, l->in_octets / 2);
+    return true;
+}
+
+void packet_link_free(struct packet_link *l)
+{
+    mirror_unmap(l->in, l->in_octets);
+    mirror_unmap(l->out, l->out_octets);
+    if (l->room)
+        munmap(l->room, l->room_octets);
+    free(l);
+}
+
+struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loop)
+{
+    struct packet_link *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return NULL;
+    l->link = (struct link){.kind = &packets, .loop = loop};
+    l->device = device;
+    if (map_rooms(l))
+        return l;
+    packet_link_free(l);
+    return NULL;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* network.c - a network namespace of a test's own, with loopback and forwarding, in which TUN devices can be made. */
+#include "tests/suite/lib/network.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+static bool bring_up_loopback(void)
+{
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool up = fd >= 0 && !ioctl(fd, SIOCSIFFLAGS, &request);
+
+    if (fd >= 0)
+        close(fd);
+    return up;
+}
+
+/* As nobody in particular: with a user namespace in which we are who we were. */
+static bool unshare_all(void)
+{
+    char map[64];
+    unsigned uid = getuid(), gid = getgid();
+
+    if (!unshare(CLONE_NEWNET))
+        return true;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+    write_file("/proc/self/setgroups", "deny");
+    write_file("/proc/self/uid_map", map);
+    snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+    write_file("/proc/self/gid_map", map);
+    return true;
+}
+
+bool network_own(void)
+{
+    return !access("/dev/net/tun", R_OK | W_OK) && unshare_all() && bring_up_loopback() &&
+           write_file("/proc/sys/net/ipv4/ip_forward", "1");
+}
+
+socklen_t network_address(struct sockaddr_storage *address, uint32_t net, uint32_t host, uint16_t port)
+{
+    struct sockaddr_in v4 = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
+
+    memset(address, 0, sizeof(*address));
+    memcpy(address, &v4, sizeof(v4));
+    return sizeof(v4);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* packet.h - what --packet and its like say: a TCP of the library's own behind a TUN device. */
+#ifndef TOOLS_LIB_PACKET_H
+#define TOOLS_LIB_PACKET_H
+
+#include "tools/lib/tool.h"
+
+struct packet_options {
+    const char *address; /* ADDR or ADDR/BITS; NULL: the kernel's TCP */
+    const char *name, *neighbor;
+    uint32_t mtu, window_kib, lose;
+    bool checksums;
+};
+
+/* Filled in by opt_parse() of a command that takes them. */
+extern struct packet_options packet_options;
+extern const struct opt packet_opts[];
+
+/* The device that was asked for: in `endpoint`, if any. */
+int packet_open(struct endpoint *endpoint);
+
+/* `wire` with the device of `endpoint`. */
+struct rddp_wire_attr packet_wire(const struct endpoint *endpoint, const struct rddp_wire_attr *wire);
+
+/* An address to listen at: ours, if `address` is any. */
+void packet_own(const struct endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length);
+
+#endif
