@@ -26,6 +26,7 @@
 #include "net/tcp.h"
 
 enum {
+    POSTERS = 16,                                                /* that work on endpoints at once; others leave it */
     LOOPS_MAX = 64,                                              /* of one context: a bit each in rddp_cq.loops */
     QP_NUMBERS = 1 << 24,                                        /* as verbs has them */
     MR_SLOTS = 256,                                              /* first size of the table of keys */
@@ -123,6 +124,7 @@ struct rddp_context {
     _Atomic uint32_t next_loop; /* the next connection goes to */
     pthread_mutex_t mrs_lock;   /* guards changes of the table; a look-up needs none */
     struct mr_table mrs;
+    struct visit *visits; /* one for each loop, then POSTERS */
     uint32_t random[64];
     uint32_t randoms;
     struct ids qp_numbers;

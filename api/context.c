@@ -61,8 +61,11 @@ static int init_loops(struct rddp_context *context)
 
     context->loops = 0;
     context->progress = aligned_alloc(CACHE_LINE, loops * sizeof(*context->progress));
-    if (!context->progress)
+    context->visits = aligned_alloc(CACHE_LINE, (loops + POSTERS) * sizeof(*context->visits));
+    if (!context->progress || !context->visits)
         return -ENOMEM;
+    memset(context->visits, 0, (loops + POSTERS) * sizeof(*context->visits));
+    visits_init(&context->mrs.visits, context->visits, loops + POSTERS);
     while (context->loops < loops && !error)
         error = init_loop(context, &context->progress[context->loops++]);
     return error;
@@ -120,6 +123,7 @@ static void fini(struct rddp_context *context)
     for (uint32_t i = 0; i < context->loops; i++)
         fini_loop(&context->progress[i]);
     free(context->progress);
+    free(context->visits);
     free(context->mrs.slots);
     free(context->qp_numbers.taken);
     pthread_mutex_destroy(&context->mrs_lock);

@@ -33,6 +33,7 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
     struct life *life = endpoint->life;
     uint64_t now_us = loop_now_us();
 
+    life->visit = endpoint->visit;
     if (endpoint->closed || (!endpoint->is_up && life->state != CONN_OVER))
         return;
     if (endpoint->is_up && !endpoint->kind->work(endpoint, role, now_us)) {
@@ -49,15 +50,76 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
         endpoint_call_driver(endpoint, now_us);
 }
 
+/* From here on nobody is told that a key has gone until the holder has let go. */
+static void enter(struct endpoint *endpoint)
+{
+    struct progress *progress = endpoint->progress;
+
+    if (!progress->holding++)
+        visit_enter(&progress->context->mrs.visits, progress->visit);
+    endpoint->visit = progress->visit;
+    if (endpoint->life)
+        endpoint->life->visit = progress->visit;
+}
+
+static void leave(struct progress *progress, struct visit *visit)
+{
+    if (visit != progress->visit || !--progress->holding)
+        visit_leave(visit);
+}
+
 void endpoint_hold(struct endpoint *endpoint)
 {
     doorbell_hold(&endpoint->bell);
+    enter(endpoint);
+}
+
+bool endpoint_try(struct endpoint *endpoint)
+{
+    if (!doorbell_try(&endpoint->bell))
+        return false;
+    enter(endpoint);
+    return true;
+}
+
+/* Is it let go of now? If not, it has been rung for and is still held. */
+static bool try_to_let_go(struct endpoint *endpoint)
+{
+    struct visit *visit = endpoint->visit;
+    const struct out *out = endpoint->life->out;
+
+    atomic_store_explicit(&endpoint->borrows, out && out->borrowed, memory_order_relaxed);
+    endpoint->visit = endpoint->life->visit = NULL;
+    if (doorbell_let_go(&endpoint->bell))
+        return true;
+    endpoint->visit = visit;
+    return false;
+}
+
+/* There are more posters at work than places for them: the driver does this one's. */
+static void leave_to_driver(struct endpoint *endpoint)
+{
+    do
+        endpoint_call_driver(endpoint, loop_now_us());
+    while (!doorbell_let_go(&endpoint->bell));
 }
 
 void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
 {
-    while (!doorbell_let_go(&endpoint->bell))
+    struct progress *progress = endpoint->progress;
+    struct rddp_context *context = progress->context;
+    struct visit *visit;
+
+    if (!endpoint->visit) /* somebody who rang, and has just become its holder */
+        endpoint->visit = visit_enter_any(&context->mrs.visits, context->loops);
+    visit = endpoint->visit;
+    if (!visit) {
+        leave_to_driver(endpoint);
+        return;
+    }
+    while (!try_to_let_go(endpoint))
         endpoint_pump(endpoint, role);
+    leave(progress, visit);
 }
 
 void endpoint_abort(struct endpoint *endpoint)
@@ -93,7 +155,7 @@ int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const s
     endpoint->timer.fire = on_time;
     if (loop_add_timer(&progress->loop, &endpoint->timer))
         return -ENOMEM;
-    doorbell_hold(&endpoint->bell);
+    endpoint_hold(endpoint);
     progress_add(endpoint);
     return 0;
 }

@@ -74,6 +74,8 @@ struct endpoint {
     uint32_t carry_octets;
     uint64_t emss_us;         /* when the segment size was looked up */
     _Atomic uint64_t sent_us; /* when something was sent last; read by those who post */
+    struct visit *visit;      /* its holder's; NULL: nobody holds it, or somebody has just rung */
+    _Atomic bool borrows; /* memory of the application waits for the link; true whenever it is so and nobody holds it */
     struct sockaddr_storage local, peer;
     struct endpoint *next, **before; /* token: all of the loop, or those to be freed */
 };
@@ -84,6 +86,7 @@ int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const s
 /* Waits for it; only for the driver, whom it cannot escape. Held by the doorbell it is let go of by endpoint_let_go(),
  * which does what was asked for meanwhile. */
 void endpoint_hold(struct endpoint *endpoint);
+bool endpoint_try(struct endpoint *endpoint); /* the same, if it is free */
 void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role);
 
 /* The rest is for its holder. Sends what can be sent, tells what is new, closes what is over. */

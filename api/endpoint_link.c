@@ -83,7 +83,7 @@ static void tick(struct endpoint *endpoint, uint64_t now_us)
 
 static void poll_link(struct endpoint *endpoint)
 {
-    if (!doorbell_try(&endpoint->bell))
+    if (!endpoint_try(endpoint))
         return;
     if (transfer_receive(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "api/api.h"
+#include "base/spin.h"
 
 enum {
+    SPINS = 200,      /* looks before going to sleep: most are gone by then */
+    PAUSE_NS = 20000, /* between two looks then */
     ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
                  RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED
 };
@@ -43,25 +47,33 @@ static uint32_t draw(struct rddp_context *context)
     return context->random[--context->randoms];
 }
 
-/* Every placement and emission that may have looked at the table before this call is over when it returns: they all
- * happen under the bell of some endpoint. What such a one still sends from `mr` leaves from a copy made now: TCP, too,
- * would have sent it from one. */
-static void wait_for_lookups(struct rddp_context *context, const struct mr *mr)
+/* Every placement and emission that may have looked at the table before this call is over when it returns. Nobody is
+ * inside for longer than a turn of one endpoint. */
+static void wait_for_lookups(struct rddp_context *context)
 {
-    for (uint32_t i = 0; i < context->loops; i++) {
-        struct progress *progress = &context->progress[i];
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    uint64_t moment = visits_part(&context->mrs.visits);
 
-        progress_take(progress);
-        for (struct endpoint *endpoint = progress->endpoints; endpoint; endpoint = endpoint->next) {
-            if (!doorbell_is_held(&endpoint->bell) && !(mr && mr->sending))
-                continue;
-            endpoint_hold(endpoint);
-            if (mr && endpoint->life->out && out_uses(endpoint->life->out, mr))
-                out_own(endpoint->life->out);
-            endpoint_let_go(endpoint, ENDPOINT_POSTER);
-        }
-        progress_give(progress);
+    for (unsigned i = 0; !visits_are_over(&context->mrs.visits, moment); i++)
+        if (i < SPINS)
+            spin_pause();
+        else
+            nanosleep(&pause, NULL);
+}
+
+/* What an endpoint still sends from `mr` leaves from a copy made now: TCP, too, would have sent it from one. */
+static void take_over(struct progress *progress, const struct mr *mr)
+{
+    progress_take(progress);
+    for (struct endpoint *endpoint = progress->endpoints; endpoint && mr->sending; endpoint = endpoint->next) {
+        if (!endpoint->borrows)
+            continue;
+        endpoint_hold(endpoint);
+        if (endpoint->life->out && out_uses(endpoint->life->out, mr))
+            out_own(endpoint->life->out);
+        endpoint_let_go(endpoint, ENDPOINT_POSTER);
     }
+    progress_give(progress);
 }
 
 /* Under mrs_lock. *old is what look-ups may still be in. */
@@ -135,7 +147,7 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
     error = insert(context, mr, &old);
     pthread_mutex_unlock(&context->mrs_lock);
     if (old)
-        wait_for_lookups(context, NULL);
+        wait_for_lookups(context);
     free(old);
     if (error) {
         free(mr);
@@ -152,7 +164,9 @@ int rddp_dereg_mr(struct rddp_mr *mr)
     pthread_mutex_lock(&context->mrs_lock);
     mr_remove(&context->mrs, &mr->mr);
     pthread_mutex_unlock(&context->mrs_lock);
-    wait_for_lookups(context, &mr->mr);
+    wait_for_lookups(context);
+    for (uint32_t i = 0; i < context->loops && mr->mr.sending; i++)
+        take_over(&context->progress[i], &mr->mr);
     mr->mr.pd->users--;
     free(mr);
     return 0;

@@ -104,7 +104,7 @@ int progress_init(struct progress *progress, struct rddp_context *context)
     static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
     int error;
 
-    *progress = (struct progress){.context = context};
+    *progress = (struct progress){.context = context, .visit = &context->visits[progress - context->progress]};
     progress->outs.size = OUT_ROOM_AT + OUT_ROOM;
     progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
     pthread_mutex_init(&progress->token, NULL);

@@ -18,6 +18,7 @@ enum {
     PAGE = 4096,            /* large copies to and from places a little behind the start of a page are slow */
 };
 
+struct visit;
 struct arrival;
 struct endpoint;
 struct rddp_context;
@@ -39,6 +40,8 @@ struct progress {
     struct stage stage;
     struct endpoint *endpoints; /* alive */
     struct endpoint *dead;      /* closed, freed when the token is given back */
+    struct visit *visit;        /* the driver's: he is inside while he holds endpoints, ... */
+    unsigned holding;           /* ... so many of them */
     struct endpoint *hot;       /* whose socket had something last: asked first by a busy poller */
     unsigned hot_turns;
 

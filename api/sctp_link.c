@@ -192,15 +192,17 @@ bool sctp_link_turn(struct sctp_link *l, uint64_t now_us)
     struct assoc *a = l->assoc;
     struct sctp_news news;
     uint32_t taken = 0, name;
+    bool waited;
 
     while (assoc_due(a, &name)) /* who was asked has answered */
         give(l, name - 1, now_us);
-    while (taken < LINK_TURN_MESSAGES && !assoc_has_signal(a) && a->life.state != CONN_OVER &&
-           usctp_next(l->usctp, &news)) {
+    while (taken < LINK_TURN_MESSAGES && !assoc_has_signal(a) && !life_is_withheld(&a->life) &&
+           a->life.state != CONN_OVER && usctp_next(l->usctp, &news)) {
         hear(l, &news, now_us);
         taken++;
     }
+    waited = life_is_withheld(&a->life);
     assoc_tick(a, now_us);
     serve(l, now_us);
-    return taken == LINK_TURN_MESSAGES || assoc_has_signal(a);
+    return taken == LINK_TURN_MESSAGES || assoc_has_signal(a) || (waited && !life_is_withheld(&a->life));
 }

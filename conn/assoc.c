@@ -224,16 +224,6 @@ void assoc_lost(struct assoc *a, enum fault fault)
     life_lost(&a->life, fault);
 }
 
-void assoc_check(struct assoc *a, uint64_t now_us)
-{
-    struct qp *qp = a->life.qp;
-
-    if (!qp || qp->state != QP_ERROR)
-        return;
-    qp_settle(qp);
-    assoc_fail(a, &qp->note, now_us);
-}
-
 void assoc_close(struct assoc *a, uint64_t now_us)
 {
     life_close(&a->life, now_us);

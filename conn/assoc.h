@@ -110,6 +110,7 @@ struct assoc {
 
     struct assoc_signal signal[ASSOC_SIGNALS];
     uint32_t signal_head, signal_tail;
+    uint64_t released; /* a tag was, then: no signal is for the host until all who came before have left; or 0 */
 };
 
 /* `slots` is zeroed room for WINDOW_CHUNKS, the host's. 0, or -EINVAL: too much private data, or private data where

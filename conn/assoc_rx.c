@@ -224,7 +224,7 @@ static enum fault release(struct assoc *a, const struct window_slot *slot)
 {
     struct qp *qp = a->life.qp;
 
-    if (!slot->tagged || !mr_invalidate(qp->attr.mrs, qp->attr.pd, slot->value, true))
+    if (!slot->tagged || !mr_invalidate(qp->attr.mrs, qp->attr.pd, slot->value, true, &a->released))
         return FAULT_NONE;
     a->life.note = (struct fault_note){.fault = FAULT_INVALIDATE, .op = SEG_WRITE, .key = slot->value};
     return FAULT_INVALIDATE;
@@ -247,7 +247,8 @@ static enum fault settle(struct assoc *a)
     struct window_slot slot;
     enum fault fault = FAULT_NONE;
 
-    while (!fault && a->signal_head - a->signal_tail < ASSOC_SIGNALS && window_pop(&a->window, &slot)) {
+    while (!fault && !life_is_withheld(&a->life) && a->signal_head - a->signal_tail < ASSOC_SIGNALS &&
+           window_pop(&a->window, &slot)) {
         if (a->life.qp && life_is_open(&a->life))
             fault = note_qp(a, qp_advance(a->life.qp, a->window.next));
         if (!fault && slot.flags)
@@ -271,7 +272,9 @@ static enum fault take(struct assoc *a, struct arrival *x, bool again, uint64_t 
     x->seg.data = x->chunk.data;
     x->seg.length = x->chunk.length;
     /* Of a peer that negotiates nothing is placed before its HELLO has had its turn. */
-    if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
+    if (life_is_withheld(&a->life))
+        fault = FAULT_NOT_NOW;
+    else if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
         fault = a->negotiates && x->in_turn ? note(a, x, FAULT_NEG_TURN, 0, 0) : FAULT_NOT_NOW;
     else
         fault = x->chunk.mode ? place(a, x) : take_unplaced(a, x, now_us);
@@ -331,12 +334,44 @@ bool assoc_due(const struct assoc *a, uint32_t *name)
 {
     bool asked = a->life.state == CONN_WAIT_ANSWER; /* what comes before the answer waits for it */
 
-    return a->life.state < CONN_TERMINATING && !asked && window_due(&a->window, name);
+    return a->life.state < CONN_TERMINATING && !asked && !life_is_withheld(&a->life) && window_due(&a->window, name);
+}
+
+/* Has everybody left the regions whose tags were released? */
+static bool are_left(const struct assoc *a)
+{
+    return !a->released || !a->life.qp || visits_are_over(&a->life.qp->attr.mrs->visits, a->released);
 }
 
 bool assoc_has_signal(const struct assoc *a)
 {
-    return a->signal_tail != a->signal_head;
+    return a->signal_tail != a->signal_head && are_left(a);
+}
+
+/* Can what waited for others to leave a region be told? */
+static enum fault resume(struct assoc *a, uint64_t now_us)
+{
+    bool waited = life_is_withheld(&a->life);
+    enum fault fault = life_resume(&a->life, now_us);
+
+    if (a->released && a->life.qp)
+        visit_renew(&a->life.qp->attr.mrs->visits, a->life.visit);
+    if (are_left(a))
+        a->released = 0;
+    else
+        a->life.resume_us = now_us + LIFE_RESUME_US;
+    return fault || !waited ? fault : settle(a);
+}
+
+void assoc_check(struct assoc *a, uint64_t now_us)
+{
+    struct qp *qp = a->life.qp;
+    enum fault fault = resume(a, now_us);
+
+    if (!qp || (!fault && qp->state != QP_ERROR))
+        return;
+    qp_settle(qp);
+    assoc_fail(a, &qp->note, now_us);
 }
 
 bool assoc_signal(struct assoc *a, struct assoc_signal *out, uint64_t now_us)

@@ -73,11 +73,13 @@ static void release(struct conn *c)
         life_established(&c->life);
 }
 
-/* The segment has to wait until the queue pair has cut a response. It is taken as if it had not come. */
+/* The segment has to wait until the queue pair has told a message or cut a response. It is taken as if it had not come.
+ */
 static int hold_back(struct conn *c, const struct seg *seg)
 {
     c->w.rx_pos = seg->begin;
     c->held = true;
+    c->held_withheld = life_is_withheld(&c->life);
     c->held_tail = c->life.qp->answer_tail;
     return 0;
 }
@@ -97,6 +99,14 @@ static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, u
     conn_fail(c, &note, seg, now_us);
 }
 
+/* What takes a key away is told at once if nobody else can be using the region. */
+static enum fault place(struct conn *c, const struct seg *seg, uint64_t now_us)
+{
+    enum fault fault = qp_place(c->life.qp, seg);
+
+    return fault || !life_is_withheld(&c->life) ? fault : life_resume(&c->life, now_us);
+}
+
 int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us)
 {
     struct fault_note note;
@@ -113,7 +123,7 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
     } else if (c->start.rtr_answer_due && seg->op == SEG_READ_RESP && !seg->length) {
         c->start.rtr_answer_due = false;
         qp_advance(c->life.qp, seg->end);
-    } else if ((fault = qp_place(c->life.qp, seg))) {
+    } else if ((fault = place(c, seg, now_us))) {
         if (fault == FAULT_NOT_NOW)
             return hold_back(c, seg);
         note = c->life.qp->note;
@@ -159,7 +169,9 @@ static int step(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
 void conn_check(struct conn *c, uint64_t now_us)
 {
-    if (!c->life.qp || c->life.qp->state != QP_ERROR)
+    enum fault fault = life_resume(&c->life, now_us);
+
+    if (!c->life.qp || (!fault && c->life.qp->state != QP_ERROR))
         return;
     qp_settle(c->life.qp);
     conn_fail(c, &c->life.qp->note, NULL, now_us);
@@ -226,7 +238,9 @@ static bool is_done(const struct conn *c)
 
 static bool still_held(const struct conn *c)
 {
-    return life_is_open(&c->life) && c->life.qp && c->life.qp->answer_tail == c->held_tail;
+    const struct qp *qp = c->life.qp;
+
+    return life_is_open(&c->life) && qp && (c->held_withheld ? qp->withheld != 0 : qp->answer_tail == c->held_tail);
 }
 
 unsigned conn_wants(const struct conn *c, uint64_t now_us)
@@ -238,7 +252,7 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
         return 0;
     if (c->held && !still_held(c))
         wants |= CONN_AGAIN;
-    else if (c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held)
+    else if (c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held && !life_is_withheld(&c->life))
         wants |= CONN_RX;
     if (out || c->start.frame_length || ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
         (may_send(c, now_us) && c->life.qp && !is_done(c) && qp_has_output(c->life.qp)))

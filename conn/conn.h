@@ -62,8 +62,9 @@ struct conn {
     struct start start;
     struct wire_state w;
 
-    bool held;          /* a segment waits until a response of ours has been cut: then it is to come again */
-    uint32_t held_tail; /* qp->answer_tail as it was */
+    bool held;          /* a segment waits, and is to come again: */
+    bool held_withheld; /* ... when the message before it has been told, ... */
+    uint32_t held_tail; /* ... else when a response of ours has been cut: qp->answer_tail is not this any more */
 
     uint8_t *gap_at;   /* where the payload of the unit that arrives is read to: conn_gap(); else NULL */
     uint32_t gap_left; /* octets that have not come */
@@ -130,8 +131,8 @@ void conn_rx_end(struct conn *c, size_t rest, uint64_t now_us);
 /* The link is gone: FAULT_LOST and the like. */
 void conn_lost(struct conn *c, enum fault fault);
 
-/* Notices that the queue pair has failed by itself (a bad lkey, a full CQ). Before conn_wants(), whenever requests were
- * posted. */
+/* Notices that the queue pair has failed by itself (a bad lkey, a full CQ), or can tell what waited for others to leave
+ * a region. Before conn_wants(), whenever requests were posted, and at conn_deadline(). */
 void conn_check(struct conn *c, uint64_t now_us);
 
 /* enum conn_want. */

@@ -50,7 +50,7 @@ bool life_is_drained(const struct life *l)
     const struct qp *qp = l->qp;
 
     return !qp || qp->state == QP_ERROR ||
-           (qp->sq_head == qp->sq_tail && (int32_t)(qp->answer_tail - l->last_answer) >= 0);
+           (qp->sq_head == qp->sq_tail && !qp->withheld && (int32_t)(qp->answer_tail - l->last_answer) >= 0);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
@@ -233,6 +233,20 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return b && b < a ? b : a;
 }
 
+/* Those who are in a region leave it soon, and nobody tells us. */
+enum fault life_resume(struct life *l, uint64_t now_us)
+{
+    enum fault fault;
+
+    l->resume_us = 0;
+    if (!l->qp || !qp_waits(l->qp))
+        return FAULT_NONE;
+    visit_renew(&l->qp->attr.mrs->visits, l->visit);
+    fault = qp_resume(l->qp);
+    l->resume_us = qp_waits(l->qp) ? now_us + LIFE_RESUME_US : 0;
+    return fault;
+}
+
 uint64_t life_deadline(const struct life *l)
 {
     uint64_t at = UINT64_MAX;
@@ -243,6 +257,7 @@ uint64_t life_deadline(const struct life *l)
     at = earlier(at, l->stall_deadline_us);
     for (enum seg_op op = 0; op < SEG_OPS && !l->stall_deadline_us; op++)
         at = earlier(at, l->message_deadline_us[op]);
+    at = earlier(at, l->resume_us);
     at = earlier(at, l->close_deadline_us);
     return earlier(at, l->end_deadline_us);
 }

@@ -38,13 +38,17 @@ struct life_limits {
 /* A close may last that many times close_us in all, whatever still moves. */
 enum { LIFE_CLOSES = 60 };
 
+/* Between two looks whether others have left a region. */
+enum { LIFE_RESUME_US = 50 };
+
 struct life {
     enum conn_state state;
     bool active, established;
     bool fin_sent, peer_ended;
-    unsigned news;   /* enum conn_news: the host clears what it has told */
-    struct qp *qp;   /* NULL until accepted, and again when its owner has gone */
-    struct out *out; /* the host lends one while there is something to send, and takes it back when it is empty */
+    unsigned news;       /* enum conn_news: the host clears what it has told */
+    struct qp *qp;       /* NULL until accepted, and again when its owner has gone */
+    struct visit *visit; /* where the host has said that it is inside, for as long as it is; NULL: nobody else looks */
+    struct out *out;     /* the host lends one while there is something to send, and takes it back when it is empty */
     struct fault_note note; /* why it is over, if not by a good end */
 
     struct seg term; /* our Terminate, while `term_due` */
@@ -60,6 +64,7 @@ struct life {
     uint64_t startup_deadline_us, stall_deadline_us, close_deadline_us; /* 0: none */
     uint64_t message_deadline_us[SEG_OPS];                              /* of the unfinished ones */
     uint64_t end_deadline_us;                                           /* see LIFE_CLOSES */
+    uint64_t resume_us;                                                 /* the next look of life_resume(); 0: none */
 };
 
 void life_init(struct life *l, bool active, const struct life_limits *limits, uint64_t now_us);
@@ -124,6 +129,15 @@ void life_listen(struct life *l, bool listens, uint64_t now_us);
 
 /* Units have come, but none of a message that should have gone on. */
 bool life_is_late(struct life *l, uint64_t now_us);
+
+/* The queue pair may tell what waited for others to leave a region: FAULT_NONE, or what is wrong with its stream. */
+enum fault life_resume(struct life *l, uint64_t now_us);
+
+/* Nothing more of the peer may be looked at until it has: what took the region away has to be told first. */
+static inline bool life_is_withheld(const struct life *l)
+{
+    return l->qp && l->qp->withheld;
+}
 
 /* When life_tick() must be called at the latest, or UINT64_MAX. */
 uint64_t life_deadline(const struct life *l);

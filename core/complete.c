@@ -38,7 +38,7 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
 
 static bool is_done(const struct qp *qp, const struct send *s)
 {
-    return s->state == SEND_DONE || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
+    return (s->state == SEND_DONE && is_parted(qp, s->parted)) || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
 }
 
 enum fault sq_retire(struct qp *qp)
@@ -99,6 +99,7 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->state = QP_ERROR;
     qp->emitting = EMIT_NOTHING;
     qp->answer_tail = qp->answer_head;
+    qp->withheld = 0;
     flush_sends(qp);
     flush_receives(qp);
 }

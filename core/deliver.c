@@ -32,10 +32,13 @@ enum fault deliver_message(struct qp *qp)
     const struct inbound *in = inbound_at(qp, qp->rx_next);
     struct rddp_wc wc = {.opcode = received[in->op], .qp_num = qp->attr.number};
 
-    /* The region is dead before anybody can hear of it (RFC 5040 5.3). */
+    /* The region is dead before anybody can hear of it (RFC 5040 5.3), for those who are using it, too. */
     if (in->flags & SEG_INVALIDATE) {
-        if (mr_invalidate(qp->attr.mrs, qp->attr.pd, in->invalidate, true))
+        if (!qp->withheld && mr_invalidate(qp->attr.mrs, qp->attr.pd, in->invalidate, true, &qp->withheld))
             return note_message(qp, FAULT_INVALIDATE, 0, 0);
+        if (!is_parted(qp, qp->withheld))
+            return FAULT_NOT_NOW;
+        qp->withheld = 0;
         wc.wc_flags = RDDP_WC_WITH_INV;
         wc.invalidated_rkey = (uint32_t)in->invalidate;
     }

@@ -269,7 +269,7 @@ static bool do_local(struct qp *qp)
         struct send *s = sq_at(qp, qp->sq_next);
         const struct rddp_sge what = {.lkey = s->remote_key};
 
-        if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false))
+        if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->parted))
             return fail_key(qp, s, SEG_OPS, &what);
         s->state = SEND_DONE;
         qp->sq_next++;

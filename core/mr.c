@@ -19,6 +19,7 @@ void mr_table_init(struct mr_table *table, void *room, uint32_t count)
     slots->count = count;
     table->used = table->live = 0;
     atomic_init(&table->slots, slots);
+    visits_init(&table->visits, NULL, 0);
 }
 
 /* Half full at most: a probe then looks at two or three slots whether the key is there or not, and always ends. */
@@ -121,7 +122,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
     return FAULT_NONE;
 }
 
-enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote)
+enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *moment)
 {
     const unsigned any_remote = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC;
     struct mr *mr = mr_find(table, key);
@@ -129,5 +130,8 @@ enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t k
     if (!mr || mr->pd != pd || (remote && !(mr->access & any_remote)))
         return FAULT_INVALIDATE;
     /* One of two who are at it at once finds it invalid. */
-    return atomic_exchange(&mr->valid, false) ? FAULT_NONE : FAULT_INVALIDATE;
+    if (!atomic_exchange(&mr->valid, false))
+        return FAULT_INVALIDATE;
+    *moment = visits_part(&table->visits);
+    return FAULT_NONE;
 }

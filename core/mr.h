@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/fault.h"
+#include "core/visit.h"
 
 /* A protection domain is an identity: a region and a queue pair meet only if theirs is the same. */
 struct pd {
@@ -45,12 +46,14 @@ struct mr_table {
     _Atomic(struct mr_slots *) slots;
     uint32_t used; /* live and tombstones */
     uint32_t live;
+    struct visits visits; /* who may be looking up just now: see visit.h */
 };
 
 /* Octets of room for `count` slots, aligned for any type: no more than count + 1 times the size of a slot. */
 size_t mr_slots_room(uint32_t count);
 
-/* Gives the table its room: zeroed, for `count` (a power of two) slots. The caller keeps ownership of the memory. */
+/* Gives the table its room: zeroed, for `count` (a power of two) slots. The caller keeps ownership of the memory. If
+ * others than the caller are ever to look up, visits_init() comes next. */
 void mr_table_init(struct mr_table *table, void *room, uint32_t count);
 
 /* Is there room for one more at a load that keeps look-ups short? If not, the owner calls mr_table_move() first. */
@@ -79,7 +82,9 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
                     unsigned rights, uint8_t **at, struct mr **found);
 
 /* Invalidates on behalf of a peer (`remote`: the region must grant a remote right) or of the owner.
- * FAULT_INVALIDATE if the key is unknown, of another domain, already invalid, or not the peer's to invalidate. */
-enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote);
+ * FAULT_INVALIDATE if the key is unknown, of another domain, already invalid, or not the peer's to invalidate. Else
+ * *moment (for visits_are_over()): somebody who looked it up before may use it until then, and nobody is to hear of it.
+ */
+enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *moment);
 
 #endif

@@ -37,6 +37,9 @@ struct numbering {
     /* As qp_advance(); `pos` is behind rx_pos. */
     enum fault (*advance)(struct qp *qp, uint64_t pos);
 
+    /* Delivers what is due, the message that was withheld first. NULL: no message of this kind takes keys away. */
+    enum fault (*resume)(struct qp *qp);
+
     /* Cuts the next segment of what qp->emitting says, and numbers it. False: the queue pair failed. */
     bool (*emit)(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 };

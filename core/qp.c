@@ -241,7 +241,7 @@ static void fill_send(const struct qp *qp, struct send *s, const struct rddp_sen
     s->got.count = 0;
     s->answered = s->early = s->begun = false;
     s->end = UINT64_MAX;
-    s->rx_end = 0;
+    s->rx_end = s->parted = 0;
     s->immediate = get32((const uint8_t *)&wr->imm_data);
     if (is_atomic(wr->opcode))
         s->atomic = atomic_of(wr);
@@ -280,7 +280,7 @@ enum fault qp_place(struct qp *qp, const struct seg *seg)
     assert(qp->state != QP_IDLE && seg->op < SEG_TERMINATE && seg->begin < seg->end);
     if (qp->state == QP_ERROR || seg->begin < qp->rx_pos)
         return FAULT_NONE;
-    return qp->numbering->place(qp, seg);
+    return qp->withheld ? FAULT_NOT_NOW : qp->numbering->place(qp, seg);
 }
 
 enum fault qp_place_early(struct qp *qp, const struct seg *seg)
@@ -294,7 +294,7 @@ enum fault qp_place_early(struct qp *qp, const struct seg *seg)
 enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at)
 {
     *at = NULL;
-    if (qp->state != QP_READY || !qp->numbering->locate || seg->begin != qp->rx_pos || !seg->length)
+    if (qp->state != QP_READY || !qp->numbering->locate || seg->begin != qp->rx_pos || !seg->length || qp->withheld)
         return FAULT_NONE;
     return qp->numbering->locate(qp, seg, at);
 }
@@ -304,6 +304,22 @@ enum fault qp_advance(struct qp *qp, uint64_t pos)
     if (qp->state == QP_ERROR || pos <= qp->rx_pos)
         return FAULT_NONE;
     return qp->numbering->advance(qp, pos);
+}
+
+/* --- waiting until others have left -------------------------------------------------------------------------- */
+
+bool qp_waits(const struct qp *qp)
+{
+    return qp->withheld || (qp->sq_tail != qp->sq_head && sq_at(qp, qp->sq_tail)->state == SEND_DONE);
+}
+
+enum fault qp_resume(struct qp *qp)
+{
+    enum fault fault = FAULT_NONE;
+
+    if (qp->state == QP_READY && qp->withheld)
+        fault = qp->numbering->resume(qp);
+    return fault ? fault : sq_retire(qp);
 }
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */

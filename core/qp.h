@@ -85,6 +85,7 @@ struct send {
     uint32_t number;          /* of the message */
     uint32_t immediate;       /* of a request with immediate data */
     struct seg_atomic atomic; /* of an atomic; `number` is then that of its response */
+    uint64_t parted;          /* it took a key away then, and completes when all who came before have left; or 0 */
     bool begun;               /* an RDMA Read: the first segment of its response had its turn */
     enum send_state state;
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
@@ -190,7 +191,9 @@ struct qp {
     uint32_t peer_read_mask;
     uint32_t answer_head, answer_tail; /* MSN of the next Read Request to be delivered (QN 1), and to be answered */
     struct written written;
-    uint64_t rx_pos; /* everything before this stream position has arrived and is placed */
+    uint64_t withheld; /* not 0: the message at rx_next took a key away then, and is told when all who came before have
+                          left */
+    uint64_t rx_pos;   /* everything before this stream position has arrived and is placed */
 
     uint32_t tx_send_msg, tx_read_msg, tx_atomic_msg; /* next MSN of queues 0, 1, 3; the first is 1 */
     uint32_t rx_atomic_msg;                           /* of the response to our next atomic (queue 3) */
@@ -236,6 +239,12 @@ void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status);
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
+/* Does something wait that has taken a key away, until nobody can be using the region any more? */
+bool qp_waits(const struct qp *qp);
+
+/* Completes of that what can be; to be called now and then while qp_waits(). Faults are those of qp_advance(). */
+enum fault qp_resume(struct qp *qp);
+
 /* Flushes what was posted since the queue pair failed. As all below for whoever places and emits; to be called after a
  * post that found, or left, QP_ERROR. */
 void qp_settle(struct qp *qp);
@@ -246,8 +255,9 @@ void qp_settle(struct qp *qp);
  * its end and delivers what became complete; one that begins before it was here already and changes nothing. A
  * numbering by queues takes segments in any order of their stream positions; one that begins behind rx_pos may come
  * again until then and counts once. FAULT_NOT_NOW is no fault: a segment out of order cannot be placed yet, nothing has
- * changed, and the link keeps it until something before it has arrived. In order that happens to a sequence alone: the
- * segment has to wait until a response has been emitted. SEG_TERMINATE is not for here, and in QP_ERROR everything is
+ * changed, and the link keeps it until something before it has arrived. In order that happens while a
+ * message is withheld (see qp_waits()), and to a sequence: the segment has to wait until a response has been emitted.
+ * SEG_TERMINATE is not for here, and in QP_ERROR everything is
  * dropped (RFC 5041 7.1). On a fault qp->note says more, the receive or Read it is about has its status, and the caller
  * goes on to qp_fail() (which has been called already if a CQ was full). */
 enum fault qp_place(struct qp *qp, const struct seg *seg);

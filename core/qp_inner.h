@@ -48,6 +48,12 @@ static inline uint32_t reads_out(const struct qp *qp)
     return qp->read_head - qp->read_tail;
 }
 
+/* May be told what took a key away at that moment? */
+static inline bool is_parted(const struct qp *qp, uint64_t moment)
+{
+    return !moment || visits_are_over(&qp->attr.mrs->visits, moment);
+}
+
 static inline const struct rddp_sge *sink_of(const struct send *s)
 {
     static const struct rddp_sge none;
@@ -125,7 +131,8 @@ enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t
 uint64_t atomic_do(uint8_t *at, const struct seg_atomic *a);
 
 /* deliver.c: the message at rx_next, which is whole, goes to the application; the peer's Read at answer_head becomes
- * answerable; the oldest Read completes if all of its response and everything before it is here. */
+ * answerable; the oldest Read completes if all of its response and everything before it is here. FAULT_NOT_NOW: the
+ * message is withheld, and stays where it is. */
 enum fault deliver_message(struct qp *qp);
 enum fault deliver_read_request(struct qp *qp);
 enum fault deliver_read_response(struct qp *qp);

@@ -214,7 +214,8 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     }
     qp->rx_pos = seg->end;
     count_written(&qp->written, seg);
-    return operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
+    fault = operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
+    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* it is withheld */
 }
 
 static enum fault place_early(struct qp *qp, const struct seg *seg)
@@ -296,14 +297,10 @@ static enum fault check_skipped(struct qp *qp)
     return FAULT_NONE;
 }
 
-static enum fault advance(struct qp *qp, uint64_t pos)
+static enum fault deliver_due(struct qp *qp)
 {
     enum fault fault = FAULT_NONE;
 
-    /* What the link skips was placed early, or is no message of the queues. */
-    qp->written.length = 0;
-    qp->written.partial |= qp->written.early_end > qp->rx_pos;
-    qp->rx_pos = pos;
     while (!fault) {
         switch (next_due(qp)) {
         case SEG_SEND:
@@ -319,7 +316,16 @@ static enum fault advance(struct qp *qp, uint64_t pos)
             return check_skipped(qp);
         }
     }
-    return fault;
+    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault;
+}
+
+static enum fault advance(struct qp *qp, uint64_t pos)
+{
+    /* What the link skips was placed early, or is no message of the queues. */
+    qp->written.length = 0;
+    qp->written.partial |= qp->written.early_end > qp->rx_pos;
+    qp->rx_pos = pos;
+    return deliver_due(qp);
 }
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
@@ -362,5 +368,6 @@ const struct numbering numbering_queues = {
     .place_early = place_early,
     .locate = locate,
     .advance = advance,
+    .resume = deliver_due,
     .emit = emit,
 };

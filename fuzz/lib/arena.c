@@ -65,6 +65,7 @@ static void open_queues(struct arena *a, uint32_t window, uint32_t reads, const 
 
 static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_attr *allowed)
 {
+    uint64_t moment;
     struct arena *a = calloc(1, sizeof(*a));
 
     assert(a);
@@ -82,7 +83,7 @@ static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_
         if (!mr_insert(&a->mrs, &a->mr[i], i + 1))
             abort();
     }
-    if (mr_invalidate(&a->mrs, &a->pd, ARENA_DEAD + 1, false))
+    if (mr_invalidate(&a->mrs, &a->pd, ARENA_DEAD + 1, false, &moment))
         abort();
     open_queues(a, window, reads, allowed);
     return a;

@@ -98,7 +98,9 @@ RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);
  * zero-based. */
 RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
 
-/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it. It must still be deregistered. */
+/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it. It must still be deregistered.
+ * Only with the completion of either is it sure that no connection is in the middle of a placement there, or of an
+ * answer to a Read or an atomic; it may come a little later for that, and those behind it in its queue with it. */
 RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
 
 /* --- completion ---------------------------------------------------------------------------------------------- */

@@ -225,6 +225,7 @@ static void faults_are_those_of_the_whole(void **state)
 /* In the middle of it the memory is taken back: not one more octet goes there. */
 static void memory_goes(void **state)
 {
+    uint64_t moment;
     struct conn_gap gap;
     struct mr *mr;
 
@@ -239,7 +240,7 @@ static void memory_goes(void **state)
         if (how == 0)
             mr_remove(&h.engine.mrs, mr);
         else
-            assert_int_equal(mr_invalidate(&h.engine.mrs, &h.engine.pd, mr->key, false), FAULT_NONE);
+            assert_int_equal(mr_invalidate(&h.engine.mrs, &h.engine.pd, mr->key, false, &moment), FAULT_NONE);
         assert_false(gap_of(&gap));
         host_pump(&h);
         expect_terminate(&h, 0x1100);

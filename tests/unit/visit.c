@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* visit.c - what took a key away is told when nobody can be using the region any more: RDMAP-5.3-03, RDMAP-6.6-01. */
+#include <string.h>
+
+#include "tests/lib/engine.h"
+
+enum { PLACES = 3 };
+
+static struct engine e;
+static struct side s;
+static struct visit place[PLACES];
+static struct mr *mr, *other;
+
+static int set_up(void **state)
+{
+    (void)state;
+    engine_init(&e);
+    memset(place, 0, sizeof(place));
+    visits_init(&e.mrs.visits, place, PLACES);
+    mr = engine_region(&e, 64, ALL_ACCESS);
+    other = engine_region(&e, 64, ALL_ACCESS);
+    side_open(&s, &e, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    side_fini(&s);
+    engine_fini(&e);
+    return 0;
+}
+
+static void enter(uint32_t i)
+{
+    visit_enter(&e.mrs.visits, &place[i]);
+}
+
+/* --- visitors -------------------------------------------------------------------------------------------------- */
+
+static void only_those_before(void **state)
+{
+    uint64_t moment, later;
+
+    (void)state;
+    assert_true(visits_are_over(&e.mrs.visits, 0));
+    moment = visits_part(&e.mrs.visits);
+    assert_true(visits_are_over(&e.mrs.visits, moment)); /* nobody is inside */
+    enter(0);
+    assert_true(visits_are_over(&e.mrs.visits, moment)); /* he cannot find it any more */
+    later = visits_part(&e.mrs.visits);
+    assert_false(visits_are_over(&e.mrs.visits, later));
+    enter(1);
+    visit_leave(&place[0]);
+    assert_true(visits_are_over(&e.mrs.visits, later));
+    assert_true(visits_are_over(&e.mrs.visits, moment));
+    visit_leave(&place[1]);
+}
+
+static void one_who_stays_may_renew(void **state)
+{
+    uint64_t moment;
+
+    (void)state;
+    enter(2);
+    moment = visits_part(&e.mrs.visits);
+    assert_false(visits_are_over(&e.mrs.visits, moment));
+    visit_renew(&e.mrs.visits, NULL);
+    assert_false(visits_are_over(&e.mrs.visits, moment));
+    visit_renew(&e.mrs.visits, &place[2]);
+    assert_true(visits_are_over(&e.mrs.visits, moment));
+    assert_false(visits_are_over(&e.mrs.visits, visits_part(&e.mrs.visits)));
+    visit_leave(&place[2]);
+}
+
+/* One place less than there are, all of them, and one more. */
+static void places_for_anybody(void **state)
+{
+    (void)state;
+    assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[1]);
+    assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[2]);
+    assert_null(visit_enter_any(&e.mrs.visits, 1)); /* the first is not for anybody */
+    visit_leave(&place[1]);
+    assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[1]);
+    visit_leave(&place[1]);
+    visit_leave(&place[2]);
+}
+
+/* --- LOCAL_INV ------------------------------------------------------------------------------------------------- */
+
+static void invalidate(uint64_t wr_id, const struct mr *what)
+{
+    struct rddp_send_wr wr = {
+        .wr_id = wr_id,
+        .opcode = RDDP_WR_LOCAL_INV,
+        .send_flags = RDDP_SEND_SIGNALED,
+        .invalidate_rkey = what->key,
+    };
+
+    assert_int_equal(qp_post_send(&s.qp, &wr), 0);
+}
+
+static void write_some(uint64_t wr_id)
+{
+    struct rddp_sge sge = piece_of(other, 0, 8);
+
+    assert_int_equal(post_remote(&s, wr_id, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &sge, 1, 1, 0), 0);
+}
+
+/* Requests behind it leave, and complete behind it. */
+static void completes_when_they_have_left(void **state)
+{
+    struct emit emit;
+
+    (void)state;
+    enter(0);
+    write_some(1);
+    invalidate(2, mr);
+    write_some(3);
+    for (int i = 0; i < 2; i++) {
+        assert_true(qp_emit(&s.qp, &emit, 1000, 1000));
+        qp_queued(&s.qp, (uint64_t)i + 1);
+    }
+    assert_false(mr->valid);
+    qp_sent(&s.qp, 2);
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    expect_quiet(&s.send_cq);
+    assert_true(qp_waits(&s.qp));
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_quiet(&s.send_cq);
+    visit_leave(&place[0]);
+    enter(1); /* who comes later holds nothing up */
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
+    expect_wc(&s.send_cq, 3, RDDP_WC_SUCCESS);
+    expect_quiet(&s.send_cq);
+    assert_false(qp_waits(&s.qp));
+    visit_leave(&place[1]);
+}
+
+static void alone_it_is_told_at_once(void **state)
+{
+    struct emit emit;
+
+    (void)state;
+    invalidate(1, mr);
+    assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    assert_false(qp_waits(&s.qp));
+}
+
+static void two_wait_for_two(void **state)
+{
+    struct emit emit;
+
+    (void)state;
+    enter(0);
+    invalidate(1, mr);
+    assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
+    enter(1);
+    invalidate(2, other);
+    assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
+    visit_leave(&place[0]);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    expect_quiet(&s.send_cq);
+    assert_true(qp_waits(&s.qp));
+    visit_leave(&place[1]);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
+}
+
+/* A completion that says nothing of the region need not wait. */
+static void failure_flushes_it(void **state)
+{
+    struct emit emit;
+
+    (void)state;
+    enter(0);
+    invalidate(1, mr);
+    assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
+    qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST});
+    expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
+    assert_false(qp_waits(&s.qp));
+    visit_leave(&place[0]);
+}
+
+/* --- Send with Invalidate -------------------------------------------------------------------------------------- */
+
+static struct seg a_send_with_invalidate(uint32_t msn)
+{
+    struct seg seg = a_send(msn, 0, "12345678", 8, SEG_LAST | SEG_INVALIDATE);
+
+    seg.invalidate = mr->key;
+    return seg;
+}
+
+static void post_receives(uint64_t n)
+{
+    for (uint64_t i = 1; i <= n; i++)
+        assert_int_equal(post_recv(&s, i, (struct rddp_sge[]){piece_of(other, 8 * (uint32_t)i, 8)}, 1), 0);
+}
+
+/* What follows waits, too: nothing changes as long as it comes again and again. */
+static void is_withheld_until_they_have_left(void **state)
+{
+    struct rddp_wc wc;
+
+    (void)state;
+    post_receives(3);
+    enter(0);
+    assert_int_equal(arrive(&s, a_send_with_invalidate(1)), FAULT_NONE);
+    assert_false(mr->valid);
+    assert_true(qp_waits(&s.qp));
+    expect_quiet(&s.recv_cq);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(arrive_at(&s, a_send(2, 0, "abcdefgh", 8, SEG_LAST), s.qp.rx_pos, s.qp.rx_pos + 8),
+                         FAULT_NOT_NOW);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_quiet(&s.recv_cq);
+    visit_leave(&place[0]);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    wc = expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
+    assert_int_equal(wc.wc_flags, RDDP_WC_WITH_INV);
+    assert_int_equal(wc.invalidated_rkey, mr->key);
+    assert_int_equal(wc.byte_len, 8);
+    assert_false(qp_waits(&s.qp));
+    assert_int_equal(arrive_at(&s, a_send(2, 0, "abcdefgh", 8, SEG_LAST), s.qp.rx_pos, s.qp.rx_pos + 8), FAULT_NONE);
+    expect_wc(&s.recv_cq, 2, RDDP_WC_SUCCESS);
+}
+
+/* A key that was invalid before is a fault now as ever, whoever is inside. */
+static void twice_is_a_fault(void **state)
+{
+    (void)state;
+    post_receives(3);
+    enter(0);
+    assert_int_equal(arrive(&s, a_send_with_invalidate(1)), FAULT_NONE);
+    visit_leave(&place[0]);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
+    enter(0);
+    assert_int_equal(arrive(&s, a_send_with_invalidate(2)), FAULT_INVALIDATE);
+    visit_leave(&place[0]);
+}
+
+/* Behind a gap: what is due behind it comes in its turn when it has been told. */
+static void holds_up_what_was_early(void **state)
+{
+    (void)state;
+    post_receives(3);
+    enter(0);
+    assert_int_equal(arrive_at(&s, a_send(2, 0, "abcdefgh", 8, SEG_LAST), 100, 200), FAULT_NONE);
+    assert_int_equal(arrive_at(&s, a_send_with_invalidate(1), 0, 100), FAULT_NONE);
+    expect_quiet(&s.recv_cq);
+    assert_int_equal(qp_advance(&s.qp, 200), FAULT_NONE);
+    expect_quiet(&s.recv_cq);
+    visit_leave(&place[0]);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
+    expect_wc(&s.recv_cq, 2, RDDP_WC_SUCCESS);
+    expect_quiet(&s.recv_cq);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(only_those_before),        TEST(one_who_stays_may_renew),
+        TEST(places_for_anybody),       TEST(completes_when_they_have_left),
+        TEST(alone_it_is_told_at_once), TEST(two_wait_for_two),
+        TEST(failure_flushes_it),       TEST(is_withheld_until_they_have_left),
+        TEST(twice_is_a_fault),         TEST(holds_up_what_was_early),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
