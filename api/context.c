@@ -31,9 +31,9 @@ static int count_loops(struct rddp_context *context, const struct rddp_context_a
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-    context->loops = attr->loops;
     if (attr->loops > LOOPS_MAX || (attr->manual_progress && attr->loops > 1))
         return -EINVAL;
+    context->loops = attr->loops;
     if (!attr->loops)
         context->loops = processors < 1 || attr->manual_progress ? 1
                          : processors > LOOPS_MAX                ? LOOPS_MAX

@@ -317,7 +317,7 @@ RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct soc
 
 /* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, a channel of another
  * context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random number to be had); or what
- * the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT, -ECONNREFUSED). */
+ * the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 
