@@ -73,9 +73,9 @@ struct rddp_qp {
     struct rddp_context *context;
     _Atomic(struct progress *) progress; /* of its connection, from connect or accept on */
     struct endpoint *endpoint; /* while there is a connection: changed by its holder, who is the driver, under `spin` */
-    uint32_t put_off;          /* lists of requests posted since the doorbell was last rung: bells.h */
-    bool has_bell;             /* progress->bells_lock: is in the list of those whose doorbell waits */
-    struct rddp_qp *next_bell; /* the same */
+    uint32_t put_off;          /* posts since the doorbell was last rung: bells.h */
+    bool has_bell;             /* `spin`: is among those whose doorbell waits */
+    struct rddp_qp *next_bell; /* written before it gets there */
     void *room, *window_room;
     void *user;
     struct rddp_event_channel *channel; /* context->lock: where its events go, once it was connected or accepted */

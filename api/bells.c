@@ -13,85 +13,121 @@
 
 enum {
     BUSY = 8,       /* requests that are posted and not polled: fewer are no burst */
-    MOST = 32,      /* requests that one bell is rung for */
+    MOST = 128,     /* posts that one bell is rung for */
     RECENT_US = 20, /* since the connection last sent something: else this is no burst either */
     LATEST_US = 50, /* until the bell is rung */
-    RINGS = 64,     /* of one call: others may go on posting */
 };
 
-bool bells_may_wait(struct rddp_qp *qp, const struct endpoint *endpoint)
+/* The timer of a loop is set for the oldest bell, and moved only while there is one queue pair: a burst that follows
+ * another closely does not let it run out. */
+static bool wants_timer(const struct bells *bells, uint64_t now_us)
 {
-    uint64_t sent_us = atomic_load_explicit(&endpoint->sent_us, memory_order_relaxed);
+    uint64_t due_us = atomic_load_explicit(&bells->due_us, memory_order_relaxed);
+
+    return due_us < now_us + LATEST_US / 2;
+}
+
+/* Puts a queue pair in front of those whose bell waits. True: it is alone there. */
+static bool put_in(struct bells *bells, struct rddp_qp *qp)
+{
+    struct rddp_qp *first = atomic_load_explicit(&bells->waiting, memory_order_relaxed);
+
+    if (qp->has_bell)
+        return first == qp && !qp->next_bell;
+    qp->has_bell = true;
+    do
+        qp->next_bell = first;
+    while (!atomic_compare_exchange_weak_explicit(&bells->waiting, &first, qp, memory_order_release,
+                                                  memory_order_relaxed));
+    return !first;
+}
+
+enum bells_verdict bells_put_off(struct rddp_qp *qp, const struct endpoint *endpoint)
+{
+    struct bells *bells = &endpoint->progress->bells;
+    uint64_t now_us;
 
     if (qp->context->manual || qp->put_off + 1 >= MOST ||
         atomic_load_explicit(&qp->qp.sq_taken, memory_order_relaxed) < BUSY)
-        return false;
-    return qp->put_off || loop_now_us() - sent_us <= RECENT_US;
+        return BELLS_RING;
+    if (qp->put_off)
+        return BELLS_WAIT;
+    now_us = loop_now_us();
+    if (now_us - atomic_load_explicit(&endpoint->sent_us, memory_order_relaxed) > RECENT_US)
+        return BELLS_RING;
+    return put_in(bells, qp) && wants_timer(bells, now_us) ? BELLS_SET_TIMER : BELLS_WAIT;
 }
 
-/* The first of each burst moves the timer, so that it runs out only where a burst has no end. */
-void bells_remember(struct rddp_qp *qp)
+void bells_set_timer(struct progress *progress)
 {
     const struct itimerspec latest = {.it_value.tv_nsec = LATEST_US * 1000L};
-    struct progress *progress = qp->progress;
 
-    spin_lock(&progress->bells_lock);
-    if (!qp->has_bell) {
-        qp->has_bell = true;
-        qp->next_bell = progress->bells;
-        progress->bells = qp;
-    }
-    spin_unlock(&progress->bells_lock);
-    timerfd_settime(progress->bell_timer.fd, 0, &latest, NULL);
+    atomic_store_explicit(&progress->bells.due_us, loop_now_us() + LATEST_US, memory_order_relaxed);
+    timerfd_settime(progress->bells.timer.fd, 0, &latest, NULL);
 }
 
-/* Takes the first from the list and rings for it: *endpoint is then to be let go of, or NULL. False: the list is empty.
- * The queue pair cannot go while the list is locked, nor the endpoint while its bell is held. */
-static bool ring_first(struct progress *progress, struct endpoint **endpoint)
+/* Rings for the first of those that were taken: *endpoint is then to be let go of, or NULL. False: there is none. The
+ * queue pair cannot go while they are locked, nor the endpoint while its bell is held. */
+static bool ring_first(struct bells *bells, struct endpoint **endpoint)
 {
     struct rddp_qp *qp;
+    bool is_wanted;
 
-    spin_lock(&progress->bells_lock);
-    qp = progress->bells;
+    spin_lock(&bells->lock);
+    qp = bells->taken;
     if (qp) {
-        progress->bells = qp->next_bell;
-        qp->has_bell = false;
+        bells->taken = qp->next_bell;
         spin_lock(&qp->spin);
+        qp->has_bell = false;
+        is_wanted = qp->put_off && qp->endpoint;
+        *endpoint = is_wanted && doorbell_ring(&qp->endpoint->bell) ? qp->endpoint : NULL;
         qp->put_off = 0;
-        *endpoint = qp->endpoint && doorbell_ring(&qp->endpoint->bell) ? qp->endpoint : NULL;
         spin_unlock(&qp->spin);
     }
-    spin_unlock(&progress->bells_lock);
+    spin_unlock(&bells->lock);
     return qp;
 }
 
+/* Takes those that wait, unless some that were taken have not been rung for. */
+static void take(struct bells *bells)
+{
+    spin_lock(&bells->lock);
+    if (!bells->taken)
+        bells->taken = atomic_exchange_explicit(&bells->waiting, NULL, memory_order_acquire);
+    spin_unlock(&bells->lock);
+}
+
+/* What is put off meanwhile waits for the next call: others may go on posting. */
 void bells_ring(struct progress *progress)
 {
+    struct bells *bells = &progress->bells;
     struct endpoint *endpoint;
 
-    if (!atomic_load_explicit(&progress->bells, memory_order_relaxed))
-        return;
-    for (unsigned i = 0; i < RINGS && ring_first(progress, &endpoint); i++)
-        if (endpoint)
-            endpoint_let_go(endpoint, ENDPOINT_POSTER);
+    for (unsigned round = 0; round < 2; round++) { /* one for what somebody else has taken */
+        if (!atomic_load_explicit(&bells->waiting, memory_order_relaxed) &&
+            !atomic_load_explicit(&bells->taken, memory_order_relaxed))
+            return;
+        take(bells);
+        while (ring_first(bells, &endpoint))
+            if (endpoint)
+                endpoint_let_go(endpoint, ENDPOINT_POSTER);
+    }
+}
+
+static bool is_waiting(struct rddp_qp *qp)
+{
+    bool has_bell;
+
+    spin_lock(&qp->spin);
+    has_bell = qp->has_bell;
+    spin_unlock(&qp->spin);
+    return has_bell;
 }
 
 void bells_forget(struct rddp_qp *qp)
 {
-    struct progress *progress = qp->progress;
-    struct rddp_qp *before = NULL;
-
-    if (!progress)
-        return;
-    spin_lock(&progress->bells_lock);
-    for (struct rddp_qp *at = progress->bells; qp->has_bell && at != qp; at = at->next_bell)
-        before = at;
-    if (qp->has_bell && before)
-        before->next_bell = qp->next_bell;
-    else if (qp->has_bell)
-        progress->bells = qp->next_bell;
-    qp->has_bell = false;
-    spin_unlock(&progress->bells_lock);
+    while (is_waiting(qp))
+        bells_ring(qp->progress);
 }
 
 static void on_time(struct watch *watch, uint32_t events)
@@ -101,21 +137,21 @@ static void on_time(struct watch *watch, uint32_t events)
     (void)events;
     if (read(watch->fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
         abort();
-    bells_ring(container_of(watch, struct progress, bell_timer));
+    bells_ring(container_of(watch, struct progress, bells.timer));
 }
 
 int bells_init(struct progress *progress)
 {
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-    progress->bell_timer = (struct watch){.fd = fd, .ready = on_time};
+    progress->bells.timer = (struct watch){.fd = fd, .ready = on_time};
     if (fd < 0)
         return -EMFILE;
-    return loop_watch(&progress->loop, &progress->bell_timer, EPOLLIN);
+    return loop_watch(&progress->loop, &progress->bells.timer, EPOLLIN);
 }
 
 void bells_fini(struct progress *progress)
 {
-    if (progress->bell_timer.fd >= 0)
-        close(progress->bell_timer.fd);
+    if (progress->bells.timer.fd >= 0)
+        close(progress->bells.timer.fd);
 }

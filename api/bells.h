@@ -5,17 +5,21 @@
 
 #include "api/api.h"
 
-/* May the bell wait? Under the spinlock of the queue pair, after a post to a connection. Then bells_remember() follows
- * when the spinlock has been given back. Never for a message that is alone. */
-bool bells_may_wait(struct rddp_qp *qp, const struct endpoint *endpoint);
+enum bells_verdict {
+    BELLS_RING,
+    BELLS_WAIT,      /* rung by the next poll that finds its CQ empty, by further posts, or after 50 us */
+    BELLS_SET_TIMER, /* the same, and bells_set_timer() follows when the spinlock has been given back */
+};
 
-/* The bell is rung by the next poll that finds its CQ empty, by further posts, or after 50 us. */
-void bells_remember(struct rddp_qp *qp);
+/* May the bell wait? Under the spinlock of the queue pair, after a post to a connection. Never for a message that is
+ * alone. */
+enum bells_verdict bells_put_off(struct rddp_qp *qp, const struct endpoint *endpoint);
+void bells_set_timer(struct progress *progress);
 
 /* Rings what waits at this loop; from any thread. */
 void bells_ring(struct progress *progress);
 
-/* The queue pair goes away. */
+/* The queue pair goes away, or to another loop: rings for it and for the others. */
 void bells_forget(struct rddp_qp *qp);
 
 /* The timer of a loop. 0 or -EMFILE; bells_fini() is called once in either case. */

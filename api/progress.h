@@ -31,6 +31,15 @@ struct stage {
     uint32_t from, octets;
 };
 
+/* Queue pairs whose doorbell waits, linked by next_bell. Posters only put in; `lock` is for those who ring. */
+struct bells {
+    _Atomic(struct rddp_qp *) waiting;
+    _Atomic(struct rddp_qp *) taken; /* lock: out of `waiting`, to be rung for */
+    struct spin lock;
+    _Atomic uint64_t due_us; /* when the timer was last set for */
+    struct watch timer;      /* a descriptor: they must be rung now */
+};
+
 /* A context has one or more. An endpoint stays with the one it was given at birth. */
 struct progress {
     _Alignas(CACHE_LINE) struct rddp_context *context;
@@ -50,9 +59,7 @@ struct progress {
     struct spin arrivals_lock;
     _Atomic(struct arrival *) arrivals; /* accepted by another loop's listener, oldest first */
 
-    struct spin bells_lock;
-    _Atomic(struct rddp_qp *) bells; /* queue pairs whose doorbell waits, linked by next_bell */
-    struct watch bell_timer;         /* a descriptor: they must be rung now */
+    struct bells bells;
 
     pthread_t thread;
     struct watch wake;          /* an eventfd that ends the thread's sleep */

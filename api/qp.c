@@ -178,8 +178,10 @@ static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 int rddp_destroy_qp(struct rddp_qp *qp)
 {
     struct rddp_context *context = qp->context;
-    struct endpoint *endpoint = qp_hold(qp);
+    struct endpoint *endpoint;
 
+    bells_forget(qp);
+    endpoint = qp_hold(qp);
     if (endpoint) {
         leave_endpoint(qp, endpoint);
         qp_let_go(endpoint);
@@ -188,7 +190,6 @@ int rddp_destroy_qp(struct rddp_qp *qp)
         event_forget(qp->channel, qp, NULL);
         qp->channel->users--;
     }
-    bells_forget(qp);
     cq_forget(qp->qp.attr.send_cq, qp->qp.attr.number);
     cq_forget(qp->qp.attr.recv_cq, qp->qp.attr.number);
     qp_fini(&qp->qp);
@@ -217,7 +218,8 @@ void *rddp_qp_user(const struct rddp_qp *qp)
 int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr)
 {
     struct endpoint *endpoint;
-    bool is_mine = false, waits, first;
+    enum bells_verdict bell = BELLS_RING;
+    bool is_mine = false;
     int error = 0;
 
     spin_lock(&qp->spin);
@@ -229,14 +231,14 @@ int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send
             wr = wr->next;
     }
     endpoint = qp->endpoint;
-    waits = endpoint && !error && bells_may_wait(qp, endpoint);
-    qp->put_off = waits ? qp->put_off + 1 : 0;
-    if (endpoint && !waits)
+    if (endpoint && !error)
+        bell = bells_put_off(qp, endpoint);
+    qp->put_off = bell == BELLS_RING ? 0 : qp->put_off + 1;
+    if (endpoint && bell == BELLS_RING)
         is_mine = doorbell_ring(&endpoint->bell);
-    first = qp->put_off == 1;
     spin_unlock(&qp->spin);
-    if (first)
-        bells_remember(qp);
+    if (bell == BELLS_SET_TIMER)
+        bells_set_timer(qp->progress);
     else if (is_mine)
         endpoint_let_go(endpoint, ENDPOINT_POSTER);
     else if (!endpoint)

@@ -106,14 +106,14 @@ static void rest(struct progress *progress)
 {
     const struct timespec look = {.tv_nsec = LOOK_US * 1000L};
     struct pollfd fd[] = {{.fd = progress->wake.fd, .events = POLLIN},
-                          {.fd = progress->bell_timer.fd, .events = POLLIN}};
+                          {.fd = progress->bells.timer.fd, .events = POLLIN}};
 
     if (ppoll(fd, countof(fd), &look, NULL) <= 0)
         return;
     if (fd[0].revents)
         progress_hush(progress);
     if (fd[1].revents)
-        progress->bell_timer.ready(&progress->bell_timer, EPOLLIN);
+        progress->bells.timer.ready(&progress->bells.timer, EPOLLIN);
 }
 
 static void leave_park(struct progress *progress, struct habit *habit)

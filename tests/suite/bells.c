@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* bells.c - a doorbell that is put off is rung, also when its application neither polls nor posts again. */
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/api.h"
+#include "tests/suite/lib/pair.h"
+
+enum { BURST = PAIR_DEPTH - 1, SIZE = 8, TRIES_MS = 5000 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Single Writes, one after the other, each to a place of its own; *waits: the last of them had not left. */
+static void post_burst(struct pair *pair, unsigned seed, bool *waits)
+{
+    struct rddp_qp *qp = pair->client.qp;
+
+    pair_pattern(pair->client.buffer, (size_t)BURST * SIZE, seed);
+    for (size_t i = 0; i < BURST; i++)
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, i * SIZE, SIZE, i * SIZE,
+                                   RDDP_SEND_SIGNALED),
+                         0);
+    spin_lock(&qp->spin);
+    *waits = qp->put_off > 0;
+    spin_unlock(&qp->spin);
+}
+
+/* Asks the server alone: nothing drives the client but its own thread. Bursts are counted from 1, as seeds are. */
+static void wait_for_burst(struct pair *pair, unsigned seed)
+{
+    int64_t end_ms = now_ms() + PAIR_WAIT_MS;
+    struct rddp_qp_info info;
+
+    while (rddp_query_qp(pair->server.qp, &info) == 0 && info.rx_octets < (uint64_t)seed * BURST * SIZE) {
+        assert_true(now_ms() < end_ms);
+        sleep_ms(1);
+    }
+    assert_true(pair_is_pattern(pair->server.buffer, (size_t)BURST * SIZE, seed));
+}
+
+/* Does bursts until the last post of one waits for its bell; false on a machine that is too slow for that. */
+static bool burst_waits(struct pair *pair, unsigned *seed)
+{
+    int64_t end_ms = now_ms() + TRIES_MS;
+    struct rddp_wc wc[BURST];
+    bool waits;
+
+    do {
+        post_burst(pair, ++*seed, &waits);
+        if (waits)
+            return true;
+        pair_completions(&pair->client, wc, BURST);
+        wait_for_burst(pair, *seed);
+    } while (now_ms() < end_ms);
+    return false;
+}
+
+static void nobody_polls(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_wc wc[BURST];
+    unsigned seed = 0;
+
+    for (int i = 0; i < 20; i++) {
+        if (!burst_waits(pair, &seed))
+            skip();
+        wait_for_burst(pair, seed);
+        pair_completions(&pair->client, wc, BURST);
+        for (size_t j = 0; j < BURST; j++)
+            assert_int_equal(wc[j].wr_id, j);
+    }
+}
+
+/* What was posted leaves although its queue pair goes. */
+static void queue_pair_goes(void **state)
+{
+    struct pair *pair = *state;
+    unsigned seed = 0;
+
+    if (!burst_waits(pair, &seed))
+        skip();
+    assert_int_equal(rddp_destroy_qp(pair->client.qp), 0);
+    pair->client.qp = NULL;
+    wait_for_burst(pair, seed);
+}
+
+int main(void)
+{
+    static const struct pair_test tests[] = {
+        PAIR_TEST(nobody_polls),
+        PAIR_TEST(queue_pair_goes),
+    };
+
+    return pair_run("bells", tests, countof(tests), true);
+}
