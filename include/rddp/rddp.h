@@ -35,7 +35,7 @@ struct rddp_srq;           /* receive queue shared by queue pairs */
 struct rddp_qp;            /* queue pair: one endpoint of one connection */
 struct rddp_event_channel; /* an fd that tells of connections */
 struct rddp_listener;      /* a listening address */
-struct rddp_device;        /* packets in place of the kernel's sockets, and the addresses behind them */
+struct rddp_device;        /* a TCP of the library's own behind a TUN device */
 struct rddp_request;       /* a connection that waits to be accepted or rejected */
 
 /* --- context ------------------------------------------------------------------------------------------------- */
@@ -99,8 +99,9 @@ RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);
 RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
 
 /* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it. It must still be deregistered.
- * Only with the completion of either is it sure that no connection is in the middle of a placement there, or of an
- * answer to a Read or an atomic; it may come a little later for that, and those behind it in its queue with it. */
+ * Wait for the completion of either before using the memory for something else: until then a connection may still be
+ * placing data there or answering a Read or an atomic from it. The completion is delayed until that is over, and so are
+ * those behind it in its queue. */
 RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
@@ -224,29 +225,30 @@ struct rddp_wire_attr {
     uint32_t close_timeout_ms;   /* how long a closing connection waits for the peer, default 2000 */
 };
 
-/* A TCP of the library's own behind a TUN device, with an address of its own: what arrives is placed at once, also
- * behind a lost segment, and each FPDU is one segment (RFC 5044 5.1). One device serves all connections of a context.
+/* A TCP of the library's own behind a TUN device, with an address of its own: data that arrive behind a lost segment
+ * are placed at once, and each FPDU is one segment (RFC 5044 5.1). One device serves all connections of a context.
  * Whoever may make a TUN device (CAP_NET_ADMIN, or anybody in `unshare -Urn`) may use it. */
 struct rddp_device_attr {
-    const struct sockaddr *address;  /* ours, from which connections are made: IPv4 or IPv6, the port does not matter */
-    const char *name;                /* the TUN device's; NULL: as the kernel likes */
-    const struct sockaddr *neighbor; /* the kernel's own address on the device; NULL: the device is set up already */
-    uint32_t prefix;                 /* bits of `neighbor` that all behind the device share */
+    const struct sockaddr *address;  /* from which connections are made: IPv4 or IPv6, the port is ignored */
+    const char *name;                /* the TUN device's name; NULL: the kernel chooses */
+    const struct sockaddr *neighbor; /* the kernel's own address on the device; NULL: it is configured already */
+    uint32_t prefix;                 /* bits of `neighbor` that all addresses behind the device share */
     uint32_t mtu;                    /* octets, 1280 to 65535, default 1500 */
     uint32_t window;                 /* octets of a connection that wait for their turn: 4096 to 1 GiB, default 1 MiB */
-    uint32_t connections;            /* at most so many at once, those that still close included; default 1024 */
-    bool checksums;                  /* compute and verify them here; else the device does */
-    uint32_t lose, lose_seed; /* to test with: so many of 100,000 packets are lost each way, the same for a seed */
+    uint32_t connections;            /* connections at once, including closing ones; default 1024 */
+    bool checksums;                  /* compute and verify them here; otherwise the device does */
+    uint32_t lose,
+        lose_seed; /* for tests: lose this many of 100,000 packets each way, the same ones for the same seed */
 };
 
 RDDP_API void rddp_device_attr_init(struct rddp_device_attr *attr);
 
-/* A device of this context, for rddp_wire_attr.device. EINVAL; EPERM, EACCES: no device may be made here; EBUSY:
+/* Makes a device of this context, for rddp_wire_attr.device. EINVAL; EPERM, EACCES: no device may be made here; EBUSY:
  * another program has it; ENOENT: no TUN driver; ENOMEM; EMFILE; EAGAIN: no random numbers. */
 RDDP_API struct rddp_device *rddp_open_device(struct rddp_context *context, const struct rddp_device_attr *attr);
 
-/* -EBUSY: a connection or listener uses it. Waits up to two seconds until the peers have what was sent; connections
- * that still close then are cut off. */
+/* Waits up to two seconds until the peers have what was sent, then cuts off connections that are still closing. -EBUSY:
+ * a connection or listener uses it. */
 RDDP_API int rddp_close_device(struct rddp_device *device);
 
 struct rddp_conn_attr {
@@ -368,9 +370,10 @@ struct rddp_qp_info {
     uint16_t ird, ord;
     uint32_t emss;                 /* octets: the link's segment size as it is now; the largest FPDU follows from it */
     uint64_t tx_octets, rx_octets; /* payload */
-    uint64_t placed_early;         /* octets of FPDUs that were placed before something in front of them had arrived */
-    uint64_t kept_max;             /* octets that waited for their turn, at most; both 0 over the kernel's TCP */
-    uint64_t sent_again;           /* segments; 0 over the kernel's TCP */
+    uint64_t placed_early;         /* octets placed before something in front of them had arrived; this and the next two
+                                    * are 0 over the kernel's TCP */
+    uint64_t kept_max;             /* octets that waited for their turn, at most */
+    uint64_t sent_again;           /* segments */
     uint64_t control_dropped;      /* octets of control data of the peer's RDMA Writes and Reads: see rdma_control */
     uint32_t fault;                /* why RDDP_QP_ERROR: for rddp_fault_str() */
     uint32_t terminate;            /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */
