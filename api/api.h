@@ -165,7 +165,4 @@ void qp_let_go(struct endpoint *endpoint);
 bool event_post(struct rddp_event_channel *channel, const struct rddp_event *event);
 void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, const struct rddp_listener *listener);
 
-/* listen.c. What listeners of other loops have accepted for this one, if anything. For the driver. */
-void arrivals_adopt(struct progress *progress);
-
 #endif

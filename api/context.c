@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* context.c - what everything else lives in: the loop, the thread, the buffers, the table of keys. */
+/* context.c - what everything else lives in: the loops, the table of keys. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "api/bells.h"
+#include "api/loops.h"
 
 static enum rddp_log_level level_from_environment(void)
 {
@@ -41,36 +41,6 @@ static int count_loops(struct rddp_context *context, const struct rddp_context_a
     return 0;
 }
 
-static int init_loop(struct rddp_context *context, struct progress *progress)
-{
-    int error = progress_init(progress, context), bells = bells_init(progress);
-
-    return error ? error : bells;
-}
-
-static void fini_loop(struct progress *progress)
-{
-    bells_fini(progress);
-    progress_fini(progress);
-}
-
-static int init_loops(struct rddp_context *context)
-{
-    uint32_t loops = context->loops;
-    int error = 0;
-
-    context->loops = 0;
-    context->progress = aligned_alloc(CACHE_LINE, loops * sizeof(*context->progress));
-    context->visits = aligned_alloc(CACHE_LINE, (loops + POSTERS) * sizeof(*context->visits));
-    if (!context->progress || !context->visits)
-        return -ENOMEM;
-    memset(context->visits, 0, (loops + POSTERS) * sizeof(*context->visits));
-    visits_init(&context->mrs.visits, context->visits, loops + POSTERS);
-    while (context->loops < loops && !error)
-        error = init_loop(context, &context->progress[context->loops++]);
-    return error;
-}
-
 static int init_memory(struct rddp_context *context)
 {
     void *room = calloc(1, mr_slots_room(MR_SLOTS));
@@ -98,32 +68,9 @@ static int init_numbers(struct rddp_context *context)
     return 0;
 }
 
-static void stop_threads(struct rddp_context *context, uint32_t started)
-{
-    atomic_store(&context->stopping, true);
-    for (uint32_t i = 0; i < started; i++)
-        progress_stop(&context->progress[i]);
-}
-
-static int start_threads(struct rddp_context *context)
-{
-    uint32_t started = 0;
-    int error = 0;
-
-    while (started < context->loops && !error)
-        if (!(error = progress_start(&context->progress[started])))
-            started++;
-    if (error)
-        stop_threads(context, started);
-    return error;
-}
-
 static void fini(struct rddp_context *context)
 {
-    for (uint32_t i = 0; i < context->loops; i++)
-        fini_loop(&context->progress[i]);
-    free(context->progress);
-    free(context->visits);
+    loops_fini(context);
     free(context->mrs.slots);
     free(context->qp_numbers.taken);
     pthread_mutex_destroy(&context->mrs_lock);
@@ -146,9 +93,9 @@ static int init(struct rddp_context *context, const struct rddp_context_attr *at
     if (!error)
         error = init_numbers(context);
     if (!error)
-        error = init_loops(context);
+        error = loops_init(context);
     if (!error && !context->manual)
-        error = start_threads(context);
+        error = loops_start(context);
     return error;
 }
 
@@ -189,7 +136,7 @@ int rddp_close(struct rddp_context *context)
         while (has_endpoints(&context->progress[i]))
             rddp_progress(context, 10);
     if (!context->manual)
-        stop_threads(context, context->loops);
+        loops_stop(context);
     fini(context);
     return 0;
 }

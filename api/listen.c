@@ -7,132 +7,17 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/arrivals.h"
 #include "api/attr.h"
 #include "api/connect.h"
-#include "api/endpoint_link.h"
 #include "api/packet.h"
-#include "net/link_tcp.h"
 
 enum {
-    ACCEPTS = 64,            /* new connections in one round of the loop */
-    LISTENER_PENDING = 4096, /* connections of one listener that are not answered yet */
-    PAUSE_US = 100000,       /* out of descriptors: try again then */
+    ACCEPTS = 64,      /* new connections in one round of the loop */
+    PAUSE_US = 100000, /* out of descriptors: try again then */
 };
 
 /* --- connections come -------------------------------------------------------------------------------------------- */
-
-/* A descriptor on its way from its listener to the loop that it was given to. */
-struct arrival {
-    struct arrival *next;
-    struct rddp_listener *listener;
-    int fd;
-};
-
-/* By the driver of the loop that it was given to. `link` NULL: errno says why it is none. */
-static void take_link(struct progress *progress, struct rddp_listener *listener, struct link *link)
-{
-    struct conn_attr engine = wire_conn_attr(&listener->wire);
-    struct endpoint *endpoint = link ? endpoint_new(progress, link) : NULL;
-
-    if (!endpoint) {
-        listener->pending--;
-        context_log(listener->context, RDDP_LOG_ERROR, "a connection is turned away: %s", strerror(errno));
-        return;
-    }
-    endpoint->listener = listener;
-    conn_init_passive(&endpoint->conn, wire_named(listener->wire.wire), &engine, loop_now_us());
-    endpoint_lend(endpoint);
-    if (link->kind->in_order)
-        endpoint_pump(endpoint, ENDPOINT_DRIVER);
-    else
-        endpoint_told(endpoint, LINK_READABLE); /* what came with the handshake */
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
-}
-
-static void take_connection(struct progress *progress, struct rddp_listener *listener, int fd)
-{
-    take_link(progress, listener, link_tcp_new(&progress->loop, fd, true, listener->wire.aligned));
-}
-
-/* Puts an accepted connection into the box of another loop. */
-static void send_on(struct progress *to, struct rddp_listener *listener, int fd)
-{
-    struct arrival *arrival = malloc(sizeof(*arrival)), *last;
-
-    if (!arrival) {
-        close(fd);
-        listener->pending--;
-        context_log(listener->context, RDDP_LOG_ERROR, "out of memory: a connection is turned away");
-        return;
-    }
-    *arrival = (struct arrival){.listener = listener, .fd = fd};
-    spin_lock(&to->arrivals_lock);
-    for (last = to->arrivals; last && last->next; last = last->next)
-        continue;
-    if (last)
-        last->next = arrival;
-    else
-        to->arrivals = arrival;
-    spin_unlock(&to->arrivals_lock);
-    progress_wake(to);
-}
-
-/* The oldest in the box that came from `listener`, or from any (NULL). */
-static struct arrival *take_arrival(struct progress *progress, const struct rddp_listener *listener)
-{
-    struct arrival *arrival, *before = NULL;
-
-    spin_lock(&progress->arrivals_lock);
-    for (arrival = progress->arrivals; arrival && listener && arrival->listener != listener; arrival = arrival->next)
-        before = arrival;
-    if (arrival && before)
-        before->next = arrival->next;
-    else if (arrival)
-        progress->arrivals = arrival->next;
-    spin_unlock(&progress->arrivals_lock);
-    return arrival;
-}
-
-void arrivals_adopt(struct progress *progress)
-{
-    struct arrival *arrival;
-
-    while (progress->arrivals && (arrival = take_arrival(progress, NULL))) {
-        take_connection(progress, arrival->listener, arrival->fd);
-        free(arrival);
-    }
-}
-
-static void give_connection(struct rddp_listener *listener, int fd)
-{
-    struct progress *progress = progress_next(listener->context);
-
-    if (listener->pending >= LISTENER_PENDING) {
-        context_log(listener->context, RDDP_LOG_WARN, "%u connections wait for an answer: one more is turned away",
-                    listener->pending);
-        close(fd);
-        return;
-    }
-    listener->pending++;
-    if (progress == listener->progress)
-        take_connection(progress, listener, fd);
-    else
-        send_on(progress, listener, fd);
-}
-
-/* Behind a device: of connections that are up already. */
-static bool has_room(const struct packet_port *port)
-{
-    return container_of(port, struct rddp_listener, port)->pending < LISTENER_PENDING;
-}
-
-static void take_arrived(struct packet_port *port, struct link *link)
-{
-    struct rddp_listener *listener = container_of(port, struct rddp_listener, port);
-
-    listener->pending++;
-    take_link(listener->progress, listener, link);
-}
 
 static void accept_some(struct watch *watch, uint32_t events)
 {
@@ -141,7 +26,7 @@ static void accept_some(struct watch *watch, uint32_t events)
 
     (void)events;
     for (int i = 0; i < ACCEPTS && (fd = tcp_accept(watch->fd)) >= 0; i++)
-        give_connection(listener, fd);
+        arrival_give(listener, fd);
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
         context_log(listener->context, RDDP_LOG_ERROR, "cannot accept connections for now: %s", strerror(-fd));
         loop_rewatch(&listener->progress->loop, watch, 0);
@@ -186,7 +71,7 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
                                        .user = user,
                                        .pause.fire = accept_again,
                                        .watch.ready = accept_some,
-                                       .port = {.has_room = has_room, .arrived = take_arrived}};
+                                       .port = {.has_room = arrivals_have_room, .arrived = arrival_from_device}};
     rddp_wire_attr_init(&listener->wire);
     if (wire)
         listener->wire = *wire;
@@ -279,7 +164,7 @@ static void turn_away_all(struct progress *progress, struct rddp_listener *liste
     struct endpoint *next;
     struct arrival *arrival;
 
-    while ((arrival = take_arrival(progress, listener))) {
+    while ((arrival = arrival_take(progress, listener))) {
         close(arrival->fd);
         free(arrival);
     }

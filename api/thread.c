@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "api/arrivals.h"
 #include "api/bells.h"
 
 enum {
@@ -177,38 +178,4 @@ void progress_stop(struct progress *progress)
 {
     progress_wake(progress);
     pthread_join(progress->thread, NULL);
-}
-
-/* --- the application ------------------------------------------------------------------------------------------- */
-
-/* Until one of the loops has something to do. */
-static void sleep_for(struct rddp_context *context, int timeout_ms)
-{
-    struct pollfd fd[LOOPS_MAX];
-
-    if (context->loops == 1) {
-        loop_sleep(&context->progress->loop, timeout_ms);
-        return;
-    }
-    for (uint32_t i = 0; i < context->loops; i++)
-        fd[i] = (struct pollfd){.fd = context->progress[i].loop.epoll_fd, .events = POLLIN};
-    poll(fd, context->loops, timeout_ms);
-}
-
-int rddp_progress(struct rddp_context *context, int timeout_ms)
-{
-    if (timeout_ms)
-        sleep_for(context, timeout_ms);
-    for (uint32_t i = 0; i < context->loops; i++) {
-        bells_ring(&context->progress[i]);
-        progress_take(&context->progress[i]);
-        progress_work(&context->progress[i]);
-        progress_give(&context->progress[i]);
-    }
-    return 0;
-}
-
-int rddp_progress_fd(const struct rddp_context *context)
-{
-    return context->progress->loop.epoll_fd;
 }

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* arrivals.c - what a listener has accepted goes to the loops in turn. */
+#include "api/arrivals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/attr.h"
+#include "api/endpoint_link.h"
+#include "net/link_tcp.h"
+
+enum { LISTENER_PENDING = 4096 }; /* connections of one listener that are not answered yet */
+
+/* By the driver of the loop that it was given to. `link` NULL: errno says why it is none. */
+static void take_link(struct progress *progress, struct rddp_listener *listener, struct link *link)
+{
+    struct conn_attr engine = wire_conn_attr(&listener->wire);
+    struct endpoint *endpoint = link ? endpoint_new(progress, link) : NULL;
+
+    if (!endpoint) {
+        listener->pending--;
+        context_log(listener->context, RDDP_LOG_ERROR, "a connection is turned away: %s", strerror(errno));
+        return;
+    }
+    endpoint->listener = listener;
+    conn_init_passive(&endpoint->conn, wire_named(listener->wire.wire), &engine, loop_now_us());
+    endpoint_lend(endpoint);
+    if (link->kind->in_order)
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    else
+        endpoint_told(endpoint, LINK_READABLE); /* what came with the handshake */
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+static void take_connection(struct progress *progress, struct rddp_listener *listener, int fd)
+{
+    take_link(progress, listener, link_tcp_new(&progress->loop, fd, true, listener->wire.aligned));
+}
+
+/* Puts an accepted connection into the box of another loop. */
+static void send_on(struct progress *to, struct rddp_listener *listener, int fd)
+{
+    struct arrival *arrival = malloc(sizeof(*arrival)), *last;
+
+    if (!arrival) {
+        close(fd);
+        listener->pending--;
+        context_log(listener->context, RDDP_LOG_ERROR, "out of memory: a connection is turned away");
+        return;
+    }
+    *arrival = (struct arrival){.listener = listener, .fd = fd};
+    spin_lock(&to->arrivals_lock);
+    for (last = to->arrivals; last && last->next; last = last->next)
+        continue;
+    if (last)
+        last->next = arrival;
+    else
+        to->arrivals = arrival;
+    spin_unlock(&to->arrivals_lock);
+    progress_wake(to);
+}
+
+struct arrival *arrival_take(struct progress *progress, const struct rddp_listener *listener)
+{
+    struct arrival *arrival, *before = NULL;
+
+    spin_lock(&progress->arrivals_lock);
+    for (arrival = progress->arrivals; arrival && listener && arrival->listener != listener; arrival = arrival->next)
+        before = arrival;
+    if (arrival && before)
+        before->next = arrival->next;
+    else if (arrival)
+        progress->arrivals = arrival->next;
+    spin_unlock(&progress->arrivals_lock);
+    return arrival;
+}
+
+void arrivals_adopt(struct progress *progress)
+{
+    struct arrival *arrival;
+
+    while (progress->arrivals && (arrival = arrival_take(progress, NULL))) {
+        take_connection(progress, arrival->listener, arrival->fd);
+        free(arrival);
+    }
+}
+
+void arrival_give(struct rddp_listener *listener, int fd)
+{
+    struct progress *progress = progress_next(listener->context);
+
+    if (listener->pending >= LISTENER_PENDING) {
+        context_log(listener->context, RDDP_LOG_WARN, "%u connections wait for an answer: one more is turned away",
+                    listener->pending);
+        close(fd);
+        return;
+    }
+    listener->pending++;
+    if (progress == listener->progress)
+        take_connection(progress, listener, fd);
+    else
+        send_on(progress, listener, fd);
+}
+
+bool arrivals_have_room(const struct packet_port *port)
+{
+    return container_of(port, struct rddp_listener, port)->pending < LISTENER_PENDING;
+}
+
+void arrival_from_device(struct packet_port *port, struct link *link)
+{
+    struct rddp_listener *listener = container_of(port, struct rddp_listener, port);
+
+    listener->pending++;
+    take_link(listener->progress, listener, link);
+}
