@@ -5,8 +5,9 @@
  *     a loop's token        its driver's: receiving, timers, connecting, closing          progress.h
  *     an endpoint's bell    one connection and its queue pair below the rings             endpoint.h
  *     context->lock         queue pairs without an endpoint
- *     one of the leaves     mrs_lock, a channel's lock, a loop's timers, the spinlock of a queue, CQ, pool, list
- * Two tokens are never held at once. A post takes the spinlock of its queue and rings: it waits for no work. */
+ *     one of the leaves     mrs_lock, members.lock, a channel's lock, a loop's timers, the spinlock of a queue, CQ,
+ * pool, list Two tokens or leaves are never held at once, but by fork(): fork.c. A post takes the spinlock of its queue
+ * and rings: it waits for no work. */
 #ifndef RDDP_API_API_H
 #define RDDP_API_API_H
 
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "api/endpoint.h"
+#include "api/member.h"
 #include "api/packet.h"
 #include "api/progress.h"
 #include "base/container.h"
@@ -44,6 +46,7 @@ struct rddp_mr {
 };
 
 struct rddp_comp_channel {
+    struct member member;
     struct rddp_context *context;
     pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
@@ -53,6 +56,7 @@ struct rddp_comp_channel {
 
 struct rddp_cq {
     struct cq cq;
+    struct member member;
     struct rddp_context *context;
     struct rddp_comp_channel *channel;
     void *user;
@@ -64,12 +68,14 @@ struct rddp_cq {
 
 struct rddp_srq {
     struct rq rq;
+    struct member member;
     struct rddp_context *context;
 };
 
 struct rddp_qp {
     struct qp qp;
     struct spin spin; /* guards the send queue's producer side, `endpoint` and `put_off` */
+    struct member member;
     struct rddp_context *context;
     _Atomic(struct progress *) progress; /* of its connection, from connect or accept on */
     struct endpoint *endpoint; /* while there is a connection: changed by its holder, who is the driver, under `spin` */
@@ -91,6 +97,7 @@ struct event_node {
 };
 
 struct rddp_event_channel {
+    struct member member;
     struct rddp_context *context;
     pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
@@ -100,6 +107,7 @@ struct rddp_event_channel {
 
 /* Belongs to one loop; the connections that it accepts go to all of them in turn. */
 struct rddp_listener {
+    struct member member;
     struct watch watch;      /* of its socket */
     struct packet_port port; /* or, if wire.device is not NULL, where it listens behind that */
     struct timer pause;      /* out of descriptors: accepts again when it fires */
@@ -117,10 +125,21 @@ struct rddp_request {
     struct sockaddr_storage local, peer;
 };
 
+/* Of a context in this process. */
+enum context_home {
+    CONTEXT_OURS,      /* opened here, or made ours by a first use */
+    CONTEXT_INHERITED, /* by fork(), and not looked at since */
+    CONTEXT_LEFT,      /* what is the parent's has been left to him; there are no threads and descriptors yet */
+    CONTEXT_TORN,      /* fork() came from inside: it cannot be used here */
+};
+
 struct rddp_context {
-    pthread_mutex_t lock; /* guards qp_numbers, and queue pairs without an endpoint */
-    struct progress *progress;
+    _Atomic enum context_home home;
+    bool manual;
     uint32_t loops;
+    struct progress *progress;
+    pthread_mutex_t lock; /* guards qp_numbers, and queue pairs without an endpoint */
+    struct members members;
     _Atomic uint32_t next_loop; /* the next connection goes to */
     pthread_mutex_t mrs_lock;   /* guards changes of the table; a look-up needs none */
     struct mr_table mrs;
@@ -128,10 +147,11 @@ struct rddp_context {
     uint32_t random[64];
     uint32_t randoms;
     struct ids qp_numbers;
-    _Atomic uint32_t objects; /* PDs, CQs, channels: what keeps the context open */
-    _Atomic uint32_t armed;   /* CQs that somebody waits at */
-    bool manual;
-    _Atomic bool stopping; /* the threads are to end */
+    _Atomic uint32_t objects;                      /* PDs, CQs, channels: what keeps the context open */
+    _Atomic uint32_t armed;                        /* CQs that somebody waits at */
+    _Atomic bool stopping;                         /* the threads are to end */
+    struct rddp_context *next_open, **before_open; /* fork.c, as the next */
+    bool is_held;                                  /* while the process forks */
 
     enum rddp_log_level log_level;
     void (*log)(void *user, enum rddp_log_level level, const char *line);
@@ -146,8 +166,8 @@ void context_log(struct rddp_context *context, enum rddp_log_level level, const 
  * volatile memory the latter is not asked: it may lie behind the end of a file for now. */
 bool memory_allows(const void *addr, size_t length, unsigned access);
 
-/* qp.c. Prepares a queue pair for the wire that it is to be connected over; `in_order`: as its link brings octets. 0,
- * -ENOMEM or -EAGAIN. */
+/* attach.c. Prepares a queue pair for the wire that it is to be connected over; `in_order`: as its link brings octets.
+ * 0, -ENOMEM or -EAGAIN. */
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order);
 
 /* attach.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */

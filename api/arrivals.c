@@ -82,7 +82,12 @@ void arrivals_adopt(struct progress *progress)
     struct arrival *arrival;
 
     while (progress->arrivals && (arrival = arrival_take(progress, NULL))) {
-        take_connection(progress, arrival->listener, arrival->fd);
+        if (arrival->listener->watch.fd < 0) {
+            close(arrival->fd); /* the listener is with the parent of this process, and so is the connection */
+            arrival->listener->pending--;
+        } else {
+            take_connection(progress, arrival->listener, arrival->fd);
+        }
         free(arrival);
     }
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* attach.c - a queue pair and its endpoint find and lose each other. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
 #include "api/api.h"
 
 void qp_settle_alone(struct rddp_qp *qp)
@@ -20,4 +24,38 @@ void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
     pthread_mutex_unlock(&qp->context->lock);
     if (!endpoint)
         qp_settle_alone(qp);
+}
+
+/* Sends may have to wait for their delivery while their receives are taken: as many as can be posted. */
+static uint32_t window(const struct qp *qp)
+{
+    uint32_t depth = qp->rq->depth;
+
+    return depth < 2 ? 2 : depth < QP_WINDOW_MAX ? depth : QP_WINDOW_MAX;
+}
+
+/* Messages may be in arrival while others before them are not all there. */
+static int widen(struct rddp_qp *qp)
+{
+    qp->window_room = calloc(1, qp_widen_room(&qp->qp, window(&qp->qp)));
+    if (!qp->window_room)
+        return -ENOMEM;
+    qp_widen(&qp->qp, window(&qp->qp), qp->window_room);
+    return 0;
+}
+
+/* "The initial message number [...] SHOULD be selected at random" (rdma-tcp-segments.txt 3.4). */
+int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
+{
+    uint32_t first;
+
+    if (wire->numbering != SEG_NUMBERS_SEQUENCE)
+        return in_order || qp->window_room ? 0 : widen(qp);
+    if (getrandom(&first, sizeof(first), 0) != sizeof(first))
+        return -EAGAIN;
+    qp->window_room = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
+    if (!qp->window_room)
+        return -ENOMEM;
+    qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_room);
+    return 0;
 }

@@ -154,4 +154,5 @@ void bells_fini(struct progress *progress)
 {
     if (progress->bells.timer.fd >= 0)
         close(progress->bells.timer.fd);
+    progress->bells.timer.fd = -1;
 }

@@ -10,6 +10,7 @@
 #include "api/attr.h"
 #include "api/connect.h"
 #include "api/endpoint_link.h"
+#include "api/inherit.h"
 #include "api/packet.h"
 #include "net/link_tcp.h"
 
@@ -154,9 +155,11 @@ static int connect_device(struct rddp_qp *qp, const struct sockaddr *addr, sockl
 int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                  const struct rddp_conn_attr *attr)
 {
+    int error = context_use(qp->context);
     struct rddp_conn_attr defaults;
-    int error;
 
+    if (error)
+        return error;
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
@@ -176,6 +179,8 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
+    if (!error)
+        error = context_use(qp->context);
     if (!error && (attr->wire.device || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
         error = -EINVAL;
     if (error) {
@@ -190,9 +195,13 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
 
 int rddp_disconnect(struct rddp_qp *qp)
 {
-    struct endpoint *endpoint = qp_hold(qp);
+    int error = context_enter(qp->context);
+    struct endpoint *endpoint;
     bool is_up;
 
+    if (error)
+        return error;
+    endpoint = qp_hold(qp);
     if (!endpoint)
         return -ENOTCONN;
     is_up = endpoint->life->established && endpoint->life->state <= CONN_READY;

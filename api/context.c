@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/fork.h"
+#include "api/inherit.h"
 #include "api/loops.h"
 
 static enum rddp_log_level level_from_environment(void)
@@ -73,6 +75,7 @@ static void fini(struct rddp_context *context)
     loops_fini(context);
     free(context->mrs.slots);
     free(context->qp_numbers.taken);
+    pthread_mutex_destroy(&context->members.lock);
     pthread_mutex_destroy(&context->mrs_lock);
     pthread_mutex_destroy(&context->lock);
     free(context);
@@ -88,6 +91,7 @@ static int init(struct rddp_context *context, const struct rddp_context_attr *at
     context->manual = attr->manual_progress;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->mrs_lock, NULL);
+    pthread_mutex_init(&context->members.lock, NULL);
     if (!error)
         error = init_memory(context);
     if (!error)
@@ -114,6 +118,7 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
         errno = -error;
         return NULL;
     }
+    fork_add(context);
     return context;
 }
 
@@ -130,12 +135,17 @@ static bool has_endpoints(struct progress *progress)
 /* Connections that are closing have their own time limit, so this ends. */
 int rddp_close(struct rddp_context *context)
 {
+    int error = context_enter(context);
+
+    if (error)
+        return error;
     if (context->objects)
         return -EBUSY;
+    fork_remove(context);
     for (uint32_t i = 0; i < context->loops; i++)
         while (has_endpoints(&context->progress[i]))
             rddp_progress(context, 10);
-    if (!context->manual)
+    if (!context->manual && context->home == CONTEXT_OURS)
         loops_stop(context);
     fini(context);
     return 0;

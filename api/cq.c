@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "api/bells.h"
+#include "api/inherit.h"
 
 enum { CQE_MAX = 1 << 20 };
 
@@ -16,7 +17,9 @@ struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context)
     if (!channel)
         return NULL;
     channel->context = context;
-    error = notifier_init(&channel->notifier);
+    error = context_enter(context);
+    if (!error)
+        error = notifier_init(&channel->notifier);
     if (error) {
         free(channel);
         errno = -error;
@@ -24,13 +27,19 @@ struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context)
     }
     pthread_mutex_init(&channel->lock, NULL);
     context->objects++;
+    member_add(&context->members, MEMBER_COMP_CHANNEL, &channel->member);
     return channel;
 }
 
 int rddp_destroy_comp_channel(struct rddp_comp_channel *channel)
 {
+    int error = context_enter(channel->context);
+
+    if (error)
+        return error;
     if (channel->users)
         return -EBUSY;
+    member_remove(&channel->context->members, &channel->member);
     channel->context->objects--;
     pthread_mutex_destroy(&channel->lock);
     notifier_fini(&channel->notifier);
@@ -40,7 +49,9 @@ int rddp_destroy_comp_channel(struct rddp_comp_channel *channel)
 
 int rddp_comp_channel_fd(const struct rddp_comp_channel *channel)
 {
-    return channel->notifier.read_fd;
+    int error = context_use(channel->context);
+
+    return error ? error : channel->notifier.read_fd;
 }
 
 static void append_event(struct rddp_comp_channel *channel, struct rddp_cq *cq)
@@ -105,8 +116,10 @@ int rddp_get_cq_event(struct rddp_comp_channel *channel, struct rddp_cq **cq, vo
 {
     struct rddp_context *context = channel->context;
     struct rddp_cq *taken;
-    int error;
+    int error = context_use(context);
 
+    if (error)
+        return error;
     for (;;) {
         pthread_mutex_lock(&channel->lock);
         taken = take_event(channel);
@@ -130,7 +143,12 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
     struct rddp_cq *cq;
     struct cq_entry *ring;
     uint32_t size = 1;
+    int error = context_enter(context);
 
+    if (error) {
+        errno = -error;
+        return NULL;
+    }
     if (cqe < 1 || cqe > CQE_MAX || (channel && channel->context != context)) {
         errno = EINVAL;
         return NULL;
@@ -150,6 +168,7 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
     cq->user = user;
     cq_init(&cq->cq, ring, size, (uint32_t)cqe, queue_event);
     context->objects++;
+    member_add(&context->members, MEMBER_CQ, &cq->member);
     if (channel)
         channel->users++;
     return cq;
@@ -158,9 +177,13 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
 int rddp_destroy_cq(struct rddp_cq *cq)
 {
     struct rddp_context *context = cq->context;
+    int error = context_enter(context);
 
+    if (error)
+        return error;
     if (cq->cq.users)
         return -EBUSY;
+    member_remove(&context->members, &cq->member);
     if (cq->channel) {
         pthread_mutex_lock(&cq->channel->lock);
         if (cq->has_event)
@@ -201,9 +224,12 @@ static void ring_bells(struct rddp_cq *cq)
 /* A poller that finds nothing does the work himself, unless somebody else is at it. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
+    int error = context_enter(cq->context);
     struct progress *progress;
     uint32_t got;
 
+    if (error)
+        return error;
     if (n < 0)
         return -EINVAL;
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
@@ -223,9 +249,10 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
 {
     struct rddp_context *context = cq->context;
+    int error = cq->channel ? context_use(context) : -EINVAL;
 
-    if (!cq->channel)
-        return -EINVAL;
+    if (error)
+        return error;
     context->armed++;
     if (!cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT))
         context->armed--;

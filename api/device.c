@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/inherit.h"
 #include "api/packet.h"
 
 enum {
@@ -56,8 +57,12 @@ static int begin(struct rddp_device *device)
 
 struct rddp_device *rddp_open_device(struct rddp_context *context, const struct rddp_device_attr *attr)
 {
-    int error = check(attr);
-    struct rddp_device *device = error ? NULL : calloc(1, sizeof(*device));
+    struct rddp_device *device;
+    int error = context_use(context);
+
+    if (!error)
+        error = check(attr);
+    device = error ? NULL : calloc(1, sizeof(*device));
 
     if (!error && !device)
         error = -ENOMEM;
@@ -68,6 +73,7 @@ struct rddp_device *rddp_open_device(struct rddp_context *context, const struct 
     }
     if (!error) {
         context->objects++;
+        member_add(&context->members, MEMBER_DEVICE, &device->member);
         return device;
     }
     free(device);
@@ -105,8 +111,11 @@ int rddp_close_device(struct rddp_device *device)
 {
     struct rddp_context *context = device->progress->context;
     uint64_t until_us = loop_now_us() + LINGER_US;
+    int error = context_enter(context);
     bool used;
 
+    if (error)
+        return error;
     progress_take(device->progress);
     used = is_used(device);
     progress_give(device->progress);
@@ -115,6 +124,7 @@ int rddp_close_device(struct rddp_device *device)
     /* Endpoints have a time limit of their own. */
     while (is_waited_for(device, loop_now_us() < until_us))
         rddp_progress(context, LINGER_MS);
+    member_remove(&context->members, &device->member);
     progress_take(device->progress);
     packet_close(device);
     progress_give(device->progress);

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/bells.h"
+#include "api/inherit.h"
 
 /* Until one of the loops has something to do. */
 static void sleep_for(struct rddp_context *context, int timeout_ms)
@@ -21,6 +22,10 @@ static void sleep_for(struct rddp_context *context, int timeout_ms)
 
 int rddp_progress(struct rddp_context *context, int timeout_ms)
 {
+    int error = context_use(context);
+
+    if (error)
+        return error;
     if (timeout_ms)
         sleep_for(context, timeout_ms);
     for (uint32_t i = 0; i < context->loops; i++) {
@@ -34,5 +39,7 @@ int rddp_progress(struct rddp_context *context, int timeout_ms)
 
 int rddp_progress_fd(const struct rddp_context *context)
 {
-    return context->progress->loop.epoll_fd;
+    int error = context_use((struct rddp_context *)(uintptr_t)context);
+
+    return error ? error : context->progress->loop.epoll_fd;
 }

@@ -130,6 +130,15 @@ void endpoint_abort(struct endpoint *endpoint)
         close_endpoint(endpoint);
 }
 
+void endpoint_abandon(struct endpoint *endpoint)
+{
+    if (endpoint->life->out)
+        out_drop(endpoint->life->out);
+    endpoint->kind->lost(endpoint, FAULT_FORKED);
+    endpoint_tell(endpoint);
+    close_endpoint(endpoint);
+}
+
 void endpoint_fail_to_connect(struct endpoint *endpoint, int error)
 {
     if (endpoint->qp)

@@ -49,7 +49,8 @@ struct endpoint_kind {
     void (*heard)(const struct endpoint *endpoint, struct rddp_event *event);
     void (*info)(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
-    /* Driver: what carries it is closed. */
+    /* Driver: what carries it is closed. In a child of fork() (life->note is FAULT_FORKED) the parent and the peer must
+     * not notice. */
     void (*close)(struct endpoint *endpoint);
 };
 
@@ -100,6 +101,10 @@ void endpoint_fail_to_connect(struct endpoint *endpoint, int error);
 
 /* The driver is called at once. */
 void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us);
+
+/* In a child of fork(), after progress_leave(), for who holds it: the connection goes on in the parent, and is over
+ * here. The peer sees nothing of that; the application is told. */
+void endpoint_abandon(struct endpoint *endpoint);
 void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
 /* tell.c. Turns what is new at a connection into events and log lines; it never came to one, for this reason. */

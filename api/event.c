@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/inherit.h"
 
 struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context)
 {
@@ -13,7 +14,9 @@ struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *contex
     if (!channel)
         return NULL;
     channel->context = context;
-    error = notifier_init(&channel->notifier);
+    error = context_enter(context);
+    if (!error)
+        error = notifier_init(&channel->notifier);
     if (error) {
         free(channel);
         errno = -error;
@@ -21,6 +24,7 @@ struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *contex
     }
     pthread_mutex_init(&channel->lock, NULL);
     context->objects++;
+    member_add(&context->members, MEMBER_EVENT_CHANNEL, &channel->member);
     return channel;
 }
 
@@ -40,10 +44,14 @@ static struct event_node *take(struct rddp_event_channel *channel)
 
 int rddp_destroy_event_channel(struct rddp_event_channel *channel)
 {
+    int error = context_enter(channel->context);
     struct event_node *node;
 
+    if (error)
+        return error;
     if (channel->users)
         return -EBUSY;
+    member_remove(&channel->context->members, &channel->member);
     while ((node = take(channel)))
         free(node);
     channel->context->objects--;
@@ -55,15 +63,19 @@ int rddp_destroy_event_channel(struct rddp_event_channel *channel)
 
 int rddp_event_channel_fd(const struct rddp_event_channel *channel)
 {
-    return channel->notifier.read_fd;
+    int error = context_use(channel->context);
+
+    return error ? error : channel->notifier.read_fd;
 }
 
 int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event)
 {
     struct rddp_context *context = channel->context;
     struct event_node *node;
-    int error;
+    int error = context_use(context);
 
+    if (error)
+        return error;
     for (;;) {
         pthread_mutex_lock(&channel->lock);
         node = take(channel);

@@ -10,6 +10,7 @@
 #include "api/arrivals.h"
 #include "api/attr.h"
 #include "api/connect.h"
+#include "api/inherit.h"
 #include "api/packet.h"
 
 enum {
@@ -62,6 +63,7 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
                                           void *user)
 {
     struct rddp_listener *listener = calloc(1, sizeof(*listener));
+    int error;
 
     if (!listener)
         return NULL;
@@ -70,15 +72,16 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
                                        .channel = channel,
                                        .user = user,
                                        .pause.fire = accept_again,
-                                       .watch.ready = accept_some,
+                                       .watch = {.fd = -1, .ready = accept_some},
                                        .port = {.has_room = arrivals_have_room, .arrived = arrival_from_device}};
     rddp_wire_attr_init(&listener->wire);
     if (wire)
         listener->wire = *wire;
-    if (wire_is_sane(&listener->wire))
+    error = wire_is_sane(&listener->wire) ? context_use(channel->context) : -EINVAL;
+    if (!error)
         return listener;
     free(listener);
-    errno = EINVAL;
+    errno = -error;
     return NULL;
 }
 
@@ -90,8 +93,10 @@ static struct rddp_listener *begin(struct rddp_listener *listener, int fd)
     listener->watch.fd = fd;
     if (!error)
         error = start_listening(listener);
-    if (!error)
+    if (!error) {
+        member_add(&listener->context->members, MEMBER_LISTENER, &listener->member);
         return listener;
+    }
     if (fd >= 0)
         close(fd);
     free(listener);
@@ -115,6 +120,7 @@ static struct rddp_listener *begin_on_device(struct rddp_listener *listener, con
     }
     if (!error) {
         listener->channel->users++;
+        member_add(&listener->context->members, MEMBER_LISTENER, &listener->member);
         return listener;
     }
     free(listener);
@@ -188,7 +194,8 @@ static void stop_listening(struct rddp_listener *listener)
     } else {
         loop_unwatch(&progress->loop, &listener->watch);
         loop_forget_timer(&progress->loop, &listener->pause);
-        close(listener->watch.fd);
+        if (listener->watch.fd >= 0)
+            close(listener->watch.fd);
     }
     progress_give(progress);
 }
@@ -196,7 +203,11 @@ static void stop_listening(struct rddp_listener *listener)
 int rddp_destroy_listener(struct rddp_listener *listener)
 {
     struct rddp_context *context = listener->context;
+    int error = context_enter(context);
 
+    if (error)
+        return error;
+    member_remove(&context->members, &listener->member);
     stop_listening(listener);
     for (uint32_t i = 0; i < context->loops; i++) {
         progress_take(&context->progress[i]);
@@ -212,7 +223,10 @@ int rddp_destroy_listener(struct rddp_listener *listener)
 int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
 {
     socklen_t length = sizeof(*addr);
+    int error = context_enter(listener->context);
 
+    if (error)
+        return error;
     if (listener->wire.device) {
         packet_name_to(&listener->port.name, addr);
         return 0;
@@ -245,8 +259,11 @@ int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct r
     struct progress *progress = request->progress;
     struct rddp_conn_attr defaults;
     struct endpoint *endpoint;
-    int error = -ECONNABORTED;
+    int error = context_enter(progress->context);
 
+    if (error)
+        return error;
+    error = -ECONNABORTED;
     rddp_conn_attr_init(&defaults);
     progress_take(progress);
     endpoint = request->endpoint;
@@ -264,8 +281,10 @@ int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t
 {
     struct progress *progress = request->progress;
     struct endpoint *endpoint;
-    int error = 0;
+    int error = context_enter(progress->context);
 
+    if (error)
+        return error;
     progress_take(progress);
     endpoint = request->endpoint;
     if (endpoint) {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "api/inherit.h"
 #include "base/spin.h"
 
 enum {
@@ -127,8 +128,12 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
     struct rddp_context *context = pd->context;
     struct rddp_mr *mr;
     void *old = NULL;
-    int error;
+    int error = context_enter(context);
 
+    if (error) {
+        errno = -error;
+        return NULL;
+    }
     if (!is_sane(addr, length, access)) {
         errno = EINVAL;
         return NULL;
@@ -160,7 +165,10 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
 int rddp_dereg_mr(struct rddp_mr *mr)
 {
     struct rddp_context *context = mr->context;
+    int error = context_enter(context);
 
+    if (error)
+        return error;
     pthread_mutex_lock(&context->mrs_lock);
     mr_remove(&context->mrs, &mr->mr);
     pthread_mutex_unlock(&context->mrs_lock);

@@ -271,7 +271,7 @@ struct link *packet_connect(struct rddp_device *device, const struct sockaddr *p
     struct utcp_name local = device->own, remote;
     uint64_t now_us = loop_now_us();
     struct packet_link *l = NULL;
-    int error = packet_name_from(&remote, peer, length);
+    int error = device->fd < 0 ? -ENODEV : packet_name_from(&remote, peer, length);
 
     if (!error && (!remote.port || utcp_is_v4(&local) != utcp_is_v4(&remote)))
         error = remote.port ? -EAFNOSUPPORT : -EINVAL;
@@ -303,6 +303,8 @@ int packet_listen(struct rddp_device *device, struct packet_port *port)
 {
     bool any = !port->name.port;
 
+    if (device->fd < 0)
+        return -ENODEV;
     for (uint32_t i = 0; any && i < PORTS && (!i || is_listened_to(device, port->name.port)); i++)
         port->name.port = (uint16_t)(PORT_FIRST + device->next_port++ % PORTS);
     if (is_listened_to(device, port->name.port))
@@ -375,8 +377,16 @@ void packet_close(struct rddp_device *device)
     }
     if (device->timer.fire)
         loop_forget_timer(loop, &device->timer);
+    device->timer.fire = NULL;
     if (device->watch.ready)
         loop_unwatch(loop, &device->watch);
+    device->watch.ready = NULL;
+    packet_leave(device);
+}
+
+void packet_leave(struct rddp_device *device)
+{
     if (device->fd >= 0)
         close(device->fd);
+    device->fd = -1;
 }

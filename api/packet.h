@@ -12,6 +12,7 @@
 #include <rddp/rddp.h>
 
 #include "api/endpoint.h"
+#include "api/member.h"
 #include "base/container.h"
 #include "net/link.h"
 #include "net/loop.h"
@@ -63,6 +64,7 @@ struct packet_port {
 };
 
 struct rddp_device {
+    struct member member;
     struct progress *progress; /* never changes */
     struct rddp_device_attr attr;
     struct utcp_name own;
@@ -113,8 +115,11 @@ bool packet_receive(struct endpoint *endpoint);
 int packet_open(struct rddp_device *device);
 void packet_close(struct rddp_device *device);
 
+/* packet.c. In a child of fork(), after progress_leave(): from here on no packet leaves. */
+void packet_leave(struct rddp_device *device);
+
 /* packet.c. By the driver. A link that is on its way to `peer`, or NULL and errno; a port is listened to (0 is replaced
- * by a free one), and is not any more. 0, -EADDRINUSE, -EAFNOSUPPORT. */
+ * by a free one), and is not any more. 0, -EADDRINUSE, -EAFNOSUPPORT; -ENODEV: the device is with the parent. */
 struct link *packet_connect(struct rddp_device *device, const struct sockaddr *peer, socklen_t length);
 int packet_listen(struct rddp_device *device, struct packet_port *port);
 void packet_unlisten(struct rddp_device *device, struct packet_port *port);

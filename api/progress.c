@@ -98,31 +98,41 @@ void progress_hush(struct progress *progress)
 /* --- begin and end -------------------------------------------------------------------------------------------------
  */
 
+static int open_wake(struct progress *progress)
+{
+    progress->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake};
+    return progress->wake.fd < 0 ? -EMFILE : loop_watch(&progress->loop, &progress->wake, EPOLLIN);
+}
+
+static void close_wake(struct progress *progress)
+{
+    if (progress->wake.fd >= 0)
+        close(progress->wake.fd);
+    progress->wake.fd = -1;
+}
+
 int progress_init(struct progress *progress, struct rddp_context *context)
 {
     static_assert(sizeof(struct out) <= OUT_ROOM_AT, "the room would lie in the struct");
     static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
     int error;
 
-    *progress = (struct progress){.context = context, .visit = &context->visits[progress - context->progress]};
+    *progress =
+        (struct progress){.context = context, .visit = &context->visits[progress - context->progress], .wake.fd = -1};
     progress->outs.size = OUT_ROOM_AT + OUT_ROOM;
     progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
     pthread_mutex_init(&progress->token, NULL);
     error = loop_init(&progress->loop);
-    progress->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake};
-    progress->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
-    if (!error && progress->wake.fd < 0)
-        error = -EMFILE;
     if (!error)
-        error = loop_watch(&progress->loop, &progress->wake, EPOLLIN);
+        error = open_wake(progress);
+    progress->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
     return error || progress->stage.room ? error : -ENOMEM;
 }
 
 void progress_fini(struct progress *progress)
 {
     loop_fini(&progress->loop);
-    if (progress->wake.fd >= 0)
-        close(progress->wake.fd);
+    close_wake(progress);
     pool_fini(&progress->outs);
     pool_fini(&progress->carries);
     free(progress->stage.room);
@@ -136,4 +146,17 @@ struct progress *progress_next(struct rddp_context *context)
     if (context->loops > 1)
         next = atomic_fetch_add_explicit(&context->next_loop, 1, memory_order_relaxed) % context->loops;
     return &context->progress[next];
+}
+
+void progress_leave(struct progress *progress)
+{
+    loop_leave(&progress->loop);
+    close_wake(progress);
+}
+
+int progress_renew(struct progress *progress)
+{
+    int error = loop_renew(&progress->loop);
+
+    return error ? error : open_wake(progress);
 }

@@ -72,6 +72,10 @@ struct progress {
 int progress_init(struct progress *progress, struct rddp_context *context);
 void progress_fini(struct progress *progress);
 
+/* In a child of fork(): the descriptors, as loop_leave() and loop_renew(). */
+void progress_leave(struct progress *progress);
+int progress_renew(struct progress *progress);
+
 /* thread.c. The thread. 0 or -EAGAIN. The context's `stopping` is set before progress_stop(). */
 int progress_start(struct progress *progress);
 void progress_stop(struct progress *progress);

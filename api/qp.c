@@ -2,17 +2,22 @@
 /* qp.c - queue pairs and shared receive queues for the application. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "api/api.h"
 #include "api/bells.h"
+#include "api/inherit.h"
 
 /* --- shared receive queues ----------------------------------------------------------------------------------- */
 
 struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge)
 {
+    int error = context_enter(pd->context);
     struct rddp_srq *srq;
 
+    if (error) {
+        errno = -error;
+        return NULL;
+    }
     if (!max_wr || max_wr > QP_DEPTH_MAX || !max_sge || max_sge > QP_SGE_MAX) {
         errno = EINVAL;
         return NULL;
@@ -23,13 +28,19 @@ struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t m
     srq->context = pd->context;
     rq_init(&srq->rq, &pd->pd, max_wr, max_sge, srq + 1);
     pd->pd.users++;
+    member_add(&pd->context->members, MEMBER_SRQ, &srq->member);
     return srq;
 }
 
 int rddp_destroy_srq(struct rddp_srq *srq)
 {
+    int error = context_enter(srq->context);
+
+    if (error)
+        return error;
     if (srq->rq.users)
         return -EBUSY;
+    member_remove(&srq->context->members, &srq->member);
     srq->rq.pd->users--;
     free(srq);
     return 0;
@@ -37,10 +48,13 @@ int rddp_destroy_srq(struct rddp_srq *srq)
 
 int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)
 {
-    int error = 0;
+    int error = context_enter(srq->context);
 
-    while (wr && !(error = rq_post(&srq->rq, wr)))
-        wr = wr->next;
+    while (wr && !error) {
+        error = rq_post(&srq->rq, wr);
+        if (!error)
+            wr = wr->next;
+    }
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
@@ -109,7 +123,12 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     struct qp_attr engine;
     struct rddp_qp *qp;
     size_t room = 0;
+    int error = context_enter(pd->context);
 
+    if (error) {
+        errno = -error;
+        return NULL;
+    }
     if (is_at_home(pd, attr)) {
         engine = engine_attr(pd, attr);
         room = qp_room(&engine);
@@ -129,41 +148,8 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
         errno = ENOMEM;
         return NULL;
     }
+    member_add(&pd->context->members, MEMBER_QP, &qp->member);
     return qp;
-}
-
-/* Sends may have to wait for their delivery while their receives are taken: as many as can be posted. */
-static uint32_t window(const struct qp *qp)
-{
-    uint32_t depth = qp->rq->depth;
-
-    return depth < 2 ? 2 : depth < QP_WINDOW_MAX ? depth : QP_WINDOW_MAX;
-}
-
-/* Messages may be in arrival while others before them are not all there. */
-static int widen(struct rddp_qp *qp)
-{
-    qp->window_room = calloc(1, qp_widen_room(&qp->qp, window(&qp->qp)));
-    if (!qp->window_room)
-        return -ENOMEM;
-    qp_widen(&qp->qp, window(&qp->qp), qp->window_room);
-    return 0;
-}
-
-/* "The initial message number [...] SHOULD be selected at random" (rdma-tcp-segments.txt 3.4). */
-int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
-{
-    uint32_t first;
-
-    if (wire->numbering != SEG_NUMBERS_SEQUENCE)
-        return in_order || qp->window_room ? 0 : widen(qp);
-    if (getrandom(&first, sizeof(first), 0) != sizeof(first))
-        return -EAGAIN;
-    qp->window_room = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
-    if (!qp->window_room)
-        return -ENOMEM;
-    qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_room);
-    return 0;
 }
 
 /* A connection lives on without its queue pair until it has ended properly. */
@@ -178,8 +164,12 @@ static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 int rddp_destroy_qp(struct rddp_qp *qp)
 {
     struct rddp_context *context = qp->context;
+    int error = context_enter(context);
     struct endpoint *endpoint;
 
+    if (error)
+        return error;
+    member_remove(&context->members, &qp->member);
     bells_forget(qp);
     endpoint = qp_hold(qp);
     if (endpoint) {
@@ -213,52 +203,14 @@ void *rddp_qp_user(const struct rddp_qp *qp)
 }
 
 /* What was posted leaves at once if the link takes it and nobody else works on the connection; else whoever does has
- * heard the bell. It is rung under the spinlock, so that the endpoint cannot go before. In a burst it waits a little.
- */
-int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr)
+ * heard the bell. It is rung under the spinlock of the queue pair, which is given back here, so that the endpoint
+ * cannot go before. */
+static void ring_and_unlock(struct rddp_qp *qp)
 {
-    struct endpoint *endpoint;
-    enum bells_verdict bell = BELLS_RING;
-    bool is_mine = false;
-    int error = 0;
+    struct endpoint *endpoint = qp->endpoint;
+    bool is_mine = endpoint && doorbell_ring(&endpoint->bell);
 
-    spin_lock(&qp->spin);
-    if (qp->qp.state == QP_IDLE)
-        error = -EINVAL;
-    while (wr && !error) {
-        error = qp_post_send(&qp->qp, wr);
-        if (!error)
-            wr = wr->next;
-    }
-    endpoint = qp->endpoint;
-    if (endpoint && !error)
-        bell = bells_put_off(qp, endpoint);
-    qp->put_off = bell == BELLS_RING ? 0 : qp->put_off + 1;
-    if (endpoint && bell == BELLS_RING)
-        is_mine = doorbell_ring(&endpoint->bell);
-    spin_unlock(&qp->spin);
-    if (bell == BELLS_SET_TIMER)
-        bells_set_timer(qp->progress);
-    else if (is_mine)
-        endpoint_let_go(endpoint, ENDPOINT_POSTER);
-    else if (!endpoint)
-        qp_settle_alone(qp);
-    if (error && bad_wr)
-        *bad_wr = wr;
-    return error;
-}
-
-/* A receive waits for its message and for nobody's work; but one that was posted after the flush has to be flushed. */
-static void ring_if_failed(struct rddp_qp *qp)
-{
-    struct endpoint *endpoint;
-    bool is_mine;
-
-    if (qp->qp.state != QP_ERROR)
-        return;
-    spin_lock(&qp->spin);
-    endpoint = qp->endpoint;
-    is_mine = endpoint && doorbell_ring(&endpoint->bell);
+    qp->put_off = 0;
     spin_unlock(&qp->spin);
     if (is_mine)
         endpoint_let_go(endpoint, ENDPOINT_POSTER);
@@ -266,16 +218,72 @@ static void ring_if_failed(struct rddp_qp *qp)
         qp_settle_alone(qp);
 }
 
+/* In a burst of posts the bell waits a little. */
+static void put_off_and_unlock(struct rddp_qp *qp, enum bells_verdict verdict)
+{
+    qp->put_off++;
+    spin_unlock(&qp->spin);
+    if (verdict == BELLS_SET_TIMER)
+        bells_set_timer(qp->progress);
+}
+
+/* Each posts what it can from the front of a list; *wr is then the first that was not taken. */
+static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
+{
+    enum bells_verdict verdict = BELLS_RING;
+    int error = 0;
+
+    spin_lock(&qp->spin);
+    if (qp->qp.state == QP_IDLE)
+        error = -EINVAL;
+    while (*wr && !error) {
+        error = qp_post_send(&qp->qp, *wr);
+        if (!error)
+            *wr = (*wr)->next;
+    }
+    if (!error && qp->endpoint)
+        verdict = bells_put_off(qp, qp->endpoint);
+    if (verdict == BELLS_RING)
+        ring_and_unlock(qp);
+    else
+        put_off_and_unlock(qp, verdict);
+    return error;
+}
+
+/* A receive waits for its message and for nobody's work; but one that was posted after the flush has to be flushed. */
+static int post_receives(struct rddp_qp *qp, struct rddp_recv_wr **wr)
+{
+    int error = 0;
+
+    while (*wr && !error) {
+        error = qp_post_recv(&qp->qp, *wr);
+        if (!error)
+            *wr = (*wr)->next;
+    }
+    if (qp->qp.state == QP_ERROR) {
+        spin_lock(&qp->spin);
+        ring_and_unlock(qp);
+    }
+    return error;
+}
+
+int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr)
+{
+    int error = context_enter(qp->context);
+
+    if (!error)
+        error = post_sends(qp, &wr);
+    if (error && bad_wr)
+        *bad_wr = wr;
+    return error;
+}
+
 int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)
 {
-    int error = qp->qp.attr.srq ? -EINVAL : 0;
+    int error = context_enter(qp->context);
 
-    while (wr && !error) {
-        error = qp_post_recv(&qp->qp, wr);
-        if (!error)
-            wr = wr->next;
-    }
-    ring_if_failed(qp);
+    if (!error)
+        error = qp->qp.attr.srq ? -EINVAL : post_receives(qp, &wr);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
@@ -299,8 +307,12 @@ static enum rddp_qp_state state_of(const struct rddp_qp *qp, const struct endpoi
 
 int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info)
 {
-    struct endpoint *endpoint = qp_hold(qp);
+    int error = context_enter(qp->context);
+    struct endpoint *endpoint;
 
+    if (error)
+        return error;
+    endpoint = qp_hold(qp);
     if (endpoint)
         endpoint_info(endpoint, &qp->last);
     *info = qp->last;

@@ -24,6 +24,9 @@ static int errno_of(enum fault fault)
     case FAULT_MEMORY:
     case FAULT_CQ_FULL:
         return -ENOMEM;
+    case FAULT_OWNER:
+    case FAULT_FORKED:
+        return -ECONNABORTED;
     case FAULT_LOCAL_KEY:
         return -EFAULT;
     default:
@@ -47,9 +50,14 @@ static void log_end(struct endpoint *endpoint)
         context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: Terminate 0x%04x: %s", peer,
                     life->peer_term, life->peer_term_text);
         break;
+    case FAULT_LOST:
+    case FAULT_OWNER:
+    case FAULT_FORKED:
+        context_log(context, RDDP_LOG_INFO, "%s: %s", peer, fault_text(life->note.fault));
+        break;
     default:
         fault_describe(&life->note, line, sizeof(line));
-        context_log(context, life->note.fault == FAULT_LOST ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
+        context_log(context, RDDP_LOG_WARN, "%s: %s", peer, line);
     }
 }
 

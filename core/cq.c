@@ -144,3 +144,11 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
     spin_unlock(&cq->writing);
     spin_unlock(&cq->reading);
 }
+
+void cq_leave(struct cq *cq)
+{
+    cq->reading = cq->writing = (struct spin){false};
+    for (uint32_t i = cq->tail; i != cq->head; i++)
+        if (cq->ring[i & (cq->size - 1)].taken)
+            ++*cq->ring[i & (cq->size - 1)].taken;
+}

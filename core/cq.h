@@ -54,6 +54,10 @@ bool cq_is_empty(const struct cq *cq);
 /* Arms for one event; CQ_NEXT is not weakened by a later CQ_SOLICITED (as ibv_req_notify_cq). True if it was quiet. */
 bool cq_arm(struct cq *cq, enum cq_arm arm);
 
+/* In a child of fork(), where nobody is inside any more: opens the locks, and counts each completion into the places of
+ * its queue, of which all others were counted before (qp_leave(), rq_leave()). */
+void cq_leave(struct cq *cq);
+
 /* Drops what the queue pair `qp_num` left in the ring. It is being destroyed and pushes nothing more. */
 void cq_forget(struct cq *cq, uint32_t qp_num);
 

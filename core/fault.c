@@ -112,6 +112,8 @@ static const struct {
     [FAULT_CQ_FULL] = {"cq-full", "the completion queue is full (RFC 5040 8.1)", ABOUT_NOTHING, NULL},
     [FAULT_MEMORY] = {"memory", "out of memory", ABOUT_NOTHING, NULL},
     [FAULT_NO_ORD] = {"no-ord", "an RDMA Read, but the peer agreed to none (RFC 6581 9.1)", ABOUT_NOTHING, NULL},
+    [FAULT_OWNER] = {"owner", "the queue pair was moved to error by its owner", ABOUT_NOTHING, NULL},
+    [FAULT_FORKED] = {"forked", "the connection belongs to the process that forked this one", ABOUT_NOTHING, NULL},
     [FAULT_NOT_NOW] = {"not-now", "out of order, and there is no room to place it yet", ABOUT_OP, NULL},
 };
 

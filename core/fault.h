@@ -67,6 +67,8 @@ enum fault {
     FAULT_CQ_FULL,    /* a completion had no room */
     FAULT_MEMORY,     /* out of memory or another local catastrophe */
     FAULT_NO_ORD,     /* an RDMA Read was posted, but none is agreed */
+    FAULT_OWNER,      /* the owner moved the queue pair to error */
+    FAULT_FORKED,     /* the connection belongs to the parent of this process */
     FAULT_NOT_NOW,    /* no fault: a segment out of order that cannot be placed yet; the link keeps it */
     /* messages of an association (sctp-ddp-rdma.txt 3.2.1) */
     FAULT_CHUNK_SHORT,    /* shorter than its header extension */

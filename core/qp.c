@@ -117,6 +117,14 @@ void qp_fini(struct qp *qp)
         qp->attr.srq->users--;
 }
 
+void qp_leave(struct qp *qp)
+{
+    if (!qp->attr.srq)
+        rq_leave(&qp->own_rq);
+    qp->rq->taken += qp->rx_claimed - qp->rx_next;
+    qp->sq_taken = qp->sq_head - qp->sq_tail;
+}
+
 void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos)
 {
     assert(qp->state != QP_READY);

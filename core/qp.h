@@ -60,6 +60,9 @@ void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, voi
  * behind the sge list. From any thread. */
 int rq_post(struct rq *rq, const struct rddp_recv_wr *wr);
 
+/* In a child of fork(), where nobody is inside any more: opens the lock and counts the places of what is posted. */
+void rq_leave(struct rq *rq);
+
 enum send_state {
     SEND_POSTED,  /* waits for its turn */
     SEND_QUEUED,  /* all of it is encoded; `end` says when it has left */
@@ -215,6 +218,10 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room);
 
 /* Gives the claims on pd, cqs and srq back. Completions not yet polled stay in the CQs: see cq_forget(). */
 void qp_fini(struct qp *qp);
+
+/* In a child of fork(), as rq_leave(), and after that of an SRQ. Nobody was placing or emitting; a
+ * post that was under way has not happened. */
+void qp_leave(struct qp *qp);
 
 /* QP_IDLE -> QP_READY with what was agreed. `rx_pos` is the stream position of the first octet that can arrive. */
 void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos);

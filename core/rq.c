@@ -71,6 +71,12 @@ int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
     return full ? -ENOMEM : 0;
 }
 
+void rq_leave(struct rq *rq)
+{
+    rq->spin = (struct spin){false};
+    rq->taken = rq->head - rq->tail;
+}
+
 uint32_t rq_posted(struct rq *rq)
 {
     uint32_t posted;

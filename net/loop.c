@@ -3,6 +3,7 @@
 #include "net/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -209,10 +210,8 @@ int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)
     return called;
 }
 
-int loop_init(struct loop *loop)
+static int open_descriptors(struct loop *loop)
 {
-    *loop = (struct loop){.armed_us = UINT64_MAX};
-    pthread_mutex_init(&loop->timer_lock, NULL);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     loop->timer_watch = (struct watch){.fd = loop->timer_fd, .ready = fire_due};
@@ -221,13 +220,57 @@ int loop_init(struct loop *loop)
     return 0;
 }
 
+static void close_descriptor(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+int loop_init(struct loop *loop)
+{
+    *loop = (struct loop){.armed_us = UINT64_MAX, .parents_fd = -1};
+    pthread_mutex_init(&loop->timer_lock, NULL);
+    return open_descriptors(loop);
+}
+
 void loop_fini(struct loop *loop)
 {
-    if (loop->epoll_fd >= 0)
-        close(loop->epoll_fd);
-    if (loop->timer_fd >= 0)
-        close(loop->timer_fd);
+    close_descriptor(&loop->epoll_fd);
+    close_descriptor(&loop->timer_fd);
+    close_descriptor(&loop->parents_fd);
     free(loop->heap);
     loop->heap = NULL;
     pthread_mutex_destroy(&loop->timer_lock);
+}
+
+/* --- a child of fork() --------------------------------------------------------------------------------------- */
+
+/* Without a descriptor the calls that would change the parent's objects fail, and that is what they are to do. */
+void loop_leave(struct loop *loop)
+{
+    if (loop->parents_fd < 0) {
+        loop->parents_fd = loop->epoll_fd;
+        loop->epoll_fd = -1;
+    }
+    close_descriptor(&loop->epoll_fd);
+    close_descriptor(&loop->timer_fd);
+    loop->at = loop->count = 0;
+    loop->armed_us = UINT64_MAX;
+}
+
+int loop_renew(struct loop *loop)
+{
+    int error = open_descriptors(loop);
+
+    if (!error && dup3(loop->epoll_fd, loop->parents_fd, O_CLOEXEC) < 0)
+        error = -EMFILE;
+    close_descriptor(&loop->epoll_fd);
+    if (error) {
+        close_descriptor(&loop->timer_fd);
+        return error;
+    }
+    loop->epoll_fd = loop->parents_fd;
+    loop->parents_fd = -1;
+    return 0;
 }

@@ -29,6 +29,7 @@ enum { LOOP_EVENTS = 64 };
  * each of them from one at a time. */
 struct loop {
     int epoll_fd, timer_fd;
+    int parents_fd; /* in a child of fork(): the number of the parent's epoll descriptor, or -1 */
     struct epoll_event event[LOOP_EVENTS]; /* what the last round was told: those from `at` on have not been called */
     int at, count;
     pthread_mutex_t timer_lock; /* guards the heap; not held while a timer fires */
@@ -44,6 +45,14 @@ uint64_t loop_now_us(void);
 /* 0, -EMFILE. loop_fini() is called once for each loop_init(), also for one that failed. */
 int loop_init(struct loop *loop);
 void loop_fini(struct loop *loop);
+
+/* In a child of fork(): the kernel's objects are the parent's as well and must not change. Whatever is called from here
+ * on changes nothing there. The timers stay. */
+void loop_leave(struct loop *loop);
+
+/* Then, if the loop is to run in the child: descriptors of its own, the epoll one with the number it had. 0, -EMFILE:
+ * as loop_leave() left it. */
+int loop_renew(struct loop *loop);
 
 /* Starts, changes and ends watching; `events` 0 keeps only errors. 0 or a negative errno. */
 int loop_watch(struct loop *loop, struct watch *watch, uint32_t events);

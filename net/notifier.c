@@ -27,7 +27,7 @@ void notifier_raise(struct notifier *notifier)
 {
     if (notifier->raised)
         return;
-    while (write(notifier->write_fd, "", 1) < 0 && errno == EINTR)
+    while (!notifier->is_parents && write(notifier->write_fd, "", 1) < 0 && errno == EINTR)
         continue;
     notifier->raised = true;
 }
@@ -38,7 +38,7 @@ void notifier_lower(struct notifier *notifier)
 
     if (!notifier->raised)
         return;
-    while (read(notifier->read_fd, &octet, 1) < 0 && errno == EINTR)
+    while (!notifier->is_parents && read(notifier->read_fd, &octet, 1) < 0 && errno == EINTR)
         continue;
     notifier->raised = false;
 }
@@ -50,4 +50,36 @@ int notifier_wait(const struct notifier *notifier, int timeout_ms)
     if (fcntl(notifier->read_fd, F_GETFL) & O_NONBLOCK)
         return -EAGAIN;
     return poll(&fd, 1, timeout_ms) < 0 ? -errno : 0;
+}
+
+void notifier_leave(struct notifier *notifier)
+{
+    notifier->is_parents = true;
+}
+
+/* The application may have made its end non-blocking, or one that an exec() keeps. */
+static int replace(int fd, int by)
+{
+    int flags = fcntl(fd, F_GETFL) & O_NONBLOCK, cloexec = fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+
+    return fcntl(by, F_SETFL, fcntl(by, F_GETFL) | flags) || dup3(by, fd, cloexec) < 0 ? -EMFILE : 0;
+}
+
+int notifier_renew(struct notifier *notifier)
+{
+    int fd[2], error;
+
+    if (!notifier->is_parents)
+        return 0;
+    if (pipe2(fd, O_CLOEXEC))
+        return -EMFILE;
+    error = replace(notifier->read_fd, fd[0]) || replace(notifier->write_fd, fd[1]) ? -EMFILE : 0;
+    close(fd[0]);
+    close(fd[1]);
+    notifier->is_parents = error;
+    if (!error && notifier->raised) {
+        notifier->raised = false;
+        notifier_raise(notifier);
+    }
+    return error;
 }

@@ -84,6 +84,8 @@ static const struct {
     [FAULT_MEMORY] = {0x0000, 0x0000, 0x0000},
     [FAULT_NOT_NOW] = {TERM_SILENCE, TERM_SILENCE, TERM_SILENCE},
     [FAULT_NO_ORD] = {0x0000, 0x0000, 0x0000},
+    [FAULT_OWNER] = {TERM_SILENCE, TERM_SILENCE, TERM_SILENCE},
+    [FAULT_FORKED] = {TERM_SILENCE, TERM_SILENCE, TERM_SILENCE},
 };
 
 unsigned term_code(enum fault fault, enum seg_op op, bool started)

@@ -9,7 +9,18 @@
  *
  * A thread of the context makes progress, so one-sided operations need no call by their target; an application that
  * polls a CQ does the same work itself while it polls. The library never runs application code, neither by signals nor
- * by callbacks, except the log function. */
+ * by callbacks, except the log function.
+ *
+ * A child of fork() inherits all objects, and neither its parent nor a peer ever notices what it does with them. Its
+ * destroy calls free its memory and its copies of the descriptors. Connections, listeners and devices stay with the
+ * parent: in the child a queue pair that was connected is in error with its requests flushed, there is a DISCONNECTED
+ * or CONNECT_ERROR event (-ECONNABORTED), a request cannot be accepted any more, and a listener or device can only be
+ * destroyed (-ENODEV). Everything else can be used. The first call in the child that connects, listens, waits, or asks
+ * for an event or a descriptor makes descriptors and threads of the child's own, and may fail with -ENOMEM, -EMFILE or
+ * -EAGAIN; then it can be called again. Descriptors that the application knows keep their numbers. Objects that another
+ * thread was making or destroying while the process forked may be left over in the child. fork() waits for the turns
+ * that are under way. After a fork() from the log function, or from a signal handler that has interrupted a call, a
+ * context that was in use just then says -EDEADLK to every call of the child. vfork() has none of this. */
 #ifndef RDDP_RDDP_H
 #define RDDP_RDDP_H
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* open.c - contexts that cannot be opened leave nothing behind; numbers of queue pairs are never given out twice. */
+/* open.c - contexts that cannot be opened leave nothing behind; numbers of queue pairs are never given out twice; a
+ * child of fork() and its contexts. */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -129,12 +134,164 @@ static void numbers_come_round(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
+/* As many loops as there may be, and one more. */
+static void loop_limits(void **state)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+
+    (void)state;
+    rddp_context_attr_init(&attr);
+    attr.loops = LOOPS_MAX + 1;
+    assert_null(rddp_open(&attr));
+    assert_int_equal(errno, EINVAL);
+    attr.loops = LOOPS_MAX;
+    context = rddp_open(&attr);
+    assert_non_null(context);
+    assert_int_equal(rddp_close(context), 0);
+}
+
+/* --- fork() ---------------------------------------------------------------------------------------------------- */
+
+static int status_of(pid_t child)
+{
+    int status;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static int fork_status = -1;
+
+/* The one who logs is inside: his child cannot use the context, and says so. */
+static void fork_here(void *user, enum rddp_log_level level, const char *line)
+{
+    struct rddp_context **context = user;
+    pid_t child;
+
+    (void)level;
+    (void)line;
+    child = fork();
+    if (!child)
+        _exit(rddp_close(*context) != -EDEADLK || rddp_progress(*context, 0) != -EDEADLK);
+    fork_status = status_of(child);
+}
+
+static void fork_from_inside(void **state)
+{
+    struct sockaddr_in nobody = {.sin_family = AF_INET, .sin_port = htons(1)};
+    struct rddp_context_attr attr;
+    struct rddp_event_channel *events;
+    struct rddp_event *event;
+    struct rddp_qp_attr qp_attr;
+    struct rddp_context *context;
+    struct rddp_pd *pd;
+    struct rddp_cq *cq;
+    struct rddp_qp *qp;
+
+    (void)state;
+    nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    rddp_context_attr_init(&attr);
+    attr.log_level = RDDP_LOG_INFO;
+    attr.log = fork_here;
+    attr.log_user = &context;
+    context = rddp_open(&attr);
+    pd = rddp_alloc_pd(context);
+    cq = rddp_create_cq(context, 16, NULL, NULL);
+    events = rddp_create_event_channel(context);
+    rddp_qp_attr_init(&qp_attr);
+    qp_attr.send_cq = qp_attr.recv_cq = cq;
+    qp = rddp_create_qp(pd, &qp_attr);
+    assert_int_equal(rddp_connect(qp, events, (struct sockaddr *)&nobody, sizeof(nobody), NULL), 0);
+    assert_int_equal(rddp_get_event(events, &event), 0);
+    assert_int_equal(event->type, RDDP_EVENT_UNREACHABLE);
+    rddp_ack_event(event);
+    assert_int_equal(rddp_destroy_qp(qp), 0); /* waits for who logs */
+    assert_int_equal(fork_status, 0);
+    assert_int_equal(rddp_destroy_event_channel(events), 0);
+    assert_int_equal(rddp_destroy_cq(cq), 0);
+    assert_int_equal(rddp_dealloc_pd(pd), 0);
+    assert_int_equal(rddp_close(context), 0);
+}
+
+/* Without a thread: the descriptor of the work has the number it had, and is not the parent's. */
+static int drive(struct rddp_context *context, int number)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int files = open_files(), fd = open("/dev/null", O_RDONLY);
+
+    close(fd);
+    if (rddp_progress(context, 0) || rddp_progress_fd(context) != number || open_files() != files)
+        return 1;
+    fd = eventfd(1, 0);
+    if (epoll_ctl(number, EPOLL_CTL_ADD, fd, &event) || epoll_wait(number, &event, 1, 0) != 1 ||
+        epoll_ctl(number, EPOLL_CTL_DEL, fd, NULL))
+        return 2;
+    return rddp_close(context) || open_files() != files - 3; /* the epoll set, two timers and a wake-up; and `fd` */
+}
+
+static void fork_without_threads(void **state)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+    struct epoll_event event;
+    int number;
+    pid_t child;
+
+    (void)state;
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = true;
+    context = rddp_open(&attr);
+    assert_non_null(context);
+    number = rddp_progress_fd(context);
+    child = fork();
+    if (!child)
+        _exit(drive(context, number));
+    assert_int_equal(status_of(child), 0);
+    assert_int_equal(epoll_wait(number, &event, 1, 0), 0);
+    assert_int_equal(rddp_close(context), 0);
+}
+
+/* A child for which there are no descriptors is told so, and can try again. */
+static int try_again(struct rddp_context *context)
+{
+    struct rlimit before, none;
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = (struct rlimit){3, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    if (rddp_progress(context, 0) != -EMFILE || rddp_progress(context, 0) != -EMFILE)
+        return 1;
+    setrlimit(RLIMIT_NOFILE, &before);
+    return rddp_progress(context, 0) || rddp_close(context) ? 2 : 0;
+}
+
+static void fork_without_descriptors(void **state)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+    pid_t child;
+
+    (void)state;
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = true;
+    attr.loops = 1;
+    context = rddp_open(&attr);
+    assert_non_null(context);
+    child = fork();
+    if (!child)
+        _exit(try_again(context));
+    assert_int_equal(status_of(child), 0);
+    assert_int_equal(rddp_close(context), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_descriptors),
-        cmocka_unit_test(without_a_thread),
-        cmocka_unit_test(numbers_come_round),
+        cmocka_unit_test(without_descriptors),      cmocka_unit_test(without_a_thread),
+        cmocka_unit_test(numbers_come_round),       cmocka_unit_test(loop_limits),
+        cmocka_unit_test(fork_from_inside),         cmocka_unit_test(fork_without_threads),
+        cmocka_unit_test(fork_without_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,8 @@ static void every_fault(void **state)
         [FAULT_CUT] = {NO, NO, NO},
         [FAULT_STALLED] = {NO, NO, NO},
         [FAULT_TERMINATED] = {NO, NO, NO},
+        [FAULT_OWNER] = {NO, NO, NO},
+        [FAULT_FORKED] = {NO, NO, NO},
         [FAULT_NOT_NOW] = {NO, NO, NO},
     };
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* inherit.h - what a child of fork() does with the contexts of its parent: nothing, until it calls the library. */
+#ifndef RDDP_API_INHERIT_H
+#define RDDP_API_INHERIT_H
+
+#include "api/api.h"
+
+/* With the lock of fork.c: the contexts of this process. */
+int context_leave_parent(struct rddp_context *context);
+int context_make_ours(struct rddp_context *context);
+
+/* The first line of every call that takes a lock: what is the parent's has been left to him, and locks can be taken. 0;
+ * -EDEADLK: fork() was called from inside the library. */
+static inline int context_enter(struct rddp_context *context)
+{
+    return atomic_load_explicit(&context->home, memory_order_relaxed) == CONTEXT_OURS ? 0
+                                                                                      : context_leave_parent(context);
+}
+
+/* The first line of every call that waits, connects or needs an event: there are also descriptors and threads. 0,
+ * -EDEADLK, -ENOMEM, -EMFILE, -EAGAIN. */
+static inline int context_use(struct rddp_context *context)
+{
+    return atomic_load_explicit(&context->home, memory_order_relaxed) == CONTEXT_OURS ? 0 : context_make_ours(context);
+}
+
+#endif
