@@ -12,10 +12,11 @@ USERS = FLOORS + ("tests", "fuzz", "examples", "bench")
 
 
 def code(text):
-    """Without comments, strings and lines of the preprocessor but #define; lines stay where they are."""
+    """Without comments, strings, characters and lines of the preprocessor but #define; lines stay where they are."""
     blank = lambda m: "\n" * m.group(0).count("\n")
     text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
     text = re.sub(r'"(\\.|[^"\\\n])*"', '""', text)
+    text = re.sub(r"'(\\.|[^'\\\n])'", "0", text)
     return re.sub(r"^[ \t]*#[ \t]*(?!define)[a-z]+([^\n]*\\\n)*[^\n]*", blank, text, flags=re.M)
 
 
