@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* export.c - a directory is opened for clients; who may come, and as whom he is seen. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +13,7 @@
 
 #include "nfs/server/export.h"
 
-enum { ANON = 65534, NET_TEXT = 64 };
-
-struct export_net {
-    int family;
-    unsigned prefix; /* bits of `address` that count */
-    uint8_t address[16];
-};
+enum { ANON = 65534 };
 
 void export_attr_init(struct export_attr *attr)
 {
@@ -36,68 +28,6 @@ __attribute__((format(printf, 3, 4))) static int fail(char *error, int code, con
     vsnprintf(error, EXPORT_TEXT, format, list);
     va_end(list);
     return code;
-}
-
-/* An IPv4 address in IPv6 dress (RFC 4291 2.5.5.2) is an IPv4 address. */
-static bool mapped(const uint8_t *address)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    return !memcmp(address, prefix, sizeof(prefix));
-}
-
-static int parse_prefix(const char *text, unsigned limit, unsigned *prefix)
-{
-    size_t n = strspn(text, "0123456789");
-
-    if (!n || n > 3 || text[n])
-        return -EINVAL;
-    *prefix = (unsigned)atoi(text);
-    return *prefix <= limit ? 0 : -EINVAL;
-}
-
-static int parse_net(struct export_net *net, const char *text, char *error)
-{
-    const char *slash = strchr(text, '/');
-    char address[NET_TEXT];
-    unsigned bits;
-
-    snprintf(address, sizeof(address), "%.*s", (int)(slash ? slash - text : (ptrdiff_t)strlen(text)), text);
-    *net = (struct export_net){.family = AF_INET};
-    if (inet_pton(AF_INET, address, net->address) != 1) {
-        net->family = AF_INET6;
-        if (inet_pton(AF_INET6, address, net->address) != 1)
-            return fail(error, -EINVAL, "'%.100s' is no IPv4 or IPv6 address or prefix", text);
-    }
-    bits = net->family == AF_INET ? 32 : 128;
-    net->prefix = bits;
-    if (slash && parse_prefix(slash + 1, bits, &net->prefix))
-        return fail(error, -EINVAL, "'%.100s': the prefix of an %s address is 0 to %u", text,
-                    net->family == AF_INET ? "IPv4" : "IPv6", bits);
-    if (net->family == AF_INET6 && net->prefix >= 96 && mapped(net->address)) {
-        memmove(net->address, net->address + 12, 4);
-        net->family = AF_INET;
-        net->prefix -= 96;
-    }
-    return 0;
-}
-
-static int parse_nets(struct export *e, char *error)
-{
-    int bad = 0;
-
-    if (!e->attr.clients)
-        return 0;
-    for (e->nets = 0; e->attr.clients[e->nets];)
-        e->nets++;
-    /* One more than needed: no client at all is a list, too. */
-    e->net = calloc(e->nets + 1, sizeof(*e->net));
-    if (!e->net)
-        return fail(error, -ENOMEM, "out of memory");
-    for (unsigned i = 0; i < e->nets && !bad; i++)
-        bad = parse_net(&e->net[i], e->attr.clients[i], error);
-    e->attr.clients = NULL; /* was borrowed */
-    return bad;
 }
 
 /* FNV-1a. */
@@ -142,7 +72,8 @@ int export_open(struct export *e, const char *path, const struct export_attr *at
         return fail(error, -EINVAL, "the anonymous user and group are numbers below 4294967295");
     bad = open_root(e, path, error);
     if (!bad)
-        bad = parse_nets(e, error);
+        bad = clients_parse(&e->clients, attr->clients, error);
+    e->attr.clients = NULL; /* was borrowed */
     e->in_memory = !bad && is_in_memory(e->root);
     if (bad)
         export_close(e);
@@ -154,42 +85,13 @@ void export_close(struct export *e)
     if (e->root >= 0)
         close(e->root);
     free(e->path);
-    free(e->net);
+    clients_free(&e->clients);
     *e = (struct export){.root = -1};
-}
-
-static bool inside(const struct export_net *net, int family, const uint8_t *address)
-{
-    unsigned whole = net->prefix / 8, rest = net->prefix % 8;
-
-    if (net->family != family || memcmp(net->address, address, whole))
-        return false;
-    return !rest || (net->address[whole] ^ address[whole]) >> (8 - rest) == 0;
 }
 
 bool export_allows(const struct export *e, const struct sockaddr *peer)
 {
-    uint8_t address[16] = {0};
-    int family = peer->sa_family;
-
-    if (!e->net)
-        return true;
-    if (family == AF_INET) {
-        memcpy(address, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-    } else if (family == AF_INET6) {
-        memcpy(address, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, 16);
-        if (mapped(address)) {
-            memmove(address, address + 12, 4);
-            family = AF_INET;
-        }
-    } else {
-        return false;
-    }
-    for (unsigned i = 0; i < e->nets; i++) {
-        if (inside(&e->net[i], family, address))
-            return true;
-    }
-    return false;
+    return clients_have(&e->clients, peer);
 }
 
 /* As exports(5) has it: root_squash takes user and group 0 each for itself. The number -1 would leave the thread as it

@@ -9,9 +9,10 @@
 #include <sys/types.h>
 
 #include "nfs/rpcmsg.h"
+#include "nfs/server/clients.h"
 
 enum squash { SQUASH_ROOT, SQUASH_ALL, SQUASH_NONE };
-enum { EXPORT_TEXT = 256 };
+enum { EXPORT_TEXT = CLIENTS_TEXT };
 
 struct export_attr {
     bool read_only;
@@ -29,9 +30,8 @@ struct export
     dev_t dev;
     bool in_memory;          /* no disk is below it: data are written without waiting for one */
     uint32_t id;             /* in file handles: made of the path, so that it outlives a restart */
-    struct export_attr attr; /* its `clients` are NULL: what counts is `net` */
-    struct export_net *net;  /* attr.clients, parsed */
-    unsigned nets;
+    struct export_attr attr; /* its `clients` are NULL */
+    struct clients clients;  /* they are here, parsed */
 };
 
 void export_attr_init(struct export_attr *attr);

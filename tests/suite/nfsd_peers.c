@@ -51,8 +51,7 @@ static void for_others(struct export *others)
     export_attr_init(&export_attr);
     export_attr.clients = clients;
     assert_int_equal(export_open(others, "/", &export_attr, error), 0);
-    export.net = others->net;
-    export.nets = others->nets;
+    export.clients = others->clients;
     attr.log = note;
     attr.user = lines;
     line_count = 0;
@@ -96,7 +95,7 @@ static void strangers(void **state)
     close(fd);
     stop();
     export_close(&others);
-    export.net = NULL;
+    export.clients = (struct clients){0};
 }
 
 /* They have places of their own, in which one gives way to the next: one less, as many, one more. */
@@ -122,7 +121,7 @@ static void many_strangers(void **state)
         close(fd[i]);
     stop();
     export_close(&others);
-    export.net = NULL;
+    export.clients = (struct clients){0};
 }
 
 /* However many come, there are not more lines than an administrator can read; and what is left out is said. */
@@ -145,7 +144,7 @@ static void lines_are_limited(void **state)
     assert_in_range(line_count, RPC_LOG_BURST, RPC_LOG_BURST + 9);
     stop();
     export_close(&others);
-    export.net = NULL;
+    export.clients = (struct clients){0};
 }
 
 /* --- places ------------------------------------------------------------------------------------------------------ */
