@@ -16,7 +16,10 @@ static const struct opt opts[] = {
     {'p', "port", "PORT", "of the server (default 18516)", OPT_U64, AT(port), 1, 65535},
     {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
     {0, "json", NULL, "the summary as one JSON object, and no progress", OPT_FLAG, AT(json), 0, 0},
-    {0, "no-resume", NULL, "begin every file at its beginning", OPT_UNFLAG, AT(resume), 0, 0},
+    {0, "list", NULL, "list what is at HOST:PATH, with -r everything below it", OPT_FLAG, AT(list), 0, 0},
+    {'n', "dry-run", NULL, "print what would be copied, and change nothing", OPT_FLAG, AT(dry), 0, 0},
+    {0, "checksum", NULL, "compare the octets of files with the same size and time", OPT_FLAG, AT(checksum), 0, 0},
+    {0, "no-resume", NULL, "send every file, from its beginning", OPT_UNFLAG, AT(resume), 0, 0},
     {0, "links", "keep|skip|follow", "symbolic links that lead out: fail, be left out, or (push) be what they lead to",
      OPT_CHOICE, AT(links), 0, 0},
     {0, "sync", NULL, "pull: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
@@ -30,6 +33,7 @@ struct cp {
     struct xfer_copy copy;
     struct cp_report report;
     struct cp_remote remote;
+    struct cp_list list;
     const char *local;
     bool pull;
     bool many; /* DST is a directory that is there: none of them, not even a directory, becomes DST */
@@ -38,6 +42,20 @@ struct cp {
 };
 
 /* --- the connection ------------------------------------------------------------------------------------------ */
+
+/* What the server said of itself when it turned us away, or let us in and speaks another protocol. */
+static int explain_hello(const struct target *target, const uint8_t reply[XFER_HELLO], int code)
+{
+    enum xfer_result said = xfer_hello_decode(reply, XFER_HELLO);
+    unsigned version = xfer_hello_version(reply, XFER_HELLO);
+    if (version && version != XFER_VERSION)
+        return fail(EXIT_PROTOCOL,
+                    "%s: its rddp speaks version %u of the copying protocol, this one version %d: update the older",
+                    target->text, version, XFER_VERSION);
+    if (code == EXIT_CONNECT && said != XFER_OTHER_VERSION)
+        return fail(code, "the server says: %s", xfer_result_text(said));
+    return code ? code : fail(EXIT_PROTOCOL, "%s: %s", target->text, xfer_result_text(said));
+}
 
 static int dial(struct cp *cp)
 {
@@ -55,19 +73,15 @@ static int dial(struct cp *cp)
         return code;
     rddp_conn_attr_init(&conn_attr);
     conn_attr.wire = cp->options.wire;
-    xfer_hello_encode(hello, XFER_OK);
+    xfer_hello_encode(hello, XFER_VERSION, XFER_OK);
     conn_attr.private_data = hello;
     conn_attr.private_data_length = cp->options.wire.immediate ? 0 : XFER_HELLO;
     xfer_link_qp_attr(&qp_attr);
     code = endpoint_connect(&cp->endpoint, &target, &qp_attr, &conn_attr, xfer_link_prepare, &cp->copy.link, &cp->qp,
                             reply, &reply_length);
     cp->copy.link.qp = cp->qp;
-    enum xfer_result said = xfer_hello_decode(reply, sizeof(reply));
-    if (code == EXIT_CONNECT && said != XFER_OTHER_VERSION)
-        return fail(code, "the server says: %s", xfer_result_text(said));
-    if (!code && said && !cp->options.wire.immediate)
-        return fail(EXIT_PROTOCOL, "%s: %s", target.text, xfer_result_text(said));
-    return code;
+    bool heard = !code && !cp->options.wire.immediate && xfer_hello_decode(reply, sizeof(reply));
+    return heard || code == EXIT_CONNECT ? explain_hello(&target, reply, code) : code;
 }
 
 static void hang_up(struct cp *cp)
@@ -107,6 +121,21 @@ static int explain(struct cp *cp)
                           cp->remote.host, link->state == LINK_UP ? "no answer in time" : link->trouble);
 }
 
+/* Is there nothing yet where a directory would be pulled to? */
+static bool is_fresh(const struct cp *cp)
+{
+    struct stat st;
+    char name[XFER_NAME + 1] = "", path[XFER_PATH + XFER_NAME + 3];
+    if (cp->options.list || !cp->options.resume)
+        return true;
+    if (lstat(cp->local, &st))
+        return errno == ENOENT;
+    if (!cp->remote.contents)
+        last_name(name, cp->remote.path);
+    int n = snprintf(path, sizeof(path), "%s/%s", cp->local, name);
+    return *name && n > 0 && (size_t)n < sizeof(path) && lstat(path, &st) && errno == ENOENT;
+}
+
 static int start(struct cp *cp, struct xfer_record *ready)
 {
     struct xfer_link *link = &cp->copy.link;
@@ -116,7 +145,9 @@ static int start(struct cp *cp, struct xfer_record *ready)
         last_name(name, cp->local);
     unsigned flags = (cp->pull ? XFER_PULL : 0) | (cp->options.recursive ? XFER_RECURSIVE : 0) |
                      (show ? XFER_WANT_TOTAL : 0) | (cp->top_is_directory && !cp->many ? XFER_IS_DIR : 0) |
-                     (cp->remote.into ? XFER_INTO : 0);
+                     (cp->remote.into ? XFER_INTO : 0) | (cp->options.checksum ? XFER_CHECKSUM : 0) |
+                     (cp->options.dry ? XFER_DRY_RUN : 0) | (cp->options.list ? XFER_LIST : 0) |
+                     (cp->pull && is_fresh(cp) ? XFER_FRESH : 0);
     xfer_link_put(
         link,
         &(struct xfer_record){
@@ -132,13 +163,32 @@ static int start(struct cp *cp, struct xfer_record *ready)
     return xfer_link_ring(link, (size_t)ready->size, cp->pull ? LINK_READ : LINK_WRITE);
 }
 
-static int become_source(struct cp *cp)
+static int become_source(struct cp *cp, unsigned ready_flags)
 {
     bool show = cp->report.terminal && !cp->options.quiet && !cp->options.json;
     const struct source_attr attr = {
-        .top = cp->top, .resume = cp->options.resume, .links = cp->options.links, .count = show};
+        .top = cp->top,
+        .resume = cp->options.resume && !(cp->top_is_directory && ready_flags & XFER_FRESH),
+        .checksum = cp->options.checksum,
+        .dry = cp->options.dry,
+        .links = cp->options.links,
+        .count = show,
+    };
     cp->copy.role = COPY_SOURCE;
     return source_open(&cp->copy.source, &cp->copy.link, &cp->copy.tally, &attr);
+}
+
+static void open_sink(struct cp *cp, const struct path_place *place)
+{
+    struct xfer_sink *sink = &cp->copy.sink;
+    sink_open(sink, &cp->copy.link, &cp->copy.tally, place);
+    sink->resume = cp->options.resume;
+    sink->checksum = cp->options.checksum;
+    sink->dry = cp->options.dry;
+    sink->list = cp->options.list;
+    sink->sync = cp->options.sync;
+    sink->skip_links = cp->options.links == LINKS_SKIP;
+    cp->copy.role = COPY_SINK;
 }
 
 static int become_sink(struct cp *cp, unsigned ready_flags)
@@ -161,11 +211,13 @@ static int become_sink(struct cp *cp, unsigned ready_flags)
     }
     if (result)
         return report_failure(&cp->report, EXIT_FAILED, "%s: %s", cp->local, xfer_result_text(result));
-    sink_open(&cp->copy.sink, &cp->copy.link, &cp->copy.tally, &place);
-    cp->copy.sink.resume = cp->options.resume;
-    cp->copy.sink.sync = cp->options.sync;
-    cp->copy.sink.skip_links = cp->options.links == LINKS_SKIP;
-    cp->copy.role = COPY_SINK;
+    open_sink(cp, &place);
+    return 0;
+}
+
+static int become_reader(struct cp *cp)
+{
+    open_sink(cp, &(struct path_place){.base = -1});
     return 0;
 }
 
@@ -187,7 +239,9 @@ static int copy(struct cp *cp)
     struct xfer_record ready;
     int code = start(cp, &ready);
     if (!code)
-        code = cp->pull ? become_sink(cp, ready.flags) : become_source(cp);
+        code = cp->options.list ? become_reader(cp)
+               : cp->pull       ? become_sink(cp, ready.flags)
+                                : become_source(cp, ready.flags);
     while (!code && copy_runs(&cp->copy) && !copy_over(&cp->copy)) {
         if (!copy_step(&cp->copy))
             xfer_link_wait(&cp->copy.link, 100);
@@ -220,8 +274,12 @@ static int run_cp(struct cp *cp)
         code = dial(cp);
     if (!code) {
         report_start(&cp->report);
+        if (cp->options.list)
+            list_start(&cp->list, &cp->copy.tally);
         code = copy(cp);
-        if (cp->copy.role != COPY_IDLE || cp->options.json)
+        if (cp->options.list)
+            list_end(&cp->list, code);
+        else if (cp->copy.role != COPY_IDLE || cp->options.json)
             report_end(&cp->report, code);
     }
     hang_up(cp);
@@ -239,6 +297,7 @@ static int run_one(const struct cp_options *options, const char *source, const c
     cp->options = *options;
     cp->top = -1;
     cp->pull = is_remote(source);
+    cp->list = (struct cp_list){.options = &cp->options, .remote = &cp->remote};
     cp->many = many;
     cp->local = cp->pull ? destination : source;
     cp->report = (struct cp_report){
@@ -251,22 +310,35 @@ static int run_one(const struct cp_options *options, const char *source, const c
     return code;
 }
 
+static void check_words(const struct cp_options *options, int argc, char **argv, int first)
+{
+    int last = options->list ? argc : argc - 1;
+    if (options->list && last <= first)
+        usage_error("expected HOST: or HOST:PATH to list");
+    if (!options->list && last <= first)
+        usage_error("expected SRC and DST");
+    for (int i = first; i < last; i++) {
+        if (options->list && !is_remote(argv[i]))
+            usage_error("'%s' is not HOST:PATH", argv[i]);
+        if (!options->list && is_remote(argv[i]) == is_remote(argv[last]))
+            usage_error("expected one of SRC and DST to be HOST:PATH (write ./NAME for a local name with a colon)");
+        if (is_remote(argv[i]) && options->links == LINKS_FOLLOW)
+            usage_error("--links=follow: a server follows none");
+    }
+    if (options->checksum && !options->resume)
+        usage_error("--checksum and --no-resume exclude each other");
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
     struct cp_options options = {.port = XFER_PORT, .resume = true};
     rddp_wire_attr_init(&options.wire);
-    int first = opt_parse(command, argc, argv, &options, &options.wire), last = argc - 1, code = EXIT_OK;
-    if (last <= first)
-        usage_error("a SRC and a DST, please");
-    for (int i = first; i < last; i++) {
-        if (is_remote(argv[i]) == is_remote(argv[last]))
-            usage_error("one of SRC and DST is HOST:PATH (write ./NAME for a local name with a colon)");
-        if (is_remote(argv[i]) && options.links == LINKS_FOLLOW)
-            usage_error("--links=follow: a server follows none");
-    }
+    int first = opt_parse(command, argc, argv, &options, &options.wire), code = EXIT_OK;
+    int last = options.list ? argc : argc - 1;
+    check_words(&options, argc, argv, first);
     catch_signals();
     for (int i = first; i < last && !tool_stopped && code != EXIT_CONNECT; i++) {
-        int one = run_one(&options, argv[i], argv[last], last - first > 1);
+        int one = run_one(&options, argv[i], options.list ? "" : argv[last], last - first > 1);
         code = one ? one : code;
     }
     return code;
@@ -275,10 +347,10 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command cp_command = {
     .name = "cp",
     .summary = "copy files to and from an `rddp serve`, by RDMA, verified",
-    .usage = "[options] [-r] SRC... HOST:DST\n[options] [-r] HOST:SRC... DST",
-    .text = "Copies a file, or with -r a tree. Mode and modification time are kept, every file is verified by "
-            "checksum, and\n"
-            "a transfer that broke off goes on when the same command is given again.",
+    .usage = "[options] [-r] SRC... HOST:DST\n[options] [-r] HOST:SRC... DST\n[options] [-r] --list HOST:[PATH]...",
+    .text = "Copies a file, or with -r a tree. Mode and modification time are kept, every file that moves is verified\n"
+            "by checksum, a file of the same size and time is left alone, and a transfer that broke off goes on when\n"
+            "the same command is given again.",
     .opts = opts,
     .wire = true,
     .packet = true,

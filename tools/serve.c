@@ -30,14 +30,21 @@ static const struct opt opts[] = {
     {0},
 };
 
-static void refuse(struct rddp_request *request, enum xfer_result result)
+/* `version`: what the peer understands. */
+static void refuse(struct rddp_request *request, unsigned version, enum xfer_result result)
 {
     struct sockaddr_storage address = {0};
     char peer[ADDRESS_TEXT];
     uint8_t hello[XFER_HELLO];
     rddp_request_addr(request, &address);
-    warn_seldom("%s: turned away: %s", address_text(peer, &address), xfer_result_text(result));
-    xfer_hello_encode(hello, result);
+    address_text(peer, &address);
+    if (result == XFER_OTHER_VERSION && version)
+        warn_seldom("%s: turned away: its rddp speaks version %u of the copying protocol, this one version %d", peer,
+                    version, XFER_VERSION);
+    else
+        warn_seldom("%s: turned away: %s", peer,
+                    result == XFER_OTHER_VERSION ? "not an `rddp cp`" : xfer_result_text(result));
+    xfer_hello_encode(hello, version ? version : XFER_VERSION, result);
     rddp_reject(request, hello, sizeof(hello));
 }
 
@@ -45,7 +52,7 @@ static void take_request(struct serve *serve, const struct rddp_event *event)
 {
     enum xfer_result hello = xfer_hello_decode(event->private_data, event->private_data_length);
     if (hello && !serve->wire.immediate) {
-        refuse(event->request, XFER_OTHER_VERSION);
+        refuse(event->request, xfer_hello_version(event->private_data, event->private_data_length), XFER_OTHER_VERSION);
         return;
     }
     for (uint64_t i = 0; i < serve->clients; i++) {
@@ -54,7 +61,7 @@ static void take_request(struct serve *serve, const struct rddp_event *event)
             return;
         }
     }
-    refuse(event->request, XFER_BUSY);
+    refuse(event->request, XFER_VERSION, XFER_BUSY);
 }
 
 /* Ends the sessions that are over, or with `all` every one. Was there one? */
@@ -142,8 +149,9 @@ static int run(const struct command *command, int argc, char **argv)
         return code;
     catch_signals();
     if (!options.address && !options.serve.read_only)
-        warn("whoever reaches this machine can read and write %s: --read-only, or -a ADDRESS", argv[first]);
-    return serve_directory(&options.serve, &target);
+        warn("whoever reaches this machine can read and write %s: see --address and --read-only", argv[first]);
+    code = serve_directory(&options.serve, &target);
+    return code;
 }
 
 const struct command serve_command = {

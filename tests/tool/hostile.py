@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A peer of `rddp serve` or `rddp cp` that lies: hostile.py client PORT | fuzz PORT SEED COUNT | server CASE | cases.
+"""A peer of `rddp serve` or `rddp cp` that lies: hostile.py client PORT | fuzz PORT SEED COUNT | old PORT |
+server CASE | cases.
 
 It speaks just enough iWARP (RFC 5040, 5041, 5044) for Sends and RDMA Writes, and the protocol of doc/cp-protocol.md.
 As a client it says one line a case and ends with 1 if one of them was taken; as a server it serves one client one case.
@@ -12,10 +13,10 @@ import struct
 import sys
 import time
 
-MAGIC = 0x72646301
+MAGIC = 0x72646302
 START, READY, ERROR, TOTAL, OFFER, HAVE, DIRECTORY, DIRECTORY_END, LINK, FILE, DATA, FILE_END, TROUBLE, DONE, END, \
-    FINISH = range(1, 17)
-PULL, RECURSIVE, IS_DIR = 1, 2, 8
+    FINISH, SKIP, HOLE, ENTRY = range(1, 20)
+PULL, RECURSIVE, IS_DIR, CHECKSUM, DRY_RUN, LIST, SAME = 1, 2, 8, 32, 128, 256, 512
 MANY = 1000  # files in a directory `many` that the caller has made, with names of about 200 octets
 
 TABLE = []
@@ -39,14 +40,15 @@ class Gone(Exception):
 class Peer:
     """An iWARP connection after its start-up, with CRC and without markers, MPA revision 1."""
 
-    def __init__(self, sock, passive):
+    def __init__(self, sock, passive, magic=MAGIC):
         self.sock, self.msn = sock, 0
         sock.settimeout(20)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        hello = struct.pack('>IHH', MAGIC, 0, 0)
+        hello = struct.pack('>IHH', magic, 0 if magic == MAGIC else 24, 0)
         if passive:
             self.frame(b'MPA ID Req Frame')
-            sock.sendall(b'MPA ID Rep Frame' + struct.pack('>BBH', 0x40, 1, len(hello)) + hello)
+            flags = 0x40 if magic == MAGIC else 0x60
+            sock.sendall(b'MPA ID Rep Frame' + struct.pack('>BBH', flags, 1, len(hello)) + hello)
         else:
             sock.sendall(b'MPA ID Req Frame' + struct.pack('>BBH', 0x40, 1, len(hello)) + hello)
             self.frame(b'MPA ID Rep Frame')
@@ -123,7 +125,7 @@ def start(flags, path, name=''):
     return record(START, struct.pack('>HI', flags, MAGIC) + text(path) + text(name))
 
 
-def entry(kind, number, path, mode=0o644, size=0, offset=0, target=''):
+def entry(kind, number, path, mode=0o644, size=0, offset=0, target='', flags=0, count=0):
     when = struct.pack('>qI', 1, 2)
     head = struct.pack('>I', number)
     if kind == OFFER:
@@ -134,11 +136,19 @@ def entry(kind, number, path, mode=0o644, size=0, offset=0, target=''):
         return record(kind, head + struct.pack('>I', mode) + when + text(path))
     if kind == LINK:
         return record(kind, head + when + text(path) + text(target))
-    return record(kind, head + struct.pack('>IQQ', mode, size, offset) + when + text(path))
+    if kind == SKIP:
+        return record(kind, struct.pack('>H', flags) + head + struct.pack('>IQ', mode, size) + when + text(path))
+    if kind == ENTRY:
+        return record(kind, struct.pack('>HIQ', flags, mode, size) + when + text(path) + text(target))
+    return record(kind, head + struct.pack('>IQQQ', mode, size, offset, count) + when + text(path))
 
 
 def data(length):
     return record(DATA, struct.pack('>I', length))
+
+
+def hole(octets):
+    return record(HOLE, struct.pack('>Q', octets))
 
 
 def file_end(number, result=0, digest=bytes(16)):
@@ -211,9 +221,9 @@ def client_cases():
     yield 'pull with another magic number', lambda p: answer_to(connect(p), message(
         record(START, struct.pack('>HI', PULL, 1) + text('a') + text(''))))
     for path in ('../evil', '/evil', 'a/../../evil', 'a//evil', './evil', '.', '..', 'evil/', long, deep):
-        for kind in (FILE, DIRECTORY, DIRECTORY_END, LINK, OFFER):
+        for kind in (FILE, DIRECTORY, DIRECTORY_END, LINK, OFFER, SKIP):
             yield '%d of %.20s' % (kind, path), \
-                lambda p, k=kind, f=path: push(p, message(entry(k, 1, f, target='t', size=1 << 24)))
+                lambda p, k=kind, f=path: push(p, message(entry(k, 1, f, target='t', size=1 << 24, flags=SAME)))
     yield 'FILE through a symbolic link', lambda p: push(p, message(entry(FILE, 1, 'way-out/evil')), name='')
     yield 'LINK out', lambda p: push(p, message(entry(LINK, 1, 'l', target='../evil')), name='')
     yield 'LINK down and out', lambda p: push(p, message(entry(LINK, 1, 'sub/l', target='../a/../../evil')), name='')
@@ -226,12 +236,30 @@ def client_cases():
     yield 'a file that ends early', lambda p: push(p, message(entry(FILE, 1, '', size=9), file_end(1)))
     yield 'a source that fails', lambda p: push(p, message(entry(FILE, 1, '', size=9), file_end(1, result=1)))
     yield 'a huge file', lambda p: push(p, message(entry(FILE, 1, '', size=1 << 63)))
+    yield 'a huge file of data', lambda p: push(p, message(entry(FILE, 1, '', size=1 << 62, count=1 << 62)))
     yield 'an offset from nowhere', lambda p: push(p, message(entry(FILE, 1, '', size=9, offset=5)))
     yield 'an offset beyond the end', lambda p: push(p, message(entry(FILE, 1, '', size=9, offset=1 << 63)))
     yield 'offers of one entry', lambda p: push(p, *[message(entry(OFFER, 1, 'f', size=1 << 24))] * 2)
     # The caller has put a file `big` there that these offers name, so that each is kept open.
     yield 'offers too many', lambda p: push(
-        p, *[message(entry(OFFER, i, 'big', size=1 << 24)) for i in range(1, 10)], name='')
+        p, *[message(entry(OFFER, i, 'big', size=1 << 24)) for i in range(1, 10)], name='',
+        flags=RECURSIVE | IS_DIR | CHECKSUM)
+    yield 'an unchanged file that is not there', lambda p: push(p, message(entry(SKIP, 1, 'nix', flags=SAME)))
+    yield 'an unchanged file of another size', lambda p: push(
+        p, message(entry(SKIP, 1, 'big', size=1, flags=SAME)), name='')
+    yield 'a changed file without octets', lambda p: push(p, message(entry(SKIP, 1, 'big', size=1 << 24)), name='')
+    yield 'an unchanged file inside another', lambda p: push(p, message(
+        entry(FILE, 1, 'x', size=5), entry(SKIP, 2, 'big', flags=SAME)), name='')
+    yield 'a FILE in a dry run', lambda p: push(p, message(entry(FILE, 1, 'x')), flags=RECURSIVE | IS_DIR | DRY_RUN)
+    yield 'HOLE outside of a file', lambda p: push(p, message(hole(9)))
+    yield 'HOLE of nothing', lambda p: push(p, message(entry(FILE, 1, '', size=9), hole(0)))
+    yield 'HOLE beyond its file', lambda p: push(p, message(entry(FILE, 1, '', size=9), hole(10)))
+    yield 'HOLE of 4 EiB', lambda p: push(p, message(entry(FILE, 1, '', size=1 << 62), hole(1 << 62)))
+    yield 'a line of a list in a push', lambda p: push(p, message(entry(ENTRY, 0, 'x', flags=FILE)))
+    yield 'an entry that fails without a reason', lambda p: push(p, message(
+        record(TROUBLE, struct.pack('>HI', 0, 1) + text('x'))))
+    yield 'an entry that fails out of turn', lambda p: push(p, message(
+        record(TROUBLE, struct.pack('>HI', 1, 7) + text('x'))))
     yield 'DATA without a ring part', lambda p: push(p, message(entry(FILE, 1, '', size=99), data(9)))
     yield 'DATA beyond its part', lambda p: push(p, message(entry(FILE, 1, '', size=999), data(99), ring=(0, 64)))
     yield 'DATA of 4 GiB', lambda p: push(p, message(entry(FILE, 1, '', size=1 << 40), data(0xFFFFFFFF), ring=(0, 64)))
@@ -258,18 +286,25 @@ def client_cases():
     yield 'a text with two ends', lambda p: push(p, message(record(DIRECTORY, struct.pack('>IH', 1, 4) + b'a\0b\0')))
     yield 'a text beyond its record', lambda p: push(p, message(record(DIRECTORY, struct.pack('>IH', 1, 4000) + b'x')))
     yield 'a time with too many nanoseconds', lambda p: push(p, message(
-        record(FILE, struct.pack('>IIQQqI', 1, 0, 0, 0, 0, 1000000000) + text(''))))
+        record(FILE, struct.pack('>IIQQQqI', 1, 0, 0, 0, 0, 0, 1000000000) + text(''))))
     yield 'a message too long', lambda p: push(p, bytes(20000))
     yield 'more messages than credits', lambda p: push(p, *[message() for _ in range(99)], message(record(0)))
     yield 'DONE from a source', lambda p: push(p, message(record(DONE, struct.pack('>HHI', 0, 0, 1) + text(''))))
     yield 'FINISH before END', lambda p: push(p, message(record(FINISH, bytes(8))))
-    yield 'HAVE for nothing', lambda p: pull(p, 'sub', record(HAVE, bytes(28)))
+    yield 'HAVE for nothing', lambda p: pull(p, 'sub', record(HAVE, bytes(30)))
     yield 'DONE for nothing', lambda p: pull(p, 'sub', record(DONE, struct.pack('>HHI', 0, 0, 77) + text('')))
     yield 'all is well, and no credit for an answer', no_credit
     yield 'patience', patience
     yield 'START again', lambda p: push(p, message(start(0, '', 'x')))
     yield 'a Write before the ring', lambda p: outside_ring(p, 0)
     yield 'a Write behind the ring', lambda p: outside_ring(p, 1)
+
+
+def old_hello(port):
+    """An rddp of version 1 is refused in its own words: its magic number, and result 24."""
+    peer = Peer(socket.create_connection(('127.0.0.1', port)), passive=False, magic=MAGIC - 1)
+    told = struct.unpack('>IHH', peer.private) if peer.rejected else None
+    return told != (MAGIC - 1, 24, 0)
 
 
 def no_credit(port):
@@ -297,9 +332,9 @@ def patience(port):
 
 def granted_meanwhile(port):
     peer = connect(port)
-    peer.send(message(start(RECURSIVE | IS_DIR, '')))
+    peer.send(message(start(RECURSIVE | IS_DIR | CHECKSUM, '')))
     ring_of(peer)
-    peer.send(message(entry(OFFER, 1, 'huge', size=1 << 30)))
+    peer.send(message(entry(OFFER, 1, 'huge', size=1 << 34)))
     granted = 0
     while granted < 60:
         for _ in range(16):
@@ -359,7 +394,12 @@ def run_fuzz(port, seed, count):
              message(record(END), record(FINISH, bytes(8)))],
             [message(start(PULL | RECURSIVE, 'sub')),
              message(record(DONE, struct.pack('>HHI', 0, DIRECTORY, 1) + text('')), released=64, credits=1),
-             message(record(HAVE, struct.pack('>IQ', 1, 5) + bytes(16)))]))
+             message(record(HAVE, struct.pack('>HIQ', 0, 1, 5) + bytes(16)))],
+            [message(start(RECURSIVE | IS_DIR, '', 'fuzz')),
+             message(entry(DIRECTORY, 1, ''), entry(OFFER, 2, 'x'), entry(SKIP, 2, 'x', flags=SAME),
+                     entry(FILE, 3, 'h', size=1 << 20), hole(1 << 20), file_end(3), entry(DIRECTORY_END, 4, '')),
+             message(record(END), record(FINISH, bytes(8)))],
+            [message(start(PULL | LIST | RECURSIVE, 'sub')), message(record(FINISH, bytes(8)))]))
         victim = rng.randrange(len(sent))
         try:
             peer = connect(port)
@@ -396,17 +436,20 @@ SERVER_CASES = {
     'garbage': [message(b'\xff' * 100)],
     'short': [b'xyz'],
     'done': [message(ready(flags=0), record(DONE, struct.pack('>HHI', 0, FILE, 1) + text('')))],
-    'have': [message(ready(flags=0), record(HAVE, struct.pack('>IQ', 1, 1 << 62) + bytes(16)))],
+    'have': [message(ready(flags=0), record(HAVE, struct.pack('>HIQ', 0, 1, 1 << 62) + bytes(16)))],
+    'same': [message(ready(), entry(DIRECTORY, 1, ''), entry(SKIP, 2, 'x', size=1))],
+    'hole': [message(ready(), entry(DIRECTORY, 1, ''), entry(FILE, 2, 'x', size=1), hole(1 << 40))],
+    'line': [message(ready(), entry(ENTRY, 0, '/etc', flags=FILE))],
 }
 
 
 def run_server(case):
     listener = socket.create_server(('127.0.0.1', 0))
     print(listener.getsockname()[1], flush=True)
-    peer = Peer(listener.accept()[0], passive=True)
+    peer = Peer(listener.accept()[0], passive=True, magic=MAGIC - 1 if case == 'old' else MAGIC)
     try:
         peer.receive()
-        for payload in SERVER_CASES[case]:
+        for payload in SERVER_CASES.get(case, []):
             peer.send(payload)
         while True:
             peer.receive()
@@ -421,6 +464,8 @@ def main():
         return 1 if run_client(int(sys.argv[2])) else 0
     if what == 'fuzz':
         return run_fuzz(*(int(word) for word in sys.argv[2:5]))
+    if what == 'old':
+        return old_hello(int(sys.argv[2]))
     if what == 'server':
         return run_server(sys.argv[2])
     print('\n'.join(SERVER_CASES))

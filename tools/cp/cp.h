@@ -6,7 +6,7 @@
 #include "tools/xfer/copy.h"
 
 struct cp_options {
-    bool recursive, quiet, json, resume, sync;
+    bool recursive, quiet, json, resume, sync, checksum, dry, list;
     uint64_t port;
     enum walk_links links;
     struct rddp_wire_attr wire;
@@ -24,7 +24,7 @@ struct cp_report {
     const char *source, *destination;              /* as the user wrote them */
     uint64_t start_ns, shown_ns, still_ns, end_ns; /* still: when last something came or went */
     double start_cpu_s, end_cpu_s;
-    uint64_t shown_octets, shown_files;
+    uint64_t shown_octets, shown_all;
     double rate;                   /* of late, octets a second */
     char trouble[XFER_TEXT + 256]; /* why the copy did not come to its end */
     char failed[XFER_PATH + 1];    /* the last that did */
@@ -56,5 +56,17 @@ bool is_remote(const char *text);
 int remote_parse(struct cp_remote *remote, const char *text);
 /* The last name of a path, "" if that is none to give to a copy: ".", "..", "/". */
 void last_name(char name[XFER_NAME + 1], const char *path);
+
+/* --list: lines are gathered and sorted; very many in batches. */
+struct cp_list {
+    const struct cp_options *options;
+    const struct cp_remote *remote;
+    struct cp_line **line;
+    size_t count, room, octets;
+    struct json json;
+};
+
+void list_start(struct cp_list *list, struct xfer_tally *tally);
+void list_end(struct cp_list *list, int code);
 
 #endif

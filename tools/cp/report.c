@@ -14,23 +14,6 @@ enum {
 
 static const double giga = 1e9;
 
-/* Nothing has come or gone for so long: something is wrong with the way, or with the other end. */
-static const uint64_t STALLED_NS = 3000000000;
-
-/* Of less than this the start takes more than the copy: its cost would mean nothing. */
-static const uint64_t COST_OCTETS = 100000000;
-
-static char *octets_text(char text[SMALL_TEXT], uint64_t octets)
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    double value = (double)octets;
-    int i = 0;
-    for (; value >= 1000 && i < 4; i++)
-        value /= 1000;
-    snprintf(text, SMALL_TEXT, i ? "%.2f %s" : "%.0f %s", value, units[i]);
-    return text;
-}
-
 static void wipe(struct cp_report *report)
 {
     if (report->drawn)
@@ -71,6 +54,9 @@ static void tell(void *user, enum tally_event event, const char *path, enum xfer
             memcpy(report->error[report->errors].path, name, sizeof(name));
             report->error[report->errors++].result = result;
         }
+    } else if (event == TALLY_WOULD) {
+        if (!report->options->quiet && !report->options->json)
+            printf("%s\n", name);
     } else if (!report->options->quiet) {
         const char *what = event == TALLY_RESUMED ? "resumed at" : "started again: differs in its first";
         char text[SMALL_TEXT];
@@ -89,9 +75,19 @@ void report_start(struct cp_report *report)
 
 /* --- on the way ---------------------------------------------------------------------------------------------- */
 
+static uint64_t dealt_with(const struct xfer_tally *tally)
+{
+    return tally->octets + tally->resumed + tally->unchanged_octets + tally->hole_octets;
+}
+
+static uint64_t files_dealt_with(const struct xfer_tally *tally)
+{
+    return tally->files + tally->unchanged;
+}
+
 static void print_eta(const struct xfer_tally *tally, double rate)
 {
-    uint64_t done = tally->octets + tally->resumed;
+    uint64_t done = dealt_with(tally);
     uint64_t left = tally->total_octets > done ? tally->total_octets - done : 0;
     double seconds = rate > 0 ? (double)left / rate : 0;
     if (rate <= 0 || seconds > 360000)
@@ -108,15 +104,16 @@ static void print_progress(struct cp_report *report)
 {
     const struct xfer_tally *tally = &report->copy->tally;
     char rate[SMALL_TEXT], octets[SMALL_TEXT];
-    uint64_t done = tally->octets + tally->resumed;
+    uint64_t done = dealt_with(tally);
     if (tally->total_known && tally->total_octets)
         fprintf(stderr, "%3.0f%%  ",
                 100 * (double)(done < tally->total_octets ? done : tally->total_octets) / (double)tally->total_octets);
-    fprintf(stderr, "%s  %s  %" PRIu64, octets_text(octets, done), rate_text(rate, report->rate), tally->files);
+    fprintf(stderr, "%s  %s  %" PRIu64, octets_text(octets, done), rate_text(rate, report->rate),
+            files_dealt_with(tally));
     if (tally->total_known)
         fprintf(stderr, "/%" PRIu64, tally->total_files);
-    fprintf(stderr, " file%s", plural_s(tally->total_known ? tally->total_files : tally->files));
-    if (report->still_ns && report->shown_ns - report->still_ns > STALLED_NS)
+    fprintf(stderr, " file%s", plural_s(tally->total_known ? tally->total_files : files_dealt_with(tally)));
+    if (report->still_ns && report->shown_ns - report->still_ns > STALLED_MS * 1000000ULL)
         fputs("  stalled", stderr);
     if (tally->total_known)
         print_eta(tally, report->rate);
@@ -129,10 +126,11 @@ void report_progress(struct cp_report *report)
         return;
     if (ms < (report->terminal ? TERMINAL_MS : PLAIN_MS))
         return;
-    uint64_t octets = report->copy->tally.octets;
-    if (octets != report->shown_octets || report->copy->tally.files != report->shown_files || !report->still_ns)
+    const struct xfer_tally *tally = &report->copy->tally;
+    uint64_t octets = tally->octets, all = dealt_with(tally) + files_dealt_with(tally);
+    if (all != report->shown_all || !report->still_ns)
         report->still_ns = now;
-    report->shown_files = report->copy->tally.files;
+    report->shown_all = all;
     double rate = (double)(octets - report->shown_octets) * 1000 / (double)ms;
     report->rate = report->rate > 0 ? 0.7 * report->rate + 0.3 * rate : rate;
     report->shown_ns = now;
@@ -179,25 +177,30 @@ static void print_summary(const struct cp_report *report, int code)
     const struct xfer_tally *tally = &report->copy->tally;
     struct figures f = figure(report);
     char octets[SMALL_TEXT], rate[SMALL_TEXT];
-    printf("%" PRIu64 " file%s", tally->files, plural_s(tally->files));
+    bool dry = report->options->dry;
+    printf("%s%" PRIu64 " file%s", dry ? "dry run: " : "", tally->files, plural_s(tally->files));
     if (tally->directories)
         printf(", %" PRIu64 " director%s", tally->directories, tally->directories == 1 ? "y" : "ies");
     if (tally->links)
         printf(", %" PRIu64 " link%s", tally->links, plural_s(tally->links));
-    printf(", %s in %.2f s", octets_text(octets, tally->octets), f.seconds);
-    if (tally_has_rate(tally, f.seconds))
+    printf(", %s%s in %.2f s", octets_text(octets, tally->octets), dry ? " to copy, found" : "", f.seconds);
+    if (tally_has_rate(tally, f.seconds) && !dry)
         printf(": %s", rate_text(rate, f.rate));
     if (tally->resumed)
         printf("; %s were there", octets_text(octets, tally->resumed));
+    if (tally->hole_octets)
+        printf("; %s in holes", octets_text(octets, tally->hole_octets));
+    if (tally->unchanged)
+        printf("; %" PRIu64 " file%s unchanged", tally->unchanged, plural_s(tally->unchanged));
     if (tally->left_out)
         printf("; %" PRIu64 " link%s left out", tally->left_out, plural_s(tally->left_out));
-    if (!code)
+    if (!code && !dry && tally->files)
         printf("; every file verified");
     else if (tally->failed)
         printf("; %" PRIu64 " failed", tally->failed);
-    if (f.cpu_here >= 0)
+    if (f.cpu_here >= 0 && !dry)
         printf("; CPU %.2f s/GB here", f.cpu_here);
-    if (f.cpu_there >= 0)
+    if (f.cpu_there >= 0 && !dry)
         printf(", %.2f s/GB at the server", f.cpu_there);
     putchar('\n');
 }
@@ -220,15 +223,19 @@ static void print_json(const struct cp_report *report, int code)
     json_text(&json, "direction", copy_verb(report->pull));
     json_text(&json, "source", xfer_printable(text, report->source));
     json_text(&json, "destination", xfer_printable(text, report->destination));
-    json_bool(&json, "verified", code == EXIT_OK);
+    json_bool(&json, "verified", code == EXIT_OK && !report->options->dry);
     json_u64(&json, "exit_code", (uint64_t)code);
+    json_bool(&json, "dry_run", report->options->dry);
     json_u64(&json, "files", tally->files);
+    json_u64(&json, "files_unchanged", tally->unchanged);
     json_u64(&json, "directories", tally->directories);
     json_u64(&json, "links", tally->links);
     json_u64(&json, "links_left_out", tally->left_out);
     json_u64(&json, "failed", tally->failed);
     json_u64(&json, "bytes", tally->octets);
     json_u64(&json, "resumed_bytes", tally->resumed);
+    json_u64(&json, "unchanged_bytes", tally->unchanged_octets);
+    json_u64(&json, "hole_bytes", tally->hole_octets);
     json_real(&json, "seconds", f.seconds);
     json_real(&json, "bytes_per_second", f.rate);
     json_real(&json, "gigabits_per_second", f.rate * 8 / giga);

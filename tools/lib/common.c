@@ -191,6 +191,17 @@ char *rate_text(char text[SMALL_TEXT], double octets_per_second)
     return scaled_text(text, octets_per_second, "B/s");
 }
 
+char *octets_text(char text[SMALL_TEXT], uint64_t octets)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)octets;
+    int i = 0;
+    for (; value >= 1000 && i < 4; i++)
+        value /= 1000;
+    snprintf(text, SMALL_TEXT, i ? "%.2f %s" : "%.0f %s", value, units[i]);
+    return text;
+}
+
 char *count_rate_text(char text[SMALL_TEXT], double each_second)
 {
     return scaled_text(text, each_second, "/s");

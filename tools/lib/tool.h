@@ -122,6 +122,11 @@ bool parse_u64(const char *text, uint64_t *value);
 
 enum { SMALL_TEXT = 32, ADDRESS_TEXT = 80 };
 
+/* Of a copy: of fewer octets the start takes more than the copy, and a rate, or a cost, would mean nothing. */
+enum { RATE_OCTETS = 1000000, COST_OCTETS = 100000000 };
+/* Nothing has come or gone for so long: something is wrong with the way, or with the other end. */
+enum { STALLED_MS = 3000 };
+
 /* "s" unless it is one. */
 const char *plural_s(uint64_t n);
 
@@ -129,6 +134,8 @@ const char *plural_s(uint64_t n);
 char *size_text(char text[SMALL_TEXT], uint64_t size);
 /* 1.234 GB/s, 12.3 MB/s ...: powers of 1000. */
 char *rate_text(char text[SMALL_TEXT], double octets_per_second);
+/* "12 B", "1.50 MB": powers of 1000, as rates have them. */
+char *octets_text(char text[SMALL_TEXT], uint64_t octets);
 /* 3.21 M/s: things a second. */
 char *count_rate_text(char text[SMALL_TEXT], double each_second);
 /* 9.87 Gb/s. */

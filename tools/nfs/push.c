@@ -445,7 +445,7 @@ int push_run(struct nfs_session *s, struct nfs_report *report, const char *local
     if (!code)
         code = find_place(push, s, local);
     if (!code) {
-        walk_init(&push->walk, push->fd, false);
+        walk_init(&push->walk, push->fd, 0);
         push->copy.more = more;
         push->copy.walker = push;
         code = copy_engine_run(&push->copy);

@@ -32,7 +32,7 @@ static enum xfer_result open_source(struct session *session, const struct xfer_r
     enum xfer_result result = look_at(session->serve->root, start->path, &st);
     if (result)
         return result;
-    if (S_ISDIR(st.st_mode) && !(start->flags & XFER_RECURSIVE))
+    if (S_ISDIR(st.st_mode) && !(start->flags & (XFER_RECURSIVE | XFER_LIST)))
         return XFER_NOT_RECURSIVE;
     if (!S_ISDIR(st.st_mode) && (start->flags & XFER_INTO))
         return XFER_NOT_DIRECTORY;
@@ -47,16 +47,33 @@ static enum xfer_result give(struct session *session, const struct xfer_record *
     enum xfer_result result = open_source(session, start, top, flags);
     if (result)
         return result;
-    bool count = start->flags & XFER_WANT_TOTAL;
-    const struct source_attr attr = {.top = *top, .resume = true, .count = count, .tell_total = count};
+    bool list = start->flags & XFER_LIST, count = start->flags & XFER_WANT_TOTAL && !list;
+    const struct source_attr attr = {
+        .top = *top,
+        .resume = !(*flags & XFER_IS_DIR && start->flags & XFER_FRESH),
+        .checksum = start->flags & XFER_CHECKSUM,
+        .dry = start->flags & XFER_DRY_RUN,
+        .list = list,
+        .flat = list && !(start->flags & XFER_RECURSIVE),
+        .count = count,
+        .tell_total = count,
+    };
     copy->role = COPY_SOURCE;
     if (source_open(&copy->source, &copy->link, &copy->tally, &attr) ||
-        xfer_link_ring(&copy->link, session->serve->ring, LINK_IS_READ))
+        xfer_link_ring(&copy->link, list ? XFER_RING_MIN : session->serve->ring, LINK_IS_READ))
         return XFER_NO_MEMORY;
     return XFER_OK;
 }
 
-static enum xfer_result receive(struct session *session, const struct xfer_record *start)
+/* Of a directory that is not there yet nothing can be compared. */
+static bool is_fresh(const struct path_place *place, const struct xfer_record *start)
+{
+    struct stat st;
+    return start->flags & XFER_IS_DIR && *place->top && fstatat(place->base, place->top, &st, AT_SYMLINK_NOFOLLOW) &&
+           errno == ENOENT;
+}
+
+static enum xfer_result receive(struct session *session, const struct xfer_record *start, unsigned *flags)
 {
     struct xfer_copy *copy = &session->copy;
     struct path_place place;
@@ -67,8 +84,11 @@ static enum xfer_result receive(struct session *session, const struct xfer_recor
     enum xfer_result result = path_place(session->serve->root, start->path, start->name, start->flags, &place);
     if (result)
         return result;
+    *flags = is_fresh(&place, start) ? XFER_FRESH : 0;
     sink_open(&copy->sink, &copy->link, &copy->tally, &place);
     copy->sink.sync = session->serve->sync;
+    copy->sink.checksum = start->flags & XFER_CHECKSUM;
+    copy->sink.dry = start->flags & XFER_DRY_RUN;
     copy->role = COPY_SINK;
     return xfer_link_ring(&copy->link, session->serve->ring, LINK_WRITTEN) ? XFER_NO_MEMORY : XFER_OK;
 }
@@ -79,13 +99,14 @@ static bool answer_start(struct session *session, const struct xfer_record *star
     struct xfer_link *link = &session->copy.link;
     unsigned flags = 0;
     char name[XFER_TEXT];
-    snprintf(session->what, sizeof(session->what), "%s '%s'", copy_verb(start->flags & XFER_PULL),
+    snprintf(session->what, sizeof(session->what), "%s%s '%s'", start->flags & XFER_DRY_RUN ? "dry run, " : "",
+             start->flags & XFER_LIST ? "list" : copy_verb(start->flags & XFER_PULL),
              xfer_printable(name, start->path));
     enum xfer_result result = xfer_path_check(start->path);
     if (start->key != XFER_MAGIC)
         result = XFER_OTHER_VERSION;
     if (!result)
-        result = start->flags & XFER_PULL ? give(session, start, top, &flags) : receive(session, start);
+        result = start->flags & XFER_PULL ? give(session, start, top, &flags) : receive(session, start, &flags);
     if (result) {
         warn("%s: %s: %s", session->peer, session->what, xfer_result_text(result));
         xfer_link_put(link, &(struct xfer_record){.type = XFER_ERROR, .result = (uint16_t)result});
@@ -111,8 +132,10 @@ static void log_end(const struct session *session, double seconds)
         warn("%s: %s: %s", session->peer, session->what, copy->link.state == LINK_UP ? "stopped" : copy->link.trouble);
     if (session->serve->quiet)
         return;
-    printf("%s: %s: %" PRIu64 " file%s, %" PRIu64 " failed, %" PRIu64 " octets", session->peer, session->what,
-           tally->files, plural_s(tally->files), tally->failed, tally->octets);
+    printf("%s: %s: %" PRIu64 " file%s", session->peer, session->what, tally->files, plural_s(tally->files));
+    if (tally->unchanged)
+        printf(", %" PRIu64 " unchanged", tally->unchanged);
+    printf(", %" PRIu64 " failed, %" PRIu64 " octets", tally->failed, tally->octets);
     if (tally_has_rate(tally, seconds))
         printf(", %s", rate_text(rate, (double)tally->octets / seconds));
     putchar('\n');
@@ -245,7 +268,7 @@ static bool accept_request(struct session *session, struct rddp_request *request
     struct rddp_conn_attr attr;
     uint8_t hello[XFER_HELLO];
     rddp_conn_attr_init(&attr);
-    xfer_hello_encode(hello, XFER_OK);
+    xfer_hello_encode(hello, XFER_VERSION, XFER_OK);
     attr.private_data = hello;
     attr.private_data_length = session->serve->wire.immediate ? 0 : XFER_HELLO;
     int error = rddp_accept(request, session->qp, &attr);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/xfer/file.h"
+#include "tools/xfer/hole.h"
 
 enum {
     PIECE = 1 << 17, /* octets hashed and written at once: they are still in the cache for the second */
@@ -22,6 +23,12 @@ static bool has_stamp(const struct stat *st, const struct path_stamp *stamp)
 {
     return S_ISREG(st->st_mode) && (uint64_t)st->st_size == stamp->size && st->st_mtim.tv_sec == stamp->seconds &&
            (uint32_t)st->st_mtim.tv_nsec == stamp->nanoseconds;
+}
+
+bool file_is(int parent, const char *name, const struct path_stamp *stamp)
+{
+    struct stat st;
+    return !fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) && has_stamp(&st, stamp);
 }
 
 static int open_whole(int parent, const char *name, const struct path_stamp *stamp)
@@ -58,7 +65,15 @@ bool part_find(struct file_part *part, int parent, const char *name, const struc
 
 int part_hash(struct file_part *part, uint8_t room[PART_ROOM])
 {
-    uint64_t left = part->length - part->hashed;
+    if (part->hashed >= part->data_end) {
+        uint64_t hole = hole_at(part->fd, part->hashed, part->length, &part->data_end);
+        hole = hole < XFER_HOLE ? hole : XFER_HOLE;
+        hole_hash(part->digest, hole);
+        part->hashed += hole;
+        if (hole)
+            return part->hashed < part->length;
+    }
+    uint64_t left = part->data_end - part->hashed;
     ssize_t n = pread(part->fd, room, left < PART_ROOM ? (size_t)left : PART_ROOM, (off_t)part->hashed);
     if (n < 0 && errno == EINTR)
         return 1;
@@ -92,12 +107,11 @@ void part_drop(struct file_part *part)
 /* --- what comes ---------------------------------------------------------------------------------------------- */
 
 /* The rest of a large file would not fit: better said now than after most of it has come. */
-static bool lacks_space(const struct file_in *file)
+static bool lacks_space(const struct file_in *file, uint64_t data)
 {
     struct statvfs fs;
-    uint64_t left = file->stamp.size - file->offset;
-    return left >= XFER_RESUMABLE && !fstatvfs(file->fd, &fs) && fs.f_frsize && fs.f_blocks &&
-           left / fs.f_frsize > fs.f_bavail;
+    return data >= XFER_RESUMABLE && !fstatvfs(file->fd, &fs) && fs.f_frsize && fs.f_blocks &&
+           data / fs.f_frsize > fs.f_bavail;
 }
 
 static enum xfer_result start_new(struct file_in *file)
@@ -127,20 +141,21 @@ static void go_on(struct file_in *file, struct file_part *part)
     part->digest = NULL;
 }
 
-enum xfer_result file_open(struct file_in *file, int parent, const char *name, const struct path_stamp *stamp,
-                           uint32_t mode, struct file_part *part)
+enum xfer_result file_open(struct file_in *file, int parent, const struct file_new *new, struct file_part *part)
 {
     enum xfer_result result = XFER_OK;
-    *file = (struct file_in){.fd = -1, .stamp = *stamp, .mode = mode & MODE_BITS};
-    snprintf(file->name, sizeof(file->name), "%s", name);
+    *file = (struct file_in){.fd = -1, .stamp = new->stamp, .mode = new->mode &MODE_BITS};
+    snprintf(file->name, sizeof(file->name), "%s", new->name);
     file->parent = fcntl(parent, F_DUPFD_CLOEXEC, 0);
     if (file->parent < 0)
         result = xfer_result_of(errno);
+    else if (new->stamp.size > INT64_MAX)
+        result = XFER_TOO_BIG;
     else if (part)
         go_on(file, part);
     else
         result = start_new(file);
-    if (!result && lacks_space(file))
+    if (!result && lacks_space(file, new->data))
         result = XFER_FULL;
     /* What can be resumed later is not thrown away because there is no room for the rest of it now. */
     if (result)
@@ -171,6 +186,23 @@ enum xfer_result file_write(struct file_in *file, const uint8_t *p, size_t n)
     return XFER_OK;
 }
 
+enum xfer_result file_hole(struct file_in *file, uint64_t n)
+{
+    if (file->whole || !n || n > XFER_HOLE || n > file->stamp.size - file->offset)
+        return XFER_PROTOCOL;
+    hole_hash(file->digest, n);
+    file->offset += n;
+    return XFER_OK;
+}
+
+/* A hole at the end was not written either. */
+static bool set_size(const struct file_in *file)
+{
+    struct stat st;
+    return !fstat(file->fd, &st) &&
+           ((uint64_t)st.st_size == file->stamp.size || !ftruncate(file->fd, (off_t)file->stamp.size));
+}
+
 static bool set_mode(const struct file_in *file)
 {
     struct stat st;
@@ -185,7 +217,7 @@ static enum xfer_result settle(const struct file_in *file)
     };
     bool settled = set_mode(file);
     if (!file->whole)
-        settled = settled && !futimens(file->fd, times) && !(file->sync && fsync(file->fd)) &&
+        settled = settled && set_size(file) && !futimens(file->fd, times) && !(file->sync && fsync(file->fd)) &&
                   !renameat(file->parent, file->temp, file->parent, file->name);
     return settled ? XFER_OK : xfer_result_of(errno);
 }

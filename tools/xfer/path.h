@@ -31,6 +31,8 @@ struct path_stamp {
     uint32_t nanoseconds;
 };
 void temp_name(char temp[XFER_NAME + 1], const char *name, const struct path_stamp *stamp);
+/* One that nobody else has: for a directory where nothing can be locked. False: no random octets. */
+bool temp_unique(char temp[XFER_NAME + 1], const char *name);
 bool is_temp(const char *name);
 
 /* Opens that temporary, locked, if it is there and ours alone: an fd, or -ENOENT, or -EBUSY if somebody has it locked

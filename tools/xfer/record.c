@@ -31,17 +31,20 @@ static const uint16_t fields[XFER_TYPES] = {
     [XFER_ERROR] = F_RESULT,
     [XFER_TOTAL] = F_SIZE | F_COUNT,
     [XFER_OFFER] = F_ID | F_SIZE | F_TIME | F_PATH,
-    [XFER_HAVE] = F_ID | F_OFFSET | F_DIGEST,
+    [XFER_HAVE] = F_FLAGS | F_ID | F_OFFSET | F_DIGEST,
     [XFER_DIRECTORY] = F_ID | F_PATH,
     [XFER_DIRECTORY_END] = F_ID | F_MODE | F_TIME | F_PATH,
     [XFER_LINK] = F_ID | F_TIME | F_PATH | F_NAME,
-    [XFER_FILE] = F_ID | F_MODE | F_SIZE | F_OFFSET | F_TIME | F_PATH,
+    [XFER_FILE] = F_ID | F_MODE | F_SIZE | F_OFFSET | F_COUNT | F_TIME | F_PATH,
     [XFER_DATA_HERE] = F_LENGTH,
     [XFER_FILE_END] = F_RESULT | F_ID | F_DIGEST,
-    [XFER_TROUBLE] = F_RESULT | F_PATH,
+    [XFER_TROUBLE] = F_RESULT | F_ID | F_PATH,
     [XFER_DONE] = F_RESULT | F_FLAGS | F_ID | F_PATH,
     [XFER_END] = F_EVERY,
     [XFER_FINISH] = F_SIZE,
+    [XFER_SKIP] = F_FLAGS | F_ID | F_MODE | F_SIZE | F_TIME | F_PATH,
+    [XFER_HOLE_HERE] = F_SIZE,
+    [XFER_ENTRY] = F_FLAGS | F_MODE | F_SIZE | F_TIME | F_PATH | F_NAME,
 };
 
 static uint8_t *put(uint8_t *p, uint64_t value, size_t n)
@@ -205,9 +208,14 @@ void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head)
     };
 }
 
-void xfer_hello_encode(uint8_t p[XFER_HELLO], enum xfer_result result)
+void xfer_hello_encode(uint8_t p[XFER_HELLO], unsigned version, enum xfer_result result)
 {
-    put(put(put(p, XFER_MAGIC, 4), result, 2), 0, 2);
+    put(put(put(p, XFER_MAGIC - XFER_VERSION + version, 4), result, 2), 0, 2);
+}
+
+unsigned xfer_hello_version(const uint8_t *p, size_t n)
+{
+    return n >= 4 && get(p, 3) == XFER_MAGIC >> 8 ? p[3] : 0;
 }
 
 enum xfer_result xfer_hello_decode(const uint8_t *p, size_t n)

@@ -8,11 +8,12 @@
 
 #include "tools/xfer/sink.h"
 
-enum { DIRECTORY_BITS = 01777 };
+enum { DIRECTORY_BITS = 01777, FILE_BITS = 0777 };
 
 void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally *tally, const struct path_place *place)
 {
-    *sink = (struct xfer_sink){.link = link, .tally = tally, .place = *place, .parent = -1, .resume = true};
+    *sink = (struct xfer_sink){.link = link, .tally = tally, .place = *place, .resume = true};
+    sink->parent.fd = sink->ahead.fd = -1;
     sink->file.fd = sink->file.parent = -1;
     for (int i = 0; i < XFER_OFFERS; i++)
         sink->offers[i].part.fd = -1;
@@ -29,11 +30,12 @@ void sink_close(struct xfer_sink *sink)
     for (int i = 0; i < XFER_OFFERS; i++)
         drop_offer(&sink->offers[i]);
     file_drop(&sink->file, sink->resume && !sink->file_result && sink->file.stamp.size >= XFER_RESUMABLE);
-    if (sink->parent >= 0)
-        close(sink->parent);
-    if (sink->place.base >= 0)
-        close(sink->place.base);
-    sink->parent = sink->place.base = -1;
+    const int fds[] = {sink->parent.fd, sink->ahead.fd, sink->place.base};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    sink->parent.fd = sink->ahead.fd = sink->place.base = -1;
 }
 
 /* --- names --------------------------------------------------------------------------------------------------- */
@@ -50,21 +52,21 @@ static bool compose(struct xfer_sink *sink, const char *path)
     return true;
 }
 
-/* Opens the directory that sink->name is in; it stays open for the next entry, which is likely to be in it too. */
-static enum xfer_result open_parent(struct xfer_sink *sink)
+/* Opens the directory that sink->name is in. */
+static enum xfer_result open_parent(struct xfer_sink *sink, struct sink_directory *parent)
 {
     size_t n = (size_t)(sink->name - sink->path);
     n -= n > 0; /* the slash */
     if (n > XFER_PATH)
         return XFER_TOO_LONG;
-    if (sink->parent >= 0 && strlen(sink->parent_path) == n && !memcmp(sink->parent_path, sink->path, n))
+    if (parent->fd >= 0 && strlen(parent->path) == n && !memcmp(parent->path, sink->path, n))
         return XFER_OK;
-    if (sink->parent >= 0)
-        close(sink->parent);
-    memcpy(sink->parent_path, sink->path, n);
-    sink->parent_path[n] = 0;
-    sink->parent = path_open(sink->place.base, sink->parent_path, O_PATH | O_DIRECTORY, 0);
-    return sink->parent < 0 ? xfer_result_of(-sink->parent) : XFER_OK;
+    if (parent->fd >= 0)
+        close(parent->fd);
+    memcpy(parent->path, sink->path, n);
+    parent->path[n] = 0;
+    parent->fd = path_open(sink->place.base, parent->path, O_PATH | O_DIRECTORY, 0);
+    return parent->fd < 0 ? xfer_result_of(-parent->fd) : XFER_OK;
 }
 
 static void answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id, const char *path, enum xfer_result result)
@@ -80,7 +82,7 @@ static void answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id, con
 /* Entries count up by one, and none begins before the file before it has ended. */
 static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record)
 {
-    if (record->id != sink->last_id + 1 || sink->file_id || sink->ended)
+    if (record->id != sink->last_id + 1 || sink->file_id || sink->ended || sink->list)
         return xfer_link_blame(sink->link, "an entry out of turn");
     sink->last_id = record->id;
     return compose(sink, record->path);
@@ -91,10 +93,10 @@ static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record
 /* While its contents come we must be able to write into it; DIRECTORY_END sets the mode. */
 static enum xfer_result make_directory(struct xfer_sink *sink)
 {
-    if (!*sink->path)
+    if (!*sink->path || sink->dry)
         return XFER_OK;
-    enum xfer_result result = open_parent(sink);
-    if (result || !mkdirat(sink->parent, sink->name, 0700))
+    enum xfer_result result = open_parent(sink, &sink->parent);
+    if (result || !mkdirat(sink->parent.fd, sink->name, 0700))
         return result;
     if (errno != EEXIST)
         return xfer_result_of(errno);
@@ -112,7 +114,7 @@ static enum xfer_result finish_directory(struct xfer_sink *sink, const struct xf
         {.tv_nsec = UTIME_OMIT},
         {.tv_sec = (time_t)record->seconds, .tv_nsec = (long)record->nanoseconds},
     };
-    if (!*sink->path)
+    if (!*sink->path || sink->dry)
         return XFER_OK;
     int fd = path_open(sink->place.base, sink->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
     if (fd < 0)
@@ -136,17 +138,19 @@ static enum xfer_result make_link(struct xfer_sink *sink, const struct xfer_reco
         sink->tally->links -= sink->skip_links; /* it will be counted as one */
         return sink->skip_links ? XFER_OK : XFER_LINK_OUT;
     }
-    enum xfer_result result = open_parent(sink);
+    if (sink->dry)
+        return XFER_OK;
+    enum xfer_result result = open_parent(sink, &sink->parent);
     if (result)
         return result;
+    int dir = sink->parent.fd;
     temp_name(temp, sink->name, &stamp);
-    unlinkat(sink->parent, temp, 0); /* of one who was killed right here */
-    bool failed = symlinkat(record->name, sink->parent, temp) ||
-                  utimensat(sink->parent, temp, times, AT_SYMLINK_NOFOLLOW) ||
-                  renameat(sink->parent, temp, sink->parent, sink->name);
+    unlinkat(dir, temp, 0); /* of one who was killed right here */
+    bool failed = symlinkat(record->name, dir, temp) || utimensat(dir, temp, times, AT_SYMLINK_NOFOLLOW) ||
+                  renameat(dir, temp, dir, sink->name);
     if (failed) {
         result = xfer_result_of(errno);
-        unlinkat(sink->parent, temp, 0);
+        unlinkat(dir, temp, 0);
     }
     return result;
 }
@@ -176,33 +180,50 @@ static void tell_have(struct xfer_sink *sink, const struct sink_offer *offer, ui
 {
     struct xfer_record have = {.type = XFER_HAVE, .id = id};
     if (offer) {
+        have.flags = offer->part.whole ? XFER_SAME : 0;
         have.offset = offer->part.length;
         part_digest(&offer->part, have.digest);
     }
     xfer_link_put(sink->link, &have);
 }
 
+/* Whatever needs its octets read takes a place among the offers until its entry's turn. */
+static void compare_octets(struct xfer_sink *sink, const struct xfer_record *record, const struct path_stamp *stamp)
+{
+    struct sink_offer *free = NULL;
+    for (int i = 0; i < XFER_OFFERS && !free; i++)
+        free = sink->offers[i].id ? NULL : &sink->offers[i];
+    if (!free) {
+        xfer_link_blame(sink->link, "an offer too many");
+    } else if (part_find(&free->part, sink->ahead.fd, sink->name, stamp)) {
+        free->id = record->id;
+        sink->hashing = free;
+    } else {
+        tell_have(sink, NULL, record->id);
+    }
+}
+
 /* An offer comes before its entry's turn, so its directory need not exist yet. */
 static void take_offer(struct xfer_sink *sink, const struct xfer_record *record)
 {
-    struct sink_offer *free = NULL;
     const struct path_stamp stamp = stamp_of(record);
-    for (int i = 0; i < XFER_OFFERS && !free; i++)
-        free = sink->offers[i].id ? NULL : &sink->offers[i];
-    if (!free || record->id <= sink->last_id || record->id <= sink->last_offer) {
-        xfer_link_blame(sink->link, "an offer too many, or out of turn");
+    if (record->id <= sink->last_id || record->id <= sink->last_offer || sink->list) {
+        xfer_link_blame(sink->link, "an offer out of turn");
         return;
     }
     sink->last_offer = record->id;
     if (!compose(sink, record->path))
         return;
-    if (!sink->resume || open_parent(sink) || !*sink->name ||
-        !part_find(&free->part, sink->parent, sink->name, &stamp)) {
+    bool look = sink->resume && !open_parent(sink, &sink->ahead) && *sink->name;
+    /* Two files may have been written at the same time as the kernel counts it: one that the user named himself, and
+     * that may have another name here, is compared. */
+    bool octets = sink->checksum || !*record->path;
+    if (look && (!octets || !record->size) && file_is(sink->ahead.fd, sink->name, &stamp))
+        xfer_link_put(sink->link, &(struct xfer_record){.type = XFER_HAVE, .flags = XFER_SAME, .id = record->id});
+    else if (look && (octets || record->size >= XFER_RESUMABLE))
+        compare_octets(sink, record, &stamp);
+    else
         tell_have(sink, NULL, record->id);
-        return;
-    }
-    free->id = record->id;
-    sink->hashing = free;
 }
 
 bool sink_step(struct xfer_sink *sink)
@@ -235,34 +256,71 @@ static struct file_part *claim(struct xfer_sink *sink, const struct xfer_record 
     return part;
 }
 
-static void end_file(struct xfer_sink *sink, enum xfer_result result)
+/* `type`: XFER_TROUBLE if it is the source that failed. */
+static void end_file(struct xfer_sink *sink, enum xfer_type type, enum xfer_result result)
 {
     sink->file_result = result;
-    answer(sink, XFER_FILE, sink->file_id, sink->file_path, result);
+    answer(sink, type, sink->file_id, sink->file_path, result);
 }
 
 static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
 {
-    const struct path_stamp stamp = stamp_of(record);
     if (!begin_entry(sink, record))
         return;
     struct file_part *part = claim(sink, record);
-    if (record->offset > record->size || (record->offset && (!part || part->length != record->offset))) {
-        xfer_link_blame(sink->link, "a file from where nobody said");
+    if (sink->dry || record->offset > record->size || (record->offset && (!part || part->length != record->offset))) {
+        xfer_link_blame(sink->link, "a file resumed at an unknown offset, or in a dry run");
         return;
     }
+    const struct file_new new = {
+        .name = sink->name, .stamp = stamp_of(record), .mode = record->mode, .data = record->count};
     memcpy(sink->file_path, record->path, strlen(record->path) + 1);
     sink->file_id = record->id;
-    sink->file_result = *sink->name ? open_parent(sink) : XFER_IS_DIRECTORY;
+    sink->file_result = *sink->name ? open_parent(sink, &sink->parent) : XFER_IS_DIRECTORY;
     if (!sink->file_result)
-        sink->file_result = file_open(&sink->file, sink->parent, sink->name, &stamp, record->mode, part);
+        sink->file_result = file_open(&sink->file, sink->parent.fd, &new, part);
     sink->file.sync = sink->sync;
     claim(sink, &(struct xfer_record){.id = record->id});
     sink->tally->resumed += record->offset;
     if (record->offset)
         tally_tell(sink->tally, TALLY_RESUMED, record->path, XFER_OK, record->offset);
     if (sink->file_result)
-        end_file(sink, sink->file_result);
+        end_file(sink, XFER_FILE, sink->file_result);
+}
+
+/* It was found to be the same a while ago, and still has to be. */
+static enum xfer_result keep_file(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    const struct path_stamp stamp = stamp_of(record);
+    struct stat st;
+    enum xfer_result result = open_parent(sink, &sink->parent);
+    if (result)
+        return result;
+    if (!file_is(sink->parent.fd, sink->name, &stamp))
+        return XFER_CHANGED;
+    bool failed = fstatat(sink->parent.fd, sink->name, &st, AT_SYMLINK_NOFOLLOW) ||
+                  ((st.st_mode & 07777) != (record->mode & FILE_BITS) &&
+                   fchmodat(sink->parent.fd, sink->name, record->mode & FILE_BITS, AT_SYMLINK_NOFOLLOW));
+    return failed ? xfer_result_of(errno) : XFER_OK;
+}
+
+static void take_skip(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    bool same = record->flags & XFER_SAME;
+    if (!begin_entry(sink, record))
+        return;
+    if (!same && !sink->dry) {
+        xfer_link_blame(sink->link, "a file without its octets");
+        return;
+    }
+    claim(sink, &(struct xfer_record){.id = record->id});
+    if (same) {
+        sink->tally->unchanged_octets += record->size;
+    } else {
+        sink->tally->octets += record->size;
+        tally_tell(sink->tally, TALLY_WOULD, record->path, XFER_OK, record->size);
+    }
+    answer(sink, same ? XFER_SKIP : XFER_FILE, record->id, record->path, sink->dry ? XFER_OK : keep_file(sink, record));
 }
 
 /* After a failure the source goes on for a while until it knows: that is not written any more. */
@@ -285,8 +343,19 @@ static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
         xfer_link_blame(sink->link, "DATA beyond the end of its file");
     } else if (result) {
         file_drop(&sink->file, false);
-        end_file(sink, result);
+        end_file(sink, XFER_FILE, result);
     }
+}
+
+static void take_hole(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    if (!sink->file_id) {
+        xfer_link_blame(sink->link, "HOLE outside of a file");
+        return;
+    }
+    if (!sink->file_result && file_hole(&sink->file, record->size))
+        xfer_link_blame(sink->link, "HOLE of a length that is not allowed");
+    sink->tally->hole_octets += record->size;
 }
 
 static void take_file_end(struct xfer_sink *sink, const struct xfer_record *record)
@@ -298,9 +367,9 @@ static void take_file_end(struct xfer_sink *sink, const struct xfer_record *reco
     enum xfer_result result = record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO;
     if (!sink->file_result && result) {
         file_drop(&sink->file, false);
-        end_file(sink, result);
+        end_file(sink, XFER_TROUBLE, result);
     } else if (!sink->file_result) {
-        end_file(sink, file_finish(&sink->file, record->digest));
+        end_file(sink, XFER_FILE, file_finish(&sink->file, record->digest));
     }
     sink->file_id = 0;
     sink->file_result = XFER_OK;
@@ -308,11 +377,30 @@ static void take_file_end(struct xfer_sink *sink, const struct xfer_record *reco
 
 static void take_trouble(struct xfer_sink *sink, const struct xfer_record *record)
 {
-    if (!record->result)
+    enum xfer_result result = record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO;
+    if (!result) {
         xfer_link_blame(sink->link, "a TROUBLE that is none");
+    } else if (sink->list) {
+        tally_entry(sink->tally, XFER_TROUBLE, record->path, result);
+    } else if (begin_entry(sink, record)) {
+        claim(sink, &(struct xfer_record){.id = record->id});
+        answer(sink, XFER_TROUBLE, record->id, record->path, result);
+    }
+}
+
+static void take_line(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    if (!sink->list || !sink->tally->line || xfer_path_check(record->path))
+        xfer_link_blame(sink->link, "a line of a list that nobody wants");
     else
-        tally_entry(sink->tally, 0, record->path,
-                    record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO);
+        sink->tally->line(sink->tally->line_user, record);
+}
+
+static void take_end(struct xfer_sink *sink)
+{
+    if (sink->file_id || sink->ended)
+        xfer_link_blame(sink->link, "END out of turn");
+    sink->ended = true;
 }
 
 void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
@@ -334,8 +422,17 @@ void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
     case XFER_FILE:
         take_file(sink, record);
         break;
+    case XFER_SKIP:
+        take_skip(sink, record);
+        break;
     case XFER_DATA_HERE:
         take_data(sink, record);
+        break;
+    case XFER_HOLE_HERE:
+        take_hole(sink, record);
+        break;
+    case XFER_ENTRY:
+        take_line(sink, record);
         break;
     case XFER_FILE_END:
         take_file_end(sink, record);
@@ -344,9 +441,7 @@ void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
         take_trouble(sink, record);
         break;
     case XFER_END:
-        if (sink->file_id || sink->ended)
-            xfer_link_blame(sink->link, "END out of turn");
-        sink->ended = true;
+        take_end(sink);
         break;
     default:
         xfer_link_blame(sink->link, "a record that a source does not send");

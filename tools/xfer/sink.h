@@ -14,18 +14,24 @@ struct sink_offer {
     struct file_part part;
 };
 
+/* A directory that stays open for the next entry, which is likely to be in it too. */
+struct sink_directory {
+    int fd;                   /* -1 if none is */
+    char path[XFER_PATH + 1]; /* from place.base on */
+};
+
 struct xfer_sink {
     struct xfer_link *link;
     struct xfer_tally *tally;
     struct path_place place;
-    bool resume;
-    bool skip_links; /* those that lead out are no failure: they are left out */
-    bool sync;       /* fsync before a file gets its name */
+    bool resume, checksum, dry; /* checksum: size and time alone do not make a file the same */
+    bool list;                  /* there are no entries, only lines for tally->line() */
+    bool skip_links;            /* those that lead out are no failure: they are left out */
+    bool sync;                  /* fsync before a file gets its name */
 
     char path[XFER_PATH + XFER_NAME + 2]; /* of the entry at hand, from place.base on */
     char *name;                           /* its last name, in `path` */
-    char parent_path[XFER_PATH + 1];      /* whose directory is open in `parent`, -1 if none is */
-    int parent;
+    struct sink_directory parent, ahead;  /* of entries, and of offers, which come before their turn */
 
     struct sink_offer offers[XFER_OFFERS];
     struct sink_offer *hashing; /* answered when it is hashed */
@@ -39,7 +45,7 @@ struct xfer_sink {
     bool ended;                    /* END came */
 };
 
-/* `place` becomes the sink's. */
+/* `place` becomes the sink's; its base may be -1 if there will only be a list. */
 void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally *tally,
                const struct path_place *place);
 /* What has not all come stays as a temporary if it is large enough to be resumed. Once, after sink_open(). */

@@ -9,12 +9,16 @@
 #include "tools/xfer/tally.h"
 #include "tools/xfer/walk.h"
 
+enum { SOURCE_AHEAD = 256 }; /* entries that are known before their turn */
+
 /* An entry that is on its way out. */
 struct source_entry {
-    struct walk_entry walk;
+    struct walk_entry *walk;
     uint32_t id;
-    bool offered;  /* the sink was asked whether a part of the file is there */
+    bool offered;  /* the sink was asked whether the file or a part of it is there */
+    bool hashed;   /* and its answer may be a digest */
     bool answered; /* and this is what it said: */
+    bool same;     /* it is there; if `have` is 0, size and time tell */
     uint64_t have;
     uint8_t have_digest[XFER_DIGEST];
 };
@@ -31,23 +35,30 @@ struct xfer_source {
     struct walk walk, count;
     bool counting; /* until TOTAL is known and put */
     bool tell_total;
-    bool resume;
+    bool resume, checksum, dry, list;
+    int top;
     bool walked;                       /* the walk is over */
     bool ended;                        /* END is put */
     uint32_t last_id, put_id, done_id; /* of the entries: met, wholly put, and ended by the sink */
 
-    struct source_entry *ahead; /* a queue of XFER_OFFERS; counters run free */
-    unsigned head, tail;
+    struct source_entry *ahead; /* a queue of SOURCE_AHEAD; counters run free */
+    struct walk_entry *walks;   /* what they point at */
+    unsigned head, asked, tail; /* those before `asked` were offered, if there was a need */
+    unsigned offers;            /* of them, that are hashed */
 
-    enum source_phase phase; /* of the oldest entry, a file */
-    uint64_t offset;
-    bool refused; /* the sink has given it up */
+    enum source_phase phase;   /* of the oldest entry, a file */
+    uint64_t offset, data_end; /* there is no hole from `offset` up to `data_end` */
+    bool refused;              /* the sink has given it up */
     XXH3_state_t *digest;
 };
 
 struct source_attr {
-    int top; /* file or directory, open to read; borrowed until source_close() */
-    bool resume;
+    int top;       /* file or directory, open to read; borrowed until source_close() */
+    bool resume;   /* ask the sink what it has */
+    bool checksum; /* ... and believe octets alone */
+    bool dry;      /* only tell what would be copied */
+    bool list;     /* put ENTRY records and nothing else */
+    bool flat;     /* do not go into directories below the top */
     enum walk_links links;
     bool count;      /* count everything before the first entry leaves */
     bool tell_total; /* and put it as a TOTAL record */

@@ -3,6 +3,7 @@
 #ifndef TOOLS_XFER_TALLY_H
 #define TOOLS_XFER_TALLY_H
 
+#include "tools/lib/tool.h"
 #include "tools/xfer/xfer.h"
 
 enum tally_event {
@@ -10,17 +11,21 @@ enum tally_event {
     TALLY_UNREAD,  /* the source could not */
     TALLY_RESUMED, /* the first `octets` of the file were there and are right */
     TALLY_RESTART, /* they were there and are wrong */
+    TALLY_WOULD,   /* a dry run: this file would be copied */
 };
 
 struct xfer_tally {
     uint64_t files, directories, links, failed;
-    uint64_t octets;   /* of files, that moved */
-    uint64_t resumed;  /* that did not have to */
-    uint64_t left_out; /* links that lead out, as the user wanted */
+    uint64_t unchanged;                              /* files that stayed as they were */
+    uint64_t octets;                                 /* of files, that moved, or in a dry run would */
+    uint64_t resumed, unchanged_octets, hole_octets; /* that did not have to */
+    uint64_t left_out;                               /* links that lead out, as the user wanted */
     uint64_t total_files, total_octets;
     bool total_known;
     void (*tell)(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets);
     void *user;
+    void (*line)(void *user, const struct xfer_record *record); /* of a listing */
+    void *line_user;
 };
 
 static inline void tally_tell(struct xfer_tally *tally, enum tally_event event, const char *path,
@@ -30,25 +35,26 @@ static inline void tally_tell(struct xfer_tally *tally, enum tally_event event, 
         tally->tell(tally->user, event, path, result, octets);
 }
 
-/* Counts an entry of a type as done, or as failed; 0: one that the source could not read. */
+/* Counts an entry of a type as done, or as failed; XFER_TROUBLE: one that the source could not read. */
 static inline void tally_entry(struct xfer_tally *tally, unsigned type, const char *path, enum xfer_result result)
 {
     if (result)
         tally->failed++;
     else if (type == XFER_FILE)
         tally->files++;
+    else if (type == XFER_SKIP)
+        tally->unchanged++;
     else if (type == XFER_LINK)
         tally->links++;
     else if (type == XFER_DIRECTORY)
         tally->directories++;
     if (result)
-        tally_tell(tally, type ? TALLY_FAILED : TALLY_UNREAD, path, result, 0);
+        tally_tell(tally, type == XFER_TROUBLE ? TALLY_UNREAD : TALLY_FAILED, path, result, 0);
 }
 
-/* Of less than this the start takes more than the copy: a rate would mean nothing. */
 static inline bool tally_has_rate(const struct xfer_tally *tally, double seconds)
 {
-    return tally->octets >= 1000000 && seconds >= 0.01;
+    return tally->octets >= RATE_OCTETS && seconds >= 0.01;
 }
 
 #endif

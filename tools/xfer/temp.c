@@ -43,6 +43,15 @@ void temp_name(char temp[XFER_NAME + 1], const char *name, const struct path_sta
     name_with_tag(temp, name, tag);
 }
 
+bool temp_unique(char temp[XFER_NAME + 1], const char *name)
+{
+    uint64_t tag;
+    if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
+        return false;
+    name_with_tag(temp, name, tag);
+    return true;
+}
+
 bool is_temp(const char *name)
 {
     size_t n = strlen(name);
@@ -93,12 +102,10 @@ int temp_find(int parent, const char *temp)
 
 int temp_make(int parent, char temp[XFER_NAME + 1], const char *name)
 {
-    uint64_t tag;
     int fd = open_locked(parent, temp, O_CREAT);
     if (fd == -EBUSY || fd == -ELOOP || fd == -EISDIR || fd == -ENXIO) {
-        if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
+        if (!temp_unique(temp, name))
             return -EIO;
-        name_with_tag(temp, name, tag);
         fd = open_locked(parent, temp, O_CREAT | O_EXCL);
     }
     struct stat st;

@@ -10,10 +10,11 @@
 #include "tools/xfer/path.h"
 #include "tools/xfer/walk.h"
 
-void walk_init(struct walk *walk, int top, bool counting)
+void walk_init(struct walk *walk, int top, int64_t open_from)
 {
     walk->top = top;
-    walk->counting = counting;
+    walk->open_from = (uint64_t)open_from;
+    walk->flat = false;
     walk->links = LINKS_KEEP;
     walk->skipped = 0;
     walk->depth = 0;
@@ -37,6 +38,7 @@ static void set_stat(struct walk_entry *entry, const struct stat *st)
 {
     entry->mode = st->st_mode & 07777;
     entry->size = (uint64_t)st->st_size;
+    entry->stored = (uint64_t)st->st_blocks * 512;
     entry->seconds = st->st_mtim.tv_sec;
     entry->nanoseconds = (uint32_t)st->st_mtim.tv_nsec;
 }
@@ -139,9 +141,9 @@ static void visit(struct walk *walk, int dir, const struct dirent *at, struct wa
         set_trouble(entry, xfer_result_of(errno));
     } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         set_trouble(entry, XFER_NOT_FILE);
-    } else if (S_ISREG(st.st_mode) && walk->counting) {
+    } else if ((S_ISREG(st.st_mode) && (uint64_t)st.st_size < walk->open_from) || (S_ISDIR(st.st_mode) && walk->flat)) {
         set_stat(entry, &st);
-        entry->kind = WALK_FILE;
+        entry->kind = S_ISDIR(st.st_mode) ? WALK_DIRECTORY : WALK_FILE;
     } else {
         int fd = openat(dir, at->d_name, O_RDONLY | (follow ? O_NOFOLLOW : 0) | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
@@ -220,4 +222,22 @@ void walk_next(struct walk *walk, struct walk_entry *entry)
         while (entry->kind == WALK_SKIPPED);
     }
     memcpy(entry->path, walk->path, strlen(walk->path) + 1);
+}
+
+enum xfer_result walk_open(int top, struct walk_entry *entry)
+{
+    struct stat st;
+    if (entry->fd >= 0)
+        return XFER_OK;
+    int fd = path_open(top, entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return xfer_result_of(-fd);
+    enum xfer_result result = fstat(fd, &st) ? xfer_result_of(errno) : S_ISREG(st.st_mode) ? XFER_OK : XFER_NOT_FILE;
+    if (result) {
+        close(fd);
+        return result;
+    }
+    set_stat(entry, &st);
+    entry->fd = fd;
+    return XFER_OK;
 }

@@ -28,9 +28,9 @@ enum walk_kind {
 struct walk_entry {
     enum walk_kind kind;
     enum xfer_result result;
-    int fd; /* of a WALK_FILE, open to read: the taker closes it. -1 if none, and while counting. */
+    int fd; /* of a WALK_FILE, open to read: the taker closes it. -1 if none, or not opened. */
     uint32_t mode;
-    uint64_t size;
+    uint64_t size, stored; /* octets of it, and that it takes on the disk */
     int64_t seconds;
     uint32_t nanoseconds;
     char path[XFER_PATH + 1]; /* "" is the top */
@@ -38,8 +38,9 @@ struct walk_entry {
 };
 
 struct walk {
-    int top; /* borrowed; -1 once it was given out */
-    bool counting;
+    int top;            /* borrowed; -1 once it was given out */
+    uint64_t open_from; /* files of fewer octets are not opened */
+    bool flat;          /* directories below the top are not entered: they have no end */
     enum walk_links links;
     uint64_t skipped;
     unsigned depth; /* directories open */
@@ -52,10 +53,14 @@ struct walk {
     char path[XFER_PATH + 1];
 };
 
-/* `top` is a file or directory open to read, and stays the caller's. `counting`: files are not opened. Links are kept
- * unless walk->links is set behind. */
-void walk_init(struct walk *walk, int top, bool counting);
+enum { WALK_OPEN_NONE = -1 };
+
+/* `top` is a file or directory open to read, and stays the caller's. Files of `open_from` octets and more are opened;
+ * WALK_OPEN_NONE: none but the top. Links are kept unless walk->links is set behind. */
+void walk_init(struct walk *walk, int top, int64_t open_from);
 void walk_fini(struct walk *walk);
 void walk_next(struct walk *walk, struct walk_entry *entry);
+/* Opens a file that the walk did not, below `top`, and says how it is now. */
+enum xfer_result walk_open(int top, struct walk_entry *entry);
 
 #endif

@@ -9,8 +9,9 @@
 
 enum {
     XFER_PORT = 18516,
-    XFER_MAGIC = 0x72646301, /* "rdc" and the version */
-    XFER_HELLO = 8,          /* octets of private data: the magic number, a result, two octets of zero */
+    XFER_VERSION = 2,
+    XFER_MAGIC = 0x72646300 + XFER_VERSION, /* "rdc" and the version */
+    XFER_HELLO = 8,                         /* octets of private data: the magic number, a result, two octets of zero */
 
     XFER_MESSAGE = 16384, /* octets of a message at most */
     XFER_HEAD = 32,       /* octets before its first record */
@@ -18,6 +19,7 @@ enum {
 
     XFER_ALIGN = 64,     /* a piece of a file begins at a multiple of this in the ring */
     XFER_DATA = 1 << 20, /* octets of one DATA record at most */
+    XFER_HOLE = 1 << 26, /* and of one HOLE record */
     XFER_RING_MIN = 4 << 20,
     XFER_RING = 16 << 20, /* the default */
     XFER_RING_MAX = 1 << 28,
@@ -26,8 +28,8 @@ enum {
     XFER_PATH = 4095, /* octets of a path */
     XFER_DEPTH = 128, /* names in a path */
 
-    XFER_RESUMABLE = 8 << 20, /* octets of a file from which on it is asked whether a part is there already */
-    XFER_OFFERS = 8,          /* such questions that may be open at once */
+    XFER_RESUMABLE = 8 << 20, /* octets of a file from which on a part of it is kept and resumed */
+    XFER_OFFERS = 8,          /* offers that may be open at once if their answer can be a digest */
     XFER_DIGEST = 16,         /* XXH3, 128 bits */
     XFER_TEXT = 1024,         /* room for a path as people read it */
 
@@ -90,6 +92,9 @@ enum xfer_type {
     XFER_DONE,          /* sink: how the entry ended */
     XFER_END,           /* source: there is nothing more */
     XFER_FINISH,        /* client: all is told; server: good-bye, and what it cost */
+    XFER_SKIP,          /* source: this file needs no data */
+    XFER_HOLE_HERE,     /* source: the next octets of the file are zero and take no space */
+    XFER_ENTRY,         /* source: a line of a listing */
     XFER_TYPES,
 };
 
@@ -99,6 +104,11 @@ enum xfer_flag {
     XFER_WANT_TOTAL = 1 << 2, /* START */
     XFER_IS_DIR = 1 << 3,     /* START of a push, READY of a pull: the source is a directory */
     XFER_INTO = 1 << 4,       /* START of a push: the path ended with a slash, so it must be a directory */
+    XFER_CHECKSUM = 1 << 5,   /* START: size and time do not say that a file is unchanged, its octets do */
+    XFER_FRESH = 1 << 6,      /* START of a pull, READY of a push: the sink has no such directory yet */
+    XFER_DRY_RUN = 1 << 7,    /* START: compare, and change nothing */
+    XFER_LIST = 1 << 8,       /* START of a pull: ENTRY records in place of the copy */
+    XFER_SAME = 1 << 9,       /* HAVE: the file itself is there; SKIP: it stays as it is */
 };
 
 /* Every field that a record can have, in the order they stand in it. A table says which ones a type has. */
@@ -137,9 +147,12 @@ struct xfer_head {
 
 void xfer_head_encode(uint8_t p[XFER_HEAD], const struct xfer_head *head);
 void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head);
-void xfer_hello_encode(uint8_t p[XFER_HELLO], enum xfer_result result);
+/* `version`: XFER_VERSION, or the peer's own to refuse it in. */
+void xfer_hello_encode(uint8_t p[XFER_HELLO], unsigned version, enum xfer_result result);
 /* XFER_OTHER_VERSION if it is not ours, else what it says. */
 enum xfer_result xfer_hello_decode(const uint8_t *p, size_t n);
+/* The version of the one who said hello, or 0: it speaks another protocol. */
+unsigned xfer_hello_version(const uint8_t *p, size_t n);
 
 /* Is this a relative path of names, none of them "", "." or "..", within the limits? "" is, too. */
 enum xfer_result xfer_path_check(const char *path);
