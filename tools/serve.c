@@ -13,6 +13,7 @@ struct serve_options {
     struct serve serve;
     const char *address;
     uint64_t port;
+    struct opt_list allow;
 };
 
 #define AT(field) offsetof(struct serve_options, field)
@@ -20,6 +21,7 @@ struct serve_options {
 static const struct opt opts[] = {
     {'a', "address", "ADDR", "listen here only", OPT_TEXT, AT(address), 0, 0},
     {'p', "port", "PORT", "default 18516; 0 takes a free one", OPT_U64, AT(port), 0, 65535},
+    {0, "allow", "NET", "these clients only: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
     {0, "read-only", NULL, "give files, take none", OPT_FLAG, AT(serve.read_only), 0, 0},
     {0, "sync", NULL, "fsync each file before it gets its name", OPT_FLAG, AT(serve.sync), 0, 0},
     {0, "clients", "N", "at once, at most (default 64)", OPT_U64, AT(serve.clients), 1, SERVE_CLIENTS},
@@ -43,7 +45,9 @@ static void refuse(struct rddp_request *request, unsigned version, enum xfer_res
                     version, XFER_VERSION);
     else
         warn_seldom("%s: turned away: %s", peer,
-                    result == XFER_OTHER_VERSION ? "not an `rddp cp`" : xfer_result_text(result));
+                    result == XFER_OTHER_VERSION ? "not an `rddp cp`"
+                    : result == XFER_NO_ACCESS   ? "no --allow has its address"
+                                                 : xfer_result_text(result));
     xfer_hello_encode(hello, version ? version : XFER_VERSION, result);
     rddp_reject(request, hello, sizeof(hello));
 }
@@ -51,6 +55,12 @@ static void refuse(struct rddp_request *request, unsigned version, enum xfer_res
 static void take_request(struct serve *serve, const struct rddp_event *event)
 {
     enum xfer_result hello = xfer_hello_decode(event->private_data, event->private_data_length);
+    struct sockaddr_storage peer = {0};
+    rddp_request_addr(event->request, &peer);
+    if (!clients_have(&serve->allowed, (const struct sockaddr *)&peer)) {
+        refuse(event->request, XFER_VERSION, XFER_NO_ACCESS);
+        return;
+    }
     if (hello && !serve->wire.immediate) {
         refuse(event->request, xfer_hello_version(event->private_data, event->private_data_length), XFER_OTHER_VERSION);
         return;
@@ -137,6 +147,7 @@ static int run(const struct command *command, int argc, char **argv)
 {
     static struct serve_options options = {.serve = {.ring = XFER_RING, .clients = SERVE_CLIENTS}, .port = XFER_PORT};
     struct target target;
+    char error[CLIENTS_TEXT];
     rddp_wire_attr_init(&options.serve.wire);
     int first = opt_parse(command, argc, argv, &options, &options.serve.wire);
     if (argc - first != 1)
@@ -147,10 +158,13 @@ static int run(const struct command *command, int argc, char **argv)
     int code = target_parse(&target, options.address, (uint16_t)options.port, true);
     if (code)
         return code;
+    if (clients_parse(&options.serve.allowed, options.allow.count ? options.allow.word : NULL, error))
+        usage_error("--allow: %s", error);
     catch_signals();
-    if (!options.address && !options.serve.read_only)
-        warn("whoever reaches this machine can read and write %s: see --address and --read-only", argv[first]);
+    if (!options.address && !options.allow.count && !options.serve.read_only)
+        warn("whoever reaches this machine can read and write %s: see --allow, --address and --read-only", argv[first]);
     code = serve_directory(&options.serve, &target);
+    clients_free(&options.serve.allowed);
     return code;
 }
 
@@ -160,7 +174,7 @@ const struct command serve_command = {
     .usage = "[options] DIR",
     .text =
         "Clients cannot leave DIR. There is no authentication: whoever can connect can read, and unless --read-only\n"
-        "write, what this user can. Serve trusted networks only.",
+        "write, what this user can. Serve trusted networks only, and see --allow.",
     .opts = opts,
     .wire = true,
     .packet = true,

@@ -42,6 +42,24 @@ for _ in {1..100}; do [ "$(grep -c 'not an MPA' open.log)" -lt 7 ] || break; sle
 [ "$(grep -c 'not an MPA' open.log)" -le 24 ] || bad "a peer can fill the log: $(wc -l <open.log) lines"
 stop "$pid"
 
+part "who may come"
+: >allow.log
+"$tool" serve -p 0 --allow 10.0.0.0/8 --allow fd77::1 shared >allow.log 2>&1 &
+pid=$! pids+=($!)
+for _ in {1..200}; do grep -q '^listening' allow.log && break; sleep 0.02; done
+allowed=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' allow.log)
+timeout 30 "$tool" cp -q -p "$allowed" one 127.0.0.1:small 2>said
+[ $? = 3 ] && grep -q 'the server says: permission denied' said || bad "a client that is not allowed: $(cat said)"
+grep -q '^rddp serve: 127.0.0.1:[0-9]*: turned away: no --allow has its address$' allow.log || bad "a client that is not allowed leaves no line: $(cat allow.log)"
+grep -q 'whoever' allow.log && bad "a server that is not for everybody says it is"
+stop "$pid"
+serve few --allow 10.0.0.0/8 --allow 127.0.0.0/8 shared
+copy one 127.0.0.1:small
+stop "$pid"
+"$tool" serve -p 0 --allow nonsense shared 2>said
+[ $? = 2 ] && grep -q "'nonsense' is no IPv4 or IPv6 address" said || bad "--allow nonsense: $(cat said)"
+port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' main.log)
+
 part "interrupted"
 truncate -s 20G forever
 "$tool" cp -q -p "$port" --markers forever 127.0.0.1:forever 2>said &

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "nfs/server/clients.h"
 #include "tools/xfer/copy.h"
 
 enum { SERVE_CLIENTS = 64 }; /* at once */
@@ -21,6 +22,7 @@ struct serve {
     _Atomic unsigned begun; /* copies, ever */
     _Atomic unsigned running;
     struct rddp_wire_attr wire;
+    struct clients allowed;
 };
 
 struct session {
