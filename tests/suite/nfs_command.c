@@ -45,7 +45,9 @@ static int command(const char *words)
         skip();
     snprintf(line, sizeof(line), "cd %s && timeout 60 %s nfs --first-delay 0 -p %d --mount-port %d %s >out 2>err", work,
              tool, fake.port, fake.mount_port, words);
+    fake_sync(&fake);
     status = system(line);
+    fake_sync(&fake);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -113,6 +115,16 @@ static unsigned names_in(const char *name)
     return n ? n - 2 : 0;
 }
 
+/* Names at the server. */
+static unsigned names_there(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < fake.files; i++)
+        n += !fake.file[i].removed;
+    return n;
+}
+
 /* Sizes around one READ, the server answering in full or with less. */
 static void gets(void **state)
 {
@@ -164,6 +176,34 @@ static void puts_(void **state)
             assert_int_equal(fake_find(&fake, name)->mode, 0644);
         }
     }
+}
+
+/* Whatever fails, the name is not given to a part of a file; and nothing else stays. */
+static void put_fails(void **state)
+{
+    (void)state;
+    make_local("big", 9 * FAKE_IO);
+    fake_add_file(&fake, "to", 10);
+    atomic_store(&fake.lie, LIE_TAKES_NONE);
+    assert_int_equal(command("-q put big 127.0.0.1:/fake/to"), 4);
+    assert_true(fake_is_whole(fake_find(&fake, "to"), 10));
+    assert_int_equal(names_there(), 1);
+    atomic_store(&fake.lie, LIE_NONE);
+    assert_int_equal(command("-q put big 127.0.0.1:/fake/to"), 0);
+    assert_true(fake_is_whole(fake_find(&fake, "to"), 9 * FAKE_IO));
+    assert_int_equal(names_there(), 1);
+}
+
+/* The answer to RENAME is lost with the server: the one that is sent again finds that it was done. */
+static void renamed_twice(void **state)
+{
+    (void)state;
+    make_local("small", 100);
+    atomic_store(&fake.forget_rename, 1);
+    assert_int_equal(command("-q put small 127.0.0.1:/fake/to"), 0);
+    assert_true(atomic_load(&fake.calls[NFS3_RENAME]) > 1);
+    assert_true(fake_is_whole(fake_find(&fake, "to"), 100));
+    assert_int_equal(names_there(), 1);
 }
 
 /* RFC 1813 3.3.7, 3.3.21: the verifier changed, so what was not committed is sent once more. */
@@ -304,7 +344,8 @@ static void lying_servers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(gets),          TEST(puts_),         TEST(lost_writes),   TEST(lost_connections),
+        TEST(gets),          TEST(puts_),         TEST(put_fails),
+        TEST(renamed_twice), TEST(lost_writes),   TEST(lost_connections),
         TEST(hostile_names), TEST(hostile_links), TEST(lying_servers),
     };
 

@@ -217,7 +217,7 @@ for _ in {1..10}; do
     rm -f "$shared/dir/big"
     nfs --json put big "$at/dir/big" >"$tmp/out" 2>"$tmp/err" &
     client=$!
-    kill_server "$shared/dir/big" $client
+    kill_server "$shared/dir/.big.rddp-*" $client
     wait $client
     code=$?
     if [ $code = 0 ] && cmp -s big "$shared/dir/big"; then pass; else wrong "put over a restart: exit code $code"; fi
@@ -234,11 +234,64 @@ if [ $code = 0 ] && cmp -s big big2; then pass; else wrong "get over a restart: 
 
 # --- interrupted -----------------------------------------------------------------------------------------------------------
 
-rm -f big2
-"$rddp" nfs --port "$rdma_port" --mount-port "$mount_port" -q get "$at/dir/big" big2 2>"$tmp/err" &
+# Interrupts an `rddp nfs WORDS` when a file of PATTERN has a quarter of it; $code is what it ended with.
+interrupt() { # PATTERN SIGNAL WORDS...
+    local pattern=$1 signal=$2 size
+    shift 2
+    "$rddp" nfs --port "$rdma_port" --mount-port "$mount_port" -q --depth 1 "$@" 2>"$tmp/err" &
+    client=$!
+    # shellcheck disable=SC2086 # the pattern is to be expanded
+    while size=$(stat -c %s $pattern 2>/dev/null); [ "${size:-0}" -lt $((mib * 1024 * 1024 / 4)) ]; do
+        kill -0 $client 2>/dev/null || break
+    done
+    kill "-$signal" $client 2>/dev/null
+    { wait $client; } 2>/dev/null
+    code=$?
+}
+
+# What is there of a large file is gone on with; the same command twice interrupted, too.
+for _ in {1..10}; do
+    rm -f big2 .big2.rddp-*
+    interrupt '.big2.rddp-*' INT get "$at/dir/big" big2
+    [ -e big2 ] || break
+done
+if [ $code = 130 ] && [ ! -e big2 ]; then pass; else wrong "get, interrupted: exit code $code"; fi
+ok "get goes on" get "$at/dir/big" big2
+if grep -qE '^big2: resumed at [0-9.]+ MB$' "$tmp/err"; then pass; else wrong "get does not go on"; fi
+if cmp -s big big2 && [ -z "$(find . -maxdepth 1 -name '.big2*')" ]; then pass; else wrong "get that went on: other octets"; fi
+# What was left by one who was killed has holes where READs were under way, and is not.
+rm -f big2 && interrupt '.big2.rddp-*' KILL get "$at/dir/big" big2
+ok "get after a kill" --json get "$at/dir/big" big2
+if cmp -s big big2; then pass; else wrong "get after a kill: other octets"; fi
+expect_json "get after a kill" 'v["resumed_bytes"] == 0'
+# Nor is one of a file that has changed since.
+for _ in {1..10}; do
+    rm -f big2 .big2.rddp-*
+    interrupt '.big2.rddp-*' INT get "$at/dir/big" big2
+    [ -e big2 ] || break
+done
+touch "$shared/dir/big"
+ok "get of a file that changed" --json get "$at/dir/big" big2
+expect_json "get of a file that changed" 'v["resumed_bytes"] == 0'
+rm -f .big2.rddp-*
+# No part of a file has its name at the server, whatever ends the command, and what can be removed is.
+for signal in INT KILL; do
+    for _ in {1..10}; do
+        rm -f "$shared"/dir/{,.}big.part* "$shared"/dir/.big.part.rddp-*
+        interrupt "$shared/dir/.big.part.rddp-*" $signal put big "$at/dir/big.part"
+        [ -e "$shared/dir/big.part" ] || break
+    done
+    if [ ! -e "$shared/dir/big.part" ]; then pass; else wrong "put, $signal: a part has the name, or it was never interrupted"; fi
+    if [ $signal = KILL ] || [ -z "$(find "$shared/dir" -name '.big.part*')" ]; then pass; else wrong "put, interrupted: left behind"; fi
+done
+rm -f "$shared"/dir/.big.part.rddp-*
+echo old >"$shared/dir/old" && ok "put over what is there" -q put one "$at/dir/old"
+if cmp -s one "$shared/dir/old"; then pass; else wrong "put over what is there: other octets"; fi
+# A server that hangs does not keep the command.
+"$rddp" nfs --port "$rdma_port" --mount-port "$mount_port" -q get "$at/dir/big" big3 2>"$tmp/err" &
 client=$!
 for _ in {1..500}; do
-    temp=$(echo .big2.rddp-*)
+    temp=$(echo .big3.rddp-*)
     [ ! -e "$temp" ] || break
     kill -0 $client 2>/dev/null || break
     sleep 0.01
@@ -248,8 +301,8 @@ kill -INT $client
 wait $client
 code=$?
 kill -CONT "$server"
-if [ $code = 130 ] || [ -e big2 ]; then pass; else wrong "interrupted: exit code $code"; fi
-if [ -z "$(find . -maxdepth 1 -name '.big2*')" ]; then pass; else wrong "interrupted: left behind"; fi
+if [ $code = 130 ] || [ -e big3 ]; then pass; else wrong "interrupted while the server hangs: exit code $code"; fi
+rm -f .big3.rddp-*
 stop "stop"
 chmod -R u+w . 2>/dev/null
 finish nfs

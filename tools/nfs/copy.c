@@ -109,7 +109,8 @@ static bool issue_any(struct nfs_copy *copy)
 {
     for (struct job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
         struct slot **list = slot_for(copy, job), *slot = *list;
-        if (!slot || job->failed || !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
+        if (!slot || (job->failed && job->state != JOB_REMOVE) ||
+            !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
             continue;
         *list = slot->next;
         slot->job = job;
@@ -186,15 +187,22 @@ int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_re
 void copy_engine_close(struct nfs_copy *copy)
 {
     copy->closing = true;
+    copy->deadline_ns = clock_ns() + COPY_TIDY_MS * 1000000ULL;
+    for (struct job *job = copy->jobs; job; job = job->next) {
+        job->interrupted = !job->failed;
+        job->failed = true;
+        job->prefix = job->next_offset;
+    }
     for (unsigned i = 0; i < copy->slots; i++) {
         struct slot *slot = &copy->slot[i];
-        if (slot->job) {
-            nfs_cancel(copy->session->client, &slot->op);
-            slot->job->under_way--;
-        }
+        struct job *job = slot->job;
+        if (!job)
+            continue;
+        nfs_cancel(copy->session->client, &slot->op);
+        job->under_way--;
+        if (slot->offset + slot->done < job->prefix)
+            job->prefix = slot->offset + slot->done;
     }
-    for (struct job *job = copy->jobs; job; job = job->next)
-        job->failed = true;
     settle(copy);
     for (unsigned i = 0; i < copy->slots; i++) {
         nfs_forget(&copy->slot[i].op);

@@ -14,6 +14,7 @@ enum {
     COPY_SMALL_SLOTS = 3,           /* so many for each large one */
     COPY_RESTARTS_MAX = 16,         /* of the server, while one file is written */
     COPY_COMMIT_OCTETS = 512 << 20, /* written UNSTABLE before a COMMIT: as much may have to be sent again */
+    COPY_TIDY_MS = 2000,            /* after an interruption the server may have this long to remove temporaries */
 };
 
 /* A directory of the copy. It is there as long as something in it is under way, and then gets its mode and time. */
@@ -47,7 +48,10 @@ enum job_state {
     JOB_FIND,   /* ... and has to be looked up, for the server did not tell its handle */
     JOB_DATA,
     JOB_COMMIT,
-    JOB_ATTR, /* push: mode and time, of a file or of a directory */
+    JOB_ATTR,   /* push: mode and time, of a file or of a directory */
+    JOB_RENAME, /* push: all of it is there, and it gets its name */
+    JOB_LOOK,   /* ... which was there no more: has an earlier call renamed it? */
+    JOB_REMOVE, /* push: it failed, and what there is of it goes */
     JOB_OVER,
 };
 
@@ -57,6 +61,7 @@ struct job {
     struct place *place; /* the directory it is in; of a directory: itself */
     enum job_state state;
     bool failed, directory;
+    bool interrupted; /* it is not over, and nothing failed */
     unsigned under_way;
     int fd;
     char name[XFER_NAME + 1], temp[XFER_NAME + 1];
@@ -64,7 +69,9 @@ struct job {
     uint32_t mode;
     struct nfs3_time mtime, atime;
     uint64_t size, next_offset;
+    uint64_t prefix; /* pull, when it is interrupted: octets from the beginning that are there */
     /* push: */
+    bool made;          /* its temporary is there */
     uint64_t committed; /* octets that the server will not lose */
     bool unstable, verified, changed;
     uint8_t verifier[NFS3_VERIFIER];
@@ -84,8 +91,9 @@ struct nfs_copy {
     int (*more)(struct nfs_copy *copy);
     void *walker;
     bool over;    /* there is no more */
-    bool closing; /* nothing more is asked of the server */
-    int code;     /* the worst so far */
+    bool closing; /* nothing more is asked of the server, but to tidy up until `deadline_ns` */
+    uint64_t deadline_ns;
+    int code; /* the worst so far */
 };
 
 int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report, bool pull);

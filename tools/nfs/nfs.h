@@ -3,6 +3,8 @@
 #ifndef TOOLS_NFS_NFS_H
 #define TOOLS_NFS_NFS_H
 
+#include <string.h>
+
 #include "nfs/client/client.h"
 #include "nfs/nfs3_xdr.h"
 #include "tools/cp/cp.h"
@@ -46,6 +48,11 @@ const char *nfs_why(const struct nfs_op *op);
 const char *nfs_errno_text(int rc);
 /* EXIT_PROTOCOL for a server that breaks the rules, else EXIT_FAILED. */
 int nfs_exit_code(int rc);
+
+static inline struct nfs3_text nfs_text(const char *name)
+{
+    return (struct nfs3_text){name, (uint32_t)strlen(name)};
+}
 
 /* --- directories (list.c) ---------------------------------------------------------------------------------------- */
 

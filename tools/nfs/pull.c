@@ -99,6 +99,31 @@ static int finish_file(struct nfs_copy *copy, const struct job *job)
     return renameat(job->place->fd, job->temp, job->place->fd, job->name) ? errno : 0;
 }
 
+/* READs end in any order, so only a temporary that was cut to what is whole of it is gone on with: its time, which is
+ * that of the server's file, tells. */
+static bool keep_part(const struct job *job)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {job->mtime.s, job->mtime.ns}};
+    return job->size >= XFER_RESUMABLE && job->prefix && job->mtime.ns < 1000000000 &&
+           !ftruncate(job->fd, (off_t)job->prefix) && !futimens(job->fd, times);
+}
+
+/* What an earlier command left of this file, locked; its octets are job->next_offset. -1: nothing. */
+static int find_part(struct job *job)
+{
+    struct stat st;
+    int fd = job->size >= XFER_RESUMABLE ? temp_find(job->place->fd, job->temp) : -1;
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) || !st.st_size || (uint64_t)st.st_size > job->size || st.st_mtim.tv_sec != job->mtime.s ||
+        st.st_mtim.tv_nsec != job->mtime.ns) {
+        close(fd);
+        return -1;
+    }
+    job->next_offset = (uint64_t)st.st_size;
+    return fd;
+}
+
 bool pull_settle(struct nfs_copy *copy, struct job *job)
 {
     if (!job->failed && job->next_offset < job->size)
@@ -106,7 +131,7 @@ bool pull_settle(struct nfs_copy *copy, struct job *job)
     int error = job->failed ? 0 : finish_file(copy, job);
     if (error)
         job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(error)));
-    if (job->failed && *job->temp)
+    if (job->failed && *job->temp && !(job->interrupted && keep_part(job)))
         unlinkat(job->place->fd, job->temp, 0);
     if (job->fd >= 0)
         close(job->fd);
@@ -114,12 +139,17 @@ bool pull_settle(struct nfs_copy *copy, struct job *job)
     return true;
 }
 
-static int open_file(struct job *job, const struct nfs3_attr *attr)
+static int open_file(struct nfs_copy *copy, struct job *job, const struct nfs3_attr *attr)
 {
     struct path_stamp stamp = {attr->size, attr->mtime.s, attr->mtime.ns};
     if (attr->size > INT64_MAX)
         return -EFBIG;
     temp_name(job->temp, job->name, &stamp);
+    job->fd = find_part(job);
+    if (job->fd >= 0) {
+        nfs_report_resumed(copy->report, job->name, job->next_offset);
+        return 0;
+    }
     job->fd = temp_make(job->place->fd, job->temp, job->name);
     if (job->fd < 0) {
         job->temp[0] = 0;
@@ -142,7 +172,7 @@ static void start_file(struct pull *pull, struct place *place, const struct nfs_
     job->mode = item->attr.mode;
     job->mtime = item->attr.mtime;
     job->atime = item->attr.atime;
-    int rc = open_file(job, &item->attr);
+    int rc = open_file(copy, job, &item->attr);
     if (rc)
         job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(-rc)));
 }

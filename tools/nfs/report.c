@@ -33,11 +33,16 @@ void nfs_report_progress(struct nfs_report *report)
         return;
     double late = (double)(report->octets - report->shown_octets) * 1000 / (double)ms;
     report->rate = report->rate > 0 ? 0.7 * report->rate + 0.3 * late : late;
+    if (report->octets != report->shown_octets || report->files != report->shown_files || !report->still_ns)
+        report->still_ns = now;
     report->shown_ns = now;
     report->shown_octets = report->octets;
+    report->shown_files = report->files;
     wipe(report);
-    fprintf(stderr, "%s  %s  %" PRIu64 " files%s", nfs_size_text(octets, report->octets, true),
-            rate_text(rate, report->rate), report->files, report->terminal ? "" : "\n");
+    bool stalled = now - report->still_ns > STALLED_MS * 1000000ULL;
+    fprintf(stderr, "%s  %s  %" PRIu64 " file%s%s%s", octets_text(octets, report->octets),
+            rate_text(rate, report->rate), report->files, plural_s(report->files), stalled ? "  stalled" : "",
+            report->terminal ? "" : "\n");
     report->drawn = report->terminal;
 }
 
@@ -54,27 +59,35 @@ int nfs_report_failure(struct nfs_report *report, int code, const char *format, 
     return fail(code, "%s", line);
 }
 
-static const char *plural(uint64_t n, const char *one, const char *more)
+void nfs_report_resumed(struct nfs_report *report, const char *name, uint64_t octets)
 {
-    return n == 1 ? one : more;
+    char text[XFER_TEXT], small[SMALL_TEXT];
+    report->resumed += octets;
+    if (report->options->quiet || report->options->json)
+        return;
+    wipe(report);
+    fprintf(stderr, "%s: resumed at %s\n", xfer_printable(text, name), octets_text(small, octets));
 }
 
 static void print_summary(const struct nfs_report *report, double seconds, double cpu)
 {
-    char octets[SMALL_TEXT], rate[SMALL_TEXT], bits[SMALL_TEXT];
+    char octets[SMALL_TEXT], rate[SMALL_TEXT];
     double each = seconds > 0 ? (double)report->octets / seconds : 0;
-    printf("%" PRIu64 " file%s", report->files, plural(report->files, "", "s"));
+    printf("%" PRIu64 " file%s", report->files, plural_s(report->files));
     if (report->directories)
-        printf(", %" PRIu64 " director%s", report->directories, plural(report->directories, "y", "ies"));
+        printf(", %" PRIu64 " director%s", report->directories, report->directories == 1 ? "y" : "ies");
     if (report->links)
-        printf(", %" PRIu64 " link%s", report->links, plural(report->links, "", "s"));
-    printf(", %sB in %.2f s: %s, %s", nfs_size_text(octets, report->octets, true), seconds, rate_text(rate, each),
-           bit_rate_text(bits, each));
+        printf(", %" PRIu64 " link%s", report->links, plural_s(report->links));
+    printf(", %s in %.2f s", octets_text(octets, report->octets), seconds);
+    if (report->octets >= RATE_OCTETS && seconds >= 0.01)
+        printf(": %s", rate_text(rate, each));
+    if (report->resumed)
+        printf("; %s were there", octets_text(octets, report->resumed));
     if (report->failed)
         printf("; %" PRIu64 " failed", report->failed);
     if (report->restarts)
         printf("; the server started again: sent once more");
-    if (report->octets)
+    if (report->octets >= COST_OCTETS)
         printf("; CPU %.2f s/GB", cpu * giga / (double)report->octets);
     putchar('\n');
 }
@@ -93,6 +106,7 @@ static void print_json(const struct nfs_report *report, int code, double seconds
     json_u64(&json, "links", report->links);
     json_u64(&json, "failed", report->failed);
     json_u64(&json, "bytes", report->octets);
+    json_u64(&json, "resumed_bytes", report->resumed);
     json_u64(&json, "server_restarts", report->restarts);
     json_real(&json, "seconds", seconds);
     json_real(&json, "bytes_per_second", seconds > 0 ? (double)report->octets / seconds : 0);

@@ -9,8 +9,8 @@ struct nfs_report {
     const struct nfs_options *options;
     const char *source, *destination;
     bool pull, terminal, drawn;
-    uint64_t files, directories, links, failed, octets, restarts;
-    uint64_t start_ns, shown_ns, shown_octets;
+    uint64_t files, directories, links, failed, octets, resumed, restarts;
+    uint64_t start_ns, shown_ns, still_ns, shown_octets, shown_files; /* still: when last something came or went */
     double start_cpu_s, rate;
     char trouble[XFER_TEXT + 256]; /* the first failure */
 };
@@ -20,6 +20,8 @@ void nfs_report_progress(struct nfs_report *report);
 /* One line; returns `code`. */
 int nfs_report_failure(struct nfs_report *report, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The first `octets` of a file were there. */
+void nfs_report_resumed(struct nfs_report *report, const char *name, uint64_t octets);
 void nfs_report_end(struct nfs_report *report, int code);
 
 #endif

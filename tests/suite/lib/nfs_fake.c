@@ -3,15 +3,13 @@
 #include "tests/suite/lib/nfs_fake.h"
 
 #include <arpa/inet.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "nfs/record.h"
 #include "nfs/rpcmsg.h"
 
-enum { ROOT = 1, FIRST = 2, REPLY_ROOM = 256 << 10 };
+enum { ROOT = FAKE_ROOT, FIRST = ROOT + 1, REPLY_ROOM = 256 << 10 };
 
 uint8_t fake_octet(uint64_t at)
 {
@@ -57,14 +55,15 @@ struct fake_file *fake_add_file(struct fake *f, const char *name, uint64_t size)
 struct fake_file *fake_find(struct fake *f, const char *name)
 {
     for (unsigned i = 0; i < f->files; i++)
-        if (f->file[i].length == strlen(name) && memcmp(f->file[i].name, name, strlen(name)) == 0)
+        if (!f->file[i].removed && f->file[i].length == strlen(name) &&
+            memcmp(f->file[i].name, name, strlen(name)) == 0)
             return &f->file[i];
     return NULL;
 }
 
 /* --- procedures ------------------------------------------------------------------------------------------------ */
 
-static struct nfs3_fh handle_of(uint32_t id)
+struct nfs3_fh fake_handle(uint32_t id)
 {
     struct nfs3_fh fh = {.length = 4};
 
@@ -105,8 +104,8 @@ static void lookup(struct fake *f, const struct nfs3_text *name, struct nfs3_res
     for (unsigned i = 0; i < f->files; i++) {
         struct fake_file *file = &f->file[i];
 
-        if (file->length == name->length && memcmp(file->name, name->at, name->length) == 0) {
-            result->fh = handle_of(i + FIRST);
+        if (!file->removed && file->length == name->length && memcmp(file->name, name->at, name->length) == 0) {
+            result->fh = fake_handle(i + FIRST);
             result->attr = attr_of(f, file);
             return;
         }
@@ -185,7 +184,7 @@ static void make(struct fake *f, const struct nfs3_make *args, struct nfs3_resul
     if (!file)
         file = fake_add(f, name, strlen(name), NFS3_REG);
     result->made.present = atomic_load(&f->lie) != LIE_NO_HANDLE;
-    result->made.fh = handle_of(id_of(f, file));
+    result->made.fh = fake_handle(id_of(f, file));
     if (result->made.present)
         result->attr = attr_of(f, file);
 }
@@ -203,9 +202,11 @@ static void list(struct fake *f, const union nfs3_args *args, struct nfs3_result
         const struct fake_file *file = &f->file[i];
         struct nfs3_entry entry = {.fileid = i + FIRST, .name = {file->name, file->length}, .cookie = i + 1};
 
+        if (file->removed)
+            continue;
         if (lie != LIE_NO_ATTR) {
             entry.attr = attr_of(f, file);
-            entry.fh = (struct nfs3_post_fh){true, handle_of((uint32_t)i + FIRST)};
+            entry.fh = (struct nfs3_post_fh){true, fake_handle((uint32_t)i + FIRST)};
         }
         /* A few at a time, so that there is more than one answer. */
         if (i == first + 100 || !nfs3_put_entry(&out, &entry, true)) {
@@ -225,6 +226,28 @@ static void set_attr(struct fake *f, const union nfs3_args *args)
         file->mode = args->setattr.attr.mode;
     if (file && args->setattr.attr.set_mtime == NFS3_CLIENT_TIME)
         file->mtime = args->setattr.attr.mtime;
+}
+
+static void remove_name(struct fake *f, const struct nfs3_text *name, struct nfs3_result *result)
+{
+    lookup(f, name, result);
+    if (result->status == NFS3_OK)
+        file_of(f, &result->fh)->removed = true; /* handles stay what they are */
+}
+
+static void rename_file(struct fake *f, const union nfs3_args *args, struct nfs3_result *result)
+{
+    const struct nfs3_text *to = &args->rename.to.name;
+    struct nfs3_result from = {0}, gone = {0};
+
+    lookup(f, &args->rename.from.name, &from);
+    result->status = from.status;
+    if (from.status != NFS3_OK)
+        return;
+    remove_name(f, to, &gone);
+    struct fake_file *file = file_of(f, &from.fh);
+    memcpy(file->name, to->at, to->length);
+    file->length = to->length;
 }
 
 static void serve(struct fake *f, enum nfs3_proc proc, const union nfs3_args *args, struct nfs3_result *result,
@@ -258,6 +281,12 @@ static void serve(struct fake *f, enum nfs3_proc proc, const union nfs3_args *ar
         if (file)
             file->ranges = 0;
         memcpy(result->write.verifier, &f->verifier, NFS3_VERIFIER);
+        break;
+    case NFS3_REMOVE:
+        remove_name(f, &args->where.name, result);
+        break;
+    case NFS3_RENAME:
+        rename_file(f, args, result);
         break;
     case NFS3_READDIRPLUS:
         list(f, args, result, entries);
@@ -322,8 +351,13 @@ static void handle(void *user, struct call *call)
     nfs3_code_args(&c, header.procedure, &args);
     assert_false(c.bad);
     atomic_fetch_add(&f->calls[header.procedure], 1);
+    pthread_mutex_lock(&f->lock);
     cut = one_of(&f->cut);
     f->restart |= cut;
+    if (header.procedure == NFS3_RENAME && one_of(&f->forget_rename)) {
+        serve(f, header.procedure, &args, &result, entries);
+        f->restart = cut = true;
+    }
     if (cut || one_of(&f->drop)) {
         call_drop(call);
     } else {
@@ -333,71 +367,8 @@ static void handle(void *user, struct call *call)
             serve(f, header.procedure, &args, &result, entries);
         answer(f, call, header.procedure, header.xid, &result);
     }
+    pthread_mutex_unlock(&f->lock);
     free(entries);
-}
-
-/* --- MOUNT ----------------------------------------------------------------------------------------------------- */
-
-static void answer_mount(int fd, const uint8_t *message, size_t n)
-{
-    uint8_t room[1024];
-    struct mount3_result result = {.status = MNT3_OK, .fh = handle_of(ROOT), .flavors = 1, .flavor = {RPC_AUTH_SYS}};
-    struct nfs3_text path, export = {"/fake", 5};
-    struct rpc_reply header = {0};
-    struct rpc_call call;
-    bool bad_cred, no = false;
-    uint32_t groups = 0;
-    struct coder in, out;
-
-    coder_read(&in, message, n);
-    rpc_code_call(&in, &call, &bad_cred);
-    mount3_code_args(&in, call.procedure, &path);
-    header.xid = call.xid;
-    coder_write(&out, room + RECORD_MARK, sizeof(room) - RECORD_MARK);
-    rpc_code_reply(&out, &header);
-    if (call.procedure == MOUNT3_MNT) {
-        result.status = path.length == 5 && memcmp(path.at, "/fake", 5) == 0 ? MNT3_OK : MNT3ERR_NOENT;
-        mount3_code_mnt(&out, &result);
-    } else if (call.procedure == MOUNT3_EXPORT) {
-        mount3_code_export(&out, &export, NULL, &groups, 0);
-        code_bool(&out, &no);
-    }
-    record_mark(room, coder_length(&out));
-    if (write(fd, room, RECORD_MARK + coder_length(&out)) < 0)
-        return;
-}
-
-static void serve_mount(int fd)
-{
-    struct timeval patience = {.tv_sec = 2};
-    struct record_rx rx;
-    uint8_t chunk[512];
-    size_t eaten, length;
-
-    /* One that says nothing must not keep the others waiting for ever. */
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    record_init(&rx, 65536);
-    for (ssize_t n; (n = read(fd, chunk, sizeof(chunk))) > 0;) {
-        if (record_eat(&rx, chunk, (size_t)n, &eaten) == 1) {
-            uint8_t *message = record_take(&rx, &length);
-
-            answer_mount(fd, message, length);
-            free(message);
-        }
-    }
-    record_fini(&rx);
-    close(fd);
-}
-
-static void *run_mount(void *user)
-{
-    struct fake *f = user;
-    struct pollfd p = {.fd = f->mount_fd, .events = POLLIN};
-
-    while (!atomic_load(&f->stop))
-        if (poll(&p, 1, 20) > 0)
-            serve_mount(accept4(f->mount_fd, NULL, NULL, SOCK_CLOEXEC));
-    return NULL;
 }
 
 /* --- its threads ----------------------------------------------------------------------------------------------- */
@@ -428,7 +399,9 @@ static void *run(void *user)
             continue;
         f->restart = false;
         responder_close(f->responder);
+        pthread_mutex_lock(&f->lock);
         listen_at(f);
+        pthread_mutex_unlock(&f->lock);
     }
     return NULL;
 }
@@ -440,6 +413,7 @@ void fake_open(struct fake *f)
 
     memset(f, 0, sizeof(*f));
     f->verifier = 77;
+    pthread_mutex_init(&f->lock, NULL);
     f->file = calloc(FAKE_FILES, sizeof(*f->file));
     assert_non_null(f->file);
     f->mount_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -449,7 +423,13 @@ void fake_open(struct fake *f)
     f->mount_port = ntohs(addr.sin_port);
     listen_at(f);
     assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
-    assert_int_equal(pthread_create(&f->mount_thread, NULL, run_mount, f), 0);
+    assert_int_equal(pthread_create(&f->mount_thread, NULL, fake_run_mount, f), 0);
+}
+
+void fake_sync(struct fake *f)
+{
+    pthread_mutex_lock(&f->lock);
+    pthread_mutex_unlock(&f->lock);
 }
 
 void fake_close(struct fake *f)

@@ -17,7 +17,7 @@
 #include "nfs/nfs3.h"
 #include "rpc/responder.h"
 
-enum { FAKE_FILES = 512, FAKE_DATA_MAX = 32 << 20, FAKE_RANGES = 256, FAKE_IO = 65536 };
+enum { FAKE_ROOT = 1, FAKE_FILES = 512, FAKE_DATA_MAX = 32 << 20, FAKE_RANGES = 256, FAKE_IO = 65536 };
 
 enum fake_lie {
     LIE_NONE,
@@ -37,6 +37,7 @@ enum fake_lie {
 struct fake_file {
     char name[NFS3_NAME_MAX + 64];
     uint32_t length; /* of the name */
+    bool removed;
     enum nfs3_type type;
     const char *target;
     uint8_t *data;
@@ -63,20 +64,28 @@ struct fake {
     atomic_uint drop;    /* so many are not answered */
     atomic_uint cut;     /* so many are not answered, and the server starts again: connections are lost */
     atomic_uint
-        writes_to_live;      /* after so many WRITEs (0: never) it starts again, and what was not committed is lost */
-    atomic_uint every_write; /* it starts again at each WRITE */
+        writes_to_live;        /* after so many WRITEs (0: never) it starts again, and what was not committed is lost */
+    atomic_uint every_write;   /* it starts again at each WRITE */
+    atomic_uint forget_rename; /* so many RENAMEs are done, and the server starts again in place of an answer */
     atomic_uint calls[NFS3_PROCS];
+    pthread_mutex_t lock; /* on everything that is not atomic: held while a call is served */
     bool restart;
     uint64_t verifier;
 };
 
 void fake_open(struct fake *f);
+/* Before the server is called, and when it is at rest again: what this thread and the server's did to the files is seen
+ * by the other from now on. */
+void fake_sync(struct fake *f);
 void fake_close(struct fake *f);
 struct fake_file *fake_add(struct fake *f, const char *name, size_t length, enum nfs3_type type);
 /* A regular file with fake_octet()s in it. */
 struct fake_file *fake_add_file(struct fake *f, const char *name, uint64_t size);
 struct fake_file *fake_find(struct fake *f, const char *name);
 uint8_t fake_octet(uint64_t at);
+struct nfs3_fh fake_handle(uint32_t id);
+/* Its thread; `user` is the fake. */
+void *fake_run_mount(void *user);
 bool fake_is_whole(const struct fake_file *file, uint64_t size);
 
 #endif
