@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* event_queue.c - connection events wait in their channel, or are withdrawn from it. */
+/* event_queue.c - adds connection events to their channel and withdraws them. The channel's lock guards the list; it is
+ * a leaf: nothing else is locked while it is held. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mapped.c - is memory there, and may it be written? The kernel is asked, in a microsecond or two however much it is.
- */
+/* mapped.c - asks the kernel whether memory is mapped and writable, in a microsecond or two whatever its length. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -9,7 +8,7 @@
 
 #include "api/api.h"
 
-/* Nothing is written back by MS_ASYNC: it only walks over what is mapped, and finds the holes. */
+/* MS_ASYNC writes nothing back: it only walks over the mappings and finds holes. */
 static bool is_mapped(uintptr_t at, size_t length)
 {
     uintptr_t from = at & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -17,7 +16,7 @@ static bool is_mapped(uintptr_t at, size_t length)
     return !msync((void *)from, length + (at - from), MS_ASYNC);
 }
 
-/* An atomic OR with nothing: it needs the right to write, and changes no octet even while others write there. */
+/* An atomic OR with 0 needs the right to write and changes no octet, even while others write there. */
 static bool is_writable(uintptr_t at)
 {
     uint32_t own = 0;

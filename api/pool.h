@@ -17,9 +17,11 @@ struct pool {
     size_t size;
 };
 
-/* From any thread. NULL if there is no memory. */
+/* From any thread. The buffer is the caller's until pool_put(). NULL if there is no memory. */
 void *pool_get(struct pool *pool);
 void pool_put(struct pool *pool, void *buffer);
+
+/* Frees the buffers that were put back; by then all of them should have been. */
 void pool_fini(struct pool *pool);
 
 #endif

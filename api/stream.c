@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.c - a connection of a net: it begins and ends, and what is written waits where the writer has it. */
+/* stream.c - a connection of a net: its beginning and end, and writing. What is written stays in the writer's memory.
+ */
 #include "api/stream.h"
 
 #include <assert.h>
@@ -81,7 +82,7 @@ static void on_timer(struct timer *timer, uint64_t now_us)
     stream_pump(s);
 }
 
-/* One mapping for all: what is never touched takes no memory. */
+/* One mapping for all arrays: pages that are never touched take no memory. */
 static int map_rooms(struct rddp_stream *s)
 {
     size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), held = STREAM_PLACES * sizeof(struct utcp_held_range);
@@ -181,7 +182,7 @@ static int name_from(struct utcp_name *name, const struct sockaddr *from)
     return 0;
 }
 
-/* A port that is free between these two. */
+/* Chooses a local port that is free towards `remote`, unless `local` has one. */
 static int choose_port(struct rddp_stream_net *net, struct utcp_name *local, const struct utcp_name *remote)
 {
     if (local->port)

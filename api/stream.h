@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.h - what the files of the stream share: a net drives its streams, a stream keeps what its reader has not read.
- */
+/* stream.h - what the files of marked streams share: a net drives its streams, and a stream keeps what its reader has
+ * not read. One thread at a time uses a net and its streams: there is no lock. */
 #ifndef RDDP_API_STREAM_H
 #define RDDP_API_STREAM_H
 
@@ -13,10 +13,10 @@
 
 enum {
     STREAM_PORTS = 16,
-    STREAM_PIECES = 1024, /* written and not acknowledged; a power of two */
+    STREAM_PIECES = 1024, /* pieces written and not acknowledged; a power of two */
     STREAM_BUFFERS = 1024,
     STREAM_OFFERS = 64,
-    STREAM_PLACES = 8192, /* placed and not read; behind that octets are kept */
+    STREAM_PLACES = 8192, /* ranges placed and not read; when they run out octets are kept instead */
     STREAM_SENTS = 16384,
     STREAM_BATCH = 64,
     STREAM_BUCKETS = 1024,
@@ -24,13 +24,14 @@ enum {
     STREAM_CHANCES = 100000, /* of which `lose` are lost */
 };
 
-/* A piece that was written: where it begins in the stream. */
+/* A piece that was written: `from` is its place in the stream, `at` the caller's memory until it is acknowledged. */
 struct stream_piece {
     uint64_t from;
     const uint8_t *at;
     uint64_t length;
 };
 
+/* A buffer that the application named or offered. The memory is the application's. */
 struct stream_buffer {
     uint64_t rid, length;
     uint8_t *at;
@@ -44,7 +45,7 @@ struct stream_place {
     uint8_t *at;
 };
 
-/* What lies behind `read_to` in buffers, sorted by its place in the stream. */
+/* The ranges behind `read_to` that lie in buffers, sorted by their place in the stream. */
 struct stream_places {
     struct stream_place *place;
     uint32_t first, count;
@@ -53,11 +54,11 @@ struct stream_places {
 struct rddp_stream {
     struct utcp tcp;
     struct rddp_stream_net *net;
-    struct rddp_stream *next, *touched; /* of the net; of those that a batch of packets was for */
+    struct rddp_stream *next, *touched; /* lists: all of the net; those that this batch of packets was for */
     struct timer timer;
     bool accepted, is_touched; /* accepted: the application has it */
-    uint16_t port;             /* that it came to, until it is accepted */
-    void *room;
+    uint16_t port;             /* the listening port that it came to, until it is accepted */
+    void *room;                /* one mapping for all arrays below; the stream owns it */
     size_t room_octets;
     struct stream_piece *piece;
     uint32_t piece_head, pieces;
@@ -65,7 +66,7 @@ struct rddp_stream {
     uint8_t *ring; /* kept octets at their positions */
     uint64_t ring_octets, read_to;
     struct stream_places places;
-    struct stream_buffer *buffer, *offer; /* sorted by RID; as they were given */
+    struct stream_buffer *buffer, *offer; /* named ones, sorted by RID; offered ones, in the order of the calls */
     uint32_t buffers, offers;
     struct rddp_stream_counters count;
 };
@@ -86,7 +87,7 @@ struct rddp_stream_net {
     } port[STREAM_PORTS];
     uint32_t ports;
     uint16_t next_port;
-    uint64_t random; /* of packets that are lost on purpose */
+    uint64_t random; /* chooses the packets to lose on purpose */
     int fd;
     uint8_t packet[TUN_PACKET_MAX];
 };
@@ -96,15 +97,19 @@ static inline const struct stream_piece *stream_piece_at(const struct rddp_strea
     return &s->piece[(s->piece_head + i) & (STREAM_PIECES - 1)];
 }
 
-/* stream_send.c. Is this packet to be lost on purpose? One that leaves; all that a stream has to say, and its timer. */
+/* stream_send.c */
+
+/* Is this packet to be lost on purpose? */
 bool stream_loses(struct rddp_stream_net *net);
 void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p);
+
+/* Sends all that the stream has to send, and sets its timer. */
 void stream_pump(struct rddp_stream *s);
 
-/* stream_read.c */
+/* stream_read.c: what the TCP calls with each arrival. */
 struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a);
 
-/* stream.c */
+/* stream.c. NULL and *error: -ENOMEM, -EMFILE. */
 struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error);
 extern const struct utcp_user stream_user;
 

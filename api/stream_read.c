@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream_read.c - octets arrive: into the buffer that the option names, or kept; the reader gets all in order. */
+/* stream_read.c - places arriving octets in the buffer that the option names, or keeps them; the reader gets all of
+ * them in order. */
 #include <errno.h>
 #include <string.h>
 
 #include "api/stream.h"
 
-/* The place of `rid` among the buffers, or where it would be. */
+/* Returns the index of `rid` among the buffers, or where it would be inserted. */
 static uint32_t find_buffer(const struct rddp_stream *s, uint64_t rid, bool *there)
 {
     uint32_t low = 0, high = s->buffers;
@@ -64,7 +65,8 @@ int rddp_stream_offer(struct rddp_stream *s, void *buffer, size_t length)
     return 0;
 }
 
-/* A buffer for a transfer that nobody asked for: the first that is long enough. A peer gets as many as were offered. */
+/* Takes the first offered buffer that is long enough for an unsolicited transfer. A peer gets no more than were
+ * offered. */
 static struct stream_buffer *take_offer(struct rddp_stream *s, const struct tcpopt *o)
 {
     uint64_t need = o->length == TCPOPT_LONG ? o->total : (uint64_t)o->buffer_offset + o->data_length;
@@ -84,7 +86,7 @@ static struct stream_buffer *take_offer(struct rddp_stream *s, const struct tcpo
     return NULL;
 }
 
-/* The buffer that this option is about, if all that it says is right. */
+/* Returns the buffer that this option names, if everything in the option is right. */
 static struct stream_buffer *target(struct rddp_stream *s, const struct tcpopt *o)
 {
     bool there;
@@ -154,8 +156,7 @@ static void keep(struct rddp_stream *s, uint64_t position, const uint8_t *from, 
     memcpy(s->ring, from + first, length - first);
 }
 
-/* Copies what of the arrival is data to its place. Returns how much that was; *before: how much of it comes in front.
- */
+/* Copies the transfer's octets of this arrival to their place. Returns how many; *before: octets in front of them. */
 static uint64_t place(struct rddp_stream *s, const struct utcp_arrival *a, const struct tcpopt *o, uint64_t *before)
 {
     uint64_t from = a->segment_position + o->data_offset, to = from + o->data_length, end = a->position + a->length;
@@ -182,7 +183,7 @@ struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a)
     uint64_t placed = 0, before = 0;
     struct tcpopt o;
 
-    /* Behind what the reader has not read there is as much room as the ring has. */
+    /* The ring holds `ring_octets` from where the reader is. */
     if (a->position + a->length > s->read_to + s->ring_octets)
         return (struct utcp_verdict){0, 0};
     if (a->option) {

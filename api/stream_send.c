@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream_send.c - what streams have to say becomes packets. */
+/* stream_send.c - makes packets of what streams have to send. */
 #include <string.h>
 
 #include "api/stream.h"
@@ -25,7 +25,7 @@ void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p
         (void)tun_send(net->fd, span, 1 + p->spans, &note);
 }
 
-/* What was acknowledged is the writer's again; how far the peer may go follows the reader. */
+/* Gives acknowledged pieces back to the writer, and moves the peer's limit with the reader. */
 static void settle(struct rddp_stream *s)
 {
     uint64_t acked = utcp_acked(&s->tcp);

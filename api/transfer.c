@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* transfer.c - octets are moved between a link and the connection on it. */
+/* transfer.c - moves octets between a link and the connection on it. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,15 +8,16 @@
 #include "api/transfer.h"
 
 enum {
-    GAP_LEAST = 8192,     /* octets that are worth a read of their own */
-    APART_READS = 4,      /* so many reads may bring nothing of that kind, and still the next is thought to: it ... */
-    APART_ROOM = 1024,    /* ... brings no more than so many octets into the stage */
+    GAP_LEAST = 8192,     /* the least payload that is read straight to its place */
+    APART_READS = 4,      /* after such a payload this many reads expect another one ... */
+    APART_ROOM = 1024,    /* ... and read at most this many octets behind it into the stage */
     EMSS_AGE_US = 100000, /* the link's segment size is looked up this often */
 };
 
 /* --- receiving: every link reads into the one stage ---------------------------------------------------------- */
 
-/* Another link needs the stage: what its owner has left in it moves into a buffer of the owner's own. */
+/* Another connection needs the stage: moves what its owner has left there into the owner's `carry`. The caller is the
+ * driver; the owner's doorbell is not needed, since only a driver touches `carry`. */
 static void evict(struct progress *progress)
 {
     struct stage *stage = &progress->stage;
@@ -28,7 +29,7 @@ static void evict(struct progress *progress)
             memcpy(owner->carry, stage->room + stage->from, stage->octets);
             owner->carry_octets = stage->octets;
         } else {
-            owner->starved = true; /* it is told of this in its own turn, which is next */
+            owner->starved = true; /* its own turn, which is next, ends the connection */
             loop_set_timer(&progress->loop, &owner->timer, loop_now_us());
         }
     }
@@ -56,7 +57,7 @@ static void occupy(struct endpoint *endpoint)
     }
 }
 
-/* The connection takes what it can of what the stage has for it. */
+/* Offers the connection what the stage holds for it; it takes what it can. */
 static void eat(struct endpoint *endpoint)
 {
     struct stage *stage = &endpoint->progress->stage;
@@ -68,7 +69,7 @@ static void eat(struct endpoint *endpoint)
         stage->from = 0;
 }
 
-/* One read, a large payload straight to its place. Octets, or as tcp_recv(); *full if there may be more. */
+/* Reads once, a large payload straight to its place. Returns the octets, or as tcp_recv(); *full: there may be more. */
 static ssize_t receive(struct endpoint *endpoint, bool *full)
 {
     struct stage *stage = &endpoint->progress->stage;
@@ -111,7 +112,7 @@ void transfer_eat_again(struct endpoint *endpoint)
     eat(endpoint);
 }
 
-/* It does not depend on the time, and a poller has none to spare for looking at the clock. */
+/* The answer does not depend on the time, so a poller need not look at the clock. */
 bool transfer_wants(const struct endpoint *endpoint)
 {
     return !endpoint->starved && conn_wants(&endpoint->conn, 0) & CONN_RX;
@@ -170,7 +171,7 @@ void transfer_take_out_back(struct endpoint *endpoint)
 
 void transfer_look_up_emss(struct endpoint *endpoint, uint64_t now_us)
 {
-    bool is_cheap = !endpoint->link->kind->in_order; /* and it may have changed with any packet */
+    bool is_cheap = !endpoint->link->kind->in_order; /* and any packet may have changed the size */
 
     if (!is_cheap && endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
         return;

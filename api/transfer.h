@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* transfer.h - octets are moved between a link and the connection on it. For the holder of the endpoint; receiving for
- * the driver, whose stage it needs. */
+/* transfer.h - moves octets between a link and the connection on it.
+ *
+ * Every call needs the endpoint's doorbell. transfer_receive() and transfer_eat_again() also need the loop's token,
+ * because all connections of a loop share its stage. */
 #ifndef RDDP_API_TRANSFER_H
 #define RDDP_API_TRANSFER_H
 
@@ -8,20 +10,23 @@
 
 enum { TURN_OCTETS = 1 << 20 /* read from one link, or sent to it, before the others get their turn */ };
 
-/* Is there a use for more octets? */
+/* Does the connection want more octets? */
 bool transfer_wants(const struct endpoint *endpoint);
 
 /* Reads for one turn. False if nothing came. */
 bool transfer_receive(struct endpoint *endpoint);
 
-/* The connection has another look at what it could not take, wherever that lies by now. */
+/* Offers the connection again the octets that it could not take, from the stage or from `carry`. */
 void transfer_eat_again(struct endpoint *endpoint);
 
-/* Fills and sends once. False if the link takes no more, or there is nothing. */
+/* Lends the connection an `out` if it has none, lets it fill that, and sends once. False if the link takes no more, or
+ * there is nothing to send. */
 bool transfer_send(struct endpoint *endpoint, uint64_t now_us);
+
+/* Takes `out` back into the pool of the loop, and drops what is in it. */
 void transfer_take_out_back(struct endpoint *endpoint);
 
-/* The link's segment size, if it was not looked up lately. */
+/* Asks the link for its segment size, unless it did so within the last EMSS_AGE_US. */
 void transfer_look_up_emss(struct endpoint *endpoint, uint64_t now_us);
 
 #endif
