@@ -123,17 +123,32 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length);
 }
 
+/* `mr` is filled in but for its key. NULL: it is freed, errno says why. */
+static struct rddp_mr *enter(struct rddp_context *context, struct rddp_mr *mr)
+{
+    int error = context_enter(context);
+    void *old = NULL;
+
+    mr->context = context;
+    if (!error) {
+        pthread_mutex_lock(&context->mrs_lock);
+        error = insert(context, mr, &old);
+        pthread_mutex_unlock(&context->mrs_lock);
+    }
+    if (old)
+        wait_for_lookups(context);
+    free(old);
+    if (!error)
+        return mr;
+    free(mr);
+    errno = -error;
+    return NULL;
+}
+
 struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access)
 {
-    struct rddp_context *context = pd->context;
     struct rddp_mr *mr;
-    void *old = NULL;
-    int error = context_enter(context);
 
-    if (error) {
-        errno = -error;
-        return NULL;
-    }
     if (!is_sane(addr, length, access)) {
         errno = EINVAL;
         return NULL;
@@ -145,33 +160,40 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
     mr = calloc(1, sizeof(*mr));
     if (!mr)
         return NULL;
-    mr->context = context;
-    mr->mr = (struct mr){.pd = &pd->pd, .base = addr, .length = length, .access = access, .valid = true};
+    mr->mr = (struct mr){.pd = &pd->pd, .base = addr, .length = length, .access = access};
     mr->mr.start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
-    pthread_mutex_lock(&context->mrs_lock);
-    error = insert(context, mr, &old);
-    pthread_mutex_unlock(&context->mrs_lock);
-    if (old)
-        wait_for_lookups(context);
-    free(old);
-    if (error) {
+    return enter(pd->context, mr);
+}
+
+struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access)
+{
+    struct rddp_mr *mr = calloc(1, sizeof(*mr));
+
+    if (!mr)
+        return NULL;
+    if (!mr_part(&mr->mr, &parent->mr, addr, length, access)) {
         free(mr);
-        errno = -error;
+        errno = EINVAL;
         return NULL;
     }
-    return mr;
+    return enter(parent->context, mr);
 }
 
 int rddp_dereg_mr(struct rddp_mr *mr)
 {
     struct rddp_context *context = mr->context;
     int error = context_enter(context);
+    bool in_use;
 
     if (error)
         return error;
     pthread_mutex_lock(&context->mrs_lock);
-    mr_remove(&context->mrs, &mr->mr);
+    in_use = mr->mr.parts;
+    if (!in_use)
+        mr_remove(&context->mrs, &mr->mr);
     pthread_mutex_unlock(&context->mrs_lock);
+    if (in_use)
+        return -EBUSY;
     wait_for_lookups(context);
     for (uint32_t i = 0; i < context->loops && mr->mr.sending; i++)
         take_over(&context->progress[i], &mr->mr);
@@ -192,5 +214,5 @@ uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local)
 
 bool rddp_mr_is_valid(const struct rddp_mr *mr)
 {
-    return mr->mr.valid;
+    return mr_is_valid(&mr->mr);
 }

@@ -49,6 +49,15 @@ enum fault sq_retire(struct qp *qp)
     return FAULT_NONE;
 }
 
+/* A key that was given for one Read is taken away when that is done. */
+void expire_sink(struct qp *qp, struct send *s)
+{
+    const struct mr *mr = s->length ? mr_find(qp->attr.mrs, sink_of(s)->lkey) : NULL;
+
+    if (mr && mr->used && mr->access & RDDP_ACCESS_ONE_SHOT)
+        (void)mr_invalidate(qp->attr.mrs, qp->attr.pd, mr->key, false, &s->parted);
+}
+
 /* --- failure ------------------------------------------------------------------------------------------------- */
 
 /* A completion that finds no room here is lost, and its CQ says so: there is nobody else to tell. */
@@ -57,8 +66,10 @@ static void flush_sends(struct qp *qp)
     uint32_t head = qp->sq_head;
 
     while (qp->sq_tail != head) {
-        const struct send *s = sq_at(qp, qp->sq_tail++);
+        struct send *s = sq_at(qp, qp->sq_tail++);
 
+        if (s->state == SEND_WAITING)
+            expire_sink(qp, s);
         push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
     }
     qp->sq_next = head;

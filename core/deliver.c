@@ -85,6 +85,7 @@ enum fault deliver_read_response(struct qp *qp)
     if (!ranges_cover(&s->got, s->length))
         return note_response(qp, ranges_prefix(&s->got), s->length);
     s->state = SEND_DONE;
+    expire_sink(qp, s);
     qp->read_tail++;
     return sq_retire(qp);
 }

@@ -55,7 +55,7 @@ static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t
 
     if (fault)
         return fault;
-    e->may_change |= e->region[e->spans]->access & RDDP_ACCESS_VOLATILE;
+    e->may_change |= !(e->region[e->spans]->access & RDDP_ACCESS_STABLE);
     e->span[e->spans++] = (struct span){at, length};
     return FAULT_NONE;
 }
@@ -171,13 +171,16 @@ static bool emit_immediate(struct qp *qp, struct emit *e)
 static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
 {
     const struct rddp_sge *sink = sink_of(s);
+    struct mr *mr = NULL;
     uint8_t *at;
 
     e->seg.op = is_atomic(s->opcode) ? SEG_ATOMIC_REQ : SEG_READ_REQ;
     if (!qp->attr.ord)
         return fail_request(qp, s, RDDP_WC_LOC_QP_OP_ERR, &(struct fault_note){.fault = FAULT_NO_ORD, .op = e->seg.op});
     if (s->length &&
-        mr_check(qp->attr.mrs, qp->attr.pd, sink->lkey, sink->addr, s->length, RDDP_ACCESS_LOCAL_WRITE, &at, NULL))
+        mr_check(qp->attr.mrs, qp->attr.pd, sink->lkey, sink->addr, s->length, RDDP_ACCESS_LOCAL_WRITE, &at, &mr))
+        return fail_key(qp, s, e->seg.op, sink);
+    if (mr && mr->access & RDDP_ACCESS_ONE_SHOT && atomic_exchange(&mr->used, true))
         return fail_key(qp, s, e->seg.op, sink);
     e->seg.flags = SEG_LAST;
     if (e->seg.op == SEG_ATOMIC_REQ)
@@ -249,7 +252,6 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
     if (left)
         fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->emit_offset, left, e->seg.length,
                          RDDP_ACCESS_REMOTE_READ);
-    e->may_change = e->spans && !(e->region[0]->access & RDDP_ACCESS_STABLE);
     if (fault) {
         note = note_read(p, qp->answer_tail, fault);
         qp_fail(qp, &note);

@@ -71,6 +71,8 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
         return false;
     mr->key = key;
     mr->valid = true;
+    if (mr->parent)
+        mr->parent->parts++;
     fill(slot, key, mr);
     table->used++;
     table->live++;
@@ -86,6 +88,34 @@ void mr_remove(struct mr_table *table, struct mr *mr)
     atomic_store(&slot->mr, NULL);
     table->live--;
     mr->valid = false;
+    if (mr->parent)
+        mr->parent->parts--;
+}
+
+bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access)
+{
+    const unsigned of_memory = RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE;
+    const unsigned own = RDDP_ACCESS_ZERO_BASED | RDDP_ACCESS_ONE_SHOT;
+    uint64_t offset = (uintptr_t)at - (uintptr_t)parent->base; /* in front of it this wraps, and is too large */
+
+    if (parent->parent || !parent->valid || access & ~(parent->access | own))
+        return false;
+    if (offset > parent->length || length > parent->length - offset)
+        return false;
+    *part = (struct mr){
+        .pd = parent->pd,
+        .base = at,
+        .start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)at,
+        .length = length,
+        .access = access | (parent->access & of_memory),
+        .parent = parent,
+    };
+    return true;
+}
+
+bool mr_is_valid(const struct mr *mr)
+{
+    return mr->valid && (!mr->parent || mr->parent->valid);
 }
 
 struct mr *mr_find(const struct mr_table *table, uint64_t key)
@@ -104,7 +134,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
 {
     struct mr *mr = mr_find(table, key);
 
-    if (!mr || !mr->valid)
+    if (!mr || !mr_is_valid(mr))
         return FAULT_KEY;
     if (mr->pd != pd)
         return FAULT_DOMAIN;

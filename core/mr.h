@@ -25,6 +25,9 @@ struct mr {
     uint64_t length;
     uint32_t key;             /* STag; local and remote key are one */
     unsigned access;          /* enum rddp_access */
+    struct mr *parent;        /* of a part of a region, which outlives it; else NULL */
+    _Atomic uint32_t parts;   /* of a region: how many are in the table */
+    _Atomic bool used;        /* RDDP_ACCESS_ONE_SHOT: a Read has it as its sink, or had */
     _Atomic bool valid;       /* false after an invalidation */
     _Atomic uint32_t sending; /* spans of this region that are queued for a socket */
 };
@@ -66,6 +69,15 @@ void *mr_table_move(struct mr_table *table, void *room, uint32_t count);
 /* Enters `mr` (pd, base, start, length, access filled in) under `key`, 32 random bits drawn by the caller.
  * False if the key is 0, alive, or a tombstone: draw again. The creator counts the region into pd->users. */
 bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key);
+
+/* Fills in a region over `length` octets of `parent` from `at` on, for mr_insert(). It is looked up as any other, but
+ * dies with its parent, and has no rights that are not the parent's; what is said of the memory itself
+ * (RDDP_ACCESS_STABLE, _VOLATILE) it has from there. False: it does not lie inside, asks for more, or the parent is
+ * invalid or a part itself. A parent is not to be removed before its parts. */
+bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access);
+
+/* Neither it nor its parent has been invalidated. */
+bool mr_is_valid(const struct mr *mr);
 
 /* Takes the region out: a look-up that begins from here on does not find it. */
 void mr_remove(struct mr_table *table, struct mr *mr);

@@ -295,7 +295,7 @@ struct emit {
     uint32_t spans;
     struct mr *region[EMIT_SPANS]; /* of each span, NULL for inline data */
     bool volatile_data;            /* inline data: its room may be reused once the request completes */
-    bool may_change;               /* somebody may write it meanwhile: what a peer reads, what is volatile */
+    bool may_change;               /* somebody may write it meanwhile: nobody has promised that it is stable */
 };
 
 /* Is there anything that could leave now? */

@@ -97,6 +97,7 @@ bool rq_drop(struct rq *rq, uint64_t *wr_id); /* the same, and forgets all but i
  * pair, as qp_fail_cq() does. */
 enum fault sq_retire(struct qp *qp);
 enum fault qp_fail_cq(struct qp *qp);
+void expire_sink(struct qp *qp, struct send *s); /* the Read is done: what its sink was, if it was good for one only */
 
 /* note.c: what is known about a fault of a segment, of the message at rx_next, or of the oldest Read that is not
  * answered: into qp->note; returns the fault. Of a Read Request of the peer: the note. */

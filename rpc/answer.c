@@ -34,7 +34,7 @@ static bool push(struct serve *serve, const struct rpcrdma *h, struct rpcrdma_ch
     }
     /* Only read from: a source needs no right to be written. */
     mr = rddp_reg_mr(serve->call.conn->pd, (void *)(uintptr_t)data, length,
-                     lent == LENT_MAY_CHANGE ? RDDP_ACCESS_VOLATILE : 0);
+                     lent == LENT_MAY_CHANGE ? RDDP_ACCESS_VOLATILE : RDDP_ACCESS_STABLE);
     if (!mr)
         return false;
     serve->mr[serve->mrs++] = mr;

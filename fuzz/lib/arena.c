@@ -17,6 +17,7 @@ static const unsigned access_of[ARENA_REGIONS] = {
     [ARENA_READ_ONLY] = RDDP_ACCESS_REMOTE_READ,
     [ARENA_FOREIGN] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
     [ARENA_DEAD] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
+    [ARENA_PART] = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
 };
 
 uint64_t input_number(struct input *in)
@@ -80,6 +81,11 @@ static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_
             .length = ARENA_OCTETS,
             .access = access_of[i],
         };
+        a->whole = (struct mr){.pd = &a->pd, .base = a->room[i], .length = 2 * GUARD + ARENA_OCTETS, .valid = true};
+        a->whole.access = access_of[i];
+        if (i == ARENA_PART &&
+            !mr_part(&a->mr[i], &a->whole, a->room[i] + GUARD, ARENA_OCTETS, access_of[i] | RDDP_ACCESS_ZERO_BASED))
+            abort();
         if (!mr_insert(&a->mrs, &a->mr[i], i + 1))
             abort();
     }
@@ -252,7 +258,7 @@ void arena_close(struct arena *a)
         check_untouched(a->room[i] + GUARD + ARENA_OCTETS, GUARD);
         if (i == ARENA_LOCAL)
             check_named(a);
-        else if (i != ARENA_TARGET)
+        else if (i != ARENA_TARGET && i != ARENA_PART)
             check_untouched(a->mr[i].base, ARENA_OCTETS);
         assert(!a->mr[i].sending);
         free(a->room[i]);

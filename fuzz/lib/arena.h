@@ -15,6 +15,7 @@ enum arena_region {
     ARENA_READ_ONLY, /* the peer may read it */
     ARENA_FOREIGN,   /* of another protection domain */
     ARENA_DEAD,      /* invalidated */
+    ARENA_PART,      /* the peer may read and write all of it, but it is a part of what lies around it */
     ARENA_REGIONS
 };
 
@@ -29,6 +30,7 @@ struct arena {
     struct mr_table mrs;
     struct mr_slot slot[32 + 1];
     struct mr mr[ARENA_REGIONS];
+    struct mr whole; /* what ARENA_PART is a part of; it has no key */
     uint8_t *room[ARENA_REGIONS];
     struct cq cq;
     struct cq_entry ring[ARENA_REQUESTS];

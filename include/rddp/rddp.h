@@ -93,12 +93,21 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY:
  * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned; of
  * memory that may be written the first and the last page become present. EINVAL: unknown or contradictory access (a
  * remote write or atomic without local write, or with a promise that it is stable; a promise with a warning that it is
- * volatile), addr + length wraps, NULL with a length; EFAULT: some of it is not mapped, or its first or last page
- * cannot be written though `access` says so (not asked of volatile memory); ENOMEM. */
+ * volatile; RDDP_ACCESS_ONE_SHOT), addr + length wraps, NULL with a length; EFAULT: some of it is not mapped, or its
+ * first or last page cannot be written though `access` says so (not asked of volatile memory); ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
+/* Registers a part of a region under a key of its own, as verbs' memory windows (type 2) and libfabric's base_mr do:
+ * `length` octets at `addr`, which lie in `parent`, with no right that the parent does not have. Peers and requests
+ * use it as any other region; it is invalidated, and deregistered, by itself. It is of no use any more when its parent
+ * is invalidated. RDDP_ACCESS_ZERO_BASED is its own, RDDP_ACCESS_STABLE and _VOLATILE come from the parent. With
+ * RDDP_ACCESS_ONE_SHOT it dies when the Read that it is the sink of is done: what is named to the peer then leads
+ * nowhere, and never led beyond these octets (RFC 5040 8.1.1). The memory is not looked at. EINVAL: not inside the
+ * parent, wider than it, unknown access; the parent is invalid or a part itself; ENOMEM. */
+RDDP_API struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access);
+
 /* Returns 0. From then on the key is dead and nothing looks at the region any more. Data already cut into segments
- * still leave, from a copy made now. */
+ * still leave, from a copy made now. -EBUSY: a part of it is registered; nothing has changed. */
 RDDP_API int rddp_dereg_mr(struct rddp_mr *mr);
 
 /* Local and remote key are one number: 32 unguessable bits, new for every registration (RFC 5040 8.1: hard to predict).
@@ -109,7 +118,8 @@ RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);
  * zero-based. */
 RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
 
-/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it. It must still be deregistered.
+/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it or what it is a part of, or the
+ * Read is done that it was good for. It must still be deregistered.
  * Wait for the completion of either before using the memory for something else: until then a connection may still be
  * placing data there or answering a Read or an atomic from it. The completion is delayed until that is over, and so are
  * those behind it in its queue. */

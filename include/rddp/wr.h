@@ -16,20 +16,24 @@ struct rddp_sge {
     uint32_t lkey;
 };
 
-/* What a region allows. Local read is always allowed. Numbers are those of enum ibv_access_flags; RDDP_ACCESS_STABLE
- * and _VOLATILE are not in verbs. */
+/* What a region allows. Local read is always allowed. Numbers are those of enum ibv_access_flags; RDDP_ACCESS_STABLE,
+ * _VOLATILE and _ONE_SHOT are not in verbs. */
 enum rddp_access {
     RDDP_ACCESS_LOCAL_WRITE = 1 << 0,
     RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* wants LOCAL_WRITE too */
     RDDP_ACCESS_REMOTE_READ = 1 << 2,
     RDDP_ACCESS_REMOTE_ATOMIC = 1 << 3, /* wants LOCAL_WRITE too */
-    /* A promise: nobody writes the region while a peer may read it. Large answers to RDMA Reads are then sent without a
-     * copy, even with a CRC. A broken promise makes the CRC wrong and ends the connection. Without the promise such
-     * answers are copied first. */
+    /* A promise: nobody writes octets of the region while a request sends them or a peer may read them. Large messages
+     * and answers to RDMA Reads are then sent without a copy, even with a CRC. A broken promise makes the CRC wrong and
+     * ends the connection. Without the promise what leaves under a CRC is copied first, and memory may change at any
+     * time: then it is not said which of its octets leave, but nothing ends. */
     RDDP_ACCESS_STABLE = 1 << 12,
-    /* A warning: others may write or truncate the region while requests of its owner send from it (a mapped file). Data
-     * that leave under a CRC are copied first. If the memory has gone, this process gets the SIGBUS. */
+    /* A warning: others may truncate the region while requests of its owner send from it (a mapped file). If the memory
+     * has gone, this process gets the SIGBUS. */
     RDDP_ACCESS_VOLATILE = 1 << 13,
+    /* Of a part of a region (rddp_reg_sub_mr()): good as the sink of one RDMA Read or atomic of its owner, and invalid
+     * when that has completed, successfully or not. */
+    RDDP_ACCESS_ONE_SHOT = 1 << 14,
     RDDP_ACCESS_ZERO_BASED = 1 << 5, /* remote addresses count from 0 at the region's first octet */
 };
 

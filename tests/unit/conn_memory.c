@@ -56,6 +56,7 @@ static void borrowed(int how)
     attr.emss = 65483;
     host_ready(&h, false, &attr);
     mr = big_region(&copy);
+    mr->access = RDDP_ACCESS_STABLE;
     piece = piece_of(mr, 0, BIG);
     h.takes = 100000;
     assert_int_equal(post_remote(&h.side, 1, RDDP_WR_RDMA_WRITE, 0, &piece, 1, 9, 0), 0);
@@ -92,6 +93,39 @@ static void memory_is_let_go(void **state)
         next_connection();
         borrowed(how);
     }
+}
+
+/* The application may change what it sends while that leaves: only what leaves is open then. Each CRC is right. */
+static void write_of_what_changes(void **state)
+{
+    struct conn_attr attr = host_attr();
+    struct rddp_sge piece;
+    uint32_t seen = 0;
+    uint8_t *copy;
+    struct mr *mr;
+
+    (void)state;
+    attr.emss = 65483;
+    host_ready(&h, false, &attr);
+    mr = big_region(&copy);
+    piece = piece_of(mr, 0, BIG);
+    h.takes = 0;
+    assert_int_equal(post_remote(&h.side, 1, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &piece, 1, 9, 0), 0);
+    while (!h.conn.life.out || h.sent_octets - h.read_octets < BIG) {
+        memset(mr->base, (int)seen++, BIG);
+        assert_true(seen < 10000);
+        assert_int_equal(mr->sending, 0);
+        h.takes += 1000;
+        host_pump(&h);
+    }
+    h.takes = SIZE_MAX;
+    host_pump(&h);
+    for (seen = 0; seen < BIG;)
+        seen += expect_seg(&h, SEG_WRITE).length;
+    expect_silence(&h);
+    expect_wc(&h.side.send_cq, 1, RDDP_WC_SUCCESS);
+    assert_int_equal(h.conn.life.state, CONN_READY);
+    free(copy);
 }
 
 /* What a Read answers may be written at the same time, by the same peer (RDMAP-5.5-01: contents indeterminate); the
@@ -259,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_is_let_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(write_of_what_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(read_of_what_is_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(read_of_what_is_stable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(own_key_is_wrong, set_up, tear_down),
