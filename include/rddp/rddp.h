@@ -11,16 +11,16 @@
  * polls a CQ does the same work itself while it polls. The library never runs application code, neither by signals nor
  * by callbacks, except the log function.
  *
- * A child of fork() inherits all objects, and neither its parent nor a peer ever notices what it does with them. Its
- * destroy calls free its memory and its copies of the descriptors. Connections, listeners and devices stay with the
- * parent: in the child a queue pair that was connected is in error with its requests flushed, there is a DISCONNECTED
- * or CONNECT_ERROR event (-ECONNABORTED), a request cannot be accepted any more, and a listener or device can only be
- * destroyed (-ENODEV). Everything else can be used. The first call in the child that connects, listens, waits, or asks
- * for an event or a descriptor makes descriptors and threads of the child's own, and may fail with -ENOMEM, -EMFILE or
- * -EAGAIN; then it can be called again. Descriptors that the application knows keep their numbers. Objects that another
- * thread was making or destroying while the process forked may be left over in the child. fork() waits for the turns
- * that are under way. After a fork() from the log function, or from a signal handler that has interrupted a call, a
- * context that was in use just then says -EDEADLK to every call of the child. vfork() has none of this. */
+ * A child of fork() inherits all objects; neither its parent nor a peer notices what it does with them. Its destroy
+ * calls free its memory and its copies of the descriptors. Connections, listeners and devices stay with the parent: in
+ * the child a queue pair that was connected is in the error state with its requests flushed, an event reports
+ * -ECONNABORTED (DISCONNECTED or CONNECT_ERROR), requests can no longer be accepted, and a listener or device can only
+ * be destroyed (-ENODEV). Everything else can be used. The first call in the child that connects, listens, waits, or
+ * asks for an event or a descriptor makes descriptors and threads of the child's own; it may fail with -ENOMEM, -EMFILE
+ * or -EAGAIN and can then be repeated. Descriptors that the application knows keep their numbers. Objects that another
+ * thread was making or destroying at that moment may be left over in the child. fork() waits until running turns are
+ * over. After a fork() from the log function, or from a signal handler that interrupted a call, every call of the child
+ * that uses the interrupted context fails with -EDEADLK. Do not use a context in a child of vfork(). */
 #ifndef RDDP_RDDP_H
 #define RDDP_RDDP_H
 
@@ -97,13 +97,13 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY:
  * first or last page cannot be written though `access` says so (not asked of volatile memory); ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
-/* Registers a part of a region under a key of its own, as verbs' memory windows (type 2) and libfabric's base_mr do:
- * `length` octets at `addr`, which lie in `parent`, with no right that the parent does not have. Peers and requests
- * use it as any other region; it is invalidated, and deregistered, by itself. It is of no use any more when its parent
- * is invalidated. RDDP_ACCESS_ZERO_BASED is its own, RDDP_ACCESS_STABLE and _VOLATILE come from the parent. With
- * RDDP_ACCESS_ONE_SHOT it dies when the Read that it is the sink of is done: what is named to the peer then leads
- * nowhere, and never led beyond these octets (RFC 5040 8.1.1). The memory is not looked at. EINVAL: not inside the
- * parent, wider than it, unknown access; the parent is invalid or a part itself; ENOMEM. */
+/* Registers `length` octets at `addr`, a part of the region `parent`, under a key of its own, as verbs' memory windows
+ * (type 2) and libfabric's base_mr do. The part has no right that the parent does not have. Peers and requests use it
+ * like any region; it is invalidated and deregistered on its own, and becomes useless when its parent is invalidated.
+ * RDDP_ACCESS_ZERO_BASED may differ from the parent's; RDDP_ACCESS_STABLE and _VOLATILE are the parent's. With
+ * RDDP_ACCESS_ONE_SHOT the key dies when the Read whose sink it is has completed: what the peer was told then leads
+ * nowhere, and never led beyond these octets (RFC 5040 8.1.1). Whether the memory is mapped is not checked. EINVAL: not
+ * inside the parent, more rights than it has, unknown access, or the parent is invalid or a part itself; ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access);
 
 /* Returns 0. From then on the key is dead and nothing looks at the region any more. Data already cut into segments
@@ -118,11 +118,10 @@ RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);
  * zero-based. */
 RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
 
-/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it or what it is a part of, or the
- * Read is done that it was good for. It must still be deregistered.
- * Wait for the completion of either before using the memory for something else: until then a connection may still be
- * placing data there or answering a Read or an atomic from it. The completion is delayed until that is over, and so are
- * those behind it in its queue. */
+/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it or its parent, or once the one
+ * Read of RDDP_ACCESS_ONE_SHOT has completed. It must still be deregistered. Wait for the completion of either before
+ * using the memory for something else: until then a connection may still be placing data there or answering a Read or
+ * an atomic from it. The completion is delayed until that is over, and so are those behind it in its queue. */
 RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
 
 /* --- completion ---------------------------------------------------------------------------------------------- */

@@ -25,13 +25,13 @@ enum rddp_access {
     RDDP_ACCESS_REMOTE_ATOMIC = 1 << 3, /* wants LOCAL_WRITE too */
     /* A promise: nobody writes octets of the region while a request sends them or a peer may read them. Large messages
      * and answers to RDMA Reads are then sent without a copy, even with a CRC. A broken promise makes the CRC wrong and
-     * ends the connection. Without the promise what leaves under a CRC is copied first, and memory may change at any
-     * time: then it is not said which of its octets leave, but nothing ends. */
+     * ends the connection. Without the promise data that leave under a CRC are copied first; the memory may change at
+     * any time, and it is undefined which of its octets leave. */
     RDDP_ACCESS_STABLE = 1 << 12,
     /* A warning: others may truncate the region while requests of its owner send from it (a mapped file). If the memory
      * has gone, this process gets the SIGBUS. */
     RDDP_ACCESS_VOLATILE = 1 << 13,
-    /* Of a part of a region (rddp_reg_sub_mr()): good as the sink of one RDMA Read or atomic of its owner, and invalid
+    /* Only for a part of a region (rddp_reg_sub_mr()): the sink of one RDMA Read or atomic of its owner. It is invalid
      * when that has completed, successfully or not. */
     RDDP_ACCESS_ONE_SHOT = 1 << 14,
     RDDP_ACCESS_ZERO_BASED = 1 << 5, /* remote addresses count from 0 at the region's first octet */
