@@ -82,6 +82,7 @@ struct rddp_qp {
     uint32_t put_off;          /* posts since the doorbell was last rung: bells.h */
     bool has_bell;             /* `spin`: is among those whose doorbell waits */
     struct rddp_qp *next_bell; /* written before it gets there */
+    struct qp_attr made;       /* what it was made with; qp.attr is what was agreed */
     void *room, *window_room;
     void *user;
     struct rddp_event_channel *channel; /* context->lock: where its events go, once it was connected or accepted */

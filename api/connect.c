@@ -19,7 +19,7 @@ bool qp_claim(struct rddp_qp *qp, struct rddp_event_channel *channel)
     bool is_free;
 
     pthread_mutex_lock(&qp->context->lock);
-    is_free = !qp->channel;
+    is_free = !qp->channel && qp->qp.state == QP_IDLE;
     if (is_free)
         qp->channel = channel;
     pthread_mutex_unlock(&qp->context->lock);

@@ -5,7 +5,8 @@
 
 #include "api/api.h"
 
-/* A queue pair is connected once: from here on its events go to `channel`. False: it was claimed before. */
+/* A queue pair is connected once until it is reset: from here on its events go to `channel`. False: it was claimed
+ * before, or is in error. */
 bool qp_claim(struct rddp_qp *qp, struct rddp_event_channel *channel);
 void qp_unclaim(struct rddp_qp *qp);
 

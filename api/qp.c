@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/bells.h"
 #include "api/inherit.h"
+#include "api/reset.h"
 
 /* --- shared receive queues ----------------------------------------------------------------------------------- */
 
@@ -114,6 +115,7 @@ static int init_qp(struct rddp_qp *qp, struct rddp_pd *pd, struct qp_attr *engin
     pthread_mutex_unlock(&pd->context->lock);
     if (!has_number)
         return -ENOMEM;
+    qp->made = *engine;
     qp_init(&qp->qp, engine, qp->room);
     return 0;
 }
@@ -152,36 +154,15 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     return qp;
 }
 
-/* A connection lives on without its queue pair until it has ended properly. */
-static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
-{
-    qp_set_endpoint(qp, NULL);
-    endpoint->qp = NULL;
-    endpoint->kind->detach(endpoint, loop_now_us());
-    endpoint_pump(endpoint, ENDPOINT_DRIVER);
-}
-
 int rddp_destroy_qp(struct rddp_qp *qp)
 {
     struct rddp_context *context = qp->context;
     int error = context_enter(context);
-    struct endpoint *endpoint;
 
     if (error)
         return error;
     member_remove(&context->members, &qp->member);
-    bells_forget(qp);
-    endpoint = qp_hold(qp);
-    if (endpoint) {
-        leave_endpoint(qp, endpoint);
-        qp_let_go(endpoint);
-    }
-    if (qp->channel) {
-        event_forget(qp->channel, qp, NULL);
-        qp->channel->users--;
-    }
-    cq_forget(qp->qp.attr.send_cq, qp->qp.attr.number);
-    cq_forget(qp->qp.attr.recv_cq, qp->qp.attr.number);
+    qp_strip(qp);
     qp_fini(&qp->qp);
     pthread_mutex_lock(&context->lock);
     ids_put(&context->qp_numbers, qp->qp.attr.number);

@@ -83,9 +83,8 @@ static void init_rings(struct qp *qp, uint8_t *room)
         rq_init(&qp->own_rq, attr->pd, attr->recv_depth, attr->recv_sge, room + l.own_rq);
 }
 
-void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
+static void begin(struct qp *qp, const struct qp_attr *attr, void *room)
 {
-    assert(qp_room(attr));
     *qp = (struct qp){
         .attr = *attr,
         .numbering = &numbering_queues,
@@ -100,6 +99,12 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
         .rx_atomic_msg = 1,
     };
     init_rings(qp, room);
+}
+
+void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
+{
+    assert(qp_room(attr));
+    begin(qp, attr, room);
     attr->pd->users++;
     attr->send_cq->users++;
     attr->recv_cq->users++;
@@ -107,9 +112,22 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
         attr->srq->users++;
 }
 
-void qp_fini(struct qp *qp)
+/* Receives of an SRQ that messages were arriving at are nobody's now. */
+static void give_receives_back(struct qp *qp)
 {
     atomic_fetch_sub(&qp->rq->taken, qp->rx_claimed - qp->rx_next);
+}
+
+void qp_reset(struct qp *qp, const struct qp_attr *attr, void *room)
+{
+    give_receives_back(qp);
+    memset(room, 0, qp_room(attr));
+    begin(qp, attr, room);
+}
+
+void qp_fini(struct qp *qp)
+{
+    give_receives_back(qp);
     qp->attr.pd->users--;
     qp->attr.send_cq->users--;
     qp->attr.recv_cq->users--;

@@ -219,6 +219,10 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *room);
 /* Gives the claims on pd, cqs and srq back. Completions not yet polled stay in the CQs: see cq_forget(). */
 void qp_fini(struct qp *qp);
 
+/* As after qp_init() with the same attributes and room, which are the caller's as they were then. What was posted is
+ * gone without a completion; those in the CQs were dropped before: cq_forget(). */
+void qp_reset(struct qp *qp, const struct qp_attr *attr, void *room);
+
 /* In a child of fork(), as rq_leave(), and after that of an SRQ. Nobody was placing or emitting; a
  * post that was under way has not happened. */
 void qp_leave(struct qp *qp);

@@ -189,6 +189,20 @@ RDDP_API struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp
 /* Cuts off its connection, if any, and frees the queue pair, with its completions and events that were not taken.
  * Returns 0. */
 RDDP_API int rddp_destroy_qp(struct rddp_qp *qp);
+
+/* Makes a queue pair as it was when it was created, from any state, with the same number: it can post receives, connect
+ * and be accepted again. Its connection is cut off if there is one, which goes on to end in the background. What is
+ * posted is gone without a completion, and so are its completions and events that were not taken; counters begin at 0.
+ * As with rddp_destroy_qp(), nobody else may be using the queue pair; its CQs and SRQ may be in use. What verbs do with
+ * ibv_modify_qp() to RESET. 0. */
+RDDP_API int rddp_reset_qp(struct rddp_qp *qp);
+
+/* Moves a queue pair to RDDP_QP_ERROR, from any state but RDDP_QP_CLOSED, which stays: everything that is posted, and
+ * whatever is posted from here on, completes with RDDP_WC_WR_FLUSH_ERR. Its connection ends without a Terminate
+ * (RFC 5040 6.2: there is no fault of the peer to report): segments that have been cut still leave, then the stream
+ * ends. DISCONNECTED or CONNECT_ERROR follows with -ECONNABORTED if it was connected or connecting. Other threads may
+ * be posting and polling. What verbs do with ibv_modify_qp() to ERR. 0. */
+RDDP_API int rddp_fail_qp(struct rddp_qp *qp);
 RDDP_API uint32_t rddp_qp_num(const struct rddp_qp *qp);
 RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
 
@@ -337,9 +351,9 @@ RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
 /* Stores the address it listens on, with the port that was picked. Returns 0. */
 RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
 
-/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, a channel of another
- * context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random number to be had); or what
- * the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
+/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, or in error, and not reset
+ * since, a channel of another context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random
+ * number to be had); or what the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 
@@ -350,9 +364,9 @@ RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *chan
                              const struct rddp_conn_attr *attr);
 
 /* Accepts a request, which is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
- * listener's channel. -EINVAL: the queue pair was already used, private data too long; -ECONNABORTED: the peer has
- * given up; -ENOMEM, -EAGAIN (no random number available). On an error the queue pair is as it was and can be used for
- * another request; the peer is rejected. */
+ * listener's channel. -EINVAL: the queue pair was already used, or is in error, private data too long; -ECONNABORTED:
+ * the peer has given up; -ENOMEM, -EAGAIN (no random number available). On an error the queue pair is as it was and can
+ * be used for another request; the peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
 /* Rejects a request, with up to 512 octets of private data (508 to a request of revision 2). It is gone afterwards.
@@ -370,8 +384,7 @@ RDDP_API int rddp_request_local_addr(const struct rddp_request *request, struct 
  * left, or after 60 times close_timeout_ms in any case. -ENOTCONN: it is not connected. */
 RDDP_API int rddp_disconnect(struct rddp_qp *qp);
 
-/* In the last two states whatever is posted is flushed. Neither leads back: make another queue pair for another
- * connection. */
+/* In the last two states whatever is posted is flushed. rddp_reset_qp() leads back. */
 enum rddp_qp_state {
     RDDP_QP_IDLE,
     RDDP_QP_CONNECTING,

@@ -215,13 +215,11 @@ static void open_qp(struct pair *pair, struct side *side)
     assert_non_null(side->qp);
 }
 
-void pair_connect(struct pair *pair)
+void pair_join(struct pair *pair)
 {
     struct rddp_conn_attr attr;
     struct rddp_event request;
 
-    open_qp(pair, &pair->client);
-    open_qp(pair, &pair->server);
     rddp_conn_attr_init(&attr);
     attr.wire = pair_wire(pair->row, false);
     attr.wire.device = pair->client.device;
@@ -232,6 +230,13 @@ void pair_connect(struct pair *pair)
     assert_int_equal(rddp_accept(request.request, pair->server.qp, NULL), 0);
     pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
     pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
+}
+
+void pair_connect(struct pair *pair)
+{
+    open_qp(pair, &pair->client);
+    open_qp(pair, &pair->server);
+    pair_join(pair);
 }
 
 void pair_close(struct pair *pair)

@@ -62,6 +62,7 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server);
 /* Contexts, channels, regions and a listener; then the queue pairs and the connection. */
 void pair_open(struct pair *pair, const struct row *row);
 void pair_connect(struct pair *pair);
+void pair_join(struct pair *pair);  /* with the queue pairs that are there */
 void pair_close(struct pair *pair); /* checks the guards */
 
 /* Has the library said so on this side? */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* reset.h - a queue pair is reset, moved to error or destroyed. */
+#ifndef RDDP_API_RESET_H
+#define RDDP_API_RESET_H
+
+#include "api/api.h"
+
+/* Takes its connection, completions and events from a queue pair that nobody else uses. */
+void qp_strip(struct rddp_qp *qp);
+
+#endif
