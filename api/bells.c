@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 enum {
-    BUSY = 8,       /* requests that are posted and not polled: fewer are no burst */
-    MOST = 128,     /* posts that one bell is rung for */
-    RECENT_US = 20, /* since the connection last sent something: else this is no burst either */
-    LATEST_US = 50, /* until the bell is rung */
+    BUSY = 8,       /* a burst has at least this many requests posted and not polled ... */
+    MOST = 128,     /* a bell is rung for at most this many posts */
+    RECENT_US = 20, /* ... and a connection that sent something no longer ago than this */
+    LATEST_US = 50, /* a bell is rung after this time at the latest */
 };
 
 /* The timer of a loop is set for the oldest bell, and moved only while there is one queue pair: a burst that follows
@@ -27,7 +27,7 @@ static bool wants_timer(const struct bells *bells, uint64_t now_us)
     return due_us < now_us + LATEST_US / 2;
 }
 
-/* Puts a queue pair in front of those whose bell waits. True: it is alone there. */
+/* Puts a queue pair in front of those whose bell is put off. True: it is the only one. */
 static bool put_in(struct bells *bells, struct rddp_qp *qp)
 {
     struct rddp_qp *first = atomic_load_explicit(&bells->waiting, memory_order_relaxed);

@@ -66,7 +66,8 @@ static void append_event(struct rddp_comp_channel *channel, struct rddp_cq *cq)
     notifier_raise(&channel->notifier);
 }
 
-/* The engine says that an armed CQ has something. */
+/* The engine calls this when an armed CQ gets a completion, without the CQ's spinlocks. The caller may hold a token, a
+ * doorbell or context->lock: all of them stand before the channel's lock. */
 static void queue_event(struct cq *engine_cq)
 {
     struct rddp_cq *cq = container_of(engine_cq, struct rddp_cq, cq);
@@ -94,7 +95,7 @@ static struct rddp_cq *take_event(struct rddp_comp_channel *channel)
     return cq;
 }
 
-/* A CQ that is being destroyed takes its undelivered event with it. */
+/* Removes the undelivered event of a CQ that is being destroyed. Under channel->lock. */
 static void withdraw_event(struct rddp_cq *cq)
 {
     struct rddp_comp_channel *channel = cq->channel;
@@ -198,7 +199,7 @@ int rddp_destroy_cq(struct rddp_cq *cq)
     return 0;
 }
 
-/* A poller drives the loops that bring him completions, one at a time and in turn. */
+/* Chooses the loop that a poller drives: of those that bring it completions, one at a time and in turn. */
 static struct progress *loop_to_drive(struct rddp_cq *cq)
 {
     uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
@@ -212,7 +213,7 @@ static struct progress *loop_to_drive(struct rddp_cq *cq)
     return &cq->context->progress[__builtin_ctzll(loops)];
 }
 
-/* Whoever has nothing left to poll waits for what he has posted. */
+/* A poller that has nothing left to poll waits for what it has posted, so the bells that were put off are rung. */
 static void ring_bells(struct rddp_cq *cq)
 {
     uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
@@ -221,7 +222,7 @@ static void ring_bells(struct rddp_cq *cq)
         bells_ring(&cq->context->progress[__builtin_ctzll(loops)]);
 }
 
-/* A poller that finds nothing does the work himself, unless somebody else is at it. */
+/* A poller that finds the CQ empty does the work itself, unless another thread has the token. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
     int error = context_enter(cq->context);
@@ -245,7 +246,7 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
     return (int)got;
 }
 
-/* Counted before it is armed: its event counts down. Then the threads, who may be parked, do the work again. */
+/* `armed` is counted up before the CQ is armed, because its event counts down. Parked threads have to work again. */
 int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
 {
     struct rddp_context *context = cq->context;

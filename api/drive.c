@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* drive.c - an application does the work of a context itself, when it says so. */
+/* drive.c - rddp_progress(): the application does the work of a context itself. */
 #include <poll.h>
 
 #include "api/api.h"
 #include "api/bells.h"
 #include "api/inherit.h"
 
-/* Until one of the loops has something to do. */
+/* Sleeps until one of the loops has something to do, a signal comes, or the time is over. */
 static void sleep_for(struct rddp_context *context, int timeout_ms)
 {
     struct pollfd fd[LOOPS_MAX];

@@ -24,34 +24,36 @@ struct endpoint;
 struct rddp_context;
 struct rddp_qp;
 
-/* Received octets before they are verified and placed. It is shared: whose unfinished unit lies in it is remembered. */
+/* Received octets before they are verified and placed. All connections of a loop share it; `owner` is the one whose
+ * unfinished unit lies in it, or NULL. */
 struct stage {
     uint8_t *room;
     struct endpoint *owner;
     uint32_t from, octets;
 };
 
-/* Queue pairs whose doorbell waits, linked by next_bell. Posters only put in; `lock` is for those who ring. */
+/* Queue pairs whose doorbell is put off, linked by next_bell. Posters add to `waiting` without a lock; `lock` excludes
+ * those who ring from each other. */
 struct bells {
     _Atomic(struct rddp_qp *) waiting;
-    _Atomic(struct rddp_qp *) taken; /* lock: out of `waiting`, to be rung for */
+    _Atomic(struct rddp_qp *) taken; /* guarded by lock: moved out of `waiting`, to be rung for */
     struct spin lock;
-    _Atomic uint64_t due_us; /* when the timer was last set for */
-    struct watch timer;      /* a descriptor: they must be rung now */
+    _Atomic uint64_t due_us; /* the time that the timer was last set for */
+    struct watch timer;      /* a timerfd: the bells must be rung now */
 };
 
-/* A context has one or more. An endpoint stays with the one it was given at birth. */
+/* A loop: a context has one or more. An endpoint stays with the loop in which it was made. */
 struct progress {
     _Alignas(CACHE_LINE) struct rddp_context *context;
-    pthread_mutex_t token;   /* whoever has it is the driver. It guards what follows, up to the pools */
-    _Atomic uint32_t wanted; /* who waits for the token: the driver then ends his round early */
+    pthread_mutex_t token;   /* its holder is the driver. It guards the members below, up to the pools */
+    _Atomic uint32_t wanted; /* threads that wait for the token: the driver then ends its round early */
     struct loop loop;
     struct stage stage;
     struct endpoint *endpoints; /* alive */
     struct endpoint *dead;      /* closed, freed when the token is given back */
-    struct visit *visit;        /* the driver's: he is inside while he holds endpoints, ... */
-    unsigned holding;           /* ... so many of them */
-    struct endpoint *hot;       /* whose socket had something last: asked first by a busy poller */
+    struct visit *visit;        /* the driver's record of being inside while it holds endpoints */
+    unsigned holding;           /* the number of endpoints that the driver holds */
+    struct endpoint *hot;       /* the endpoint whose socket was ready last: a busy poller asks it first */
     unsigned hot_turns;
 
     struct pool outs, carries; /* pools have a lock of their own */
@@ -67,8 +69,7 @@ struct progress {
     _Atomic uint64_t polled_us; /* when a poller last asked the sockets */
 };
 
-/* Rooms, descriptors and locks, without a thread. 0, -ENOMEM, -EMFILE; progress_fini() is called once in either case.
- */
+/* Makes buffers, descriptors and locks, but no thread. 0, -ENOMEM or -EMFILE; call progress_fini() once in any case. */
 int progress_init(struct progress *progress, struct rddp_context *context);
 void progress_fini(struct progress *progress);
 
@@ -76,28 +77,29 @@ void progress_fini(struct progress *progress);
 void progress_leave(struct progress *progress);
 int progress_renew(struct progress *progress);
 
-/* thread.c. The thread. 0 or -EAGAIN. The context's `stopping` is set before progress_stop(). */
+/* thread.c. Starts the thread: 0 or -EAGAIN. Set the context's `stopping` before progress_stop(), which joins it. */
 int progress_start(struct progress *progress);
 void progress_stop(struct progress *progress);
 
 /* The loop that the next connection of a context goes to. */
 struct progress *progress_next(struct rddp_context *context);
 
-/* Takes the token, gives it back. What was closed meanwhile is freed. */
+/* Take the token and give it back; progress_give() frees what was closed meanwhile. progress_try(): false if somebody
+ * else has it. */
 void progress_take(struct progress *progress);
 bool progress_try(struct progress *progress);
 void progress_give(struct progress *progress);
 
-/* By the driver. An endpoint comes, or is closed. */
+/* By the driver: adds an endpoint to the loop, or moves it to `dead`. */
 void progress_add(struct endpoint *endpoint);
 void progress_bury(struct endpoint *endpoint);
 
-/* Ends the thread's sleep, whatever it is. */
+/* Ends the thread's sleep, in the loop or in the park. From any thread. */
 void progress_wake(struct progress *progress);
-void progress_hush(struct progress *progress); /* what woke it has been noticed */
+void progress_hush(struct progress *progress); /* resets the eventfd */
 
-/* thread.c. One round of work without waiting, by the driver; the second on behalf of a poller, who asks the link that
- * spoke last most of the time. */
+/* thread.c. Do one round of work without waiting, by the driver. progress_poll() is for a poller: most of the time it
+ * asks only the link that spoke last. */
 void progress_work(struct progress *progress);
 void progress_poll(struct progress *progress);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* thread.c - who does the work: a thread, or an application that polls.
  *
- * Two at one loop would only get in each other's way, so a thread that finds a poller at work several times running
- * parks: it looks back now and then and leaves arrivals to him. When its looks find work that nobody does, it leaves
- * the park, and arrivals wake it again. */
+ * Two workers at one loop would only get in each other's way. So a thread that finds a poller at work several times in
+ * a row parks: it leaves arrivals to the poller and looks back now and then. When its looks find work that nobody does,
+ * it leaves the park, and arrivals wake it again. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -19,10 +19,10 @@ enum {
     HOT_TURNS = 16,       /* poll the socket that spoke last this many times before polling all */
     SERVED = 4,           /* wake-ups in a row that found a poller at work: the thread parks */
     MISSED = 3,           /* looks in a row that found work and no poller: it leaves the park */
-    HERE_US = 5,          /* a poll so long ago at most is one that goes on */
+    HERE_US = 5,          /* a poller whose last poll is no older than this is still at work */
     LOOK_US = 600,        /* between two looks from the park: each costs a poller some microseconds */
-    IDLE_US = 3000,       /* no poll for so long, and no work: it leaves the park */
-    TIMER_SLACK_NS = 1000 /* else each sleep is 50 us longer */
+    IDLE_US = 3000,       /* without a poll and without work for this long the thread leaves the park */
+    TIMER_SLACK_NS = 1000 /* with the kernel's default each sleep is 50 us longer */
 };
 
 /* --- one round ------------------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static uint64_t since_poll_us(const struct progress *progress)
     return loop_now_us() - atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
 }
 
-/* Somebody sleeps at a CQ and relies on the thread. */
+/* A CQ of the context is armed: its owner may sleep and relies on the thread. */
 static bool is_armed(const struct progress *progress)
 {
     return atomic_load(&progress->context->armed);
@@ -68,7 +68,7 @@ static bool has_work(struct progress *progress)
     return progress->arrivals || loop_sleep(&progress->loop, 0);
 }
 
-/* The time of his last poll tells also of a poller whom this thread has just displaced from his processor. */
+/* The time of the last poll also shows a poller that this thread has just displaced from its processor. */
 static bool poller_is_here(struct progress *progress)
 {
     if (is_armed(progress))
@@ -79,7 +79,7 @@ static bool poller_is_here(struct progress *progress)
     return false;
 }
 
-/* A mutex is taken again by the thread that gave it back, unless that one steps aside. */
+/* The thread that gives a mutex back usually takes it again at once: it has to yield if others want the token. */
 static void do_round(struct progress *progress)
 {
     progress_take(progress);
@@ -95,7 +95,7 @@ static void sleep_and_serve(struct progress *progress, struct habit *habit)
     bells_ring(progress);
     if (poller_is_here(progress)) {
         habit->served++;
-        progress_hush(progress); /* or it wakes us again at once */
+        progress_hush(progress); /* or the eventfd wakes us again at once */
         if (!progress->arrivals)
             return;
     }
@@ -150,7 +150,7 @@ static void *run(void *arg)
             sleep_and_serve(progress, &habit);
             continue;
         }
-        /* Whoever arms a CQ after this wakes us, and who did it before is seen. */
+        /* A CQ armed after this wakes us; one armed before is seen below. */
         atomic_store(&progress->parked, true);
         if (!is_armed(progress))
             rest(progress);
