@@ -190,18 +190,18 @@ RDDP_API struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp
  * Returns 0. */
 RDDP_API int rddp_destroy_qp(struct rddp_qp *qp);
 
-/* Makes a queue pair as it was when it was created, from any state, with the same number: it can post receives, connect
- * and be accepted again. Its connection is cut off if there is one, which goes on to end in the background. What is
- * posted is gone without a completion, and so are its completions and events that were not taken; counters begin at 0.
- * As with rddp_destroy_qp(), nobody else may be using the queue pair; its CQs and SRQ may be in use. What verbs do with
- * ibv_modify_qp() to RESET. 0. */
+/* Puts a queue pair back into the state in which it was created, from any state and with the same number: receives can
+ * be posted, and it can be connected or accepted again. Its connection, if any, is cut off and ends in the background.
+ * Posted requests vanish without a completion, as do completions and events that were not taken; counters start at 0.
+ * As with rddp_destroy_qp(), no other thread may be using the queue pair; its CQs and SRQ may be in use. Verbs do this
+ * with ibv_modify_qp() to RESET. Returns 0. */
 RDDP_API int rddp_reset_qp(struct rddp_qp *qp);
 
-/* Moves a queue pair to RDDP_QP_ERROR, from any state but RDDP_QP_CLOSED, which stays: everything that is posted, and
- * whatever is posted from here on, completes with RDDP_WC_WR_FLUSH_ERR. Its connection ends without a Terminate
- * (RFC 5040 6.2: there is no fault of the peer to report): segments that have been cut still leave, then the stream
- * ends. DISCONNECTED or CONNECT_ERROR follows with -ECONNABORTED if it was connected or connecting. Other threads may
- * be posting and polling. What verbs do with ibv_modify_qp() to ERR. 0. */
+/* Moves a queue pair to RDDP_QP_ERROR, from any state but RDDP_QP_CLOSED, which stays. All requests, those posted and
+ * those to be posted, complete with RDDP_WC_WR_FLUSH_ERR. Its connection ends without a Terminate, since there is no
+ * fault of the peer to report (RFC 5040 6.2): segments already cut still leave, then the stream ends. If it was
+ * connected or connecting, DISCONNECTED or CONNECT_ERROR follows with -ECONNABORTED. Other threads may be posting and
+ * polling. Verbs do this with ibv_modify_qp() to ERR. Returns 0. */
 RDDP_API int rddp_fail_qp(struct rddp_qp *qp);
 RDDP_API uint32_t rddp_qp_num(const struct rddp_qp *qp);
 RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
@@ -351,8 +351,8 @@ RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
 /* Stores the address it listens on, with the port that was picked. Returns 0. */
 RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
 
-/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: already used, or in error, and not reset
- * since, a channel of another context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random
+/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: used or in error and not reset since, a
+ * channel of another context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random
  * number to be had); or what the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
