@@ -218,7 +218,7 @@ static void pump_host(struct rddp_device *device)
     struct utcp_packet p;
 
     while (utcp_host_output(&device->host, &p, loop_now_us()))
-        packet_write(device, &p);
+        packet_write(device, &p, p.length);
     loop_set_timer(&device->progress->loop, &device->timer, utcp_host_deadline(&device->host));
 }
 
@@ -341,6 +341,12 @@ static int init_host(struct rddp_device *device)
     return 0;
 }
 
+/* Packets that are lost on purpose are to be those of the path. */
+static unsigned offload_of(const struct rddp_device *device)
+{
+    return device->joins ? TUN_CHECKSUMS | TUN_SEGMENTS : device->attr.checksums ? 0 : TUN_CHECKSUMS;
+}
+
 int packet_open(struct rddp_device *device)
 {
     const struct rddp_device_attr *attr = &device->attr;
@@ -348,7 +354,8 @@ int packet_open(struct rddp_device *device)
     int error = init_host(device);
 
     device->random = attr->lose_seed;
-    device->fd = error ? -1 : tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, !attr->checksums);
+    device->joins = !attr->checksums && !attr->lose;
+    device->fd = error ? -1 : tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, offload_of(device));
     if (!error && device->fd < 0)
         error = device->fd;
     if (!error)

@@ -77,6 +77,7 @@ struct rddp_device {
     uint32_t link_count;
     struct packet_port *ports;
     uint16_t next_port;
+    bool joins;              /* the device takes segments of one stream as one packet, and brings them so */
     _Atomic uint64_t random; /* of packets that are lost on purpose */
     int fd;
     uint8_t packet[TUN_PACKET_MAX];
@@ -91,9 +92,10 @@ static inline struct packet_link *packet_link_of(struct link *link)
 int packet_name_from(struct utcp_name *name, const struct sockaddr *from, socklen_t length);
 void packet_name_to(const struct utcp_name *name, struct sockaddr_storage *to);
 
-/* packet_send.c. Is this packet to be lost on purpose? One that leaves; all that a link has to say, and its timer. */
+/* packet_send.c. Is this packet to be lost on purpose? One that leaves, of segments of
+ * `each` octets; all that a link has to say, and its timer. */
 bool packet_is_lost(struct rddp_device *device);
-void packet_write(struct rddp_device *device, const struct utcp_packet *p);
+void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint32_t each);
 void packet_flush(struct packet_link *l);
 
 /* packet_link.c. A link that is not connected, or NULL: no memory. Its timer is the caller's to add. Ends with

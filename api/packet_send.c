@@ -18,11 +18,16 @@ bool packet_is_lost(struct rddp_device *device)
     return (random >> 33) % PACKET_CHANCES < device->attr.lose;
 }
 
-void packet_write(struct rddp_device *device, const struct utcp_packet *p)
+void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint32_t each)
 {
     struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
     struct tun_note note = {.partial = p->partial, .start = (uint16_t)p->ip_length, .offset = TCP_CHECKSUM_AT};
 
+    if (p->length > each) {
+        note.each = (uint16_t)each;
+        note.head = (uint16_t)p->head_length;
+        note.v6 = p->head[0] >> 4 == 6;
+    }
     memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
     /* A packet that the device does not take is lost, as on any path. */
     if (!packet_is_lost(device))
@@ -40,14 +45,33 @@ static void forget_acked(struct packet_link *l)
     }
 }
 
+/* Segments of one length leave together, if the device cuts them again. */
+static void send_all(struct packet_link *l)
+{
+    struct rddp_device *device = l->device;
+    struct utcp_packet p, next;
+    uint32_t each = 0;
+    bool waits = false;
+
+    while (utcp_output(&l->tcp, &next, loop_now_us())) {
+        if (waits && device->joins && utcp_packet_join(&p, &next, each))
+            continue;
+        if (waits)
+            packet_write(device, &p, each);
+        p = next;
+        each = p.length;
+        waits = true;
+    }
+    if (waits)
+        packet_write(device, &p, each);
+}
+
 void packet_flush(struct packet_link *l)
 {
-    struct utcp_packet p;
     uint64_t at_us;
 
     forget_acked(l);
-    while (utcp_output(&l->tcp, &p, loop_now_us()))
-        packet_write(l->device, &p);
+    send_all(l);
     at_us = utcp_deadline(&l->tcp);
     if (l->gone_us && l->gone_us < at_us)
         at_us = l->gone_us;

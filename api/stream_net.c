@@ -112,7 +112,7 @@ static int open_device(struct rddp_stream_net *net)
 {
     const struct rddp_stream_net_attr *attr = &net->attr;
 
-    net->fd = tun_set_up(attr->device, attr->neighbor, attr->prefix, attr->mtu, !attr->checksums);
+    net->fd = tun_set_up(attr->device, attr->neighbor, attr->prefix, attr->mtu, attr->checksums ? 0 : TUN_CHECKSUMS);
     return net->fd < 0 ? net->fd : 0;
 }
 

@@ -123,6 +123,18 @@ static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
         t->timer.ack_us = now_us + UTCP_DELAYED_ACK_US;
 }
 
+/* A device may have put several together. */
+static void note_segment(struct utcp *t, uint32_t length)
+{
+    uint32_t heads = utcp_is_v4(&t->remote) ? 40 : 60, most = t->attr.mtu > heads ? t->attr.mtu - heads : length;
+
+    most -= t->stamps.on ? UTCP_STAMPS_LENGTH : 0;
+    if (length > most)
+        length = most;
+    if (length > t->rx.segment_max)
+        t->rx.segment_max = length;
+}
+
 void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t now_us)
 {
     uint64_t before = t->rx.next, fin = (uint64_t)(seq + s->length) + 1;
@@ -135,8 +147,7 @@ void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64
         t->rx.fin = fin;
     if (s->length) {
         t->due.unsaid++;
-        if (s->length > t->rx.segment_max)
-            t->rx.segment_max = s->length;
+        note_segment(t, s->length);
         take_payload(t, s, seq);
         schedule_ack(t, t->rx.next > before && !filled, now_us);
     }

@@ -276,6 +276,53 @@ void utcp_packet_write(struct utcp_packet *p, const struct utcp_name *from, cons
     put16(tcp + 16, p->partial ? utcp_sum_fold(&sum) : (uint16_t)~utcp_sum_fold(&sum));
 }
 
+/* What may differ are the sequence number, which goes on, and PSH. */
+static bool goes_on(const struct utcp_packet *p, const struct utcp_packet *next)
+{
+    const uint8_t *a = p->head + p->ip_length, *b = next->head + next->ip_length;
+
+    return p->head_length == next->head_length && p->ip_length == next->ip_length && a[13] == UTCP_ACK &&
+           (b[13] & ~UTCP_PSH) == UTCP_ACK && get32(b + 4) == get32(a + 4) + p->length && !memcmp(a, b, 4) &&
+           !memcmp(a + 8, b + 8, 4) && get16(a + 14) == get16(b + 14) &&
+           !memcmp(a + TCP_HEAD, b + TCP_HEAD, p->head_length - p->ip_length - TCP_HEAD);
+}
+
+static void lengthen(struct utcp_packet *p, uint32_t octets)
+{
+    uint8_t *ip = p->head, *check = p->head + p->ip_length + 16;
+    uint32_t sum = get16(check) + octets;
+    struct utcp_sum head = {0};
+
+    put16(check, (uint16_t)((sum & 0xffff) + (sum >> 16)));
+    if (ip[0] >> 4 == 6) {
+        put16(ip + 4, (uint16_t)(get16(ip + 4) + octets));
+        return;
+    }
+    put16(ip + 2, (uint16_t)(get16(ip + 2) + octets));
+    put16(ip + 10, 0);
+    utcp_sum_add(&head, ip, V4_HEAD);
+    put16(ip + 10, (uint16_t)~utcp_sum_fold(&head));
+}
+
+bool utcp_packet_join(struct utcp_packet *p, const struct utcp_packet *next, uint32_t each)
+{
+    struct span *last = p->spans ? &p->span[p->spans - 1] : NULL;
+    bool touches = last && next->spans == 1 && last->at + last->length == next->span[0].at;
+
+    if (!p->partial || !next->partial || !last || !next->length || next->length > each || p->length % each ||
+        p->head_length + p->length + next->length > UINT16_MAX || (!touches && p->spans + next->spans > UTCP_SPANS) ||
+        !goes_on(p, next))
+        return false;
+    if (touches)
+        last->length += next->length;
+    for (uint32_t i = 0; !touches && i < next->spans; i++)
+        p->span[p->spans++] = next->span[i];
+    p->length += next->length;
+    p->head[p->ip_length + 13] |= next->head[next->ip_length + 13] & UTCP_PSH;
+    lengthen(p, next->length);
+    return true;
+}
+
 void utcp_syn_options_write(struct utcp_head *h, const struct utcp_syn_options *o)
 {
     uint8_t *q = h->option;

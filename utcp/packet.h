@@ -91,6 +91,11 @@ struct utcp_packet {
     bool partial;           /* the checksum is that of the pseudo-header alone: the device has to finish it */
 };
 
+/* `next` follows `p` in the same stream, all whose segments have `each` octets of payload, the last of them perhaps
+ * less: makes one packet of both for a device that cuts it again. False, and nothing has changed: their headers differ,
+ * or it would be too long, or the checksum is not the device's affair. */
+bool utcp_packet_join(struct utcp_packet *p, const struct utcp_packet *next, uint32_t each);
+
 /* What goes into the TCP header. */
 struct utcp_head {
     uint32_t seq, ack;
