@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
 #include <linux/virtio_net.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -85,6 +86,34 @@ static int bring_up(int fd, struct ifreq *request)
     return ioctl(fd, SIOCSIFFLAGS, request);
 }
 
+/* Not by ioctl(), which wants privileges that nobody has in a user namespace. */
+static int lengthen_queue(const char *name)
+{
+    struct {
+        struct nlmsghdr head;
+        struct ifinfomsg link;
+        struct rtattr queue;
+        uint32_t packets;
+    } ask = {
+        .head = {.nlmsg_len = sizeof(ask), .nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+        .link = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_nametoindex(name)},
+        .queue = {.rta_len = RTA_LENGTH(sizeof(ask.packets)), .rta_type = IFLA_TXQLEN},
+        .packets = QUEUE_PACKETS,
+    };
+    struct {
+        struct nlmsghdr head;
+        struct nlmsgerr error;
+    } said = {.error.error = -EIO};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+    if (fd < 0)
+        return -errno;
+    if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
+        (void)recv(fd, &said, sizeof(said), 0);
+    close(fd);
+    return said.error.error;
+}
+
 int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu)
 {
     int fd = socket(length == 16 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
@@ -95,15 +124,11 @@ int tun_configure(const char *name, const uint8_t *address, uint32_t length, uin
     strncpy(request.ifr_name, name, IFNAMSIZ - 1);
     request.ifr_mtu = (int)mtu;
     error = ioctl(fd, SIOCSIFMTU, &request);
-    if (!error) {
-        request.ifr_qlen = QUEUE_PACKETS;
-        error = ioctl(fd, SIOCSIFTXQLEN, &request);
-    }
     if (!error)
         error = length == 16 ? set_v6(fd, &request, address, prefix) : set_v4(fd, &request, address, prefix);
     if (!error)
         error = bring_up(fd, &request);
-    error = error ? -errno : 0;
+    error = error ? -errno : lengthen_queue(name);
     close(fd);
     return error;
 }
