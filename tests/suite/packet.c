@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* packet.c - what is particular to connections over a device: what is placed early, what the calls refuse, who lingers,
+ * and that the kernel's TCP may be the other end, in either role. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suite/lib/network.h"
+#include "tests/suite/lib/pair.h"
+
+enum { LENGTH = 1 << 20, ROUNDS = 12 };
+
+static struct pair *of(void **state)
+{
+    if (!(*(struct pair **)state)->row->packet)
+        skip();
+    return *state;
+}
+
+static struct rddp_device_attr attr_of(struct sockaddr_storage *own, uint32_t net)
+{
+    struct rddp_device_attr attr;
+
+    network_address(own, net, 2, 0);
+    rddp_device_attr_init(&attr);
+    attr.address = (struct sockaddr *)own;
+    return attr;
+}
+
+static void write_and_say(struct pair *pair, unsigned round)
+{
+    pair_pattern(pair->client.buffer, LENGTH, round);
+    pair_receive(&pair->server, round, LENGTH, 1);
+    assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, round, 0, LENGTH, 0, 0), 0);
+    assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, round, 0, 1, 0, RDDP_SEND_SIGNALED), 0);
+    assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+    assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_SUCCESS);
+    assert_true(pair_is_pattern(pair->server.buffer, LENGTH, round));
+}
+
+/* Behind a loss nothing waits that can be told apart, MPA-5.1-03 MPA-5.2-09, and no more is kept than a few segments;
+ * the Send behind the Write says when it is whole, MPA-5.1-08 MPA-5.2-11. Without a CRC all of it waits. */
+static void placed_early(void **state)
+{
+    struct pair *pair = of(state);
+    bool can = (pair->row->aligned || pair->row->server_markers || pair->row->wire == RDDP_WIRE_RDMATCP);
+    struct rddp_qp_info info;
+
+    for (unsigned i = 0; i < ROUNDS; i++)
+        write_and_say(pair, i);
+    assert_int_equal(rddp_query_qp(pair->server.qp, &info), 0);
+    assert_int_equal(info.emss, 1500 - 40 - 12);
+    if (pair->row->lose && can)
+        assert_true(info.placed_early > 100000);
+    if (!can)
+        assert_int_equal(info.placed_early, 0);
+    if (pair->row->lose && can)
+        assert_true(info.kept_max < 32768);
+    assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
+    assert_true(!pair->row->lose || info.sent_again);
+}
+
+static void refuses(const struct pair *pair, const struct rddp_device_attr *attr)
+{
+    errno = 0;
+    assert_null(rddp_open_device(pair->client.context, attr));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void refused(void **state)
+{
+    struct pair *pair = of(state);
+    struct sockaddr_storage own, v6 = {.ss_family = AF_INET6};
+    struct rddp_device_attr attr = attr_of(&own, 3);
+    struct rddp_wire_attr wire = pair_wire(pair->row, false);
+
+    attr.mtu = 1279;
+    refuses(pair, &attr);
+    attr.mtu = 65536;
+    refuses(pair, &attr);
+    attr = attr_of(&own, 3);
+    attr.window = 4095;
+    refuses(pair, &attr);
+    attr = attr_of(&own, 3);
+    attr.connections = 0;
+    refuses(pair, &attr);
+    attr = attr_of(&own, 3);
+    attr.lose = 100001;
+    refuses(pair, &attr);
+    attr = attr_of(&own, 3);
+    attr.name = "a-name-that-is-too-long";
+    refuses(pair, &attr);
+    attr = attr_of(&own, 3);
+    attr.neighbor = (struct sockaddr *)&v6;
+    refuses(pair, &attr);
+    attr.address = NULL;
+    refuses(pair, &attr);
+    /* Used by a queue pair, or by a listener; of another context; without a socket. */
+    assert_int_equal(rddp_close_device(pair->client.device), -EBUSY);
+    assert_int_equal(rddp_close_device(pair->server.device), -EBUSY);
+    wire.device = pair->client.device;
+    assert_null(rddp_listen(pair->server.events, (struct sockaddr *)&own, sizeof(own), 1, &wire, NULL));
+    assert_null(rddp_listen_fd(pair->client.events, -1, &wire, NULL));
+    assert_int_equal(rddp_close(pair->client.context), -EBUSY);
+}
+
+static void ports(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_wire_attr wire = pair_wire(pair->row, true);
+    struct sockaddr_storage any, bound;
+    struct rddp_listener *listener;
+
+    wire.device = pair->client.device;
+    network_address(&any, 0, 0, 0);
+    ((struct sockaddr_in *)&any)->sin_addr.s_addr = INADDR_ANY;
+    listener = rddp_listen(pair->client.events, (struct sockaddr *)&any, sizeof(any), 1, &wire, NULL);
+    assert_non_null(listener);
+    assert_int_equal(rddp_listener_addr(listener, &bound), 0);
+    assert_true(((struct sockaddr_in *)&bound)->sin_port);
+    assert_null(rddp_listen(pair->client.events, (struct sockaddr *)&bound, sizeof(bound), 1, &wire, NULL));
+    assert_int_equal(errno, EADDRINUSE);
+    assert_int_equal(rddp_destroy_listener(listener), 0);
+}
+
+/* The peer learns of the end, and gets what was sent before, though the queue pair is gone. */
+static void lingers(void **state)
+{
+    struct pair *pair = of(state);
+
+    for (unsigned i = 0; i < 8; i++)
+        pair_receive(&pair->server, i, (size_t)i * 100000, 100000);
+    pair_pattern(pair->client.buffer, 100000, 7);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, i, 0, 100000, 0, 0), 0);
+    assert_int_equal(rddp_disconnect(pair->client.qp), 0);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+    assert_true(pair_is_pattern(pair->server.buffer + 700000, 100000, 7));
+    pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
+    pair_event(&pair->client, RDDP_EVENT_DISCONNECTED);
+}
+
+/* Nobody is there: no address, no port. */
+static void unreachable(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_qp_attr attr = pair->qp_attr;
+    struct rddp_conn_attr conn;
+    struct sockaddr_storage to;
+    struct rddp_event event;
+    struct rddp_qp *qp;
+
+    attr.send_cq = attr.recv_cq = pair->client.cq;
+    qp = rddp_create_qp(pair->client.pd, &attr);
+    assert_non_null(qp);
+    rddp_conn_attr_init(&conn);
+    conn.wire.device = pair->client.device;
+    network_address(&to, 2, 2, 9);
+    assert_int_equal(rddp_connect(qp, pair->client.events, (struct sockaddr *)&to, sizeof(to), &conn), 0);
+    event = pair_event(&pair->client, RDDP_EVENT_UNREACHABLE);
+    assert_int_equal(event.status, -ECONNREFUSED);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+}
+
+int main(void)
+{
+    static const struct pair_test tests[] = {PAIR_TEST(placed_early), PAIR_TEST(refused), PAIR_TEST(ports),
+                                             PAIR_TEST(lingers), PAIR_TEST(unreachable)};
+
+    return pair_run("packet", tests, sizeof(tests) / sizeof(*tests), true);
+}
