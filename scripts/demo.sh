@@ -198,6 +198,30 @@ plain_tcp() {
     rm -f "$room/back"
 }
 
+# packets WHAT OPTIONS: 64 MiB back over a TCP of our own at both ends, in a network of their own; of a hundred packets one
+# is lost, and what waits behind it is what the last column tells.
+packets() {
+    local what=$1 extra=$2 new=(unshare --net --pid --fork --kill-child)
+    [ "$(id -u)" = 0 ] || new+=(--map-root-user)
+    # shellcheck disable=SC2016 # it is for the inner shell
+    if ! "${new[@]}" bash -c '
+        set -e
+        echo 1 >/proc/sys/net/ipv4/ip_forward
+        read -ra options <<<"$1"
+        "$2" serve -q --packet 10.71.0.2/24 --packet-lose 1000 "${options[@]}" "$3/served" >"$3/says" 2>"$3/errors" &
+        until grep -q listening "$3/says"; do kill -0 $!; sleep 0.05; done
+        "$2" cp --json --packet 10.72.0.2/24 "${options[@]}" 10.71.0.2:part "$3/back" >"$3/json" 2>"$3/errors"
+        ' packets "$extra" "$rddp" "$room" 2>>"$room/errors"; then
+        row "$what" - - - "left out: $(head -1 "$room/errors")"
+        return
+    fi
+    verdict "$what" "$(member seconds)" "$(member bytes)" \
+        "$(member cpu_seconds_per_gb_client) + $(member cpu_seconds_per_gb_server)" cmp "$room/served/part" "$room/back"
+    echo "    placed before its turn: $(number "$(member placed_early_bytes) / 1e6") MB;" \
+        "waited at most: $(number "$(member kept_bytes_max) / 1e3") KB"
+    rm -f "$room/back"
+}
+
 # Kind, mode, size, time and target of everything, and then the contents.
 listing() {
     (cd "$1" && find . \( -type d -printf '%y %m - %T@ %P\0' -o -printf '%y %m %s %T@ %l %P\0' \)) |
@@ -239,6 +263,10 @@ nfs "1 GiB back, NFS over RDMA, CRC" get "$host:$big" "$room/back" cmp "$room/bi
 rm -f "$room/back"
 copy "1 GiB back, CRC" "" "" $host:big "$room/back" cmp "$room/big" "$room/back"
 rm -f "$big" "$room/back"
+head -c $((64 << 20)) "$room/big" >"$room/served/part"
+packets "64 MiB, 1 % of packets lost, placed at once" --aligned
+packets "64 MiB, 1 % of packets lost, placed in order" ""
+rm -f "$room/served/part"
 plain_tcp
 echo "GB/s: 10^9 octets a second. CPU: processor seconds of both sides for 10^9 octets."
 echo "rddp cp hashes what it moves and compares at both ends; plain TCP does not."

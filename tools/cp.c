@@ -277,6 +277,7 @@ static int run_cp(struct cp *cp)
         if (cp->options.list)
             list_start(&cp->list, &cp->copy.tally);
         code = copy(cp);
+        rddp_query_qp(cp->qp, &cp->report.connection);
         if (cp->options.list)
             list_end(&cp->list, code);
         else if (cp->copy.role != COPY_IDLE || cp->options.json)

@@ -40,7 +40,8 @@ static void write_and_say(struct pair *pair, unsigned round)
 }
 
 /* Behind a loss nothing waits that can be told apart, MPA-5.1-03 MPA-5.2-09, and no more is kept than a few segments;
- * the Send behind the Write says when it is whole, MPA-5.1-08 MPA-5.2-11. Without a CRC all of it waits. */
+ * the Send behind the Write says when it is whole, MPA-5.1-08 MPA-5.2-11. Without a CRC all of it waits. The order is
+ * that of positions in the stream. MPA-3.2-05 MPA-4-02 MPA-5.1-02 MPA-5.1-07 MPA-5.2-10 MPA-13-01 */
 static void placed_early(void **state)
 {
     struct pair *pair = of(state);
@@ -68,6 +69,7 @@ static void refuses(const struct pair *pair, const struct rddp_device_attr *attr
     assert_int_equal(errno, EINVAL);
 }
 
+/* MPA-13-07 MPA-13-08: no window that an FPDU would not fit in. */
 static void refused(void **state)
 {
     struct pair *pair = of(state);

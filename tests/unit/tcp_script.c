@@ -82,7 +82,7 @@ SCRIPT(two_new_blocks,
 SCRIPT(refused_octets,
        "passive\nrefuse 1\n< A 1 1000 1 65535\n> A 1 0 1\nreceived 0\n< A 1 1000 1 65535\nreceived 1000\n"
        "refuse 1\n< A 2001 1000 1 65535\n> A 1 0 1001\n< A 2001 1000 1 65535\n> A 1 0 1001 block=2001-3001\n")
-/* The first octets win: an overlap hands up only what is new. */
+/* The first octets win: an overlap hands up only what is new. MPA-5.1-05 MPA-5.1-06 */
 SCRIPT(overlaps, "passive keep=0\nkeep 1\n< A 501 500 1 65535\n> A 1 0 1 block=501-1001\n< A 1 2000 1 65535\n"
                  "> A 1 0 2001 block=501-1001\nreceived 2000\nkept 2000\n")
 
@@ -112,7 +112,7 @@ SCRIPT(window_closes,
 /* Not in small pieces (RFC 9293 3.8.6.2.1). */
 SCRIPT(small_window,
        "passive\nsend 3000\n< A 1 0 1 100\nnone\nwait 1000\n> A 1 100 1\nnone\n< A 1 0 101 65535\n> A 101 988 1\n")
-/* Our own closes as octets are kept, and opens when it is worth it. */
+/* Our own closes as octets are kept, and opens when it is worth it. MPA-13-05 */
 SCRIPT(we_read_slowly,
        "passive window=4000\nkeep 1\n< A 1 2000 1 65535\nnone\n< A 2001 2000 1 65535\n> A 1 0 4001 window=0\n"
        "< A 4001 1 1 65535\n> A 1 0 4001 window=0\nrelease 900\nnone\nrelease 1100\n"
@@ -129,7 +129,7 @@ SCRIPT(many_challenges, "passive\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A
                         "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
                         "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
                         "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\nnone\nwait 1001\n< S 1 0 0 1000\n> A 1 0 1\n")
-/* RFC 7323 5: an old duplicate by its timestamp; a segment without one. */
+/* RFC 7323 5: an old duplicate by its timestamp; a segment without one. MPA-5.1-04 */
 SCRIPT(old_stamps, "passive\nwait 100\n< A 1 10 1 65535\nwait 40\n> A 1 0 11\n< A 11 10 1 65535 stamp=900\n> A 1 0 11\n"
                    "received 10\n< A 11 10 1 65535 nostamp\nnone\nreceived 10\n")
 SCRIPT(outside_the_window, "passive window=4000\n< A 5000 10 1 65535\n> A 1 0 1\nreceived 0\n< A 3901 200 1 65535\n"
@@ -143,7 +143,7 @@ SCRIPT(keeps_alive,
 SCRIPT(is_probed, "passive\n< A 0 0 1 65535\n> A 1 0 1\nnone\n")
 
 /* The path becomes narrower: what is under way is cut anew (RFC 1191), if the message is about it. MPA-4-02 MPA-10.1-03
- */
+ * MPA-13-06 */
 SCRIPT(
     narrower_path,
     "passive\nemss 968\nsend 1976\n> A 1 988 1\n> PA 989 988 1\nnone\ntoobig 5000 600\nnone\ntoobig 1 600\nemss 528\n"

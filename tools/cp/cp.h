@@ -18,6 +18,7 @@ enum { CP_ERRORS = 100 }; /* failures that --json lists */
 struct cp_report {
     const struct cp_options *options;
     struct xfer_copy *copy;
+    struct rddp_qp_info connection; /* as it was at the end */
     bool pull;
     bool terminal; /* one line that is written again and again; else now and then a line */
     bool drawn;

@@ -241,6 +241,8 @@ static void print_json(const struct cp_report *report, int code)
     json_real(&json, "gigabits_per_second", f.rate * 8 / giga);
     real_or_null(&json, "cpu_seconds_per_gb_client", f.cpu_here);
     real_or_null(&json, "cpu_seconds_per_gb_server", f.cpu_there);
+    json_u64(&json, "placed_early_bytes", report->connection.placed_early);
+    json_u64(&json, "kept_bytes_max", report->connection.kept_max);
     json_text(&json, "trouble", *report->trouble ? report->trouble : NULL);
     json_open(&json, "errors", '[');
     for (unsigned i = 0; i < report->errors; i++) {

@@ -21,6 +21,7 @@ few=200 many=10000 endless=1000000 # iterations
 passed=0 failed=0
 port=7200      # each case has its own, which names its files and finds its packets
 tool=          # process id of our tool
+packet=()      # its options, if its TCP is our own
 guest_crc=     # what the guest's siw asks for when it connects: --crc or --no-crc
 
 cleanup() {
@@ -67,12 +68,13 @@ fail() { # REASON: the end of a case, which has a subshell to itself
 # --- our tool ------------------------------------------------------------------------------------------------------
 
 tool_start() { # ARGUMENT ...
-    "$guest" ns "$rddp" ping --rping -p "$port" "$@" >"$tmp/$port.out" 2>"$tmp/$port.err" &
+    "$guest" ns "$rddp" ping --rping -p "$port" "${packet[@]}" "$@" >"$tmp/$port.out" 2>"$tmp/$port.err" &
     tool=$!
 }
 
 tool_listens() {
     for _ in {1..50}; do
+        [ ${#packet[@]} = 0 ] || ! grep -qs listening "$tmp/$port.out" || return 0
         [ -z "$("$guest" ns ss -Hltn "sport = :$port")" ] || return 0
         kill -0 "$tool" 2>/dev/null || break
         sleep 0.1
@@ -189,6 +191,15 @@ they_call() { # CRC FAMILY COUNT SIZE
     wire_shows "$(frame "$guest_crc" 2)" "$(frame "$reply" 2)"
 }
 
+# The same over a TCP of our own, behind a TUN device: siw's is the kernel's.
+over_packets() { # FUNCTION ARGUMENT ...
+    packet=(--packet 10.78.0.2/24)
+    ours[v4]=10.78.0.2
+    "$guest" ns sysctl -qw net.ipv4.ip_forward=1 || fail "no forwarding"
+    "$guest" run "ip route replace 10.78.0.0/24 via 10.77.0.1" || fail "the guest takes no route"
+    "$@"
+}
+
 # rping takes a disconnection for a success, even in the middle: exit code 0. That it ends and says so is what counts.
 
 our_client_dies() {
@@ -260,6 +271,11 @@ check "we call, shortest size, $few times" we_call --crc 2 v4 $few 23
 check "we call, odd size, $few times" we_call --crc 2 v6 $few 1001
 check "we call, longest size, 50 times" we_call --crc 2 v4 50 65535
 check "they call, longest size, 50 times" they_call --no-crc v6 50 65535
+check "we call over packets of our own, $few times" over_packets we_call --crc 2 v4 $few 64
+check "we call over packets of our own, no CRC, $few times" over_packets we_call --no-crc 1 v4 $few 64
+check "we call over packets of our own, longest size, 50 times" over_packets we_call --crc 2 v4 50 65535
+check "they call over packets of our own, $few times" over_packets they_call --no-crc v4 $few 64
+check "they call over packets of our own, longest size, 50 times" over_packets they_call --crc v4 50 65535
 check "we call, $many times" we_call --crc 2 v4 $many 64
 check "our client is killed" our_client_dies
 check "our server is killed" our_server_dies
