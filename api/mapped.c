@@ -30,12 +30,14 @@ bool memory_allows(const void *addr, size_t length, unsigned access)
 {
     uintptr_t first = (uintptr_t)addr, last = first + length - 1;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    bool is_written = access & RDDP_ACCESS_LOCAL_WRITE && !(access & RDDP_ACCESS_VOLATILE);
 
     if (!length)
         return true;
-    if (!is_mapped(first, length))
+    /* Of one page or two, those that are asked whether they can be written are all: that is one call less. */
+    if ((!is_written || last / page - first / page > 1) && !is_mapped(first, length))
         return false;
-    if (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_VOLATILE))
+    if (!is_written)
         return true;
     return is_writable(first) && (first / page == last / page || is_writable(last));
 }

@@ -93,6 +93,13 @@ void life_fail(struct life *l, const struct fault_note *note, bool term_due, uin
     end(l, note, term_due ? CONN_TERMINATING : CONN_ENDING, now_us);
 }
 
+static enum rddp_wc_status status_of(const struct wire_blame *blame)
+{
+    if (blame->access)
+        return RDDP_WC_REM_ACCESS_ERR;
+    return blame->invalid ? RDDP_WC_REM_INV_REQ_ERR : RDDP_WC_REM_OP_ERR;
+}
+
 void life_terminated(struct life *l, const struct wire_blame *blame, uint64_t now_us)
 {
     struct fault_note note = {.fault = FAULT_TERMINATED, .op = SEG_TERMINATE, .got = blame->code};
@@ -100,7 +107,7 @@ void life_terminated(struct life *l, const struct wire_blame *blame, uint64_t no
     l->peer_term = blame->code;
     l->peer_term_text = blame->text;
     if (l->qp && blame->op != SEG_OPS)
-        qp_blame(l->qp, blame->op, blame->access ? RDDP_WC_REM_ACCESS_ERR : RDDP_WC_REM_OP_ERR);
+        qp_blame(l->qp, blame->op, status_of(blame));
     end(l, &note, CONN_ENDING, now_us);
     if (l->out)
         out_drop(l->out);

@@ -206,6 +206,7 @@ void neg_explain(const char *reason, size_t n, struct wire_blame *blame)
     blame->code = (uint32_t)code;
     blame->text = reasons[i].text;
     blame->access = reasons[i].access;
+    blame->invalid = reasons[i].fault == FAULT_TOO_LONG || reasons[i].fault == FAULT_NEG_TYPE;
     if (op >= 1 && op <= SEG_TERMINATE)
         blame->op = (enum seg_op)(op - 1);
 }

@@ -199,6 +199,7 @@ void term_explain(const uint8_t *p, size_t n, bool first, struct wire_blame *bla
     blame->code = siw ? (uint32_t)(p[0] << 12 & 0xf000) | (uint32_t)(p[0] << 4 & 0x0f00) | p[1] : get16(p);
     blame->text = "a code that no document knows";
     known = type(blame->code) == 0 && layer(blame->code) != LAYER_LLP ? blame->code & 0xff00 : blame->code;
+    blame->invalid = known == 0x0206 || known == 0x1205; /* unexpected opcode, message too long */
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (words[i].code == known) {
             blame->access = words[i].access;

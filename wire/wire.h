@@ -37,6 +37,7 @@ struct wire_blame {
     const char *text; /* the code's words and clause */
     enum seg_op op;   /* which of our operations it is about; SEG_OPS: none in particular */
     bool access;      /* it is about keys, rights or bounds */
+    bool invalid;     /* the message is of no kind that the peer takes there, or too long for its receive */
 };
 
 struct wire {

@@ -103,18 +103,20 @@ struct rddp_recv_wr {
     uint32_t control_room;
 };
 
-/* Numbers are those of enum ibv_wc_status. */
+/* Numbers are those of enum ibv_wc_status. Those of the peer's come if its Terminate or abort says what it is about and
+ * the request has not completed before; a connection over TCP retries nothing, so what verbs says of retries never
+ * comes. */
 enum rddp_wc_status {
     RDDP_WC_SUCCESS = 0,
-    RDDP_WC_LOC_LEN_ERR = 1,
-    RDDP_WC_LOC_QP_OP_ERR = 2,
-    RDDP_WC_LOC_PROT_ERR = 4,
-    RDDP_WC_WR_FLUSH_ERR = 5,
-    RDDP_WC_REM_INV_REQ_ERR = 9,
-    RDDP_WC_REM_ACCESS_ERR = 10,
-    RDDP_WC_REM_OP_ERR = 11,
-    RDDP_WC_FATAL_ERR = 19,
-    RDDP_WC_GENERAL_ERR = 21,
+    RDDP_WC_LOC_LEN_ERR = 1,     /* a receive: the message is longer */
+    RDDP_WC_LOC_QP_OP_ERR = 2,   /* a request that this connection cannot carry: a Read where the peer allows none */
+    RDDP_WC_LOC_PROT_ERR = 4,    /* an lkey or its bounds, or what LOCAL_INV names; or a one-shot sink used twice */
+    RDDP_WC_WR_FLUSH_ERR = 5,    /* not done: the connection has ended, or an earlier request has failed */
+    RDDP_WC_REM_INV_REQ_ERR = 9, /* the peer says: no such operation, or longer than its receive */
+    RDDP_WC_REM_ACCESS_ERR = 10, /* the peer says: an rkey, its rights or its bounds */
+    RDDP_WC_REM_OP_ERR = 11,     /* the peer says something else; also that it has no receive posted */
+    RDDP_WC_FATAL_ERR = 19,      /* never: here for programs that name them */
+    RDDP_WC_GENERAL_ERR = 21,    /* never */
 };
 
 /* Numbers are those of enum ibv_wc_opcode; RDDP_WC_RECV_RDMA_READ is not in verbs. Of a receive, and only of one,

@@ -65,6 +65,13 @@ static void holes(void **state)
         assert_int_equal(try(m, m->at - 1, 1, access), EFAULT);
         assert_int_equal(try(m, m->at - 1, all, access), EFAULT);
         assert_int_equal(try(m, m->at - 1, 0, access), 0);
+        /* One page, and two, which are looked at in another way. */
+        assert_int_equal(try(m, m->at + all - 1, 1, access), 0);
+        assert_int_equal(try(m, m->at + all - 1, 2, access), EFAULT);
+        assert_int_equal(try(m, m->at + all, 1, access), EFAULT);
+        assert_int_equal(try(m, m->at - 1, 2, access), EFAULT);
+        assert_int_equal(try(m, m->at, m->page + 1, access), 0);
+        assert_int_equal(try(m, m->at + all - 2 * m->page, 2 * m->page + 1, access), EFAULT);
     }
     assert_int_equal(munmap(m->at + 3 * m->page, m->page), 0);
     assert_int_equal(try(m, m->at, all, 0), EFAULT);
