@@ -241,6 +241,8 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
         progress_give(progress);
         got = cq_poll(&cq->cq, wc, (uint32_t)n);
     }
+    if (!got && n)
+        pthread_testcancel(); /* nothing is held, and nothing lost */
     if (!got && n && cq->cq.overflowed)
         return -EOVERFLOW;
     return (int)got;

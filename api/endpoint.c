@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "api/api.h"
+#include "net/cancel.h"
 
 /* Closed now; the struct stays until its holder has let go of it. */
 static void close_endpoint(struct endpoint *endpoint)
@@ -104,7 +105,7 @@ static void leave_to_driver(struct endpoint *endpoint)
     while (!doorbell_let_go(&endpoint->bell));
 }
 
-void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
+static void let_go(struct endpoint *endpoint, enum endpoint_role role)
 {
     struct progress *progress = endpoint->progress;
     struct rddp_context *context = progress->context;
@@ -120,6 +121,18 @@ void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
     while (!try_to_let_go(endpoint))
         endpoint_pump(endpoint, role);
     leave(progress, visit);
+}
+
+/* The driver is never cancelled: progress_take() sees to that. */
+void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
+{
+    if (role == ENDPOINT_DRIVER) {
+        let_go(endpoint, role);
+        return;
+    }
+    cancel_hold();
+    let_go(endpoint, role);
+    cancel_release();
 }
 
 void endpoint_abort(struct endpoint *endpoint)

@@ -127,7 +127,7 @@ static void in_child(void)
         each_leaf(context, pthread_mutex_unlock);
         pthread_mutex_unlock(&context->members.lock);
         for (uint32_t i = 0; i < context->loops; i++)
-            pthread_mutex_unlock(&context->progress[i].token);
+            progress_inherit(&context->progress[i]);
     }
     pthread_mutex_unlock(&lock);
 }

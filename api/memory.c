@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "api/inherit.h"
 #include "base/spin.h"
+#include "net/cancel.h"
 
 enum {
     SPINS = 200,      /* looks before going to sleep: most are gone by then */
@@ -55,11 +56,13 @@ static void wait_for_lookups(struct rddp_context *context)
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     uint64_t moment = visits_part(&context->mrs.visits);
 
+    cancel_hold(); /* the pause is a cancellation point */
     for (unsigned i = 0; !visits_are_over(&context->mrs.visits, moment); i++)
         if (i < SPINS)
             spin_pause();
         else
             nanosleep(&pause, NULL);
+    cancel_release();
 }
 
 /* What an endpoint still sends from `mr` leaves from a copy made now: TCP, too, would have sent it from one. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "net/cancel.h"
 
 /* --- endpoints -----------------------------------------------------------------------------------------------------
  */
@@ -59,26 +60,39 @@ void progress_take(struct progress *progress)
     atomic_fetch_add_explicit(&progress->wanted, 1, memory_order_relaxed);
     pthread_mutex_lock(&progress->token);
     atomic_fetch_sub_explicit(&progress->wanted, 1, memory_order_relaxed);
+    cancel_hold();
 }
 
 bool progress_try(struct progress *progress)
 {
-    return !pthread_mutex_trylock(&progress->token);
+    if (pthread_mutex_trylock(&progress->token))
+        return false;
+    cancel_hold();
+    return true;
 }
 
 void progress_give(struct progress *progress)
 {
     free_dead(progress);
     pthread_mutex_unlock(&progress->token);
+    cancel_release();
+}
+
+void progress_inherit(struct progress *progress)
+{
+    pthread_mutex_unlock(&progress->token);
+    cancel_release();
 }
 
 void progress_wake(struct progress *progress)
 {
     uint64_t one = 1;
 
+    cancel_hold();
     /* It cannot fail but for a counter that is full, and then it is readable. */
     if (write(progress->wake.fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
         abort();
+    cancel_release();
 }
 
 static void on_wake(struct watch *watch, uint32_t events)

@@ -89,6 +89,8 @@ struct progress *progress_next(struct rddp_context *context);
 void progress_take(struct progress *progress);
 bool progress_try(struct progress *progress);
 void progress_give(struct progress *progress);
+/* In a child of fork(), whose parent's thread had it: the same, and nothing is freed. */
+void progress_inherit(struct progress *progress);
 
 /* By the driver: adds an endpoint to the loop, or moves it to `dead`. */
 void progress_add(struct endpoint *endpoint);

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "net/cancel.h"
+
 int notifier_init(struct notifier *notifier)
 {
     int fd[2];
@@ -23,24 +25,25 @@ void notifier_fini(struct notifier *notifier)
     close(notifier->write_fd);
 }
 
+/* The callers have a lock, and must let go of it. */
 void notifier_raise(struct notifier *notifier)
 {
-    if (notifier->raised)
-        return;
-    while (!notifier->is_parents && write(notifier->write_fd, "", 1) < 0 && errno == EINTR)
+    cancel_hold();
+    while (!notifier->raised && !notifier->is_parents && write(notifier->write_fd, "", 1) < 0 && errno == EINTR)
         continue;
     notifier->raised = true;
+    cancel_release();
 }
 
 void notifier_lower(struct notifier *notifier)
 {
     char octet;
 
-    if (!notifier->raised)
-        return;
-    while (!notifier->is_parents && read(notifier->read_fd, &octet, 1) < 0 && errno == EINTR)
+    cancel_hold();
+    while (notifier->raised && !notifier->is_parents && read(notifier->read_fd, &octet, 1) < 0 && errno == EINTR)
         continue;
     notifier->raised = false;
+    cancel_release();
 }
 
 int notifier_wait(const struct notifier *notifier, int timeout_ms)

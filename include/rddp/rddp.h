@@ -11,6 +11,11 @@
  * polls a CQ does the same work itself while it polls. The library never runs application code, neither by signals nor
  * by callbacks, except the log function.
  *
+ * pthread_cancel() takes no lock with a thread: posts, and whatever works for a connection, cannot be interrupted by
+ * it. rddp_poll_cq() that finds nothing, rddp_get_event() and rddp_get_cq_event() that wait are cancellation points. A
+ * thread cancelled in a call that makes or destroys an object may leave that object behind. Asynchronous cancellation
+ * is not supported.
+ *
  * A child of fork() inherits all objects; neither its parent nor a peer notices what it does with them. Its destroy
  * calls free its memory and its copies of the descriptors. Connections, listeners and devices stay with the parent: in
  * the child a queue pair that was connected is in the error state with its requests flushed, an event reports
