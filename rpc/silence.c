@@ -22,7 +22,7 @@ void silence_tell(struct requester *r, uint64_t now)
         r->mute_ms = now;
     } else if (!r->is_mute && now - r->mute_ms >= SILENCE_TELL_MS) {
         r->is_mute = true;
-        rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server is not responding, %u calls wait",
+        rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server is not responding; calls that wait: %u",
                 rpc_address_text(text, &r->addr), r->sent.count + r->queued.count);
     }
 }

@@ -11,7 +11,12 @@
 #include "nfs/client/client_in.h"
 #include "rpc/clock.h"
 
-enum { IO_MIN = 512, DEFAULT_CREDITS = 64, DEFAULT_TIMEOUT_MS = 10000 };
+enum {
+    IO_MIN = 512,
+    DEFAULT_CREDITS = 64,
+    DEFAULT_TIMEOUT_MS = 10000,
+    WIRE_DOUBTS = 4, /* connections that ended one after the other before the first answer */
+};
 
 /* --- lists ----------------------------------------------------------------------------------------------------- */
 
@@ -220,12 +225,31 @@ int client_fail(const struct nfs_client_attr *attr, char *error, int rc, const c
     return rc;
 }
 
+/* What the server would have to speak, as its user would ask for it. */
+static const char *wire_name(const struct nfs_client_attr *attr)
+{
+    if (attr->wire.wire == RDDP_WIRE_RDMATCP)
+        return "--wire rdmatcp";
+    return attr->wire.immediate ? "iWARP with --immediate" : "iWARP";
+}
+
+/* A connection that ends before it was used is most often one that the other end took for something else. */
+static int fail_wire(struct nfs_client *c, char *error, int rc, const char *why)
+{
+    char what[48], text[88];
+    bool heard = rc == -ETIMEDOUT || rc == -ECONNRESET || rc == -EPROTO;
+
+    snprintf(what, sizeof(what), "no RDMA connection to port %d", c->attr.port);
+    snprintf(text, sizeof(text), "%s%s%s%s", why, heard ? "; does it speak " : "", heard ? wire_name(&c->attr) : "",
+             heard ? "?" : "");
+    return client_fail(&c->attr, error, rc, what, text);
+}
+
 static int connect_rdma(struct nfs_client *c, char *error)
 {
     struct requester_attr attr;
     uint16_t port = htons((uint16_t)c->attr.port);
     struct sockaddr_storage addr = c->addr;
-    char what[64];
     int rc;
 
     requester_attr_init(&attr);
@@ -243,8 +267,7 @@ static int connect_rdma(struct nfs_client *c, char *error)
     if (c->requester)
         return 0;
     rc = errno ? -errno : -EIO;
-    snprintf(what, sizeof(what), "no RDMA connection to port %d", c->attr.port);
-    return client_fail(&c->attr, error, rc, what, strerror(-rc));
+    return fail_wire(c, error, rc, strerror(-rc));
 }
 
 static uint32_t agreed(uint32_t server, uint32_t preferred)
@@ -256,12 +279,40 @@ static uint32_t agreed(uint32_t server, uint32_t preferred)
     return n < NFS3_IO_MAX ? n : NFS3_IO_MAX;
 }
 
+/* The first call: does one connection after the other end before its answer? */
+static bool never_answers(const struct nfs_client *c)
+{
+    struct requester_stats stats;
+
+    requester_stats(c->requester, &stats);
+    return stats.connects >= WIRE_DOUBTS;
+}
+
+static int first_call(struct nfs_client *c, struct nfs_op *op)
+{
+    uint64_t until = clock_ms() + (uint64_t)c->attr.timeout_ms;
+
+    start_until(c, op, c->attr.timeout_ms);
+    while (!op->over && !never_answers(c) && !(c->attr.stop && *c->attr.stop) && clock_ms() < until + STOP_LOOK_MS)
+        nfs_wait(c, STOP_LOOK_MS);
+    if (!op->over) {
+        bool lost = never_answers(c);
+
+        nfs_cancel(c, op);
+        op->error = lost ? -ECONNRESET : -EINTR;
+        op->trouble = lost ? "every connection ends before an answer" : "interrupted";
+    }
+    return op->error ? op->error : nfs3_errno(op->result.status);
+}
+
 static int ask_sizes(struct nfs_client *c, char *error)
 {
     struct nfs_op op = {.proc = NFS3_FSINFO, .args.fh = c->root};
-    int rc = call_until(c, &op, c->attr.timeout_ms);
+    int rc = first_call(c, &op);
 
-    if (rc == 0) {
+    if (op.error == -ECONNRESET || op.error == -ETIMEDOUT) {
+        fail_wire(c, error, rc, op.trouble);
+    } else if (rc == 0) {
         c->read_max = agreed(op.result.fsinfo.rtmax, op.result.fsinfo.rtpref);
         c->write_max = agreed(op.result.fsinfo.wtmax, op.result.fsinfo.wtpref);
     } else {

@@ -196,6 +196,21 @@ ok "IPv6: get" -q get "[::1]:$shared/dir/six" six
 if cmp -s data six; then pass; else wrong "IPv6: other octets"; fi
 kill "$server" && wait "$server"
 
+# One that speaks another is named, and soon.
+for pair in "|--wire rdmatcp|--wire rdmatcp" "|--immediate|--immediate" "--wire rdmatcp||iWARP" "--wire rdmatcp|--immediate|--immediate"; do
+    IFS='|' read -r there here guess <<<"$pair"
+    read -ra words <<<"$there"
+    serve --address 127.0.0.1 "${words[@]}"
+    read -ra words <<<"$here"
+    began=$SECONDS
+    refused 3 "nfsd $there, nfs $here" "no RDMA connection.*does it speak .*$guess\?$" "${words[@]}" ls "$at"
+    if [ $((SECONDS - began)) -lt 8 ]; then pass; else wrong "nfsd $there, nfs $here: not before $((SECONDS - began)) s"; fi
+    kill "$server" && wait "$server"
+    if grep -qE '^rddp nfsd: 127.0.0.1:[0-9]+: .*(MPA start-up frame|segment)' "$tmp/server.err"; then pass; else
+        wrong "nfsd $there, nfs $here: the server has no line"
+    fi
+done
+
 # --- a server that dies --------------------------------------------------------------------------------------------------
 
 serve --address 127.0.0.1
