@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/container.h"
 #include "core/sequence.h"
 #include "tests/sim/lib/packets.h"
 #include "tests/sim/lib/report.h"
@@ -59,7 +60,7 @@ static void init_regions(struct stack *s)
 
 static void on_event(struct cq *cq)
 {
-    struct stack *s = (struct stack *)((char *)cq - offsetof(struct stack, recv_cq));
+    struct stack *s = container_of(cq, struct stack, recv_cq);
 
     s->events++;
 }
