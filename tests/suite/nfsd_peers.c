@@ -161,7 +161,8 @@ static void places_over_rdma(void **state)
     start();
     for (int i = 0; i < MAX; i++) {
         requester[i] = rdma_connect(WAIT_MS);
-        assert_non_null(requester[i]);
+        if (!requester[i])
+            fail_msg("connection %d: %s", i, strerror(errno));
     }
     assert_int_equal(stats_now().rdma_connections, MAX);
     usleep(150000);

@@ -60,6 +60,20 @@ stop "$pid"
 [ $? = 2 ] && grep -q "'nonsense' is no IPv4 or IPv6 address" said || bad "--allow nonsense: $(cat said)"
 port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' main.log)
 
+part "a partition"
+head -c 200M /dev/zero >slow
+# A server that does not run is as far away as one behind a broken line.
+"$tool" cp -p "$port" --markers slow 127.0.0.1:slow >out 2>said &
+pid=$!
+for _ in {1..500}; do compgen -G 'shared/.slow.rddp-*' >/dev/null && break; sleep 0.01; done
+kill -STOP "$main"
+for _ in {1..150}; do grep -q stalled said || ! kill -0 $pid 2>/dev/null && break; sleep 0.1; done
+kill -CONT "$main"
+wait $pid || bad "a partition that ends: exit code $?: $(cat said)"
+grep -qE '^[0-9.]+ [kM]?B  .*  stalled$' said || [ "$(wc -l <said)" = 0 ] || bad "a partition is not told: $(cat said)"
+cmp slow shared/slow || bad "a partition: other octets"
+rm -f slow shared/slow
+
 part "interrupted"
 truncate -s 20G forever
 "$tool" cp -q -p "$port" --markers forever 127.0.0.1:forever 2>said &
