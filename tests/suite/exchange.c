@@ -37,6 +37,8 @@ static void in_the_middle(void **state)
 {
     struct pair *pair = *state;
 
+    if (pair->row->packet)
+        skip(); /* there is no socket to make another link of */
     for (unsigned i = 0; i < ROUNDS; i++) {
         pair_pattern(pair->client.buffer, LENGTH, i);
         pair_receive(&pair->server, i, 0, LENGTH);
