@@ -2,6 +2,7 @@
 /* reset.c - a queue pair is reset and used again, or moved to error by its owner. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -193,13 +194,46 @@ static void failed_by_owner(void **state)
     exchange(&pair->server, &pair->client, 7);
 }
 
+/* What was agreed before holds no longer, and an event that waits is gone. */
+static void agreed_anew(void **state)
+{
+    struct pair *pair = *state;
+    struct pollfd fd = {.fd = rddp_event_channel_fd(pair->client.events), .events = POLLIN};
+    struct rddp_conn_attr attr;
+    struct rddp_qp_info info;
+
+    reset(&pair->server);
+    assert_int_equal(poll(&fd, 1, PAIR_WAIT_MS), 1);
+    reset(&pair->client);
+    rddp_conn_attr_init(&attr);
+    attr.ird = attr.ord = 1;
+    attr.wire = pair_wire(pair->row, false);
+    attr.wire.device = pair->client.device;
+    assert_int_equal(
+        rddp_connect(pair->client.qp, pair->client.events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), &attr),
+        0);
+    assert_int_equal(rddp_accept(pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST).request, pair->server.qp, NULL),
+                     0);
+    pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
+    pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
+    exchange(&pair->client, &pair->server, 1);
+    assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
+    assert_int_equal(info.ird, 1);
+    reset(&pair->client);
+    pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
+    reset(&pair->server);
+    pair_join(pair);
+    assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
+    assert_int_equal(info.ird, 16);
+    assert_int_equal(info.ord, 16);
+    exchange(&pair->client, &pair->server, 2);
+}
+
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(used_again),
-        PAIR_TEST(from_other_states),
-        PAIR_TEST(while_connecting),
-        PAIR_TEST(failed_by_owner),
+        PAIR_TEST(used_again),       PAIR_TEST(agreed_anew),     PAIR_TEST(from_other_states),
+        PAIR_TEST(while_connecting), PAIR_TEST(failed_by_owner),
     };
 
     return pair_run("reset", tests, sizeof(tests) / sizeof(*tests), true);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* fair.c - a loop with more work than time gives its token to who waits for it. */
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "tests/suite/lib/pair.h"
+
+enum {
+    WAITS = 200,   /* for the token */
+    GLUTTONS = 60, /* descriptors that are ready in each round */
+    TURNS = 5,     /* for each wait, on average: a whole round has 60 */
+};
+
+/* Descriptors that are always ready keep the loop's thread at work; a few microseconds each time. */
+static atomic_uint turns;
+
+static void eat(struct watch *watch, uint32_t events)
+{
+    uint64_t until_us = loop_now_us() + 20;
+
+    (void)watch;
+    (void)events;
+    turns++;
+    while (loop_now_us() < until_us)
+        continue;
+}
+
+/* Who waits for the token gets it while the thread makes a few turns, not when the thread has nothing left to do. */
+static void token_in_turn(void **state)
+{
+    struct rddp_context *context = rddp_open(NULL);
+    struct progress *progress = context->progress;
+    struct watch watch[GLUTTONS];
+    unsigned waited = 0;
+
+    (void)state;
+    for (int i = 0; i < GLUTTONS; i++) {
+        watch[i] = (struct watch){.fd = eventfd(1, EFD_CLOEXEC), .ready = eat};
+        assert_int_equal(loop_watch(&progress->loop, &watch[i], EPOLLIN), 0);
+    }
+    while (turns < 10)
+        sched_yield();
+    for (int i = 0; i < WAITS; i++) {
+        unsigned before = turns;
+
+        progress_take(progress);
+        waited += turns - before;
+        progress_give(progress);
+        poll(NULL, 0, 1); /* else this is the thread that takes it again */
+    }
+    print_message("%u turns of the thread in %d waits\n", waited, WAITS);
+    assert_in_range(waited, 0, WAITS * TURNS);
+    progress_take(progress);
+    for (int i = 0; i < GLUTTONS; i++) {
+        loop_unwatch(&progress->loop, &watch[i]);
+        close(watch[i].fd);
+    }
+    progress_give(progress);
+    assert_int_equal(rddp_close(context), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(token_in_turn)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
