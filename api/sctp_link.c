@@ -100,7 +100,10 @@ static void hear(struct sctp_link *l, struct sctp_news *news, uint64_t now_us)
         assoc_peer_aborted(a, (const char *)news->data, news->octets, now_us);
         break;
     case SCTP_NEWS_LOST:
-        assoc_lost(a, FAULT_LOST);
+        assoc_lost(a, a->up ? FAULT_LOST : FAULT_STALLED);
+        break;
+    case SCTP_NEWS_REFUSED:
+        assoc_lost(a, FAULT_REJECTED);
         break;
     }
     usctp_free(news);
@@ -166,16 +169,39 @@ static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, uint64_
     return !error;
 }
 
-static void serve(struct sctp_link *l, uint64_t now_us)
+/* True: the turn is over, and there may be more. */
+static bool submit_all(struct sctp_link *l, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
     struct assoc_chunk chunk;
+
+    if (!submit_held(l, now_us))
+        return false;
+    for (uint32_t given = 0; given < LINK_TURN_MESSAGES; given++)
+        if (!(assoc_wants(a) & ASSOC_TX) || !assoc_emit(a, &chunk, now_us) || !submit(l, &chunk, now_us))
+            return false;
+    return true;
+}
+
+static bool give_all(struct sctp_link *l, bool wait, uint64_t now_us)
+{
+    bool more = true;
+
+    if (!l->held_octets && !(assoc_wants(l->assoc) & ASSOC_TX))
+        return false;
+    if (usctp_enter(wait)) {
+        more = submit_all(l, now_us);
+        usctp_flush(l->port);
+        usctp_leave();
+    }
+    return more;
+}
+
+static void end(struct sctp_link *l, uint64_t now_us)
+{
+    struct assoc *a = l->assoc;
     char reason[NEG_REASON_MAX];
 
-    assoc_check(a, now_us);
-    if (!(assoc_wants(a) & ASSOC_ABORT) && submit_held(l, now_us))
-        while (assoc_wants(a) & ASSOC_TX && assoc_emit(a, &chunk, now_us) && submit(l, &chunk, now_us))
-            ;
     if (assoc_wants(a) & ASSOC_FIN && !l->held_octets) {
         usctp_shutdown(l->usctp);
         assoc_fin(a, now_us);
@@ -184,10 +210,23 @@ static void serve(struct sctp_link *l, uint64_t now_us)
         usctp_abort(l->usctp, reason, assoc_reason(a, reason));
         assoc_lost(a, FAULT_LOST);
     }
-    usctp_flush(l->port);
 }
 
-bool sctp_link_turn(struct sctp_link *l, uint64_t now_us)
+bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us)
+{
+    struct assoc *a = l->assoc;
+    bool more = false;
+
+    assoc_check(a, now_us);
+    if (!(assoc_wants(a) & ASSOC_ABORT))
+        more = give_all(l, wait, now_us);
+    if (!wait && assoc_wants(a) & (ASSOC_FIN | ASSOC_ABORT))
+        return true;
+    end(l, now_us);
+    return more;
+}
+
+bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
     struct sctp_news news;
@@ -201,8 +240,14 @@ bool sctp_link_turn(struct sctp_link *l, uint64_t now_us)
         hear(l, &news, now_us);
         taken++;
     }
-    waited = life_is_withheld(&a->life);
-    assoc_tick(a, now_us);
-    serve(l, now_us);
-    return taken == LINK_TURN_MESSAGES || assoc_has_signal(a) || (waited && !life_is_withheld(&a->life));
+    return taken == LINK_TURN_MESSAGES || assoc_has_signal(a);
+}
+
+bool sctp_link_turn(struct sctp_link *l, uint64_t now_us)
+{
+    bool more = sctp_link_hear(l, now_us), waited = life_is_withheld(&l->assoc->life);
+
+    assoc_tick(l->assoc, now_us);
+    more |= waited && !life_is_withheld(&l->assoc->life);
+    return sctp_link_serve(l, true, now_us) || more;
 }

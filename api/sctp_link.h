@@ -6,7 +6,7 @@
 #include "conn/assoc.h"
 #include "net/usctp.h"
 
-enum { LINK_TURN_MESSAGES = 1024 }; /* that one turn takes, so that others have theirs */
+enum { LINK_TURN_MESSAGES = 1024 }; /* that one turn takes, and gives, so that others have theirs */
 
 struct sctp_link {
     struct assoc *assoc;
@@ -24,8 +24,14 @@ struct sctp_link {
 void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct usctp_port *port, struct usctp *usctp);
 void sctp_link_fini(struct sctp_link *l);
 
-/* After usctp_drive(): takes what came, gives what leaves. While assoc_signal() has something nothing more is taken.
- * True: there may be more to take at once. */
+/* Takes what came; while assoc_signal() has something nothing more is taken. True: there may be more. */
+bool sctp_link_hear(struct sctp_link *l, uint64_t now_us);
+
+/* Gives what leaves. True: there may be more at once. For one who must not `wait` for the stack that is so, too, where
+ * somebody else is at it. */
+bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us);
+
+/* After usctp_drive(): both, and the passing of time. True: there may be more to take at once. */
 bool sctp_link_turn(struct sctp_link *l, uint64_t now_us);
 
 #endif

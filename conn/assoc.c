@@ -51,6 +51,9 @@ void assoc_init_passive(struct assoc *a, const struct assoc_attr *attr, struct w
 static void ready(struct assoc *a, uint64_t rx_pos)
 {
     life_ready(&a->life);
+    a->life.qp->unsayable = assoc_unsayable(a);
+    if (!a->negotiates) /* one message, one chunk */
+        a->life.qp->send_max = a->payload_max - sctpddp_head(a->own);
     qp_connect(a->life.qp, a->ird, a->ord, rx_pos);
     life_established(&a->life);
 }

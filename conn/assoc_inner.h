@@ -11,6 +11,9 @@ void assoc_fail(struct assoc *a, const struct fault_note *note, uint64_t now_us)
 /* The peer's HELLO has had its turn: FAULT_NONE or why it cannot be. The chunk's position is `pos`. */
 enum fault assoc_hello(struct assoc *a, const struct neg *neg, uint64_t pos, uint64_t now_us);
 
+/* Which requests the two indications have no message for, a bit for each enum rddp_wr_opcode. */
+uint32_t assoc_unsayable(const struct assoc *a);
+
 /* A Read of ours leaves: its sink gets a tag of its own. */
 uint32_t assoc_open_sink(struct assoc *a, const struct seg_read *read);
 

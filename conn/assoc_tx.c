@@ -158,6 +158,29 @@ static bool can_say(const struct assoc *a, const struct seg *seg)
     }
 }
 
+uint32_t assoc_unsayable(const struct assoc *a)
+{
+    static const struct {
+        enum rddp_wr_opcode opcode;
+        struct seg seg;
+    } made[] = {
+        {RDDP_WR_RDMA_WRITE, {.op = SEG_WRITE}},
+        {RDDP_WR_RDMA_WRITE_WITH_IMM, {.op = SEG_IMMEDIATE}},
+        {RDDP_WR_SEND, {.op = SEG_SEND, .flags = SEG_LAST}},
+        {RDDP_WR_SEND_WITH_IMM, {.op = SEG_IMMEDIATE}},
+        {RDDP_WR_RDMA_READ, {.op = SEG_READ_REQ}},
+        {RDDP_WR_ATOMIC_CMP_AND_SWP, {.op = SEG_ATOMIC_REQ}},
+        {RDDP_WR_ATOMIC_FETCH_AND_ADD, {.op = SEG_ATOMIC_REQ}},
+        {RDDP_WR_SEND_WITH_INV, {.op = SEG_SEND, .flags = SEG_LAST | SEG_INVALIDATE}},
+    };
+    uint32_t unsayable = 0;
+
+    for (uint32_t i = 0; i < sizeof(made) / sizeof(*made); i++)
+        if (!can_say(a, &made[i].seg))
+            unsayable |= 1u << made[i].opcode;
+    return unsayable;
+}
+
 static bool emit_segment(struct assoc *a, struct assoc_chunk *out, uint64_t now_us)
 {
     uint32_t tagged_max = a->payload_max - sctpddp_head(a->own);

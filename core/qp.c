@@ -228,6 +228,10 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
     if (is_atomic(wr->opcode) ? is_inline || wr->num_sge != 1 || *length != ATOMIC_OCTETS
                               : wr->send_flags & RDDP_SEND_MASKED)
         return -EINVAL;
+    if (qp->unsayable >> wr->opcode & 1)
+        return -EOPNOTSUPP;
+    if (qp->send_max && *length > qp->send_max && (wr->opcode == RDDP_WR_SEND || wr->opcode == RDDP_WR_SEND_WITH_INV))
+        return -EINVAL;
     return qp->numbering->check(qp, wr, *length);
 }
 

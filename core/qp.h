@@ -174,6 +174,9 @@ struct qp {
     struct fault_note note;            /* why QP_ERROR */
     const struct numbering *numbering; /* messages are numbered in queues unless qp_sequence() says otherwise */
     struct sequence *sequence;         /* with a SEG_NUMBERS_SEQUENCE wire, else NULL */
+    uint32_t unsayable; /* requests that the connection has no message for, a bit for each enum rddp_wr_opcode: set
+                         * before qp_connect(), and refused at the post (-EOPNOTSUPP) */
+    uint32_t send_max;  /* octets of a Send, where there are no longer ones; else 0 */
 
     /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
     struct send *sq;

@@ -25,6 +25,7 @@ enum sctp_news_kind {
     SCTP_NEWS_SHUTDOWN, /* the peer says no more, or both ends have shut it down */
     SCTP_NEWS_ABORTED,  /* by the peer */
     SCTP_NEWS_LOST,     /* no answer, for too long */
+    SCTP_NEWS_REFUSED,  /* instead of UP: nobody is there */
 };
 
 /* The event whose owner it is keeps `data` until sctp_free(). */
@@ -46,6 +47,7 @@ struct sctp_attr {
     uint16_t mtu;        /* of the path, headers of IP included */
     uint16_t udp_port;   /* of the peer, and of a listener; 0: SCTP_PORT_UDP */
     uint32_t connect_ms; /* an INIT without an answer is given up after about this time */
+    bool alone;          /* one association is made from the socket: who refuses its packets (ICMP) refuses it */
 };
 
 #endif

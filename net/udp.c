@@ -43,13 +43,15 @@ static void enlarge(int fd, int forced, int usual)
 
 int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
 {
-    int on = 1, off = 0, error;
+    int on = 1, off = 0, error, v6 = local->sa_family == AF_INET6;
 
     *u = (struct udp){.fd = socket(local->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (u->fd < 0)
         return -errno;
     u->out = malloc(UDP_BATCH_OCTETS);
     error = u->out ? 0 : -ENOMEM;
+    if (v6)
+        setsockopt(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     if (!error && bind(u->fd, local, length))
         error = -errno;
     if (error) {
@@ -72,12 +74,30 @@ void udp_close(struct udp *u)
     u->out = NULL;
 }
 
+int udp_connect(struct udp *u, const struct sockaddr_storage *peer)
+{
+    return connect(u->fd, (const struct sockaddr *)peer, length_of(peer)) ? -errno : 0;
+}
+
 void udp_local(const struct udp *u, struct sockaddr_storage *local)
 {
     socklen_t length = sizeof(*local);
 
     memset(local, 0, sizeof(*local));
     getsockname(u->fd, (struct sockaddr *)local, &length);
+}
+
+void udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local)
+{
+    int fd = socket(peer->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct udp u = {.fd = fd};
+
+    *local = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    if (fd < 0)
+        return;
+    if (!udp_connect(&u, peer))
+        udp_local(&u, local);
+    close(fd);
 }
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
@@ -117,6 +137,7 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
         };
     }
     n = recvmmsg(u->fd, m, UDP_BUFFERS, 0, NULL);
+    u->refused |= n < 0 && errno == ECONNREFUSED;
     if (n < 0)
         return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH ||
                        errno == ENETUNREACH
@@ -157,7 +178,10 @@ static bool send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint32_t
         c->cmsg_len = CMSG_LEN(sizeof(segment));
         memcpy(CMSG_DATA(c), &segment, sizeof(segment));
     }
-    return sendmsg(u->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+    if (sendmsg(u->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return true;
+    u->refused |= errno == ECONNREFUSED;
+    return false;
 }
 
 static void send_singly(struct udp *u)

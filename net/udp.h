@@ -19,6 +19,7 @@ enum {
 struct udp {
     int fd;
     bool cuts;        /* the kernel takes batches (UDP_SEGMENT) */
+    bool refused;     /* udp_connect(): the peer's host has said that nobody is there */
     uint64_t dropped; /* packets that the socket did not take */
     uint8_t *out;     /* the batch: UDP_BATCH_OCTETS */
     uint32_t out_octets, out_packets, out_each;
@@ -33,7 +34,7 @@ struct udp_stage {
 
 /* Packets from one peer that arrived together: all but the last have `each` octets. */
 struct udp_batch {
-    const uint8_t *at;
+    uint8_t *at; /* in the stage */
     uint32_t octets, each;
     struct sockaddr_storage from;
     socklen_t from_length;
@@ -43,8 +44,14 @@ struct udp_batch {
 int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length);
 void udp_close(struct udp *u);
 
+/* Packets of others are not received any more. 0 or a negative errno. */
+int udp_connect(struct udp *u, const struct sockaddr_storage *peer);
+
 /* Where it is bound. */
 void udp_local(const struct udp *u, struct sockaddr_storage *local);
+
+/* Which address of ours the system would send from to `peer`; AF_UNSPEC: no way leads there. */
+void udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local);
 
 /* Receives up to UDP_BUFFERS batches into the stage; how many, 0 if there is nothing, or a negative errno. An error
  * that some packet of ours has met (ICMP) is none. */

@@ -44,16 +44,29 @@ int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp
 /* With its listener go the associations that nobody has accepted. */
 static void close_listener(struct usctp_port *port)
 {
+    struct usctp **at = &port->assocs, *s;
+
     if (port->listener)
         usrsctp_close(port->listener);
-    while (port->assocs) {
-        struct usctp *s = port->assocs;
-
-        assert(!s->accepted);
-        port->assocs = s->next;
+    port->listener = NULL;
+    port->pending = 0;
+    while ((s = *at)) {
+        if (s->accepted) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
         usctp_leave_path(s->path);
         usctp_forget(s);
     }
+}
+
+void usctp_unlisten(struct usctp_port *port)
+{
+    pthread_mutex_lock(&usctp_stack.lock);
+    close_listener(port);
+    udp_flush(&port->udp);
+    pthread_mutex_unlock(&usctp_stack.lock);
 }
 
 void usctp_close_port(struct usctp_port *port)
@@ -62,10 +75,14 @@ void usctp_close_port(struct usctp_port *port)
 
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
+    assert(!port->assocs);
     udp_flush(&port->udp);
     while (*at != port)
         at = &(*at)->next;
     *at = port->next;
+    for (uint32_t i = 0; i < USCTP_PORTS; i++)
+        if (usctp_stack.at_port[i] == port)
+            usctp_stack.at_port[i] = NULL;
     usctp_forget_paths(port);
     udp_close(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
@@ -118,40 +135,71 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
     return error ? -errno : usrsctp_set_non_blocking(socket, 1) ? -errno : 0;
 }
 
-/* Bound to no path in particular: which one it is says the peer. */
-static int new_socket(struct usctp_port *port, uint16_t sctp_port, void *path, struct socket **socket)
+/* The next port that nobody has, whatever its socket. */
+static int bind_somewhere(struct socket *socket, struct usctp_port *port, void *path, uint16_t *sctp_port)
 {
-    struct sockaddr_conn local = {.sconn_family = AF_CONN, .sconn_port = htons(sctp_port), .sconn_addr = path};
+    struct sockaddr_conn local = {.sconn_family = AF_CONN, .sconn_addr = path};
+
+    for (uint32_t i = 0; i < USCTP_PORTS; i++) {
+        uint32_t at = usctp_stack.next_port++ % USCTP_PORTS;
+
+        local.sconn_port = htons((uint16_t)(USCTP_PORT_FIRST + at));
+        if (usctp_stack.at_port[at] || usrsctp_bind(socket, (struct sockaddr *)&local, sizeof(local)))
+            continue;
+        usctp_stack.at_port[at] = port;
+        *sctp_port = (uint16_t)(USCTP_PORT_FIRST + at);
+        return 0;
+    }
+    return -EADDRINUSE;
+}
+
+/* Without a path it is bound to none in particular: which one it is says the peer. */
+static int new_socket(struct usctp_port *port, void *path, struct socket **socket, uint16_t *sctp_port)
+{
     int error;
 
     *socket = usrsctp_socket(AF_CONN, SOCK_STREAM, IPPROTO_SCTP, usctp_input, NULL, 0, port);
     if (!*socket)
         return -errno;
     error = set_all(*socket, port);
-    if (!error && usrsctp_bind(*socket, (struct sockaddr *)&local, sizeof(local)))
-        error = -errno;
+    if (!error)
+        error = bind_somewhere(*socket, port, path, sctp_port);
     if (error)
         usrsctp_close(*socket);
     return error;
 }
 
+static void give_port_back(uint16_t sctp_port)
+{
+    if (sctp_port)
+        usctp_stack.at_port[sctp_port - USCTP_PORT_FIRST] = NULL;
+}
+
 int usctp_listen(struct usctp_port *port, uint16_t sctp_port)
 {
     struct socket *socket;
+    uint16_t inner;
     int error;
 
     pthread_mutex_lock(&usctp_stack.lock);
-    error = port->listener ? -EADDRINUSE : new_socket(port, sctp_port, NULL, &socket);
+    error = port->sctp_port ? -EADDRINUSE : new_socket(port, NULL, &socket, &inner);
     if (!error && usrsctp_listen(socket, USCTP_BACKLOG)) {
         error = -errno;
         usrsctp_close(socket);
+        give_port_back(inner);
     }
     if (!error) {
         port->listener = socket;
-        port->sctp_port = sctp_port;
+        port->inner = inner;
+        port->sctp_port = sctp_port ? sctp_port : inner;
     }
     pthread_mutex_unlock(&usctp_stack.lock);
     return error;
+}
+
+uint16_t usctp_listen_port(const struct usctp_port *port)
+{
+    return port->sctp_port;
 }
 
 /* The stack's own queue says that it is complete, ours which one it is. */
@@ -167,7 +215,9 @@ struct usctp *usctp_accept(struct usctp_port *port)
         s = s->next;
     if (s) {
         s->accepted = true;
+        s->local_port = port->sctp_port;
         port->pending--;
+        usctp_mark_ready(s);
         usrsctp_set_non_blocking(socket, 1);
     } else if (socket) {
         usrsctp_close(socket); /* there was no room for it */
@@ -184,9 +234,12 @@ static int start(struct usctp_port *port, const struct sockaddr_storage *peer, u
     s->path = usctp_path_to(port, peer);
     if (!s->path)
         return -ENOMEM;
-    error = new_socket(port, 0, s->path, &s->socket);
+    if (port->attr.alone && (error = udp_connect(&port->udp, peer)))
+        return error;
+    error = new_socket(port, s->path, &s->socket, &s->own_port);
     if (error)
         return error;
+    s->local_port = s->own_port;
     to.sconn_addr = s->path;
     usctp_use_path(s->path);
     s->next = port->assocs;
@@ -196,6 +249,7 @@ static int start(struct usctp_port *port, const struct sockaddr_storage *peer, u
         port->assocs = s->next;
         usrsctp_close(s->socket);
         usctp_leave_path(s->path);
+        give_port_back(s->own_port);
     }
     return error;
 }
@@ -285,7 +339,6 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
     ssize_t sent;
     int error = 0;
 
-    pthread_mutex_lock(&usctp_stack.lock);
     for (uint32_t i = 0; i < spans && !error; i++) {
         if (span[i].length > sizeof(usctp_stack.message) - n)
             error = -EMSGSIZE;
@@ -297,14 +350,35 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
         sent = usrsctp_sendv(s->socket, usctp_stack.message, n, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
         error = sent < 0 ? -errno : 0;
     }
-    pthread_mutex_unlock(&usctp_stack.lock);
-    return error == -EWOULDBLOCK || error == -ENOBUFS ? -EAGAIN : error;
+    /* Of an association that has ended what waits for its owner says more. */
+    if (!error || (error != -EWOULDBLOCK && error != -ENOBUFS && !s->first))
+        return error;
+    s->port->full += !s->full;
+    s->full = true;
+    return -EAGAIN;
 }
 
 void usctp_flush(struct usctp_port *port)
 {
-    pthread_mutex_lock(&usctp_stack.lock);
     udp_flush(&port->udp);
+}
+
+bool usctp_enter(bool wait)
+{
+    return wait ? !pthread_mutex_lock(&usctp_stack.lock) : !pthread_mutex_trylock(&usctp_stack.lock);
+}
+
+void usctp_leave(void)
+{
+    pthread_mutex_unlock(&usctp_stack.lock);
+}
+
+void usctp_own(struct usctp *s, void *owner)
+{
+    pthread_mutex_lock(&usctp_stack.lock);
+    s->owner = owner;
+    if (s->first)
+        usctp_mark_ready(s);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -327,13 +401,20 @@ void usctp_abort(struct usctp *s, const char *reason, size_t octets)
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-void usctp_peer(const struct usctp *s, struct sockaddr_storage *peer)
+static void set_port(struct sockaddr_storage *addr, uint16_t sctp_port)
+{
+    if (addr->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)addr)->sin6_port = htons(sctp_port);
+    else
+        ((struct sockaddr_in *)addr)->sin_port = htons(sctp_port);
+}
+
+void usctp_names(const struct usctp *s, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
     *peer = s->path->peer;
-    if (peer->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)peer)->sin6_port = htons(s->peer_port);
-    else
-        ((struct sockaddr_in *)peer)->sin_port = htons(s->peer_port);
+    udp_source(peer, local);
+    set_port(local, s->local_port);
+    set_port(peer, s->peer_port);
 }
 
 void usctp_close(struct usctp *s)
@@ -345,12 +426,19 @@ void usctp_close(struct usctp *s)
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
+    if (s->ready) {
+        for (at = &s->port->ready; *at != s;)
+            at = &(*at)->next_ready;
+        *at = s->next_ready;
+    }
+    s->port->full -= s->full;
     /* Nothing is told to who is gone: a callback would find no association and make one. */
     usrsctp_set_ulpinfo(s->socket, NULL);
     usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     usrsctp_close(s->socket);
     udp_flush(&s->port->udp);
     usctp_leave_path(s->path);
+    give_port_back(s->own_port);
     pthread_mutex_unlock(&usctp_stack.lock);
     usctp_forget(s);
 }

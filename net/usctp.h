@@ -39,8 +39,12 @@ void usctp_close_port(struct usctp_port *port);
 int usctp_fd(const struct usctp_port *port);
 void usctp_local(const struct usctp_port *port, struct sockaddr_storage *local);
 
-/* Accepts associations at this SCTP port. 0 or a negative errno. */
+/* Accepts associations at this SCTP port; of 0 it picks one. 0 or a negative errno. */
 int usctp_listen(struct usctp_port *port, uint16_t sctp_port);
+uint16_t usctp_listen_port(const struct usctp_port *port);
+
+/* Accepts no more; what nobody has accepted is aborted. */
+void usctp_unlisten(struct usctp_port *port);
 
 /* The next that has come up, its SCTP_NEWS_UP still to be taken; NULL: none. */
 struct usctp *usctp_accept(struct usctp_port *port);
@@ -51,12 +55,22 @@ int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct u
 /* Reads what the socket has, lets time pass, sends. True: there may be more. */
 bool usctp_drive(struct usctp_port *port);
 
+/* Who has to look at an association of his next: the owner that usctp_own() gave it, once for each time that something
+ * has come for it, or that there may be room for what was -EAGAIN. NULL: nobody. */
+void *usctp_ready(struct usctp_port *port);
+void usctp_own(struct usctp *assoc, void *owner);
+
 /* Takes the next thing that happened. */
 bool usctp_next(struct usctp *assoc, struct sctp_news *event);
 void usctp_free(struct sctp_news *event);
 
-/* Copies a message for the peer. 0; -EAGAIN: the stack is full, again after usctp_drive(); or a negative errno. It
- * leaves with usctp_flush(). */
+/* The stack is this caller's alone, so that many messages cost one lock: usctp_submit() and usctp_flush() belong in
+ * between, and nothing else of this file. False: it is somebody else's now, and `wait` was not asked for. */
+bool usctp_enter(bool wait);
+void usctp_leave(void);
+
+/* Copies a message for the peer. 0; -EAGAIN: the stack is full, again when usctp_ready() says so; or a negative errno.
+ * It leaves with usctp_flush(). */
 int usctp_submit(struct usctp *assoc, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
 void usctp_flush(struct usctp_port *port);
 
@@ -64,8 +78,8 @@ void usctp_flush(struct usctp_port *port);
 void usctp_shutdown(struct usctp *assoc);
 void usctp_abort(struct usctp *assoc, const char *reason, size_t octets);
 
-/* Whoever is at the other end: its address with SCTP's port. */
-void usctp_peer(const struct usctp *assoc, struct sockaddr_storage *peer);
+/* Both ends: their addresses, with SCTP's ports. Ours is AF_UNSPEC if no way leads to the peer. */
+void usctp_names(const struct usctp *assoc, struct sockaddr_storage *local, struct sockaddr_storage *peer);
 
 /* Frees it; what is not over is aborted. */
 void usctp_close(struct usctp *assoc);

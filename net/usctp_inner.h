@@ -36,22 +36,33 @@ struct usctp {
     struct usctp_entry *first, **last;
     uint32_t waiting; /* octets in the inbox */
     uint32_t indication;
-    uint16_t peer_port;
+    uint16_t peer_port, local_port; /* as peers know them */
+    uint16_t own_port;              /* one that was given out for it alone, or 0 */
     bool up, over, accepted;
     bool starved; /* something was lost for want of memory */
+    bool full;    /* the stack had no room for a message: the owner is told when there may be some */
+    bool ready;   /* in the list of its port */
+    struct usctp *next_ready;
+    void *owner;
 };
 
 struct usctp_port {
     struct udp udp;
     struct sctp_attr attr;
     struct socket *listener;
-    uint16_t sctp_port;
+    uint16_t sctp_port; /* of the listener, as peers know it; 0: there never was one */
+    uint16_t inner;     /* the same as the stack knows it */
     sa_family_t family;
     struct usctp_path *paths;
     uint32_t idle_paths, pending;
-    struct usctp *assocs;
+    struct usctp *assocs, *ready;
+    uint32_t full; /* associations that are */
     struct usctp_port *next;
 };
+
+/* Ports of SCTP are the stack's and one for all of a process, while peers know those of a UDP socket: the ones from
+ * USCTP_PORT_FIRST on are given out for both, a listener's is translated. */
+enum { USCTP_PORT_FIRST = 49152, USCTP_PORTS = 65536 - USCTP_PORT_FIRST };
 
 /* One of everything. */
 struct usctp_stack {
@@ -61,6 +72,8 @@ struct usctp_stack {
     struct udp_stage stage;
     struct usctp_port *ports;
     struct usctp_path *free_paths;
+    struct usctp_port *at_port[USCTP_PORTS]; /* whose each is */
+    uint32_t next_port;
     uint8_t message[SCTP_MTU_MAX];
 };
 extern struct usctp_stack usctp_stack;
@@ -79,6 +92,9 @@ struct usctp_path *usctp_path_to(struct usctp_port *port, const struct sockaddr_
 void usctp_use_path(struct usctp_path *path);
 void usctp_leave_path(struct usctp_path *path);
 void usctp_forget_paths(struct usctp_port *port);
+
+/* Its owner is to look at it. */
+void usctp_mark_ready(struct usctp *s);
 
 /* Frees an association and what waits for its owner. */
 void usctp_forget(struct usctp *s);

@@ -44,6 +44,17 @@ int usctp_listen(struct usctp_port *port, uint16_t sctp_port)
     return -EPROTONOSUPPORT;
 }
 
+uint16_t usctp_listen_port(const struct usctp_port *port)
+{
+    assert(!port);
+    return 0;
+}
+
+void usctp_unlisten(struct usctp_port *port)
+{
+    assert(!port);
+}
+
 struct usctp *usctp_accept(struct usctp_port *port)
 {
     assert(!port);
@@ -60,6 +71,27 @@ bool usctp_drive(struct usctp_port *port)
 {
     assert(!port);
     return false;
+}
+
+void *usctp_ready(struct usctp_port *port)
+{
+    assert(!port);
+    return NULL;
+}
+
+void usctp_own(struct usctp *assoc, void *owner)
+{
+    assert(!assoc && owner);
+}
+
+bool usctp_enter(bool wait)
+{
+    (void)wait;
+    return true;
+}
+
+void usctp_leave(void)
+{
 }
 
 bool usctp_next(struct usctp *assoc, struct sctp_news *event)
@@ -97,9 +129,9 @@ void usctp_abort(struct usctp *assoc, const char *reason, size_t octets)
     (void)octets;
 }
 
-void usctp_peer(const struct usctp *assoc, struct sockaddr_storage *peer)
+void usctp_names(const struct usctp *assoc, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
-    assert(!assoc && peer);
+    assert(!assoc && local && peer);
 }
 
 void usctp_close(struct usctp *assoc)

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 
 enum {
+    DESTINATION = 2,
     CHECKSUM = 8,
     CHUNK = 4,
     INIT = 1,
@@ -49,6 +50,43 @@ bool packet_read_init(const uint8_t *p, size_t n, struct packet_init *init)
     if (n < PACKET_COMMON + INIT_OCTETS || (chunk[0] != INIT && chunk[0] != INIT_ACK))
         return false;
     init->tsn = get32(chunk + INIT_TSN);
+    return true;
+}
+
+uint16_t packet_source(const uint8_t *p)
+{
+    return get16(p);
+}
+
+uint16_t packet_destination(const uint8_t *p)
+{
+    return get16(p + DESTINATION);
+}
+
+void packet_set_destination(uint8_t *p, uint16_t port)
+{
+    put16(p + DESTINATION, port);
+}
+
+void packet_set_source(uint8_t *p, uint16_t port)
+{
+    put16(p, port);
+}
+
+bool packet_refuse(const uint8_t *p, size_t n, uint8_t refusal[PACKET_REFUSAL])
+{
+    uint8_t packet[PACKET_REFUSAL] = {0}, *q = packet;
+
+    if (n < PACKET_COMMON + INIT_OCTETS || p[PACKET_COMMON] != INIT)
+        return false;
+    q = put16(q, get16(p + DESTINATION));
+    q = put16(q, get16(p));
+    put32(q, get32(p + PACKET_COMMON + CHUNK)); /* the tag that its sender wants to see */
+    q = packet + PACKET_COMMON;
+    *q++ = ABORT;
+    *q++ = 0;
+    put16(q, CHUNK);
+    packet_seal(refusal, packet, sizeof(packet));
     return true;
 }
 

@@ -28,6 +28,8 @@ static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t 
     if (!path->port || length < PACKET_COMMON || length > UDP_BATCH_OCTETS)
         return EINVAL;
     room = udp_room(&path->port->udp, &path->peer, (uint32_t)length);
+    if (packet_source(buffer) == path->port->inner)
+        packet_set_source(buffer, path->port->sctp_port);
     packet_seal(room, buffer, length);
     udp_put(&path->port->udp, (uint32_t)length);
     return 0;
@@ -41,10 +43,20 @@ static void flush_all(void)
 
 /* --- what the stack says ------------------------------------------------------------------------------------- */
 
+void usctp_mark_ready(struct usctp *s)
+{
+    if (s->ready || !s->accepted)
+        return;
+    s->ready = true;
+    s->next_ready = s->port->ready;
+    s->port->ready = s;
+}
+
 static struct usctp_entry *tell(struct usctp *s, enum sctp_news_kind kind)
 {
     struct usctp_entry *news = calloc(1, sizeof(*news));
 
+    usctp_mark_ready(s);
     if (!news) {
         s->starved = s->over = true;
         return NULL;
@@ -124,7 +136,7 @@ static struct usctp *find(struct usctp_port *port, struct socket *socket, const 
 
     while (s && s->socket != socket)
         s = s->next;
-    if (s || port->pending >= USCTP_BACKLOG)
+    if (s || port->pending >= USCTP_BACKLOG || !port->listener)
         return s;
     s = calloc(1, sizeof(*s));
     if (!s)
@@ -302,14 +314,66 @@ void usctp_forget_paths(struct usctp_port *port)
 
 /* --- work ---------------------------------------------------------------------------------------------------- */
 
-/* One packet: what an INIT says is noted, for the stack does not tell; a wrong CRC goes no further. */
-static void receive(struct usctp_path *path, const uint8_t *p, uint32_t n)
+/* Is it for this socket? Then for whom, as the stack knows him. */
+static bool find_port(const struct usctp_port *port, uint16_t *sctp_port)
 {
+    if (*sctp_port == port->sctp_port && port->sctp_port) {
+        *sctp_port = port->inner;
+        return true;
+    }
+    return *sctp_port >= USCTP_PORT_FIRST && *sctp_port != port->inner &&
+           usctp_stack.at_port[*sctp_port - USCTP_PORT_FIRST] == port;
+}
+
+static void refuse(struct usctp_path *path, const uint8_t *p, uint32_t n)
+{
+    uint8_t refusal[PACKET_REFUSAL];
+
+    if (!packet_refuse(p, n, refusal))
+        return;
+    memcpy(udp_room(&path->port->udp, &path->peer, sizeof(refusal)), refusal, sizeof(refusal));
+    udp_put(&path->port->udp, sizeof(refusal));
+}
+
+/* One packet: what an INIT says is noted, for the stack does not tell; a wrong CRC goes no further. */
+static void receive(struct usctp_path *path, uint8_t *p, uint32_t n)
+{
+    uint16_t sctp_port;
+
     if (!packet_is_sound(p, n))
         return;
     path->used_us = usctp_stack.ticked_us;
+    sctp_port = packet_destination(p);
+    if (!find_port(path->port, &sctp_port)) {
+        refuse(path, p, n);
+        return;
+    }
+    packet_set_destination(p, sctp_port);
     packet_read_init(p, n, &path->init);
     usrsctp_conninput(path, p, n, 0);
+}
+
+/* An ICMP that says so counts for as long as nobody has answered. */
+static void check_refused(struct usctp_port *port)
+{
+    struct usctp *s = port->assocs;
+
+    if (!port->udp.refused)
+        return;
+    port->udp.refused = false;
+    if (s && !s->up && port->attr.alone)
+        went_down(s, SCTP_NEWS_REFUSED, NULL, 0);
+}
+
+/* Those whose messages the stack had no room for: the peer may have acknowledged some. */
+static void check_full(struct usctp_port *port)
+{
+    for (struct usctp *s = port->assocs; s && port->full; s = s->next)
+        if (s->full) {
+            s->full = false;
+            port->full--;
+            usctp_mark_ready(s);
+        }
 }
 
 static bool is_full(const struct usctp_port *port)
@@ -339,8 +403,24 @@ bool usctp_drive(struct usctp_port *port)
     }
     tick();
     flush_all();
+    check_refused(port);
+    check_full(port);
     pthread_mutex_unlock(&usctp_stack.lock);
     return n == UDP_BUFFERS;
+}
+
+void *usctp_ready(struct usctp_port *port)
+{
+    struct usctp *s;
+
+    pthread_mutex_lock(&usctp_stack.lock);
+    s = port->ready;
+    if (s) {
+        port->ready = s->next_ready;
+        s->ready = false;
+    }
+    pthread_mutex_unlock(&usctp_stack.lock);
+    return s ? s->owner : NULL;
 }
 
 #endif

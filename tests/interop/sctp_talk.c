@@ -229,9 +229,11 @@ static int be_wrong(const char *how, const char *mode)
     chunk.tag += strcmp(how, "tag") == 0;
     chunk.offset = strcmp(how, "offset") == 0 ? OCTETS : 0;
     span.length = (uint32_t)sctpddp_encode(t.adaptation, &chunk, p) + 1;
+    usctp_enter(true);
     if (usctp_submit(t.usctp, &span, 1, 0, 0))
         give_up("it does not leave");
     usctp_flush(t.port);
+    usctp_leave();
     return finish(false);
 }
 

@@ -292,8 +292,10 @@ static void rules(void **state)
         open_both(rows[i].peer, SCTPDDP_DDP);
         span.length = (uint32_t)sctpddp_encode(rows[i].peer, &chunk, p) + 1;
         p[span.length - 1] = 0;
+        assert_true(usctp_enter(true));
         assert_int_equal(usctp_submit(ends[0].usctp, &span, 1, 0, 0), 0);
         usctp_flush(ends[0].port);
+        usctp_leave();
         for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !usctp_next(ends[0].usctp, &news);) {
             assert_true(loop_now_us() < end);
             usctp_drive(ends[0].port);
