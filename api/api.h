@@ -116,6 +116,7 @@ struct rddp_listener {
     struct rddp_context *context;
     struct rddp_event_channel *channel;
     struct rddp_wire_attr wire;
+    struct sctp_port *sctp; /* in place of `watch` and `pause` */
     void *user;
     _Atomic uint32_t pending; /* endpoints that are not answered */
 };
@@ -170,6 +171,9 @@ bool memory_allows(const void *addr, size_t length, unsigned access);
 /* attach.c. Prepares a queue pair for the wire that it is to be connected over; `in_order`: as its link brings octets.
  * 0, -ENOMEM or -EAGAIN. */
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order);
+
+/* attach.c. The same for messages that come in whatever order. 0 or -ENOMEM. */
+int qp_prepare_unordered(struct rddp_qp *qp);
 
 /* attach.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */
 void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint);

@@ -44,6 +44,11 @@ static int widen(struct rddp_qp *qp)
     return 0;
 }
 
+int qp_prepare_unordered(struct rddp_qp *qp)
+{
+    return qp->window_room ? 0 : widen(qp);
+}
+
 /* "The initial message number [...] SHOULD be selected at random" (rdma-tcp-segments.txt 3.4). */
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
 {

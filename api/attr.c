@@ -2,6 +2,8 @@
 /* attr.c - what an application may say of a wire, and the same in the engine's words. */
 #include "api/attr.h"
 
+#include "net/sctp.h"
+
 void rddp_wire_attr_init(struct rddp_wire_attr *attr)
 {
     *attr = (struct rddp_wire_attr){
@@ -13,6 +15,9 @@ void rddp_wire_attr_init(struct rddp_wire_attr *attr)
         .startup_timeout_ms = 10000,
         .stall_timeout_ms = 30000,
         .close_timeout_ms = 2000,
+        .sctp_adaptation = RDDP_SCTP_RDMA_AND_NEGOTIATION,
+        .sctp_udp_port = SCTP_PORT_UDP,
+        .sctp_mtu = SCTP_MTU,
     };
 }
 
@@ -22,9 +27,11 @@ void rddp_conn_attr_init(struct rddp_conn_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
+/* Of a stream of octets; an association has none of these. */
 static const struct wire *const wires[] = {
     [RDDP_WIRE_IWARP] = &wire_iwarp,
     [RDDP_WIRE_RDMATCP] = &wire_rdmatcp,
+    [RDDP_WIRE_SCTP] = NULL,
 };
 
 const struct wire *wire_named(enum rddp_wire name)
@@ -36,13 +43,16 @@ bool wire_is_sane(const struct rddp_wire_attr *wire)
 {
     if ((unsigned)wire->wire >= countof(wires))
         return false;
+    if (wire->wire == RDDP_WIRE_SCTP)
+        return !wire->device && wire->sctp_adaptation <= RDDP_SCTP_RDMA_NEGOTIATION && wire->sctp_udp_port &&
+               wire->sctp_mtu >= SCTP_MTU_MIN && wire->sctp_mtu <= SCTP_MTU_MAX && wire->startup_timeout_ms;
     return (wire->mpa_revision == 1 || wire->mpa_revision == 2) && wire->startup_timeout_ms &&
            (!wire->peer_to_peer || (wire->mpa_revision == 2 && (wire->rtr & 7)));
 }
 
 bool wire_says(const struct wire *wire, const struct rddp_conn_attr *attr)
 {
-    return !wire->frames_at_once || !attr->private_data_length;
+    return !wire || !wire->frames_at_once || !attr->private_data_length;
 }
 
 struct conn_attr wire_conn_attr(const struct rddp_wire_attr *wire)

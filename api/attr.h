@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 
-/* Of attributes that are sane. */
+/* Of attributes that are sane; NULL: it is no stream of octets. */
 const struct wire *wire_named(enum rddp_wire name);
 
 bool wire_is_sane(const struct rddp_wire_attr *wire);

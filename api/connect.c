@@ -10,6 +10,7 @@
 #include "api/attr.h"
 #include "api/connect.h"
 #include "api/endpoint_link.h"
+#include "api/endpoint_sctp.h"
 #include "api/inherit.h"
 #include "api/packet.h"
 #include "net/link_tcp.h"
@@ -152,6 +153,25 @@ static int connect_device(struct rddp_qp *qp, const struct sockaddr *addr, sockl
     return error;
 }
 
+/* Over an association, which is begun here. */
+static int connect_sctp(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
+                        const struct rddp_conn_attr *attr)
+{
+    struct progress *progress = progress_next(qp->context);
+    struct endpoint *endpoint;
+    int error;
+
+    progress_take(progress);
+    error = endpoint_sctp_connect(progress, qp, addr, length, attr, &endpoint);
+    if (!error) {
+        qp_join(qp, endpoint);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    }
+    progress_give(progress);
+    return error;
+}
+
 int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                  const struct rddp_conn_attr *attr)
 {
@@ -165,7 +185,10 @@ int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const s
         attr = &defaults;
     if (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel))
         return -EINVAL;
-    error = attr->wire.device ? connect_device(qp, addr, length, attr) : connect_socket(qp, addr, length, attr);
+    if (attr->wire.wire == RDDP_WIRE_SCTP)
+        error = connect_sctp(qp, addr, length, attr);
+    else
+        error = attr->wire.device ? connect_device(qp, addr, length, attr) : connect_socket(qp, addr, length, attr);
     if (error)
         qp_unclaim(qp);
     return error;
@@ -179,6 +202,8 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
+    if (!error && attr->wire.wire == RDDP_WIRE_SCTP)
+        error = -EOPNOTSUPP;
     if (!error)
         error = context_use(qp->context);
     if (!error && (attr->wire.device || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))

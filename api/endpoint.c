@@ -41,6 +41,8 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
         endpoint_call_driver(endpoint, now_us);
         return;
     }
+    if (endpoint->closed)
+        return;
     if (life->news)
         endpoint_tell(endpoint);
     if (life->state != CONN_OVER)

@@ -26,7 +26,10 @@ enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
 /* What a connection is made of: a stream of octets on a link, or an association. The calls are for the holder of the
  * endpoint; those for the driver say so. */
 struct endpoint_kind {
-    /* Sends what can be sent. False: what is left takes the driver, who is somebody else. */
+    const char *farewell; /* what the one who finds an error ends it with, by its name */
+
+    /* Sends what can be sent. False: what is left takes the driver, who is somebody else. The driver may find that it
+     * has to be closed. */
     bool (*work)(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us);
 
     /* After work(): waits for what the connection wants. Returns when tick() is due, or UINT64_MAX. */

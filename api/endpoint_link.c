@@ -164,6 +164,7 @@ static void close_carrier(struct endpoint *endpoint)
 }
 
 static const struct endpoint_kind stream = {
+    .farewell = "Terminate",
     .work = work,
     .rest = rest,
     .tick = tick,

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "api/bells.h"
+#include "api/endpoint_sctp.h"
 #include "api/fork.h"
 #include "api/loops.h"
+#include "net/usctp.h"
 
 /* --- leaving ---------------------------------------------------------------------------------------------------- */
 
@@ -100,6 +102,10 @@ static void leave_listeners(struct rddp_context *context)
 
     MEMBERS_EACH(&context->members, MEMBER_LISTENER, struct rddp_listener, listener)
     {
+        if (listener->sctp) {
+            endpoint_sctp_unlisten(listener);
+            continue;
+        }
         loop_set_timer(&listener->progress->loop, &listener->pause, UINT64_MAX);
         if (listener->watch.fd >= 0)
             close(listener->watch.fd);
@@ -147,6 +153,7 @@ static void leave_links(struct rddp_context *context)
 static void leave(struct rddp_context *context)
 {
     leave_descriptors(context);
+    usctp_abandon();
     leave_devices(context);
     leave_loops(context);
     leave_queues(context);

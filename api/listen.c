@@ -10,6 +10,7 @@
 #include "api/arrivals.h"
 #include "api/attr.h"
 #include "api/connect.h"
+#include "api/endpoint_sctp.h"
 #include "api/inherit.h"
 #include "api/packet.h"
 
@@ -128,11 +129,31 @@ static struct rddp_listener *begin_on_device(struct rddp_listener *listener, con
     return NULL;
 }
 
+static struct rddp_listener *begin_sctp(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
+{
+    int error;
+
+    progress_take(listener->progress);
+    error = endpoint_sctp_listen(listener, addr, length);
+    if (!error)
+        listener->channel->users++;
+    progress_give(listener->progress);
+    if (!error) {
+        member_add(&listener->context->members, MEMBER_LISTENER, &listener->member);
+        return listener;
+    }
+    free(listener);
+    errno = -error;
+    return NULL;
+}
+
 struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                                   int backlog, const struct rddp_wire_attr *wire, void *user)
 {
     struct rddp_listener *listener = new_listener(channel, wire, user);
 
+    if (listener && listener->wire.wire == RDDP_WIRE_SCTP)
+        return begin_sctp(listener, addr, length);
     if (listener && listener->wire.device)
         return begin_on_device(listener, addr, length);
     return listener ? begin(listener, tcp_listen(addr, length, backlog)) : NULL;
@@ -144,6 +165,8 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
     struct rddp_listener *listener = NULL;
     int error = tcp_adopt(fd, true);
 
+    if (!error && wire && wire->wire == RDDP_WIRE_SCTP)
+        error = -EOPNOTSUPP;
     if (!error && wire && wire->device)
         error = -EINVAL;
     if (!error && !(listener = new_listener(channel, wire, user)))
@@ -189,7 +212,9 @@ static void stop_listening(struct rddp_listener *listener)
     struct progress *progress = listener->progress;
 
     progress_take(progress);
-    if (listener->wire.device) {
+    if (listener->wire.wire == RDDP_WIRE_SCTP) {
+        endpoint_sctp_unlisten(listener);
+    } else if (listener->wire.device) {
         packet_unlisten(listener->wire.device, &listener->port);
     } else {
         loop_unwatch(&progress->loop, &listener->watch);
@@ -227,6 +252,10 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
 
     if (error)
         return error;
+    if (listener->sctp) {
+        endpoint_sctp_addr(listener, addr);
+        return 0;
+    }
     if (listener->wire.device) {
         packet_name_to(&listener->port.name, addr);
         return 0;

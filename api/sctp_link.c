@@ -220,6 +220,7 @@ bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us)
     assoc_check(a, now_us);
     if (!(assoc_wants(a) & ASSOC_ABORT))
         more = give_all(l, wait, now_us);
+    assoc_check(a, now_us); /* a completion may have found its CQ full */
     if (!wait && assoc_wants(a) & (ASSOC_FIN | ASSOC_ABORT))
         return true;
     end(l, now_us);
@@ -231,7 +232,6 @@ bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
     struct assoc *a = l->assoc;
     struct sctp_news news;
     uint32_t taken = 0, name;
-    bool waited;
 
     while (assoc_due(a, &name)) /* who was asked has answered */
         give(l, name - 1, now_us);

@@ -47,8 +47,8 @@ static void log_end(struct endpoint *endpoint)
         context_log(context, RDDP_LOG_INFO, "%s: closed", peer);
         break;
     case FAULT_TERMINATED:
-        context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: Terminate 0x%04x: %s", peer,
-                    life->peer_term, life->peer_term_text);
+        context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: %s 0x%04x: %s", peer,
+                    endpoint->kind->farewell, life->peer_term, life->peer_term_text);
         break;
     case FAULT_LOST:
     case FAULT_OWNER:

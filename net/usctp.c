@@ -18,12 +18,19 @@ bool usctp_is_there(void)
     return true;
 }
 
+void usctp_abandon(void)
+{
+    usctp_stack.abandoned = usctp_stack.begun;
+}
+
 int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr, struct usctp_port **port)
 {
     struct usctp_port *p = calloc(1, sizeof(*p));
     int error = p ? 0 : -ENOMEM;
 
     pthread_mutex_lock(&usctp_stack.lock);
+    if (!error && usctp_stack.abandoned)
+        error = -EPROTONOSUPPORT;
     if (!error && !usctp_begin())
         error = -ENOMEM;
     if (!error)
@@ -46,7 +53,7 @@ static void close_listener(struct usctp_port *port)
 {
     struct usctp **at = &port->assocs, *s;
 
-    if (port->listener)
+    if (port->listener && !usctp_stack.abandoned)
         usrsctp_close(port->listener);
     port->listener = NULL;
     port->pending = 0;
@@ -65,7 +72,8 @@ void usctp_unlisten(struct usctp_port *port)
 {
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
-    udp_flush(&port->udp);
+    if (!usctp_stack.abandoned)
+        udp_flush(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -76,7 +84,8 @@ void usctp_close_port(struct usctp_port *port)
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
     assert(!port->assocs);
-    udp_flush(&port->udp);
+    if (!usctp_stack.abandoned)
+        udp_flush(&port->udp);
     while (*at != port)
         at = &(*at)->next;
     *at = port->next;
@@ -339,6 +348,8 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
     ssize_t sent;
     int error = 0;
 
+    if (usctp_stack.abandoned)
+        return -EPROTONOSUPPORT;
     for (uint32_t i = 0; i < spans && !error; i++) {
         if (span[i].length > sizeof(usctp_stack.message) - n)
             error = -EMSGSIZE;
@@ -360,7 +371,8 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
 
 void usctp_flush(struct usctp_port *port)
 {
-    udp_flush(&port->udp);
+    if (!usctp_stack.abandoned)
+        udp_flush(&port->udp);
 }
 
 bool usctp_enter(bool wait)
@@ -384,6 +396,8 @@ void usctp_own(struct usctp *s, void *owner)
 
 void usctp_shutdown(struct usctp *s)
 {
+    if (usctp_stack.abandoned)
+        return;
     pthread_mutex_lock(&usctp_stack.lock);
     usrsctp_shutdown(s->socket, SHUT_WR);
     udp_flush(&s->port->udp);
@@ -396,7 +410,8 @@ void usctp_abort(struct usctp *s, const char *reason, size_t octets)
 
     pthread_mutex_lock(&usctp_stack.lock);
     s->over = true;
-    usrsctp_sendv(s->socket, reason, octets, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
+    if (!usctp_stack.abandoned)
+        usrsctp_sendv(s->socket, reason, octets, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
     udp_flush(&s->port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
@@ -433,10 +448,12 @@ void usctp_close(struct usctp *s)
     }
     s->port->full -= s->full;
     /* Nothing is told to who is gone: a callback would find no association and make one. */
-    usrsctp_set_ulpinfo(s->socket, NULL);
-    usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    usrsctp_close(s->socket);
-    udp_flush(&s->port->udp);
+    if (!usctp_stack.abandoned) {
+        usrsctp_set_ulpinfo(s->socket, NULL);
+        usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        usrsctp_close(s->socket);
+        udp_flush(&s->port->udp);
+    }
     usctp_leave_path(s->path);
     give_port_back(s->own_port);
     pthread_mutex_unlock(&usctp_stack.lock);

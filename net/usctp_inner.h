@@ -68,6 +68,7 @@ enum { USCTP_PORT_FIRST = 49152, USCTP_PORTS = 65536 - USCTP_PORT_FIRST };
 struct usctp_stack {
     pthread_mutex_t lock; /* guards all of it, and every port, path and association */
     bool begun;
+    bool abandoned; /* it is the parent's of this process */
     uint64_t ticked_us;
     struct udp_stage stage;
     struct usctp_port *ports;

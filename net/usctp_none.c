@@ -13,6 +13,10 @@ bool usctp_is_there(void)
     return false;
 }
 
+void usctp_abandon(void)
+{
+}
+
 int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr, struct usctp_port **port)
 {
     (void)local;

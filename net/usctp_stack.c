@@ -229,7 +229,8 @@ static void forget_path(struct usctp_port *port, struct usctp_path **at)
 
     *at = path->next;
     port->idle_paths--;
-    usrsctp_deregister_address(path);
+    if (!usctp_stack.abandoned)
+        usrsctp_deregister_address(path);
     path->port = NULL;
     path->next = usctp_stack.free_paths;
     usctp_stack.free_paths = path;
@@ -389,6 +390,8 @@ bool usctp_drive(struct usctp_port *port)
     struct udp_batch batch[UDP_BUFFERS];
     int n = 0;
 
+    if (usctp_stack.abandoned)
+        return false;
     pthread_mutex_lock(&usctp_stack.lock);
     if (!is_full(port))
         n = udp_recv(&port->udp, &usctp_stack.stage, batch);

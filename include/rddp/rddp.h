@@ -237,6 +237,20 @@ enum rddp_wire {
     RDDP_WIRE_IWARP,   /* MPA + DDP + RDMAP over TCP (RFC 5044, 5041, 5040) */
     RDDP_WIRE_RDMATCP, /* RDMA/TCP segments (J. Williams, September 2000): see doc/segments.md. Always with a CRC; no
                         * private data, no reject, no Send with Invalidate; remote addresses below 4 GiB. */
+    RDDP_WIRE_SCTP,    /* messages of SCTP over UDP (draft-stewart-otis-sctp-ddp-rdma, RFC 6951): see
+                        * doc/sctp-negotiation.md.    An address names a port of SCTP. Always with a CRC; no atomics. */
+};
+
+/* What an end of RDDP_WIRE_SCTP indicates when the association begins (sctp-ddp-rdma.txt 2.1). Unless both say
+ * RDMA_AND_NEGOTIATION or RDMA_NEGOTIATION there are no private data, no Reads, no immediate data, no invalidation, and
+ * a Send is a message of one chunk. A peer that indicates nothing makes it SCTP_NONE on both sides. */
+enum rddp_sctp_adaptation {
+    RDDP_SCTP_NONE,                 /* plain messages: Sends */
+    RDDP_SCTP_DDP,                  /* Writes go to the buffers of streams, rkey is the stream; Sends */
+    RDDP_SCTP_DDP_WITH_TAG,         /* Writes, Sends */
+    RDDP_SCTP_RDMA_ONLY,            /* Writes */
+    RDDP_SCTP_RDMA_AND_NEGOTIATION, /* the default: all but atomics */
+    RDDP_SCTP_RDMA_NEGOTIATION,     /* all but what the peer would place here, or we there: Writes, Reads, atomics */
 };
 
 enum rddp_rtr { RDDP_RTR_SEND = 1, RDDP_RTR_WRITE = 2, RDDP_RTR_READ = 4 };
@@ -262,6 +276,10 @@ struct rddp_wire_attr {
     uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
     uint32_t stall_timeout_ms;   /* the peer stops in the middle of an FPDU or message: default 30000, 0 never */
     uint32_t close_timeout_ms;   /* how long a closing connection waits for the peer, default 2000 */
+    /* RDDP_WIRE_SCTP only. */
+    enum rddp_sctp_adaptation sctp_adaptation; /* ours, whatever the peer's is */
+    uint16_t sctp_udp_port;                    /* a listener's, or that of a peer's, default 9899 (RFC 6951) */
+    uint16_t sctp_mtu;                         /* octets of the path's packets, default 1500, 576 to 64000 */
 };
 
 /* A TCP of the library's own behind a TUN device, with an address of its own: data that arrive behind a lost segment
@@ -305,7 +323,7 @@ enum rddp_event_type {
     RDDP_EVENT_CONNECT_REQUEST, /* a peer asks a listener for a connection: accept or reject `request` */
     RDDP_EVENT_ESTABLISHED,     /* sends may be posted */
     RDDP_EVENT_REJECTED,        /* by the peer's application; private data is the peer's */
-    RDDP_EVENT_UNREACHABLE,     /* no TCP connection */
+    RDDP_EVENT_UNREACHABLE,     /* no TCP connection, no association */
     RDDP_EVENT_CONNECT_ERROR,   /* the start-up failed */
     RDDP_EVENT_DISCONNECTED,    /* the connection is over; everything is flushed. -ECONNRESET also if the peer closed in
                                  * the middle of a message, or with a Read unanswered */
@@ -339,14 +357,16 @@ RDDP_API void rddp_ack_event(struct rddp_event *event);
 RDDP_API const char *rddp_event_str(enum rddp_event_type type);
 
 /* Listens on `addr` (AF_INET or AF_INET6; port 0 picks a free one). `wire` may be NULL. `user` comes back in events.
- * EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL, ENOMEM, EMFILE. A peer that does not finish its start-up in
- * time is dropped without an event. */
+ * EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL, ENOMEM, EMFILE; EPROTONOSUPPORT: RDDP_WIRE_SCTP in a build
+ * without usrsctp. A peer that does not finish its start-up in time is dropped without an event. Over SCTP the port is
+ * one of SCTP, and no two listeners have the same address and sctp_udp_port. */
 RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,
                                            void *user);
 
 /* The same on a TCP socket that listens already: bound to a device, of another namespace, from socket activation. The
- * library owns it from here on and closes it when this fails: EBADF, ENOTSOCK, EINVAL (not a listening TCP socket). */
+ * library owns it from here on and closes it when this fails: EBADF, ENOTSOCK, EINVAL (not a listening TCP socket),
+ * EOPNOTSUPP (RDDP_WIRE_SCTP). */
 RDDP_API struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
                                               const struct rddp_wire_attr *wire, void *user);
 
@@ -358,13 +378,14 @@ RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct soc
 
 /* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: used or in error and not reset since, a
  * channel of another context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random
- * number to be had); or what the system says of the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
+ * number to be had); -EPROTONOSUPPORT: RDDP_WIRE_SCTP in a build without usrsctp; or what the system says of the
+ * address at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 
 /* The same over a TCP socket that is connected already, to a peer that expects a start-up. It is the library's from
- * here on, and closed when this fails: -EBADF, -ENOTSOCK, -ENOTCONN, -EINVAL (not a connected TCP socket, or as above).
- */
+ * here on, and closed when this fails: -EBADF, -ENOTSOCK, -ENOTCONN, -EINVAL (not a connected TCP socket, or as above),
+ * -EOPNOTSUPP (RDDP_WIRE_SCTP). */
 RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int fd,
                              const struct rddp_conn_attr *attr);
 

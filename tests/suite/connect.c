@@ -44,7 +44,7 @@ static int start(struct pair *pair, const void *data, uint16_t length)
 
 static uint16_t private_max(const struct row *row)
 {
-    return row->mpa_revision == 2 ? 508 : 512;
+    return row->mpa_revision == 2 && row->wire == RDDP_WIRE_IWARP ? 508 : 512;
 }
 
 /* M44-12, M44-14: private data both ways, up to the limit and not beyond. */
@@ -231,7 +231,7 @@ static void query(void **state)
     assert_int_equal(server.rx_markers, client.tx_markers);
     assert_int_equal(server.tx_markers, client.rx_markers);
     assert_true(client.emss >= 536);
-    if (!pair->row->immediate)
+    if (pair->row->wire == RDDP_WIRE_IWARP && !pair->row->immediate)
         assert_int_equal(client.mpa_revision, pair->row->mpa_revision);
     assert_int_equal(client.ird, 16);
     assert_int_equal(server.ord, 16);

@@ -230,7 +230,8 @@ static void immediate_data(void **state)
     assert_true(pair_is_pattern(pair->server.buffer, 100000, 7));
     assert_int_equal(wc.wc_flags, RDDP_WC_WITH_IMM);
     assert_int_equal(wc.imm_data, 0x12345678);
-    assert_int_equal(wc.byte_len, 100000);
+    if (pair->row->wire != RDDP_WIRE_SCTP) /* chunks do not say where a Write begins */
+        assert_int_equal(wc.byte_len, 100000);
     wc = pair_completion(&pair->client);
     expect(&wc, 1, RDDP_WC_RDMA_WRITE);
 
@@ -264,7 +265,7 @@ static void atomics(void **state)
     };
     struct rddp_wc wc;
 
-    if (pair->row->silent) {
+    if (pair->row->silent || pair->row->wire == RDDP_WIRE_SCTP) {
         assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EOPNOTSUPP);
         return;
     }

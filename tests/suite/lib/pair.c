@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { RTR_ALL = RDDP_RTR_SEND | RDDP_RTR_WRITE | RDDP_RTR_READ };
 
@@ -43,6 +44,8 @@ static const struct row rows[] = {
      .silent = true,
      .immediate = true,
      .mpa_revision = 2},
+    {.name = "sctp", .wire = RDDP_WIRE_SCTP, .crc = true, .mpa_revision = 2},
+    {.name = "sctp, v6, three loops", .wire = RDDP_WIRE_SCTP, .crc = true, .v6 = true, .loops = 3, .mpa_revision = 2},
     {.name = "rdmatcp", .wire = RDDP_WIRE_RDMATCP, .silent = true, .immediate = true, .mpa_revision = 2},
 };
 
@@ -157,6 +160,21 @@ static void close_side(struct side *side)
 
 /* --- both ------------------------------------------------------------------------------------------------------ */
 
+static uint16_t udp_port;
+
+/* A port of UDP that nobody uses: other programs run beside this one. */
+static uint16_t free_udp_port(void)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    socklen_t length = sizeof(any);
+    int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &length), 0);
+    close(fd);
+    return ntohs(any.sin6_port);
+}
+
 struct rddp_wire_attr pair_wire(const struct row *row, bool server)
 {
     struct rddp_wire_attr wire;
@@ -172,6 +190,9 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server)
     if (row->peer_to_peer)
         wire.rtr = row->rtr;
     wire.first_delay_ms = 0;
+    if (!udp_port)
+        udp_port = free_udp_port();
+    wire.sctp_udp_port = udp_port;
     return wire;
 }
 

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* endpoint_sctp.c - a connection that is an association of SCTP, at a socket of its own or at its listener's. */
+#include "api/endpoint_sctp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "api/attr.h"
+#include "api/sctp_link.h"
+#include "api/sctp_port.h"
+
+enum { LISTENER_PENDING = 4096 }; /* associations of one listener that are not answered yet */
+
+struct endpoint_sctp {
+    struct endpoint endpoint;
+    struct assoc assoc;
+    struct sctp_link link;
+    struct sctp_port *port;
+    struct usctp *usctp;
+    bool more; /* a turn has ended before its work did */
+    struct window_slot slots[WINDOW_CHUNKS];
+};
+
+static struct endpoint_sctp *of(struct endpoint *endpoint)
+{
+    return container_of(endpoint, struct endpoint_sctp, endpoint);
+}
+
+/* --- work ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Nobody here asks for signals: what they hold has been placed, and that is all. */
+static void hear(struct endpoint_sctp *e, uint64_t now_us)
+{
+    struct assoc_signal signal;
+
+    e->more = sctp_link_hear(&e->link, now_us);
+    while (assoc_signal(&e->assoc, &signal, now_us))
+        continue;
+}
+
+static int why_unreachable(const struct assoc *a)
+{
+    return a->life.note.fault == FAULT_STALLED ? -ETIMEDOUT : -ECONNREFUSED;
+}
+
+static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
+{
+    struct endpoint_sctp *e = of(endpoint);
+    bool more = sctp_link_serve(&e->link, role == ENDPOINT_DRIVER, now_us);
+
+    atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
+    if (e->assoc.up || e->assoc.life.state != CONN_OVER) {
+        if (role == ENDPOINT_DRIVER)
+            e->more |= more;
+        return role == ENDPOINT_DRIVER || !more;
+    }
+    if (role == ENDPOINT_DRIVER && endpoint->qp)
+        endpoint_fail_to_connect(endpoint, why_unreachable(&e->assoc));
+    return role == ENDPOINT_DRIVER;
+}
+
+static uint64_t rest(struct endpoint *endpoint, uint64_t now_us)
+{
+    return of(endpoint)->more ? now_us : assoc_deadline(&of(endpoint)->assoc);
+}
+
+static void tick(struct endpoint *endpoint, uint64_t now_us)
+{
+    assoc_tick(&of(endpoint)->assoc, now_us);
+    hear(of(endpoint), now_us);
+}
+
+static void turn(void *owner)
+{
+    struct endpoint_sctp *e = owner;
+    struct endpoint *endpoint = &e->endpoint;
+
+    endpoint_hold(endpoint);
+    endpoint->progress->hot = endpoint;
+    hear(e, loop_now_us());
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+}
+
+static void poll_port(struct endpoint *endpoint)
+{
+    sctp_port_drive(of(endpoint)->port);
+}
+
+/* --- for the application -------------------------------------------------------------------------------------------
+ */
+
+static int accept_assoc(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
+                        uint64_t now_us)
+{
+    struct endpoint_sctp *e = of(endpoint);
+    int error = e->assoc.life.state == CONN_WAIT_ANSWER ? qp_prepare_unordered(qp) : -ECONNABORTED;
+
+    if (!error)
+        error =
+            assoc_accept(&e->assoc, &qp->qp, at_most(attr->ird, qp->qp.attr.ird), at_most(attr->ord, qp->qp.attr.ord),
+                         attr->private_data, attr->private_data_length, now_us);
+    e->more = !error; /* what came meanwhile */
+    return error;
+}
+
+static int reject_assoc(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us)
+{
+    return assoc_reject(&of(endpoint)->assoc, private_data, length, now_us);
+}
+
+static void finish(struct endpoint *endpoint, uint64_t now_us)
+{
+    assoc_close(&of(endpoint)->assoc, now_us);
+}
+
+static void detach(struct endpoint *endpoint, uint64_t now_us)
+{
+    assoc_detach(&of(endpoint)->assoc, now_us);
+}
+
+static void lost(struct endpoint *endpoint, enum fault fault)
+{
+    assoc_lost(&of(endpoint)->assoc, fault);
+}
+
+static void heard(const struct endpoint *endpoint, struct rddp_event *event)
+{
+    const struct neg *hello = &container_of(endpoint, const struct endpoint_sctp, endpoint)->assoc.peer_hello;
+
+    event->private_data = hello->data;
+    event->private_data_length = (uint16_t)hello->data_length;
+    event->ird = hello->ird;
+    event->ord = hello->ord;
+}
+
+static void info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
+{
+    const struct assoc *a = &container_of(endpoint, const struct endpoint_sctp, endpoint)->assoc;
+
+    info->wire = RDDP_WIRE_SCTP;
+    info->crc = true;
+    info->ird = a->ird;
+    info->ord = a->ord;
+    info->emss = a->payload_max;
+}
+
+static void close_assoc(struct endpoint *endpoint)
+{
+    struct endpoint_sctp *e = of(endpoint);
+
+    sctp_link_fini(&e->link);
+    usctp_close(e->usctp);
+    sctp_port_leave(e->port);
+}
+
+static const struct endpoint_kind association = {
+    .farewell = "ABORT",
+    .work = work,
+    .rest = rest,
+    .tick = tick,
+    .poll = poll_port,
+    .accept = accept_assoc,
+    .reject = reject_assoc,
+    .finish = finish,
+    .detach = detach,
+    .lost = lost,
+    .heard = heard,
+    .info = info_of,
+    .close = close_assoc,
+};
+
+/* --- both ends ---------------------------------------------------------------------------------------------------- */
+
+static struct sctp_attr stack_attr(const struct rddp_wire_attr *wire)
+{
+    return (struct sctp_attr){
+        .indication = wire->sctp_adaptation,
+        .mtu = wire->sctp_mtu,
+        .udp_port = wire->sctp_udp_port,
+        .connect_ms = wire->startup_timeout_ms,
+    };
+}
+
+/* The tags of our Reads' sinks come from the seed: nobody is to guess them. */
+static int assoc_attr_of(const struct rddp_wire_attr *wire, struct assoc_attr *attr)
+{
+    *attr = (struct assoc_attr){
+        .adaptation = (enum sctpddp_adaptation)wire->sctp_adaptation,
+        .limits = {.startup_us = (uint64_t)wire->startup_timeout_ms * 1000,
+                   .stall_us = (uint64_t)wire->stall_timeout_ms * 1000,
+                   .close_us = (uint64_t)wire->close_timeout_ms * 1000},
+    };
+    return getrandom(&attr->seed, sizeof(attr->seed), 0) == sizeof(attr->seed) ? 0 : -EAGAIN;
+}
+
+static int open_port(struct rddp_context *context, struct progress *progress, const struct sockaddr *local,
+                     socklen_t length, const struct sctp_attr *attr, struct sctp_port **port)
+{
+    int error = sctp_port_open(progress, local, length, attr, turn, port);
+
+    if (error == -EPROTONOSUPPORT)
+        context_log(context, RDDP_LOG_ERROR, "this build has no SCTP: it was made without usrsctp (libusrsctp-dev)");
+    return error;
+}
+
+/* Owns a user of the port and the association from here on, whatever happens. */
+static int begin(struct endpoint_sctp *e, struct sctp_port *port, struct usctp *usctp)
+{
+    int error;
+
+    e->port = port;
+    e->usctp = usctp;
+    e->endpoint.life = &e->assoc.life;
+    e->endpoint.is_up = true;
+    sctp_link_init(&e->link, &e->assoc, port->usctp, usctp);
+    error = endpoint_begin(&e->endpoint, port->progress, &association);
+    if (error) {
+        close_assoc(&e->endpoint);
+        free(e);
+        return error;
+    }
+    usctp_names(usctp, &e->endpoint.local, &e->endpoint.peer);
+    usctp_own(usctp, e);
+    return 0;
+}
+
+/* --- the active end ----------------------------------------------------------------------------------------------- */
+
+/* Any address of ours, of the peer's family. */
+static socklen_t any_address(sa_family_t family, struct sockaddr_storage *local)
+{
+    *local = (struct sockaddr_storage){.ss_family = family};
+    return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+static int init_active(struct endpoint_sctp *e, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
+{
+    struct assoc_attr own;
+    int error = assoc_attr_of(&attr->wire, &own);
+
+    own.ird = at_most(attr->ird, qp->qp.attr.ird);
+    own.ord = at_most(attr->ord, qp->qp.attr.ord);
+    if (!error)
+        error = qp_prepare_unordered(qp);
+    return error ? error
+                 : assoc_init_active(&e->assoc, &own, e->slots, &qp->qp, attr->private_data, attr->private_data_length,
+                                     loop_now_us());
+}
+
+int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const struct sockaddr *peer, socklen_t length,
+                          const struct rddp_conn_attr *attr, struct endpoint **endpoint)
+{
+    struct sctp_attr stack = stack_attr(&attr->wire);
+    struct endpoint_sctp *e = NULL;
+    struct sockaddr_storage local;
+    struct sctp_port *port;
+    struct usctp *usctp;
+    socklen_t local_length = any_address(peer->sa_family, &local);
+    int error;
+
+    if ((peer->sa_family != AF_INET && peer->sa_family != AF_INET6) || length < local_length)
+        return -EAFNOSUPPORT;
+    stack.alone = true;
+    error = open_port(qp->context, progress, (struct sockaddr *)&local, local_length, &stack, &port);
+    if (error)
+        return error;
+    e = calloc(1, sizeof(*e));
+    error = e ? init_active(e, qp, attr) : -ENOMEM;
+    if (!error)
+        error = usctp_connect(port->usctp, peer, &usctp);
+    if (error) {
+        sctp_port_leave(port);
+        free(e);
+        return error;
+    }
+    error = begin(e, port, usctp);
+    *endpoint = error ? NULL : &e->endpoint;
+    return error;
+}
+
+/* --- the passive end ---------------------------------------------------------------------------------------------- */
+
+static void turn_away(struct rddp_listener *listener, struct usctp *usctp, const char *why)
+{
+    usctp_close(usctp);
+    context_log(listener->context, RDDP_LOG_WARN, "an association is turned away: %s", why);
+}
+
+static void take_association(struct rddp_listener *listener, struct sctp_port *port, struct usctp *usctp)
+{
+    struct endpoint_sctp *e = listener->pending < LISTENER_PENDING ? calloc(1, sizeof(*e)) : NULL;
+    struct assoc_attr own;
+
+    if (!e || assoc_attr_of(&listener->wire, &own)) {
+        turn_away(listener, usctp, e ? "no random numbers" : "no memory, or too many wait for an answer");
+        free(e);
+        return;
+    }
+    assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
+    sctp_port_use(port);
+    if (begin(e, port, usctp))
+        return;
+    listener->pending++;
+    e->endpoint.listener = listener;
+    endpoint_pump(&e->endpoint, ENDPOINT_DRIVER);
+    endpoint_let_go(&e->endpoint, ENDPOINT_DRIVER);
+}
+
+static uint16_t port_of(const struct sockaddr_storage *addr)
+{
+    return ntohs(addr->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)addr)->sin6_port
+                                             : ((const struct sockaddr_in *)addr)->sin_port);
+}
+
+static void set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+    if (addr->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)addr)->sin_port = htons(port);
+}
+
+int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
+{
+    struct sctp_attr stack = stack_attr(&listener->wire);
+    struct sockaddr_storage local = {.ss_family = AF_UNSPEC};
+    struct sctp_port *port;
+    uint16_t sctp_port;
+    int error;
+
+    if (length > sizeof(local) || length < sizeof(struct sockaddr_in))
+        return -EINVAL;
+    memcpy(&local, addr, length);
+    if (local.ss_family != AF_INET && (local.ss_family != AF_INET6 || length < sizeof(struct sockaddr_in6)))
+        return -EAFNOSUPPORT;
+    sctp_port = port_of(&local);
+    set_port(&local, stack.udp_port);
+    error = open_port(listener->context, listener->progress, (struct sockaddr *)&local, length, &stack, &port);
+    if (error)
+        return error;
+    error = usctp_listen(port->usctp, sctp_port);
+    if (error) {
+        sctp_port_leave(port);
+        return error;
+    }
+    port->listener = listener;
+    port->arrived = take_association;
+    listener->sctp = port;
+    return 0;
+}
+
+void endpoint_sctp_unlisten(struct rddp_listener *listener)
+{
+    if (!listener->sctp) /* it was left to the parent of this process */
+        return;
+    listener->sctp->listener = NULL;
+    usctp_unlisten(listener->sctp->usctp);
+    sctp_port_leave(listener->sctp);
+    listener->sctp = NULL;
+}
+
+void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
+{
+    usctp_local(listener->sctp->usctp, addr);
+    set_port(addr, usctp_listen_port(listener->sctp->usctp));
+}

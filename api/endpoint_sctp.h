@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* endpoint_sctp.h - a connection that is an association of SCTP. */
+#ifndef RDDP_API_ENDPOINT_SCTP_H
+#define RDDP_API_ENDPOINT_SCTP_H
+
+#include "api/api.h"
+
+struct sctp_port;
+
+/* All of these by the driver of the loop. 0 or a negative errno: -EPROTONOSUPPORT if this build has no SCTP, which is
+ * said in the log, too. */
+int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const struct sockaddr *peer, socklen_t length,
+                          const struct rddp_conn_attr *attr, struct endpoint **endpoint);
+int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length);
+
+/* No more come; those that are there stay until they end. */
+void endpoint_sctp_unlisten(struct rddp_listener *listener);
+void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* sctp_port.c - a socket of SCTP on a loop: who has to look at what came, and the ticks of the stack. */
+#include "api/sctp_port.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+
+void sctp_port_use(struct sctp_port *port)
+{
+    port->users++;
+}
+
+void sctp_port_leave(struct sctp_port *port)
+{
+    struct loop *loop = &port->progress->loop;
+
+    if (--port->users)
+        return;
+    loop_unwatch(loop, &port->watch);
+    loop_forget_timer(loop, &port->tick);
+    usctp_close_port(port->usctp);
+    free(port);
+}
+
+void sctp_port_drive(struct sctp_port *port)
+{
+    struct usctp *usctp;
+    void *owner;
+
+    sctp_port_use(port);
+    usctp_drive(port->usctp);
+    while (port->listener && (usctp = usctp_accept(port->usctp)))
+        port->arrived(port->listener, port, usctp);
+    while ((owner = usctp_ready(port->usctp)))
+        port->turn(owner);
+    sctp_port_leave(port);
+}
+
+static void on_readable(struct watch *watch, uint32_t events)
+{
+    (void)events;
+    sctp_port_drive(container_of(watch, struct sctp_port, watch));
+}
+
+static void on_tick(struct timer *timer, uint64_t now_us)
+{
+    struct sctp_port *port = container_of(timer, struct sctp_port, tick);
+
+    loop_set_timer(&port->progress->loop, timer, now_us + USCTP_TICK_US);
+    sctp_port_drive(port);
+}
+
+int sctp_port_open(struct progress *progress, const struct sockaddr *local, socklen_t length,
+                   const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **out)
+{
+    struct sctp_port *port = calloc(1, sizeof(*port));
+    int error = port ? usctp_open(local, length, attr, &port->usctp) : -ENOMEM;
+
+    if (error)
+        goto no_port;
+    *port = (struct sctp_port){.usctp = port->usctp, .progress = progress, .users = 1, .turn = turn};
+    port->watch = (struct watch){.fd = usctp_fd(port->usctp), .ready = on_readable};
+    port->tick.fire = on_tick;
+    error = loop_add_timer(&progress->loop, &port->tick);
+    if (error)
+        goto no_timer;
+    error = loop_watch(&progress->loop, &port->watch, EPOLLIN);
+    if (error)
+        goto no_watch;
+    loop_set_timer(&progress->loop, &port->tick, loop_now_us() + USCTP_TICK_US);
+    *out = port;
+    return 0;
+
+no_watch:
+    loop_forget_timer(&progress->loop, &port->tick);
+no_timer:
+    usctp_close_port(port->usctp);
+no_port:
+    free(port);
+    return error;
+}
