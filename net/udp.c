@@ -43,15 +43,13 @@ static void enlarge(int fd, int forced, int usual)
 
 int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
 {
-    int on = 1, off = 0, error, v6 = local->sa_family == AF_INET6;
+    int on = 1, off = 0, error;
 
     *u = (struct udp){.fd = socket(local->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (u->fd < 0)
         return -errno;
     u->out = malloc(UDP_BATCH_OCTETS);
     error = u->out ? 0 : -ENOMEM;
-    if (v6)
-        setsockopt(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     if (!error && bind(u->fd, local, length))
         error = -errno;
     if (error) {

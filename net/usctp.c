@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "net/usctp_inner.h"
 
@@ -20,7 +21,13 @@ bool usctp_is_there(void)
 
 void usctp_abandon(void)
 {
-    usctp_stack.abandoned = usctp_stack.begun;
+    pid_t ours = getpid();
+
+    for (struct usctp_port *port = usctp_stack.ports; port; port = port->next)
+        if (port->pid != ours) {
+            port->silent = true;
+            port->udp.out_octets = port->udp.out_packets = 0;
+        }
 }
 
 int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr, struct usctp_port **port)
@@ -29,14 +36,13 @@ int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp
     int error = p ? 0 : -ENOMEM;
 
     pthread_mutex_lock(&usctp_stack.lock);
-    if (!error && usctp_stack.abandoned)
-        error = -EPROTONOSUPPORT;
     if (!error && !usctp_begin())
         error = -ENOMEM;
     if (!error)
         error = udp_open(&p->udp, local, length);
     if (!error) {
         p->attr = *attr;
+        p->pid = getpid();
         p->family = local->sa_family;
         p->next = usctp_stack.ports;
         usctp_stack.ports = p;
@@ -53,7 +59,7 @@ static void close_listener(struct usctp_port *port)
 {
     struct usctp **at = &port->assocs, *s;
 
-    if (port->listener && !usctp_stack.abandoned)
+    if (port->listener)
         usrsctp_close(port->listener);
     port->listener = NULL;
     port->pending = 0;
@@ -72,8 +78,7 @@ void usctp_unlisten(struct usctp_port *port)
 {
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
-    if (!usctp_stack.abandoned)
-        udp_flush(&port->udp);
+    udp_flush(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -84,8 +89,7 @@ void usctp_close_port(struct usctp_port *port)
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
     assert(!port->assocs);
-    if (!usctp_stack.abandoned)
-        udp_flush(&port->udp);
+    udp_flush(&port->udp);
     while (*at != port)
         at = &(*at)->next;
     *at = port->next;
@@ -348,8 +352,6 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
     ssize_t sent;
     int error = 0;
 
-    if (usctp_stack.abandoned)
-        return -EPROTONOSUPPORT;
     for (uint32_t i = 0; i < spans && !error; i++) {
         if (span[i].length > sizeof(usctp_stack.message) - n)
             error = -EMSGSIZE;
@@ -371,8 +373,7 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
 
 void usctp_flush(struct usctp_port *port)
 {
-    if (!usctp_stack.abandoned)
-        udp_flush(&port->udp);
+    udp_flush(&port->udp);
 }
 
 bool usctp_enter(bool wait)
@@ -396,8 +397,6 @@ void usctp_own(struct usctp *s, void *owner)
 
 void usctp_shutdown(struct usctp *s)
 {
-    if (usctp_stack.abandoned)
-        return;
     pthread_mutex_lock(&usctp_stack.lock);
     usrsctp_shutdown(s->socket, SHUT_WR);
     udp_flush(&s->port->udp);
@@ -410,8 +409,7 @@ void usctp_abort(struct usctp *s, const char *reason, size_t octets)
 
     pthread_mutex_lock(&usctp_stack.lock);
     s->over = true;
-    if (!usctp_stack.abandoned)
-        usrsctp_sendv(s->socket, reason, octets, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
+    usrsctp_sendv(s->socket, reason, octets, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
     udp_flush(&s->port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
@@ -448,12 +446,10 @@ void usctp_close(struct usctp *s)
     }
     s->port->full -= s->full;
     /* Nothing is told to who is gone: a callback would find no association and make one. */
-    if (!usctp_stack.abandoned) {
-        usrsctp_set_ulpinfo(s->socket, NULL);
-        usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-        usrsctp_close(s->socket);
-        udp_flush(&s->port->udp);
-    }
+    usrsctp_set_ulpinfo(s->socket, NULL);
+    usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    usrsctp_close(s->socket);
+    udp_flush(&s->port->udp);
     usctp_leave_path(s->path);
     give_port_back(s->own_port);
     pthread_mutex_unlock(&usctp_stack.lock);

@@ -22,8 +22,8 @@ enum {
     USCTP_BUFFER = 4 << 20, /* octets that the stack itself may hold, each way */
 };
 
-/* In a child of fork(), before any other call there: the stack is the parent's. Ports and associations can be closed,
- * which tells nobody, and there are no new ones. */
+/* In a child of fork(), before any other call there, and not while somebody was in one: what is there is the parent's.
+ * Its ports and associations can be closed, which tells nobody. */
 void usctp_abandon(void);
 
 /* A UDP socket and all the associations at it. */
@@ -33,7 +33,7 @@ struct usctp;
 /* Is it built in? If not usctp_open() says -EPROTONOSUPPORT. */
 bool usctp_is_there(void);
 
-/* Opens a socket at `local`, its port that of UDP. 0 or a negative errno, -EPROTONOSUPPORT after usctp_abandon(). */
+/* Opens a socket at `local`, its port that of UDP. 0 or a negative errno. */
 int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr, struct usctp_port **port);
 
 /* Closes it; associations at it must be closed before. */

@@ -57,6 +57,8 @@ struct usctp_port {
     uint32_t idle_paths, pending;
     struct usctp *assocs, *ready;
     uint32_t full; /* associations that are */
+    pid_t pid;     /* who opened it */
+    bool silent;   /* that was the parent of this process: nothing is read or sent */
     struct usctp_port *next;
 };
 
@@ -68,7 +70,6 @@ enum { USCTP_PORT_FIRST = 49152, USCTP_PORTS = 65536 - USCTP_PORT_FIRST };
 struct usctp_stack {
     pthread_mutex_t lock; /* guards all of it, and every port, path and association */
     bool begun;
-    bool abandoned; /* it is the parent's of this process */
     uint64_t ticked_us;
     struct udp_stage stage;
     struct usctp_port *ports;

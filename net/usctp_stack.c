@@ -25,7 +25,7 @@ static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t 
 
     (void)tos;
     (void)set_df;
-    if (!path->port || length < PACKET_COMMON || length > UDP_BATCH_OCTETS)
+    if (!path->port || path->port->silent || length < PACKET_COMMON || length > UDP_BATCH_OCTETS)
         return EINVAL;
     room = udp_room(&path->port->udp, &path->peer, (uint32_t)length);
     if (packet_source(buffer) == path->port->inner)
@@ -229,8 +229,7 @@ static void forget_path(struct usctp_port *port, struct usctp_path **at)
 
     *at = path->next;
     port->idle_paths--;
-    if (!usctp_stack.abandoned)
-        usrsctp_deregister_address(path);
+    usrsctp_deregister_address(path);
     path->port = NULL;
     path->next = usctp_stack.free_paths;
     usctp_stack.free_paths = path;
@@ -390,10 +389,8 @@ bool usctp_drive(struct usctp_port *port)
     struct udp_batch batch[UDP_BUFFERS];
     int n = 0;
 
-    if (usctp_stack.abandoned)
-        return false;
     pthread_mutex_lock(&usctp_stack.lock);
-    if (!is_full(port))
+    if (!is_full(port) && !port->silent)
         n = udp_recv(&port->udp, &usctp_stack.stage, batch);
     for (int i = 0; i < n; i++) {
         struct usctp_path *path = batch[i].octets ? usctp_path_to(port, &batch[i].from) : NULL;

@@ -157,6 +157,8 @@ const char *wire_text(char text[WIRE_TEXT], const struct rddp_qp_info *info)
                                                                : "off";
     if (info->wire == RDDP_WIRE_RDMATCP)
         snprintf(text, WIRE_TEXT, "rdmatcp, CRC %s", crc);
+    else if (info->wire == RDDP_WIRE_SCTP)
+        snprintf(text, WIRE_TEXT, "SCTP over UDP, chunks of %u octets", info->emss);
     else
         snprintf(text, WIRE_TEXT, "iWARP, MPA revision %u, CRC %s, markers %s", info->mpa_revision, crc, markers);
     return text;
@@ -166,6 +168,8 @@ const char *wire_name(const struct rddp_wire_attr *wire)
 {
     if (wire->wire == RDDP_WIRE_RDMATCP)
         return "--wire rdmatcp";
+    if (wire->wire == RDDP_WIRE_SCTP)
+        return "--wire sctp";
     return wire->immediate ? "iWARP with --immediate" : "iWARP";
 }
 

@@ -15,8 +15,11 @@
 #define WIRE(field) offsetof(struct rddp_wire_attr, field)
 
 static const struct opt wire_opts[] = {
-    {0, "wire", "iwarp|rdmatcp", "speak iWARP (MPA, DDP, RDMAP) or RDMA/TCP segments; the same at both ends",
-     OPT_CHOICE, WIRE(wire), 0, 0},
+    {0, "wire", "iwarp|rdmatcp|sctp",
+     "speak iWARP (MPA, DDP, RDMAP), RDMA/TCP segments, or SCTP over UDP; the same at both ends", OPT_CHOICE,
+     WIRE(wire), 0, 0},
+    {0, "udp-port", "N", "sctp: UDP port of the listener (default 9899)", OPT_U16, WIRE(sctp_udp_port), 1, 65535},
+    {0, "mtu", "SIZE", "sctp: octets of the largest packet (default 1500)", OPT_U16, WIRE(sctp_mtu), 576, 64000},
     {0, "crc", NULL, "ask for CRC32c (the default)", OPT_FLAG, WIRE(crc), 0, 0},
     {0, "no-crc", NULL, "do not ask for CRC32c; it is still used if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
     {0, "markers", NULL, "ask the peer for MPA markers", OPT_FLAG, WIRE(markers), 0, 0},

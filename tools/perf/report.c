@@ -216,7 +216,10 @@ void report_json(const struct report *report)
     json_open(&json, NULL, '{');
     json_text(&json, "program", "rddp perf");
     json_text(&json, "peer", address_text(peer, &info->peer));
-    json_text(&json, "wire", info->wire == RDDP_WIRE_RDMATCP ? "rdmatcp" : "iwarp");
+    json_text(&json, "wire",
+              info->wire == RDDP_WIRE_RDMATCP ? "rdmatcp"
+              : info->wire == RDDP_WIRE_SCTP  ? "sctp"
+                                              : "iwarp");
     json_u64(&json, "mpa_revision", info->mpa_revision);
     json_bool(&json, "crc", info->crc);
     json_bool(&json, "markers_sent", info->tx_markers);

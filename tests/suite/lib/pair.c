@@ -161,6 +161,7 @@ static void close_side(struct side *side)
 /* --- both ------------------------------------------------------------------------------------------------------ */
 
 static uint16_t udp_port;
+static pid_t udp_port_pid;
 
 /* A port of UDP that nobody uses: other programs run beside this one. */
 static uint16_t free_udp_port(void)
@@ -190,8 +191,10 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server)
     if (row->peer_to_peer)
         wire.rtr = row->rtr;
     wire.first_delay_ms = 0;
-    if (!udp_port)
+    if (udp_port_pid != getpid()) { /* a child has its own */
         udp_port = free_udp_port();
+        udp_port_pid = getpid();
+    }
     wire.sctp_udp_port = udp_port;
     return wire;
 }
