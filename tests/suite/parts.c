@@ -148,7 +148,7 @@ static void *scribble(void *arg)
 /* Another thread writes where large messages are sent from: no CRC is wrong, and no connection ends. */
 static void sent_while_it_changes(void **state)
 {
-    enum { WRITES = 48, EACH = 1 << 20 };
+    enum { WRITES = 16, EACH = 1 << 20 };
     struct pair *p = *(struct pair **)state;
     struct rddp_wc wc[WRITES];
     pthread_t thread;
