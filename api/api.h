@@ -83,7 +83,7 @@ struct rddp_qp {
     bool has_bell;             /* `spin`: is among those whose doorbell waits */
     struct rddp_qp *next_bell; /* written before it gets there */
     struct qp_attr made;       /* what it was made with; qp.attr is what was agreed */
-    void *room, *window_room;
+    void *buffer, *window_room;
     void *user;
     struct rddp_event_channel *channel; /* context->lock: where its events go, once it was connected or accepted */
     /* Token: what is left to ask when the endpoint has gone. */

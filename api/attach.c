@@ -53,17 +53,17 @@ int qp_prepare_unordered(struct rddp_qp *qp)
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
 {
     uint32_t first;
-    void *room;
+    void *buffer;
 
     if (wire->numbering != SEG_NUMBERS_SEQUENCE)
         return in_order || qp->window_room ? 0 : widen(qp);
     if (getrandom(&first, sizeof(first), 0) != sizeof(first))
         return -EAGAIN;
-    room = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
-    if (!room)
+    buffer = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
+    if (!buffer)
         return -ENOMEM;
     free(qp->window_room); /* of an attempt to connect before this one */
-    qp->window_room = room;
+    qp->window_room = buffer;
     qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_room);
     return 0;
 }

@@ -72,7 +72,7 @@ struct conn_attr wire_conn_attr(const struct rddp_wire_attr *wire)
     };
 }
 
-uint16_t at_most(uint16_t asked, uint32_t room)
+uint16_t at_most(uint16_t asked, uint32_t capacity)
 {
-    return asked < room ? asked : (uint16_t)room;
+    return asked < capacity ? asked : (uint16_t)capacity;
 }

@@ -16,6 +16,6 @@ bool wire_says(const struct wire *wire, const struct rddp_conn_attr *attr);
 
 /* The same in the engine's words; IRD and ORD are not among them. */
 struct conn_attr wire_conn_attr(const struct rddp_wire_attr *wire);
-uint16_t at_most(uint16_t asked, uint32_t room);
+uint16_t at_most(uint16_t asked, uint32_t capacity);
 
 #endif

@@ -28,7 +28,7 @@ static bool wants_timer(const struct bells *bells, uint64_t now_us)
 }
 
 /* Puts a queue pair in front of those whose bell is put off. True: it is the only one. */
-static bool put_in(struct bells *bells, struct rddp_qp *qp)
+static bool bells_put_in(struct bells *bells, struct rddp_qp *qp)
 {
     struct rddp_qp *first = atomic_load_explicit(&bells->waiting, memory_order_relaxed);
 
@@ -55,7 +55,7 @@ enum bells_verdict bells_put_off(struct rddp_qp *qp, const struct endpoint *endp
     now_us = loop_now_us();
     if (now_us - atomic_load_explicit(&endpoint->sent_us, memory_order_relaxed) > RECENT_US)
         return BELLS_RING;
-    return put_in(bells, qp) && wants_timer(bells, now_us) ? BELLS_SET_TIMER : BELLS_WAIT;
+    return bells_put_in(bells, qp) && wants_timer(bells, now_us) ? BELLS_SET_TIMER : BELLS_WAIT;
 }
 
 void bells_set_timer(struct progress *progress)
@@ -89,7 +89,7 @@ static bool ring_first(struct bells *bells, struct endpoint **endpoint)
 }
 
 /* Takes those that wait, unless some that were taken have not been rung for. */
-static void take(struct bells *bells)
+static void bells_take(struct bells *bells)
 {
     spin_lock(&bells->lock);
     if (!bells->taken)
@@ -107,7 +107,7 @@ void bells_ring(struct progress *progress)
         if (!atomic_load_explicit(&bells->waiting, memory_order_relaxed) &&
             !atomic_load_explicit(&bells->taken, memory_order_relaxed))
             return;
-        take(bells);
+        bells_take(bells);
         while (ring_first(bells, &endpoint))
             if (endpoint)
                 endpoint_let_go(endpoint, ENDPOINT_POSTER);
@@ -130,7 +130,7 @@ void bells_forget(struct rddp_qp *qp)
         bells_ring(qp->progress);
 }
 
-static void on_time(struct watch *watch, uint32_t events)
+static void bells_on_time(struct watch *watch, uint32_t events)
 {
     uint64_t expirations;
 
@@ -144,7 +144,7 @@ int bells_init(struct progress *progress)
 {
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-    progress->bells.timer = (struct watch){.fd = fd, .ready = on_time};
+    progress->bells.timer = (struct watch){.fd = fd, .ready = bells_on_time};
     if (fd < 0)
         return -EMFILE;
     return loop_watch(&progress->loop, &progress->bells.timer, EPOLLIN);

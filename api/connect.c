@@ -61,8 +61,8 @@ static int draw_id(struct conn_attr *engine)
     return n == sizeof(engine->connection_id) ? 0 : -EAGAIN;
 }
 
-static int init_active(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
-                       uint64_t now_us)
+static int connect_init_active(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
+                               uint64_t now_us)
 {
     const struct wire *wire = wire_named(attr->wire.wire);
     struct conn_attr engine = wire_conn_attr(&attr->wire);
@@ -92,7 +92,7 @@ static int start_connect(struct progress *progress, struct rddp_qp *qp, struct l
         return -errno;
     if (peer)
         endpoint->peer = *peer;
-    error = init_active(endpoint, qp, attr, now_us);
+    error = connect_init_active(endpoint, qp, attr, now_us);
     if (error) {
         endpoint->conn.life.qp = NULL;
         endpoint_abort(endpoint);

@@ -45,11 +45,11 @@ static int count_loops(struct rddp_context *context, const struct rddp_context_a
 
 static int init_memory(struct rddp_context *context)
 {
-    void *room = calloc(1, mr_slots_room(MR_SLOTS));
+    void *buffer = calloc(1, mr_slots_room(MR_SLOTS));
 
-    if (!room)
+    if (!buffer)
         return -ENOMEM;
-    mr_table_init(&context->mrs, room, MR_SLOTS);
+    mr_table_init(&context->mrs, buffer, MR_SLOTS);
     return 0;
 }
 
@@ -70,7 +70,7 @@ static int init_numbers(struct rddp_context *context)
     return 0;
 }
 
-static void fini(struct rddp_context *context)
+static void context_fini(struct rddp_context *context)
 {
     loops_fini(context);
     free(context->mrs.slots);
@@ -81,7 +81,7 @@ static void fini(struct rddp_context *context)
     free(context);
 }
 
-static int init(struct rddp_context *context, const struct rddp_context_attr *attr)
+static int context_init(struct rddp_context *context, const struct rddp_context_attr *attr)
 {
     int error = count_loops(context, attr);
 
@@ -112,9 +112,9 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
     if (!context)
         return NULL;
     rddp_context_attr_init(&defaults);
-    error = init(context, attr ? attr : &defaults);
+    error = context_init(context, attr ? attr : &defaults);
     if (error) {
-        fini(context);
+        context_fini(context);
         errno = -error;
         return NULL;
     }
@@ -147,6 +147,6 @@ int rddp_close(struct rddp_context *context)
             rddp_progress(context, 10);
     if (!context->manual && context->home == CONTEXT_OURS)
         loops_stop(context);
-    fini(context);
+    context_fini(context);
     return 0;
 }

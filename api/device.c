@@ -22,7 +22,7 @@ void rddp_device_attr_init(struct rddp_device_attr *attr)
     *attr = (struct rddp_device_attr){.mtu = 1500, .window = 1 << 20, .connections = 1024, .lose_seed = 1};
 }
 
-static int check(const struct rddp_device_attr *attr)
+static int device_check(const struct rddp_device_attr *attr)
 {
     const struct sockaddr *neighbor = attr->neighbor;
     bool v6 = attr->address && attr->address->sa_family == AF_INET6;
@@ -36,7 +36,7 @@ static int check(const struct rddp_device_attr *attr)
     return 0;
 }
 
-static int begin(struct rddp_device *device)
+static int device_begin(struct rddp_device *device)
 {
     const struct sockaddr *own = device->attr.address;
     socklen_t length = own->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -61,7 +61,7 @@ struct rddp_device *rddp_open_device(struct rddp_context *context, const struct 
     int error = context_use(context);
 
     if (!error)
-        error = check(attr);
+        error = device_check(attr);
     device = error ? NULL : calloc(1, sizeof(*device));
 
     if (!error && !device)
@@ -69,7 +69,7 @@ struct rddp_device *rddp_open_device(struct rddp_context *context, const struct 
     if (!error) {
         device->progress = progress_next(context);
         device->attr = *attr;
-        error = begin(device);
+        error = device_begin(device);
     }
     if (!error) {
         context->objects++;

@@ -54,7 +54,7 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 }
 
 /* From here on nobody is told that a key has gone until the holder has let go. */
-static void enter(struct endpoint *endpoint)
+static void endpoint_enter(struct endpoint *endpoint)
 {
     struct progress *progress = endpoint->progress;
 
@@ -65,7 +65,7 @@ static void enter(struct endpoint *endpoint)
         endpoint->life->visit = progress->visit;
 }
 
-static void leave(struct progress *progress, struct visit *visit)
+static void endpoint_leave(struct progress *progress, struct visit *visit)
 {
     if (visit != progress->visit || !--progress->holding)
         visit_leave(visit);
@@ -74,14 +74,14 @@ static void leave(struct progress *progress, struct visit *visit)
 void endpoint_hold(struct endpoint *endpoint)
 {
     doorbell_hold(&endpoint->bell);
-    enter(endpoint);
+    endpoint_enter(endpoint);
 }
 
 bool endpoint_try(struct endpoint *endpoint)
 {
     if (!doorbell_try(&endpoint->bell))
         return false;
-    enter(endpoint);
+    endpoint_enter(endpoint);
     return true;
 }
 
@@ -122,7 +122,7 @@ static void let_go(struct endpoint *endpoint, enum endpoint_role role)
     }
     while (!try_to_let_go(endpoint))
         endpoint_pump(endpoint, role);
-    leave(progress, visit);
+    endpoint_leave(progress, visit);
 }
 
 /* The driver is never cancelled: progress_take() sees to that. */
@@ -162,7 +162,7 @@ void endpoint_fail_to_connect(struct endpoint *endpoint, int error)
     endpoint_abort(endpoint);
 }
 
-static void on_time(struct timer *timer, uint64_t now_us)
+static void endpoint_on_time(struct timer *timer, uint64_t now_us)
 {
     struct endpoint *endpoint = container_of(timer, struct endpoint, timer);
 
@@ -176,7 +176,7 @@ int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const s
 {
     endpoint->progress = progress;
     endpoint->kind = kind;
-    endpoint->timer.fire = on_time;
+    endpoint->timer.fire = endpoint_on_time;
     if (loop_add_timer(&progress->loop, &endpoint->timer))
         return -ENOMEM;
     endpoint_hold(endpoint);

@@ -26,10 +26,11 @@ static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
 
 /* Sends until there is nothing left, the socket is full, or a turn is over. False: what is left takes the driver, who
  * is somebody else. *wanted: as of conn_wants(), now. */
-static bool send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us, unsigned *wanted)
+static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us,
+                                   unsigned *wanted)
 {
     struct conn *conn = &endpoint->conn;
-    uint64_t begun = conn->w.tx_pos;
+    uint64_t begun = conn->agreed.tx_pos;
 
     while ((*wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN)) {
         if (*wanted & CONN_AGAIN) {
@@ -39,7 +40,7 @@ static bool send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_
         } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
             /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
             break;
-        } else if (conn->w.tx_pos - begun >= TURN_OCTETS) {
+        } else if (conn->agreed.tx_pos - begun >= TURN_OCTETS) {
             /* Others are next. The socket says at once that it is not blocked, and that is the next turn. */
             endpoint->blocked = true;
         }
@@ -47,7 +48,7 @@ static bool send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_
     return true;
 }
 
-static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
+static bool endpoint_link_work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
 {
     struct conn *conn = &endpoint->conn;
     unsigned wanted;
@@ -56,7 +57,7 @@ static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t no
         conn_lost(conn, FAULT_MEMORY);
     transfer_look_up_emss(endpoint, now_us);
     conn_check(conn, now_us);
-    if (!send_all(endpoint, role, now_us, &wanted))
+    if (!endpoint_link_send_all(endpoint, role, now_us, &wanted))
         return false;
     if (wanted & CONN_FIN) {
         link_finish(endpoint->link);
@@ -67,13 +68,13 @@ static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t no
     return true;
 }
 
-static uint64_t rest(struct endpoint *endpoint, uint64_t now_us)
+static uint64_t endpoint_link_rest(struct endpoint *endpoint, uint64_t now_us)
 {
     link_want(endpoint->link, wants_of_link(endpoint, conn_wants(&endpoint->conn, now_us)));
     return conn_deadline(&endpoint->conn, now_us);
 }
 
-static void tick(struct endpoint *endpoint, uint64_t now_us)
+static void endpoint_link_tick(struct endpoint *endpoint, uint64_t now_us)
 {
     if (endpoint->is_up)
         conn_tick(&endpoint->conn, now_us);
@@ -93,8 +94,8 @@ static void poll_link(struct endpoint *endpoint)
 /* --- for the application -------------------------------------------------------------------------------------------
  */
 
-static int accept_conn(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
-                       uint64_t now_us)
+static int endpoint_link_accept_conn(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
+                                     uint64_t now_us)
 {
     bool in_order = endpoint->link->kind->in_order;
     int error = wire_says(endpoint->conn.wire, attr) ? qp_prepare(qp, endpoint->conn.wire, in_order) : -EINVAL;
@@ -110,22 +111,22 @@ static int reject_conn(struct endpoint *endpoint, const void *private_data, uint
     return conn_reject(&endpoint->conn, private_data, length, now_us);
 }
 
-static void finish(struct endpoint *endpoint, uint64_t now_us)
+static void endpoint_link_finish(struct endpoint *endpoint, uint64_t now_us)
 {
     conn_close(&endpoint->conn, now_us);
 }
 
-static void detach(struct endpoint *endpoint, uint64_t now_us)
+static void endpoint_link_detach(struct endpoint *endpoint, uint64_t now_us)
 {
     conn_detach(&endpoint->conn, now_us);
 }
 
-static void lost(struct endpoint *endpoint, enum fault fault)
+static void endpoint_link_lost(struct endpoint *endpoint, enum fault fault)
 {
     conn_lost(&endpoint->conn, fault);
 }
 
-static void heard(const struct endpoint *endpoint, struct rddp_event *event)
+static void endpoint_link_heard(const struct endpoint *endpoint, struct rddp_event *event)
 {
     const struct mpa_frame *peer = &endpoint->conn.start.peer;
 
@@ -135,15 +136,15 @@ static void heard(const struct endpoint *endpoint, struct rddp_event *event)
     event->ord = peer->ord;
 }
 
-static void info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
+static void endpoint_link_info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
 {
     const struct conn *conn = &endpoint->conn;
 
     info->wire = conn->wire == &wire_rdmatcp ? RDDP_WIRE_RDMATCP : RDDP_WIRE_IWARP;
     info->mpa_revision = conn->start.revision;
-    info->crc = conn->w.crc;
-    info->tx_markers = conn->w.tx_markers;
-    info->rx_markers = conn->w.rx_markers;
+    info->crc = conn->agreed.crc;
+    info->tx_markers = conn->agreed.tx_markers;
+    info->rx_markers = conn->agreed.rx_markers;
     info->ird = conn->start.ird;
     info->ord = conn->start.ord;
     info->emss = conn->attr.emss;
@@ -165,17 +166,17 @@ static void close_carrier(struct endpoint *endpoint)
 
 static const struct endpoint_kind stream = {
     .farewell = "Terminate",
-    .work = work,
-    .rest = rest,
-    .tick = tick,
+    .work = endpoint_link_work,
+    .rest = endpoint_link_rest,
+    .tick = endpoint_link_tick,
     .poll = poll_link,
-    .accept = accept_conn,
+    .accept = endpoint_link_accept_conn,
     .reject = reject_conn,
-    .finish = finish,
-    .detach = detach,
-    .lost = lost,
-    .heard = heard,
-    .info = info_of,
+    .finish = endpoint_link_finish,
+    .detach = endpoint_link_detach,
+    .lost = endpoint_link_lost,
+    .heard = endpoint_link_heard,
+    .info = endpoint_link_info_of,
     .close = close_carrier,
 };
 

@@ -24,7 +24,7 @@ struct endpoint_sctp {
     struct window_slot slots[WINDOW_CHUNKS];
 };
 
-static struct endpoint_sctp *of(struct endpoint *endpoint)
+static struct endpoint_sctp *endpoint_sctp_of(struct endpoint *endpoint)
 {
     return container_of(endpoint, struct endpoint_sctp, endpoint);
 }
@@ -33,7 +33,7 @@ static struct endpoint_sctp *of(struct endpoint *endpoint)
  */
 
 /* Nobody here asks for signals: what they hold has been placed, and that is all. */
-static void hear(struct endpoint_sctp *e, uint64_t now_us)
+static void endpoint_sctp_hear(struct endpoint_sctp *e, uint64_t now_us)
 {
     struct assoc_signal signal;
 
@@ -47,9 +47,9 @@ static int why_unreachable(const struct assoc *a)
     return a->life.note.fault == FAULT_STALLED ? -ETIMEDOUT : -ECONNREFUSED;
 }
 
-static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
+static bool endpoint_sctp_work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
 {
-    struct endpoint_sctp *e = of(endpoint);
+    struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
     bool more = sctp_link_serve(&e->link, role == ENDPOINT_DRIVER, now_us);
 
     atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
@@ -63,32 +63,32 @@ static bool work(struct endpoint *endpoint, enum endpoint_role role, uint64_t no
     return role == ENDPOINT_DRIVER;
 }
 
-static uint64_t rest(struct endpoint *endpoint, uint64_t now_us)
+static uint64_t endpoint_sctp_rest(struct endpoint *endpoint, uint64_t now_us)
 {
-    return of(endpoint)->more ? now_us : assoc_deadline(&of(endpoint)->assoc);
+    return endpoint_sctp_of(endpoint)->more ? now_us : assoc_deadline(&endpoint_sctp_of(endpoint)->assoc);
 }
 
-static void tick(struct endpoint *endpoint, uint64_t now_us)
+static void endpoint_sctp_tick(struct endpoint *endpoint, uint64_t now_us)
 {
-    assoc_tick(&of(endpoint)->assoc, now_us);
-    hear(of(endpoint), now_us);
+    assoc_tick(&endpoint_sctp_of(endpoint)->assoc, now_us);
+    endpoint_sctp_hear(endpoint_sctp_of(endpoint), now_us);
 }
 
-static void turn(void *owner)
+static void endpoint_sctp_turn(void *owner)
 {
     struct endpoint_sctp *e = owner;
     struct endpoint *endpoint = &e->endpoint;
 
     endpoint_hold(endpoint);
     endpoint->progress->hot = endpoint;
-    hear(e, loop_now_us());
+    endpoint_sctp_hear(e, loop_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
 static void poll_port(struct endpoint *endpoint)
 {
-    sctp_port_drive(of(endpoint)->port);
+    sctp_port_drive(endpoint_sctp_of(endpoint)->port);
 }
 
 /* --- for the application -------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ static void poll_port(struct endpoint *endpoint)
 static int accept_assoc(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
                         uint64_t now_us)
 {
-    struct endpoint_sctp *e = of(endpoint);
+    struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
     int error = e->assoc.life.state == CONN_WAIT_ANSWER ? qp_prepare_unordered(qp) : -ECONNABORTED;
 
     if (!error)
@@ -110,25 +110,25 @@ static int accept_assoc(struct endpoint *endpoint, struct rddp_qp *qp, const str
 
 static int reject_assoc(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us)
 {
-    return assoc_reject(&of(endpoint)->assoc, private_data, length, now_us);
+    return assoc_reject(&endpoint_sctp_of(endpoint)->assoc, private_data, length, now_us);
 }
 
-static void finish(struct endpoint *endpoint, uint64_t now_us)
+static void endpoint_sctp_finish(struct endpoint *endpoint, uint64_t now_us)
 {
-    assoc_close(&of(endpoint)->assoc, now_us);
+    assoc_close(&endpoint_sctp_of(endpoint)->assoc, now_us);
 }
 
-static void detach(struct endpoint *endpoint, uint64_t now_us)
+static void endpoint_sctp_detach(struct endpoint *endpoint, uint64_t now_us)
 {
-    assoc_detach(&of(endpoint)->assoc, now_us);
+    assoc_detach(&endpoint_sctp_of(endpoint)->assoc, now_us);
 }
 
-static void lost(struct endpoint *endpoint, enum fault fault)
+static void endpoint_sctp_lost(struct endpoint *endpoint, enum fault fault)
 {
-    assoc_lost(&of(endpoint)->assoc, fault);
+    assoc_lost(&endpoint_sctp_of(endpoint)->assoc, fault);
 }
 
-static void heard(const struct endpoint *endpoint, struct rddp_event *event)
+static void endpoint_sctp_heard(const struct endpoint *endpoint, struct rddp_event *event)
 {
     const struct neg *hello = &container_of(endpoint, const struct endpoint_sctp, endpoint)->assoc.peer_hello;
 
@@ -138,7 +138,7 @@ static void heard(const struct endpoint *endpoint, struct rddp_event *event)
     event->ord = hello->ord;
 }
 
-static void info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
+static void endpoint_sctp_info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
 {
     const struct assoc *a = &container_of(endpoint, const struct endpoint_sctp, endpoint)->assoc;
 
@@ -151,7 +151,7 @@ static void info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
 
 static void close_assoc(struct endpoint *endpoint)
 {
-    struct endpoint_sctp *e = of(endpoint);
+    struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
 
     sctp_link_fini(&e->link);
     usctp_close(e->usctp);
@@ -160,17 +160,17 @@ static void close_assoc(struct endpoint *endpoint)
 
 static const struct endpoint_kind association = {
     .farewell = "ABORT",
-    .work = work,
-    .rest = rest,
-    .tick = tick,
+    .work = endpoint_sctp_work,
+    .rest = endpoint_sctp_rest,
+    .tick = endpoint_sctp_tick,
     .poll = poll_port,
     .accept = accept_assoc,
     .reject = reject_assoc,
-    .finish = finish,
-    .detach = detach,
-    .lost = lost,
-    .heard = heard,
-    .info = info_of,
+    .finish = endpoint_sctp_finish,
+    .detach = endpoint_sctp_detach,
+    .lost = endpoint_sctp_lost,
+    .heard = endpoint_sctp_heard,
+    .info = endpoint_sctp_info_of,
     .close = close_assoc,
 };
 
@@ -201,7 +201,7 @@ static int assoc_attr_of(const struct rddp_wire_attr *wire, struct assoc_attr *a
 static int open_port(struct rddp_context *context, struct progress *progress, const struct sockaddr *local,
                      socklen_t length, const struct sctp_attr *attr, struct sctp_port **port)
 {
-    int error = sctp_port_open(progress, local, length, attr, turn, port);
+    int error = sctp_port_open(progress, local, length, attr, endpoint_sctp_turn, port);
 
     if (error == -EPROTONOSUPPORT)
         context_log(context, RDDP_LOG_ERROR, "this build has no SCTP: it was made without usrsctp (libusrsctp-dev)");
@@ -209,7 +209,7 @@ static int open_port(struct rddp_context *context, struct progress *progress, co
 }
 
 /* Owns a user of the port and the association from here on, whatever happens. */
-static int begin(struct endpoint_sctp *e, struct sctp_port *port, struct usctp *usctp)
+static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, struct usctp *usctp)
 {
     int error;
 
@@ -238,7 +238,7 @@ static socklen_t any_address(sa_family_t family, struct sockaddr_storage *local)
     return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-static int init_active(struct endpoint_sctp *e, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
+static int endpoint_sctp_init_active(struct endpoint_sctp *e, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
     struct assoc_attr own;
     int error = assoc_attr_of(&attr->wire, &own);
@@ -270,7 +270,7 @@ int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const s
     if (error)
         return error;
     e = calloc(1, sizeof(*e));
-    error = e ? init_active(e, qp, attr) : -ENOMEM;
+    error = e ? endpoint_sctp_init_active(e, qp, attr) : -ENOMEM;
     if (!error)
         error = usctp_connect(port->usctp, peer, &usctp);
     if (error) {
@@ -278,14 +278,14 @@ int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const s
         free(e);
         return error;
     }
-    error = begin(e, port, usctp);
+    error = endpoint_sctp_begin(e, port, usctp);
     *endpoint = error ? NULL : &e->endpoint;
     return error;
 }
 
 /* --- the passive end ---------------------------------------------------------------------------------------------- */
 
-static void turn_away(struct rddp_listener *listener, struct usctp *usctp, const char *why)
+static void endpoint_sctp_turn_away(struct rddp_listener *listener, struct usctp *usctp, const char *why)
 {
     usctp_close(usctp);
     context_log(listener->context, RDDP_LOG_WARN, "an association is turned away: %s", why);
@@ -297,13 +297,13 @@ static void take_association(struct rddp_listener *listener, struct sctp_port *p
     struct assoc_attr own;
 
     if (!e || assoc_attr_of(&listener->wire, &own)) {
-        turn_away(listener, usctp, e ? "no random numbers" : "no memory, or too many wait for an answer");
+        endpoint_sctp_turn_away(listener, usctp, e ? "no random numbers" : "no memory, or too many wait for an answer");
         free(e);
         return;
     }
     assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
     sctp_port_use(port);
-    if (begin(e, port, usctp))
+    if (endpoint_sctp_begin(e, port, usctp))
         return;
     listener->pending++;
     e->endpoint.listener = listener;
@@ -311,13 +311,13 @@ static void take_association(struct rddp_listener *listener, struct sctp_port *p
     endpoint_let_go(&e->endpoint, ENDPOINT_DRIVER);
 }
 
-static uint16_t port_of(const struct sockaddr_storage *addr)
+static uint16_t endpoint_sctp_port_of(const struct sockaddr_storage *addr)
 {
     return ntohs(addr->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)addr)->sin6_port
                                              : ((const struct sockaddr_in *)addr)->sin_port);
 }
 
-static void set_port(struct sockaddr_storage *addr, uint16_t port)
+static void endpoint_sctp_set_port(struct sockaddr_storage *addr, uint16_t port)
 {
     if (addr->ss_family == AF_INET6)
         ((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
@@ -338,8 +338,8 @@ int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *
     memcpy(&local, addr, length);
     if (local.ss_family != AF_INET && (local.ss_family != AF_INET6 || length < sizeof(struct sockaddr_in6)))
         return -EAFNOSUPPORT;
-    sctp_port = port_of(&local);
-    set_port(&local, stack.udp_port);
+    sctp_port = endpoint_sctp_port_of(&local);
+    endpoint_sctp_set_port(&local, stack.udp_port);
     error = open_port(listener->context, listener->progress, (struct sockaddr *)&local, length, &stack, &port);
     if (error)
         return error;
@@ -367,5 +367,5 @@ void endpoint_sctp_unlisten(struct rddp_listener *listener)
 void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
 {
     usctp_local(listener->sctp->usctp, addr);
-    set_port(addr, usctp_listen_port(listener->sctp->usctp));
+    endpoint_sctp_set_port(addr, usctp_listen_port(listener->sctp->usctp));
 }

@@ -28,7 +28,7 @@ struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *contex
     return channel;
 }
 
-static struct event_node *take(struct rddp_event_channel *channel)
+static struct event_node *event_take(struct rddp_event_channel *channel)
 {
     struct event_node *node = channel->first;
 
@@ -52,7 +52,7 @@ int rddp_destroy_event_channel(struct rddp_event_channel *channel)
     if (channel->users)
         return -EBUSY;
     member_remove(&channel->context->members, &channel->member);
-    while ((node = take(channel)))
+    while ((node = event_take(channel)))
         free(node);
     channel->context->objects--;
     pthread_mutex_destroy(&channel->lock);
@@ -78,7 +78,7 @@ int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event
         return error;
     for (;;) {
         pthread_mutex_lock(&channel->lock);
-        node = take(channel);
+        node = event_take(channel);
         pthread_mutex_unlock(&channel->lock);
         if (node)
             break;

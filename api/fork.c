@@ -75,7 +75,7 @@ static void each_leaf(struct rddp_context *context, int (*action)(pthread_mutex_
     action(&context->lock);
 }
 
-static bool hold(struct rddp_context *context, uint64_t until_us)
+static bool fork_hold(struct rddp_context *context, uint64_t until_us)
 {
     uint32_t held = 0;
 
@@ -100,7 +100,7 @@ static void before_fork(void)
     pthread_mutex_lock(&lock);
     for (struct rddp_context *context = contexts; context; context = context->next_open)
         context->is_held =
-            context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN && hold(context, until_us);
+            context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN && fork_hold(context, until_us);
 }
 
 static void in_parent(void)

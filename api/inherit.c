@@ -150,7 +150,7 @@ static void leave_links(struct rddp_context *context)
     }
 }
 
-static void leave(struct rddp_context *context)
+static void inherit_leave(struct rddp_context *context)
 {
     leave_descriptors(context);
     usctp_abandon();
@@ -170,7 +170,7 @@ static void leave(struct rddp_context *context)
 static int left(struct rddp_context *context)
 {
     if (context->home == CONTEXT_INHERITED)
-        leave(context);
+        inherit_leave(context);
     return context->home == CONTEXT_TORN ? -EDEADLK : 0;
 }
 

@@ -87,7 +87,7 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
 }
 
 /* With a descriptor, or the error of what should have made it. */
-static struct rddp_listener *begin(struct rddp_listener *listener, int fd)
+static struct rddp_listener *listen_begin(struct rddp_listener *listener, int fd)
 {
     int error = fd < 0 ? fd : 0;
 
@@ -156,7 +156,7 @@ struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const stru
         return begin_sctp(listener, addr, length);
     if (listener && listener->wire.device)
         return begin_on_device(listener, addr, length);
-    return listener ? begin(listener, tcp_listen(addr, length, backlog)) : NULL;
+    return listener ? listen_begin(listener, tcp_listen(addr, length, backlog)) : NULL;
 }
 
 struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd, const struct rddp_wire_attr *wire,
@@ -172,13 +172,13 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
     if (!error && !(listener = new_listener(channel, wire, user)))
         error = -errno;
     if (!error)
-        return begin(listener, fd);
+        return listen_begin(listener, fd);
     close(fd);
     errno = -error;
     return NULL;
 }
 
-static void turn_away(struct endpoint *endpoint)
+static void listen_turn_away(struct endpoint *endpoint)
 {
     request_answered(endpoint);
     if (endpoint->life->state == CONN_WAIT_ANSWER && !endpoint->kind->reject(endpoint, NULL, 0, loop_now_us()))
@@ -202,7 +202,7 @@ static void turn_away_all(struct progress *progress, struct rddp_listener *liste
         if (endpoint->listener != listener)
             continue;
         endpoint_hold(endpoint);
-        turn_away(endpoint);
+        listen_turn_away(endpoint);
         endpoint_let_go(endpoint, ENDPOINT_DRIVER);
     }
 }
@@ -263,7 +263,7 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
     return getsockname(listener->watch.fd, (struct sockaddr *)addr, &length) ? -errno : 0;
 }
 
-static int answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
+static int listen_answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
     int error = -EINVAL;
 
@@ -275,7 +275,7 @@ static int answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rd
             qp_join(qp, endpoint);
     }
     if (error) {
-        turn_away(endpoint);
+        listen_turn_away(endpoint);
         return error;
     }
     request_answered(endpoint);
@@ -298,7 +298,7 @@ int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct r
     endpoint = request->endpoint;
     if (endpoint) {
         endpoint_hold(endpoint);
-        error = answer(endpoint, qp, attr ? attr : &defaults);
+        error = listen_answer(endpoint, qp, attr ? attr : &defaults);
         endpoint_let_go(endpoint, ENDPOINT_DRIVER);
     }
     progress_give(progress);

@@ -46,7 +46,7 @@ void loops_fini(struct rddp_context *context)
     free(context->visits);
 }
 
-static void stop(struct rddp_context *context, uint32_t started)
+static void api_loops_stop(struct rddp_context *context, uint32_t started)
 {
     atomic_store(&context->stopping, true);
     for (uint32_t i = 0; i < started; i++)
@@ -62,11 +62,11 @@ int loops_start(struct rddp_context *context)
         if (!(error = progress_start(&context->progress[started])))
             started++;
     if (error)
-        stop(context, started);
+        api_loops_stop(context, started);
     return error;
 }
 
 void loops_stop(struct rddp_context *context)
 {
-    stop(context, context->loops);
+    api_loops_stop(context, context->loops);
 }

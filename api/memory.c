@@ -39,7 +39,7 @@ int rddp_dealloc_pd(struct rddp_pd *pd)
 }
 
 /* 32 unguessable bits (RFC 5040 8.1.1), fetched from the kernel a few at a time. 0 if there are none to be had. */
-static uint32_t draw(struct rddp_context *context)
+static uint32_t memory_draw(struct rddp_context *context)
 {
     if (!context->randoms) {
         if (getrandom(context->random, sizeof(context->random), 0) != sizeof(context->random))
@@ -81,32 +81,32 @@ static void take_over(struct progress *progress, const struct mr *mr)
 }
 
 /* Under mrs_lock. *old is what look-ups may still be in. */
-static int make_room(struct mr_table *mrs, void **old)
+static int memory_make_room(struct mr_table *mrs, void **old)
 {
     uint32_t slots = MR_SLOTS;
-    void *room;
+    void *buffer;
 
     if (mr_table_has_room(mrs))
         return 0;
     while (slots < 4 * (mrs->live + 1))
         slots *= 2;
-    room = calloc(1, mr_slots_room(slots));
-    if (!room)
+    buffer = calloc(1, mr_slots_room(slots));
+    if (!buffer)
         return -ENOMEM;
-    *old = mr_table_move(mrs, room, slots);
+    *old = mr_table_move(mrs, buffer, slots);
     return 0;
 }
 
 /* Under mrs_lock. */
-static int insert(struct rddp_context *context, struct rddp_mr *mr, void **old)
+static int memory_insert(struct rddp_context *context, struct rddp_mr *mr, void **old)
 {
-    int error = make_room(&context->mrs, old);
+    int error = memory_make_room(&context->mrs, old);
     uint32_t key;
 
     if (error)
         return error;
     do {
-        key = draw(context);
+        key = memory_draw(context);
         if (!key && !context->randoms)
             return -ENOMEM;
     } while (!mr_insert(&context->mrs, &mr->mr, key));
@@ -127,7 +127,7 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
 }
 
 /* `mr` is filled in but for its key. NULL: it is freed, errno says why. */
-static struct rddp_mr *enter(struct rddp_context *context, struct rddp_mr *mr)
+static struct rddp_mr *memory_enter(struct rddp_context *context, struct rddp_mr *mr)
 {
     int error = context_enter(context);
     void *old = NULL;
@@ -135,7 +135,7 @@ static struct rddp_mr *enter(struct rddp_context *context, struct rddp_mr *mr)
     mr->context = context;
     if (!error) {
         pthread_mutex_lock(&context->mrs_lock);
-        error = insert(context, mr, &old);
+        error = memory_insert(context, mr, &old);
         pthread_mutex_unlock(&context->mrs_lock);
     }
     if (old)
@@ -165,7 +165,7 @@ struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsig
         return NULL;
     mr->mr = (struct mr){.pd = &pd->pd, .base = addr, .length = length, .access = access};
     mr->mr.start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
-    return enter(pd->context, mr);
+    return memory_enter(pd->context, mr);
 }
 
 struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access)
@@ -179,7 +179,7 @@ struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t lengt
         errno = EINVAL;
         return NULL;
     }
-    return enter(parent->context, mr);
+    return memory_enter(parent->context, mr);
 }
 
 int rddp_dereg_mr(struct rddp_mr *mr)

@@ -18,17 +18,17 @@ uint8_t *mirror_map(size_t octets)
 {
     uint8_t *ring = NULL;
     int fd = memfd_create("rddp", MFD_CLOEXEC);
-    void *room;
+    void *buffer;
 
     if (fd < 0)
         return NULL;
-    room = mmap(NULL, 2 * octets, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room != MAP_FAILED) {
-        if (!ftruncate(fd, (off_t)octets) && map_half(room, octets, fd) &&
-            map_half((uint8_t *)room + octets, octets, fd))
-            ring = room;
+    buffer = mmap(NULL, 2 * octets, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (buffer != MAP_FAILED) {
+        if (!ftruncate(fd, (off_t)octets) && map_half(buffer, octets, fd) &&
+            map_half((uint8_t *)buffer + octets, octets, fd))
+            ring = buffer;
         else
-            munmap(room, 2 * octets);
+            munmap(buffer, 2 * octets);
     }
     close(fd);
     return ring;

@@ -15,20 +15,20 @@ enum { PORT_FIRST = 49152, PORTS = 16384 };
 
 /* --- links ---------------------------------------------------------------------------------------------------- */
 
-static void unlink_from(struct packet_link **list, struct packet_link *l)
+static void packet_unlink_from(struct packet_link **list, struct packet_link *l)
 {
     while (*list != l)
         list = &(*list)->next;
     *list = l->next;
 }
 
-static void drop(struct packet_link *l)
+static void packet_drop(struct packet_link *l)
 {
     struct rddp_device *device = l->device;
 
     utcp_host_remove(&device->host, &l->tcp);
     loop_forget_timer(&device->progress->loop, &l->timer);
-    unlink_from(&device->links, l);
+    packet_unlink_from(&device->links, l);
     device->link_count--;
     packet_link_free(l);
 }
@@ -40,7 +40,7 @@ static void settle_gone(struct packet_link *l)
         utcp_abort(&l->tcp);
     packet_flush(l);
     if (l->tcp.state == UTCP_CLOSED)
-        drop(l);
+        packet_drop(l);
 }
 
 /* Is it over before there was an endpoint, or is there one now? It is held neither way. */
@@ -60,7 +60,7 @@ static void settle_new(struct packet_link *l)
     }
 }
 
-static unsigned news_of(struct packet_link *l)
+static unsigned packet_news_of(struct packet_link *l)
 {
     unsigned news = LINK_READABLE;
 
@@ -80,7 +80,7 @@ static unsigned news_of(struct packet_link *l)
 }
 
 /* All that follows from packets and time; its endpoint is held. */
-static void settle(struct packet_link *l)
+static void packet_settle(struct packet_link *l)
 {
     struct endpoint *endpoint = l->link.owner;
 
@@ -90,12 +90,12 @@ static void settle(struct packet_link *l)
     }
     packet_flush(l); /* acknowledgements first: the peer waits for them */
     if (l->link.is_up || l->tcp.state >= UTCP_ESTABLISHED || l->tcp.state == UTCP_CLOSED)
-        endpoint_told(endpoint, news_of(l));
+        endpoint_told(endpoint, packet_news_of(l));
     if (!endpoint->closed)
         packet_flush(l);
 }
 
-static void on_timer(struct timer *timer, uint64_t now_us)
+static void packet_on_timer(struct timer *timer, uint64_t now_us)
 {
     struct packet_link *l = container_of(timer, struct packet_link, timer);
     struct endpoint *endpoint = l->link.owner;
@@ -104,13 +104,13 @@ static void on_timer(struct timer *timer, uint64_t now_us)
     if (endpoint)
         endpoint_hold(endpoint);
     utcp_timeout(&l->tcp, loop_now_us());
-    settle(l);
+    packet_settle(l);
     if (endpoint)
         endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
 /* The oldest of those that only wait for old packets to die gives way. */
-static bool make_room(struct rddp_device *device)
+static bool packet_make_room(struct rddp_device *device)
 {
     struct packet_link *oldest = NULL;
 
@@ -120,13 +120,13 @@ static bool make_room(struct rddp_device *device)
         if (!l->link.owner && !l->is_new && !l->is_touched && l->tcp.state == UTCP_TIME_WAIT)
             oldest = l; /* new ones come first in the list */
     if (oldest)
-        drop(oldest);
+        packet_drop(oldest);
     return oldest;
 }
 
 static struct packet_link *new_link(struct rddp_device *device)
 {
-    struct packet_link *l = make_room(device) ? packet_link_new(device, &device->progress->loop) : NULL;
+    struct packet_link *l = packet_make_room(device) ? packet_link_new(device, &device->progress->loop) : NULL;
 
     if (!l)
         return NULL;
@@ -134,7 +134,7 @@ static struct packet_link *new_link(struct rddp_device *device)
         packet_link_free(l);
         return NULL;
     }
-    l->timer.fire = on_timer;
+    l->timer.fire = packet_on_timer;
     l->next = device->links;
     device->links = l;
     device->link_count++;
@@ -151,7 +151,7 @@ static bool is_at(const struct packet_port *port, const struct utcp_name *name)
            (!memcmp(port->name.ip, any, sizeof(any)) || !memcmp(port->name.ip, name->ip, sizeof(any)));
 }
 
-static bool listens(void *of, const struct utcp_name *local)
+static bool packet_listens(void *of, const struct utcp_name *local)
 {
     const struct rddp_device *device = of;
 
@@ -169,7 +169,7 @@ static void note_touched(struct rddp_device *device, struct packet_link *l)
 }
 
 /* Its endpoint is held from here to the end of the batch. */
-static uint64_t touch(void *of, struct utcp *t, uint64_t now_us)
+static uint64_t packet_touch(void *of, struct utcp *t, uint64_t now_us)
 {
     struct packet_link *l = container_of(t, struct packet_link, tcp);
 
@@ -187,16 +187,16 @@ static struct utcp *accept_link(void *of, const struct utcp_name *local, const s
     struct packet_link *l;
 
     (void)remote;
-    if (!listens(of, local) || !(l = new_link(of)))
+    if (!packet_listens(of, local) || !(l = new_link(of)))
         return NULL;
     l->is_new = true;
     note_touched(of, l);
     return &l->tcp;
 }
 
-static const struct utcp_host_user host_user = {listens, accept_link, touch};
+static const struct utcp_host_user host_user = {packet_listens, accept_link, packet_touch};
 
-static void settle_touched(struct rddp_device *device)
+static void packet_settle_touched(struct rddp_device *device)
 {
     while (device->touched) {
         struct packet_link *l = device->touched;
@@ -207,13 +207,13 @@ static void settle_touched(struct rddp_device *device)
         if (l->is_new)
             settle_new(l);
         else
-            settle(l);
+            packet_settle(l);
         if (endpoint)
             endpoint_let_go(endpoint, ENDPOINT_DRIVER);
     }
 }
 
-static void pump_host(struct rddp_device *device)
+static void packet_pump_host(struct rddp_device *device)
 {
     struct utcp_packet p;
 
@@ -222,15 +222,15 @@ static void pump_host(struct rddp_device *device)
     loop_set_timer(&device->progress->loop, &device->timer, utcp_host_deadline(&device->host));
 }
 
-static void on_host_timer(struct timer *timer, uint64_t now_us)
+static void packet_on_host_timer(struct timer *timer, uint64_t now_us)
 {
     struct rddp_device *device = container_of(timer, struct rddp_device, timer);
 
     utcp_host_timeout(&device->host, now_us);
-    pump_host(device);
+    packet_pump_host(device);
 }
 
-static void on_packets(struct watch *watch, uint32_t events)
+static void packet_on_packets(struct watch *watch, uint32_t events)
 {
     struct rddp_device *device = container_of(watch, struct rddp_device, watch);
     struct iovec whole = {device->packet, sizeof(device->packet)};
@@ -249,14 +249,14 @@ static void on_packets(struct watch *watch, uint32_t events)
         if (t && utcp_urgent(t))
             packet_flush(container_of(t, struct packet_link, tcp));
     }
-    settle_touched(device);
-    pump_host(device);
+    packet_settle_touched(device);
+    packet_pump_host(device);
 }
 
 /* --- what is asked for ----------------------------------------------------------------------------------------- */
 
 /* A port that is free between these two. */
-static bool choose_port(struct rddp_device *device, struct utcp_name *local, const struct utcp_name *remote)
+static bool packet_choose_port(struct rddp_device *device, struct utcp_name *local, const struct utcp_name *remote)
 {
     for (uint32_t i = 0; i < PORTS; i++) {
         local->port = (uint16_t)(PORT_FIRST + device->next_port++ % PORTS);
@@ -275,7 +275,7 @@ struct link *packet_connect(struct rddp_device *device, const struct sockaddr *p
 
     if (!error && (!remote.port || utcp_is_v4(&local) != utcp_is_v4(&remote)))
         error = remote.port ? -EAFNOSUPPORT : -EINVAL;
-    if (!error && !choose_port(device, &local, &remote))
+    if (!error && !packet_choose_port(device, &local, &remote))
         error = -EADDRINUSE;
     if (!error && !(l = new_link(device)))
         error = device->link_count < device->attr.connections ? -ENOMEM : -EMFILE;
@@ -325,7 +325,7 @@ void packet_unlisten(struct rddp_device *device, struct packet_port *port)
 
 /* --- the device ------------------------------------------------------------------------------------------------ */
 
-static int init_host(struct rddp_device *device)
+static int packet_init_host(struct rddp_device *device)
 {
     struct utcp_host_rooms rooms = {device->bucket, device->half, PACKET_BUCKETS, PACKET_HALVES};
     struct utcp_host_attr attr;
@@ -351,7 +351,7 @@ int packet_open(struct rddp_device *device)
 {
     const struct rddp_device_attr *attr = &device->attr;
     struct loop *loop = &device->progress->loop;
-    int error = init_host(device);
+    int error = packet_init_host(device);
 
     device->random = attr->lose_seed;
     device->joins = !attr->checksums && !attr->lose;
@@ -362,8 +362,8 @@ int packet_open(struct rddp_device *device)
         error = loop_add_timer(loop, &device->timer);
     if (error)
         return error;
-    device->timer.fire = on_host_timer;
-    device->watch = (struct watch){.fd = device->fd, .ready = on_packets};
+    device->timer.fire = packet_on_host_timer;
+    device->watch = (struct watch){.fd = device->fd, .ready = packet_on_packets};
     error = loop_watch(loop, &device->watch, EPOLLIN);
     if (error)
         device->watch.ready = NULL;
@@ -380,7 +380,7 @@ void packet_close(struct rddp_device *device)
         if (l->tcp.state != UTCP_TIME_WAIT)
             utcp_abort(&l->tcp);
         packet_flush(l);
-        drop(l);
+        packet_drop(l);
     }
     if (device->timer.fire)
         loop_forget_timer(loop, &device->timer);

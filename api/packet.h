@@ -51,7 +51,7 @@ struct packet_link {
     uint64_t *unit_end; /* where in the stream each unit ends */
     uint32_t unit_head, units;
 
-    void *room; /* of what the engine works in, and `unit_end` */
+    void *buffer; /* of what the engine works in, and `unit_end` */
     size_t room_octets;
 };
 

@@ -37,16 +37,16 @@ static uint64_t unit_end(const struct packet_link *l, uint64_t position)
 
 /* One FPDU is one segment (RFC 5044 5.1). One that the path has become too narrow for is cut, and the next begins a
  * segment again. */
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t packet_link_cut(void *user, uint64_t position, uint32_t ready, uint32_t capacity)
 {
     uint64_t length = unit_end(user, position) - position;
 
     if (length > ready)
         length = ready;
-    return length < room ? (uint32_t)length : room;
+    return length < capacity ? (uint32_t)length : capacity;
 }
 
-static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
+static void packet_link_fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
 {
     const struct packet_link *l = user;
 
@@ -54,7 +54,7 @@ static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_pi
     piece->spans = 1;
 }
 
-static const struct utcp_user tcp_user = {cut, fetch, packet_arrived};
+static const struct utcp_user tcp_user = {packet_link_cut, packet_link_fetch, packet_arrived};
 
 static uint64_t room_to_send(const struct packet_link *l)
 {
@@ -91,7 +91,7 @@ static ssize_t send_unit(struct link *link, const struct span *span, uint32_t sp
 /* --- the rest of a link ----------------------------------------------------------------------------------------- */
 
 /* Its owner has done for now what he wanted to do: what he sent leaves. */
-static void want(struct link *link, unsigned wants)
+static void packet_link_want(struct link *link, unsigned wants)
 {
     struct packet_link *l = packet_link_of(link);
 
@@ -101,7 +101,7 @@ static void want(struct link *link, unsigned wants)
         loop_set_timer(link->loop, &l->timer, loop_now_us());
 }
 
-static void finish(struct link *link)
+static void packet_link_finish(struct link *link)
 {
     struct packet_link *l = packet_link_of(link);
 
@@ -110,12 +110,12 @@ static void finish(struct link *link)
     packet_flush(l);
 }
 
-static uint32_t segment_size(struct link *link)
+static uint32_t packet_link_segment_size(struct link *link)
 {
     return utcp_emss(&packet_link_of(link)->tcp, 0);
 }
 
-static void names(struct link *link, struct sockaddr_storage *local, struct sockaddr_storage *peer)
+static void packet_link_names(struct link *link, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
     packet_name_to(&packet_link_of(link)->tcp.local, local);
     packet_name_to(&packet_link_of(link)->tcp.remote, peer);
@@ -123,7 +123,7 @@ static void names(struct link *link, struct sockaddr_storage *local, struct sock
 
 /* What was sent still reaches the peer, as when a socket is closed; but nobody will read what the peer has sent, and he
  * is told so. The device frees it, when its time has come. */
-static void close_link(struct link *link)
+static void packet_link_close_link(struct link *link)
 {
     struct packet_link *l = packet_link_of(link);
     bool is_unread = l->tcp.rx.kept;
@@ -152,18 +152,18 @@ void packet_info(struct link *link, struct rddp_qp_info *info)
 static const struct link_kind packets = {
     .name = "TCP of our own",
     .keeps_units = true,
-    .want = want,
+    .want = packet_link_want,
     .send = send_unit,
-    .finish = finish,
-    .segment_size = segment_size,
-    .names = names,
-    .close = close_link,
+    .finish = packet_link_finish,
+    .segment_size = packet_link_segment_size,
+    .names = packet_link_names,
+    .close = packet_link_close_link,
 };
 
 /* --- its rooms ------------------------------------------------------------------------------------------------- */
 
 /* What is never touched takes no memory. */
-static bool map_rooms(struct packet_link *l)
+static bool packet_link_map_rooms(struct packet_link *l)
 {
     size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_held_range);
     size_t early = sizeof(*l->early), unit = PACKET_UNITS * sizeof(*l->unit_end);
@@ -178,12 +178,12 @@ static bool map_rooms(struct packet_link *l)
     l->room_octets = sent + held + early + unit;
     l->in = mirror_map(l->in_octets);
     l->out = mirror_map(l->out_octets);
-    l->room = mmap(NULL, l->room_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (l->room == MAP_FAILED)
-        l->room = NULL;
-    if (!l->in || !l->out || !l->room)
+    l->buffer = mmap(NULL, l->room_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (l->buffer == MAP_FAILED)
+        l->buffer = NULL;
+    if (!l->in || !l->out || !l->buffer)
         return false;
-    at = l->room;
+    at = l->buffer;
     rooms.sent = (void *)at;
     rooms.held = (void *)(at += sent);
     l->unit_end = (void *)(at += held);
@@ -197,8 +197,8 @@ void packet_link_free(struct packet_link *l)
 {
     mirror_unmap(l->in, l->in_octets);
     mirror_unmap(l->out, l->out_octets);
-    if (l->room)
-        munmap(l->room, l->room_octets);
+    if (l->buffer)
+        munmap(l->buffer, l->room_octets);
     free(l);
 }
 
@@ -210,7 +210,7 @@ struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loo
         return NULL;
     l->link = (struct link){.kind = &packets, .loop = loop};
     l->device = device;
-    if (map_rooms(l))
+    if (packet_link_map_rooms(l))
         return l;
     packet_link_free(l);
     return NULL;

@@ -15,7 +15,7 @@ static bool is_framed(struct packet_link *l, const struct conn *c)
 {
     if (!l->framed && !life_in_startup(&c->life)) {
         l->framed = true;
-        l->base = l->read_to - c->w.rx_pos;
+        l->base = l->read_to - c->agreed.rx_pos;
     }
     return l->framed;
 }
@@ -23,10 +23,11 @@ static bool is_framed(struct packet_link *l, const struct conn *c)
 /* All before this position has been read. */
 static uint64_t read_to(const struct packet_link *l, const struct conn *c)
 {
-    return l->framed ? l->base + c->w.rx_pos : l->read_to;
+    return l->framed ? l->base + c->agreed.rx_pos : l->read_to;
 }
 
-static bool keep(struct packet_link *l, const struct conn *c, uint64_t position, const uint8_t *from, size_t n)
+static bool packet_read_keep(struct packet_link *l, const struct conn *c, uint64_t position, const uint8_t *from,
+                             size_t n)
 {
     if (position + n > (c ? read_to(l, c) : 0) + l->in_octets)
         return false;
@@ -35,8 +36,8 @@ static bool keep(struct packet_link *l, const struct conn *c, uint64_t position,
 }
 
 /* The packet is the device's, and so its octets may be changed. */
-static enum conn_verdict take(struct packet_link *l, struct conn *c, const struct utcp_arrival *a, uint32_t at,
-                              size_t *octets)
+static enum conn_verdict packet_read_take(struct packet_link *l, struct conn *c, const struct utcp_arrival *a,
+                                          uint32_t at, size_t *octets)
 {
     uint8_t *p = (uint8_t *)(uintptr_t)a->data + at;
 
@@ -56,11 +57,11 @@ struct utcp_verdict packet_arrived(void *user, const struct utcp_arrival *a)
 
     l->is_unwanted |= l->gone_us != 0;
     for (; v.taken < a->length && !l->gone_us; v.taken += (uint32_t)octets) {
-        enum conn_verdict verdict = take(l, c, a, v.taken, &octets);
+        enum conn_verdict verdict = packet_read_take(l, c, a, v.taken, &octets);
 
         assert(octets && octets <= a->length - v.taken);
         if (verdict == CONN_REFUSED ||
-            (verdict == CONN_KEEP && !keep(l, c, a->position + v.taken, a->data + v.taken, octets)))
+            (verdict == CONN_KEEP && !packet_read_keep(l, c, a->position + v.taken, a->data + v.taken, octets)))
             break;
         if (verdict == CONN_KEEP)
             v.kept += (uint32_t)octets;

@@ -46,7 +46,7 @@ static void forget_acked(struct packet_link *l)
 }
 
 /* Segments of one length leave together, if the device cuts them again. */
-static void send_all(struct packet_link *l)
+static void packet_send_send_all(struct packet_link *l)
 {
     struct rddp_device *device = l->device;
     struct utcp_packet p, next;
@@ -71,7 +71,7 @@ void packet_flush(struct packet_link *l)
     uint64_t at_us;
 
     forget_acked(l);
-    send_all(l);
+    packet_send_send_all(l);
     at_us = utcp_deadline(&l->tcp);
     if (l->gone_us && l->gone_us < at_us)
         at_us = l->gone_us;

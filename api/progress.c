@@ -15,14 +15,14 @@
 /* --- endpoints -----------------------------------------------------------------------------------------------------
  */
 
-static void take_out(struct endpoint *endpoint)
+static void progress_take_out(struct endpoint *endpoint)
 {
     *endpoint->before = endpoint->next;
     if (endpoint->next)
         endpoint->next->before = endpoint->before;
 }
 
-static void put_in(struct endpoint *endpoint, struct endpoint **list)
+static void progress_put_in(struct endpoint *endpoint, struct endpoint **list)
 {
     endpoint->next = *list;
     endpoint->before = list;
@@ -33,13 +33,13 @@ static void put_in(struct endpoint *endpoint, struct endpoint **list)
 
 void progress_add(struct endpoint *endpoint)
 {
-    put_in(endpoint, &endpoint->progress->endpoints);
+    progress_put_in(endpoint, &endpoint->progress->endpoints);
 }
 
 void progress_bury(struct endpoint *endpoint)
 {
-    take_out(endpoint);
-    put_in(endpoint, &endpoint->progress->dead);
+    progress_take_out(endpoint);
+    progress_put_in(endpoint, &endpoint->progress->dead);
 }
 
 static void free_dead(struct progress *progress)
@@ -47,7 +47,7 @@ static void free_dead(struct progress *progress)
     struct endpoint *endpoint;
 
     while ((endpoint = progress->dead)) {
-        take_out(endpoint);
+        progress_take_out(endpoint);
         free(endpoint);
     }
 }
@@ -139,8 +139,8 @@ int progress_init(struct progress *progress, struct rddp_context *context)
     error = loop_init(&progress->loop);
     if (!error)
         error = open_wake(progress);
-    progress->stage.room = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
-    return error || progress->stage.room ? error : -ENOMEM;
+    progress->stage.buffer = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
+    return error || progress->stage.buffer ? error : -ENOMEM;
 }
 
 void progress_fini(struct progress *progress)
@@ -149,7 +149,7 @@ void progress_fini(struct progress *progress)
     close_wake(progress);
     pool_fini(&progress->outs);
     pool_fini(&progress->carries);
-    free(progress->stage.room);
+    free(progress->stage.buffer);
     pthread_mutex_destroy(&progress->token);
 }
 

@@ -27,7 +27,7 @@ struct rddp_qp;
 /* Received octets before they are verified and placed. All connections of a loop share it; `owner` is the one whose
  * unfinished unit lies in it, or NULL. */
 struct stage {
-    uint8_t *room;
+    uint8_t *buffer;
     struct endpoint *owner;
     uint32_t from, octets;
 };

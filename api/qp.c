@@ -103,12 +103,12 @@ static bool is_at_home(const struct rddp_pd *pd, const struct rddp_qp_attr *attr
            attr->recv_cq->context == pd->context && (!attr->srq || attr->srq->context == pd->context);
 }
 
-static int init_qp(struct rddp_qp *qp, struct rddp_pd *pd, struct qp_attr *engine, size_t room)
+static int init_qp(struct rddp_qp *qp, struct rddp_pd *pd, struct qp_attr *engine, size_t capacity)
 {
     bool has_number;
 
-    qp->room = calloc(1, room);
-    if (!qp->room)
+    qp->buffer = calloc(1, capacity);
+    if (!qp->buffer)
         return -ENOMEM;
     pthread_mutex_lock(&pd->context->lock);
     has_number = ids_get(&pd->context->qp_numbers, &engine->number);
@@ -116,7 +116,7 @@ static int init_qp(struct rddp_qp *qp, struct rddp_pd *pd, struct qp_attr *engin
     if (!has_number)
         return -ENOMEM;
     qp->made = *engine;
-    qp_init(&qp->qp, engine, qp->room);
+    qp_init(&qp->qp, engine, qp->buffer);
     return 0;
 }
 
@@ -124,7 +124,7 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
 {
     struct qp_attr engine;
     struct rddp_qp *qp;
-    size_t room = 0;
+    size_t space = 0;
     int error = context_enter(pd->context);
 
     if (error) {
@@ -133,9 +133,9 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     }
     if (is_at_home(pd, attr)) {
         engine = engine_attr(pd, attr);
-        room = qp_room(&engine);
+        space = qp_room(&engine);
     }
-    if (!room) {
+    if (!space) {
         errno = EINVAL;
         return NULL;
     }
@@ -144,8 +144,8 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
         return NULL;
     qp->context = pd->context;
     qp->user = attr->user;
-    if (init_qp(qp, pd, &engine, room)) {
-        free(qp->room);
+    if (init_qp(qp, pd, &engine, space)) {
+        free(qp->buffer);
         free(qp);
         errno = ENOMEM;
         return NULL;
@@ -168,7 +168,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     ids_put(&context->qp_numbers, qp->qp.attr.number);
     pthread_mutex_unlock(&context->lock);
     free(qp->window_room);
-    free(qp->room);
+    free(qp->buffer);
     free(qp);
     return 0;
 }

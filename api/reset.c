@@ -44,7 +44,7 @@ int rddp_reset_qp(struct rddp_qp *qp)
     if (error)
         return error;
     qp_strip(qp);
-    qp_reset(&qp->qp, &qp->made, qp->room);
+    qp_reset(&qp->qp, &qp->made, qp->buffer);
     free(qp->window_room);
     qp->window_room = NULL;
     qp->last = (struct rddp_qp_info){.state = RDDP_QP_IDLE};

@@ -24,27 +24,27 @@ void sctp_link_fini(struct sctp_link *l)
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
 /* A free place for one more; false: no memory, or more than any association may keep. */
-static bool find_place(struct sctp_link *l)
+static bool sctp_link_find_place(struct sctp_link *l)
 {
-    uint32_t room = l->kept_room ? 2 * l->kept_room : KEPT_FIRST;
+    uint32_t space = l->kept_room ? 2 * l->kept_room : KEPT_FIRST;
     struct sctp_news *kept;
 
     for (; l->kept_free < l->kept_room; l->kept_free++)
         if (!l->kept[l->kept_free].data)
             return true;
-    if (room > 2 * KEPT_MAX)
+    if (space > 2 * KEPT_MAX)
         return false;
-    kept = realloc(l->kept, room * sizeof(*kept));
+    kept = realloc(l->kept, space * sizeof(*kept));
     if (!kept)
         return false;
-    memset(kept + l->kept_room, 0, (room - l->kept_room) * sizeof(*kept));
+    memset(kept + l->kept_room, 0, (space - l->kept_room) * sizeof(*kept));
     l->kept = kept;
-    l->kept_room = room;
+    l->kept_room = space;
     return true;
 }
 
 /* The message at this place is taken, and its place is free, or it is kept there. */
-static void give(struct sctp_link *l, uint32_t place, uint64_t now_us)
+static void sctp_link_give(struct sctp_link *l, uint32_t place, uint64_t now_us)
 {
     struct sctp_news *news = &l->kept[place];
     const struct assoc_message m = {
@@ -68,18 +68,18 @@ static void hear_message(struct sctp_link *l, struct sctp_news *news, uint64_t n
 {
     uint32_t name;
 
-    if (!find_place(l)) {
+    if (!sctp_link_find_place(l)) {
         usctp_free(news);
         assoc_lost(l->assoc, FAULT_MEMORY);
         return;
     }
     l->kept[l->kept_free] = *news;
-    give(l, l->kept_free, now_us);
+    sctp_link_give(l, l->kept_free, now_us);
     while (assoc_due(l->assoc, &name))
-        give(l, name - 1, now_us);
+        sctp_link_give(l, name - 1, now_us);
 }
 
-static void hear(struct sctp_link *l, struct sctp_news *news, uint64_t now_us)
+static void api_sctp_link_hear(struct sctp_link *l, struct sctp_news *news, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
 
@@ -112,7 +112,7 @@ static void hear(struct sctp_link *l, struct sctp_news *news, uint64_t now_us)
 /* --- out ----------------------------------------------------------------------------------------------------- */
 
 /* The memory of its spans is lent for now only: what has to wait is copied. */
-static bool hold(struct sctp_link *l, const struct assoc_chunk *chunk)
+static bool sctp_link_hold(struct sctp_link *l, const struct assoc_chunk *chunk)
 {
     uint32_t n = chunk->head_length;
 
@@ -164,7 +164,7 @@ static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, uint64_
         assoc_sent(l->assoc, chunk->end, now_us);
     else if (error != -EAGAIN)
         assoc_lost(l->assoc, FAULT_LOST);
-    else if (!hold(l, chunk))
+    else if (!sctp_link_hold(l, chunk))
         assoc_lost(l->assoc, FAULT_MEMORY);
     return !error;
 }
@@ -197,7 +197,7 @@ static bool give_all(struct sctp_link *l, bool wait, uint64_t now_us)
     return more;
 }
 
-static void end(struct sctp_link *l, uint64_t now_us)
+static void sctp_link_end(struct sctp_link *l, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
     char reason[NEG_REASON_MAX];
@@ -223,7 +223,7 @@ bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us)
     assoc_check(a, now_us); /* a completion may have found its CQ full */
     if (!wait && assoc_wants(a) & (ASSOC_FIN | ASSOC_ABORT))
         return true;
-    end(l, now_us);
+    sctp_link_end(l, now_us);
     return more;
 }
 
@@ -234,10 +234,10 @@ bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
     uint32_t taken = 0, name;
 
     while (assoc_due(a, &name)) /* who was asked has answered */
-        give(l, name - 1, now_us);
+        sctp_link_give(l, name - 1, now_us);
     while (taken < LINK_TURN_MESSAGES && !assoc_has_signal(a) && !life_is_withheld(&a->life) &&
            a->life.state != CONN_OVER && usctp_next(l->usctp, &news)) {
-        hear(l, &news, now_us);
+        api_sctp_link_hear(l, &news, now_us);
         taken++;
     }
     return taken == LINK_TURN_MESSAGES || assoc_has_signal(a);

@@ -42,17 +42,17 @@ static uint32_t in_spans(const struct rddp_stream *s, uint64_t position, uint32_
     return length < end - position ? length : (uint32_t)(end - position);
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t stream_cut(void *user, uint64_t position, uint32_t ready, uint32_t capacity)
 {
     const struct rddp_stream *s = user;
-    uint32_t length = ready < room ? ready : room;
+    uint32_t length = ready < capacity ? ready : capacity;
 
     if (s->tcp.option_on)
-        length = tcpopt_map_cut(&s->map, position, ready, room);
+        length = tcpopt_map_cut(&s->map, position, ready, capacity);
     return in_spans(s, position, length);
 }
 
-static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
+static void stream_fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
 {
     const struct rddp_stream *s = user;
     struct tcpopt o;
@@ -72,9 +72,9 @@ static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_pi
     }
 }
 
-const struct utcp_user stream_user = {cut, fetch, stream_arrived};
+const struct utcp_user stream_user = {stream_cut, stream_fetch, stream_arrived};
 
-static void on_timer(struct timer *timer, uint64_t now_us)
+static void stream_on_timer(struct timer *timer, uint64_t now_us)
 {
     struct rddp_stream *s = container_of(timer, struct rddp_stream, timer);
 
@@ -83,7 +83,7 @@ static void on_timer(struct timer *timer, uint64_t now_us)
 }
 
 /* One mapping for all arrays: pages that are never touched take no memory. */
-static int map_rooms(struct rddp_stream *s)
+static int stream_map_rooms(struct rddp_stream *s)
 {
     size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), held = STREAM_PLACES * sizeof(struct utcp_held_range);
     size_t piece = STREAM_PIECES * sizeof(*s->piece), section = 2 * STREAM_PIECES * sizeof(*s->map.ring);
@@ -119,7 +119,7 @@ struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error)
     if (!s)
         return NULL;
     s->net = net;
-    *error = map_rooms(s);
+    *error = stream_map_rooms(s);
     if (!*error)
         *error = loop_add_timer(&net->loop, &s->timer);
     if (*error) {
@@ -128,7 +128,7 @@ struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error)
         free(s);
         return NULL;
     }
-    s->timer.fire = on_timer;
+    s->timer.fire = stream_on_timer;
     utcp_limit(&s->tcp, s->ring_octets / 2);
     s->next = net->streams;
     net->streams = s;
@@ -136,7 +136,7 @@ struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error)
     return s;
 }
 
-static void unlink_from(struct rddp_stream **list, struct rddp_stream *s, bool touched)
+static void stream_unlink_from(struct rddp_stream **list, struct rddp_stream *s, bool touched)
 {
     while (*list && *list != s)
         list = touched ? &(*list)->touched : &(*list)->next;
@@ -152,8 +152,8 @@ void rddp_stream_close(struct rddp_stream *s)
     stream_pump(s);
     utcp_host_remove(&net->host, &s->tcp);
     loop_forget_timer(&net->loop, &s->timer);
-    unlink_from(&net->streams, s, false);
-    unlink_from(&net->touched, s, true);
+    stream_unlink_from(&net->streams, s, false);
+    stream_unlink_from(&net->touched, s, true);
     net->stream_count--;
     for (uint32_t i = 0; !s->accepted && i < net->ports; i++)
         net->port[i].waiting -= net->port[i].port == s->port;
@@ -183,7 +183,7 @@ static int name_from(struct utcp_name *name, const struct sockaddr *from)
 }
 
 /* Chooses a local port that is free towards `remote`, unless `local` has one. */
-static int choose_port(struct rddp_stream_net *net, struct utcp_name *local, const struct utcp_name *remote)
+static int stream_choose_port(struct rddp_stream_net *net, struct utcp_name *local, const struct utcp_name *remote)
 {
     if (local->port)
         return utcp_host_find(&net->host, local, remote) ? -EADDRINUSE : 0;
@@ -208,7 +208,7 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
     if (!error && (utcp_is_v4(&local) != utcp_is_v4(&remote) || !remote.port))
         error = -EINVAL;
     if (!error)
-        error = choose_port(net, &local, &remote);
+        error = stream_choose_port(net, &local, &remote);
     if (!error)
         s = stream_new(net, &error);
     if (!s) {

@@ -19,7 +19,7 @@ void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr)
         .mtu = 1500, .window = 1 << 20, .streams = 1024, .option_kind = TCPOPT_KIND, .lose_seed = 1};
 }
 
-static bool listens(void *of, const struct utcp_name *local)
+static bool stream_net_listens(void *of, const struct utcp_name *local)
 {
     const struct rddp_stream_net *net = of;
 
@@ -36,7 +36,7 @@ static struct utcp *accept_stream(void *of, const struct utcp_name *local, const
     int error;
 
     (void)remote;
-    if (!listens(of, local) || !(s = stream_new(net, &error)))
+    if (!stream_net_listens(of, local) || !(s = stream_new(net, &error)))
         return NULL;
     s->port = local->port;
     for (uint32_t i = 0; i < net->ports; i++)
@@ -44,9 +44,9 @@ static struct utcp *accept_stream(void *of, const struct utcp_name *local, const
     return &s->tcp;
 }
 
-static const struct utcp_host_user host_user = {.listens = listens, .accept = accept_stream};
+static const struct utcp_host_user host_user = {.listens = stream_net_listens, .accept = accept_stream};
 
-static void pump_host(struct rddp_stream_net *net)
+static void stream_net_pump_host(struct rddp_stream_net *net)
 {
     struct utcp_packet p;
 
@@ -55,15 +55,15 @@ static void pump_host(struct rddp_stream_net *net)
     loop_set_timer(&net->loop, &net->timer, utcp_host_deadline(&net->host));
 }
 
-static void on_host_timer(struct timer *timer, uint64_t now_us)
+static void stream_net_on_host_timer(struct timer *timer, uint64_t now_us)
 {
     struct rddp_stream_net *net = container_of(timer, struct rddp_stream_net, timer);
 
     utcp_host_timeout(&net->host, now_us);
-    pump_host(net);
+    stream_net_pump_host(net);
 }
 
-static void touch(struct rddp_stream_net *net, struct rddp_stream *s)
+static void stream_net_touch(struct rddp_stream_net *net, struct rddp_stream *s)
 {
     if (!s->is_touched) {
         s->is_touched = true;
@@ -74,7 +74,7 @@ static void touch(struct rddp_stream_net *net, struct rddp_stream *s)
         stream_pump(s);
 }
 
-static void settle_touched(struct rddp_stream_net *net)
+static void stream_net_settle_touched(struct rddp_stream_net *net)
 {
     while (net->touched) {
         struct rddp_stream *s = net->touched;
@@ -85,7 +85,7 @@ static void settle_touched(struct rddp_stream_net *net)
     }
 }
 
-static void on_packets(struct watch *watch, uint32_t events)
+static void stream_net_on_packets(struct watch *watch, uint32_t events)
 {
     struct rddp_stream_net *net = container_of(watch, struct rddp_stream_net, watch);
     struct iovec whole = {net->packet, sizeof(net->packet)};
@@ -102,10 +102,10 @@ static void on_packets(struct watch *watch, uint32_t events)
             continue;
         t = utcp_host_input(&net->host, net->packet, (uint32_t)n, note.checked, loop_now_us());
         if (t)
-            touch(net, container_of(t, struct rddp_stream, tcp));
+            stream_net_touch(net, container_of(t, struct rddp_stream, tcp));
     }
-    settle_touched(net);
-    pump_host(net);
+    stream_net_settle_touched(net);
+    stream_net_pump_host(net);
 }
 
 static int open_device(struct rddp_stream_net *net)
@@ -129,7 +129,7 @@ static int check_attr(const struct rddp_stream_net_attr *attr)
     return 0;
 }
 
-static int init_host(struct rddp_stream_net *net)
+static int stream_net_init_host(struct rddp_stream_net *net)
 {
     struct utcp_host_rooms rooms = {net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
     struct utcp_host_attr attr;
@@ -146,7 +146,7 @@ static int init_host(struct rddp_stream_net *net)
     return 0;
 }
 
-static void fini(struct rddp_stream_net *net)
+static void stream_net_fini(struct rddp_stream_net *net)
 {
     if (net->timer.fire)
         loop_forget_timer(&net->loop, &net->timer);
@@ -158,20 +158,20 @@ static void fini(struct rddp_stream_net *net)
     free(net);
 }
 
-static int init(struct rddp_stream_net *net)
+static int stream_net_init(struct rddp_stream_net *net)
 {
     int error = loop_init(&net->loop);
 
     if (!error)
-        error = init_host(net);
+        error = stream_net_init_host(net);
     if (!error)
         error = open_device(net);
     if (!error)
         error = loop_add_timer(&net->loop, &net->timer);
     if (error)
         return error;
-    net->timer.fire = on_host_timer;
-    net->watch = (struct watch){.fd = net->fd, .ready = on_packets};
+    net->timer.fire = stream_net_on_host_timer;
+    net->watch = (struct watch){.fd = net->fd, .ready = stream_net_on_packets};
     error = loop_watch(&net->loop, &net->watch, EPOLLIN);
     if (error)
         net->watch.ready = NULL;
@@ -187,10 +187,10 @@ struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *
         net->attr = *attr;
         net->random = attr->lose_seed;
         net->fd = -1;
-        error = init(net);
+        error = stream_net_init(net);
         if (!error)
             return net;
-        fini(net);
+        stream_net_fini(net);
     } else {
         free(net);
     }
@@ -209,7 +209,7 @@ int rddp_stream_net_close(struct rddp_stream_net *net)
         next = s->next;
         rddp_stream_close(s);
     }
-    fini(net);
+    stream_net_fini(net);
     return 0;
 }
 

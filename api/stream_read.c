@@ -67,7 +67,7 @@ int rddp_stream_offer(struct rddp_stream *s, void *buffer, size_t length)
 
 /* Takes the first offered buffer that is long enough for an unsolicited transfer. A peer gets no more than were
  * offered. */
-static struct stream_buffer *take_offer(struct rddp_stream *s, const struct tcpopt *o)
+static struct stream_buffer *stream_read_take_offer(struct rddp_stream *s, const struct tcpopt *o)
 {
     uint64_t need = o->length == TCPOPT_LONG ? o->total : (uint64_t)o->buffer_offset + o->data_length;
     bool there;
@@ -91,7 +91,7 @@ static struct stream_buffer *target(struct rddp_stream *s, const struct tcpopt *
 {
     bool there;
     uint32_t i = find_buffer(s, o->rid, &there);
-    struct stream_buffer *b = there ? &s->buffer[i] : o->unsolicited ? take_offer(s, o) : NULL;
+    struct stream_buffer *b = there ? &s->buffer[i] : o->unsolicited ? stream_read_take_offer(s, o) : NULL;
 
     if (!b) {
         s->count.options_unknown++;
@@ -146,7 +146,7 @@ static bool note_place(struct stream_places *p, const struct stream_place *new)
     return true;
 }
 
-static void keep(struct rddp_stream *s, uint64_t position, const uint8_t *from, uint64_t length)
+static void stream_read_keep(struct rddp_stream *s, uint64_t position, const uint8_t *from, uint64_t length)
 {
     uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
 
@@ -157,7 +157,8 @@ static void keep(struct rddp_stream *s, uint64_t position, const uint8_t *from, 
 }
 
 /* Copies the transfer's octets of this arrival to their place. Returns how many; *before: octets in front of them. */
-static uint64_t place(struct rddp_stream *s, const struct utcp_arrival *a, const struct tcpopt *o, uint64_t *before)
+static uint64_t stream_read_place(struct rddp_stream *s, const struct utcp_arrival *a, const struct tcpopt *o,
+                                  uint64_t *before)
 {
     uint64_t from = a->segment_position + o->data_offset, to = from + o->data_length, end = a->position + a->length;
     uint64_t begin = from > a->position ? from : a->position, stop = to < end ? to : end;
@@ -190,12 +191,12 @@ struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a)
         if (tcpopt_decode(&o, a->option, a->option_length, a->option_at, a->segment_length) != TCPOPT_GOOD)
             s->count.options_bad++;
         else if (tcpopt_transfers(&o))
-            placed = place(s, a, &o, &before);
+            placed = stream_read_place(s, a, &o, &before);
     }
     if (!placed)
         before = a->length;
-    keep(s, a->position, a->data, before);
-    keep(s, a->position + before + placed, a->data + before + placed, a->length - before - placed);
+    stream_read_keep(s, a->position, a->data, before);
+    stream_read_keep(s, a->position + before + placed, a->data + before + placed, a->length - before - placed);
     return (struct utcp_verdict){a->length, (uint32_t)(a->length - placed)};
 }
 
@@ -224,7 +225,7 @@ static void read_plain(struct rddp_stream *s, uint64_t most, uint8_t *to, struct
     utcp_release(&s->tcp, most);
 }
 
-int rddp_stream_read(struct rddp_stream *s, void *to, size_t room, struct rddp_stream_record *record)
+int rddp_stream_read(struct rddp_stream *s, void *to, size_t capacity, struct rddp_stream_record *record)
 {
     uint64_t received = utcp_received(&s->tcp), stop = received;
     const struct stream_place *p = s->places.count ? s->places.place + s->places.first : NULL;
@@ -232,10 +233,10 @@ int rddp_stream_read(struct rddp_stream *s, void *to, size_t room, struct rddp_s
     if (s->read_to < received && p && p->from == s->read_to) {
         read_placed(s, received, record);
     } else if (s->read_to < received) {
-        if (!room)
+        if (!capacity)
             return -EINVAL;
         stop = p && p->from < stop ? p->from : stop;
-        stop = stop - s->read_to > room ? s->read_to + room : stop;
+        stop = stop - s->read_to > capacity ? s->read_to + capacity : stop;
         read_plain(s, stop - s->read_to, to, record);
     } else if (utcp_ended(&s->tcp)) {
         *record = (struct rddp_stream_record){.kind = RDDP_STREAM_FINISH, .position = received};

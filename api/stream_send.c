@@ -26,7 +26,7 @@ void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p
 }
 
 /* Gives acknowledged pieces back to the writer, and moves the peer's limit with the reader. */
-static void settle(struct rddp_stream *s)
+static void stream_send_settle(struct rddp_stream *s)
 {
     uint64_t acked = utcp_acked(&s->tcp);
 
@@ -43,7 +43,7 @@ void stream_pump(struct rddp_stream *s)
     struct rddp_stream_net *net = s->net;
     struct utcp_packet p;
 
-    settle(s);
+    stream_send_settle(s);
     while (utcp_output(&s->tcp, &p, loop_now_us()))
         stream_send_packet(net, &p);
     loop_set_timer(&net->loop, &s->timer, utcp_deadline(&s->tcp));

@@ -35,7 +35,7 @@ static int errno_of(enum fault fault)
 }
 
 /* A peer that goes away is everyday life; everything else somebody will want to know. */
-static void log_end(struct endpoint *endpoint)
+static void tell_log_end(struct endpoint *endpoint)
 {
     const struct life *life = endpoint->life;
     struct rddp_context *context = endpoint->progress->context;
@@ -61,7 +61,7 @@ static void log_end(struct endpoint *endpoint)
     }
 }
 
-static void post(struct endpoint *endpoint, enum rddp_event_type type, int status)
+static void tell_post(struct endpoint *endpoint, enum rddp_event_type type, int status)
 {
     struct rddp_qp *qp = endpoint->qp;
     struct rddp_event event = {.type = type, .status = status, .qp = qp};
@@ -82,7 +82,7 @@ void endpoint_tell_unreachable(struct endpoint *endpoint, int error)
 {
     char peer[TCP_NAME];
 
-    post(endpoint, RDDP_EVENT_UNREACHABLE, error);
+    tell_post(endpoint, RDDP_EVENT_UNREACHABLE, error);
     context_log(endpoint->progress->context, RDDP_LOG_INFO, "%s: cannot connect: %s", tcp_name(&endpoint->peer, peer),
                 strerror(-error));
 }
@@ -132,13 +132,13 @@ void endpoint_tell(struct endpoint *endpoint)
     if (news & CONN_NEWS_REQUEST)
         tell_request(endpoint);
     if (news & CONN_NEWS_ESTABLISHED)
-        post(endpoint, RDDP_EVENT_ESTABLISHED, 0);
+        tell_post(endpoint, RDDP_EVENT_ESTABLISHED, 0);
     if (news & CONN_NEWS_REJECTED)
-        post(endpoint, RDDP_EVENT_REJECTED, status);
+        tell_post(endpoint, RDDP_EVENT_REJECTED, status);
     if (news & (CONN_NEWS_FAILED | CONN_NEWS_DISCONNECTED))
-        log_end(endpoint);
+        tell_log_end(endpoint);
     if (news & CONN_NEWS_FAILED)
-        post(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
+        tell_post(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
     if (news & CONN_NEWS_DISCONNECTED)
-        post(endpoint, RDDP_EVENT_DISCONNECTED, status);
+        tell_post(endpoint, RDDP_EVENT_DISCONNECTED, status);
 }

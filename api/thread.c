@@ -103,7 +103,7 @@ static void sleep_and_serve(struct progress *progress, struct habit *habit)
     habit->served = 0;
 }
 
-static void rest(struct progress *progress)
+static void thread_rest(struct progress *progress)
 {
     const struct timespec look = {.tv_nsec = LOOK_US * 1000L};
     struct pollfd fd[] = {{.fd = progress->wake.fd, .events = POLLIN},
@@ -123,7 +123,7 @@ static void leave_park(struct progress *progress, struct habit *habit)
     atomic_store(&progress->parked, false);
 }
 
-static void look(struct progress *progress, struct habit *habit)
+static void thread_look(struct progress *progress, struct habit *habit)
 {
     if (is_armed(progress)) {
         leave_park(progress, habit);
@@ -139,7 +139,7 @@ static void look(struct progress *progress, struct habit *habit)
     }
 }
 
-static void *run(void *arg)
+static void *thread_run(void *arg)
 {
     struct progress *progress = arg;
     struct habit habit = {0};
@@ -153,8 +153,8 @@ static void *run(void *arg)
         /* A CQ armed after this wakes us; one armed before is seen below. */
         atomic_store(&progress->parked, true);
         if (!is_armed(progress))
-            rest(progress);
-        look(progress, &habit);
+            thread_rest(progress);
+        thread_look(progress, &habit);
     }
     return NULL;
 }
@@ -169,7 +169,7 @@ int progress_start(struct progress *progress)
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&progress->thread, NULL, run, progress);
+    error = pthread_create(&progress->thread, NULL, thread_run, progress);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
 }

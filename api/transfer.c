@@ -8,7 +8,7 @@
 #include "api/transfer.h"
 
 enum {
-    GAP_LEAST = 8192,     /* the least payload that is read straight to its place */
+    DIRECT_LEAST = 8192,  /* the least payload that is read straight to its place */
     APART_READS = 4,      /* after such a payload this many reads expect another one ... */
     APART_ROOM = 1024,    /* ... and read at most this many octets behind it into the stage */
     EMSS_AGE_US = 100000, /* the link's segment size is looked up this often */
@@ -18,7 +18,7 @@ enum {
 
 /* Another connection needs the stage: moves what its owner has left there into the owner's `carry`. The caller is the
  * driver; the owner's doorbell is not needed, since only a driver touches `carry`. */
-static void evict(struct progress *progress)
+static void transfer_evict(struct progress *progress)
 {
     struct stage *stage = &progress->stage;
     struct endpoint *owner = stage->owner;
@@ -26,7 +26,7 @@ static void evict(struct progress *progress)
     if (owner && stage->octets) {
         owner->carry = pool_get(&progress->carries);
         if (owner->carry) {
-            memcpy(owner->carry, stage->room + stage->from, stage->octets);
+            memcpy(owner->carry, stage->buffer + stage->from, stage->octets);
             owner->carry_octets = stage->octets;
         } else {
             owner->starved = true; /* its own turn, which is next, ends the connection */
@@ -42,26 +42,26 @@ static void occupy(struct endpoint *endpoint)
     struct stage *stage = &endpoint->progress->stage;
 
     if (stage->owner != endpoint) {
-        evict(endpoint->progress);
+        transfer_evict(endpoint->progress);
         stage->owner = endpoint;
         if (endpoint->carry) {
-            memcpy(stage->room, endpoint->carry, endpoint->carry_octets);
+            memcpy(stage->buffer, endpoint->carry, endpoint->carry_octets);
             stage->octets = endpoint->carry_octets;
             pool_put(&endpoint->progress->carries, endpoint->carry);
             endpoint->carry = NULL;
         }
     }
     if (stage->from + stage->octets > WIRE_UNIT_MAX) {
-        memmove(stage->room, stage->room + stage->from, stage->octets);
+        memmove(stage->buffer, stage->buffer + stage->from, stage->octets);
         stage->from = 0;
     }
 }
 
 /* Offers the connection what the stage holds for it; it takes what it can. */
-static void eat(struct endpoint *endpoint)
+static void transfer_eat(struct endpoint *endpoint)
 {
     struct stage *stage = &endpoint->progress->stage;
-    size_t eaten = conn_rx(&endpoint->conn, stage->room + stage->from, stage->octets, loop_now_us());
+    size_t eaten = conn_rx(&endpoint->conn, stage->buffer + stage->from, stage->octets, loop_now_us());
 
     stage->from += (uint32_t)eaten;
     stage->octets -= (uint32_t)eaten;
@@ -70,35 +70,35 @@ static void eat(struct endpoint *endpoint)
 }
 
 /* Reads once, a large payload straight to its place. Returns the octets, or as tcp_recv(); *full: there may be more. */
-static ssize_t receive(struct endpoint *endpoint, bool *full)
+static ssize_t api_transfer_receive(struct endpoint *endpoint, bool *full)
 {
     struct stage *stage = &endpoint->progress->stage;
     struct conn *conn = &endpoint->conn;
-    struct conn_gap gap = {.octets = 0};
-    uint32_t room = STAGE_OCTETS, placed = 0;
+    struct conn_direct direct = {.octets = 0};
+    uint32_t space = STAGE_OCTETS, placed = 0;
     uint8_t *end;
     ssize_t n;
 
     occupy(endpoint);
     if (endpoint->link->kind->reads_to_places && stage->octets &&
-        conn_gap(conn, stage->room + stage->from, &stage->octets, GAP_LEAST, &gap, loop_now_us()))
+        conn_direct(conn, stage->buffer + stage->from, &stage->octets, DIRECT_LEAST, &direct, loop_now_us()))
         endpoint->apart = APART_READS;
     if (endpoint->apart) {
-        endpoint->apart -= !gap.octets;
-        room = gap.behind + APART_ROOM;
+        endpoint->apart -= !direct.octets;
+        space = direct.behind + APART_ROOM;
     }
-    end = stage->room + stage->from + stage->octets;
-    n = link_receive(endpoint->link, gap.octets ? &(struct link_room){gap.at, gap.octets, end, room}
-                                                : &(struct link_room){.at = end, .octets = room});
+    end = stage->buffer + stage->from + stage->octets;
+    n = link_receive(endpoint->link, direct.octets ? &(struct link_room){direct.at, direct.octets, end, space}
+                                                   : &(struct link_room){.at = end, .octets = space});
     if (n <= 0)
         return n;
-    *full = n == gap.octets + room;
-    if (gap.octets) {
-        placed = n < gap.octets ? (uint32_t)n : gap.octets;
+    *full = n == direct.octets + space;
+    if (direct.octets) {
+        placed = n < direct.octets ? (uint32_t)n : direct.octets;
         conn_filled(conn, placed);
     }
     stage->octets += (uint32_t)n - placed;
-    eat(endpoint);
+    transfer_eat(endpoint);
     return n;
 }
 
@@ -109,7 +109,7 @@ void transfer_eat_again(struct endpoint *endpoint)
         return;
     }
     occupy(endpoint);
-    eat(endpoint);
+    transfer_eat(endpoint);
 }
 
 /* The answer does not depend on the time, so a poller need not look at the clock. */
@@ -126,7 +126,7 @@ bool transfer_receive(struct endpoint *endpoint)
     if (!endpoint->link->kind->in_order)
         return packet_receive(endpoint);
     while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
-        ssize_t n = receive(endpoint, &full);
+        ssize_t n = api_transfer_receive(endpoint, &full);
 
         if (n == -EAGAIN)
             break;
@@ -196,7 +196,7 @@ static ssize_t send_units(struct link *link, const struct out *out)
     return sent;
 }
 
-static ssize_t send_out(struct link *link, const struct out *out)
+static ssize_t transfer_send_out(struct link *link, const struct out *out)
 {
     return link->kind->keeps_units ? send_units(link, out) : link_send(link, out->span + out->first, out->spans);
 }
@@ -215,10 +215,10 @@ bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
     conn_fill(conn, now_us);
     if (!out->octets)
         return false;
-    n = send_out(endpoint->link, out);
+    n = transfer_send_out(endpoint->link, out);
     if (n == -EFAULT && out_is_volatile(out)) {
         out_own(out);
-        n = send_out(endpoint->link, out);
+        n = transfer_send_out(endpoint->link, out);
     }
     endpoint->blocked = n == -EAGAIN;
     if (n < 0 && n != -EAGAIN)

@@ -140,7 +140,7 @@ INLINE uint32_t three_streams(uint32_t reg, uint8_t *dst, const uint8_t *src, si
     return (uint32_t)(c ^ CRC_64(0, multiply(a, crc32c_over[2 * units - 1]) ^ multiply(b, crc32c_over[units - 1])));
 }
 
-INLINE uint32_t run(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
+INLINE uint32_t crc32c_instr_run(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 {
     while (n >= THREE_MIN) {
         size_t lane = n >= 3 * LANE_MAX ? LANE_MAX : n / 3 / CRC32C_OVER_UNIT * CRC32C_OVER_UNIT;
@@ -157,7 +157,7 @@ INLINE uint32_t run(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 /* Apart, so that a short run saves no registers for the long one. */
 __attribute__((noinline)) TARGET static uint32_t run_long(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 {
-    return dst ? run(reg, dst, src, n) : run(reg, NULL, src, n);
+    return dst ? crc32c_instr_run(reg, dst, src, n) : crc32c_instr_run(reg, NULL, src, n);
 }
 #endif
 

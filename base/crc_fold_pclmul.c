@@ -19,17 +19,17 @@ bool crc_fold_pclmul_runs(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & need) == need;
 }
 
-INLINE __m128i constants(const struct crc_poly *poly, enum crc_distance distance)
+INLINE __m128i crc_fold_pclmul_constants(const struct crc_poly *poly, enum crc_distance distance)
 {
     return _mm_loadu_si128((const __m128i *)poly->fold[distance]);
 }
 
-INLINE __m128i fold(__m128i v, __m128i by, __m128i onto)
+INLINE __m128i crc_fold_pclmul_fold(__m128i v, __m128i by, __m128i onto)
 {
     return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(v, by, 0x00), _mm_clmulepi64_si128(v, by, 0x11)), onto);
 }
 
-INLINE __m128i take(uint8_t *dst, const uint8_t *src, size_t at)
+INLINE __m128i crc_fold_pclmul_take(uint8_t *dst, const uint8_t *src, size_t at)
 {
     __m128i v = _mm_loadu_si128((const __m128i *)(src + at));
 
@@ -58,29 +58,32 @@ INLINE __m128i take_last(__m128i v, __m128i by128, uint8_t *dst, const uint8_t *
     }
     last = _mm_loadu_si128((const __m128i *)(src + at + r - 16));
     last = _mm_blendv_epi8(_mm_shuffle_epi8(v, to_front), last, to_front);
-    return fold(_mm_shuffle_epi8(v, to_back), by128, last);
+    return crc_fold_pclmul_fold(_mm_shuffle_epi8(v, to_back), by128, last);
 }
 
-INLINE uint32_t run(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
+INLINE uint32_t crc_fold_pclmul_run(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src,
+                                    size_t n)
 {
-    const __m128i by128 = constants(poly, FOLD_128);
-    __m128i v = _mm_xor_si128(take(dst, src, 0), _mm_cvtsi32_si128((int)reg));
+    const __m128i by128 = crc_fold_pclmul_constants(poly, FOLD_128);
+    __m128i v = _mm_xor_si128(crc_fold_pclmul_take(dst, src, 0), _mm_cvtsi32_si128((int)reg));
     size_t at = 16;
 
     if (n >= 64) {
-        const __m128i by512 = constants(poly, FOLD_512), by256 = constants(poly, FOLD_256);
-        __m128i b = take(dst, src, 16), c = take(dst, src, 32), d = take(dst, src, 48);
+        const __m128i by512 = crc_fold_pclmul_constants(poly, FOLD_512),
+                      by256 = crc_fold_pclmul_constants(poly, FOLD_256);
+        __m128i b = crc_fold_pclmul_take(dst, src, 16), c = crc_fold_pclmul_take(dst, src, 32),
+                d = crc_fold_pclmul_take(dst, src, 48);
 
         for (at = 64; n - at >= 64; at += 64) {
-            v = fold(v, by512, take(dst, src, at));
-            b = fold(b, by512, take(dst, src, at + 16));
-            c = fold(c, by512, take(dst, src, at + 32));
-            d = fold(d, by512, take(dst, src, at + 48));
+            v = crc_fold_pclmul_fold(v, by512, crc_fold_pclmul_take(dst, src, at));
+            b = crc_fold_pclmul_fold(b, by512, crc_fold_pclmul_take(dst, src, at + 16));
+            c = crc_fold_pclmul_fold(c, by512, crc_fold_pclmul_take(dst, src, at + 32));
+            d = crc_fold_pclmul_fold(d, by512, crc_fold_pclmul_take(dst, src, at + 48));
         }
-        v = fold(fold(v, by256, c), by128, fold(b, by256, d));
+        v = crc_fold_pclmul_fold(crc_fold_pclmul_fold(v, by256, c), by128, crc_fold_pclmul_fold(b, by256, d));
     }
     for (; n - at >= 16; at += 16)
-        v = fold(v, by128, take(dst, src, at));
+        v = crc_fold_pclmul_fold(v, by128, crc_fold_pclmul_take(dst, src, at));
     if (at < n)
         v = take_last(v, by128, dst, src, at, n - at);
     return crc_reduce(poly, v);
@@ -90,6 +93,6 @@ TARGET uint32_t crc_fold_pclmul(const struct crc_poly *poly, uint32_t reg, uint8
 {
     if (n < 16)
         return crc_slice(poly, reg, dst, src, n);
-    return dst ? run(poly, reg, dst, src, n) : run(poly, reg, NULL, src, n);
+    return dst ? crc_fold_pclmul_run(poly, reg, dst, src, n) : crc_fold_pclmul_run(poly, reg, NULL, src, n);
 }
 #endif

@@ -26,12 +26,12 @@ bool crc_fold_vpclmul_runs(void)
 }
 
 /* Folding 512 bits is folding four times 128 over the same distance. */
-INLINE __m512i constants(const struct crc_poly *poly, enum crc_distance distance)
+INLINE __m512i crc_fold_vpclmul_constants(const struct crc_poly *poly, enum crc_distance distance)
 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)poly->fold[distance]));
 }
 
-INLINE __m512i fold(__m512i v, __m512i by, __m512i onto)
+INLINE __m512i crc_fold_vpclmul_fold(__m512i v, __m512i by, __m512i onto)
 {
     enum { XOR3 = 0x96 };
 
@@ -39,7 +39,7 @@ INLINE __m512i fold(__m512i v, __m512i by, __m512i onto)
                                      XOR3);
 }
 
-INLINE __m512i take(uint8_t *dst, const uint8_t *src, size_t at)
+INLINE __m512i crc_fold_vpclmul_take(uint8_t *dst, const uint8_t *src, size_t at)
 {
     __m512i v = _mm512_loadu_si512(src + at);
 
@@ -60,7 +60,7 @@ INLINE __m512i take_some(uint8_t *dst, const uint8_t *src, size_t at, size_t r)
 
 /* Goes on from v by the r octets at the front of `some`, 0 < r < 64. Of both together the first r octets are folded
  * onto the following 64: turning v by r octets brings those r to the back, where `some`, turned too, is to stand. */
-INLINE __m512i append(__m512i v, __m512i by512, __m512i some, size_t r)
+INLINE __m512i crc_fold_vpclmul_append(__m512i v, __m512i by512, __m512i some, size_t r)
 {
     static const uint8_t count[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                                       16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
@@ -71,7 +71,7 @@ INLINE __m512i append(__m512i v, __m512i by512, __m512i some, size_t r)
 
     v = _mm512_permutexvar_epi8(turn, v);
     some = _mm512_mask_mov_epi8(v, back, _mm512_permutexvar_epi8(turn, some));
-    return fold(_mm512_maskz_mov_epi8(back, v), by512, some);
+    return crc_fold_vpclmul_fold(_mm512_maskz_mov_epi8(back, v), by512, some);
 }
 
 /* The four quarters are 384, 256, 128 and 0 bits away from the last; the last has a row of zeros and is added. */
@@ -80,38 +80,42 @@ INLINE uint32_t reduce(const struct crc_poly *poly, __m512i v)
     const __m512i by = _mm512_loadu_si512(poly->fold[FOLD_384]);
     __m256i half;
 
-    v = fold(v, by, _mm512_maskz_mov_epi64(0xc0, v));
+    v = crc_fold_vpclmul_fold(v, by, _mm512_maskz_mov_epi64(0xc0, v));
     half = _mm256_xor_si256(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     return crc_reduce(poly, _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
 }
 
-INLINE uint32_t run(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
+INLINE uint32_t crc_fold_vpclmul_run(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src,
+                                     size_t n)
 {
-    const __m512i by512 = constants(poly, FOLD_512), first = _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)reg));
+    const __m512i by512 = crc_fold_vpclmul_constants(poly, FOLD_512),
+                  first = _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)reg));
     size_t at = 64;
     __m512i v;
 
     if (n < 64)
-        return reduce(poly,
-                      append(_mm512_setzero_si512(), by512, _mm512_xor_si512(take_some(dst, src, 0, n), first), n));
+        return reduce(poly, crc_fold_vpclmul_append(_mm512_setzero_si512(), by512,
+                                                    _mm512_xor_si512(take_some(dst, src, 0, n), first), n));
 
-    v = _mm512_xor_si512(take(dst, src, 0), first);
+    v = _mm512_xor_si512(crc_fold_vpclmul_take(dst, src, 0), first);
     if (n >= 256) {
-        const __m512i by2048 = constants(poly, FOLD_2048), by1024 = constants(poly, FOLD_1024);
-        __m512i b = take(dst, src, 64), c = take(dst, src, 128), d = take(dst, src, 192);
+        const __m512i by2048 = crc_fold_vpclmul_constants(poly, FOLD_2048),
+                      by1024 = crc_fold_vpclmul_constants(poly, FOLD_1024);
+        __m512i b = crc_fold_vpclmul_take(dst, src, 64), c = crc_fold_vpclmul_take(dst, src, 128),
+                d = crc_fold_vpclmul_take(dst, src, 192);
 
         for (at = 256; n - at >= 256; at += 256) {
-            v = fold(v, by2048, take(dst, src, at));
-            b = fold(b, by2048, take(dst, src, at + 64));
-            c = fold(c, by2048, take(dst, src, at + 128));
-            d = fold(d, by2048, take(dst, src, at + 192));
+            v = crc_fold_vpclmul_fold(v, by2048, crc_fold_vpclmul_take(dst, src, at));
+            b = crc_fold_vpclmul_fold(b, by2048, crc_fold_vpclmul_take(dst, src, at + 64));
+            c = crc_fold_vpclmul_fold(c, by2048, crc_fold_vpclmul_take(dst, src, at + 128));
+            d = crc_fold_vpclmul_fold(d, by2048, crc_fold_vpclmul_take(dst, src, at + 192));
         }
-        v = fold(fold(v, by1024, c), by512, fold(b, by1024, d));
+        v = crc_fold_vpclmul_fold(crc_fold_vpclmul_fold(v, by1024, c), by512, crc_fold_vpclmul_fold(b, by1024, d));
     }
     for (; n - at >= 64; at += 64)
-        v = fold(v, by512, take(dst, src, at));
+        v = crc_fold_vpclmul_fold(v, by512, crc_fold_vpclmul_take(dst, src, at));
     if (at < n)
-        v = append(v, by512, take_some(dst, src, at, n - at), n - at);
+        v = crc_fold_vpclmul_append(v, by512, take_some(dst, src, at, n - at), n - at);
     return reduce(poly, v);
 }
 
@@ -120,6 +124,6 @@ TARGET uint32_t crc_fold_vpclmul(const struct crc_poly *poly, uint32_t reg, uint
 {
     if (n < 4)
         return crc_slice(poly, reg, dst, src, n);
-    return dst ? run(poly, reg, dst, src, n) : run(poly, reg, NULL, src, n);
+    return dst ? crc_fold_vpclmul_run(poly, reg, dst, src, n) : crc_fold_vpclmul_run(poly, reg, NULL, src, n);
 }
 #endif

@@ -15,13 +15,13 @@ static inline uint32_t little_endian(uint32_t word)
 }
 
 /* Of four octets the first has the longest way to go. */
-static inline uint32_t look_up(const uint32_t (*t)[256], uint32_t w)
+static inline uint32_t crc_slice_look_up(const uint32_t (*t)[256], uint32_t w)
 {
     return t[0][w >> 24] ^ t[1][w >> 16 & 0xff] ^ t[2][w >> 8 & 0xff] ^ t[3][w & 0xff];
 }
 
-__attribute__((always_inline)) static inline uint32_t run(const uint32_t (*t)[256], uint32_t reg, uint8_t *dst,
-                                                          const uint8_t *src, size_t n)
+__attribute__((always_inline)) static inline uint32_t crc_slice_run(const uint32_t (*t)[256], uint32_t reg,
+                                                                    uint8_t *dst, const uint8_t *src, size_t n)
 {
     size_t at = 0;
 
@@ -31,8 +31,8 @@ __attribute__((always_inline)) static inline uint32_t run(const uint32_t (*t)[25
         memcpy(w, src + at, sizeof(w));
         if (dst)
             memcpy(dst + at, w, sizeof(w));
-        reg = look_up(t, little_endian(w[3])) ^ look_up(t + 4, little_endian(w[2])) ^
-              look_up(t + 8, little_endian(w[1])) ^ look_up(t + 12, little_endian(w[0]) ^ reg);
+        reg = crc_slice_look_up(t, little_endian(w[3])) ^ crc_slice_look_up(t + 4, little_endian(w[2])) ^
+              crc_slice_look_up(t + 8, little_endian(w[1])) ^ crc_slice_look_up(t + 12, little_endian(w[0]) ^ reg);
     }
     for (; n - at >= 4; at += 4) {
         uint32_t w;
@@ -40,7 +40,7 @@ __attribute__((always_inline)) static inline uint32_t run(const uint32_t (*t)[25
         memcpy(&w, src + at, sizeof(w));
         if (dst)
             memcpy(dst + at, &w, sizeof(w));
-        reg = look_up(t, little_endian(w) ^ reg);
+        reg = crc_slice_look_up(t, little_endian(w) ^ reg);
     }
     for (; at < n; at++) {
         uint8_t octet = src[at];
@@ -54,5 +54,5 @@ __attribute__((always_inline)) static inline uint32_t run(const uint32_t (*t)[25
 
 uint32_t crc_slice(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 {
-    return dst ? run(poly->table, reg, dst, src, n) : run(poly->table, reg, NULL, src, n);
+    return dst ? crc_slice_run(poly->table, reg, dst, src, n) : crc_slice_run(poly->table, reg, NULL, src, n);
 }

@@ -68,7 +68,7 @@ static void nothing(void *user)
     (void)user;
 }
 
-static void handle(void *user, struct call *call)
+static void handle(void *user, struct responder_call *call)
 {
     struct server *server = user;
     uint8_t message[REPLY_HEAD + 4], *p = message;

@@ -23,8 +23,8 @@ static int keep_private(struct assoc *a, const void *data, uint16_t length)
     return 0;
 }
 
-static void init(struct assoc *a, bool active, const struct assoc_attr *attr, struct window_slot *slots,
-                 uint64_t now_us)
+static void assoc_init(struct assoc *a, bool active, const struct assoc_attr *attr, struct window_slot *slots,
+                       uint64_t now_us)
 {
     memset(a, 0, sizeof(*a));
     a->attr = *attr;
@@ -35,20 +35,20 @@ static void init(struct assoc *a, bool active, const struct assoc_attr *attr, st
 int assoc_init_active(struct assoc *a, const struct assoc_attr *attr, struct window_slot *slots, struct qp *qp,
                       const void *private_data, uint16_t private_length, uint64_t now_us)
 {
-    init(a, true, attr, slots, now_us);
+    assoc_init(a, true, attr, slots, now_us);
     a->life.qp = qp;
     return keep_private(a, private_data, private_length);
 }
 
 void assoc_init_passive(struct assoc *a, const struct assoc_attr *attr, struct window_slot *slots, uint64_t now_us)
 {
-    init(a, false, attr, slots, now_us);
+    assoc_init(a, false, attr, slots, now_us);
 }
 
 /* --- set-up -------------------------------------------------------------------------------------------------- */
 
 /* Messages go both ways; the next of the peer's is at `rx_pos`. */
-static void ready(struct assoc *a, uint64_t rx_pos)
+static void assoc_ready(struct assoc *a, uint64_t rx_pos)
 {
     life_ready(&a->life);
     a->life.qp->unsayable = assoc_unsayable(a);
@@ -78,7 +78,7 @@ void assoc_up(struct assoc *a, uint32_t indication, uint32_t tsn, uint32_t paylo
     else if (a->negotiates)
         a->hello_due = a->life.active;
     else if (a->life.active)
-        ready(a, 0);
+        assoc_ready(a, 0);
     else
         life_requested(&a->life);
 }
@@ -99,7 +99,7 @@ static enum fault take_answer(struct assoc *a, const struct neg *neg, uint64_t p
         return FAULT_NEG_FIELD;
     a->ird = neg->ord;
     a->ord = neg->ird;
-    ready(a, pos + 1);
+    assoc_ready(a, pos + 1);
     return FAULT_NONE;
 }
 
@@ -132,7 +132,7 @@ int assoc_accept(struct assoc *a, struct qp *qp, uint16_t ird, uint16_t ord, con
         a->ord = lesser(ord, a->peer_hello.ird);
         a->hello_due = true;
     }
-    ready(a, a->window.next);
+    assoc_ready(a, a->window.next);
     return 0;
 }
 
@@ -157,7 +157,7 @@ int assoc_bind(struct assoc *a, uint16_t stream, uint32_t key)
 /* --- sinks of our Reads -------------------------------------------------------------------------------------- */
 
 /* SplitMix64: the peer is told each tag, and it is good for one Read of this association alone. */
-static uint32_t draw(struct assoc *a)
+static uint32_t assoc_draw(struct assoc *a)
 {
     uint64_t z = a->attr.seed += 0x9e3779b97f4a7c15u;
 
@@ -172,7 +172,7 @@ uint32_t assoc_open_sink(struct assoc *a, const struct seg_read *read)
     uint32_t tag;
 
     do
-        tag = draw(a);
+        tag = assoc_draw(a);
     while (!tag || mr_find(a->life.qp->attr.mrs, tag) || assoc_find_sink(a, tag));
     *r = (struct assoc_read){.tag = tag, .length = read->length, .key = read->sink_key, .offset = read->sink_offset};
     return tag;

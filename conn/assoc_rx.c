@@ -4,7 +4,7 @@
 #include "conn/assoc_inner.h"
 
 /* A message on its way through. */
-struct arrival {
+struct assoc_arrival {
     const struct assoc_message *m;
     struct sctpddp_chunk chunk;
     struct neg neg;
@@ -13,7 +13,7 @@ struct arrival {
     bool in_turn;
 };
 
-static enum fault note(struct assoc *a, const struct arrival *x, enum fault fault, uint64_t got, uint64_t want)
+static enum fault note(struct assoc *a, const struct assoc_arrival *x, enum fault fault, uint64_t got, uint64_t want)
 {
     a->life.note = (struct fault_note){
         .fault = fault,
@@ -39,7 +39,7 @@ static enum fault note_qp(struct assoc *a, enum fault fault)
 /* --- where is it? -------------------------------------------------------------------------------------------- */
 
 /* Plain messages have no order but that of their arrival. */
-static enum fault locate(struct assoc *a, struct arrival *x, bool again)
+static enum fault assoc_rx_locate(struct assoc *a, struct assoc_arrival *x, bool again)
 {
     struct window *w = &a->window;
     uint32_t next = (uint32_t)(w->origin + w->next), sequence = x->m->tsn;
@@ -56,7 +56,7 @@ static enum fault locate(struct assoc *a, struct arrival *x, bool again)
     return fault ? note(a, x, fault, sequence, next) : FAULT_NONE;
 }
 
-static enum fault read_head(struct assoc *a, struct arrival *x)
+static enum fault assoc_rx_read_head(struct assoc *a, struct assoc_arrival *x)
 {
     enum fault fault = sctpddp_decode(a->peer, &x->chunk, x->m->data, x->m->octets);
 
@@ -72,7 +72,7 @@ static enum fault read_head(struct assoc *a, struct arrival *x)
 /* --- data that is placed ------------------------------------------------------------------------------------- */
 
 /* Part of the answer to a Read of ours: what the peer names is the sink that we named. */
-static enum fault find_answer(struct assoc *a, struct arrival *x, const struct assoc_read *read)
+static enum fault find_answer(struct assoc *a, struct assoc_arrival *x, const struct assoc_read *read)
 {
     const struct sctpddp_chunk *chunk = &x->chunk;
     bool ends;
@@ -91,7 +91,7 @@ static enum fault find_answer(struct assoc *a, struct arrival *x, const struct a
     return FAULT_NONE;
 }
 
-static enum fault place(struct assoc *a, struct arrival *x)
+static enum fault assoc_rx_place(struct assoc *a, struct assoc_arrival *x)
 {
     struct sctpddp_chunk *chunk = &x->chunk;
     const struct assoc_read *read = NULL;
@@ -125,7 +125,7 @@ static enum fault place(struct assoc *a, struct arrival *x)
 
 /* --- messages ------------------------------------------------------------------------------------------------ */
 
-static enum fault take_send(struct assoc *a, struct arrival *x)
+static enum fault assoc_rx_take_send(struct assoc *a, struct assoc_arrival *x)
 {
     const struct neg *neg = &x->neg;
 
@@ -145,7 +145,7 @@ static enum fault take_send(struct assoc *a, struct arrival *x)
     return note_qp(a, qp_place(a->life.qp, &x->seg));
 }
 
-static enum fault take_read_request(struct assoc *a, struct arrival *x)
+static enum fault assoc_rx_take_read_request(struct assoc *a, struct assoc_arrival *x)
 {
     const struct neg *neg = &x->neg;
 
@@ -164,7 +164,7 @@ static enum fault take_read_request(struct assoc *a, struct arrival *x)
     return note_qp(a, qp_place(a->life.qp, &x->seg));
 }
 
-static enum fault act(struct assoc *a, struct arrival *x, uint64_t now_us)
+static enum fault act(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
 {
     bool is_hello = x->neg.type == NEG_HELLO;
     enum fault fault;
@@ -177,16 +177,16 @@ static enum fault act(struct assoc *a, struct arrival *x, uint64_t now_us)
         return note(a, x, FAULT_NEG_TURN, 0, 0);
     switch (x->neg.type) {
     case NEG_SEND:
-        return take_send(a, x);
+        return assoc_rx_take_send(a, x);
     case NEG_READ_REQUEST:
-        return take_read_request(a, x);
+        return assoc_rx_take_read_request(a, x);
     default:
         return FAULT_NONE; /* PLACED: nobody here has asked for it */
     }
 }
 
 /* A message of the negotiation is acted on in its turn; data of a Send may go to its receive before. */
-static enum fault negotiate(struct assoc *a, struct arrival *x, uint64_t now_us)
+static enum fault negotiate(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
 {
     enum fault fault = neg_decode(&x->neg, x->chunk.data, x->chunk.length);
 
@@ -198,7 +198,7 @@ static enum fault negotiate(struct assoc *a, struct arrival *x, uint64_t now_us)
 }
 
 /* Without negotiation on both sides each message is a Send, as it comes. */
-static enum fault deliver_plain(struct assoc *a, struct arrival *x)
+static enum fault deliver_plain(struct assoc *a, struct assoc_arrival *x)
 {
     if (!x->in_turn)
         return FAULT_NOT_NOW;
@@ -209,7 +209,7 @@ static enum fault deliver_plain(struct assoc *a, struct arrival *x)
     return note_qp(a, qp_place(a->life.qp, &x->seg));
 }
 
-static enum fault take_unplaced(struct assoc *a, struct arrival *x, uint64_t now_us)
+static enum fault take_unplaced(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
 {
     enum fault fault = a->negotiates ? negotiate(a, x, now_us) : deliver_plain(a, x);
 
@@ -220,7 +220,7 @@ static enum fault take_unplaced(struct assoc *a, struct arrival *x, uint64_t now
 
 /* --- signals ------------------------------------------------------------------------------------------------- */
 
-static enum fault release(struct assoc *a, const struct window_slot *slot)
+static enum fault assoc_rx_release(struct assoc *a, const struct window_slot *slot)
 {
     struct qp *qp = a->life.qp;
 
@@ -237,12 +237,12 @@ static enum fault signal(struct assoc *a, uint64_t pos, const struct window_slot
         a->placed_due = true;
     }
     a->signal[a->signal_head++ % ASSOC_SIGNALS] = (struct assoc_signal){pos, slot->value, slot->flags};
-    return slot->flags & SCTPDDP_RELEASE ? release(a, slot) : FAULT_NONE;
+    return slot->flags & SCTPDDP_RELEASE ? assoc_rx_release(a, slot) : FAULT_NONE;
 }
 
 /* Everything whose turn has come, in order: what it completes first, then what it signals. While the host has not taken
  * the signals before, the rest waits where it is. */
-static enum fault settle(struct assoc *a)
+static enum fault assoc_rx_settle(struct assoc *a)
 {
     struct window_slot slot;
     enum fault fault = FAULT_NONE;
@@ -259,12 +259,12 @@ static enum fault settle(struct assoc *a)
 
 /* --- all ----------------------------------------------------------------------------------------------------- */
 
-static enum fault take(struct assoc *a, struct arrival *x, bool again, uint64_t now_us)
+static enum fault assoc_rx_take(struct assoc *a, struct assoc_arrival *x, bool again, uint64_t now_us)
 {
-    enum fault fault = read_head(a, x);
+    enum fault fault = assoc_rx_read_head(a, x);
 
     if (!fault)
-        fault = locate(a, x, again);
+        fault = assoc_rx_locate(a, x, again);
     if (fault)
         return fault;
     x->seg.begin = x->pos;
@@ -277,12 +277,12 @@ static enum fault take(struct assoc *a, struct arrival *x, bool again, uint64_t 
     else if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
         fault = a->negotiates && x->in_turn ? note(a, x, FAULT_NEG_TURN, 0, 0) : FAULT_NOT_NOW;
     else
-        fault = x->chunk.mode ? place(a, x) : take_unplaced(a, x, now_us);
-    return fault ? fault : settle(a);
+        fault = x->chunk.mode ? assoc_rx_place(a, x) : take_unplaced(a, x, now_us);
+    return fault ? fault : assoc_rx_settle(a);
 }
 
 /* A host that has to remember a message for too long has none for others. */
-static enum assoc_verdict keep(struct assoc *a, const struct arrival *x, bool again, uint64_t now_us)
+static enum assoc_verdict assoc_rx_keep(struct assoc *a, const struct assoc_arrival *x, bool again, uint64_t now_us)
 {
     struct fault_note full = {.fault = FAULT_CHUNK_AHEAD, .got = x->pos, .want = a->window.next};
 
@@ -297,7 +297,7 @@ static enum assoc_verdict keep(struct assoc *a, const struct arrival *x, bool ag
     return ASSOC_KEPT;
 }
 
-static void broken(struct assoc *a, uint64_t now_us)
+static void assoc_rx_broken(struct assoc *a, uint64_t now_us)
 {
     struct fault_note why = a->life.note;
 
@@ -307,7 +307,7 @@ static void broken(struct assoc *a, uint64_t now_us)
 
 enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint64_t now_us)
 {
-    struct arrival x = {.m = m};
+    struct assoc_arrival x = {.m = m};
     uint64_t next = a->window.next;
     uint32_t name;
     bool again = assoc_due(a, &name) && name == m->name;
@@ -316,13 +316,13 @@ enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint
     if (a->life.state >= CONN_TERMINATING)
         return ASSOC_TAKEN;
     a->rx_ppid = m->ppid;
-    fault = take(a, &x, again, now_us);
+    fault = assoc_rx_take(a, &x, again, now_us);
     if (fault == FAULT_NOT_NOW)
-        return keep(a, &x, again, now_us);
+        return assoc_rx_keep(a, &x, again, now_us);
     if (again)
         a->kept_octets -= m->octets;
     if (fault)
-        broken(a, now_us);
+        assoc_rx_broken(a, now_us);
     if (a->window.next != next)
         life_stall(&a->life, false, now_us);
     if (a->window.ahead)
@@ -349,7 +349,7 @@ bool assoc_has_signal(const struct assoc *a)
 }
 
 /* Can what waited for others to leave a region be told? */
-static enum fault resume(struct assoc *a, uint64_t now_us)
+static enum fault assoc_rx_resume(struct assoc *a, uint64_t now_us)
 {
     bool waited = life_is_withheld(&a->life);
     enum fault fault = life_resume(&a->life, now_us);
@@ -360,13 +360,13 @@ static enum fault resume(struct assoc *a, uint64_t now_us)
         a->released = 0;
     else
         a->life.resume_us = now_us + LIFE_RESUME_US;
-    return fault || !waited ? fault : settle(a);
+    return fault || !waited ? fault : assoc_rx_settle(a);
 }
 
 void assoc_check(struct assoc *a, uint64_t now_us)
 {
     struct qp *qp = a->life.qp;
-    enum fault fault = resume(a, now_us);
+    enum fault fault = assoc_rx_resume(a, now_us);
 
     if (!qp || (!fault && qp->state != QP_ERROR))
         return;
@@ -379,7 +379,7 @@ bool assoc_signal(struct assoc *a, struct assoc_signal *out, uint64_t now_us)
     if (!assoc_has_signal(a))
         return false;
     *out = a->signal[a->signal_tail++ % ASSOC_SIGNALS];
-    if (a->life.state < CONN_TERMINATING && settle(a))
-        broken(a, now_us);
+    if (a->life.state < CONN_TERMINATING && assoc_rx_settle(a))
+        assoc_rx_broken(a, now_us);
     return true;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool may_send(const struct assoc *a)
+static bool assoc_tx_may_send(const struct assoc *a)
 {
     return a->up && life_is_open(&a->life) && !a->shut;
 }
@@ -20,13 +20,14 @@ unsigned assoc_wants(const struct assoc *a)
         return ASSOC_ABORT;
     if (!a->up || a->shut)
         return 0;
-    if (a->hello_due || (may_send(a) && (a->placed_due || (l->qp && qp_has_output(l->qp)))))
+    if (a->hello_due || (assoc_tx_may_send(a) && (a->placed_due || (l->qp && qp_has_output(l->qp)))))
         return ASSOC_TX;
     return l->state == CONN_ENDING || (l->state == CONN_DRAINING && life_is_drained(l)) ? ASSOC_FIN : 0;
 }
 
 /* The header extension goes in front of what is there. AWS counts every message that is given to SCTP (2.2). */
-static void put_head(struct assoc *a, struct assoc_chunk *out, struct sctpddp_chunk *chunk, const struct neg *neg)
+static void assoc_tx_put_head(struct assoc *a, struct assoc_chunk *out, struct sctpddp_chunk *chunk,
+                              const struct neg *neg)
 {
     size_t n;
 
@@ -48,7 +49,7 @@ static void emit_hello(struct assoc *a, struct assoc_chunk *out)
         neg.ird = a->ird;
         neg.ord = a->ord;
     }
-    put_head(a, out, &chunk, &neg);
+    assoc_tx_put_head(a, out, &chunk, &neg);
     if (a->own_length)
         out->emit.span[out->emit.spans++] = (struct span){a->own_data, a->own_length};
     a->hello_due = false;
@@ -59,7 +60,7 @@ static void emit_placed(struct assoc *a, struct assoc_chunk *out)
     struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT};
     struct neg neg = {.type = NEG_PLACED, .aws = a->placed_aws};
 
-    put_head(a, out, &chunk, &neg);
+    assoc_tx_put_head(a, out, &chunk, &neg);
     a->placed_due = false;
 }
 
@@ -79,10 +80,10 @@ static void send_head(struct assoc *a, struct assoc_chunk *out)
         neg.flags |= NEG_INVALIDATE;
         neg.value = (uint32_t)seg->invalidate;
     }
-    put_head(a, out, &chunk, a->negotiates ? &neg : NULL);
+    assoc_tx_put_head(a, out, &chunk, a->negotiates ? &neg : NULL);
 }
 
-static void read_head(struct assoc *a, struct assoc_chunk *out)
+static void assoc_tx_read_head(struct assoc *a, struct assoc_chunk *out)
 {
     const struct seg *seg = &out->emit.seg;
     struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT};
@@ -95,7 +96,7 @@ static void read_head(struct assoc *a, struct assoc_chunk *out)
         .sink_tag = assoc_open_sink(a, &seg->read),
     };
 
-    put_head(a, out, &chunk, &neg);
+    assoc_tx_put_head(a, out, &chunk, &neg);
 }
 
 /* Immediate data have the number of a Send, and no other data. */
@@ -114,7 +115,7 @@ static void immediate_head(struct assoc *a, struct assoc_chunk *out)
         neg.flags |= NEG_WRITTEN;
     if (seg->flags & SEG_SOLICITED)
         neg.flags |= NEG_SOLICITED;
-    put_head(a, out, &chunk, &neg);
+    assoc_tx_put_head(a, out, &chunk, &neg);
 }
 
 /* A buffer of a DDP peer is a stream of ours; whoever names it puts the stream where keys are. */
@@ -136,7 +137,7 @@ static void placed_head(struct assoc *a, struct assoc_chunk *out)
         out->stream = (uint16_t)seg->key;
         chunk.tag = 0;
     }
-    put_head(a, out, &chunk, NULL);
+    assoc_tx_put_head(a, out, &chunk, NULL);
 }
 
 /* Has our adaptation a way to say it (S1, S2)? A message that is not negotiated is one chunk. */
@@ -202,7 +203,7 @@ static bool emit_segment(struct assoc *a, struct assoc_chunk *out, uint64_t now_
     if (seg->op == SEG_SEND)
         send_head(a, out);
     else if (seg->op == SEG_READ_REQ)
-        read_head(a, out);
+        assoc_tx_read_head(a, out);
     else if (seg->op == SEG_IMMEDIATE)
         immediate_head(a, out);
     else

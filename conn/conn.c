@@ -18,7 +18,7 @@ void conn_fail(struct conn *c, const struct fault_note *note, const struct seg *
     /* A responder may say nothing before the initiator's first FPDU, not even this (RFC 5044 7.1.2 rule 4). */
     bool framed = !life_in_startup(l) && l->state < CONN_TERMINATING && (!c->start.hold || seg);
 
-    life_fail(l, note, framed && c->wire->terminate(&c->w, note, seg, &l->term, l->term_room), now_us);
+    life_fail(l, note, framed && c->wire->terminate(&c->agreed, note, seg, &l->term, l->term_room), now_us);
 }
 
 void conn_lost(struct conn *c, enum fault fault)
@@ -66,7 +66,7 @@ static bool is_ready_send(const struct conn *c, const struct seg *seg)
 }
 
 /* The initiator's first FPDU was valid: now the responder may send (RFC 5044 7.1.2 rule 4). */
-static void release(struct conn *c)
+static void conn_release(struct conn *c)
 {
     c->start.hold = false;
     if (c->start.rtr)
@@ -77,7 +77,7 @@ static void release(struct conn *c)
  */
 static int hold_back(struct conn *c, const struct seg *seg)
 {
-    c->w.rx_pos = seg->begin;
+    c->agreed.rx_pos = seg->begin;
     c->held = true;
     c->held_withheld = life_is_withheld(&c->life);
     c->held_tail = c->life.qp->answer_tail;
@@ -100,7 +100,7 @@ static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, u
 }
 
 /* What takes a key away is told at once if nobody else can be using the region. */
-static enum fault place(struct conn *c, const struct seg *seg, uint64_t now_us)
+static enum fault conn_place(struct conn *c, const struct seg *seg, uint64_t now_us)
 {
     enum fault fault = qp_place(c->life.qp, seg);
 
@@ -123,7 +123,7 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
     } else if (c->start.rtr_answer_due && seg->op == SEG_READ_RESP && !seg->length) {
         c->start.rtr_answer_due = false;
         qp_advance(c->life.qp, seg->end);
-    } else if ((fault = place(c, seg, now_us))) {
+    } else if ((fault = conn_place(c, seg, now_us))) {
         if (fault == FAULT_NOT_NOW)
             return hold_back(c, seg);
         note = c->life.qp->note;
@@ -132,7 +132,7 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
     }
     life_message(&c->life, seg->op, seg->flags & SEG_LAST, now_us);
     if (c->start.hold)
-        release(c);
+        conn_release(c);
     return eaten;
 }
 
@@ -141,7 +141,7 @@ static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     struct seg seg;
     size_t need;
-    int eaten = c->gap_at ? gap_close(c, &seg, p, n) : c->wire->decode(&c->w, &seg, p, n, &need);
+    int eaten = c->direct_at ? direct_close(c, &seg, p, n) : c->wire->decode(&c->agreed, &seg, p, n, &need);
 
     if (eaten > 0)
         return unit_arrived(c, &seg, eaten, now_us);
@@ -151,7 +151,7 @@ static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
     return eaten;
 }
 
-static int step(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
+static int conn_step(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     switch (c->life.state) {
     case CONN_WAIT_REQUEST:
@@ -177,12 +177,12 @@ void conn_check(struct conn *c, uint64_t now_us)
     conn_fail(c, &c->life.qp->note, NULL, now_us);
 }
 
-static size_t eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
+static size_t conn_eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     size_t eaten = 0;
 
     while (eaten < n) {
-        int k = step(c, p + eaten, n - eaten, now_us);
+        int k = conn_step(c, p + eaten, n - eaten, now_us);
 
         if (k < 0)
             continue; /* the state has changed: the rest is looked at with new eyes */
@@ -195,19 +195,19 @@ static size_t eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
-    uint64_t before = c->w.rx_pos;
+    uint64_t before = c->agreed.rx_pos;
     size_t eaten;
 
     if (c->held)
         life_listen(&c->life, true, now_us);
     c->held = false;
     take_turns(c, now_us);
-    eaten = eat(c, p, n, now_us);
+    eaten = conn_eat(c, p, n, now_us);
     if (take_laps(c, n - eaten) && !take_refuses(c, FAULT_LAP))
         conn_fail(c, &(struct fault_note){.fault = FAULT_LAP}, NULL, now_us);
     take_turns(c, now_us);
     conn_check(c, now_us);
-    if (c->w.rx_pos != before && life_is_late(&c->life, now_us))
+    if (c->agreed.rx_pos != before && life_is_late(&c->life, now_us))
         conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
     if (c->held)
         life_listen(&c->life, false, now_us);
@@ -218,7 +218,7 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
 /* --- octets out ---------------------------------------------------------------------------------------------- */
 
-static bool may_send(const struct conn *c, uint64_t now_us)
+static bool conn_may_send(const struct conn *c, uint64_t now_us)
 {
     return life_is_open(&c->life) && !c->start.hold && !c->start.rtr_answer_due && now_us >= c->start.tx_after_us;
 }
@@ -231,7 +231,7 @@ static bool rtr_waits(const struct conn *c, uint64_t now_us)
 }
 
 /* It closes, and whatever it would still say is of no use to it. */
-static bool is_done(const struct conn *c)
+static bool conn_is_done(const struct conn *c)
 {
     return c->life.state == CONN_DRAINING && life_is_drained(&c->life);
 }
@@ -255,11 +255,11 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
     else if (c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held && !life_is_withheld(&c->life))
         wants |= CONN_RX;
     if (out || c->start.frame_length || ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
-        (may_send(c, now_us) && c->life.qp && !is_done(c) && qp_has_output(c->life.qp)))
+        (conn_may_send(c, now_us) && c->life.qp && !conn_is_done(c) && qp_has_output(c->life.qp)))
         return wants | CONN_TX;
     if (c->life.fin_sent || c->start.rtr_due)
         return wants;
-    if (c->life.state >= CONN_TERMINATING || is_done(c))
+    if (c->life.state >= CONN_TERMINATING || conn_is_done(c))
         wants |= CONN_FIN;
     return wants;
 }
@@ -267,24 +267,24 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
 /* May the payload leave from where it lies? Not if it could change between its CRC and the socket. */
 static bool may_borrow(const struct conn *c, const struct emit *e)
 {
-    bool can_change = e->volatile_data || (e->may_change && c->w.crc);
+    bool can_change = e->volatile_data || (e->may_change && c->agreed.crc);
 
-    return e->seg.length >= GATHER_MIN && !can_change && !e->seg.control_length && !c->wire->interleaves(&c->w);
+    return e->seg.length >= GATHER_MIN && !can_change && !e->seg.control_length && !c->wire->interleaves(&c->agreed);
 }
 
 /* Frames one segment into `out`, by copy or by reference. */
-static void encode(struct conn *c, struct emit *e)
+static void conn_encode(struct conn *c, struct emit *e)
 {
     struct out *out = c->life.out;
     uint8_t *head = out_space(out), *tail = head + WIRE_HEAD_MAX;
     size_t head_length, tail_length;
 
     if (!may_borrow(c, e)) {
-        out_commit(out, c->wire->frame(&c->w, &e->seg, e->span, e->spans, head));
+        out_commit(out, c->wire->frame(&c->agreed, &e->seg, e->span, e->spans, head));
         out_end_unit(out);
         return;
     }
-    c->wire->wrap(&c->w, &e->seg, e->span, e->spans, head, &head_length, tail, &tail_length);
+    c->wire->wrap(&c->agreed, &e->seg, e->span, e->spans, head, &head_length, tail, &tail_length);
     out_commit(out, head_length);
     for (uint32_t i = 0; i < e->spans; i++)
         out_borrow(out, e->span[i], e->region[i]);
@@ -314,18 +314,18 @@ static void fill_rtr(struct conn *c)
         c->start.rtr_answer_due = true;
         break;
     }
-    encode(c, &e);
+    conn_encode(c, &e);
 }
 
 static void fill_segments(struct conn *c)
 {
-    uint32_t tagged_max = c->wire->payload_max(&c->w, true, c->attr.emss);
-    uint32_t untagged_max = c->wire->payload_max(&c->w, false, c->attr.emss);
+    uint32_t tagged_max = c->wire->payload_max(&c->agreed, true, c->attr.emss);
+    uint32_t untagged_max = c->wire->payload_max(&c->agreed, false, c->attr.emss);
     struct emit e;
 
-    while (out_has_room(c->life.out) && !is_done(c) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
-        encode(c, &e);
-        qp_queued(c->life.qp, c->w.tx_pos);
+    while (out_has_room(c->life.out) && !conn_is_done(c) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
+        conn_encode(c, &e);
+        qp_queued(c->life.qp, c->agreed.tx_pos);
     }
 }
 
@@ -341,7 +341,7 @@ void conn_fill(struct conn *c, uint64_t now_us)
     }
     if (c->start.rtr_due && !rtr_waits(c, now_us))
         fill_rtr(c);
-    if (may_send(c, now_us) && c->life.qp) {
+    if (conn_may_send(c, now_us) && c->life.qp) {
         fill_segments(c);
         conn_check(c, now_us);
     }
@@ -349,7 +349,7 @@ void conn_fill(struct conn *c, uint64_t now_us)
         e.seg = c->life.term;
         e.span[0] = (struct span){c->life.term.data, c->life.term.length};
         e.spans = 1;
-        encode(c, &e);
+        conn_encode(c, &e);
         c->life.term_due = false;
     }
 }
@@ -359,7 +359,7 @@ static uint64_t sent_to(const struct conn *c)
 {
     uint32_t waits = c->life.out ? c->life.out->octets : 0;
 
-    return c->w.tx_pos >= waits ? c->w.tx_pos - waits : 0;
+    return c->agreed.tx_pos >= waits ? c->agreed.tx_pos - waits : 0;
 }
 
 void conn_sent(struct conn *c, size_t octets, uint64_t now_us)

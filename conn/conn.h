@@ -60,14 +60,14 @@ struct conn {
     struct conn_attr attr;
     struct life life;
     struct start start;
-    struct wire_state w;
+    struct wire_state agreed;
 
     bool held;          /* a segment waits, and is to come again: */
     bool held_withheld; /* ... when the message before it has been told, ... */
     uint32_t held_tail; /* ... else when a response of ours has been cut: qp->answer_tail is not this any more */
 
-    uint8_t *gap_at;   /* where the payload of the unit that arrives is read to: conn_gap(); else NULL */
-    uint32_t gap_left; /* octets that have not come */
+    uint8_t *direct_at;   /* where the payload of the unit that arrives is read to: conn_direct(); else NULL */
+    uint32_t direct_left; /* octets that have not come */
 
     struct early *early;  /* NULL: the link has all octets in order */
     bool taking, refused; /* in conn_take(): a unit may be refused, and was */
@@ -91,18 +91,19 @@ int conn_reject(struct conn *c, const void *private_data, uint16_t private_lengt
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
 
 /* Where the next octets of the stream belong, and how many of the unit come behind them. */
-struct conn_gap {
+struct conn_direct {
     uint8_t *at;
     uint32_t octets, behind;
 };
 
 /* A host that can read to two places at once need not have a large payload in its stage first. At `p` are the *n octets
- * that conn_rx() has left, in front of what is to be read next. True: the next gap->octets belong at gap->at, and as
- * many of them as the host has read there it tells to conn_filled(); octets behind them follow those at `p` as ever. Of
- * these only the first *n, never more than before, are still needed. Fewer than `least` octets are not worth it. To
- * be asked before every read, for memory may go at any time; false: read as ever.
+ * that conn_rx() has left, in front of what is to be read next. True: the next direct->octets belong at direct->at; as
+ * many of them as the host has read there it tells to conn_filled(), and octets behind them follow those at `p` as
+ * ever. Of these only the first *n, never more than before, are still needed. Fewer than `least` octets are not worth
+ * it. To be asked before every read, for memory may go at any time; false: read as ever.
  * Never with a CRC: what is not verified touches no memory of the application. */
-bool conn_gap(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_gap *gap, uint64_t now_us);
+bool conn_direct(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_direct *direct,
+                 uint64_t now_us);
 void conn_filled(struct conn *c, size_t octets);
 
 /* --- a link that has octets in any order ---

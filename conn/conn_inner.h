@@ -9,7 +9,7 @@
 int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us);
 
 /* The unit at `p` whose payload is read elsewhere: octets eaten, which are those around it, or 0 for more. */
-int gap_close(struct conn *c, struct seg *seg, const uint8_t *p, size_t n);
+int direct_close(struct conn *c, struct seg *seg, const uint8_t *p, size_t n);
 
 /* A unit that was decoded, or was taken before and has its turn: `eaten`, or 0 if it has to come again. */
 int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us);

@@ -26,7 +26,7 @@ void early_pop(struct early *early)
 }
 
 /* How many of them begin before `pos`. Most units come behind all others. */
-static uint32_t before(const struct early *early, uint64_t pos)
+static uint32_t early_before(const struct early *early, uint64_t pos)
 {
     const struct seg *unit = early->unit + early->first;
     uint32_t low = 0, high = early->count;
@@ -46,7 +46,7 @@ static uint32_t before(const struct early *early, uint64_t pos)
 
 bool early_is_boundary(const struct early *early, uint64_t pos)
 {
-    uint32_t n = before(early, pos);
+    uint32_t n = early_before(early, pos);
 
     return (early->boundary && pos == early->boundary) || (n && early->unit[early->first + n - 1].end == pos);
 }
@@ -54,7 +54,7 @@ bool early_is_boundary(const struct early *early, uint64_t pos)
 enum early_fit early_fit(const struct early *early, uint64_t begin, uint64_t end)
 {
     const struct seg *unit = early->unit + early->first;
-    uint32_t n = before(early, begin);
+    uint32_t n = early_before(early, begin);
 
     if (n < early->count && unit[n].begin == begin && unit[n].end == end)
         return EARLY_THERE;
@@ -65,7 +65,7 @@ enum early_fit early_fit(const struct early *early, uint64_t begin, uint64_t end
 
 void early_add(struct early *early, const struct seg *seg)
 {
-    uint32_t n = before(early, seg->begin);
+    uint32_t n = early_before(early, seg->begin);
     struct seg *unit;
 
     assert(early->count < EARLY_MAX);

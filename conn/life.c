@@ -56,7 +56,7 @@ bool life_is_drained(const struct life *l)
 /* --- the end ------------------------------------------------------------------------------------------------- */
 
 /* Nothing arrives any more, and nothing new leaves. The application learns of it once. */
-static void flush(struct life *l, const struct fault_note *note)
+static void life_flush(struct life *l, const struct fault_note *note)
 {
     if (l->note.fault == FAULT_NONE)
         l->note = *note;
@@ -74,11 +74,11 @@ static void begin_close(struct life *l, uint64_t now_us)
         l->end_deadline_us = now_us + LIFE_CLOSES * l->limits.close_us;
 }
 
-static void end(struct life *l, const struct fault_note *note, enum conn_state state, uint64_t now_us)
+static void life_end(struct life *l, const struct fault_note *note, enum conn_state state, uint64_t now_us)
 {
     if (l->state >= CONN_TERMINATING)
         return;
-    flush(l, note);
+    life_flush(l, note);
     l->state = state;
     l->startup_deadline_us = 0;
     life_listen(l, false, now_us);
@@ -90,10 +90,10 @@ void life_fail(struct life *l, const struct fault_note *note, bool term_due, uin
     if (l->state >= CONN_TERMINATING)
         return;
     l->term_due = term_due;
-    end(l, note, term_due ? CONN_TERMINATING : CONN_ENDING, now_us);
+    life_end(l, note, term_due ? CONN_TERMINATING : CONN_ENDING, now_us);
 }
 
-static enum rddp_wc_status status_of(const struct wire_blame *blame)
+static enum rddp_wc_status life_status_of(const struct wire_blame *blame)
 {
     if (blame->access)
         return RDDP_WC_REM_ACCESS_ERR;
@@ -107,8 +107,8 @@ void life_terminated(struct life *l, const struct wire_blame *blame, uint64_t no
     l->peer_term = blame->code;
     l->peer_term_text = blame->text;
     if (l->qp && blame->op != SEG_OPS)
-        qp_blame(l->qp, blame->op, status_of(blame));
-    end(l, &note, CONN_ENDING, now_us);
+        qp_blame(l->qp, blame->op, life_status_of(blame));
+    life_end(l, &note, CONN_ENDING, now_us);
     if (l->out)
         out_drop(l->out);
 }
@@ -118,7 +118,7 @@ void life_lost(struct life *l, enum fault fault)
     struct fault_note note = {.fault = fault};
 
     if (l->state < CONN_TERMINATING)
-        flush(l, &note);
+        life_flush(l, &note);
     if (l->out)
         out_drop(l->out);
     l->state = CONN_OVER;
@@ -144,7 +144,7 @@ void life_peer_ended(struct life *l, bool cut, uint64_t now_us)
         break;
     case CONN_READY:
     case CONN_DRAINING:
-        end(l, &note, CONN_ENDING, now_us);
+        life_end(l, &note, CONN_ENDING, now_us);
         if (l->out)
             out_drop(l->out);
         l->peer_ended = true;
@@ -167,7 +167,7 @@ void life_fin(struct life *l, uint64_t now_us)
     struct fault_note note = {.fault = FAULT_NONE};
 
     if (l->state == CONN_DRAINING)
-        end(l, &note, CONN_ENDING, now_us);
+        life_end(l, &note, CONN_ENDING, now_us);
     l->state = l->peer_ended ? CONN_OVER : CONN_ENDING;
     l->fin_sent = true;
 }
@@ -191,7 +191,7 @@ void life_detach(struct life *l, uint64_t now_us)
     if (life_in_startup(l))
         life_lost(l, FAULT_LOST);
     else
-        end(l, &note, CONN_ENDING, now_us);
+        life_end(l, &note, CONN_ENDING, now_us);
     l->qp = NULL;
 }
 
@@ -211,7 +211,7 @@ void life_stall(struct life *l, bool unfinished, uint64_t now_us)
         l->stall_deadline_us = now_us + l->limits.stall_us;
 }
 
-static void watch(struct life *l, enum seg_op op, bool listens, uint64_t now_us)
+static void life_watch(struct life *l, enum seg_op op, bool listens, uint64_t now_us)
 {
     bool waits = listens && l->unfinished >> op & 1 && l->limits.stall_us;
 
@@ -224,13 +224,13 @@ void life_message(struct life *l, enum seg_op op, bool is_last, uint64_t now_us)
         l->unfinished &= ~(1u << op);
     else
         l->unfinished |= 1u << op;
-    watch(l, op, true, now_us);
+    life_watch(l, op, true, now_us);
 }
 
 void life_listen(struct life *l, bool listens, uint64_t now_us)
 {
     for (enum seg_op op = 0; op < SEG_OPS; op++)
-        watch(l, op, listens, now_us);
+        life_watch(l, op, listens, now_us);
     if (!listens)
         l->stall_deadline_us = 0;
 }

@@ -6,9 +6,9 @@
 #include <rddp/wr.h>
 #include <string.h>
 
-void out_init(struct out *out, uint8_t *room)
+void out_init(struct out *out, uint8_t *buffer)
 {
-    out->room = room;
+    out->buffer = buffer;
     out->used = out->octets = out->borrowed = out->first = out->spans = 0;
     out->open = out->unit_first = out->units = 0;
     out->torn = false;
@@ -22,10 +22,10 @@ bool out_has_room(const struct out *out)
 
 uint8_t *out_space(struct out *out)
 {
-    return out->room + out->used;
+    return out->buffer + out->used;
 }
 
-static void append(struct out *out, struct span span, struct mr *region)
+static void out_append(struct out *out, struct span span, struct mr *region)
 {
     assert(out->first + out->spans < OUT_SPANS);
     out->span[out->first + out->spans] = span;
@@ -47,7 +47,7 @@ void out_commit(struct out *out, size_t octets)
         out->octets += (uint32_t)octets;
         out->open += (uint32_t)octets;
     } else if (octets) {
-        append(out, (struct span){at, (uint32_t)octets}, NULL);
+        out_append(out, (struct span){at, (uint32_t)octets}, NULL);
     }
 }
 
@@ -55,7 +55,7 @@ void out_borrow(struct out *out, struct span span, struct mr *region)
 {
     if (!span.length)
         return;
-    append(out, span, region);
+    out_append(out, span, region);
     if (region) {
         region->sending++;
         out->borrowed += span.length;

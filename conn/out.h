@@ -22,7 +22,7 @@ enum {
 };
 
 struct out {
-    uint8_t *room;     /* OUT_ROOM octets, the host's */
+    uint8_t *buffer;   /* OUT_ROOM octets, the host's */
     uint32_t used;     /* of the room */
     uint32_t octets;   /* that wait, wherever they lie */
     uint32_t borrowed; /* of them in registered memory */
@@ -47,7 +47,7 @@ struct out_cursor {
     uint32_t units, span, offset;
 };
 
-void out_init(struct out *out, uint8_t *room);
+void out_init(struct out *out, uint8_t *buffer);
 
 /* Is there room for one more unit of any wire, and a Terminate behind it? That may need a span of its own: what
  * out_own() has copied does not go on where the last unit ended. */

@@ -6,7 +6,8 @@
 
 #include "conn/conn_inner.h"
 
-static void init(struct conn *c, bool active, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us)
+static void start_init(struct conn *c, bool active, const struct wire *wire, const struct conn_attr *attr,
+                       uint64_t now_us)
 {
     const struct life_limits limits = {attr->startup_us, attr->stall_us, attr->close_us};
 
@@ -18,9 +19,9 @@ static void init(struct conn *c, bool active, const struct wire *wire, const str
 }
 
 /* Framing begins. SeqStart of either direction is the octet behind that side's own start-up frame. */
-static void ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, uint8_t version)
+static void start_ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, uint8_t version)
 {
-    c->w = (struct wire_state){
+    c->agreed = (struct wire_state){
         .crc = crc, .tx_markers = tx_markers, .rx_markers = rx_markers, .version = version, .aligned = c->attr.aligned};
     life_ready(&c->life);
     assert(!c->life.qp->sequence == (c->wire->numbering == SEG_NUMBERS_QUEUES));
@@ -33,12 +34,12 @@ static void ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, ui
 static void ready_immediately(struct conn *c)
 {
     if (c->wire->frames_at_once) {
-        ready(c, true, false, false, 0);
-        c->w.connection_id = c->attr.connection_id;
-        c->w.id_known = c->life.active;
+        start_ready(c, true, false, false, 0);
+        c->agreed.connection_id = c->attr.connection_id;
+        c->agreed.id_known = c->life.active;
         c->start.hold = !c->life.active;
     } else {
-        ready(c, true, true, true, 0);
+        start_ready(c, true, true, true, 0);
     }
     life_established(&c->life);
 }
@@ -71,7 +72,7 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
         .private_length = private_length,
     };
 
-    init(c, true, wire, attr, now_us);
+    start_init(c, true, wire, attr, now_us);
     c->life.qp = qp;
     c->start.ird = attr->ird;
     c->start.ord = attr->ord;
@@ -85,7 +86,7 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
 
 /* What the responder answered to IRD, ORD and ready-to-receive; FAULT_NONE if we can live with it (RFC 6581 9.1, 9.2).
  */
-static enum fault take_reply(struct conn *c)
+static enum fault start_take_reply(struct conn *c)
 {
     const struct mpa_frame *reply = &c->start.peer;
     enum fault fault = FAULT_NONE;
@@ -115,8 +116,8 @@ static int got_reply(struct conn *c, int eaten, uint64_t now_us)
         return -FAULT_START_REVISION;
     }
     c->start.revision = reply->revision;
-    note.fault = take_reply(c);
-    ready(c, c->attr.crc || reply->crc, reply->markers, c->attr.markers, 1);
+    note.fault = start_take_reply(c);
+    start_ready(c, c->attr.crc || reply->crc, reply->markers, c->attr.markers, 1);
     c->start.tx_after_us = now_us + c->attr.first_delay_us;
     if (note.fault) {
         conn_fail(c, &note, NULL, now_us);
@@ -131,7 +132,7 @@ static int got_reply(struct conn *c, int eaten, uint64_t now_us)
 
 void conn_init_passive(struct conn *c, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us)
 {
-    init(c, false, wire, attr, now_us);
+    start_init(c, false, wire, attr, now_us);
     if (c->attr.immediate)
         life_requested(&c->life);
 }
@@ -143,7 +144,7 @@ static int got_request(struct conn *c, int eaten)
     return eaten;
 }
 
-static struct mpa_frame answer(const struct conn *c, const void *private_data, uint16_t private_length)
+static struct mpa_frame start_answer(const struct conn *c, const void *private_data, uint16_t private_length)
 {
     return (struct mpa_frame){
         .reply = true,
@@ -166,7 +167,7 @@ static bool is_rdmac(const struct conn *c)
 int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const void *private_data,
                 uint16_t private_length, uint64_t now_us)
 {
-    struct mpa_frame reply = answer(c, private_data, private_length);
+    struct mpa_frame reply = start_answer(c, private_data, private_length);
     int error;
 
     if (c->wire->frames_at_once && private_length)
@@ -187,7 +188,7 @@ int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const
         c->life.qp = NULL;
         return error;
     }
-    ready(c, reply.crc, c->start.peer.markers, reply.markers, is_rdmac(c) ? 0 : 1);
+    start_ready(c, reply.crc, c->start.peer.markers, reply.markers, is_rdmac(c) ? 0 : 1);
     c->start.hold = true;
     c->start.rtr = reply.peer_to_peer ? reply.rtr : 0;
     if (c->start.rtr)
@@ -199,7 +200,7 @@ int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const
 
 int conn_reject(struct conn *c, const void *private_data, uint16_t private_length, uint64_t now_us)
 {
-    struct mpa_frame reply = answer(c, private_data, private_length);
+    struct mpa_frame reply = start_answer(c, private_data, private_length);
     int error;
 
     reply.reject = true;

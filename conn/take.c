@@ -61,9 +61,9 @@ static enum conn_verdict take_in_order(struct conn *c, uint8_t *p, size_t n, siz
 }
 
 /* Places what the unit brings, the payload closed up if need be. Nothing has changed if it cannot. */
-static bool place(struct conn *c, const struct wire_state *w, struct seg *seg, uint8_t *p, size_t n)
+static bool take_place(struct conn *c, const struct wire_state *agreed, struct seg *seg, uint8_t *p, size_t n)
 {
-    struct wire_state again = *w;
+    struct wire_state again = *agreed;
     struct seg whole;
     size_t need;
     int eaten;
@@ -81,11 +81,11 @@ static bool place(struct conn *c, const struct wire_state *w, struct seg *seg, u
 }
 
 /* The unit at `p`, behind a gap. `sure`: that one begins here. */
-static enum conn_verdict take_unit(struct conn *c, const struct wire_state *w, uint8_t *p, size_t n, bool sure,
+static enum conn_verdict take_unit(struct conn *c, const struct wire_state *agreed, uint8_t *p, size_t n, bool sure,
                                    size_t *octets)
 {
     struct seg seg;
-    int unit = c->wire->look(w, &seg, p, n);
+    int unit = c->wire->look(agreed, &seg, p, n);
     enum early_fit fit;
 
     *octets = n;
@@ -101,7 +101,7 @@ static enum conn_verdict take_unit(struct conn *c, const struct wire_state *w, u
     /* Control data would have to be kept; those of a Send have a place of their own. */
     if (fit == EARLY_NOT || seg.op >= SEG_TERMINATE || (seg.control_length && seg.op != SEG_SEND))
         return CONN_KEEP;
-    if (!place(c, w, &seg, p, (size_t)unit))
+    if (!take_place(c, agreed, &seg, p, (size_t)unit))
         return CONN_KEEP;
     early_add(c->early, &seg);
     return CONN_TAKEN;
@@ -110,23 +110,23 @@ static enum conn_verdict take_unit(struct conn *c, const struct wire_state *w, u
 /* One unit, or as many as are taken: what is done to a unit is said of it at once. */
 static enum conn_verdict take_early(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets)
 {
-    struct wire_state w = c->w;
+    struct wire_state agreed = c->agreed;
     bool sure = true;
     enum conn_verdict verdict, next = CONN_TAKEN;
     size_t at = 0, unit;
 
-    w.rx_pos = pos;
+    agreed.rx_pos = pos;
     if (!early_is_boundary(c->early, pos))
-        at = c->wire->find(&w, p, n, &sure);
+        at = c->wire->find(&agreed, p, n, &sure);
     if (at) {
         *octets = at;
         c->early->boundary = at < n && sure ? pos + at : 0;
         return CONN_KEEP;
     }
-    verdict = take_unit(c, &w, p, n, sure, &at);
+    verdict = take_unit(c, &agreed, p, n, sure, &at);
     while (verdict == CONN_TAKEN && next == CONN_TAKEN && at < n) {
-        w.rx_pos = pos + at;
-        next = take_unit(c, &w, p + at, n - at, true, &unit);
+        agreed.rx_pos = pos + at;
+        next = take_unit(c, &agreed, p + at, n - at, true, &unit);
         at += next == CONN_TAKEN ? unit : 0;
     }
     *octets = at;
@@ -143,11 +143,11 @@ enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, 
         return CONN_TAKEN; /* and dropped */
     if (life_in_startup(&c->life) || pos > UINT64_MAX - n)
         return CONN_KEEP;
-    if (pos < c->w.rx_pos) {
-        *octets = n < c->w.rx_pos - pos ? n : (size_t)(c->w.rx_pos - pos);
+    if (pos < c->agreed.rx_pos) {
+        *octets = n < c->agreed.rx_pos - pos ? n : (size_t)(c->agreed.rx_pos - pos);
         return CONN_TAKEN;
     }
-    if (pos == c->w.rx_pos)
+    if (pos == c->agreed.rx_pos)
         return c->held ? CONN_KEEP : take_in_order(c, p, n, octets, now_us);
     if (!c->early || !may_place)
         return CONN_KEEP;
@@ -163,10 +163,10 @@ void take_turns(struct conn *c, uint64_t now_us)
     const struct seg *seg;
 
     while (c->early && !c->held && life_is_open(&c->life) && (seg = early_first(c->early)) &&
-           seg->begin == c->w.rx_pos) {
+           seg->begin == c->agreed.rx_pos) {
         struct seg turn = *seg;
 
-        c->w.rx_pos = turn.end;
+        c->agreed.rx_pos = turn.end;
         if (unit_arrived(c, &turn, (int)(turn.end - turn.begin), now_us))
             early_pop(c->early);
     }
@@ -178,11 +178,11 @@ bool take_laps(const struct conn *c, size_t rest)
     const struct seg *seg = c->early ? early_first(c->early) : NULL;
 
     return seg && !c->held && !c->refused && life_is_open(&c->life) &&
-           (seg->begin < c->w.rx_pos || (rest && seg->begin - c->w.rx_pos <= rest));
+           (seg->begin < c->agreed.rx_pos || (rest && seg->begin - c->agreed.rx_pos <= rest));
 }
 
 uint64_t conn_advance(struct conn *c, uint64_t edge, uint64_t now_us)
 {
     conn_rx(c, NULL, 0, now_us);
-    return c->life.state >= CONN_TERMINATING ? edge : c->w.rx_pos;
+    return c->life.state >= CONN_TERMINATING ? edge : c->agreed.rx_pos;
 }

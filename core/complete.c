@@ -36,14 +36,14 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
     return true;
 }
 
-static bool is_done(const struct qp *qp, const struct send *s)
+static bool complete_is_done(const struct qp *qp, const struct send *s)
 {
     return (s->state == SEND_DONE && is_parted(qp, s->parted)) || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
 }
 
 enum fault sq_retire(struct qp *qp)
 {
-    while (qp->sq_tail != qp->sq_head && is_done(qp, sq_at(qp, qp->sq_tail)))
+    while (qp->sq_tail != qp->sq_head && complete_is_done(qp, sq_at(qp, qp->sq_tail)))
         if (!push_send(qp, sq_at(qp, qp->sq_tail++), RDDP_WC_SUCCESS))
             return qp_fail_cq(qp);
     return FAULT_NONE;
@@ -89,7 +89,7 @@ static void flush_receive(struct qp *qp, uint64_t wr_id, enum rddp_wc_status sta
     cq_push(qp->attr.recv_cq, &wc, false, &qp->rq->taken);
 }
 
-static void flush_receives(struct qp *qp)
+static void complete_flush_receives(struct qp *qp)
 {
     uint64_t wr_id;
 
@@ -112,7 +112,7 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->answer_tail = qp->answer_head;
     qp->withheld = 0;
     flush_sends(qp);
-    flush_receives(qp);
+    complete_flush_receives(qp);
 }
 
 void qp_settle(struct qp *qp)
@@ -120,7 +120,7 @@ void qp_settle(struct qp *qp)
     if (qp->state != QP_ERROR)
         return;
     flush_sends(qp);
-    flush_receives(qp);
+    complete_flush_receives(qp);
 }
 
 enum fault qp_fail_cq(struct qp *qp)

@@ -47,10 +47,10 @@ enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **
 /* --- control data -------------------------------------------------------------------------------------------- */
 
 /* Behind those of the segments before, as many as there is room for; how many came stops at what can be said. */
-static void add(uint8_t *to, uint32_t room, uint32_t *length, const struct seg *seg)
+static void core_control_add(uint8_t *to, uint32_t capacity, uint32_t *length, const struct seg *seg)
 {
-    if (*length < room) {
-        uint32_t left = room - *length;
+    if (*length < capacity) {
+        uint32_t left = capacity - *length;
 
         put_bytes(to + *length, seg->control, seg->control_length < left ? seg->control_length : left);
     }
@@ -59,7 +59,7 @@ static void add(uint8_t *to, uint32_t room, uint32_t *length, const struct seg *
 
 void control_add(struct inbound *in, const struct seg *seg)
 {
-    add(in->recv.control, in->recv.control_room, &in->control_length, seg);
+    core_control_add(in->recv.control, in->recv.control_room, &in->control_length, seg);
 }
 
 /* A Write is processed when all of it has had its turn, a Read Request when it has been answered. */
@@ -80,7 +80,7 @@ void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)
         notice(in, seg);
     } else if (seg->op == SEG_READ_RESP) {
         s = read_out_at(qp, qp->read_tail);
-        add(s->response_control, s->response_room, &s->response_length, seg);
+        core_control_add(s->response_control, s->response_room, &s->response_length, seg);
     } else if (seg->op != SEG_SEND) {
         qp->control_dropped += seg->control_length;
     }

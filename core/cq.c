@@ -29,14 +29,14 @@ static bool disarm(struct cq *cq, bool solicited)
     return cq->notify != NULL;
 }
 
-static void give_back(_Atomic uint32_t *taken, uint32_t places)
+static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
 {
     if (taken)
         atomic_fetch_sub_explicit(taken, places, memory_order_release);
 }
 
 /* Once a completion is missing nothing may follow: a reader who saw a gap would count wrong. Under `writing`. */
-static bool append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t *taken)
+static bool cq_append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t *taken)
 {
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
@@ -56,11 +56,11 @@ bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic ui
     bool added, wake;
 
     spin_lock(&cq->writing);
-    added = append(cq, wc, taken);
+    added = cq_append(cq, wc, taken);
     wake = disarm(cq, !added || solicited || wc->status != RDDP_WC_SUCCESS);
     spin_unlock(&cq->writing);
     if (!added)
-        give_back(taken, 1);
+        cq_give_back(taken, 1);
     if (wake)
         cq->notify(cq);
     return added;
@@ -68,7 +68,7 @@ bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic ui
 
 /* Takes `n` entries, at most BATCH. Their places are given back when there is room in the ring for what is posted to
  * them: a completion must never find the ring full because a reader was slow. Under `reading`. */
-static void take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
+static void cq_take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
 {
     _Atomic uint32_t *taken[BATCH];
 
@@ -82,7 +82,7 @@ static void take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
     for (uint32_t i = 0, run; i < n; i += run) {
         for (run = 1; i + run < n && taken[i + run] == taken[i];)
             run++;
-        give_back(taken[i], run);
+        cq_give_back(taken[i], run);
     }
 }
 
@@ -99,7 +99,7 @@ uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n)
         n = there;
     for (uint32_t i = 0; i < n; i += batch) {
         batch = n - i < BATCH ? n - i : BATCH;
-        take(cq, tail + i, wc + i, batch);
+        cq_take(cq, tail + i, wc + i, batch);
     }
     spin_unlock(&cq->reading);
     return n;
@@ -136,7 +136,7 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
         const struct cq_entry *entry = &cq->ring[i & (cq->size - 1)];
 
         if (entry->wc.qp_num == qp_num)
-            give_back(entry->taken, 1);
+            cq_give_back(entry->taken, 1);
         else
             cq->ring[kept++ & (cq->size - 1)] = *entry;
     }

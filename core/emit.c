@@ -62,7 +62,7 @@ static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t
 
 /* The next `length` octets of a request, from where the segment before ended. NULL, or the sge that is not ours to
  * send. What is left of an sge is checked as a whole: a message that cannot be sent to its end had better not begin. */
-static const struct rddp_sge *gather(struct qp *qp, struct emit *e, const struct send *s, uint32_t length)
+static const struct rddp_sge *emit_gather(struct qp *qp, struct emit *e, const struct send *s, uint32_t length)
 {
     while (length) {
         const struct rddp_sge *sge = &s->sge[qp->emit_sge];
@@ -80,7 +80,7 @@ static const struct rddp_sge *gather(struct qp *qp, struct emit *e, const struct
     return NULL;
 }
 
-static uint32_t cut(uint32_t left, uint32_t max)
+static uint32_t emit_cut(uint32_t left, uint32_t max)
 {
     assert(max || !left);
     return left < max ? left : max;
@@ -108,7 +108,7 @@ static void fill_write(const struct qp *qp, struct seg *seg, const struct send *
 }
 
 /* Solicited and invalidate are said in every segment of the message (RFC 5041 4.2: the same RsvdULP in all of them). */
-static void fill_send(const struct qp *qp, struct seg *seg, const struct send *s)
+static void emit_fill_send(const struct qp *qp, struct seg *seg, const struct send *s)
 {
     seg->op = SEG_SEND;
     seg->offset = qp->emit_offset;
@@ -128,8 +128,8 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
     if (tagged)
         fill_write(qp, &e->seg, s);
     else
-        fill_send(qp, &e->seg, s);
-    e->seg.length = cut(s->length - qp->emit_offset, tagged ? tagged_max : untagged_max);
+        emit_fill_send(qp, &e->seg, s);
+    e->seg.length = emit_cut(s->length - qp->emit_offset, tagged ? tagged_max : untagged_max);
     if (s->flags & RDDP_SEND_INLINE) {
         e->volatile_data = true;
         if (e->seg.length) {
@@ -137,7 +137,7 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
             e->span[e->spans++] = (struct span){s->inlined + qp->emit_offset, e->seg.length};
         }
     } else {
-        bad = gather(qp, e, s, e->seg.length);
+        bad = emit_gather(qp, e, s, e->seg.length);
     }
     if (bad)
         return fail_key(qp, s, e->seg.op, bad);
@@ -247,7 +247,7 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
     e->seg.op = SEG_READ_RESP;
     e->seg.key = p->read.sink_key;
     e->seg.offset = p->read.sink_offset + qp->emit_offset;
-    e->seg.length = cut(left, tagged_max);
+    e->seg.length = emit_cut(left, tagged_max);
     /* It was allowed when the request was delivered; the owner may have thought better of it since. */
     if (left)
         fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->emit_offset, left, e->seg.length,

@@ -148,11 +148,11 @@ struct line {
     char *at, *end;
 };
 
-static void add(struct line *l, const char *text)
+static void fault_add(struct line *l, const char *text)
 {
-    size_t n = strlen(text), room = (size_t)(l->end - l->at);
+    size_t n = strlen(text), space = (size_t)(l->end - l->at);
 
-    n = n < room ? n : room;
+    n = n < space ? n : space;
     memcpy(l->at, text, n);
     l->at += n;
 }
@@ -166,27 +166,27 @@ static void add_number(struct line *l, uint64_t v, unsigned base)
         *--p = "0123456789abcdef"[v % base];
         v /= base;
     } while (v);
-    add(l, base == 16 ? "0x" : "");
-    add(l, p);
+    fault_add(l, base == 16 ? "0x" : "");
+    fault_add(l, p);
 }
 
 static void add_op(struct line *l, const struct fault_note *note)
 {
-    add(l, seg_op_name(note->op));
+    fault_add(l, seg_op_name(note->op));
     if (note->op == SEG_SEND || note->op == SEG_READ_REQ) {
-        add(l, " ");
+        fault_add(l, " ");
         add_number(l, note->msg, 10);
     }
 }
 
 static void add_place(struct line *l, const struct fault_note *note)
 {
-    add(l, seg_op_name(note->op));
-    add(l, " of ");
+    fault_add(l, seg_op_name(note->op));
+    fault_add(l, " of ");
     add_number(l, note->length, 10);
-    add(l, " octets at offset ");
+    fault_add(l, " octets at offset ");
     add_number(l, note->offset, 16);
-    add(l, " of STag ");
+    fault_add(l, " of STag ");
     add_number(l, note->key, 16);
 }
 
@@ -201,14 +201,14 @@ size_t fault_describe(const struct fault_note *note, char *line, size_t size)
     if (faults[fault].about == ABOUT_PLACE)
         add_place(&l, note);
     if (faults[fault].about != ABOUT_NOTHING)
-        add(&l, ": ");
-    add(&l, fault_text(note->fault));
+        fault_add(&l, ": ");
+    fault_add(&l, fault_text(note->fault));
     if (faults[fault].want && note->got != note->want) {
-        add(&l, ": ");
+        fault_add(&l, ": ");
         add_number(&l, note->got, 10);
-        add(&l, ", ");
-        add(&l, faults[fault].want);
-        add(&l, " ");
+        fault_add(&l, ", ");
+        fault_add(&l, faults[fault].want);
+        fault_add(&l, " ");
         add_number(&l, note->want, 10);
     }
     *l.at = '\0';

@@ -11,9 +11,9 @@ size_t mr_slots_room(uint32_t count)
     return sizeof(struct mr_slots) + count * sizeof(struct mr_slot);
 }
 
-void mr_table_init(struct mr_table *table, void *room, uint32_t count)
+void mr_table_init(struct mr_table *table, void *buffer, uint32_t count)
 {
-    struct mr_slots *slots = room;
+    struct mr_slots *slots = buffer;
 
     assert((count & (count - 1)) == 0);
     slots->count = count;
@@ -38,21 +38,21 @@ static struct mr_slot *probe(struct mr_slots *slots, uint32_t key)
     return &slots->slot[i];
 }
 
-static void fill(struct mr_slot *slot, uint32_t key, struct mr *mr)
+static void mr_fill(struct mr_slot *slot, uint32_t key, struct mr *mr)
 {
     atomic_store_explicit(&slot->mr, mr, memory_order_relaxed);
     atomic_store_explicit(&slot->key, key, memory_order_release);
 }
 
-void *mr_table_move(struct mr_table *table, void *room, uint32_t count)
+void *mr_table_move(struct mr_table *table, void *buffer, uint32_t count)
 {
-    struct mr_slots *from = atomic_load_explicit(&table->slots, memory_order_relaxed), *to = room;
+    struct mr_slots *from = atomic_load_explicit(&table->slots, memory_order_relaxed), *to = buffer;
 
     assert(count >= 2 * (table->live + 1) && (count & (count - 1)) == 0);
     to->count = count;
     for (uint32_t i = 0; i < from->count; i++)
         if (from->slot[i].mr)
-            fill(probe(to, from->slot[i].key), from->slot[i].key, from->slot[i].mr);
+            mr_fill(probe(to, from->slot[i].key), from->slot[i].key, from->slot[i].mr);
     table->used = table->live;
     atomic_store(&table->slots, to);
     return from;
@@ -73,7 +73,7 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
     mr->valid = true;
     if (mr->parent)
         mr->parent->parts++;
-    fill(slot, key, mr);
+    mr_fill(slot, key, mr);
     table->used++;
     table->live++;
     return true;

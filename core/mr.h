@@ -57,14 +57,14 @@ size_t mr_slots_room(uint32_t count);
 
 /* Gives the table its room: zeroed, for `count` (a power of two) slots. The caller keeps ownership of the memory. If
  * others than the caller are ever to look up, visits_init() comes next. */
-void mr_table_init(struct mr_table *table, void *room, uint32_t count);
+void mr_table_init(struct mr_table *table, void *buffer, uint32_t count);
 
 /* Is there room for one more at a load that keeps look-ups short? If not, the owner calls mr_table_move() first. */
 bool mr_table_has_room(const struct mr_table *table);
 
 /* Moves the live regions into new room (zeroed, for at least 2 * (live + 1) slots) and returns the old room, to free
  * when no look-up can be in it any more. */
-void *mr_table_move(struct mr_table *table, void *room, uint32_t count);
+void *mr_table_move(struct mr_table *table, void *buffer, uint32_t count);
 
 /* Enters `mr` (pd, base, start, length, access filled in) under `key`, 32 random bits drawn by the caller.
  * False if the key is 0, alive, or a tombstone: draw again. The creator counts the region into pd->users. */

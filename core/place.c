@@ -22,7 +22,7 @@ static enum fault note_local(struct qp *qp, const struct seg *seg, const struct 
     return FAULT_LOCAL_KEY;
 }
 
-static void copy(const struct seg *seg, const struct piece *piece, uint32_t pieces)
+static void place_copy(const struct seg *seg, const struct piece *piece, uint32_t pieces)
 {
     const uint8_t *from = seg->data;
 
@@ -35,7 +35,7 @@ static void copy(const struct seg *seg, const struct piece *piece, uint32_t piec
 
 /* Counts [from, to) as placed. Early segments leave an interval for the one that begins at 0: what comes in order then
  * always has room, and the message gets on. */
-static bool count(struct ranges *got, uint32_t from, uint32_t to, bool in_order)
+static bool core_place_count(struct ranges *got, uint32_t from, uint32_t to, bool in_order)
 {
     struct ranges with;
 
@@ -136,9 +136,9 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
 
     if (fault)
         return fault;
-    if (!count(&in->got, offset, offset + seg->length, in_order))
+    if (!core_place_count(&in->got, offset, offset + seg->length, in_order))
         return FAULT_NOT_NOW;
-    copy(seg, piece, pieces);
+    place_copy(seg, piece, pieces);
     in->early |= !in_order;
     in->end = seg->end > in->end ? seg->end : in->end;
     in->reach = offset + seg->length > in->reach ? offset + seg->length : in->reach;
@@ -180,7 +180,7 @@ enum fault place_write(struct qp *qp, const struct seg *seg)
     enum fault fault = aim_write(qp, seg, &piece);
 
     if (!fault)
-        copy(seg, &piece, seg->length != 0);
+        place_copy(seg, &piece, seg->length != 0);
     return fault;
 }
 
@@ -222,9 +222,9 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
 
     if (fault)
         return fault;
-    if (!count(&s->got, at, at + seg->length, in_order))
+    if (!core_place_count(&s->got, at, at + seg->length, in_order))
         return FAULT_NOT_NOW;
-    copy(seg, &sink, seg->length != 0);
+    place_copy(seg, &sink, seg->length != 0);
     s->early |= !in_order;
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
@@ -260,7 +260,7 @@ enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struc
         scatter(qp, &in->recv, (uint32_t)seg->offset, seg->length, piece, &pieces))
         return FAULT_NOT_NOW;
     if (seg->data)
-        copy(seg, piece, pieces);
+        place_copy(seg, piece, pieces);
     return FAULT_NONE;
 }
 
@@ -270,7 +270,7 @@ enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
     enum fault fault = aim_write(qp, seg, &piece);
 
     if (!fault && seg->data)
-        copy(seg, &piece, seg->length != 0);
+        place_copy(seg, &piece, seg->length != 0);
     return fault;
 }
 
@@ -283,7 +283,7 @@ enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct
                                 RDDP_ACCESS_LOCAL_WRITE, &sink.at, NULL))
         return FAULT_NOT_NOW;
     if (seg->data)
-        copy(seg, &sink, seg->length != 0);
+        place_copy(seg, &sink, seg->length != 0);
     return FAULT_NONE;
 }
 

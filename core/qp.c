@@ -18,7 +18,7 @@ struct layout {
     size_t sq, sq_sge, sq_inline, read_at, own_rq, inbound, inbound_sge, peer_read, end;
 };
 
-static size_t part(size_t *end, size_t count, size_t each)
+static size_t qp_part(size_t *end, size_t count, size_t each)
 {
     size_t begin = *end;
 
@@ -32,19 +32,19 @@ static uint32_t recv_sge(const struct qp_attr *attr)
     return attr->srq ? attr->srq->sge_max : attr->recv_sge;
 }
 
-static struct layout lay_out(const struct qp_attr *attr)
+static struct layout qp_lay_out(const struct qp_attr *attr)
 {
     size_t sends = ring_slots(attr->send_depth), window = ring_slots(attr->window), end = 0;
     struct layout l;
 
-    l.sq = part(&end, sends, sizeof(struct send));
-    l.sq_sge = part(&end, sends * attr->send_sge, sizeof(struct rddp_sge));
-    l.sq_inline = part(&end, sends, room_align(attr->inline_max));
-    l.read_at = part(&end, ring_slots(attr->ord), sizeof(uint32_t));
-    l.own_rq = part(&end, 1, attr->srq ? 0 : rq_room(attr->recv_depth, attr->recv_sge));
-    l.inbound = part(&end, window, sizeof(struct inbound));
-    l.inbound_sge = part(&end, window * recv_sge(attr), sizeof(struct rddp_sge));
-    l.peer_read = part(&end, ring_slots(attr->ird), sizeof(struct peer_read));
+    l.sq = qp_part(&end, sends, sizeof(struct send));
+    l.sq_sge = qp_part(&end, sends * attr->send_sge, sizeof(struct rddp_sge));
+    l.sq_inline = qp_part(&end, sends, room_align(attr->inline_max));
+    l.read_at = qp_part(&end, ring_slots(attr->ord), sizeof(uint32_t));
+    l.own_rq = qp_part(&end, 1, attr->srq ? 0 : rq_room(attr->recv_depth, attr->recv_sge));
+    l.inbound = qp_part(&end, window, sizeof(struct inbound));
+    l.inbound_sge = qp_part(&end, window * recv_sge(attr), sizeof(struct rddp_sge));
+    l.peer_read = qp_part(&end, ring_slots(attr->ird), sizeof(struct peer_read));
     l.end = end;
     return l;
 }
@@ -55,35 +55,35 @@ size_t qp_room(const struct qp_attr *attr)
         attr->recv_sge > QP_SGE_MAX || attr->inline_max > QP_INLINE_MAX || attr->ird > QP_READS_MAX ||
         attr->ord > QP_READS_MAX || attr->window > QP_WINDOW_MAX || !attr->window)
         return 0;
-    return lay_out(attr).end;
+    return qp_lay_out(attr).end;
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------- */
 
-static void init_rings(struct qp *qp, uint8_t *room)
+static void init_rings(struct qp *qp, uint8_t *buffer)
 {
     const struct qp_attr *attr = &qp->attr;
-    const struct layout l = lay_out(attr);
+    const struct layout l = qp_lay_out(attr);
 
-    qp->sq = (struct send *)(room + l.sq);
+    qp->sq = (struct send *)(buffer + l.sq);
     qp->sq_mask = ring_slots(attr->send_depth) - 1;
     for (uint32_t i = 0; i <= qp->sq_mask; i++) {
-        qp->sq[i].sge = (struct rddp_sge *)(room + l.sq_sge) + (size_t)i * attr->send_sge;
-        qp->sq[i].inlined = room + l.sq_inline + i * room_align(attr->inline_max);
+        qp->sq[i].sge = (struct rddp_sge *)(buffer + l.sq_sge) + (size_t)i * attr->send_sge;
+        qp->sq[i].inlined = buffer + l.sq_inline + i * room_align(attr->inline_max);
     }
-    qp->read_at = (uint32_t *)(room + l.read_at);
+    qp->read_at = (uint32_t *)(buffer + l.read_at);
     qp->read_mask = ring_slots(attr->ord) - 1;
-    qp->inbound = (struct inbound *)(room + l.inbound);
+    qp->inbound = (struct inbound *)(buffer + l.inbound);
     qp->inbound_mask = ring_slots(attr->window) - 1;
     for (uint32_t i = 0; i <= qp->inbound_mask; i++)
-        qp->inbound[i].recv.sge = (struct rddp_sge *)(room + l.inbound_sge) + (size_t)i * recv_sge(attr);
-    qp->peer_read = (struct peer_read *)(room + l.peer_read);
+        qp->inbound[i].recv.sge = (struct rddp_sge *)(buffer + l.inbound_sge) + (size_t)i * recv_sge(attr);
+    qp->peer_read = (struct peer_read *)(buffer + l.peer_read);
     qp->peer_read_mask = ring_slots(attr->ird) - 1;
     if (!attr->srq)
-        rq_init(&qp->own_rq, attr->pd, attr->recv_depth, attr->recv_sge, room + l.own_rq);
+        rq_init(&qp->own_rq, attr->pd, attr->recv_depth, attr->recv_sge, buffer + l.own_rq);
 }
 
-static void begin(struct qp *qp, const struct qp_attr *attr, void *room)
+static void qp_begin(struct qp *qp, const struct qp_attr *attr, void *buffer)
 {
     *qp = (struct qp){
         .attr = *attr,
@@ -98,13 +98,13 @@ static void begin(struct qp *qp, const struct qp_attr *attr, void *room)
         .tx_atomic_msg = 1,
         .rx_atomic_msg = 1,
     };
-    init_rings(qp, room);
+    init_rings(qp, buffer);
 }
 
-void qp_init(struct qp *qp, const struct qp_attr *attr, void *room)
+void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer)
 {
     assert(qp_room(attr));
-    begin(qp, attr, room);
+    qp_begin(qp, attr, buffer);
     attr->pd->users++;
     attr->send_cq->users++;
     attr->recv_cq->users++;
@@ -118,11 +118,11 @@ static void give_receives_back(struct qp *qp)
     atomic_fetch_sub(&qp->rq->taken, qp->rx_claimed - qp->rx_next);
 }
 
-void qp_reset(struct qp *qp, const struct qp_attr *attr, void *room)
+void qp_reset(struct qp *qp, const struct qp_attr *attr, void *buffer)
 {
     give_receives_back(qp);
-    memset(room, 0, qp_room(attr));
-    begin(qp, attr, room);
+    memset(buffer, 0, qp_room(attr));
+    qp_begin(qp, attr, buffer);
 }
 
 void qp_fini(struct qp *qp)
@@ -164,12 +164,12 @@ size_t qp_widen_room(const struct qp *qp, uint32_t window)
     return widen_ring(window) + ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
 }
 
-void qp_widen(struct qp *qp, uint32_t window, void *room)
+void qp_widen(struct qp *qp, uint32_t window, void *buffer)
 {
-    struct rddp_sge *sge = (struct rddp_sge *)((uint8_t *)room + widen_ring(window));
+    struct rddp_sge *sge = (struct rddp_sge *)((uint8_t *)buffer + widen_ring(window));
 
     assert(!qp->rx_pos && qp->rx_claimed == qp->rx_next && window && window <= QP_WINDOW_MAX);
-    qp->inbound = room;
+    qp->inbound = buffer;
     qp->inbound_mask = ring_slots(window) - 1;
     qp->attr.window = window;
     for (uint32_t i = 0; i <= qp->inbound_mask; i++)
@@ -254,7 +254,7 @@ static struct seg_atomic atomic_of(const struct rddp_send_wr *wr)
     return a;
 }
 
-static void fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
+static void qp_fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
 {
     bool is_local = wr->opcode == RDDP_WR_LOCAL_INV, is_inline = wr->send_flags & RDDP_SEND_INLINE;
     bool is_tagged = is_write(wr->opcode) || wr->opcode == RDDP_WR_RDMA_READ;
@@ -293,7 +293,7 @@ int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
     if (atomic_load_explicit(&qp->sq_taken, memory_order_acquire) >= qp->attr.send_depth)
         return -ENOMEM;
     atomic_fetch_add_explicit(&qp->sq_taken, 1, memory_order_relaxed);
-    fill_send(qp, sq_at(qp, head), wr, length);
+    qp_fill_send(qp, sq_at(qp, head), wr, length);
     atomic_store_explicit(&qp->sq_head, head + 1, memory_order_release);
     return 0;
 }

@@ -54,7 +54,7 @@ struct rq {
 
 /* Octets that rq_init() wants, aligned for any type. A user of `pd` that its creator counts, as for a region. */
 size_t rq_room(uint32_t depth, uint32_t sge_max);
-void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *room);
+void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *buffer);
 
 /* 0; -ENOMEM if full (with what is not polled yet), -EINVAL for too many sges or too long a sum. Nothing is looked at
  * behind the sge list. From any thread. */
@@ -217,14 +217,14 @@ struct qp {
 size_t qp_room(const struct qp_attr *attr);
 
 /* `room` is zeroed, aligned for any type and stays the caller's; everything else is counted into pd, cqs and srq. */
-void qp_init(struct qp *qp, const struct qp_attr *attr, void *room);
+void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer);
 
 /* Gives the claims on pd, cqs and srq back. Completions not yet polled stay in the CQs: see cq_forget(). */
 void qp_fini(struct qp *qp);
 
 /* As after qp_init() with the same attributes and room, which are the caller's as they were then. What was posted is
  * gone without a completion; those in the CQs were dropped before: cq_forget(). */
-void qp_reset(struct qp *qp, const struct qp_attr *attr, void *room);
+void qp_reset(struct qp *qp, const struct qp_attr *attr, void *buffer);
 
 /* In a child of fork(), as rq_leave(), and after that of an SRQ. Nobody was placing or emitting; a
  * post that was under way has not happened. */
@@ -324,13 +324,13 @@ void qp_sent(struct qp *qp, uint64_t pos);
 /* For a link that delivers out of order, before anything arrives: `window` messages of the peer may be in arrival at
  * once, up to QP_WINDOW_MAX. `room` is as qp_init()'s, of qp_widen_room() octets. */
 size_t qp_widen_room(const struct qp *qp, uint32_t window);
-void qp_widen(struct qp *qp, uint32_t window, void *room);
+void qp_widen(struct qp *qp, uint32_t window, void *buffer);
 
 /* For a SEG_NUMBERS_SEQUENCE wire, before anything leaves or arrives: our messages begin with number `first` (drawn at
  * random), and `window` Sends of the peer may wait for their delivery, from 2 to QP_WINDOW_MAX. `room` is as
  * qp_init()'s, of qp_sequence_room() octets. From here on requests are held to what that wire can say. */
 size_t qp_sequence_room(const struct qp *qp, uint32_t window);
-void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *room);
+void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *buffer);
 
 /* A Send of zero length as ready-to-receive message (RFC 6581 5) is not visible to the consumer: the next message
  * number is used up without a receive. Only before anything else has arrived. */

@@ -7,7 +7,7 @@
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
 
-static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
+static int queues_check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
 {
     (void)qp;
     if (wr->opcode == RDDP_WR_SEND_WITH_IMM && length)
@@ -36,7 +36,7 @@ static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_ord
 }
 
 /* Is this part of what `s` asked for, with the L flag exactly at its end? Then *at says which part. */
-static bool answers(const struct seg *seg, const struct send *s, uint32_t *at)
+static bool queues_answers(const struct seg *seg, const struct send *s, uint32_t *at)
 {
     const struct rddp_sge *sink = sink_of(s);
     uint64_t offset = seg->offset - sink->addr; /* before the sink it wraps, and is too large */
@@ -54,7 +54,7 @@ static enum fault find_read(struct qp *qp, const struct seg *seg, struct send **
     if (!reads_out(qp))
         return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
     *s = read_out_at(qp, qp->read_tail);
-    if (!answers(seg, *s, at) || !in_turn(&(*s)->got, (*s)->early, *at))
+    if (!queues_answers(seg, *s, at) || !in_turn(&(*s)->got, (*s)->early, *at))
         return note_seg(qp, seg, FAULT_UNASKED, seg->offset, sink_of(*s)->addr + ranges_prefix(&(*s)->got));
     return FAULT_NONE;
 }
@@ -69,7 +69,7 @@ static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct s
     for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
         struct send *s = read_out_at(qp, i);
 
-        if (!answers(seg, s, &at))
+        if (!queues_answers(seg, s, &at))
             continue;
         if (*found)
             return FAULT_NOT_NOW;
@@ -86,7 +86,7 @@ static bool answers_atomic(const struct seg *seg, const struct send *s)
 
 /* --- placement ----------------------------------------------------------------------------------------------- */
 
-static enum fault take_send(struct qp *qp, const struct seg *seg, bool in_order)
+static enum fault queues_take_send(struct qp *qp, const struct seg *seg, bool in_order)
 {
     struct inbound *in = NULL;
     enum fault fault = find_receive(qp, seg, in_order, &in);
@@ -117,7 +117,7 @@ static enum fault take_write(struct qp *qp, const struct seg *seg, bool in_order
     return place_write(qp, seg);
 }
 
-static enum fault take_read_request(struct qp *qp, const struct seg *seg, bool in_order)
+static enum fault queues_take_read_request(struct qp *qp, const struct seg *seg, bool in_order)
 {
     uint32_t ahead = seg->msg - qp->answer_head;
 
@@ -174,12 +174,12 @@ static const struct {
     enum fault (*take)(struct qp *qp, const struct seg *seg, bool in_order);
     enum fault (*deliver)(struct qp *qp);
 } operation[] = {
-    [SEG_SEND] = {take_send, deliver_send},
+    [SEG_SEND] = {queues_take_send, deliver_send},
     [SEG_WRITE] = {take_write, NULL}, /* the target's application never hears of it (RFC 5040 5.1) */
-    [SEG_READ_REQ] = {take_read_request, deliver_read_request},
+    [SEG_READ_REQ] = {queues_take_read_request, deliver_read_request},
     [SEG_READ_RESP] = {take_read_response, deliver_read_response},
     [SEG_IMMEDIATE] = {take_immediate, deliver_send},
-    [SEG_ATOMIC_REQ] = {take_read_request, deliver_read_request},
+    [SEG_ATOMIC_REQ] = {queues_take_read_request, deliver_read_request},
     [SEG_ATOMIC_RESP] = {take_atomic_response, deliver_read_response},
 };
 
@@ -199,7 +199,7 @@ static void count_written(struct written *w, const struct seg *seg)
     w->partial = false;
 }
 
-static enum fault place(struct qp *qp, const struct seg *seg)
+static enum fault queues_place(struct qp *qp, const struct seg *seg)
 {
     bool in_order = seg->begin == qp->rx_pos;
     enum fault fault = operation[seg->op].take(qp, seg, in_order);
@@ -218,7 +218,7 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* it is withheld */
 }
 
-static enum fault place_early(struct qp *qp, const struct seg *seg)
+static enum fault queues_place_early(struct qp *qp, const struct seg *seg)
 {
     struct inbound *in = NULL;
     struct send *s = NULL;
@@ -239,7 +239,7 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
     }
 }
 
-static enum fault locate(struct qp *qp, const struct seg *seg, uint8_t **at)
+static enum fault queues_locate(struct qp *qp, const struct seg *seg, uint8_t **at)
 {
     struct inbound *in = NULL;
     struct send *s = NULL;
@@ -319,7 +319,7 @@ static enum fault deliver_due(struct qp *qp)
     return fault == FAULT_NOT_NOW ? FAULT_NONE : fault;
 }
 
-static enum fault advance(struct qp *qp, uint64_t pos)
+static enum fault queues_advance(struct qp *qp, uint64_t pos)
 {
     /* What the link skips was placed early, or is no message of the queues. */
     qp->written.length = 0;
@@ -354,7 +354,7 @@ static void number(struct qp *qp, struct seg *seg)
     }
 }
 
-static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+static bool queues_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
     if (!emit_message(qp, e, tagged_max, untagged_max))
         return false;
@@ -363,11 +363,11 @@ static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t un
 }
 
 const struct numbering numbering_queues = {
-    .check = check,
-    .place = place,
-    .place_early = place_early,
-    .locate = locate,
-    .advance = advance,
+    .check = queues_check,
+    .place = queues_place,
+    .place_early = queues_place_early,
+    .locate = queues_locate,
+    .advance = queues_advance,
     .resume = deliver_due,
-    .emit = emit,
+    .emit = queues_emit,
 };

@@ -12,13 +12,13 @@ size_t rq_room(uint32_t depth, uint32_t sge_max)
     return room_align(slots * sizeof(struct recv)) + room_align(slots * sge_max * sizeof(struct rddp_sge));
 }
 
-void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *room)
+void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *buffer)
 {
     uint32_t slots = ring_slots(depth);
 
     *rq = (struct rq){
-        .ring = room,
-        .sge_room = (struct rddp_sge *)((uint8_t *)room + room_align(slots * sizeof(struct recv))),
+        .ring = buffer,
+        .sge_room = (struct rddp_sge *)((uint8_t *)buffer + room_align(slots * sizeof(struct recv))),
         .pd = pd,
         .depth = depth,
         .sge_max = sge_max,
@@ -42,7 +42,7 @@ int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *le
     return 0;
 }
 
-static void fill(struct recv *recv, const struct rddp_recv_wr *wr, uint32_t capacity)
+static void rq_fill(struct recv *recv, const struct rddp_recv_wr *wr, uint32_t capacity)
 {
     recv->wr_id = wr->wr_id;
     recv->capacity = capacity;
@@ -64,7 +64,7 @@ int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
     full = atomic_load_explicit(&rq->taken, memory_order_acquire) >= rq->depth;
     if (!full) {
         atomic_fetch_add_explicit(&rq->taken, 1, memory_order_relaxed);
-        fill(&rq->ring[rq->head & rq->mask], wr, capacity);
+        rq_fill(&rq->ring[rq->head & rq->mask], wr, capacity);
         rq->head++;
     }
     spin_unlock(&rq->spin);
@@ -88,7 +88,7 @@ uint32_t rq_posted(struct rq *rq)
 }
 
 /* The sges are copied: the place in the ring may be posted again while the message is still arriving. */
-static void copy(struct recv *to, const struct recv *recv)
+static void rq_copy(struct recv *to, const struct recv *recv)
 {
     to->wr_id = recv->wr_id;
     to->capacity = recv->capacity;
@@ -106,7 +106,7 @@ bool rq_take(struct rq *rq, struct recv *to)
     spin_lock(&rq->spin);
     is_posted = rq->head != rq->tail;
     if (is_posted)
-        copy(to, &rq->ring[rq->tail++ & rq->mask]);
+        rq_copy(to, &rq->ring[rq->tail++ & rq->mask]);
     spin_unlock(&rq->spin);
     return is_posted;
 }

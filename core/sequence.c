@@ -18,7 +18,7 @@ size_t qp_sequence_room(const struct qp *qp, uint32_t window)
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
 
-static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
+static int sequence_check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
 {
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
@@ -35,7 +35,7 @@ static int check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t le
 
 /* A Write is not to wait, everything else comes in its turn: "the value in the order field of these messages should not
  * allow reordering unless the client protocol is allowed to" (3.4). */
-static void fill(struct send *s, const struct rddp_send_wr *wr)
+static void sequence_fill(struct send *s, const struct rddp_send_wr *wr)
 {
     s->order = wr->opcode == RDDP_WR_RDMA_WRITE ? SEG_ORDER_ANY : 0;
     if (wr->send_flags & RDDP_SEND_ORDER)
@@ -100,7 +100,7 @@ static enum fault hand_over_next(struct qp *qp)
     return deliver_message(qp);
 }
 
-static enum fault deliver(struct qp *qp)
+static enum fault sequence_deliver(struct qp *qp)
 {
     uint32_t i = qp->rx_next, oldest = oldest_unprocessed(qp);
     enum fault fault = FAULT_NONE;
@@ -213,7 +213,7 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
 }
 
 /* Is this part of what `s` asked for, with E exactly at its end? */
-static bool answers(const struct seg *seg, const struct send *s)
+static bool sequence_answers(const struct seg *seg, const struct send *s)
 {
     return seg->msg == s->number && seg->offset <= s->length && seg->length <= s->length - seg->offset &&
            (seg->length == s->length - seg->offset) == !!(seg->flags & SEG_LAST);
@@ -234,7 +234,8 @@ static enum fault check_response(struct qp *qp, const struct seg *seg)
         return note_seg(qp, seg, FAULT_SEG_BEGIN, 0, 0);
     if (s->early ? seg->offset > ranges_prefix(&s->got) : seg->offset != ranges_prefix(&s->got))
         return note_seg(qp, seg, FAULT_SEG_OFFSET, seg->offset, ranges_prefix(&s->got));
-    return answers(seg, s) ? FAULT_NONE : note_seg(qp, seg, FAULT_UNASKED, seg->offset + seg->length, s->length);
+    return sequence_answers(seg, s) ? FAULT_NONE
+                                    : note_seg(qp, seg, FAULT_UNASKED, seg->offset + seg->length, s->length);
 }
 
 static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
@@ -287,14 +288,14 @@ static enum fault place_write_early(struct qp *qp, const struct seg *seg)
 static enum fault place_response_early(struct qp *qp, const struct seg *seg)
 {
     for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
-        if (answers(seg, read_out_at(qp, i)))
+        if (sequence_answers(seg, read_out_at(qp, i)))
             return place_ahead_answer(qp, seg, read_out_at(qp, i), (uint32_t)seg->offset);
     return FAULT_NOT_NOW;
 }
 
 /* What is wrong with a segment is found when its turn is; until then it may be what the missing ones make of it. A Read
  * Request waits: its response could not overtake the others (4). */
-static enum fault place_early(struct qp *qp, const struct seg *seg)
+static enum fault sequence_place_early(struct qp *qp, const struct seg *seg)
 {
     enum fault fault = FAULT_NOT_NOW;
 
@@ -307,13 +308,13 @@ static enum fault place_early(struct qp *qp, const struct seg *seg)
     else if (seg->op == SEG_READ_RESP)
         fault = place_response_early(qp, seg);
     if (!fault && seg->op == SEG_SEND)
-        deliver(qp); /* a CQ that is full fails the queue pair: that is noticed there */
+        sequence_deliver(qp); /* a CQ that is full fails the queue pair: that is noticed there */
     return fault;
 }
 
 /* --- arriving ------------------------------------------------------------------------------------------------ */
 
-static enum fault place(struct qp *qp, const struct seg *seg)
+static enum fault sequence_place(struct qp *qp, const struct seg *seg)
 {
     struct sequence *seq = qp->sequence;
     struct inbound *in = NULL;
@@ -339,7 +340,7 @@ static enum fault place(struct qp *qp, const struct seg *seg)
     take_turn(seq, seg);
     if (seg->op == SEG_READ_REQ)
         return deliver_read_request(qp);
-    return seg->op == SEG_SEND || in ? deliver(qp) : FAULT_NONE;
+    return seg->op == SEG_SEND || in ? sequence_deliver(qp) : FAULT_NONE;
 }
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
@@ -373,7 +374,7 @@ static uint32_t beside(uint32_t max, uint32_t control)
     return control < max ? max - control : max;
 }
 
-static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+static bool sequence_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
     struct send *s = sq_at(qp, qp->sq_next);
     uint32_t offset = qp->emit_offset, number = peer_read_at(qp, qp->answer_tail)->number;
@@ -391,7 +392,7 @@ static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t un
     /* The Read is processed: its payload will be copied now. */
     if (e->seg.flags & SEG_LAST) {
         control_answered(qp, number);
-        deliver(qp);
+        sequence_deliver(qp);
     }
     return true;
 }
@@ -399,26 +400,26 @@ static bool emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t un
 /* --- the kind ------------------------------------------------------------------------------------------------ */
 
 /* A Terminate or what the start-up leaves is no message of the sequence. */
-static enum fault advance(struct qp *qp, uint64_t pos)
+static enum fault sequence_advance(struct qp *qp, uint64_t pos)
 {
     qp->rx_pos = pos;
-    return deliver(qp);
+    return sequence_deliver(qp);
 }
 
 const struct numbering numbering_sequence = {
-    .check = check,
-    .fill = fill,
-    .place = place,
-    .place_early = place_early,
-    .advance = advance,
-    .emit = emit,
+    .check = sequence_check,
+    .fill = sequence_fill,
+    .place = sequence_place,
+    .place_early = sequence_place_early,
+    .advance = sequence_advance,
+    .emit = sequence_emit,
 };
 
-void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *room)
+void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *buffer)
 {
     assert(!qp->sequence && !qp->sq_head && window > 1);
     qp->numbering = &numbering_sequence;
-    qp->sequence = room;
+    qp->sequence = buffer;
     qp->sequence->tx_number = first;
-    qp_widen(qp, window, (uint8_t *)room + room_align(sizeof(struct sequence)));
+    qp_widen(qp, window, (uint8_t *)buffer + room_align(sizeof(struct sequence)));
 }

@@ -25,9 +25,9 @@ static void pump(struct host *h)
 static size_t put_in_place(struct host *h, const uint8_t *p, size_t n)
 {
     uint32_t staged = (uint32_t)h->staged;
-    struct conn_gap gap;
+    struct conn_direct gap;
 
-    if (!h->apart || !staged || !conn_gap(&h->conn, host_stage, &staged, 1, &gap, h->now_us))
+    if (!h->apart || !staged || !conn_direct(&h->conn, host_stage, &staged, 1, &gap, h->now_us))
         return 0;
     assert(staged <= h->staged && gap.octets);
     h->staged = staged;
@@ -78,7 +78,7 @@ static size_t some_octets(struct input *in, uint8_t *to)
 static void say_fpdu(struct host *h, struct input *in, size_t piece)
 {
     static uint8_t ulpdu[1 << 16], fpdu[WIRE_UNIT_MAX];
-    const struct wire_state *w = &h->conn.w;
+    const struct wire_state *w = &h->conn.agreed;
     struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
     struct span span = {ulpdu, (uint32_t)some_octets(in, ulpdu)};
 
@@ -182,7 +182,7 @@ static void check_deaf(struct host *h, struct input *in)
 
 static void check_sent(const struct host *h)
 {
-    const struct wire_state *w = &h->conn.w;
+    const struct wire_state *w = &h->conn.agreed;
     struct wire_state peer = {.crc = w->crc, .rx_markers = w->tx_markers, .version = w->version};
 
     host_check_sent(h, peer, h->conn.life.note.fault == FAULT_TERMINATED);

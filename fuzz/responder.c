@@ -18,7 +18,7 @@ static struct offer {
     struct rpcrdma_segment segment;
 } offer[OFFERS];
 static unsigned offers, helds, releases;
-static struct call *held[HELD];
+static struct responder_call *held[HELD];
 static uint8_t data[DATA];
 volatile uint32_t last_sum; /* so that every octet that is written is read */
 
@@ -87,7 +87,7 @@ static void released(void *user)
     releases--;
 }
 
-static void answer(struct call *call, uint8_t how)
+static void answer(struct responder_call *call, uint8_t how)
 {
     uint8_t message[DATA];
     struct reply reply = {.payload = message, .length = 28};
@@ -120,7 +120,7 @@ static void answer(struct call *call, uint8_t how)
 }
 
 /* Every octet of it is there. */
-static void handle(void *user, struct call *call)
+static void handle(void *user, struct responder_call *call)
 {
     uint32_t sum = 0;
 

@@ -66,7 +66,7 @@ static void catch_up(struct talk *t)
     struct host *h = &t->host;
 
     while (t->next < t->batch && !h->staged && !h->conn.held) {
-        uint64_t pos = h->conn.w.rx_pos;
+        uint64_t pos = h->conn.agreed.rx_pos;
 
         if (t->taken[t->next]) {
             if (conn_advance(&h->conn, t->pos, h->now_us) == pos)
@@ -200,7 +200,7 @@ static void come_early(struct talk *t, uint32_t which, uint64_t pos)
     size_t n = t->octets[which], judged;
     enum conn_verdict verdict;
 
-    if (pos == t->host.conn.w.rx_pos)
+    if (pos == t->host.conn.agreed.rx_pos)
         return;
     memcpy(unit, units[which], n);
     verdict = conn_take(&t->host.conn, unit, n, pos, &judged, t->host.now_us);

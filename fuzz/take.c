@@ -56,7 +56,7 @@ static void check_early(const struct conn *c)
     const struct seg *unit = early.unit + early.first;
 
     for (uint32_t i = 0; i < early.count && life_is_open(&c->life); i++) {
-        assert(unit[i].begin > (i ? unit[i - 1].end - 1 : c->w.rx_pos) && unit[i].begin < unit[i].end);
+        assert(unit[i].begin > (i ? unit[i - 1].end - 1 : c->agreed.rx_pos) && unit[i].begin < unit[i].end);
         assert(!unit[i].data && unit[i].flags & SEG_PLACED);
     }
 }
@@ -104,7 +104,7 @@ static void come_from(struct talk *t, uint64_t from, uint64_t to, uint64_t spoil
 static void say_fpdu(struct talk *t, struct input *in)
 {
     static uint8_t ulpdu[1 << 12];
-    const struct wire_state *w = &t->host.conn.w;
+    const struct wire_state *w = &t->host.conn.agreed;
     struct mpa_half half = {.pos = t->said, .markers = w->rx_markers, .crc = w->crc};
     struct span span = {ulpdu, 0};
     uint8_t n = input8(in);
@@ -147,7 +147,7 @@ static void step(struct talk *t, struct input *in)
         h->may_cut |= h->conn.life.state == CONN_OVER;
         break;
     case 4: /* at a position that is nobody's */
-        if (conn_wants(&h->conn, h->now_us) & CONN_RX && h->conn.w.rx_pos < t->said) {
+        if (conn_wants(&h->conn, h->now_us) & CONN_RX && h->conn.agreed.rx_pos < t->said) {
             size_t judged;
 
             memcpy(packet, stream, 64);
@@ -180,8 +180,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     memset(state, MISSING, sizeof(state));
     if (conn_init_active(&h->conn, &wire_iwarp, &attr, &h->arena->qp, NULL, 0, h->now_us))
         abort();
-    h->conn.w.rx_markers = how & 0x10;
-    h->conn.w.aligned = how & 0x20;
+    h->conn.agreed.rx_markers = how & 0x10;
+    h->conn.agreed.aligned = how & 0x20;
     conn_lend_early(&h->conn, &early);
     host_pump(h);
     for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)

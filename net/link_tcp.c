@@ -15,7 +15,7 @@ struct link_tcp {
     struct watch watch;
 };
 
-static struct link_tcp *of(struct link *link)
+static struct link_tcp *link_tcp_of(struct link *link)
 {
     return container_of(link, struct link_tcp, link);
 }
@@ -28,7 +28,7 @@ static unsigned come_up(struct link_tcp *tcp)
     return tcp->link.is_up ? LINK_UP : LINK_LOST;
 }
 
-static unsigned news_of(uint32_t events)
+static unsigned link_tcp_news_of(uint32_t events)
 {
     unsigned news = 0;
 
@@ -47,10 +47,10 @@ static void on_ready(struct watch *watch, uint32_t events)
 {
     struct link_tcp *tcp = container_of(watch, struct link_tcp, watch);
 
-    tcp->link.told(&tcp->link, tcp->link.is_up ? news_of(events) : come_up(tcp));
+    tcp->link.told(&tcp->link, tcp->link.is_up ? link_tcp_news_of(events) : come_up(tcp));
 }
 
-static void want(struct link *link, unsigned wants)
+static void link_tcp_want(struct link *link, unsigned wants)
 {
     uint32_t events = wants & LINK_WANT_READ ? EPOLLIN : 0;
 
@@ -58,12 +58,12 @@ static void want(struct link *link, unsigned wants)
         events |= EPOLLOUT;
     if (wants & LINK_WANT_END)
         events |= EPOLLRDHUP;
-    loop_rewatch(link->loop, &of(link)->watch, events);
+    loop_rewatch(link->loop, &link_tcp_of(link)->watch, events);
 }
 
-static ssize_t receive(struct link *link, const struct link_room *room)
+static ssize_t link_tcp_receive(struct link *link, const struct link_room *room)
 {
-    int fd = of(link)->watch.fd;
+    int fd = link_tcp_of(link)->watch.fd;
 
     return room->then ? tcp_recv_apart(fd, room->at, room->octets, room->then, room->then_octets)
                       : tcp_recv(fd, room->at, room->octets);
@@ -71,35 +71,35 @@ static ssize_t receive(struct link *link, const struct link_room *room)
 
 static ssize_t send_octets(struct link *link, const struct span *span, uint32_t spans)
 {
-    return tcp_send(of(link)->watch.fd, span, spans, false);
+    return tcp_send(link_tcp_of(link)->watch.fd, span, spans, false);
 }
 
 static ssize_t send_record(struct link *link, const struct span *span, uint32_t spans)
 {
-    return tcp_send(of(link)->watch.fd, span, spans, true);
+    return tcp_send(link_tcp_of(link)->watch.fd, span, spans, true);
 }
 
-static void finish(struct link *link)
+static void link_tcp_finish(struct link *link)
 {
-    tcp_finish(of(link)->watch.fd);
+    tcp_finish(link_tcp_of(link)->watch.fd);
 }
 
-static uint32_t segment_size(struct link *link)
+static uint32_t link_tcp_segment_size(struct link *link)
 {
-    return tcp_emss(of(link)->watch.fd);
+    return tcp_emss(link_tcp_of(link)->watch.fd);
 }
 
-static void names(struct link *link, struct sockaddr_storage *local, struct sockaddr_storage *peer)
+static void link_tcp_names(struct link *link, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
     socklen_t local_length = sizeof(*local), peer_length = sizeof(*peer);
 
-    getsockname(of(link)->watch.fd, (struct sockaddr *)local, &local_length);
-    getpeername(of(link)->watch.fd, (struct sockaddr *)peer, &peer_length);
+    getsockname(link_tcp_of(link)->watch.fd, (struct sockaddr *)local, &local_length);
+    getpeername(link_tcp_of(link)->watch.fd, (struct sockaddr *)peer, &peer_length);
 }
 
-static void close_link(struct link *link)
+static void link_tcp_close_link(struct link *link)
 {
-    struct link_tcp *tcp = of(link);
+    struct link_tcp *tcp = link_tcp_of(link);
 
     loop_unwatch(link->loop, &tcp->watch);
     close(tcp->watch.fd);
@@ -110,13 +110,13 @@ static const struct link_kind octets = {
     .name = "TCP",
     .in_order = true,
     .reads_to_places = true,
-    .want = want,
-    .receive = receive,
+    .want = link_tcp_want,
+    .receive = link_tcp_receive,
     .send = send_octets,
-    .finish = finish,
-    .segment_size = segment_size,
-    .names = names,
-    .close = close_link,
+    .finish = link_tcp_finish,
+    .segment_size = link_tcp_segment_size,
+    .names = link_tcp_names,
+    .close = link_tcp_close_link,
 };
 
 static const struct link_kind records = {
@@ -124,13 +124,13 @@ static const struct link_kind records = {
     .keeps_units = true,
     .in_order = true,
     .reads_to_places = true,
-    .want = want,
-    .receive = receive,
+    .want = link_tcp_want,
+    .receive = link_tcp_receive,
     .send = send_record,
-    .finish = finish,
-    .segment_size = segment_size,
-    .names = names,
-    .close = close_link,
+    .finish = link_tcp_finish,
+    .segment_size = link_tcp_segment_size,
+    .names = link_tcp_names,
+    .close = link_tcp_close_link,
 };
 
 struct link *link_tcp_new(struct loop *loop, int fd, bool is_up, bool aligned)

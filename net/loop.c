@@ -82,13 +82,13 @@ static void arm(struct loop *loop)
 
 static int grow_heap(struct loop *loop)
 {
-    uint32_t room = 2 * loop->heap_room + 64;
-    struct timer **heap = realloc(loop->heap, ((size_t)room + 1) * sizeof(*heap)); /* place 0 is not used */
+    uint32_t space = 2 * loop->heap_room + 64;
+    struct timer **heap = realloc(loop->heap, ((size_t)space + 1) * sizeof(*heap)); /* place 0 is not used */
 
     if (!heap)
         return -ENOMEM;
     loop->heap = heap;
-    loop->heap_room = room;
+    loop->heap_room = space;
     return 0;
 }
 

@@ -31,7 +31,7 @@ static void set_stream_options(int fd)
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_PROBES);
 }
 
-static int give_up(int fd)
+static int tcp_give_up(int fd)
 {
     int error = errno;
 
@@ -54,7 +54,7 @@ int tcp_connect(const struct sockaddr *addr, socklen_t length)
         return fd;
     set_stream_options(fd);
     if (connect(fd, addr, length) && errno != EINPROGRESS)
-        return give_up(fd);
+        return tcp_give_up(fd);
     return fd;
 }
 
@@ -66,7 +66,7 @@ int tcp_listen(const struct sockaddr *addr, socklen_t length, int backlog)
         return fd;
     set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (bind(fd, addr, length) || listen(fd, backlog))
-        return give_up(fd);
+        return tcp_give_up(fd);
     return fd;
 }
 
@@ -141,19 +141,19 @@ ssize_t tcp_send(int fd, const struct span *span, uint32_t spans, bool record)
     return n < 0 ? -errno : n;
 }
 
-ssize_t tcp_recv(int fd, void *to, size_t room)
+ssize_t tcp_recv(int fd, void *to, size_t capacity)
 {
     ssize_t n;
 
     do
-        n = recv(fd, to, room, MSG_DONTWAIT);
+        n = recv(fd, to, capacity, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n;
 }
 
-ssize_t tcp_recv_apart(int fd, void *to, size_t room, void *then, size_t then_room)
+ssize_t tcp_recv_apart(int fd, void *to, size_t capacity, void *then, size_t then_room)
 {
-    struct iovec iov[] = {{to, room}, {then, then_room}};
+    struct iovec iov[] = {{to, capacity}, {then, then_room}};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     ssize_t n;
 

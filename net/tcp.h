@@ -29,10 +29,10 @@ enum { TCP_SPANS = 96 };
 ssize_t tcp_send(int fd, const struct span *span, uint32_t spans, bool record);
 
 /* Octets read, 0 at the end of the stream, -EAGAIN, or another negative errno. */
-ssize_t tcp_recv(int fd, void *to, size_t room);
+ssize_t tcp_recv(int fd, void *to, size_t capacity);
 
 /* The same, the first octets to one place and those behind them to another. */
-ssize_t tcp_recv_apart(int fd, void *to, size_t room, void *then, size_t then_room);
+ssize_t tcp_recv_apart(int fd, void *to, size_t capacity, void *then, size_t then_room);
 
 /* Ends the outgoing stream. */
 void tcp_finish(int fd);

@@ -17,7 +17,7 @@
  * thinks of cost a single sender at an MTU of 1500 every third window. */
 enum { QUEUE_PACKETS = 16384 };
 
-static int give_up(int fd)
+static int tun_give_up(int fd)
 {
     int error = errno;
 
@@ -42,7 +42,7 @@ int tun_open(char name[IFNAMSIZ], unsigned offload)
     memcpy(request.ifr_name, name, IFNAMSIZ - 1);
     if (ioctl(fd, TUNSETIFF, &request) || ioctl(fd, TUNSETVNETHDRSZ, &header) ||
         ioctl(fd, TUNSETOFFLOAD, flags_of(offload)))
-        return give_up(fd);
+        return tun_give_up(fd);
     memcpy(name, request.ifr_name, IFNAMSIZ);
     return fd;
 }

@@ -20,12 +20,12 @@
 #define SOL_UDP 17
 #endif
 
-union control {
+union udp_control {
     struct cmsghdr align;
-    char room[CMSG_SPACE(sizeof(int))];
+    char buffer[CMSG_SPACE(sizeof(int))];
 };
 
-static socklen_t length_of(const struct sockaddr_storage *addr)
+static socklen_t udp_length_of(const struct sockaddr_storage *addr)
 {
     return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
@@ -74,7 +74,7 @@ void udp_close(struct udp *u)
 
 int udp_connect(struct udp *u, const struct sockaddr_storage *peer)
 {
-    return connect(u->fd, (const struct sockaddr *)peer, length_of(peer)) ? -errno : 0;
+    return connect(u->fd, (const struct sockaddr *)peer, udp_length_of(peer)) ? -errno : 0;
 }
 
 void udp_local(const struct udp *u, struct sockaddr_storage *local)
@@ -119,19 +119,19 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
 {
     struct mmsghdr m[UDP_BUFFERS];
     struct iovec iov[UDP_BUFFERS];
-    union control control[UDP_BUFFERS] = {0};
+    union udp_control control[UDP_BUFFERS] = {0};
     int n;
 
     memset(m, 0, sizeof(m));
     for (int i = 0; i < UDP_BUFFERS; i++) {
-        iov[i] = (struct iovec){stage->room + (size_t)i * UDP_BUFFER_OCTETS, UDP_BUFFER_OCTETS};
+        iov[i] = (struct iovec){stage->buffer + (size_t)i * UDP_BUFFER_OCTETS, UDP_BUFFER_OCTETS};
         m[i].msg_hdr = (struct msghdr){
             .msg_name = &batch[i].from,
             .msg_namelen = sizeof(batch[i].from),
             .msg_iov = &iov[i],
             .msg_iovlen = 1,
-            .msg_control = control[i].room,
-            .msg_controllen = sizeof(control[i].room),
+            .msg_control = control[i].buffer,
+            .msg_controllen = sizeof(control[i].buffer),
         };
     }
     n = recvmmsg(u->fd, m, UDP_BUFFERS, 0, NULL);
@@ -152,13 +152,13 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
 
 /* --- out ----------------------------------------------------------------------------------------------------- */
 
-static bool send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint32_t each)
+static bool udp_send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint32_t each)
 {
     struct iovec iov = {(void *)(uintptr_t)at, octets};
-    union control control;
+    union udp_control control;
     struct msghdr m = {
         .msg_name = &u->out_to,
-        .msg_namelen = length_of(&u->out_to),
+        .msg_namelen = udp_length_of(&u->out_to),
         .msg_iov = &iov,
         .msg_iovlen = 1,
     };
@@ -168,7 +168,7 @@ static bool send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint32_t
         uint16_t segment = (uint16_t)each;
 
         memset(&control, 0, sizeof(control));
-        m.msg_control = control.room;
+        m.msg_control = control.buffer;
         m.msg_controllen = CMSG_SPACE(sizeof(segment));
         c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_UDP;
@@ -187,7 +187,7 @@ static void send_singly(struct udp *u)
     for (uint32_t at = 0; at < u->out_octets; at += u->out_each) {
         uint32_t left = u->out_octets - at;
 
-        u->dropped += !send_out(u, u->out + at, left < u->out_each ? left : u->out_each, u->out_each);
+        u->dropped += !udp_send_out(u, u->out + at, left < u->out_each ? left : u->out_each, u->out_each);
     }
 }
 
@@ -197,7 +197,7 @@ void udp_flush(struct udp *u)
         return;
     if (u->out_packets == 1 || !u->cuts) {
         send_singly(u);
-    } else if (!send_out(u, u->out, u->out_octets, u->out_each)) {
+    } else if (!udp_send_out(u, u->out, u->out_octets, u->out_each)) {
         /* A route may refuse what the socket could do (EINVAL, EIO, EMSGSIZE): one by one from here on. */
         if (errno == EAGAIN || errno == ENOBUFS) {
             u->dropped += u->out_packets;
@@ -212,7 +212,7 @@ void udp_flush(struct udp *u)
 
 static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-    return a->ss_family == b->ss_family && memcmp(a, b, length_of(a)) == 0;
+    return a->ss_family == b->ss_family && memcmp(a, b, udp_length_of(a)) == 0;
 }
 
 uint8_t *udp_room(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)

@@ -29,7 +29,7 @@ struct udp {
 
 /* Room that all sockets of a thread can share. */
 struct udp_stage {
-    uint8_t *room; /* UDP_BUFFERS * UDP_BUFFER_OCTETS */
+    uint8_t *buffer; /* UDP_BUFFERS * UDP_BUFFER_OCTETS */
 };
 
 /* Packets from one peer that arrived together: all but the last have `each` octets. */

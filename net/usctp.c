@@ -239,7 +239,8 @@ struct usctp *usctp_accept(struct usctp_port *port)
     return s;
 }
 
-static int start(struct usctp_port *port, const struct sockaddr_storage *peer, uint16_t sctp_port, struct usctp *s)
+static int usctp_start(struct usctp_port *port, const struct sockaddr_storage *peer, uint16_t sctp_port,
+                       struct usctp *s)
 {
     struct sockaddr_conn to = {.sconn_family = AF_CONN, .sconn_port = htons(sctp_port)};
     int error;
@@ -288,7 +289,7 @@ int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct u
     *s = (struct usctp){.port = port, .peer_port = sctp_port, .accepted = true};
     s->last = &s->first;
     pthread_mutex_lock(&usctp_stack.lock);
-    error = start(port, &to, sctp_port, s);
+    error = usctp_start(port, &to, sctp_port, s);
     udp_flush(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
     if (error)
@@ -300,7 +301,7 @@ int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct u
 
 /* --- what came, and what goes --------------------------------------------------------------------------------- */
 
-static uint32_t payload_max(struct usctp *s)
+static uint32_t usctp_payload_max(struct usctp *s)
 {
     struct sctp_status status = {0};
     socklen_t length = sizeof(status);
@@ -325,7 +326,7 @@ bool usctp_next(struct usctp *s, struct sctp_news *event)
             s->waiting -= event->octets;
         if (event->kind == SCTP_NEWS_UP) {
             event->indication = s->indication;
-            event->payload_max = payload_max(s);
+            event->payload_max = usctp_payload_max(s);
         }
     }
     if (!news && s->starved) {
@@ -414,7 +415,7 @@ void usctp_abort(struct usctp *s, const char *reason, size_t octets)
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-static void set_port(struct sockaddr_storage *addr, uint16_t sctp_port)
+static void usctp_set_port(struct sockaddr_storage *addr, uint16_t sctp_port)
 {
     if (addr->ss_family == AF_INET6)
         ((struct sockaddr_in6 *)addr)->sin6_port = htons(sctp_port);
@@ -426,8 +427,8 @@ void usctp_names(const struct usctp *s, struct sockaddr_storage *local, struct s
 {
     *peer = s->path->peer;
     udp_source(peer, local);
-    set_port(local, s->local_port);
-    set_port(peer, s->peer_port);
+    usctp_set_port(local, s->local_port);
+    usctp_set_port(peer, s->peer_port);
 }
 
 void usctp_close(struct usctp *s)

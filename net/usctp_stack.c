@@ -52,7 +52,7 @@ void usctp_mark_ready(struct usctp *s)
     s->port->ready = s;
 }
 
-static struct usctp_entry *tell(struct usctp *s, enum sctp_news_kind kind)
+static struct usctp_entry *usctp_stack_tell(struct usctp *s, enum sctp_news_kind kind)
 {
     struct usctp_entry *news = calloc(1, sizeof(*news));
 
@@ -69,7 +69,7 @@ static struct usctp_entry *tell(struct usctp *s, enum sctp_news_kind kind)
 
 static void came_up(struct usctp *s)
 {
-    struct usctp_entry *news = s->up ? NULL : tell(s, SCTP_NEWS_UP);
+    struct usctp_entry *news = s->up ? NULL : usctp_stack_tell(s, SCTP_NEWS_UP);
 
     s->up = true;
     if (news)
@@ -78,7 +78,7 @@ static void came_up(struct usctp *s)
 
 static void went_down(struct usctp *s, enum sctp_news_kind kind, const uint8_t *chunk, size_t n)
 {
-    struct usctp_entry *news = s->over ? NULL : tell(s, kind);
+    struct usctp_entry *news = s->over ? NULL : usctp_stack_tell(s, kind);
     size_t length;
     const uint8_t *reason = packet_reason(chunk, n, &length);
 
@@ -126,11 +126,11 @@ static void notified(struct usctp *s, const void *data, size_t n)
     else if (note->sn_header.sn_type == SCTP_ADAPTATION_INDICATION && n >= sizeof(note->sn_adaptation_event))
         s->indication = note->sn_adaptation_event.sai_adaptation_ind;
     else if (note->sn_header.sn_type == SCTP_SHUTDOWN_EVENT)
-        tell(s, SCTP_NEWS_SHUTDOWN);
+        usctp_stack_tell(s, SCTP_NEWS_SHUTDOWN);
 }
 
 /* An association that nobody has seen yet is its listener's until somebody accepts it. */
-static struct usctp *find(struct usctp_port *port, struct socket *socket, const union sctp_sockstore *addr)
+static struct usctp *usctp_stack_find(struct usctp_port *port, struct socket *socket, const union sctp_sockstore *addr)
 {
     struct usctp *s = port->assocs;
 
@@ -154,12 +154,12 @@ static struct usctp *find(struct usctp_port *port, struct socket *socket, const 
 int usctp_input(struct socket *socket, union sctp_sockstore addr, void *data, size_t n, struct sctp_rcvinfo info,
                 int flags, void *user)
 {
-    struct usctp *s = data && user ? find(user, socket, &addr) : NULL;
+    struct usctp *s = data && user ? usctp_stack_find(user, socket, &addr) : NULL;
     struct usctp_entry *news;
 
     if (s && flags & MSG_NOTIFICATION) {
         notified(s, data, n);
-    } else if (s && !s->over && (news = tell(s, SCTP_NEWS_MESSAGE))) {
+    } else if (s && !s->over && (news = usctp_stack_tell(s, SCTP_NEWS_MESSAGE))) {
         news->event.data = data;
         news->event.octets = (uint32_t)n;
         news->event.tsn = info.rcv_tsn;
@@ -191,8 +191,8 @@ bool usctp_begin(void)
 {
     if (usctp_stack.begun)
         return true;
-    usctp_stack.stage.room = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
-    if (!usctp_stack.stage.room)
+    usctp_stack.stage.buffer = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
+    if (!usctp_stack.stage.buffer)
         return false;
     usrsctp_init_nothreads(0, output, NULL);
     usrsctp_enable_crc32c_offload();
@@ -210,7 +210,7 @@ bool usctp_begin(void)
     return true;
 }
 
-static void tick(void)
+static void usctp_stack_tick(void)
 {
     uint64_t ticks = (loop_now_us() - usctp_stack.ticked_us) / USCTP_TICK_US;
 
@@ -325,7 +325,7 @@ static bool find_port(const struct usctp_port *port, uint16_t *sctp_port)
            usctp_stack.at_port[*sctp_port - USCTP_PORT_FIRST] == port;
 }
 
-static void refuse(struct usctp_path *path, const uint8_t *p, uint32_t n)
+static void usctp_stack_refuse(struct usctp_path *path, const uint8_t *p, uint32_t n)
 {
     uint8_t refusal[PACKET_REFUSAL];
 
@@ -336,7 +336,7 @@ static void refuse(struct usctp_path *path, const uint8_t *p, uint32_t n)
 }
 
 /* One packet: what an INIT says is noted, for the stack does not tell; a wrong CRC goes no further. */
-static void receive(struct usctp_path *path, uint8_t *p, uint32_t n)
+static void usctp_stack_receive(struct usctp_path *path, uint8_t *p, uint32_t n)
 {
     uint16_t sctp_port;
 
@@ -345,7 +345,7 @@ static void receive(struct usctp_path *path, uint8_t *p, uint32_t n)
     path->used_us = usctp_stack.ticked_us;
     sctp_port = packet_destination(p);
     if (!find_port(path->port, &sctp_port)) {
-        refuse(path, p, n);
+        usctp_stack_refuse(path, p, n);
         return;
     }
     packet_set_destination(p, sctp_port);
@@ -376,7 +376,7 @@ static void check_full(struct usctp_port *port)
         }
 }
 
-static bool is_full(const struct usctp_port *port)
+static bool usctp_stack_is_full(const struct usctp_port *port)
 {
     for (const struct usctp *s = port->assocs; s; s = s->next)
         if (s->waiting > USCTP_INBOX)
@@ -390,7 +390,7 @@ bool usctp_drive(struct usctp_port *port)
     int n = 0;
 
     pthread_mutex_lock(&usctp_stack.lock);
-    if (!is_full(port) && !port->silent)
+    if (!usctp_stack_is_full(port) && !port->silent)
         n = udp_recv(&port->udp, &usctp_stack.stage, batch);
     for (int i = 0; i < n; i++) {
         struct usctp_path *path = batch[i].octets ? usctp_path_to(port, &batch[i].from) : NULL;
@@ -398,10 +398,10 @@ bool usctp_drive(struct usctp_port *port)
         for (uint32_t at = 0; path && at < batch[i].octets; at += batch[i].each) {
             uint32_t left = batch[i].octets - at;
 
-            receive(path, batch[i].at + at, left < batch[i].each ? left : batch[i].each);
+            usctp_stack_receive(path, batch[i].at + at, left < batch[i].each ? left : batch[i].each);
         }
     }
-    tick();
+    usctp_stack_tick();
     flush_all();
     check_refused(port);
     check_full(port);

@@ -13,9 +13,9 @@ void coder_read(struct coder *c, const void *from, size_t length)
     *c = (struct coder){.in = {.at = from, .left = length}};
 }
 
-void coder_write(struct coder *c, void *to, size_t room)
+void coder_write(struct coder *c, void *to, size_t capacity)
 {
-    *c = (struct coder){.writing = true, .out = {.at = to, .left = room}, .start = to};
+    *c = (struct coder){.writing = true, .out = {.at = to, .left = capacity}, .start = to};
 }
 
 size_t coder_length(const struct coder *c)
@@ -29,7 +29,7 @@ void code_fail(struct coder *c)
 }
 
 /* `n` octets were coded, if nothing is wrong yet. */
-static void advance(struct coder *c, size_t n)
+static void nfs3_xdr_advance(struct coder *c, size_t n)
 {
     if (c->in.bad || c->out.bad)
         code_fail(c);
@@ -51,7 +51,7 @@ void code32(struct coder *c, uint32_t *v)
         xdr_put32(&c->out, *v);
     else
         *v = xdr_get32(&c->in);
-    advance(c, 4);
+    nfs3_xdr_advance(c, 4);
 }
 
 void code64(struct coder *c, uint64_t *v)
@@ -60,7 +60,7 @@ void code64(struct coder *c, uint64_t *v)
         xdr_put64(&c->out, *v);
     else
         *v = xdr_get64(&c->in);
-    advance(c, 8);
+    nfs3_xdr_advance(c, 8);
     if (c->bad && !c->writing)
         *v = 0;
 }
@@ -71,7 +71,7 @@ void code_bool(struct coder *c, bool *v)
         xdr_put32(&c->out, *v);
     else
         *v = xdr_getbool(&c->in);
-    advance(c, 4);
+    nfs3_xdr_advance(c, 4);
 }
 
 uint32_t code_enum(struct coder *c, uint32_t v, uint32_t low, uint32_t high)
@@ -85,13 +85,13 @@ uint32_t code_enum(struct coder *c, uint32_t v, uint32_t low, uint32_t high)
 }
 
 /* The octets of an item, without its length, where they lie: `at` is where to write them from. NULL: bad. */
-static const void *octets(struct coder *c, const void *at, uint32_t length)
+static const void *nfs3_xdr_octets(struct coder *c, const void *at, uint32_t length)
 {
     if (c->writing)
         xdr_putopaque(&c->out, at, length);
     else
         at = xdr_getopaque(&c->in, length);
-    advance(c, (size_t)length + xdr_roundup(length));
+    nfs3_xdr_advance(c, (size_t)length + xdr_roundup(length));
     return c->bad ? NULL : at;
 }
 
@@ -108,7 +108,7 @@ static bool code_length(struct coder *c, uint32_t *length, uint32_t length_max)
 
 void code_fixed(struct coder *c, void *bytes, uint32_t length)
 {
-    const void *at = octets(c, bytes, length);
+    const void *at = nfs3_xdr_octets(c, bytes, length);
 
     if (c->writing)
         return;
@@ -121,7 +121,7 @@ void code_fixed(struct coder *c, void *bytes, uint32_t length)
 void code_text(struct coder *c, struct nfs3_text *text, uint32_t length_max)
 {
     if (code_length(c, &text->length, length_max)) {
-        const char *at = octets(c, text->at, text->length);
+        const char *at = nfs3_xdr_octets(c, text->at, text->length);
 
         if (!c->writing)
             *text = (struct nfs3_text){at, at ? text->length : 0};
@@ -148,7 +148,7 @@ static void leave_out(struct coder *c, const void *data, uint32_t length)
     }
     c->item = (struct stream_item){c->position, length, data};
     c->reduced = true;
-    advance(c, length + xdr_roundup(length));
+    nfs3_xdr_advance(c, length + xdr_roundup(length));
 }
 
 /* The item that came must be this one. */
@@ -161,7 +161,7 @@ static const void *take_in(struct coder *c, uint32_t length)
         return NULL;
     }
     c->reduced = true;
-    advance(c, (size_t)length + xdr_roundup(length));
+    nfs3_xdr_advance(c, (size_t)length + xdr_roundup(length));
     return c->item.data;
 }
 
@@ -175,7 +175,7 @@ void code_item(struct coder *c, const void **data, uint32_t *length, uint32_t le
         else if (!c->writing && c->item.length)
             at = take_in(c, *length);
         else
-            at = octets(c, *data, *length);
+            at = nfs3_xdr_octets(c, *data, *length);
     }
     if (!c->writing) {
         *data = c->bad ? NULL : at;

@@ -29,7 +29,7 @@ struct coder {
 };
 
 void coder_read(struct coder *c, const void *from, size_t length);
-void coder_write(struct coder *c, void *to, size_t room);
+void coder_write(struct coder *c, void *to, size_t capacity);
 /* Writing: octets that are in the stream. */
 size_t coder_length(const struct coder *c);
 

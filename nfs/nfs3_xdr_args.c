@@ -62,21 +62,21 @@ static void code_name(struct coder *c, union nfs3_args *args)
     code_where(c, &args->where);
 }
 
-static void code_access(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_access(struct coder *c, union nfs3_args *args)
 {
     code_fh(c, &args->access.fh);
     code32(c, &args->access.access);
 }
 
 /* READ, COMMIT */
-static void code_range(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_range(struct coder *c, union nfs3_args *args)
 {
     code_fh(c, &args->range.fh);
     code64(c, &args->range.offset);
     code32(c, &args->range.count);
 }
 
-static void code_write(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_write(struct coder *c, union nfs3_args *args)
 {
     code_fh(c, &args->write.fh);
     code64(c, &args->write.offset);
@@ -130,13 +130,13 @@ static void code_mknod(struct coder *c, union nfs3_args *args)
     }
 }
 
-static void code_rename(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_rename(struct coder *c, union nfs3_args *args)
 {
     code_where(c, &args->rename.from);
     code_where(c, &args->rename.to);
 }
 
-static void code_link(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_link(struct coder *c, union nfs3_args *args)
 {
     code_fh(c, &args->link.fh);
     code_where(c, &args->link.to);
@@ -149,13 +149,13 @@ static void code_cookie(struct coder *c, struct nfs3_list *list)
     code_fixed(c, list->verifier, NFS3_VERIFIER);
 }
 
-static void code_readdir(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_readdir(struct coder *c, union nfs3_args *args)
 {
     code_cookie(c, &args->list);
     code32(c, &args->list.maxcount);
 }
 
-static void code_readdirplus(struct coder *c, union nfs3_args *args)
+static void nfs3_xdr_args_code_readdirplus(struct coder *c, union nfs3_args *args)
 {
     code_cookie(c, &args->list);
     code32(c, &args->list.dircount);
@@ -165,14 +165,28 @@ static void code_readdirplus(struct coder *c, union nfs3_args *args)
 void nfs3_code_args(struct coder *c, enum nfs3_proc proc, union nfs3_args *args)
 {
     static void (*const code[NFS3_PROCS])(struct coder *, union nfs3_args *) = {
-        [NFS3_NULL] = code_nothing,  [NFS3_GETATTR] = code_handle,  [NFS3_SETATTR] = code_setattr,
-        [NFS3_LOOKUP] = code_name,   [NFS3_ACCESS] = code_access,   [NFS3_READLINK] = code_handle,
-        [NFS3_READ] = code_range,    [NFS3_WRITE] = code_write,     [NFS3_CREATE] = code_create,
-        [NFS3_MKDIR] = code_mkdir,   [NFS3_SYMLINK] = code_symlink, [NFS3_MKNOD] = code_mknod,
-        [NFS3_REMOVE] = code_name,   [NFS3_RMDIR] = code_name,      [NFS3_RENAME] = code_rename,
-        [NFS3_LINK] = code_link,     [NFS3_READDIR] = code_readdir, [NFS3_READDIRPLUS] = code_readdirplus,
-        [NFS3_FSSTAT] = code_handle, [NFS3_FSINFO] = code_handle,   [NFS3_PATHCONF] = code_handle,
-        [NFS3_COMMIT] = code_range,
+        [NFS3_NULL] = code_nothing,
+        [NFS3_GETATTR] = code_handle,
+        [NFS3_SETATTR] = code_setattr,
+        [NFS3_LOOKUP] = code_name,
+        [NFS3_ACCESS] = nfs3_xdr_args_code_access,
+        [NFS3_READLINK] = code_handle,
+        [NFS3_READ] = nfs3_xdr_args_code_range,
+        [NFS3_WRITE] = nfs3_xdr_args_code_write,
+        [NFS3_CREATE] = code_create,
+        [NFS3_MKDIR] = code_mkdir,
+        [NFS3_SYMLINK] = code_symlink,
+        [NFS3_MKNOD] = code_mknod,
+        [NFS3_REMOVE] = code_name,
+        [NFS3_RMDIR] = code_name,
+        [NFS3_RENAME] = nfs3_xdr_args_code_rename,
+        [NFS3_LINK] = nfs3_xdr_args_code_link,
+        [NFS3_READDIR] = nfs3_xdr_args_code_readdir,
+        [NFS3_READDIRPLUS] = nfs3_xdr_args_code_readdirplus,
+        [NFS3_FSSTAT] = code_handle,
+        [NFS3_FSINFO] = code_handle,
+        [NFS3_PATHCONF] = code_handle,
+        [NFS3_COMMIT] = nfs3_xdr_args_code_range,
     };
 
     if (proc < NFS3_PROCS)

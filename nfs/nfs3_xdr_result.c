@@ -72,7 +72,7 @@ static void code_chunk(struct coder *c, const void **data, uint32_t *length, uin
 }
 
 /* Of a status other than NFS3_OK: `attr` or `wcc` alone. */
-static bool done(const struct nfs3_result *result)
+static bool nfs3_xdr_result_done(const struct nfs3_result *result)
 {
     return result->status == NFS3_OK;
 }
@@ -81,7 +81,7 @@ static bool done(const struct nfs3_result *result)
 
 static void code_getattr(struct coder *c, struct nfs3_result *result)
 {
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     result->attr.present = true;
     code_attr(c, &result->attr.attr);
@@ -95,17 +95,17 @@ static void code_changed(struct coder *c, struct nfs3_result *result)
 
 static void code_lookup(struct coder *c, struct nfs3_result *result)
 {
-    if (done(result)) {
+    if (nfs3_xdr_result_done(result)) {
         code_fh(c, &result->fh);
         code_post_attr(c, &result->attr);
     }
     code_post_attr(c, &result->dir);
 }
 
-static void code_access(struct coder *c, struct nfs3_result *result)
+static void nfs3_xdr_result_code_access(struct coder *c, struct nfs3_result *result)
 {
     code_post_attr(c, &result->attr);
-    if (done(result))
+    if (nfs3_xdr_result_done(result))
         code32(c, &result->access);
 }
 
@@ -114,7 +114,7 @@ static void code_readlink(struct coder *c, struct nfs3_result *result)
     const void *at = result->target.at;
 
     code_post_attr(c, &result->attr);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code_chunk(c, &at, &result->target.length, NFS3_TEXT_MAX);
     result->target.at = at;
@@ -125,7 +125,7 @@ static void code_read(struct coder *c, struct nfs3_result *result)
     uint32_t length;
 
     code_post_attr(c, &result->attr);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code32(c, &result->read.count);
     code_bool(c, &result->read.eof);
@@ -135,10 +135,10 @@ static void code_read(struct coder *c, struct nfs3_result *result)
         code_fail(c);
 }
 
-static void code_write(struct coder *c, struct nfs3_result *result)
+static void nfs3_xdr_result_code_write(struct coder *c, struct nfs3_result *result)
 {
     code_wcc(c, &result->wcc);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code32(c, &result->write.count);
     result->write.committed = code_enum(c, result->write.committed, NFS3_UNSTABLE, NFS3_FILE_SYNC);
@@ -148,20 +148,20 @@ static void code_write(struct coder *c, struct nfs3_result *result)
 /* CREATE, MKDIR, SYMLINK, MKNOD */
 static void code_made(struct coder *c, struct nfs3_result *result)
 {
-    if (done(result)) {
+    if (nfs3_xdr_result_done(result)) {
         code_post_fh(c, &result->made);
         code_post_attr(c, &result->attr);
     }
     code_wcc(c, &result->wcc);
 }
 
-static void code_rename(struct coder *c, struct nfs3_result *result)
+static void nfs3_xdr_result_code_rename(struct coder *c, struct nfs3_result *result)
 {
     code_wcc(c, &result->wcc);
     code_wcc(c, &result->to_wcc);
 }
 
-static void code_link(struct coder *c, struct nfs3_result *result)
+static void nfs3_xdr_result_code_link(struct coder *c, struct nfs3_result *result)
 {
     code_post_attr(c, &result->attr);
     code_wcc(c, &result->to_wcc);
@@ -190,19 +190,19 @@ static void code_entries(struct coder *c, struct nfs3_result *result, bool plus)
 static void code_list(struct coder *c, struct nfs3_result *result, bool plus)
 {
     code_post_attr(c, &result->attr);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code_fixed(c, result->list.verifier, NFS3_VERIFIER);
     code_entries(c, result, plus);
     code_bool(c, &result->list.eof);
 }
 
-static void code_readdir(struct coder *c, struct nfs3_result *result)
+static void nfs3_xdr_result_code_readdir(struct coder *c, struct nfs3_result *result)
 {
     code_list(c, result, false);
 }
 
-static void code_readdirplus(struct coder *c, struct nfs3_result *result)
+static void nfs3_xdr_result_code_readdirplus(struct coder *c, struct nfs3_result *result)
 {
     code_list(c, result, true);
 }
@@ -210,7 +210,7 @@ static void code_readdirplus(struct coder *c, struct nfs3_result *result)
 static void code_fsstat(struct coder *c, struct nfs3_result *result)
 {
     code_post_attr(c, &result->attr);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code64(c, &result->fsstat.total_bytes);
     code64(c, &result->fsstat.free_bytes);
@@ -224,7 +224,7 @@ static void code_fsstat(struct coder *c, struct nfs3_result *result)
 static void code_fsinfo(struct coder *c, struct nfs3_result *result)
 {
     code_post_attr(c, &result->attr);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code32(c, &result->fsinfo.rtmax);
     code32(c, &result->fsinfo.rtpref);
@@ -241,7 +241,7 @@ static void code_fsinfo(struct coder *c, struct nfs3_result *result)
 static void code_pathconf(struct coder *c, struct nfs3_result *result)
 {
     code_post_attr(c, &result->attr);
-    if (!done(result))
+    if (!nfs3_xdr_result_done(result))
         return;
     code32(c, &result->pathconf.linkmax);
     code32(c, &result->pathconf.name_max);
@@ -254,7 +254,7 @@ static void code_pathconf(struct coder *c, struct nfs3_result *result)
 static void code_commit(struct coder *c, struct nfs3_result *result)
 {
     code_wcc(c, &result->wcc);
-    if (done(result))
+    if (nfs3_xdr_result_done(result))
         code_fixed(c, result->write.verifier, NFS3_VERIFIER);
 }
 
@@ -272,20 +272,20 @@ static const struct {
     [NFS3_GETATTR] = {code_getattr, ATTR},
     [NFS3_SETATTR] = {code_changed, WCC},
     [NFS3_LOOKUP] = {code_lookup, FH + POST_ATTR + POST_ATTR},
-    [NFS3_ACCESS] = {code_access, POST_ATTR + 4},
+    [NFS3_ACCESS] = {nfs3_xdr_result_code_access, POST_ATTR + 4},
     [NFS3_READLINK] = {code_readlink, POST_ATTR + 4},
     [NFS3_READ] = {code_read, POST_ATTR + 4 + 4 + 4},
-    [NFS3_WRITE] = {code_write, WCC + 4 + 4 + NFS3_VERIFIER},
+    [NFS3_WRITE] = {nfs3_xdr_result_code_write, WCC + 4 + 4 + NFS3_VERIFIER},
     [NFS3_CREATE] = {code_made, POST_FH + POST_ATTR + WCC},
     [NFS3_MKDIR] = {code_made, POST_FH + POST_ATTR + WCC},
     [NFS3_SYMLINK] = {code_made, POST_FH + POST_ATTR + WCC},
     [NFS3_MKNOD] = {code_made, POST_FH + POST_ATTR + WCC},
     [NFS3_REMOVE] = {code_changed, WCC},
     [NFS3_RMDIR] = {code_changed, WCC},
-    [NFS3_RENAME] = {code_rename, WCC + WCC},
-    [NFS3_LINK] = {code_link, POST_ATTR + WCC},
-    [NFS3_READDIR] = {code_readdir, POST_ATTR + NFS3_VERIFIER},
-    [NFS3_READDIRPLUS] = {code_readdirplus, POST_ATTR + NFS3_VERIFIER},
+    [NFS3_RENAME] = {nfs3_xdr_result_code_rename, WCC + WCC},
+    [NFS3_LINK] = {nfs3_xdr_result_code_link, POST_ATTR + WCC},
+    [NFS3_READDIR] = {nfs3_xdr_result_code_readdir, POST_ATTR + NFS3_VERIFIER},
+    [NFS3_READDIRPLUS] = {nfs3_xdr_result_code_readdirplus, POST_ATTR + NFS3_VERIFIER},
     [NFS3_FSSTAT] = {code_fsstat, POST_ATTR + 6 * 8 + 4},
     [NFS3_FSINFO] = {code_fsinfo, POST_ATTR + 7 * 4 + 8 + 8 + 4},
     [NFS3_PATHCONF] = {code_pathconf, POST_ATTR + 6 * 4},

@@ -43,14 +43,14 @@ static int open_fragment(struct record_rx *rx)
         return -EBADMSG;
     if (n > rx->max - rx->length)
         return -EMSGSIZE;
-    if (n > rx->room - rx->length || !rx->data) {
-        size_t room = rx->length + n;
-        uint8_t *data = realloc(rx->data, room ? room : 1);
+    if (n > rx->capacity - rx->length || !rx->data) {
+        size_t space = rx->length + n;
+        uint8_t *data = realloc(rx->data, space ? space : 1);
 
         if (!data)
             return -ENOMEM;
         rx->data = data;
-        rx->room = room;
+        rx->capacity = space;
     }
     rx->left = n;
     return is_whole(rx);
@@ -58,26 +58,26 @@ static int open_fragment(struct record_rx *rx)
 
 int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eaten)
 {
-    int rc = 0;
+    int error = 0;
 
     assert(!is_whole(rx));
     *eaten = 0;
-    while (rc == 0 && *eaten < n) {
+    while (error == 0 && *eaten < n) {
         size_t part = n - *eaten;
 
         if (rx->left) {
             part = part < rx->left ? part : rx->left;
             memcpy(rx->data + rx->length, from + *eaten, part);
-            rc = record_put(rx, part);
+            error = record_put(rx, part);
         } else {
             part = part < RECORD_MARK - rx->marked ? part : RECORD_MARK - rx->marked;
             memcpy(rx->mark + rx->marked, from + *eaten, part);
             rx->marked += (unsigned)part;
-            rc = rx->marked == RECORD_MARK ? open_fragment(rx) : 0;
+            error = rx->marked == RECORD_MARK ? open_fragment(rx) : 0;
         }
         *eaten += part;
     }
-    return rc;
+    return error;
 }
 
 size_t record_room(struct record_rx *rx, uint8_t **at)

@@ -18,7 +18,7 @@ enum {
 struct record_rx {
     size_t max;    /* octets of a message */
     uint8_t *data; /* what is there of it; `room` octets on the heap */
-    size_t length, room;
+    size_t length, capacity;
     uint32_t left; /* octets that the fragment still lacks */
     bool last;     /* it is the message's last one */
     unsigned fragments;

@@ -19,20 +19,20 @@ enum { REPLY_MAX = 512, LOCAL_MS = 10000 };
 #define LOCAL_SOCKET "/run/rpcbind.sock"
 
 /* The result of each of them is one number. A reply that is none, or no success, is -EPROTO. */
-static int ask(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, uint32_t *result)
+static int nfs_rpcbind_ask(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, uint32_t *result)
 {
     struct coder results;
-    int rc;
+    int error;
 
     t->program = RPCBIND_PROGRAM;
     t->reply_max = REPLY_MAX;
-    rc = tcp_call(t, args, user, &results);
-    if (rc == 0)
+    error = tcp_call(t, args, user, &results);
+    if (error == 0)
         code32(&results, result);
-    if (rc == 0 ? results.bad || results.in.bad : t->trouble || rc == -EMSGSIZE || rc == -EBADMSG)
-        rc = -EPROTO;
+    if (error == 0 ? results.bad || results.in.bad : t->trouble || error == -EMSGSIZE || error == -EBADMSG)
+        error = -EPROTO;
     tcp_call_end(t);
-    return rc;
+    return error;
 }
 
 static void mapping_args(struct coder *c, void *user)
@@ -47,7 +47,7 @@ int rpcbind_getport(const struct sockaddr *addr, uint32_t program, uint32_t vers
 {
     struct tcp_call t = {.version = PORTMAP_VERSION, .procedure = PROC_GETPORT};
     uint32_t mapping[] = {program, version, IPPROTO_TCP, 0}, port = 0;
-    int rc;
+    int error;
 
     if (strcmp(netid, "tcp") != 0 && strcmp(netid, "tcp6") != 0)
         return -EINVAL;
@@ -55,14 +55,14 @@ int rpcbind_getport(const struct sockaddr *addr, uint32_t program, uint32_t vers
     memcpy(&t.addr, addr, t.length);
     tcp_call_port(&t, RPCBIND_PORT);
     t.timeout_ms = timeout_ms < 0 ? 0 : timeout_ms;
-    rc = ask(&t, mapping_args, mapping, &port);
-    if (rc)
-        return rc;
+    error = nfs_rpcbind_ask(&t, mapping_args, mapping, &port);
+    if (error)
+        return error;
     return port <= UINT16_MAX ? (int)port : -EPROTO;
 }
 
 /* rpcb of RFC 1833 2.1. */
-struct service {
+struct rpcbind_service {
     uint32_t program, version;
     const char *netid;
     char address[32], owner[16];
@@ -77,7 +77,7 @@ static void text_args(struct coder *c, const char *octets)
 
 static void service_args(struct coder *c, void *user)
 {
-    struct service *s = user;
+    struct rpcbind_service *s = user;
 
     code32(c, &s->program);
     code32(c, &s->version);
@@ -88,29 +88,29 @@ static void service_args(struct coder *c, void *user)
 
 /* An address has the port's two octets behind it, all in decimal (RFC 5665 5.2.3.3); ours is any. UNSET looks at none.
  */
-static int tell(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
+static int nfs_rpcbind_tell(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
 {
     static const struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = LOCAL_SOCKET};
     struct tcp_call t = {.length = sizeof(path), .version = RPCBIND_VERSION, .procedure = procedure};
-    struct service s = {.program = program, .version = version, .netid = netid};
+    struct rpcbind_service s = {.program = program, .version = version, .netid = netid};
     bool v6 = netid[0] && netid[strlen(netid) - 1] == '6';
     uint32_t done = 0;
-    int rc;
+    int error;
 
     memcpy(&t.addr, &path, sizeof(path));
     t.timeout_ms = LOCAL_MS;
     snprintf(s.address, sizeof(s.address), "%s.%u.%u", v6 ? "::" : "0.0.0.0", port >> 8, port & 255);
     snprintf(s.owner, sizeof(s.owner), "%u", geteuid());
-    rc = ask(&t, service_args, &s, &done);
-    return rc ? rc : done ? 0 : -EEXIST;
+    error = nfs_rpcbind_ask(&t, service_args, &s, &done);
+    return error ? error : done ? 0 : -EEXIST;
 }
 
 int rpcbind_set(uint32_t program, uint32_t version, const char *netid, uint16_t port)
 {
-    return tell(PROC_SET, program, version, netid, port);
+    return nfs_rpcbind_tell(PROC_SET, program, version, netid, port);
 }
 
 int rpcbind_unset(uint32_t program, uint32_t version, const char *netid)
 {
-    return tell(PROC_UNSET, program, version, netid, 0);
+    return nfs_rpcbind_tell(PROC_UNSET, program, version, netid, 0);
 }

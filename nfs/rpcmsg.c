@@ -45,7 +45,7 @@ static void write_cred(struct coder *c, struct rpc_cred *cred)
 }
 
 /* A body longer than it may be is read over all the same, for there is an answer to give. */
-static void read_cred(struct coder *c, struct rpc_cred *cred, bool *bad_cred)
+static void rpcmsg_read_cred(struct coder *c, struct rpc_cred *cred, bool *bad_cred)
 {
     struct nfs3_text body;
     struct coder sys;
@@ -103,13 +103,13 @@ void rpc_code_call(struct coder *c, struct rpc_call *call, bool *bad_cred)
     if (c->writing)
         write_cred(c, &call->cred);
     else
-        read_cred(c, &call->cred, bad_cred);
+        rpcmsg_read_cred(c, &call->cred, bad_cred);
     code_verifier(c);
 }
 
 /* --- replies --------------------------------------------------------------------------------------------------- */
 
-static void code_range(struct coder *c, struct rpc_reply *reply)
+static void rpcmsg_code_range(struct coder *c, struct rpc_reply *reply)
 {
     code32(c, &reply->low);
     code32(c, &reply->high);
@@ -122,7 +122,7 @@ static void code_denied(struct coder *c, struct rpc_reply *reply)
     why = code_enum(c, why, DENIED_MISMATCH, DENIED_AUTH);
     reply->result = why == DENIED_MISMATCH ? RPC_MISMATCH : RPC_AUTH_ERROR;
     if (why == DENIED_MISMATCH)
-        code_range(c, reply);
+        rpcmsg_code_range(c, reply);
     else
         code32(c, &reply->auth_status);
 }
@@ -142,7 +142,7 @@ void rpc_code_reply(struct coder *c, struct rpc_reply *reply)
         code_verifier(c);
         reply->result = code_enum(c, reply->result, RPC_SUCCESS, RPC_SYSTEM_ERR);
         if (reply->result == RPC_PROG_MISMATCH)
-            code_range(c, reply);
+            rpcmsg_code_range(c, reply);
     }
     if (reply->result != RPC_SUCCESS)
         code_end(c);

@@ -23,7 +23,7 @@ void tcp_call_port(struct tcp_call *t, uint16_t port)
 
 /* --- the connection -------------------------------------------------------------------------------------------- */
 
-static int wait_for(int fd, short events, uint64_t until)
+static int tcp_call_wait_for(int fd, short events, uint64_t until)
 {
     for (;;) {
         uint64_t now = clock_ms();
@@ -57,7 +57,7 @@ static void bind_reserved(int fd, int family)
     }
 }
 
-static int dial(const struct tcp_call *t, bool reserved, uint64_t until)
+static int tcp_call_dial(const struct tcp_call *t, bool reserved, uint64_t until)
 {
     int fd = socket(t->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc, error = 0;
     socklen_t length = sizeof(error);
@@ -68,7 +68,7 @@ static int dial(const struct tcp_call *t, bool reserved, uint64_t until)
         bind_reserved(fd, t->addr.ss_family);
     rc = connect(fd, (const struct sockaddr *)&t->addr, t->length) ? -errno : 0;
     if (rc == -EINPROGRESS)
-        rc = wait_for(fd, POLLOUT, until);
+        rc = tcp_call_wait_for(fd, POLLOUT, until);
     if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0)
         rc = -error;
     if (rc == 0)
@@ -77,7 +77,7 @@ static int dial(const struct tcp_call *t, bool reserved, uint64_t until)
     return rc;
 }
 
-static int send_all(int fd, const uint8_t *p, size_t n, uint64_t until)
+static int tcp_call_send_all(int fd, const uint8_t *p, size_t n, uint64_t until)
 {
     while (n) {
         ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
@@ -85,10 +85,10 @@ static int send_all(int fd, const uint8_t *p, size_t n, uint64_t until)
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
             return -errno;
         if (sent < 0) {
-            int rc = wait_for(fd, POLLOUT, until);
+            int error = tcp_call_wait_for(fd, POLLOUT, until);
 
-            if (rc)
-                return rc;
+            if (error)
+                return error;
             continue;
         }
         p += sent;
@@ -100,7 +100,7 @@ static int send_all(int fd, const uint8_t *p, size_t n, uint64_t until)
 /* --- the message ----------------------------------------------------------------------------------------------- */
 
 /* A record of one fragment goes out. */
-static size_t build(struct tcp_call *t, uint32_t xid, void (*args)(struct coder *c, void *user), void *user)
+static size_t tcp_call_build(struct tcp_call *t, uint32_t xid, void (*args)(struct coder *c, void *user), void *user)
 {
     struct rpc_call call = {.xid = xid, .rpc_version = 2, .program = t->program, .version = t->version};
     bool bad_cred = false;
@@ -128,19 +128,19 @@ static int receive_record(int fd, struct record_rx *rx, uint64_t until)
     for (;;) {
         ssize_t got = recv(fd, chunk, sizeof(chunk), 0);
         size_t eaten;
-        int rc = 0;
+        int error = 0;
 
         if (got == 0)
             return -ECONNRESET;
         if (got < 0 && errno != EAGAIN && errno != EINTR)
             return -errno;
-        rc = got < 0 ? wait_for(fd, POLLIN, until) : record_eat(rx, chunk, (size_t)got, &eaten);
-        if (rc)
-            return rc < 0 ? rc : 0;
+        error = got < 0 ? tcp_call_wait_for(fd, POLLIN, until) : record_eat(rx, chunk, (size_t)got, &eaten);
+        if (error)
+            return error < 0 ? error : 0;
     }
 }
 
-static int read_reply(struct tcp_call *t, uint32_t xid, struct coder *results)
+static int tcp_call_read_reply(struct tcp_call *t, uint32_t xid, struct coder *results)
 {
     struct rpc_reply reply = {0};
     size_t n;
@@ -162,30 +162,30 @@ int tcp_call(struct tcp_call *t, void (*args)(struct coder *c, void *user), void
     uint64_t until = clock_ms() + (uint64_t)t->timeout_ms;
     uint32_t xid = 0;
     size_t n;
-    int fd, rc;
+    int fd, error;
 
     tcp_call_end(t);
     t->trouble = NULL;
     if (getrandom(&xid, sizeof(xid), 0) < 0)
         xid = (uint32_t)until;
-    n = build(t, xid, args, user);
+    n = tcp_call_build(t, xid, args, user);
     if (n == 0)
         return -EINVAL;
-    fd = dial(t, t->reserved, until);
+    fd = tcp_call_dial(t, t->reserved, until);
     /* A port that was used a moment ago may still be waiting for the end of its last connection. */
     if (t->reserved && (fd == -EADDRNOTAVAIL || fd == -EADDRINUSE))
-        fd = dial(t, false, until);
+        fd = tcp_call_dial(t, false, until);
     if (fd < 0)
         return fd;
     record_init(&t->rx, t->reply_max);
-    rc = send_all(fd, t->message, n, until);
-    if (rc == 0)
-        rc = receive_record(fd, &t->rx, until);
+    error = tcp_call_send_all(fd, t->message, n, until);
+    if (error == 0)
+        error = receive_record(fd, &t->rx, until);
     close(fd);
-    if (rc == 0)
-        rc = read_reply(t, xid, results);
+    if (error == 0)
+        error = tcp_call_read_reply(t, xid, results);
     record_fini(&t->rx);
-    return rc;
+    return error;
 }
 
 void tcp_call_end(struct tcp_call *t)

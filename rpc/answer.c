@@ -17,7 +17,7 @@ struct plan {
 enum lent { LENT_NOT, LENT, LENT_MAY_CHANGE };
 
 /* Adds the Writes that push `length` octets into the filled chunk: from a copy, if they are not lent. */
-static bool push(struct serve *serve, const struct rpcrdma *h, struct rpcrdma_chunk chunk, const uint8_t *data,
+static bool push(struct rpc_serve *serve, const struct rpcrdma *h, struct rpcrdma_chunk chunk, const uint8_t *data,
                  size_t length, enum lent lent)
 {
     struct rddp_mr *mr;
@@ -91,10 +91,10 @@ static bool pair_items(struct plan *plan, const struct rpcrdma *asked, const str
 }
 
 /* The stream inline if it fits, else in the Reply chunk. */
-static enum result lay_out(struct serve *serve, struct plan *plan, const struct reply *reply)
+static enum result answer_lay_out(struct rpc_serve *serve, struct plan *plan, const struct reply *reply)
 {
     struct rpcrdma *h = &plan->header;
-    uint8_t *answer = serve->room + serve->call.responder->attr.receive_size;
+    uint8_t *answer = serve->buffer + serve->call.responder->attr.receive_size;
     size_t head = rpcrdma_size(h), stream = stream_length(reply->length, plan->rest, plan->rests);
     bool is_long = head + stream > serve->call.conn->link.send_max;
     uint8_t *to;
@@ -113,7 +113,7 @@ static enum result lay_out(struct serve *serve, struct plan *plan, const struct 
     return is_long && !push(serve, h, h->reply, to, stream, LENT) ? RESULT_NO_MEMORY : RESULT_READY;
 }
 
-static enum result build(struct serve *serve, const struct reply *reply)
+static enum result answer_build(struct rpc_serve *serve, const struct reply *reply)
 {
     enum lent lent = !reply->release ? LENT_NOT : reply->may_change ? LENT_MAY_CHANGE : LENT;
     struct plan plan;
@@ -124,7 +124,7 @@ static enum result build(struct serve *serve, const struct reply *reply)
     plan.header.credit = serve->call.responder->attr.credits;
     if (!pair_items(&plan, &serve->header, reply))
         return RESULT_MISFIT;
-    result = lay_out(serve, &plan, reply);
+    result = answer_lay_out(serve, &plan, reply);
     for (unsigned i = 0; result == RESULT_READY && i < reply->items; i++)
         if (plan.chunk[i] >= 0 && !push(serve, &plan.header, plan.header.write[plan.chunk[i]], reply->item[i].data,
                                         reply->item[i].length, lent))
@@ -132,7 +132,7 @@ static enum result build(struct serve *serve, const struct reply *reply)
     return result;
 }
 
-void answer_error(struct serve *serve, enum rpcrdma_error error)
+void answer_error(struct rpc_serve *serve, enum rpcrdma_error error)
 {
     struct responder *r = serve->call.responder;
     struct rpcrdma h;
@@ -148,13 +148,13 @@ void answer_error(struct serve *serve, enum rpcrdma_error error)
     h.credit = r->attr.credits;
     h.error = error;
     h.version_low = h.version_high = RPCRDMA_VERSION;
-    serve->answer_length = rpcrdma_encode(&h, serve->room + r->attr.receive_size, r->attr.send_size);
+    serve->answer_length = rpcrdma_encode(&h, serve->buffer + r->attr.receive_size, r->attr.send_size);
     serve->has_answer = true;
     r->stats.refused++;
     serve_launch(serve);
 }
 
-static void refuse_misfit(struct serve *serve, const struct reply *reply)
+static void refuse_misfit(struct rpc_serve *serve, const struct reply *reply)
 {
     struct responder *r = serve->call.responder;
     char text[RPC_ADDRESS];
@@ -165,7 +165,7 @@ static void refuse_misfit(struct serve *serve, const struct reply *reply)
     answer_error(serve, ERR_CHUNK);
 }
 
-void answer_reply(struct serve *serve, const struct reply *reply)
+void answer_reply(struct rpc_serve *serve, const struct reply *reply)
 {
     enum result result;
 
@@ -176,7 +176,7 @@ void answer_reply(struct serve *serve, const struct reply *reply)
         serve_end(serve);
         return;
     }
-    result = build(serve, reply);
+    result = answer_build(serve, reply);
     if (result == RESULT_MISFIT) {
         refuse_misfit(serve, reply);
         return;

@@ -6,7 +6,7 @@
 #include "rpc/conn.h"
 
 /* Both end the call, now or when its transfers are done. */
-void answer_reply(struct serve *serve, const struct reply *reply);
-void answer_error(struct serve *serve, enum rpcrdma_error error);
+void answer_reply(struct rpc_serve *serve, const struct reply *reply);
+void answer_error(struct rpc_serve *serve, enum rpcrdma_error error);
 
 #endif

@@ -13,7 +13,7 @@ static uint32_t xid_of(const struct backcall *b)
     return xdr_get32(&in);
 }
 
-static void append(struct backcall **list, struct backcall *b)
+static void backward_append(struct backcall **list, struct backcall *b)
 {
     while (*list)
         list = &(*list)->next;
@@ -21,7 +21,7 @@ static void append(struct backcall **list, struct backcall *b)
     *list = b;
 }
 
-static uint32_t count(const struct backcall *b)
+static uint32_t backward_count(const struct backcall *b)
 {
     uint32_t n = 0;
 
@@ -30,27 +30,27 @@ static uint32_t count(const struct backcall *b)
     return n;
 }
 
-void backward_send(struct conn *conn)
+void backward_send(struct rpc_conn *conn)
 {
     uint32_t asked = conn->responder->attr.backward_credits;
     uint8_t head[RPCRDMA_HEADER_MIN];
 
-    while (conn->back_queued && rpcrdma_allowed(asked, conn->back_granted, count(conn->back_sent)) &&
-           link_has_room(&conn->link, 0)) {
+    while (conn->back_queued && rpcrdma_allowed(asked, conn->back_granted, backward_count(conn->back_sent)) &&
+           rpc_link_has_room(&conn->link, 0)) {
         struct backcall *b = conn->back_queued;
         struct rpcrdma h = {.xid = xid_of(b), .version = RPCRDMA_VERSION, .credit = asked, .proc = RDMA_MSG};
         struct link_message message = {head, b->call, rpcrdma_encode(&h, head, sizeof(head)), b->length};
 
         conn->back_queued = b->next;
-        append(&conn->back_sent, b);
+        backward_append(&conn->back_sent, b);
         b->state = BACKCALL_SENT;
         conn_touch(conn);
-        if (link_send(&conn->link, &message, 0) != 0)
+        if (rpc_link_send(&conn->link, &message, 0) != 0)
             conn_end(conn);
     }
 }
 
-int responder_call_back(struct conn *conn, struct backcall *b)
+int responder_call_back(struct rpc_conn *conn, struct backcall *b)
 {
     if (b->length < 4 || b->length + RPCRDMA_HEADER_MIN > conn->link.send_max)
         return -EMSGSIZE;
@@ -58,12 +58,12 @@ int responder_call_back(struct conn *conn, struct backcall *b)
         return -ENOTCONN;
     b->state = BACKCALL_QUEUED;
     b->reply_length = 0;
-    append(&conn->back_queued, b);
+    backward_append(&conn->back_queued, b);
     backward_send(conn);
     return 0;
 }
 
-bool backward_receive(struct conn *conn, const struct link_done *done)
+bool backward_receive(struct rpc_conn *conn, const struct link_done *done)
 {
     struct backcall **at = &conn->back_sent, *b;
     struct rpcrdma h;
@@ -80,7 +80,7 @@ bool backward_receive(struct conn *conn, const struct link_done *done)
     conn->back_granted = h.credit;
     n = done->length - h.length;
     b->state = BACKCALL_FAILED;
-    if (h.proc == RDMA_MSG && !h.segments && n <= b->room) {
+    if (h.proc == RDMA_MSG && !h.segments && n <= b->capacity) {
         memcpy(b->reply, done->data + h.length, n);
         b->reply_length = n;
         b->state = BACKCALL_ANSWERED;
@@ -89,7 +89,7 @@ bool backward_receive(struct conn *conn, const struct link_done *done)
     return true;
 }
 
-void backward_abandon(struct conn *conn)
+void backward_abandon(struct rpc_conn *conn)
 {
     struct backcall *lists[] = {conn->back_queued, conn->back_sent};
 

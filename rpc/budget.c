@@ -54,7 +54,7 @@ uint64_t budget_size(uint64_t octets)
     return (uint64_t)(4 + i % 4) << (BUDGET_STEP_MIN - 2 + i / 4);
 }
 
-static bool fits(uint64_t used, uint64_t size, uint64_t max)
+static bool budget_fits(uint64_t used, uint64_t size, uint64_t max)
 {
     return used <= max && size <= max - used;
 }
@@ -66,10 +66,10 @@ static bool may_take(const struct budget *budget, uint64_t size, uint64_t held)
     if (budget->reserved == 0)
         return true;
     if (held == 0)
-        return fits(budget->reserved, size, budget->max);
+        return budget_fits(budget->reserved, size, budget->max);
     if (budget->holders && share > common / budget->holders)
         share = common / budget->holders;
-    return fits(held, size, share) && fits(budget->reserved, size, common);
+    return budget_fits(held, size, share) && budget_fits(budget->reserved, size, common);
 }
 
 bool budget_reserve(struct budget *budget, uint64_t size, uint64_t *held)

@@ -28,20 +28,20 @@ void request_take_out(struct request_list *list, struct request *q)
 }
 
 /* XIDs mostly count up: their low bits spread them. */
-static struct request **bucket_of(const struct requester *r, uint32_t xid)
+static struct request **calls_bucket_of(const struct requester *r, uint32_t xid)
 {
     return &r->bucket[xid & (r->buckets - 1)];
 }
 
 void request_index(struct requester *r, struct request *q)
 {
-    q->same_bucket = *bucket_of(r, q->xid);
-    *bucket_of(r, q->xid) = q;
+    q->same_bucket = *calls_bucket_of(r, q->xid);
+    *calls_bucket_of(r, q->xid) = q;
 }
 
 void request_unindex(struct requester *r, struct request *q)
 {
-    struct request **at = bucket_of(r, q->xid);
+    struct request **at = calls_bucket_of(r, q->xid);
 
     while (*at != q)
         at = &(*at)->same_bucket;
@@ -50,7 +50,7 @@ void request_unindex(struct requester *r, struct request *q)
 
 struct request *request_find(const struct requester *r, uint32_t xid)
 {
-    struct request *q = *bucket_of(r, xid);
+    struct request *q = *calls_bucket_of(r, xid);
 
     while (q && q->xid != xid)
         q = q->same_bucket;
@@ -89,9 +89,9 @@ bool requester_send_queued(struct requester *r)
     if (r->attr.wire.wire == RDDP_WIRE_RDMATCP)
         limits.access = RDDP_ACCESS_ZERO_BASED;
     while (r->queued.first && rpcrdma_allowed(r->attr.credits, r->granted, requester_in_flight(r)) &&
-           link_has_room(&r->link, 0)) {
+           rpc_link_has_room(&r->link, 0)) {
         struct request *q = r->queued.first;
-        size_t n = request_build(q, r->pd, &limits, link_message_room(&r->link));
+        size_t n = request_build(q, r->pd, &limits, rpc_link_message_room(&r->link));
 
         request_take_out(&r->queued, q);
         if (n == 0) {
@@ -102,7 +102,7 @@ bool requester_send_queued(struct requester *r)
         request_append(&r->sent, q);
         request_index(r, q);
         q->state = REQUEST_SENT;
-        if (link_send_here(&r->link, n, 0) != 0)
+        if (rpc_link_send_here(&r->link, n, 0) != 0)
             return false;
         r->stats.sent++;
         if (requester_in_flight(r) > r->stats.most_in_flight)

@@ -38,39 +38,39 @@ struct responder {
     uint64_t now_ms, checked_ms; /* of this round; of the last look for peers that are stuck */
     uint64_t timer_ms;           /* when `timer` runs out; 0: it does not run */
     bool kicked, in_round;
-    struct conn **slot;  /* attr.connections_max of them; a connection's tag is its place */
-    uint32_t *slot_idle; /* a stack of free ones */
+    struct rpc_conn **slot; /* attr.connections_max of them; a connection's tag is its place */
+    uint32_t *slot_idle;    /* a stack of free ones */
     uint32_t slots_idle;
-    struct conn *dirty;                 /* their links wait for a flush */
-    struct conn *dying;                 /* dead, to be taken down when nobody is inside them */
-    struct conn *hungry, **hungry_last; /* their calls wait for memory, in turn */
-    bool freed;                         /* some memory, since they were looked at */
+    struct rpc_conn *dirty;                 /* their links wait for a flush */
+    struct rpc_conn *dying;                 /* dead, to be taken down when nobody is inside them */
+    struct rpc_conn *hungry, **hungry_last; /* their calls wait for memory, in turn */
+    bool freed;                             /* some memory, since they were looked at */
     struct budget budget;
-    struct serve *spare;
+    struct rpc_serve *spare;
     unsigned spares;
     struct replay replay;
     struct failure failure[FAILURES];
     uint32_t failures;         /* ever; the ring's place is this modulo its size */
     uint64_t failure_until_ms; /* of the last: later there is nothing to look for */
     struct responder_stats stats;
-    struct spin spin;
+    struct rpc_spin spin;
     struct rpc_log log;
 };
 
-struct conn {
+struct rpc_conn {
     struct responder *responder;
-    struct conn *next_dirty, *next_dying, *next_hungry;
+    struct rpc_conn *next_dirty, *next_dying, *next_hungry;
     struct rddp_pd *pd; /* its own: a handle of one connection is worth nothing on another (RFC 8166 8.1.1) */
-    struct link link;
+    struct rpc_link link;
     struct sockaddr_storage peer;
     uint32_t tag;      /* its place among the responder's */
     uint64_t heard_ms; /* when a message came in */
     uint64_t moved_ms; /* when something posted was done, or the first of it was posted */
     bool dead, is_dirty;
-    struct serve *calls;                   /* all of them */
-    struct serve *waiting, **waiting_last; /* those that wait for room in the send queue, in turn */
-    struct serve *starved, **starved_last; /* those that wait for memory, in turn */
-    uint64_t held;                         /* of the memory */
+    struct rpc_serve *calls;                   /* all of them */
+    struct rpc_serve *waiting, **waiting_last; /* those that wait for room in the send queue, in turn */
+    struct rpc_serve *starved, **starved_last; /* those that wait for memory, in turn */
+    uint64_t held;                             /* of the memory */
     struct backcall *back_queued, *back_sent;
     uint32_t back_granted;
 };
@@ -95,11 +95,11 @@ struct block {
 };
 
 /* A call with all that the handler need not see. It is used again for others, so what begins with `header` is not
- * cleared. `room` has receive_size octets for what was inline, and send_size for the answer. */
-struct serve {
-    struct call call;
-    struct serve *next, *before; /* of the connection's calls */
-    struct serve *next_waiting;  /* for room in the send queue or for memory; or the next spare one */
+ * cleared. `buffer` has receive_size octets for what was inline, and send_size for the answer. */
+struct rpc_serve {
+    struct responder_call call;
+    struct rpc_serve *next, *before; /* of the connection's calls */
+    struct rpc_serve *next_waiting;  /* for room in the send queue or for memory; or the next spare one */
     enum phase phase;
     uint32_t receive;        /* the buffer that holds the message; given back with the answer */
     uint64_t reserved, used; /* of the memory */
@@ -115,17 +115,17 @@ struct serve {
     struct block block[REPLY_ITEMS + 2]; /* memory of what was pulled and of what is pushed */
     struct rddp_mr *mr[REPLY_ITEMS + 2];
     struct transfer transfer[RPCRDMA_SEGMENTS];
-    uint8_t room[];
+    uint8_t buffer[];
 };
 
 /* --- round.c: whose turn it is ----------------------------------------------------------------------------------- */
 
 /* It is dead, and taken down in the next round; or now. */
-void conn_end(struct conn *conn);
+void conn_end(struct rpc_conn *conn);
 void responder_reap(struct responder *r);
 
 /* Something waits in its link, for the end of this round or for the next one. */
-void conn_touch(struct conn *conn);
+void conn_touch(struct rpc_conn *conn);
 
 /* There is something to do for the next round, if this is none. */
 void responder_kick(struct responder *r);
@@ -143,28 +143,28 @@ void stall_arm(struct responder *r);
 
 /* From responder.c: what the event channel has, false if it has nothing; and a connection is taken down. */
 bool responder_take_events(struct responder *r);
-void conn_take_down(struct conn *conn);
+void conn_take_down(struct rpc_conn *conn);
 
 /* --- serve.c: the way of a call ---------------------------------------------------------------------------------- */
 
 /* A message came in: everything up to the handler, or to the answer that the document orders. */
-void serve_receive(struct conn *conn, const struct link_done *done);
+void serve_receive(struct rpc_conn *conn, const struct link_done *done);
 
 /* A transfer of `serve` is done. */
-void serve_transferred(struct serve *serve);
+void serve_transferred(struct rpc_serve *serve);
 
 /* There is room in the send queue again. */
-void serve_waiting(struct conn *conn);
+void serve_waiting(struct rpc_conn *conn);
 
 /* The link is closed: calls end, or lose their connection if the handler has them. */
-void serve_abandon(struct conn *conn);
+void serve_abandon(struct rpc_conn *conn);
 
 /* Puts the answer or the transfers of a call into the send queue; and ends a call. */
-void serve_launch(struct serve *serve);
-void serve_end(struct serve *serve);
+void serve_launch(struct rpc_serve *serve);
+void serve_end(struct rpc_serve *serve);
 
 /* It is whole. */
-void serve_pulled(struct serve *serve);
+void serve_pulled(struct rpc_serve *serve);
 
 /* What kept calls for the next ones. */
 void serve_free_spares(struct responder *r);
@@ -172,10 +172,10 @@ void serve_free_spares(struct responder *r);
 /* --- pull.c: Read chunks, and the memory of a call --------------------------------------------------------------- */
 
 /* What there is to pull, before anything is. False: ERR_CHUNK. */
-bool pull_measure(struct serve *serve);
+bool pull_measure(struct rpc_serve *serve);
 
 /* Takes the memory that the call may need and pulls, now or when there is some. */
-void pull_begin(struct serve *serve);
+void pull_begin(struct rpc_serve *serve);
 
 /* Starts calls that waited for memory, as far as it goes. */
 void pull_starved(struct responder *r);
@@ -184,26 +184,26 @@ void pull_starved(struct responder *r);
 bool pull_is_pressed(const struct responder *r);
 
 /* Memory of the call for `octets`. NULL if the machine has none. */
-uint8_t *pull_block(struct serve *serve, size_t octets);
+uint8_t *pull_block(struct rpc_serve *serve, size_t octets);
 
 /* All of it back. */
-void pull_drop(struct serve *serve);
+void pull_drop(struct rpc_serve *serve);
 
 /* A connection goes: its place among those that wait. */
-void pull_abandon(struct conn *conn);
+void pull_abandon(struct rpc_conn *conn);
 
 /* --- failure.c: chunks that could not be reached ----------------------------------------------------------------- */
 
 /* This call's chunk could not be reached: after a reconnect it gets ERR_CHUNK (RFC 8166 4.5.3). */
-void failure_note(struct serve *serve);
-bool failure_is_known(const struct serve *serve);
+void failure_note(struct rpc_serve *serve);
+bool failure_is_known(const struct rpc_serve *serve);
 
 /* --- backward.c ----------------------------------------------------------------------------------------------------
  */
 
 /* A Reply, or an error, to a call of ours. True if it was one. */
-bool backward_receive(struct conn *conn, const struct link_done *done);
-void backward_send(struct conn *conn);
-void backward_abandon(struct conn *conn);
+bool backward_receive(struct rpc_conn *conn, const struct link_done *done);
+void backward_send(struct rpc_conn *conn);
+void backward_abandon(struct rpc_conn *conn);
 
 #endif

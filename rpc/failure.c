@@ -9,14 +9,14 @@
 enum { FAILURE_MS = 120000 };
 
 /* The key of a call of which nothing but the header was seen. */
-static void key_of(struct replay_key *key, const struct serve *serve)
+static void key_of(struct replay_key *key, const struct rpc_serve *serve)
 {
-    static const struct call nothing;
+    static const struct responder_call nothing;
 
     replay_key(key, &serve->call.peer, serve->header.xid, &nothing);
 }
 
-void failure_note(struct serve *serve)
+void failure_note(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
     struct failure *failure = &r->failure[r->failures++ % FAILURES];
@@ -25,7 +25,7 @@ void failure_note(struct serve *serve)
     failure->until_ms = r->failure_until_ms = clock_ms() + FAILURE_MS;
 }
 
-bool failure_is_known(const struct serve *serve)
+bool failure_is_known(const struct rpc_serve *serve)
 {
     const struct responder *r = serve->call.responder;
     struct replay_key key;

@@ -30,9 +30,9 @@ static bool answer_backward(struct requester *r, const struct link_done *done)
         answer.proc = RDMA_ERROR;
         answer.error = ERR_CHUNK;
     }
-    if (!link_has_room(&r->link, 0))
+    if (!rpc_link_has_room(&r->link, 0))
         return false;
-    to = link_message_room(&r->link);
+    to = rpc_link_message_room(&r->link);
     head = rpcrdma_encode(&answer, to, r->link.send_max);
     if (answer.proc == RDMA_MSG) {
         n = r->attr.backward(r->attr.user, done->data + h.length, done->length - h.length, to + head,
@@ -40,7 +40,7 @@ static bool answer_backward(struct requester *r, const struct link_done *done)
         if (n == 0)
             return true;
     }
-    return link_send_here(&r->link, head + n, 0) == 0;
+    return rpc_link_send_here(&r->link, head + n, 0) == 0;
 }
 
 /* The handle that the responder invalidated must be one of this call's (RFC 8797 3). */
@@ -53,7 +53,7 @@ static bool invalidation_is_fair(struct requester *r, const struct request *q, c
 }
 
 /* False: the connection must be closed, and the call is sent once more. */
-static bool take_reply(struct requester *r, const struct link_done *done)
+static bool intake_take_reply(struct requester *r, const struct link_done *done)
 {
     struct request *q;
     struct rpcrdma h;
@@ -84,9 +84,9 @@ static bool take_reply(struct requester *r, const struct link_done *done)
 
 bool intake(struct requester *r, const struct link_done *done)
 {
-    bool good =
-        rpcrdma_direction(done->data, done->length) == RPCRDMA_CALL ? answer_backward(r, done) : take_reply(r, done);
+    bool good = rpcrdma_direction(done->data, done->length) == RPCRDMA_CALL ? answer_backward(r, done)
+                                                                            : intake_take_reply(r, done);
 
     silence_broken(r);
-    return good && link_repost(&r->link, done->index) == 0;
+    return good && rpc_link_repost(&r->link, done->index) == 0;
 }

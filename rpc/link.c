@@ -11,34 +11,34 @@
  * tag and the buffer, or the pointer. */
 enum { KIND_BITS = 2, KIND_MASK = 3, TAG_SHIFT = 32 };
 
-static uint8_t *receive_buffer(const struct link *link, uint32_t index)
+static uint8_t *receive_buffer(const struct rpc_link *link, uint32_t index)
 {
-    return link->room + (size_t)index * link->attr.receive_size;
+    return link->buffer + (size_t)index * link->attr.receive_size;
 }
 
-static uint8_t *send_buffer(const struct link *link, uint32_t index)
+static uint8_t *send_buffer(const struct rpc_link *link, uint32_t index)
 {
-    return link->room + (size_t)link->attr.receives * link->attr.receive_size + (size_t)index * link->attr.send_size;
+    return link->buffer + (size_t)link->attr.receives * link->attr.receive_size + (size_t)index * link->attr.send_size;
 }
 
-static int open_memory(struct link *link)
+static int open_memory(struct rpc_link *link)
 {
     const struct link_attr *attr = &link->attr;
     size_t octets = (size_t)attr->receives * attr->receive_size + (size_t)attr->sends * attr->send_size;
 
-    link->room = malloc(octets);
+    link->buffer = malloc(octets);
     link->idle = malloc(attr->sends * sizeof(*link->idle));
-    if (!link->room || !link->idle)
+    if (!link->buffer || !link->idle)
         return -ENOMEM;
     for (uint32_t i = 0; i < attr->sends; i++)
         link->idle[i] = i;
     link->idle_count = attr->sends;
     link->queue_left = attr->queue;
-    link->mr = rddp_reg_mr(link->pd, link->room, octets, RDDP_ACCESS_LOCAL_WRITE);
+    link->mr = rddp_reg_mr(link->pd, link->buffer, octets, RDDP_ACCESS_LOCAL_WRITE);
     return link->mr ? 0 : -errno;
 }
 
-static int open_queue(struct link *link)
+static int open_queue(struct rpc_link *link)
 {
     struct rddp_qp_attr attr;
 
@@ -55,7 +55,7 @@ static int open_queue(struct link *link)
 }
 
 /* The parts of a request that never change. */
-static void open_batch(struct link *link)
+static void open_batch(struct rpc_link *link)
 {
     uint32_t key = rddp_mr_key(link->mr);
 
@@ -65,43 +65,43 @@ static void open_batch(struct link *link)
     }
 }
 
-int link_open(struct link *link, struct rddp_pd *pd, const struct link_attr *attr)
+int rpc_link_open(struct rpc_link *link, struct rddp_pd *pd, const struct link_attr *attr)
 {
-    int rc;
+    int error;
 
-    *link = (struct link){.pd = pd, .attr = *attr};
+    *link = (struct rpc_link){.pd = pd, .attr = *attr};
     link->send_max = link->receive_max = PRIVATE_SIZE_MIN;
-    rc = open_memory(link);
-    if (rc == 0)
-        rc = open_queue(link);
-    if (rc == 0)
+    error = open_memory(link);
+    if (error == 0)
+        error = open_queue(link);
+    if (error == 0)
         open_batch(link);
-    for (uint32_t i = 0; rc == 0 && i < attr->receives; i++)
-        rc = link_repost(link, i);
-    if (rc == 0)
-        rc = link_flush(link);
-    if (rc)
-        link_close(link);
-    return rc;
+    for (uint32_t i = 0; error == 0 && i < attr->receives; i++)
+        error = rpc_link_repost(link, i);
+    if (error == 0)
+        error = rpc_link_flush(link);
+    if (error)
+        rpc_link_close(link);
+    return error;
 }
 
-void link_close(struct link *link)
+void rpc_link_close(struct rpc_link *link)
 {
     if (link->qp)
         rddp_destroy_qp(link->qp);
     if (link->mr)
         rddp_dereg_mr(link->mr);
-    free(link->room);
+    free(link->buffer);
     free(link->idle);
-    *link = (struct link){0};
+    *link = (struct rpc_link){0};
 }
 
-bool link_has_private_data(const struct rddp_wire_attr *wire)
+bool rpc_link_has_private_data(const struct rddp_wire_attr *wire)
 {
     return wire->wire == RDDP_WIRE_IWARP && !wire->immediate;
 }
 
-void link_agree(struct link *link, const struct private *mine, const void *private_data, size_t length)
+void rpc_link_agree(struct rpc_link *link, const struct private *mine, const void *private_data, size_t length)
 {
     struct private peer;
 
@@ -111,17 +111,17 @@ void link_agree(struct link *link, const struct private *mine, const void *priva
     link->remote_invalidation = peer.remote_invalidation;
 }
 
-void link_identify(struct link_done *done)
+void rpc_link_identify(struct link_done *done)
 {
     uint64_t id = done->wc.wr_id;
 
-    done->kind = (enum link_kind)(id & KIND_MASK);
+    done->kind = (enum rpc_link_kind)(id & KIND_MASK);
     done->cookie = done->kind == LINK_RDMA ? (void *)(uintptr_t)(id & ~(uint64_t)KIND_MASK) : NULL;
     done->tag = (uint32_t)(id >> TAG_SHIFT);
     done->index = (uint32_t)id >> KIND_BITS;
 }
 
-int link_take(struct link *link, struct link_done *done)
+int rpc_link_take(struct rpc_link *link, struct link_done *done)
 {
     if (done->kind == LINK_RECEIVE) {
         done->data = receive_buffer(link, done->index);
@@ -134,14 +134,14 @@ int link_take(struct link *link, struct link_done *done)
     return done->wc.status == RDDP_WC_SUCCESS ? 0 : -EIO;
 }
 
-static uint64_t id_of(const struct link *link, uint32_t index, enum link_kind kind)
+static uint64_t link_id_of(const struct rpc_link *link, uint32_t index, enum rpc_link_kind kind)
 {
     return (uint64_t)link->attr.tag << TAG_SHIFT | index << KIND_BITS | kind;
 }
 
 /* --- what waits for a flush ------------------------------------------------------------------------------------ */
 
-static int flush_receives(struct link *link)
+static int link_flush_receives(struct rpc_link *link)
 {
     unsigned n = link->receives;
 
@@ -151,32 +151,32 @@ static int flush_receives(struct link *link)
     return n ? rddp_post_recv(link->qp, link->receive, NULL) : 0;
 }
 
-int link_flush(struct link *link)
+int rpc_link_flush(struct rpc_link *link)
 {
-    int rc = flush_receives(link);
+    int error = link_flush_receives(link);
     unsigned n = link->sends;
 
     link->sends = 0;
     for (unsigned i = 0; i < n; i++)
         link->send[i].next = i + 1 < n ? &link->send[i + 1] : NULL;
-    return rc || !n ? rc : rddp_post_send(link->qp, link->send, NULL);
+    return error || !n ? error : rddp_post_send(link->qp, link->send, NULL);
 }
 
-int link_repost(struct link *link, uint32_t index)
+int rpc_link_repost(struct rpc_link *link, uint32_t index)
 {
     unsigned i = link->receives++;
 
-    link->receive[i].wr_id = id_of(link, index, LINK_RECEIVE);
+    link->receive[i].wr_id = link_id_of(link, index, LINK_RECEIVE);
     link->receive_sge[i].addr = (uintptr_t)receive_buffer(link, index);
-    return link->receives == LINK_BATCH ? flush_receives(link) : 0;
+    return link->receives == LINK_BATCH ? link_flush_receives(link) : 0;
 }
 
-bool link_has_room(const struct link *link, uint32_t requests)
+bool rpc_link_has_room(const struct rpc_link *link, uint32_t requests)
 {
     return link->idle_count && link->queue_left > requests;
 }
 
-static int stage(struct link *link, const struct rddp_send_wr *wr, const struct rddp_sge *sge)
+static int stage(struct rpc_link *link, const struct rddp_send_wr *wr, const struct rddp_sge *sge)
 {
     unsigned i = link->sends++;
 
@@ -185,20 +185,20 @@ static int stage(struct link *link, const struct rddp_send_wr *wr, const struct 
     link->send[i] = *wr;
     link->send[i].sg_list = &link->send_sge[i];
     link->send[i].num_sge = 1;
-    return link->sends == LINK_BATCH ? link_flush(link) : 0;
+    return link->sends == LINK_BATCH ? rpc_link_flush(link) : 0;
 }
 
-uint8_t *link_message_room(struct link *link)
+uint8_t *rpc_link_message_room(struct rpc_link *link)
 {
-    assert(link_has_room(link, 0));
+    assert(rpc_link_has_room(link, 0));
     return send_buffer(link, link->idle[link->idle_count - 1]);
 }
 
-int link_send_here(struct link *link, size_t length, uint32_t invalidate)
+int rpc_link_send_here(struct rpc_link *link, size_t length, uint32_t invalidate)
 {
     uint32_t index = link->idle[--link->idle_count];
     struct rddp_sge sge = {(uintptr_t)send_buffer(link, index), (uint32_t)length, rddp_mr_key(link->mr)};
-    struct rddp_send_wr wr = {.wr_id = id_of(link, index, LINK_SEND), .opcode = RDDP_WR_SEND};
+    struct rddp_send_wr wr = {.wr_id = link_id_of(link, index, LINK_SEND), .opcode = RDDP_WR_SEND};
 
     assert(length <= link->attr.send_size);
     if (invalidate) {
@@ -208,19 +208,19 @@ int link_send_here(struct link *link, size_t length, uint32_t invalidate)
     return stage(link, &wr, &sge);
 }
 
-int link_send(struct link *link, const struct link_message *message, uint32_t invalidate)
+int rpc_link_send(struct rpc_link *link, const struct link_message *message, uint32_t invalidate)
 {
-    uint8_t *to = link_message_room(link);
+    uint8_t *to = rpc_link_message_room(link);
 
     assert(message->head_length + message->body_length <= link->attr.send_size);
     memcpy(to, message->head, message->head_length);
     if (message->body_length)
         memcpy(to + message->head_length, message->body, message->body_length);
-    return link_send_here(link, message->head_length + message->body_length, invalidate);
+    return rpc_link_send_here(link, message->head_length + message->body_length, invalidate);
 }
 
-int link_rdma(struct link *link, enum rddp_wr_opcode opcode, const struct rddp_sge *local, uint32_t handle,
-              uint64_t offset, void *cookie)
+int rpc_link_rdma(struct rpc_link *link, enum rddp_wr_opcode opcode, const struct rddp_sge *local, uint32_t handle,
+                  uint64_t offset, void *cookie)
 {
     struct rddp_send_wr wr = {.wr_id = (uintptr_t)cookie | LINK_RDMA, .opcode = opcode};
 
@@ -229,13 +229,13 @@ int link_rdma(struct link *link, enum rddp_wr_opcode opcode, const struct rddp_s
     return stage(link, &wr, local);
 }
 
-int link_nudge(struct link *link)
+int rpc_link_nudge(struct rpc_link *link)
 {
-    struct rddp_sge nothing = {(uintptr_t)link->room, 0, rddp_mr_key(link->mr)};
-    int rc;
+    struct rddp_sge nothing = {(uintptr_t)link->buffer, 0, rddp_mr_key(link->mr)};
+    int error;
 
     if (!link->queue_left)
         return 0;
-    rc = link_rdma(link, RDDP_WR_RDMA_WRITE, &nothing, 0, 0, NULL);
-    return rc ? rc : link_flush(link);
+    error = rpc_link_rdma(link, RDDP_WR_RDMA_WRITE, &nothing, 0, 0, NULL);
+    return error ? error : rpc_link_flush(link);
 }

@@ -18,7 +18,7 @@ bool place_same_address(const struct sockaddr_storage *a, const struct sockaddr_
     return true;
 }
 
-static unsigned count(const struct place *place, unsigned n, const struct sockaddr_storage *peer)
+static unsigned rpc_place_count(const struct rpc_place *place, unsigned n, const struct sockaddr_storage *peer)
 {
     unsigned same = 0;
 
@@ -28,7 +28,8 @@ static unsigned count(const struct place *place, unsigned n, const struct sockad
 }
 
 /* The longest idle one; of `peer`'s if that is not NULL, else of the address that has most. */
-static int longest_idle(const struct place *place, unsigned n, uint64_t rest_ms, const struct sockaddr_storage *peer)
+static int longest_idle(const struct rpc_place *place, unsigned n, uint64_t rest_ms,
+                        const struct sockaddr_storage *peer)
 {
     unsigned most = 0;
     int found = PLACE_NONE;
@@ -38,7 +39,7 @@ static int longest_idle(const struct place *place, unsigned n, uint64_t rest_ms,
 
         if (place[i].is_busy || place[i].idle_ms < rest_ms || (peer && !place_same_address(place[i].peer, peer)))
             continue;
-        same = peer ? 0 : count(place, n, place[i].peer);
+        same = peer ? 0 : rpc_place_count(place, n, place[i].peer);
         if (found >= 0 && (same < most || (same == most && place[i].idle_ms < place[found].idle_ms)))
             continue;
         found = (int)i;
@@ -47,10 +48,10 @@ static int longest_idle(const struct place *place, unsigned n, uint64_t rest_ms,
     return found;
 }
 
-int place_find(const struct place *place, unsigned n, const struct place_limits *limits,
+int place_find(const struct rpc_place *place, unsigned n, const struct place_limits *limits,
                const struct sockaddr_storage *peer)
 {
-    if (count(place, n, peer) >= limits->address_max)
+    if (rpc_place_count(place, n, peer) >= limits->address_max)
         return longest_idle(place, n, limits->rest_ms, peer);
     if (n >= limits->max)
         return longest_idle(place, n, limits->rest_ms, NULL);

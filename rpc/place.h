@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 /* A connection that has its place. A busy one keeps it. */
-struct place {
+struct rpc_place {
     const struct sockaddr_storage *peer;
     uint64_t idle_ms;
     bool is_busy;
@@ -23,7 +23,7 @@ enum { PLACE_FREE = -1, PLACE_NONE = -2 };
 
 /* Which of the `n` connections gives way to one from `peer`: the longest idle of its own address if that has too many,
  * else of the address that has most. PLACE_FREE: none needs to. PLACE_NONE: none can. */
-int place_find(const struct place *place, unsigned n, const struct place_limits *limits,
+int place_find(const struct rpc_place *place, unsigned n, const struct place_limits *limits,
                const struct sockaddr_storage *peer);
 
 /* Whether the two are one address, whatever their ports. */

@@ -9,7 +9,7 @@
 enum { PULL_SLACK = 4 * CALL_ITEMS }; /* roundup of each item */
 
 /* The item of this position, made in its place in the order if there is none. NULL: too many. */
-static struct stream_item *item_at(struct call *call, uint32_t position)
+static struct stream_item *item_at(struct responder_call *call, uint32_t position)
 {
     unsigned i = call->items;
 
@@ -26,9 +26,9 @@ static struct stream_item *item_at(struct call *call, uint32_t position)
 }
 
 /* A Position Zero chunk is the stream itself. */
-static bool has_stream(struct serve *serve)
+static bool has_stream(struct rpc_serve *serve)
 {
-    struct call *call = &serve->call;
+    struct responder_call *call = &serve->call;
     struct stream_item *rest = call->item;
     unsigned rests = call->items;
     size_t length = call->length;
@@ -44,7 +44,7 @@ static bool has_stream(struct serve *serve)
 }
 
 /* Empty segments and chunks say nothing. Too much is found before anything is pulled (RFC 8166 8.1.4). */
-bool pull_measure(struct serve *serve)
+bool pull_measure(struct rpc_serve *serve)
 {
     const struct rpcrdma *h = &serve->header;
     uint64_t sum = 0;
@@ -65,7 +65,7 @@ bool pull_measure(struct serve *serve)
 
 /* --- memory ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t octets_to_pull(const struct serve *serve)
+static uint64_t octets_to_pull(const struct rpc_serve *serve)
 {
     uint64_t sum = 0;
 
@@ -75,24 +75,24 @@ static uint64_t octets_to_pull(const struct serve *serve)
 }
 
 /* What is pulled, and what a reply can be copied into: no more than the peer made room for. */
-static uint64_t need(const struct serve *serve)
+static uint64_t need(const struct rpc_serve *serve)
 {
     const struct rpcrdma *h = &serve->header;
     uint64_t most = serve->call.responder->attr.read_max, size = budget_size(octets_to_pull(serve));
-    uint64_t room = h->has_reply ? rpcrdma_chunk_length(h, h->reply) : 0;
+    uint64_t space = h->has_reply ? rpcrdma_chunk_length(h, h->reply) : 0;
 
     for (uint32_t i = 0; i < h->writes; i++)
-        room += rpcrdma_chunk_length(h, h->write[i]);
-    return size + budget_size(room < most ? room : most);
+        space += rpcrdma_chunk_length(h, h->write[i]);
+    return size + budget_size(space < most ? space : most);
 }
 
 /* NULL: its connection has gone. */
-static uint64_t *held_of(struct serve *serve)
+static uint64_t *held_of(struct rpc_serve *serve)
 {
     return serve->call.conn ? &serve->call.conn->held : NULL;
 }
 
-uint8_t *pull_block(struct serve *serve, size_t octets)
+uint8_t *pull_block(struct rpc_serve *serve, size_t octets)
 {
     struct budget *budget = &serve->call.responder->budget;
     uint64_t size = budget_size(octets), left = serve->reserved - serve->used;
@@ -109,7 +109,7 @@ uint8_t *pull_block(struct serve *serve, size_t octets)
     return at;
 }
 
-void pull_drop(struct serve *serve)
+void pull_drop(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
 
@@ -134,9 +134,9 @@ void pull_drop(struct serve *serve)
  */
 
 /* One RDMA Read for each segment; those of one position follow each other in list order, whatever their lengths. */
-static bool plan(struct serve *serve)
+static bool pull_plan(struct rpc_serve *serve)
 {
-    struct call *call = &serve->call;
+    struct responder_call *call = &serve->call;
     const struct rpcrdma *h = &serve->header;
     size_t octets = octets_to_pull(serve);
     uint8_t *at = pull_block(serve, octets), *fill[CALL_ITEMS];
@@ -172,14 +172,14 @@ static bool plan(struct serve *serve)
 }
 
 /* Its memory is reserved. RFC 8166 4.5.4: no memory for it after all ends the connection, and the peer tries again. */
-static void go(struct serve *serve)
+static void pull_go(struct rpc_serve *serve)
 {
     if (serve->call.items == 0) {
         serve_pulled(serve);
         return;
     }
     serve->phase = PHASE_PULLING;
-    if (!plan(serve)) {
+    if (!pull_plan(serve)) {
         conn_end(serve->call.conn);
         return;
     }
@@ -189,7 +189,7 @@ static void go(struct serve *serve)
 
 /* --- waiting for memory ------------------------------------------------------------------------------------------ */
 
-static bool reserve(struct serve *serve)
+static bool pull_reserve(struct rpc_serve *serve)
 {
     uint64_t size = need(serve);
 
@@ -199,7 +199,7 @@ static bool reserve(struct serve *serve)
     return true;
 }
 
-static void queue(struct responder *r, struct conn *conn)
+static void pull_queue(struct responder *r, struct rpc_conn *conn)
 {
     conn->next_hungry = NULL;
     if (!r->hungry)
@@ -208,22 +208,22 @@ static void queue(struct responder *r, struct conn *conn)
     r->hungry_last = &conn->next_hungry;
 }
 
-static void unqueue(struct responder *r, struct conn **at)
+static void pull_unqueue(struct responder *r, struct rpc_conn **at)
 {
-    struct conn *conn = *at;
+    struct rpc_conn *conn = *at;
 
     *at = conn->next_hungry;
     if (!*at)
         r->hungry_last = at;
 }
 
-void pull_begin(struct serve *serve)
+void pull_begin(struct rpc_serve *serve)
 {
-    struct conn *conn = serve->call.conn;
+    struct rpc_conn *conn = serve->call.conn;
     struct responder *r = conn->responder;
 
-    if ((need(serve) == 0 || !conn->starved) && reserve(serve)) {
-        go(serve);
+    if ((need(serve) == 0 || !conn->starved) && pull_reserve(serve)) {
+        pull_go(serve);
         return;
     }
     r->stats.starved++;
@@ -231,7 +231,7 @@ void pull_begin(struct serve *serve)
     serve->next_waiting = NULL;
     if (!conn->starved) {
         conn->starved_last = &conn->starved;
-        queue(r, conn);
+        pull_queue(r, conn);
     }
     *conn->starved_last = serve;
     conn->starved_last = &serve->next_waiting;
@@ -241,18 +241,18 @@ void pull_begin(struct serve *serve)
  * holds back nobody. */
 static void feed(struct responder *r)
 {
-    for (struct conn **at = &r->hungry, *conn; (conn = *at);) {
-        struct serve *serve = conn->starved;
+    for (struct rpc_conn **at = &r->hungry, *conn; (conn = *at);) {
+        struct rpc_serve *serve = conn->starved;
 
-        if (conn->dead || !reserve(serve)) {
+        if (conn->dead || !pull_reserve(serve)) {
             at = &conn->next_hungry;
             continue;
         }
-        unqueue(r, at);
+        pull_unqueue(r, at);
         conn->starved = serve->next_waiting;
         if (conn->starved)
-            queue(r, conn);
-        go(serve);
+            pull_queue(r, conn);
+        pull_go(serve);
     }
 }
 
@@ -266,21 +266,21 @@ void pull_starved(struct responder *r)
 
 bool pull_is_pressed(const struct responder *r)
 {
-    for (const struct conn *conn = r->hungry; conn; conn = conn->next_hungry)
+    for (const struct rpc_conn *conn = r->hungry; conn; conn = conn->next_hungry)
         if (conn->held == 0 && !conn->dead)
             return true;
     return false;
 }
 
-void pull_abandon(struct conn *conn)
+void pull_abandon(struct rpc_conn *conn)
 {
     struct responder *r = conn->responder;
-    struct conn **at = &r->hungry;
+    struct rpc_conn **at = &r->hungry;
 
     while (conn->starved && *at != conn)
         at = &(*at)->next_hungry;
     if (conn->starved)
-        unqueue(r, at);
+        pull_unqueue(r, at);
     conn->starved = NULL;
     budget_forget(&r->budget, &conn->held);
     r->freed = true;

@@ -35,7 +35,8 @@ void replay_fini(struct replay *replay)
     *replay = (struct replay){0};
 }
 
-void replay_key(struct replay_key *key, const struct sockaddr_storage *peer, uint32_t xid, const struct call *call)
+void replay_key(struct replay_key *key, const struct sockaddr_storage *peer, uint32_t xid,
+                const struct responder_call *call)
 {
     struct sockaddr_in6 v6;
     struct sockaddr_in v4;
@@ -62,21 +63,21 @@ static bool same(const struct replay_key *a, const struct replay_key *b)
            memcmp(a->address, b->address, sizeof(a->address)) == 0;
 }
 
-static struct replay_entry **bucket_of(struct replay *replay, const struct replay_key *key)
+static struct replay_entry **replay_bucket_of(struct replay *replay, const struct replay_key *key)
 {
     return &replay->bucket[key->xid * 2654435761U % replay->entries];
 }
 
 struct replay_entry *replay_find(struct replay *replay, const struct replay_key *key)
 {
-    struct replay_entry *entry = *bucket_of(replay, key);
+    struct replay_entry *entry = *replay_bucket_of(replay, key);
 
     while (entry && !same(&entry->key, key))
         entry = entry->next;
     return entry;
 }
 
-static void take_out(struct replay *replay, struct replay_entry *entry)
+static void replay_take_out(struct replay *replay, struct replay_entry *entry)
 {
     *(entry->older ? &entry->older->newer : &replay->oldest) = entry->newer;
     *(entry->newer ? &entry->newer->older : &replay->newest) = entry->older;
@@ -84,13 +85,13 @@ static void take_out(struct replay *replay, struct replay_entry *entry)
 
 void replay_drop(struct replay *replay, struct replay_entry *entry)
 {
-    struct replay_entry **at = bucket_of(replay, &entry->key);
+    struct replay_entry **at = replay_bucket_of(replay, &entry->key);
 
     while (*at != entry)
         at = &(*at)->next;
     *at = entry->next;
     if (entry->state == REPLAY_KEPT)
-        take_out(replay, entry);
+        replay_take_out(replay, entry);
     free(entry->octets);
     *entry = (struct replay_entry){.next = replay->idle};
     replay->idle = entry;
@@ -98,7 +99,7 @@ void replay_drop(struct replay *replay, struct replay_entry *entry)
 
 struct replay_entry *replay_add(struct replay *replay, const struct replay_key *key)
 {
-    struct replay_entry **bucket = bucket_of(replay, key), *entry;
+    struct replay_entry **bucket = replay_bucket_of(replay, key), *entry;
 
     if (!replay->idle && replay->oldest)
         replay_drop(replay, replay->oldest);

@@ -19,8 +19,8 @@ enum replay_state { REPLAY_EMPTY, REPLAY_BUSY, REPLAY_KEPT };
 struct replay_entry {
     struct replay_key key;
     enum replay_state state;
-    struct call *waiter; /* the same call again, while the first is still at work */
-    struct reply reply;  /* points into `octets` */
+    struct responder_call *waiter; /* the same call again, while the first is still at work */
+    struct reply reply;            /* points into `octets` */
     uint8_t *octets;
     struct replay_entry *next;          /* of the same bucket, or of those that are empty */
     struct replay_entry *older, *newer; /* among those that are kept */
@@ -35,7 +35,8 @@ struct replay {
 int replay_init(struct replay *replay, uint32_t entries);
 void replay_fini(struct replay *replay);
 
-void replay_key(struct replay_key *key, const struct sockaddr_storage *peer, uint32_t xid, const struct call *call);
+void replay_key(struct replay_key *key, const struct sockaddr_storage *peer, uint32_t xid,
+                const struct responder_call *call);
 struct replay_entry *replay_find(struct replay *replay, const struct replay_key *key);
 
 /* A busy entry of this key, in the place of the reply that was kept first if there is no other. NULL if all are busy.

@@ -19,7 +19,7 @@ enum { POLL_BATCH = 16 };
 
 /* --- the connection -------------------------------------------------------------------------------------------- */
 
-static struct private mine(const struct requester *r)
+static struct private requester_mine(const struct requester *r)
 {
     if (!r->attr.private_data)
         return (struct private){PRIVATE_SIZE_MIN, PRIVATE_SIZE_MIN, false};
@@ -28,7 +28,7 @@ static struct private mine(const struct requester *r)
 
 static void go_down(struct requester *r)
 {
-    link_close(&r->link);
+    rpc_link_close(&r->link);
     r->state = STATE_DOWN;
     r->retry_ms = clock_ms() + r->backoff_ms;
     r->backoff_ms = r->backoff_ms * 2 < BACKOFF_MAX_MS ? r->backoff_ms * 2 : BACKOFF_MAX_MS;
@@ -36,7 +36,7 @@ static void go_down(struct requester *r)
 
 /* The link goes first: then nobody reaches the memory of the calls, which wait in front of the others to be sent once
  * more with the same XID and new handles (RFC 8166 4.5.5). */
-static void lose(struct requester *r)
+static void requester_lose(struct requester *r)
 {
     go_down(r);
     while (r->sent.last) {
@@ -62,7 +62,7 @@ static void lose(struct requester *r)
 static void connect_again(struct requester *r)
 {
     uint8_t data[PRIVATE_OCTETS];
-    struct private sizes = mine(r);
+    struct private sizes = requester_mine(r);
     struct link_attr link = {.receives = r->attr.credits + r->attr.backward_credits,
                              .receive_size = r->attr.receive_size,
                              .sends = 2 * r->attr.credits + r->attr.backward_credits + SENDS_SPARE,
@@ -78,7 +78,7 @@ static void connect_again(struct requester *r)
         conn.private_data_length = sizeof(data);
     }
     link.queue = link.sends;
-    r->error = link_open(&r->link, r->pd, &link);
+    r->error = rpc_link_open(&r->link, r->pd, &link);
     if (r->error == 0)
         r->error = rddp_connect(r->link.qp, r->events, (struct sockaddr *)&r->addr, r->addr_length, &conn);
     if (r->error)
@@ -90,16 +90,16 @@ static void connect_again(struct requester *r)
 /* One credit until the first reply tells of more (RFC 8166 3.3.3). */
 static void established(struct requester *r, const struct rddp_event *event)
 {
-    struct private sizes = mine(r);
+    struct private sizes = requester_mine(r);
 
-    link_agree(&r->link, &sizes, event->private_data, event->private_data_length);
+    rpc_link_agree(&r->link, &sizes, event->private_data, event->private_data_length);
     r->state = STATE_UP;
     r->granted = 1;
     silence_begin(r);
     r->stats.connects++;
 }
 
-static bool take_events(struct requester *r)
+static bool requester_take_events(struct requester *r)
 {
     struct rddp_event *event;
     bool any = false;
@@ -112,7 +112,7 @@ static bool take_events(struct requester *r)
             r->error = event->status ? event->status : -ECONNRESET;
             /* The event goes back before its queue pair goes away. */
             rddp_ack_event(event);
-            lose(r);
+            requester_lose(r);
             continue;
         }
         rddp_ack_event(event);
@@ -121,7 +121,7 @@ static bool take_events(struct requester *r)
 }
 
 /* An empty CQ makes the poll do the work of the context. How many there were. */
-static int take_completions(struct requester *r)
+static int requester_take_completions(struct requester *r)
 {
     struct rddp_wc wc[POLL_BATCH];
     int n = rddp_poll_cq(r->cq, POLL_BATCH, wc);
@@ -129,9 +129,9 @@ static int take_completions(struct requester *r)
     for (int i = 0; i < n; i++) {
         struct link_done done = {.wc = wc[i]};
 
-        link_identify(&done);
-        if (link_take(&r->link, &done) != 0 || (done.kind == LINK_RECEIVE && !intake(r, &done))) {
-            lose(r);
+        rpc_link_identify(&done);
+        if (rpc_link_take(&r->link, &done) != 0 || (done.kind == LINK_RECEIVE && !intake(r, &done))) {
+            requester_lose(r);
             break;
         }
     }
@@ -145,7 +145,7 @@ static void cancel(struct requester *r, struct request *q, enum request_status s
     if (q->state != REQUEST_QUEUED && q->state != REQUEST_SENT)
         return;
     if (!requester_take_back(r, q)) {
-        lose(r);
+        requester_lose(r);
         request_fence(q);
     }
     requester_end(r, q, status);
@@ -181,16 +181,16 @@ static bool send_queued(struct requester *r)
     if (r->state != STATE_UP)
         return false;
     if (!requester_send_queued(r)) {
-        lose(r);
+        requester_lose(r);
         return true;
     }
     any = r->link.sends;
-    if (link_flush(&r->link) != 0)
-        lose(r);
+    if (rpc_link_flush(&r->link) != 0)
+        requester_lose(r);
     return any;
 }
 
-static void unkick(struct requester *r)
+static void requester_unkick(struct requester *r)
 {
     uint64_t count;
 
@@ -200,7 +200,7 @@ static void unkick(struct requester *r)
 
 /* Sends, takes what came, and sends what that allows, until the CQ is empty: requester_fd() tells of the network alone.
  * False: there was nothing to do. */
-static bool step(struct requester *r)
+static bool requester_step(struct requester *r)
 {
     uint64_t now = clock_ms();
     bool any = false, sent;
@@ -209,24 +209,24 @@ static bool step(struct requester *r)
     r->in_step = true;
     send_queued(r);
     do {
-        n = take_completions(r);
+        n = requester_take_completions(r);
         any |= n > 0;
         sent = send_queued(r);
     } while (n == POLL_BATCH || sent);
-    any |= take_events(r);
+    any |= requester_take_events(r);
     any |= expire(r, now);
     if (r->state == STATE_DOWN && r->retry_ms <= now)
         connect_again(r);
     send_queued(r);
     if (r->state == STATE_UP && !silence_bearable(r, now))
-        lose(r);
+        requester_lose(r);
     silence_tell(r, now);
     r->in_step = false;
     return any;
 }
 
 /* How long the next round may wait. */
-static int patience(const struct requester *r, uint64_t until)
+static int requester_patience(const struct requester *r, uint64_t until)
 {
     uint64_t now = clock_ms();
 
@@ -258,7 +258,7 @@ void requester_attr_init(struct requester_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
-static int watch(struct requester *r, int fd)
+static int requester_watch(struct requester *r, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -267,7 +267,7 @@ static int watch(struct requester *r, int fd)
 
 /* No thread of the context: what there is to do is done in here, and the caller's poll() waits for the network itself.
  */
-static bool open_objects(struct requester *r)
+static bool requester_open_objects(struct requester *r)
 {
     struct rddp_context_attr attr;
     uint32_t buffers = 3 * r->attr.credits + 2 * r->attr.backward_credits + SENDS_SPARE;
@@ -291,11 +291,12 @@ static bool open_objects(struct requester *r)
     r->ghost = calloc(r->attr.credits, sizeof(*r->ghost));
     if (!r->pd || !r->events || !r->cq || !r->bucket || !r->ghost)
         return false;
-    return fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && watch(r, r->kick) == 0 &&
-           watch(r, rddp_event_channel_fd(r->events)) == 0 && watch(r, rddp_progress_fd(r->context)) == 0;
+    return fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && requester_watch(r, r->kick) == 0 &&
+           requester_watch(r, rddp_event_channel_fd(r->events)) == 0 &&
+           requester_watch(r, rddp_progress_fd(r->context)) == 0;
 }
 
-static uint32_t at_least(uint32_t v, uint32_t least)
+static uint32_t requester_at_least(uint32_t v, uint32_t least)
 {
     return v < least ? least : v;
 }
@@ -313,25 +314,27 @@ struct requester *requester_open(const struct sockaddr *addr, socklen_t length, 
     r->deadline_ms = UINT64_MAX;
     r->attr = *attr;
     rpc_log_init(&r->log, attr->log, attr->user);
-    r->attr.private_data = attr->private_data && link_has_private_data(&attr->wire);
-    r->attr.credits = at_least(attr->credits, 1);
-    r->attr.send_size = at_least(attr->send_size, PRIVATE_SIZE_MIN);
-    r->attr.receive_size = at_least(attr->receive_size, PRIVATE_SIZE_MIN);
+    r->attr.private_data = attr->private_data && rpc_link_has_private_data(&attr->wire);
+    r->attr.credits = requester_at_least(attr->credits, 1);
+    r->attr.send_size = requester_at_least(attr->send_size, PRIVATE_SIZE_MIN);
+    r->attr.receive_size = requester_at_least(attr->receive_size, PRIVATE_SIZE_MIN);
     r->backoff_ms = BACKOFF_MIN_MS;
     r->addr_length = length;
     memcpy(&r->addr, addr, length);
-    r->error = open_objects(r) && getrandom(&r->next_xid, sizeof(r->next_xid), 0) > 0 ? 0 : -(errno ? errno : ENOMEM);
+    r->error = requester_open_objects(r) && getrandom(&r->next_xid, sizeof(r->next_xid), 0) > 0
+                   ? 0
+                   : -(errno ? errno : ENOMEM);
     if (r->error == 0)
         connect_again(r);
     fd = (struct pollfd){.fd = r->fd, .events = POLLIN};
     while (r->state == STATE_CONNECTING) {
         rddp_progress(r->context, 0);
-        if (!take_events(r) && clock_ms() >= until)
+        if (!requester_take_events(r) && clock_ms() >= until)
             r->error = -ETIMEDOUT;
         if (r->error)
             break;
         if (r->state == STATE_CONNECTING)
-            poll(&fd, 1, patience(r, until));
+            poll(&fd, 1, requester_patience(r, until));
     }
     if (r->state == STATE_UP)
         return r;
@@ -348,7 +351,7 @@ void requester_close(struct requester *r)
         cancel(r, r->sent.first, REQUEST_CLOSED);
     while (r->queued.first)
         cancel(r, r->queued.first, REQUEST_CLOSED);
-    link_close(&r->link);
+    rpc_link_close(&r->link);
     if (r->cq)
         rddp_destroy_cq(r->cq);
     if (r->events)
@@ -410,11 +413,11 @@ int requester_wait(struct requester *r, int timeout_ms)
     struct pollfd fd = {.fd = r->fd, .events = POLLIN};
 
     r->ended = 0;
-    unkick(r);
+    requester_unkick(r);
     spin_begin(&r->spin, r->attr.spin_us);
-    while (!step(r) && r->ended == 0 && clock_ms() < until)
+    while (!requester_step(r) && r->ended == 0 && clock_ms() < until)
         if (!spin_goes_on(&r->spin))
-            poll(&fd, 1, patience(r, until));
+            poll(&fd, 1, requester_patience(r, until));
     spin_hit(&r->spin);
     return r->ended;
 }

@@ -67,7 +67,7 @@ struct requester_attr {
     bool private_data;                /* say so (RFC 8797), default yes */
     uint32_t backward_credits;        /* calls that the responder may have under way to us, default 2 */
     /* Answers a call of the responder (RFC 8167): the length of the reply put into `reply`, 0 for none. */
-    size_t (*backward)(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t room);
+    size_t (*backward)(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t capacity);
     void *user;
     /* Without any reply for so long, the calls are sent once more over a new connection: default 60000, as Linux. */
     uint32_t silence_ms;

@@ -34,7 +34,7 @@ struct requester {
     int fd;   /* epoll: the context, its events, and `kick` */
     int kick; /* an eventfd: something was begun outside of requester_wait() */
     bool kicked, in_step;
-    struct link link;
+    struct rpc_link link;
     enum requester_state state;
     int error; /* why the last attempt to connect failed */
     uint64_t retry_ms;
@@ -52,7 +52,7 @@ struct requester {
     uint32_t ghosts, next_xid;
     int ended;
     struct requester_stats stats;
-    struct spin spin;
+    struct rpc_spin spin;
     uint64_t mute_ms; /* since when calls wait and nothing was heard, whatever became of the connection; 0: not so */
     bool is_mute;     /* that was told */
     struct rpc_log log;

@@ -19,19 +19,19 @@ enum { LISTEN_BACKLOG = 64 };
 
 /* --- connections ----------------------------------------------------------------------------------------------- */
 
-static struct private mine(const struct responder *r)
+static struct private responder_mine(const struct responder *r)
 {
     if (!r->attr.private_data)
         return (struct private){PRIVATE_SIZE_MIN, PRIVATE_SIZE_MIN, false};
     return (struct private){r->attr.send_size, r->attr.receive_size, true};
 }
 
-void conn_take_down(struct conn *conn)
+void conn_take_down(struct rpc_conn *conn)
 {
     struct responder *r = conn->responder;
     uint32_t tag = conn->tag;
 
-    link_close(&conn->link);
+    rpc_link_close(&conn->link);
     serve_abandon(conn);
     backward_abandon(conn);
     if (conn->pd)
@@ -43,9 +43,9 @@ void conn_take_down(struct conn *conn)
 }
 
 /* Everything that the peer may use from its first Send on is there before it is told. */
-static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event *event)
+static int responder_accept_conn(struct responder *r, struct rpc_conn *conn, struct rddp_event *event)
 {
-    struct private sizes = mine(r);
+    struct private sizes = responder_mine(r);
     uint8_t data[PRIVATE_OCTETS];
     struct rddp_conn_attr attr;
     struct link_attr link = {.receives = r->attr.credits + r->attr.backward_credits,
@@ -55,43 +55,43 @@ static int accept_conn(struct responder *r, struct conn *conn, struct rddp_event
                              .cq = r->cq,
                              .tag = conn->tag,
                              .user = conn};
-    int rc;
+    int error;
 
     link.queue = link.sends + CONN_RDMA;
     conn->pd = rddp_alloc_pd(r->context);
     if (!conn->pd)
         return -ENOMEM;
-    rc = link_open(&conn->link, conn->pd, &link);
-    if (rc)
-        return rc;
-    link_agree(&conn->link, &sizes, event->private_data, event->private_data_length);
+    error = rpc_link_open(&conn->link, conn->pd, &link);
+    if (error)
+        return error;
+    rpc_link_agree(&conn->link, &sizes, event->private_data, event->private_data_length);
     rddp_conn_attr_init(&attr);
     private_encode(data, &sizes);
     if (r->attr.private_data) {
         attr.private_data = data;
         attr.private_data_length = sizeof(data);
     }
-    rc = rddp_accept(event->request, conn->link.qp, &attr);
+    error = rddp_accept(event->request, conn->link.qp, &attr);
     event->request = NULL;
-    return rc;
+    return error;
 }
 
 /* The connection that gives way to one from `peer`. */
-static int find_place(const struct responder *r, const struct sockaddr_storage *peer, struct conn **loser)
+static int responder_find_place(const struct responder *r, const struct sockaddr_storage *peer, struct rpc_conn **loser)
 {
     const struct place_limits limits = {r->attr.connections_max, r->attr.address_max, r->attr.rest_ms};
-    struct place *place = calloc(r->attr.connections_max, sizeof(*place));
-    struct conn **conns = calloc(r->attr.connections_max, sizeof(struct conn *));
+    struct rpc_place *place = calloc(r->attr.connections_max, sizeof(*place));
+    struct rpc_conn **conns = calloc(r->attr.connections_max, sizeof(struct rpc_conn *));
     unsigned n = 0;
     int found = PLACE_NONE;
 
     for (uint32_t i = 0; place && conns && i < r->attr.connections_max; i++) {
-        struct conn *conn = r->slot[i];
+        struct rpc_conn *conn = r->slot[i];
 
         if (!conn)
             continue;
         conns[n] = conn;
-        place[n++] = (struct place){
+        place[n++] = (struct rpc_place){
             .peer = &conn->peer,
             .idle_ms = r->now_ms - (conn->heard_ms > conn->moved_ms ? conn->heard_ms : conn->moved_ms),
             .is_busy = conn->is_dirty || conn->calls || conn->back_queued || conn->back_sent,
@@ -105,16 +105,16 @@ static int find_place(const struct responder *r, const struct sockaddr_storage *
     return found;
 }
 
-static bool make_place(struct responder *r, const struct sockaddr_storage *peer)
+static bool responder_make_place(struct responder *r, const struct sockaddr_storage *peer)
 {
-    struct conn *loser;
+    struct rpc_conn *loser;
     int found;
 
     if (r->attr.admit && !r->attr.admit(r->attr.user, peer))
         return false;
     if (r->dying)
         responder_reap(r);
-    found = find_place(r, peer, &loser);
+    found = responder_find_place(r, peer, &loser);
     if (found < 0)
         return found == PLACE_FREE;
     r->stats.displaced++;
@@ -122,21 +122,21 @@ static bool make_place(struct responder *r, const struct sockaddr_storage *peer)
     return true;
 }
 
-static void take_request(struct responder *r, struct rddp_event *event)
+static void responder_take_request(struct responder *r, struct rddp_event *event)
 {
     struct sockaddr_storage peer = {0};
-    struct conn *conn = NULL;
+    struct rpc_conn *conn = NULL;
 
-    if (rddp_request_addr(event->request, &peer) == 0 && make_place(r, &peer))
+    if (rddp_request_addr(event->request, &peer) == 0 && responder_make_place(r, &peer))
         conn = calloc(1, sizeof(*conn));
     if (conn) {
-        *conn = (struct conn){.responder = r, .back_granted = 1, .tag = r->slot_idle[--r->slots_idle]};
+        *conn = (struct rpc_conn){.responder = r, .back_granted = 1, .tag = r->slot_idle[--r->slots_idle]};
         conn->peer = peer;
         conn->heard_ms = r->now_ms;
         r->slot[conn->tag] = conn;
         r->stats.connections++;
         r->stats.accepted++;
-        if (accept_conn(r, conn, event) != 0)
+        if (responder_accept_conn(r, conn, event) != 0)
             conn_end(conn);
     }
     if (!event->request)
@@ -153,7 +153,7 @@ bool responder_take_events(struct responder *r)
     while (rddp_get_event(r->events, &event) == 0) {
         any = true;
         if (event->type == RDDP_EVENT_CONNECT_REQUEST)
-            take_request(r, event);
+            responder_take_request(r, event);
         else if (event->type != RDDP_EVENT_ESTABLISHED)
             conn_end(event->user);
         rddp_ack_event(event);
@@ -182,7 +182,7 @@ void responder_attr_init(struct responder_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
-static int watch(struct responder *r, int fd)
+static int responder_watch(struct responder *r, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -214,7 +214,7 @@ static bool open_slots(struct responder *r)
 
 /* No thread of the context: what there is to do is done in here, and the caller's poll() waits for the network itself.
  */
-static bool open_objects(struct responder *r)
+static bool responder_open_objects(struct responder *r)
 {
     struct rddp_context_attr attr;
 
@@ -233,12 +233,13 @@ static bool open_objects(struct responder *r)
     if (!open_slots(r) || !r->events)
         return false;
     r->cq = rddp_create_cq(r->context, (int)(completions(r) * r->attr.connections_max), NULL, NULL);
-    return r->cq && fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && watch(r, r->kick) == 0 &&
-           watch(r, r->timer) == 0 && watch(r, rddp_event_channel_fd(r->events)) == 0 &&
-           watch(r, rddp_progress_fd(r->context)) == 0;
+    return r->cq && fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 &&
+           responder_watch(r, r->kick) == 0 && responder_watch(r, r->timer) == 0 &&
+           responder_watch(r, rddp_event_channel_fd(r->events)) == 0 &&
+           responder_watch(r, rddp_progress_fd(r->context)) == 0;
 }
 
-static uint32_t at_least(uint32_t v, uint32_t least)
+static uint32_t responder_at_least(uint32_t v, uint32_t least)
 {
     return v < least ? least : v;
 }
@@ -253,17 +254,17 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
     r->now_ms = clock_ms();
     rpc_log_init(&r->log, attr->log, attr->user);
     r->attr = *attr;
-    r->attr.private_data = attr->private_data && link_has_private_data(&attr->wire);
-    r->attr.credits = at_least(attr->credits, 1);
-    r->attr.send_size = at_least(attr->send_size, PRIVATE_SIZE_MIN);
-    r->attr.receive_size = at_least(attr->receive_size, PRIVATE_SIZE_MIN);
-    r->attr.replay_entries = at_least(attr->replay_entries, 1);
-    r->attr.connections_max = at_least(attr->connections_max, 1);
+    r->attr.private_data = attr->private_data && rpc_link_has_private_data(&attr->wire);
+    r->attr.credits = responder_at_least(attr->credits, 1);
+    r->attr.send_size = responder_at_least(attr->send_size, PRIVATE_SIZE_MIN);
+    r->attr.receive_size = responder_at_least(attr->receive_size, PRIVATE_SIZE_MIN);
+    r->attr.replay_entries = responder_at_least(attr->replay_entries, 1);
+    r->attr.connections_max = responder_at_least(attr->connections_max, 1);
     if (!attr->address_max)
         r->attr.address_max = r->attr.connections_max - r->attr.connections_max / 2;
     budget_init(&r->budget, r->attr.memory_max);
     errno = ENOMEM;
-    if (open_objects(r))
+    if (responder_open_objects(r))
         r->listener = rddp_listen(r->events, addr, length, LISTEN_BACKLOG, &r->attr.wire, NULL);
     if (r->listener)
         return r;

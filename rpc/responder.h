@@ -15,20 +15,20 @@
 
 enum { CALL_ITEMS = 16, REPLY_ITEMS = 4 };
 
-struct conn;
+struct rpc_conn;
 
 /* A call that arrived whole. It is the handler's until call_reply(), call_refuse() or call_drop(), which may come later
  * and from anywhere in the responder's thread. */
-struct call {
+struct responder_call {
     struct responder *responder;
-    struct conn *conn;      /* NULL once its connection is gone; answer it all the same */
+    struct rpc_conn *conn;  /* NULL once its connection is gone; answer it all the same */
     const uint8_t *payload; /* the RPC message without what came in Read chunks */
     size_t length;
     struct stream_item item[CALL_ITEMS]; /* ... and that, in the order of its positions */
     unsigned items;
     struct sockaddr_storage peer;
-    void *user;        /* the handler's */
-    struct call *next; /* the handler's, for a list of its own */
+    void *user;                  /* the handler's */
+    struct responder_call *next; /* the handler's, for a list of its own */
 };
 
 /* A whole reply, cut into the RPC message and the items that may go into Write chunks: the DDP-eligible ones, and only
@@ -63,7 +63,7 @@ struct responder_attr {
     struct rddp_wire_attr wire;
     enum rddp_log_level log_level;                                        /* default: as of rddp_context_attr_init() */
     void (*log)(void *user, enum rddp_log_level level, const char *line); /* NULL: standard error */
-    void (*handle)(void *user, struct call *call);
+    void (*handle)(void *user, struct responder_call *call);
     bool (*admit)(void *user, const struct sockaddr_storage *peer); /* false: reject it. NULL: everybody may come */
     void *user;
 };
@@ -93,13 +93,13 @@ void responder_stats(const struct responder *r, struct responder_stats *stats);
 
 /* While it is the handler's: it may be done once more without harm. No reply of it is kept for a retransmission, so
  * that what is kept are replies that matter. */
-void call_is_repeatable(struct call *call);
+void call_is_repeatable(struct responder_call *call);
 
 /* The three ends of a call: a reply; ERR_CHUNK, for what the header must not have; silence. Outside of responder_run()
  * the answer waits for its next turn, for which responder_fd() is readable: many answers then leave together. */
-void call_reply(struct call *call, const struct reply *reply);
-void call_refuse(struct call *call);
-void call_drop(struct call *call);
+void call_reply(struct responder_call *call, const struct reply *reply);
+void call_refuse(struct responder_call *call);
+void call_drop(struct responder_call *call);
 
 /* --- calls in the other direction (RFC 8167): no chunks, short in both directions --------------------------------- */
 
@@ -109,13 +109,13 @@ struct backcall {
     const uint8_t *call; /* starts with its XID; the two directions' XIDs do not mix */
     size_t length;
     uint8_t *reply;
-    size_t room, reply_length;
+    size_t capacity, reply_length;
     enum backcall_state state;
     struct backcall *next;
 };
 
 /* Calls the peer of `conn`, which must have said by other means that it is prepared (RFC 8167 6). `b` is the
  * responder's until it is answered or has failed. -EMSGSIZE: longer than the peer's receives. */
-int responder_call_back(struct conn *conn, struct backcall *b);
+int responder_call_back(struct rpc_conn *conn, struct backcall *b);
 
 #endif

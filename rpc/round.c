@@ -25,7 +25,7 @@ void responder_kick(struct responder *r)
     r->kicked = write(r->kick, &one, sizeof(one)) == sizeof(one);
 }
 
-static void unkick(struct responder *r)
+static void round_unkick(struct responder *r)
 {
     uint64_t count;
 
@@ -33,7 +33,7 @@ static void unkick(struct responder *r)
         r->kicked = false;
 }
 
-void conn_end(struct conn *conn)
+void conn_end(struct rpc_conn *conn)
 {
     struct responder *r = conn->responder;
 
@@ -45,7 +45,7 @@ void conn_end(struct conn *conn)
     responder_kick(r);
 }
 
-void conn_touch(struct conn *conn)
+void conn_touch(struct rpc_conn *conn)
 {
     struct responder *r = conn->responder;
 
@@ -63,37 +63,37 @@ void conn_touch(struct conn *conn)
  */
 
 /* False if there was nothing. */
-static bool flush(struct responder *r)
+static bool round_flush(struct responder *r)
 {
-    struct conn *conn = r->dirty;
+    struct rpc_conn *conn = r->dirty;
     bool any = conn;
 
     r->dirty = NULL;
-    for (struct conn *next; conn; conn = next) {
+    for (struct rpc_conn *next; conn; conn = next) {
         next = conn->next_dirty;
         conn->is_dirty = false;
-        if (!conn->dead && link_flush(&conn->link) != 0)
+        if (!conn->dead && rpc_link_flush(&conn->link) != 0)
             conn_end(conn);
     }
     return any;
 }
 
 /* A request that was refused tells of the call that named the memory; those behind it were only flushed. */
-static void fail(struct conn *conn, const struct link_done *done)
+static void round_fail(struct rpc_conn *conn, const struct link_done *done)
 {
     if (done->kind == LINK_RDMA && done->wc.status != RDDP_WC_WR_FLUSH_ERR)
         failure_note(done->cookie);
     conn_end(conn);
 }
 
-static void complete(struct responder *r, struct link_done *done)
+static void round_complete(struct responder *r, struct link_done *done)
 {
-    struct conn *conn;
+    struct rpc_conn *conn;
 
-    link_identify(done);
-    conn = done->kind == LINK_RDMA ? ((struct serve *)done->cookie)->call.conn : r->slot[done->tag];
-    if (link_take(&conn->link, done) != 0) {
-        fail(conn, done);
+    rpc_link_identify(done);
+    conn = done->kind == LINK_RDMA ? ((struct rpc_serve *)done->cookie)->call.conn : r->slot[done->tag];
+    if (rpc_link_take(&conn->link, done) != 0) {
+        round_fail(conn, done);
         return;
     }
     if (conn->dead)
@@ -111,7 +111,7 @@ static void complete(struct responder *r, struct link_done *done)
 }
 
 /* A few completions and what follows from them: how many. */
-static int take_completions(struct responder *r)
+static int round_take_completions(struct responder *r)
 {
     struct rddp_wc wc[POLL_BATCH];
     int n = rddp_poll_cq(r->cq, POLL_BATCH, wc);
@@ -119,7 +119,7 @@ static int take_completions(struct responder *r)
     for (int i = 0; i < n; i++) {
         struct link_done done = {.wc = wc[i]};
 
-        complete(r, &done);
+        round_complete(r, &done);
     }
     pull_starved(r);
     return n;
@@ -128,11 +128,11 @@ static int take_completions(struct responder *r)
 /* What the dead have left behind tells of their calls. */
 void responder_reap(struct responder *r)
 {
-    struct conn *conn;
+    struct rpc_conn *conn;
 
-    for (int turns = REAP_TURNS; turns && take_completions(r) == POLL_BATCH; turns--)
-        flush(r);
-    flush(r);
+    for (int turns = REAP_TURNS; turns && round_take_completions(r) == POLL_BATCH; turns--)
+        round_flush(r);
+    round_flush(r);
     while ((conn = r->dying)) {
         r->dying = conn->next_dying;
         r->stats.lost++;
@@ -147,13 +147,13 @@ bool responder_round(struct responder *r)
 
     r->in_round = true;
     r->now_ms = clock_ms();
-    unkick(r);
-    flush(r);
+    round_unkick(r);
+    round_flush(r);
     rddp_progress(r->context, 0);
     any = responder_take_events(r);
     do {
-        again = take_completions(r) > 0;
-        again |= flush(r);
+        again = round_take_completions(r) > 0;
+        again |= round_flush(r);
         any |= again;
     } while (again && --turns);
     stall_check(r);

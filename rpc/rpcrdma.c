@@ -235,9 +235,9 @@ size_t rpcrdma_size(const struct rpcrdma *h)
     return n + (h->has_reply ? 4 + 16 * (size_t)h->reply.count : 0);
 }
 
-size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t room)
+size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t capacity)
 {
-    struct xdr_out out = {.at = to, .left = room};
+    struct xdr_out out = {.at = to, .left = capacity};
 
     if (h->proc == RDMA_MSGP || h->proc == RDMA_DONE)
         return 0;
@@ -249,7 +249,7 @@ size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t room)
         put_error(&out, h);
     else
         put_lists(&out, h);
-    return out.bad ? 0 : room - out.left;
+    return out.bad ? 0 : capacity - out.left;
 }
 
 /* --- making one ------------------------------------------------------------------------------------------------ */

@@ -61,10 +61,10 @@ enum rpcrdma_verdict rpcrdma_decode_reply(struct rpcrdma *h, const uint8_t *p, s
 enum rpcrdma_direction { RPCRDMA_NEITHER, RPCRDMA_CALL, RPCRDMA_REPLY };
 enum rpcrdma_direction rpcrdma_direction(const uint8_t *p, size_t n);
 
-/* Octets that the header takes, and the header itself: its length, or 0 if `room` is too small. There is no way to
+/* Octets that the header takes, and the header itself: its length, or 0 if `capacity` is too small. There is no way to
  * send RDMA_MSGP or RDMA_DONE (RFC 8166 4.6). */
 size_t rpcrdma_size(const struct rpcrdma *h);
-size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t room);
+size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t capacity);
 
 /* Add to a header that is being made; false when it is full. A Write chunk or Reply chunk takes `count` segments. */
 bool rpcrdma_add_read(struct rpcrdma *h, uint32_t position, struct rpcrdma_segment segment);

@@ -10,9 +10,9 @@
 
 /* --- the calls of a connection --------------------------------------------------------------------------------- */
 
-static struct serve *get_serve(struct responder *r)
+static struct rpc_serve *get_serve(struct responder *r)
 {
-    struct serve *serve = r->spare;
+    struct rpc_serve *serve = r->spare;
 
     if (!serve)
         return malloc(sizeof(*serve) + r->attr.receive_size + r->attr.send_size);
@@ -21,7 +21,7 @@ static struct serve *get_serve(struct responder *r)
     return serve;
 }
 
-static void put_serve(struct responder *r, struct serve *serve)
+static void put_serve(struct responder *r, struct rpc_serve *serve)
 {
     if (r->spares == SPARES_MAX) {
         free(serve);
@@ -35,7 +35,7 @@ static void put_serve(struct responder *r, struct serve *serve)
 void serve_free_spares(struct responder *r)
 {
     while (r->spare) {
-        struct serve *serve = r->spare;
+        struct rpc_serve *serve = r->spare;
 
         r->spare = serve->next_waiting;
         free(serve);
@@ -43,19 +43,19 @@ void serve_free_spares(struct responder *r)
 }
 
 /* The header is in it. What is inline is copied: the handler may have it for longer than there is a connection. */
-static void begin(struct serve *serve, struct conn *conn, const struct link_done *done)
+static void serve_begin(struct rpc_serve *serve, struct rpc_conn *conn, const struct link_done *done)
 {
     const struct rpcrdma *h = &serve->header;
     size_t inlined = h->proc == RDMA_MSG && done->length > h->length ? done->length - h->length : 0;
 
-    memset(serve, 0, offsetof(struct serve, header));
+    memset(serve, 0, offsetof(struct rpc_serve, header));
     serve->receive = done->index;
     if (inlined)
-        memcpy(serve->room, done->data + h->length, inlined);
+        memcpy(serve->buffer, done->data + h->length, inlined);
     serve->call.responder = conn->responder;
     serve->call.conn = conn;
     serve->call.peer = conn->peer;
-    serve->call.payload = serve->room;
+    serve->call.payload = serve->buffer;
     serve->call.length = inlined;
     serve->next = conn->calls;
     if (serve->next)
@@ -64,7 +64,7 @@ static void begin(struct serve *serve, struct conn *conn, const struct link_done
     conn->responder->stats.calls_held++;
 }
 
-static void free_serve(struct serve *serve)
+static void free_serve(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
 
@@ -75,9 +75,9 @@ static void free_serve(struct serve *serve)
     put_serve(r, serve);
 }
 
-void serve_end(struct serve *serve)
+void serve_end(struct rpc_serve *serve)
 {
-    struct conn *conn = serve->call.conn;
+    struct rpc_conn *conn = serve->call.conn;
 
     if (conn) {
         if (serve->before)
@@ -90,11 +90,11 @@ void serve_end(struct serve *serve)
     free_serve(serve);
 }
 
-void serve_abandon(struct conn *conn)
+void serve_abandon(struct rpc_conn *conn)
 {
     pull_abandon(conn);
     conn->waiting = NULL;
-    for (struct serve *serve = conn->calls, *next; serve; serve = next) {
+    for (struct rpc_serve *serve = conn->calls, *next; serve; serve = next) {
         next = serve->next;
         serve->call.conn = NULL;
         if (serve->phase != PHASE_HANDLER)
@@ -107,27 +107,27 @@ void serve_abandon(struct conn *conn)
 
 /* The receive of a call is posted again just before the answer that lets the peer use it (RFC 8166 3.3.1): thus a peer
  * that does not read cannot make us hold more than its credits. */
-static bool post_all(struct serve *serve)
+static bool post_all(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
-    struct link *link = &serve->call.conn->link;
-    struct link_message message = {.head = serve->room + r->attr.receive_size, .head_length = serve->answer_length};
+    struct rpc_link *link = &serve->call.conn->link;
+    struct link_message message = {.head = serve->buffer + r->attr.receive_size, .head_length = serve->answer_length};
 
-    if (serve->has_answer && link_repost(link, serve->receive) != 0)
+    if (serve->has_answer && rpc_link_repost(link, serve->receive) != 0)
         return false;
     for (unsigned i = 0; i < serve->transfers; i++) {
         struct transfer *t = &serve->transfer[i];
 
-        if (link_rdma(link, serve->opcode, &t->local, t->handle, t->offset, serve) != 0)
+        if (rpc_link_rdma(link, serve->opcode, &t->local, t->handle, t->offset, serve) != 0)
             return false;
         serve->pending++;
     }
-    return !serve->has_answer || link_send(link, &message, serve->invalidate) == 0;
+    return !serve->has_answer || rpc_link_send(link, &message, serve->invalidate) == 0;
 }
 
-static void post(struct serve *serve)
+static void serve_post(struct rpc_serve *serve)
 {
-    struct conn *conn = serve->call.conn;
+    struct rpc_conn *conn = serve->call.conn;
 
     serve->pending = 0;
     conn_touch(conn);
@@ -137,14 +137,14 @@ static void post(struct serve *serve)
         serve_end(serve);
 }
 
-void serve_launch(struct serve *serve)
+void serve_launch(struct rpc_serve *serve)
 {
-    struct conn *conn = serve->call.conn;
+    struct rpc_conn *conn = serve->call.conn;
 
     if (conn->dead)
         return;
-    if (!conn->waiting && link_has_room(&conn->link, serve->transfers)) {
-        post(serve);
+    if (!conn->waiting && rpc_link_has_room(&conn->link, serve->transfers)) {
+        serve_post(serve);
         return;
     }
     serve->next_waiting = NULL;
@@ -154,20 +154,20 @@ void serve_launch(struct serve *serve)
     conn->waiting_last = &serve->next_waiting;
 }
 
-void serve_waiting(struct conn *conn)
+void serve_waiting(struct rpc_conn *conn)
 {
-    while (!conn->dead && conn->waiting && link_has_room(&conn->link, conn->waiting->transfers)) {
-        struct serve *serve = conn->waiting;
+    while (!conn->dead && conn->waiting && rpc_link_has_room(&conn->link, conn->waiting->transfers)) {
+        struct rpc_serve *serve = conn->waiting;
 
         conn->waiting = serve->next_waiting;
-        post(serve);
+        serve_post(serve);
     }
 }
 
 /* --- the way of a call ----------------------------------------------------------------------------------------- */
 
 /* The call is whole. It is new, or was answered before, or is the same as one that the handler still has. */
-static void hand_over(struct serve *serve)
+static void serve_hand_over(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
     struct replay_entry *entry;
@@ -191,7 +191,7 @@ static void hand_over(struct serve *serve)
     }
 }
 
-void serve_pulled(struct serve *serve)
+void serve_pulled(struct rpc_serve *serve)
 {
     struct xdr_in in = {.at = serve->call.payload, .left = serve->call.length};
 
@@ -201,10 +201,10 @@ void serve_pulled(struct serve *serve)
     if (xdr_get32(&in) != serve->header.xid || in.bad)
         answer_error(serve, ERR_CHUNK);
     else
-        hand_over(serve);
+        serve_hand_over(serve);
 }
 
-void serve_transferred(struct serve *serve)
+void serve_transferred(struct rpc_serve *serve)
 {
     if (--serve->pending)
         return;
@@ -214,15 +214,15 @@ void serve_transferred(struct serve *serve)
         serve_end(serve);
 }
 
-static void repost(struct conn *conn, const struct link_done *done)
+static void repost(struct rpc_conn *conn, const struct link_done *done)
 {
     conn_touch(conn);
-    if (link_repost(&conn->link, done->index) != 0)
+    if (rpc_link_repost(&conn->link, done->index) != 0)
         conn_end(conn);
 }
 
 /* What is not simply a call: the other direction, or what is thrown away. True if that was all. */
-static bool is_aside(struct conn *conn, const struct link_done *done, enum rpcrdma_verdict *verdict)
+static bool is_aside(struct rpc_conn *conn, const struct link_done *done, enum rpcrdma_verdict *verdict)
 {
     enum rpcrdma_direction direction = rpcrdma_direction(done->data, done->length);
 
@@ -248,7 +248,7 @@ static bool is_call(const struct rpcrdma *h, const struct link_done *done)
     return h->proc == RDMA_MSG && xdr_get32(&in) == 0 && !in.bad;
 }
 
-static void refuse_chunks(struct serve *serve)
+static void refuse_chunks(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
     char text[RPC_ADDRESS];
@@ -259,9 +259,9 @@ static void refuse_chunks(struct serve *serve)
     answer_error(serve, ERR_CHUNK);
 }
 
-void serve_receive(struct conn *conn, const struct link_done *done)
+void serve_receive(struct rpc_conn *conn, const struct link_done *done)
 {
-    struct serve *serve = get_serve(conn->responder);
+    struct rpc_serve *serve = get_serve(conn->responder);
     enum rpcrdma_verdict verdict;
 
     if (!serve) {
@@ -273,7 +273,7 @@ void serve_receive(struct conn *conn, const struct link_done *done)
         put_serve(conn->responder, serve);
         return;
     }
-    begin(serve, conn, done);
+    serve_begin(serve, conn, done);
     if (verdict != RPCRDMA_ACCEPT)
         answer_error(serve, verdict == RPCRDMA_SAY_VERS ? ERR_VERS : ERR_CHUNK);
     else if (failure_is_known(serve))
@@ -287,26 +287,26 @@ void serve_receive(struct conn *conn, const struct link_done *done)
 /* --- the handler's three ends ---------------------------------------------------------------------------------- */
 
 /* Parts a call from its entry, and hands the one that waits for the same reply to the caller. */
-static struct serve *part(struct serve *serve, struct replay_entry **entry)
+static struct rpc_serve *serve_part(struct rpc_serve *serve, struct replay_entry **entry)
 {
-    struct serve *waiter;
+    struct rpc_serve *waiter;
 
     *entry = serve->replay;
     serve->replay = NULL;
     if (!*entry)
         return NULL;
-    waiter = (struct serve *)(*entry)->waiter;
+    waiter = (struct rpc_serve *)(*entry)->waiter;
     (*entry)->waiter = NULL;
     return waiter;
 }
 
-void call_reply(struct call *call, const struct reply *reply)
+void call_reply(struct responder_call *call, const struct reply *reply)
 {
-    struct serve *serve = (struct serve *)call, *waiter;
+    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter;
     struct replay_entry *entry;
     struct reply copied = *reply;
 
-    waiter = part(serve, &entry);
+    waiter = serve_part(serve, &entry);
     copied.release = NULL;
     if (entry)
         replay_keep(&call->responder->replay, entry, reply, call->responder->attr.replay_octets);
@@ -315,9 +315,9 @@ void call_reply(struct call *call, const struct reply *reply)
     answer_reply(serve, reply);
 }
 
-void call_is_repeatable(struct call *call)
+void call_is_repeatable(struct responder_call *call)
 {
-    struct serve *serve = (struct serve *)call;
+    struct rpc_serve *serve = (struct rpc_serve *)call;
 
     /* Somebody who waits for its reply already shall have it. */
     if (!serve->replay || serve->replay->waiter)
@@ -326,12 +326,12 @@ void call_is_repeatable(struct call *call)
     serve->replay = NULL;
 }
 
-void call_refuse(struct call *call)
+void call_refuse(struct responder_call *call)
 {
-    struct serve *serve = (struct serve *)call, *waiter;
+    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter;
     struct replay_entry *entry;
 
-    waiter = part(serve, &entry);
+    waiter = serve_part(serve, &entry);
     if (entry)
         replay_drop(&call->responder->replay, entry);
     if (waiter)
@@ -339,19 +339,19 @@ void call_refuse(struct call *call)
     answer_error(serve, ERR_CHUNK);
 }
 
-void call_drop(struct call *call)
+void call_drop(struct responder_call *call)
 {
-    struct serve *serve = (struct serve *)call, *waiter;
+    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter;
     struct replay_entry *entry;
 
-    waiter = part(serve, &entry);
+    waiter = serve_part(serve, &entry);
     if (entry)
         replay_drop(&call->responder->replay, entry);
     if (waiter)
         call_drop(&waiter->call);
     if (call->conn && !call->conn->dead) {
         conn_touch(call->conn);
-        if (link_repost(&call->conn->link, serve->receive) != 0)
+        if (rpc_link_repost(&call->conn->link, serve->receive) != 0)
             conn_end(call->conn);
     }
     serve_end(serve);

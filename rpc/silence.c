@@ -7,7 +7,7 @@ enum { NUDGE_FIRST_MS = 100, NUDGE_MAX_MS = 3200 };
 /* --- for people -------------------------------------------------------------------------------------------------- */
 
 /* Also who was not sent yet waits for an answer: the credit of a cancelled call may never come back. */
-static bool waits(const struct requester *r)
+static bool silence_waits(const struct requester *r)
 {
     return r->sent.first || r->queued.first;
 }
@@ -16,7 +16,7 @@ void silence_tell(struct requester *r, uint64_t now)
 {
     char text[RPC_ADDRESS];
 
-    if (!waits(r)) {
+    if (!silence_waits(r)) {
         r->mute_ms = 0;
     } else if (!r->mute_ms) {
         r->mute_ms = now;
@@ -29,7 +29,7 @@ void silence_tell(struct requester *r, uint64_t now)
 
 uint64_t silence_tell_at(const struct requester *r)
 {
-    return r->mute_ms && !r->is_mute && waits(r) ? r->mute_ms + SILENCE_TELL_MS : UINT64_MAX;
+    return r->mute_ms && !r->is_mute && silence_waits(r) ? r->mute_ms + SILENCE_TELL_MS : UINT64_MAX;
 }
 
 static void tell_of_life(struct requester *r)
@@ -62,17 +62,17 @@ void silence_broken(struct requester *r)
  * more, and means nothing (RFC 5040 5.1). */
 static bool nudge(struct requester *r, uint64_t now)
 {
-    if (r->answered || now < r->nudge_ms || !link_has_private_data(&r->attr.wire))
+    if (r->answered || now < r->nudge_ms || !rpc_link_has_private_data(&r->attr.wire))
         return true;
     r->nudge_gap_ms = r->nudge_gap_ms * 2 < NUDGE_MAX_MS ? r->nudge_gap_ms * 2 : NUDGE_MAX_MS;
     r->nudge_ms = now + r->nudge_gap_ms;
     r->stats.nudges++;
-    return link_nudge(&r->link) == 0;
+    return rpc_link_nudge(&r->link) == 0;
 }
 
 bool silence_bearable(struct requester *r, uint64_t now)
 {
-    if (!waits(r)) {
+    if (!silence_waits(r)) {
         r->quiet_ms = 0;
         return true;
     }
@@ -89,7 +89,7 @@ uint64_t silence_until(const struct requester *r)
 {
     uint64_t until = r->quiet_ms + r->attr.silence_ms;
 
-    if (!waits(r) || !r->quiet_ms)
+    if (!silence_waits(r) || !r->quiet_ms)
         return UINT64_MAX;
     return !r->answered && r->nudge_ms < until ? r->nudge_ms : until;
 }

@@ -15,19 +15,19 @@ enum {
     SPIN_LATE_US = 20000,
 };
 
-struct spin {
+struct rpc_spin {
     uint64_t until_us, last_us, again_us;
     unsigned misses;
 };
 
-static inline void spin_begin(struct spin *spin, uint32_t spin_us)
+static inline void spin_begin(struct rpc_spin *spin, uint32_t spin_us)
 {
     spin->last_us = clock_us();
     spin->until_us = spin->last_us < spin->again_us ? 0 : spin->last_us + spin_us;
 }
 
 /* False: sleep now. */
-static inline bool spin_goes_on(struct spin *spin)
+static inline bool spin_goes_on(struct rpc_spin *spin)
 {
     uint64_t now = clock_us(), gap = now - spin->last_us;
 
@@ -45,7 +45,7 @@ static inline bool spin_goes_on(struct spin *spin)
 }
 
 /* There was something. */
-static inline void spin_hit(struct spin *spin)
+static inline void spin_hit(struct rpc_spin *spin)
 {
     if (spin->until_us)
         spin->misses = 0;

@@ -15,7 +15,7 @@ static uint64_t period_ms(const struct responder *r)
     return ms > CHECK_MS ? CHECK_MS : ms ? ms : 1;
 }
 
-static bool is_stuck(const struct conn *conn, uint64_t now, uint64_t limit)
+static bool is_stuck(const struct rpc_conn *conn, uint64_t now, uint64_t limit)
 {
     return !conn->dead && conn->link.queue_left < conn->link.attr.queue && now - conn->moved_ms >= limit;
 }

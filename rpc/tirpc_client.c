@@ -37,25 +37,25 @@ struct client_call {
     struct request request;
 };
 
-static struct rdma_client *of(CLIENT *client)
+static struct rdma_client *tirpc_client_of(CLIENT *client)
 {
     return client->cl_private;
 }
 
-static enum clnt_stat fail(struct rdma_client *c, enum clnt_stat status, int number)
+static enum clnt_stat tirpc_client_fail(struct rdma_client *c, enum clnt_stat status, int number)
 {
     c->error = (struct rpc_err){.re_status = status};
     c->error.re_errno = number;
     return status;
 }
 
-static bool reserve(uint8_t **buffer, size_t *room, size_t n)
+static bool tirpc_client_reserve(uint8_t **buffer, size_t *capacity, size_t n)
 {
-    uint8_t *larger = n <= *room ? *buffer : realloc(*buffer, n);
+    uint8_t *larger = n <= *capacity ? *buffer : realloc(*buffer, n);
 
     if (!larger)
         return false;
-    *room = n > *room ? n : *room;
+    *capacity = n > *capacity ? n : *capacity;
     *buffer = larger;
     return true;
 }
@@ -68,7 +68,7 @@ static bool may_reduce(const struct rdma_client *c, const struct client_call *ca
     return call->proc && c->client.cl_auth->ah_cred.oa_flavor != FLAVOR_GSS;
 }
 
-static bool encode(struct rdma_client *c, struct client_call *call, uint32_t number)
+static bool tirpc_client_encode(struct rdma_client *c, struct client_call *call, uint32_t number)
 {
     struct rpc_msg head = {.rm_xid = requester_xid(c->requester), .rm_direction = CALL};
     XDR *xdr = &c->call.xdr;
@@ -105,7 +105,7 @@ static bool prepare_reply(struct rdma_client *c, struct client_call *call)
         n += result + 4U;
         result = 0;
     }
-    if (!reserve(&c->reply, &c->reply_room, REPLY_HEAD_MAX + n))
+    if (!tirpc_client_reserve(&c->reply, &c->reply_room, REPLY_HEAD_MAX + n))
         return false;
     call->request.reply = c->reply;
     call->request.reply_room = REPLY_HEAD_MAX + n;
@@ -113,7 +113,7 @@ static bool prepare_reply(struct rdma_client *c, struct client_call *call)
         return true;
     if (proc->place)
         place = proc->place(call->results);
-    if (!place && !reserve(&c->bounce, &c->bounce_room, result))
+    if (!place && !tirpc_client_reserve(&c->bounce, &c->bounce_room, result))
         return false;
     call->request.results = 1;
     call->request.result[0] = (struct request_item){.data = place ? place : c->bounce, .length = result};
@@ -129,7 +129,7 @@ static bool is_result(const struct xdr_joiner *x, const void *at)
     return x->proc && x->proc->result && x->proc->result(x->object, &length) == at;
 }
 
-static enum clnt_stat decode(struct rdma_client *c, struct client_call *call, bool *refreshable)
+static enum clnt_stat tirpc_client_decode(struct rdma_client *c, struct client_call *call, bool *refreshable)
 {
     struct request *q = &call->request;
     struct stream_item item = {.data = q->result[0].data, .length = q->result[0].used};
@@ -149,16 +149,16 @@ static enum clnt_stat decode(struct rdma_client *c, struct client_call *call, bo
     reply.acpted_rply.ar_verf = _null_auth;
     reply.acpted_rply.ar_results.proc = xdr_nothing;
     if (!xdr_replymsg(&in.xdr, &reply))
-        return fail(c, RPC_CANTDECODERES, EIO);
+        return tirpc_client_fail(c, RPC_CANTDECODERES, EIO);
     _seterr_reply(&reply, &c->error);
     *refreshable = c->error.re_status == RPC_AUTHERROR;
     if (c->error.re_status == RPC_SUCCESS && !AUTH_VALIDATE(c->client.cl_auth, &reply.acpted_rply.ar_verf)) {
-        fail(c, RPC_AUTHERROR, EACCES);
+        tirpc_client_fail(c, RPC_AUTHERROR, EACCES);
         c->error.re_why = AUTH_INVALIDRESP;
     } else if (c->error.re_status == RPC_SUCCESS) {
         good = AUTH_UNWRAP(c->client.cl_auth, &in.xdr, call->xdr_results, call->results);
         if (!good || !xdr_joiner_is_done(&in))
-            fail(c, RPC_CANTDECODERES, EIO);
+            tirpc_client_fail(c, RPC_CANTDECODERES, EIO);
     }
     if (reply.rm_reply.rp_stat == MSG_ACCEPTED && reply.acpted_rply.ar_verf.oa_base) {
         in.xdr.x_op = XDR_FREE;
@@ -191,7 +191,7 @@ static enum clnt_stat no_reply(struct rdma_client *c, enum request_status status
         [REQUEST_CLOSED] = {RPC_CANTRECV, ECONNRESET},
     };
 
-    return fail(c, table[status].status, table[status].number);
+    return tirpc_client_fail(c, table[status].status, table[status].number);
 }
 
 /* --- what libtirpc calls ----------------------------------------------------------------------------------------- */
@@ -203,20 +203,20 @@ static enum clnt_stat call_once(struct rdma_client *c, struct client_call *call,
 
     *refreshable = false;
     call->request = (struct request){.timeout_ms = timeout_ms};
-    if (!encode(c, call, number))
-        return fail(c, RPC_CANTENCODEARGS, EIO);
+    if (!tirpc_client_encode(c, call, number))
+        return tirpc_client_fail(c, RPC_CANTENCODEARGS, EIO);
     if (!prepare_reply(c, call))
-        return fail(c, RPC_SYSTEMERROR, ENOMEM);
+        return tirpc_client_fail(c, RPC_SYSTEMERROR, ENOMEM);
     status = requester_run(c->requester, &call->request);
     if (status == REQUEST_REFUSED)
         tell_of_refusal(c, call, number);
-    return status == REQUEST_OK ? decode(c, call, refreshable) : no_reply(c, status);
+    return status == REQUEST_OK ? tirpc_client_decode(c, call, refreshable) : no_reply(c, status);
 }
 
 static enum clnt_stat rdma_call(CLIENT *client, rpcproc_t number, xdrproc_t xdr_arguments, void *arguments,
                                 xdrproc_t xdr_results, void *results, struct timeval timeout)
 {
-    struct rdma_client *c = of(client);
+    struct rdma_client *c = tirpc_client_of(client);
     struct client_call call = {.xdr_arguments = xdr_arguments, .arguments = arguments};
     enum clnt_stat status;
     bool refreshable;
@@ -243,7 +243,7 @@ static void rdma_abort(CLIENT *client)
 
 static void rdma_geterr(CLIENT *client, struct rpc_err *error)
 {
-    *error = of(client)->error;
+    *error = tirpc_client_of(client)->error;
 }
 
 static bool_t rdma_freeres(CLIENT *client, xdrproc_t xdr_results, void *results)
@@ -254,9 +254,9 @@ static bool_t rdma_freeres(CLIENT *client, xdrproc_t xdr_results, void *results)
     return (*xdr_results)(&xdr, results);
 }
 
-static void rdma_destroy(CLIENT *client)
+static void tirpc_client_rdma_destroy(CLIENT *client)
 {
-    struct rdma_client *c = of(client);
+    struct rdma_client *c = tirpc_client_of(client);
 
     if (client->cl_auth)
         AUTH_DESTROY(client->cl_auth);
@@ -268,9 +268,9 @@ static void rdma_destroy(CLIENT *client)
     free(c);
 }
 
-static bool_t rdma_control(CLIENT *client, u_int request, void *info)
+static bool_t tirpc_client_rdma_control(CLIENT *client, u_int request, void *info)
 {
-    struct rdma_client *c = of(client);
+    struct rdma_client *c = tirpc_client_of(client);
     bool_t known = TRUE;
 
     pthread_mutex_lock(&c->lock);
@@ -312,7 +312,7 @@ void clnt_rdma_attr_init(struct rddp_rpc_attr *attr)
     attr->connect_timeout_ms = 10000;
 }
 
-static struct __rpc_client *refuse(enum clnt_stat status, int number)
+static struct __rpc_client *tirpc_client_refuse(enum clnt_stat status, int number)
 {
     rpc_createerr.cf_stat = status;
     rpc_createerr.cf_error.re_status = RPC_SUCCESS;
@@ -364,12 +364,13 @@ static struct requester *connect_host(const char *host, const struct rdma_client
 struct __rpc_client *clnt_rdma_create(const char *host, uint32_t program, uint32_t version,
                                       const struct rddp_rpc_attr *attr)
 {
-    static struct clnt_ops ops = {rdma_call, rdma_abort, rdma_geterr, rdma_freeres, rdma_destroy, rdma_control};
+    static struct clnt_ops ops = {
+        rdma_call, rdma_abort, rdma_geterr, rdma_freeres, tirpc_client_rdma_destroy, tirpc_client_rdma_control};
     struct rdma_client *c = calloc(1, sizeof(*c));
     enum clnt_stat why;
 
     if (!c)
-        return refuse(RPC_SYSTEMERROR, ENOMEM);
+        return tirpc_client_refuse(RPC_SYSTEMERROR, ENOMEM);
     clnt_rdma_attr_init(&c->attr);
     if (attr)
         c->attr = *attr;
@@ -378,7 +379,7 @@ struct __rpc_client *clnt_rdma_create(const char *host, uint32_t program, uint32
     c->requester = connect_host(host, c, &why);
     if (!c->requester) {
         free(c);
-        return refuse(why, errno);
+        return tirpc_client_refuse(why, errno);
     }
     pthread_mutex_init(&c->lock, NULL);
     rpc_log_init(&c->log, NULL, NULL);

@@ -42,7 +42,7 @@ void rpcbind_set_port(struct sockaddr_storage *addr, uint16_t port)
     }
 }
 
-static uint16_t port_of(const struct sockaddr_storage *addr)
+static uint16_t tirpc_rpcbind_port_of(const struct sockaddr_storage *addr)
 {
     struct sockaddr_in6 v6;
     struct sockaddr_in v4;
@@ -59,7 +59,7 @@ static uint16_t port_of(const struct sockaddr_storage *addr)
 static void write_uaddr(const struct sockaddr_storage *addr, char to[UADDR_MAX])
 {
     char host[INET6_ADDRSTRLEN] = "";
-    unsigned port = port_of(addr);
+    unsigned port = tirpc_rpcbind_port_of(addr);
     struct sockaddr_in6 v6;
     struct sockaddr_in v4;
 

@@ -20,8 +20,8 @@ struct rdma_server {
     SVCXPRT_EXT extension; /* libtirpc's authentication looks for it behind xp_p3 */
     struct responder *responder;
     struct rddp_rpc_attr attr;
-    struct call *ready, **last; /* whole calls that were not taken yet */
-    struct call *current;
+    struct responder_call *ready, **last; /* whole calls that were not taken yet */
+    struct responder_call *current;
     const struct rddp_rpc_proc *proc;
     struct xdr_joiner in;
     struct xdr_reducer out;
@@ -29,12 +29,12 @@ struct rdma_server {
     char verifier[MAX_AUTH_BYTES];
 };
 
-static struct rdma_server *of(SVCXPRT *xprt)
+static struct rdma_server *tirpc_server_of(SVCXPRT *xprt)
 {
     return xprt->xp_p1;
 }
 
-static void queue_call(void *user, struct call *call)
+static void queue_call(void *user, struct responder_call *call)
 {
     struct rdma_server *s = user;
 
@@ -43,9 +43,9 @@ static void queue_call(void *user, struct call *call)
     s->last = &call->next;
 }
 
-static struct call *take_call(struct rdma_server *s)
+static struct responder_call *take_call(struct rdma_server *s)
 {
-    struct call *call = s->ready;
+    struct responder_call *call = s->ready;
 
     if (call) {
         s->ready = call->next;
@@ -55,7 +55,7 @@ static struct call *take_call(struct rdma_server *s)
     return call;
 }
 
-static socklen_t length_of(const struct sockaddr_storage *addr)
+static socklen_t tirpc_server_length_of(const struct sockaddr_storage *addr)
 {
     return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
@@ -69,11 +69,12 @@ static bool is_argument(const struct xdr_joiner *x, const void *at)
     return x->proc && x->proc->argument && x->object && x->proc->argument(x->object, &length) == at;
 }
 
-static void note_peer(struct rdma_server *s, const struct call *call)
+static void note_peer(struct rdma_server *s, const struct responder_call *call)
 {
     s->remote = call->peer;
-    s->xprt.xp_rtaddr = (struct netbuf){.maxlen = sizeof(s->remote), .len = length_of(&s->remote), .buf = &s->remote};
-    s->xprt.xp_addrlen = (int)length_of(&s->remote);
+    s->xprt.xp_rtaddr =
+        (struct netbuf){.maxlen = sizeof(s->remote), .len = tirpc_server_length_of(&s->remote), .buf = &s->remote};
+    s->xprt.xp_addrlen = (int)tirpc_server_length_of(&s->remote);
     memcpy(&s->xprt.xp_raddr, &s->remote, sizeof(s->xprt.xp_raddr));
 }
 
@@ -81,7 +82,7 @@ static void note_peer(struct rdma_server *s, const struct call *call)
  */
 static bool_t rdma_recv(SVCXPRT *xprt, struct rpc_msg *message)
 {
-    struct rdma_server *s = of(xprt);
+    struct rdma_server *s = tirpc_server_of(xprt);
 
     if (s->current)
         call_drop(s->current);
@@ -107,13 +108,13 @@ static bool_t rdma_recv(SVCXPRT *xprt, struct rpc_msg *message)
 
 static enum xprt_stat rdma_stat(SVCXPRT *xprt)
 {
-    return of(xprt)->ready ? XPRT_MOREREQS : XPRT_IDLE;
+    return tirpc_server_of(xprt)->ready ? XPRT_MOREREQS : XPRT_IDLE;
 }
 
 /* RFC 8166 6.1: a chunk anywhere but at the eligible argument means that the call is not executed. */
 static bool_t rdma_getargs(SVCXPRT *xprt, xdrproc_t xdr_arguments, void *arguments)
 {
-    struct rdma_server *s = of(xprt);
+    struct rdma_server *s = tirpc_server_of(xprt);
 
     s->in.xdr.x_op = XDR_DECODE;
     s->in.proc = s->proc;
@@ -135,7 +136,7 @@ static bool_t rdma_freeargs(SVCXPRT *xprt, xdrproc_t xdr_arguments, void *argume
 
 /* --- a reply out ------------------------------------------------------------------------------------------------- */
 
-static bool encode(struct rdma_server *s, struct rpc_msg *message)
+static bool tirpc_server_encode(struct rdma_server *s, struct rpc_msg *message)
 {
     XDR *xdr = &s->out.xdr;
     xdrproc_t xdr_results = xdr_nothing;
@@ -157,8 +158,8 @@ static bool encode(struct rdma_server *s, struct rpc_msg *message)
 
 static bool_t rdma_reply(SVCXPRT *xprt, struct rpc_msg *message)
 {
-    struct rdma_server *s = of(xprt);
-    struct call *call = s->current;
+    struct rdma_server *s = tirpc_server_of(xprt);
+    struct responder_call *call = s->current;
     struct reply reply = {0};
 
     if (!call)
@@ -166,7 +167,7 @@ static bool_t rdma_reply(SVCXPRT *xprt, struct rpc_msg *message)
     s->current = NULL;
     message->rm_xid = (uint32_t)call->payload[0] << 24 | (uint32_t)call->payload[1] << 16 |
                       (uint32_t)call->payload[2] << 8 | call->payload[3];
-    if (s->in.broken || !encode(s, message)) {
+    if (s->in.broken || !tirpc_server_encode(s, message)) {
         call_refuse(call);
         return FALSE;
     }
@@ -182,10 +183,10 @@ static bool_t rdma_reply(SVCXPRT *xprt, struct rpc_msg *message)
 
 /* --- its life ---------------------------------------------------------------------------------------------------- */
 
-static void rdma_destroy(SVCXPRT *xprt)
+static void tirpc_server_rdma_destroy(SVCXPRT *xprt)
 {
-    struct rdma_server *s = of(xprt);
-    struct call *call;
+    struct rdma_server *s = tirpc_server_of(xprt);
+    struct responder_call *call;
 
     xprt_unregister(xprt);
     if (s->current)
@@ -198,7 +199,7 @@ static void rdma_destroy(SVCXPRT *xprt)
     free(s);
 }
 
-static bool_t rdma_control(SVCXPRT *xprt, const u_int request, void *info)
+static bool_t tirpc_server_rdma_control(SVCXPRT *xprt, const u_int request, void *info)
 {
     (void)xprt;
     (void)request;
@@ -212,7 +213,7 @@ void svc_rdma_attr_init(struct rddp_rpc_attr *attr)
 }
 
 /* Every IPv6 address takes IPv4 in as well; where there is no IPv6, every IPv4 address. */
-static struct responder *listen_at(const char *address, uint16_t port, const struct responder_attr *attr)
+static struct responder *tirpc_server_listen_at(const char *address, uint16_t port, const struct responder_attr *attr)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
     const char *all[] = {"::", "0.0.0.0"}, *const *names = address ? &address : all;
@@ -231,18 +232,21 @@ static struct responder *listen_at(const char *address, uint16_t port, const str
     return responder;
 }
 
-static void fill(struct rdma_server *s)
+static void tirpc_server_fill(struct rdma_server *s)
 {
-    static const struct xp_ops ops = {rdma_recv, rdma_stat, rdma_getargs, rdma_reply, rdma_freeargs, rdma_destroy};
-    static const struct xp_ops2 more = {rdma_control};
+    static const struct xp_ops ops = {rdma_recv,  rdma_stat,     rdma_getargs,
+                                      rdma_reply, rdma_freeargs, tirpc_server_rdma_destroy};
+    static const struct xp_ops2 more = {tirpc_server_rdma_control};
     char service[NI_MAXSERV] = "0";
 
     responder_addr(s->responder, &s->local);
-    getnameinfo((struct sockaddr *)&s->local, length_of(&s->local), NULL, 0, service, sizeof(service), NI_NUMERICSERV);
+    getnameinfo((struct sockaddr *)&s->local, tirpc_server_length_of(&s->local), NULL, 0, service, sizeof(service),
+                NI_NUMERICSERV);
     s->xprt = (SVCXPRT){.xp_fd = responder_fd(s->responder), .xp_ops = &ops, .xp_ops2 = &more, .xp_p1 = s};
     s->xprt.xp_p3 = &s->extension;
     s->xprt.xp_port = (u_short)strtoul(service, NULL, 10);
-    s->xprt.xp_ltaddr = (struct netbuf){.maxlen = sizeof(s->local), .len = length_of(&s->local), .buf = &s->local};
+    s->xprt.xp_ltaddr =
+        (struct netbuf){.maxlen = sizeof(s->local), .len = tirpc_server_length_of(&s->local), .buf = &s->local};
     s->xprt.xp_netid = strdup(s->local.ss_family == AF_INET6 ? "rdma6" : "rdma");
     s->xprt.xp_verf.oa_base = s->verifier;
     xprt_register(&s->xprt);
@@ -265,18 +269,18 @@ struct __rpc_svcxprt *svc_rdma_create(const char *address, const struct rddp_rpc
     how.read_max = s->attr.read_max;
     how.handle = queue_call;
     how.user = s;
-    s->responder = listen_at(address, s->attr.port, &how);
+    s->responder = tirpc_server_listen_at(address, s->attr.port, &how);
     if (!s->responder) {
         free(s);
         return NULL;
     }
-    fill(s);
+    tirpc_server_fill(s);
     return &s->xprt;
 }
 
 /* A server at every IPv6 address takes in IPv4 as well, and is known by both netids. */
-static bool tell(struct rdma_server *s, uint32_t program, uint32_t version,
-                 bool (*call)(uint32_t, uint32_t, const struct sockaddr_storage *))
+static bool tirpc_server_tell(struct rdma_server *s, uint32_t program, uint32_t version,
+                              bool (*call)(uint32_t, uint32_t, const struct sockaddr_storage *))
 {
     struct sockaddr_storage v4 = {.ss_family = AF_INET};
     struct sockaddr_in6 v6;
@@ -291,10 +295,10 @@ static bool tell(struct rdma_server *s, uint32_t program, uint32_t version,
 
 bool svc_rdma_register(struct __rpc_svcxprt *xprt, uint32_t program, uint32_t version)
 {
-    return tell(of(xprt), program, version, rpcbind_tell);
+    return tirpc_server_tell(tirpc_server_of(xprt), program, version, rpcbind_tell);
 }
 
 bool svc_rdma_unregister(struct __rpc_svcxprt *xprt, uint32_t program, uint32_t version)
 {
-    return tell(of(xprt), program, version, rpcbind_untell);
+    return tirpc_server_tell(tirpc_server_of(xprt), program, version, rpcbind_untell);
 }

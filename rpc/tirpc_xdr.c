@@ -31,20 +31,20 @@ bool_t xdr_nothing(XDR *xdr, ...)
 
 /* --- encoding ---------------------------------------------------------------------------------------------------- */
 
-static uint8_t *grow(struct xdr_reducer *x, size_t n)
+static uint8_t *tirpc_xdr_grow(struct xdr_reducer *x, size_t n)
 {
-    size_t room = x->room ? x->room : REDUCER_START;
+    size_t space = x->capacity ? x->capacity : REDUCER_START;
     uint8_t *buffer;
 
     if (n > REDUCER_MAX - x->length)
         return NULL;
-    while (room < x->length + n)
-        room *= 2;
-    buffer = room == x->room ? x->buffer : realloc(x->buffer, room);
+    while (space < x->length + n)
+        space *= 2;
+    buffer = space == x->capacity ? x->buffer : realloc(x->buffer, space);
     if (!buffer)
         return NULL;
     x->buffer = buffer;
-    x->room = room;
+    x->capacity = space;
     x->length += n;
     x->position_now += (uint32_t)n;
     return x->buffer + x->length - n;
@@ -52,7 +52,7 @@ static uint8_t *grow(struct xdr_reducer *x, size_t n)
 
 static bool_t put_long(XDR *xdr, const long *v)
 {
-    uint8_t *p = grow((struct xdr_reducer *)xdr, 4);
+    uint8_t *p = tirpc_xdr_grow((struct xdr_reducer *)xdr, 4);
     uint32_t word = (uint32_t)*v;
 
     if (!p)
@@ -62,7 +62,7 @@ static bool_t put_long(XDR *xdr, const long *v)
     return TRUE;
 }
 
-static bool_t put_bytes(XDR *xdr, const char *from, u_int n)
+static bool_t tirpc_xdr_put_bytes(XDR *xdr, const char *from, u_int n)
 {
     struct xdr_reducer *x = (struct xdr_reducer *)xdr;
     uint8_t *p;
@@ -79,7 +79,7 @@ static bool_t put_bytes(XDR *xdr, const char *from, u_int n)
         x->swallow = xdr_roundup(n);
         return TRUE;
     }
-    p = grow(x, n);
+    p = tirpc_xdr_grow(x, n);
     if (p && n)
         memcpy(p, from, n);
     return p != NULL;
@@ -151,7 +151,7 @@ static bool_t no_control(XDR *xdr, int request, void *info)
 void xdr_reducer_open(struct xdr_reducer *x)
 {
     static const struct xdr_ops ops = {
-        no_long, put_long, no_bytes, put_bytes, get_position, no_position, no_inline, no_destroy, no_control,
+        no_long, put_long, no_bytes, tirpc_xdr_put_bytes, get_position, no_position, no_inline, no_destroy, no_control,
     };
 
     x->xdr = (XDR){.x_op = XDR_ENCODE, .x_ops = &ops};
@@ -170,7 +170,7 @@ void xdr_reducer_close(struct xdr_reducer *x)
 /* --- decoding ---------------------------------------------------------------------------------------------------- */
 
 /* The next octets of the stream. They may not run over the place of an item that was taken out. */
-static const uint8_t *take(struct xdr_joiner *x, size_t n)
+static const uint8_t *tirpc_xdr_take(struct xdr_joiner *x, size_t n)
 {
     const uint8_t *at = x->payload + x->at;
 
@@ -185,7 +185,7 @@ static const uint8_t *take(struct xdr_joiner *x, size_t n)
 
 static bool_t get_long(XDR *xdr, long *v)
 {
-    const uint8_t *p = take((struct xdr_joiner *)xdr, 4);
+    const uint8_t *p = tirpc_xdr_take((struct xdr_joiner *)xdr, 4);
 
     if (p)
         *v = (int32_t)((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
@@ -227,7 +227,7 @@ static bool_t get_bytes(XDR *xdr, char *to, u_int n)
         x->broken = true;
         return FALSE;
     }
-    p = take(x, n);
+    p = tirpc_xdr_take(x, n);
     if (p && n)
         memcpy(to, p, n);
     return p != NULL;

@@ -23,7 +23,7 @@ bool_t xdr_nothing(XDR *xdr, ...);
 struct xdr_reducer {
     XDR xdr;
     uint8_t *buffer;
-    size_t length, room; /* of what stays */
+    size_t length, capacity; /* of what stays */
     uint32_t position_now;
     const void *item;
     uint32_t item_length, position, swallow;

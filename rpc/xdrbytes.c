@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const uint8_t *take(struct xdr_in *in, size_t n)
+static const uint8_t *xdrbytes_take(struct xdr_in *in, size_t n)
 {
     const uint8_t *at = in->at;
 
@@ -17,7 +17,7 @@ static const uint8_t *take(struct xdr_in *in, size_t n)
     return at;
 }
 
-static uint8_t *give(struct xdr_out *out, size_t n)
+static uint8_t *xdrbytes_give(struct xdr_out *out, size_t n)
 {
     uint8_t *at = out->at;
 
@@ -32,7 +32,7 @@ static uint8_t *give(struct xdr_out *out, size_t n)
 
 uint32_t xdr_get32(struct xdr_in *in)
 {
-    const uint8_t *p = take(in, 4);
+    const uint8_t *p = xdrbytes_take(in, 4);
 
     return p ? (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3] : 0;
 }
@@ -59,12 +59,12 @@ const uint8_t *xdr_getopaque(struct xdr_in *in, size_t n)
         in->bad = true;
         return NULL;
     }
-    return take(in, n + xdr_roundup(n));
+    return xdrbytes_take(in, n + xdr_roundup(n));
 }
 
 void xdr_put32(struct xdr_out *out, uint32_t v)
 {
-    uint8_t *p = give(out, 4);
+    uint8_t *p = xdrbytes_give(out, 4);
 
     if (p) {
         p[0] = (uint8_t)(v >> 24);
@@ -82,7 +82,7 @@ void xdr_put64(struct xdr_out *out, uint64_t v)
 
 void xdr_putopaque(struct xdr_out *out, const void *from, size_t n)
 {
-    uint8_t *p = n > out->left ? NULL : give(out, n + xdr_roundup(n));
+    uint8_t *p = n > out->left ? NULL : xdrbytes_give(out, n + xdr_roundup(n));
 
     if (!p) {
         out->bad = true;

@@ -70,6 +70,8 @@ analysis() {
 
 declared() { scripts/declared.py --self-test; }
 
+names() { scripts/names.py; }
+
 pages() { scripts/pages.py --self-test; }
 documents() { scripts/documents.py --self-test; }
 commits() { scripts/commits.sh --self-test; }
@@ -92,6 +94,7 @@ check words grep "words"
 check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
 check declared python3 "declarations"
+check names python3 "names"
 check pages python3 "manual pages"
 check documents python3 "documents"
 check commits git "commits"

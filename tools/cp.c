@@ -28,7 +28,7 @@ static const struct opt opts[] = {
 
 struct cp {
     struct cp_options options;
-    struct endpoint endpoint;
+    struct tool_endpoint endpoint;
     struct rddp_qp *qp;
     struct xfer_copy copy;
     struct cp_report report;
@@ -57,7 +57,7 @@ static int explain_hello(const struct target *target, const uint8_t reply[XFER_H
     return code ? code : fail(EXIT_PROTOCOL, "%s: %s", target->text, xfer_result_text(said));
 }
 
-static int dial(struct cp *cp)
+static int cp_dial(struct cp *cp)
 {
     struct target target;
     struct rddp_qp_attr qp_attr;
@@ -98,7 +98,7 @@ static void hang_up(struct cp *cp)
 /* --- one copy ------------------------------------------------------------------------------------------------ */
 
 /* Why the copy did not come to its end, as one line. Returns the exit code. */
-static int explain(struct cp *cp)
+static int cp_explain(struct cp *cp)
 {
     const struct xfer_link *link = &cp->copy.link;
     char name[XFER_TEXT];
@@ -122,7 +122,7 @@ static int explain(struct cp *cp)
 }
 
 /* Is there nothing yet where a directory would be pulled to? */
-static bool is_fresh(const struct cp *cp)
+static bool cp_is_fresh(const struct cp *cp)
 {
     struct stat st;
     char name[XFER_NAME + 1] = "", path[XFER_PATH + XFER_NAME + 3];
@@ -136,7 +136,7 @@ static bool is_fresh(const struct cp *cp)
     return *name && n > 0 && (size_t)n < sizeof(path) && lstat(path, &st) && errno == ENOENT;
 }
 
-static int start(struct cp *cp, struct xfer_record *ready)
+static int cp_start(struct cp *cp, struct xfer_record *ready)
 {
     struct xfer_link *link = &cp->copy.link;
     char name[XFER_NAME + 1] = "";
@@ -147,16 +147,16 @@ static int start(struct cp *cp, struct xfer_record *ready)
                      (show ? XFER_WANT_TOTAL : 0) | (cp->top_is_directory && !cp->many ? XFER_IS_DIR : 0) |
                      (cp->remote.into ? XFER_INTO : 0) | (cp->options.checksum ? XFER_CHECKSUM : 0) |
                      (cp->options.dry ? XFER_DRY_RUN : 0) | (cp->options.list ? XFER_LIST : 0) |
-                     (cp->pull && is_fresh(cp) ? XFER_FRESH : 0);
+                     (cp->pull && cp_is_fresh(cp) ? XFER_FRESH : 0);
     xfer_link_put(
         link,
         &(struct xfer_record){
             .type = XFER_START, .key = XFER_MAGIC, .flags = (uint16_t)flags, .path = cp->remote.path, .name = name});
     if (!copy_await(&cp->copy, XFER_READY, ready, XFER_START_MS))
-        return explain(cp);
+        return cp_explain(cp);
     if (ready->size < XFER_RING_MIN || ready->size > XFER_RING_MAX || ready->size % XFER_ALIGN) {
         xfer_link_blame(link, "a ring of a size that is not allowed");
-        return explain(cp);
+        return cp_explain(cp);
     }
     link->peer_key = ready->key;
     link->peer_ring = ready->address;
@@ -222,7 +222,7 @@ static int become_reader(struct cp *cp)
 }
 
 /* The server's last word tells what it cost; that it came says that it got ours. */
-static int finish(struct cp *cp)
+static int cp_finish(struct cp *cp)
 {
     copy_put_finish(&cp->copy, COPY_CPU_UNKNOWN);
     while (copy_runs(&cp->copy)) {
@@ -230,14 +230,14 @@ static int finish(struct cp *cp)
             xfer_link_wait(&cp->copy.link, 1000);
     }
     if (!cp->copy.finished || cp->copy.link.state == LINK_BROKEN)
-        return explain(cp);
+        return cp_explain(cp);
     return cp->copy.tally.failed ? EXIT_FAILED : EXIT_OK;
 }
 
-static int copy(struct cp *cp)
+static int cp_copy(struct cp *cp)
 {
     struct xfer_record ready;
-    int code = start(cp, &ready);
+    int code = cp_start(cp, &ready);
     if (!code)
         code = cp->options.list ? become_reader(cp)
                : cp->pull       ? become_sink(cp, ready.flags)
@@ -249,12 +249,12 @@ static int copy(struct cp *cp)
     }
     if (code)
         return code;
-    return copy_over(&cp->copy) && copy_runs(&cp->copy) ? finish(cp) : explain(cp);
+    return copy_over(&cp->copy) && copy_runs(&cp->copy) ? cp_finish(cp) : cp_explain(cp);
 }
 
 /* --- the command --------------------------------------------------------------------------------------------- */
 
-static int open_source(struct cp *cp)
+static int cp_open_source(struct cp *cp)
 {
     struct stat st;
     char name[XFER_TEXT];
@@ -269,14 +269,14 @@ static int open_source(struct cp *cp)
 
 static int run_cp(struct cp *cp)
 {
-    int code = cp->pull ? 0 : open_source(cp);
+    int code = cp->pull ? 0 : cp_open_source(cp);
     if (!code)
-        code = dial(cp);
+        code = cp_dial(cp);
     if (!code) {
         report_start(&cp->report);
         if (cp->options.list)
             list_start(&cp->list, &cp->copy.tally);
-        code = copy(cp);
+        code = cp_copy(cp);
         rddp_query_qp(cp->qp, &cp->report.connection);
         if (cp->options.list)
             list_end(&cp->list, code);
@@ -330,7 +330,7 @@ static void check_words(const struct cp_options *options, int argc, char **argv,
         usage_error("--checksum and --no-resume exclude each other");
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int cp_run(const struct command *command, int argc, char **argv)
 {
     struct cp_options options = {.port = XFER_PORT, .resume = true};
     rddp_wire_attr_init(&options.wire);
@@ -355,5 +355,5 @@ const struct command cp_command = {
     .opts = opts,
     .wire = true,
     .packet = true,
-    .run = run,
+    .run = cp_run,
 };

@@ -81,12 +81,12 @@ static void check_options(const char *list)
 
 static char *join(const struct opt_list *words)
 {
-    size_t room = 1;
+    size_t space = 1;
     char *text;
 
     for (unsigned i = 0; i < words->count; i++)
-        room += strlen(words->word[i]) + 1;
-    text = calloc(1, room);
+        space += strlen(words->word[i]) + 1;
+    text = calloc(1, space);
     for (unsigned i = 0; text && i < words->count; i++) {
         check_options(words->word[i]);
         if (i)
@@ -166,7 +166,7 @@ static int find_dir(struct mount_options *o, const char *dir)
     return 0;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int tools_mount_run(const struct command *command, int argc, char **argv)
 {
     struct mount_options o = {
         .port = NFS_RDMA_PORT,
@@ -217,5 +217,5 @@ const struct command mount_command = {
 #ifdef RDDP_FUSE
     .wire = true,
 #endif
-    .run = run,
+    .run = tools_mount_run,
 };

@@ -46,7 +46,7 @@ static const struct verb *find_verb(const char *name)
     usage_error("'%s' is none of ls, cat, get, put, cp, rm, mkdir, stat, df, exports", name);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int nfs_run(const struct command *command, int argc, char **argv)
 {
     struct nfs_options options = {
         .port = NFS_RDMA_PORT, .credits = 64, .depth = 8, .uid = NFS_ID_NONE, .gid = NFS_ID_NONE};
@@ -72,5 +72,5 @@ const struct command nfs_command = {
             "of the export.",
     .opts = opts,
     .wire = true,
-    .run = run,
+    .run = nfs_run,
 };

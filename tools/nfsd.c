@@ -55,7 +55,7 @@ static const struct opt opts[] = {
 
 static struct nfsd *running;
 
-static void stop(int number)
+static void tools_nfsd_stop(int number)
 {
     (void)number;
     tool_stopped = 1;
@@ -65,7 +65,7 @@ static void stop(int number)
 
 static void catch_stop(void)
 {
-    struct sigaction action = {.sa_handler = stop};
+    struct sigaction action = {.sa_handler = tools_nfsd_stop};
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -97,7 +97,7 @@ static void notify(const char *text)
  */
 
 /* Each missing directory on the way, for this user alone. */
-static int make_path(const char *path)
+static int nfsd_make_path(const char *path)
 {
     char part[4096];
     size_t n = strlen(path);
@@ -134,7 +134,7 @@ static int state_directory(struct nfsd_options *options)
                  state && *state ? "" : "/.local/state");
         options->state = text;
     }
-    error = make_path(options->state);
+    error = nfsd_make_path(options->state);
     if (!error && access(options->state, W_OK))
         error = -errno;
     if (error && asked)
@@ -258,13 +258,13 @@ static void print_end(struct nfsd *d)
 /* --- serving -------------------------------------------------------------------------------------------------------
  */
 
-static void say(void *user, const char *line)
+static void nfsd_say(void *user, const char *line)
 {
     (void)user;
     warn("%s", line);
 }
 
-static int serve(const struct nfsd_options *options, struct nfs_server *server)
+static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *server)
 {
     char error[EXPORT_TEXT];
     struct nfsd_attr attr;
@@ -281,7 +281,7 @@ static int serve(const struct nfsd_options *options, struct nfs_server *server)
     attr.memory_max = options->memory;
     attr.wire = options->wire;
     attr.server = server;
-    attr.log = say;
+    attr.log = nfsd_say;
     running = nfsd_open(&attr, error);
     if (!running)
         return fail(EXIT_CONNECT, "%s", error);
@@ -320,7 +320,7 @@ static int with_objects(const struct nfsd_options *options, struct nfs_server *s
         return fail(EXIT_FAILED, "%s", error);
     if (getrandom(server->write_verifier, sizeof(server->write_verifier), 0) != sizeof(server->write_verifier))
         return fail(EXIT_FAILED, "no random octets: %s", error_text(errno));
-    int code = serve(options, server);
+    int code = nfsd_serve(options, server);
     objects_close(server->objects);
     return code;
 }
@@ -356,7 +356,7 @@ static int with_exports(const struct nfsd_options *options, char **directory, un
     return code;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int tools_nfsd_run(const struct command *command, int argc, char **argv)
 {
     static struct nfsd_options options = {.rdma_port = NFS_RDMA_PORT,
                                           .tcp_port = NFS_PORT,
@@ -389,5 +389,5 @@ const struct command nfsd_command = {
         "are (AUTH_SYS), and nothing is encrypted: serve trusted networks only, and see --allow.",
     .opts = opts,
     .wire = true,
-    .run = run,
+    .run = tools_nfsd_run,
 };

@@ -95,7 +95,7 @@ static void take_op(struct perf_options *options, const char *word)
         usage_error("no test '%s': write, send, read or all", word);
 }
 
-static void complete(struct perf_options *options)
+static void perf_complete(struct perf_options *options)
 {
     if (!options->op[OP_WRITE] && !options->op[OP_SEND] && !options->op[OP_READ])
         take_op(options, "all");
@@ -172,7 +172,7 @@ static int run_loopback(struct perf_options *options)
     return code;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int perf_run(const struct command *command, int argc, char **argv)
 {
     static struct perf_options options;
     options.port = PERF_PORT;
@@ -188,7 +188,7 @@ static int run(const struct command *command, int argc, char **argv)
     const char *host = remote ? argv[first++] : options.address;
     for (; first < argc; first++)
         take_op(&options, argv[first]);
-    complete(&options);
+    perf_complete(&options);
     catch_signals();
     if (options.loopback && packet_options.address)
         usage_error("--loopback and --packet contradict each other");
@@ -211,5 +211,5 @@ const struct command perf_command = {
     .opts = opts,
     .wire = true,
     .packet = true,
-    .run = run,
+    .run = perf_run,
 };

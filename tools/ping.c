@@ -53,7 +53,7 @@ static void check_server(struct ping_options *options)
         options->once = !options->persistent;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int ping_run(const struct command *command, int argc, char **argv)
 {
     enum { UNSET = PING_SIZE_MAX + 1 };
     struct ping_options options = {.size = UNSET, .interval_s = -1, .timeout_s = 5, .port = UINT64_MAX};
@@ -92,5 +92,5 @@ const struct command ping_command = {
     .opts = opts,
     .wire = true,
     .packet = true,
-    .run = run,
+    .run = ping_run,
 };

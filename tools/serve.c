@@ -33,7 +33,7 @@ static const struct opt opts[] = {
 };
 
 /* `version`: what the peer understands. */
-static void refuse(struct rddp_request *request, unsigned version, enum xfer_result result)
+static void serve_refuse(struct rddp_request *request, unsigned version, enum xfer_result result)
 {
     struct sockaddr_storage address = {0};
     char peer[ADDRESS_TEXT];
@@ -52,17 +52,18 @@ static void refuse(struct rddp_request *request, unsigned version, enum xfer_res
     rddp_reject(request, hello, sizeof(hello));
 }
 
-static void take_request(struct serve *serve, const struct rddp_event *event)
+static void serve_take_request(struct serve *serve, const struct rddp_event *event)
 {
     enum xfer_result hello = xfer_hello_decode(event->private_data, event->private_data_length);
     struct sockaddr_storage peer = {0};
     rddp_request_addr(event->request, &peer);
     if (!clients_have(&serve->allowed, (const struct sockaddr *)&peer)) {
-        refuse(event->request, XFER_VERSION, XFER_NO_ACCESS);
+        serve_refuse(event->request, XFER_VERSION, XFER_NO_ACCESS);
         return;
     }
     if (hello && !serve->wire.immediate) {
-        refuse(event->request, xfer_hello_version(event->private_data, event->private_data_length), XFER_OTHER_VERSION);
+        serve_refuse(event->request, xfer_hello_version(event->private_data, event->private_data_length),
+                     XFER_OTHER_VERSION);
         return;
     }
     for (uint64_t i = 0; i < serve->clients; i++) {
@@ -71,7 +72,7 @@ static void take_request(struct serve *serve, const struct rddp_event *event)
             return;
         }
     }
-    refuse(event->request, XFER_VERSION, XFER_BUSY);
+    serve_refuse(event->request, XFER_VERSION, XFER_BUSY);
 }
 
 /* Ends the sessions that are over, or with `all` every one. Was there one? */
@@ -114,7 +115,7 @@ static void run_server(struct serve *serve)
         /* Of the other events the sessions hear by their completions. */
         while (endpoint_event(&serve->endpoint, &event)) {
             if (event->type == RDDP_EVENT_CONNECT_REQUEST)
-                take_request(serve, event);
+                serve_take_request(serve, event);
             rddp_ack_event(event);
         }
     }
@@ -143,7 +144,7 @@ static int serve_directory(struct serve *serve, const struct target *target)
     return code;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int serve_run(const struct command *command, int argc, char **argv)
 {
     static struct serve_options options = {.serve = {.ring = XFER_RING, .clients = SERVE_CLIENTS}, .port = XFER_PORT};
     struct target target;
@@ -178,5 +179,5 @@ const struct command serve_command = {
     .opts = opts,
     .wire = true,
     .packet = true,
-    .run = run,
+    .run = serve_run,
 };

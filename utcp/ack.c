@@ -14,7 +14,8 @@ struct utcp_news {
 
 /* What a timestamp echoes is about the segment that moved the left edge (RFC 7323 4.3), not about those in SACK blocks:
  * `echo_us` 0. */
-static void deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_news *n, uint64_t echo_us, uint64_t now_us)
+static void ack_deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_news *n, uint64_t echo_us,
+                        uint64_t now_us)
 {
     uint64_t rtt_us = utcp_max(now_us - s->at_us, 1);
 
@@ -32,7 +33,7 @@ static void take_cumulative(struct utcp *t, uint64_t ack, struct utcp_news *n, u
         if (s->from + s->length > ack)
             break;
         if (!(s->flags & UTCP_SENT_SACKED))
-            deliver(t, s, n, n->echo_us, now_us);
+            ack_deliver(t, s, n, n->echo_us, now_us);
         utcp_board_remove(&t->board);
     }
     n->acked = ack - t->tx.una;
@@ -49,7 +50,7 @@ static void take_block(struct utcp *t, uint64_t from, uint64_t to, struct utcp_n
             break;
         if (s->from < from || s->flags & UTCP_SENT_SACKED)
             continue;
-        deliver(t, s, n, 0, now_us);
+        ack_deliver(t, s, n, 0, now_us);
         utcp_board_mark_sacked(&t->board, s);
     }
 }

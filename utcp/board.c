@@ -7,7 +7,7 @@
 void utcp_board_init(struct utcp_board *b, struct utcp_sent *room, uint32_t segments)
 {
     assert(segments && (segments & (segments - 1)) == 0);
-    *b = (struct utcp_board){.ring = room, .room = segments};
+    *b = (struct utcp_board){.ring = room, .capacity = segments};
     utcp_board_clear(b);
 }
 
@@ -20,7 +20,7 @@ void utcp_board_clear(struct utcp_board *b)
 
 struct utcp_sent *utcp_board_at(const struct utcp_board *b, uint32_t i)
 {
-    return &b->ring[(b->head + i) & (b->room - 1)];
+    return &b->ring[(b->head + i) & (b->capacity - 1)];
 }
 
 uint32_t utcp_board_find(const struct utcp_board *b, uint64_t number)
@@ -70,13 +70,13 @@ void utcp_board_add(struct utcp_board *b, uint64_t from, uint32_t length, uint8_
 {
     struct utcp_sent *s = utcp_board_at(b, b->count);
 
-    assert(b->count < b->room && length);
+    assert(b->count < b->capacity && length);
     *s = (struct utcp_sent){.from = from, .length = length, .flags = flags, .at_us = now_us};
     b->count++;
     link_newest(b, s);
 }
 
-static void leave(struct utcp_board *b, struct utcp_sent *s)
+static void board_leave(struct utcp_board *b, struct utcp_sent *s)
 {
     if (s->flags & UTCP_SENT_SACKED)
         b->sacked--;
@@ -89,7 +89,7 @@ static void leave(struct utcp_board *b, struct utcp_sent *s)
 void utcp_board_remove(struct utcp_board *b)
 {
     assert(b->count);
-    leave(b, utcp_board_at(b, 0));
+    board_leave(b, utcp_board_at(b, 0));
     b->head++;
     b->count--;
     b->lost_from -= b->lost_from ? 1 : 0;
@@ -99,14 +99,14 @@ void utcp_board_mark_sacked(struct utcp_board *b, struct utcp_sent *s)
 {
     if (s->flags & UTCP_SENT_SACKED)
         return;
-    leave(b, s);
+    board_leave(b, s);
     s->flags = (uint8_t)((s->flags & ~UTCP_SENT_LOST) | UTCP_SENT_SACKED);
     b->sacked++;
 }
 
 void utcp_board_mark_lost(struct utcp_board *b, struct utcp_sent *s)
 {
-    uint32_t i = ((uint32_t)(s - b->ring) - b->head) & (b->room - 1);
+    uint32_t i = ((uint32_t)(s - b->ring) - b->head) & (b->capacity - 1);
 
     if (s->flags & (UTCP_SENT_SACKED | UTCP_SENT_LOST))
         return;
@@ -121,7 +121,7 @@ void utcp_board_mark_sent(struct utcp_board *b, struct utcp_sent *s, uint64_t no
 {
     if (s->flags & UTCP_SENT_SACKED)
         return;
-    leave(b, s);
+    board_leave(b, s);
     s->flags = (uint8_t)((s->flags & ~UTCP_SENT_LOST) | UTCP_SENT_AGAIN);
     s->at_us = now_us;
     link_newest(b, s);
@@ -132,7 +132,7 @@ void utcp_board_renege(struct utcp_board *b)
     for (uint32_t i = 0; i < b->count; i++) {
         struct utcp_sent *s = utcp_board_at(b, i);
 
-        leave(b, s);
+        board_leave(b, s);
         s->flags = (uint8_t)((s->flags & ~UTCP_SENT_SACKED) | UTCP_SENT_LOST);
         b->lost++;
     }

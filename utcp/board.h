@@ -25,7 +25,7 @@ struct utcp_sent {
 /* A ring of segments in the order of the stream, threaded in the order of sending for those still under way. */
 struct utcp_board {
     struct utcp_sent *ring;
-    uint32_t room; /* a power of two */
+    uint32_t capacity; /* a power of two */
     uint32_t head, count;
     uint32_t oldest, newest; /* sent first and last of those that are neither lost nor acknowledged */
     uint64_t flight;         /* octets of those */

@@ -29,7 +29,7 @@ static uint64_t sum_words(const uint8_t *p, size_t n)
     return sum[0];
 }
 
-static uint16_t fold(uint64_t sum)
+static uint16_t checksum_fold(uint64_t sum)
 {
     sum = (sum & 0xffffffff) + (sum >> 32);
     sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
@@ -39,7 +39,7 @@ static uint16_t fold(uint64_t sum)
 
 void utcp_sum_add(struct utcp_sum *s, const void *octets, size_t n)
 {
-    uint16_t memory = fold(sum_words(octets, n)), word;
+    uint16_t memory = checksum_fold(sum_words(octets, n)), word;
     uint8_t pair[2];
 
     memcpy(pair, &memory, sizeof(pair));
@@ -50,5 +50,5 @@ void utcp_sum_add(struct utcp_sum *s, const void *octets, size_t n)
 
 uint16_t utcp_sum_fold(const struct utcp_sum *s)
 {
-    return fold(s->sum);
+    return checksum_fold(s->sum);
 }

@@ -84,14 +84,14 @@ static void avoid(struct utcp_cubic *c, uint64_t octets, uint64_t srtt_us, uint6
 void utcp_cubic_acked(struct utcp_cubic *c, uint64_t octets, uint64_t srtt_us, uint64_t now_us)
 {
     if (c->cwnd < c->ssthresh) {
-        uint64_t room = c->ssthresh - c->cwnd, growth = c->start.css_rounds ? octets / START_CSS_DIVISOR : octets;
+        uint64_t space = c->ssthresh - c->cwnd, growth = c->start.css_rounds ? octets / START_CSS_DIVISOR : octets;
 
-        if (growth <= room) {
+        if (growth <= space) {
             c->cwnd += growth;
             return;
         }
         c->cwnd = c->ssthresh;
-        octets -= room < octets ? room : octets;
+        octets -= space < octets ? space : octets;
     }
     avoid(c, octets, srtt_us, now_us);
 }
@@ -134,7 +134,7 @@ void utcp_cubic_round_trip(struct utcp_cubic *c, uint64_t rtt_us, uint64_t una, 
     }
 }
 
-static uint64_t at_least(uint64_t octets, uint64_t least)
+static uint64_t cubic_at_least(uint64_t octets, uint64_t least)
 {
     return octets < least ? least : octets;
 }
@@ -146,7 +146,7 @@ void utcp_cubic_congested(struct utcp_cubic *c, uint64_t flight)
     /* Fast convergence (RFC 9438 4.7). */
     c->w_max = c->cwnd < c->w_max ? c->cwnd * (BETA_DENOMINATOR + BETA_NUMERATOR) / (2 * BETA_DENOMINATOR) : c->cwnd;
     c->cwnd_prior = c->cwnd;
-    c->ssthresh = at_least(window * BETA_NUMERATOR / BETA_DENOMINATOR, 2 * c->mss);
+    c->ssthresh = cubic_at_least(window * BETA_NUMERATOR / BETA_DENOMINATOR, 2 * c->mss);
     c->epoch_us = 0;
     c->start.css_rounds = 0;
 }
@@ -155,7 +155,7 @@ void utcp_cubic_idle(struct utcp_cubic *c)
 {
     uint64_t restart = UTCP_INITIAL_WINDOW * c->mss;
 
-    c->ssthresh = at_least(c->ssthresh, c->cwnd / 4 * 3);
+    c->ssthresh = cubic_at_least(c->ssthresh, c->cwnd / 4 * 3);
     if (c->cwnd > restart)
         c->cwnd = restart;
     c->epoch_us = 0;
@@ -172,7 +172,7 @@ uint64_t utcp_prr_window(struct utcp_prr *p, const struct utcp_cubic *c, uint64_
 
         send = due > p->out ? due - p->out : 0;
     } else {
-        limit = at_least(p->delivered > p->out ? p->delivered - p->out : 0, delivered) + (progress ? c->mss : 0);
+        limit = cubic_at_least(p->delivered > p->out ? p->delivered - p->out : 0, delivered) + (progress ? c->mss : 0);
         send = c->ssthresh - flight < limit ? c->ssthresh - flight : limit;
     }
     return flight + send;

@@ -7,15 +7,15 @@
 /* Where the window could end: behind what is kept there is room, and what was promised stays so. */
 uint64_t utcp_rx_edge(const struct utcp *t)
 {
-    uint64_t room = t->rx.kept < t->attr.window ? t->attr.window - t->rx.kept : 0;
-    uint64_t edge = utcp_min(t->rx.next + room, t->rx.limit);
+    uint64_t space = t->rx.kept < t->attr.window ? t->attr.window - t->rx.kept : 0;
+    uint64_t edge = utcp_min(t->rx.next + space, t->rx.limit);
 
     return utcp_max(edge, t->rx.edge);
 }
 
 /* Hands over [from, to), of which nothing was there. Returns how much of it was taken: less if the rest is refused, or
  * there is no room to remember it. */
-static uint32_t hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
+static uint32_t data_hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
 {
     struct utcp_arrival a = {
         .position = from - 1,
@@ -78,7 +78,7 @@ static void take_payload(struct utcp *t, const struct utcp_segment *s, int64_t s
         }
         if (from > at)
             note_duplicate(t, at, from);
-        if (hand_over(t, s, seq, from, stop) < stop - from) {
+        if (data_hand_over(t, s, seq, from, stop) < stop - from) {
             t->count.refused++;
             return;
         }

@@ -17,7 +17,7 @@ enum { UTCP_HELD_RECENT = 4 };
 
 struct utcp_held {
     struct utcp_held_range *range; /* sorted, apart from each other */
-    uint32_t room, first, count;
+    uint32_t capacity, first, count;
     uint64_t recent[UTCP_HELD_RECENT]; /* an octet of each of the ranges that changed last, the latest first */
     uint64_t kept;                     /* octets that take room, of all ranges */
     uint32_t fresh;                    /* ranges that changed since utcp_held_told() */
@@ -40,6 +40,6 @@ uint64_t utcp_held_advance(struct utcp_held *h, uint64_t next, uint64_t *kept);
 void utcp_held_told(struct utcp_held *h);
 
 /* SACK blocks as RFC 2018 4 wants them, the most recent first; `start` is the sequence number of octet 0. */
-uint32_t utcp_held_blocks(const struct utcp_held *h, uint32_t start, struct utcp_block *block, uint32_t room);
+uint32_t utcp_held_blocks(const struct utcp_held *h, uint32_t start, struct utcp_block *block, uint32_t capacity);
 
 #endif

@@ -51,14 +51,15 @@ uint32_t utcp_host_stamp_offset(const struct utcp_host *h, const struct utcp_nam
     return (uint32_t)pair_hash(h, local, remote, HASH_STAMP);
 }
 
-static struct utcp **bucket_of(const struct utcp_host *h, const struct utcp_name *local, const struct utcp_name *remote)
+static struct utcp **host_bucket_of(const struct utcp_host *h, const struct utcp_name *local,
+                                    const struct utcp_name *remote)
 {
     return &h->bucket[pair_hash(h, local, remote, HASH_PAIR) & (h->buckets - 1)];
 }
 
 struct utcp *utcp_host_find(const struct utcp_host *h, const struct utcp_name *local, const struct utcp_name *remote)
 {
-    struct utcp *t = *bucket_of(h, local, remote);
+    struct utcp *t = *host_bucket_of(h, local, remote);
 
     while (t && !(utcp_same_name(&t->local, local) && utcp_same_name(&t->remote, remote)))
         t = t->next;
@@ -67,7 +68,7 @@ struct utcp *utcp_host_find(const struct utcp_host *h, const struct utcp_name *l
 
 void utcp_host_add(struct utcp_host *h, struct utcp *t)
 {
-    struct utcp **bucket = bucket_of(h, &t->local, &t->remote);
+    struct utcp **bucket = host_bucket_of(h, &t->local, &t->remote);
 
     t->next = *bucket;
     *bucket = t;
@@ -75,7 +76,7 @@ void utcp_host_add(struct utcp_host *h, struct utcp *t)
 
 void utcp_host_remove(struct utcp_host *h, struct utcp *t)
 {
-    struct utcp **at = bucket_of(h, &t->local, &t->remote);
+    struct utcp **at = host_bucket_of(h, &t->local, &t->remote);
 
     while (*at && *at != t)
         at = &(*at)->next;
@@ -171,7 +172,8 @@ static void on_syn(struct utcp_host *h, const struct utcp_segment *s, uint64_t n
 }
 
 /* The third packet: a connection is there, if somebody has room for it. */
-static struct utcp *complete(struct utcp_host *h, struct utcp_half *half, const struct utcp_segment *s, uint64_t now_us)
+static struct utcp *host_complete(struct utcp_host *h, struct utcp_half *half, const struct utcp_segment *s,
+                                  uint64_t now_us)
 {
     struct utcp_handshake shake = {
         .local = half->local,
@@ -241,7 +243,7 @@ static struct utcp *on_stray(struct utcp_host *h, const struct utcp_segment *s, 
     }
     if (half && (s->flags & (UTCP_SYN | UTCP_ACK)) == UTCP_ACK && s->ack == half->isn + 1 &&
         s->seq - half->irs - 1 <= UINT16_MAX)
-        return complete(h, half, s, now_us);
+        return host_complete(h, half, s, now_us);
     reset(h, s, now_us);
     return 0;
 }
@@ -256,7 +258,7 @@ static bool reopens(const struct utcp *t, const struct utcp_segment *s)
     return (int32_t)(s->seq - t->rx.irs - (uint32_t)t->rx.next) > 0;
 }
 
-static uint64_t touch(const struct utcp_host *h, struct utcp *t, uint64_t now_us)
+static uint64_t host_touch(const struct utcp_host *h, struct utcp *t, uint64_t now_us)
 {
     return t && h->user->touch ? h->user->touch(h->of, t, now_us) : now_us;
 }
@@ -265,7 +267,7 @@ static struct utcp *on_segment(struct utcp_host *h, const struct utcp_segment *s
 {
     struct utcp *t = utcp_host_find(h, &s->to, &s->from);
 
-    now_us = touch(h, t, now_us);
+    now_us = host_touch(h, t, now_us);
     if (t && t->state != UTCP_CLOSED && reopens(t, s)) {
         utcp_over(t, 0);
         on_stray(h, s, now_us);
@@ -291,7 +293,7 @@ struct utcp *utcp_host_input(struct utcp_host *h, const uint8_t *octets, uint32_
     case UTCP_KIND_TOO_BIG:
         h->count.too_big++;
         t = utcp_host_find(h, &b.from, &b.to);
-        touch(h, t, now_us);
+        host_touch(h, t, now_us);
         if (t && t->state != UTCP_CLOSED)
             utcp_too_big(t, b.seq, b.mtu);
         return t;

@@ -50,7 +50,7 @@ static struct utcp_head usual_head(struct utcp *t, uint64_t number, uint8_t flag
     return h;
 }
 
-static void frame(struct utcp *t, struct utcp_packet *p, const struct utcp_head *h)
+static void output_frame(struct utcp *t, struct utcp_packet *p, const struct utcp_head *h)
 {
     p->partial = t->attr.partial;
     utcp_packet_write(p, &t->local, &t->remote, h);
@@ -66,7 +66,7 @@ static void write_reset(struct utcp *t, struct utcp_packet *p)
         h.ack = t->rx.irs + (uint32_t)t->rx.next;
     }
     t->due.reset = false;
-    frame(t, p, &h);
+    output_frame(t, p, &h);
 }
 
 static void write_syn(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
@@ -97,20 +97,20 @@ static void write_syn(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     t->due.syn = false;
     t->tx.last_us = now_us;
     t->timer.rto_us = now_us + utcp_rtt_backed_off(&t->rtt, t->timer.syns++);
-    frame(t, p, &h);
+    output_frame(t, p, &h);
 }
 
 static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, uint64_t now_us)
 {
     struct utcp_head h = usual_head(t, number, 0, now_us);
-    uint32_t room = (UTCP_OPTIONS_MAX - h.options - 4) / 8, n = 0;
+    uint32_t space = (UTCP_OPTIONS_MAX - h.options - 4) / 8, n = 0;
     struct utcp_block block[UTCP_SACKS];
     uint8_t *q = h.option + h.options;
 
     if (t->sack && t->rx.dsack.from != t->rx.dsack.to)
         block[n++] = t->rx.dsack;
     if (t->sack)
-        n += utcp_held_blocks(&t->held, t->rx.irs, block + n, (room < UTCP_SACKS ? room : UTCP_SACKS) - n);
+        n += utcp_held_blocks(&t->held, t->rx.irs, block + n, (space < UTCP_SACKS ? space : UTCP_SACKS) - n);
     if (n) {
         q = put32(q, 0x01010502 + 8 * n);
         for (uint32_t i = 0; i < n; i++)
@@ -120,7 +120,7 @@ static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, ui
     t->rx.dsack = (struct utcp_block){0, 0};
     utcp_held_told(&t->held);
     t->due.ack = false;
-    frame(t, p, &h);
+    output_frame(t, p, &h);
 }
 
 /* Octets [number, number + length) of the stream, of which the last may be the FIN. */
@@ -150,7 +150,7 @@ static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, u
     if (!t->board.count)
         t->timer.stalled_us = now_us;
     t->tx.last_us = now_us;
-    frame(t, p, &h);
+    output_frame(t, p, &h);
 }
 
 static void write_again(struct utcp *t, struct utcp_packet *p, struct utcp_sent *s, uint64_t now_us)
@@ -172,7 +172,7 @@ static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
     uint32_t length = 0;
 
     *fin = false;
-    if (t->board.count == t->board.room || t->tx.next > t->tx.end)
+    if (t->board.count == t->board.capacity || t->tx.next > t->tx.end)
         return 0;
     if (ready)
         length = t->user->cut(t->of, t->tx.next - 1, (uint32_t)utcp_min(ready, UINT32_MAX), t->tx.mss);
@@ -241,7 +241,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     return true;
 }
 
-static bool fits(const struct utcp *t, uint32_t length)
+static bool output_fits(const struct utcp *t, uint32_t length)
 {
     return t->board.flight + length <= t->cubic.cwnd || !t->board.flight;
 }
@@ -253,7 +253,7 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     bool fin;
 
     if (lost) {
-        if (!fits(t, lost->length) && !t->recovery.first)
+        if (!output_fits(t, lost->length) && !t->recovery.first)
             return false;
         write_again(t, p, lost, now_us);
         return true;
@@ -266,7 +266,7 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     length = cut_new(t, &fin, now_us);
     if (!length)
         return false;
-    if (!fits(t, length)) {
+    if (!output_fits(t, length)) {
         t->recovery.limited = t->tx.next;
         return false;
     }

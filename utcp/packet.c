@@ -277,7 +277,7 @@ void utcp_packet_write(struct utcp_packet *p, const struct utcp_name *from, cons
 }
 
 /* What may differ are the sequence number, which goes on, and PSH. */
-static bool goes_on(const struct utcp_packet *p, const struct utcp_packet *next)
+static bool packet_goes_on(const struct utcp_packet *p, const struct utcp_packet *next)
 {
     const uint8_t *a = p->head + p->ip_length, *b = next->head + next->ip_length;
 
@@ -311,7 +311,7 @@ bool utcp_packet_join(struct utcp_packet *p, const struct utcp_packet *next, uin
 
     if (!p->partial || !next->partial || !last || !next->length || next->length > each || p->length % each ||
         p->head_length + p->length + next->length > UINT16_MAX || (!touches && p->spans + next->spans > UTCP_SPANS) ||
-        !goes_on(p, next))
+        !packet_goes_on(p, next))
         return false;
     if (touches)
         last->length += next->length;

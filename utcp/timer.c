@@ -57,7 +57,7 @@ uint64_t utcp_deadline(const struct utcp *t)
     return utcp_min(utcp_min(at_us, m->ack_us), utcp_min(m->keep_us, m->over_us));
 }
 
-static bool due(uint64_t *at_us, uint64_t now_us)
+static bool timer_due(uint64_t *at_us, uint64_t now_us)
 {
     if (*at_us > now_us)
         return false;
@@ -125,17 +125,17 @@ void utcp_timeout(struct utcp *t, uint64_t now_us)
 {
     struct utcp_timers *m = &t->timer;
 
-    if (due(&m->over_us, now_us)) {
+    if (timer_due(&m->over_us, now_us)) {
         utcp_over(t, 0);
         return;
     }
-    if (due(&m->ack_us, now_us))
+    if (timer_due(&m->ack_us, now_us))
         t->due.ack = true;
-    if (due(&m->reorder_us, now_us))
+    if (timer_due(&m->reorder_us, now_us))
         utcp_detect_losses(t, now_us);
-    if (due(&m->probe_us, now_us))
+    if (timer_due(&m->probe_us, now_us))
         t->tlp.due = true;
-    if (due(&m->rto_us, now_us)) {
+    if (timer_due(&m->rto_us, now_us)) {
         if (utcp_synchronized(t) && waits_for_peer(t) && now_us - m->stalled_us > t->attr.give_up_us) {
             utcp_abort(t);
             t->error = -ETIMEDOUT;
@@ -146,7 +146,7 @@ void utcp_timeout(struct utcp *t, uint64_t now_us)
         else if (t->board.count)
             on_rto(t, now_us);
     }
-    if (due(&m->persist_us, now_us)) {
+    if (timer_due(&m->persist_us, now_us)) {
         if (now_us - m->stalled_us > t->attr.give_up_us) {
             utcp_abort(t);
             t->error = -ETIMEDOUT;
@@ -154,6 +154,6 @@ void utcp_timeout(struct utcp *t, uint64_t now_us)
         }
         on_persist(t);
     }
-    if (due(&m->keep_us, now_us))
+    if (timer_due(&m->keep_us, now_us))
         on_keep(t, now_us);
 }

@@ -92,7 +92,7 @@ static void close_up(const struct mpa_half *half, const struct unit *unit, uint8
 }
 
 /* As mpa_decode(), without a change. */
-static int check(const struct mpa_half *half, const uint8_t *p, size_t n, struct unit *unit, size_t *need)
+static int mpa_check(const struct mpa_half *half, const uint8_t *p, size_t n, struct unit *unit, size_t *need)
 {
     *unit = (struct unit){.lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0};
     if (n >= unit->lead + MPA_LENGTH)
@@ -115,7 +115,7 @@ static int check(const struct mpa_half *half, const uint8_t *p, size_t n, struct
 int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *ulpdu, size_t *need)
 {
     struct unit unit;
-    int octets = check(half, p, n, &unit, need);
+    int octets = mpa_check(half, p, n, &unit, need);
 
     assert(half->pos % 4 == 0);
     if (octets <= 0)
@@ -126,17 +126,17 @@ int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *u
     return octets;
 }
 
-int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *head, size_t room, uint32_t *ulpdu)
+int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *head, size_t capacity, uint32_t *ulpdu)
 {
     struct unit unit;
     size_t need, at;
-    int octets = half->pos % 4 ? 0 : check(half, p, n, &unit, &need);
+    int octets = half->pos % 4 ? 0 : mpa_check(half, p, n, &unit, &need);
 
     if (octets <= 0)
         return octets;
     *ulpdu = unit.length;
     at = unit.lead + MPA_LENGTH;
-    for (size_t i = 0; i < room && i < unit.length; i++) {
+    for (size_t i = 0; i < capacity && i < unit.length; i++) {
         if (half->markers && (half->pos + at) % MPA_INTERVAL == 0)
             at += MPA_MARKER;
         head[i] = p[at++];
@@ -181,11 +181,11 @@ static void put_marker(struct writer *w)
 static void put_interleaved(struct writer *w, const uint8_t *p, size_t n)
 {
     while (n) {
-        size_t room, now;
+        size_t space, now;
 
         put_marker(w);
-        room = MPA_INTERVAL - (size_t)(w->pos % MPA_INTERVAL);
-        now = n < room ? n : room;
+        space = MPA_INTERVAL - (size_t)(w->pos % MPA_INTERVAL);
+        now = n < space ? n : space;
         w->next = put_bytes(w->next, p, now);
         w->pos += now;
         p += now;
@@ -193,18 +193,18 @@ static void put_interleaved(struct writer *w, const uint8_t *p, size_t n)
     }
 }
 
-static void sum(struct writer *w)
+static void mpa_sum(struct writer *w)
 {
     w->crc = crc32c(w->crc, w->summed, (size_t)(w->next - w->summed));
     w->summed = w->next;
 }
 
-static void put(const struct mpa_half *half, struct writer *w, const uint8_t *p, size_t n)
+static void mpa_put(const struct mpa_half *half, struct writer *w, const uint8_t *p, size_t n)
 {
     if (half->markers) {
         put_interleaved(w, p, n);
     } else if (half->crc && n >= FUSE_MIN) {
-        sum(w);
+        mpa_sum(w);
         w->crc = crc32c_copy(w->crc, w->next, p, n);
         w->summed = w->next += n;
     } else {
@@ -224,14 +224,14 @@ size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *
         length += piece[i].length;
     assert(length <= MPA_ULPDU_MAX);
     put16(header, (uint16_t)length);
-    put(half, &w, header, sizeof(header));
+    mpa_put(half, &w, header, sizeof(header));
     for (unsigned i = 0; i < pieces; i++)
-        put(half, &w, piece[i].at, piece[i].length);
-    put(half, &w, zeros, pad_octets(length));
+        mpa_put(half, &w, piece[i].at, piece[i].length);
+    mpa_put(half, &w, zeros, pad_octets(length));
     if (half->markers)
         put_marker(&w);
     if (half->crc)
-        sum(&w);
+        mpa_sum(&w);
     return (size_t)(put32le(w.next, w.crc) - out);
 }
 

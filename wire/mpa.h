@@ -45,7 +45,7 @@ int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *u
 
 /* The same, and nothing changes, nor does a position matter that cannot be an FPDU's. Of the ULPDU its length, and its
  * first octets without markers: `room` of them, or as many as there are. */
-int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *head, size_t room, uint32_t *ulpdu);
+int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *head, size_t capacity, uint32_t *ulpdu);
 
 /* Where in the `n` octets that begin at half->pos, wherever that is, the first FPDU begins to which a marker among them
  * points; or n. */

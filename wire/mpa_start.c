@@ -101,12 +101,12 @@ size_t mpa_frame_encode(uint8_t *out, const struct mpa_frame *frame)
 /* --- what two frames agree on (RFC 6581 9) ------------------------------------------------------------------- */
 
 /* Whoever does not negotiate says a number above any that can be meant, and so sets no limit. */
-static uint16_t at_most(uint16_t own, uint16_t peer)
+static uint16_t mpa_start_at_most(uint16_t own, uint16_t peer)
 {
     return own < peer ? own : peer;
 }
 
-static uint16_t answer(uint16_t asked, uint16_t ours)
+static uint16_t mpa_start_answer(uint16_t asked, uint16_t ours)
 {
     return asked == MPA_NO_NEGOTIATION ? MPA_NO_NEGOTIATION : ours;
 }
@@ -117,12 +117,12 @@ void mpa_agree_responder(const struct mpa_frame *request, uint16_t own_ird, uint
     unsigned chosen = mpa_choose_rtr(rtr, request->rtr);
 
     *ird = own_ird;
-    *ord = request->enhanced ? at_most(own_ord, request->ird) : own_ord;
+    *ord = request->enhanced ? mpa_start_at_most(own_ord, request->ird) : own_ord;
     reply->enhanced = request->enhanced;
     if (!request->enhanced)
         return;
-    reply->ird = answer(request->ord, *ird);
-    reply->ord = answer(request->ird, *ord);
+    reply->ird = mpa_start_answer(request->ord, *ird);
+    reply->ord = mpa_start_answer(request->ird, *ord);
     reply->peer_to_peer = request->peer_to_peer;
     reply->rtr = !request->peer_to_peer ? 0 : chosen ? chosen : rtr;
 }
@@ -134,7 +134,7 @@ enum fault mpa_agree_initiator(const struct mpa_frame *reply, uint16_t own_ird, 
     *ord = own_ord;
     if (!reply->enhanced)
         return FAULT_NONE;
-    *ord = at_most(own_ord, reply->ird);
+    *ord = mpa_start_at_most(own_ord, reply->ird);
     return reply->ord == MPA_NO_NEGOTIATION || reply->ord <= own_ird ? FAULT_NONE : FAULT_IRD;
 }
 

@@ -43,7 +43,7 @@ static uint32_t padded(uint32_t length)
 /* --- in -------------------------------------------------------------------------------------------------------- */
 
 /* The fields all types have, and the type's own: as many of them as are there without a look at the payload. */
-static void read_head(struct seg *seg, const uint8_t *p)
+static void rdmatcp_read_head(struct seg *seg, const uint8_t *p)
 {
     *seg = (struct seg){
         .op = types[p[1] & TYPE].op,
@@ -73,7 +73,7 @@ static void read_place(struct seg *seg, const uint8_t *p)
 }
 
 /* What says where the segment ends, and whose it is: all that framing needs. */
-static enum fault check_frame(const struct wire_state *w, const struct seg *seg, const uint8_t *p)
+static enum fault check_frame(const struct wire_state *agreed, const struct seg *seg, const uint8_t *p)
 {
     uint32_t length = get16(p + 2);
 
@@ -83,7 +83,7 @@ static enum fault check_frame(const struct wire_state *w, const struct seg *seg,
         return FAULT_SEG_LENGTH;
     if (length - seg->head_length < seg->control_length)
         return FAULT_SEG_CLEN;
-    if (w->id_known && get64(p + 4) != w->connection_id)
+    if (agreed->id_known && get64(p + 4) != agreed->connection_id)
         return FAULT_SEG_ID;
     return FAULT_NONE;
 }
@@ -107,7 +107,7 @@ static enum fault check_fields(const struct seg *seg)
     }
 }
 
-static int look_for(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n, size_t *need)
+static int look_for(const struct wire_state *agreed, struct seg *seg, const uint8_t *p, size_t n, size_t *need)
 {
     uint32_t length, octets;
     enum fault fault;
@@ -116,9 +116,9 @@ static int look_for(const struct wire_state *w, struct seg *seg, const uint8_t *
     *need = SHORT_HEAD + CRC;
     if (n < SHORT_HEAD)
         return 0;
-    read_head(seg, p);
-    seg->begin = seg->end = w->rx_pos;
-    fault = check_frame(w, seg, p);
+    rdmatcp_read_head(seg, p);
+    seg->begin = seg->end = agreed->rx_pos;
+    fault = check_frame(agreed, seg, p);
     if (fault)
         return -(int)fault;
     length = get16(p + 2);
@@ -136,56 +136,57 @@ static int look_for(const struct wire_state *w, struct seg *seg, const uint8_t *
     fault = check_fields(seg);
     if (fault)
         return -(int)fault;
-    seg->end = w->rx_pos + octets;
+    seg->end = agreed->rx_pos + octets;
     return (int)octets;
 }
 
-static int decode(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, size_t *need)
+static int rdmatcp_decode(struct wire_state *agreed, struct seg *seg, uint8_t *p, size_t n, size_t *need)
 {
-    int octets = look_for(w, seg, p, n, need);
+    int octets = look_for(agreed, seg, p, n, need);
 
     if (octets > 0) {
-        w->connection_id = get64(p + 4);
-        w->id_known = true;
-        w->rx_pos = seg->end;
+        agreed->connection_id = get64(p + 4);
+        agreed->id_known = true;
+        agreed->rx_pos = seg->end;
     }
     return octets;
 }
 
-static int look(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n)
+static int rdmatcp_look(const struct wire_state *agreed, struct seg *seg, const uint8_t *p, size_t n)
 {
     size_t need;
 
-    return w->rx_pos % 4 ? 0 : look_for(w, seg, p, n, &need);
+    return agreed->rx_pos % 4 ? 0 : look_for(agreed, seg, p, n, &need);
 }
 
 /* A packet is taken to begin where a segment does, and the Connection ID, 64 bits that nobody else knows, says whether
  * that is true (5). */
-static size_t find(const struct wire_state *w, const uint8_t *p, size_t n, bool *sure)
+static size_t rdmatcp_find(const struct wire_state *agreed, const uint8_t *p, size_t n, bool *sure)
 {
     *sure = true;
-    return w->id_known && w->rx_pos % 4 == 0 && n >= SHORT_HEAD && get64(p + 4) == w->connection_id ? 0 : n;
+    return agreed->id_known && agreed->rx_pos % 4 == 0 && n >= SHORT_HEAD && get64(p + 4) == agreed->connection_id ? 0
+                                                                                                                   : n;
 }
 
 /* --- out ------------------------------------------------------------------------------------------------------- */
 
 /* A response has the shorter header, but takes turns with Writes and is cut alike. */
-static uint32_t payload_max(const struct wire_state *w, bool tagged, uint32_t emss)
+static uint32_t rdmatcp_payload_max(const struct wire_state *agreed, bool tagged, uint32_t emss)
 {
     uint32_t head = tagged ? LONG_HEAD : SHORT_HEAD, unit = emss > LENGTH_MAX ? LENGTH_MAX + 1 : emss & ~3u;
 
-    (void)w;
+    (void)agreed;
     return unit < head + CRC + PAYLOAD_MIN ? PAYLOAD_MIN : unit - head - CRC;
 }
 
-static bool interleaves(const struct wire_state *w)
+static bool rdmatcp_interleaves(const struct wire_state *agreed)
 {
-    (void)w;
+    (void)agreed;
     return false;
 }
 
 /* Header and control data; returns where the payload goes. */
-static uint8_t *put_head(const struct wire_state *w, const struct seg *seg, uint32_t payload, uint8_t *p)
+static uint8_t *rdmatcp_put_head(const struct wire_state *agreed, const struct seg *seg, uint32_t payload, uint8_t *p)
 {
     uint8_t type = type_of[seg->op], bits = (uint8_t)((seg->reserved >> 4 & 0xf0) | type);
     uint32_t length = types[type].head + seg->control_length + payload;
@@ -193,7 +194,7 @@ static uint8_t *put_head(const struct wire_state *w, const struct seg *seg, uint
     assert(length <= LENGTH_MAX && seg->control_length <= CONTROL_MAX && seg->control_length % 4 == 0);
     bits |= seg->flags & SEG_FIRST ? BEGIN : 0;
     bits |= seg->flags & SEG_LAST ? END : 0;
-    p = put64(put16(put8(put8(p, VERSION), bits), (uint16_t)length), w->connection_id);
+    p = put64(put16(put8(put8(p, VERSION), bits), (uint16_t)length), agreed->connection_id);
     p = put16(put32(p, seg->msg), seg->order);
     p = put8(put8(p, (uint8_t)seg->reserved), (uint8_t)(seg->control_length / 4));
     if (seg->op == SEG_WRITE)
@@ -215,7 +216,7 @@ static uint32_t put_tail(uint8_t *p, uint32_t length, uint32_t crc)
     return pad + CRC;
 }
 
-static uint32_t sum(const struct span *span, unsigned spans)
+static uint32_t rdmatcp_sum(const struct span *span, unsigned spans)
 {
     uint32_t octets = 0;
 
@@ -224,9 +225,10 @@ static uint32_t sum(const struct span *span, unsigned spans)
     return octets;
 }
 
-static size_t frame(struct wire_state *w, const struct seg *seg, const struct span *span, unsigned spans, uint8_t *out)
+static size_t rdmatcp_frame(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
+                            uint8_t *out)
 {
-    uint8_t *p = put_head(w, seg, sum(span, spans), out);
+    uint8_t *p = rdmatcp_put_head(agreed, seg, rdmatcp_sum(span, spans), out);
     uint32_t crc = crcseg(0, out, (size_t)(p - out));
     size_t octets;
 
@@ -236,29 +238,29 @@ static size_t frame(struct wire_state *w, const struct seg *seg, const struct sp
     }
     octets = (size_t)(p - out);
     octets += put_tail(p, (uint32_t)octets, crc);
-    w->tx_pos += octets;
+    agreed->tx_pos += octets;
     return octets;
 }
 
-static void wrap(struct wire_state *w, const struct seg *seg, const struct span *span, unsigned spans, uint8_t *head,
-                 size_t *head_length, uint8_t *tail, size_t *tail_length)
+static void rdmatcp_wrap(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
+                         uint8_t *head, size_t *head_length, uint8_t *tail, size_t *tail_length)
 {
-    uint32_t payload = sum(span, spans), crc;
+    uint32_t payload = rdmatcp_sum(span, spans), crc;
 
     assert(!seg->control_length);
-    *head_length = (size_t)(put_head(w, seg, payload, head) - head);
+    *head_length = (size_t)(rdmatcp_put_head(agreed, seg, payload, head) - head);
     crc = crcseg(0, head, *head_length);
     for (unsigned i = 0; i < spans; i++)
         crc = crcseg(crc, span[i].at, span[i].length);
     *tail_length = put_tail(tail, (uint32_t)*head_length + payload, crc);
-    w->tx_pos += *head_length + payload + *tail_length;
+    agreed->tx_pos += *head_length + payload + *tail_length;
 }
 
 /* The document has no message that says why: the stream just ends. */
-static bool terminate(const struct wire_state *w, const struct fault_note *note, const struct seg *seg, struct seg *out,
-                      uint8_t *room)
+static bool rdmatcp_terminate(const struct wire_state *agreed, const struct fault_note *note, const struct seg *seg,
+                              struct seg *out, uint8_t *buffer)
 {
-    (void)w, (void)note, (void)seg, (void)out, (void)room;
+    (void)agreed, (void)note, (void)seg, (void)out, (void)buffer;
     return false;
 }
 
@@ -266,14 +268,14 @@ const struct wire wire_rdmatcp = {
     .name = "rdmatcp",
     .numbering = SEG_NUMBERS_SEQUENCE,
     .frames_at_once = true,
-    .decode = decode,
-    .find = find,
-    .look = look,
-    .payload_max = payload_max,
-    .interleaves = interleaves,
-    .frame = frame,
-    .wrap = wrap,
-    .terminate = terminate,
+    .decode = rdmatcp_decode,
+    .find = rdmatcp_find,
+    .look = rdmatcp_look,
+    .payload_max = rdmatcp_payload_max,
+    .interleaves = rdmatcp_interleaves,
+    .frame = rdmatcp_frame,
+    .wrap = rdmatcp_wrap,
+    .terminate = rdmatcp_terminate,
 };
 
 _Static_assert((int)LONG_HEAD <= (int)WIRE_HEAD_MAX && 3 + (int)CRC <= (int)WIRE_TAIL_MAX, "head and tail fit");

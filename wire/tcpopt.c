@@ -9,7 +9,7 @@
 #define ALIGNED (1ULL << 47)
 #define UNSOLICITED (1ULL << 46)
 
-static enum tcpopt_fault check(const struct tcpopt *o, uint32_t payload)
+static enum tcpopt_fault tcpopt_check(const struct tcpopt *o, uint32_t payload)
 {
     if (o->data_offset > payload)
         return TCPOPT_DATA_OFFSET;
@@ -45,7 +45,7 @@ enum tcpopt_fault tcpopt_decode(struct tcpopt *o, const uint8_t *p, uint32_t len
     o->data_length = get16(p + 14);
     if (length == TCPOPT_LONG)
         o->total = get32(p + 16);
-    return check(o, payload);
+    return tcpopt_check(o, payload);
 }
 
 uint8_t *tcpopt_encode(uint8_t *q, const struct tcpopt *o)

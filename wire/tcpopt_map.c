@@ -7,21 +7,21 @@
 void tcpopt_map_init(struct tcpopt_map *m, struct tcpopt_section *room, uint32_t sections)
 {
     assert(sections && (sections & (sections - 1)) == 0);
-    *m = (struct tcpopt_map){.ring = room, .room = sections};
+    *m = (struct tcpopt_map){.ring = room, .capacity = sections};
 }
 
-static struct tcpopt_section *at(const struct tcpopt_map *m, uint32_t i)
+static struct tcpopt_section *tcpopt_map_at(const struct tcpopt_map *m, uint32_t i)
 {
-    return &m->ring[(m->head + i) & (m->room - 1)];
+    return &m->ring[(m->head + i) & (m->capacity - 1)];
 }
 
 static uint64_t end_of(const struct tcpopt_map *m, uint32_t i)
 {
-    return i + 1 < m->count ? at(m, i + 1)->from : m->end;
+    return i + 1 < m->count ? tcpopt_map_at(m, i + 1)->from : m->end;
 }
 
 /* Does b go on where a, of `length` octets, ends: the same transfer, in the stream and in the buffer? */
-static bool goes_on(const struct tcpopt_section *a, uint64_t length, const struct tcpopt_section *b)
+static bool tcpopt_map_goes_on(const struct tcpopt_section *a, uint64_t length, const struct tcpopt_section *b)
 {
     return a->data && b->data && !b->message && a->rid == b->rid && a->unsolicited == b->unsolicited &&
            a->has_total == b->has_total && a->total == b->total && a->buffer_offset + length == b->buffer_offset;
@@ -29,16 +29,16 @@ static bool goes_on(const struct tcpopt_section *a, uint64_t length, const struc
 
 bool tcpopt_map_add(struct tcpopt_map *m, const struct tcpopt_section *s, uint64_t length)
 {
-    struct tcpopt_section *last = m->count ? at(m, m->count - 1) : 0;
+    struct tcpopt_section *last = m->count ? tcpopt_map_at(m, m->count - 1) : 0;
     bool same = last && !s->message && !s->data && !last->data && length;
 
-    if (last && length && last->from != m->end && goes_on(last, m->end - last->from, s))
+    if (last && length && last->from != m->end && tcpopt_map_goes_on(last, m->end - last->from, s))
         same = true;
     if (!same) {
-        if (m->count == m->room)
+        if (m->count == m->capacity)
             return false;
-        *at(m, m->count) = *s;
-        at(m, m->count++)->from = m->end;
+        *tcpopt_map_at(m, m->count) = *s;
+        tcpopt_map_at(m, m->count++)->from = m->end;
     }
     m->end += length;
     return true;
@@ -46,21 +46,21 @@ bool tcpopt_map_add(struct tcpopt_map *m, const struct tcpopt_section *s, uint64
 
 void tcpopt_map_trim(struct tcpopt_map *m, uint64_t position)
 {
-    while (m->count && end_of(m, 0) <= position && at(m, 0)->from < position) {
+    while (m->count && end_of(m, 0) <= position && tcpopt_map_at(m, 0)->from < position) {
         m->head++;
         m->count--;
     }
 }
 
 /* The first section that ends behind `position`, or one of no octets there. */
-static uint32_t find(const struct tcpopt_map *m, uint64_t position)
+static uint32_t tcpopt_map_find(const struct tcpopt_map *m, uint64_t position)
 {
     uint32_t low = 0, high = m->count;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
 
-        if (end_of(m, middle) > position || at(m, middle)->from == position)
+        if (end_of(m, middle) > position || tcpopt_map_at(m, middle)->from == position)
             high = middle;
         else
             low = middle + 1;
@@ -74,13 +74,13 @@ static uint32_t option_length(const struct tcpopt_section *s)
     return s->has_total ? TCPOPT_LONG : TCPOPT_SHORT;
 }
 
-uint32_t tcpopt_map_cut(const struct tcpopt_map *m, uint64_t position, uint32_t ready, uint32_t room)
+uint32_t tcpopt_map_cut(const struct tcpopt_map *m, uint64_t position, uint32_t ready, uint32_t capacity)
 {
     uint32_t option = 0, length = 0;
     bool piece = false;
 
-    for (uint32_t i = find(m, position); i < m->count && length < ready; i++) {
-        const struct tcpopt_section *s = at(m, i);
+    for (uint32_t i = tcpopt_map_find(m, position); i < m->count && length < ready; i++) {
+        const struct tcpopt_section *s = tcpopt_map_at(m, i);
         uint64_t begin = s->from < position ? position : s->from, here = end_of(m, i) - begin;
 
         if (s->message && s->from > position && (!m->fold || !piece))
@@ -89,16 +89,16 @@ uint32_t tcpopt_map_cut(const struct tcpopt_map *m, uint64_t position, uint32_t 
             break;
         if (s->message && s->from == position && option < TCPOPT_MARK)
             option = TCPOPT_MARK;
-        if (s->data && length + option_length(s) >= room)
+        if (s->data && length + option_length(s) >= capacity)
             break;
         if (s->data) {
             option = option_length(s);
             piece = true;
         }
-        if (here > room - option - length)
-            here = room - option - length;
+        if (here > capacity - option - length)
+            here = capacity - option - length;
         length += (uint32_t)here;
-        if (length == room - option)
+        if (length == capacity - option)
             break;
     }
     return length < ready ? length : ready;
@@ -107,8 +107,9 @@ uint32_t tcpopt_map_cut(const struct tcpopt_map *m, uint64_t position, uint32_t 
 bool tcpopt_map_describe(const struct tcpopt_map *m, uint64_t position, uint32_t length, struct tcpopt *o)
 {
     *o = (struct tcpopt){0};
-    for (uint32_t i = find(m, position); i < m->count && at(m, i)->from < position + length; i++) {
-        const struct tcpopt_section *s = at(m, i);
+    for (uint32_t i = tcpopt_map_find(m, position); i < m->count && tcpopt_map_at(m, i)->from < position + length;
+         i++) {
+        const struct tcpopt_section *s = tcpopt_map_at(m, i);
         uint64_t begin = s->from < position ? position : s->from, end = end_of(m, i);
 
         if (s->message && s->from == position) {

@@ -17,7 +17,7 @@ struct tcpopt_section {
 /* The sections of what is not acknowledged, in a ring of a power of two. */
 struct tcpopt_map {
     struct tcpopt_section *ring;
-    uint32_t room, head, count;
+    uint32_t capacity, head, count;
     uint64_t end; /* of the last section */
     bool fold;    /* what follows a piece of data may ride behind it, though a message begins there */
 };
@@ -31,7 +31,7 @@ void tcpopt_map_trim(struct tcpopt_map *m, uint64_t position);
 
 /* How long the segment from `position` is to be, of `ready` octets that wait, in `room` octets with its option: data of
  * one transfer that lies in one piece, and a message begins a segment where it can. */
-uint32_t tcpopt_map_cut(const struct tcpopt_map *m, uint64_t position, uint32_t ready, uint32_t room);
+uint32_t tcpopt_map_cut(const struct tcpopt_map *m, uint64_t position, uint32_t ready, uint32_t capacity);
 /* The option of [position, position + length), which is such a segment or part of one. False: it has none. */
 bool tcpopt_map_describe(const struct tcpopt_map *m, uint64_t position, uint32_t length, struct tcpopt *o);
 

@@ -106,13 +106,13 @@ static bool names_message(unsigned code)
     return layer(code) != LAYER_LLP && type(code) != 0;
 }
 
-size_t term_encode(uint8_t *room, unsigned code, const struct seg *about)
+size_t term_encode(uint8_t *buffer, unsigned code, const struct seg *about)
 {
     uint32_t ddp = about && about->head_length ? ddp_head_octets(about->head[0]) : 0;
     bool copied = ddp && about->head_length >= ddp && names_message(code);
     bool request =
         copied && layer(code) == LAYER_RDMAP && type(code) == 1 && about->head_length == ddp + RDMAP_READ_HEAD;
-    uint8_t *p = put16(room, (uint16_t)code);
+    uint8_t *p = put16(buffer, (uint16_t)code);
 
     p = put8(p, (uint8_t)((copied ? HAS_LENGTH | HAS_DDP : 0) | (request ? HAS_RDMA : 0)));
     p = put8(p, 0);
@@ -120,7 +120,7 @@ size_t term_encode(uint8_t *room, unsigned code, const struct seg *about)
         p = put16(p, (uint16_t)(about->head_length + about->length));
         p = put_bytes(p, about->head, request ? about->head_length : ddp);
     }
-    return (size_t)(p - room);
+    return (size_t)(p - buffer);
 }
 
 /* --- the peer's ---------------------------------------------------------------------------------------------- */

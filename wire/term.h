@@ -19,7 +19,7 @@ unsigned term_code(enum fault fault, enum seg_op op, bool started);
 
 /* Writes the Terminate header for `code` into `room` (WIRE_TERM_MAX octets) and returns its octets. `about` is the
  * segment it is about or NULL; as much of its header is copied as RFC 5040 figure 10 wants and as there is. */
-size_t term_encode(uint8_t *room, unsigned code, const struct seg *about);
+size_t term_encode(uint8_t *buffer, unsigned code, const struct seg *about);
 
 /* Reads a peer's Terminate header, in the order of the RFC or in that of Linux siw, whose nibbles and bits are swapped.
  * `first`: it is in the first FPDU of its stream, where codes of the start-up are to be expected. */

@@ -49,40 +49,41 @@ struct wire {
      * > 0: that many octets are eaten and *seg is filled, begin and end included, payload contiguous and verified.
      *   0: more octets are needed; *need: how many in all, as far as known, from n + 1 to WIRE_UNIT_MAX.
      * < 0: minus an enum fault; *seg holds as much as was understood, for the Terminate. */
-    int (*decode)(struct wire_state *w, struct seg *seg, uint8_t *p, size_t n, size_t *need);
+    int (*decode)(struct wire_state *agreed, struct seg *seg, uint8_t *p, size_t n, size_t *need);
 
     /* Where in the `n` octets that begin at stream position w->rx_pos, behind others that are missing, the first unit
      * begins that can be told: *sure if by what no payload can look like. n: there is none. */
-    size_t (*find)(const struct wire_state *w, const uint8_t *p, size_t n, bool *sure);
+    size_t (*find)(const struct wire_state *agreed, const uint8_t *p, size_t n, bool *sure);
 
     /* As decode() of a unit that begins at w->rx_pos, and nothing changes. seg->data is NULL if the payload is not in
      * one piece: decode() has to close it up. 0 also for a position that no unit has. */
-    int (*look)(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n);
+    int (*look)(const struct wire_state *agreed, struct seg *seg, const uint8_t *p, size_t n);
 
     /* Reads the head of a unit, of which `n` octets have come, and moves nothing. Octets in front of its payload, and
      * *seg is as from decode(), without data; or 0: it is not all there, or is nothing that decode() would take, or has
      * to be seen as a whole before it is believed, or has no payload. NULL: no unit of this wire can be taken apart. */
-    uint32_t (*open)(const struct wire_state *w, struct seg *seg, const uint8_t *p, size_t n);
+    uint32_t (*peek)(const struct wire_state *agreed, struct seg *seg, const uint8_t *p, size_t n);
 
     /* The largest payload of a tagged (`tagged`) or untagged segment so that the unit fits `emss` octets. */
-    uint32_t (*payload_max)(const struct wire_state *w, bool tagged, uint32_t emss);
+    uint32_t (*payload_max)(const struct wire_state *agreed, bool tagged, uint32_t emss);
 
     /* True if payload must be interleaved with framing (markers): then only frame() may be used. */
-    bool (*interleaves)(const struct wire_state *w);
+    bool (*interleaves)(const struct wire_state *agreed);
 
     /* Frames a whole segment into `out` (room for WIRE_UNIT_MAX), payload copied from the spans. Returns its octets. */
-    size_t (*frame)(struct wire_state *w, const struct seg *seg, const struct span *span, unsigned spans, uint8_t *out);
+    size_t (*frame)(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
+                    uint8_t *out);
 
     /* The same without copying: writes only what stands in front of and behind the payload, which is read for the CRC
      * where it lies. `head` has room for WIRE_HEAD_MAX, `tail` for WIRE_TAIL_MAX. */
-    void (*wrap)(struct wire_state *w, const struct seg *seg, const struct span *span, unsigned spans, uint8_t *head,
-                 size_t *head_length, uint8_t *tail, size_t *tail_length);
+    void (*wrap)(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
+                 uint8_t *head, size_t *head_length, uint8_t *tail, size_t *tail_length);
 
     /* The Terminate that tells the peer of `note`; `seg` is the segment that brought it to light, or NULL. Fills a
      * SEG_TERMINATE whose data is in `room` (WIRE_TERM_MAX octets). False if this wire says nothing about such a fault:
      * close in silence. */
-    bool (*terminate)(const struct wire_state *w, const struct fault_note *note, const struct seg *seg, struct seg *out,
-                      uint8_t *room);
+    bool (*terminate)(const struct wire_state *agreed, const struct fault_note *note, const struct seg *seg,
+                      struct seg *out, uint8_t *buffer);
 
     /* Reads a peer's Terminate. Always fills *blame; what cannot be understood is said so in the text. NULL: this wire
      * has none. */

@@ -20,7 +20,7 @@ enum {
 
 /* --- lists ----------------------------------------------------------------------------------------------------- */
 
-static void append(struct nfs_op **list, struct nfs_op *op)
+static void client_append(struct nfs_op **list, struct nfs_op *op)
 {
     while (*list)
         list = &(*list)->next;
@@ -28,7 +28,7 @@ static void append(struct nfs_op **list, struct nfs_op *op)
     *list = op;
 }
 
-static bool take_out(struct nfs_op **list, struct nfs_op *op)
+static bool client_take_out(struct nfs_op **list, struct nfs_op *op)
 {
     while (*list && *list != op)
         list = &(*list)->next;
@@ -44,7 +44,7 @@ static void end_with(struct nfs_client *c, struct nfs_op *op, int error, const c
 {
     op->error = error;
     op->trouble = trouble;
-    append(&c->over, op);
+    client_append(&c->over, op);
 }
 
 static void launch(struct nfs_client *c, struct nfs_op *op)
@@ -52,7 +52,7 @@ static void launch(struct nfs_client *c, struct nfs_op *op)
     uint64_t now = clock_ms();
 
     if (!op_encode(c, op)) {
-        append(&c->over, op);
+        client_append(&c->over, op);
         return;
     }
     if (op->deadline_ms <= now) {
@@ -60,7 +60,7 @@ static void launch(struct nfs_client *c, struct nfs_op *op)
         return;
     }
     op->request.timeout_ms = op->deadline_ms == UINT64_MAX ? -1 : (int)(op->deadline_ms - now);
-    append(&c->active, op);
+    client_append(&c->active, op);
     requester_start(c->requester, &op->request);
 }
 
@@ -79,10 +79,10 @@ void nfs_start(struct nfs_client *c, struct nfs_op *op)
 
 void nfs_cancel(struct nfs_client *c, struct nfs_op *op)
 {
-    if (take_out(&c->active, op))
+    if (client_take_out(&c->active, op))
         requester_cancel(c->requester, &op->request);
-    else if (!take_out(&c->waiting, op))
-        take_out(&c->over, op);
+    else if (!client_take_out(&c->waiting, op))
+        client_take_out(&c->over, op);
     op->error = -ECANCELED;
 }
 
@@ -105,7 +105,7 @@ static void launch_due(struct nfs_client *c)
         if (op->again_ms <= now)
             launch(c, op);
         else
-            append(&c->waiting, op);
+            client_append(&c->waiting, op);
     }
 }
 
@@ -122,16 +122,16 @@ static void take_ended(struct nfs_client *c)
         }
         *at = op->next;
         if (op_decode(op) == OP_DONE) {
-            append(&c->over, op);
+            client_append(&c->over, op);
         } else {
             op->again_ms = clock_ms() + op->delay_ms;
-            append(&c->waiting, op);
+            client_append(&c->waiting, op);
         }
     }
 }
 
 /* Only those that are over now: one that starts another from its `done` shall not keep us here. */
-static int tell(struct nfs_client *c)
+static int client_tell(struct nfs_client *c)
 {
     int n = 0, due = 0;
 
@@ -148,7 +148,7 @@ static int tell(struct nfs_client *c)
     return n;
 }
 
-static int patience(const struct nfs_client *c, uint64_t until)
+static int client_patience(const struct nfs_client *c, uint64_t until)
 {
     uint64_t now = clock_ms();
 
@@ -166,9 +166,9 @@ int nfs_wait(struct nfs_client *c, int timeout_ms)
 
     for (bool first = true; n == 0 && (first || clock_ms() < until); first = false) {
         launch_due(c);
-        requester_wait(c->requester, c->over ? 0 : patience(c, until));
+        requester_wait(c->requester, c->over ? 0 : client_patience(c, until));
         take_ended(c);
-        n = tell(c);
+        n = client_tell(c);
     }
     return n;
 }
@@ -226,7 +226,7 @@ int client_fail(const struct nfs_client_attr *attr, char *error, int rc, const c
 }
 
 /* What the server would have to speak, as its user would ask for it. */
-static const char *wire_name(const struct nfs_client_attr *attr)
+static const char *client_wire_name(const struct nfs_client_attr *attr)
 {
     if (attr->wire.wire == RDDP_WIRE_RDMATCP)
         return "--wire rdmatcp";
@@ -240,8 +240,8 @@ static int fail_wire(struct nfs_client *c, char *error, int rc, const char *why)
     bool heard = rc == -ETIMEDOUT || rc == -ECONNRESET || rc == -EPROTO;
 
     snprintf(what, sizeof(what), "no RDMA connection to port %d", c->attr.port);
-    snprintf(text, sizeof(text), "%s%s%s%s", why, heard ? "; does it speak " : "", heard ? wire_name(&c->attr) : "",
-             heard ? "?" : "");
+    snprintf(text, sizeof(text), "%s%s%s%s", why, heard ? "; does it speak " : "",
+             heard ? client_wire_name(&c->attr) : "", heard ? "?" : "");
     return client_fail(&c->attr, error, rc, what, text);
 }
 

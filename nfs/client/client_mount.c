@@ -43,9 +43,10 @@ static int call_mount(struct tcp_call *t, enum mount3_proc proc, const char *pat
     return tcp_call(t, path ? path_args : NULL, (void *)(uintptr_t)path, results);
 }
 
-static bool is_unreachable(int rc)
+static bool is_unreachable(int error)
 {
-    return rc == -ECONNREFUSED || rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EAFNOSUPPORT;
+    return error == -ECONNREFUSED || error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH ||
+           error == -EAFNOSUPPORT;
 }
 
 static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *error)
@@ -60,8 +61,8 @@ static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *error)
 }
 
 /* Asks the first of the host's addresses that answers; it is in `t` afterwards. */
-static int ask(const struct nfs_client_attr *attr, enum mount3_proc proc, const char *path, struct tcp_call *t,
-               struct coder *results, char *error)
+static int client_mount_ask(const struct nfs_client_attr *attr, enum mount3_proc proc, const char *path,
+                            struct tcp_call *t, struct coder *results, char *error)
 {
     struct addrinfo *list = resolve(attr, error);
     int rc = -EHOSTUNREACH;
@@ -139,7 +140,7 @@ int client_mount(struct nfs_client *c, char *error)
     if (strlen(c->path) > MOUNT_PATH_MAX)
         rc = client_fail(&c->attr, error, -ENAMETOOLONG, "the path is too long", NULL);
     else
-        rc = ask(&c->attr, MOUNT3_MNT, c->path, t, &results, error);
+        rc = client_mount_ask(&c->attr, MOUNT3_MNT, c->path, t, &results, error);
     if (rc == 0) {
         c->addr = t->addr;
         c->addr_length = t->length;
@@ -196,7 +197,7 @@ static int list_exports(const struct nfs_client_attr *attr, void (*each)(void *u
 
     if (!t)
         return client_fail(attr, error, -ENOMEM, "out of memory", NULL);
-    rc = ask(attr, MOUNT3_EXPORT, NULL, t, &results, error);
+    rc = client_mount_ask(attr, MOUNT3_EXPORT, NULL, t, &results, error);
     for (int i = 0; rc == 0 && i < EXPORTS_MAX; i++) {
         if (!mount3_code_export(&results, &e.path, e.group, &e.groups, GROUPS_SEEN))
             break;

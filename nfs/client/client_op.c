@@ -14,14 +14,14 @@ enum {
 
 /* --- the call -------------------------------------------------------------------------------------------------- */
 
-static bool refuse(struct nfs_op *op, int error, const char *trouble)
+static bool client_op_refuse(struct nfs_op *op, int error, const char *trouble)
 {
     op->error = error;
     op->trouble = trouble;
     return false;
 }
 
-static bool make_room(struct nfs_op *op, size_t n)
+static bool client_op_make_room(struct nfs_op *op, size_t n)
 {
     uint8_t *memory;
 
@@ -57,9 +57,9 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     op->error = 0;
     op->trouble = NULL;
     if ((unsigned)op->proc >= NFS3_PROCS)
-        return refuse(op, -EINVAL, "no such procedure");
-    if (!make_room(op, RPC_CALL_MAX + ARGS_MAX + reply))
-        return refuse(op, -ENOMEM, "out of memory");
+        return client_op_refuse(op, -EINVAL, "no such procedure");
+    if (!client_op_make_room(op, RPC_CALL_MAX + ARGS_MAX + reply))
+        return client_op_refuse(op, -ENOMEM, "out of memory");
     call.xid = requester_xid(c->requester);
     call.cred = op->cred ? *op->cred : c->attr.cred;
     coder_write(&coder, op->memory, RPC_CALL_MAX + ARGS_MAX);
@@ -67,7 +67,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     coder.reduce = true;
     nfs3_code_args(&coder, op->proc, &op->args);
     if (coder.bad || coder.out.bad || bad_cred)
-        return refuse(op, -ENAMETOOLONG, "a name or a path is too long");
+        return client_op_refuse(op, -ENAMETOOLONG, "a name or a path is too long");
     op->request.call = op->memory;
     op->request.call_length = coder_length(&coder);
     op->request.arguments = 0;
@@ -88,7 +88,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
 
 /* --- the reply ------------------------------------------------------------------------------------------------- */
 
-static void fail(struct nfs_op *op, int error, const char *trouble)
+static void client_op_fail(struct nfs_op *op, int error, const char *trouble)
 {
     op->error = error;
     op->trouble = trouble;
@@ -122,7 +122,7 @@ static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
         op->delay_ms = 0;
         return OP_AGAIN;
     }
-    fail(op, reply->result == RPC_AUTH_ERROR ? -EACCES : -EIO, rpc_result_str(reply->result));
+    client_op_fail(op, reply->result == RPC_AUTH_ERROR ? -EACCES : -EIO, rpc_result_str(reply->result));
     return OP_DONE;
 }
 
@@ -158,7 +158,7 @@ static bool took_too_much(const struct nfs_op *op)
     return op->proc == NFS3_WRITE && op->result.status == NFS3_OK && op->result.write.count > op->args.write.count;
 }
 
-static enum op_verdict judge(struct nfs_op *op)
+static enum op_verdict client_op_judge(struct nfs_op *op)
 {
     if (op->result.status != NFS3ERR_JUKEBOX)
         return OP_DONE;
@@ -174,13 +174,13 @@ enum op_verdict op_decode(struct nfs_op *op)
     struct coder coder;
 
     if (op->request.status != REQUEST_OK) {
-        fail(op, request_errno(op->request.status), request_status_str(op->request.status));
+        client_op_fail(op, request_errno(op->request.status), request_status_str(op->request.status));
         return OP_DONE;
     }
     coder_read(&coder, op->request.reply, op->request.reply_length);
     rpc_code_reply(&coder, &reply);
     if (coder.bad || coder.in.bad) {
-        fail(op, -EPROTO, "the server's answer is no RPC reply");
+        client_op_fail(op, -EPROTO, "the server's answer is no RPC reply");
         return OP_DONE;
     }
     if (reply.result != RPC_SUCCESS)
@@ -190,8 +190,8 @@ enum op_verdict op_decode(struct nfs_op *op)
     memset(&op->result, 0, sizeof(op->result));
     nfs3_code_result(&coder, op->proc, &op->result);
     if (coder.bad || coder.in.bad || !take_item(op) || took_too_much(op)) {
-        fail(op, -EPROTO, "the server's answer does not keep to RFC 1813");
+        client_op_fail(op, -EPROTO, "the server's answer does not keep to RFC 1813");
         return OP_DONE;
     }
-    return judge(op);
+    return client_op_judge(op);
 }

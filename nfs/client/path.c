@@ -80,7 +80,7 @@ static int step_up(struct way *w)
 }
 
 /* What a link says stands in front of what is left. It is relative to where the link was found. */
-static int insert(struct way *w, const struct nfs3_text *target, bool slash)
+static int path_insert(struct way *w, const struct nfs3_text *target, bool slash)
 {
     size_t left = strlen(w->left), between = left || slash;
 
@@ -101,37 +101,37 @@ static int insert(struct way *w, const struct nfs3_text *target, bool slash)
     return 0;
 }
 
-static int read_link(struct way *w, const struct nfs3_fh *fh, bool slash)
+static int path_read_link(struct way *w, const struct nfs3_fh *fh, bool slash)
 {
-    int rc;
+    int error;
 
     w->op.proc = NFS3_READLINK;
     w->op.args.fh = *fh;
     w->op.buffer = w->target;
-    rc = nfs_call(w->client, &w->op);
+    error = nfs_call(w->client, &w->op);
     w->op.buffer = NULL;
-    return rc ? rc : insert(w, &w->op.result.target, slash);
+    return error ? error : path_insert(w, &w->op.result.target, slash);
 }
 
 static int get_attr(struct way *w)
 {
-    int rc;
+    int error;
 
     if (w->attr_known)
         return 0;
     w->op.proc = NFS3_GETATTR;
     w->op.args.fh = w->fh[w->deep];
-    rc = nfs_call(w->client, &w->op);
-    if (rc == 0) {
+    error = nfs_call(w->client, &w->op);
+    if (error == 0) {
         w->attr = w->op.result.attr.attr;
         w->attr_known = true;
     }
-    return rc;
+    return error;
 }
 
 static int step_down(struct way *w, const char *name, size_t n)
 {
-    int rc;
+    int error;
 
     if (n > NFS3_NAME_MAX)
         return -ENAMETOOLONG;
@@ -140,9 +140,9 @@ static int step_down(struct way *w, const char *name, size_t n)
     w->op.proc = NFS3_LOOKUP;
     w->op.args.where.dir = w->fh[w->deep];
     w->op.args.where.name = (struct nfs3_text){name, (uint32_t)n};
-    rc = nfs_call(w->client, &w->op);
-    if (rc)
-        return rc;
+    error = nfs_call(w->client, &w->op);
+    if (error)
+        return error;
     w->fh[++w->deep] = w->op.result.fh;
     w->attr_known = w->op.result.attr.present;
     w->attr = w->op.result.attr.attr;
@@ -150,12 +150,12 @@ static int step_down(struct way *w, const char *name, size_t n)
 }
 
 /* Takes the first name off what is left. A slash behind the last one says that it is a directory. */
-static int step(struct way *w)
+static int path_step(struct way *w)
 {
     size_t n = strcspn(w->left, "/"), skip = n + strspn(w->left + n, "/");
     bool last = w->left[skip] == 0, slash = skip > n;
     char name[NFS3_NAME_MAX + 1] = "";
-    int rc = 0;
+    int error = 0;
 
     if (n > NFS3_NAME_MAX)
         return -ENAMETOOLONG;
@@ -165,22 +165,22 @@ static int step(struct way *w)
         return 0;
     if (strcmp(name, "..") == 0)
         return step_up(w);
-    rc = step_down(w, name, n);
-    if (rc == 0 && w->attr.type == NFS3_LNK && (!last || slash || w->follow)) {
+    error = step_down(w, name, n);
+    if (error == 0 && w->attr.type == NFS3_LNK && (!last || slash || w->follow)) {
         struct nfs3_fh link = w->fh[w->deep];
 
         step_up(w);
-        rc = read_link(w, &link, slash);
-    } else if (rc == 0 && slash && w->attr.type != NFS3_DIR) {
-        rc = -ENOTDIR;
+        error = path_read_link(w, &link, slash);
+    } else if (error == 0 && slash && w->attr.type != NFS3_DIR) {
+        error = -ENOTDIR;
     }
-    return rc;
+    return error;
 }
 
 int nfs_lookup(struct nfs_client *c, const char *path, bool follow, struct nfs3_fh *fh, struct nfs3_attr *attr)
 {
     struct way *w = strlen(path) <= NFS3_PATH_MAX ? calloc(1, sizeof(*w)) : NULL;
-    int rc = 0;
+    int error = 0;
 
     if (!w)
         return strlen(path) > NFS3_PATH_MAX ? -ENAMETOOLONG : -ENOMEM;
@@ -188,15 +188,15 @@ int nfs_lookup(struct nfs_client *c, const char *path, bool follow, struct nfs3_
     w->follow = follow;
     w->fh[0] = *nfs_root(c);
     strcpy(w->left, path);
-    while (rc == 0 && *w->left)
-        rc = step(w);
-    if (rc == 0)
-        rc = get_attr(w);
-    if (rc == 0) {
+    while (error == 0 && *w->left)
+        error = path_step(w);
+    if (error == 0)
+        error = get_attr(w);
+    if (error == 0) {
         *fh = w->fh[w->deep];
         *attr = w->attr;
     }
     nfs_forget(&w->op);
     free(w);
-    return rc;
+    return error;
 }

@@ -20,7 +20,7 @@ struct clients_net {
     uint8_t address[16];
 };
 
-__attribute__((format(printf, 3, 4))) static int fail(char *error, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int clients_fail(char *error, int code, const char *format, ...)
 {
     va_list list;
 
@@ -59,13 +59,13 @@ static int parse_net(struct clients_net *net, const char *text, char *error)
     if (inet_pton(AF_INET, address, net->address) != 1) {
         net->family = AF_INET6;
         if (inet_pton(AF_INET6, address, net->address) != 1)
-            return fail(error, -EINVAL, "'%.100s' is no IPv4 or IPv6 address or prefix", text);
+            return clients_fail(error, -EINVAL, "'%.100s' is no IPv4 or IPv6 address or prefix", text);
     }
     bits = net->family == AF_INET ? 32 : 128;
     net->prefix = bits;
     if (slash && parse_prefix(slash + 1, bits, &net->prefix))
-        return fail(error, -EINVAL, "'%.100s': the prefix of an %s address is 0 to %u", text,
-                    net->family == AF_INET ? "IPv4" : "IPv6", bits);
+        return clients_fail(error, -EINVAL, "'%.100s': the prefix of an %s address is 0 to %u", text,
+                            net->family == AF_INET ? "IPv4" : "IPv6", bits);
     if (net->family == AF_INET6 && net->prefix >= 96 && mapped(net->address)) {
         memmove(net->address, net->address + 12, 4);
         net->family = AF_INET;
@@ -87,7 +87,7 @@ int clients_parse(struct clients *clients, const char *const *text, char *error)
     /* One more than needed: no client at all is a list, too. */
     clients->net = calloc(n + 1, sizeof(*clients->net));
     if (!clients->net)
-        return fail(error, -ENOMEM, "out of memory");
+        return clients_fail(error, -ENOMEM, "out of memory");
     for (clients->nets = 0; clients->nets < n && !bad; clients->nets++)
         bad = parse_net(&clients->net[clients->nets], text[clients->nets], error);
     if (bad)

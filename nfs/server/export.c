@@ -20,7 +20,7 @@ void export_attr_init(struct export_attr *attr)
     *attr = (struct export_attr){.squash = SQUASH_ROOT, .anon_uid = ANON, .anon_gid = ANON};
 }
 
-__attribute__((format(printf, 3, 4))) static int fail(char *error, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int export_fail(char *error, int code, const char *format, ...)
 {
     va_list list;
 
@@ -31,7 +31,7 @@ __attribute__((format(printf, 3, 4))) static int fail(char *error, int code, con
 }
 
 /* FNV-1a. */
-static uint32_t id_of(const char *path)
+static uint32_t export_id_of(const char *path)
 {
     uint32_t id = 0x811c9dc5;
 
@@ -46,12 +46,12 @@ static int open_root(struct export *e, const char *path, char *error)
 
     e->path = realpath(path, NULL);
     if (!e->path)
-        return fail(error, -errno, "%.150s: %s", path, strerror(errno));
+        return export_fail(error, -errno, "%.150s: %s", path, strerror(errno));
     e->root = open(e->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (e->root < 0 || fstat(e->root, &st))
-        return fail(error, -errno, "%.150s: %s", e->path, strerror(errno));
+        return export_fail(error, -errno, "%.150s: %s", e->path, strerror(errno));
     e->dev = st.st_dev;
-    e->id = id_of(e->path);
+    e->id = export_id_of(e->path);
     return 0;
 }
 
@@ -69,7 +69,7 @@ int export_open(struct export *e, const char *path, const struct export_attr *at
     *e = (struct export){.root = -1, .attr = *attr};
     /* To the kernel, this number says "leave it as it is". */
     if (attr->anon_uid == (uid_t)-1 || attr->anon_gid == (gid_t)-1)
-        return fail(error, -EINVAL, "the anonymous user and group are numbers below 4294967295");
+        return export_fail(error, -EINVAL, "the anonymous user and group are numbers below 4294967295");
     bad = open_root(e, path, error);
     if (!bad)
         bad = clients_parse(&e->clients, attr->clients, error);

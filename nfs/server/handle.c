@@ -12,21 +12,21 @@ enum { VERSION = 0x10, KERNEL_HEAD = HANDLE_HEAD + 4, INODE_HEAD = HANDLE_HEAD +
 _Static_assert(HANDLE_KEY == crypto_shorthash_siphashx24_KEYBYTES && HANDLE_MAC == crypto_shorthash_siphashx24_BYTES,
                "SipHash-2-4-128");
 
-static uint8_t *put32(uint8_t *p, uint32_t v)
+static uint8_t *handle_put32(uint8_t *p, uint32_t v)
 {
     v = htole32(v);
     memcpy(p, &v, 4);
     return p + 4;
 }
 
-static uint8_t *put64(uint8_t *p, uint64_t v)
+static uint8_t *handle_put64(uint8_t *p, uint64_t v)
 {
     v = htole64(v);
     memcpy(p, &v, 8);
     return p + 8;
 }
 
-static uint32_t get32(const uint8_t *p)
+static uint32_t handle_get32(const uint8_t *p)
 {
     uint32_t v;
 
@@ -34,7 +34,7 @@ static uint32_t get32(const uint8_t *p)
     return le32toh(v);
 }
 
-static uint64_t get64(const uint8_t *p)
+static uint64_t handle_get64(const uint8_t *p)
 {
     uint64_t v;
 
@@ -50,12 +50,12 @@ void handle_put(const uint8_t key[HANDLE_KEY], const struct handle *h, struct nf
     memset(fh, 0, sizeof(*fh));
     *p++ = (uint8_t)(VERSION | h->kind);
     *p++ = h->count;
-    p = put32(p, h->export);
+    p = handle_put32(p, h->export);
     if (h->kind == HANDLE_KERNEL) {
-        p = put32(p, (uint32_t)h->type);
+        p = handle_put32(p, (uint32_t)h->type);
         memcpy(p, h->kernel, h->count);
     } else {
-        p = put64(put64(p, h->inode), h->birth);
+        p = handle_put64(handle_put64(p, h->inode), h->birth);
         memcpy(p, h->hint, h->count);
     }
     p += h->count;
@@ -80,16 +80,16 @@ bool handle_get(const uint8_t key[HANDLE_KEY], const struct nfs3_fh *fh, struct 
 
     if (!genuine(key, fh))
         return false;
-    *h = (struct handle){.kind = p[0] ^ VERSION, .count = p[1], .export = get32(p + 2)};
+    *h = (struct handle){.kind = p[0] ^ VERSION, .count = p[1], .export = handle_get32(p + 2)};
     head = h->kind == HANDLE_KERNEL ? KERNEL_HEAD : INODE_HEAD;
     if ((h->kind != HANDLE_KERNEL && h->kind != HANDLE_INODE) || fh->length != head + h->count + HANDLE_MAC)
         return false;
     if (h->kind == HANDLE_KERNEL) {
-        h->type = (int32_t)get32(p + HANDLE_HEAD);
+        h->type = (int32_t)handle_get32(p + HANDLE_HEAD);
         memcpy(h->kernel, p + head, h->count);
     } else {
-        h->inode = get64(p + HANDLE_HEAD);
-        h->birth = get64(p + HANDLE_HEAD + 8);
+        h->inode = handle_get64(p + HANDLE_HEAD);
+        h->birth = handle_get64(p + HANDLE_HEAD + 8);
         memcpy(h->hint, p + head, h->count);
     }
     return true;

@@ -13,7 +13,7 @@
 
 #define NAME "handle-key"
 
-static int fail(char *error, int code, const char *state, const char *what)
+static int handle_key_fail(char *error, int code, const char *state, const char *what)
 {
     snprintf(error, EXPORT_TEXT, "%.150s/" NAME ": %s", state, what);
     return code;
@@ -23,11 +23,11 @@ static int fail_errno(char *error, const char *state)
 {
     int code = errno;
 
-    return fail(error, -code, state, strerror(code));
+    return handle_key_fail(error, -code, state, strerror(code));
 }
 
 /* -ENOENT without a line: there is none. */
-static int load(int dir, uint8_t *key, const char *state, char *error)
+static int handle_key_load(int dir, uint8_t *key, const char *state, char *error)
 {
     uint8_t more[HANDLE_KEY + 1];
     struct stat st;
@@ -41,9 +41,9 @@ static int load(int dir, uint8_t *key, const char *state, char *error)
     if (n < 0)
         return fail_errno(error, state);
     if (!S_ISREG(st.st_mode) || n != HANDLE_KEY)
-        return fail(error, -EINVAL, state, "is not a file of 16 octets");
+        return handle_key_fail(error, -EINVAL, state, "is not a file of 16 octets");
     if (st.st_mode & 077)
-        return fail(error, -EPERM, state, "others than its owner may read or change it");
+        return handle_key_fail(error, -EPERM, state, "others than its owner may read or change it");
     memcpy(key, more, HANDLE_KEY);
     sodium_memzero(more, sizeof(more));
     return 0;
@@ -51,7 +51,7 @@ static int load(int dir, uint8_t *key, const char *state, char *error)
 
 /* Written whole under a name of its own, then linked: whoever looks finds all of it or nothing, and who comes second
  * does not replace it. */
-static int make(int dir, const char *state, char *error)
+static int handle_key_make(int dir, const char *state, char *error)
 {
     uint8_t key[HANDLE_KEY];
     char name[sizeof(NAME) + 16];
@@ -77,7 +77,7 @@ int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error)
     int dir, bad;
 
     if (sodium_init() < 0)
-        return fail(error, -ENOSYS, "libsodium", "does not start");
+        return handle_key_fail(error, -ENOSYS, "libsodium", "does not start");
     if (!state) {
         randombytes_buf(key, HANDLE_KEY);
         return 0;
@@ -85,11 +85,11 @@ int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error)
     dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return fail_errno(error, state);
-    bad = load(dir, key, state, error);
+    bad = handle_key_load(dir, key, state, error);
     if (bad == -ENOENT) {
-        bad = make(dir, state, error);
+        bad = handle_key_make(dir, state, error);
         if (!bad)
-            bad = load(dir, key, state, error);
+            bad = handle_key_load(dir, key, state, error);
     }
     close(dir);
     return bad;

@@ -36,7 +36,7 @@ static bool set_caps(const struct __user_cap_data_struct *caps)
 }
 
 /* True if the thread may become somebody else; then what is needed for the way back is noted. */
-static bool prepare(void)
+static bool identity_prepare(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     const uint32_t needed = BIT(CAP_SETUID) | BIT(CAP_SETGID);
@@ -81,7 +81,7 @@ static bool change(const struct identity *from, const struct identity *to)
 
 bool identity_can_change(void)
 {
-    return self.assumed || prepare();
+    return self.assumed || identity_prepare();
 }
 
 int identity_assume(const struct identity *identity)
@@ -91,7 +91,7 @@ int identity_assume(const struct identity *identity)
     assert(identity->groups <= RPC_GROUPS_MAX);
     if (from && from->uid == identity->uid && from->gid == identity->gid && same_groups(from, identity))
         return 0;
-    if (!from && !prepare())
+    if (!from && !identity_prepare())
         return 0;
     self.assumed = true;
     if (change(from, identity)) {

@@ -37,21 +37,21 @@ typedef int listen_on(struct nfsd *d, const struct sockaddr *addr, socklen_t len
 /* An IPv6 socket on any address serves IPv4 too, not the other way round: prefer it. */
 static int try_families(struct nfsd *d, const struct addrinfo *list, listen_on *try)
 {
-    int rc = -EADDRNOTAVAIL;
+    int error = -EADDRNOTAVAIL;
 
     for (int pass = 0; pass < 2; pass++)
         for (const struct addrinfo *a = list; a; a = a->ai_next) {
             if ((a->ai_family == AF_INET6) != (pass == 0))
                 continue;
-            rc = try(d, a->ai_addr, a->ai_addrlen);
+            error = try(d, a->ai_addr, a->ai_addrlen);
             /* In use by IPv4 alone is in use. */
-            if (rc == 0 || rc == -EADDRINUSE || rc == -EACCES)
-                return rc;
+            if (error == 0 || error == -EADDRINUSE || error == -EACCES)
+                return error;
         }
-    return rc;
+    return error;
 }
 
-static int listen_at(struct nfsd *d, int port, listen_on *try, const char *what, char *error)
+static int nfsd_listen_at(struct nfsd *d, int port, listen_on *try, const char *what, char *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_PASSIVE}, *list = NULL;
     const char *address = d->attr.address;
@@ -72,7 +72,7 @@ static int listen_at(struct nfsd *d, int port, listen_on *try, const char *what,
     return rc;
 }
 
-static int port_of(const struct sockaddr_storage *addr)
+static int nfsd_port_of(const struct sockaddr_storage *addr)
 {
     uint16_t port;
 
@@ -87,7 +87,7 @@ static int tcp_port_of(const struct tcp_listener *listener)
     socklen_t length = sizeof(addr);
 
     getsockname(listener->source.fd, (struct sockaddr *)&addr, &length);
-    return port_of(&addr);
+    return nfsd_port_of(&addr);
 }
 
 static int open_listeners(struct nfsd *d, char *error)
@@ -98,17 +98,17 @@ static int open_listeners(struct nfsd *d, char *error)
 
     d->rdma_port = d->tcp_port = d->mount_port = -1;
     if (attr->rdma_port >= 0) {
-        rc = listen_at(d, attr->rdma_port, nfsrdma_listen, "NFS over RDMA", error);
+        rc = nfsd_listen_at(d, attr->rdma_port, nfsrdma_listen, "NFS over RDMA", error);
         if (rc == 0 && responder_addr(d->rdma.responder, &addr) == 0)
-            d->rdma_port = port_of(&addr);
+            d->rdma_port = nfsd_port_of(&addr);
     }
     if (rc == 0 && attr->tcp_port >= 0) {
-        rc = listen_at(d, attr->tcp_port, nfstcp_listen, "NFS over TCP", error);
+        rc = nfsd_listen_at(d, attr->tcp_port, nfstcp_listen, "NFS over TCP", error);
         if (rc == 0)
             d->mount_port = d->tcp_port = tcp_port_of(&d->tcp.listener[0]);
     }
     if (rc == 0 && attr->mount_port >= 0 && (attr->mount_port == 0 || attr->mount_port != d->tcp_port)) {
-        rc = listen_at(d, attr->mount_port, nfstcp_listen, "MOUNT", error);
+        rc = nfsd_listen_at(d, attr->mount_port, nfstcp_listen, "MOUNT", error);
         if (rc == 0)
             d->mount_port = tcp_port_of(&d->tcp.listener[d->tcp.listeners - 1]);
     }
@@ -149,7 +149,7 @@ static void done_ready(struct nfsd *d, struct source *source, uint32_t events)
     (void)source;
     (void)events;
     for (struct work *work = workers_take(d->workers), *next; work; work = next) {
-        struct job *job = (struct job *)work;
+        struct nfsd_job *job = (struct nfsd_job *)work;
 
         next = work->next;
         d->in_work--;
@@ -169,7 +169,7 @@ static void mounted_ready(struct nfsd *d, struct source *source, uint32_t events
     for (struct work *work = workers_take(d->mounter), *next; work; work = next) {
         next = work->next;
         d->in_work--;
-        job_finish((struct job *)work);
+        job_finish((struct nfsd_job *)work);
     }
 }
 
@@ -183,7 +183,7 @@ static void found_ready(struct nfsd *d, struct source *source, uint32_t events)
 static int open_threads(struct nfsd *d)
 {
     struct source *source[] = {&d->stop, &d->done, &d->found, &d->mounted};
-    int rc = 0;
+    int error = 0;
 
     d->workers = workers_open(d->attr.workers);
     d->searcher = workers_open(1);
@@ -193,9 +193,9 @@ static int open_threads(struct nfsd *d)
     d->done = (struct source){.ready = done_ready, .fd = workers_fd(d->workers)};
     d->found = (struct source){.ready = found_ready, .fd = workers_fd(d->searcher)};
     d->mounted = (struct source){.ready = mounted_ready, .fd = workers_fd(d->mounter)};
-    for (size_t i = 0; rc == 0 && i < sizeof(source) / sizeof(*source); i++)
-        rc = source_watch(d, source[i], EPOLLIN);
-    return rc;
+    for (size_t i = 0; error == 0 && i < sizeof(source) / sizeof(*source); i++)
+        error = source_watch(d, source[i], EPOLLIN);
+    return error;
 }
 
 static int open_all(struct nfsd *d, char *error)
@@ -261,7 +261,7 @@ static void tend(struct work *work)
     atomic_store(&d->is_open, objects_tend(d->attr.server->objects));
 }
 
-static void tick(struct nfsd *d)
+static void nfsd_tick(struct nfsd *d)
 {
     uint64_t now = clock_ms();
 
@@ -288,14 +288,14 @@ static int wait_ms(const struct nfsd *d)
     return alone && !d->stopping ? -1 : (int)ms + 1;
 }
 
-static int turn(struct nfsd *d)
+static int nfsd_turn(struct nfsd *d)
 {
     struct epoll_event event[EVENTS];
     int n = epoll_wait(d->epoll, event, EVENTS, wait_ms(d));
 
     if (n < 0 && errno != EINTR)
         return -errno;
-    tick(d);
+    nfsd_tick(d);
     for (int i = 0; i < n; i++) {
         struct source *source = event[i].data.ptr;
 
@@ -309,17 +309,17 @@ static int turn(struct nfsd *d)
 
 int nfsd_run(struct nfsd *d)
 {
-    int rc = 0;
+    int error = 0;
     uint64_t until;
 
-    while (rc == 0 && !d->stopping)
-        rc = turn(d);
+    while (error == 0 && !d->stopping)
+        error = nfsd_turn(d);
     /* What was begun is done, and its replies leave, if their peers take them. */
     until = clock_ms() + STOP_MS;
-    while (rc == 0 && (d->in_work || !nfstcp_is_quiet(d) || !nfsrdma_is_quiet(d)) && clock_ms() < until)
-        rc = turn(d);
+    while (error == 0 && (d->in_work || !nfstcp_is_quiet(d) || !nfsrdma_is_quiet(d)) && clock_ms() < until)
+        error = nfsd_turn(d);
     identity_drop();
-    return rc;
+    return error;
 }
 
 void nfsd_stop(struct nfsd *d)
@@ -348,10 +348,10 @@ void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats)
 
 static void drop_waiting(struct nfsd *d)
 {
-    struct job *job = memory_withdraw(&d->memory, NULL);
+    struct nfsd_job *job = memory_withdraw(&d->memory, NULL);
 
     while (job) {
-        struct job *next = job->next;
+        struct nfsd_job *next = job->next;
 
         job->ops->drop(job);
         job = next;

@@ -26,7 +26,7 @@ enum {
     NFSD_STRANGER = 4096, /* octets of a call of theirs */
 };
 
-struct job;
+struct nfsd_job;
 
 /* --- a descriptor that the main thread waits for ---------------------------------------------------------------- */
 
@@ -43,11 +43,11 @@ void source_change(struct nfsd *d, const struct source *source, uint32_t events)
 /* A connection, as far as it holds memory. */
 struct owner {
     uint64_t held;
-    unsigned jobs;                       /* all of its calls */
-    struct job *waiting, **last;         /* those that wait for memory, in turn */
-    struct owner *next;                  /* of those that have some */
-    struct job *searches, **last_search; /* those whose handles are to be looked for, in turn */
-    bool is_searching;                   /* for one of them */
+    unsigned jobs;                            /* all of its calls */
+    struct nfsd_job *waiting, **last;         /* those that wait for memory, in turn */
+    struct owner *next;                       /* of those that have some */
+    struct nfsd_job *searches, **last_search; /* those whose handles are to be looked for, in turn */
+    bool is_searching;                        /* for one of them */
 };
 
 struct memory {
@@ -61,36 +61,36 @@ struct memory {
 void memory_init(struct memory *memory, uint64_t max);
 void memory_fini(struct memory *memory);
 /* The job's charge is taken; or it waits, and this is false. */
-bool memory_admit(struct memory *memory, struct job *job);
+bool memory_admit(struct memory *memory, struct nfsd_job *job);
 /* The next job that waited and need not any more, admitted; or NULL. */
-struct job *memory_next(struct memory *memory);
+struct nfsd_job *memory_next(struct memory *memory);
 /* All of the job's charge, or so many octets of it, for which there is no need. */
-void memory_release(struct memory *memory, struct job *job);
-void memory_refund(struct memory *memory, struct job *job, size_t octets);
+void memory_release(struct memory *memory, struct nfsd_job *job);
+void memory_refund(struct memory *memory, struct nfsd_job *job, size_t octets);
 /* Takes the owner's waiting jobs (NULL: all) out, as a list by `next`. */
-struct job *memory_withdraw(struct memory *memory, struct owner *owner);
+struct nfsd_job *memory_withdraw(struct memory *memory, struct owner *owner);
 /* Whether somebody waits for memory who has none. */
 bool memory_is_pressed(const struct memory *memory);
-uint8_t *memory_buffer(struct memory *memory, size_t room);
-void memory_give_back(struct memory *memory, uint8_t *buffer, size_t room);
+uint8_t *memory_buffer(struct memory *memory, size_t capacity);
+void memory_give_back(struct memory *memory, uint8_t *buffer, size_t capacity);
 
 /* --- a call: nfsd_job.c ----------------------------------------------------------------------------------------- */
 
 /* What a transport does for its calls. Each but `begin` ends the job, sooner or later, with job_end(). */
 struct job_ops {
-    bool (*begin)(struct job *job);         /* it is about to be executed; false: it need not, the transport has it */
-    void (*answer)(struct job *job);        /* with job->head, and job->data in its place */
-    void (*refuse)(struct job *job);        /* its Read chunks are not what they may be */
-    void (*drop)(struct job *job);          /* silence */
-    bool (*is_over)(const struct job *job); /* there is nobody to be answered any more */
+    bool (*begin)(struct nfsd_job *job);  /* it is about to be executed; false: it need not, the transport has it */
+    void (*answer)(struct nfsd_job *job); /* with job->head, and job->data in its place */
+    void (*refuse)(struct nfsd_job *job); /* its Read chunks are not what they may be */
+    void (*drop)(struct nfsd_job *job);   /* silence */
+    bool (*is_over)(const struct nfsd_job *job); /* there is nobody to be answered any more */
 };
 
-struct job {
+struct nfsd_job {
     struct work work; /* the first member */
     const struct job_ops *ops;
     struct nfsd *nfsd;
     struct owner *owner;
-    struct job *next; /* of a list: waiting, withdrawn */
+    struct nfsd_job *next; /* of a list: waiting, withdrawn */
     struct sockaddr_storage peer;
     const uint8_t *message; /* the RPC message, and what came beside it */
     size_t length;
@@ -109,7 +109,7 @@ struct job {
     struct nfs3_result result;
     struct mount3_result mount;
     uint8_t *buffer;
-    size_t room;
+    size_t capacity;
     struct view *view; /* data are there, and not in the buffer */
 
     uint8_t *head; /* the reply: `small`, or of the heap */
@@ -120,22 +120,22 @@ struct job {
 };
 
 /* The transport has filled in what is above `charge`. */
-void job_start(struct job *job);
+void job_start(struct nfsd_job *job);
 /* After `answer` and the like: gives back what the job holds, but not the job. */
-void job_end(struct job *job);
+void job_end(struct nfsd_job *job);
 /* In a thread that may wait, with or without looking for what handles name. */
-void job_run(struct job *job, bool search);
+void job_run(struct nfsd_job *job, bool search);
 /* A worker is done with it. */
-void job_finish(struct job *job);
+void job_finish(struct nfsd_job *job);
 /* What waited for memory and has it now begins. */
 void jobs_resume(struct nfsd *d);
 /* Executed twice it would not do the same again: a retransmission gets the first one's reply. */
-bool job_is_once_only(const struct job *job);
+bool job_is_once_only(const struct nfsd_job *job);
 
 /* --- handles that are looked for: nfsd_search.c ------------------------------------------------------------------ */
 
 /* Does the job's work when its turn comes. */
-void nfsd_search(struct nfsd *d, struct job *job);
+void nfsd_search(struct nfsd *d, struct nfsd_job *job);
 void nfsd_search_done(struct nfsd *d);
 
 /* --- transports: nfsd_tcp.c, nfsd_rdma.c ------------------------------------------------------------------------ */

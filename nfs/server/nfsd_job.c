@@ -6,12 +6,12 @@
 
 #include "nfs/server/nfsd_in.h"
 
-static bool is_nfs(const struct job *job)
+static bool is_nfs(const struct nfsd_job *job)
 {
     return job->call.program == NFS_PROGRAM;
 }
 
-static enum nfs3_proc proc_of(const struct job *job)
+static enum nfs3_proc proc_of(const struct nfsd_job *job)
 {
     return (enum nfs3_proc)job->call.procedure;
 }
@@ -19,7 +19,7 @@ static enum nfs3_proc proc_of(const struct job *job)
 /* --- what is asked --------------------------------------------------------------------------------------------- */
 
 /* Whether there is such a procedure for such a caller, in the order in which RFC 5531 9 has its answers. */
-static struct rpc_reply judge(const struct job *job, bool bad_cred)
+static struct rpc_reply nfsd_job_judge(const struct nfsd_job *job, bool bad_cred)
 {
     const struct rpc_call *call = &job->call;
     struct rpc_reply reply = {.xid = call->xid, .result = RPC_SUCCESS};
@@ -49,7 +49,7 @@ static struct rpc_reply judge(const struct job *job, bool bad_cred)
 }
 
 /* False: a Read chunk is not where an item may be that is eligible for one (RFC 8166 6.1, RFC 8267 4.1). */
-static bool decode_args(struct job *job, struct coder *c)
+static bool decode_args(struct nfsd_job *job, struct coder *c)
 {
     if (job->items > 1)
         return false;
@@ -68,7 +68,7 @@ static bool decode_args(struct job *job, struct coder *c)
 
 enum said { SAID_CALL, SAID_NOTHING, SAID_BAD_CHUNK };
 
-static enum said decode(struct job *job)
+static enum said nfsd_job_decode(struct nfsd_job *job)
 {
     struct coder c;
     bool bad_cred;
@@ -79,7 +79,7 @@ static enum said decode(struct job *job)
         return SAID_NOTHING;
     if (job->items && job->item[0].position < c.position)
         return SAID_BAD_CHUNK;
-    job->reply = judge(job, bad_cred);
+    job->reply = nfsd_job_judge(job, bad_cred);
     if (job->reply.result == RPC_SUCCESS && !decode_args(job, &c))
         return SAID_BAD_CHUNK;
     return SAID_CALL;
@@ -87,7 +87,7 @@ static enum said decode(struct job *job)
 
 /* --- its work -------------------------------------------------------------------------------------------------- */
 
-static bool serve_nfs(struct job *job, bool now, bool search)
+static bool serve_nfs(struct nfsd_job *job, bool now, bool search)
 {
     struct nfs_request request = {.server = job->nfsd->attr.server,
                                   .peer = (const struct sockaddr *)&job->peer,
@@ -95,7 +95,7 @@ static bool serve_nfs(struct job *job, bool now, bool search)
                                   .proc = proc_of(job),
                                   .args = &job->args,
                                   .buffer = job->buffer,
-                                  .room = job->room,
+                                  .capacity = job->capacity,
                                   .now = now,
                                   .view = now && job->views ? &job->view : NULL,
                                   .search = search ? NULL : &job->search,
@@ -105,7 +105,7 @@ static bool serve_nfs(struct job *job, bool now, bool search)
 }
 
 /* False: it must wait, and is not to be done `now`, or it needs a search. */
-static bool serve(struct job *job, bool now, bool search)
+static bool nfsd_job_serve(struct nfsd_job *job, bool now, bool search)
 {
     if (is_nfs(job))
         return serve_nfs(job, now, search);
@@ -115,22 +115,22 @@ static bool serve(struct job *job, bool now, bool search)
     return true;
 }
 
-void job_run(struct job *job, bool search)
+void job_run(struct nfsd_job *job, bool search)
 {
-    serve(job, false, search);
+    nfsd_job_serve(job, false, search);
 }
 
 static void serve_in_worker(struct work *work)
 {
-    job_run((struct job *)work, false);
+    job_run((struct nfsd_job *)work, false);
 }
 
-static bool is_slow(const struct job *job)
+static bool is_slow(const struct nfsd_job *job)
 {
     return is_nfs(job) ? nfs_is_slow(proc_of(job), &job->args) : job->call.procedure == MOUNT3_MNT;
 }
 
-bool job_is_once_only(const struct job *job)
+bool job_is_once_only(const struct nfsd_job *job)
 {
     static const uint32_t procs = 1U << NFS3_SETATTR | 1U << NFS3_WRITE | 1U << NFS3_CREATE | 1U << NFS3_MKDIR |
                                   1U << NFS3_SYMLINK | 1U << NFS3_MKNOD | 1U << NFS3_REMOVE | 1U << NFS3_RMDIR |
@@ -140,7 +140,7 @@ bool job_is_once_only(const struct job *job)
 }
 
 /* A READ of a view, a WRITE to memory: they are slow in general and may be done now all the same. */
-static bool may_be_quick(const struct job *job)
+static bool may_be_quick(const struct nfsd_job *job)
 {
     if (job->reply.result != RPC_SUCCESS || !is_nfs(job))
         return false;
@@ -149,17 +149,17 @@ static bool may_be_quick(const struct job *job)
 }
 
 /* Without a buffer, and so it gives back what it took for one. */
-static bool serve_now(struct job *job)
+static bool serve_now(struct nfsd_job *job)
 {
-    if (!may_be_quick(job) || !serve(job, true, false))
+    if (!may_be_quick(job) || !nfsd_job_serve(job, true, false))
         return false;
-    memory_refund(&job->nfsd->memory, job, job->room);
-    job->room = 0;
+    memory_refund(&job->nfsd->memory, job, job->capacity);
+    job->capacity = 0;
     return true;
 }
 
 /* It has its memory. */
-static void begin(struct job *job)
+static void nfsd_job_begin(struct nfsd_job *job)
 {
     struct nfsd *d = job->nfsd;
 
@@ -170,14 +170,14 @@ static void begin(struct job *job)
         job_finish(job);
         return;
     }
-    if (job->room) {
-        job->buffer = memory_buffer(&d->memory, job->room);
+    if (job->capacity) {
+        job->buffer = memory_buffer(&d->memory, job->capacity);
         if (!job->buffer)
             job->reply.result = RPC_SYSTEM_ERR;
     }
     if (job->reply.result != RPC_SUCCESS) {
         job_finish(job);
-    } else if (!job->search && !is_slow(job) && serve(job, true, false)) {
+    } else if (!job->search && !is_slow(job) && nfsd_job_serve(job, true, false)) {
         job_finish(job);
     } else if (job->search) {
         nfsd_search(d, job);
@@ -188,22 +188,22 @@ static void begin(struct job *job)
     }
 }
 
-void job_start(struct job *job)
+void job_start(struct nfsd_job *job)
 {
-    enum said said = decode(job);
+    enum said said = nfsd_job_decode(job);
 
     job->charge = sizeof(*job) + job->length;
     for (unsigned i = 0; i < job->items; i++)
         job->charge += job->item[i].length;
     if (said == SAID_CALL && job->reply.result == RPC_SUCCESS && is_nfs(job)) {
-        job->room = nfs_room(proc_of(job), &job->args);
-        job->room = job->room < NFSD_ROOM_MAX ? job->room : NFSD_ROOM_MAX;
+        job->capacity = nfs_room(proc_of(job), &job->args);
+        job->capacity = job->capacity < NFSD_ROOM_MAX ? job->capacity : NFSD_ROOM_MAX;
     }
-    job->charge += job->room;
+    job->charge += job->capacity;
     job->owner->jobs++;
     if (said == SAID_CALL) {
         if (memory_admit(&job->nfsd->memory, job))
-            begin(job);
+            nfsd_job_begin(job);
         return;
     }
     job->charge = 0;
@@ -215,19 +215,19 @@ void job_start(struct job *job)
 
 void jobs_resume(struct nfsd *d)
 {
-    struct job *job;
+    struct nfsd_job *job;
 
     while ((job = memory_next(&d->memory)))
-        begin(job);
+        nfsd_job_begin(job);
 }
 
-void job_end(struct job *job)
+void job_end(struct nfsd_job *job)
 {
     struct memory *memory = &job->nfsd->memory;
 
     view_put(job->view);
     if (job->buffer)
-        memory_give_back(memory, job->buffer, job->room);
+        memory_give_back(memory, job->buffer, job->capacity);
     if (job->head != job->small)
         free(job->head);
     if (job->charge)
@@ -244,7 +244,7 @@ static struct nfs3_text text_of(const char *text)
     return (struct nfs3_text){text, (uint32_t)(n < MOUNT_NAME_MAX ? n : MOUNT_NAME_MAX)};
 }
 
-static struct nfs3_text path_of(const struct export *e)
+static struct nfs3_text nfsd_job_path_of(const struct export *e)
 {
     return (struct nfs3_text){e->path, (uint32_t)strlen(e->path)};
 }
@@ -256,7 +256,7 @@ static size_t exports_max(const struct nfs_server *server)
     for (unsigned i = 0; i < server->exports; i++) {
         const char *const *client = server->export[i].attr.clients;
 
-        n += 16 + path_of(&server->export[i]).length;
+        n += 16 + nfsd_job_path_of(&server->export[i]).length;
         for (; client && *client; client++)
             n += 12 + text_of(*client).length;
     }
@@ -269,7 +269,7 @@ static void code_exports(struct coder *c, const struct nfs_server *server)
 
     for (unsigned i = 0; i < server->exports; i++) {
         const char *const *client = server->export[i].attr.clients;
-        struct nfs3_text path = path_of(&server->export[i]), *group;
+        struct nfs3_text path = nfsd_job_path_of(&server->export[i]), *group;
         uint32_t groups = 0;
 
         while (client && client[groups])
@@ -285,7 +285,7 @@ static void code_exports(struct coder *c, const struct nfs_server *server)
 }
 
 /* The arguments were good, and it was done. */
-static void code_result(struct job *job, struct coder *c)
+static void code_result(struct nfsd_job *job, struct coder *c)
 {
     bool no = false;
 
@@ -300,24 +300,24 @@ static void code_result(struct job *job, struct coder *c)
 }
 
 /* What it takes beside the data that is left out. */
-static size_t head_room(const struct job *job)
+static size_t head_room(const struct nfsd_job *job)
 {
-    size_t room = NFSD_HEAD;
+    size_t space = NFSD_HEAD;
 
     if (job->reply.result != RPC_SUCCESS)
-        return room;
+        return space;
     if (is_nfs(job) && (job->call.procedure == NFS3_READDIR || job->call.procedure == NFS3_READDIRPLUS))
-        room += job->result.status == NFS3_OK ? job->result.list.length : 0;
+        space += job->result.status == NFS3_OK ? job->result.list.length : 0;
     else if (!is_nfs(job) && job->call.procedure == MOUNT3_EXPORT)
-        room += exports_max(job->nfsd->attr.server);
-    return room;
+        space += exports_max(job->nfsd->attr.server);
+    return space;
 }
 
-static bool encode(struct job *job, size_t room)
+static bool nfsd_job_encode(struct nfsd_job *job, size_t capacity)
 {
     struct coder c;
 
-    coder_write(&c, job->head, room);
+    coder_write(&c, job->head, capacity);
     c.reduce = true;
     rpc_code_reply(&c, &job->reply);
     if (job->reply.result == RPC_SUCCESS)
@@ -328,7 +328,7 @@ static bool encode(struct job *job, size_t room)
     return !c.bad;
 }
 
-static void count(const struct job *job)
+static void nfsd_job_count(const struct nfsd_job *job)
 {
     struct counters *counters = &job->nfsd->counters;
 
@@ -340,18 +340,18 @@ static void count(const struct job *job)
         atomic_fetch_add(&counters->written_octets, job->result.write.count);
 }
 
-void job_finish(struct job *job)
+void job_finish(struct nfsd_job *job)
 {
-    size_t room = head_room(job);
+    size_t space = head_room(job);
 
-    job->head = room <= NFSD_HEAD ? job->small : malloc(room);
-    if (!job->head || !encode(job, room)) {
+    job->head = space <= NFSD_HEAD ? job->small : malloc(space);
+    if (!job->head || !nfsd_job_encode(job, space)) {
         if (job->head != job->small)
             free(job->head);
         job->head = job->small;
         job->reply = (struct rpc_reply){.xid = job->call.xid, .result = RPC_SYSTEM_ERR};
-        encode(job, NFSD_HEAD);
+        nfsd_job_encode(job, NFSD_HEAD);
     }
-    count(job);
+    nfsd_job_count(job);
     job->ops->answer(job);
 }

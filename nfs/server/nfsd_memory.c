@@ -17,14 +17,14 @@ void memory_fini(struct memory *memory)
         free(memory->buffer[--memory->buffers]);
 }
 
-static void queue(struct memory *memory, struct owner *owner)
+static void nfsd_memory_queue(struct memory *memory, struct owner *owner)
 {
     owner->next = NULL;
     *memory->last = owner;
     memory->last = &owner->next;
 }
 
-static void unqueue(struct memory *memory, struct owner **at)
+static void nfsd_memory_unqueue(struct memory *memory, struct owner **at)
 {
     struct owner *owner = *at;
 
@@ -33,7 +33,7 @@ static void unqueue(struct memory *memory, struct owner **at)
         memory->last = at;
 }
 
-bool memory_admit(struct memory *memory, struct job *job)
+bool memory_admit(struct memory *memory, struct nfsd_job *job)
 {
     struct owner *owner = job->owner;
 
@@ -42,7 +42,7 @@ bool memory_admit(struct memory *memory, struct job *job)
         return true;
     if (!owner->waiting) {
         owner->last = &owner->waiting;
-        queue(memory, owner);
+        nfsd_memory_queue(memory, owner);
     }
     job->next = NULL;
     *owner->last = job;
@@ -51,19 +51,19 @@ bool memory_admit(struct memory *memory, struct job *job)
 }
 
 /* In turn; but whose call does not fit lets the others pass. */
-struct job *memory_next(struct memory *memory)
+struct nfsd_job *memory_next(struct memory *memory)
 {
     if (!memory->freed)
         return NULL;
     for (struct owner **at = &memory->waiting, *owner; (owner = *at); at = &owner->next) {
-        struct job *job = owner->waiting;
+        struct nfsd_job *job = owner->waiting;
 
         if (!budget_reserve(&memory->budget, job->charge, &owner->held))
             continue;
-        unqueue(memory, at);
+        nfsd_memory_unqueue(memory, at);
         owner->waiting = job->next;
         if (owner->waiting)
-            queue(memory, owner);
+            nfsd_memory_queue(memory, owner);
         job->next = NULL;
         return job;
     }
@@ -71,25 +71,25 @@ struct job *memory_next(struct memory *memory)
     return NULL;
 }
 
-void memory_refund(struct memory *memory, struct job *job, size_t octets)
+void memory_refund(struct memory *memory, struct nfsd_job *job, size_t octets)
 {
     job->charge -= octets;
     budget_return(&memory->budget, octets, &job->owner->held);
     memory->freed = true;
 }
 
-void memory_release(struct memory *memory, struct job *job)
+void memory_release(struct memory *memory, struct nfsd_job *job)
 {
     memory_refund(memory, job, job->charge);
 }
 
 /* Its jobs, in front of `list`; their charge was never given. */
-static struct job *withdraw_at(struct memory *memory, struct owner **at, struct job *list)
+static struct nfsd_job *withdraw_at(struct memory *memory, struct owner **at, struct nfsd_job *list)
 {
     struct owner *owner = *at;
 
-    unqueue(memory, at);
-    for (struct job *job = owner->waiting, *next; job; job = next) {
+    nfsd_memory_unqueue(memory, at);
+    for (struct nfsd_job *job = owner->waiting, *next; job; job = next) {
         next = job->next;
         job->charge = 0;
         job->next = list;
@@ -99,10 +99,10 @@ static struct job *withdraw_at(struct memory *memory, struct owner **at, struct 
     return list;
 }
 
-struct job *memory_withdraw(struct memory *memory, struct owner *owner)
+struct nfsd_job *memory_withdraw(struct memory *memory, struct owner *owner)
 {
     struct owner **at = &memory->waiting;
-    struct job *list = NULL;
+    struct nfsd_job *list = NULL;
 
     memory->freed = true;
     while (*at)
@@ -122,21 +122,21 @@ bool memory_is_pressed(const struct memory *memory)
 }
 
 /* Room for a large READ comes from the one before. */
-static bool is_kept(size_t room)
+static bool is_kept(size_t capacity)
 {
-    return room > NFSD_BUFFER_MIN && room <= NFSD_BUFFER;
+    return capacity > NFSD_BUFFER_MIN && capacity <= NFSD_BUFFER;
 }
 
-uint8_t *memory_buffer(struct memory *memory, size_t room)
+uint8_t *memory_buffer(struct memory *memory, size_t capacity)
 {
-    if (is_kept(room) && memory->buffers)
+    if (is_kept(capacity) && memory->buffers)
         return memory->buffer[--memory->buffers];
-    return is_kept(room) ? aligned_alloc(4096, NFSD_BUFFER) : malloc(room);
+    return is_kept(capacity) ? aligned_alloc(4096, NFSD_BUFFER) : malloc(capacity);
 }
 
-void memory_give_back(struct memory *memory, uint8_t *buffer, size_t room)
+void memory_give_back(struct memory *memory, uint8_t *buffer, size_t capacity)
 {
-    if (is_kept(room) && memory->buffers < NFSD_BUFFERS)
+    if (is_kept(capacity) && memory->buffers < NFSD_BUFFERS)
         memory->buffer[memory->buffers++] = buffer;
     else
         free(buffer);

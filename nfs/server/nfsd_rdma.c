@@ -12,17 +12,17 @@ enum { RDMA_INLINE = 4096 };
 
 struct rdma_peer { /* a connection, as long as calls of it are here */
     struct owner owner;
-    struct conn *conn;
+    struct rpc_conn *conn;
     struct rdma_peer *next;
 };
 
 struct rdma_call {
-    struct job job; /* the first member */
-    struct call *call;
+    struct nfsd_job job; /* the first member */
+    struct responder_call *call;
     struct rdma_peer *peer;
 };
 
-static struct rdma_peer *find_peer(struct rdma *rdma, struct conn *conn)
+static struct rdma_peer *find_peer(struct rdma *rdma, struct rpc_conn *conn)
 {
     struct rdma_peer *peer = rdma->peers;
 
@@ -51,7 +51,7 @@ static void put_peer(struct rdma *rdma, struct rdma_peer *peer)
     free(peer);
 }
 
-static void end_call(struct rdma_call *call)
+static void nfsd_rdma_end_call(struct rdma_call *call)
 {
     job_end(&call->job);
     put_peer(&call->job.nfsd->rdma, call->peer);
@@ -59,20 +59,20 @@ static void end_call(struct rdma_call *call)
 }
 
 /* The reply has left, or never will. */
-static void release(void *user)
+static void nfsd_rdma_release(void *user)
 {
-    end_call(user);
+    nfsd_rdma_end_call(user);
 }
 
 /* The responder looks for calls that came before itself. */
-static bool begin(struct job *job)
+static bool nfsd_rdma_begin(struct nfsd_job *job)
 {
     if (!job_is_once_only(job))
         call_is_repeatable(((struct rdma_call *)job)->call);
     return true;
 }
 
-static void answer(struct job *job)
+static void nfsd_rdma_answer(struct nfsd_job *job)
 {
     struct rdma_call *call = (struct rdma_call *)job;
     struct reply reply = {.payload = job->head,
@@ -80,38 +80,41 @@ static void answer(struct job *job)
                           .items = job->datas,
                           .item = {job->data},
                           .may_change = job->view != NULL,
-                          .release = release,
+                          .release = nfsd_rdma_release,
                           .user = call};
 
     call->job.nfsd->rdma.answered = !call->job.nfsd->rdma.in_run;
     call_reply(call->call, &reply);
 }
 
-static void refuse(struct job *job)
+static void nfsd_rdma_refuse(struct nfsd_job *job)
 {
     struct rdma_call *call = (struct rdma_call *)job;
 
     call_refuse(call->call);
-    end_call(call);
+    nfsd_rdma_end_call(call);
 }
 
-static void drop(struct job *job)
+static void nfsd_rdma_drop(struct nfsd_job *job)
 {
     struct rdma_call *call = (struct rdma_call *)job;
 
     call_drop(call->call);
-    end_call(call);
+    nfsd_rdma_end_call(call);
 }
 
-static bool is_over(const struct job *job)
+static bool nfsd_rdma_is_over(const struct nfsd_job *job)
 {
     return !((const struct rdma_call *)job)->call->conn;
 }
 
-static const struct job_ops ops = {
-    .begin = begin, .answer = answer, .refuse = refuse, .drop = drop, .is_over = is_over};
+static const struct job_ops ops = {.begin = nfsd_rdma_begin,
+                                   .answer = nfsd_rdma_answer,
+                                   .refuse = nfsd_rdma_refuse,
+                                   .drop = nfsd_rdma_drop,
+                                   .is_over = nfsd_rdma_is_over};
 
-static void handle(void *user, struct call *incoming)
+static void handle(void *user, struct responder_call *incoming)
 {
     struct nfsd *d = user;
     struct rdma_peer *peer = d->stopping ? NULL : find_peer(&d->rdma, incoming->conn);
@@ -137,7 +140,7 @@ static void handle(void *user, struct call *incoming)
     job_start(&call->job);
 }
 
-static void ready(struct nfsd *d, struct source *source, uint32_t events)
+static void nfsd_rdma_ready(struct nfsd *d, struct source *source, uint32_t events)
 {
     (void)source;
     (void)events;
@@ -204,7 +207,7 @@ int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length
     d->rdma.responder = responder_open(addr, length, &attr);
     if (!d->rdma.responder)
         return errno ? -errno : -EIO;
-    d->rdma.source = (struct source){.ready = ready, .fd = responder_fd(d->rdma.responder)};
+    d->rdma.source = (struct source){.ready = nfsd_rdma_ready, .fd = responder_fd(d->rdma.responder)};
     return source_watch(d, &d->rdma.source, EPOLLIN);
 }
 

@@ -3,25 +3,25 @@
  * connection one after the other. However many a peer has, nobody waits for more than one of them. */
 #include "nfs/server/nfsd_in.h"
 
-static void run(struct work *work)
+static void nfsd_search_run(struct work *work)
 {
-    job_run((struct job *)work, true);
+    job_run((struct nfsd_job *)work, true);
 }
 
 /* The next one of this connection, if somebody still wants to know. */
-static void begin(struct nfsd *d, struct owner *owner)
+static void nfsd_search_begin(struct nfsd *d, struct owner *owner)
 {
     bool last;
 
     while (owner->searches) {
-        struct job *job = owner->searches;
+        struct nfsd_job *job = owner->searches;
 
         owner->searches = job->next;
         job->next = NULL;
         if (!d->stopping && !job->ops->is_over(job)) {
             owner->is_searching = true;
             d->in_work++;
-            job->work.run = run;
+            job->work.run = nfsd_search_run;
             workers_give(d->searcher, &job->work);
             return;
         }
@@ -32,7 +32,7 @@ static void begin(struct nfsd *d, struct owner *owner)
     }
 }
 
-void nfsd_search(struct nfsd *d, struct job *job)
+void nfsd_search(struct nfsd *d, struct nfsd_job *job)
 {
     struct owner *owner = job->owner;
 
@@ -42,18 +42,18 @@ void nfsd_search(struct nfsd *d, struct job *job)
     *owner->last_search = job;
     owner->last_search = &job->next;
     if (!owner->is_searching)
-        begin(d, owner);
+        nfsd_search_begin(d, owner);
 }
 
 void nfsd_search_done(struct nfsd *d)
 {
     for (struct work *work = workers_take(d->searcher), *next; work; work = next) {
-        struct job *job = (struct job *)work;
+        struct nfsd_job *job = (struct nfsd_job *)work;
 
         next = work->next;
         d->in_work--;
         job->owner->is_searching = false;
-        begin(d, job->owner);
+        nfsd_search_begin(d, job->owner);
         job_finish(job);
     }
 }

@@ -40,7 +40,7 @@ static void close_conn(struct tcp_conn *conn)
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
-static void want(struct tcp_conn *conn)
+static void nfsd_tcp_want(struct tcp_conn *conn)
 {
     bool reads = !conn->over && !conn->nfsd->stopping && conn->carried == 0 && nfstcp_may_call(conn);
     uint32_t events = (reads ? EPOLLIN : 0U) | (conn->blocked ? EPOLLOUT : 0U);
@@ -62,13 +62,13 @@ static bool take_record(struct tcp_conn *conn)
 }
 
 /* What is left when the connection may have no more calls is carried. False: the stream is of no use. */
-static bool eat(struct tcp_conn *conn, const uint8_t *from, size_t n)
+static bool nfsd_tcp_eat(struct tcp_conn *conn, const uint8_t *from, size_t n)
 {
     while (n && nfstcp_may_call(conn)) {
         size_t eaten;
-        int rc = record_eat(&conn->rx, from, n, &eaten);
+        int error = record_eat(&conn->rx, from, n, &eaten);
 
-        if (rc < 0 || (rc > 0 && !take_record(conn)))
+        if (error < 0 || (error > 0 && !take_record(conn)))
             return false;
         from += eaten;
         n -= eaten;
@@ -91,7 +91,7 @@ static bool eat_carried(struct tcp_conn *conn)
 
     conn->carry = NULL;
     conn->carried = 0;
-    good = eat(conn, carry, n);
+    good = nfsd_tcp_eat(conn, carry, n);
     free(carry);
     return good;
 }
@@ -100,22 +100,22 @@ static bool eat_carried(struct tcp_conn *conn)
 static ssize_t read_once(struct tcp_conn *conn, bool *good)
 {
     struct iovec iov[2];
-    size_t room;
+    size_t space;
     uint8_t *at;
     ssize_t n;
 
-    room = record_room(&conn->rx, &at);
-    iov[0] = (struct iovec){at, room};
+    space = record_room(&conn->rx, &at);
+    iov[0] = (struct iovec){at, space};
     iov[1] = (struct iovec){conn->nfsd->tcp.stage, STAGE};
-    n = room ? readv(conn->source.fd, iov, 2) : read(conn->source.fd, iov[1].iov_base, STAGE);
+    n = space ? readv(conn->source.fd, iov, 2) : read(conn->source.fd, iov[1].iov_base, STAGE);
     if (n <= 0)
         return n;
     conn->moved_ms = clock_ms();
-    room = room < (size_t)n ? room : (size_t)n;
-    if (room && record_put(&conn->rx, room) && !take_record(conn))
+    space = space < (size_t)n ? space : (size_t)n;
+    if (space && record_put(&conn->rx, space) && !take_record(conn))
         *good = false;
     else
-        *good = eat(conn, conn->nfsd->tcp.stage, (size_t)n - room);
+        *good = nfsd_tcp_eat(conn, conn->nfsd->tcp.stage, (size_t)n - space);
     return n;
 }
 
@@ -159,13 +159,13 @@ static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
     }
     if (events & EPOLLIN && !conn->over)
         read_conn(conn);
-    want(conn);
+    nfsd_tcp_want(conn);
 }
 
 /* --- who comes ------------------------------------------------------------------------------------------------- */
 
 /* The connections of clients, or of strangers. */
-static unsigned list_places(const struct nfsd *d, bool strangers, struct place *place, struct tcp_conn **conns)
+static unsigned list_places(const struct nfsd *d, bool strangers, struct rpc_place *place, struct tcp_conn **conns)
 {
     uint64_t now = clock_ms();
     unsigned n = 0;
@@ -174,18 +174,18 @@ static unsigned list_places(const struct nfsd *d, bool strangers, struct place *
         if (conn->source.fd < 0 || conn->is_stranger != strangers)
             continue;
         conns[n] = conn;
-        place[n++] = (struct place){
+        place[n++] = (struct rpc_place){
             .peer = &conn->peer, .idle_ms = now - conn->moved_ms, .is_busy = conn->owner.jobs > conn->outs};
     }
     return n;
 }
 
 /* Strangers have places of their own, and nobody waits for them. */
-static bool make_place(struct nfsd *d, bool stranger, const struct sockaddr_storage *peer)
+static bool nfsd_tcp_make_place(struct nfsd *d, bool stranger, const struct sockaddr_storage *peer)
 {
     struct place_limits limits = {d->attr.connections_max, d->attr.address_max, d->attr.rest_ms};
     unsigned n = stranger ? d->tcp.strangers : atomic_load(&d->counters.tcp_connections);
-    struct place *place = calloc(n + 1, sizeof(*place));
+    struct rpc_place *place = calloc(n + 1, sizeof(*place));
     struct tcp_conn **conns = calloc(n + 1, sizeof(struct tcp_conn *));
     int found = PLACE_NONE;
 
@@ -203,7 +203,7 @@ static bool make_place(struct nfsd *d, bool stranger, const struct sockaddr_stor
 static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
 {
     bool stranger = !nfsd_admits(d, peer);
-    struct tcp_conn *conn = make_place(d, stranger, peer) ? calloc(1, sizeof(*conn)) : NULL;
+    struct tcp_conn *conn = nfsd_tcp_make_place(d, stranger, peer) ? calloc(1, sizeof(*conn)) : NULL;
     int one = 1;
 
     if (!conn)
@@ -263,20 +263,20 @@ static void listener_ready(struct nfsd *d, struct source *source, uint32_t event
 int nfstcp_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length)
 {
     struct tcp_listener *listener = &d->tcp.listener[d->tcp.listeners];
-    int one = 1, fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+    int one = 1, fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
 
     if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     *listener = (struct tcp_listener){.source = {.ready = listener_ready, .fd = fd}};
-    rc = bind(fd, addr, length) != 0 || listen(fd, BACKLOG) != 0 ? -errno : 0;
-    if (rc == 0)
-        rc = source_watch(d, &listener->source, EPOLLIN);
-    if (rc)
+    error = bind(fd, addr, length) != 0 || listen(fd, BACKLOG) != 0 ? -errno : 0;
+    if (error == 0)
+        error = source_watch(d, &listener->source, EPOLLIN);
+    if (error)
         close(fd);
     else
         d->tcp.listeners++;
-    return rc;
+    return error;
 }
 
 /* --- turns ----------------------------------------------------------------------------------------------------- */
@@ -290,12 +290,12 @@ static void send_dirty(struct tcp *tcp)
         conn->dirty = false;
         if (conn->source.fd >= 0 && !conn->blocked && !nfstcp_send(conn))
             close_conn(conn);
-        want(conn);
+        nfsd_tcp_want(conn);
     }
 }
 
 /* Those that were not read because of what they had in work. */
-static void resume(struct tcp *tcp)
+static void nfsd_tcp_resume(struct tcp *tcp)
 {
     for (struct tcp_conn **at = &tcp->conns, *conn; (conn = *at);) {
         if (conn->source.fd >= 0 && conn->carried && nfstcp_may_call(conn) && !conn->nfsd->stopping &&
@@ -303,7 +303,7 @@ static void resume(struct tcp *tcp)
             close_conn(conn);
         if (conn->over && conn->owner.jobs == 0 && conn->carried == 0)
             close_conn(conn);
-        want(conn);
+        nfsd_tcp_want(conn);
         if (conn->source.fd < 0 && conn->owner.jobs == 0 && !conn->dirty) {
             *at = conn->next;
             free(conn);
@@ -321,7 +321,7 @@ void nfstcp_turn(struct nfsd *d)
         jobs_resume(d);
         if (d->tcp.resume) {
             d->tcp.resume = false;
-            resume(&d->tcp);
+            nfsd_tcp_resume(&d->tcp);
         }
     }
 }
@@ -368,7 +368,7 @@ void nfstcp_stop(struct nfsd *d)
     for (unsigned i = 0; i < d->tcp.listeners; i++)
         source_change(d, &d->tcp.listener[i].source, 0);
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
-        want(conn);
+        nfsd_tcp_want(conn);
 }
 
 void nfstcp_fini(struct nfsd *d)

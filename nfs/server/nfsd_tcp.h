@@ -5,14 +5,14 @@
 
 #include "nfs/server/nfsd_in.h"
 
-struct tcp_call {
-    struct job job;  /* the first member */
-    struct call rpc; /* the call as replay.h has it */
+struct nfsd_tcp_call {
+    struct nfsd_job job;       /* the first member */
+    struct responder_call rpc; /* the call as replay.h has it */
     struct tcp_conn *conn;
     uint8_t *record;
     struct replay_entry *entry;
-    struct tcp_call *next; /* of the connection's replies */
-    size_t sent;           /* octets of the reply, its mark first */
+    struct nfsd_tcp_call *next; /* of the connection's replies */
+    size_t sent;                /* octets of the reply, its mark first */
     uint8_t mark[RECORD_MARK];
 };
 
@@ -25,13 +25,13 @@ struct tcp_conn {
     struct record_rx rx;
     uint8_t *carry; /* read and not eaten, because it may not have another call now */
     size_t carried;
-    struct tcp_call *out, **out_last; /* replies to be sent */
-    unsigned outs;                    /* so many */
-    uint64_t moved_ms;                /* when an octet last came or went */
-    uint32_t events;                  /* what epoll was asked for */
-    bool dirty, blocked;              /* it has replies that were not tried; the socket takes none */
-    bool over;                        /* the peer has no more to say */
-    bool is_stranger;                 /* no export allows it */
+    struct nfsd_tcp_call *out, **out_last; /* replies to be sent */
+    unsigned outs;                         /* so many */
+    uint64_t moved_ms;                     /* when an octet last came or went */
+    uint32_t events;                       /* what epoll was asked for */
+    bool dirty, blocked;                   /* it has replies that were not tried; the socket takes none */
+    bool over;                             /* the peer has no more to say */
+    bool is_stranger;                      /* no export allows it */
 };
 
 /* May it have another call now? */

@@ -18,23 +18,23 @@ enum { SEND_CALLS = 16, CALL_PIECES = 5, REPLAY_OCTETS = 8192 };
 /* --- the end of a call ----------------------------------------------------------------------------------------- */
 
 /* A connection that is not read may be again, or one that is closed can go. */
-static void look_at(const struct tcp_conn *conn)
+static void nfsd_tcp_call_look_at(const struct tcp_conn *conn)
 {
     if (conn->source.fd < 0 || conn->over || conn->carried || !(conn->events & EPOLLIN))
         conn->nfsd->tcp.resume = true;
 }
 
-static void end_call(struct tcp_call *call)
+static void nfsd_tcp_call_end_call(struct nfsd_tcp_call *call)
 {
     job_end(&call->job);
-    look_at(call->conn);
+    nfsd_tcp_call_look_at(call->conn);
     free(call->record);
     free(call);
 }
 
-static struct tcp_call *part_waiter(struct replay_entry *entry)
+static struct nfsd_tcp_call *part_waiter(struct replay_entry *entry)
 {
-    struct call *waiter = entry->waiter;
+    struct responder_call *waiter = entry->waiter;
 
     entry->waiter = NULL;
     return waiter ? waiter->user : NULL;
@@ -42,14 +42,14 @@ static struct tcp_call *part_waiter(struct replay_entry *entry)
 
 /* --- the same call again --------------------------------------------------------------------------------------- */
 
-static void queue_reply(struct tcp_call *call)
+static void queue_reply(struct nfsd_tcp_call *call)
 {
     struct tcp_conn *conn = call->conn;
     struct tcp *tcp = &conn->nfsd->tcp;
     size_t length = stream_length(call->job.head_length, &call->job.data, call->job.datas);
 
     if (conn->source.fd < 0) {
-        end_call(call);
+        nfsd_tcp_call_end_call(call);
         return;
     }
     if (!conn->out)
@@ -67,14 +67,14 @@ static void queue_reply(struct tcp_call *call)
 }
 
 /* A reply of the cache, which has no data beside it. */
-static void answer_as_before(struct tcp_call *call, const struct reply *reply)
+static void answer_as_before(struct nfsd_tcp_call *call, const struct reply *reply)
 {
-    struct job *job = &call->job;
+    struct nfsd_job *job = &call->job;
 
     atomic_fetch_add(&job->nfsd->counters.replayed, 1);
     job->head = reply->length <= NFSD_HEAD ? job->small : malloc(reply->length);
     if (!job->head) {
-        end_call(call);
+        nfsd_tcp_call_end_call(call);
         return;
     }
     memcpy(job->head, reply->payload, reply->length);
@@ -83,14 +83,14 @@ static void answer_as_before(struct tcp_call *call, const struct reply *reply)
     queue_reply(call);
 }
 
-static bool begin(struct job *job)
+static bool nfsd_tcp_call_begin(struct nfsd_job *job)
 {
-    struct tcp_call *call = (struct tcp_call *)job, *older;
+    struct nfsd_tcp_call *call = (struct nfsd_tcp_call *)job, *older;
     struct replay *replay = &job->nfsd->tcp.replay;
     struct replay_entry *entry;
     struct replay_key key;
 
-    look_at(call->conn);
+    nfsd_tcp_call_look_at(call->conn);
     if (!job_is_once_only(job))
         return true;
     replay_key(&key, &job->peer, job->call.xid, &call->rpc);
@@ -106,14 +106,14 @@ static bool begin(struct job *job)
     /* The first one is at work. Who asks last gets its reply too. */
     older = part_waiter(entry);
     if (older)
-        end_call(older);
+        nfsd_tcp_call_end_call(older);
     entry->waiter = &call->rpc;
     return false;
 }
 
-static void answer(struct job *job)
+static void nfsd_tcp_call_answer(struct nfsd_job *job)
 {
-    struct tcp_call *call = (struct tcp_call *)job, *waiter = NULL;
+    struct nfsd_tcp_call *call = (struct nfsd_tcp_call *)job, *waiter = NULL;
     struct reply reply = {.payload = job->head, .length = job->head_length};
 
     if (call->entry) {
@@ -127,26 +127,30 @@ static void answer(struct job *job)
     queue_reply(call);
 }
 
-static void drop(struct job *job)
+static void nfsd_tcp_call_drop(struct nfsd_job *job)
 {
-    struct tcp_call *call = (struct tcp_call *)job, *waiter;
+    struct nfsd_tcp_call *call = (struct nfsd_tcp_call *)job, *waiter;
 
     if (call->entry) {
         waiter = part_waiter(call->entry);
         if (waiter)
-            end_call(waiter);
+            nfsd_tcp_call_end_call(waiter);
         replay_drop(&job->nfsd->tcp.replay, call->entry);
         call->entry = NULL;
     }
-    end_call(call);
+    nfsd_tcp_call_end_call(call);
 }
 
-static bool is_over(const struct job *job)
+static bool nfsd_tcp_call_is_over(const struct nfsd_job *job)
 {
-    return ((const struct tcp_call *)job)->conn->source.fd < 0;
+    return ((const struct nfsd_tcp_call *)job)->conn->source.fd < 0;
 }
 
-static const struct job_ops ops = {.begin = begin, .answer = answer, .refuse = drop, .drop = drop, .is_over = is_over};
+static const struct job_ops ops = {.begin = nfsd_tcp_call_begin,
+                                   .answer = nfsd_tcp_call_answer,
+                                   .refuse = nfsd_tcp_call_drop,
+                                   .drop = nfsd_tcp_call_drop,
+                                   .is_over = nfsd_tcp_call_is_over};
 
 bool nfstcp_may_call(const struct tcp_conn *conn)
 {
@@ -155,7 +159,7 @@ bool nfstcp_may_call(const struct tcp_conn *conn)
 
 bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
 {
-    struct tcp_call *call = calloc(1, sizeof(*call));
+    struct nfsd_tcp_call *call = calloc(1, sizeof(*call));
 
     if (!call) {
         free(record);
@@ -163,7 +167,7 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
     }
     call->conn = conn;
     call->record = record;
-    call->rpc = (struct call){.payload = record, .length = length, .user = call};
+    call->rpc = (struct responder_call){.payload = record, .length = length, .user = call};
     call->job.ops = &ops;
     call->job.nfsd = conn->nfsd;
     call->job.owner = &conn->owner;
@@ -179,10 +183,10 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
 /* --- sending --------------------------------------------------------------------------------------------------- */
 
 /* A reply in the order of its octets, without those that were sent. How many pieces. */
-static int pieces_of(const struct tcp_call *call, struct iovec *iov)
+static int pieces_of(const struct nfsd_tcp_call *call, struct iovec *iov)
 {
     static const uint8_t zeros[4];
-    const struct job *job = &call->job;
+    const struct nfsd_job *job = &call->job;
     size_t lead = job->datas ? job->data.position : job->head_length, skip = call->sent;
     const struct iovec all[CALL_PIECES] = {
         {(void *)(uintptr_t)call->mark, RECORD_MARK},
@@ -203,16 +207,16 @@ static int pieces_of(const struct tcp_call *call, struct iovec *iov)
     return n;
 }
 
-static size_t left_of(const struct tcp_call *call)
+static size_t left_of(const struct nfsd_tcp_call *call)
 {
     return RECORD_MARK + stream_length(call->job.head_length, &call->job.data, call->job.datas) - call->sent;
 }
 
-static void advance(struct tcp_conn *conn, size_t n)
+static void nfsd_tcp_call_advance(struct tcp_conn *conn, size_t n)
 {
     conn->moved_ms = clock_ms();
     while (conn->out) {
-        struct tcp_call *call = conn->out;
+        struct nfsd_tcp_call *call = conn->out;
         size_t left = left_of(call);
 
         if (n < left) {
@@ -224,7 +228,7 @@ static void advance(struct tcp_conn *conn, size_t n)
         conn->outs--;
         if (!conn->out)
             conn->out_last = &conn->out;
-        end_call(call);
+        nfsd_tcp_call_end_call(call);
     }
 }
 
@@ -234,14 +238,14 @@ bool nfstcp_send(struct tcp_conn *conn)
     while (conn->out && !conn->blocked) {
         struct iovec iov[SEND_CALLS * CALL_PIECES];
         struct msghdr message = {.msg_iov = iov};
-        const struct tcp_call *call = conn->out;
+        const struct nfsd_tcp_call *call = conn->out;
         ssize_t n;
 
         for (int i = 0; call && i < SEND_CALLS; i++, call = call->next)
             message.msg_iovlen += (size_t)pieces_of(call, iov + message.msg_iovlen);
         n = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
         if (n >= 0)
-            advance(conn, (size_t)n);
+            nfsd_tcp_call_advance(conn, (size_t)n);
         else if (errno == EAGAIN)
             conn->blocked = true;
         else if (errno != EINTR)
@@ -252,19 +256,19 @@ bool nfstcp_send(struct tcp_conn *conn)
 
 void nfstcp_abandon(struct tcp_conn *conn)
 {
-    struct job *job = memory_withdraw(&conn->nfsd->memory, &conn->owner);
+    struct nfsd_job *job = memory_withdraw(&conn->nfsd->memory, &conn->owner);
 
     while (job) {
-        struct job *next = job->next;
+        struct nfsd_job *next = job->next;
 
-        end_call((struct tcp_call *)job);
+        nfsd_tcp_call_end_call((struct nfsd_tcp_call *)job);
         job = next;
     }
     while (conn->out) {
-        struct tcp_call *call = conn->out;
+        struct nfsd_tcp_call *call = conn->out;
 
         conn->out = call->next;
-        end_call(call);
+        nfsd_tcp_call_end_call(call);
     }
     conn->outs = 0;
     conn->out_last = &conn->out;

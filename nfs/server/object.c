@@ -33,7 +33,7 @@ static unsigned fds_max(unsigned open_max)
 }
 
 /* Kernel handles are in order when one leads back to the root that it was made of. */
-static void probe_kernel(struct objects *os, struct place *place)
+static void probe_kernel(struct objects *objects, struct object_place *place)
 {
     struct handle h;
     struct stat st;
@@ -41,7 +41,7 @@ static void probe_kernel(struct objects *os, struct place *place)
 
     place->mount = openat(place->export->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (place->mount >= 0 && kernel_handle(place, place->export->root, &h))
-        fd = open_handle(os, place, &h, NULL);
+        fd = open_handle(objects, place, &h, NULL);
     if (fd >= 0 && !fstat(fd, &st) && st.st_ino == place->inode && st.st_dev == place->export->dev) {
         close(fd);
         return;
@@ -53,87 +53,87 @@ static void probe_kernel(struct objects *os, struct place *place)
     place->mount = -1;
 }
 
-static int fail(char *error, int code, const struct export *e, const char *what)
+static int object_fail(char *error, int code, const struct export *e, const char *what)
 {
     snprintf(error, EXPORT_TEXT, "%.150s: %s", e->path, what);
     return code;
 }
 
-static int open_place(struct objects *os, unsigned i, const struct objects_attr *attr, char *error)
+static int open_place(struct objects *objects, unsigned i, const struct objects_attr *attr, char *error)
 {
-    struct place *place = &os->place[i];
+    struct object_place *place = &objects->place[i];
     struct export *e = &attr->export[i];
     char link[32], path[2];
     struct stat st;
     int fd;
 
-    *place = (struct place){.export = e, .mount = -1};
+    *place = (struct object_place){.export = e, .mount = -1};
     for (unsigned j = 0; j < i; j++) {
-        if (os->place[j].export->id == e->id)
-            return fail(error, -EEXIST, e,
-                        "is exported twice, or its number in file handles is that of another export");
+        if (objects->place[j].export->id == e->id)
+            return object_fail(error, -EEXIST, e,
+                               "is exported twice, or its number in file handles is that of another export");
     }
     fd = open_name(e->root, ".", 0);
     if (fd < 0)
-        return fail(error, fd, e, "openat2() fails: Linux 5.8 or later is needed");
+        return object_fail(error, fd, e, "openat2() fails: Linux 5.8 or later is needed");
     close(fd);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", e->root);
     if (fstat(e->root, &st) || readlink(link, path, sizeof(path)) < 0)
-        return fail(error, -errno, e, "cannot be seen in /proc/self/fd");
+        return object_fail(error, -errno, e, "cannot be seen in /proc/self/fd");
     place->inode = st.st_ino;
     if (attr->kernel_handles)
-        probe_kernel(os, place);
+        probe_kernel(objects, place);
     return 0;
 }
 
 struct objects *objects_open(const struct objects_attr *attr, char *error)
 {
-    struct objects *os = calloc(1, sizeof(*os));
+    struct objects *objects = calloc(1, sizeof(*objects));
     int bad = -ENOMEM;
 
     snprintf(error, EXPORT_TEXT, "out of memory");
-    if (os) {
-        pthread_mutex_init(&os->search, NULL);
-        pthread_mutex_init(&os->miss_lock, NULL);
-        os->place = calloc(attr->exports + 1, sizeof(*os->place));
-        os->names = names_open();
-        os->miss = calloc(SEARCH_MISSES, sizeof(*os->miss));
-        if (os->place && os->names && os->miss)
-            bad = cache_init(&os->cache, fds_max(attr->open_max));
+    if (objects) {
+        pthread_mutex_init(&objects->search, NULL);
+        pthread_mutex_init(&objects->miss_lock, NULL);
+        objects->place = calloc(attr->exports + 1, sizeof(*objects->place));
+        objects->names = names_open();
+        objects->miss = calloc(SEARCH_MISSES, sizeof(*objects->miss));
+        if (objects->place && objects->names && objects->miss)
+            bad = cache_init(&objects->cache, fds_max(attr->open_max));
         if (!bad)
-            bad = handle_key_open(os->key, attr->state, error);
-        for (; !bad && os->places < attr->exports; os->places++)
-            bad = open_place(os, os->places, attr, error);
+            bad = handle_key_open(objects->key, attr->state, error);
+        for (; !bad && objects->places < attr->exports; objects->places++)
+            bad = open_place(objects, objects->places, attr, error);
         if (!bad)
-            return os;
-        objects_close(os);
+            return objects;
+        objects_close(objects);
     }
     errno = -bad;
     return NULL;
 }
 
-void objects_close(struct objects *os)
+void objects_close(struct objects *objects)
 {
-    if (!os)
+    if (!objects)
         return;
-    cache_fini(&os->cache);
-    for (unsigned i = 0; i < os->places; i++) {
-        if (os->place[i].mount >= 0)
-            close(os->place[i].mount);
+    cache_fini(&objects->cache);
+    for (unsigned i = 0; i < objects->places; i++) {
+        if (objects->place[i].mount >= 0)
+            close(objects->place[i].mount);
     }
-    names_close(os->names);
-    pthread_mutex_destroy(&os->search);
-    pthread_mutex_destroy(&os->miss_lock);
-    free(os->miss);
-    free(os->place);
-    free(os);
+    names_close(objects->names);
+    pthread_mutex_destroy(&objects->search);
+    pthread_mutex_destroy(&objects->miss_lock);
+    free(objects->miss);
+    free(objects->place);
+    free(objects);
 }
 
-static const struct place *place_of(const struct objects *os, uint32_t id)
+static const struct object_place *place_of(const struct objects *objects, uint32_t id)
 {
-    for (unsigned i = 0; i < os->places; i++) {
-        if (os->place[i].export->id == id)
-            return &os->place[i];
+    for (unsigned i = 0; i < objects->places; i++) {
+        if (objects->place[i].export->id == id)
+            return &objects->place[i];
     }
     return NULL;
 }
@@ -143,7 +143,7 @@ static struct kept *kept_of(struct object *object)
     return (struct kept *)(void *)object;
 }
 
-static enum nfs3_status status_of(int error)
+static enum nfs3_status object_status_of(int error)
 {
     switch (-error) {
     case EAGAIN:
@@ -159,7 +159,7 @@ static enum nfs3_status status_of(int error)
 }
 
 /* Not gone, and seen inside of its export not long ago. */
-static bool current(struct objects *os, struct kept *k)
+static bool current(struct objects *objects, struct kept *k)
 {
     uint64_t now = now_ms();
     struct identity was;
@@ -171,7 +171,7 @@ static bool current(struct objects *os, struct kept *k)
     if (now - k->seen < RECHECK_MS)
         return true;
     paused = identity_pause(&was);
-    inside = inside_export(place_of(os, k->object.export->id), k->object.fd, &st);
+    inside = inside_export(place_of(objects, k->object.export->id), k->object.fd, &st);
     if (paused)
         identity_assume(&was);
     k->seen = now;
@@ -179,8 +179,8 @@ static bool current(struct objects *os, struct kept *k)
 }
 
 /* Takes `fd`. */
-static enum nfs3_status keep(struct objects *os, const struct place *place, const struct handle *h,
-                             const struct nfs3_fh *fh, int fd, struct kept **kept)
+static enum nfs3_status object_keep(struct objects *objects, const struct object_place *place, const struct handle *h,
+                                    const struct nfs3_fh *fh, int fd, struct kept **kept)
 {
     struct stat st;
     struct kept *k;
@@ -201,33 +201,34 @@ static enum nfs3_status keep(struct objects *os, const struct place *place, cons
                        .reader = -1,
                        .writer = -1};
     k->seen = now_ms();
-    *kept = cache_add(&os->cache, k);
+    *kept = cache_add(&objects->cache, k);
     return NFS3_OK;
 }
 
-static enum nfs3_status find(struct objects *os, const struct nfs3_fh *fh, bool *search, struct kept **kept)
+static enum nfs3_status server_object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search,
+                                           struct kept **kept)
 {
-    const struct place *place;
+    const struct object_place *place;
     enum nfs3_status status;
     struct identity was;
     struct handle h;
     bool paused;
     int fd;
 
-    if (!handle_get(os->key, fh, &h))
+    if (!handle_get(objects->key, fh, &h))
         return NFS3ERR_BADHANDLE;
-    place = place_of(os, h.export);
+    place = place_of(objects, h.export);
     if (!place)
         return NFS3ERR_STALE;
     paused = identity_pause(&was);
-    fd = open_handle(os, place, &h, search);
-    status = fd < 0 ? status_of(fd) : keep(os, place, &h, fh, fd, kept);
+    fd = open_handle(objects, place, &h, search);
+    status = fd < 0 ? object_status_of(fd) : object_keep(objects, place, &h, fh, fd, kept);
     if (paused)
         identity_assume(&was);
     return status;
 }
 
-enum nfs3_status object_find(struct objects *os, const struct nfs3_fh *fh, bool *search, struct object **object)
+enum nfs3_status object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search, struct object **object)
 {
     enum nfs3_status status = NFS3_OK;
     struct kept *k;
@@ -235,28 +236,28 @@ enum nfs3_status object_find(struct objects *os, const struct nfs3_fh *fh, bool 
     *object = NULL;
     if (fh->length > NFS3_FH_MAX)
         return NFS3ERR_BADHANDLE;
-    k = cache_get(&os->cache, fh);
-    if (k && !current(os, k)) {
-        cache_drop(&os->cache, k);
-        cache_put(&os->cache, k, now_ms());
+    k = cache_get(&objects->cache, fh);
+    if (k && !current(objects, k)) {
+        cache_drop(&objects->cache, k);
+        cache_put(&objects->cache, k, now_ms());
         return NFS3ERR_STALE;
     }
     if (!k)
-        status = find(os, fh, search, &k);
+        status = server_object_find(objects, fh, search, &k);
     if (status == NFS3_OK)
         *object = &k->object;
     return status;
 }
 
-enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object)
+enum nfs3_status object_get(struct objects *objects, const struct nfs3_fh *fh, struct object **object)
 {
-    return object_find(os, fh, NULL, object);
+    return object_find(objects, fh, NULL, object);
 }
 
-void object_put(struct objects *os, struct object *object)
+void object_put(struct objects *objects, struct object *object)
 {
     if (object)
-        cache_put(&os->cache, kept_of(object), now_ms());
+        cache_put(&objects->cache, kept_of(object), now_ms());
 }
 
 /* What may only be written is good enough to write. */
@@ -274,7 +275,7 @@ static int reopen(const struct object *object, bool write, bool *reads)
     return fd < 0 ? -errno : fd;
 }
 
-int object_file(struct objects *os, struct object *object, int flags)
+int object_file(struct objects *objects, struct object *object, int flags)
 {
     bool write = (flags & O_ACCMODE) != O_RDONLY, paused, reads;
     struct kept *k = kept_of(object);
@@ -283,21 +284,22 @@ int object_file(struct objects *os, struct object *object, int flags)
 
     if (!S_ISREG(object->type))
         return S_ISDIR(object->type) ? -EISDIR : -EINVAL;
-    fd = cache_file(&os->cache, k, write);
+    fd = cache_file(&objects->cache, k, write);
     if (fd >= 0)
         return fd;
     paused = identity_pause(&was);
     fd = reopen(object, write, &reads);
     if (paused)
         identity_assume(&was);
-    return fd < 0 ? fd : cache_set_file(&os->cache, k, write, reads, fd);
+    return fd < 0 ? fd : cache_set_file(&objects->cache, k, write, reads, fd);
 }
 
 /* As the server: what is in memory, the system tells the owner of the file and who may write it. */
-struct view *object_view(struct objects *os, struct object *object, int fd, uint64_t size, uint64_t offset, size_t n)
+struct view *object_view(struct objects *objects, struct object *object, int fd, uint64_t size, uint64_t offset,
+                         size_t n)
 {
     struct kept *k = kept_of(object);
-    struct view *view = cache_view(&os->cache, k, size);
+    struct view *view = cache_view(&objects->cache, k, size);
     struct identity was;
     bool paused, there;
 
@@ -305,7 +307,7 @@ struct view *object_view(struct objects *os, struct object *object, int fd, uint
         view = view_open(fd, size);
         if (!view)
             return NULL;
-        cache_set_view(&os->cache, k, view);
+        cache_set_view(&objects->cache, k, view);
     }
     paused = identity_pause(&was);
     there = view_is_resident(view, offset, n);
@@ -318,7 +320,7 @@ struct view *object_view(struct objects *os, struct object *object, int fd, uint
 }
 
 /* The way to `name` in `dir`, or to its parent. Below what the kernel opens there is none. */
-static void place_hints(struct objects *os, const struct kept *dir, const char *name, struct handle *h)
+static void place_hints(struct objects *objects, const struct kept *dir, const char *name, struct handle *h)
 {
     bool up = !strcmp(name, "..");
 
@@ -331,26 +333,26 @@ static void place_hints(struct objects *os, const struct kept *dir, const char *
             h->hint[h->count++] = hint_of(name);
     }
     if (up)
-        names_recall(os->names, h);
+        names_recall(objects->names, h);
     else
-        names_put(os->names, h, dir->inode, name);
+        names_put(objects->names, h, dir->inode, name);
 }
 
 /* The handle of `fd`, seen as `name` in `dir`. */
-static void make_handle(struct objects *os, const struct place *place, const struct kept *dir, const char *name, int fd,
-                        ino_t inode, struct nfs3_fh *fh)
+static void make_handle(struct objects *objects, const struct object_place *place, const struct kept *dir,
+                        const char *name, int fd, ino_t inode, struct nfs3_fh *fh)
 {
     struct handle h;
 
     if (!kernel_handle(place, fd, &h)) {
         h = (struct handle){.kind = HANDLE_INODE, .export = place->export->id, .inode = inode, .birth = birth_of(fd)};
         if (dir && inode != place->inode)
-            place_hints(os, dir, name, &h);
+            place_hints(objects, dir, name, &h);
     }
-    handle_put(os->key, &h, fh);
+    handle_put(objects->key, &h, fh);
 }
 
-static int open_parent(const struct place *place, const struct kept *dir)
+static int object_open_parent(const struct object_place *place, const struct kept *dir)
 {
     struct identity was;
     struct stat st;
@@ -372,9 +374,9 @@ static int open_parent(const struct place *place, const struct kept *dir)
     return -ESTALE;
 }
 
-int object_name(struct objects *os, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st)
+int object_name(struct objects *objects, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st)
 {
-    const struct place *place = place_of(os, dir->export->id);
+    const struct object_place *place = place_of(objects, dir->export->id);
     struct kept *k = kept_of(dir);
     int fd;
 
@@ -384,7 +386,7 @@ int object_name(struct objects *os, struct object *dir, const char *name, struct
     }
     if (!*name || strchr(name, '/'))
         return -EINVAL;
-    fd = !strcmp(name, "..") ? open_parent(place, k) : open_name(dir->fd, name, 0);
+    fd = !strcmp(name, "..") ? object_open_parent(place, k) : open_name(dir->fd, name, 0);
     if (fd < 0)
         return fd;
     if (fstat(fd, st)) {
@@ -395,18 +397,18 @@ int object_name(struct objects *os, struct object *dir, const char *name, struct
         close(fd);
         return -EXDEV;
     }
-    make_handle(os, place, k, name, fd, st->st_ino, fh);
+    make_handle(objects, place, k, name, fd, st->st_ino, fh);
     close(fd);
     return 0;
 }
 
-int object_root(struct objects *os, struct export *export, struct nfs3_fh *fh)
+int object_root(struct objects *objects, struct export *export, struct nfs3_fh *fh)
 {
-    const struct place *place = place_of(os, export->id);
+    const struct object_place *place = place_of(objects, export->id);
 
     if (!place)
         return -ENOENT;
-    make_handle(os, place, NULL, "", export->root, place->inode, fh);
+    make_handle(objects, place, NULL, "", export->root, place->inode, fh);
     return 0;
 }
 
@@ -417,21 +419,21 @@ int object_stat(const struct object *object, struct stat *st)
 
 int object_may(const struct object *object, const struct identity *who, int want)
 {
-    int bad = who ? identity_assume(who) : 0;
+    int error = who ? identity_assume(who) : 0;
 
-    if (bad)
-        return bad;
+    if (error)
+        return error;
     return syscall(SYS_faccessat2, object->fd, "", want, AT_EMPTY_PATH | AT_EACCESS) ? -errno : 0;
 }
 
-void object_forget(struct objects *os, struct object *dir, const char *name)
+void object_forget(struct objects *objects, struct object *dir, const char *name)
 {
     (void)dir;
     (void)name;
-    cache_forget(&os->cache, FORGET);
+    cache_forget(&objects->cache, FORGET);
 }
 
-bool objects_tend(struct objects *os)
+bool objects_tend(struct objects *objects)
 {
-    return os && cache_tend(&os->cache, now_ms());
+    return objects && cache_tend(&objects->cache, now_ms());
 }

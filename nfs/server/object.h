@@ -44,37 +44,38 @@ struct objects_attr {
 void objects_attr_init(struct objects_attr *attr);
 /* NULL and errno, and a line in `error` (EXPORT_TEXT octets). */
 struct objects *objects_open(const struct objects_attr *attr, char *error);
-void objects_close(struct objects *os);
+void objects_close(struct objects *objects);
 
 /* Once a second, in a thread that may wait: closes what nobody uses and what somebody else could miss. Whether anything
  * is still open. */
-bool objects_tend(struct objects *os);
+bool objects_tend(struct objects *objects);
 
 /* The object of a handle, to be given back with object_put(). NFS3ERR_BADHANDLE: not one of ours; NFS3ERR_STALE: what
  * it named is gone, or is not inside its export any more. */
-enum nfs3_status object_get(struct objects *os, const struct nfs3_fh *fh, struct object **object);
+enum nfs3_status object_get(struct objects *objects, const struct nfs3_fh *fh, struct object **object);
 
 /* The same without looking for it where that may take long: then `*search` is true, and NFS3ERR_JUKEBOX. */
-enum nfs3_status object_find(struct objects *os, const struct nfs3_fh *fh, bool *search, struct object **object);
-void object_put(struct objects *os, struct object *object);
+enum nfs3_status object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search, struct object **object);
+void object_put(struct objects *objects, struct object *object);
 
 /* A descriptor of a regular file to read (O_RDONLY) or write (O_RDWR), kept with the object until it leaves the cache;
  * not to be closed. It is opened with the rights of the server; whether the caller may is asked with object_may().
  * -errno. */
-int object_file(struct objects *os, struct object *object, int flags);
+int object_file(struct objects *objects, struct object *object, int flags);
 
 /* A view of the regular file `fd`, an object_file() of this object, that has `n` octets from `offset` in memory, to be
  * given back with view_put(); `size`: the file's, offset + n is not beyond it. NULL: they are not there, or there is no
  * view. It outlives the object's leaving the cache. */
-struct view *object_view(struct objects *os, struct object *object, int fd, uint64_t size, uint64_t offset, size_t n);
+struct view *object_view(struct objects *objects, struct object *object, int fd, uint64_t size, uint64_t offset,
+                         size_t n);
 
 /* The handle of `name` in `dir` (itself if NULL or "."), as seen now with the rights of the assumed identity; its
  * attributes too. ".." of the root is the root. -errno; -EXDEV: a mount point, whose file system is not exported (to a
  * client NFS3ERR_ACCES), -EINVAL: no single name. To call it for a name just made by RENAME saves a search where there
  * are no kernel handles. */
-int object_name(struct objects *os, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st);
+int object_name(struct objects *objects, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st);
 /* The handle of the export's root. -errno. */
-int object_root(struct objects *os, struct export *export, struct nfs3_fh *fh);
+int object_root(struct objects *objects, struct export *export, struct nfs3_fh *fh);
 
 int object_stat(const struct object *object, struct stat *st);
 
@@ -84,6 +85,6 @@ int object_may(const struct object *object, const struct identity *who, int want
 
 /* A name was removed or given to something else: what was known by it is forgotten, and a file without any name left is
  * not held open longer. */
-void object_forget(struct objects *os, struct object *dir, const char *name);
+void object_forget(struct objects *objects, struct object *dir, const char *name);
 
 #endif

@@ -65,7 +65,7 @@ static struct kept **slot(struct cache *c, const struct nfs3_fh *fh)
     return &c->table[hash & c->mask];
 }
 
-static struct kept *find(struct cache *c, const struct nfs3_fh *fh)
+static struct kept *object_cache_find(struct cache *c, const struct nfs3_fh *fh)
 {
     for (struct kept *k = *slot(c, fh); k; k = k->next) {
         if (k->fh.length == fh->length && !memcmp(k->fh.data, fh->data, fh->length))
@@ -104,7 +104,7 @@ static unsigned fds(const struct kept *k)
 }
 
 /* An idle one leaves the cache, in front of `list`. */
-static struct kept *evict(struct cache *c, struct kept *k, struct kept *list)
+static struct kept *object_cache_evict(struct cache *c, struct kept *k, struct kept *list)
 {
     list_remove(c, k);
     table_remove(c, k);
@@ -118,7 +118,7 @@ static struct kept *evict_for_room(struct cache *c)
     struct kept *list = NULL;
 
     while (c->fds > c->fds_max && c->oldest)
-        list = evict(c, c->oldest, list);
+        list = object_cache_evict(c, c->oldest, list);
     return list;
 }
 
@@ -134,7 +134,7 @@ struct kept *cache_get(struct cache *c, const struct nfs3_fh *fh)
     struct kept *k;
 
     pthread_mutex_lock(&c->lock);
-    k = use(c, find(c, fh));
+    k = use(c, object_cache_find(c, fh));
     pthread_mutex_unlock(&c->lock);
     return k;
 }
@@ -144,7 +144,7 @@ struct kept *cache_add(struct cache *c, struct kept *k)
     struct kept *there, *list = NULL;
 
     pthread_mutex_lock(&c->lock);
-    there = use(c, find(c, &k->fh));
+    there = use(c, object_cache_find(c, &k->fh));
     if (!there) {
         k->refs = 1;
         k->next = *slot(c, &k->fh);
@@ -190,7 +190,7 @@ void cache_drop(struct cache *c, struct kept *k)
     pthread_mutex_unlock(&c->lock);
 }
 
-static int file_of(const struct kept *k, bool write)
+static int object_cache_file_of(const struct kept *k, bool write)
 {
     return write || (k->reader < 0 && k->writer_reads) ? k->writer : k->reader;
 }
@@ -202,7 +202,7 @@ int cache_file(struct cache *c, struct kept *k, bool write)
     pthread_mutex_lock(&c->lock);
     if (write)
         k->written = now_ms();
-    fd = file_of(k, write);
+    fd = object_cache_file_of(k, write);
     pthread_mutex_unlock(&c->lock);
     return fd;
 }
@@ -213,7 +213,7 @@ int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int 
     int there;
 
     pthread_mutex_lock(&c->lock);
-    there = file_of(k, write);
+    there = object_cache_file_of(k, write);
     if (there < 0) {
         *(write ? &k->writer : &k->reader) = fd;
         if (write) {
@@ -261,7 +261,7 @@ void cache_forget(struct cache *c, unsigned n)
     for (struct kept *k = c->newest, *older; k && n; k = older, n--) {
         older = k->older;
         if (!fstat(k->object.fd, &st) && !st.st_nlink)
-            list = evict(c, k, list);
+            list = object_cache_evict(c, k, list);
     }
     pthread_mutex_unlock(&c->lock);
     destroy_all(list);
@@ -270,7 +270,7 @@ void cache_forget(struct cache *c, unsigned n)
 /* --- what nobody uses -------------------------------------------------------------------------------------------- */
 
 /* `since` may be a moment after `now` was asked for. */
-static bool is_over(uint64_t now, uint64_t since, uint64_t ms)
+static bool object_cache_is_over(uint64_t now, uint64_t since, uint64_t ms)
 {
     return now >= since && now - since >= ms;
 }
@@ -286,9 +286,10 @@ static struct kept *tend_part(struct cache *c, size_t first, uint64_t now, int *
             next = k->next;
             if (k->refs)
                 continue;
-            if (is_over(now, k->idle, CACHE_IDLE_MS) || fstat(k->object.fd, &st) || !st.st_nlink) {
-                list = evict(c, k, list);
-            } else if (k->writer >= 0 && is_over(now, k->written, CACHE_WRITER_MS) && *writers < CACHE_PART) {
+            if (object_cache_is_over(now, k->idle, CACHE_IDLE_MS) || fstat(k->object.fd, &st) || !st.st_nlink) {
+                list = object_cache_evict(c, k, list);
+            } else if (k->writer >= 0 && object_cache_is_over(now, k->written, CACHE_WRITER_MS) &&
+                       *writers < CACHE_PART) {
                 writer[(*writers)++] = k->writer;
                 k->writer = -1;
                 k->writer_reads = false;

@@ -8,7 +8,7 @@
 /* What was seen of objects without kernel handles: object_names.c. */
 struct names;
 
-struct place { /* one export */
+struct object_place { /* one export */
     struct export *export;
     int mount;   /* readable: open_by_handle_at() wants one; -1: no kernel handles */
     ino_t inode; /* of the root */
@@ -18,14 +18,14 @@ enum { SEARCH_MISSES = 16384, SEARCH_WAYS = 4, OPEN_TRIES = 16 };
 
 /* An object that was looked for in vain, so that a peer cannot keep us looking. */
 struct miss {
-    const struct place *place;
+    const struct object_place *place;
     uint64_t inode, birth, until;
 };
 
 struct objects {
     struct cache cache;
     uint8_t key[HANDLE_KEY];
-    struct place *place;
+    struct object_place *place;
     unsigned places;
     struct names *names;
     pthread_mutex_t search;    /* one at a time */
@@ -37,17 +37,17 @@ uint64_t now_ms(void);
 
 /* object_open.c: an O_PATH descriptor of what the handle names, or a negative errno. As the server. With `search` not
  * NULL there is no search: -EAGAIN if one is needed, which is noted there. */
-int open_handle(struct objects *os, const struct place *place, const struct handle *h, bool *search);
+int open_handle(struct objects *objects, const struct object_place *place, const struct handle *h, bool *search);
 /* A single name in a directory, no link followed, no mount crossed: O_PATH. */
 int open_name(int dir, const char *name, int flags);
 /* The handle of what `fd` is: the kernel's. False: it has none that fits. */
-bool kernel_handle(const struct place *place, int fd, struct handle *h);
+bool kernel_handle(const struct object_place *place, int fd, struct handle *h);
 uint64_t birth_of(int fd);
 /* Is it inside of its export? */
-bool inside_export(const struct place *place, int fd, const struct stat *st);
+bool inside_export(const struct object_place *place, int fd, const struct stat *st);
 
 /* object_search.c: for objects without kernel handles. As the server, too. */
-int search_inode(struct objects *os, const struct place *place, const struct handle *h, bool *search);
+int search_inode(struct objects *objects, const struct object_place *place, const struct handle *h, bool *search);
 /* The octet that a name leaves in a handle. */
 uint8_t hint_of(const char *name);
 

@@ -47,7 +47,7 @@ static size_t set_of(uint32_t export, uint64_t inode)
     return (size_t)(((inode ^ export) * 0x9e3779b97f4a7c15) >> 50);
 }
 
-static struct seen **find(struct names *names, uint32_t export, uint64_t inode)
+static struct seen **object_names_find(struct names *names, uint32_t export, uint64_t inode)
 {
     size_t set = set_of(export, inode);
 
@@ -66,7 +66,7 @@ void names_put(struct names *names, struct handle *h, uint64_t parent, const cha
     struct seen *seen = malloc(sizeof(*seen) + size), **at;
 
     pthread_mutex_lock(&names->lock);
-    at = find(names, h->export, h->inode);
+    at = object_names_find(names, h->export, h->inode);
     if (at && (*at)->h.birth == h->birth)
         *h = (*at)->h;
     if (seen) {
@@ -86,7 +86,7 @@ void names_recall(struct names *names, struct handle *h)
     struct seen **at;
 
     pthread_mutex_lock(&names->lock);
-    at = find(names, h->export, h->inode);
+    at = object_names_find(names, h->export, h->inode);
     if (at && (*at)->h.birth == h->birth)
         *h = (*at)->h;
     pthread_mutex_unlock(&names->lock);
@@ -100,7 +100,7 @@ bool names_path(struct names *names, uint32_t export, uint64_t root, uint64_t in
     path[at] = 0;
     pthread_mutex_lock(&names->lock);
     while (inode != root) {
-        struct seen **seen = find(names, export, inode);
+        struct seen **seen = object_names_find(names, export, inode);
         size_t n = seen ? strlen((*seen)->name) : 0;
 
         if (!n || at < n + 1)

@@ -17,7 +17,7 @@ enum { CLIMB_MAX = 1 << 14 };
 
 union kernel_fh {
     struct file_handle head;
-    uint8_t room[sizeof(struct file_handle) + HANDLE_KERNEL_MAX];
+    uint8_t buffer[sizeof(struct file_handle) + HANDLE_KERNEL_MAX];
 };
 
 uint64_t now_ms(void)
@@ -39,7 +39,7 @@ int open_name(int dir, const char *name, int flags)
     return fd < 0 ? -errno : (int)fd;
 }
 
-bool kernel_handle(const struct place *place, int fd, struct handle *h)
+bool kernel_handle(const struct object_place *place, int fd, struct handle *h)
 {
     union kernel_fh fh = {.head.handle_bytes = HANDLE_KERNEL_MAX};
     int mount;
@@ -48,18 +48,18 @@ bool kernel_handle(const struct place *place, int fd, struct handle *h)
         return false;
     *h = (struct handle){.kind = HANDLE_KERNEL, .export = place->export->id, .type = fh.head.handle_type};
     h->count = (uint8_t)fh.head.handle_bytes;
-    memcpy(h->kernel, fh.room + sizeof(struct file_handle), h->count);
+    memcpy(h->kernel, fh.buffer + sizeof(struct file_handle), h->count);
     return true;
 }
 
-static int open_kernel(const struct place *place, const struct handle *h)
+static int open_kernel(const struct object_place *place, const struct handle *h)
 {
     union kernel_fh fh = {.head = {.handle_bytes = h->count, .handle_type = h->type}};
     int fd = -1;
 
     if (place->mount < 0)
         return -ESTALE;
-    memcpy(fh.room + sizeof(struct file_handle), h->kernel, h->count);
+    memcpy(fh.buffer + sizeof(struct file_handle), h->kernel, h->count);
     /* Linux says ENOMEM when somebody changes the directories on the way just then: that is over in a moment. */
     for (int i = 0; i < OPEN_TRIES; i++) {
         fd = open_by_handle_at(place->mount, &fh.head, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -79,13 +79,13 @@ uint64_t birth_of(int fd)
     return (uint64_t)sx.stx_btime.tv_sec * 1000000000 + sx.stx_btime.tv_nsec;
 }
 
-int open_handle(struct objects *os, const struct place *place, const struct handle *h, bool *search)
+int open_handle(struct objects *objects, const struct object_place *place, const struct handle *h, bool *search)
 {
-    return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(os, place, h, search);
+    return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(objects, place, h, search);
 }
 
 /* Where the kernel sees it now: false if that cannot be said. */
-static bool path_of(int fd, char path[PATH_MAX])
+static bool object_open_path_of(int fd, char path[PATH_MAX])
 {
     char link[32];
     ssize_t n;
@@ -107,7 +107,7 @@ static bool ends_with(const char *text, const char *end)
 
 /* Up from a directory, until the export's root or the end of the file system: for paths that are longer than PATH_MAX.
  */
-static bool climbs_to(const struct place *place, int from)
+static bool climbs_to(const struct object_place *place, int from)
 {
     struct stat st;
     bool found = false;
@@ -132,7 +132,7 @@ static bool climbs_to(const struct place *place, int from)
 /* A directory has one path, and the kernel knows it. A file that it opened by handle may have none yet ("/"), its
  * last one may be gone while others are not ("(deleted)"), or it has several names of which the kernel tells one: then
  * the handle is believed, for it was made when the file was seen inside. */
-bool inside_export(const struct place *place, int fd, const struct stat *st)
+bool inside_export(const struct object_place *place, int fd, const struct stat *st)
 {
     char root[PATH_MAX], path[PATH_MAX];
     bool dir = S_ISDIR(st->st_mode);
@@ -142,7 +142,7 @@ bool inside_export(const struct place *place, int fd, const struct stat *st)
         return false;
     if (st->st_ino == place->inode)
         return true;
-    if (!path_of(place->export->root, root) || !path_of(fd, path))
+    if (!object_open_path_of(place->export->root, root) || !object_open_path_of(fd, path))
         return !dir || climbs_to(place, fd);
     n = strlen(root);
     if (n == 1 || (!strncmp(path, root, n) && path[n] == '/'))

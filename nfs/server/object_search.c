@@ -13,8 +13,8 @@
 enum { SEARCH_MS = 1000, SEARCH_ENTRIES = 1 << 20, SEARCH_DEPTH = 64, MISS_MS = 60000 };
 
 struct search {
-    struct objects *os;
-    const struct place *place;
+    struct objects *objects;
+    const struct object_place *place;
     const struct handle *h;
     bool guided;
     unsigned left; /* entries */
@@ -32,7 +32,7 @@ uint8_t hint_of(const char *name)
 }
 
 /* `fd` if it is the one, else it is closed. */
-static int verified(const struct place *place, const struct handle *h, int fd)
+static int verified(const struct object_place *place, const struct handle *h, int fd)
 {
     struct stat st;
 
@@ -45,7 +45,7 @@ static int verified(const struct place *place, const struct handle *h, int fd)
 }
 
 /* It was found as `name` in the directory with the hints of s->way: next time that is quick. */
-static void remember(struct search *s, uint64_t inode, uint64_t birth, uint64_t parent, const char *name)
+static void object_search_remember(struct search *s, uint64_t inode, uint64_t birth, uint64_t parent, const char *name)
 {
     struct handle h = s->way;
 
@@ -56,13 +56,13 @@ static void remember(struct search *s, uint64_t inode, uint64_t birth, uint64_t 
     /* The handle that is asked for was given to a client: it is the one to give again. */
     if (inode == s->h->inode)
         h = *s->h;
-    names_put(s->os->names, &h, parent, name);
+    names_put(s->objects->names, &h, parent, name);
 }
 
-static int walk(struct search *s, int dir, uint64_t inode, unsigned depth);
+static int object_search_walk(struct search *s, int dir, uint64_t inode, unsigned depth);
 
 /* One entry: the object itself, or a directory to look into. */
-static int visit(struct search *s, int dir, uint64_t inode, unsigned depth, const struct dirent *entry)
+static int object_search_visit(struct search *s, int dir, uint64_t inode, unsigned depth, const struct dirent *entry)
 {
     uint8_t hint = hint_of(entry->d_name);
     bool known = depth < s->h->count;
@@ -75,7 +75,7 @@ static int visit(struct search *s, int dir, uint64_t inode, unsigned depth, cons
     if (entry->d_ino == s->h->inode)
         fd = verified(s->place, s->h, open_name(dir, entry->d_name, 0));
     if (fd >= 0) {
-        remember(s, s->h->inode, s->h->birth, inode, entry->d_name);
+        object_search_remember(s, s->h->inode, s->h->birth, inode, entry->d_name);
         return fd;
     }
     if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) || depth + 1 >= SEARCH_DEPTH ||
@@ -87,15 +87,15 @@ static int visit(struct search *s, int dir, uint64_t inode, unsigned depth, cons
     if (count < HANDLE_HINTS_MAX)
         s->way.hint[s->way.count++] = hint;
     if (!fstat(sub, &st))
-        fd = walk(s, sub, st.st_ino, depth + 1);
+        fd = object_search_walk(s, sub, st.st_ino, depth + 1);
     s->way.count = count;
     if (fd >= 0)
-        remember(s, st.st_ino, birth_of(sub), inode, entry->d_name);
+        object_search_remember(s, st.st_ino, birth_of(sub), inode, entry->d_name);
     close(sub);
     return fd;
 }
 
-static int walk(struct search *s, int dir, uint64_t inode, unsigned depth)
+static int object_search_walk(struct search *s, int dir, uint64_t inode, unsigned depth)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = -ESTALE;
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -109,7 +109,7 @@ static int walk(struct search *s, int dir, uint64_t inode, unsigned depth)
     while (found < 0 && s->left && (entry = readdir(stream))) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
-        found = visit(s, fd, inode, depth, entry);
+        found = object_search_visit(s, fd, inode, depth, entry);
         if (!--s->left || (s->left % 256 == 0 && now_ms() >= s->until))
             s->left = 0;
     }
@@ -119,87 +119,87 @@ static int walk(struct search *s, int dir, uint64_t inode, unsigned depth)
 
 /* --- what was looked for in vain --------------------------------------------------------------------------------- */
 
-static bool is_miss(const struct miss *miss, const struct place *place, const struct handle *h)
+static bool is_miss(const struct miss *miss, const struct object_place *place, const struct handle *h)
 {
     return miss->place == place && miss->inode == h->inode && miss->birth == h->birth;
 }
 
 /* The first of the SEARCH_WAYS where it may be. */
-static struct miss *misses_of(struct objects *os, const struct handle *h)
+static struct miss *misses_of(struct objects *objects, const struct handle *h)
 {
     uint64_t hash = (h->inode ^ h->birth ^ h->export) * 0x9e3779b97f4a7c15;
 
-    return &os->miss[(hash >> 32) % SEARCH_MISSES / SEARCH_WAYS * SEARCH_WAYS];
+    return &objects->miss[(hash >> 32) % SEARCH_MISSES / SEARCH_WAYS * SEARCH_WAYS];
 }
 
-static bool missed(struct objects *os, const struct place *place, const struct handle *h)
+static bool missed(struct objects *objects, const struct object_place *place, const struct handle *h)
 {
-    const struct miss *miss = misses_of(os, h);
+    const struct miss *miss = misses_of(objects, h);
     bool found = false;
 
-    pthread_mutex_lock(&os->miss_lock);
+    pthread_mutex_lock(&objects->miss_lock);
     for (unsigned i = 0; i < SEARCH_WAYS; i++)
         found = found || (is_miss(&miss[i], place, h) && now_ms() < miss[i].until);
-    pthread_mutex_unlock(&os->miss_lock);
+    pthread_mutex_unlock(&objects->miss_lock);
     return found;
 }
 
 /* In its own place, or in that of the oldest. */
-static void note_miss(struct objects *os, const struct place *place, const struct handle *h)
+static void note_miss(struct objects *objects, const struct object_place *place, const struct handle *h)
 {
-    struct miss *miss = misses_of(os, h), *at = miss;
+    struct miss *miss = misses_of(objects, h), *at = miss;
 
-    pthread_mutex_lock(&os->miss_lock);
+    pthread_mutex_lock(&objects->miss_lock);
     for (unsigned i = 1; i < SEARCH_WAYS && !is_miss(at, place, h); i++)
         if (is_miss(&miss[i], place, h) || miss[i].until < at->until)
             at = &miss[i];
     *at = (struct miss){place, h->inode, h->birth, now_ms() + MISS_MS};
-    pthread_mutex_unlock(&os->miss_lock);
+    pthread_mutex_unlock(&objects->miss_lock);
 }
 
 /* --- looking ----------------------------------------------------------------------------------------------------- */
 
-static int walk_all(struct objects *os, const struct place *place, const struct handle *h)
+static int walk_all(struct objects *objects, const struct object_place *place, const struct handle *h)
 {
-    struct search s = {.os = os, .place = place, .h = h, .until = now_ms() + SEARCH_MS};
+    struct search s = {.objects = objects, .place = place, .h = h, .until = now_ms() + SEARCH_MS};
     int fd = -ESTALE;
 
     s.way = (struct handle){.kind = HANDLE_INODE, .export = h->export};
     for (unsigned turn = h->count ? 0 : 1; turn < 2 && fd < 0; turn++) {
         s.guided = turn == 0;
         s.left = SEARCH_ENTRIES;
-        fd = walk(&s, place->export->root, place->inode, 0);
+        fd = object_search_walk(&s, place->export->root, place->inode, 0);
     }
     return fd;
 }
 
-static int known(struct objects *os, const struct place *place, const struct handle *h)
+static int known(struct objects *objects, const struct object_place *place, const struct handle *h)
 {
     char path[PATH_MAX];
 
-    if (!names_path(os->names, h->export, place->inode, h->inode, path, sizeof(path)))
+    if (!names_path(objects->names, h->export, place->inode, h->inode, path, sizeof(path)))
         return -ESTALE;
     return verified(place, h, open_name(place->export->root, path, 0));
 }
 
-int search_inode(struct objects *os, const struct place *place, const struct handle *h, bool *search)
+int search_inode(struct objects *objects, const struct object_place *place, const struct handle *h, bool *search)
 {
     int fd;
 
     if (h->inode == place->inode)
         return verified(place, h, fcntl(place->export->root, F_DUPFD_CLOEXEC, 0));
-    fd = known(os, place, h);
-    if (fd >= 0 || missed(os, place, h))
+    fd = known(objects, place, h);
+    if (fd >= 0 || missed(objects, place, h))
         return fd;
     if (search) {
         *search = true;
         return -EAGAIN;
     }
-    pthread_mutex_lock(&os->search);
+    pthread_mutex_lock(&objects->search);
     /* Who was here before may have looked for the same. */
-    fd = missed(os, place, h) ? -ESTALE : walk_all(os, place, h);
+    fd = missed(objects, place, h) ? -ESTALE : walk_all(objects, place, h);
     if (fd < 0)
-        note_miss(os, place, h);
-    pthread_mutex_unlock(&os->search);
+        note_miss(objects, place, h);
+    pthread_mutex_unlock(&objects->search);
     return fd;
 }

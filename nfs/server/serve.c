@@ -19,7 +19,7 @@ enum {               /* what a procedure wants of the call: */
 };
 
 struct procedure {
-    enum nfs3_status (*serve)(struct call *c);
+    enum nfs3_status (*serve)(struct serve_call *c);
     unsigned wants;
 };
 
@@ -72,7 +72,7 @@ bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args)
 }
 
 /* The second handle of RENAME and LINK. Nothing moves from one export to another. */
-static enum nfs3_status find_second(struct call *c)
+static enum nfs3_status find_second(struct serve_call *c)
 {
     bool rename = c->request->proc == NFS3_RENAME;
     const struct nfs3_fh *fh = rename ? &c->args->rename.to.dir : &c->args->link.to.dir;
@@ -88,7 +88,7 @@ static enum nfs3_status find_second(struct call *c)
     return S_ISDIR(c->to->type) ? NFS3_OK : NFS3ERR_NOTDIR;
 }
 
-static enum nfs3_status find_first(struct call *c)
+static enum nfs3_status find_first(struct serve_call *c)
 {
     enum nfs3_status status;
 
@@ -102,7 +102,7 @@ static enum nfs3_status find_first(struct call *c)
     return status;
 }
 
-static void before(struct call *c, unsigned wants)
+static void serve_before(struct serve_call *c, unsigned wants)
 {
     if (wants & WCC && c->object)
         attr_before(c->object, &c->result->wcc);
@@ -110,7 +110,7 @@ static void before(struct call *c, unsigned wants)
         attr_before(c->to, &c->result->to_wcc);
 }
 
-static void after(struct call *c, unsigned wants)
+static void after(struct serve_call *c, unsigned wants)
 {
     struct nfs3_result *result = c->result;
 
@@ -125,13 +125,13 @@ static void after(struct call *c, unsigned wants)
 }
 
 /* Everything that has to be so before the procedure may look at it. */
-static enum nfs3_status enter(struct call *c, unsigned wants)
+static enum nfs3_status serve_enter(struct serve_call *c, unsigned wants)
 {
     enum nfs3_status status = find_first(c);
 
     if (status == NFS3_OK && wants & TO_WCC)
         status = find_second(c);
-    before(c, wants);
+    serve_before(c, wants);
     if (status != NFS3_OK)
         return status;
     if (wants & CHANGES && c->object->export->attr.read_only)
@@ -143,22 +143,22 @@ static enum nfs3_status enter(struct call *c, unsigned wants)
 }
 
 /* RFC 1813 4.7: what has been changed is on the disk when the client hears of it. */
-static enum nfs3_status make_stable(struct call *c)
+static enum nfs3_status serve_make_stable(struct serve_call *c)
 {
-    int bad = 0;
+    int error = 0;
 
     if (c->object->export->attr.async)
         return NFS3_OK;
     if (S_ISDIR(c->object->type))
-        bad = sync_dir(c->object);
-    if (!bad && c->to && c->to != c->object)
-        bad = sync_dir(c->to);
-    return nfs3_status_of(-bad);
+        error = sync_dir(c->object);
+    if (!error && c->to && c->to != c->object)
+        error = sync_dir(c->to);
+    return nfs3_status_of(-error);
 }
 
 bool nfs_serve(const struct nfs_request *request)
 {
-    struct call c = {
+    struct serve_call c = {
         .request = request, .args = request->args, .result = request->result, .objects = request->server->objects};
     const struct procedure *p;
     enum nfs3_status status;
@@ -167,12 +167,12 @@ bool nfs_serve(const struct nfs_request *request)
     p = &procedures[request->proc];
     if (!p->serve)
         return true;
-    status = enter(&c, p->wants);
+    status = serve_enter(&c, p->wants);
     c.later = request->search && *request->search;
     if (status == NFS3_OK)
         status = p->serve(&c);
     if (status == NFS3_OK && p->wants & STABLE)
-        status = make_stable(&c);
+        status = serve_make_stable(&c);
     after(&c, p->wants);
     c.result->status = status;
     object_put(c.objects, c.to);

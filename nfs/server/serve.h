@@ -28,7 +28,7 @@ struct nfs_request {
     /* Room for what the result points to: READ's data, READLINK's path, entries. nfs_room() says how much. A READ that
      * is asked for `now` needs no buffer if a view will do. */
     uint8_t *buffer;
-    size_t room;
+    size_t capacity;
     bool now; /* a READ or WRITE that would wait for a disk is not to be done at all */
     /* Not NULL: READ's data may be those of a view. It is put here, and is the caller's to give back. */
     struct view **view;

@@ -31,7 +31,7 @@ static enum nfs3_type type_of(mode_t mode)
     }
 }
 
-static struct nfs3_time time_of(const struct timespec *t)
+static struct nfs3_time serve_attr_time_of(const struct timespec *t)
 {
     return (struct nfs3_time){(uint32_t)t->tv_sec, (uint32_t)t->tv_nsec};
 }
@@ -54,9 +54,9 @@ void attr_of(const struct export *e, const struct stat *st, struct nfs3_attr *at
         .minor = device ? minor(st->st_rdev) : 0,
         .fsid = e->id,
         .fileid = st->st_ino,
-        .atime = time_of(&st->st_atim),
-        .mtime = time_of(&st->st_mtim),
-        .ctime = time_of(&st->st_ctim),
+        .atime = serve_attr_time_of(&st->st_atim),
+        .mtime = serve_attr_time_of(&st->st_mtim),
+        .ctime = serve_attr_time_of(&st->st_ctim),
     };
 }
 
@@ -77,17 +77,17 @@ void attr_before(const struct object *object, struct nfs3_wcc *wcc)
     if (!wcc->had)
         return;
     wcc->size = (uint64_t)st.st_size;
-    wcc->mtime = time_of(&st.st_mtim);
-    wcc->ctime = time_of(&st.st_ctim);
+    wcc->mtime = serve_attr_time_of(&st.st_mtim);
+    wcc->ctime = serve_attr_time_of(&st.st_ctim);
 }
 
-enum nfs3_status serve_getattr(struct call *c)
+enum nfs3_status serve_getattr(struct serve_call *c)
 {
     struct stat st;
-    int bad = object_stat(c->object, &st);
+    int error = object_stat(c->object, &st);
 
-    if (bad)
-        return nfs3_status_of(-bad);
+    if (error)
+        return nfs3_status_of(-error);
     c->result->attr.present = true;
     attr_of(c->object->export, &st, &c->result->attr.attr);
     return NFS3_OK;
@@ -133,22 +133,22 @@ static int set_times(int fd, const struct nfs3_sattr *attr)
 enum nfs3_status sattr_apply(int fd, mode_t type, const struct nfs3_sattr *attr)
 {
     char path[SELF_PATH];
-    int bad = 0;
+    int error = 0;
 
     self_path(path, fd);
     if (attr->set_mode && S_ISLNK(type))
         return NFS3ERR_INVAL;
     if (attr->set_uid || attr->set_gid)
-        bad = fchownat(fd, "", attr->set_uid ? attr->uid : (uid_t)-1, attr->set_gid ? attr->gid : (gid_t)-1,
-                       AT_EMPTY_PATH);
-    if (!bad && attr->set_mode)
-        bad = chmod(path, attr->mode & MODE_BITS);
-    if (!bad && (attr->set_atime != NFS3_DONT_CHANGE || attr->set_mtime != NFS3_DONT_CHANGE))
-        bad = set_times(fd, attr);
-    return bad ? nfs3_status_of(errno) : NFS3_OK;
+        error = fchownat(fd, "", attr->set_uid ? attr->uid : (uid_t)-1, attr->set_gid ? attr->gid : (gid_t)-1,
+                         AT_EMPTY_PATH);
+    if (!error && attr->set_mode)
+        error = chmod(path, attr->mode & MODE_BITS);
+    if (!error && (attr->set_atime != NFS3_DONT_CHANGE || attr->set_mtime != NFS3_DONT_CHANGE))
+        error = set_times(fd, attr);
+    return error ? nfs3_status_of(errno) : NFS3_OK;
 }
 
-enum nfs3_status sattr_resize(struct call *c, struct object *object, uint64_t size)
+enum nfs3_status sattr_resize(struct serve_call *c, struct object *object, uint64_t size)
 {
     int fd = call_may(c, object, W_OK);
 
@@ -163,51 +163,52 @@ enum nfs3_status sattr_resize(struct call *c, struct object *object, uint64_t si
 }
 
 /* Attributes of what cannot be opened (links, devices) reach the disk with the file system's next commit. */
-static enum nfs3_status make_stable(struct call *c)
+static enum nfs3_status serve_attr_make_stable(struct serve_call *c)
 {
-    int fd, bad = 0;
+    int fd, error = 0;
 
     if (S_ISDIR(c->object->type)) {
-        bad = sync_dir(c->object);
+        error = sync_dir(c->object);
     } else if (S_ISREG(c->object->type)) {
         fd = object_file(c->objects, c->object, O_RDONLY);
-        bad = fd < 0 ? 0 : sync_file(c->request->server, c->object, fd, false);
+        error = fd < 0 ? 0 : sync_file(c->request->server, c->object, fd, false);
     }
-    return nfs3_status_of(-bad);
+    return nfs3_status_of(-error);
 }
 
-static bool same_time(struct nfs3_time a, struct nfs3_time b)
+static bool serve_attr_same_time(struct nfs3_time a, struct nfs3_time b)
 {
     return a.s == b.s && a.ns == b.ns;
 }
 
-enum nfs3_status serve_setattr(struct call *c)
+enum nfs3_status serve_setattr(struct serve_call *c)
 {
     const struct nfs3_sattr *attr = &c->args->setattr.attr;
     enum nfs3_status status = sattr_check(attr, c->object->type);
 
     if (status != NFS3_OK)
         return status;
-    if (c->args->setattr.guarded && !(c->result->wcc.had && same_time(c->args->setattr.ctime, c->result->wcc.ctime)))
+    if (c->args->setattr.guarded &&
+        !(c->result->wcc.had && serve_attr_same_time(c->args->setattr.ctime, c->result->wcc.ctime)))
         return NFS3ERR_NOT_SYNC;
     if (attr->set_size)
         status = sattr_resize(c, c->object, attr->size);
     if (status == NFS3_OK)
         status = sattr_apply(c->object->fd, c->object->type, attr);
     if (status == NFS3_OK && !c->object->export->attr.async)
-        status = make_stable(c);
+        status = serve_attr_make_stable(c);
     return status;
 }
 
 /* --- rights ----------------------------------------------------------------------------------------------------- */
 
-int call_may(const struct call *c, const struct object *object, int want)
+int call_may(const struct serve_call *c, const struct object *object, int want)
 {
     struct stat st;
-    int bad = object_stat(object, &st);
+    int error = object_stat(object, &st);
 
-    if (bad || st.st_uid == c->who.uid)
-        return bad;
+    if (error || st.st_uid == c->who.uid)
+        return error;
     return object_may(object, NULL, want);
 }
 
@@ -234,7 +235,7 @@ static int held(const struct object *object, int wanted)
     return has;
 }
 
-enum nfs3_status serve_access(struct call *c)
+enum nfs3_status serve_access(struct serve_call *c)
 {
     enum { RIGHTS = sizeof(rights) / sizeof(*rights) };
     bool read_only = c->object->export->attr.read_only;

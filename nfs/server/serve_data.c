@@ -52,17 +52,17 @@ static ssize_t write_all(int fd, const uint8_t *from, size_t n, off_t at)
 }
 
 /* A page of a program is read with the right to run it (RFC 1813 4.4). */
-static int open_to_read(struct call *c)
+static int open_to_read(struct serve_call *c)
 {
-    int bad = call_may(c, c->object, R_OK);
+    int error = call_may(c, c->object, R_OK);
 
-    if (bad == -EACCES)
-        bad = call_may(c, c->object, X_OK);
-    return bad ? bad : object_file(c->objects, c->object, O_RDONLY);
+    if (error == -EACCES)
+        error = call_may(c, c->object, X_OK);
+    return error ? error : object_file(c->objects, c->object, O_RDONLY);
 }
 
 /* From where it lies in the page cache. False: not all of it does. */
-static bool read_view(struct call *c, int fd, uint64_t offset, uint64_t count)
+static bool read_view(struct serve_call *c, int fd, uint64_t offset, uint64_t count)
 {
     struct view *view;
     struct stat st;
@@ -84,7 +84,7 @@ static bool read_view(struct call *c, int fd, uint64_t offset, uint64_t count)
     return true;
 }
 
-enum nfs3_status serve_read(struct call *c)
+enum nfs3_status serve_read(struct serve_call *c)
 {
     uint64_t offset = c->args->range.offset, count = least(c->args->range.count, NFS3_IO_MAX);
     ssize_t n = 0;
@@ -96,7 +96,7 @@ enum nfs3_status serve_read(struct call *c)
     fd = open_to_read(c);
     if (fd < 0)
         return nfs3_status_of(-fd);
-    count = least(count, c->request->room);
+    count = least(count, c->request->capacity);
     if (c->request->view && read_view(c, fd, offset, count))
         return NFS3_OK;
     c->later = c->request->now && !c->request->buffer;
@@ -118,12 +118,12 @@ enum nfs3_status serve_read(struct call *c)
     return NFS3_OK;
 }
 
-enum nfs3_status serve_write(struct call *c)
+enum nfs3_status serve_write(struct serve_call *c)
 {
     enum nfs3_stable stable = c->args->write.stable;
     uint64_t offset = c->args->write.offset, count = least(c->args->write.count, NFS3_IO_MAX);
     ssize_t n;
-    int fd, bad = 0;
+    int fd, error = 0;
 
     if (!S_ISREG(c->object->type) || c->args->write.count != c->args->write.length)
         return NFS3ERR_INVAL;
@@ -142,18 +142,18 @@ enum nfs3_status serve_write(struct call *c)
     if (n < 0)
         return nfs3_status_of((int)-n);
     if (stable != NFS3_UNSTABLE)
-        bad = sync_file(c->request->server, c->object, fd, stable == NFS3_DATA_SYNC);
+        error = sync_file(c->request->server, c->object, fd, stable == NFS3_DATA_SYNC);
     c->result->write.count = (uint32_t)n;
     c->result->write.committed = stable;
     sync_verifier(c->request->server, c->result->write.verifier);
-    return nfs3_status_of(-bad);
+    return nfs3_status_of(-error);
 }
 
 /* Of the whole file: more than a client asks for is never less. Nobody is asked whether he may: who wrote has been, and
  * may have lost the right since. Lost pages are reported to the descriptor that wrote them. */
-enum nfs3_status serve_commit(struct call *c)
+enum nfs3_status serve_commit(struct serve_call *c)
 {
-    int fd, bad;
+    int fd, error;
 
     if (!S_ISREG(c->object->type))
         return NFS3ERR_INVAL;
@@ -162,18 +162,18 @@ enum nfs3_status serve_commit(struct call *c)
         fd = object_file(c->objects, c->object, O_RDONLY);
     if (fd < 0)
         return nfs3_status_of(-fd);
-    bad = sync_file(c->request->server, c->object, fd, false);
+    error = sync_file(c->request->server, c->object, fd, false);
     sync_verifier(c->request->server, c->result->write.verifier);
-    return nfs3_status_of(-bad);
+    return nfs3_status_of(-error);
 }
 
-enum nfs3_status serve_readlink(struct call *c)
+enum nfs3_status serve_readlink(struct serve_call *c)
 {
     ssize_t n;
 
     if (!S_ISLNK(c->object->type))
         return NFS3ERR_INVAL;
-    n = readlinkat(c->object->fd, "", (char *)c->request->buffer, c->request->room);
+    n = readlinkat(c->object->fd, "", (char *)c->request->buffer, c->request->capacity);
     if (n < 0)
         return nfs3_status_of(errno);
     c->result->target = (struct nfs3_text){(const char *)c->request->buffer, (uint32_t)n};

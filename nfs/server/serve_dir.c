@@ -16,8 +16,8 @@ enum {
     STAGE = 32768,
 };
 
-struct listing {
-    struct call *c;
+struct serve_listing {
+    struct serve_call *c;
     bool plus, at_root;
     uint64_t self;      /* fileid of the directory */
     struct xdr_out out; /* as much as the client wants */
@@ -26,9 +26,9 @@ struct listing {
 };
 
 /* Attributes and handle, if the caller may see them and they are not gone meanwhile. */
-static void add_object(const struct listing *l, const char *name, struct nfs3_entry *entry)
+static void add_object(const struct serve_listing *l, const char *name, struct nfs3_entry *entry)
 {
-    struct call *c = l->c;
+    struct serve_call *c = l->c;
     struct stat st;
 
     if (object_name(c->objects, c->object, name, &entry->fh.fh, &st))
@@ -39,7 +39,7 @@ static void add_object(const struct listing *l, const char *name, struct nfs3_en
 }
 
 /* False: there is no room. */
-static bool put(struct listing *l, const struct dirent64 *d)
+static bool serve_dir_put(struct serve_listing *l, const struct dirent64 *d)
 {
     struct nfs3_entry entry = {.fileid = d->d_ino, .cookie = (uint64_t)d->d_off};
     size_t n = strlen(d->d_name);
@@ -61,7 +61,7 @@ static bool put(struct listing *l, const struct dirent64 *d)
 }
 
 /* 1: there may be more; 0: that was the end; or -errno. */
-static int put_some(struct listing *l, int fd)
+static int put_some(struct serve_listing *l, int fd)
 {
     alignas(struct dirent64) char stage[STAGE];
     ssize_t n = getdents64(fd, stage, sizeof(stage));
@@ -71,13 +71,13 @@ static int put_some(struct listing *l, int fd)
     for (ssize_t at = 0; at < n && !l->full;) {
         const struct dirent64 *d = (const void *)(stage + at);
 
-        l->full = !put(l, d);
+        l->full = !serve_dir_put(l, d);
         at += d->d_reclen;
     }
     return n > 0;
 }
 
-static enum nfs3_status put_all(struct listing *l, int fd, const struct nfs3_list *args)
+static enum nfs3_status put_all(struct serve_listing *l, int fd, const struct nfs3_list *args)
 {
     struct nfs3_result *result = l->c->result;
     int more = 1;
@@ -107,12 +107,12 @@ static bool is_root(const struct object *dir, uint64_t *fileid)
 }
 
 /* READDIR, too. The verifier is always zero: positions stay good. */
-enum nfs3_status serve_readdir(struct call *c)
+enum nfs3_status serve_readdir(struct serve_call *c)
 {
     static const uint8_t zero[NFS3_VERIFIER];
     const struct nfs3_list *args = &c->args->list;
-    struct listing l = {.c = c, .plus = c->request->proc == NFS3_READDIRPLUS, .left = UINT64_MAX};
-    size_t room = c->request->room;
+    struct serve_listing l = {.c = c, .plus = c->request->proc == NFS3_READDIRPLUS, .left = UINT64_MAX};
+    size_t space = c->request->capacity;
     char path[SELF_PATH];
     enum nfs3_status status;
     int fd;
@@ -121,9 +121,9 @@ enum nfs3_status serve_readdir(struct call *c)
         return NFS3ERR_BAD_COOKIE;
     if (args->maxcount < AROUND)
         return NFS3ERR_TOOSMALL;
-    if (room > args->maxcount - AROUND)
-        room = args->maxcount - AROUND;
-    l.out = (struct xdr_out){.at = c->request->buffer, .left = room};
+    if (space > args->maxcount - AROUND)
+        space = args->maxcount - AROUND;
+    l.out = (struct xdr_out){.at = c->request->buffer, .left = space};
     if (l.plus)
         l.left = args->dircount;
     l.at_root = is_root(c->object, &l.self);
@@ -134,6 +134,6 @@ enum nfs3_status serve_readdir(struct call *c)
     status = put_all(&l, fd, args);
     close(fd);
     c->result->list.entries = c->request->buffer;
-    c->result->list.length = (uint32_t)(room - l.out.left);
+    c->result->list.length = (uint32_t)(space - l.out.left);
     return status;
 }

@@ -8,12 +8,12 @@
 
 enum { IO_MULTIPLE = 4096, DIR_PREFERRED = 65536 };
 
-static uint64_t octets(uint64_t blocks, uint64_t size)
+static uint64_t serve_fs_octets(uint64_t blocks, uint64_t size)
 {
     return size && blocks > UINT64_MAX / size ? UINT64_MAX : blocks * size;
 }
 
-enum nfs3_status serve_fsstat(struct call *c)
+enum nfs3_status serve_fsstat(struct serve_call *c)
 {
     struct nfs3_result *result = c->result;
     struct statvfs fs;
@@ -22,16 +22,16 @@ enum nfs3_status serve_fsstat(struct call *c)
     if (fstatvfs(c->object->fd, &fs))
         return nfs3_status_of(errno);
     size = fs.f_frsize ? fs.f_frsize : fs.f_bsize;
-    result->fsstat.total_bytes = octets(fs.f_blocks, size);
-    result->fsstat.free_bytes = octets(fs.f_bfree, size);
-    result->fsstat.available_bytes = octets(fs.f_bavail, size);
+    result->fsstat.total_bytes = serve_fs_octets(fs.f_blocks, size);
+    result->fsstat.free_bytes = serve_fs_octets(fs.f_bfree, size);
+    result->fsstat.available_bytes = serve_fs_octets(fs.f_bavail, size);
     result->fsstat.total_files = fs.f_files;
     result->fsstat.free_files = fs.f_ffree;
     result->fsstat.available_files = fs.f_favail;
     return NFS3_OK;
 }
 
-enum nfs3_status serve_fsinfo(struct call *c)
+enum nfs3_status serve_fsinfo(struct serve_call *c)
 {
     struct nfs3_result *result = c->result;
 
@@ -45,7 +45,7 @@ enum nfs3_status serve_fsinfo(struct call *c)
     return NFS3_OK;
 }
 
-enum nfs3_status serve_pathconf(struct call *c)
+enum nfs3_status serve_pathconf(struct serve_call *c)
 {
     struct nfs3_result *result = c->result;
     long links = fpathconf(c->object->fd, _PC_LINK_MAX), name = fpathconf(c->object->fd, _PC_NAME_MAX);

@@ -6,7 +6,7 @@
 
 #include "nfs/server/serve.h"
 
-struct call {
+struct serve_call {
     const struct nfs_request *request;
     const union nfs3_args *args;
     struct nfs3_result *result;
@@ -19,26 +19,26 @@ struct call {
 
 /* --- procedures ------------------------------------------------------------------------------------------------- */
 
-enum nfs3_status serve_getattr(struct call *c);
-enum nfs3_status serve_setattr(struct call *c);
-enum nfs3_status serve_access(struct call *c);
-enum nfs3_status serve_lookup(struct call *c);
-enum nfs3_status serve_readlink(struct call *c);
-enum nfs3_status serve_read(struct call *c);
-enum nfs3_status serve_write(struct call *c);
-enum nfs3_status serve_create(struct call *c);
-enum nfs3_status serve_mkdir(struct call *c);
-enum nfs3_status serve_symlink(struct call *c);
-enum nfs3_status serve_mknod(struct call *c);
-enum nfs3_status serve_remove(struct call *c);
-enum nfs3_status serve_rmdir(struct call *c);
-enum nfs3_status serve_rename(struct call *c);
-enum nfs3_status serve_link(struct call *c);
-enum nfs3_status serve_readdir(struct call *c);
-enum nfs3_status serve_fsstat(struct call *c);
-enum nfs3_status serve_fsinfo(struct call *c);
-enum nfs3_status serve_pathconf(struct call *c);
-enum nfs3_status serve_commit(struct call *c);
+enum nfs3_status serve_getattr(struct serve_call *c);
+enum nfs3_status serve_setattr(struct serve_call *c);
+enum nfs3_status serve_access(struct serve_call *c);
+enum nfs3_status serve_lookup(struct serve_call *c);
+enum nfs3_status serve_readlink(struct serve_call *c);
+enum nfs3_status serve_read(struct serve_call *c);
+enum nfs3_status serve_write(struct serve_call *c);
+enum nfs3_status serve_create(struct serve_call *c);
+enum nfs3_status serve_mkdir(struct serve_call *c);
+enum nfs3_status serve_symlink(struct serve_call *c);
+enum nfs3_status serve_mknod(struct serve_call *c);
+enum nfs3_status serve_remove(struct serve_call *c);
+enum nfs3_status serve_rmdir(struct serve_call *c);
+enum nfs3_status serve_rename(struct serve_call *c);
+enum nfs3_status serve_link(struct serve_call *c);
+enum nfs3_status serve_readdir(struct serve_call *c);
+enum nfs3_status serve_fsstat(struct serve_call *c);
+enum nfs3_status serve_fsinfo(struct serve_call *c);
+enum nfs3_status serve_pathconf(struct serve_call *c);
+enum nfs3_status serve_commit(struct serve_call *c);
 
 /* --- attributes: serve_attr.c ----------------------------------------------------------------------------------- */
 
@@ -51,10 +51,10 @@ enum nfs3_status sattr_check(const struct nfs3_sattr *attr, mode_t type);
 /* All but the size, of what `fd` (O_PATH will do) is, with the rights of the thread. */
 enum nfs3_status sattr_apply(int fd, mode_t type, const struct nfs3_sattr *attr);
 /* The size of a regular file. */
-enum nfs3_status sattr_resize(struct call *c, struct object *object, uint64_t size);
+enum nfs3_status sattr_resize(struct serve_call *c, struct object *object, uint64_t size);
 
 /* The owner may go on with a file that he has open, whatever its mode says by now (RFC 1813 4.4): 0 or -errno. */
-int call_may(const struct call *c, const struct object *object, int want);
+int call_may(const struct serve_call *c, const struct object *object, int want);
 
 /* --- stable storage: serve_sync.c ------------------------------------------------------------------------------- */
 

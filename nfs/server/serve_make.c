@@ -34,7 +34,7 @@ static mode_t mode_for(const struct nfs3_sattr *attr, mode_t otherwise)
     return attr->set_mode ? attr->mode & MODE_BITS : otherwise;
 }
 
-static enum nfs3_status name_to_make(struct call *c, char name[NFS3_NAME_MAX + 1])
+static enum nfs3_status name_to_make(struct serve_call *c, char name[NFS3_NAME_MAX + 1])
 {
     enum nfs3_status status = name_of(&c->args->make.where.name, name);
 
@@ -45,7 +45,7 @@ static enum nfs3_status name_to_make(struct call *c, char name[NFS3_NAME_MAX + 1
 }
 
 /* The name is there: handle and attributes, if they can be had. What is there by now may be somebody else's. */
-static enum nfs3_status made(struct call *c, const char *name)
+static enum nfs3_status serve_make_made(struct serve_call *c, const char *name)
 {
     struct nfs3_result *result = c->result;
     struct stat st;
@@ -59,7 +59,7 @@ static enum nfs3_status made(struct call *c, const char *name)
 
 /* What the call that made `fd` could not set. Ownership is a wish that is granted to those who may give files away;
  * others have their own files, as everywhere. */
-static enum nfs3_status complete(int fd, const struct nfs3_sattr *attr)
+static enum nfs3_status serve_make_complete(int fd, const struct nfs3_sattr *attr)
 {
     struct nfs3_sattr rest = *attr;
     struct stat st;
@@ -78,7 +78,7 @@ static enum nfs3_status complete(int fd, const struct nfs3_sattr *attr)
 }
 
 /* The same for what the call that made it has left closed. */
-static enum nfs3_status complete_name(struct call *c, const char *name, mode_t type)
+static enum nfs3_status complete_name(struct serve_call *c, const char *name, mode_t type)
 {
     int fd = openat(c->object->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     enum nfs3_status status = NFS3_OK;
@@ -86,10 +86,10 @@ static enum nfs3_status complete_name(struct call *c, const char *name, mode_t t
 
     /* Gone again, or another object: then it is not ours to change. */
     if (fd >= 0 && !fstat(fd, &st) && (st.st_mode & S_IFMT) == type)
-        status = complete(fd, &c->args->make.attr);
+        status = serve_make_complete(fd, &c->args->make.attr);
     if (fd >= 0)
         close(fd);
-    return status == NFS3_OK ? made(c, name) : status;
+    return status == NFS3_OK ? serve_make_made(c, name) : status;
 }
 
 /* --- CREATE ----------------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static void verifier_times(const uint8_t verifier[NFS3_VERIFIER], struct timespe
 
 /* The file is there already: an exclusive CREATE that made it comes again, or UNCHECKED takes it, with the size alone
  * of the attributes. NFS3ERR_NOENT: it is not there any more. */
-static enum nfs3_status take(struct call *c, const char *name)
+static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
 {
     const struct nfs3_make *make = &c->args->make;
     struct nfs3_fh fh;
@@ -116,18 +116,18 @@ static enum nfs3_status take(struct call *c, const char *name)
     enum nfs3_status status;
     bool gone = false;
     struct stat st;
-    int bad;
+    int error;
 
     if (make->how == NFS3_GUARDED)
         return NFS3ERR_EXIST;
-    bad = object_name(c->objects, c->object, name, &fh, &st);
-    if (bad)
-        return bad == -EXDEV ? NFS3ERR_EXIST : nfs3_status_of(-bad);
+    error = object_name(c->objects, c->object, name, &fh, &st);
+    if (error)
+        return error == -EXDEV ? NFS3ERR_EXIST : nfs3_status_of(-error);
     if (!S_ISREG(st.st_mode))
         return NFS3ERR_EXIST;
     if (make->how == NFS3_EXCLUSIVE) {
         verifier_times(make->verifier, t);
-        return st.st_size == 0 && st.st_atime == t[0].tv_sec && st.st_mtime == t[1].tv_sec ? made(c, name)
+        return st.st_size == 0 && st.st_atime == t[0].tv_sec && st.st_mtime == t[1].tv_sec ? serve_make_made(c, name)
                                                                                            : NFS3ERR_EXIST;
     }
     if (make->attr.set_size) {
@@ -140,11 +140,11 @@ static enum nfs3_status take(struct call *c, const char *name)
         if (status != NFS3_OK)
             return status;
     }
-    return made(c, name);
+    return serve_make_made(c, name);
 }
 
 /* A new file, open. */
-static enum nfs3_status furnish(struct call *c, int fd)
+static enum nfs3_status furnish(struct serve_call *c, int fd)
 {
     const struct nfs3_make *make = &c->args->make;
     enum nfs3_status status = NFS3_OK;
@@ -157,14 +157,14 @@ static enum nfs3_status furnish(struct call *c, int fd)
     } else {
         if (make->attr.set_size && ftruncate(fd, (off_t)make->attr.size))
             return errno == EFBIG ? NFS3ERR_INVAL : nfs3_status_of(errno);
-        status = complete(fd, &make->attr);
+        status = serve_make_complete(fd, &make->attr);
     }
     if (status == NFS3_OK && !c->object->export->attr.async && fsync(fd))
         status = nfs3_status_of(errno);
     return status;
 }
 
-enum nfs3_status serve_create(struct call *c)
+enum nfs3_status serve_create(struct serve_call *c)
 {
     static const struct nfs3_sattr none;
     const struct nfs3_make *make = &c->args->make;
@@ -182,7 +182,7 @@ enum nfs3_status serve_create(struct call *c)
         if (fd < 0 && errno != EEXIST)
             return nfs3_status_of(errno);
         if (fd < 0) {
-            status = take(c, name);
+            status = serve_make_take(c, name);
             if (status != NFS3ERR_NOENT)
                 return status;
         }
@@ -191,12 +191,12 @@ enum nfs3_status serve_create(struct call *c)
         return NFS3ERR_JUKEBOX;
     status = furnish(c, fd);
     close(fd);
-    return status == NFS3_OK ? made(c, name) : status;
+    return status == NFS3_OK ? serve_make_made(c, name) : status;
 }
 
 /* --- MKDIR, SYMLINK, MKNOD -------------------------------------------------------------------------------------- */
 
-enum nfs3_status serve_mkdir(struct call *c)
+enum nfs3_status serve_mkdir(struct serve_call *c)
 {
     const struct nfs3_sattr *attr = &c->args->make.attr;
     char name[NFS3_NAME_MAX + 1];
@@ -212,7 +212,7 @@ enum nfs3_status serve_mkdir(struct call *c)
 }
 
 /* Its mode means nothing. */
-enum nfs3_status serve_symlink(struct call *c)
+enum nfs3_status serve_symlink(struct serve_call *c)
 {
     const struct nfs3_text *target = &c->args->make.target;
     char name[NFS3_NAME_MAX + 1], text[NFS3_PATH_MAX + 1];
@@ -233,7 +233,7 @@ enum nfs3_status serve_symlink(struct call *c)
     return complete_name(c, name, S_IFLNK);
 }
 
-enum nfs3_status serve_mknod(struct call *c)
+enum nfs3_status serve_mknod(struct serve_call *c)
 {
     const struct nfs3_make *make = &c->args->make;
     bool device = make->type == NFS3_BLK || make->type == NFS3_CHR;

@@ -59,26 +59,26 @@ static struct export *find_export(struct nfs_server *server, const char *path, c
 }
 
 /* From the handle of a directory to that of a name in it, which has to be one, too. */
-static int step(struct objects *os, struct nfs3_fh *fh, const char *name)
+static int serve_mount_step(struct objects *objects, struct nfs3_fh *fh, const char *name)
 {
     struct object *dir;
     bool gone = false;
     struct stat st;
-    int bad;
+    int error;
 
-    if (object_find(os, fh, &gone, &dir) != NFS3_OK)
+    if (object_find(objects, fh, &gone, &dir) != NFS3_OK)
         return -ESTALE;
-    bad = object_name(os, dir, name, fh, &st);
-    object_put(os, dir);
-    return !bad && !S_ISDIR(st.st_mode) ? -ENOTDIR : bad;
+    error = object_name(objects, dir, name, fh, &st);
+    object_put(objects, dir);
+    return !error && !S_ISDIR(st.st_mode) ? -ENOTDIR : error;
 }
 
-static int walk(struct objects *os, struct nfs3_fh *fh, const char *path)
+static int serve_mount_walk(struct objects *objects, struct nfs3_fh *fh, const char *path)
 {
     char name[NFS3_NAME_MAX + 1];
-    int bad = 0;
+    int error = 0;
 
-    for (path += strspn(path, "/"); *path && !bad; path += strspn(path, "/")) {
+    for (path += strspn(path, "/"); *path && !error; path += strspn(path, "/")) {
         struct nfs3_text text = {path, (uint32_t)strcspn(path, "/")};
         enum nfs3_status status = name_of(&text, name);
 
@@ -86,10 +86,10 @@ static int walk(struct objects *os, struct nfs3_fh *fh, const char *path)
             return status == NFS3ERR_NAMETOOLONG ? -ENAMETOOLONG : -EACCES;
         if (!strcmp(name, ".."))
             return -EACCES;
-        bad = step(os, fh, name);
+        error = serve_mount_step(objects, fh, name);
         path += text.length;
     }
-    return bad;
+    return error;
 }
 
 static enum mount3_status mount_path(struct nfs_server *server, const struct sockaddr *peer, const char *path,
@@ -97,14 +97,14 @@ static enum mount3_status mount_path(struct nfs_server *server, const struct soc
 {
     const char *rest = "";
     struct export *e = find_export(server, path, &rest);
-    int bad;
+    int error;
 
     if (!e)
         return MNT3ERR_NOENT;
     if (!export_allows(e, peer))
         return MNT3ERR_ACCES;
-    bad = object_root(server->objects, e, fh);
-    return mount_status_of(-(bad ? bad : walk(server->objects, fh, rest)));
+    error = object_root(server->objects, e, fh);
+    return mount_status_of(-(error ? error : serve_mount_walk(server->objects, fh, rest)));
 }
 
 void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,

@@ -32,26 +32,26 @@ void self_path(char path[SELF_PATH], int fd)
     snprintf(path, SELF_PATH, "/proc/self/fd/%d", fd);
 }
 
-enum nfs3_status serve_lookup(struct call *c)
+enum nfs3_status serve_lookup(struct serve_call *c)
 {
     char name[NFS3_NAME_MAX + 1];
     enum nfs3_status status = name_of(&c->args->where.name, name);
     struct stat st;
-    int bad;
+    int error;
 
     if (status != NFS3_OK)
         return status;
-    bad = object_name(c->objects, c->object, name, &c->result->fh, &st);
-    if (bad == -EXDEV) /* what is mounted there is not exported */
+    error = object_name(c->objects, c->object, name, &c->result->fh, &st);
+    if (error == -EXDEV) /* what is mounted there is not exported */
         return NFS3ERR_ACCES;
-    if (bad)
-        return nfs3_status_of(-bad);
+    if (error)
+        return nfs3_status_of(-error);
     c->result->attr.present = true;
     attr_of(c->object->export, &st, &c->result->attr.attr);
     return NFS3_OK;
 }
 
-enum nfs3_status serve_remove(struct call *c)
+enum nfs3_status serve_remove(struct serve_call *c)
 {
     char name[NFS3_NAME_MAX + 1];
     enum nfs3_status status = name_of(&c->args->where.name, name);
@@ -67,7 +67,7 @@ enum nfs3_status serve_remove(struct call *c)
 }
 
 /* What "." and ".." are answered with: RFC 1813 3.3.13. */
-enum nfs3_status serve_rmdir(struct call *c)
+enum nfs3_status serve_rmdir(struct serve_call *c)
 {
     char name[NFS3_NAME_MAX + 1];
     enum nfs3_status status = name_of(&c->args->where.name, name);
@@ -84,7 +84,7 @@ enum nfs3_status serve_rmdir(struct call *c)
 
 /* A target that cannot be replaced is NFS3ERR_NOTEMPTY, _ISDIR or _NOTDIR, as everywhere on Linux: applications ask for
  * these, while NFS3ERR_EXIST (RFC 1813 3.3.14) would tell them nothing. */
-enum nfs3_status serve_rename(struct call *c)
+enum nfs3_status serve_rename(struct serve_call *c)
 {
     char from[NFS3_NAME_MAX + 1], to[NFS3_NAME_MAX + 1];
     enum nfs3_status status = name_of(&c->args->rename.from.name, from);
@@ -106,7 +106,7 @@ enum nfs3_status serve_rename(struct call *c)
     return NFS3_OK;
 }
 
-enum nfs3_status serve_link(struct call *c)
+enum nfs3_status serve_link(struct serve_call *c)
 {
     char name[NFS3_NAME_MAX + 1], path[SELF_PATH];
     enum nfs3_status status = name_of(&c->args->link.to.name, name);

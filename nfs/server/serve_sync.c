@@ -17,14 +17,14 @@ static pthread_mutex_t lock[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALI
 int sync_file(struct nfs_server *server, const struct object *object, int fd, bool data)
 {
     pthread_mutex_t *mine = &lock[(uintptr_t)object / 64 % LOCKS];
-    int bad;
+    int error;
 
     pthread_mutex_lock(mine);
-    bad = (data ? fdatasync(fd) : fsync(fd)) ? -errno : 0;
-    if (bad)
+    error = (data ? fdatasync(fd) : fsync(fd)) ? -errno : 0;
+    if (error)
         atomic_fetch_add(&server->losses, 1);
     pthread_mutex_unlock(mine);
-    return bad;
+    return error;
 }
 
 /* The server may be a user without the right to read this directory, and a file system may have nothing to sync: then
@@ -32,7 +32,7 @@ int sync_file(struct nfs_server *server, const struct object *object, int fd, bo
 int sync_dir(const struct object *dir)
 {
     char path[SELF_PATH];
-    int fd, bad = 0;
+    int fd, error = 0;
 
     identity_drop();
     self_path(path, dir->fd);
@@ -40,9 +40,9 @@ int sync_dir(const struct object *dir)
     if (fd < 0)
         return errno == EACCES ? 0 : -errno;
     if (fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
-        bad = -errno;
+        error = -errno;
     close(fd);
-    return bad;
+    return error;
 }
 
 void sync_verifier(struct nfs_server *server, uint8_t verifier[NFS3_VERIFIER])

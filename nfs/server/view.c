@@ -75,7 +75,7 @@ static void on_sigbus(int signal, siginfo_t *info, void *context)
     errno = error;
 }
 
-static void prepare(void)
+static void view_prepare(void)
 {
     struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct rlimit room;
@@ -92,7 +92,7 @@ static void prepare(void)
 
 uint64_t view_span_max(void)
 {
-    pthread_once(&once, prepare);
+    pthread_once(&once, view_prepare);
     return span_max;
 }
 
@@ -147,7 +147,7 @@ struct view *view_open(int fd, uint64_t size)
     uint64_t length;
     void *start;
 
-    pthread_once(&once, prepare);
+    pthread_once(&once, view_prepare);
     if (!handled || size > span_max || !is_local(fd))
         return NULL;
     /* Its last page is none of the file's. */

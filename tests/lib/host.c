@@ -77,7 +77,7 @@ void host_passive(struct host *h, const struct conn_attr *attr)
 /* How the peer must frame, from what the connection holds to be agreed. */
 static void take_agreement(struct host *h)
 {
-    const struct wire_state *w = &h->conn.w;
+    const struct wire_state *w = &h->conn.agreed;
 
     h->peer = (struct wire_state){
         .crc = w->crc, .tx_markers = w->rx_markers, .rx_markers = w->tx_markers, .version = w->version};

@@ -17,7 +17,7 @@ static void memory_of_all(void **state)
 
     (void)state;
     build(NFS3_READ, &args, false, NULL);
-    one = sizeof(struct job) + message_length + COUNT;
+    one = sizeof(struct nfsd_job) + message_length + COUNT;
     for (int more = -1; more <= 1; more++) {
         attr.memory_max = 3 * one + (uint64_t)more;
         start();
@@ -47,7 +47,7 @@ static void memory_of_one(void **state)
 
     (void)state;
     build(NFS3_READ, &args, false, NULL);
-    attr.memory_max = BUDGET_SHARES * 2 * (sizeof(struct job) + message_length + COUNT);
+    attr.memory_max = BUDGET_SHARES * 2 * (sizeof(struct nfsd_job) + message_length + COUNT);
     start();
     fake.slow = fake.hold = true;
     greedy = tcp_connect(nfsd_tcp_port(nfsd));
@@ -150,7 +150,7 @@ static void deaf_rdma_peer_of_views(void **state)
     (void)state;
     fake.slow = fake.views = true;
     calls_of_deaf_rdma_peer();
-    assert_in_range(fake.charged, NFS3_IO_MAX, NFS3_IO_MAX + READS * (sizeof(struct job) + 512));
+    assert_in_range(fake.charged, NFS3_IO_MAX, NFS3_IO_MAX + READS * (sizeof(struct nfsd_job) + 512));
     for (int i = 0; i < VIEWS_MAX; i++) {
         view[i] = view_open(fd, 0);
         assert_non_null(view[i]);

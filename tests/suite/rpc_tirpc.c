@@ -72,10 +72,10 @@ static struct seen {
     bool offers_reply;
 } seen;
 
-static void handle(void *user, struct call *call)
+static void handle(void *user, struct responder_call *call)
 {
     static uint8_t message[SERVICE_REPLY_HEAD + 4 + SIZE];
-    const struct rpcrdma *h = &((struct serve *)call)->header;
+    const struct rpcrdma *h = &((struct rpc_serve *)call)->header;
     struct reply reply = {.payload = message, .length = SERVICE_REPLY_HEAD + 4};
 
     (void)user;

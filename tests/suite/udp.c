@@ -41,8 +41,8 @@ static void open_all(int family)
         to[i] = open_one(family);
         udp_local(&to[i], &address[i]);
     }
-    stage.room = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
-    assert_non_null(stage.room);
+    stage.buffer = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
+    assert_non_null(stage.buffer);
 }
 
 static void close_all(void)
@@ -50,7 +50,7 @@ static void close_all(void)
     udp_close(&from);
     udp_close(&to[0]);
     udp_close(&to[1]);
-    free(stage.room);
+    free(stage.buffer);
 }
 
 static void put(unsigned peer, uint32_t number, uint32_t octets)

@@ -22,7 +22,7 @@ static void post_all(bool acknowledged)
 
         assert_int_equal(post_remote(&h.side, i, opcode, RDDP_SEND_SIGNALED, &piece, 1, 9, 0), 0);
         host_pump(&h);
-        end_of[i] = h.conn.w.tx_pos;
+        end_of[i] = h.conn.agreed.tx_pos;
     }
 }
 

@@ -9,7 +9,7 @@
 #include "tests/lib/rng.h"
 #include "tests/unit/conn_host.h"
 
-enum { REGION = 1 << 16, STREAM = 1 << 18, UNITS = 2048, SEQUENCE_WINDOW = 8 };
+enum { REGION = 1 << 16, STREAM = 1 << 18, UNITS = 2048, SEQUENCE_WINDOW = 8, REFUSED = 8 };
 
 /* How the peer frames. */
 enum kind { MARKERS, ALIGNED, BARE, SEGMENTS, KINDS };
@@ -42,7 +42,7 @@ static void ready(enum kind how)
         h.peer = (struct wire_state){.crc = true, .id_known = true, .connection_id = 0x0123456789abcdef};
     } else {
         host_ready(&h, false, &attr);
-        h.conn.w.aligned = kind == ALIGNED;
+        h.conn.agreed.aligned = kind == ALIGNED;
     }
     conn_lend_early(&h.conn, early);
     units = 0;
@@ -160,7 +160,7 @@ static bool is_taken(size_t unit)
 static void expect_all(void)
 {
     assert_int_equal(h.conn.life.state, CONN_READY);
-    assert_int_equal(h.conn.w.rx_pos, begin_of[units]);
+    assert_int_equal(h.conn.agreed.rx_pos, begin_of[units]);
     assert_int_equal(early->count, 0);
     assert_memory_equal(mr->base, octets, REGION / 2);
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
@@ -270,7 +270,7 @@ static void spoilt(void **state)
         arrived[begin_of[1] + 40] ^= 1;
         if (how != SEGMENTS)
             hear_units(0, 1);
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < REFUSED; i++)
             assert_int_equal(verdict_of(begin_of[1], begin_of[2], &n), CONN_REFUSED);
         assert_int_equal(h.conn.life.state, CONN_READY);
         if (how == ALIGNED) {
@@ -328,7 +328,7 @@ static void laps(void **state)
     /* What is missing comes, but is longer than the hole: its length, with a CRC that nobody has seen yet. */
     at = begin_of[0] + (begin_of[0] % 512 ? 0 : 4);
     put16(arrived + at, (uint16_t)(get16(arrived + at) + 8));
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < REFUSED; i++)
         assert_int_equal(verdict_of(begin_of[0], begin_of[1], &n), CONN_REFUSED);
     hear_packet(begin_of[0], begin_of[1]);
     expect_terminate(&h, 0x2003);

@@ -150,7 +150,7 @@ static inline enum nfs3_status call(struct bed *b, enum nfs3_proc proc, const un
                                   .cred = &b->cred,
                                   .proc = proc,
                                   .args = args,
-                                  .room = room,
+                                  .capacity = room,
                                   .now = b->now,
                                   .view = b->views ? &b->view : NULL,
                                   .result = &b->result};

@@ -31,7 +31,7 @@ static int tear_down(void **state)
 static struct replay_key key_of(const char *address, uint16_t port, uint32_t xid, const char *message)
 {
     struct sockaddr_storage peer = {.ss_family = AF_INET6};
-    struct call call = {.payload = (const uint8_t *)message, .length = strlen(message)};
+    struct responder_call call = {.payload = (const uint8_t *)message, .length = strlen(message)};
     struct replay_key key;
 
     inet_pton(AF_INET6, address, &((struct sockaddr_in6 *)&peer)->sin6_addr);

@@ -15,7 +15,7 @@ enum { MAX = 8, ADDRESS_MAX = 4, REST_MS = 1000 };
 
 static const struct place_limits limits = {MAX, ADDRESS_MAX, REST_MS};
 static struct sockaddr_storage peer[MAX + 1];
-static struct place place[MAX + 1];
+static struct rpc_place place[MAX + 1];
 
 static struct sockaddr_storage address(unsigned i, bool v6)
 {
@@ -34,7 +34,7 @@ static struct sockaddr_storage address(unsigned i, bool v6)
 static void set(unsigned i, unsigned from, bool v6, uint64_t idle_ms)
 {
     peer[i] = address(from, v6);
-    place[i] = (struct place){.peer = &peer[i], .idle_ms = idle_ms};
+    place[i] = (struct rpc_place){.peer = &peer[i], .idle_ms = idle_ms};
 }
 
 static int find(unsigned n, unsigned from, bool v6)

@@ -23,7 +23,7 @@ static struct responder *responder;
 static unsigned answered[PROVIDER_QPS], handled;
 static bool copy_back; /* the reply has an item, without release */
 static bool hold;      /* it does not answer now */
-static struct call *held;
+static struct responder_call *held;
 static uint8_t octets[CHUNK];
 
 /* --- the peers --------------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint
     return true;
 }
 
-static void answer(struct call *call)
+static void answer(struct responder_call *call)
 {
     uint8_t message[28] = {0};
     struct reply reply = {.payload = message, .length = sizeof(message)};
@@ -74,7 +74,7 @@ static void answer(struct call *call)
     call_reply(call, &reply);
 }
 
-static void handle(void *user, struct call *call)
+static void handle(void *user, struct responder_call *call)
 {
     (void)user;
     handled++;

@@ -35,10 +35,10 @@ static void expect_frame(const void *frame, size_t n)
 
 static void expect_in_force(bool crc, bool tx_markers, bool rx_markers, uint8_t version)
 {
-    assert_int_equal(h.conn.w.crc, crc);
-    assert_int_equal(h.conn.w.tx_markers, tx_markers);
-    assert_int_equal(h.conn.w.rx_markers, rx_markers);
-    assert_int_equal(h.conn.w.version, version);
+    assert_int_equal(h.conn.agreed.crc, crc);
+    assert_int_equal(h.conn.agreed.tx_markers, tx_markers);
+    assert_int_equal(h.conn.agreed.rx_markers, rx_markers);
+    assert_int_equal(h.conn.agreed.version, version);
     h.peer = (struct wire_state){.crc = crc, .tx_markers = rx_markers, .rx_markers = tx_markers, .version = version};
 }
 

@@ -63,7 +63,7 @@ struct cp_list {
     const struct cp_options *options;
     const struct cp_remote *remote;
     struct cp_line **line;
-    size_t count, room, octets;
+    size_t count, capacity, octets;
     struct json json;
 };
 

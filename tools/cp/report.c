@@ -14,7 +14,7 @@ enum {
 
 static const double giga = 1e9;
 
-static void wipe(struct cp_report *report)
+static void cp_report_wipe(struct cp_report *report)
 {
     if (report->drawn)
         fputs("\r\033[K", stderr);
@@ -38,12 +38,13 @@ static bool is_below(const char *path, const char *of)
     return n && !strncmp(of, path, n) && (!of[n] || of[n] == '/');
 }
 
-static void tell(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets)
+static void cp_report_tell(void *user, enum tally_event event, const char *path, enum xfer_result result,
+                           uint64_t octets)
 {
     struct cp_report *report = user;
     char name[XFER_TEXT];
     full_name(report, path, name);
-    wipe(report);
+    cp_report_wipe(report);
     if (event == TALLY_FAILED || event == TALLY_UNREAD) {
         if (is_below(report->failed, path))
             return; /* of what lies in it nothing else was to be expected */
@@ -69,7 +70,7 @@ void report_start(struct cp_report *report)
     report->terminal = isatty(STDERR_FILENO);
     report->start_ns = report->shown_ns = clock_ns();
     report->start_cpu_s = cpu_seconds();
-    report->copy->tally.tell = tell;
+    report->copy->tally.tell = cp_report_tell;
     report->copy->tally.user = report;
 }
 
@@ -135,7 +136,7 @@ void report_progress(struct cp_report *report)
     report->rate = report->rate > 0 ? 0.7 * report->rate + 0.3 * rate : rate;
     report->shown_ns = now;
     report->shown_octets = octets;
-    wipe(report);
+    cp_report_wipe(report);
     print_progress(report);
     report->drawn = report->terminal;
     fputs(report->terminal ? "" : "\n", stderr);
@@ -147,7 +148,7 @@ int report_failure(struct cp_report *report, int code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(report->trouble, sizeof(report->trouble), format, arguments);
     va_end(arguments);
-    wipe(report);
+    cp_report_wipe(report);
     return fail(code, "%s", report->trouble);
 }
 
@@ -172,7 +173,7 @@ static struct figures figure(const struct cp_report *report)
     return f;
 }
 
-static void print_summary(const struct cp_report *report, int code)
+static void cp_report_print_summary(const struct cp_report *report, int code)
 {
     const struct xfer_tally *tally = &report->copy->tally;
     struct figures f = figure(report);
@@ -213,7 +214,7 @@ static void real_or_null(struct json *json, const char *key, double value)
         json_text(json, key, NULL);
 }
 
-static void print_json(const struct cp_report *report, int code)
+static void cp_report_print_json(const struct cp_report *report, int code)
 {
     const struct xfer_tally *tally = &report->copy->tally;
     struct figures f = figure(report);
@@ -259,9 +260,9 @@ void report_end(struct cp_report *report, int code)
 {
     report->end_ns = clock_ns();
     report->end_cpu_s = cpu_seconds();
-    wipe(report);
+    cp_report_wipe(report);
     if (report->options->json)
-        print_json(report, code);
+        cp_report_print_json(report, code);
     else if (!report->options->quiet)
-        print_summary(report, code);
+        cp_report_print_summary(report, code);
 }

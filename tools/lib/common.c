@@ -18,7 +18,7 @@
 const char *tool_name = "rddp";
 volatile sig_atomic_t tool_stopped;
 
-static void say(const char *format, va_list arguments)
+static void common_say(const char *format, va_list arguments)
 {
     char line[1024];
     int n = vsnprintf(line, sizeof(line), format, arguments);
@@ -33,7 +33,7 @@ int fail(int code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(format, arguments);
+    common_say(format, arguments);
     va_end(arguments);
     return code;
 }
@@ -42,7 +42,7 @@ void warn(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(format, arguments);
+    common_say(format, arguments);
     va_end(arguments);
 }
 
@@ -56,14 +56,14 @@ const char *error_text(int error)
     return text;
 }
 
-static void stop(int number)
+static void common_stop(int number)
 {
     tool_stopped = number;
 }
 
 void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = stop};
+    struct sigaction action = {.sa_handler = common_stop};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -239,7 +239,7 @@ uint64_t resident_octets(void)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int compare(const void *left, const void *right)
+static int common_compare(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
@@ -248,7 +248,7 @@ static int compare(const void *left, const void *right)
 void sort_samples(double *samples, size_t n)
 {
     if (n)
-        qsort(samples, n, sizeof(*samples), compare);
+        qsort(samples, n, sizeof(*samples), common_compare);
 }
 
 double quantile(const double *sorted, size_t n, double q)

@@ -17,7 +17,7 @@ static int set_nonblocking(int fd)
     return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-static bool make_objects(struct endpoint *endpoint, const struct rddp_context_attr *context_attr, int cqe)
+static bool make_objects(struct tool_endpoint *endpoint, const struct rddp_context_attr *context_attr, int cqe)
 {
     return (endpoint->context = rddp_open(context_attr)) && (endpoint->pd = rddp_alloc_pd(endpoint->context)) &&
            (endpoint->channel = rddp_create_comp_channel(endpoint->context)) &&
@@ -35,7 +35,7 @@ static void say_line(void *user, enum rddp_log_level level, const char *line)
     warn_seldom("%s", line);
 }
 
-int endpoint_open(struct endpoint *endpoint, const struct endpoint_attr *attr)
+int endpoint_open(struct tool_endpoint *endpoint, const struct endpoint_attr *attr)
 {
     struct rddp_context_attr context_attr;
     rddp_context_attr_init(&context_attr);
@@ -46,7 +46,7 @@ int endpoint_open(struct endpoint *endpoint, const struct endpoint_attr *attr)
         context_attr.log = server ? say_line : NULL;
     }
     context_attr.manual_progress = attr && attr->manual_progress;
-    *endpoint = (struct endpoint){.manual_progress = context_attr.manual_progress, .quiet = attr && attr->quiet};
+    *endpoint = (struct tool_endpoint){.manual_progress = context_attr.manual_progress, .quiet = attr && attr->quiet};
     /* rdmatcp's remote addresses have 32 bits. */
     endpoint->access = attr && attr->wire == RDDP_WIRE_RDMATCP ? RDDP_ACCESS_ZERO_BASED : 0;
     if (!make_objects(endpoint, &context_attr, attr && attr->cqe ? attr->cqe : 1024)) {
@@ -57,10 +57,10 @@ int endpoint_open(struct endpoint *endpoint, const struct endpoint_attr *attr)
     int error = rddp_req_notify_cq(endpoint->cq, false);
     if (error)
         return fail(EXIT_FAILED, "cannot arm the completion queue: %s", error_text(error));
-    return packet_open(endpoint);
+    return tool_packet_open(endpoint);
 }
 
-void endpoint_close(struct endpoint *endpoint)
+void endpoint_close(struct tool_endpoint *endpoint)
 {
     if (endpoint->listener)
         rddp_destroy_listener(endpoint->listener);
@@ -76,10 +76,10 @@ void endpoint_close(struct endpoint *endpoint)
         warn("a connection was left open");
     if (endpoint->context && rddp_close(endpoint->context))
         warn("something of the library was left open");
-    *endpoint = (struct endpoint){0};
+    *endpoint = (struct tool_endpoint){0};
 }
 
-int endpoint_qp(struct endpoint *endpoint, struct rddp_qp_attr *attr, struct rddp_qp **qp)
+int endpoint_qp(struct tool_endpoint *endpoint, struct rddp_qp_attr *attr, struct rddp_qp **qp)
 {
     struct rddp_qp_attr defaults;
     if (!attr) {
@@ -92,7 +92,7 @@ int endpoint_qp(struct endpoint *endpoint, struct rddp_qp_attr *attr, struct rdd
     return *qp ? 0 : fail(EXIT_FAILED, "cannot make a queue pair: %s", error_text(errno));
 }
 
-int endpoint_listen(struct endpoint *endpoint, const struct target *target, const struct rddp_wire_attr *wire,
+int endpoint_listen(struct tool_endpoint *endpoint, const struct target *target, const struct rddp_wire_attr *wire,
                     void *user)
 {
     int error = EINVAL;
@@ -122,7 +122,7 @@ int endpoint_listen(struct endpoint *endpoint, const struct target *target, cons
     return 0;
 }
 
-int region_make(struct endpoint *endpoint, size_t size, unsigned access, struct region *region)
+int region_make(struct tool_endpoint *endpoint, size_t size, unsigned access, struct region *region)
 {
     *region = (struct region){.size = size};
     // cppcheck-suppress invalidFunctionArg ; -1 is what MAP_ANONYMOUS wants
@@ -182,7 +182,7 @@ struct rddp_sge region_sge(const struct region *region, size_t offset, uint32_t 
 /* --- waiting ------------------------------------------------------------------------------------------------- */
 
 /* The CQ is armed at all times but between its event and the caller's next poll, so no completion is slept over. */
-static void rearm(struct endpoint *endpoint)
+static void rearm(struct tool_endpoint *endpoint)
 {
     struct rddp_cq *cq;
     void *user;
@@ -193,7 +193,7 @@ static void rearm(struct endpoint *endpoint)
         rddp_req_notify_cq(endpoint->cq, false);
 }
 
-void endpoint_wait(struct endpoint *endpoint, int timeout_ms)
+void endpoint_wait(struct tool_endpoint *endpoint, int timeout_ms)
 {
     if (tool_stopped)
         return;
@@ -209,7 +209,7 @@ void endpoint_wait(struct endpoint *endpoint, int timeout_ms)
     rearm(endpoint);
 }
 
-bool endpoint_event(struct endpoint *endpoint, struct rddp_event **event)
+bool endpoint_event(struct tool_endpoint *endpoint, struct rddp_event **event)
 {
     return !rddp_get_event(endpoint->events, event);
 }
@@ -228,7 +228,7 @@ static uint64_t deadline_in(int timeout_ms)
     return timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * 1000000;
 }
 
-int endpoint_completion(struct endpoint *endpoint, struct rddp_wc *wc, int timeout_ms)
+int endpoint_completion(struct tool_endpoint *endpoint, struct rddp_wc *wc, int timeout_ms)
 {
     uint64_t deadline_ns = deadline_in(timeout_ms);
     for (;;) {
@@ -248,7 +248,7 @@ int endpoint_completion(struct endpoint *endpoint, struct rddp_wc *wc, int timeo
 
 /* Waits for the first event about `qp`; others are dropped, and who asks meanwhile is rejected. NULL: interrupted or
  * too late. */
-static struct rddp_event *event_of(struct endpoint *endpoint, const struct rddp_qp *qp, int timeout_ms)
+static struct rddp_event *event_of(struct tool_endpoint *endpoint, const struct rddp_qp *qp, int timeout_ms)
 {
     uint64_t deadline_ns = deadline_in(timeout_ms);
     for (;;) {
@@ -312,7 +312,7 @@ static const char *guess(const struct rddp_event *event, const struct rddp_wire_
 }
 
 /* One attempt. Returns 0 and *qp, or an exit code and *why. */
-static int try_connect(struct endpoint *endpoint, const struct sockaddr_storage *address, socklen_t length,
+static int try_connect(struct tool_endpoint *endpoint, const struct sockaddr_storage *address, socklen_t length,
                        struct rddp_qp *qp, const struct rddp_conn_attr *conn_attr, void *reply, uint16_t *reply_length,
                        char why[160])
 {
@@ -339,7 +339,7 @@ static int try_connect(struct endpoint *endpoint, const struct sockaddr_storage 
     return code;
 }
 
-int endpoint_connect(struct endpoint *endpoint, const struct target *target, struct rddp_qp_attr *qp_attr,
+int endpoint_connect(struct tool_endpoint *endpoint, const struct target *target, struct rddp_qp_attr *qp_attr,
                      const struct rddp_conn_attr *conn_attr, endpoint_prepare *prepare, void *user, struct rddp_qp **qp,
                      void *reply, uint16_t *reply_length)
 {
@@ -357,10 +357,10 @@ int endpoint_connect(struct endpoint *endpoint, const struct target *target, str
             rddp_destroy_qp(*qp);
             return error;
         }
-        uint16_t room = reply ? *reply_length : 0;
-        code = try_connect(endpoint, &target->address[i], target->length[i], *qp, &over, reply, &room, why);
+        uint16_t space = reply ? *reply_length : 0;
+        code = try_connect(endpoint, &target->address[i], target->length[i], *qp, &over, reply, &space, why);
         if (reply && !code)
-            *reply_length = room;
+            *reply_length = space;
         if (!code)
             return 0;
         rddp_destroy_qp(*qp);
@@ -369,7 +369,7 @@ int endpoint_connect(struct endpoint *endpoint, const struct target *target, str
     return fail(code, "cannot connect to %s: %s", target->text, why);
 }
 
-void endpoint_disconnect(struct endpoint *endpoint, struct rddp_qp *qp, int timeout_ms)
+void endpoint_disconnect(struct tool_endpoint *endpoint, struct rddp_qp *qp, int timeout_ms)
 {
     if (rddp_disconnect(qp))
         return;

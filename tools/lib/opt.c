@@ -132,7 +132,7 @@ static bool store_number(const struct opt *opt, void *field, const char *text)
     return true;
 }
 
-static bool store(const struct opt *opt, void *into, const char *text)
+static bool opt_store(const struct opt *opt, void *into, const char *text)
 {
     void *field = (char *)into + opt->at;
     switch (opt->kind) {
@@ -154,7 +154,7 @@ static bool store(const struct opt *opt, void *into, const char *text)
     }
 }
 
-_Noreturn static void refuse(const struct opt *opt, const char *text)
+_Noreturn static void opt_refuse(const struct opt *opt, const char *text)
 {
     bool ranged = opt->kind <= OPT_SIZE && opt->max;
     if (ranged)
@@ -202,8 +202,8 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
             opt_help(command, stdout);
             exit(EXIT_OK);
         }
-        if (!store(parser.opt[i], parser.into[i], optarg))
-            refuse(parser.opt[i], optarg);
+        if (!opt_store(parser.opt[i], parser.into[i], optarg))
+            opt_refuse(parser.opt[i], optarg);
     }
     if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
         wire->immediate = true; /* it has no start-up frames either, and so no private data */

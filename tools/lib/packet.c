@@ -86,7 +86,7 @@ static void parse_neighbor(struct name *neighbor, const struct name *own, uint32
         usage_error("--packet-neighbor %s: not an address like that of --packet", packet_options.neighbor);
 }
 
-int packet_open(struct endpoint *endpoint)
+int tool_packet_open(struct tool_endpoint *endpoint)
 {
     struct rddp_device_attr attr;
     struct name own, neighbor;
@@ -114,7 +114,7 @@ int packet_open(struct endpoint *endpoint)
     return endpoint->device ? 0 : fail(EXIT_FAILED, "cannot make a TUN device: %s", error_text(errno));
 }
 
-struct rddp_wire_attr packet_wire(const struct endpoint *endpoint, const struct rddp_wire_attr *wire)
+struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire)
 {
     struct rddp_wire_attr with = *wire;
     with.device = endpoint->device;
@@ -129,7 +129,7 @@ static bool is_any(const struct sockaddr_storage *address)
                                           : v4->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-void packet_own(const struct endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length)
+void packet_own(const struct tool_endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length)
 {
     if (!endpoint->device || !is_any(address))
         return;

@@ -17,12 +17,12 @@ extern struct packet_options packet_options;
 extern const struct opt packet_opts[];
 
 /* The device that was asked for: in `endpoint`, if any. */
-int packet_open(struct endpoint *endpoint);
+int tool_packet_open(struct tool_endpoint *endpoint);
 
 /* `wire` with the device of `endpoint`. */
-struct rddp_wire_attr packet_wire(const struct endpoint *endpoint, const struct rddp_wire_attr *wire);
+struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire);
 
 /* An address to listen at: ours, if `address` is any. */
-void packet_own(const struct endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length);
+void packet_own(const struct tool_endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length);
 
 #endif

@@ -201,7 +201,7 @@ struct endpoint_attr {
 };
 
 /* A context with one PD and one CQ for sends and receives of all its queue pairs. */
-struct endpoint {
+struct tool_endpoint {
     struct rddp_context *context;
     struct rddp_pd *pd;
     struct rddp_comp_channel *channel;
@@ -214,12 +214,12 @@ struct endpoint {
     unsigned access; /* of every region, beside its own */
 };
 
-int endpoint_open(struct endpoint *endpoint, const struct endpoint_attr *attr); /* `attr` may be NULL */
+int endpoint_open(struct tool_endpoint *endpoint, const struct endpoint_attr *attr); /* `attr` may be NULL */
 /* Queue pairs and regions must be gone. Safe after a failed endpoint_open() and twice. */
-void endpoint_close(struct endpoint *endpoint);
+void endpoint_close(struct tool_endpoint *endpoint);
 
 /* A queue pair on the endpoint's CQ. `attr` may be NULL; its send_cq and recv_cq are set here. */
-int endpoint_qp(struct endpoint *endpoint, struct rddp_qp_attr *attr, struct rddp_qp **qp);
+int endpoint_qp(struct tool_endpoint *endpoint, struct rddp_qp_attr *attr, struct rddp_qp **qp);
 
 /* Registered memory, zeroed, at the start of a page. */
 struct region {
@@ -228,7 +228,7 @@ struct region {
     struct rddp_mr *mr;
 };
 
-int region_make(struct endpoint *endpoint, size_t size, unsigned access, struct region *region); /* `size` > 0 */
+int region_make(struct tool_endpoint *endpoint, size_t size, unsigned access, struct region *region); /* `size` > 0 */
 void region_free(struct region *region); /* safe twice, and on zeros. Destroy the queue pairs that use it before. */
 struct rddp_sge region_sge(const struct region *region, size_t offset, uint32_t length);
 
@@ -238,26 +238,26 @@ typedef int endpoint_prepare(struct rddp_qp *qp, void *user);
 /* Tries the target's addresses in turn until one accepts, and waits for it. `reply` (may be NULL) gets up to
  * *reply_length octets of the peer's private data. EXIT_CONNECT: refused, rejected, timed out. EXIT_PROTOCOL: the
  * start-up failed. EXIT_FAILED: interrupted, no memory. */
-int endpoint_connect(struct endpoint *endpoint, const struct target *target, struct rddp_qp_attr *qp_attr,
+int endpoint_connect(struct tool_endpoint *endpoint, const struct target *target, struct rddp_qp_attr *qp_attr,
                      const struct rddp_conn_attr *conn_attr, endpoint_prepare *prepare, void *user, struct rddp_qp **qp,
                      void *reply, uint16_t *reply_length);
 
 /* Listens on the first of the target's addresses that will do, and prints "listening on ADDRESS:PORT". */
-int endpoint_listen(struct endpoint *endpoint, const struct target *target, const struct rddp_wire_attr *wire,
+int endpoint_listen(struct tool_endpoint *endpoint, const struct target *target, const struct rddp_wire_attr *wire,
                     void *user);
 
 /* Waits until there may be a completion or an event, a signal came, or `timeout_ms` (-1: none) is over. Take all of
  * both before waiting again: what is left over does not end the next wait. */
-void endpoint_wait(struct endpoint *endpoint, int timeout_ms);
+void endpoint_wait(struct tool_endpoint *endpoint, int timeout_ms);
 
 /* Take one without waiting: true if there was one. */
-bool endpoint_event(struct endpoint *endpoint, struct rddp_event **event);
+bool endpoint_event(struct tool_endpoint *endpoint, struct rddp_event **event);
 /* Takes one, waiting up to `timeout_ms`. 1, 0: too late or interrupted, or an exit code below zero: the CQ is broken.
  */
-int endpoint_completion(struct endpoint *endpoint, struct rddp_wc *wc, int timeout_ms);
+int endpoint_completion(struct tool_endpoint *endpoint, struct rddp_wc *wc, int timeout_ms);
 
 /* Disconnects (requests posted before still leave) and waits until the connection is over, at most `timeout_ms`. */
-void endpoint_disconnect(struct endpoint *endpoint, struct rddp_qp *qp, int timeout_ms);
+void endpoint_disconnect(struct tool_endpoint *endpoint, struct rddp_qp *qp, int timeout_ms);
 
 /* How the two ends talk, in words. Returns `text`. */
 enum { WIRE_TEXT = 80 };

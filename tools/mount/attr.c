@@ -61,15 +61,15 @@ void mount_told(struct inode *inode, const struct stat *st)
     inode->told_mtime = (struct nfs3_time){(uint32_t)st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
 }
 
-static bool same_time(struct nfs3_time a, struct nfs3_time b)
+static bool mount_attr_same_time(struct nfs3_time a, struct nfs3_time b)
 {
     return a.s == b.s && a.ns == b.ns;
 }
 
 bool mount_same_stamp(const struct inode *inode, const struct nfs3_attr *attr)
 {
-    return inode->cached && inode->stamp.size == attr->size && same_time(inode->stamp.mtime, attr->mtime) &&
-           same_time(inode->stamp.ctime, attr->ctime);
+    return inode->cached && inode->stamp.size == attr->size && mount_attr_same_time(inode->stamp.mtime, attr->mtime) &&
+           mount_attr_same_time(inode->stamp.ctime, attr->ctime);
 }
 
 void mount_stamp(struct inode *inode, const struct nfs3_post_attr *attr)
@@ -87,19 +87,19 @@ void mount_restamp(struct inode *inode, const struct nfs3_post_attr *attr)
 
 /* --- answers --------------------------------------------------------------------------------------------------- */
 
-static void again_attr(struct call *c)
+static void again_attr(struct mount_call *c)
 {
     if (!call_failed(c))
         call_reply_attr(c, &c->op.result.attr);
 }
 
-static void ask_attr(struct call *c)
+static void mount_attr_ask_attr(struct mount_call *c)
 {
     c->op.args.fh = c->inode->fh;
     call_start(c, NFS3_GETATTR, again_attr);
 }
 
-void call_reply_attr(struct call *c, const struct nfs3_post_attr *attr)
+void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr)
 {
     struct stat st;
 
@@ -108,7 +108,7 @@ void call_reply_attr(struct call *c, const struct nfs3_post_attr *attr)
         return;
     }
     if (!attr->present || mount_is_stale(c->inode, c->started)) {
-        when_written(c, 0, UINT64_MAX, ask_attr);
+        when_written(c, 0, UINT64_MAX, mount_attr_ask_attr);
         return;
     }
     st = mount_stat(c->inode, &attr->attr);
@@ -117,11 +117,11 @@ void call_reply_attr(struct call *c, const struct nfs3_post_attr *attr)
     call_end(c);
 }
 
-static void reply_entry(struct call *c, struct inode *inode, const struct nfs3_attr *attr)
+static void reply_entry(struct mount_call *c, struct inode *inode, const struct nfs3_attr *attr)
 {
     double timeout_s = c->m->options->attr_timeout_s;
     struct fuse_entry_param e = {.generation = 1, .attr_timeout = timeout_s, .entry_timeout = timeout_s};
-    int rc;
+    int error;
 
     e.ino = inode->ino;
     e.attr = mount_stat(inode, attr);
@@ -137,19 +137,19 @@ static void reply_entry(struct call *c, struct inode *inode, const struct nfs3_a
         }
         mount_stamp(inode, &(struct nfs3_post_attr){true, *attr});
         c->fi.fh = (uintptr_t)f;
-        rc = fuse_reply_create(c->req, &e, &c->fi);
-        if (rc)
+        error = fuse_reply_create(c->req, &e, &c->fi);
+        if (error)
             handle_close(c->m, f);
     } else {
-        rc = fuse_reply_entry(c->req, &e);
+        error = fuse_reply_entry(c->req, &e);
     }
     /* Who asked has gone: the kernel does not know of it. */
-    if (rc)
+    if (error)
         inode_forget(&c->m->inodes, inode, 1);
     call_end(c);
 }
 
-static void made_attr(struct call *c)
+static void made_attr(struct mount_call *c)
 {
     struct nfs3_post_fh fh = {true, c->fh};
 
@@ -157,13 +157,13 @@ static void made_attr(struct call *c)
         call_reply_made(c, &fh, &c->op.result.attr);
 }
 
-static void ask_made(struct call *c)
+static void ask_made(struct mount_call *c)
 {
     c->op.args.fh = c->fh;
     call_start(c, NFS3_GETATTR, made_attr);
 }
 
-static void made_found(struct call *c)
+static void made_found(struct mount_call *c)
 {
     struct nfs3_post_fh fh = {true, c->op.result.fh};
 
@@ -172,7 +172,7 @@ static void made_found(struct call *c)
 }
 
 /* c->inode is the directory. */
-void call_reply_made(struct call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr)
+void call_reply_made(struct mount_call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr)
 {
     struct inode *inode;
 
@@ -200,7 +200,7 @@ void call_reply_made(struct call *c, const struct nfs3_post_fh *fh, const struct
 
 /* --- operations ------------------------------------------------------------------------------------------------ */
 
-static void looked_up(struct call *c)
+static void looked_up(struct mount_call *c)
 {
     struct fuse_entry_param none = {.entry_timeout = c->m->options->attr_timeout_s};
     struct nfs3_post_fh fh = {true, c->op.result.fh};
@@ -215,7 +215,7 @@ static void looked_up(struct call *c)
 
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, parent) || !call_name(c, 0, name))
         return;
@@ -225,14 +225,14 @@ void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     (void)fi;
     if (c && call_inode(c, ino))
-        when_written(c, 0, UINT64_MAX, ask_attr);
+        when_written(c, 0, UINT64_MAX, mount_attr_ask_attr);
 }
 
-static struct nfs3_time time_of(struct timespec t)
+static struct nfs3_time mount_attr_time_of(struct timespec t)
 {
     if (t.tv_sec < 0)
         return (struct nfs3_time){0, 0};
@@ -252,8 +252,8 @@ static struct nfs3_sattr sattr_of(const struct stat *st, int set)
         .uid = st->st_uid,
         .gid = st->st_gid,
         .size = (uint64_t)st->st_size,
-        .atime = time_of(st->st_atim),
-        .mtime = time_of(st->st_mtim),
+        .atime = mount_attr_time_of(st->st_atim),
+        .mtime = mount_attr_time_of(st->st_mtim),
     };
 
     if (set & FUSE_SET_ATTR_ATIME)
@@ -263,7 +263,7 @@ static struct nfs3_sattr sattr_of(const struct stat *st, int set)
     return a;
 }
 
-static void attr_set(struct call *c)
+static void attr_set(struct mount_call *c)
 {
     if (call_failed(c))
         return;
@@ -271,7 +271,7 @@ static void attr_set(struct call *c)
     call_reply_attr(c, &c->op.result.wcc.after);
 }
 
-static void set_attr(struct call *c)
+static void set_attr(struct mount_call *c)
 {
     c->op.args.setattr.fh = c->inode->fh;
     call_start(c, NFS3_SETATTR, attr_set);
@@ -285,7 +285,7 @@ static bool clears_privileges(const struct nfs3_attr *attr, mode_t mode)
     return taken && !(taken & ~(mode_t)(S_ISUID | S_ISGID)) && !given;
 }
 
-static void privileges_known(struct call *c)
+static void privileges_known(struct mount_call *c)
 {
     const struct nfs3_attr *attr = &c->op.result.attr.attr;
     struct stat st;
@@ -303,7 +303,7 @@ static void privileges_known(struct call *c)
     when_committed(c, set_attr);
 }
 
-static void ask_privileges(struct call *c)
+static void ask_privileges(struct mount_call *c)
 {
     c->op.args.fh = c->inode->fh;
     call_start(c, NFS3_GETATTR, privileges_known);
@@ -312,14 +312,14 @@ static void ask_privileges(struct call *c)
 /* Before somebody writes a file that has SUID or SGID the kernel takes them away, in his name, although he may not
  * change the mode. The server does that by itself with the WRITE. As the kernel checks who may chmod(), nobody else
  * asks for the mode of a file that is not his. */
-static bool may_clear_privileges(const struct call *c, int set)
+static bool may_clear_privileges(const struct mount_call *c, int set)
 {
     return set == FUSE_SET_ATTR_MODE && !c->m->options->server_permissions && c->cred.uid != 0;
 }
 
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int set, struct fuse_file_info *fi)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino))
         return;
@@ -337,7 +337,7 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int set, struct
     when_committed(c, set_attr);
 }
 
-static void link_read(struct call *c)
+static void link_read(struct mount_call *c)
 {
     const struct nfs3_text *target = &c->op.result.target;
 
@@ -350,7 +350,7 @@ static void link_read(struct call *c)
 
 void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino))
         return;
@@ -364,13 +364,13 @@ void op_readlink(fuse_req_t req, fuse_ino_t ino)
     call_start(c, NFS3_READLINK, link_read);
 }
 
-static void access_known(struct call *c)
+static void access_known(struct mount_call *c)
 {
     if (!call_failed(c))
         call_reply_error(c, c->size & ~c->op.result.access ? EACCES : 0);
 }
 
-static void access_kind(struct call *c)
+static void access_kind(struct mount_call *c)
 {
     if (call_failed(c))
         return;
@@ -385,7 +385,7 @@ static void access_kind(struct call *c)
 
 void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino))
         return;
@@ -396,7 +396,7 @@ void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
     call_start(c, NFS3_ACCESS, access_kind);
 }
 
-static void fs_known(struct call *c)
+static void fs_known(struct mount_call *c)
 {
     enum { UNIT = 4096 };
     struct statvfs v = {.f_bsize = UNIT, .f_frsize = UNIT, .f_namemax = NFS3_NAME_MAX};
@@ -415,7 +415,7 @@ static void fs_known(struct call *c)
 
 void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino ? ino : INODE_ROOT))
         return;

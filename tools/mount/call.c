@@ -32,7 +32,7 @@ static void read_groups(struct kept_groups *k, fuse_req_t req)
         k->group[i] = group[i];
 }
 
-static void read_cred(struct rpc_cred *cred, fuse_req_t req)
+static void mount_call_read_cred(struct rpc_cred *cred, fuse_req_t req)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
     struct kept_groups *k = &kept[(unsigned)ctx->pid % GROUPS_KEPT];
@@ -50,10 +50,10 @@ static void read_cred(struct rpc_cred *cred, fuse_req_t req)
 /* A signal came. Whether it ends the process is seen later: no other one may end an operation on a file. */
 static void interrupted(fuse_req_t req, void *data)
 {
-    struct call *c = data;
+    struct mount_call *c = data;
 
     (void)req;
-    for (const struct call *other = c->m->killed; other; other = other->next_killed) {
+    for (const struct mount_call *other = c->m->killed; other; other = other->next_killed) {
         if (other == c)
             return;
     }
@@ -61,9 +61,9 @@ static void interrupted(fuse_req_t req, void *data)
     c->m->killed = c;
 }
 
-struct call *call_new(struct mount *m, fuse_req_t req)
+struct mount_call *call_new(struct mount *m, fuse_req_t req)
 {
-    struct call *c = malloc(sizeof(*c));
+    struct mount_call *c = malloc(sizeof(*c));
 
     if (!c) {
         if (req)
@@ -74,7 +74,7 @@ struct call *call_new(struct mount *m, fuse_req_t req)
     c->m = m;
     c->req = req;
     if (req) {
-        read_cred(&c->cred, req);
+        mount_call_read_cred(&c->cred, req);
         fuse_req_interrupt_func(req, interrupted, c);
     } else {
         m->owed++;
@@ -82,9 +82,9 @@ struct call *call_new(struct mount *m, fuse_req_t req)
     return c;
 }
 
-static void forget_killed(struct call *c)
+static void forget_killed(struct mount_call *c)
 {
-    struct call **at = &c->m->killed;
+    struct mount_call **at = &c->m->killed;
 
     while (*at && *at != c)
         at = &(*at)->next_killed;
@@ -92,7 +92,7 @@ static void forget_killed(struct call *c)
         *at = c->next_killed;
 }
 
-void call_end(struct call *c)
+void call_end(struct mount_call *c)
 {
     struct mount *m = c->m;
 
@@ -112,14 +112,14 @@ void call_end(struct call *c)
     free(c);
 }
 
-void call_reply_error(struct call *c, int error)
+void call_reply_error(struct mount_call *c, int error)
 {
     if (c->req)
         fuse_reply_err(c->req, error);
     call_end(c);
 }
 
-static bool find(struct call *c, fuse_ino_t ino, struct inode **at)
+static bool mount_call_find(struct mount_call *c, fuse_ino_t ino, struct inode **at)
 {
     *at = inodes_find(&c->m->inodes, ino);
     if (*at) {
@@ -130,17 +130,17 @@ static bool find(struct call *c, fuse_ino_t ino, struct inode **at)
     return false;
 }
 
-bool call_inode(struct call *c, fuse_ino_t ino)
+bool call_inode(struct mount_call *c, fuse_ino_t ino)
 {
-    return find(c, ino, &c->inode);
+    return mount_call_find(c, ino, &c->inode);
 }
 
-bool call_other(struct call *c, fuse_ino_t ino)
+bool call_other(struct mount_call *c, fuse_ino_t ino)
 {
-    return find(c, ino, &c->other);
+    return mount_call_find(c, ino, &c->other);
 }
 
-bool call_name(struct call *c, int which, const char *name)
+bool call_name(struct mount_call *c, int which, const char *name)
 {
     size_t n = strlen(name);
 
@@ -152,12 +152,12 @@ bool call_name(struct call *c, int which, const char *name)
     return true;
 }
 
-struct nfs3_where call_where(const struct call *c, const struct inode *dir, int which)
+struct nfs3_where call_where(const struct mount_call *c, const struct inode *dir, int which)
 {
     return (struct nfs3_where){.dir = dir->fh, .name = {c->name[which], (uint32_t)strlen(c->name[which])}};
 }
 
-void call_as_opener(struct call *c, struct file *f)
+void call_as_opener(struct mount_call *c, struct file *f)
 {
     c->file = f;
     c->cred = f->cred;
@@ -170,9 +170,9 @@ static bool is_change(enum nfs3_proc proc)
     return proc == NFS3_SETATTR || proc == NFS3_WRITE || (proc >= NFS3_CREATE && proc <= NFS3_LINK);
 }
 
-static void done(struct nfs_op *op)
+static void mount_call_done(struct nfs_op *op)
 {
-    struct call *c = (struct call *)op;
+    struct mount_call *c = (struct mount_call *)op;
 
     c->under_way = false;
     c->m->calls--;
@@ -180,10 +180,10 @@ static void done(struct nfs_op *op)
     c->then(c);
 }
 
-void call_start(struct call *c, enum nfs3_proc proc, void (*then)(struct call *c))
+void call_start(struct mount_call *c, enum nfs3_proc proc, void (*then)(struct mount_call *c))
 {
     c->op.proc = proc;
-    c->op.done = done;
+    c->op.done = mount_call_done;
     c->op.cred = &c->cred;
     c->then = then;
     c->started = ++c->m->clock;
@@ -228,14 +228,14 @@ static bool is_dying(pid_t pid)
     return dying;
 }
 
-static void kill_call(struct call *c)
+static void kill_call(struct mount_call *c)
 {
     if (c->dir) {
         dir_cancel(c->dir);
     } else if (c->under_way) {
         nfs_cancel(c->m->client, &c->op);
         c->op.error = -EINTR;
-        done(&c->op);
+        mount_call_done(&c->op);
     } else if (c->queue) {
         sync_unqueue(c);
         call_reply_error(c, EINTR);
@@ -244,7 +244,7 @@ static void kill_call(struct call *c)
 
 void calls_kill(struct mount *m)
 {
-    for (struct call *c = m->killed, *next; c; c = next) {
+    for (struct mount_call *c = m->killed, *next; c; c = next) {
         next = c->next_killed;
         if (is_dying(fuse_req_ctx(c->req)->pid)) {
             forget_killed(c);
@@ -254,7 +254,7 @@ void calls_kill(struct mount *m)
     }
 }
 
-int call_error(const struct call *c)
+int call_error(const struct mount_call *c)
 {
     int error = c->op.error ? c->op.error : nfs3_errno(c->op.result.status);
 
@@ -262,7 +262,7 @@ int call_error(const struct call *c)
     return error == -ETIMEDOUT || error == -ECANCELED ? EIO : -error;
 }
 
-bool call_failed(struct call *c)
+bool call_failed(struct mount_call *c)
 {
     int error = call_error(c);
 

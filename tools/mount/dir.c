@@ -18,7 +18,7 @@ enum {
 struct dir {
     struct nfs_op op; /* first; what it fetched last stays in it */
     struct mount *m;
-    struct call *call; /* that waits for it */
+    struct mount_call *call; /* that waits for it */
     bool has_block, plus;
     bool bare; /* the server has no READDIRPLUS: entries are names alone */
     uint8_t verifier[NFS3_VERIFIER];
@@ -53,14 +53,14 @@ static bool is_name(const struct nfs3_text *name)
            !memchr(name->at, '/', name->length);
 }
 
-static bool is_dots(const char *name)
+static bool mount_dir_is_dots(const char *name)
 {
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 /* What the kernel shall know of an entry. `inode` is pinned if there is one. */
-static struct fuse_entry_param describe(struct mount *m, const struct nfs3_entry *entry, const char *name, bool fresh,
-                                        uint64_t since, struct inode **inode)
+static struct fuse_entry_param mount_dir_describe(struct mount *m, const struct nfs3_entry *entry, const char *name,
+                                                  bool fresh, uint64_t since, struct inode **inode)
 {
     double timeout_s = m->options->attr_timeout_s;
     struct fuse_entry_param e = {.generation = 1, .attr_timeout = timeout_s, .entry_timeout = timeout_s};
@@ -69,7 +69,7 @@ static struct fuse_entry_param describe(struct mount *m, const struct nfs3_entry
     if (entry->attr.present)
         e.attr = mount_stat(NULL, &entry->attr.attr);
     e.attr.st_ino = entry->fileid;
-    if (!fresh || !entry->attr.present || !entry->fh.present || is_dots(name))
+    if (!fresh || !entry->attr.present || !entry->fh.present || mount_dir_is_dots(name))
         return e;
     *inode = inodes_get(&m->inodes, &entry->fh.fh);
     if (!*inode || mount_is_stale(*inode, since))
@@ -81,23 +81,24 @@ static struct fuse_entry_param describe(struct mount *m, const struct nfs3_entry
 
 struct filling {
     char *at;
-    size_t room, used;
+    size_t capacity, used;
     struct inode *looked[BLOCK_MAX / ENTRY_MIN + 1]; /* what the kernel will have looked up by it */
     unsigned count;
 };
 
 /* False: it does not fit. */
-static bool add_entry(struct call *c, struct dir *d, struct filling *to, const struct nfs3_entry *entry, bool fresh)
+static bool add_entry(struct mount_call *c, struct dir *d, struct filling *to, const struct nfs3_entry *entry,
+                      bool fresh)
 {
     struct mount *m = d->m;
     char name[NFS3_NAME_MAX + 1];
     struct inode *inode;
     struct fuse_entry_param e;
-    size_t n, left = to->room - to->used;
+    size_t n, left = to->capacity - to->used;
 
     memcpy(name, entry->name.at, entry->name.length);
     name[entry->name.length] = 0;
-    e = describe(m, entry, name, fresh && d->plus, d->started, &inode);
+    e = mount_dir_describe(m, entry, name, fresh && d->plus, d->started, &inode);
     if (d->plus)
         n = fuse_add_direntry_plus(c->req, to->at + to->used, left, name, &e, (off_t)entry->cookie);
     else
@@ -115,17 +116,17 @@ static bool add_entry(struct call *c, struct dir *d, struct filling *to, const s
     return n <= left;
 }
 
-static void fetch(struct call *c, struct dir *d, uint64_t cookie);
+static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie);
 
 /* Serves what is left of the block. `fresh`: it was fetched for this request, or nothing has happened since. */
-static void serve(struct call *c, struct dir *d, bool fresh)
+static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
 {
     struct filling to;
     struct nfs3_entry entry;
     struct xdr_in before = d->left;
 
     to.at = (char *)c->buffer;
-    to.room = c->size;
+    to.capacity = c->size;
     to.used = to.count = 0;
     while (next_entry(d, &entry)) {
         if (is_name(&entry.name) && !add_entry(c, d, &to, &entry, fresh))
@@ -135,7 +136,7 @@ static void serve(struct call *c, struct dir *d, bool fresh)
     }
     d->left = before;
     if (!to.used && !before.left && !d->op.result.list.eof) {
-        fetch(c, d, d->position);
+        mount_dir_fetch(c, d, d->position);
         return;
     }
     if (!to.used && before.left) { /* it is no list of entries */
@@ -154,7 +155,7 @@ static void serve(struct call *c, struct dir *d, bool fresh)
 static void fetched(struct nfs_op *op)
 {
     struct dir *d = (struct dir *)op;
-    struct call *c = d->call;
+    struct mount_call *c = d->call;
 
     d->m->calls--;
     d->call = NULL;
@@ -163,7 +164,7 @@ static void fetched(struct nfs_op *op)
     c->op.result.status = op->result.status;
     if (!op->error && op->result.status == NFS3ERR_NOTSUPP && !d->bare) {
         d->bare = true;
-        fetch(c, d, op->args.list.cookie);
+        mount_dir_fetch(c, d, op->args.list.cookie);
         return;
     }
     if (call_failed(c))
@@ -176,10 +177,10 @@ static void fetched(struct nfs_op *op)
     memcpy(d->verifier, op->result.list.verifier, sizeof(d->verifier));
     d->has_block = true;
     rewind_block(d);
-    serve(c, d, true);
+    mount_dir_serve(c, d, true);
 }
 
-static void fetch(struct call *c, struct dir *d, uint64_t cookie)
+static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie)
 {
     struct mount *m = d->m;
 
@@ -228,14 +229,14 @@ static bool seek(struct dir *d, uint64_t cookie)
 }
 
 /* Attributes of a block that has been lying here may be older than what the kernel knows by now. */
-static bool is_fresh(const struct dir *d)
+static bool mount_dir_is_fresh(const struct dir *d)
 {
     return d->changes == d->m->changes && (double)(clock_ns() - d->started_ns) < d->m->options->attr_timeout_s * 1e9;
 }
 
 static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
     struct dir *d = dir_of(fi);
 
     if (!c || !call_inode(c, ino))
@@ -249,9 +250,9 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
     d->plus = plus;
     /* From the beginning means: as it is now. */
     if (offset && !d->call && seek(d, (uint64_t)offset))
-        serve(c, d, is_fresh(d));
+        mount_dir_serve(c, d, mount_dir_is_fresh(d));
     else
-        fetch(c, d, (uint64_t)offset);
+        mount_dir_fetch(c, d, (uint64_t)offset);
 }
 
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)

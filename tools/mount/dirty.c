@@ -22,10 +22,10 @@ bool dirty_is_empty(const struct dirty *d)
 
 static uint64_t cost(const struct chunk *c)
 {
-    return c->room + sizeof(*c);
+    return c->capacity + sizeof(*c);
 }
 
-static void drop(struct dirty *d, struct chunk *c)
+static void mount_dirty_drop(struct dirty *d, struct chunk *c)
 {
     d->octets -= cost(c);
     free(c->data);
@@ -39,12 +39,12 @@ void dirty_fini(struct dirty *d)
     while (d->active) {
         struct chunk *c = d->active;
         d->active = c->next;
-        drop(d, c);
+        mount_dirty_drop(d, c);
     }
     while (d->held) {
         struct chunk *c = d->held;
         d->held = c->next;
-        drop(d, c);
+        mount_dirty_drop(d, c);
     }
     dirty_init(d);
 }
@@ -74,7 +74,7 @@ static void deactivate(struct dirty *d, struct chunk *c)
     d->actives--;
 }
 
-static void hold(struct dirty *d, struct chunk *c)
+static void mount_dirty_hold(struct dirty *d, struct chunk *c)
 {
     c->state = CHUNK_UNSTABLE;
     c->next = NULL;
@@ -84,15 +84,15 @@ static void hold(struct dirty *d, struct chunk *c)
 
 /* --- writes come in -------------------------------------------------------------------------------------------- */
 
-static bool make_room(struct dirty *d, struct chunk *c, uint32_t room)
+static bool mount_dirty_make_room(struct dirty *d, struct chunk *c, uint32_t capacity)
 {
-    uint8_t *data = realloc(c->data, room);
+    uint8_t *data = realloc(c->data, capacity);
 
     if (!data)
         return false;
-    d->octets += room - c->room;
+    d->octets += capacity - c->capacity;
     c->data = data;
-    c->room = room;
+    c->capacity = capacity;
     return true;
 }
 
@@ -103,19 +103,19 @@ static bool same_cred(const struct rpc_cred *a, const struct rpc_cred *b)
 }
 
 /* Small writes one behind the other travel together, if the connection is too busy to take each at once. */
-static bool gather(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
-                   const struct rpc_cred *cred, uint32_t length_max)
+static bool mount_dirty_gather(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
+                               const struct rpc_cred *cred, uint32_t length_max)
 {
     struct chunk *c = d->actives ? (struct chunk *)((char *)d->active_end - offsetof(struct chunk, next)) : NULL;
 
     if (!c || c->state != CHUNK_QUEUED || c->done || c->sync != sync || c->offset + c->length != offset ||
         c->length > length_max || length > length_max - c->length || !same_cred(&c->cred, cred))
         return false;
-    if (c->room - c->length < length) {
-        uint32_t room = c->room;
-        while (room - c->length < length)
-            room = room > length_max / 2 ? length_max : room * 2;
-        if (!make_room(d, c, room))
+    if (c->capacity - c->length < length) {
+        uint32_t space = c->capacity;
+        while (space - c->length < length)
+            space = space > length_max / 2 ? length_max : space * 2;
+        if (!mount_dirty_make_room(d, c, space))
             return false;
     }
     memcpy(c->data + c->length, data, length);
@@ -127,13 +127,13 @@ bool dirty_add(struct dirty *d, uint64_t offset, const void *data, uint32_t leng
                const struct rpc_cred *cred, uint32_t length_max)
 {
     d->seq++;
-    if (!gather(d, offset, data, length, sync, cred, length_max)) {
+    if (!mount_dirty_gather(d, offset, data, length, sync, cred, length_max)) {
         struct chunk *c = calloc(1, sizeof(*c));
 
         if (!c)
             return false;
         *c = (struct chunk){.seq = d->seq, .sync = sync, .offset = offset, .length = length, .cred = *cred};
-        if (!make_room(d, c, length < ROOM_MIN ? ROOM_MIN : length)) {
+        if (!mount_dirty_make_room(d, c, length < ROOM_MIN ? ROOM_MIN : length)) {
             free(c);
             return false;
         }
@@ -261,9 +261,9 @@ void dirty_wrote(struct dirty *d, struct chunk *c, uint32_t count, bool stable, 
     deactivate(d, c);
     /* What is stable is kept nevertheless above something older that may have to go again. */
     if (stable && !is_over_held(d, c))
-        drop(d, c);
+        mount_dirty_drop(d, c);
     else
-        hold(d, c);
+        mount_dirty_hold(d, c);
 }
 
 void dirty_failed(struct dirty *d, struct chunk *c)
@@ -271,7 +271,7 @@ void dirty_failed(struct dirty *d, struct chunk *c)
     assert(c->state == CHUNK_SENT);
     d->sent--;
     deactivate(d, c);
-    drop(d, c);
+    mount_dirty_drop(d, c);
 }
 
 /* --- COMMIT ---------------------------------------------------------------------------------------------------- */
@@ -306,7 +306,7 @@ static void drop_committing(struct dirty *d)
             continue;
         }
         *at = c->next;
-        drop(d, c);
+        mount_dirty_drop(d, c);
     }
     d->held_end = at;
 }

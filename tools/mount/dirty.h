@@ -20,7 +20,7 @@ struct chunk {
     bool sync;    /* ask for FILE_SYNC */
     uint64_t seq; /* of the first write in it */
     uint64_t offset;
-    uint32_t length, room, done; /* octets; how many of them the server took */
+    uint32_t length, capacity, done; /* octets; how many of them the server took */
     struct rpc_cred cred;
     uint8_t *data;
     struct chunk *next;

@@ -9,12 +9,12 @@
 
 #include "tools/mount/mount.h"
 
-static struct file *file_of(const struct fuse_file_info *fi)
+static struct file *mount_file_file_of(const struct fuse_file_info *fi)
 {
     return (struct file *)(uintptr_t)fi->fh;
 }
 
-struct file *handle_open(struct call *c, struct inode *inode)
+struct file *handle_open(struct mount_call *c, struct inode *inode)
 {
     struct file *f = malloc(sizeof(*f));
 
@@ -61,7 +61,7 @@ static bool may(uint32_t need, uint32_t have)
 
 /* The kernel takes another size for granted than the file has by now, and open() has no way to tell it. ESTALE makes it
  * look the name up again and come back. */
-static bool must_look_again(struct call *c, const struct nfs3_attr *attr)
+static bool must_look_again(struct mount_call *c, const struct nfs3_attr *attr)
 {
     struct stat st = mount_stat(c->inode, attr);
     pid_t pid = fuse_req_ctx(c->req)->pid;
@@ -75,7 +75,7 @@ static bool must_look_again(struct call *c, const struct nfs3_attr *attr)
 }
 
 /* Close to open: what another client has written and closed is seen here from now on. */
-static void look_at_content(struct call *c, const struct nfs3_post_attr *attr)
+static void look_at_content(struct mount_call *c, const struct nfs3_post_attr *attr)
 {
     struct stat st;
 
@@ -90,7 +90,7 @@ static void look_at_content(struct call *c, const struct nfs3_post_attr *attr)
     mount_told(c->inode, &st);
 }
 
-static void open_known(struct call *c)
+static void open_known(struct mount_call *c)
 {
     const struct nfs3_post_attr *attr = &c->op.result.attr;
     struct file *f;
@@ -119,7 +119,7 @@ static void open_known(struct call *c)
     call_end(c);
 }
 
-static void open_ask(struct call *c)
+static void open_ask(struct mount_call *c)
 {
     c->op.args.access.fh = c->inode->fh;
     c->op.args.access.access = NFS3_ACCESS_READ | NFS3_ACCESS_MODIFY | NFS3_ACCESS_EXTEND | NFS3_ACCESS_EXECUTE;
@@ -128,7 +128,7 @@ static void open_ask(struct call *c)
 
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino))
         return;
@@ -138,10 +138,10 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 /* --- read ------------------------------------------------------------------------------------------------------ */
 
-static void read_some(struct call *c);
+static void read_some(struct mount_call *c);
 
 /* The server may not know yet that the file goes on: what is written behind is on its way. */
-static void read_reply(struct call *c)
+static void mount_file_read_reply(struct mount_call *c)
 {
     const struct dirty *d = c->inode->dirty;
 
@@ -155,7 +155,7 @@ static void read_reply(struct call *c)
     call_end(c);
 }
 
-static void read_done(struct call *c)
+static void read_done(struct mount_call *c)
 {
     uint32_t count = c->op.result.read.count;
 
@@ -164,14 +164,14 @@ static void read_done(struct call *c)
     c->got += count;
     /* A short answer to the kernel means the end of the file, one of the server does not. */
     if (c->op.result.read.eof || c->got == c->size)
-        read_reply(c);
+        mount_file_read_reply(c);
     else if (count == 0)
         call_reply_error(c, EIO);
     else
         read_some(c);
 }
 
-static void read_some(struct call *c)
+static void read_some(struct mount_call *c)
 {
     uint32_t left = c->size - c->got, most = nfs_read_max(c->m->client);
 
@@ -184,11 +184,11 @@ static void read_some(struct call *c)
 
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, ino))
         return;
-    call_as_opener(c, file_of(fi));
+    call_as_opener(c, mount_file_file_of(fi));
     c->offset = (uint64_t)offset;
     c->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
     c->buffer = malloc(c->size ? c->size : 1);
@@ -201,13 +201,13 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 /* --- write and what ends it ------------------------------------------------------------------------------------ */
 
 /* Of a page of a mapping: nobody waits for it who could be told of an error. */
-static void page_reply(struct call *c)
+static void page_reply(struct mount_call *c)
 {
     fuse_reply_write(c->req, c->size);
     call_end(c);
 }
 
-static void write_reply(struct call *c)
+static void write_reply(struct mount_call *c)
 {
     int error = handle_error(c->file);
 
@@ -221,13 +221,13 @@ static void write_reply(struct call *c)
 
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
     bool through = !fi->writepage && (fi->flags & (O_SYNC | O_DSYNC));
 
     if (!c || !call_inode(c, ino))
         return;
     /* The pages of a mapping may be written by anybody: then as who has it open. */
-    call_as_opener(c, file_of(fi));
+    call_as_opener(c, mount_file_file_of(fi));
     c->size = (uint32_t)size;
     if (size == 0)
         write_reply(c);
@@ -243,19 +243,19 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
         when_room(c, write_reply);
 }
 
-static void file_synced(struct call *c)
+static void file_synced(struct mount_call *c)
 {
     call_reply_error(c, handle_error(c->file));
 }
 
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     (void)datasync;
     if (!c || !call_inode(c, ino))
         return;
-    call_as_opener(c, file_of(fi));
+    call_as_opener(c, mount_file_file_of(fi));
     when_committed(c, file_synced);
 }
 
@@ -267,7 +267,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    handle_close(fuse_req_userdata(req), file_of(fi));
+    handle_close(fuse_req_userdata(req), mount_file_file_of(fi));
     fuse_reply_err(req, 0);
 }
 #endif

@@ -8,7 +8,7 @@
 
 enum { INODE_ROOT = 1 };
 
-struct call;
+struct mount_call;
 struct dirty;
 struct silly;
 
@@ -31,9 +31,9 @@ struct inode {
     struct nfs3_time told_mtime;
     int32_t retry_pid; /* who was told to look up again */
     struct stamp stamp;
-    struct dirty *dirty;  /* one block of memory, freed with the inode; NULL: nothing was written yet */
-    struct silly *silly;  /* another: the name under which an unlinked file waits for its last close */
-    struct call *waiting; /* for what is dirty */
+    struct dirty *dirty;        /* one block of memory, freed with the inode; NULL: nothing was written yet */
+    struct silly *silly;        /* another: the name under which an unlinked file waits for its last close */
+    struct mount_call *waiting; /* for what is dirty */
     struct inode *next_dirty;
     int error; /* of the last WRITE or COMMIT that failed, and how many have */
     uint32_t errors;

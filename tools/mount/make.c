@@ -10,9 +10,9 @@
 
 #include "tools/mount/mount.h"
 
-static struct call *make_new(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+static struct mount_call *make_new(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, parent) || !call_name(c, 0, name))
         return NULL;
@@ -21,7 +21,7 @@ static struct call *make_new(fuse_req_t req, fuse_ino_t parent, const char *name
     return c;
 }
 
-static void made(struct call *c)
+static void mount_make_made(struct mount_call *c)
 {
     if (!call_failed(c))
         call_reply_made(c, &c->op.result.made, &c->op.result.attr);
@@ -29,32 +29,32 @@ static void made(struct call *c)
 
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-    struct call *c = make_new(req, parent, name, mode);
+    struct mount_call *c = make_new(req, parent, name, mode);
 
     if (c)
-        call_start(c, NFS3_MKDIR, made);
+        call_start(c, NFS3_MKDIR, mount_make_made);
 }
 
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {
-    struct call *c = make_new(req, parent, name, mode);
+    struct mount_call *c = make_new(req, parent, name, mode);
 
     if (!c)
         return;
     if (S_ISREG(mode)) {
         c->op.args.make.how = NFS3_GUARDED;
-        call_start(c, NFS3_CREATE, made);
+        call_start(c, NFS3_CREATE, mount_make_made);
         return;
     }
     c->op.args.make.type = S_ISCHR(mode) ? NFS3_CHR : S_ISBLK(mode) ? NFS3_BLK : S_ISSOCK(mode) ? NFS3_SOCK : NFS3_FIFO;
     c->op.args.make.major = major(dev);
     c->op.args.make.minor = minor(dev);
-    call_start(c, NFS3_MKNOD, made);
+    call_start(c, NFS3_MKNOD, mount_make_made);
 }
 
 void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-    struct call *c = make_new(req, parent, name, 0777);
+    struct mount_call *c = make_new(req, parent, name, 0777);
 
     if (!c)
         return;
@@ -64,10 +64,10 @@ void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
         return;
     }
     c->op.args.make.target = (struct nfs3_text){c->text, (uint32_t)strlen(c->text)};
-    call_start(c, NFS3_SYMLINK, made);
+    call_start(c, NFS3_SYMLINK, mount_make_made);
 }
 
-static void linked(struct call *c)
+static void linked(struct mount_call *c)
 {
     struct nfs3_post_fh fh = {true, c->fh};
 
@@ -77,7 +77,7 @@ static void linked(struct call *c)
 
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, parent) || !call_other(c, ino) || !call_name(c, 0, name))
         return;
@@ -89,7 +89,7 @@ void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 
 /* --- create and open ------------------------------------------------------------------------------------------- */
 
-static void exclusive_set(struct call *c)
+static void exclusive_set(struct mount_call *c)
 {
     struct nfs3_post_fh fh = {true, c->fh};
 
@@ -98,7 +98,7 @@ static void exclusive_set(struct call *c)
 }
 
 /* The server may have put the verifier where the times are, and knows no mode yet (RFC 1813 3.3.8). */
-static void exclusive_mode(struct call *c)
+static void exclusive_mode(struct mount_call *c)
 {
     c->op.args.setattr.fh = c->fh;
     c->op.args.setattr.guarded = false;
@@ -111,7 +111,7 @@ static void exclusive_mode(struct call *c)
     call_start(c, NFS3_SETATTR, exclusive_set);
 }
 
-static void exclusive_found(struct call *c)
+static void exclusive_found(struct mount_call *c)
 {
     if (call_failed(c))
         return;
@@ -119,13 +119,13 @@ static void exclusive_found(struct call *c)
     exclusive_mode(c);
 }
 
-static void exclusive_made(struct call *c)
+static void exclusive_made(struct mount_call *c)
 {
     /* A server that cannot: the next best. */
     if (!c->op.error && c->op.result.status == NFS3ERR_NOTSUPP) {
         c->op.args.make.how = NFS3_GUARDED;
         c->op.args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = c->mode & 07777};
-        call_start(c, NFS3_CREATE, made);
+        call_start(c, NFS3_CREATE, mount_make_made);
         return;
     }
     if (call_failed(c))
@@ -141,7 +141,7 @@ static void exclusive_made(struct call *c)
 
 void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
-    struct call *c = make_new(req, parent, name, mode);
+    struct mount_call *c = make_new(req, parent, name, mode);
 
     if (!c)
         return;
@@ -151,7 +151,7 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
     if (!(fi->flags & O_EXCL)) {
         c->op.args.make.how = NFS3_UNCHECKED;
         c->op.args.make.attr.set_size = fi->flags & O_TRUNC;
-        call_start(c, NFS3_CREATE, made);
+        call_start(c, NFS3_CREATE, mount_make_made);
         return;
     }
     c->op.args.make.how = NFS3_EXCLUSIVE;

@@ -30,13 +30,13 @@ struct mount {
     struct fuse_session *session;
     struct fuse_buf receive;
     struct inodes inodes;
-    uint64_t clock;            /* counts calls and commits: which was first? */
-    uint64_t changes;          /* ... of anything, made through this mount */
-    uint64_t dirty_octets;     /* of all inodes */
-    struct inode *dirty_first; /* those that have some, each pinned */
-    struct call *blocked;      /* writers above dirty_max */
-    unsigned calls, owed;      /* under way; and those whose result nobody but the server waits for */
-    struct call *killed;       /* requests of processes that got a signal, perhaps one that ends them */
+    uint64_t clock;             /* counts calls and commits: which was first? */
+    uint64_t changes;           /* ... of anything, made through this mount */
+    uint64_t dirty_octets;      /* of all inodes */
+    struct inode *dirty_first;  /* those that have some, each pinned */
+    struct mount_call *blocked; /* writers above dirty_max */
+    unsigned calls, owed;       /* under way; and those whose result nobody but the server waits for */
+    struct mount_call *killed;  /* requests of processes that got a signal, perhaps one that ends them */
     unsigned open_files;
     bool initialised, closing, in_background;
     char device[SMALL_TEXT]; /* of the mount, as in /proc/self/mountinfo */
@@ -52,18 +52,18 @@ struct file {
 enum { CALL_NAMES = 2 };
 
 /* A request of the kernel, and the call that is made for it just now. */
-struct call {
+struct mount_call {
     struct nfs_op op; /* first */
     struct mount *m;
     fuse_req_t req; /* NULL: the kernel does not wait for it */
     struct rpc_cred cred;
-    void (*then)(struct call *c);
-    bool under_way;      /* with the client */
-    struct dir *dir;     /* whose op it is that is under way */
-    struct call **queue; /* where it waits for something here */
-    struct call *next_killed;
+    void (*then)(struct mount_call *c);
+    bool under_way;            /* with the client */
+    struct dir *dir;           /* whose op it is that is under way */
+    struct mount_call **queue; /* where it waits for something here */
+    struct mount_call *next_killed;
     uint64_t started; /* m->clock */
-    void (*after)(struct call *c);
+    void (*after)(struct mount_call *c);
     struct inode *inode, *other, *target; /* pinned */
     struct nfs3_fh fh;
     char name[CALL_NAMES][NFS3_NAME_MAX + 1];
@@ -82,7 +82,7 @@ struct call {
 
     uint64_t wait_seq, wait_start, wait_end; /* for what of c->inode is dirty */
     bool wait_commit;
-    struct call *next;
+    struct mount_call *next;
 };
 
 /* The name under which a file that was unlinked here is kept for those who have it open. */
@@ -95,27 +95,27 @@ struct silly {
 /* --- calls (call.c) -------------------------------------------------------------------------------------------- */
 
 /* NULL: the request has been answered, there is no memory. With `req` NULL it is nobody's. */
-struct call *call_new(struct mount *m, fuse_req_t req);
+struct mount_call *call_new(struct mount *m, fuse_req_t req);
 /* Finds inodes that the kernel names, and keeps them. False: the request has been answered. */
-bool call_inode(struct call *c, fuse_ino_t ino);
-bool call_other(struct call *c, fuse_ino_t ino);
+bool call_inode(struct mount_call *c, fuse_ino_t ino);
+bool call_other(struct mount_call *c, fuse_ino_t ino);
 /* A copy of the name that lives with the call. False: too long, answered. */
-bool call_name(struct call *c, int which, const char *name);
-struct nfs3_where call_where(const struct call *c, const struct inode *dir, int which);
+bool call_name(struct mount_call *c, int which, const char *name);
+struct nfs3_where call_where(const struct mount_call *c, const struct inode *dir, int which);
 /* As who opened the file. */
-void call_as_opener(struct call *c, struct file *f);
+void call_as_opener(struct mount_call *c, struct file *f);
 
 /* `then` is called when the op is done. */
-void call_start(struct call *c, enum nfs3_proc proc, void (*then)(struct call *c));
+void call_start(struct mount_call *c, enum nfs3_proc proc, void (*then)(struct mount_call *c));
 /* The positive errno of what is done, 0: fine. */
-int call_error(const struct call *c);
+int call_error(const struct mount_call *c);
 
 /* Answers and ends it. */
-void call_reply_error(struct call *c, int error); /* 0: success */
+void call_reply_error(struct mount_call *c, int error); /* 0: success */
 /* Ends it: whatever had to be said was. */
-void call_end(struct call *c);
+void call_end(struct mount_call *c);
 /* Ends it with its error, if it has one. */
-bool call_failed(struct call *c);
+bool call_failed(struct mount_call *c);
 
 /* Ends the requests of processes that are being killed: they would wait for a server that is gone, and nobody could end
  * them. */
@@ -135,8 +135,8 @@ bool mount_same_stamp(const struct inode *inode, const struct nfs3_attr *attr);
 
 /* Answer with the attributes of c->inode; with the object of c->fh, whose attributes are asked for if there are none
  * or, with `fh` absent, after looking for the name. */
-void call_reply_attr(struct call *c, const struct nfs3_post_attr *attr);
-void call_reply_made(struct call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr);
+void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr);
+void call_reply_made(struct mount_call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr);
 
 /* --- what is written (sync.c) ---------------------------------------------------------------------------------- */
 
@@ -145,11 +145,11 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
                 uint32_t length, bool through);
 /* `then` is called, now or later, when what was written to c->inode so far is with the server in this range; is
  * committed, or has failed; when there is room for more. */
-void when_written(struct call *c, uint64_t start, uint64_t end, void (*then)(struct call *c));
-void when_committed(struct call *c, void (*then)(struct call *c));
-void when_room(struct call *c, void (*then)(struct call *c));
+void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*then)(struct mount_call *c));
+void when_committed(struct mount_call *c, void (*then)(struct mount_call *c));
+void when_room(struct mount_call *c, void (*then)(struct mount_call *c));
 /* Takes a call out of its queue. */
-void sync_unqueue(struct call *c);
+void sync_unqueue(struct mount_call *c);
 /* The error that the users of this file have not been told yet, once. */
 int handle_error(struct file *f);
 /* A file has no handle any more: what is left is committed, and a silly name removed. */
@@ -186,7 +186,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-struct file *handle_open(struct call *c, struct inode *inode); /* NULL: no memory */
+struct file *handle_open(struct mount_call *c, struct inode *inode); /* NULL: no memory */
 void handle_close(struct mount *m, struct file *f);
 
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi); /* dir.c */

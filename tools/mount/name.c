@@ -18,14 +18,14 @@ static struct nfs3_where silly_where(const struct silly *silly)
     return (struct nfs3_where){.dir = silly->dir, .name = {silly->name, (uint32_t)strlen(silly->name)}};
 }
 
-static void silly_removed(struct call *c)
+static void silly_removed(struct mount_call *c)
 {
     call_end(c);
 }
 
 void silly_remove(struct mount *m, struct inode *inode)
 {
-    struct call *c = inode->silly && !inode->opens ? call_new(m, NULL) : NULL;
+    struct mount_call *c = inode->silly && !inode->opens ? call_new(m, NULL) : NULL;
 
     if (!c)
         return;
@@ -36,7 +36,7 @@ void silly_remove(struct mount *m, struct inode *inode)
     call_start(c, NFS3_REMOVE, silly_removed);
 }
 
-static struct silly *silly_new(const struct call *c, const struct inode *dir)
+static struct silly *silly_new(const struct mount_call *c, const struct inode *dir)
 {
     struct silly *silly = malloc(sizeof(*silly));
     uint64_t number;
@@ -50,7 +50,7 @@ static struct silly *silly_new(const struct call *c, const struct inode *dir)
     return silly;
 }
 
-static void hidden(struct call *c)
+static void hidden(struct mount_call *c)
 {
     if (call_failed(c))
         return;
@@ -60,7 +60,7 @@ static void hidden(struct call *c)
     c->after(c);
 }
 
-static void hide(struct call *c)
+static void hide(struct mount_call *c)
 {
     const struct inode *dir = c->other ? c->other : c->inode;
     struct inode *target = c->op.result.status ? NULL : inodes_seek(&c->m->inodes, &c->op.result.fh);
@@ -86,7 +86,7 @@ static void hide(struct call *c)
 }
 
 /* The last name of the call, in its last directory, is about to go: `after` it is known that nobody here needs it. */
-static void hide_if_open(struct call *c, void (*after)(struct call *))
+static void hide_if_open(struct mount_call *c, void (*after)(struct mount_call *))
 {
     c->after = after;
     if (!c->m->open_files) {
@@ -99,16 +99,16 @@ static void hide_if_open(struct call *c, void (*after)(struct call *))
 
 /* --- operations ------------------------------------------------------------------------------------------------ */
 
-static void removed(struct call *c)
+static void mount_name_removed(struct mount_call *c)
 {
     call_reply_error(c, call_error(c));
 }
 
-static void unlink_now(struct call *c)
+static void unlink_now(struct mount_call *c)
 {
     if (!c->hidden) {
         c->op.args.where = call_where(c, c->inode, 0);
-        call_start(c, NFS3_REMOVE, removed);
+        call_start(c, NFS3_REMOVE, mount_name_removed);
         return;
     }
     silly_remove(c->m, c->target); /* it may have been closed meanwhile */
@@ -117,7 +117,7 @@ static void unlink_now(struct call *c)
 
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (c && call_inode(c, parent) && call_name(c, 0, name))
         hide_if_open(c, unlink_now);
@@ -125,20 +125,20 @@ void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, parent) || !call_name(c, 0, name))
         return;
     c->op.args.where = call_where(c, c->inode, 0);
-    call_start(c, NFS3_RMDIR, removed);
+    call_start(c, NFS3_RMDIR, mount_name_removed);
 }
 
-static void rename_undone(struct call *c)
+static void rename_undone(struct mount_call *c)
 {
     call_reply_error(c, c->error);
 }
 
-static void renamed(struct call *c)
+static void renamed(struct mount_call *c)
 {
     c->error = call_error(c);
     if (c->error && c->hidden && c->target->silly) {
@@ -154,7 +154,7 @@ static void renamed(struct call *c)
     call_reply_error(c, c->error);
 }
 
-static void rename_now(struct call *c)
+static void rename_now(struct mount_call *c)
 {
     c->op.args.rename.from = call_where(c, c->inode, 0);
     c->op.args.rename.to = call_where(c, c->other, 1);
@@ -164,7 +164,7 @@ static void rename_now(struct call *c)
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent, const char *newname,
                unsigned flags)
 {
-    struct call *c = call_new(fuse_req_userdata(req), req);
+    struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
     if (!c || !call_inode(c, parent) || !call_other(c, newparent) || !call_name(c, 0, name) ||
         !call_name(c, 1, newname))

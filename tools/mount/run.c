@@ -45,7 +45,7 @@ static int exit_code_of(int error)
 }
 
 /* Where somebody looks for it. */
-static void say(void *user, enum rddp_log_level level, const char *line)
+static void mount_run_say(void *user, enum rddp_log_level level, const char *line)
 {
     const struct mount *m = user;
 
@@ -70,7 +70,7 @@ static int open_client(struct mount *m)
     attr.timeout_ms = (int)(o->timeout_s * 1000);
     attr.call_timeout_ms = o->soft ? attr.timeout_ms : -1;
     attr.wire = o->wire;
-    attr.log = say;
+    attr.log = mount_run_say;
     attr.log_user = m;
     m->client = nfs_client_open(&attr, error);
     if (m->client)
@@ -123,10 +123,10 @@ static bool find_device(const char *dir, char device[SMALL_TEXT])
 {
     FILE *f = fopen("/proc/self/mountinfo", "re");
     char *line = NULL, text[SMALL_TEXT], at[4096];
-    size_t room = 0;
+    size_t space = 0;
     bool found = false;
 
-    while (f && getline(&line, &room, f) > 0) {
+    while (f && getline(&line, &space, f) > 0) {
         if (sscanf(line, "%*s %*s %31s %*s %4095s", text, at) != 2)
             continue;
         unescape(at);
@@ -177,7 +177,7 @@ static void raise_readahead(const struct mount *m)
 }
 
 /* Whether it is our mount that is there, and not a later one. */
-static bool is_ours(const struct mount *m)
+static bool mount_run_is_ours(const struct mount *m)
 {
     char device[SMALL_TEXT];
 
@@ -188,7 +188,7 @@ static bool is_ours(const struct mount *m)
 static pid_t start_unmount(const struct mount *m)
 {
     const char *dir = m->options->dir;
-    pid_t pid = is_ours(m) ? fork() : -1;
+    pid_t pid = mount_run_is_ours(m) ? fork() : -1;
 
     if (pid)
         return pid;
@@ -210,7 +210,7 @@ static void take_requests(struct mount *m)
     }
 }
 
-static void turn(struct mount *m)
+static void mount_run_turn(struct mount *m)
 {
     struct pollfd fds[2] = {
         {.fd = fuse_session_exited(m->session) ? -1 : fuse_session_fd(m->session), .events = POLLIN},
@@ -225,13 +225,13 @@ static void turn(struct mount *m)
         calls_kill(m);
 }
 
-static void serve(struct mount *m, void (*ready)(void))
+static void mount_run_serve(struct mount *m, void (*ready)(void))
 {
     uint64_t end_ns = UINT64_MAX;
     pid_t unmounting = 0;
 
     while (!fuse_session_exited(m->session) && clock_ns() < end_ns) {
-        turn(m);
+        mount_run_turn(m);
         if (ready && m->initialised) {
             raise_readahead(m);
             ready();
@@ -245,7 +245,7 @@ static void serve(struct mount *m, void (*ready)(void))
     }
     /* What was closed may still be on its way. */
     while ((m->dirty_first || m->owed) && clock_ns() < end_ns) {
-        turn(m);
+        mount_run_turn(m);
         if (tool_stopped && end_ns == UINT64_MAX)
             end_ns = clock_ns() + UNMOUNT_S * UINT64_C(1000000000);
     }
@@ -262,7 +262,7 @@ static void close_all(struct mount *m)
         nfs_client_close(m->client);
     sync_abandon(m);
     if (m->session) {
-        if (fuse_session_exited(m->session) || is_ours(m))
+        if (fuse_session_exited(m->session) || mount_run_is_ours(m))
             fuse_session_unmount(m->session);
         fuse_session_destroy(m->session);
     }
@@ -283,7 +283,7 @@ int mount_run(const struct mount_options *options, void (*ready)(void))
     if (!code)
         code = mount_fuse(&m);
     if (!code)
-        serve(&m, ready);
+        mount_run_serve(&m, ready);
     if (m.client)
         close_all(&m);
     return code;

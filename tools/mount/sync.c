@@ -21,7 +21,7 @@ static uint64_t account(const struct inode *inode)
     return inode->dirty->octets;
 }
 
-static void settle(struct mount *m, struct inode *inode, uint64_t before)
+static void mount_sync_settle(struct mount *m, struct inode *inode, uint64_t before)
 {
     m->dirty_octets += inode->dirty->octets - before;
     if (inode->dirty->octets < before)
@@ -47,7 +47,7 @@ static void unlist_clean(struct mount *m, struct inode *inode)
     inode_unpin(&m->inodes, inode);
 }
 
-static bool is_full(const struct mount *m)
+static bool mount_sync_is_full(const struct mount *m)
 {
     return m->dirty_octets > m->options->dirty_max;
 }
@@ -60,7 +60,7 @@ static void note_error(struct inode *inode, int error)
 
 /* --- WRITE ----------------------------------------------------------------------------------------------------- */
 
-static void wrote(struct call *c)
+static void wrote(struct mount_call *c)
 {
     struct dirty *d = c->inode->dirty;
     uint64_t before = account(c->inode);
@@ -77,7 +77,7 @@ static void wrote(struct call *c)
         dirty_wrote(d, c->chunk, count, c->op.result.write.committed != NFS3_UNSTABLE, c->op.result.write.verifier);
         mount_restamp(c->inode, &c->op.result.wcc.after);
     }
-    settle(c->m, c->inode, before);
+    mount_sync_settle(c->m, c->inode, before);
     pump(c->m, c->inode);
     call_end(c);
 }
@@ -85,7 +85,7 @@ static void wrote(struct call *c)
 /* False: no memory. */
 static bool send_chunk(struct mount *m, struct inode *inode, struct chunk *chunk)
 {
-    struct call *c = call_new(m, NULL);
+    struct mount_call *c = call_new(m, NULL);
     uint32_t left = chunk->length - chunk->done, most = nfs_write_max(m->client);
 
     if (!c)
@@ -114,14 +114,14 @@ static void send_chunks(struct mount *m, struct inode *inode)
 
             note_error(inode, m->closing ? EIO : ENOMEM);
             dirty_failed(d, chunk);
-            settle(m, inode, before);
+            mount_sync_settle(m, inode, before);
         }
     }
 }
 
 /* --- COMMIT ---------------------------------------------------------------------------------------------------- */
 
-static void committed(struct call *c)
+static void mount_sync_committed(struct mount_call *c)
 {
     uint64_t before = account(c->inode);
     int error = call_error(c);
@@ -133,7 +133,7 @@ static void committed(struct call *c)
         dirty_committed(c->inode->dirty, c->op.result.write.verifier);
         mount_restamp(c->inode, &c->op.result.wcc.after);
     }
-    settle(c->m, c->inode, before);
+    mount_sync_settle(c->m, c->inode, before);
     pump(c->m, c->inode);
     call_end(c);
 }
@@ -141,7 +141,7 @@ static void committed(struct call *c)
 static void commit(struct mount *m, struct inode *inode)
 {
     const struct chunk *held = inode->dirty->held;
-    struct call *c = m->closing || !held || inode->dirty->committing ? NULL : call_new(m, NULL);
+    struct mount_call *c = m->closing || !held || inode->dirty->committing ? NULL : call_new(m, NULL);
 
     if (!c) /* no memory: the next event tries again */
         return;
@@ -152,7 +152,7 @@ static void commit(struct mount *m, struct inode *inode)
     c->op.args.range.fh = inode->fh;
     c->op.args.range.offset = 0;
     c->op.args.range.count = 0;
-    call_start(c, NFS3_COMMIT, committed);
+    call_start(c, NFS3_COMMIT, mount_sync_committed);
 }
 
 /* Half of the memory is in use: make the servers' disks busy before all of it is. */
@@ -166,7 +166,7 @@ static void commit_early(struct mount *m)
 
 /* --- who waits ------------------------------------------------------------------------------------------------- */
 
-static bool waits(const struct call *c)
+static bool mount_sync_waits(const struct mount_call *c)
 {
     const struct dirty *d = c->inode->dirty;
 
@@ -177,7 +177,7 @@ static bool waits(const struct call *c)
     return dirty_is_unsent(d, c->wait_seq, c->wait_start, c->wait_end);
 }
 
-static void append(struct call **list, struct call *c)
+static void mount_sync_append(struct mount_call **list, struct mount_call *c)
 {
     while (*list)
         list = &(*list)->next;
@@ -185,15 +185,15 @@ static void append(struct call **list, struct call *c)
     *list = c;
 }
 
-static void enqueue(struct call **queue, struct call *c)
+static void enqueue(struct mount_call **queue, struct mount_call *c)
 {
-    append(queue, c);
+    mount_sync_append(queue, c);
     c->queue = queue;
 }
 
-void sync_unqueue(struct call *c)
+void sync_unqueue(struct mount_call *c)
 {
-    struct call **at = c->queue;
+    struct mount_call **at = c->queue;
 
     while (*at != c)
         at = &(*at)->next;
@@ -201,17 +201,17 @@ void sync_unqueue(struct call *c)
     c->queue = NULL;
 }
 
-static void serve_waiting(struct inode *inode)
+static void mount_sync_serve_waiting(struct inode *inode)
 {
-    struct call **at = &inode->waiting, *ready = NULL, *c;
+    struct mount_call **at = &inode->waiting, *ready = NULL, *c;
 
     while ((c = *at)) {
-        if (waits(c)) {
+        if (mount_sync_waits(c)) {
             at = &c->next;
         } else {
             *at = c->next;
             c->queue = NULL;
-            append(&ready, c);
+            mount_sync_append(&ready, c);
         }
     }
     while ((c = ready)) {
@@ -222,15 +222,15 @@ static void serve_waiting(struct inode *inode)
 
 static void serve_blocked(struct mount *m)
 {
-    struct call **at = &m->blocked, *ready = NULL, *c;
+    struct mount_call **at = &m->blocked, *ready = NULL, *c;
 
     while ((c = *at)) {
-        if (is_full(m) || c->inode->dirty->actives > ACTIVES_MAX) {
+        if (mount_sync_is_full(m) || c->inode->dirty->actives > ACTIVES_MAX) {
             at = &c->next;
         } else {
             *at = c->next;
             c->queue = NULL;
-            append(&ready, c);
+            mount_sync_append(&ready, c);
         }
     }
     while ((c = ready)) {
@@ -243,7 +243,7 @@ static bool wants_commit(const struct inode *inode)
 {
     if (!inode->dirty)
         return false;
-    for (const struct call *c = inode->waiting; c; c = c->next) {
+    for (const struct mount_call *c = inode->waiting; c; c = c->next) {
         /* All that it waits for is with the server. */
         if (c->wait_commit && !dirty_is_unsent(inode->dirty, c->wait_seq, 0, UINT64_MAX))
             return true;
@@ -256,7 +256,7 @@ static void pump(struct mount *m, struct inode *inode)
 {
     inode_pin(inode);
     send_chunks(m, inode);
-    serve_waiting(inode);
+    mount_sync_serve_waiting(inode);
     if (wants_commit(inode))
         commit(m, inode);
     commit_early(m);
@@ -266,11 +266,11 @@ static void pump(struct mount *m, struct inode *inode)
     inode_unpin(&m->inodes, inode);
 }
 
-static void wait_for(struct call *c, void (*then)(struct call *))
+static void mount_sync_wait_for(struct mount_call *c, void (*then)(struct mount_call *))
 {
     c->after = then;
     c->wait_seq = c->inode->dirty ? c->inode->dirty->seq : 0;
-    if (!waits(c)) {
+    if (!mount_sync_waits(c)) {
         then(c);
         return;
     }
@@ -279,24 +279,24 @@ static void wait_for(struct call *c, void (*then)(struct call *))
         commit(c->m, c->inode);
 }
 
-void when_written(struct call *c, uint64_t start, uint64_t end, void (*then)(struct call *c))
+void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*then)(struct mount_call *c))
 {
     c->wait_commit = false;
     c->wait_start = start;
     c->wait_end = end;
-    wait_for(c, then);
+    mount_sync_wait_for(c, then);
 }
 
-void when_committed(struct call *c, void (*then)(struct call *c))
+void when_committed(struct mount_call *c, void (*then)(struct mount_call *c))
 {
     c->wait_commit = true;
-    wait_for(c, then);
+    mount_sync_wait_for(c, then);
 }
 
-void when_room(struct call *c, void (*then)(struct call *c))
+void when_room(struct mount_call *c, void (*then)(struct mount_call *c))
 {
     c->after = then;
-    if (!is_full(c->m) && c->inode->dirty->actives <= ACTIVES_MAX) {
+    if (!mount_sync_is_full(c->m) && c->inode->dirty->actives <= ACTIVES_MAX) {
         then(c);
         return;
     }
@@ -320,7 +320,7 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
     was_clean = dirty_is_empty(inode->dirty);
     before = account(inode);
     ok = dirty_add(inode->dirty, offset, data, length, through, cred, nfs_write_max(m->client));
-    settle(m, inode, before);
+    mount_sync_settle(m, inode, before);
     if (!ok)
         return false;
     if (was_clean)
@@ -342,7 +342,7 @@ void sync_abandon(struct mount *m)
         note_error(inode, EIO);
         if (dirty_commit(inode->dirty))
             dirty_commit_failed(inode->dirty);
-        settle(m, inode, before);
+        mount_sync_settle(m, inode, before);
         pump(m, inode);
     }
 }
@@ -355,7 +355,7 @@ int handle_error(struct file *f)
     return f->inode->error;
 }
 
-static void closed(struct call *c)
+static void closed(struct mount_call *c)
 {
     silly_remove(c->m, c->inode);
     call_end(c);
@@ -363,7 +363,7 @@ static void closed(struct call *c)
 
 void sync_closed(struct mount *m, struct inode *inode)
 {
-    struct call *c = call_new(m, NULL);
+    struct mount_call *c = call_new(m, NULL);
 
     if (!c)
         return;

@@ -7,7 +7,7 @@
 
 #include "tools/nfs/nfs.h"
 
-struct piece {
+struct cat_piece {
     struct nfs_op op;
     uint8_t *buffer;
     uint64_t offset;
@@ -19,13 +19,13 @@ struct piece {
 struct cat {
     struct nfs_session *session;
     struct nfs3_fh fh;
-    struct piece *piece; /* a ring in the order of the file */
+    struct cat_piece *piece; /* a ring in the order of the file */
     unsigned depth, head, count;
     uint64_t next, size;
-    uint32_t room;
+    uint32_t capacity;
 };
 
-static void ask(struct piece *p)
+static void nfs_cat_ask(struct cat_piece *p)
 {
     p->op.args.range.offset = p->offset + p->got;
     p->op.args.range.count = p->length - p->got;
@@ -34,16 +34,16 @@ static void ask(struct piece *p)
 }
 
 /* A server may give less than was asked for; it is asked for the rest. */
-static void take(struct nfs_op *op)
+static void nfs_cat_take(struct nfs_op *op)
 {
-    struct piece *p = op->user;
+    struct cat_piece *p = op->user;
     bool good = !op->error && op->result.status == NFS3_OK;
     if (good) {
         p->got += op->result.read.count;
         p->eof = op->result.read.eof;
     }
     if (good && !p->eof && p->got < p->length && op->result.read.count)
-        ask(p);
+        nfs_cat_ask(p);
     else
         p->ready = true;
 }
@@ -51,15 +51,15 @@ static void take(struct nfs_op *op)
 static void ask_ahead(struct cat *cat)
 {
     while (cat->count < cat->depth && cat->next < cat->size) {
-        struct piece *p = &cat->piece[(cat->head + cat->count++) % cat->depth];
+        struct cat_piece *p = &cat->piece[(cat->head + cat->count++) % cat->depth];
         uint64_t left = cat->size - cat->next;
         p->offset = cat->next;
-        p->length = left < cat->room ? (uint32_t)left : cat->room;
+        p->length = left < cat->capacity ? (uint32_t)left : cat->capacity;
         p->got = 0;
         p->ready = p->eof = false;
         p->op.args.range.fh = cat->fh;
         cat->next += p->length;
-        ask(p);
+        nfs_cat_ask(p);
     }
 }
 
@@ -80,7 +80,7 @@ static int write_out(const uint8_t *from, size_t n)
 /* The first piece is there. */
 static int put_out(struct cat *cat)
 {
-    struct piece *p = &cat->piece[cat->head];
+    struct cat_piece *p = &cat->piece[cat->head];
     cat->head = (cat->head + 1) % cat->depth;
     cat->count--;
     if (p->op.error || p->op.result.status != NFS3_OK)
@@ -111,12 +111,12 @@ static bool make_pieces(struct cat *cat)
 {
     cat->piece = calloc(cat->depth, sizeof(*cat->piece));
     for (unsigned i = 0; cat->piece && i < cat->depth; i++) {
-        struct piece *p = &cat->piece[i];
+        struct cat_piece *p = &cat->piece[i];
         p->client = cat->session->client;
         p->op.proc = NFS3_READ;
-        p->op.done = take;
+        p->op.done = nfs_cat_take;
         p->op.user = p;
-        p->buffer = malloc(cat->room);
+        p->buffer = malloc(cat->capacity);
         if (!p->buffer)
             return false;
     }
@@ -125,13 +125,13 @@ static bool make_pieces(struct cat *cat)
 
 static int cat_one(struct nfs_session *s)
 {
-    struct cat cat = {.session = s, .depth = s->options->depth, .room = nfs_read_max(s->client)};
+    struct cat cat = {.session = s, .depth = s->options->depth, .capacity = nfs_read_max(s->client)};
     struct nfs3_attr attr;
-    int rc = nfs_lookup(s->client, s->inside, true, &cat.fh, &attr);
-    if (!rc && attr.type != NFS3_REG)
-        rc = attr.type == NFS3_DIR ? -EISDIR : -EINVAL;
-    if (rc)
-        return nfs_fail(s, nfs_exit_code(rc), "", nfs_errno_text(rc));
+    int error = nfs_lookup(s->client, s->inside, true, &cat.fh, &attr);
+    if (!error && attr.type != NFS3_REG)
+        error = attr.type == NFS3_DIR ? -EISDIR : -EINVAL;
+    if (error)
+        return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));
     cat.size = attr.size;
     int code = make_pieces(&cat) ? run_cat(&cat) : fail(EXIT_FAILED, "out of memory");
     /* What is under way still may write into the buffers until it is taken back. */

@@ -8,10 +8,10 @@
 
 /* --- places and jobs ----------------------------------------------------------------------------------------- */
 
-struct place *place_make(struct place *up, const char *name)
+struct copy_place *place_make(struct copy_place *up, const char *name)
 {
     const char *path = up ? up->path : "";
-    struct place *place = calloc(1, sizeof(*place) + strlen(path) + strlen(name) + 2);
+    struct copy_place *place = calloc(1, sizeof(*place) + strlen(path) + strlen(name) + 2);
     if (!place)
         return NULL;
     place->up = up;
@@ -23,15 +23,15 @@ struct place *place_make(struct place *up, const char *name)
     return place;
 }
 
-void place_hold(struct place *place)
+void place_hold(struct copy_place *place)
 {
     place->users++;
 }
 
-void place_drop(struct nfs_copy *copy, struct place *place)
+void place_drop(struct nfs_copy *copy, struct copy_place *place)
 {
     while (place && --place->users == 0) {
-        struct place *up = place->up;
+        struct copy_place *up = place->up;
         if (!(copy->pull ? pull_leave(copy, place) : push_leave(copy, place)))
             return;
         free(place);
@@ -39,9 +39,9 @@ void place_drop(struct nfs_copy *copy, struct place *place)
     }
 }
 
-struct job *job_make(struct nfs_copy *copy, struct place *place, const char *name)
+struct copy_job *job_make(struct nfs_copy *copy, struct copy_place *place, const char *name)
 {
-    struct job *job = calloc(1, sizeof(*job)), **last = &copy->jobs;
+    struct copy_job *job = calloc(1, sizeof(*job)), **last = &copy->jobs;
     if (!job)
         return NULL;
     while (*last)
@@ -65,7 +65,7 @@ void copy_fail(struct nfs_copy *copy, const char *path, int code, const char *wh
     nfs_report_failure(copy->report, code, "%s: %s", xfer_printable(text, whole), why);
 }
 
-void job_fail(struct nfs_copy *copy, struct job *job, int code, const char *why)
+void job_fail(struct nfs_copy *copy, struct copy_job *job, int code, const char *why)
 {
     char path[XFER_PATH + 1];
     if (job->failed)
@@ -90,7 +90,7 @@ static void slot_done(struct nfs_op *op)
 {
     struct slot *slot = op->user;
     struct nfs_copy *copy = slot->copy;
-    struct job *job = slot->job;
+    struct copy_job *job = slot->job;
     if (!(copy->pull ? pull_done(job, slot) : push_done(job, slot)))
         return;
     job->under_way--;
@@ -99,7 +99,7 @@ static void slot_done(struct nfs_op *op)
 
 /* Small pieces and what has no data have slots of their own, so that many small files can be under way without as many
  * large buffers. */
-static struct slot **slot_for(struct nfs_copy *copy, const struct job *job)
+static struct slot **slot_for(struct nfs_copy *copy, const struct copy_job *job)
 {
     uint64_t need = job->state == JOB_DATA ? job->size - job->next_offset : 0;
     return need <= COPY_SMALL && copy->idle_small ? &copy->idle_small : &copy->idle;
@@ -107,7 +107,7 @@ static struct slot **slot_for(struct nfs_copy *copy, const struct job *job)
 
 static bool issue_any(struct nfs_copy *copy)
 {
-    for (struct job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
+    for (struct copy_job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
         struct slot **list = slot_for(copy, job), *slot = *list;
         if (!slot || (job->failed && job->state != JOB_REMOVE) ||
             !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
@@ -121,10 +121,10 @@ static bool issue_any(struct nfs_copy *copy)
     return false;
 }
 
-static void settle(struct nfs_copy *copy)
+static void nfs_copy_settle(struct nfs_copy *copy)
 {
-    for (struct job **at = &copy->jobs; *at;) {
-        struct job *job = *at;
+    for (struct copy_job **at = &copy->jobs; *at;) {
+        struct copy_job *job = *at;
         if (job->under_way || !(copy->pull ? pull_settle(copy, job) : push_settle(copy, job))) {
             at = &job->next;
             continue;
@@ -137,12 +137,12 @@ static void settle(struct nfs_copy *copy)
 }
 
 /* Whatever is there is begun before more is looked for. */
-static void fill(struct nfs_copy *copy)
+static void nfs_copy_fill(struct nfs_copy *copy)
 {
     while (!tool_stopped) {
         if (issue_any(copy))
             continue;
-        settle(copy);
+        nfs_copy_settle(copy);
         if (issue_any(copy))
             continue;
         if ((!copy->idle && !copy->idle_small) || copy->over || copy->job_count >= copy->slots)
@@ -154,7 +154,7 @@ static void fill(struct nfs_copy *copy)
 int copy_engine_run(struct nfs_copy *copy)
 {
     while (!tool_stopped) {
-        fill(copy);
+        nfs_copy_fill(copy);
         if (!copy->jobs && copy->over)
             return copy->code;
         nfs_session_wait(copy->session);
@@ -167,15 +167,15 @@ int copy_engine_run(struct nfs_copy *copy)
 int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report, bool pull)
 {
     *copy = (struct nfs_copy){.session = s, .report = report, .pull = pull};
-    copy->room = pull ? nfs_read_max(s->client) : nfs_write_max(s->client);
-    uint32_t small = copy->room < COPY_SMALL ? copy->room : COPY_SMALL;
+    copy->capacity = pull ? nfs_read_max(s->client) : nfs_write_max(s->client);
+    uint32_t small = copy->capacity < COPY_SMALL ? copy->capacity : COPY_SMALL;
     for (; copy->slots < (1 + COPY_SMALL_SLOTS) * s->options->depth; copy->slots++) {
         struct slot *slot = &copy->slot[copy->slots];
         slot->op.done = slot_done;
         slot->op.user = slot;
         slot->copy = copy;
         slot->small = copy->slots >= s->options->depth;
-        slot->buffer = malloc(slot->small ? small : copy->room);
+        slot->buffer = malloc(slot->small ? small : copy->capacity);
         if (!slot->buffer)
             return fail(EXIT_FAILED, "out of memory");
         put_back(copy, slot);
@@ -188,14 +188,14 @@ void copy_engine_close(struct nfs_copy *copy)
 {
     copy->closing = true;
     copy->deadline_ns = clock_ns() + COPY_TIDY_MS * 1000000ULL;
-    for (struct job *job = copy->jobs; job; job = job->next) {
+    for (struct copy_job *job = copy->jobs; job; job = job->next) {
         job->interrupted = !job->failed;
         job->failed = true;
         job->prefix = job->next_offset;
     }
     for (unsigned i = 0; i < copy->slots; i++) {
         struct slot *slot = &copy->slot[i];
-        struct job *job = slot->job;
+        struct copy_job *job = slot->job;
         if (!job)
             continue;
         nfs_cancel(copy->session->client, &slot->op);
@@ -203,7 +203,7 @@ void copy_engine_close(struct nfs_copy *copy)
         if (slot->offset + slot->done < job->prefix)
             job->prefix = slot->offset + slot->done;
     }
-    settle(copy);
+    nfs_copy_settle(copy);
     for (unsigned i = 0; i < copy->slots; i++) {
         nfs_forget(&copy->slot[i].op);
         free(copy->slot[i].buffer);

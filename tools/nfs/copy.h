@@ -18,8 +18,8 @@ enum {
 };
 
 /* A directory of the copy. It is there as long as something in it is under way, and then gets its mode and time. */
-struct place {
-    struct place *up;
+struct copy_place {
+    struct copy_place *up;
     unsigned users;
     int fd;            /* pull: ours */
     struct nfs3_fh fh; /* push: the server's */
@@ -29,13 +29,13 @@ struct place {
     char path[]; /* below what the user named, "" for that */
 };
 
-struct job;
+struct copy_job;
 
 /* One op and its buffer. */
 struct slot {
     struct nfs_op op;
     struct nfs_copy *copy;
-    struct job *job; /* NULL: idle */
+    struct copy_job *job; /* NULL: idle */
     bool small;
     uint8_t *buffer;
     uint64_t offset;
@@ -56,9 +56,9 @@ enum job_state {
 };
 
 /* A file under way, or a directory that gets its mode and time. */
-struct job {
-    struct job *next;
-    struct place *place; /* the directory it is in; of a directory: itself */
+struct copy_job {
+    struct copy_job *next;
+    struct copy_place *place; /* the directory it is in; of a directory: itself */
     enum job_state state;
     bool failed, directory;
     bool interrupted; /* it is not over, and nothing failed */
@@ -84,8 +84,8 @@ struct nfs_copy {
     bool pull;
     struct slot slot[(1 + COPY_SMALL_SLOTS) * NFS_DEPTH_MAX], *idle, *idle_small;
     unsigned slots;
-    uint32_t room; /* octets of a large buffer */
-    struct job *jobs;
+    uint32_t capacity; /* octets of a large buffer */
+    struct copy_job *jobs;
     unsigned job_count;
     /* Brings the next file: 1, or 0 when there is none, or -1 when it was none (a directory, a failure). */
     int (*more)(struct nfs_copy *copy);
@@ -102,29 +102,29 @@ int copy_engine_run(struct nfs_copy *copy);
 void copy_engine_close(struct nfs_copy *copy);
 
 /* A new job at the end of the list, which holds `place`. NULL: no memory. */
-struct job *job_make(struct nfs_copy *copy, struct place *place, const char *name);
+struct copy_job *job_make(struct nfs_copy *copy, struct copy_place *place, const char *name);
 /* Says why and marks it; it ends when nothing of it is under way. */
-void job_fail(struct nfs_copy *copy, struct job *job, int code, const char *why);
+void job_fail(struct nfs_copy *copy, struct copy_job *job, int code, const char *why);
 void copy_fail(struct nfs_copy *copy, const char *path, int code, const char *why);
 
-struct place *place_make(struct place *up, const char *name);
-void place_hold(struct place *place);
-void place_drop(struct nfs_copy *copy, struct place *place);
+struct copy_place *place_make(struct copy_place *up, const char *name);
+void place_hold(struct copy_place *place);
+void place_drop(struct nfs_copy *copy, struct copy_place *place);
 
 /* --- pull.c, push.c: what differs between the directions ---------------------------------------------------------- */
 
 /* Starts the next op of the job in `slot`, if there is one now. */
-bool pull_issue(struct job *job, struct slot *slot);
-bool push_issue(struct job *job, struct slot *slot);
+bool pull_issue(struct copy_job *job, struct slot *slot);
+bool push_issue(struct copy_job *job, struct slot *slot);
 /* The slot's op has ended. True: the slot is free; false: it was started again. */
-bool pull_done(struct job *job, struct slot *slot);
-bool push_done(struct job *job, struct slot *slot);
+bool pull_done(struct copy_job *job, struct slot *slot);
+bool push_done(struct copy_job *job, struct slot *slot);
 /* Nothing of it is under way. True: the job is over. */
-bool pull_settle(struct nfs_copy *copy, struct job *job);
-bool push_settle(struct nfs_copy *copy, struct job *job);
+bool pull_settle(struct nfs_copy *copy, struct copy_job *job);
+bool push_settle(struct nfs_copy *copy, struct copy_job *job);
 /* The last user of a directory is gone. True: it may be freed. */
-bool pull_leave(struct nfs_copy *copy, struct place *place);
-bool push_leave(struct nfs_copy *copy, struct place *place);
+bool pull_leave(struct nfs_copy *copy, struct copy_place *place);
+bool push_leave(struct nfs_copy *copy, struct copy_place *place);
 
 int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local);
 int push_run(struct nfs_session *s, struct nfs_report *report, const char *local);

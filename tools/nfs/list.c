@@ -19,27 +19,27 @@ void nfs_list_close(struct nfs_list *l)
     nfs_forget(&l->op);
 }
 
-static int broken(struct nfs_list *l, const char *trouble)
+static int nfs_list_broken(struct nfs_list *l, const char *trouble)
 {
     l->trouble = trouble;
     return -EPROTO;
 }
 
 /* The next answer. 0: there is none. */
-static int ask(struct nfs_list *l)
+static int nfs_list_ask(struct nfs_list *l)
 {
     if (l->end)
         return 0;
-    int rc = nfs_call(l->client, &l->op);
-    if (rc) {
+    int error = nfs_call(l->client, &l->op);
+    if (error) {
         l->trouble = nfs_why(&l->op);
-        return rc;
+        return error;
     }
     l->end = l->op.result.list.eof;
     l->left = (struct xdr_in){.at = l->op.result.list.entries, .left = l->op.result.list.length};
     memcpy(l->op.args.list.verifier, l->op.result.list.verifier, NFS3_VERIFIER);
     if (!l->left.left && !l->end)
-        return broken(l, "the server gives neither a name nor the end of the directory");
+        return nfs_list_broken(l, "the server gives neither a name nor the end of the directory");
     return l->left.left > 0;
 }
 
@@ -56,7 +56,7 @@ static bool comes_again(struct nfs_list *l, uint64_t cookie)
 }
 
 /* Whatever the server left out is asked for. */
-static int complete(struct nfs_list *l, const struct nfs3_entry *entry, struct nfs_item *item)
+static int nfs_list_complete(struct nfs_list *l, const struct nfs3_entry *entry, struct nfs_item *item)
 {
     item->fh = entry->fh.fh;
     item->attr = entry->attr.attr;
@@ -65,21 +65,21 @@ static int complete(struct nfs_list *l, const struct nfs3_entry *entry, struct n
     struct nfs_op op = {.proc = NFS3_LOOKUP};
     op.args.where.dir = l->op.args.list.dir;
     op.args.where.name = (struct nfs3_text){item->name, (uint32_t)strlen(item->name)};
-    int rc = nfs_call(l->client, &op);
+    int error = nfs_call(l->client, &op);
     item->fh = op.result.fh;
-    if (!rc && !op.result.attr.present) {
+    if (!error && !op.result.attr.present) {
         op.proc = NFS3_GETATTR;
         op.args.fh = item->fh;
-        rc = nfs_call(l->client, &op);
+        error = nfs_call(l->client, &op);
     }
     item->attr = op.result.attr.attr;
-    if (rc)
+    if (error)
         l->trouble = nfs_why(&op);
     nfs_forget(&op);
-    return rc;
+    return error;
 }
 
-static bool is_dots(const struct nfs3_text *name)
+static bool nfs_list_is_dots(const struct nfs3_text *name)
 {
     return (name->length == 1 && name->at[0] == '.') || (name->length == 2 && !memcmp(name->at, "..", 2));
 }
@@ -87,42 +87,42 @@ static bool is_dots(const struct nfs3_text *name)
 /* 1: a name; 0: one to be left out. */
 static int take_name(struct nfs_list *l, const struct nfs3_text *name, struct nfs_item *item)
 {
-    bool dots = is_dots(name);
+    bool dots = nfs_list_is_dots(name);
     if (dots && !l->dots)
         return 0;
     if (!name->length || name->length > XFER_NAME)
-        return broken(l, "the server gives a name that is empty or longer than 255 octets");
+        return nfs_list_broken(l, "the server gives a name that is empty or longer than 255 octets");
     memcpy(item->name, name->at, name->length);
     item->name[name->length] = 0;
     if (strlen(item->name) != name->length || (!dots && !xfer_name_ok(item->name)))
-        return broken(l, "the server gives a name with a slash or a NUL in it");
+        return nfs_list_broken(l, "the server gives a name with a slash or a NUL in it");
     return 1;
 }
 
 int nfs_list_next(struct nfs_list *l, struct nfs_item *item)
 {
-    int rc = 0;
-    while (rc == 0) {
+    int error = 0;
+    while (error == 0) {
         struct nfs3_entry entry;
-        if (!l->left.left && (rc = ask(l)) <= 0)
-            return rc;
+        if (!l->left.left && (error = nfs_list_ask(l)) <= 0)
+            return error;
         if (!nfs3_get_entry(&l->left, &entry, true))
-            return broken(l, "the server's list of names is broken");
+            return nfs_list_broken(l, "the server's list of names is broken");
         if (++l->entries > NFS_ENTRIES_MAX)
-            return broken(l, "the directory does not end: more than 2097152 names");
+            return nfs_list_broken(l, "the directory does not end: more than 2097152 names");
         if (comes_again(l, entry.cookie))
-            return broken(l, "the server's list of names goes round in a circle");
+            return nfs_list_broken(l, "the server's list of names goes round in a circle");
         l->op.args.list.cookie = entry.cookie;
-        rc = take_name(l, &entry.name, item);
-        if (rc > 0)
-            rc = complete(l, &entry, item);
-        else if (rc == 0)
+        error = take_name(l, &entry.name, item);
+        if (error > 0)
+            error = nfs_list_complete(l, &entry, item);
+        else if (error == 0)
             continue;
-        if (rc == 0)
+        if (error == 0)
             return 1;
         /* It was removed meanwhile. */
-        if (rc == -ENOENT || rc == -ESTALE)
-            rc = 0;
+        if (error == -ENOENT || error == -ESTALE)
+            error = 0;
     }
-    return rc;
+    return error;
 }

@@ -44,7 +44,7 @@ char *nfs_size_text(char text[SMALL_TEXT], uint64_t size, bool human)
 }
 
 /* With the year instead of the hour if it is more than half a year away, as ls has it. */
-static const char *time_text(char text[SMALL_TEXT], const struct nfs3_time *when)
+static const char *nfs_ls_time_text(char text[SMALL_TEXT], const struct nfs3_time *when)
 {
     time_t at = when->s, now = time(NULL);
     struct tm tm;
@@ -94,7 +94,7 @@ static void print_item(struct nfs_session *s, const struct nfs_item *item, const
         else
             nfs_size_text(size, a->size, s->options->human);
         printf("%s %3u %-8s %-8s %10s %s ", nfs_mode_text(mode, a), a->nlink, user_text(user, a->uid),
-               group_text(group, a->gid), size, time_text(when, &a->mtime));
+               group_text(group, a->gid), size, nfs_ls_time_text(when, &a->mtime));
     }
     fputs(xfer_printable(text, name), stdout);
     if (s->options->detail && a->type == NFS3_LNK)
@@ -106,7 +106,7 @@ static void print_item(struct nfs_session *s, const struct nfs_item *item, const
 
 struct listing {
     struct nfs_item *item;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static int by_name(const void *a, const void *b)
@@ -114,15 +114,15 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct nfs_item *)a)->name, ((const struct nfs_item *)b)->name);
 }
 
-static int add(struct listing *listing, const struct nfs_item *item)
+static int nfs_ls_add(struct listing *listing, const struct nfs_item *item)
 {
-    if (listing->count == listing->room) {
-        size_t room = listing->room ? 2 * listing->room : 256;
-        struct nfs_item *more = realloc(listing->item, room * sizeof(*more));
+    if (listing->count == listing->capacity) {
+        size_t space = listing->capacity ? 2 * listing->capacity : 256;
+        struct nfs_item *more = realloc(listing->item, space * sizeof(*more));
         if (!more)
             return fail(EXIT_FAILED, "out of memory");
         listing->item = more;
-        listing->room = room;
+        listing->capacity = space;
     }
     listing->item[listing->count++] = *item;
     return 0;
@@ -132,13 +132,13 @@ static int collect(struct nfs_session *s, const struct nfs3_fh *dir, const char 
 {
     struct nfs_list list;
     struct nfs_item item;
-    int rc, code = 0;
+    int error, code = 0;
     nfs_list_open(&list, s->client, dir, s->options->all);
-    while (!code && (rc = nfs_list_next(&list, &item)) != 0) {
-        if (rc < 0)
-            code = nfs_fail(s, nfs_exit_code(rc), path, list.trouble);
+    while (!code && (error = nfs_list_next(&list, &item)) != 0) {
+        if (error < 0)
+            code = nfs_fail(s, nfs_exit_code(error), path, list.trouble);
         else if (s->options->all || item.name[0] != '.')
-            code = add(listing, &item);
+            code = nfs_ls_add(listing, &item);
     }
     nfs_list_close(&list);
     if (listing->count)
@@ -146,12 +146,12 @@ static int collect(struct nfs_session *s, const struct nfs3_fh *dir, const char 
     return code;
 }
 
-static bool is_dots(const char *name)
+static bool nfs_ls_is_dots(const char *name)
 {
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-static int worse(int a, int b)
+static int nfs_ls_worse(int a, int b)
 {
     return a > b ? a : b;
 }
@@ -170,14 +170,14 @@ static int list_tree(struct nfs_session *s, const struct nfs3_fh *dir, const cha
         print_item(s, &listing.item[i], listing.item[i].name);
     for (size_t i = 0; s->options->recursive && i < listing.count && !tool_stopped; i++) {
         const struct nfs_item *item = &listing.item[i];
-        if (item->attr.type != NFS3_DIR || is_dots(item->name))
+        if (item->attr.type != NFS3_DIR || nfs_ls_is_dots(item->name))
             continue;
         if (deep == XFER_DEPTH || !nfs_join(whole, path, item->name)) {
-            code = worse(code, nfs_fail(s, EXIT_FAILED, path, xfer_result_text(XFER_TOO_DEEP)));
+            code = nfs_ls_worse(code, nfs_fail(s, EXIT_FAILED, path, xfer_result_text(XFER_TOO_DEEP)));
             continue;
         }
         putchar('\n');
-        code = worse(code, list_tree(s, &item->fh, whole, deep + 1, true));
+        code = nfs_ls_worse(code, list_tree(s, &item->fh, whole, deep + 1, true));
     }
     free(listing.item);
     return code;
@@ -187,9 +187,9 @@ static int list_one(struct nfs_session *s, bool heading)
 {
     struct nfs_item item;
     /* As ls: a link that was named is followed, but for -l. */
-    int rc = nfs_lookup(s->client, s->inside, !s->options->detail || s->remote.into, &item.fh, &item.attr);
-    if (rc)
-        return nfs_fail(s, nfs_exit_code(rc), "", nfs_errno_text(rc));
+    int error = nfs_lookup(s->client, s->inside, !s->options->detail || s->remote.into, &item.fh, &item.attr);
+    if (error)
+        return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));
     if (item.attr.type == NFS3_DIR)
         return list_tree(s, &item.fh, "", 0, heading);
     print_item(s, &item, s->remote.path);
@@ -207,7 +207,7 @@ int nfs_ls(const struct nfs_options *options, int argc, char **argv)
         if (!this)
             this = list_one(&s, argc > 1 || options->recursive);
         nfs_session_close(&s);
-        code = worse(code, this);
+        code = nfs_ls_worse(code, this);
     }
     return code;
 }
@@ -241,13 +241,13 @@ int nfs_stat(const struct nfs_options *options, int argc, char **argv)
         struct nfs_session s;
         struct nfs_item item;
         int this = nfs_session_open(&s, options, argv[i]);
-        int rc = this ? 0 : nfs_lookup(s.client, s.inside, s.remote.into, &item.fh, &item.attr);
-        if (rc)
-            this = nfs_fail(&s, nfs_exit_code(rc), "", nfs_errno_text(rc));
+        int error = this ? 0 : nfs_lookup(s.client, s.inside, s.remote.into, &item.fh, &item.attr);
+        if (error)
+            this = nfs_fail(&s, nfs_exit_code(error), "", nfs_errno_text(error));
         else if (!this)
             print_stat(&s, &item);
         nfs_session_close(&s);
-        code = worse(code, this);
+        code = nfs_ls_worse(code, this);
     }
     return code;
 }

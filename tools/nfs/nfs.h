@@ -45,9 +45,9 @@ void nfs_session_wait(struct nfs_session *s);
 
 /* What an op failed of, as the end of a line, and of a negative errno that a call of the client returned. */
 const char *nfs_why(const struct nfs_op *op);
-const char *nfs_errno_text(int rc);
+const char *nfs_errno_text(int error);
 /* EXIT_PROTOCOL for a server that breaks the rules, else EXIT_FAILED. */
-int nfs_exit_code(int rc);
+int nfs_exit_code(int error);
 
 static inline struct nfs3_text nfs_text(const char *name)
 {

@@ -11,14 +11,14 @@
 
 struct level {
     struct nfs_list list;
-    struct place *place;
+    struct copy_place *place;
 };
 
 struct pull {
     struct nfs_copy copy;
     struct nfs_item top;
     bool top_is_next;
-    struct place *base;
+    struct copy_place *base;
     struct path_place where;
     struct level *level;
     unsigned depth;
@@ -26,7 +26,7 @@ struct pull {
 
 /* --- a file -------------------------------------------------------------------------------------------------- */
 
-static void ask(struct job *job, struct slot *slot)
+static void nfs_pull_ask(struct copy_job *job, struct slot *slot)
 {
     slot->op.proc = NFS3_READ;
     slot->op.args.range.fh = job->fh;
@@ -35,20 +35,20 @@ static void ask(struct job *job, struct slot *slot)
     slot->op.buffer = slot->buffer;
 }
 
-bool pull_issue(struct job *job, struct slot *slot)
+bool pull_issue(struct copy_job *job, struct slot *slot)
 {
     uint64_t left = job->size - job->next_offset;
     if (left == 0)
         return false;
     slot->offset = job->next_offset;
-    slot->length = left < slot->copy->room ? (uint32_t)left : slot->copy->room;
+    slot->length = left < slot->copy->capacity ? (uint32_t)left : slot->copy->capacity;
     slot->done = 0;
     job->next_offset += slot->length;
-    ask(job, slot);
+    nfs_pull_ask(job, slot);
     return true;
 }
 
-static bool store(struct nfs_copy *copy, struct job *job, const struct slot *slot, uint32_t n)
+static bool nfs_pull_store(struct nfs_copy *copy, struct copy_job *job, const struct slot *slot, uint32_t n)
 {
     for (uint32_t at = 0; at < n;) {
         ssize_t put = pwrite(job->fd, slot->buffer + at, n - at, (off_t)(slot->offset + slot->done + at));
@@ -61,7 +61,7 @@ static bool store(struct nfs_copy *copy, struct job *job, const struct slot *slo
     return true;
 }
 
-bool pull_done(struct job *job, struct slot *slot)
+bool pull_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_copy *copy = slot->copy;
     const struct nfs3_result *result = &slot->op.result;
@@ -70,7 +70,7 @@ bool pull_done(struct job *job, struct slot *slot)
         return true;
     }
     uint32_t n = result->read.count;
-    if (job->failed || !store(copy, job, slot, n))
+    if (job->failed || !nfs_pull_store(copy, job, slot, n))
         return true;
     slot->done += n;
     copy->report->octets += n;
@@ -82,12 +82,12 @@ bool pull_done(struct job *job, struct slot *slot)
                                   : "the server gives neither octets nor the end");
         return true;
     }
-    ask(job, slot);
+    nfs_pull_ask(job, slot);
     nfs_start(copy->session->client, &slot->op);
     return false;
 }
 
-static int finish_file(struct nfs_copy *copy, const struct job *job)
+static int finish_file(struct nfs_copy *copy, const struct copy_job *job)
 {
     struct timespec times[2] = {{job->atime.s, job->atime.ns}, {job->mtime.s, job->mtime.ns}};
     if (times[0].tv_nsec >= 1000000000 || times[1].tv_nsec >= 1000000000)
@@ -101,7 +101,7 @@ static int finish_file(struct nfs_copy *copy, const struct job *job)
 
 /* READs end in any order, so only a temporary that was cut to what is whole of it is gone on with: its time, which is
  * that of the server's file, tells. */
-static bool keep_part(const struct job *job)
+static bool keep_part(const struct copy_job *job)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {job->mtime.s, job->mtime.ns}};
     return job->size >= XFER_RESUMABLE && job->prefix && job->mtime.ns < 1000000000 &&
@@ -109,7 +109,7 @@ static bool keep_part(const struct job *job)
 }
 
 /* What an earlier command left of this file, locked; its octets are job->next_offset. -1: nothing. */
-static int find_part(struct job *job)
+static int find_part(struct copy_job *job)
 {
     struct stat st;
     int fd = job->size >= XFER_RESUMABLE ? temp_find(job->place->fd, job->temp) : -1;
@@ -124,7 +124,7 @@ static int find_part(struct job *job)
     return fd;
 }
 
-bool pull_settle(struct nfs_copy *copy, struct job *job)
+bool pull_settle(struct nfs_copy *copy, struct copy_job *job)
 {
     if (!job->failed && job->next_offset < job->size)
         return false;
@@ -139,7 +139,7 @@ bool pull_settle(struct nfs_copy *copy, struct job *job)
     return true;
 }
 
-static int open_file(struct nfs_copy *copy, struct job *job, const struct nfs3_attr *attr)
+static int open_file(struct nfs_copy *copy, struct copy_job *job, const struct nfs3_attr *attr)
 {
     struct path_stamp stamp = {attr->size, attr->mtime.s, attr->mtime.ns};
     if (attr->size > INT64_MAX)
@@ -158,10 +158,11 @@ static int open_file(struct nfs_copy *copy, struct job *job, const struct nfs3_a
     return 0;
 }
 
-static void start_file(struct pull *pull, struct place *place, const struct nfs_item *item, const char *name)
+static void nfs_pull_start_file(struct pull *pull, struct copy_place *place, const struct nfs_item *item,
+                                const char *name)
 {
     struct nfs_copy *copy = &pull->copy;
-    struct job *job = job_make(copy, place, name);
+    struct copy_job *job = job_make(copy, place, name);
     if (!job) {
         copy_fail(copy, place->path, EXIT_FAILED, xfer_result_text(XFER_NO_MEMORY));
         return;
@@ -172,14 +173,14 @@ static void start_file(struct pull *pull, struct place *place, const struct nfs_
     job->mode = item->attr.mode;
     job->mtime = item->attr.mtime;
     job->atime = item->attr.atime;
-    int rc = open_file(copy, job, &item->attr);
-    if (rc)
-        job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(-rc)));
+    int error = open_file(copy, job, &item->attr);
+    if (error)
+        job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(-error)));
 }
 
 /* --- a directory --------------------------------------------------------------------------------------------- */
 
-bool pull_leave(struct nfs_copy *copy, struct place *place)
+bool pull_leave(struct nfs_copy *copy, struct copy_place *place)
 {
     struct timespec times[2] = {{place->atime.s, place->atime.ns}, {place->mtime.s, place->mtime.ns}};
     if (times[0].tv_nsec >= 1000000000 || times[1].tv_nsec >= 1000000000)
@@ -191,7 +192,7 @@ bool pull_leave(struct nfs_copy *copy, struct place *place)
     return true;
 }
 
-static int make_directory(int parent, const char *name)
+static int nfs_pull_make_directory(int parent, const char *name)
 {
     if (mkdirat(parent, name, 0700) && errno != EEXIST)
         return -errno;
@@ -200,7 +201,8 @@ static int make_directory(int parent, const char *name)
 }
 
 /* `name` as it is below what the user named; `local` as it will be called here. */
-static void enter(struct pull *pull, struct place *up, const struct nfs_item *item, const char *name, const char *local)
+static void nfs_pull_enter(struct pull *pull, struct copy_place *up, const struct nfs_item *item, const char *name,
+                           const char *local)
 {
     struct nfs_copy *copy = &pull->copy;
     char path[XFER_PATH + 1] = "";
@@ -208,10 +210,10 @@ static void enter(struct pull *pull, struct place *up, const struct nfs_item *it
         copy_fail(copy, up->path, EXIT_FAILED, xfer_result_text(XFER_TOO_DEEP));
         return;
     }
-    int fd = *local ? make_directory(up->fd, local) : openat(up->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = *local ? nfs_pull_make_directory(up->fd, local) : openat(up->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!*local && fd < 0)
         fd = -errno;
-    struct place *place = fd < 0 ? NULL : place_make(up, name);
+    struct copy_place *place = fd < 0 ? NULL : place_make(up, name);
     if (!place) {
         copy_fail(copy, path, EXIT_FAILED, xfer_result_text(fd < 0 ? xfer_result_of(-fd) : XFER_NO_MEMORY));
         if (fd >= 0)
@@ -229,7 +231,7 @@ static void enter(struct pull *pull, struct place *up, const struct nfs_item *it
     nfs_list_open(&level->list, copy->session->client, &item->fh, false);
 }
 
-static void leave(struct pull *pull)
+static void nfs_pull_leave(struct pull *pull)
 {
     struct level *level = &pull->level[--pull->depth];
     nfs_list_close(&level->list);
@@ -238,7 +240,7 @@ static void leave(struct pull *pull)
 
 /* --- what is neither ----------------------------------------------------------------------------------------- */
 
-static int make_link(int dir, const char *name, const char *target)
+static int nfs_pull_make_link(int dir, const char *name, const char *target)
 {
     if (!symlinkat(target, dir, name))
         return 0;
@@ -249,41 +251,42 @@ static int make_link(int dir, const char *name, const char *target)
 }
 
 /* It is copied as it is, wherever it leads: nothing here goes through it. */
-static void copy_link(struct pull *pull, struct place *place, const struct nfs_item *item, const char *name)
+static void nfs_pull_copy_link(struct pull *pull, struct copy_place *place, const struct nfs_item *item,
+                               const char *name)
 {
     struct nfs_copy *copy = &pull->copy;
     char target[NFS3_PATH_MAX + 1] = "", path[XFER_PATH + 1];
     struct nfs_op op = {.proc = NFS3_READLINK, .args.fh = item->fh, .buffer = target};
     const char *why = NULL;
-    int rc = nfs_call(copy->session->client, &op);
-    if (rc) {
+    int error = nfs_call(copy->session->client, &op);
+    if (error) {
         why = nfs_why(&op);
     } else {
         target[op.result.target.length] = 0;
         if (!*target || strlen(target) != op.result.target.length)
-            rc = -EPROTO, why = "the server gives a symbolic link that is empty or has a NUL in it";
+            error = -EPROTO, why = "the server gives a symbolic link that is empty or has a NUL in it";
     }
-    if (!rc && (rc = make_link(place->fd, name, target)) != 0)
-        why = xfer_result_text(xfer_result_of(-rc));
-    if (rc)
-        copy_fail(copy, nfs_join(path, place->path, name) ? path : name, nfs_exit_code(rc), why);
+    if (!error && (error = nfs_pull_make_link(place->fd, name, target)) != 0)
+        why = xfer_result_text(xfer_result_of(-error));
+    if (error)
+        copy_fail(copy, nfs_join(path, place->path, name) ? path : name, nfs_exit_code(error), why);
     else
         copy->report->links++;
     nfs_forget(&op);
 }
 
-static void take(struct pull *pull, struct place *place, const struct nfs_item *item, const char *local)
+static void nfs_pull_take(struct pull *pull, struct copy_place *place, const struct nfs_item *item, const char *local)
 {
     char path[XFER_PATH + 1];
     switch (item->attr.type) {
     case NFS3_DIR:
-        enter(pull, place, item, place == pull->base ? "" : item->name, local);
+        nfs_pull_enter(pull, place, item, place == pull->base ? "" : item->name, local);
         break;
     case NFS3_REG:
-        start_file(pull, place, item, local);
+        nfs_pull_start_file(pull, place, item, local);
         break;
     case NFS3_LNK:
-        copy_link(pull, place, item, local);
+        nfs_pull_copy_link(pull, place, item, local);
         break;
     default:
         copy_fail(&pull->copy, nfs_join(path, place->path, item->name) ? path : item->name, EXIT_FAILED,
@@ -291,43 +294,43 @@ static void take(struct pull *pull, struct place *place, const struct nfs_item *
     }
 }
 
-static int more(struct nfs_copy *copy)
+static int nfs_pull_more(struct nfs_copy *copy)
 {
     struct pull *pull = copy->walker;
     struct nfs_item item;
     if (pull->top_is_next) {
         pull->top_is_next = false;
-        take(pull, pull->base, &pull->top, pull->where.top);
+        nfs_pull_take(pull, pull->base, &pull->top, pull->where.top);
         return -1;
     }
     if (!pull->depth)
         return 0;
     struct level *level = &pull->level[pull->depth - 1];
-    int rc = nfs_list_next(&level->list, &item);
-    if (rc > 0) {
-        take(pull, level->place, &item, item.name);
+    int error = nfs_list_next(&level->list, &item);
+    if (error > 0) {
+        nfs_pull_take(pull, level->place, &item, item.name);
         return 1;
     }
-    if (rc < 0 && !tool_stopped)
-        copy_fail(copy, level->place->path, nfs_exit_code(rc), level->list.trouble);
-    leave(pull);
+    if (error < 0 && !tool_stopped)
+        copy_fail(copy, level->place->path, nfs_exit_code(error), level->list.trouble);
+    nfs_pull_leave(pull);
     return -1;
 }
 
 /* --- from the top -------------------------------------------------------------------------------------------- */
 
-static int look_up(struct pull *pull, struct nfs_session *s)
+static int nfs_pull_look_up(struct pull *pull, struct nfs_session *s)
 {
-    int rc = nfs_lookup(s->client, s->inside, true, &pull->top.fh, &pull->top.attr);
-    if (rc)
-        return nfs_report_failure(pull->copy.report, nfs_exit_code(rc), "%s: %s", s->name, nfs_errno_text(rc));
+    int error = nfs_lookup(s->client, s->inside, true, &pull->top.fh, &pull->top.attr);
+    if (error)
+        return nfs_report_failure(pull->copy.report, nfs_exit_code(error), "%s: %s", s->name, nfs_errno_text(error));
     if (pull->top.attr.type == NFS3_DIR && !s->options->recursive)
         return nfs_report_failure(pull->copy.report, EXIT_FAILED, "%s: %s", s->name,
                                   xfer_result_text(XFER_NOT_RECURSIVE));
     return 0;
 }
 
-static int find_place(struct pull *pull, struct nfs_session *s, const char *local)
+static int nfs_pull_find_place(struct pull *pull, struct nfs_session *s, const char *local)
 {
     char name[XFER_NAME + 1] = "", path[XFER_PATH + 1];
     bool directory = pull->top.attr.type == NFS3_DIR;
@@ -364,11 +367,11 @@ int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local
     int code = pull && pull->level ? copy_engine_open(&pull->copy, s, report, true)
                                    : nfs_report_failure(report, EXIT_FAILED, "out of memory");
     if (!code)
-        code = look_up(pull, s);
+        code = nfs_pull_look_up(pull, s);
     if (!code)
-        code = find_place(pull, s, local);
+        code = nfs_pull_find_place(pull, s, local);
     if (!code) {
-        pull->copy.more = more;
+        pull->copy.more = nfs_pull_more;
         pull->copy.walker = pull;
         pull->top_is_next = true;
         code = copy_engine_run(&pull->copy);
@@ -376,7 +379,7 @@ int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local
     if (pull && pull->level) {
         copy_engine_close(&pull->copy);
         while (pull->depth)
-            leave(pull);
+            nfs_pull_leave(pull);
         place_drop(&pull->copy, pull->base);
     }
     if (pull)

@@ -12,7 +12,7 @@
 
 /* --- a file: what is asked ----------------------------------------------------------------------------------- */
 
-static void ask_create(const struct job *job, struct nfs_op *op)
+static void ask_create(const struct copy_job *job, struct nfs_op *op)
 {
     op->proc = NFS3_CREATE;
     op->args.make.where = (struct nfs3_where){job->place->fh, nfs_text(job->temp)};
@@ -21,20 +21,20 @@ static void ask_create(const struct job *job, struct nfs_op *op)
     op->args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = (job->mode & 0777) | 0600, .set_size = true};
 }
 
-static void ask_name(enum nfs3_proc proc, const struct job *job, const char *name, struct nfs_op *op)
+static void ask_name(enum nfs3_proc proc, const struct copy_job *job, const char *name, struct nfs_op *op)
 {
     op->proc = proc;
     op->args.where = (struct nfs3_where){job->place->fh, nfs_text(name)};
 }
 
-static void ask_rename(const struct job *job, struct nfs_op *op)
+static void ask_rename(const struct copy_job *job, struct nfs_op *op)
 {
     op->proc = NFS3_RENAME;
     op->args.rename.from = (struct nfs3_where){job->place->fh, nfs_text(job->temp)};
     op->args.rename.to = (struct nfs3_where){job->place->fh, nfs_text(job->name)};
 }
 
-static void ask_attr(const struct job *job, struct nfs_op *op)
+static void nfs_push_ask_attr(const struct copy_job *job, struct nfs_op *op)
 {
     op->proc = NFS3_SETATTR;
     op->args.setattr.fh = job->fh;
@@ -43,7 +43,7 @@ static void ask_attr(const struct job *job, struct nfs_op *op)
     op->args.setattr.guarded = false;
 }
 
-static void ask_write(const struct job *job, struct slot *slot)
+static void ask_write(const struct copy_job *job, struct slot *slot)
 {
     struct nfs_op *op = &slot->op;
     op->proc = NFS3_WRITE;
@@ -52,15 +52,15 @@ static void ask_write(const struct job *job, struct slot *slot)
     op->args.write.count = op->args.write.length = slot->length - slot->done;
     op->args.write.data = slot->buffer + slot->done;
     /* What fits into one WRITE needs no COMMIT. */
-    op->args.write.stable = job->size <= slot->copy->room ? NFS3_FILE_SYNC : NFS3_UNSTABLE;
+    op->args.write.stable = job->size <= slot->copy->capacity ? NFS3_FILE_SYNC : NFS3_UNSTABLE;
 }
 
-static bool window_is_full(const struct job *job)
+static bool window_is_full(const struct copy_job *job)
 {
     return job->next_offset - job->committed >= COPY_COMMIT_OCTETS;
 }
 
-static bool load(struct job *job, struct slot *slot)
+static bool nfs_push_load(struct copy_job *job, struct slot *slot)
 {
     for (uint32_t at = 0; at < slot->length;) {
         ssize_t got = pread(job->fd, slot->buffer + at, slot->length - at, (off_t)(slot->offset + at));
@@ -73,22 +73,22 @@ static bool load(struct job *job, struct slot *slot)
     return true;
 }
 
-static bool issue_data(struct job *job, struct slot *slot)
+static bool issue_data(struct copy_job *job, struct slot *slot)
 {
     uint64_t left = job->size - job->next_offset;
     if (left == 0 || job->changed || window_is_full(job))
         return false;
     slot->offset = job->next_offset;
-    slot->length = left < slot->copy->room ? (uint32_t)left : slot->copy->room;
+    slot->length = left < slot->copy->capacity ? (uint32_t)left : slot->copy->capacity;
     slot->done = 0;
-    if (!load(job, slot))
+    if (!nfs_push_load(job, slot))
         return false;
     job->next_offset += slot->length;
     ask_write(job, slot);
     return true;
 }
 
-bool push_issue(struct job *job, struct slot *slot)
+bool push_issue(struct copy_job *job, struct slot *slot)
 {
     struct nfs_op *op = &slot->op;
     if (job->state == JOB_DATA)
@@ -118,7 +118,7 @@ bool push_issue(struct job *job, struct slot *slot)
         op->args.range.count = 0;
         return true;
     case JOB_ATTR:
-        ask_attr(job, op);
+        nfs_push_ask_attr(job, op);
         return true;
     case JOB_DATA:
     case JOB_OVER:
@@ -130,7 +130,7 @@ bool push_issue(struct job *job, struct slot *slot)
 /* --- what is answered ---------------------------------------------------------------------------------------- */
 
 /* The verifier is of the server's run: another one says that what was not committed may be lost (RFC 1813 3.3.7). */
-static void compare(struct job *job, const uint8_t *verifier)
+static void nfs_push_compare(struct copy_job *job, const uint8_t *verifier)
 {
     if (!job->verified)
         memcpy(job->verifier, verifier, NFS3_VERIFIER);
@@ -140,14 +140,14 @@ static void compare(struct job *job, const uint8_t *verifier)
 }
 
 /* False: the rest of it was started. */
-static bool written(struct job *job, struct slot *slot)
+static bool written(struct copy_job *job, struct slot *slot)
 {
     const struct nfs3_result *result = &slot->op.result;
     uint32_t n = result->write.count;
     slot->copy->report->octets += n;
     if (result->write.committed == NFS3_UNSTABLE) {
         job->unstable = true;
-        compare(job, result->write.verifier);
+        nfs_push_compare(job, result->write.verifier);
     }
     slot->done += n;
     if (slot->done == slot->length || job->failed || job->changed)
@@ -161,9 +161,9 @@ static bool written(struct job *job, struct slot *slot)
     return false;
 }
 
-static void committed(struct job *job, const struct nfs3_result *result)
+static void nfs_push_committed(struct copy_job *job, const struct nfs3_result *result)
 {
-    compare(job, result->write.verifier);
+    nfs_push_compare(job, result->write.verifier);
     job->state = JOB_DATA;
     if (job->changed)
         return;
@@ -171,22 +171,22 @@ static void committed(struct job *job, const struct nfs3_result *result)
     job->committed = job->next_offset;
 }
 
-static void found(struct job *job, const struct nfs3_post_fh *fh)
+static void found(struct copy_job *job, const struct nfs3_post_fh *fh)
 {
     job->fh = fh->fh;
     job->state = fh->present ? JOB_DATA : JOB_FIND;
 }
 
 /* A RENAME that was sent again may find that it was done: then the name is that of our file. */
-static bool is_named(struct job *job, const struct nfs3_fh *fh)
+static bool is_named(struct copy_job *job, const struct nfs3_fh *fh)
 {
     return fh->length == job->fh.length && !memcmp(fh->data, job->fh.data, fh->length);
 }
 
-static void answered(struct job *job, struct nfs_op *op, struct nfs_copy *copy)
+static void answered(struct copy_job *job, struct nfs_op *op, struct nfs_copy *copy)
 {
     if (op->proc == NFS3_COMMIT) {
-        committed(job, &op->result);
+        nfs_push_committed(job, &op->result);
     } else if (op->proc == NFS3_CREATE) {
         job->made = true;
         found(job, &op->result.made);
@@ -202,7 +202,7 @@ static void answered(struct job *job, struct nfs_op *op, struct nfs_copy *copy)
     }
 }
 
-bool push_done(struct job *job, struct slot *slot)
+bool push_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_op *op = &slot->op;
     if (job->state == JOB_REMOVE) {
@@ -222,7 +222,7 @@ bool push_done(struct job *job, struct slot *slot)
 
 /* --- what comes next ----------------------------------------------------------------------------------------- */
 
-static void restart(struct nfs_copy *copy, struct job *job)
+static void restart(struct nfs_copy *copy, struct copy_job *job)
 {
     if (++job->restarts > COPY_RESTARTS_MAX) {
         job_fail(copy, job, EXIT_FAILED, "the server starts again and again");
@@ -233,7 +233,7 @@ static void restart(struct nfs_copy *copy, struct job *job)
     job->changed = job->verified = job->unstable = false;
 }
 
-static void go_on(struct nfs_copy *copy, struct job *job)
+static void nfs_push_go_on(struct nfs_copy *copy, struct copy_job *job)
 {
     if (job->changed) {
         restart(copy, job);
@@ -246,17 +246,17 @@ static void go_on(struct nfs_copy *copy, struct job *job)
     }
 }
 
-static void removed(struct nfs_op *op)
+static void nfs_push_removed(struct nfs_op *op)
 {
     *(bool *)op->user = true;
 }
 
 /* The command is about to end: a server that does not answer keeps the temporary. */
-static void remove_now(struct nfs_copy *copy, struct job *job)
+static void remove_now(struct nfs_copy *copy, struct copy_job *job)
 {
     struct nfs_client *client = copy->session->client;
     bool over = false;
-    struct nfs_op op = {.done = removed, .user = &over};
+    struct nfs_op op = {.done = nfs_push_removed, .user = &over};
     ask_name(NFS3_REMOVE, job, job->temp, &op);
     nfs_start(client, &op);
     while (!over && clock_ns() < copy->deadline_ns)
@@ -269,10 +269,10 @@ static void remove_now(struct nfs_copy *copy, struct job *job)
     job->made = false;
 }
 
-bool push_settle(struct nfs_copy *copy, struct job *job)
+bool push_settle(struct nfs_copy *copy, struct copy_job *job)
 {
     if (!job->failed && job->state == JOB_DATA)
-        go_on(copy, job);
+        nfs_push_go_on(copy, job);
     if (!job->failed && job->state != JOB_OVER)
         return false;
     if (job->made && copy->closing) {
@@ -287,9 +287,9 @@ bool push_settle(struct nfs_copy *copy, struct job *job)
     return true;
 }
 
-bool push_leave(struct nfs_copy *copy, struct place *place)
+bool push_leave(struct nfs_copy *copy, struct copy_place *place)
 {
-    struct job *job = place->finish && !copy->closing ? job_make(copy, place, "") : NULL;
+    struct copy_job *job = place->finish && !copy->closing ? job_make(copy, place, "") : NULL;
     place->finish = false;
     if (!job)
         return true;

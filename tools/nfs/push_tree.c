@@ -12,9 +12,9 @@ struct push {
     struct nfs_copy copy;
     struct walk walk;
     struct walk_entry entry;
-    struct place *base;
-    char top[XFER_NAME + 1];             /* what the top will be called; "": its contents go right into base */
-    struct place *place[XFER_DEPTH + 1]; /* NULL: it could not be made, and nothing in it is copied */
+    struct copy_place *base;
+    char top[XFER_NAME + 1];                  /* what the top will be called; "": its contents go right into base */
+    struct copy_place *place[XFER_DEPTH + 1]; /* NULL: it could not be made, and nothing in it is copied */
     unsigned depth;
     int fd;
 };
@@ -29,49 +29,49 @@ static struct nfs3_time nfs_time(int64_t seconds, uint32_t nanoseconds)
 /* --- directories and links ----------------------------------------------------------------------------------- */
 
 /* Runs an op that makes `name`; if that is there, looks what it is. 0, or a negative errno and a reason. */
-static int make(struct push *push, struct place *up, const char *name, struct nfs_op *op, struct nfs3_fh *fh,
-                const char **why)
+static int nfs_push_tree_make(struct push *push, struct copy_place *up, const char *name, struct nfs_op *op,
+                              struct nfs3_fh *fh, const char **why)
 {
     struct nfs_client *client = push->copy.session->client;
     op->args.make.where = (struct nfs3_where){up->fh, nfs_text(name)};
-    int rc = nfs_call(client, op);
+    int error = nfs_call(client, op);
     *why = nfs_why(op);
-    if (rc && rc != -EEXIST)
-        return rc;
-    if (!rc && op->result.made.present) {
+    if (error && error != -EEXIST)
+        return error;
+    if (!error && op->result.made.present) {
         *fh = op->result.made.fh;
         return 0;
     }
     enum nfs3_proc proc = op->proc;
     op->proc = NFS3_LOOKUP;
     op->args.where = (struct nfs3_where){up->fh, nfs_text(name)};
-    rc = nfs_call(client, op);
+    error = nfs_call(client, op);
     *why = nfs_why(op);
     *fh = op->result.fh;
     bool same = !op->result.attr.present || op->result.attr.attr.type == (proc == NFS3_MKDIR ? NFS3_DIR : NFS3_LNK);
-    if (rc || same)
-        return rc;
+    if (error || same)
+        return error;
     *why = "is there, and something else";
     return -EEXIST;
 }
 
-static void enter(struct push *push, struct place *up, const char *name)
+static void nfs_push_tree_enter(struct push *push, struct copy_place *up, const char *name)
 {
     const struct walk_entry *entry = &push->entry;
     struct nfs_op op = {.proc = NFS3_MKDIR};
     const char *why = "";
-    struct place *place = place_make(up, *entry->path ? name : "");
+    struct copy_place *place = place_make(up, *entry->path ? name : "");
     op.args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = (entry->mode & 01777) | 0700};
-    int rc = 0;
+    int error = 0;
     if (!place)
-        rc = -ENOMEM, why = xfer_result_text(XFER_NO_MEMORY);
+        error = -ENOMEM, why = xfer_result_text(XFER_NO_MEMORY);
     else if (*name)
-        rc = make(push, up, name, &op, &place->fh, &why);
+        error = nfs_push_tree_make(push, up, name, &op, &place->fh, &why);
     else
         place->fh = up->fh;
     nfs_forget(&op);
-    if (rc) {
-        copy_fail(&push->copy, entry->path, nfs_exit_code(rc), why);
+    if (error) {
+        copy_fail(&push->copy, entry->path, nfs_exit_code(error), why);
         if (place)
             place_drop(&push->copy, place);
         place = NULL;
@@ -84,7 +84,7 @@ static void enter(struct push *push, struct place *up, const char *name)
     push->place[push->depth++] = place;
 }
 
-static void copy_link(struct push *push, struct place *up, const char *name)
+static void nfs_push_tree_copy_link(struct push *push, struct copy_place *up, const char *name)
 {
     const struct walk_entry *entry = &push->entry;
     struct nfs_client *client = push->copy.session->client;
@@ -92,15 +92,15 @@ static void copy_link(struct push *push, struct place *up, const char *name)
     op.args.make.where = (struct nfs3_where){up->fh, nfs_text(name)};
     op.args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = 0777};
     op.args.make.target = nfs_text(entry->target);
-    int rc = nfs_call(client, &op);
-    if (rc == -EEXIST) {
+    int error = nfs_call(client, &op);
+    if (error == -EEXIST) {
         struct nfs_op gone = {.proc = NFS3_REMOVE, .args.where = {up->fh, nfs_text(name)}};
         nfs_call(client, &gone);
         nfs_forget(&gone);
-        rc = nfs_call(client, &op);
+        error = nfs_call(client, &op);
     }
-    if (rc)
-        copy_fail(&push->copy, entry->path, nfs_exit_code(rc), nfs_why(&op));
+    if (error)
+        copy_fail(&push->copy, entry->path, nfs_exit_code(error), nfs_why(&op));
     else
         push->copy.report->links++;
     nfs_forget(&op);
@@ -108,10 +108,10 @@ static void copy_link(struct push *push, struct place *up, const char *name)
 
 /* --- the tree ------------------------------------------------------------------------------------------------ */
 
-static void start_file(struct push *push, struct place *up, const char *name)
+static void nfs_push_tree_start_file(struct push *push, struct copy_place *up, const char *name)
 {
     const struct walk_entry *entry = &push->entry;
-    struct job *job = job_make(&push->copy, up, name);
+    struct copy_job *job = job_make(&push->copy, up, name);
     if (!job) {
         copy_fail(&push->copy, entry->path, EXIT_FAILED, xfer_result_text(XFER_NO_MEMORY));
         close(entry->fd);
@@ -126,25 +126,25 @@ static void start_file(struct push *push, struct place *up, const char *name)
     job->mtime = nfs_time(entry->seconds, entry->nanoseconds);
 }
 
-static void leave(struct push *push)
+static void nfs_push_tree_leave(struct push *push)
 {
-    struct place *place = push->place[--push->depth];
+    struct copy_place *place = push->place[--push->depth];
     if (place)
         place_drop(&push->copy, place);
 }
 
-static int more(struct nfs_copy *copy)
+static int nfs_push_tree_more(struct nfs_copy *copy)
 {
     struct push *push = copy->walker;
     struct walk_entry *entry = &push->entry;
     walk_next(&push->walk, entry);
     if (entry->kind == WALK_OVER)
         return 0;
-    struct place *up = push->depth ? push->place[push->depth - 1] : push->base;
+    struct copy_place *up = push->depth ? push->place[push->depth - 1] : push->base;
     const char *slash = strrchr(entry->path, '/');
     const char *name = !*entry->path ? push->top : slash ? slash + 1 : entry->path;
     if (entry->kind == WALK_DIRECTORY_END) {
-        leave(push);
+        nfs_push_tree_leave(push);
     } else if (!up) {
         if (entry->kind == WALK_DIRECTORY)
             push->place[push->depth++] = NULL;
@@ -153,18 +153,18 @@ static int more(struct nfs_copy *copy)
     } else if (entry->kind == WALK_TROUBLE) {
         copy_fail(copy, entry->path, EXIT_FAILED, xfer_result_text(entry->result));
     } else if (entry->kind == WALK_DIRECTORY) {
-        enter(push, up, name);
+        nfs_push_tree_enter(push, up, name);
     } else if (entry->kind == WALK_LINK) {
-        copy_link(push, up, name);
+        nfs_push_tree_copy_link(push, up, name);
     } else {
-        start_file(push, up, name);
+        nfs_push_tree_start_file(push, up, name);
     }
     return 1;
 }
 
 /* --- from the top -------------------------------------------------------------------------------------------- */
 
-static int open_source(struct push *push, const char *local)
+static int nfs_push_tree_open_source(struct push *push, const char *local)
 {
     struct nfs_report *report = push->copy.report;
     struct stat st;
@@ -179,23 +179,23 @@ static int open_source(struct push *push, const char *local)
 }
 
 /* cp's rule: into the path as `local` if that is a directory, else it is to become the path. */
-static int find_place(struct push *push, struct nfs_session *s, const char *local)
+static int nfs_push_tree_find_place(struct push *push, struct nfs_session *s, const char *local)
 {
     struct nfs3_attr attr;
     struct nfs3_fh fh;
     struct stat st;
     bool directory = fstat(push->fd, &st) == 0 && S_ISDIR(st.st_mode);
     last_name(push->top, local);
-    int rc = nfs_lookup(s->client, s->inside, true, &fh, &attr);
-    if (!rc && attr.type == NFS3_DIR && !directory && !*push->top)
-        rc = -EISDIR;
-    else if (rc == -ENOENT && s->remote.into && !directory)
-        return nfs_report_failure(push->copy.report, EXIT_FAILED, "%s/: %s", s->name, error_text(rc));
-    else if (!rc && attr.type != NFS3_DIR && (directory || s->remote.into))
-        rc = -ENOTDIR;
-    if (rc && rc != -ENOENT)
-        return nfs_report_failure(push->copy.report, nfs_exit_code(rc), "%s: %s", s->name, nfs_errno_text(rc));
-    if (rc || attr.type != NFS3_DIR) {
+    int error = nfs_lookup(s->client, s->inside, true, &fh, &attr);
+    if (!error && attr.type == NFS3_DIR && !directory && !*push->top)
+        error = -EISDIR;
+    else if (error == -ENOENT && s->remote.into && !directory)
+        return nfs_report_failure(push->copy.report, EXIT_FAILED, "%s/: %s", s->name, error_text(error));
+    else if (!error && attr.type != NFS3_DIR && (directory || s->remote.into))
+        error = -ENOTDIR;
+    if (error && error != -ENOENT)
+        return nfs_report_failure(push->copy.report, nfs_exit_code(error), "%s: %s", s->name, nfs_errno_text(error));
+    if (error || attr.type != NFS3_DIR) {
         int code = nfs_parent(s, &fh, push->top);
         if (code)
             return code;
@@ -215,19 +215,19 @@ int push_run(struct nfs_session *s, struct nfs_report *report, const char *local
     int code = copy_engine_open(&push->copy, s, report, false);
     push->fd = -1;
     if (!code)
-        code = open_source(push, local);
+        code = nfs_push_tree_open_source(push, local);
     if (!code)
-        code = find_place(push, s, local);
+        code = nfs_push_tree_find_place(push, s, local);
     if (!code) {
         walk_init(&push->walk, push->fd, 0);
-        push->copy.more = more;
+        push->copy.more = nfs_push_tree_more;
         push->copy.walker = push;
         code = copy_engine_run(&push->copy);
         walk_fini(&push->walk);
     }
     copy_engine_close(&push->copy);
     while (push->depth)
-        leave(push);
+        nfs_push_tree_leave(push);
     place_drop(&push->copy, push->base);
     if (push->fd >= 0)
         close(push->fd);

@@ -15,9 +15,9 @@ const char *nfs_why(const struct nfs_op *op)
     return nfs3_status_str(op->result.status);
 }
 
-const char *nfs_errno_text(int rc)
+const char *nfs_errno_text(int error)
 {
-    switch (-rc) {
+    switch (-error) {
     case EXDEV:
         return "a symbolic link or '..' that leads out of the export";
     case EINTR:
@@ -25,12 +25,12 @@ const char *nfs_errno_text(int rc)
     case EPROTO:
         return "the server's answer does not keep to RFC 1813";
     }
-    return error_text(rc);
+    return error_text(error);
 }
 
-int nfs_exit_code(int rc)
+int nfs_exit_code(int error)
 {
-    return rc == -EPROTO || rc == -EPROTONOSUPPORT ? EXIT_PROTOCOL : EXIT_FAILED;
+    return error == -EPROTO || error == -EPROTONOSUPPORT ? EXIT_PROTOCOL : EXIT_FAILED;
 }
 
 int nfs_fail(const struct nfs_session *s, int code, const char *path, const char *why)
@@ -101,7 +101,7 @@ static size_t try_upwards(struct nfs_session *s, struct nfs_client_attr *attr, c
     return 0;
 }
 
-static void say(void *user, enum rddp_log_level level, const char *line)
+static void nfs_session_say(void *user, enum rddp_log_level level, const char *line)
 {
     (void)user;
     (void)level;
@@ -116,7 +116,7 @@ void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *option
     attr->credits = options->credits;
     attr->wire = options->wire;
     attr->stop = &tool_stopped;
-    attr->log = say;
+    attr->log = nfs_session_say;
     if (options->uid != NFS_ID_NONE)
         attr->cred.uid = options->uid;
     if (options->gid != NFS_ID_NONE) {
@@ -194,8 +194,8 @@ int nfs_parent(struct nfs_session *s, struct nfs3_fh *dir, char name[XFER_NAME +
     last_name(name, s->inside);
     if (!*name)
         return nfs_fail(s, EXIT_FAILED, "", *s->inside ? xfer_result_text(XFER_BAD_NAME) : "is the export itself");
-    int rc = nfs_lookup(s->client, parent, true, dir, &attr);
-    if (!rc && attr.type != NFS3_DIR)
-        rc = -ENOTDIR;
-    return rc ? nfs_fail(s, nfs_exit_code(rc), "", nfs_errno_text(rc)) : 0;
+    int error = nfs_lookup(s->client, parent, true, dir, &attr);
+    if (!error && attr.type != NFS3_DIR)
+        error = -ENOTDIR;
+    return error ? nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error)) : 0;
 }

@@ -8,7 +8,7 @@
 
 enum { RM_ROUNDS = 100 }; /* over one directory, in which names still come up */
 
-static int worse(int a, int b)
+static int nfs_small_worse(int a, int b)
 {
     return a > b ? a : b;
 }
@@ -23,7 +23,7 @@ static int for_each(const struct nfs_options *options, int argc, char **argv, in
         if (!this)
             this = one(&s);
         nfs_session_close(&s);
-        code = worse(code, this);
+        code = nfs_small_worse(code, this);
     }
     return code;
 }
@@ -31,26 +31,27 @@ static int for_each(const struct nfs_options *options, int argc, char **argv, in
 /* Runs an op without a buffer: 0 or a negative errno; *why is what it failed of. */
 static int call(struct nfs_session *s, struct nfs_op *op, const char **why)
 {
-    int rc = nfs_call(s->client, op);
+    int error = nfs_call(s->client, op);
     *why = nfs_why(op);
     nfs_forget(op);
-    return rc;
+    return error;
 }
 
 /* --- mkdir --------------------------------------------------------------------------------------------------- */
 
-static int make(struct nfs_session *s, const struct nfs3_fh *dir, const char *name, bool may_be, const char **why)
+static int nfs_small_make(struct nfs_session *s, const struct nfs3_fh *dir, const char *name, bool may_be,
+                          const char **why)
 {
     struct nfs_op op = {.proc = NFS3_MKDIR};
     op.args.make.where.dir = *dir;
     op.args.make.where.name = (struct nfs3_text){name, (uint32_t)strlen(name)};
     op.args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = 0755};
-    int rc = call(s, &op, why);
-    return rc == -EEXIST && may_be ? 0 : rc;
+    int error = call(s, &op, why);
+    return error == -EEXIST && may_be ? 0 : error;
 }
 
 /* Name by name from the root on. */
-static int make_path(struct nfs_session *s)
+static int nfs_small_make_path(struct nfs_session *s)
 {
     char path[XFER_PATH + 1];
     const char *why = "";
@@ -60,22 +61,22 @@ static int make_path(struct nfs_session *s)
         n = strcspn(s->inside + at, "/");
         memcpy(path, s->inside, at + n);
         path[at + n] = 0;
-        int rc = nfs_lookup(s->client, path, true, &dir, &attr);
-        if (rc == -ENOENT) {
+        int error = nfs_lookup(s->client, path, true, &dir, &attr);
+        if (error == -ENOENT) {
             char *slash = strrchr(path, '/');
             if (slash)
                 *slash = 0;
-            rc = nfs_lookup(s->client, slash ? path : "", true, &dir, &attr);
-            if (!rc) {
-                rc = make(s, &dir, slash ? slash + 1 : path, true, &why);
-                if (rc)
-                    return nfs_fail(s, nfs_exit_code(rc), "", why);
+            error = nfs_lookup(s->client, slash ? path : "", true, &dir, &attr);
+            if (!error) {
+                error = nfs_small_make(s, &dir, slash ? slash + 1 : path, true, &why);
+                if (error)
+                    return nfs_fail(s, nfs_exit_code(error), "", why);
             }
-        } else if (!rc && attr.type != NFS3_DIR) {
-            rc = -ENOTDIR;
+        } else if (!error && attr.type != NFS3_DIR) {
+            error = -ENOTDIR;
         }
-        if (rc)
-            return nfs_fail(s, nfs_exit_code(rc), "", nfs_errno_text(rc));
+        if (error)
+            return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));
     }
     return 0;
 }
@@ -86,12 +87,12 @@ static int mkdir_one(struct nfs_session *s)
     struct nfs3_fh dir;
     const char *why;
     if (s->options->parents)
-        return make_path(s);
+        return nfs_small_make_path(s);
     int code = nfs_parent(s, &dir, name);
     if (code)
         return code;
-    int rc = make(s, &dir, name, false, &why);
-    return rc ? nfs_fail(s, nfs_exit_code(rc), "", why) : 0;
+    int error = nfs_small_make(s, &dir, name, false, &why);
+    return error ? nfs_fail(s, nfs_exit_code(error), "", why) : 0;
 }
 
 int nfs_mkdir(const struct nfs_options *options, int argc, char **argv)
@@ -119,13 +120,13 @@ static int empty(struct nfs_session *s, const struct nfs3_fh *dir, const char *p
     char below[XFER_PATH + 1];
     struct nfs_list list;
     struct nfs_item item;
-    int rc, code = 0;
+    int error, code = 0;
     nfs_list_open(&list, s->client, dir, false);
-    while (!code && (rc = nfs_list_next(&list, &item)) != 0) {
-        if (rc > 0 && (deep == XFER_DEPTH || !nfs_join(below, path, item.name)))
+    while (!code && (error = nfs_list_next(&list, &item)) != 0) {
+        if (error > 0 && (deep == XFER_DEPTH || !nfs_join(below, path, item.name)))
             code = nfs_fail(s, EXIT_FAILED, path, xfer_result_text(XFER_TOO_DEEP));
-        else if (rc < 0)
-            code = nfs_fail(s, nfs_exit_code(rc), path, list.trouble);
+        else if (error < 0)
+            code = nfs_fail(s, nfs_exit_code(error), path, list.trouble);
         if (code)
             break;
         code = remove_tree(s, dir, &item, below, deep + 1);
@@ -141,18 +142,18 @@ static int remove_tree(struct nfs_session *s, const struct nfs3_fh *parent, cons
 {
     const char *why = "";
     bool dir = item->attr.type == NFS3_DIR;
-    int rc = -ENOTEMPTY, code = 0;
-    for (int round = 0; rc == -ENOTEMPTY && round < RM_ROUNDS; round++) {
+    int error = -ENOTEMPTY, code = 0;
+    for (int round = 0; error == -ENOTEMPTY && round < RM_ROUNDS; round++) {
         uint64_t gone = 0;
         if (dir)
             code = empty(s, &item->fh, path, deep, &gone);
         if (code)
             return code;
-        rc = remove_name(s, dir ? NFS3_RMDIR : NFS3_REMOVE, parent, item->name, &why);
-        if (rc == -ENOTEMPTY && round && !gone)
+        error = remove_name(s, dir ? NFS3_RMDIR : NFS3_REMOVE, parent, item->name, &why);
+        if (error == -ENOTEMPTY && round && !gone)
             break;
     }
-    return rc ? nfs_fail(s, nfs_exit_code(rc), path, why) : 0;
+    return error ? nfs_fail(s, nfs_exit_code(error), path, why) : 0;
 }
 
 static int rm_one(struct nfs_session *s)
@@ -162,11 +163,11 @@ static int rm_one(struct nfs_session *s)
     int code = nfs_parent(s, &dir, item.name);
     if (code)
         return code;
-    int rc = nfs_lookup(s->client, s->inside, false, &item.fh, &item.attr);
-    if (rc == -ENOENT && s->options->force)
+    int error = nfs_lookup(s->client, s->inside, false, &item.fh, &item.attr);
+    if (error == -ENOENT && s->options->force)
         return 0;
-    if (rc)
-        return nfs_fail(s, nfs_exit_code(rc), "", nfs_errno_text(rc));
+    if (error)
+        return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));
     if (item.attr.type == NFS3_DIR && !s->options->recursive)
         return nfs_fail(s, EXIT_FAILED, "", "is a directory (-r removes it)");
     return remove_tree(s, &dir, &item, "", 0);
@@ -185,12 +186,12 @@ static int df_one(struct nfs_session *s)
     struct nfs3_attr attr;
     char total[SMALL_TEXT], used[SMALL_TEXT], left[SMALL_TEXT], name[XFER_TEXT];
     const char *why;
-    int rc = nfs_lookup(s->client, s->inside, true, &op.args.fh, &attr);
-    if (rc)
-        return nfs_fail(s, nfs_exit_code(rc), "", nfs_errno_text(rc));
-    rc = call(s, &op, &why);
-    if (rc)
-        return nfs_fail(s, nfs_exit_code(rc), "", why);
+    int error = nfs_lookup(s->client, s->inside, true, &op.args.fh, &attr);
+    if (error)
+        return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));
+    error = call(s, &op, &why);
+    if (error)
+        return nfs_fail(s, nfs_exit_code(error), "", why);
     uint64_t all = op.result.fsstat.total_bytes, free = op.result.fsstat.free_bytes;
     bool human = s->options->human;
     printf("%s: %s octets, %s used, %s available; %" PRIu64 " of %" PRIu64 " files free\n",

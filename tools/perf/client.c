@@ -13,7 +13,7 @@ static const uint64_t tcp_octets_min = 64 << 20;
 
 struct client {
     const struct perf_options *options;
-    struct endpoint endpoint;
+    struct tool_endpoint endpoint;
     struct lane lane;
     struct report report;
     uint64_t nonce;
@@ -22,7 +22,7 @@ struct client {
 
 /* --- one run ------------------------------------------------------------------------------------------------- */
 
-static int run_test(struct client *client, struct test *test, struct run *run)
+static int perf_client_run_test(struct client *client, struct test *test, struct run *run)
 {
     struct lane *lane = &client->lane;
     test->nonce = client->nonce += 0x100000001;
@@ -67,7 +67,7 @@ static int calibrate(struct client *client, struct test *test)
     }
     for (test->count = 16;;) {
         struct run run = {0};
-        int code = run_test(client, test, &run);
+        int code = perf_client_run_test(client, test, &run);
         if (code)
             return code;
         double wanted = (double)test->count * client->options->seconds / run.seconds;
@@ -136,7 +136,7 @@ static int run_row(struct client *client, struct row *row)
     double *samples = latency ? row->samples_us + row->sample_count : NULL;
     struct run run = {.samples_us = samples};
     if (!code)
-        code = run_test(client, &row->test, &run);
+        code = perf_client_run_test(client, &row->test, &run);
     if (code)
         return code;
     row->rate[row->runs] = (double)row->test.size * (double)row->test.count / run.seconds;
@@ -210,7 +210,7 @@ static int run_rows(struct client *client)
     return code;
 }
 
-static int plan(struct client *client)
+static int perf_client_plan(struct client *client)
 {
     const struct perf_options *options = client->options;
     struct report *report = &client->report;
@@ -267,10 +267,10 @@ static int greet(struct client *client, const struct target *target)
     return code;
 }
 
-static int measure(struct client *client, const struct target *target)
+static int perf_client_measure(struct client *client, const struct target *target)
 {
     struct report *report = &client->report;
-    int code = client->options->idle ? 0 : plan(client);
+    int code = client->options->idle ? 0 : perf_client_plan(client);
     if (!code)
         code = greet(client, target);
     if (code)
@@ -293,7 +293,7 @@ int perf_client(const struct perf_options *options, const struct target *target)
     struct endpoint_attr attr = {.cqe = PERF_CQE, .wire = options->wire.wire, .manual_progress = !options->threaded};
     int code = endpoint_open(&client.endpoint, &attr);
     if (!code)
-        code = measure(&client, target);
+        code = perf_client_measure(&client, target);
     if (!code)
         code = lane_tell(&client.lane, &(struct message){.type = CONTROL_BYE});
     if (!code)

@@ -11,7 +11,7 @@
 enum { AT_ONCE = 64 };
 
 struct crowd {
-    struct endpoint *endpoint;
+    struct tool_endpoint *endpoint;
     struct rddp_conn_attr attr;
     struct rddp_qp **qps;
     uint64_t wanted, started, established;
@@ -39,7 +39,7 @@ static int start_one(struct crowd *crowd, const struct rddp_qp_info *info)
     return error ? fail(EXIT_CONNECT, "connection %" PRIu64 ": %s", crowd->started, error_text(error)) : 0;
 }
 
-static int take_events(struct crowd *crowd)
+static int perf_idle_take_events(struct crowd *crowd)
 {
     struct rddp_event *event;
     int code = 0;
@@ -66,7 +66,7 @@ static int open_crowd(struct crowd *crowd, struct rddp_qp *first)
             code = start_one(crowd, &info);
         if (!code) {
             endpoint_wait(crowd->endpoint, 100);
-            code = take_events(crowd);
+            code = perf_idle_take_events(crowd);
         }
     }
     return code;
@@ -87,7 +87,7 @@ static void print_text(uint64_t n, double client, double server)
            server, server / 1024);
 }
 
-static void print_json(uint64_t n, double client, double server)
+static void perf_idle_print_json(uint64_t n, double client, double server)
 {
     struct json json = {.out = stdout};
     json_open(&json, NULL, '{');
@@ -98,7 +98,7 @@ static void print_json(uint64_t n, double client, double server)
     json_close(&json, '}');
 }
 
-static int measure(struct crowd *crowd, struct lane *lane, bool as_json)
+static int perf_idle_measure(struct crowd *crowd, struct lane *lane, bool as_json)
 {
     uint64_t client[2], server[2];
     int code = ask_memory(lane, &server[0]);
@@ -111,8 +111,8 @@ static int measure(struct crowd *crowd, struct lane *lane, bool as_json)
     if (code)
         return code;
     double n = (double)crowd->wanted;
-    (as_json ? print_json : print_text)(crowd->wanted, ((double)client[1] - (double)client[0]) / n,
-                                        ((double)server[1] - (double)server[0]) / n);
+    (as_json ? perf_idle_print_json : print_text)(crowd->wanted, ((double)client[1] - (double)client[0]) / n,
+                                                  ((double)server[1] - (double)server[0]) / n);
     return 0;
 }
 
@@ -127,7 +127,7 @@ int perf_idle(const struct perf_options *options, struct lane *lane)
     crowd.qps = calloc(options->idle, sizeof(struct rddp_qp *));
     if (!crowd.qps)
         return fail(EXIT_FAILED, "no memory");
-    int code = measure(&crowd, lane, options->json);
+    int code = perf_idle_measure(&crowd, lane, options->json);
     for (uint64_t i = 0; i < crowd.started; i++)
         rddp_destroy_qp(crowd.qps[i]);
     free(crowd.qps);

@@ -14,63 +14,65 @@ const char *const op_names[OPS] = {"write", "send", "read"};
 
 /* --- control messages ---------------------------------------------------------------------------------------- */
 
-static unsigned char *put32(unsigned char *out, uint32_t value)
+static unsigned char *perf_lane_put32(unsigned char *out, uint32_t value)
 {
     value = htobe32(value);
     memcpy(out, &value, sizeof(value));
     return out + sizeof(value);
 }
 
-static unsigned char *put64(unsigned char *out, uint64_t value)
+static unsigned char *perf_lane_put64(unsigned char *out, uint64_t value)
 {
     value = htobe64(value);
     memcpy(out, &value, sizeof(value));
     return out + sizeof(value);
 }
 
-static uint32_t get32(const unsigned char *in)
+static uint32_t perf_lane_get32(const unsigned char *in)
 {
     uint32_t value;
     memcpy(&value, in, sizeof(value));
     return be32toh(value);
 }
 
-static uint64_t get64(const unsigned char *in)
+static uint64_t perf_lane_get64(const unsigned char *in)
 {
     uint64_t value;
     memcpy(&value, in, sizeof(value));
     return be64toh(value);
 }
 
-static void encode(unsigned char out[HEAD], const struct message *message)
+static void perf_lane_encode(unsigned char out[HEAD], const struct message *message)
 {
     memset(out, 0, HEAD);
-    out = put32(out, MAGIC);
-    out = put32(out, (uint32_t)message->type << 16 | (uint32_t)message->op << 8 | message->kind);
-    out = put32(put32(out, message->key), message->value);
-    put64(put64(put64(put64(out, message->size), message->count), message->nonce), message->offset);
+    out = perf_lane_put32(out, MAGIC);
+    out = perf_lane_put32(out, (uint32_t)message->type << 16 | (uint32_t)message->op << 8 | message->kind);
+    out = perf_lane_put32(perf_lane_put32(out, message->key), message->value);
+    perf_lane_put64(
+        perf_lane_put64(perf_lane_put64(perf_lane_put64(out, message->size), message->count), message->nonce),
+        message->offset);
 }
 
-static bool decode(const unsigned char in[HEAD], struct message *message)
+static bool perf_lane_decode(const unsigned char in[HEAD], struct message *message)
 {
-    uint32_t word = get32(in + 4);
+    uint32_t word = perf_lane_get32(in + 4);
     *message = (struct message){
         .type = (enum control)(word >> 16),
         .op = (uint8_t)(word >> 8),
         .kind = (uint8_t)word,
-        .key = get32(in + 8),
-        .value = get32(in + 12),
-        .size = get64(in + 16),
-        .count = get64(in + 24),
-        .nonce = get64(in + 32),
-        .offset = get64(in + 40),
+        .key = perf_lane_get32(in + 8),
+        .value = perf_lane_get32(in + 12),
+        .size = perf_lane_get64(in + 16),
+        .count = perf_lane_get64(in + 24),
+        .nonce = perf_lane_get64(in + 32),
+        .offset = perf_lane_get64(in + 40),
     };
-    return get32(in) == MAGIC && message->op < OPS && message->kind < KINDS;
+    return perf_lane_get32(in) == MAGIC && message->op < OPS && message->kind < KINDS;
 }
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
-int lane_open(struct lane *lane, struct endpoint *endpoint)
+int lane_open(struct lane *lane, struct tool_endpoint *endpoint)
 {
     lane->endpoint = endpoint;
     return region_make(endpoint, RING * HEAD, RDDP_ACCESS_LOCAL_WRITE, &lane->ring);
@@ -173,7 +175,7 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
         lane->data_slot = slot;
     } else {
         struct message message;
-        if (wc->byte_len != HEAD || !decode(lane->ring.at + (size_t)slot * HEAD, &message))
+        if (wc->byte_len != HEAD || !perf_lane_decode(lane->ring.at + (size_t)slot * HEAD, &message))
             return fail(EXIT_PROTOCOL, "the peer is no `rddp perf` of this version");
         if (message.type == CONTROL_CREDIT)
             lane->credits = message.count;
@@ -267,7 +269,7 @@ void lane_fill(struct lane *lane, const struct test *test)
 int lane_tell(struct lane *lane, const struct message *message)
 {
     unsigned char text[HEAD];
-    encode(text, message);
+    perf_lane_encode(text, message);
     struct rddp_sge sge = {.addr = (uintptr_t)text, .length = HEAD};
     struct rddp_send_wr wr = {
         .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED | RDDP_SEND_INLINE};

@@ -73,7 +73,7 @@ static int await_request(struct lane *lane, uint64_t number)
     return 0;
 }
 
-static int go(struct lane *lane, const struct test *test, uint64_t number)
+static int perf_lat_go(struct lane *lane, const struct test *test, uint64_t number)
 {
     switch (test->op) {
     case OP_WRITE:
@@ -103,7 +103,7 @@ int latency_client(struct lane *lane, const struct test *test, double *samples_u
     double per_ns = test->op == OP_READ ? 1e-3 : 0.5e-3;
     uint64_t before_ns = clock_ns();
     for (uint64_t number = 1; number <= test->count; number++) {
-        int code = go(lane, test, number);
+        int code = perf_lat_go(lane, test, number);
         if (!code)
             code = await(lane, test, number);
         if (code)
@@ -123,7 +123,7 @@ int latency_server(struct lane *lane, const struct test *test)
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = await(lane, test, number);
         if (!code)
-            code = go(lane, test, number);
+            code = perf_lat_go(lane, test, number);
         if (code)
             return code;
     }

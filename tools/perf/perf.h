@@ -98,7 +98,7 @@ struct message {
 };
 
 struct lane {
-    struct endpoint *endpoint;
+    struct tool_endpoint *endpoint;
     struct rddp_qp *qp;
     struct region ring; /* RING heads */
     /* Three parts of `size` octets: the source of all messages but the last, that of the last, and the sink. */
@@ -124,7 +124,7 @@ struct lane {
 };
 
 /* Makes the memory that does not depend on the peer. Then lane_prepare() as endpoint_prepare, or before accepting. */
-int lane_open(struct lane *lane, struct endpoint *endpoint);
+int lane_open(struct lane *lane, struct tool_endpoint *endpoint);
 int lane_prepare(struct rddp_qp *qp, void *lane);
 void lane_close(struct lane *lane); /* the queue pair too */
 void lane_qp_attr(struct rddp_qp_attr *attr);

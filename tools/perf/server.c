@@ -11,7 +11,7 @@ enum { PERF_CQE = 16384, CLOSE_MS = 2000 };
 
 struct host {
     const struct perf_options *options;
-    struct endpoint endpoint;
+    struct tool_endpoint endpoint;
     struct lane lane; /* lane.qp: there is a client */
     char peer[ADDRESS_TEXT];
     bool established, over;
@@ -84,7 +84,7 @@ static void drop_idle(struct host *host, struct rddp_qp *qp)
     rddp_destroy_qp(qp);
 }
 
-static void take_request(struct host *host, const struct rddp_event *event)
+static void perf_server_take_request(struct host *host, const struct rddp_event *event)
 {
     size_t n = strlen(PERF_IDLE_DATA);
     bool busy = host->lane.qp || (host->options->once && host->clients);
@@ -102,7 +102,7 @@ static void handle_events(struct host *host)
     while (endpoint_event(&host->endpoint, &event)) {
         bool client = event->qp && event->qp == host->lane.qp;
         if (event->type == RDDP_EVENT_CONNECT_REQUEST) {
-            take_request(host, event);
+            perf_server_take_request(host, event);
         } else if (event->type == RDDP_EVENT_ESTABLISHED) {
             host->established |= client;
         } else if (client) {
@@ -142,7 +142,7 @@ static int welcome(struct host *host)
     return lane_tell(lane, &answer);
 }
 
-static int run_test(struct host *host, const struct message *start)
+static int perf_server_run_test(struct host *host, const struct message *start)
 {
     struct lane *lane = &host->lane;
     struct test test = {
@@ -168,7 +168,7 @@ static int run_test(struct host *host, const struct message *start)
     return lane_tell(lane, &(struct message){.type = CONTROL_RESULT, .value = right, .count = cpu_ns});
 }
 
-static int serve_client(struct host *host)
+static int perf_server_serve_client(struct host *host)
 {
     int code = welcome(host);
     while (!code) {
@@ -178,7 +178,7 @@ static int serve_client(struct host *host)
             return code;
         switch (message.type) {
         case CONTROL_START:
-            code = run_test(host, &message);
+            code = perf_server_run_test(host, &message);
             break;
         case CONTROL_TCP:
             code = tcp_server(&host->lane, &message);
@@ -204,7 +204,7 @@ static void wait_events(struct host *host, int timeout_ms)
 
 static void run_client(struct host *host)
 {
-    host->code = serve_client(host);
+    host->code = perf_server_serve_client(host);
     /* A client that has said goodbye closes the connection itself. */
     uint64_t until_ns = clock_ns() + CLOSE_MS * 1000000ull;
     while (!host->code && !host->over && !tool_stopped && clock_ns() < until_ns) {
@@ -223,7 +223,7 @@ static void run_client(struct host *host)
 
 /* --- the server ---------------------------------------------------------------------------------------------- */
 
-static int tell(int fd, const struct endpoint *endpoint)
+static int perf_server_tell(int fd, const struct tool_endpoint *endpoint)
 {
     struct sockaddr_storage address = {0};
     rddp_listener_addr(endpoint->listener, &address);
@@ -231,7 +231,7 @@ static int tell(int fd, const struct endpoint *endpoint)
     return write(fd, &port, sizeof(port)) == sizeof(port) ? 0 : fail(EXIT_FAILED, "cannot tell the port");
 }
 
-static void serve(struct host *host)
+static void perf_server_serve(struct host *host)
 {
     while (!tool_stopped && !(host->options->once && host->clients)) {
         if (host->lane.qp && host->over) {
@@ -258,9 +258,9 @@ int perf_server(const struct perf_options *options, const struct target *target,
     if (!code)
         code = endpoint_listen(&host.endpoint, target, &options->wire, NULL);
     if (!code && tell_port >= 0)
-        code = tell(tell_port, &host.endpoint);
+        code = perf_server_tell(tell_port, &host.endpoint);
     if (!code)
-        serve(&host);
+        perf_server_serve(&host);
     lane_close(&host.lane);
     while (host.idle_count)
         drop_idle(&host, host.idle[0]);

@@ -52,7 +52,7 @@ static void stream_close(struct stream *stream)
 
 /* --- moving -------------------------------------------------------------------------------------------------- */
 
-static int send_all(const struct stream *stream, uint64_t n)
+static int perf_tcp_send_all(const struct stream *stream, uint64_t n)
 {
     while (n) {
         ssize_t sent = send(stream->fd, stream->buffer, n < CALL ? (size_t)n : CALL, MSG_NOSIGNAL);
@@ -98,7 +98,7 @@ static int receive_all(const struct stream *stream, uint64_t n, size_t call)
 static int sink(const struct stream *stream, uint64_t n, size_t call)
 {
     int code = receive_all(stream, n, call);
-    return code ? code : send_all(stream, 1);
+    return code ? code : perf_tcp_send_all(stream, 1);
 }
 
 static int echo(const struct stream *stream, uint64_t size, uint64_t count)
@@ -106,14 +106,14 @@ static int echo(const struct stream *stream, uint64_t size, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         int code = receive_all(stream, size, CALL);
         if (!code)
-            code = send_all(stream, size);
+            code = perf_tcp_send_all(stream, size);
         if (code)
             return code;
     }
     return 0;
 }
 
-static int answer(const struct stream *stream, const struct message *start, double *cpu_s)
+static int perf_tcp_answer(const struct stream *stream, const struct message *start, double *cpu_s)
 {
     size_t size = (size_t)start->size;
     bool bandwidth = start->kind == KIND_BANDWIDTH;
@@ -172,7 +172,7 @@ int tcp_server(struct lane *lane, const struct message *start)
     if (!code)
         code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd);
     if (!code)
-        code = answer(&stream, start, &cpu_s);
+        code = perf_tcp_answer(&stream, start, &cpu_s);
     stream_close(&stream);
     if (code)
         return code;
@@ -197,7 +197,7 @@ static int connect_beside(struct lane *lane, uint16_t port)
 
 static int source(const struct stream *stream, uint64_t n)
 {
-    int code = send_all(stream, n);
+    int code = perf_tcp_send_all(stream, n);
     return code ? code : receive_all(stream, 1, 1);
 }
 
@@ -205,7 +205,7 @@ static int ping_pong(const struct stream *stream, uint64_t size, uint64_t count,
 {
     uint64_t before_ns = clock_ns();
     for (uint64_t i = 0; i < count; i++) {
-        int code = send_all(stream, size);
+        int code = perf_tcp_send_all(stream, size);
         if (!code)
             code = receive_all(stream, size, CALL);
         if (code)

@@ -56,7 +56,7 @@ int pinger_await(struct pinger *pinger, uint32_t length)
 /* --- our own protocol ---------------------------------------------------------------------------------------- */
 
 /* Half of the memory is sent, the other half received into. */
-static size_t echo_room(const struct ping_options *options)
+static size_t ping_client_echo_room(const struct ping_options *options)
 {
     return 2 * (options->size ? options->size : 1);
 }
@@ -69,7 +69,7 @@ static int echo_prepare(struct rddp_qp *qp, void *user)
 }
 
 /* Octets that differ from message to message and from place to place, so that old or moved ones are noticed. */
-static void fill(unsigned char *out, size_t size, uint64_t seed)
+static void ping_client_fill(unsigned char *out, size_t size, uint64_t seed)
 {
     uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15;
     for (size_t i = 0; i < size; i++) {
@@ -84,7 +84,7 @@ static int echo_go(struct pinger *pinger, uint64_t iteration)
 {
     uint32_t size = (uint32_t)pinger->options->size;
     unsigned char *sent = pinger->memory.at, *back = pinger->memory.at + pinger->memory.size / 2;
-    fill(sent, size, iteration);
+    ping_client_fill(sent, size, iteration);
     memset(back, 0, size);
     int code = 0;
     if (iteration)
@@ -100,7 +100,7 @@ static int echo_go(struct pinger *pinger, uint64_t iteration)
 
 const struct trip echo_trip = {
     .what = "from",
-    .room = echo_room,
+    .room = ping_client_echo_room,
     .access = RDDP_ACCESS_LOCAL_WRITE,
     .prepare = echo_prepare,
     .go = echo_go,
@@ -181,7 +181,7 @@ static bool is_verified(const struct ping_options *options)
     return !options->rping || options->verify;
 }
 
-static void print_json(const struct pinger *pinger, const struct target *target, int code, double elapsed_s)
+static void ping_client_print_json(const struct pinger *pinger, const struct target *target, int code, double elapsed_s)
 {
     size_t n = pinger->done < SAMPLES ? (size_t)pinger->done : SAMPLES;
     struct json json = {.out = stdout};
@@ -205,7 +205,7 @@ static void print_json(const struct pinger *pinger, const struct target *target,
     json_close(&json, '}');
 }
 
-static void print_summary(const struct pinger *pinger, double elapsed_s)
+static void ping_client_print_summary(const struct pinger *pinger, double elapsed_s)
 {
     size_t n = pinger->done < SAMPLES ? (size_t)pinger->done : SAMPLES;
     printf("--- %s: %" PRIu64 " round trips%s, %.3f s\n", pinger->peer, pinger->done,
@@ -251,9 +251,9 @@ static int run_pinger(struct pinger *pinger, const struct target *target)
 
     sort_samples(pinger->samples, pinger->done < SAMPLES ? (size_t)pinger->done : SAMPLES);
     if (pinger->options->json)
-        print_json(pinger, target, code, elapsed_s);
+        ping_client_print_json(pinger, target, code, elapsed_s);
     else if (pinger->done)
-        print_summary(pinger, elapsed_s);
+        ping_client_print_summary(pinger, elapsed_s);
     if (pinger->qp && !code)
         endpoint_disconnect(&pinger->endpoint, pinger->qp, CLOSE_MS);
     return code;

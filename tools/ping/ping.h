@@ -44,7 +44,7 @@ void rping_fill(unsigned char *out, size_t size, uint64_t iteration);
 struct pinger {
     const struct ping_options *options;
     const struct trip *trip;
-    struct endpoint endpoint;
+    struct tool_endpoint endpoint;
     struct rddp_qp *qp;
     struct region memory; /* laid out by the trip */
     char peer[ADDRESS_TEXT];
@@ -81,8 +81,8 @@ int pinger_await(struct pinger *pinger, uint32_t length);
 enum { WR_KINDS = 8 }; /* wr_id is a session's address and, in its low bits, which request it is */
 
 /* One client. */
-struct session {
-    struct session *next;
+struct ping_session {
+    struct ping_session *next;
     struct rddp_qp *qp;
     struct region memory;
     char peer[ADDRESS_TEXT];
@@ -96,8 +96,8 @@ struct session {
 struct server {
     const struct ping_options *options;
     const struct service *service;
-    struct endpoint endpoint;
-    struct session *sessions;
+    struct tool_endpoint endpoint;
+    struct ping_session *sessions;
     uint64_t ended; /* sessions that were established once */
     int code;       /* of the last that ended */
 };
@@ -106,11 +106,11 @@ struct server {
 struct service {
     const char *what; /* "messages" */
     size_t (*room)(const struct ping_options *options);
-    uint16_t reads;                                                    /* IRD and ORD */
-    int (*open)(const struct server *server, struct session *session); /* before it is accepted: posts receives */
-    int (*complete)(const struct server *server, struct session *session, unsigned kind, uint32_t length);
+    uint16_t reads;                                                         /* IRD and ORD */
+    int (*open)(const struct server *server, struct ping_session *session); /* before it is accepted: posts receives */
+    int (*complete)(const struct server *server, struct ping_session *session, unsigned kind, uint32_t length);
     /* Whether a client that closes now has not left in the middle of something. */
-    bool (*may_end)(const struct server *server, const struct session *session);
+    bool (*may_end)(const struct server *server, const struct ping_session *session);
 };
 
 extern const struct service echo_service, rping_service;
@@ -118,7 +118,8 @@ extern const struct service echo_service, rping_service;
 int ping_server(const struct ping_options *options, const struct target *target);
 
 /* The services' means: 0 or an exit code. `kind` (below WR_KINDS) comes back in complete(). */
-int session_receive(struct session *session, unsigned kind, size_t offset, uint32_t length);
-int session_post(struct session *session, unsigned kind, enum rddp_wr_opcode opcode, size_t offset, uint32_t length);
+int session_receive(struct ping_session *session, unsigned kind, size_t offset, uint32_t length);
+int session_post(struct ping_session *session, unsigned kind, enum rddp_wr_opcode opcode, size_t offset,
+                 uint32_t length);
 
 #endif

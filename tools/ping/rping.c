@@ -99,14 +99,14 @@ const struct trip rping_trip = {
 /* --- server -------------------------------------------------------------------------------------------------- */
 
 /* What the session waits for; in the order of the protocol. */
-enum phase {
+enum rping_phase {
     WANT_SOURCE, /* the client's first message */
     WANT_READ,   /* our Read of its source */
     WANT_SINK,   /* its second message */
     WANT_WRITE,  /* our Write to its sink */
 };
 
-enum kind { KIND_RECV, KIND_READ, KIND_WRITE, KIND_SEND };
+enum rping_kind { KIND_RECV, KIND_READ, KIND_WRITE, KIND_SEND };
 
 /* What is read is followed by a zero of ours, which bounds a source that has none. */
 static size_t server_room(const struct ping_options *options)
@@ -114,19 +114,19 @@ static size_t server_room(const struct ping_options *options)
     return SOURCE + options->size + 1;
 }
 
-static int server_open(const struct server *server, struct session *session)
+static int server_open(const struct server *server, struct ping_session *session)
 {
     (void)server;
     session->phase = WANT_SOURCE;
     return session_receive(session, KIND_RECV, IN, RPING_MESSAGE);
 }
 
-static int go_ahead(struct session *session)
+static int go_ahead(struct ping_session *session)
 {
     return session_post(session, KIND_SEND, RDDP_WR_SEND, OUT, RPING_MESSAGE);
 }
 
-static int start_read(const struct server *server, struct session *session)
+static int start_read(const struct server *server, struct ping_session *session)
 {
     if (session->remote.size > server->options->size)
         return fail(EXIT_FAILED, "%s: its buffer of %" PRIu32 " octets is larger than ours of %" PRIu64, session->peer,
@@ -137,7 +137,7 @@ static int start_read(const struct server *server, struct session *session)
 }
 
 /* As much as the source had up to and with its zero, never more than the sink has room for. */
-static int start_write(struct session *session)
+static int start_write(struct ping_session *session)
 {
     size_t length = strlen((const char *)session->memory.at + SOURCE) + 1;
     if (length > session->remote.size)
@@ -146,7 +146,7 @@ static int start_write(struct session *session)
     return session_post(session, KIND_WRITE, RDDP_WR_RDMA_WRITE, SOURCE, (uint32_t)length);
 }
 
-static int take_message(const struct server *server, struct session *session, uint32_t length)
+static int take_message(const struct server *server, struct ping_session *session, uint32_t length)
 {
     if (length != RPING_MESSAGE)
         return fail(EXIT_PROTOCOL, "%s: a message of %" PRIu32 " octets instead of %d", session->peer, length,
@@ -165,7 +165,7 @@ static int take_message(const struct server *server, struct session *session, ui
     }
 }
 
-static int server_complete(const struct server *server, struct session *session, unsigned kind, uint32_t length)
+static int server_complete(const struct server *server, struct ping_session *session, unsigned kind, uint32_t length)
 {
     switch (kind) {
     case KIND_RECV:
@@ -185,7 +185,7 @@ static int server_complete(const struct server *server, struct session *session,
 }
 
 /* Only the client knows how many iterations it wants, unless --count says it here too. */
-static bool server_may_end(const struct server *server, const struct session *session)
+static bool server_may_end(const struct server *server, const struct ping_session *session)
 {
     return session->phase == WANT_SOURCE && session->done && session->done >= server->options->count;
 }

@@ -11,12 +11,12 @@ enum { SERVER_CQE = 4096, SESSION_WRS = 4, SESSIONS_MAX = SERVER_CQE / (2 * SESS
 
 /* --- the means of a service ---------------------------------------------------------------------------------- */
 
-static uint64_t pack(struct session *session, unsigned kind)
+static uint64_t pack(struct ping_session *session, unsigned kind)
 {
     return (uint64_t)(uintptr_t)session | kind;
 }
 
-int session_receive(struct session *session, unsigned kind, size_t offset, uint32_t length)
+int session_receive(struct ping_session *session, unsigned kind, size_t offset, uint32_t length)
 {
     struct rddp_sge sge = region_sge(&session->memory, offset, length);
     struct rddp_recv_wr wr = {.wr_id = pack(session, kind), .sg_list = &sge, .num_sge = 1}, *bad;
@@ -24,7 +24,8 @@ int session_receive(struct session *session, unsigned kind, size_t offset, uint3
     return error ? fail(EXIT_FAILED, "%s: cannot post a receive: %s", session->peer, error_text(error)) : 0;
 }
 
-int session_post(struct session *session, unsigned kind, enum rddp_wr_opcode opcode, size_t offset, uint32_t length)
+int session_post(struct ping_session *session, unsigned kind, enum rddp_wr_opcode opcode, size_t offset,
+                 uint32_t length)
 {
     struct rddp_sge sge = region_sge(&session->memory, offset, length);
     struct rddp_send_wr *bad, wr = {
@@ -46,23 +47,23 @@ int session_post(struct session *session, unsigned kind, enum rddp_wr_opcode opc
  * one slot is always posted while the other may still be on its way out. */
 enum { ECHO_SLOTS = 2, ECHO_SENT = 4 };
 
-static size_t echo_room(const struct ping_options *options)
+static size_t ping_server_echo_room(const struct ping_options *options)
 {
     return ECHO_SLOTS * (options->size ? options->size : 1);
 }
 
-static int echo_receive(const struct server *server, struct session *session, unsigned slot)
+static int echo_receive(const struct server *server, struct ping_session *session, unsigned slot)
 {
     return session_receive(session, slot, slot * session->memory.size / ECHO_SLOTS, (uint32_t)server->options->size);
 }
 
-static int echo_open(const struct server *server, struct session *session)
+static int echo_open(const struct server *server, struct ping_session *session)
 {
     int code = echo_receive(server, session, 0);
     return code ? code : echo_receive(server, session, 1);
 }
 
-static int echo_complete(const struct server *server, struct session *session, unsigned kind, uint32_t length)
+static int echo_complete(const struct server *server, struct ping_session *session, unsigned kind, uint32_t length)
 {
     if (kind >= ECHO_SENT)
         return echo_receive(server, session, kind - ECHO_SENT);
@@ -70,7 +71,7 @@ static int echo_complete(const struct server *server, struct session *session, u
     return session_post(session, ECHO_SENT + kind, RDDP_WR_SEND, kind * session->memory.size / ECHO_SLOTS, length);
 }
 
-static bool echo_may_end(const struct server *server, const struct session *session)
+static bool echo_may_end(const struct server *server, const struct ping_session *session)
 {
     (void)session;
     return !server->options->count || session->done >= server->options->count;
@@ -78,7 +79,7 @@ static bool echo_may_end(const struct server *server, const struct session *sess
 
 const struct service echo_service = {
     .what = "messages",
-    .room = echo_room,
+    .room = ping_server_echo_room,
     .open = echo_open,
     .complete = echo_complete,
     .may_end = echo_may_end,
@@ -86,9 +87,9 @@ const struct service echo_service = {
 
 /* --- sessions ------------------------------------------------------------------------------------------------ */
 
-static void end_session(struct server *server, struct session *session)
+static void end_session(struct server *server, struct ping_session *session)
 {
-    struct session **link = &server->sessions;
+    struct ping_session **link = &server->sessions;
     while (*link != session)
         link = &(*link)->next;
     *link = session->next;
@@ -106,7 +107,7 @@ static void end_session(struct server *server, struct session *session)
     free(session);
 }
 
-static int open_session(struct server *server, struct session *session)
+static int open_session(struct server *server, struct ping_session *session)
 {
     struct rddp_qp_attr attr;
     rddp_qp_attr_init(&attr);
@@ -122,9 +123,9 @@ static int open_session(struct server *server, struct session *session)
 static void accept_session(struct server *server, struct rddp_request *request)
 {
     struct sockaddr_storage peer = {0};
-    struct session *session = calloc(1, sizeof(*session));
+    struct ping_session *session = calloc(1, sizeof(*session));
     size_t sessions = 0;
-    for (struct session *s = server->sessions; s; s = s->next)
+    for (struct ping_session *s = server->sessions; s; s = s->next)
         sessions++;
     if (!session || sessions == SESSIONS_MAX || (server->options->once && (sessions || server->ended))) {
         free(session);
@@ -155,7 +156,7 @@ static void accept_session(struct server *server, struct rddp_request *request)
 }
 
 /* The connection of a session is over. A client may close it, but not in the middle of something. */
-static void leave_session(struct server *server, struct session *session, int status)
+static void leave_session(struct server *server, struct ping_session *session, int status)
 {
     if (!session->established) {
         warn("%s: no connection: %s", session->peer, error_text(status));
@@ -171,7 +172,7 @@ static void leave_session(struct server *server, struct session *session, int st
 
 static void handle_event(struct server *server, const struct rddp_event *event)
 {
-    struct session *session = event->user;
+    struct ping_session *session = event->user;
     switch (event->type) {
     case RDDP_EVENT_CONNECT_REQUEST:
         accept_session(server, event->request);
@@ -191,7 +192,7 @@ static void handle_event(struct server *server, const struct rddp_event *event)
 static void handle_completion(struct server *server, const struct rddp_wc *wc)
 {
     unsigned kind = (unsigned)(wc->wr_id % WR_KINDS);
-    struct session *session = (struct session *)(uintptr_t)(wc->wr_id - kind);
+    struct ping_session *session = (struct ping_session *)(uintptr_t)(wc->wr_id - kind);
     /* The connection's end flushes what is posted; its event, which follows, says more. */
     if (wc->status == RDDP_WC_WR_FLUSH_ERR)
         return;
@@ -208,7 +209,7 @@ static bool is_finished(const struct server *server)
     return tool_stopped || (server->options->once && server->ended);
 }
 
-static int serve(struct server *server)
+static int ping_server_serve(struct server *server)
 {
     while (!is_finished(server)) {
         struct rddp_wc wc;
@@ -236,7 +237,7 @@ int ping_server(const struct ping_options *options, const struct target *target)
     if (!code)
         code = endpoint_listen(&server.endpoint, target, &options->wire, NULL);
     if (!code)
-        code = serve(&server);
+        code = ping_server_serve(&server);
     while (server.sessions)
         end_session(&server, server.sessions);
     endpoint_close(&server.endpoint);

@@ -12,7 +12,7 @@
 enum { SERVE_CLIENTS = 64 }; /* at once */
 
 struct serve {
-    struct endpoint endpoint; /* its CQ is not used: each session has its own */
+    struct tool_endpoint endpoint; /* its CQ is not used: each session has its own */
     const char *directory;
     int root;
     bool read_only, quiet, sync, once;
@@ -27,7 +27,7 @@ struct serve {
 
 struct session {
     struct serve *serve;
-    struct endpoint endpoint; /* context and PD are the server's */
+    struct tool_endpoint endpoint; /* context and PD are the server's */
     struct rddp_qp *qp;
     struct xfer_copy copy;
     pthread_t thread;

@@ -14,7 +14,7 @@
 /* --- what is wanted ------------------------------------------------------------------------------------------ */
 
 /* What `path` is; nothing but a file or a directory is opened, for opening may have effects. */
-static enum xfer_result look_at(int root, const char *path, struct stat *st)
+static enum xfer_result serve_session_look_at(int root, const char *path, struct stat *st)
 {
     int fd = path_open(root, path, O_PATH, 0);
     if (fd < 0)
@@ -26,10 +26,11 @@ static enum xfer_result look_at(int root, const char *path, struct stat *st)
     return result || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? result : XFER_NOT_FILE;
 }
 
-static enum xfer_result open_source(struct session *session, const struct xfer_record *start, int *top, unsigned *flags)
+static enum xfer_result serve_session_open_source(struct session *session, const struct xfer_record *start, int *top,
+                                                  unsigned *flags)
 {
     struct stat st;
-    enum xfer_result result = look_at(session->serve->root, start->path, &st);
+    enum xfer_result result = serve_session_look_at(session->serve->root, start->path, &st);
     if (result)
         return result;
     if (S_ISDIR(st.st_mode) && !(start->flags & (XFER_RECURSIVE | XFER_LIST)))
@@ -41,10 +42,11 @@ static enum xfer_result open_source(struct session *session, const struct xfer_r
     return *top < 0 ? xfer_result_of(-*top) : XFER_OK;
 }
 
-static enum xfer_result give(struct session *session, const struct xfer_record *start, int *top, unsigned *flags)
+static enum xfer_result serve_session_give(struct session *session, const struct xfer_record *start, int *top,
+                                           unsigned *flags)
 {
     struct xfer_copy *copy = &session->copy;
-    enum xfer_result result = open_source(session, start, top, flags);
+    enum xfer_result result = serve_session_open_source(session, start, top, flags);
     if (result)
         return result;
     bool list = start->flags & XFER_LIST, count = start->flags & XFER_WANT_TOTAL && !list;
@@ -66,14 +68,14 @@ static enum xfer_result give(struct session *session, const struct xfer_record *
 }
 
 /* Of a directory that is not there yet nothing can be compared. */
-static bool is_fresh(const struct path_place *place, const struct xfer_record *start)
+static bool serve_session_is_fresh(const struct path_place *place, const struct xfer_record *start)
 {
     struct stat st;
     return start->flags & XFER_IS_DIR && *place->top && fstatat(place->base, place->top, &st, AT_SYMLINK_NOFOLLOW) &&
            errno == ENOENT;
 }
 
-static enum xfer_result receive(struct session *session, const struct xfer_record *start, unsigned *flags)
+static enum xfer_result serve_session_receive(struct session *session, const struct xfer_record *start, unsigned *flags)
 {
     struct xfer_copy *copy = &session->copy;
     struct path_place place;
@@ -84,7 +86,7 @@ static enum xfer_result receive(struct session *session, const struct xfer_recor
     enum xfer_result result = path_place(session->serve->root, start->path, start->name, start->flags, &place);
     if (result)
         return result;
-    *flags = is_fresh(&place, start) ? XFER_FRESH : 0;
+    *flags = serve_session_is_fresh(&place, start) ? XFER_FRESH : 0;
     sink_open(&copy->sink, &copy->link, &copy->tally, &place);
     copy->sink.sync = session->serve->sync;
     copy->sink.checksum = start->flags & XFER_CHECKSUM;
@@ -106,7 +108,8 @@ static bool answer_start(struct session *session, const struct xfer_record *star
     if (start->key != XFER_MAGIC)
         result = XFER_OTHER_VERSION;
     if (!result)
-        result = start->flags & XFER_PULL ? give(session, start, top, &flags) : receive(session, start, &flags);
+        result = start->flags & XFER_PULL ? serve_session_give(session, start, top, &flags)
+                                          : serve_session_receive(session, start, &flags);
     if (result) {
         warn("%s: %s: %s", session->peer, session->what, xfer_result_text(result));
         xfer_link_put(link, &(struct xfer_record){.type = XFER_ERROR, .result = (uint16_t)result});
@@ -123,7 +126,7 @@ static bool answer_start(struct session *session, const struct xfer_record *star
 
 /* --- the copy ------------------------------------------------------------------------------------------------ */
 
-static void log_end(const struct session *session, double seconds)
+static void serve_session_log_end(const struct session *session, double seconds)
 {
     const struct xfer_copy *copy = &session->copy;
     const struct xfer_tally *tally = &copy->tally;
@@ -184,10 +187,10 @@ static void run_copy(struct session *session)
     uint64_t cost_us = end_cost(session);
     if (copy->finished)
         copy_put_finish(copy, cost_us);
-    log_end(session, (double)(clock_ns() - start_ns) / 1e9);
+    serve_session_log_end(session, (double)(clock_ns() - start_ns) / 1e9);
 }
 
-static void serve_client(struct session *session)
+static void serve_session_serve_client(struct session *session)
 {
     struct xfer_copy *copy = &session->copy;
     struct xfer_record start;
@@ -209,7 +212,7 @@ static void *run_session(void *argument)
 {
     struct session *session = argument;
     const uint64_t one = 1;
-    serve_client(session);
+    serve_session_serve_client(session);
     rddp_disconnect(session->qp);
     atomic_store(&session->over, true);
     if (write(session->serve->wake, &one, sizeof(one)) < 0)
@@ -221,7 +224,7 @@ static void *run_session(void *argument)
 
 static bool open_ends(struct session *session)
 {
-    struct endpoint *end = &session->endpoint;
+    struct tool_endpoint *end = &session->endpoint;
     struct rddp_qp_attr attr;
     end->context = session->serve->endpoint.context;
     end->pd = session->serve->endpoint.pd;

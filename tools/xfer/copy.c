@@ -60,7 +60,7 @@ bool copy_await(struct xfer_copy *copy, enum xfer_type type, struct xfer_record 
     return false;
 }
 
-static void take(struct xfer_copy *copy, const struct xfer_record *record)
+static void copy_take(struct xfer_copy *copy, const struct xfer_record *record)
 {
     if (record->type == XFER_FINISH) {
         copy->finished = true;
@@ -83,7 +83,7 @@ static bool step_source(struct xfer_copy *copy)
     struct xfer_record record;
     bool did = false;
     while (copy_runs(copy) && xfer_link_next(&copy->link, &record)) {
-        take(copy, &record);
+        copy_take(copy, &record);
         did = true;
     }
     return copy_runs(copy) && (source_step(&copy->source) || did);
@@ -98,7 +98,7 @@ static bool step_sink(struct xfer_copy *copy)
         bool ready = copy_runs(copy) && !copy->sink.hashing && xfer_link_can_put(&copy->link);
         if (!ready || !xfer_link_next(&copy->link, &record))
             return i > 0;
-        take(copy, &record);
+        copy_take(copy, &record);
     }
     return true;
 }

@@ -63,7 +63,7 @@ bool part_find(struct file_part *part, int parent, const char *name, const struc
     return true;
 }
 
-int part_hash(struct file_part *part, uint8_t room[PART_ROOM])
+int part_hash(struct file_part *part, uint8_t buffer[PART_ROOM])
 {
     if (part->hashed >= part->data_end) {
         uint64_t hole = hole_at(part->fd, part->hashed, part->length, &part->data_end);
@@ -74,12 +74,12 @@ int part_hash(struct file_part *part, uint8_t room[PART_ROOM])
             return part->hashed < part->length;
     }
     uint64_t left = part->data_end - part->hashed;
-    ssize_t n = pread(part->fd, room, left < PART_ROOM ? (size_t)left : PART_ROOM, (off_t)part->hashed);
+    ssize_t n = pread(part->fd, buffer, left < PART_ROOM ? (size_t)left : PART_ROOM, (off_t)part->hashed);
     if (n < 0 && errno == EINTR)
         return 1;
     if (n <= 0)
         return n ? -errno : -EIO;
-    XXH3_128bits_update(part->digest, room, (size_t)n);
+    XXH3_128bits_update(part->digest, buffer, (size_t)n);
     part->hashed += (uint64_t)n;
     return part->hashed < part->length;
 }
@@ -130,7 +130,7 @@ static enum xfer_result start_new(struct file_in *file)
     return XFER_OK;
 }
 
-static void go_on(struct file_in *file, struct file_part *part)
+static void file_go_on(struct file_in *file, struct file_part *part)
 {
     temp_name(file->temp, file->name, &file->stamp);
     file->fd = part->fd;
@@ -152,7 +152,7 @@ enum xfer_result file_open(struct file_in *file, int parent, const struct file_n
     else if (new->stamp.size > INT64_MAX)
         result = XFER_TOO_BIG;
     else if (part)
-        go_on(file, part);
+        file_go_on(file, part);
     else
         result = start_new(file);
     if (!result && lacks_space(file, new->data))
@@ -209,7 +209,7 @@ static bool set_mode(const struct file_in *file)
     return !fstat(file->fd, &st) && ((st.st_mode & 07777) == file->mode || !fchmod(file->fd, file->mode));
 }
 
-static enum xfer_result settle(const struct file_in *file)
+static enum xfer_result file_settle(const struct file_in *file)
 {
     const struct timespec times[2] = {
         {.tv_nsec = UTIME_OMIT},
@@ -228,7 +228,7 @@ enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIG
     enum xfer_result result = XFER_MISMATCH;
     digest_of(file->digest, mine);
     if (file->offset == file->stamp.size && !memcmp(mine, digest, XFER_DIGEST))
-        result = settle(file);
+        result = file_settle(file);
     file->whole = file->whole || !result; /* it has its name now, and no temporary */
     file_drop(file, false);
     return result;

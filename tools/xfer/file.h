@@ -21,9 +21,9 @@ bool file_is(int parent, const char *name, const struct path_stamp *stamp);
 
 /* Looks in `parent` for the file of that stamp or its temporary. False if there is nothing to go on with. */
 bool part_find(struct file_part *part, int parent, const char *name, const struct path_stamp *stamp);
-/* Hashes a little more, with the help of `room`. 1: there is more, 0: all is hashed, or a negative errno. */
+/* Hashes a little more, with the help of `buffer`. 1: there is more, 0: all is hashed, or a negative errno. */
 enum { PART_ROOM = 1 << 18 };
-int part_hash(struct file_part *part, uint8_t room[PART_ROOM]);
+int part_hash(struct file_part *part, uint8_t buffer[PART_ROOM]);
 void part_digest(const struct file_part *part, uint8_t digest[XFER_DIGEST]);
 void part_drop(struct file_part *part);
 

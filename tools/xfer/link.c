@@ -24,7 +24,7 @@ static uint8_t *send_at(const struct xfer_link *link, unsigned i)
     return link->messages.at + (size_t)(XFER_RECEIVES + i % LINK_SENDS) * XFER_MESSAGE;
 }
 
-static void lose(struct xfer_link *link, const char *why)
+static void link_lose(struct xfer_link *link, const char *why)
 {
     if (link->state != LINK_UP)
         return;
@@ -41,7 +41,7 @@ bool xfer_link_blame(struct xfer_link *link, const char *what)
     return false;
 }
 
-int xfer_link_open(struct xfer_link *link, struct endpoint *endpoint)
+int xfer_link_open(struct xfer_link *link, struct tool_endpoint *endpoint)
 {
     *link = (struct xfer_link){.endpoint = endpoint, .credits = XFER_RECEIVES};
     link->rx_ns = link->tx_ns = clock_ns();
@@ -86,24 +86,24 @@ int xfer_link_prepare(struct rddp_qp *qp, void *user)
 
 /* --- out ----------------------------------------------------------------------------------------------------- */
 
-static bool post(struct xfer_link *link, struct rddp_send_wr *wr)
+static bool link_post(struct xfer_link *link, struct rddp_send_wr *wr)
 {
     struct rddp_send_wr *bad;
     int error = rddp_post_send(link->qp, wr, &bad);
     if (error)
-        lose(link, error_text(error));
+        link_lose(link, error_text(error));
     return !error;
 }
 
 /* The last credit goes only with a message that grants one: so neither side is ever left without a word to say. */
-static bool may_send(const struct xfer_link *link)
+static bool link_may_send(const struct xfer_link *link)
 {
     return link->credits > 1 || (link->credits == 1 && link->owed);
 }
 
 static void send_closed(struct xfer_link *link)
 {
-    while (link->state == LINK_UP && link->out_send != link->out_fill && may_send(link)) {
+    while (link->state == LINK_UP && link->out_send != link->out_fill && link_may_send(link)) {
         unsigned i = link->out_send;
         const struct link_out *out = &link->out[i % LINK_SENDS];
         struct xfer_head head = {.length = out->length,
@@ -119,7 +119,7 @@ static void send_closed(struct xfer_link *link)
                                       .num_sge = 1,
                                       .opcode = RDDP_WR_SEND,
                                       .send_flags = RDDP_SEND_SIGNALED};
-        if (!post(link, wr))
+        if (!link_post(link, wr))
             return;
         link->out_send++;
         link->credits--;
@@ -171,7 +171,7 @@ void xfer_link_put(struct xfer_link *link, const struct xfer_record *record)
 
 /* Is a message due although it may have no record: for what the peer waits for, or to be heard at all? The part of the
  * ring that is worth a message of its own is larger while there is still much to do. */
-static bool due(const struct xfer_link *link, bool busy)
+static bool link_due(const struct xfer_link *link, bool busy)
 {
     return link->owed >= XFER_RECEIVES / 2 || link->taken - link->told > link->ring.size / (busy ? 4 : 8) ||
            clock_ns() - link->tx_ns > (uint64_t)XFER_KEEPALIVE_MS * 1000000;
@@ -184,23 +184,23 @@ void xfer_link_flush(struct xfer_link *link)
     send_closed(link);
     bool filled = link->out[link->out_fill % LINK_SENDS].length > XFER_HEAD;
     /* A message that is closed and not sent will carry all that is due. */
-    if (has_spare(link) && link->out_send == link->out_fill && (filled || due(link, false)))
+    if (has_spare(link) && link->out_send == link->out_fill && (filled || link_due(link, false)))
         close_message(link);
 }
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
 /* A receive is posted again, and so a credit owed. */
-static void give_back(struct xfer_link *link, unsigned buffer)
+static void link_give_back(struct xfer_link *link, unsigned buffer)
 {
     int error = post_receive(link, link->qp, buffer);
     if (error)
-        lose(link, error_text(error));
+        link_lose(link, error_text(error));
     link->owed++;
 }
 
 /* The head of a message counts when it arrives, however long its records have to wait. */
-static void receive(struct xfer_link *link, unsigned buffer, uint32_t length)
+static void xfer_link_receive(struct xfer_link *link, unsigned buffer, uint32_t length)
 {
     struct link_in *in = &link->in[link->in_head % XFER_RECEIVES];
     *in = (struct link_in){.buffer = buffer};
@@ -226,16 +226,16 @@ static void receive(struct xfer_link *link, unsigned buffer, uint32_t length)
     /* One without records is dealt with: else those that only keep alive would use up the credits of a peer that waits
      * for something long. */
     if (length == XFER_HEAD && in->head.from == in->head.to)
-        give_back(link, buffer);
+        link_give_back(link, buffer);
     else
         link->in_head++;
 }
 
-static void complete(struct xfer_link *link, const struct rddp_wc *wc)
+static void link_complete(struct xfer_link *link, const struct rddp_wc *wc)
 {
     unsigned index = (unsigned)wc->wr_id;
     if (wc->status) {
-        lose(link, wc_trouble(link->qp, wc));
+        link_lose(link, wc_trouble(link->qp, wc));
         return;
     }
     switch (wc->wr_id >> 32) {
@@ -244,7 +244,7 @@ static void complete(struct xfer_link *link, const struct rddp_wc *wc)
         link->out_done++;
         return; /* no word from the peer */
     case WR_RECEIVE:
-        receive(link, index, wc->byte_len);
+        xfer_link_receive(link, index, wc->byte_len);
         break;
     case WR_READ:
         link->in[index % XFER_RECEIVES].reads--;
@@ -262,7 +262,7 @@ static void fetch_all(struct xfer_link *link)
         if (!ring_admits(link, &in->head))
             return;
         in->reads = ring_reads(link, in->head.from, in->head.to, wr_id(WR_READ, i), wr);
-        if (in->reads && !post(link, wr))
+        if (in->reads && !link_post(link, wr))
             return;
         in->fetched = true;
         link->in_fetched++;
@@ -276,11 +276,11 @@ bool xfer_link_poll(struct xfer_link *link)
     if (link->state == LINK_UP)
         n = rddp_poll_cq(link->endpoint->cq, 16, wc);
     if (n < 0)
-        lose(link, error_text(n));
+        link_lose(link, error_text(n));
     for (int i = 0; i < n && link->state == LINK_UP; i++)
-        complete(link, &wc[i]);
+        link_complete(link, &wc[i]);
     fetch_all(link);
-    if (due(link, true))
+    if (link_due(link, true))
         xfer_link_flush(link);
     else if (n > 0 && link->state == LINK_UP)
         send_closed(link);
@@ -294,7 +294,7 @@ static void finish_message(struct xfer_link *link, struct link_in *in)
         xfer_link_blame(link, "a message whose records do not match its part of the ring");
         return;
     }
-    give_back(link, in->buffer);
+    link_give_back(link, in->buffer);
     link->in_tail++;
     link->in_at = 0;
 }
@@ -333,5 +333,5 @@ void xfer_link_wait(struct xfer_link *link, int timeout_ms)
     while (endpoint_event(link->endpoint, &event))
         rddp_ack_event(event);
     if (clock_ns() - link->rx_ns > (uint64_t)XFER_SILENCE_MS * 1000000)
-        lose(link, "not a word from the peer for a minute");
+        link_lose(link, "not a word from the peer for a minute");
 }

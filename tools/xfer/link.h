@@ -44,7 +44,7 @@ struct link_out {
 };
 
 struct xfer_link {
-    struct endpoint *endpoint;
+    struct tool_endpoint *endpoint;
     struct rddp_qp *qp;
     struct region messages; /* first the receives, then the sends, XFER_MESSAGE each */
     struct region ring;
@@ -77,7 +77,7 @@ struct xfer_link {
 };
 
 /* 0 or an exit code. The endpoint stays the caller's, and its CQ is this link's alone. */
-int xfer_link_open(struct xfer_link *link, struct endpoint *endpoint);
+int xfer_link_open(struct xfer_link *link, struct tool_endpoint *endpoint);
 /* After the queue pair is destroyed. Safe twice, and on zeros. */
 void xfer_link_close(struct xfer_link *link);
 /* Posts the receives; an endpoint_prepare() with the link as `user`. */

@@ -47,7 +47,7 @@ static const uint16_t fields[XFER_TYPES] = {
     [XFER_ENTRY] = F_FLAGS | F_MODE | F_SIZE | F_TIME | F_PATH | F_NAME,
 };
 
-static uint8_t *put(uint8_t *p, uint64_t value, size_t n)
+static uint8_t *xfer_record_put(uint8_t *p, uint64_t value, size_t n)
 {
     for (size_t i = n; i--; value >>= 8)
         p[i] = (uint8_t)value;
@@ -66,7 +66,7 @@ static uint8_t *put_text(uint8_t *p, const char *text)
 {
     size_t n = strlen(text ? text : "");
     assert(n <= XFER_PATH);
-    p = put(p, n + 1, 2);
+    p = xfer_record_put(p, n + 1, 2);
     memcpy(p, text ? text : "", n + 1);
     return p + n + 1;
 }
@@ -76,34 +76,34 @@ size_t xfer_encode(uint8_t *start, const struct xfer_record *record)
     unsigned has = fields[record->type];
     uint8_t *p = start + 4;
     if (has & F_RESULT)
-        p = put(p, record->result, 2);
+        p = xfer_record_put(p, record->result, 2);
     if (has & F_FLAGS)
-        p = put(p, record->flags, 2);
+        p = xfer_record_put(p, record->flags, 2);
     if (has & F_ID)
-        p = put(p, record->id, 4);
+        p = xfer_record_put(p, record->id, 4);
     if (has & F_MODE)
-        p = put(p, record->mode, 4);
+        p = xfer_record_put(p, record->mode, 4);
     if (has & F_LENGTH)
-        p = put(p, record->length, 4);
+        p = xfer_record_put(p, record->length, 4);
     if (has & F_KEY)
-        p = put(p, record->key, 4);
+        p = xfer_record_put(p, record->key, 4);
     if (has & F_ADDRESS)
-        p = put(p, record->address, 8);
+        p = xfer_record_put(p, record->address, 8);
     if (has & F_SIZE)
-        p = put(p, record->size, 8);
+        p = xfer_record_put(p, record->size, 8);
     if (has & F_OFFSET)
-        p = put(p, record->offset, 8);
+        p = xfer_record_put(p, record->offset, 8);
     if (has & F_COUNT)
-        p = put(p, record->count, 8);
+        p = xfer_record_put(p, record->count, 8);
     if (has & F_TIME)
-        p = put(put(p, (uint64_t)record->seconds, 8), record->nanoseconds, 4);
+        p = xfer_record_put(xfer_record_put(p, (uint64_t)record->seconds, 8), record->nanoseconds, 4);
     if (has & F_DIGEST)
         p = (uint8_t *)memcpy(p, record->digest, XFER_DIGEST) + XFER_DIGEST;
     if (has & F_PATH)
         p = put_text(p, record->path);
     if (has & F_NAME)
         p = put_text(p, record->name);
-    put(put(start, record->type, 2), (uint64_t)(p - start), 2);
+    xfer_record_put(xfer_record_put(start, record->type, 2), (uint64_t)(p - start), 2);
     return (size_t)(p - start);
 }
 
@@ -114,7 +114,7 @@ struct reader {
     bool bad;
 };
 
-static const uint8_t *take(struct reader *reader, size_t n)
+static const uint8_t *xfer_record_take(struct reader *reader, size_t n)
 {
     static const uint8_t nothing[XFER_DIGEST];
     assert(n <= sizeof(nothing));
@@ -130,7 +130,7 @@ static const uint8_t *take(struct reader *reader, size_t n)
 /* A text carries its own NUL, so that it can be used where it lies; it must be the only one. */
 static const char *take_text(struct reader *reader)
 {
-    size_t n = get(take(reader, 2), 2);
+    size_t n = get(xfer_record_take(reader, 2), 2);
     if (reader->bad || !n || n > reader->n || n > XFER_PATH + 1 || memchr(reader->p, 0, n) != reader->p + n - 1) {
         reader->bad = true;
         return "";
@@ -143,31 +143,31 @@ static const char *take_text(struct reader *reader)
 static void take_fields(struct reader *reader, unsigned has, struct xfer_record *record)
 {
     if (has & F_RESULT)
-        record->result = (uint16_t)get(take(reader, 2), 2);
+        record->result = (uint16_t)get(xfer_record_take(reader, 2), 2);
     if (has & F_FLAGS)
-        record->flags = (uint16_t)get(take(reader, 2), 2);
+        record->flags = (uint16_t)get(xfer_record_take(reader, 2), 2);
     if (has & F_ID)
-        record->id = (uint32_t)get(take(reader, 4), 4);
+        record->id = (uint32_t)get(xfer_record_take(reader, 4), 4);
     if (has & F_MODE)
-        record->mode = (uint32_t)get(take(reader, 4), 4);
+        record->mode = (uint32_t)get(xfer_record_take(reader, 4), 4);
     if (has & F_LENGTH)
-        record->length = (uint32_t)get(take(reader, 4), 4);
+        record->length = (uint32_t)get(xfer_record_take(reader, 4), 4);
     if (has & F_KEY)
-        record->key = (uint32_t)get(take(reader, 4), 4);
+        record->key = (uint32_t)get(xfer_record_take(reader, 4), 4);
     if (has & F_ADDRESS)
-        record->address = get(take(reader, 8), 8);
+        record->address = get(xfer_record_take(reader, 8), 8);
     if (has & F_SIZE)
-        record->size = get(take(reader, 8), 8);
+        record->size = get(xfer_record_take(reader, 8), 8);
     if (has & F_OFFSET)
-        record->offset = get(take(reader, 8), 8);
+        record->offset = get(xfer_record_take(reader, 8), 8);
     if (has & F_COUNT)
-        record->count = get(take(reader, 8), 8);
+        record->count = get(xfer_record_take(reader, 8), 8);
     if (has & F_TIME) {
-        record->seconds = (int64_t)get(take(reader, 8), 8);
-        record->nanoseconds = (uint32_t)get(take(reader, 4), 4);
+        record->seconds = (int64_t)get(xfer_record_take(reader, 8), 8);
+        record->nanoseconds = (uint32_t)get(xfer_record_take(reader, 4), 4);
     }
     if (has & F_DIGEST)
-        memcpy(record->digest, take(reader, XFER_DIGEST), XFER_DIGEST);
+        memcpy(record->digest, xfer_record_take(reader, XFER_DIGEST), XFER_DIGEST);
     if (has & F_PATH)
         record->path = take_text(reader);
     if (has & F_NAME)
@@ -189,12 +189,12 @@ size_t xfer_decode(const uint8_t *p, size_t n, struct xfer_record *record)
 
 void xfer_head_encode(uint8_t p[XFER_HEAD], const struct xfer_head *head)
 {
-    p = put(p, head->length, 4);
-    p = put(p, head->credits, 2);
-    p = put(p, 0, 2);
-    p = put(p, head->released, 8);
-    p = put(p, head->from, 8);
-    put(p, head->to, 8);
+    p = xfer_record_put(p, head->length, 4);
+    p = xfer_record_put(p, head->credits, 2);
+    p = xfer_record_put(p, 0, 2);
+    p = xfer_record_put(p, head->released, 8);
+    p = xfer_record_put(p, head->from, 8);
+    xfer_record_put(p, head->to, 8);
 }
 
 void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head)
@@ -210,7 +210,7 @@ void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head)
 
 void xfer_hello_encode(uint8_t p[XFER_HELLO], unsigned version, enum xfer_result result)
 {
-    put(put(put(p, XFER_MAGIC - XFER_VERSION + version, 4), result, 2), 0, 2);
+    xfer_record_put(xfer_record_put(xfer_record_put(p, XFER_MAGIC - XFER_VERSION + version, 4), result, 2), 0, 2);
 }
 
 unsigned xfer_hello_version(const uint8_t *p, size_t n)

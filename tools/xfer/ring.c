@@ -22,7 +22,7 @@ int xfer_link_ring(struct xfer_link *link, size_t octets, enum link_move move)
 }
 
 /* The part from `from` to `to` as one or two pieces that do not wrap; returns how many. */
-static unsigned cut(const struct xfer_link *link, uint64_t from, uint64_t to, size_t offset[2], size_t length[2])
+static unsigned ring_cut(const struct xfer_link *link, uint64_t from, uint64_t to, size_t offset[2], size_t length[2])
 {
     if (from == to)
         return 0;
@@ -35,11 +35,11 @@ static unsigned cut(const struct xfer_link *link, uint64_t from, uint64_t to, si
 }
 
 /* Describes the RDMA of each piece in `wr`, linked; `sge` has room for both. */
-static unsigned describe(const struct xfer_link *link, uint64_t from, uint64_t to, struct rddp_send_wr *wr,
-                         struct rddp_sge sge[2])
+static unsigned ring_describe(const struct xfer_link *link, uint64_t from, uint64_t to, struct rddp_send_wr *wr,
+                              struct rddp_sge sge[2])
 {
     size_t offset[2], length[2];
-    unsigned n = cut(link, from, to, offset, length);
+    unsigned n = ring_cut(link, from, to, offset, length);
     for (unsigned i = 0; i < n; i++) {
         sge[i] = region_sge(&link->ring, offset[i], (uint32_t)length[i]);
         wr[i] = (struct rddp_send_wr){
@@ -55,7 +55,7 @@ static unsigned describe(const struct xfer_link *link, uint64_t from, uint64_t t
 
 struct rddp_send_wr *ring_writes(struct xfer_link *link, uint64_t from, uint64_t to, struct rddp_send_wr wr[3])
 {
-    unsigned n = link->move == LINK_WRITE ? describe(link, from, to, wr, link->ring_sge) : 0;
+    unsigned n = link->move == LINK_WRITE ? ring_describe(link, from, to, wr, link->ring_sge) : 0;
     for (unsigned i = 0; i < n; i++) {
         wr[i].opcode = RDDP_WR_RDMA_WRITE;
         wr[i].next = &wr[i + 1];
@@ -65,7 +65,7 @@ struct rddp_send_wr *ring_writes(struct xfer_link *link, uint64_t from, uint64_t
 
 unsigned ring_reads(struct xfer_link *link, uint64_t from, uint64_t to, uint64_t id, struct rddp_send_wr wr[2])
 {
-    unsigned n = link->move == LINK_READ ? describe(link, from, to, wr, link->ring_sge) : 0;
+    unsigned n = link->move == LINK_READ ? ring_describe(link, from, to, wr, link->ring_sge) : 0;
     for (unsigned i = 0; i < n; i++) {
         wr[i].wr_id = id;
         wr[i].opcode = RDDP_WR_RDMA_READ;
@@ -94,8 +94,8 @@ uint8_t *xfer_link_room(struct xfer_link *link, size_t *n)
 {
     uint64_t free_from = link->sent < link->released ? link->sent : link->released;
     size_t size = link->ring.size, offset = (size_t)(link->filled % size);
-    size_t room = size - (size_t)(link->filled - free_from);
-    if (link->state != LINK_UP || room < *n + XFER_ALIGN)
+    size_t space = size - (size_t)(link->filled - free_from);
+    if (link->state != LINK_UP || space < *n + XFER_ALIGN)
         return NULL;
     if (*n > size - offset)
         *n = size - offset;
@@ -127,7 +127,7 @@ bool xfer_link_take(struct xfer_link *link, uint32_t length, struct link_piece p
     size_t offset[2], octets[2];
     if (!length || length > XFER_DATA || next > in->head.to)
         return xfer_link_blame(link, "DATA of a length that is not allowed");
-    unsigned n = cut(link, link->taken, link->taken + length, offset, octets);
+    unsigned n = ring_cut(link, link->taken, link->taken + length, offset, octets);
     for (unsigned i = 0; i < 2; i++)
         piece[i] = i < n ? (struct link_piece){link->ring.at + offset[i], octets[i]} : (struct link_piece){0};
     link->taken = next;

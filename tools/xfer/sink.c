@@ -53,7 +53,7 @@ static bool compose(struct xfer_sink *sink, const char *path)
 }
 
 /* Opens the directory that sink->name is in. */
-static enum xfer_result open_parent(struct xfer_sink *sink, struct sink_directory *parent)
+static enum xfer_result sink_open_parent(struct xfer_sink *sink, struct sink_directory *parent)
 {
     size_t n = (size_t)(sink->name - sink->path);
     n -= n > 0; /* the slash */
@@ -69,7 +69,8 @@ static enum xfer_result open_parent(struct xfer_sink *sink, struct sink_director
     return parent->fd < 0 ? xfer_result_of(-parent->fd) : XFER_OK;
 }
 
-static void answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id, const char *path, enum xfer_result result)
+static void sink_answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id, const char *path,
+                        enum xfer_result result)
 {
     tally_entry(sink->tally, type, path, result);
     xfer_link_put(sink->link, &(struct xfer_record){.type = XFER_DONE,
@@ -91,11 +92,11 @@ static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record
 /* --- directories and links ----------------------------------------------------------------------------------- */
 
 /* While its contents come we must be able to write into it; DIRECTORY_END sets the mode. */
-static enum xfer_result make_directory(struct xfer_sink *sink)
+static enum xfer_result sink_make_directory(struct xfer_sink *sink)
 {
     if (!*sink->path || sink->dry)
         return XFER_OK;
-    enum xfer_result result = open_parent(sink, &sink->parent);
+    enum xfer_result result = sink_open_parent(sink, &sink->parent);
     if (result || !mkdirat(sink->parent.fd, sink->name, 0700))
         return result;
     if (errno != EEXIST)
@@ -125,7 +126,7 @@ static enum xfer_result finish_directory(struct xfer_sink *sink, const struct xf
     return result;
 }
 
-static enum xfer_result make_link(struct xfer_sink *sink, const struct xfer_record *record)
+static enum xfer_result sink_make_link(struct xfer_sink *sink, const struct xfer_record *record)
 {
     const struct timespec times[2] = {
         {.tv_nsec = UTIME_OMIT},
@@ -140,7 +141,7 @@ static enum xfer_result make_link(struct xfer_sink *sink, const struct xfer_reco
     }
     if (sink->dry)
         return XFER_OK;
-    enum xfer_result result = open_parent(sink, &sink->parent);
+    enum xfer_result result = sink_open_parent(sink, &sink->parent);
     if (result)
         return result;
     int dir = sink->parent.fd;
@@ -161,12 +162,12 @@ static void take_entry(struct xfer_sink *sink, const struct xfer_record *record)
         return;
     enum xfer_result result;
     if (record->type == XFER_DIRECTORY)
-        result = make_directory(sink);
+        result = sink_make_directory(sink);
     else if (record->type == XFER_DIRECTORY_END)
         result = finish_directory(sink, record);
     else
-        result = make_link(sink, record);
-    answer(sink, record->type, record->id, record->path, result);
+        result = sink_make_link(sink, record);
+    sink_answer(sink, record->type, record->id, record->path, result);
 }
 
 /* --- files --------------------------------------------------------------------------------------------------- */
@@ -204,7 +205,7 @@ static void compare_octets(struct xfer_sink *sink, const struct xfer_record *rec
 }
 
 /* An offer comes before its entry's turn, so its directory need not exist yet. */
-static void take_offer(struct xfer_sink *sink, const struct xfer_record *record)
+static void sink_take_offer(struct xfer_sink *sink, const struct xfer_record *record)
 {
     const struct path_stamp stamp = stamp_of(record);
     if (record->id <= sink->last_id || record->id <= sink->last_offer || sink->list) {
@@ -214,7 +215,7 @@ static void take_offer(struct xfer_sink *sink, const struct xfer_record *record)
     sink->last_offer = record->id;
     if (!compose(sink, record->path))
         return;
-    bool look = sink->resume && !open_parent(sink, &sink->ahead) && *sink->name;
+    bool look = sink->resume && !sink_open_parent(sink, &sink->ahead) && *sink->name;
     /* Two files may have been written at the same time as the kernel counts it: one that the user named himself, and
      * that may have another name here, is compared. */
     bool octets = sink->checksum || !*record->path;
@@ -231,7 +232,7 @@ bool sink_step(struct xfer_sink *sink)
     struct sink_offer *offer = sink->hashing;
     if (!offer || !xfer_link_can_put(sink->link))
         return false;
-    int more = part_hash(&offer->part, sink->room);
+    int more = part_hash(&offer->part, sink->buffer);
     if (more > 0)
         return true;
     uint32_t id = offer->id;
@@ -257,10 +258,10 @@ static struct file_part *claim(struct xfer_sink *sink, const struct xfer_record 
 }
 
 /* `type`: XFER_TROUBLE if it is the source that failed. */
-static void end_file(struct xfer_sink *sink, enum xfer_type type, enum xfer_result result)
+static void sink_end_file(struct xfer_sink *sink, enum xfer_type type, enum xfer_result result)
 {
     sink->file_result = result;
-    answer(sink, type, sink->file_id, sink->file_path, result);
+    sink_answer(sink, type, sink->file_id, sink->file_path, result);
 }
 
 static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
@@ -276,7 +277,7 @@ static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
         .name = sink->name, .stamp = stamp_of(record), .mode = record->mode, .data = record->count};
     memcpy(sink->file_path, record->path, strlen(record->path) + 1);
     sink->file_id = record->id;
-    sink->file_result = *sink->name ? open_parent(sink, &sink->parent) : XFER_IS_DIRECTORY;
+    sink->file_result = *sink->name ? sink_open_parent(sink, &sink->parent) : XFER_IS_DIRECTORY;
     if (!sink->file_result)
         sink->file_result = file_open(&sink->file, sink->parent.fd, &new, part);
     sink->file.sync = sink->sync;
@@ -285,7 +286,7 @@ static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
     if (record->offset)
         tally_tell(sink->tally, TALLY_RESUMED, record->path, XFER_OK, record->offset);
     if (sink->file_result)
-        end_file(sink, XFER_FILE, sink->file_result);
+        sink_end_file(sink, XFER_FILE, sink->file_result);
 }
 
 /* It was found to be the same a while ago, and still has to be. */
@@ -293,7 +294,7 @@ static enum xfer_result keep_file(struct xfer_sink *sink, const struct xfer_reco
 {
     const struct path_stamp stamp = stamp_of(record);
     struct stat st;
-    enum xfer_result result = open_parent(sink, &sink->parent);
+    enum xfer_result result = sink_open_parent(sink, &sink->parent);
     if (result)
         return result;
     if (!file_is(sink->parent.fd, sink->name, &stamp))
@@ -320,7 +321,8 @@ static void take_skip(struct xfer_sink *sink, const struct xfer_record *record)
         sink->tally->octets += record->size;
         tally_tell(sink->tally, TALLY_WOULD, record->path, XFER_OK, record->size);
     }
-    answer(sink, same ? XFER_SKIP : XFER_FILE, record->id, record->path, sink->dry ? XFER_OK : keep_file(sink, record));
+    sink_answer(sink, same ? XFER_SKIP : XFER_FILE, record->id, record->path,
+                sink->dry ? XFER_OK : keep_file(sink, record));
 }
 
 /* After a failure the source goes on for a while until it knows: that is not written any more. */
@@ -343,7 +345,7 @@ static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
         xfer_link_blame(sink->link, "DATA beyond the end of its file");
     } else if (result) {
         file_drop(&sink->file, false);
-        end_file(sink, XFER_FILE, result);
+        sink_end_file(sink, XFER_FILE, result);
     }
 }
 
@@ -367,9 +369,9 @@ static void take_file_end(struct xfer_sink *sink, const struct xfer_record *reco
     enum xfer_result result = record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO;
     if (!sink->file_result && result) {
         file_drop(&sink->file, false);
-        end_file(sink, XFER_TROUBLE, result);
+        sink_end_file(sink, XFER_TROUBLE, result);
     } else if (!sink->file_result) {
-        end_file(sink, XFER_FILE, file_finish(&sink->file, record->digest));
+        sink_end_file(sink, XFER_FILE, file_finish(&sink->file, record->digest));
     }
     sink->file_id = 0;
     sink->file_result = XFER_OK;
@@ -384,11 +386,11 @@ static void take_trouble(struct xfer_sink *sink, const struct xfer_record *recor
         tally_entry(sink->tally, XFER_TROUBLE, record->path, result);
     } else if (begin_entry(sink, record)) {
         claim(sink, &(struct xfer_record){.id = record->id});
-        answer(sink, XFER_TROUBLE, record->id, record->path, result);
+        sink_answer(sink, XFER_TROUBLE, record->id, record->path, result);
     }
 }
 
-static void take_line(struct xfer_sink *sink, const struct xfer_record *record)
+static void sink_take_line(struct xfer_sink *sink, const struct xfer_record *record)
 {
     if (!sink->list || !sink->tally->line || xfer_path_check(record->path))
         xfer_link_blame(sink->link, "a line of a list that nobody wants");
@@ -412,7 +414,7 @@ void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
         sink->tally->total_known = true;
         break;
     case XFER_OFFER:
-        take_offer(sink, record);
+        sink_take_offer(sink, record);
         break;
     case XFER_DIRECTORY:
     case XFER_DIRECTORY_END:
@@ -432,7 +434,7 @@ void sink_take(struct xfer_sink *sink, const struct xfer_record *record)
         take_hole(sink, record);
         break;
     case XFER_ENTRY:
-        take_line(sink, record);
+        sink_take_line(sink, record);
         break;
     case XFER_FILE_END:
         take_file_end(sink, record);

@@ -35,7 +35,7 @@ struct xfer_sink {
 
     struct sink_offer offers[XFER_OFFERS];
     struct sink_offer *hashing; /* answered when it is hashed */
-    uint8_t room[PART_ROOM];    /* for that */
+    uint8_t buffer[PART_ROOM];  /* for that */
     uint32_t last_offer, last_id;
 
     struct file_in file; /* that is coming in; fd -1 if none */

@@ -202,7 +202,7 @@ static void put_trouble(struct xfer_source *source, const struct source_entry *e
     drop_oldest(source);
 }
 
-static void end_file(struct xfer_source *source, const struct source_entry *entry, enum xfer_result result)
+static void source_end_file(struct xfer_source *source, const struct source_entry *entry, enum xfer_result result)
 {
     struct xfer_record record = {.type = XFER_FILE_END, .id = entry->id, .result = (uint16_t)result};
     put_digest(source->digest, record.digest);
@@ -319,7 +319,7 @@ static bool read_data(struct xfer_source *source, const struct source_entry *ent
     }
     if (got < 0 || source->refused) {
         xfer_link_unfill(link);
-        end_file(source, entry, source->refused ? XFER_ABORTED : (enum xfer_result) - got);
+        source_end_file(source, entry, source->refused ? XFER_ABORTED : (enum xfer_result) - got);
         return true;
     }
     xfer_link_fill(link, (size_t)got);
@@ -327,7 +327,7 @@ static bool read_data(struct xfer_source *source, const struct source_entry *ent
     bool last = source->offset == size;
     put_read(source, last || source->offset == source->data_end);
     if (last && xfer_link_can_put(link))
-        end_file(source, entry, still_same(entry));
+        source_end_file(source, entry, still_same(entry));
     return true;
 }
 

@@ -65,7 +65,7 @@ bool is_temp(const char *name)
 }
 
 /* A plain file of ours that has no other name: nobody laid out a link for us to write through. */
-static bool is_ours(const struct stat *st)
+static bool temp_is_ours(const struct stat *st)
 {
     return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
 }
@@ -74,7 +74,7 @@ static bool is_ours(const struct stat *st)
 static bool is_still(int parent, const char *temp, int fd)
 {
     struct stat opened, named;
-    return !fstat(fd, &opened) && !fstatat(parent, temp, &named, AT_SYMLINK_NOFOLLOW) && is_ours(&opened) &&
+    return !fstat(fd, &opened) && !fstatat(parent, temp, &named, AT_SYMLINK_NOFOLLOW) && temp_is_ours(&opened) &&
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 

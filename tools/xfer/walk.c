@@ -44,7 +44,7 @@ static void set_stat(struct walk_entry *entry, const struct stat *st)
 }
 
 /* `fd` is open on a directory and becomes the walk's. */
-static void enter(struct walk *walk, int fd, struct walk_entry *entry)
+static void walk_enter(struct walk *walk, int fd, struct walk_entry *entry)
 {
     DIR *dir = walk->depth < XFER_DEPTH ? fdopendir(fd) : NULL;
     if (!dir) {
@@ -62,7 +62,7 @@ static void enter(struct walk *walk, int fd, struct walk_entry *entry)
     };
 }
 
-static void leave(struct walk *walk, struct walk_entry *entry)
+static void walk_leave(struct walk *walk, struct walk_entry *entry)
 {
     const struct walk_level *level = &walk->level[--walk->depth];
     walk->path[level->length] = 0;
@@ -74,7 +74,7 @@ static void leave(struct walk *walk, struct walk_entry *entry)
 }
 
 /* `fd` is open, and goes to the walk or to the entry, or is closed. */
-static void look_at(struct walk *walk, int fd, struct walk_entry *entry)
+static void walk_look_at(struct walk *walk, int fd, struct walk_entry *entry)
 {
     struct stat st;
     if (fstat(fd, &st)) {
@@ -84,7 +84,7 @@ static void look_at(struct walk *walk, int fd, struct walk_entry *entry)
     }
     set_stat(entry, &st);
     if (S_ISDIR(st.st_mode)) {
-        enter(walk, fd, entry);
+        walk_enter(walk, fd, entry);
     } else if (S_ISREG(st.st_mode)) {
         entry->kind = WALK_FILE;
         entry->fd = fd;
@@ -94,7 +94,7 @@ static void look_at(struct walk *walk, int fd, struct walk_entry *entry)
     }
 }
 
-static void read_link(int dir, const char *name, struct walk_entry *entry)
+static void walk_read_link(int dir, const char *name, struct walk_entry *entry)
 {
     struct stat st;
     ssize_t n = readlinkat(dir, name, entry->target, sizeof(entry->target));
@@ -114,12 +114,12 @@ static void read_link(int dir, const char *name, struct walk_entry *entry)
 /* Who follows gets a loop of directories as deep as a path may be, and then no further. */
 static bool leads_out(const struct walk *walk, int dir, const char *name, struct walk_entry *entry)
 {
-    read_link(dir, name, entry);
+    walk_read_link(dir, name, entry);
     return entry->kind == WALK_LINK && walk->links != LINKS_KEEP && !xfer_link_ok(walk->path, entry->target);
 }
 
 /* A device or a pipe is not opened at all, for that may have effects. */
-static void visit(struct walk *walk, int dir, const struct dirent *at, struct walk_entry *entry)
+static void walk_visit(struct walk *walk, int dir, const struct dirent *at, struct walk_entry *entry)
 {
     int follow = AT_SYMLINK_NOFOLLOW;
     struct stat st;
@@ -149,7 +149,7 @@ static void visit(struct walk *walk, int dir, const struct dirent *at, struct wa
         if (fd < 0)
             set_trouble(entry, xfer_result_of(errno));
         else
-            look_at(walk, fd, entry);
+            walk_look_at(walk, fd, entry);
     }
 }
 
@@ -160,7 +160,7 @@ static bool is_entry(const char *name)
 }
 
 /* Appends a name to the path; false if it does not fit. */
-static bool append(struct walk *walk, size_t length, const char *name)
+static bool walk_append(struct walk *walk, size_t length, const char *name)
 {
     size_t n = strlen(name), slash = length > 0;
     bool fits = n <= XFER_NAME && length + slash + n <= XFER_PATH;
@@ -183,14 +183,14 @@ static void next_in_directory(struct walk *walk, struct walk_entry *entry)
     if (!at && errno) {
         /* Told once, and the directory is over. */
         enum xfer_result result = xfer_result_of(errno);
-        leave(walk, entry);
+        walk_leave(walk, entry);
         set_trouble(entry, result);
     } else if (!at) {
-        leave(walk, entry);
-    } else if (!append(walk, level->length, at->d_name)) {
+        walk_leave(walk, entry);
+    } else if (!walk_append(walk, level->length, at->d_name)) {
         set_trouble(entry, XFER_TOO_LONG);
     } else {
-        visit(walk, dirfd(level->dir), at, entry);
+        walk_visit(walk, dirfd(level->dir), at, entry);
     }
 }
 
@@ -215,7 +215,7 @@ void walk_next(struct walk *walk, struct walk_entry *entry)
         if (fd < 0)
             set_trouble(entry, xfer_result_of(errno));
         else
-            look_at(walk, fd, entry);
+            walk_look_at(walk, fd, entry);
     } else if (walk->depth) {
         do
             next_in_directory(walk, entry);

@@ -26,8 +26,8 @@ void packets_begin(struct stack *s)
         return;
     s->packets = calloc(1, sizeof(*s->packets));
     assert(s->packets);
-    s->packets->base = s->rx->taken - s->conn.w.rx_pos;
-    s->conn.w.aligned = true;
+    s->packets->base = s->rx->taken - s->conn.agreed.rx_pos;
+    s->conn.agreed.aligned = true;
     conn_lend_early(&s->conn, &s->packets->early);
 }
 
@@ -131,7 +131,7 @@ static void hand_over(struct stack *s, uint64_t from, uint64_t to, uint64_t now_
 
         if (!octets || octets > n)
             report_failure("conn_take() judges %zu of %zu octets", octets, n);
-        if (verdict == CONN_TAKEN && from > s->packets->base + s->conn.w.rx_pos)
+        if (verdict == CONN_TAKEN && from > s->packets->base + s->conn.agreed.rx_pos)
             s->early += octets;
         for (size_t i = 0; i < octets && verdict != CONN_REFUSED; i++)
             *state_at(s, from + i) = verdict == CONN_TAKEN ? TAKEN : KEPT;

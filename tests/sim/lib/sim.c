@@ -255,8 +255,8 @@ static void count(const struct sim *s, struct tally *tally)
     const struct conn *c = &s->stack[0].conn;
 
     tally->runs++;
-    tally->crc += c->w.crc;
-    tally->markers += c->w.tx_markers || c->w.rx_markers;
+    tally->crc += c->agreed.crc;
+    tally->markers += c->agreed.tx_markers || c->agreed.rx_markers;
     tally->peer_to_peer += c->start.rtr != 0;
     tally->immediate += c->attr.immediate;
     for (int i = 0; i < 2; i++) {

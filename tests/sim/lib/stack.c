@@ -184,14 +184,14 @@ static void eat(struct stack *s, uint64_t now_us)
 static bool receive_apart(struct stack *s, uint64_t now_us)
 {
     uint32_t staged = (uint32_t)s->staged;
-    struct conn_gap gap;
+    struct conn_direct gap;
     size_t n;
 
     if (!s->attr.apart || !staged ||
-        !conn_gap(&s->conn, s->stage + s->stage_from, &staged, s->attr.apart, &gap, now_us))
+        !conn_direct(&s->conn, s->stage + s->stage_from, &staged, s->attr.apart, &gap, now_us))
         return true;
     if (staged > s->staged)
-        report_failure("conn_gap() wants %u of %zu octets", staged, s->staged);
+        report_failure("conn_direct() wants %u of %zu octets", staged, s->staged);
     s->apart += s->staged - staged;
     s->staged = staged;
     n = link_receive(s->rx, gap.at, gap.octets, now_us);

@@ -306,7 +306,8 @@ static bool one_of(atomic_uint *count)
     return atomic_load(count) && atomic_fetch_sub(count, 1) > 0;
 }
 
-static void answer(struct fake *f, struct call *call, enum nfs3_proc proc, uint32_t xid, struct nfs3_result *result)
+static void answer(struct fake *f, struct responder_call *call, enum nfs3_proc proc, uint32_t xid,
+                   struct nfs3_result *result)
 {
     struct rpc_reply header = {.xid = xid};
     uint8_t *message = calloc(1, REPLY_ROOM);
@@ -334,7 +335,7 @@ static void answer(struct fake *f, struct call *call, enum nfs3_proc proc, uint3
     free(message);
 }
 
-static void handle(void *user, struct call *call)
+static void handle(void *user, struct responder_call *call)
 {
     struct fake *f = user;
     struct nfs3_result result = {.status = NFS3_OK};

@@ -64,7 +64,7 @@ static void fake_read(const struct nfs_request *request)
 {
     uint32_t n = request->args->range.count;
 
-    n = n < request->room ? n : (uint32_t)request->room;
+    n = n < request->capacity ? n : (uint32_t)request->capacity;
     for (uint32_t i = 0; i < n; i++)
         request->buffer[i] = octet(request->args->range.offset + i);
     request->result->read.count = n;

@@ -42,7 +42,7 @@ size_t service_call(uint8_t *to, uint32_t xid, uint32_t proc, const uint32_t *wo
 
 /* --- procedures ------------------------------------------------------------------------------------------------ */
 
-static uint8_t *reply_head(uint8_t *to, const struct call *call)
+static uint8_t *reply_head(uint8_t *to, const struct responder_call *call)
 {
     memcpy(to, call->payload, 4);
     memset(to + 4, 0, SERVICE_REPLY_HEAD - 4);
@@ -50,7 +50,7 @@ static uint8_t *reply_head(uint8_t *to, const struct call *call)
     return to + SERVICE_REPLY_HEAD;
 }
 
-static void reply_words(struct call *call, const uint32_t *word, unsigned n)
+static void reply_words(struct responder_call *call, const uint32_t *word, unsigned n)
 {
     uint8_t message[128], *p = reply_head(message, call);
 
@@ -59,12 +59,12 @@ static void reply_words(struct call *call, const uint32_t *word, unsigned n)
     call_reply(call, &(struct reply){.payload = message, .length = (size_t)(p - message)});
 }
 
-static uint32_t argument(const struct call *call, unsigned word)
+static uint32_t argument(const struct responder_call *call, unsigned word)
 {
     return get32(call->payload + SERVICE_CALL_HEAD + 4 * word);
 }
 
-static void echo(struct call *call)
+static void echo(struct responder_call *call)
 {
     size_t n = stream_length(call->length, call->item, call->items);
     uint8_t *whole = malloc(2 * n), *message = whole + n;
@@ -76,7 +76,7 @@ static void echo(struct call *call)
 }
 
 /* Its data is eligible, and nothing else of any procedure. */
-static void store(struct call *call)
+static void store(struct responder_call *call)
 {
     uint32_t n = argument(call, 0), sum;
 
@@ -95,7 +95,7 @@ static struct stream_item data_at(const struct service *s, uint32_t position, ui
     return (struct stream_item){.position = position, .length = n, .data = s->data};
 }
 
-static void fetch(struct service *s, struct call *call)
+static void fetch(struct service *s, struct responder_call *call)
 {
     uint8_t message[64];
     uint32_t n = argument(call, 0);
@@ -107,7 +107,7 @@ static void fetch(struct service *s, struct call *call)
                                      .item = {data_at(s, SERVICE_REPLY_HEAD + 4, n)}});
 }
 
-static void two(struct service *s, struct call *call, bool first)
+static void two(struct service *s, struct responder_call *call, bool first)
 {
     uint8_t message[64], *p = reply_head(message, call);
     uint32_t n = argument(call, 0), whole = n + (-n & 3);
@@ -121,7 +121,7 @@ static void two(struct service *s, struct call *call, bool first)
     call_reply(call, &reply);
 }
 
-static void lengthy(struct service *s, struct call *call)
+static void lengthy(struct service *s, struct responder_call *call)
 {
     uint32_t n = argument(call, 0);
     uint8_t *message = malloc(SERVICE_REPLY_HEAD + n);
@@ -131,9 +131,9 @@ static void lengthy(struct service *s, struct call *call)
     free(message);
 }
 
-static void backward(struct service *s, struct call *call)
+static void backward(struct service *s, struct responder_call *call)
 {
-    s->back = (struct backcall){.call = s->back_call, .reply = s->back_reply, .room = sizeof(s->back_reply)};
+    s->back = (struct backcall){.call = s->back_call, .reply = s->back_reply, .capacity = sizeof(s->back_reply)};
     /* The same XID as the forward call's: the two directions do not mix (RFC 8167 2.4). */
     s->back.length = service_call(s->back_call, get32(call->payload), 99, NULL, 0);
     s->back_waiter = call;
@@ -141,19 +141,19 @@ static void backward(struct service *s, struct call *call)
         call_drop(call);
 }
 
-static void hold(struct service *s, struct call *call)
+static void hold(struct service *s, struct responder_call *call)
 {
     s->holding[s->holdings++] = call;
     atomic_fetch_add(&s->held, 1);
 }
 
-static bool may_be_reduced(const struct call *call, uint32_t proc)
+static bool may_be_reduced(const struct responder_call *call, uint32_t proc)
 {
     return call->items == 0 || proc == PROC_ECHO ||
            (proc == PROC_STORE && call->items == 1 && call->item[0].position == SERVICE_CALL_HEAD + 4);
 }
 
-static void handle(void *user, struct call *call)
+static void handle(void *user, struct responder_call *call)
 {
     struct service *s = user;
     uint32_t proc = call->length >= SERVICE_CALL_HEAD ? get32(call->payload + 20) : PROC_DROP;
@@ -208,7 +208,7 @@ static void handle(void *user, struct call *call)
 /* --- its thread ------------------------------------------------------------------------------------------------ */
 
 /* Whether what this call waits for has come. */
-static bool is_due(struct service *s, const struct call *call)
+static bool is_due(struct service *s, const struct responder_call *call)
 {
     struct responder_stats stats;
 
@@ -226,7 +226,7 @@ static bool is_due(struct service *s, const struct call *call)
 static void answer_held(struct service *s)
 {
     for (unsigned i = 0; i < s->holdings; i++) {
-        struct call *call = s->holding[i];
+        struct responder_call *call = s->holding[i];
         uint32_t count = atomic_load(&s->counted);
 
         if (!is_due(s, call))
@@ -238,7 +238,7 @@ static void answer_held(struct service *s)
             reply_words(call, &count, 1);
     }
     if (s->back_waiter && s->back.state >= BACKCALL_ANSWERED) {
-        struct call *call = s->back_waiter;
+        struct responder_call *call = s->back_waiter;
         uint32_t word[2] = {s->back.state, s->back.reply_length >= 28 ? get32(s->back_reply + 24) : 0};
 
         s->back_waiter = NULL;

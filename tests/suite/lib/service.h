@@ -45,12 +45,12 @@ struct service {
     pthread_t thread;
     atomic_bool stop, release;
     atomic_uint counted, held;
-    struct call *holding[128];
+    struct responder_call *holding[128];
     unsigned holdings;
     uint8_t *data;
     struct backcall back;
     uint8_t back_call[64], back_reply[64];
-    struct call *back_waiter;
+    struct responder_call *back_waiter;
     atomic_bool paused, is_paused;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_gap.c - payloads that a host reads to where they belong: the same comes out as through its stage, and nothing
+/* conn_direct.c - payloads that a host reads to where they belong: the same comes out as through its stage, and nothing
  * that decides about them is believed earlier. */
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +24,10 @@ static void ready(bool crc, bool markers)
     apart = 0;
 }
 
-static bool gap_of(struct conn_gap *gap)
+static bool gap_of(struct conn_direct *gap)
 {
     uint32_t staged = (uint32_t)h.staged;
-    bool found = staged && conn_gap(&h.conn, h.stage, &staged, LEAST, gap, h.now_us);
+    bool found = staged && conn_direct(&h.conn, h.stage, &staged, LEAST, gap, h.now_us);
 
     assert_true(staged <= h.staged);
     apart += h.staged - staged;
@@ -38,7 +38,7 @@ static bool gap_of(struct conn_gap *gap)
 /* At most `n` octets come: to where they belong if that is known, and those behind them to the stage. */
 static size_t hear_some(const uint8_t *p, size_t n)
 {
-    struct conn_gap gap;
+    struct conn_direct gap;
     size_t there = 0;
 
     if (gap_of(&gap)) {
@@ -111,7 +111,7 @@ static void same_as_through_the_stage(void **state)
 /* What of a unit is there when it is asked, and where the rest belongs. */
 static void where_it_belongs(void **state)
 {
-    struct conn_gap gap;
+    struct conn_direct gap;
     struct mr *mr;
 
     (void)state;
@@ -143,7 +143,7 @@ static void what_is_worth_it(void **state)
 {
     (void)state;
     for (int more = -1; more <= 1; more++) {
-        struct conn_gap gap;
+        struct conn_direct gap;
 
         next_connection();
         ready(false, false);
@@ -158,7 +158,7 @@ static void not_unverified(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct conn_gap gap;
+        struct conn_direct gap;
 
         next_connection();
         ready(i == 0, i == 1);
@@ -171,7 +171,7 @@ static void not_unverified(void **state)
 static void not_in_pieces(void **state)
 {
     struct rddp_sge piece[2];
-    struct conn_gap gap;
+    struct conn_direct gap;
     struct mr *mr;
 
     (void)state;
@@ -191,7 +191,7 @@ static void faults_are_those_of_the_whole(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) {
-        struct conn_gap gap;
+        struct conn_direct gap;
         struct seg said;
         struct mr *mr;
         size_t n;
@@ -226,7 +226,7 @@ static void faults_are_those_of_the_whole(void **state)
 static void memory_goes(void **state)
 {
     uint64_t moment;
-    struct conn_gap gap;
+    struct conn_direct gap;
     struct mr *mr;
 
     (void)state;
@@ -260,5 +260,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_goes, set_up, tear_down),
     };
 
-    return cmocka_run_group_tests_name("conn_gap", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("conn_direct", tests, NULL, NULL);
 }
