@@ -6,7 +6,7 @@
 #include "conn/conn_inner.h"
 
 /* A unit that is not as it should be may have been spoilt on its way, and is asked for again so many times. */
-enum { REFUSALS_MAX = 8 };
+enum { REFUSALS_MAX = 3 };
 
 void conn_lend_early(struct conn *c, struct early *early)
 {

@@ -9,7 +9,7 @@
 #include "tests/lib/rng.h"
 #include "tests/unit/conn_host.h"
 
-enum { REGION = 1 << 16, STREAM = 1 << 18, UNITS = 2048, SEQUENCE_WINDOW = 8, REFUSED = 8 };
+enum { REGION = 1 << 16, STREAM = 1 << 18, UNITS = 2048, SEQUENCE_WINDOW = 8, REFUSED = 3 };
 
 /* How the peer frames. */
 enum kind { MARKERS, ALIGNED, BARE, SEGMENTS, KINDS };
