@@ -72,8 +72,8 @@ struct utcp_verdict {
 };
 
 struct utcp_user {
-    /* How long the segment from `position` is to be: 1 to `ready` octets, and with its option at most `capacity`. 0: there
-     * is nothing that could be sent in so small a room. */
+    /* How long the segment from `position` is to be: 1 to `ready` octets, and with its option at most `capacity`. 0:
+     * there is nothing that could be sent in so small a room. */
     uint32_t (*cut)(void *user, uint64_t position, uint32_t ready, uint32_t capacity);
     /* The octets [position, position + length) and their option. Called again when they have to be sent again; must
      * not say anything else then. */

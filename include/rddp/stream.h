@@ -140,8 +140,8 @@ struct rddp_stream_record {
 };
 
 /* Takes the next part of the stream, in order: up to `capacity` plain octets, copied to `to`, or a placed part of any
- * length. Returns 1, or 0 if nothing more has arrived. -EINVAL: plain octets are next and `capacity` is 0; or the error of
- * the stream, when all that came before it has been read: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED. */
+ * length. Returns 1, or 0 if nothing more has arrived. -EINVAL: plain octets are next and `capacity` is 0; or the error
+ * of the stream, when all that came before it has been read: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED. */
 RDDP_API int rddp_stream_read(struct rddp_stream *stream, void *to, size_t capacity, struct rddp_stream_record *record);
 
 struct rddp_stream_counters {
