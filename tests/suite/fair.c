@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 enum {
     WAITS = 200,   /* for the token */
     GLUTTONS = 60, /* descriptors that are ready in each round */
-    TURNS = 5,     /* for each wait, on average: a whole round has 60 */
+    TURNS = 3,     /* in the middle of all waits: a busy machine makes some of them long, a whole round is 60 */
 };
 
 /* Descriptors that are always ready keep the loop's thread at work; a few microseconds each time. */
@@ -29,13 +30,20 @@ static void eat(struct watch *watch, uint32_t events)
         continue;
 }
 
+static int compare(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+    return (x > y) - (x < y);
+}
+
 /* Who waits for the token gets it while the thread makes a few turns, not when the thread has nothing left to do. */
 static void token_in_turn(void **state)
 {
     struct rddp_context *context = rddp_open(NULL);
     struct progress *progress = context->progress;
     struct watch watch[GLUTTONS];
-    unsigned waited = 0;
+    unsigned waited[WAITS];
 
     (void)state;
     for (int i = 0; i < GLUTTONS; i++) {
@@ -48,12 +56,14 @@ static void token_in_turn(void **state)
         unsigned before = turns;
 
         progress_take(progress);
-        waited += turns - before;
+        waited[i] = turns - before;
         progress_give(progress);
         poll(NULL, 0, 1); /* else this is the thread that takes it again */
     }
-    print_message("%u turns of the thread in %d waits\n", waited, WAITS);
-    assert_in_range(waited, 0, WAITS * TURNS);
+    qsort(waited, WAITS, sizeof(waited[0]), compare);
+    print_message("turns in %d waits: least %u, median %u, most %u\n", WAITS, waited[0], waited[WAITS / 2],
+                  waited[WAITS - 1]);
+    assert_in_range(waited[WAITS / 2], 0, TURNS);
     progress_take(progress);
     for (int i = 0; i < GLUTTONS; i++) {
         loop_unwatch(&progress->loop, &watch[i]);

@@ -94,7 +94,7 @@ offers() { # EXPECTED WORD ...
 offers "ping" pin
 offers "--version" --v
 offers "ping" help pi
-offers "--markers --mpa-rev" ping --m
+offers "--mtu --markers --mpa-rev" ping --m
 offers "--server --size" perf --s
 offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* visit.c - what took a key away is told when nobody can be using the region any more: RDMAP-5.3-03, RDMAP-6.6-01. */
+/* visit.c - what took a key away is told when nobody can be using the region any more: RDMAP-5.3-03. */
 #include <string.h>
 
 #include "tests/lib/engine.h"
