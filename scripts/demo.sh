@@ -112,7 +112,11 @@ verdict() { # WHAT SECONDS OCTETS CPU_PER_GB CHECK...
         word="NO: $(head -c 200 "$room/differences" | tr '\n' ' ')"
         bad=1
     fi
-    row "$what" "$(number "$seconds") s" "$(number "$octets / $seconds / 1e9")" "$(number "$cpu")" "$word"
+    case $cpu in # so little was moved that it says nothing
+    *null* | *None*) cpu=- ;;
+    *) cpu=$(number "$cpu") ;;
+    esac
+    row "$what" "$(number "$seconds") s" "$(number "$octets / $seconds / 1e9")" "$cpu" "$word"
 }
 
 member() { # NAME: of the JSON object that rddp printed
