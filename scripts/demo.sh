@@ -260,6 +260,8 @@ copy "1 GiB there, no CRC" "--no-crc" "--no-crc" "$room/big" $host:big cmp "$roo
 rm -f "$big"
 copy "1 GiB there, RDMA/TCP segments" "--wire rdmatcp" "--wire rdmatcp" "$room/big" $host:big cmp "$room/big" "$big"
 rm -f "$big"
+copy "1 GiB there, SCTP" "--wire sctp" "--wire sctp" "$room/big" $host:big cmp "$room/big" "$big"
+rm -f "$big"
 nfs "1 GiB there, NFS over RDMA, CRC" put "$room/big" "$host:$big" cmp "$room/big" "$big"
 rm -f "$big"
 ln "$room/big" "$big" # no third copy
