@@ -13,15 +13,15 @@
 enum {
     WAITS = 200,   /* for the token */
     GLUTTONS = 60, /* descriptors that are ready in each round */
-    TURNS = 3,     /* in the middle of all waits: a busy machine makes some of them long, a whole round is 60 */
+    TURNS = 20,    /* in the middle of all waits: a busy machine makes some of them long, a whole round is 60 */
 };
 
-/* Descriptors that are always ready keep the loop's thread at work; a few microseconds each time. */
+/* Descriptors that are always ready keep the loop's thread at work; 200 us each time. */
 static atomic_uint turns;
 
 static void eat(struct watch *watch, uint32_t events)
 {
-    uint64_t until_us = loop_now_us() + 20;
+    uint64_t until_us = loop_now_us() + 200;
 
     (void)watch;
     (void)events;
