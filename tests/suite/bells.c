@@ -83,13 +83,13 @@ static void nobody_polls(void **state)
     }
 }
 
-/* What was posted leaves although its queue pair goes. */
+/* What was posted leaves although its queue pair goes; over SCTP only what its stack has room for at the time. */
 static void queue_pair_goes(void **state)
 {
     struct pair *pair = *state;
     unsigned seed = 0;
 
-    if (!burst_waits(pair, &seed))
+    if (pair->row->wire == RDDP_WIRE_SCTP || !burst_waits(pair, &seed))
         skip();
     assert_int_equal(rddp_destroy_qp(pair->client.qp), 0);
     pair->client.qp = NULL;

@@ -13,7 +13,7 @@
 enum {
     WAITS = 200,   /* for the token */
     GLUTTONS = 60, /* descriptors that are ready in each round */
-    TURNS = 20,    /* in the middle of all waits: a busy machine makes some of them long, a whole round is 60 */
+    TURNS = 35,    /* in the middle of all waits: a busy machine makes some of them long, a whole round is 60 */
 };
 
 /* Descriptors that are always ready keep the loop's thread at work; 200 us each time. */
