@@ -10,7 +10,7 @@
 
 #include "bench/lib/ends.h"
 
-enum { ROUNDS_MAX = 64, TRIPS_MAX = 1 << 20, SIZE = 8, EMPTY_POLLS = 8, PARTS = 4, WAYS = 3 };
+enum { TRIPS_MAX = 1 << 20, SIZE = 8, EMPTY_POLLS = 8, PARTS = 4, WAYS = 3 };
 enum way { WAY_CQ, WAY_MEMORY, WAY_BOTH };
 
 static const char *const way_name[WAYS] = {"cq", "memory", "both"};
@@ -77,12 +77,11 @@ static void measure(double seconds, double result[PARTS])
 
 int main(int argc, char **argv)
 {
-    static double value[WAYS][PARTS][ROUNDS_MAX];
-    int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    double seconds = argc > 2 ? atof(argv[2]) : 1, result[PARTS], polling = 0;
+    static double value[WAYS][PARTS][ENDS_ROUNDS_MAX];
+    int rounds;
+    double seconds, result[PARTS], polling = 0;
 
-    if (rounds < 1 || rounds > ROUNDS_MAX || seconds <= 0)
-        return 2;
+    ends_arguments(argc, argv, &rounds, &seconds);
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < WAYS; i++) {
             way = (enum way)i;

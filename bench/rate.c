@@ -10,7 +10,7 @@
 
 #include "bench/lib/ends.h"
 
-enum { ROUNDS_MAX = 64, SIZE = 8, UNDER_WAY = 256, LIST = 32, THREADS_MAX = 8 };
+enum { SIZE = 8, UNDER_WAY = 256, LIST = 32, THREADS_MAX = 8 };
 
 struct row {
     uint32_t list, threads, loops;
@@ -69,12 +69,11 @@ static double measure(const struct row *row, double seconds)
 
 int main(int argc, char **argv)
 {
-    static double value[ROWS][ROUNDS_MAX];
-    int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    double seconds = argc > 2 ? atof(argv[2]) : 1, base = 0, median;
+    static double value[ROWS][ENDS_ROUNDS_MAX];
+    int rounds;
+    double seconds, base = 0, median;
 
-    if (rounds < 1 || rounds > ROUNDS_MAX || seconds <= 0)
-        return 2;
+    ends_arguments(argc, argv, &rounds, &seconds);
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < ROWS; i++)
             value[i][round] = measure(&rows[i], seconds);

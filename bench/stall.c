@@ -10,7 +10,7 @@
 
 #include "bench/lib/ends.h"
 
-enum { ROUNDS_MAX = 64, POSTS_MAX = 1 << 20, SMALL = 8, DEPTH = 16, BETWEEN_NS = 20000, UNPOLLED = 1000, PARTS = 3 };
+enum { POSTS_MAX = 1 << 20, SMALL = 8, DEPTH = 16, BETWEEN_NS = 20000, UNPOLLED = 1000, PARTS = 3 };
 
 static const double part[PARTS] = {0.99, 0.999, 1};
 static const char *const part_name[PARTS] = {"p99", "p99.9", "worst"};
@@ -75,12 +75,11 @@ static void measure(bool shared, double seconds, double result[PARTS])
 
 int main(int argc, char **argv)
 {
-    static double same[PARTS][ROUNDS_MAX], own[PARTS][ROUNDS_MAX];
-    int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    double seconds = argc > 2 ? atof(argv[2]) : 1, result[PARTS], a, b;
+    static double same[PARTS][ENDS_ROUNDS_MAX], own[PARTS][ENDS_ROUNDS_MAX];
+    int rounds;
+    double seconds, result[PARTS], a, b;
 
-    if (rounds < 1 || rounds > ROUNDS_MAX || seconds <= 0)
-        return 2;
+    ends_arguments(argc, argv, &rounds, &seconds);
     for (int round = 0; round < rounds; round++) {
         measure(true, seconds, result);
         for (int i = 0; i < PARTS; i++)

@@ -27,6 +27,14 @@ void ends_fail(const char *what, int error)
     exit(1);
 }
 
+void ends_arguments(int argc, char **argv, int *rounds, double *seconds)
+{
+    *rounds = argc > 1 ? atoi(argv[1]) : 5;
+    *seconds = argc > 2 ? atof(argv[2]) : 1;
+    if (*rounds < 1 || *rounds > ENDS_ROUNDS_MAX || *seconds <= 0)
+        exit(2);
+}
+
 uint64_t ends_now_ns(void)
 {
     struct timespec now;

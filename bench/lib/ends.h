@@ -9,7 +9,7 @@
 
 #include <rddp/rddp.h>
 
-enum { ENDS_OCTETS = 1 << 20, ENDS_DEPTH = 4096 };
+enum { ENDS_OCTETS = 1 << 20, ENDS_DEPTH = 4096, ENDS_ROUNDS_MAX = 64 };
 
 /* Of either process: the first octets are 0 in the beginning. */
 struct end {
@@ -47,6 +47,10 @@ void ends_close(struct end *end, bool context_too);
 void ends_write(struct end *end, uint32_t n, uint32_t length);
 /* Takes up to `n` (64) completions, and returns how many. */
 int ends_poll(struct end *end, int n);
+
+/* NAME [ROUNDS [SECONDS]]: 1 to ENDS_ROUNDS_MAX rounds, else 5, of so many seconds, else 1. Ends the program if they
+ * are wrong. */
+void ends_arguments(int argc, char **argv, int *rounds, double *seconds);
 
 uint64_t ends_now_ns(void);
 double ends_cpu_s(void);
