@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* answer.c - the answer to a call. Items go into Write chunks; what is left goes inline or into the Reply chunk; what
- * fits nowhere is ERR_CHUNK (RFC 8166 3.5.3, 4.5.3). Everything is decided before the first octet is written. */
+/* answer.c - builds the answer to a call. Each result item goes into its Write chunk; the rest goes inline or into the
+ * Reply chunk; a reply that fits in neither is answered with ERR_CHUNK (RFC 8166 3.5.3, 4.5.3). The layout is decided
+ * before the first octet is written. */
 #include "rpc/answer.h"
 
 #include <string.h>
@@ -9,14 +10,15 @@ enum result { RESULT_READY, RESULT_MISFIT, RESULT_NO_MEMORY };
 
 struct plan {
     struct rpcrdma header;
-    struct stream_item rest[REPLY_ITEMS]; /* items that stay inline, by their positions in the reduced stream */
+    struct stream_item rest[REPLY_ITEMS]; /* items that stay inline, with their positions in the reduced stream */
     unsigned rests;
     int chunk[REPLY_ITEMS]; /* the Write chunk of each item, -1 for none */
 };
 
 enum lent { LENT_NOT, LENT, LENT_MAY_CHANGE };
 
-/* Adds the Writes that push `length` octets into the filled chunk: from a copy, if they are not lent. */
+/* Adds the Writes that push `length` octets into the filled chunk. Memory that the handler does not lend is copied
+ * first. */
 static bool push(struct rpc_serve *serve, const struct rpcrdma *h, struct rpcrdma_chunk chunk, const uint8_t *data,
                  size_t length, enum lent lent)
 {
@@ -32,7 +34,7 @@ static bool push(struct rpc_serve *serve, const struct rpcrdma *h, struct rpcrdm
         memcpy(copy, data, length);
         data = copy;
     }
-    /* Only read from: a source needs no right to be written. */
+    /* The memory is only read: the source of an RDMA Write needs no access right. */
     mr = rddp_reg_mr(serve->call.conn->pd, (void *)(uintptr_t)data, length,
                      lent == LENT_MAY_CHANGE ? RDDP_ACCESS_VOLATILE : RDDP_ACCESS_STABLE);
     if (!mr)
@@ -50,7 +52,8 @@ static bool push(struct rpc_serve *serve, const struct rpcrdma *h, struct rpcrdm
     return true;
 }
 
-/* One handle, if the call has no other: that one the peer need not invalidate itself (RFC 8797). */
+/* The call's handle, if all its segments have the same one, else 0. Send with Invalidate can invalidate this handle for
+ * the peer (RFC 8797). */
 static uint32_t only_handle(const struct rpcrdma *h)
 {
     for (uint32_t i = 1; i < h->segments; i++)
@@ -59,8 +62,9 @@ static uint32_t only_handle(const struct rpcrdma *h)
     return h->segments ? h->segment[0].handle : 0;
 }
 
-/* Copies Write list and Reply chunk (they had room in the call's header) and sets the lengths: each item takes the next
- * chunk; an empty one asks for it inline, and those that are left over come back unused (RFC 8166 4.3.2). */
+/* Copies the Write list and the Reply chunk, which fitted in the call's header, and sets their lengths. Each item takes
+ * the next Write chunk. An empty chunk asks for its item inline; chunks without an item are returned unused (RFC 8166
+ * 4.3.2). */
 static bool pair_items(struct plan *plan, const struct rpcrdma *asked, const struct reply *reply)
 {
     struct rpcrdma *h = &plan->header;
@@ -90,7 +94,7 @@ static bool pair_items(struct plan *plan, const struct rpcrdma *asked, const str
     return true;
 }
 
-/* The stream inline if it fits, else in the Reply chunk. */
+/* Puts the stream inline if it fits, else into the Reply chunk. */
 static enum result answer_lay_out(struct rpc_serve *serve, struct plan *plan, const struct reply *reply)
 {
     struct rpcrdma *h = &plan->header;
@@ -159,9 +163,10 @@ static void refuse_misfit(struct rpc_serve *serve, const struct reply *reply)
     struct responder *r = serve->call.responder;
     char text[RPC_ADDRESS];
 
-    rpc_log(&r->log, RDDP_LOG_WARN,
-            "%s: a reply of %zu octets does not fit in what its client offers for it (ERR_CHUNK): see its reply_max",
-            rpc_address_text(text, &serve->call.peer), stream_length(reply->length, reply->item, reply->items));
+    rpc_log(
+        &r->log, RDDP_LOG_WARN,
+        "%s: a reply of %zu octets does not fit into what the client offers (ERR_CHUNK): see the client's reply_max",
+        rpc_address_text(text, &serve->call.peer), stream_length(reply->length, reply->item, reply->items));
     answer_error(serve, ERR_CHUNK);
 }
 
@@ -181,7 +186,7 @@ void answer_reply(struct rpc_serve *serve, const struct reply *reply)
         refuse_misfit(serve, reply);
         return;
     }
-    /* RFC 8166 4.5.4: an answer that cannot be made ends the connection. */
+    /* RFC 8166 4.5.4: a reply that cannot be built for lack of memory ends the connection. */
     if (result == RESULT_NO_MEMORY) {
         conn_end(serve->call.conn);
         return;

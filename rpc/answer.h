@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* answer.h - the answer to a call: reduced, inline or long. For serve.c. */
+/* answer.h - builds and sends the answer to a call. For serve.c. */
 #ifndef RDDP_RPC_ANSWER_H
 #define RDDP_RPC_ANSWER_H
 
 #include "rpc/conn.h"
 
-/* Both end the call, now or when its transfers are done. */
+/* Both calls end `serve`: now, or when its transfers are done. */
 void answer_reply(struct rpc_serve *serve, const struct reply *reply);
 void answer_error(struct rpc_serve *serve, enum rpcrdma_error error);
 

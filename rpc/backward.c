@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* backward.c - calls of a responder to its peer (RFC 8167): Short Messages with credits of their own. */
+/* backward.c - calls from a responder to its peer (RFC 8167): Short Messages with their own credits. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* budget.c - a budget, and free blocks in classes: four sizes to each power of two. */
+/* budget.c - a memory budget, and free blocks in size classes: four classes for each power of two. */
 #include "rpc/budget.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* A block that nobody uses is the link to the next of its class. */
+/* A free block holds the pointer to the next free block of its class. */
 struct budget_block {
     struct budget_block *next;
 };
@@ -32,7 +32,7 @@ void budget_fini(struct budget *budget)
     trim(budget, 0);
 }
 
-/* The class whose blocks have room for `octets`, or BUDGET_CLASSES. */
+/* The class whose blocks hold `octets`, or BUDGET_CLASSES if the size is too large for any. */
 static unsigned class_of(uint64_t octets)
 {
     unsigned shift = BUDGET_STEP_MIN - 2;
@@ -124,7 +124,8 @@ void budget_put(struct budget *budget, void *block, size_t octets)
     unsigned i = class_of(octets);
     struct budget_block *spare = block;
 
-    /* Its reservation still counts: it has room again as soon as that is returned. */
+    /* The reservation of this block still counts, so trim here against half of the budget only: returning the
+     * reservation makes room for the kept block. */
     if (i == BUDGET_CLASSES || !block || budget->kept + size > budget->max / 2) {
         free(block);
         return;

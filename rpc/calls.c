@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* calls.c - the calls of a requester: their order, their credits, and how a reply finds its call. */
+/* calls.c - the calls of a requester: their order, their credits, and the table that finds a call by its XID. */
 #include "rpc/requester_in.h"
 
 void request_append(struct request_list *list, struct request *q)
@@ -27,7 +27,7 @@ void request_take_out(struct request_list *list, struct request *q)
     list->count--;
 }
 
-/* XIDs mostly count up: their low bits spread them. */
+/* XIDs mostly count up, so their low bits spread them well. */
 static struct request **calls_bucket_of(const struct requester *r, uint32_t xid)
 {
     return &r->bucket[xid & (r->buckets - 1)];

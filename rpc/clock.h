@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* clock.h - the only clock of this layer. */
+/* clock.h - the only clock of rpc/: CLOCK_MONOTONIC. */
 #ifndef RDDP_RPC_CLOCK_H
 #define RDDP_RPC_CLOCK_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.h - a responder from within: its connections, and what a call goes through. For responder.c, round.c, stall.c,
- * serve.c, pull.c, answer.c, backward.c. */
+/* conn.h - the inside of a responder: its connections and the state of a call. For the files of the responder:
+ * responder.c, round.c, stall.c, serve.c, pull.c, answer.c, failure.c, backward.c. Only the responder's thread uses it;
+ * there is no lock. */
 #ifndef RDDP_RPC_CONN_H
 #define RDDP_RPC_CONN_H
 
@@ -16,13 +17,13 @@ enum {
     FAILURES = 64,
     CONN_RDMA = 256,
     CONN_SENDS_SPARE = 4,
-    COMPLETIONS_MAX = 1 << 20, /* a CQ has no more, and all connections have one */
-    SPARES_MAX = 256,          /* calls that are kept for the next ones */
+    COMPLETIONS_MAX = 1 << 20, /* the size limit of a CQ; all connections share one */
+    SPARES_MAX = 256,          /* at most this many ended calls are kept for reuse */
 };
 
-/* A call whose chunk could not be reached, which ended its connection. */
+/* A call whose chunk was not accessible, which ended its connection. */
 struct failure {
-    struct replay_key key; /* address and XID alone */
+    struct replay_key key; /* only its address and XID are used */
     uint64_t until_ms;
 };
 
@@ -33,25 +34,25 @@ struct responder {
     struct rddp_cq *cq;
     struct rddp_listener *listener;
     int fd;    /* epoll: the context, its events, and `kick` */
-    int kick;  /* an eventfd: something was posted outside of a round, and a round must look after it */
-    int timer; /* a timerfd: somebody may be stuck */
-    uint64_t now_ms, checked_ms; /* of this round; of the last look for peers that are stuck */
-    uint64_t timer_ms;           /* when `timer` runs out; 0: it does not run */
+    int kick;  /* an eventfd: written when something is posted outside of a round, so that a round follows */
+    int timer; /* a timerfd: wakes the responder to look for stalled peers */
+    uint64_t now_ms, checked_ms; /* start of this round; time of the last look for stalled peers */
+    uint64_t timer_ms;           /* when `timer` expires; 0: it is not set */
     bool kicked, in_round;
-    struct rpc_conn **slot; /* attr.connections_max of them; a connection's tag is its place */
-    uint32_t *slot_idle;    /* a stack of free ones */
+    struct rpc_conn **slot; /* attr.connections_max of them; a connection's tag is its index here */
+    uint32_t *slot_idle;    /* a stack of free slots */
     uint32_t slots_idle;
-    struct rpc_conn *dirty;                 /* their links wait for a flush */
-    struct rpc_conn *dying;                 /* dead, to be taken down when nobody is inside them */
-    struct rpc_conn *hungry, **hungry_last; /* their calls wait for memory, in turn */
-    bool freed;                             /* some memory, since they were looked at */
+    struct rpc_conn *dirty; /* connections whose link waits for a flush */
+    struct rpc_conn *dying; /* dead connections, taken down at the end of a round, when no code uses them */
+    struct rpc_conn *hungry, **hungry_last; /* connections with calls that wait for memory, first come first */
+    bool freed;                             /* memory was returned since the hungry connections were last tried */
     struct budget budget;
     struct rpc_serve *spare;
     unsigned spares;
     struct replay replay;
     struct failure failure[FAILURES];
-    uint32_t failures;         /* ever; the ring's place is this modulo its size */
-    uint64_t failure_until_ms; /* of the last: later there is nothing to look for */
+    uint32_t failures;         /* total so far; the next entry is this modulo FAILURES */
+    uint64_t failure_until_ms; /* when the newest entry expires; later the table need not be searched */
     struct responder_stats stats;
     struct rpc_spin spin;
     struct rpc_log log;
@@ -60,26 +61,26 @@ struct responder {
 struct rpc_conn {
     struct responder *responder;
     struct rpc_conn *next_dirty, *next_dying, *next_hungry;
-    struct rddp_pd *pd; /* its own: a handle of one connection is worth nothing on another (RFC 8166 8.1.1) */
+    struct rddp_pd *pd; /* its own, so that its handles are not valid on other connections (RFC 8166 8.1.1) */
     struct rpc_link link;
     struct sockaddr_storage peer;
-    uint32_t tag;      /* its place among the responder's */
-    uint64_t heard_ms; /* when a message came in */
-    uint64_t moved_ms; /* when something posted was done, or the first of it was posted */
+    uint32_t tag;      /* its index in the responder's slots */
+    uint64_t heard_ms; /* when the last message arrived */
+    uint64_t moved_ms; /* when a posted request last completed, or was posted to an idle send queue */
     bool dead, is_dirty;
-    struct rpc_serve *calls;                   /* all of them */
-    struct rpc_serve *waiting, **waiting_last; /* those that wait for room in the send queue, in turn */
-    struct rpc_serve *starved, **starved_last; /* those that wait for memory, in turn */
-    uint64_t held;                             /* of the memory */
+    struct rpc_serve *calls;                   /* all calls of the connection */
+    struct rpc_serve *waiting, **waiting_last; /* calls that wait for room in the send queue, first come first */
+    struct rpc_serve *starved, **starved_last; /* calls that wait for memory, first come first */
+    uint64_t held;                             /* octets of the budget that its calls have reserved */
     struct backcall *back_queued, *back_sent;
     uint32_t back_granted;
 };
 
 enum phase {
-    PHASE_STARVED,  /* waits for memory; nothing was pulled */
-    PHASE_PULLING,  /* its Read chunks are coming */
-    PHASE_HANDLER,  /* with the handler, or waiting for the handler's work on the same call */
-    PHASE_ANSWERED, /* its Writes and its Send are leaving */
+    PHASE_STARVED,  /* waits for memory; nothing was pulled yet */
+    PHASE_PULLING,  /* RDMA Reads of its Read chunks are under way */
+    PHASE_HANDLER,  /* the handler has it, or it waits for the handler's answer to the same call received earlier */
+    PHASE_ANSWERED, /* its RDMA Writes and its Send are queued or under way */
 };
 
 /* An RDMA Read or Write of a call. */
@@ -94,15 +95,15 @@ struct block {
     size_t octets;
 };
 
-/* A call with all that the handler need not see. It is used again for others, so what begins with `header` is not
- * cleared. `buffer` has receive_size octets for what was inline, and send_size for the answer. */
+/* A call with the state that the handler does not see. Structures are reused without clearing `header` and what follows
+ * it. `buffer` has receive_size octets for the inline part of the call, then send_size octets for the answer. */
 struct rpc_serve {
     struct responder_call call;
-    struct rpc_serve *next, *before; /* of the connection's calls */
-    struct rpc_serve *next_waiting;  /* for room in the send queue or for memory; or the next spare one */
+    struct rpc_serve *next, *before; /* list of the connection's calls */
+    struct rpc_serve *next_waiting;  /* for room in the send queue or for memory, or the next spare structure */
     enum phase phase;
-    uint32_t receive;        /* the buffer that holds the message; given back with the answer */
-    uint64_t reserved, used; /* of the memory */
+    uint32_t receive;        /* the index of the buffer that holds the message; reposted with the answer */
+    uint64_t reserved, used; /* octets of the budget */
     unsigned blocks, mrs, transfers, pending;
     enum rddp_wr_opcode opcode;
     bool has_answer;
@@ -112,96 +113,98 @@ struct rpc_serve {
     void (*release)(void *user);
     void *release_user;
     struct rpcrdma header;
-    struct block block[REPLY_ITEMS + 2]; /* memory of what was pulled and of what is pushed */
+    struct block block[REPLY_ITEMS + 2]; /* memory of pulled chunks and of copied results */
     struct rddp_mr *mr[REPLY_ITEMS + 2];
     struct transfer transfer[RPCRDMA_SEGMENTS];
     uint8_t buffer[];
 };
 
-/* --- round.c: whose turn it is ----------------------------------------------------------------------------------- */
+/* --- round.c: the event loop ----------------------------------------------------------------------------------- */
 
-/* It is dead, and taken down in the next round; or now. */
+/* Marks the connection as dead; the next round takes it down. responder_reap() takes down all dead connections now. */
 void conn_end(struct rpc_conn *conn);
 void responder_reap(struct responder *r);
 
-/* Something waits in its link, for the end of this round or for the next one. */
+/* Notes that requests wait in the connection's link: the end of this round, or the next round, flushes them. */
 void conn_touch(struct rpc_conn *conn);
 
-/* There is something to do for the next round, if this is none. */
+/* Makes the responder's fd readable, unless a round is running. */
 void responder_kick(struct responder *r);
 
-/* Everything that there is to do now. False: there was nothing. */
+/* Does all the work that there is now. Returns false if there was none. */
 bool responder_round(struct responder *r);
 
-/* --- stall.c: peers that do not go on ---------------------------------------------------------------------------- */
+/* --- stall.c: peers that make no progress ---------------------------------------------------------------------- */
 
-/* Ends connections that owe us something and have not moved for too long. */
+/* Ends connections whose requests have not moved for the stall time. */
 void stall_check(struct responder *r);
 
-/* The responder's descriptor becomes readable in good time for the next look, as long as calls are under way. */
+/* Sets the timer for the next stall check while calls are under way. */
 void stall_arm(struct responder *r);
 
-/* From responder.c: what the event channel has, false if it has nothing; and a connection is taken down. */
+/* In responder.c: handles the events of the event channel and returns false if there were none; frees a connection. */
 bool responder_take_events(struct responder *r);
 void conn_take_down(struct rpc_conn *conn);
 
-/* --- serve.c: the way of a call ---------------------------------------------------------------------------------- */
+/* --- serve.c: the states of a call ----------------------------------------------------------------------------- */
 
-/* A message came in: everything up to the handler, or to the answer that the document orders. */
+/* Processes a received message, up to the handler or to the error answer that RFC 8166 requires. */
 void serve_receive(struct rpc_conn *conn, const struct link_done *done);
 
-/* A transfer of `serve` is done. */
+/* One RDMA Read or Write of `serve` has completed. */
 void serve_transferred(struct rpc_serve *serve);
 
-/* There is room in the send queue again. */
+/* Posts waiting calls, as far as the send queue has room. */
 void serve_waiting(struct rpc_conn *conn);
 
-/* The link is closed: calls end, or lose their connection if the handler has them. */
+/* The link is closed: ends the connection's calls. Those that the handler has lose their connection and stay with
+ * it. */
 void serve_abandon(struct rpc_conn *conn);
 
-/* Puts the answer or the transfers of a call into the send queue; and ends a call. */
+/* serve_launch() posts the transfers and the answer of a call, or queues them until the send queue has room.
+ * serve_end() frees a call. */
 void serve_launch(struct rpc_serve *serve);
 void serve_end(struct rpc_serve *serve);
 
-/* It is whole. */
+/* The call has arrived whole: hands it to the handler. */
 void serve_pulled(struct rpc_serve *serve);
 
-/* What kept calls for the next ones. */
+/* Frees the structures kept for reuse. */
 void serve_free_spares(struct responder *r);
 
 /* --- pull.c: Read chunks, and the memory of a call --------------------------------------------------------------- */
 
-/* What there is to pull, before anything is. False: ERR_CHUNK. */
+/* Adds up the Read chunks before anything is pulled. Returns false if the answer must be ERR_CHUNK. */
 bool pull_measure(struct rpc_serve *serve);
 
-/* Takes the memory that the call may need and pulls, now or when there is some. */
+/* Reserves the memory that the call may need and pulls its chunks: now, or when memory is available. */
 void pull_begin(struct rpc_serve *serve);
 
-/* Starts calls that waited for memory, as far as it goes. */
+/* Starts calls that waited for memory, as far as there is some. */
 void pull_starved(struct responder *r);
 
-/* Whether somebody waits for memory who has none. */
+/* Whether a connection that holds no memory waits for some. */
 bool pull_is_pressed(const struct responder *r);
 
-/* Memory of the call for `octets`. NULL if the machine has none. */
+/* Allocates `octets` for the call; they live until pull_drop(). NULL if malloc fails. */
 uint8_t *pull_block(struct rpc_serve *serve, size_t octets);
 
-/* All of it back. */
+/* Frees all memory and regions of the call. */
 void pull_drop(struct rpc_serve *serve);
 
-/* A connection goes: its place among those that wait. */
+/* Removes a connection that goes away from the list of those that wait for memory. */
 void pull_abandon(struct rpc_conn *conn);
 
-/* --- failure.c: chunks that could not be reached ----------------------------------------------------------------- */
+/* --- failure.c: chunks that were not accessible ---------------------------------------------------------------- */
 
-/* This call's chunk could not be reached: after a reconnect it gets ERR_CHUNK (RFC 8166 4.5.3). */
+/* Notes that a chunk of this call was not accessible, so that the same call gets ERR_CHUNK after a reconnect (RFC 8166
+ * 4.5.3). */
 void failure_note(struct rpc_serve *serve);
 bool failure_is_known(const struct rpc_serve *serve);
 
-/* --- backward.c ----------------------------------------------------------------------------------------------------
- */
+/* --- backward.c: calls from the responder to its peer ---------------------------------------------------------- */
 
-/* A Reply, or an error, to a call of ours. True if it was one. */
+/* Handles a Reply or an error for one of our calls. Returns false if the message is neither. */
 bool backward_receive(struct rpc_conn *conn, const struct link_done *done);
 void backward_send(struct rpc_conn *conn);
 void backward_abandon(struct rpc_conn *conn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* failure.c - calls whose chunk could not be reached: the connection ended with it, and the same call that comes again
- * would end the next one (RFC 8166 4.5.3). */
+/* failure.c - calls whose chunk was not accessible. Such a call ends its connection; the same call would end the next
+ * connection as well, so it is answered with ERR_CHUNK (RFC 8166 4.5.3). */
 #include <string.h>
 
 #include "rpc/clock.h"
@@ -8,7 +8,7 @@
 
 enum { FAILURE_MS = 120000 };
 
-/* The key of a call of which nothing but the header was seen. */
+/* The key uses the header alone: the call's payload was not received. */
 static void key_of(struct replay_key *key, const struct rpc_serve *serve)
 {
     static const struct responder_call nothing;

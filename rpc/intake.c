@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* intake.c - what a requester receives: replies, and calls in the other direction. */
+/* intake.c - messages that a requester receives: replies, and calls from the responder. */
 #include "rpc/requester_in.h"
 
 static bool forget_ghost(struct requester *r, uint32_t xid)
@@ -12,7 +12,8 @@ static bool forget_ghost(struct requester *r, uint32_t xid)
     return false;
 }
 
-/* RFC 8167 5: a call of the responder. Chunks are not supported in this direction, and that is said. */
+/* RFC 8167 5: a call from the responder. Chunks are not supported in this direction and are answered with ERR_CHUNK.
+ * Returns false if the connection must be closed. */
 static bool answer_backward(struct requester *r, const struct link_done *done)
 {
     struct rpcrdma h, answer;
@@ -43,7 +44,7 @@ static bool answer_backward(struct requester *r, const struct link_done *done)
     return rpc_link_send_here(&r->link, head + n, 0) == 0;
 }
 
-/* The handle that the responder invalidated must be one of this call's (RFC 8797 3). */
+/* The responder may only invalidate a handle of the call that it answers (RFC 8797 3). */
 static bool invalidation_is_fair(struct requester *r, const struct request *q, const struct rddp_wc *wc)
 {
     if (!(wc->wc_flags & RDDP_WC_WITH_INV))
@@ -52,7 +53,7 @@ static bool invalidation_is_fair(struct requester *r, const struct request *q, c
     return q && request_owns(q, wc->invalidated_rkey);
 }
 
-/* False: the connection must be closed, and the call is sent once more. */
+/* Returns false if the connection must be closed; the call is then sent again. */
 static bool intake_take_reply(struct requester *r, const struct link_done *done)
 {
     struct request *q;
@@ -73,7 +74,8 @@ static bool intake_take_reply(struct requester *r, const struct link_done *done)
         return false;
     r->granted = h.credit;
     r->backoff_ms = BACKOFF_MIN_MS;
-    /* RFC 8166 4.4.1, 4.5.4: out of the responder's reach before anybody looks at it; if not, the connection ends. */
+    /* RFC 8166 4.4.1, 4.5.4: the responder loses access to the call's memory before anybody reads it. If that fails,
+     * the connection ends. */
     if (!request_fence(q))
         return false;
     request_unindex(r, q);

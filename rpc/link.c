@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.c - one connection as both roles see it: buffers and a queue pair. */
+/* link.c - one connection for both roles: buffers and a queue pair. */
 #include "rpc/link.h"
 
 #include <assert.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kind of a request stands in the low bits of its wr_id: pointers are aligned to more than that. The others are the
- * tag and the buffer, or the pointer. */
+/* The low bits of a wr_id hold the kind of the request. The other bits hold tag and buffer index, or a pointer, which
+ * is aligned to more than these bits. */
 enum { KIND_BITS = 2, KIND_MASK = 3, TAG_SHIFT = 32 };
 
 static uint8_t *receive_buffer(const struct rpc_link *link, uint32_t index)
@@ -54,7 +54,7 @@ static int open_queue(struct rpc_link *link)
     return link->qp ? 0 : -errno;
 }
 
-/* The parts of a request that never change. */
+/* Sets the fields of a receive request that never change. */
 static void open_batch(struct rpc_link *link)
 {
     uint32_t key = rddp_mr_key(link->mr);

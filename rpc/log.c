@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* log.c - lines for people, within a limit. */
+/* log.c - log lines with a rate limit. */
 #include "rpc/log.h"
 
 #include <netdb.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place.c - who gives way when a server has no place for another connection. */
+/* place.c - chooses the connection that is closed when a server has no room for another one. */
 #include "rpc/place.h"
 
 #include <netinet/in.h>
@@ -27,7 +27,8 @@ static unsigned rpc_place_count(const struct rpc_place *place, unsigned n, const
     return same;
 }
 
-/* The longest idle one; of `peer`'s if that is not NULL, else of the address that has most. */
+/* The connection that has been idle longest: among those of `peer`, or, if that is NULL, of the address with the most
+ * connections. */
 static int longest_idle(const struct rpc_place *place, unsigned n, uint64_t rest_ms,
                         const struct sockaddr_storage *peer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place.h - who gives way when a server has no place for another connection. */
+/* place.h - chooses the connection that is closed when a server has no room for another one. */
 #ifndef RDDP_RPC_PLACE_H
 #define RDDP_RPC_PLACE_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* A connection that has its place. A busy one keeps it. */
+/* An existing connection. A busy one is never closed. */
 struct rpc_place {
     const struct sockaddr_storage *peer;
     uint64_t idle_ms;
@@ -15,18 +15,19 @@ struct rpc_place {
 };
 
 struct place_limits {
-    unsigned max, address_max; /* connections of all peers, and of one address */
-    uint64_t rest_ms;          /* who was idle for less time keeps its place, too */
+    unsigned max, address_max; /* limits of connections, in all and from one address */
+    uint64_t rest_ms;          /* a connection that has been idle for less time is not closed */
 };
 
 enum { PLACE_FREE = -1, PLACE_NONE = -2 };
 
-/* Which of the `n` connections gives way to one from `peer`: the longest idle of its own address if that has too many,
- * else of the address that has most. PLACE_FREE: none needs to. PLACE_NONE: none can. */
+/* Chooses among the `n` connections the one to close for a new one from `peer`. If `peer` has too many, it is the one
+ * of `peer` that has been idle longest, else the longest idle one of the address with the most connections. PLACE_FREE:
+ * there is room. PLACE_NONE: none may be closed. */
 int place_find(const struct rpc_place *place, unsigned n, const struct place_limits *limits,
                const struct sockaddr_storage *peer);
 
-/* Whether the two are one address, whatever their ports. */
+/* Whether the two addresses are equal, not counting ports. */
 bool place_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* private.c - RFC 8797's private data: f6ab0e18, version, flags, two sizes. */
+/* private.c - the private data of RFC 8797: magic f6ab0e18, version, flags, two sizes. */
 #include "rpc/private.h"
 
 #include <string.h>

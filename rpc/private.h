@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* private.h - what the two ends say of themselves while they connect: RFC 8797's private data. */
+/* private.h - the private data of RFC 8797, with which the two ends describe themselves while they connect. */
 #ifndef RDDP_RPC_PRIVATE_H
 #define RDDP_RPC_PRIVATE_H
 
@@ -11,15 +11,15 @@ enum { PRIVATE_OCTETS = 8, PRIVATE_SIZE_MIN = 1024, PRIVATE_SIZE_MAX = 262144 };
 
 struct private
 {
-    uint32_t send_size, receive_size; /* the largest inline message it sends, and takes */
-    bool remote_invalidation;         /* it can take Send with Invalidate */
+    uint32_t send_size, receive_size; /* the largest inline message that it sends, and that it receives, in octets */
+    bool remote_invalidation;         /* it accepts Send with Invalidate */
 };
 
-/* Sizes are rounded down to whole KiB and kept in the range that the format has. */
+/* Sizes are rounded down to whole KiB and clamped to the range that the format can express. */
 void private_encode(uint8_t to[PRIVATE_OCTETS], const struct private *mine);
 
-/* Looks for the data of version 1 anywhere in `p`. Without it the peer is what RFC 8166 3.3.3 assumes: 1024 both ways,
- * no remote invalidation; then false. */
+/* Finds private data of version 1 anywhere in `p`. Without it, returns false and sets the defaults of RFC 8166 3.3.3:
+ * 1024 octets both ways, no remote invalidation. */
 bool private_decode(struct private *peer, const uint8_t *p, size_t n);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pull.c - Read chunks and the memory of a call. A call takes what it may need before anything is pulled; when there is
- * not so much it waits, with its credit, and so do those behind it on its connection, but no other connection's. */
+/* pull.c - Read chunks and the memory of a call. A call reserves the memory that it may need before anything is pulled.
+ * If there is too little, it waits and keeps its credit. The calls behind it on the same connection wait too; other
+ * connections are not held up. */
 #include <string.h>
 
 #include "rpc/conn.h"
 #include "rpc/xdrbytes.h"
 
-enum { PULL_SLACK = 4 * CALL_ITEMS }; /* roundup of each item */
+enum { PULL_SLACK = 4 * CALL_ITEMS }; /* room for the roundup of each item */
 
-/* The item of this position, made in its place in the order if there is none. NULL: too many. */
+/* The item at this position; if there is none, it is inserted in order. NULL if there are too many. */
 static struct stream_item *item_at(struct responder_call *call, uint32_t position)
 {
     unsigned i = call->items;
@@ -25,7 +26,7 @@ static struct stream_item *item_at(struct responder_call *call, uint32_t positio
     return &call->item[i];
 }
 
-/* A Position Zero chunk is the stream itself. */
+/* Whether the items fit into the Payload stream. With RDMA_NOMSG the Position Zero chunk is the stream. */
 static bool has_stream(struct rpc_serve *serve)
 {
     struct responder_call *call = &serve->call;
@@ -43,7 +44,8 @@ static bool has_stream(struct rpc_serve *serve)
     return stream_is_sane(length, rest, rests);
 }
 
-/* Empty segments and chunks say nothing. Too much is found before anything is pulled (RFC 8166 8.1.4). */
+/* Empty segments and chunks have no effect. Calls that are too large are refused before anything is pulled (RFC 8166
+ * 8.1.4). */
 bool pull_measure(struct rpc_serve *serve)
 {
     const struct rpcrdma *h = &serve->header;
@@ -74,7 +76,8 @@ static uint64_t octets_to_pull(const struct rpc_serve *serve)
     return sum ? sum + PULL_SLACK : 0;
 }
 
-/* What is pulled, and what a reply can be copied into: no more than the peer made room for. */
+/* Octets of budget for the Read chunks and for copies of the results. The results count for at most the space that the
+ * peer offers, and at most read_max. */
 static uint64_t need(const struct rpc_serve *serve)
 {
     const struct rpcrdma *h = &serve->header;
@@ -86,7 +89,7 @@ static uint64_t need(const struct rpc_serve *serve)
     return size + budget_size(space < most ? space : most);
 }
 
-/* NULL: its connection has gone. */
+/* Where the connection counts its reservation; NULL once the connection has gone. */
 static uint64_t *held_of(struct rpc_serve *serve)
 {
     return serve->call.conn ? &serve->call.conn->held : NULL;
@@ -130,10 +133,9 @@ void pull_drop(struct rpc_serve *serve)
         responder_kick(r);
 }
 
-/* --- pulling -------------------------------------------------------------------------------------------------------
- */
+/* --- pulling --------------------------------------------------------------------------------------------------- */
 
-/* One RDMA Read for each segment; those of one position follow each other in list order, whatever their lengths. */
+/* Plans one RDMA Read for each segment. Segments with the same position are joined in list order. */
 static bool pull_plan(struct rpc_serve *serve)
 {
     struct responder_call *call = &serve->call;
@@ -171,7 +173,8 @@ static bool pull_plan(struct rpc_serve *serve)
     return true;
 }
 
-/* Its memory is reserved. RFC 8166 4.5.4: no memory for it after all ends the connection, and the peer tries again. */
+/* Starts the pull; its memory is reserved. RFC 8166 4.5.4: if the allocation fails all the same, the connection ends
+ * and the peer sends the call again. */
 static void pull_go(struct rpc_serve *serve)
 {
     if (serve->call.items == 0) {
@@ -237,8 +240,8 @@ void pull_begin(struct rpc_serve *serve)
     conn->starved_last = &serve->next_waiting;
 }
 
-/* Each connection's next call, if it finds enough now; who got something goes to the end. One whose call does not fit
- * holds back nobody. */
+/* Tries the first waiting call of each connection once. A connection whose call was started goes to the end of the
+ * list; one whose call finds too little memory does not hold up the others. */
 static void feed(struct responder *r)
 {
     for (struct rpc_conn **at = &r->hungry, *conn; (conn = *at);) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* replay.c - the duplicate-request cache: entries that are found by their XID, the oldest gone first. */
+/* replay.c - the duplicate-request cache: finds entries by XID and evicts the oldest reply first. */
 #include "rpc/replay.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An XID with the first octets of a call is not used for another one so soon. */
+/* Hash only the beginning of a call: a client does not use an XID again so soon with the same first octets. */
 enum { SUM_OCTETS = 512 };
 
 int replay_init(struct replay *replay, uint32_t entries)

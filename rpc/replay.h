@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* replay.h - the duplicate-request cache: a call that comes a second time gets the first one's reply. The RPC message
- * is kept, not its framing: the chunks of the second call are others. */
+/* replay.h - the duplicate-request cache: a retransmitted call gets the reply to the first one. The RPC message is kept
+ * without its transport header, since the second call offers different chunks. */
 #ifndef RDDP_RPC_REPLAY_H
 #define RDDP_RPC_REPLAY_H
 
 #include "rpc/responder.h"
 
-/* Who asks what. The port is not in it: a client that comes back has another one. */
+/* Identifies a call. The port is not part of it: a client that reconnects has a different one. */
 struct replay_key {
     uint8_t address[16];
     uint32_t xid;
     uint32_t length;
-    uint64_t sum; /* of the beginning of the call */
+    uint64_t sum; /* FNV-1a of the first octets of the call */
 };
 
 enum replay_state { REPLAY_EMPTY, REPLAY_BUSY, REPLAY_KEPT };
@@ -19,11 +19,11 @@ enum replay_state { REPLAY_EMPTY, REPLAY_BUSY, REPLAY_KEPT };
 struct replay_entry {
     struct replay_key key;
     enum replay_state state;
-    struct responder_call *waiter; /* the same call again, while the first is still at work */
-    struct reply reply;            /* points into `octets` */
+    struct responder_call *waiter; /* a retransmission of the call that waits for the handler's reply to the first */
+    struct reply reply;            /* points into `octets`, which the entry owns */
     uint8_t *octets;
-    struct replay_entry *next;          /* of the same bucket, or of those that are empty */
-    struct replay_entry *older, *newer; /* among those that are kept */
+    struct replay_entry *next;          /* in the same bucket, or in the list of free entries */
+    struct replay_entry *older, *newer; /* neighbours by age, of entries in REPLAY_KEPT */
 };
 
 struct replay {
@@ -39,11 +39,10 @@ void replay_key(struct replay_key *key, const struct sockaddr_storage *peer, uin
                 const struct responder_call *call);
 struct replay_entry *replay_find(struct replay *replay, const struct replay_key *key);
 
-/* A busy entry of this key, in the place of the reply that was kept first if there is no other. NULL if all are busy.
- */
+/* Adds a busy entry for this key. If none is free, it replaces the oldest kept reply. NULL if all entries are busy. */
 struct replay_entry *replay_add(struct replay *replay, const struct replay_key *key);
 
-/* Keeps a copy of the reply, or drops the entry if that is longer than `octets_max` or there is no memory. */
+/* Keeps a copy of the reply. Drops the entry instead if the reply is longer than `octets_max` or there is no memory. */
 void replay_keep(struct replay *replay, struct replay_entry *entry, const struct reply *reply, uint32_t octets_max);
 void replay_drop(struct replay *replay, struct replay_entry *entry);
 

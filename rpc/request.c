@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* request.c - one call of a requester: short, chunked or long (RFC 8166 3.5), and the check of its reply. */
+/* request.c - one call of a requester: builds it as a short, chunked or long message (RFC 8166 3.5) and checks its
+ * reply. */
 #include "rpc/request.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static bool offer(struct request *q, struct rddp_pd *pd, const void *data, uint3
 
     if (q->mrs == REQUEST_MRS)
         return false;
-    /* What may only be read is not changed through this pointer. */
+    /* A region with read access alone is never written through this pointer. */
     mr = rddp_reg_mr(pd, (void *)(uintptr_t)data, length, access | q->access);
     if (!mr)
         return false;
@@ -51,7 +52,7 @@ bool request_owns(const struct request *q, uint32_t handle)
 
 /* --- the message ----------------------------------------------------------------------------------------------- */
 
-/* Octets of the header without Read list and Reply chunk. */
+/* Octets of the header without the Read list and the Reply chunk. */
 static size_t results_size(const struct request *q)
 {
     size_t n = RPCRDMA_HEADER_MIN;
@@ -78,8 +79,8 @@ static bool add_chunks(struct request *q, struct rddp_pd *pd, struct rpcrdma *h)
     return true;
 }
 
-/* The whole stream as a Position Zero chunk, gathered from where it lies: an ordinary Read chunk beside it would be
- * legal, but Linux does not understand that. Roundup stays inside (RFC 8166 3.5.3). */
+/* Sends the whole stream as one Position Zero chunk, one segment for each piece of memory. Another Read chunk beside it
+ * would be legal, but Linux does not understand that. Roundup stays inside the chunk (RFC 8166 3.5.3). */
 static bool add_position_zero(struct request *q, struct rddp_pd *pd, struct rpcrdma *h)
 {
     static const uint8_t zeros[4];
@@ -140,7 +141,7 @@ size_t request_build(struct request *q, struct rddp_pd *pd, const struct request
     if (!stream_is_sane(q->call_length, item, q->arguments))
         return 0;
     whole = stream_length(q->call_length, item, q->arguments);
-    /* RFC 8166 4.3.3: if the longest reply does not fit inline, and only then. */
+    /* RFC 8166 4.3.3: offer a Reply chunk only if the longest reply does not fit inline. */
     q->offers_reply = fixed + q->reply_room > limits->receive_max;
     fixed += q->offers_reply ? REPLY_CHUNK_OCTETS : 0;
     join = fixed + whole <= limits->send_max;
@@ -163,8 +164,8 @@ size_t request_build(struct request *q, struct rddp_pd *pd, const struct request
 
 /* --- the reply ------------------------------------------------------------------------------------------------- */
 
-/* Segment count and all but the length come back as they were sent (RFC 8166 3.4.6). A responder that leaves the Write
- * list out altogether has used none of it. */
+/* The responder returns each chunk with the same segments; only lengths may shrink (RFC 8166 3.4.6). A responder that
+ * omits the Write list has used none of it. */
 static bool results_are_mine(struct request *q, const struct rpcrdma *h)
 {
     if (h->writes && h->writes != q->results)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* requester.c - the calling end: a connection that comes back, credits, and the calls that wait for their replies. */
+/* requester.c - the calling end: a connection that is re-established when it is lost, credits, and calls that wait for
+ * their replies. */
 #include "rpc/requester.h"
 
 #include <errno.h>
@@ -34,8 +35,8 @@ static void go_down(struct requester *r)
     r->backoff_ms = r->backoff_ms * 2 < BACKOFF_MAX_MS ? r->backoff_ms * 2 : BACKOFF_MAX_MS;
 }
 
-/* The link goes first: then nobody reaches the memory of the calls, which wait in front of the others to be sent once
- * more with the same XID and new handles (RFC 8166 4.5.5). */
+/* Closes the link first, so that nobody can reach the memory of the calls. Sent calls then go to the front of the
+ * queue, to be sent again with the same XID and new handles (RFC 8166 4.5.5). */
 static void requester_lose(struct requester *r)
 {
     go_down(r);
@@ -87,7 +88,7 @@ static void connect_again(struct requester *r)
         r->state = STATE_CONNECTING;
 }
 
-/* One credit until the first reply tells of more (RFC 8166 3.3.3). */
+/* One credit until the first reply grants more (RFC 8166 3.3.3). */
 static void established(struct requester *r, const struct rddp_event *event)
 {
     struct private sizes = requester_mine(r);
@@ -110,7 +111,7 @@ static bool requester_take_events(struct requester *r)
             established(r, event);
         } else if (event->type != RDDP_EVENT_CONNECT_REQUEST) {
             r->error = event->status ? event->status : -ECONNRESET;
-            /* The event goes back before its queue pair goes away. */
+            /* The event must be acknowledged before its queue pair is destroyed. */
             rddp_ack_event(event);
             requester_lose(r);
             continue;
@@ -120,7 +121,7 @@ static bool requester_take_events(struct requester *r)
     return any;
 }
 
-/* An empty CQ makes the poll do the work of the context. How many there were. */
+/* Polling an empty CQ drives the context. Returns the number of completions taken, or a negative errno. */
 static int requester_take_completions(struct requester *r)
 {
     struct rddp_wc wc[POLL_BATCH];
@@ -151,7 +152,7 @@ static void cancel(struct requester *r, struct request *q, enum request_status s
     requester_end(r, q, status);
 }
 
-/* The lists are looked through when the earliest deadline of all may have come, and no more often. */
+/* Searches the lists only when the earliest deadline may have passed. */
 static bool expire(struct requester *r, uint64_t now)
 {
     struct request *lists[] = {r->sent.first, r->queued.first};
@@ -173,7 +174,7 @@ static bool expire(struct requester *r, uint64_t now)
     return any;
 }
 
-/* False if there was nothing to send. */
+/* Returns false if there was nothing to send. */
 static bool send_queued(struct requester *r)
 {
     bool any;
@@ -198,8 +199,8 @@ static void requester_unkick(struct requester *r)
         r->kicked = false;
 }
 
-/* Sends, takes what came, and sends what that allows, until the CQ is empty: requester_fd() tells of the network alone.
- * False: there was nothing to do. */
+/* Sends what waits, takes completions, and sends what these permit, until the CQ is empty: requester_fd() reports the
+ * network alone, not what is left in the CQ. Returns false if there was nothing to do. */
 static bool requester_step(struct requester *r)
 {
     uint64_t now = clock_ms();
@@ -225,7 +226,7 @@ static bool requester_step(struct requester *r)
     return any;
 }
 
-/* How long the next round may wait. */
+/* Milliseconds that the caller may sleep before the next step; -1: without limit. */
 static int requester_patience(const struct requester *r, uint64_t until)
 {
     uint64_t now = clock_ms();
@@ -265,8 +266,7 @@ static int requester_watch(struct requester *r, int fd)
     return epoll_ctl(r->fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* No thread of the context: what there is to do is done in here, and the caller's poll() waits for the network itself.
- */
+/* The context has no thread: requester_wait() does its work and sleeps in poll(). */
 static bool requester_open_objects(struct requester *r)
 {
     struct rddp_context_attr attr;
@@ -395,7 +395,8 @@ void requester_start(struct requester *r, struct request *q)
     request_append(&r->queued, q);
     if (r->state != STATE_UP || r->in_step)
         return;
-    /* The first of all leaves at once. Others wait for company, and say that there is something to do. */
+    /* The first call is sent at once. A later one waits to be sent together with others; the kick makes requester_fd()
+     * readable. */
     if (requester_in_flight(r) == 0)
         send_queued(r);
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* responder.c - the answering end: a listener, and connections that come and go. */
+/* responder.c - the answering end: a listener and its connections. */
 #include "rpc/responder.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ void conn_take_down(struct rpc_conn *conn)
     free(conn);
 }
 
-/* Everything that the peer may use from its first Send on is there before it is told. */
+/* Everything that the peer may use with its first Send is ready before the connection is accepted. */
 static int responder_accept_conn(struct responder *r, struct rpc_conn *conn, struct rddp_event *event)
 {
     struct private sizes = responder_mine(r);
@@ -76,7 +76,7 @@ static int responder_accept_conn(struct responder *r, struct rpc_conn *conn, str
     return error;
 }
 
-/* The connection that gives way to one from `peer`. */
+/* Finds the connection to close so that one from `peer` can be accepted. */
 static int responder_find_place(const struct responder *r, const struct sockaddr_storage *peer, struct rpc_conn **loser)
 {
     const struct place_limits limits = {r->attr.connections_max, r->attr.address_max, r->attr.rest_ms};
@@ -189,7 +189,7 @@ static int responder_watch(struct responder *r, int fd)
     return epoll_ctl(r->fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* Completions of one connection at most. */
+/* The most completions that one connection can have outstanding. */
 static uint32_t completions(const struct responder *r)
 {
     return 2 * (r->attr.credits + r->attr.backward_credits) + CONN_SENDS_SPARE + CONN_RDMA;
@@ -212,8 +212,7 @@ static bool open_slots(struct responder *r)
     return true;
 }
 
-/* No thread of the context: what there is to do is done in here, and the caller's poll() waits for the network itself.
- */
+/* The context has no thread: responder_run() does its work, and the caller may sleep in poll(). */
 static bool responder_open_objects(struct responder *r)
 {
     struct rddp_context_attr attr;

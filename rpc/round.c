@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* round.c - a responder at work: what came, what it leads to, and what leaves; no round looks at connections that have
- * nothing to say. */
+/* round.c - the event loop of a responder: takes completions, does what follows from them, and flushes what is sent.
+ * The cost of a round depends on the completions alone, not on the number of connections. */
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 
 enum {
     POLL_BATCH = 16,
-    TURNS = 16, /* a round ends after so many batches, so that its caller gets a turn, too */
+    TURNS = 16, /* a round ends after this many batches, so that its caller gets a turn */
     REAP_TURNS = 256,
 };
 
-/* --- notes of what is to be done --------------------------------------------------------------------------------- */
+/* --- requests for the next round --------------------------------------------------------------------------------- */
 
 void responder_kick(struct responder *r)
 {
@@ -59,10 +59,9 @@ void conn_touch(struct rpc_conn *conn)
     responder_kick(r);
 }
 
-/* --- a round -------------------------------------------------------------------------------------------------------
- */
+/* --- a round --------------------------------------------------------------------------------------------------- */
 
-/* False if there was nothing. */
+/* Flushes the dirty links. Returns false if there were none. */
 static bool round_flush(struct responder *r)
 {
     struct rpc_conn *conn = r->dirty;
@@ -78,7 +77,7 @@ static bool round_flush(struct responder *r)
     return any;
 }
 
-/* A request that was refused tells of the call that named the memory; those behind it were only flushed. */
+/* The first RDMA request that fails names the call with the bad chunk; the requests behind it are only flushed. */
 static void round_fail(struct rpc_conn *conn, const struct link_done *done)
 {
     if (done->kind == LINK_RDMA && done->wc.status != RDDP_WC_WR_FLUSH_ERR)
@@ -110,7 +109,7 @@ static void round_complete(struct responder *r, struct link_done *done)
     backward_send(conn);
 }
 
-/* A few completions and what follows from them: how many. */
+/* Takes one batch of completions and does what follows from them. Returns their number. */
 static int round_take_completions(struct responder *r)
 {
     struct rddp_wc wc[POLL_BATCH];
@@ -125,7 +124,7 @@ static int round_take_completions(struct responder *r)
     return n;
 }
 
-/* What the dead have left behind tells of their calls. */
+/* Takes the remaining completions of dead connections first: they refer to their calls. */
 void responder_reap(struct responder *r)
 {
     struct rpc_conn *conn;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpcrdma.c - the header of RPC-over-RDMA version 1. First the XDR, then what each role makes of it. */
+/* rpcrdma.c - the header of RPC-over-RDMA version 1: first its XDR, then the checks of each role. */
 #include "rpc/rpcrdma.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static bool get_lists(struct xdr_in *in, struct rpcrdma *h)
     return (!h->has_reply || get_chunk(in, h, &h->reply)) && !in->bad;
 }
 
-/* The words that every version has; false if they are not there. */
+/* Reads the words that all versions have. Returns false if the message is too short. */
 static bool get_fixed(struct xdr_in *in, struct rpcrdma *h)
 {
     memset(h, 0, offsetof(struct rpcrdma, segment));
@@ -63,7 +63,7 @@ static bool get_fixed(struct xdr_in *in, struct rpcrdma *h)
     return !in->bad;
 }
 
-/* --- what is wrong with chunks --------------------------------------------------------------------------------- */
+/* --- the checks of chunks -------------------------------------------------------------------------------------- */
 
 static bool wraps(const struct rpcrdma_segment *s)
 {
@@ -77,7 +77,8 @@ static bool overlap(const struct rpcrdma_segment *a, const struct rpcrdma_segmen
     return a->offset <= b->offset ? b->offset - a->offset < a->length : a->offset - b->offset < b->length;
 }
 
-/* What is written twice has no defined content; memory may be read as often as one likes. */
+/* Segments that are written must not overlap, since the result would be undefined. Segments that are read may
+ * overlap. */
 static bool segments_are_sane(const struct rpcrdma *h)
 {
     for (uint32_t i = 0; i < h->segments; i++)
@@ -90,8 +91,8 @@ static bool segments_are_sane(const struct rpcrdma *h)
     return true;
 }
 
-/* Positions are multiples of four (RFC 8166 3.4.5), and a Payload stream is in the message or in a Position Zero chunk,
- * never in both and never in neither (4.2.4). */
+/* Positions are multiples of four (RFC 8166 3.4.5). The Payload stream is either in the message or in a Position Zero
+ * chunk, never in both (4.2.4). */
 static bool reads_are_sane(const struct rpcrdma *h)
 {
     bool zero = false;
@@ -120,7 +121,7 @@ enum rpcrdma_verdict rpcrdma_decode_call(struct rpcrdma *h, const uint8_t *p, si
 
     if (!get_fixed(&in, h) || n < RPCRDMA_HEADER_MIN)
         return RPCRDMA_DISCARD;
-    /* 4.2.4: the procedure RDMA_ERROR means the same in each version, and is never answered. */
+    /* 4.2.4: RDMA_ERROR means the same in all versions and is never answered. */
     if (h->proc == RDMA_ERROR)
         return RPCRDMA_DISCARD;
     if (h->version != RPCRDMA_VERSION)
@@ -252,7 +253,7 @@ size_t rpcrdma_encode(const struct rpcrdma *h, uint8_t *to, size_t capacity)
     return out.bad ? 0 : capacity - out.left;
 }
 
-/* --- making one ------------------------------------------------------------------------------------------------ */
+/* --- building a header ----------------------------------------------------------------------------------------- */
 
 void rpcrdma_init(struct rpcrdma *h, uint32_t xid, uint32_t proc)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.c - what a responder does for one call: check, pull, hand over. The answer is made in answer.c. */
+/* serve.c - the states of one call at a responder: check its header, pull its chunks, hand it over. answer.c builds the
+ * answer. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ void serve_free_spares(struct responder *r)
     }
 }
 
-/* The header is in it. What is inline is copied: the handler may have it for longer than there is a connection. */
+/* serve->header is decoded already. The inline part is copied, since the handler may keep the call for longer than the
+ * connection exists. */
 static void serve_begin(struct rpc_serve *serve, struct rpc_conn *conn, const struct link_done *done)
 {
     const struct rpcrdma *h = &serve->header;
@@ -105,8 +107,8 @@ void serve_abandon(struct rpc_conn *conn)
 
 /* --- the send queue -------------------------------------------------------------------------------------------- */
 
-/* The receive of a call is posted again just before the answer that lets the peer use it (RFC 8166 3.3.1): thus a peer
- * that does not read cannot make us hold more than its credits. */
+/* The receive of a call is posted again just before its answer, which permits the peer to use it (RFC 8166 3.3.1). So a
+ * peer that does not read cannot make us hold more calls than its credits. */
 static bool post_all(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
@@ -164,9 +166,9 @@ void serve_waiting(struct rpc_conn *conn)
     }
 }
 
-/* --- the way of a call ----------------------------------------------------------------------------------------- */
+/* --- the states of a call -------------------------------------------------------------------------------------- */
 
-/* The call is whole. It is new, or was answered before, or is the same as one that the handler still has. */
+/* The call is whole. It is new, or a retransmission of one that was answered, or of one that the handler still has. */
 static void serve_hand_over(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
@@ -221,7 +223,8 @@ static void repost(struct rpc_conn *conn, const struct link_done *done)
         conn_end(conn);
 }
 
-/* What is not simply a call: the other direction, or what is thrown away. True if that was all. */
+/* Handles messages that are not calls: replies to backward calls, and messages to discard. Returns true if the message
+ * is dealt with. */
 static bool is_aside(struct rpc_conn *conn, const struct link_done *done, enum rpcrdma_verdict *verdict)
 {
     enum rpcrdma_direction direction = rpcrdma_direction(done->data, done->length);
@@ -239,7 +242,8 @@ static bool is_aside(struct rpc_conn *conn, const struct link_done *done, enum r
     return true;
 }
 
-/* Most messages are accepted, with a call in them: those are read once. */
+/* Whether an accepted message is a Short Message with a call. This is the common case, and it saves decoding the header
+ * a second time in rpcrdma_direction(). */
 static bool is_call(const struct rpcrdma *h, const struct link_done *done)
 {
     struct xdr_in in = {.at = done->data + h->length, .left = done->length - h->length};
@@ -254,7 +258,7 @@ static void refuse_chunks(struct rpc_serve *serve)
     char text[RPC_ADDRESS];
 
     rpc_log(&r->log, RDDP_LOG_WARN,
-            "%s: a call is refused (ERR_CHUNK): its Read chunks are no RPC message, or more than read_max (%u octets)",
+            "%s: refused a call (ERR_CHUNK): its Read chunks are not an RPC message, or exceed read_max (%u octets)",
             rpc_address_text(text, &serve->call.peer), r->attr.read_max);
     answer_error(serve, ERR_CHUNK);
 }
@@ -284,9 +288,9 @@ void serve_receive(struct rpc_conn *conn, const struct link_done *done)
         pull_begin(serve);
 }
 
-/* --- the handler's three ends ---------------------------------------------------------------------------------- */
+/* --- the three ways to end a call ------------------------------------------------------------------------------ */
 
-/* Parts a call from its entry, and hands the one that waits for the same reply to the caller. */
+/* Detaches a call from its cache entry. Returns the call that waits for the same reply, if any. */
 static struct rpc_serve *serve_part(struct rpc_serve *serve, struct replay_entry **entry)
 {
     struct rpc_serve *waiter;
@@ -319,7 +323,7 @@ void call_is_repeatable(struct responder_call *call)
 {
     struct rpc_serve *serve = (struct rpc_serve *)call;
 
-    /* Somebody who waits for its reply already shall have it. */
+    /* A retransmission already waits for this reply. */
     if (!serve->replay || serve->replay->waiter)
         return;
     replay_drop(&call->responder->replay, serve->replay);

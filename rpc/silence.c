@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* silence.c - what a requester does about a responder that does not answer: it nudges, and at last connects again. */
+/* silence.c - what a requester does when a responder does not answer: it sends a nudge, and in the end it
+ * reconnects. */
 #include "rpc/requester_in.h"
 
 enum { NUDGE_FIRST_MS = 100, NUDGE_MAX_MS = 3200 };
 
-/* --- for people -------------------------------------------------------------------------------------------------- */
+/* --- the log ----------------------------------------------------------------------------------------------------- */
 
-/* Also who was not sent yet waits for an answer: the credit of a cancelled call may never come back. */
+/* A call that was not sent yet counts as well: the credit of a cancelled call may never come back. */
 static bool silence_waits(const struct requester *r)
 {
     return r->sent.first || r->queued.first;
@@ -43,7 +44,7 @@ static void tell_of_life(struct requester *r)
     rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server responds again", rpc_address_text(text, &r->addr));
 }
 
-/* --- for the connection ------------------------------------------------------------------------------------------ */
+/* --- the connection ---------------------------------------------------------------------------------------------- */
 
 void silence_begin(struct requester *r)
 {
@@ -58,8 +59,8 @@ void silence_broken(struct requester *r)
     tell_of_life(r);
 }
 
-/* Linux's siw may not look at what came at once behind its MPA Reply until more comes. An RDMA Write of nothing is
- * more, and means nothing (RFC 5040 5.1). */
+/* Linux's siw may leave a message that arrives right behind its MPA Reply unread until more data arrives. An RDMA Write
+ * of no octets provides that data and has no effect (RFC 5040 5.1). Returns false if the connection must be closed. */
 static bool nudge(struct requester *r, uint64_t now)
 {
     if (r->answered || now < r->nudge_ms || !rpc_link_has_private_data(&r->attr.wire))

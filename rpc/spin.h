@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* spin.h - whether to look once more before sleeping. It pays where both ends have a processor of their own; where
- * others wait for this one, or the answer takes longer anyway, it does harm, and both are noticed. */
+/* spin.h - decides whether to poll once more before sleeping. Polling helps where each end has a processor of its own.
+ * It harms where other threads wait for this processor, or where the answer takes longer in any case. Both are
+ * detected, and polling is then suspended. */
 #ifndef RDDP_RPC_SPIN_H
 #define RDDP_RPC_SPIN_H
 
@@ -9,9 +10,9 @@
 #include "rpc/clock.h"
 
 enum {
-    SPIN_GAP_US = 150, /* between two looks: somebody else had the processor; then no more of it for ... */
+    SPIN_GAP_US = 150, /* a longer gap between two polls means that another thread ran: suspend for SPIN_BUSY_US */
     SPIN_BUSY_US = 1000000,
-    SPIN_MISSES = 4, /* in a row; then no more of it for ... */
+    SPIN_MISSES = 4, /* polling in vain this often in a row: suspend for SPIN_LATE_US */
     SPIN_LATE_US = 20000,
 };
 
@@ -26,7 +27,7 @@ static inline void spin_begin(struct rpc_spin *spin, uint32_t spin_us)
     spin->until_us = spin->last_us < spin->again_us ? 0 : spin->last_us + spin_us;
 }
 
-/* False: sleep now. */
+/* Returns false when it is time to sleep. */
 static inline bool spin_goes_on(struct rpc_spin *spin)
 {
     uint64_t now = clock_us(), gap = now - spin->last_us;
@@ -44,7 +45,7 @@ static inline bool spin_goes_on(struct rpc_spin *spin)
     return false;
 }
 
-/* There was something. */
+/* Polling found something. */
 static inline void spin_hit(struct rpc_spin *spin)
 {
     if (spin->until_us)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stall.c - peers that answer no RDMA Read or take no reply: what they hold comes back after a while, and much sooner
- * when somebody waits for it. */
+/* stall.c - peers that answer no RDMA Read or take no reply. Their connection is ended and its memory returned after
+ * stall_ms, or after an eighth of that while others wait for memory. */
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ void stall_check(struct responder *r)
         }
 }
 
-/* One timer runs at most, so that a busy responder sets it once a second and an idle one sleeps. */
+/* At most one timer runs: a busy responder sets it about once a second, and an idle one is not woken. */
 void stall_arm(struct responder *r)
 {
     struct itimerspec when = {0};
@@ -45,7 +45,7 @@ void stall_arm(struct responder *r)
     if (r->timer_ms && r->now_ms >= r->timer_ms) {
         r->timer_ms = 0;
         if (read(r->timer, &count, sizeof(count)) < 0)
-            r->timer_ms = r->now_ms + 1; /* it has not run out yet */
+            r->timer_ms = r->now_ms + 1; /* the timer has not expired yet */
     }
     if (r->timer_ms || !r->stats.calls_held)
         return;

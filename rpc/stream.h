@@ -7,17 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An item outside of its stream. Its position counts octets of the whole stream, with all items and their roundup in
- * their places. */
+/* An item that is not in its stream. Its position in octets counts from the start of the whole stream, with all items
+ * and their roundup in place. */
 struct stream_item {
     uint32_t position, length;
     const void *data;
 };
 
-/* Items are in ascending order, and each begins where the stream has something before it. */
+/* Whether the items are in ascending order, do not overlap, and lie within the stream. */
 bool stream_is_sane(size_t payload, const struct stream_item *item, unsigned count);
 
-/* Octets of the whole stream, and the stream itself into `to`, which has them. */
+/* stream_length() is the length of the whole stream in octets. stream_join() writes it to `to`, which must have that
+ * size. */
 size_t stream_length(size_t payload, const struct stream_item *item, unsigned count);
 void stream_join(uint8_t *to, const uint8_t *payload, size_t length, const struct stream_item *item, unsigned count);
 

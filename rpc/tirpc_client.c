@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tirpc_client.c - a CLIENT of libtirpc over a requester: what its stubs encode goes out reduced, and what they decode
- * is put together again. */
+/* tirpc_client.c - a libtirpc CLIENT over a requester: takes eligible items out of what its stubs encode, and joins
+ * replies before they decode. */
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ struct rdma_client {
     struct rpc_log log;
 };
 
-/* A procedure's call on its way. */
+/* The call of a procedure under way. */
 struct client_call {
     const struct rddp_rpc_proc *proc;
     xdrproc_t xdr_arguments, xdr_results;
@@ -62,7 +62,7 @@ static bool tirpc_client_reserve(uint8_t **buffer, size_t *capacity, size_t n)
 
 /* --- the call ---------------------------------------------------------------------------------------------------- */
 
-/* RFC 8166 8.2.2: what RPCSEC_GSS protects is not reduced. */
+/* RFC 8166 8.2.2: a message that RPCSEC_GSS protects is not reduced. */
 static bool may_reduce(const struct rdma_client *c, const struct client_call *call)
 {
     return call->proc && c->client.cl_auth->ah_cred.oa_flavor != FLAVOR_GSS;
@@ -93,7 +93,7 @@ static bool tirpc_client_encode(struct rdma_client *c, struct client_call *call,
     return true;
 }
 
-/* Room for the longest reply, and for the eligible result in its place or ours (RFC 8166 6.2). */
+/* Provides a buffer for the longest reply, and one for the eligible result: the caller's own or ours (RFC 8166 6.2). */
 static bool prepare_reply(struct rdma_client *c, struct client_call *call)
 {
     const struct rddp_rpc_proc *proc = call->proc;
@@ -141,7 +141,8 @@ static enum clnt_stat tirpc_client_decode(struct rdma_client *c, struct client_c
     in.by_place = true;
     in.item = &item;
     in.items = q->results && item.length ? 1 : 0;
-    /* Two words of the binding: an eligible result goes into its chunk (RFC 8166 6.1), and only there. */
+    /* The binding requires an eligible result in its chunk and nowhere else (RFC 8166 6.1), unless the caller is
+     * lenient. */
     in.must_be_outside = q->results && !c->attr.lenient;
     in.is_item = q->results ? is_result : NULL;
     in.proc = call->proc;
@@ -167,7 +168,7 @@ static enum clnt_stat tirpc_client_decode(struct rdma_client *c, struct client_c
     return c->error.re_status;
 }
 
-/* The header is in order, for it is ours: what does not fit is the call or its reply (RFC 8166 4.5.3). */
+/* We built the header ourselves, so it is correct: the call or its reply must be too long (RFC 8166 4.5.3). */
 static void tell_of_refusal(struct rdma_client *c, const struct client_call *call, uint32_t number)
 {
     const struct request *q = &call->request;
@@ -318,11 +319,12 @@ static struct __rpc_client *tirpc_client_refuse(enum clnt_stat status, int numbe
     rpc_createerr.cf_error.re_status = RPC_SUCCESS;
     rpc_createerr.cf_error.re_errno = number;
     if (status == RPC_RPCBFAILURE)
-        rpc_createerr.cf_error.re_status = RPC_CANTSEND; /* clnt_spcreateerror() wants it in words */
+        rpc_createerr.cf_error.re_status = RPC_CANTSEND; /* clnt_spcreateerror() prints the text of this status */
     return NULL;
 }
 
-/* The address says where, the port may be rpcbind's to say. NULL: `*why`, and errno. */
+/* Connects to one address. Without a port in the attributes, rpcbind is asked for it. Returns NULL and sets `*why` and
+ * errno on failure. */
 static struct requester *connect_address(const struct addrinfo *a, const char *host, const struct rdma_client *c,
                                          enum clnt_stat *why)
 {
@@ -343,7 +345,7 @@ static struct requester *connect_address(const struct addrinfo *a, const char *h
     return requester_open((struct sockaddr *)&addr, a->ai_addrlen, &how, c->attr.connect_timeout_ms);
 }
 
-/* Each address of the host in turn. What kept us from the last one is what is told. */
+/* Tries each address of the host. On failure `*why` and errno describe the last attempt. */
 static struct requester *connect_host(const char *host, const struct rdma_client *c, enum clnt_stat *why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;

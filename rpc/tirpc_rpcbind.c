@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tirpc_rpcbind.c - the netids rdma and rdma6. libtirpc's own calls know the netids of its transports alone, and
- * rpcbind answers GETADDR for the transport that asks: so SET, UNSET and DUMP are called here, with addresses written
- * like TCP's (RFC 5665 5.1). */
+/* tirpc_rpcbind.c - registration under the netids rdma and rdma6. libtirpc's own functions know only the netids of its
+ * transports, and rpcbind answers GETADDR for the transport of the query. So SET, UNSET and DUMP are called here, with
+ * universal addresses in TCP's format (RFC 5665 5.1). */
 #include "rpc/tirpc_rpcbind.h"
 
 #include <arpa/inet.h>
@@ -55,7 +55,7 @@ static uint16_t tirpc_rpcbind_port_of(const struct sockaddr_storage *addr)
     return ntohs(v4.sin_port);
 }
 
-/* An address with the port's two octets behind it, all in decimal but the address of IPv6. */
+/* Writes a universal address: the host address, then the two octets of the port in decimal. */
 static void write_uaddr(const struct sockaddr_storage *addr, char to[UADDR_MAX])
 {
     char host[INET6_ADDRSTRLEN] = "";
@@ -85,7 +85,7 @@ static uint16_t port_in_uaddr(const char *text)
     return (uint16_t)(a << 8 | b);
 }
 
-/* libtirpc tells of no rpcbind as of a system error, and not always which. */
+/* libtirpc reports a missing rpcbind as a system error, and not always with its errno. */
 static enum clnt_stat no_rpcbind(void)
 {
     errno = rpc_createerr.cf_error.re_errno ? rpc_createerr.cf_error.re_errno : ECONNREFUSED;
@@ -116,7 +116,7 @@ enum clnt_stat rpcbind_ask(const char *host, uint32_t program, uint32_t version,
     return port ? RPC_SUCCESS : status == RPC_SUCCESS ? RPC_PROGNOTREGISTERED : RPC_RPCBFAILURE;
 }
 
-/* Over rpcbind's local socket: there it believes who we are. */
+/* Uses rpcbind's local socket, where rpcbind knows and trusts the caller's user ID. */
 static bool call_local(rpcproc_t number, uint32_t program, uint32_t version, const struct sockaddr_storage *addr)
 {
     struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = _PATH_RPCBINDSOCK};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tirpc_rpcbind.h - what rpcbind knows of programs over RDMA: the netids rdma and rdma6 (RFC 8166 9). */
+/* tirpc_rpcbind.h - registers and finds programs over RDMA at rpcbind: the netids rdma and rdma6 (RFC 8166 9). */
 #ifndef RDDP_RPC_TIRPC_RPCBIND_H
 #define RDDP_RPC_TIRPC_RPCBIND_H
 
@@ -11,11 +11,11 @@
 
 void rpcbind_set_port(struct sockaddr_storage *addr, uint16_t port);
 
-/* Puts the port that the host's rpcbind names into `addr`, whose family chooses the netid. RPC_SUCCESS,
- * RPC_UNKNOWNHOST, RPC_PROGNOTREGISTERED, or RPC_RPCBFAILURE and errno. */
+/* Asks the host's rpcbind for the port and stores it in `addr`, whose family selects the netid. Returns RPC_SUCCESS,
+ * RPC_UNKNOWNHOST, RPC_PROGNOTREGISTERED, or RPC_RPCBFAILURE and sets errno. */
 enum clnt_stat rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr);
 
-/* Tells the local rpcbind of `addr`, or that it is gone. */
+/* Register `addr` at the local rpcbind, and unregister it. Return false on failure. */
 bool rpcbind_tell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
 bool rpcbind_untell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
 

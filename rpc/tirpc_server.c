@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tirpc_server.c - an SVCXPRT of libtirpc over a responder: svc_run() polls its fd, and dispatchers made by rpcgen get
- * their arguments whole. */
+/* tirpc_server.c - a libtirpc SVCXPRT over a responder: svc_run() polls its descriptor, and dispatchers made by rpcgen
+ * get whole arguments. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -17,10 +17,10 @@
 
 struct rdma_server {
     SVCXPRT xprt;
-    SVCXPRT_EXT extension; /* libtirpc's authentication looks for it behind xp_p3 */
+    SVCXPRT_EXT extension; /* libtirpc's authentication finds it through xp_p3 */
     struct responder *responder;
     struct rddp_rpc_attr attr;
-    struct responder_call *ready, **last; /* whole calls that were not taken yet */
+    struct responder_call *ready, **last; /* whole calls, not yet taken by rdma_recv() */
     struct responder_call *current;
     const struct rddp_rpc_proc *proc;
     struct xdr_joiner in;
@@ -78,8 +78,8 @@ static void note_peer(struct rdma_server *s, const struct responder_call *call)
     memcpy(&s->xprt.xp_raddr, &s->remote, sizeof(s->xprt.xp_raddr));
 }
 
-/* A call that its dispatcher did not answer ends without an answer, as over TCP; its credit comes back with the next.
- */
+/* A call that its dispatcher did not answer is dropped here without an answer, as over TCP. Its credit comes back with
+ * the next answer. */
 static bool_t rdma_recv(SVCXPRT *xprt, struct rpc_msg *message)
 {
     struct rdma_server *s = tirpc_server_of(xprt);
@@ -111,7 +111,7 @@ static enum xprt_stat rdma_stat(SVCXPRT *xprt)
     return tirpc_server_of(xprt)->ready ? XPRT_MOREREQS : XPRT_IDLE;
 }
 
-/* RFC 8166 6.1: a chunk anywhere but at the eligible argument means that the call is not executed. */
+/* RFC 8166 6.1: a call with a chunk at any place but the eligible argument is not executed. */
 static bool_t rdma_getargs(SVCXPRT *xprt, xdrproc_t xdr_arguments, void *arguments)
 {
     struct rdma_server *s = tirpc_server_of(xprt);
@@ -149,7 +149,8 @@ static bool tirpc_server_encode(struct rdma_server *s, struct rpc_msg *message)
         results = message->acpted_rply.ar_results.where;
         message->acpted_rply.ar_results.proc = xdr_nothing;
         message->acpted_rply.ar_results.where = NULL;
-        /* Only what the procedure itself gives back; the dispatcher's own words have other types. */
+        /* Only for results of the procedure itself: when the dispatcher reports an error, `results` has another
+         * type. */
         if (s->proc && s->proc->result && results)
             s->out.item = s->proc->result(results, &s->out.item_length);
     }
@@ -181,7 +182,7 @@ static bool_t rdma_reply(SVCXPRT *xprt, struct rpc_msg *message)
     return TRUE;
 }
 
-/* --- its life ---------------------------------------------------------------------------------------------------- */
+/* --- creation and destruction ------------------------------------------------------------------------------------ */
 
 static void tirpc_server_rdma_destroy(SVCXPRT *xprt)
 {
@@ -212,7 +213,7 @@ void svc_rdma_attr_init(struct rddp_rpc_attr *attr)
     *attr = (struct rddp_rpc_attr){.credits = 64, .inline_size = 4096, .read_max = (1 << 20) + 65536};
 }
 
-/* Every IPv6 address takes IPv4 in as well; where there is no IPv6, every IPv4 address. */
+/* The IPv6 wildcard accepts IPv4 as well. Without IPv6, listens at the IPv4 wildcard. */
 static struct responder *tirpc_server_listen_at(const char *address, uint16_t port, const struct responder_attr *attr)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
@@ -278,7 +279,7 @@ struct __rpc_svcxprt *svc_rdma_create(const char *address, const struct rddp_rpc
     return &s->xprt;
 }
 
-/* A server at every IPv6 address takes in IPv4 as well, and is known by both netids. */
+/* A server at the IPv6 wildcard accepts IPv4 as well, so it is registered under both netids. */
 static bool tirpc_server_tell(struct rdma_server *s, uint32_t program, uint32_t version,
                               bool (*call)(uint32_t, uint32_t, const struct sockaddr_storage *))
 {

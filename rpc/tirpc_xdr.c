@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tirpc_xdr.c - XDR streams of libtirpc that take the eligible item out, and put it in again. libtirpc's routines give
- * an opaque and then its roundup, each by a call of its own. */
+/* tirpc_xdr.c - libtirpc XDR streams that take the eligible item out when they encode and put it back when they decode.
+ * libtirpc's routines pass an opaque and its roundup in two calls. */
 #include "rpc/tirpc_xdr.h"
 
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static bool_t no_position(XDR *xdr, u_int position)
     return FALSE;
 }
 
-/* NULL is always allowed: the routines then go word by word. */
+/* An XDR stream may always return NULL here: the routines then go word by word. */
 static int32_t *no_inline(XDR *xdr, u_int n)
 {
     (void)xdr;
@@ -169,7 +169,7 @@ void xdr_reducer_close(struct xdr_reducer *x)
 
 /* --- decoding ---------------------------------------------------------------------------------------------------- */
 
-/* The next octets of the stream. They may not run over the place of an item that was taken out. */
+/* Takes the next `n` octets of the stream. They must not cross the position of an item that was taken out. */
 static const uint8_t *tirpc_xdr_take(struct xdr_joiner *x, size_t n)
 {
     const uint8_t *at = x->payload + x->at;
@@ -192,7 +192,7 @@ static bool_t get_long(XDR *xdr, long *v)
     return p != NULL;
 }
 
-/* Its length is that of the opaque, or was rounded up by the peer (RFC 8166 3.4.5.2). */
+/* The item has the length of the opaque, or the peer has included the roundup (RFC 8166 3.4.5.2). */
 static bool_t get_item(struct xdr_joiner *x, char *to, u_int n)
 {
     const struct stream_item *item = &x->item[x->next++];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* xdrbytes.c - numbers and octets in and out of an XDR stream. Every access asks take() or give() for its room. */
+/* xdrbytes.c - reads and writes numbers and octets of an XDR stream. Every access goes through xdrbytes_take() or
+ * xdrbytes_give(), which check the bounds. */
 #include "rpc/xdrbytes.h"
 
 #include <string.h>

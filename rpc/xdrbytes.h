@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* xdrbytes.h - numbers and octets in and out of an XDR stream (RFC 4506) with known bounds. A stream that once ran
- * short stays short: gets give 0, puts do nothing, and one look at `bad` in the end is enough. (A file of the name
- * rpc/xdr.h would hide the one of libtirpc.) */
+/* xdrbytes.h - reads and writes numbers and octets of an XDR stream (RFC 4506) within known bounds. After an access
+ * that does not fit, `bad` is set: later gets return 0 and later puts do nothing, so checking `bad` once at the end is
+ * enough. (A file named rpc/xdr.h would hide libtirpc's.) */
 #ifndef RDDP_RPC_XDRBYTES_H
 #define RDDP_RPC_XDRBYTES_H
 
@@ -21,7 +21,7 @@ struct xdr_out {
     bool bad;
 };
 
-/* Octets of zero behind an item of `n` octets (RFC 8166 2.2.4.2). */
+/* Octets of zeros that follow an item of `n` octets (RFC 8166 2.2.4.2). */
 static inline uint32_t xdr_roundup(size_t n)
 {
     return (uint32_t)(-n & 3);
@@ -29,9 +29,10 @@ static inline uint32_t xdr_roundup(size_t n)
 
 uint32_t xdr_get32(struct xdr_in *in);
 uint64_t xdr_get64(struct xdr_in *in);
-/* An XDR bool: anything but 0 and 1 spoils the stream. */
+/* Reads an XDR bool: any value but 0 and 1 sets `bad`. */
 bool xdr_getbool(struct xdr_in *in);
-/* `n` octets and their roundup, whose content does not matter; they lie in the stream. NULL if it is shorter. */
+/* Returns a pointer to `n` octets in the stream and skips their roundup, whose content is ignored. NULL if the stream
+ * is shorter. */
 const uint8_t *xdr_getopaque(struct xdr_in *in, size_t n);
 
 void xdr_put32(struct xdr_out *out, uint32_t v);
