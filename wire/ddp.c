@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ddp.c - what one ULPDU says: DDP's placement and RDMAP's operation, each header field read once and checked. */
+/* ddp.c - decodes and checks DDP's placement fields and RDMAP's operation of a ULPDU; reads each field once. */
 #include "wire/ddp.h"
 
 #include <assert.h>
@@ -7,23 +7,23 @@
 
 #include "base/bytes.h"
 
-/* Octet 0, and the opcode in octet 1 behind RDMAP's version (RFC 5041 4.1, RFC 5040 4.1). The bits between are
- * reserved: sent as zero and not looked at. */
+/* Masks of octet 0, and the opcode in octet 1, whose upper bits hold RDMAP's version (RFC 5041 4.1, RFC 5040 4.1). The
+ * bits between are reserved: sent as zero and ignored. */
 enum { TAGGED = 0x80, LAST = 0x40, VERSION = 0x03, OPCODE = 0x0f, RDMAP_VERSION_SHIFT = 6 };
 
 enum { QN_SEND, QN_READ, QN_TERMINATE, QN_ATOMIC };
 
-/* Octets that a Terminate has at least (RFC 5040 4.8). */
+/* The fewest octets of a Terminate header (RFC 5040 4.8). */
 enum { TERMINATE_MIN = 4 };
 
-/* RFC 5040 figure 4, one line an opcode. `alone`: the message is one segment. */
+/* RFC 5040 figure 4, one line per opcode. `alone`: the message is one segment. */
 static const struct opcode {
     enum seg_op op;
     unsigned flags;
     bool tagged;
     uint32_t qn;
-    uint32_t rdmap_head; /* octets behind DDP's header that are not payload */
-    uint32_t least;      /* octets of payload that there are at least */
+    uint32_t rdmap_head; /* octets of RDMAP header behind DDP's */
+    uint32_t least;      /* the fewest octets of payload */
     bool alone;
 } opcodes[] = {
     [0] = {SEG_WRITE, 0, true, 0, 0, 0, false},
@@ -43,7 +43,7 @@ static const struct opcode {
 
 enum { OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
 
-/* NULL also if the opcode is not one for this kind of buffer. */
+/* Returns NULL if the opcode is unknown or does not match the T bit. */
 static const struct opcode *find_opcode(const uint8_t *head)
 {
     unsigned code = head[1] & OPCODE;
@@ -52,7 +52,7 @@ static const struct opcode *find_opcode(const uint8_t *head)
     return code < OPCODES && opcodes[code].tagged == tagged ? &opcodes[code] : NULL;
 }
 
-/* RFC 5040 figure 5, behind the DDP header. */
+/* RFC 5040 figure 5. */
 static void decode_read(struct seg_read *read, const uint8_t *p)
 {
     *read = (struct seg_read){
@@ -71,7 +71,7 @@ static uint8_t *encode_read(uint8_t *p, const struct seg_read *read)
     return put64(put32(p, (uint32_t)read->source_key), read->source_offset);
 }
 
-/* RFC 7306 figure 4. 28 reserved bits are not looked at. */
+/* RFC 7306 figure 4. Its 28 reserved bits are ignored. */
 enum { ATOMIC_OP = 0x0f };
 
 static enum fault decode_atomic(struct seg_atomic *a, const uint8_t *p)
@@ -103,7 +103,7 @@ static void decode_atomic_answer(struct seg_atomic *a, const uint8_t *p)
     *a = (struct seg_atomic){.id = get32(p), .data = get64(p + 4)};
 }
 
-/* What is behind DDP's header and no payload. */
+/* Decodes the RDMAP header behind DDP's. */
 static enum fault decode_rdmap(struct seg *seg, const uint8_t *p)
 {
     switch (seg->op) {
@@ -195,7 +195,7 @@ enum fault ddp_decode(struct seg *seg, const uint8_t *ulpdu, size_t n, unsigned 
     return tagged ? decode_tagged(seg, ulpdu) : decode_untagged(seg, ulpdu, o);
 }
 
-/* LAST is of the segment, the other flags are of the opcode. */
+/* SEG_LAST belongs to the segment; the other flags belong to the opcode. */
 static unsigned opcode_of(const struct seg *seg)
 {
     unsigned code = 0;

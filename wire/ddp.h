@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ddp.h - the DDP and RDMAP headers of one ULPDU to a segment and back (RFC 5041 4, RFC 5040 4). */
+/* ddp.h - converts the DDP and RDMAP headers of one ULPDU to a segment and back (RFC 5041 4, RFC 5040 4). */
 #ifndef RDDP_WIRE_DDP_H
 #define RDDP_WIRE_DDP_H
 
@@ -11,30 +11,31 @@
 
 enum {
     DDP_TAGGED_HEAD = 14,     /* octets of the DDP header of a Write or Read Response */
-    DDP_UNTAGGED_HEAD = 18,   /* of anything else */
-    RDMAP_READ_HEAD = 28,     /* behind it in a Read Request */
-    RDMAP_ATOMIC_HEAD = 52,   /* behind it in an Atomic Request (RFC 7306 figure 4) */
-    RDMAP_ATOMIC_ANSWER = 12, /* behind it in an Atomic Response (RFC 7306 figure 6) */
-    RDMAP_IMMEDIATE_HEAD = 8, /* behind it in Immediate Data (RFC 7306 6.2) */
+    DDP_UNTAGGED_HEAD = 18,   /* octets of the DDP header of every other message */
+    RDMAP_READ_HEAD = 28,     /* octets of the RDMAP header of a Read Request */
+    RDMAP_ATOMIC_HEAD = 52,   /* of an Atomic Request (RFC 7306 figure 4) */
+    RDMAP_ATOMIC_ANSWER = 12, /* of an Atomic Response (RFC 7306 figure 6) */
+    RDMAP_IMMEDIATE_HEAD = 8, /* of Immediate Data (RFC 7306 6.2) */
     DDP_HEAD_MAX = DDP_UNTAGGED_HEAD + RDMAP_ATOMIC_HEAD,
 };
 
-/* The DDP header behind which payload, or an RDMAP header, begins: T of the first octet decides. */
+/* Returns the octets of the DDP header. `first` is the header's first octet; its T bit decides. */
 static inline uint32_t ddp_head_octets(uint8_t first)
 {
     return first & 0x80 ? DDP_TAGGED_HEAD : DDP_UNTAGGED_HEAD;
 }
 
-/* Reads the ULPDU of `n` octets (none is allowed, and too short); `version` is the only one accepted for DDP and RDMAP.
- * Makes every check that the headers alone allow. begin and end of the segment are the caller's. On a fault *seg holds
- * what was understood: op agrees with the T bit at least, and head, head_length, data and length say where what came
- * lies. */
+/* Decodes the ULPDU of `n` octets at `ulpdu` into *seg. Any `n` is allowed, 0 included. `version` is the only version
+ * accepted for both DDP and RDMAP. Makes every check that needs the headers alone. Leaves seg->begin and seg->end to
+ * the caller. Returns the fault or FAULT_NONE. On a fault *seg holds what was decoded before: seg->op at least agrees
+ * with the T bit, and head, head_length, data and length describe the octets that arrived. seg->head and seg->data
+ * point into `ulpdu`. */
 enum fault ddp_decode(struct seg *seg, const uint8_t *ulpdu, size_t n, unsigned version);
 
-/* Writes the headers of `seg` (DDP_HEAD_MAX octets of room) and returns where the payload goes. */
+/* Writes the headers of `seg` to `p`, which has room for DDP_HEAD_MAX octets. Returns the address behind them. */
 uint8_t *ddp_encode(uint8_t *p, const struct seg *seg, unsigned version);
 
-/* Which operation the header at `head`, a copy inside a Terminate, belonged to; SEG_OPS if to none that we know. */
+/* Returns the operation of the header at `head`, a copy from a Terminate with `n` octets; SEG_OPS if it is unknown. */
 enum seg_op ddp_op(const uint8_t *head, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* iwarp.c - the wire of iWARP: DDP and RDMAP in MPA's FPDUs. */
+/* iwarp.c - the iWARP wire: DDP and RDMAP in MPA's FPDUs. */
 #include <assert.h>
 #include <string.h>
 
@@ -40,8 +40,8 @@ static int iwarp_decode(struct wire_state *agreed, struct seg *seg, uint8_t *p, 
     return eaten;
 }
 
-/* A marker says it; or an agreement, and then the CRC is all that parts an FPDU from a payload that looks like one.
- * Without a CRC nothing does (mpa.txt 7.4, RFC 5044 6). */
+/* A marker shows where an FPDU begins. Without markers the link may guarantee it (`aligned`), and then only the CRC
+ * tells an FPDU from a payload that looks like one. Without a CRC nothing does (mpa.txt 7.4, RFC 5044 6). */
 static size_t iwarp_find(const struct wire_state *agreed, const uint8_t *p, size_t n, bool *sure)
 {
     const struct mpa_half half = rx_half(agreed);
@@ -73,7 +73,7 @@ static int iwarp_look(const struct wire_state *agreed, struct seg *seg, const ui
     return fault ? -(int)fault : octets;
 }
 
-/* A CRC is to be right before anything is placed (RFC 5044 4.4). */
+/* With a CRC nothing may be placed before the whole FPDU is verified (RFC 5044 4.4). */
 static uint32_t peek(const struct wire_state *agreed, struct seg *seg, const uint8_t *p, size_t n)
 {
     const struct mpa_half half = rx_half(agreed);
@@ -102,7 +102,7 @@ static bool iwarp_interleaves(const struct wire_state *agreed)
     return agreed->tx_markers;
 }
 
-/* A Terminate brings its own payload; every other segment's is in the spans. */
+/* The payload of a Terminate is in seg->data; the payload of every other segment is in the spans. */
 static unsigned payload(const struct seg *seg, const struct span *span, unsigned spans, struct span *piece)
 {
     if (seg->op == SEG_TERMINATE) {
@@ -153,9 +153,9 @@ static void iwarp_wrap(struct wire_state *agreed, const struct seg *seg, const s
     agreed->tx_pos += MPA_LENGTH + length + *tail_length;
 }
 
-/* The segment that the fault is about. A message may fail when a later segment completes it, and that one's header is
- * not to be shown. Of a Read Request the note has all there is, so its header is written anew. NULL: there is nothing
- * to show. */
+/* Returns the segment that the fault is about, or NULL if its header is gone. A message may fail only when a later
+ * segment, `seg`, completes it; the header of that segment must not be sent. The note holds a whole Read Request, so
+ * its header is encoded again. */
 static const struct seg *culprit(const struct wire_state *agreed, const struct fault_note *note, const struct seg *seg,
                                  struct seg *again, uint8_t *head)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mpa.c - FPDUs with and without markers and CRC; nothing but the length is believed before the CRC is right. */
+/* mpa.c - FPDUs with and without markers and CRC; trusts nothing but the length before the CRC is verified. */
 #include "wire/mpa.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@
 /* Octets of the stream between two markers. */
 enum { PIECE = MPA_INTERVAL - MPA_MARKER };
 
-/* A piece of at least so many octets is copied and read for the CRC in one go; smaller ones are still in the cache when
- * the CRC of the whole is taken, and then one call for all of them is quicker. */
+/* Pieces of at least this many octets are copied and summed in one pass. Smaller pieces are still cached when the CRC
+ * of the whole FPDU is computed, and one call for all of them is faster. */
 enum { FUSE_MIN = 1024 };
 
 static uint32_t pad_octets(uint32_t ulpdu)
@@ -25,8 +25,8 @@ uint64_t mpa_next_marker(uint64_t pos)
     return (pos + MPA_INTERVAL - 1) & ~(uint64_t)(MPA_INTERVAL - 1);
 }
 
-/* Our pointers count from ULPDU_Length (RFC 5044 4.3). mpa.txt can also be read to count from a marker that leads the
- * FPDU; then the pointer leads to a place where only a marker can be, and the header follows that. */
+/* We count FPDUPTR from ULPDU_Length (RFC 5044 4.3). A reader of mpa.txt may count from a marker in front of the FPDU
+ * instead; the pointer then points to a place where only a marker can be, and the header follows it. */
 uint64_t mpa_header_of(uint64_t marker, uint16_t fpduptr)
 {
     uint64_t header = marker - (fpduptr & 0xfffc);
@@ -34,7 +34,7 @@ uint64_t mpa_header_of(uint64_t marker, uint16_t fpduptr)
     return header % MPA_INTERVAL ? header : header + MPA_MARKER;
 }
 
-/* A marker due right behind the CRC is the next FPDU's. */
+/* A marker due immediately behind the CRC belongs to the next FPDU. */
 size_t mpa_fpdu_octets(const struct mpa_half *half, uint32_t ulpdu)
 {
     size_t n = MPA_LENGTH + ulpdu + pad_octets(ulpdu) + MPA_CRC;
@@ -57,13 +57,13 @@ uint32_t mpa_mulpdu(uint32_t emss, bool markers)
 
 /* --- receiving ----------------------------------------------------------------------------------------------- */
 
-/* An FPDU that is wholly there: where its ULPDU_Length is, what that says, and how long all of it is. */
+/* A complete FPDU: octets in front of ULPDU_Length (a marker), octets in all, and the value of ULPDU_Length. */
 struct unit {
     size_t lead, octets;
     uint32_t length;
 };
 
-/* Do the markers of the FPDU at `p` all point to its header? Their RESERVED is not looked at. */
+/* Do all markers of the FPDU at `p` point to its header? Their RESERVED bits are ignored. */
 static bool markers_agree(const struct mpa_half *half, const struct unit *unit, const uint8_t *p)
 {
     uint64_t header = half->pos + unit->lead;
@@ -77,7 +77,7 @@ static bool markers_agree(const struct mpa_half *half, const struct unit *unit, 
     return true;
 }
 
-/* Closes the gaps that the markers inside the FPDU leave. */
+/* Removes the markers inside the FPDU. */
 static void close_up(const struct mpa_half *half, const struct unit *unit, uint8_t *p)
 {
     size_t at = (size_t)(mpa_next_marker(half->pos + unit->lead) - half->pos);
@@ -91,7 +91,7 @@ static void close_up(const struct mpa_half *half, const struct unit *unit, uint8
     }
 }
 
-/* As mpa_decode(), without a change. */
+/* Does the checks of mpa_decode() and changes nothing. */
 static int mpa_check(const struct mpa_half *half, const uint8_t *p, size_t n, struct unit *unit, size_t *need)
 {
     *unit = (struct unit){.lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0};
@@ -104,7 +104,7 @@ static int mpa_check(const struct mpa_half *half, const uint8_t *p, size_t n, st
         *need = unit->octets;
         return 0;
     }
-    /* The CRC alone is little-endian on the wire (figures 5 and 6 of mpa.txt; as iSCSI). */
+    /* The CRC is the only little-endian field on the wire (figures 5 and 6 of mpa.txt; as in iSCSI). */
     if (half->crc && crc32c(0, p, unit->octets - MPA_CRC) != get32le(p + unit->octets - MPA_CRC))
         return -FAULT_CRC;
     if (half->markers && !markers_agree(half, unit, p))
@@ -151,7 +151,7 @@ size_t mpa_find(const struct mpa_half *half, const uint8_t *p, size_t n)
     for (; half->markers && at < n && n - at >= MPA_MARKER; at += MPA_INTERVAL) {
         uint64_t marker = half->pos + at, begin = mpa_header_of(marker, get16(p + at + 2));
 
-        /* A marker in front of its header belongs to the FPDU. */
+        /* A marker in front of its header is part of the FPDU. */
         if (begin % MPA_INTERVAL == MPA_MARKER)
             begin -= MPA_MARKER;
         if (begin >= half->pos && begin <= marker)
@@ -162,7 +162,8 @@ size_t mpa_find(const struct mpa_half *half, const uint8_t *p, size_t n)
 
 /* --- sending ------------------------------------------------------------------------------------------------- */
 
-/* An FPDU while it is being written: `next` goes at stream position `pos`, `crc` is of everything before `summed`. */
+/* An FPDU being written: the next octet goes to `next`, at stream position `pos`; `crc` covers the octets before
+ * `summed`. */
 struct writer {
     uint8_t *next, *summed;
     uint64_t pos, header;
@@ -173,7 +174,7 @@ static void put_marker(struct writer *w)
 {
     if (w->pos % MPA_INTERVAL)
         return;
-    /* Only a marker that leads is in front of its header, and it points nowhere. */
+    /* The marker in front of the header has the pointer 0. */
     w->next = put16(put16(w->next, 0), w->pos < w->header ? 0 : (uint16_t)(w->pos - w->header));
     w->pos += MPA_MARKER;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mpa_start.c - Request and Reply frames to a struct and back, and the arithmetic of what they agree on. */
+/* mpa_start.c - converts Request and Reply frames to a struct and back, and computes what they agree on. */
 #include "wire/mpa_start.h"
 
 #include <assert.h>
@@ -8,10 +8,10 @@
 
 enum { KEY = 16, FLAGS = 16, REVISION = 17, PD_LENGTH = 18 };
 
-/* The octet behind the key. Its other bits are reserved: sent as zero and not looked at. */
+/* Bits of the octet behind the key. The others are reserved: sent as zero and ignored. */
 enum { MARKERS = 0x80, CRC = 0x40, REJECT = 0x20, ENHANCED = 0x10 };
 
-/* The two words of RFC 6581 9, over 14 bits of IRD and of ORD. */
+/* The control flags of RFC 6581 9, in two words above 14 bits of IRD and of ORD. */
 enum { PEER_TO_PEER = 0x8000, RTR_SEND = 0x4000, RTR_WRITE = 0x8000, RTR_READ = 0x4000, DEPTH = 0x3fff };
 
 enum { REVISION_MAX = 2 };
@@ -21,7 +21,7 @@ static const uint8_t *key(bool reply)
     return (const uint8_t *)(reply ? "MPA ID Rep Frame" : "MPA ID Req Frame");
 }
 
-/* Without A the other three say nothing (RFC 6581 9.2). */
+/* Without control flag A the other three are ignored (RFC 6581 9.2). */
 static void decode_enhanced(struct mpa_frame *frame, const uint8_t *p)
 {
     uint16_t in = get16(p);
@@ -54,7 +54,7 @@ int mpa_frame_decode(struct mpa_frame *frame, bool reply, const uint8_t *p, size
         .markers = p[FLAGS] & MARKERS,
         .crc = p[FLAGS] & CRC,
         .reject = reply && p[FLAGS] & REJECT,
-        .enhanced = p[FLAGS] & ENHANCED && p[REVISION] >= 2, /* before revision 2 the bit was a reserved one */
+        .enhanced = p[FLAGS] & ENHANCED && p[REVISION] >= 2, /* reserved before revision 2 */
         .revision = p[REVISION],
         .private_data = p + MPA_FRAME_HEAD,
         .private_length = length,
@@ -100,7 +100,7 @@ size_t mpa_frame_encode(uint8_t *out, const struct mpa_frame *frame)
 
 /* --- what two frames agree on (RFC 6581 9) ------------------------------------------------------------------- */
 
-/* Whoever does not negotiate says a number above any that can be meant, and so sets no limit. */
+/* MPA_NO_NEGOTIATION is above every real IRD or ORD, so it limits nothing. */
 static uint16_t mpa_start_at_most(uint16_t own, uint16_t peer)
 {
     return own < peer ? own : peer;
@@ -138,7 +138,7 @@ enum fault mpa_agree_initiator(const struct mpa_frame *reply, uint16_t own_ird, 
     return reply->ord == MPA_NO_NEGOTIATION || reply->ord <= own_ird ? FAULT_NONE : FAULT_IRD;
 }
 
-/* A Write is first because it needs nothing of the responder: no receive, no place in a queue of reads. */
+/* A Write comes first because it uses nothing of the responder: neither a receive nor a place in its queue of Reads. */
 unsigned mpa_choose_rtr(unsigned own, unsigned peer)
 {
     static const unsigned order[] = {MPA_RTR_WRITE, MPA_RTR_SEND, MPA_RTR_READ};

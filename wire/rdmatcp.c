@@ -15,7 +15,7 @@ enum {
     CRC = 4,
     LENGTH_MAX = 65535,
     CONTROL_MAX = 1020,
-    PAYLOAD_MIN = 64, /* however small the link's segments are */
+    PAYLOAD_MIN = 64, /* the payload for links whose segments are too small */
 
     BEGIN = 0x08,
     END = 0x04,
@@ -42,7 +42,7 @@ static uint32_t padded(uint32_t length)
 
 /* --- in -------------------------------------------------------------------------------------------------------- */
 
-/* The fields all types have, and the type's own: as many of them as are there without a look at the payload. */
+/* Decodes the common fields, and the Data Offset of the types with the short header. */
 static void rdmatcp_read_head(struct seg *seg, const uint8_t *p)
 {
     *seg = (struct seg){
@@ -59,6 +59,7 @@ static void rdmatcp_read_head(struct seg *seg, const uint8_t *p)
         seg->offset = get32(p + 20);
 }
 
+/* Decodes the rest of the long header: buffer, offset and length. */
 static void read_place(struct seg *seg, const uint8_t *p)
 {
     uint32_t buffer = get32(p + 20), offset = get32(p + 24), total = get32(p + 28);
@@ -72,7 +73,7 @@ static void read_place(struct seg *seg, const uint8_t *p)
     seg->total = total;
 }
 
-/* What says where the segment ends, and whose it is: all that framing needs. */
+/* Checks the fields that framing needs: the version, the lengths and the Connection ID. */
 static enum fault check_frame(const struct wire_state *agreed, const struct seg *seg, const uint8_t *p)
 {
     uint32_t length = get16(p + 2);
@@ -88,7 +89,7 @@ static enum fault check_frame(const struct wire_state *agreed, const struct seg 
     return FAULT_NONE;
 }
 
-/* What a segment's fields say of each other. */
+/* Checks the fields of a segment against each other. */
 static enum fault check_fields(const struct seg *seg)
 {
     switch (seg->op) {
@@ -107,6 +108,7 @@ static enum fault check_fields(const struct seg *seg)
     }
 }
 
+/* Decodes and checks the segment at `p` without changing the state; returns like decode(). */
 static int look_for(const struct wire_state *agreed, struct seg *seg, const uint8_t *p, size_t n, size_t *need)
 {
     uint32_t length, octets;
@@ -159,8 +161,8 @@ static int rdmatcp_look(const struct wire_state *agreed, struct seg *seg, const 
     return agreed->rx_pos % 4 ? 0 : look_for(agreed, seg, p, n, &need);
 }
 
-/* A packet is taken to begin where a segment does, and the Connection ID, 64 bits that nobody else knows, says whether
- * that is true (5). */
+/* A packet is assumed to start with a segment. The Connection ID, 64 bits that outsiders do not know, confirms it
+ * (5). */
 static size_t rdmatcp_find(const struct wire_state *agreed, const uint8_t *p, size_t n, bool *sure)
 {
     *sure = true;
@@ -170,7 +172,7 @@ static size_t rdmatcp_find(const struct wire_state *agreed, const uint8_t *p, si
 
 /* --- out ------------------------------------------------------------------------------------------------------- */
 
-/* A response has the shorter header, but takes turns with Writes and is cut alike. */
+/* A Read Response has the shorter header, but is cut like a Write because it takes turns with Writes. */
 static uint32_t rdmatcp_payload_max(const struct wire_state *agreed, bool tagged, uint32_t emss)
 {
     uint32_t head = tagged ? LONG_HEAD : SHORT_HEAD, unit = emss > LENGTH_MAX ? LENGTH_MAX + 1 : emss & ~3u;
@@ -185,7 +187,7 @@ static bool rdmatcp_interleaves(const struct wire_state *agreed)
     return false;
 }
 
-/* Header and control data; returns where the payload goes. */
+/* Writes the header and the control data; returns the address where the payload goes. */
 static uint8_t *rdmatcp_put_head(const struct wire_state *agreed, const struct seg *seg, uint32_t payload, uint8_t *p)
 {
     uint8_t type = type_of[seg->op], bits = (uint8_t)((seg->reserved >> 4 & 0xf0) | type);
@@ -206,7 +208,7 @@ static uint8_t *rdmatcp_put_head(const struct wire_state *agreed, const struct s
     return put_bytes(p, seg->control, seg->control_length);
 }
 
-/* The pad is part of the segment, and under its CRC (3.4: "across the entire segment"). Returns the octets. */
+/* Writes pad and CRC; returns their octets. The CRC covers the pad (3.4: "across the entire segment"). */
 static uint32_t put_tail(uint8_t *p, uint32_t length, uint32_t crc)
 {
     uint32_t pad = padded(length) - length;
@@ -256,7 +258,7 @@ static void rdmatcp_wrap(struct wire_state *agreed, const struct seg *seg, const
     agreed->tx_pos += *head_length + payload + *tail_length;
 }
 
-/* The document has no message that says why: the stream just ends. */
+/* The document has no message that reports an error: the stream just ends. */
 static bool rdmatcp_terminate(const struct wire_state *agreed, const struct fault_note *note, const struct seg *seg,
                               struct seg *out, uint8_t *buffer)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctpddp.c - the header extension of the SCTP DDP/RDMA adaptation, and the tables of who may send what. */
+/* sctpddp.c - the header extension of the SCTP DDP/RDMA adaptation, and the table of the modes each sender may use. */
 #include "wire/sctpddp.h"
 
 #include "base/bytes.h"
 
-/* sctp-ddp-rdma.txt 2.1 and 2.2, a line an indication: the octets of its header, and the modes that it may send. */
+/* sctp-ddp-rdma.txt 2.1 and 2.2, one line per indication: the octets of the header extension and the allowed modes. */
 enum { NO = 1 << SCTPDDP_NO_PLACEMENT, DDP = 1 << SCTPDDP_MODE_DDP, TAG = 1 << SCTPDDP_MODE_TAG };
 enum { RDMA = 1 << SCTPDDP_MODE_RDMA };
 
@@ -21,7 +21,7 @@ static const struct {
     [SCTPDDP_RDMA_NEGOTIATION]     = {"RDMA_NEGOTIATION",     SCTPDDP_RDMA_HEAD, NO},
 };
 
-/* 3.2.1: the rule that forbids each mode where it is not allowed. */
+/* 3.2.1: the rule that is broken when a sender uses a mode that it may not use. */
 static const enum fault rule[SCTPDDP_MODES] = {
     [SCTPDDP_NO_PLACEMENT] = FAULT_CHUNK_R1,
     [SCTPDDP_MODE_DDP]     = FAULT_CHUNK_R2,

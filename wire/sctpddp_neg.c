@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctpddp_neg.c - the messages that an association's two ends negotiate with, and the reasons that they end it for. */
+/* sctpddp_neg.c - the messages that the two ends of an association negotiate with, and the reasons in its ABORTs. */
 #include "wire/sctpddp_neg.h"
 
 #include "base/bytes.h"
 
 enum { SEND_FLAGS = NEG_LAST | NEG_SOLICITED | NEG_INVALIDATE | NEG_IMMEDIATE | NEG_WRITTEN };
 
-/* doc/sctp-negotiation.md, "Messages", a line a type: the octets in front of its data, may data follow, and its flags.
- */
+/* doc/sctp-negotiation.md, "Messages", one line per type: octets in front of the data, whether data may follow,
+ * flags. */
 /* clang-format off */
 static const struct {
     uint8_t head;
@@ -44,7 +44,7 @@ static void get_body(struct neg *neg, const uint8_t *p)
     }
 }
 
-/* Fields that contradict each other. */
+/* Do fields contradict each other? */
 static bool is_wrong(const struct neg *neg)
 {
     uint16_t flags = neg->flags;
@@ -111,8 +111,8 @@ size_t neg_encode(const struct neg *neg, uint8_t *p)
 
 /* --- reasons ------------------------------------------------------------------------------------------------- */
 
-/* doc/sctp-negotiation.md, "Errors": the second octet of a code, and whether it is about keys, rights or bounds. What
- * is not here is 0xff, "another". */
+/* doc/sctp-negotiation.md, "Errors": the second octet of a code, and whether it is about keys, rights or bounds. Faults
+ * that are not listed have the code 0xff, "another error". */
 /* clang-format off */
 static const struct {
     enum fault fault;
@@ -176,7 +176,7 @@ size_t neg_reason(const struct fault_note *note, char reason[NEG_REASON_MAX])
     return MARK + CODE + 1 + n;
 }
 
-/* The code behind the mark, or -1: it is not one. */
+/* Returns the code behind the mark; -1 if the reason is not in our format. */
 static int32_t code_of(const char *reason, size_t n)
 {
     int32_t code = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcpopt.c - the figure of section 3.1, both ways, and what it must not say. */
+/* tcpopt.c - encodes and decodes the figure of section 3.1, and checks its fields. */
 #include "wire/tcpopt.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ static enum tcpopt_fault tcpopt_check(const struct tcpopt *o, uint32_t payload)
         return TCPOPT_DATA_OFFSET;
     if (o->data_length > payload - o->data_offset)
         return TCPOPT_DATA_LENGTH;
-    /* The octet 2^32 - 1 is the last that an offset can name. */
+    /* 2^32 - 1 is the last offset that the field can hold. */
     if (o->data_length && o->data_length - 1U > UINT32_MAX - o->buffer_offset)
         return TCPOPT_WRAP;
     if (o->length == TCPOPT_LONG && (o->buffer_offset > o->total || o->data_length > o->total - o->buffer_offset))

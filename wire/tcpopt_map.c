@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcpopt_map.c - sections in a ring; a segment is cut where a second piece of data, or a message, would begin. */
+/* tcpopt_map.c - sections in a ring; a segment ends before a second piece of data or before a message. */
 #include "wire/tcpopt_map.h"
 
 #include <assert.h>
@@ -15,12 +15,13 @@ static struct tcpopt_section *tcpopt_map_at(const struct tcpopt_map *m, uint32_t
     return &m->ring[(m->head + i) & (m->capacity - 1)];
 }
 
+/* The stream position where section `i` ends. */
 static uint64_t end_of(const struct tcpopt_map *m, uint32_t i)
 {
     return i + 1 < m->count ? tcpopt_map_at(m, i + 1)->from : m->end;
 }
 
-/* Does b go on where a, of `length` octets, ends: the same transfer, in the stream and in the buffer? */
+/* Does `b` continue `a`, which is `length` octets long, as the same transfer, in the stream and in the buffer? */
 static bool tcpopt_map_goes_on(const struct tcpopt_section *a, uint64_t length, const struct tcpopt_section *b)
 {
     return a->data && b->data && !b->message && a->rid == b->rid && a->unsolicited == b->unsolicited &&
@@ -52,7 +53,7 @@ void tcpopt_map_trim(struct tcpopt_map *m, uint64_t position)
     }
 }
 
-/* The first section that ends behind `position`, or one of no octets there. */
+/* Returns the first section that ends after `position`, or an empty section at `position`. */
 static uint32_t tcpopt_map_find(const struct tcpopt_map *m, uint64_t position)
 {
     uint32_t low = 0, high = m->count;
@@ -68,7 +69,7 @@ static uint32_t tcpopt_map_find(const struct tcpopt_map *m, uint64_t position)
     return low;
 }
 
-/* Octets that the option of data of this section takes. */
+/* Returns the octets of the option for data of this section. */
 static uint32_t option_length(const struct tcpopt_section *s)
 {
     return s->has_total ? TCPOPT_LONG : TCPOPT_SHORT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* term.c - our faults to the codes of Terminate messages, and a peer's codes to words. */
+/* term.c - maps our faults to the codes of Terminate messages, and a peer's codes to text. */
 #include "wire/term.h"
 
 #include <assert.h>
@@ -7,10 +7,10 @@
 #include "base/bytes.h"
 #include "wire/ddp.h"
 
-/* The third octet: which of the following fields are there (RFC 5040 4.8). */
+/* The third octet: which of the following fields are present (RFC 5040 4.8). */
 enum { HAS_LENGTH = 0x80, HAS_DDP = 0x40, HAS_RDMA = 0x20, HAS_ANY = 0xe0 };
 
-/* The same as siw sends them: it declares bit-fields for a big-endian machine and runs on little-endian ones. */
+/* The same bits as siw sends them: it declares bit-fields for a big-endian machine and runs on little-endian ones. */
 enum { SIW_HAS_DDP = 0x02, SIW_HAS_ANY = 0x07 };
 
 enum { CONTROL = 4, SEGMENT_LENGTH = 2 };
@@ -29,9 +29,9 @@ static unsigned type(unsigned code)
 
 /* --- ours ---------------------------------------------------------------------------------------------------- */
 
-/* What each fault is called in a Terminate (RFC 5041 7.2, RFC 5040 figure 9, RFC 5044 8, RFC 6581 8), by what it
- * happened to. A tagged or untagged segment is DDP's affair; the region that a Read Request or an invalidation names is
- * RDMAP's. */
+/* The code of each fault in a Terminate (RFC 5041 7.2, RFC 5040 figure 9, RFC 5044 8, RFC 6581 8), by the segment it
+ * happened to. DDP reports errors of tagged and untagged segments; RDMAP reports errors about the region that a Read
+ * Request or an invalidation names. */
 static const struct {
     uint16_t tagged, untagged, read;
 } codes[FAULTS] = {
@@ -39,7 +39,7 @@ static const struct {
 
     [FAULT_KEY] = {0x1100, 0x0100, 0x0100},
     [FAULT_DOMAIN] = {0x1102, 0x0103, 0x0103},
-    [FAULT_RIGHT] = {0x1100, 0x0102, 0x0102}, /* DDP has no code for it: the STag has no buffer that allows placement */
+    [FAULT_RIGHT] = {0x1100, 0x0102, 0x0102}, /* DDP has no code for rights: such a buffer counts as none */
     [FAULT_BOUNDS] = {0x1101, 0x0101, 0x0101},
     [FAULT_WRAP] = {0x1103, 0x0104, 0x0104},
 
@@ -53,15 +53,15 @@ static const struct {
     [FAULT_RDMAP_VERSION] = {0x0205, 0x0205, 0x0205},
     [FAULT_OPCODE] = {0x0206, 0x0206, 0x0206},
     [FAULT_SHORT] = {0x02ff, 0x02ff, 0x02ff},   /* neither DDP nor RDMAP has a code for it: unspecified */
-    [FAULT_UNASKED] = {0x1100, 0x1202, 0x1100}, /* no read of ours made that STag a sink; no atomic waits for it */
-    [FAULT_READS] = {0x1202, 0x1202, 0x1202},   /* queue 1 has as many buffers as reads were agreed */
+    [FAULT_UNASKED] = {0x1100, 0x1202, 0x1100}, /* no Read of ours has that sink; no atomic of ours is pending */
+    [FAULT_READS] = {0x1202, 0x1202, 0x1202},   /* queue 1 has one buffer per agreed Read */
     [FAULT_INVALIDATE] = {0x0109, 0x0109, 0x0109},
 
     [FAULT_UNALIGNED] = {0x0207, 0x0207, 0x0207},
 
     [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
     [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
-    [FAULT_LAP] = {0x2003, 0x2003, 0x2003}, /* its length and what showed where the other begins do not agree */
+    [FAULT_LAP] = {0x2003, 0x2003, 0x2003}, /* the unit's length disagrees with the known start of the next unit */
     [FAULT_LENGTH] = {0x2003, 0x2003, 0x2003},
 
     /* A wrong start-up frame closes the connection at once (RFC 5044 8, error 4). */
@@ -92,15 +92,15 @@ unsigned term_code(enum fault fault, enum seg_op op, bool started)
 {
     assert(fault < FAULTS);
     if (fault == FAULT_MEMORY && !started)
-        return 0x2005; /* while connections are made it has a code of its own (RFC 6581 9.3) */
+        return 0x2005; /* RFC 6581 8 and 9.3: a code of its own while the connection is being established */
     if ((fault >= FAULT_SEG_VERSION && fault <= FAULT_SEG_TOTAL) || fault >= FAULT_CHUNK_SHORT)
-        return TERM_SILENCE; /* other wires' fields, and those have no Terminate */
+        return TERM_SILENCE; /* faults of other wires, which have no Terminate */
     if (op == SEG_READ_REQ || op == SEG_ATOMIC_REQ)
         return codes[fault].read;
     return op == SEG_WRITE || op == SEG_READ_RESP ? codes[fault].tagged : codes[fault].untagged;
 }
 
-/* RFC 5040 figure 10: what MPA or a local catastrophe is to blame for names no message. */
+/* RFC 5040 figure 10: an MPA error or a local catastrophic error names no message. */
 static bool names_message(unsigned code)
 {
     return layer(code) != LAYER_LLP && type(code) != 0;
@@ -125,7 +125,7 @@ size_t term_encode(uint8_t *buffer, unsigned code, const struct seg *about)
 
 /* --- the peer's ---------------------------------------------------------------------------------------------- */
 
-/* Every code that a document knows. Of a local catastrophe only layer and type count. */
+/* Every code that a document defines. For a local catastrophic error only layer and type are compared. */
 static const struct {
     uint16_t code;
     bool access;
@@ -166,9 +166,8 @@ static const struct {
     {0x2007, false, "no matching ready-to-receive option (RFC 6581 8)"},
 };
 
-/* Does siw speak? If headers follow, the bits that say so tell. Without them a few codes are what they look like in one
- * of the two orders only; 0x20 and 0x02 with a start-up code are both a start-up's and RDMAP's, and the time decides.
- */
+/* Was this Terminate sent by Linux siw? The bits that announce headers tell. Without headers only some codes are unique
+ * to one of the two orders. 0x20 and 0x02 with a start-up code exist in both orders: the first FPDU means start-up. */
 static bool is_siw(const uint8_t *p, bool first)
 {
     if (p[2] & HAS_ANY)
