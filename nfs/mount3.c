@@ -13,7 +13,7 @@ void mount3_code_args(struct coder *c, enum mount3_proc proc, struct nfs3_text *
     code_end(c);
 }
 
-/* Of a longer list the first MOUNT_FLAVORS_MAX are kept. */
+/* Decoding keeps the first MOUNT_FLAVORS_MAX flavors of a longer list. */
 static void code_flavors(struct coder *c, struct mount3_result *result)
 {
     uint32_t flavors = result->flavors, more;
@@ -42,7 +42,7 @@ void mount3_code_mnt(struct coder *c, struct mount3_result *result)
     code_end(c);
 }
 
-/* The bool in front of an element of a list. */
+/* The bool that precedes each element of a list. */
 static bool code_another(struct coder *c)
 {
     bool another = true;
@@ -108,7 +108,7 @@ const char *mount3_status_str(enum mount3_status status)
     case MNT3ERR_NOTSUPP:
         return "not supported";
     case MNT3ERR_SERVERFAULT:
-        return "a fault of the server";
+        return "server fault";
     }
-    return "a status that RFC 1813 does not know";
+    return "a status unknown to RFC 1813";
 }

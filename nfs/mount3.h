@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mount3.h - MOUNT version 3 (RFC 1813 appendix I): from the path of an export to its file handle. */
+/* mount3.h - MOUNT version 3 (RFC 1813 appendix I): turns the path of an export into a file handle. */
 #ifndef RDDP_NFS_MOUNT3_H
 #define RDDP_NFS_MOUNT3_H
 
@@ -35,14 +35,14 @@ struct mount3_result { /* MNT */
     uint32_t flavors, flavor[MOUNT_FLAVORS_MAX];
 };
 
-/* MNT and UMNT have a path, the other procedures no arguments. Both directions, as of struct coder. A path longer than
- * MOUNT_PATH_MAX is read too, up to NFS3_TEXT_MAX; of more than MOUNT_FLAVORS_MAX flavors the first are kept. Reading:
- * nothing may be left. */
+/* Encodes or decodes, like all functions of struct coder (nfs3_xdr.h). MNT and UMNT have a path, the other procedures
+ * no arguments. Decoding: a path may be longer than MOUNT_PATH_MAX, up to NFS3_TEXT_MAX; the first MOUNT_FLAVORS_MAX
+ * flavors are kept; octets left over make the message bad. */
 void mount3_code_args(struct coder *c, enum mount3_proc proc, struct nfs3_text *path);
 void mount3_code_mnt(struct coder *c, struct mount3_result *result);
 
-/* The lists of DUMP (host and directory) and EXPORT (directory and groups), an element at a time; the last FALSE is
- * code_bool()'s. Reading: false at the end; of more than `groups_max` groups the first are kept. */
+/* The lists of DUMP (host and directory) and EXPORT (directory and groups), one element a call; code_bool() codes the
+ * FALSE that ends a list. Decoding: returns false at the end, and keeps the first `groups_max` groups. */
 bool mount3_code_mounted(struct coder *c, struct nfs3_text *host, struct nfs3_text *path);
 bool mount3_code_export(struct coder *c, struct nfs3_text *path, struct nfs3_text *group, uint32_t *groups,
                         uint32_t groups_max);

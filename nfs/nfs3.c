@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3.c - procedures and statuses in words. */
+/* nfs3.c - the names of procedures and statuses. */
 #include "nfs/nfs3.h"
 
 const char *nfs3_status_str(enum nfs3_status status)
@@ -18,7 +18,7 @@ const char *nfs3_status_str(enum nfs3_status status)
     case NFS3ERR_ACCES:
         return "permission denied";
     case NFS3ERR_EXIST:
-        return "it exists";
+        return "it exists already";
     case NFS3ERR_XDEV:
         return "not on the same file system";
     case NFS3ERR_NODEV:
@@ -26,7 +26,7 @@ const char *nfs3_status_str(enum nfs3_status status)
     case NFS3ERR_NOTDIR:
         return "not a directory";
     case NFS3ERR_ISDIR:
-        return "a directory";
+        return "it is a directory";
     case NFS3ERR_INVAL:
         return "invalid argument";
     case NFS3ERR_FBIG:
@@ -42,29 +42,29 @@ const char *nfs3_status_str(enum nfs3_status status)
     case NFS3ERR_NOTEMPTY:
         return "the directory is not empty";
     case NFS3ERR_DQUOT:
-        return "the quota is used up";
+        return "the disk quota is exceeded";
     case NFS3ERR_STALE:
-        return "what the handle named is gone";
+        return "the object of the file handle is gone";
     case NFS3ERR_REMOTE:
-        return "too many levels of remote";
+        return "too many levels of remote file systems";
     case NFS3ERR_BADHANDLE:
-        return "not a handle of this server";
+        return "not a file handle of this server";
     case NFS3ERR_NOT_SYNC:
-        return "it was changed by somebody else";
+        return "the object was changed in the meantime";
     case NFS3ERR_BAD_COOKIE:
         return "the directory has changed: the cookie is stale";
     case NFS3ERR_NOTSUPP:
         return "not supported";
     case NFS3ERR_TOOSMALL:
-        return "the room is too small";
+        return "the buffer is too small";
     case NFS3ERR_SERVERFAULT:
-        return "a fault of the server";
+        return "server fault";
     case NFS3ERR_BADTYPE:
-        return "a type that the server cannot make";
+        return "the server cannot create objects of this type";
     case NFS3ERR_JUKEBOX:
-        return "not now: try again later";
+        return "the server is busy: try again later";
     }
-    return "a status that RFC 1813 does not know";
+    return "a status unknown to RFC 1813";
 }
 
 const char *nfs3_proc_str(enum nfs3_proc proc)

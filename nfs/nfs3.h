@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* nfs3.h - the vocabulary of NFS version 3 (RFC 1813): procedures, statuses, arguments and results as C structures.
- * Names and data point into what they were decoded from, and are as long as they say: nothing ends with a NUL. */
+ * Names and data point into the message that they were decoded from. They have a length and no terminating NUL. */
 #ifndef RDDP_NFS_NFS3_H
 #define RDDP_NFS_NFS3_H
 
@@ -15,9 +15,9 @@ enum {
     NFS_RDMA_PORT = 20049,
     NFS3_FH_MAX = 64,
     NFS3_VERIFIER = 8,
-    NFS3_NAME_MAX = 255,   /* octets of a name that we make or take */
-    NFS3_PATH_MAX = 4096,  /* ... of what a symbolic link says */
-    NFS3_IO_MAX = 1 << 20, /* octets of one READ or WRITE: rtmax and wtmax */
+    NFS3_NAME_MAX = 255,   /* the longest name that we create or accept, in octets */
+    NFS3_PATH_MAX = 4096,  /* the longest target of a symbolic link, in octets */
+    NFS3_IO_MAX = 1 << 20, /* octets of one READ or WRITE at most: rtmax and wtmax */
 };
 
 enum nfs3_proc {
@@ -46,7 +46,7 @@ enum nfs3_proc {
     NFS3_PROCS
 };
 
-/* RFC 1813 2.6; a number that is none of these is kept as it is. */
+/* RFC 1813 2.6. An unknown status is kept as a number. */
 enum nfs3_status {
     NFS3_OK = 0,
     NFS3ERR_PERM = 1,
@@ -131,7 +131,7 @@ struct nfs3_post_attr { /* post_op_attr */
 };
 
 struct nfs3_wcc { /* wcc_data */
-    bool had;     /* what follows about the time before is there */
+    bool had;     /* the size and times before the operation are present */
     uint64_t size;
     struct nfs3_time mtime, ctime;
     struct nfs3_post_attr after;
@@ -149,13 +149,13 @@ struct nfs3_where { /* diropargs3 */
     struct nfs3_text name;
 };
 
-struct nfs3_make { /* CREATE, MKDIR, SYMLINK and MKNOD: each uses what it needs */
+struct nfs3_make { /* CREATE, MKDIR, SYMLINK and MKNOD: each uses the fields that it needs */
     struct nfs3_where where;
     enum nfs3_createmode how;        /* CREATE */
-    uint8_t verifier[NFS3_VERIFIER]; /* CREATE, exclusive; then there are no attributes */
+    uint8_t verifier[NFS3_VERIFIER]; /* CREATE, NFS3_EXCLUSIVE: there are no attributes then */
     struct nfs3_sattr attr;
     struct nfs3_text target; /* SYMLINK: DDP-eligible */
-    enum nfs3_type type;     /* MKNOD; block and character special files have the numbers below */
+    enum nfs3_type type;     /* MKNOD; character and block special files also use major and minor */
     uint32_t major, minor;
 };
 
@@ -206,7 +206,7 @@ union nfs3_args {
 
 /* --- results --------------------------------------------------------------------------------------------------- */
 
-/* One entry of a directory. READDIR has the first three alone. */
+/* A directory entry. READDIR uses the first three fields only. */
 struct nfs3_entry {
     uint64_t fileid;
     struct nfs3_text name;
@@ -215,13 +215,16 @@ struct nfs3_entry {
     struct nfs3_post_fh fh;
 };
 
-/* What does not belong to a procedure, or to a status other than NFS3_OK, is neither written nor read. */
+/* Fields that do not belong to the procedure, or that belong to NFS3_OK while the status is another, are neither
+ * encoded nor decoded. */
 struct nfs3_result {
     enum nfs3_status status;
-    struct nfs3_post_attr attr; /* of the object; LOOKUP: of what was found; CREATE...: of what was made */
-    struct nfs3_post_attr dir;  /* LOOKUP: of the directory */
-    struct nfs3_wcc wcc;        /* of the object (SETATTR, WRITE, COMMIT) or the directory; RENAME: that of `from` */
-    struct nfs3_wcc to_wcc;     /* RENAME: that of `to`; LINK: of the directory */
+    /* of the object; LOOKUP: of the object found; CREATE, MKDIR, SYMLINK, MKNOD: of the new object */
+    struct nfs3_post_attr attr;
+    struct nfs3_post_attr dir; /* LOOKUP: of the directory */
+    /* of the object (SETATTR, WRITE, COMMIT) or the directory; RENAME: of the directory of `from` */
+    struct nfs3_wcc wcc;
+    struct nfs3_wcc to_wcc; /* RENAME: of the directory of `to`; LINK: of the directory */
     union {
         struct nfs3_fh fh;        /* LOOKUP */
         struct nfs3_post_fh made; /* CREATE, MKDIR, SYMLINK, MKNOD */
@@ -236,10 +239,11 @@ struct nfs3_result {
             uint32_t count;
             enum nfs3_stable committed;
             uint8_t verifier[NFS3_VERIFIER];
-        } write; /* COMMIT: the verifier alone */
+        } write; /* COMMIT: the verifier only */
         struct {
             uint8_t verifier[NFS3_VERIFIER];
-            const uint8_t *entries; /* XDR, without the FALSE that ends them: nfs3_put_entry(), nfs3_get_entry() */
+            /* XDR without the FALSE that ends the list; see nfs3_put_entry() and nfs3_get_entry() */
+            const uint8_t *entries;
             uint32_t length;
             bool eof;
         } list;
@@ -260,7 +264,7 @@ struct nfs3_result {
     };
 };
 
-/* A phrase for the log and for people: "no such file or directory". */
+/* A phrase for users, such as "no such file or directory"; static. */
 const char *nfs3_status_str(enum nfs3_status status);
 const char *nfs3_proc_str(enum nfs3_proc proc);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_xdr.c - the atoms of XDR in both directions, and the types of RFC 1813 that arguments and results share. */
+/* nfs3_xdr.c - codes the basic XDR types, and the types of RFC 1813 that arguments and results share. */
 #include "nfs/nfs3_xdr.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ void code_fail(struct coder *c)
     c->in.bad = c->out.bad = c->bad = true;
 }
 
-/* `n` octets were coded, if nothing is wrong yet. */
+/* Advances the position by `n` octets, or marks the stream bad if coding them failed. */
 static void nfs3_xdr_advance(struct coder *c, size_t n)
 {
     if (c->in.bad || c->out.bad)
@@ -84,7 +84,8 @@ uint32_t code_enum(struct coder *c, uint32_t v, uint32_t low, uint32_t high)
     return v;
 }
 
-/* The octets of an item, without its length, where they lie: `at` is where to write them from. NULL: bad. */
+/* Codes the octets of an item without its length. Encoding reads them from `at`. Decoding returns where they are in the
+ * message. NULL: bad. */
 static const void *nfs3_xdr_octets(struct coder *c, const void *at, uint32_t length)
 {
     if (c->writing)
@@ -95,7 +96,7 @@ static const void *nfs3_xdr_octets(struct coder *c, const void *at, uint32_t len
     return c->bad ? NULL : at;
 }
 
-/* The length word of an item. False: it is longer than it may be, or there is none. */
+/* Codes the length word of an item. Returns false if the length exceeds `length_max` or the stream is too short. */
 static bool code_length(struct coder *c, uint32_t *length, uint32_t length_max)
 {
     code32(c, length);
@@ -151,7 +152,7 @@ static void leave_out(struct coder *c, const void *data, uint32_t length)
     nfs3_xdr_advance(c, length + xdr_roundup(length));
 }
 
-/* The item that came must be this one. */
+/* Takes the item that came by RDMA; it must have this length and be at the current position. */
 static const void *take_in(struct coder *c, uint32_t length)
 {
     uint32_t came = c->item.length;

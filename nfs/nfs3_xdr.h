@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_xdr.h - arguments and results of NFS version 3 to and from XDR (RFC 1813), one function for both directions,
- * with the item that may travel by RDMA beside the stream (RFC 8267 4.1: WRITE's data, SYMLINK's path, READ's data,
- * READLINK's path). */
+/* nfs3_xdr.h - encodes and decodes the arguments and results of NFS version 3 (RFC 1813) as XDR; one function does
+ * both. The item that may travel by RDMA is taken out of the stream or put back (RFC 8267 4.1: WRITE's data, SYMLINK's
+ * path, READ's data, READLINK's path). */
 #ifndef RDDP_NFS_NFS3_XDR_H
 #define RDDP_NFS_NFS3_XDR_H
 
@@ -9,52 +9,54 @@
 #include "rpc/stream.h"
 #include "rpc/xdrbytes.h"
 
-/* Names and paths longer than NFS3_NAME_MAX and NFS3_PATH_MAX still pass, up to here, so that a server can say
- * NFS3ERR_NAMETOOLONG instead of RPC_GARBAGE_ARGS. */
+/* Names longer than NFS3_NAME_MAX and paths longer than NFS3_PATH_MAX are accepted up to this length in octets, so that
+ * a server can answer NFS3ERR_NAMETOOLONG instead of RPC_GARBAGE_ARGS. */
 enum { NFS3_TEXT_MAX = 8192 };
 
-/* A stream that is being read or written. When something does not fit, is longer than it may be or has a value that its
- * type has not, `bad` is set in the end and everything after it is 0 (as of xdrbytes.h). */
+/* A stream that is encoded or decoded. `bad` is set when something does not fit, is too long, or has a value that its
+ * type does not have; everything after it is 0 (as in xdrbytes.h). */
 struct coder {
     bool writing;
-    bool reduce;        /* writing: leave the eligible item out of the stream and describe it in `item` */
-    bool reduced;       /* writing: that was done; reading: the item came from beside the stream */
-    struct xdr_in in;   /* reading */
-    struct xdr_out out; /* writing */
-    uint32_t position;  /* octets of the whole stream before `in.at` or `out.at`, from the XID on */
-    /* Writing: the result of `reduce`. Reading: what came beside the stream, length 0: nothing. */
+    bool reduce;        /* encoding: leave the eligible item out of the stream and describe it in `item` */
+    bool reduced;       /* encoding: the item was left out; decoding: the item came from outside of the stream */
+    struct xdr_in in;   /* decoding */
+    struct xdr_out out; /* encoding */
+    uint32_t position;  /* octets of the whole stream before `in.at` or `out.at`, counted from the XID */
+    /* Encoding: the item that was left out. Decoding: the item that came by RDMA; length 0: none. */
     struct stream_item item;
     bool bad;
-    const uint8_t *start; /* writing: where the stream begins */
+    const uint8_t *start; /* encoding: the start of the stream */
 };
 
 void coder_read(struct coder *c, const void *from, size_t length);
 void coder_write(struct coder *c, void *to, size_t capacity);
-/* Writing: octets that are in the stream. */
+/* Encoding: the length of the stream in octets. */
 size_t coder_length(const struct coder *c);
 
-/* The atoms, for whoever has a message of its own (rpcmsg.c, mount3.c). */
+/* The basic types, for other messages (rpcmsg.c, mount3.c). */
 void code32(struct coder *c, uint32_t *v);
 void code64(struct coder *c, uint64_t *v);
 void code_bool(struct coder *c, bool *v);
-void code_fixed(struct coder *c, void *octets, uint32_t length);              /* opaque<n>, copied */
-void code_text(struct coder *c, struct nfs3_text *text, uint32_t length_max); /* string<max>, pointed at */
+void code_fixed(struct coder *c, void *octets, uint32_t length); /* opaque<n>, copied to `octets` */
+void code_text(struct coder *c, struct nfs3_text *text,
+               uint32_t length_max); /* string<max>; decoding points into the message */
 void code_fh(struct coder *c, struct nfs3_fh *fh);
 
-/* The stream stands behind the RPC header. Reading: afterwards nothing may be left (`bad` otherwise), and an item
- * beside the stream must be the eligible one. Of arguments it must be at its position, and may have its roundup with it
- * (RFC 8166 3.4.5.2). Of results the position is an outcome: a Write chunk has none. */
+/* Code what follows the RPC header. Decoding: octets left over make the message bad, and an item outside of the stream
+ * must be the eligible one. An argument must be at its position and may include its roundup (RFC 8166 3.4.5.2). A
+ * result has no position: Write chunks carry none. */
 void nfs3_code_args(struct coder *c, enum nfs3_proc proc, union nfs3_args *args);
 void nfs3_code_result(struct coder *c, enum nfs3_proc proc, struct nfs3_result *result);
 
-/* Entries of READDIR (`plus` false) and READDIRPLUS, each with the TRUE in front of it. A put that does not fit returns
- * false and leaves `out` as it was. A get returns false at the end, and sets in->bad if what is left is none. */
+/* Directory entries of READDIR (`plus` false) and READDIRPLUS, each with the TRUE that precedes it. nfs3_put_entry()
+ * returns false if the entry does not fit, and leaves `out` as it was. nfs3_get_entry() returns false at the end, and
+ * sets in->bad if the rest is not an entry. */
 bool nfs3_put_entry(struct xdr_out *out, const struct nfs3_entry *entry, bool plus);
 bool nfs3_get_entry(struct xdr_in *in, struct nfs3_entry *entry, bool plus);
 
-/* Octets that the result of these arguments can have at most, without READ's data and READLINK's path and without the
- * RPC header: what a client's room must be. READDIR's and READDIRPLUS' `maxcount` is taken as Linux' server does, which
- * counts neither attributes nor verifier. `args` matters to these two alone. */
+/* The longest result in octets for these arguments, without READ's data, READLINK's path and the RPC header: the size
+ * of the buffer that a client needs. For READDIR and READDIRPLUS it adds attributes and verifier to `maxcount`, since
+ * Linux' server does not count them. Only these two use `args`. */
 size_t nfs3_result_max(enum nfs3_proc proc, const union nfs3_args *args);
 
 #endif

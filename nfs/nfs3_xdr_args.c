@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_xdr_args.c - the arguments of each procedure (RFC 1813 3.3), in both directions. */
+/* nfs3_xdr_args.c - codes the arguments of each procedure (RFC 1813 3.3). */
 #include "nfs/nfs3_xdr_types.h"
 
 static void code_where(struct coder *c, struct nfs3_where *where)
@@ -113,7 +113,7 @@ static void code_symlink(struct coder *c, union nfs3_args *args)
     args->make.target.at = target;
 }
 
-/* A regular file, a directory and a symbolic link are types too, without a body: the server says NFS3ERR_BADTYPE. */
+/* NFS3_REG, NFS3_DIR and NFS3_LNK are legal types without a body; the server answers NFS3ERR_BADTYPE. */
 static void code_mknod(struct coder *c, union nfs3_args *args)
 {
     struct nfs3_make *make = &args->make;

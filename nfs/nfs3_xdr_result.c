@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_xdr_result.c - the results of each procedure (RFC 1813 3.3), in both directions, and the octets they take. */
+/* nfs3_xdr_result.c - codes the results of each procedure (RFC 1813 3.3) and tells how long they can be. */
 #include "nfs/nfs3_xdr_types.h"
 
 /* --- entries of a directory ------------------------------------------------------------------------------------ */
 
-/* An entry with the bool in front of it. False: there was none. */
+/* Codes the bool that precedes an entry, and the entry. Returns false if there is none. */
 static bool code_entry(struct coder *c, struct nfs3_entry *entry, bool plus)
 {
     bool another = true;
@@ -61,7 +61,7 @@ static void code_wcc(struct coder *c, struct nfs3_wcc *wcc)
     code_post_attr(c, &wcc->after);
 }
 
-/* A Write chunk has no position: what came by one is the eligible result, without its roundup (RFC 8166 3.4.6). */
+/* A Write chunk carries no position: its data are the eligible result, without roundup (RFC 8166 3.4.6). */
 static void code_chunk(struct coder *c, const void **data, uint32_t *length, uint32_t length_max)
 {
     if (!c->writing)
@@ -71,13 +71,13 @@ static void code_chunk(struct coder *c, const void **data, uint32_t *length, uin
         code_fail(c);
 }
 
-/* Of a status other than NFS3_OK: `attr` or `wcc` alone. */
+/* Whether the status is NFS3_OK. Otherwise only `attr` or `wcc` follows. */
 static bool nfs3_xdr_result_done(const struct nfs3_result *result)
 {
     return result->status == NFS3_OK;
 }
 
-/* --- each procedure, behind its status ------------------------------------------------------------------------- */
+/* --- the procedures, after the status -------------------------------------------------------------------------- */
 
 static void code_getattr(struct coder *c, struct nfs3_result *result)
 {
@@ -174,7 +174,7 @@ static void code_entries(struct coder *c, struct nfs3_result *result, bool plus)
     bool another = false;
 
     if (c->writing) {
-        /* Whole entries: there is no roundup behind them. */
+        /* Whole entries are a multiple of four octets, so there is no roundup. */
         if (result->list.length % 4)
             code_fail(c);
         code_fixed(c, (void *)(uintptr_t)result->list.entries, result->list.length);
@@ -260,11 +260,11 @@ static void code_commit(struct coder *c, struct nfs3_result *result)
 
 /* --- the table ------------------------------------------------------------------------------------------------- */
 
-/* Octets of the types at their longest. */
+/* The longest encoding of each type in octets. */
 enum { ATTR = 84, POST_ATTR = 4 + ATTR, WCC = 4 + 24 + POST_ATTR, FH = 4 + NFS3_FH_MAX, POST_FH = 4 + FH };
 
-/* The longest result is that of NFS3_OK; here behind the status, of READDIR and READDIRPLUS without entries and what
- * ends them. */
+/* The longest result is that of NFS3_OK. `octets` is its length after the status; for READDIR and READDIRPLUS without
+ * the entries and the end of the list. */
 static const struct {
     void (*code)(struct coder *c, struct nfs3_result *result);
     uint32_t octets;
@@ -308,7 +308,7 @@ void nfs3_code_result(struct coder *c, enum nfs3_proc proc, struct nfs3_result *
 
 size_t nfs3_result_max(enum nfs3_proc proc, const union nfs3_args *args)
 {
-    enum { LIST_END = 8 }; /* the last FALSE, and whether it is the end of the directory */
+    enum { LIST_END = 8 }; /* the FALSE that ends the list, and eof */
 
     if (proc >= NFS3_PROCS || !table[proc].code)
         return 0;

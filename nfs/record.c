@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* record.c - messages out of fragments. A fragment gets its room when its mark has come, so that what follows can be
- * read into its place; the kernel gives memory to it only as octets arrive. */
+/* record.c - joins fragments to messages. The buffer for a fragment is allocated when its mark is complete, so that the
+ * octets can be read to their place; the kernel backs it with memory only as they arrive. */
 #include "nfs/record.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ static bool is_whole(const struct record_rx *rx)
     return rx->fragments && rx->last && rx->left == 0 && rx->marked == 0;
 }
 
-/* The mark is complete. */
+/* Starts a fragment: its mark is complete. */
 static int open_fragment(struct record_rx *rx)
 {
     struct xdr_in in = {.at = rx->mark, .left = RECORD_MARK};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* record.h - record marking (RFC 5531 11): messages in a stream of octets, cut into fragments that say their length. No
- * socket, no clock: whoever has octets brings them. */
+/* record.h - record marking (RFC 5531 11): messages in a stream of octets, split into fragments with a length in front.
+ * It uses no socket and no clock: the caller brings the octets. */
 #ifndef RDDP_NFS_RECORD_H
 #define RDDP_NFS_RECORD_H
 
@@ -10,42 +10,44 @@
 
 enum {
     RECORD_MARK = 4,                /* octets in front of each fragment */
-    RECORD_MAX = (1 << 20) + 65536, /* of a message: the longest READ or WRITE and what is around it */
+    RECORD_MAX = (1 << 20) + 65536, /* octets of a message: the largest READ or WRITE and its headers */
     RECORD_FRAGMENTS = 256,         /* of one message */
 };
 #define RECORD_LAST 0x80000000U
 
 struct record_rx {
-    size_t max;    /* octets of a message */
-    uint8_t *data; /* what is there of it; `room` octets on the heap */
+    size_t max;    /* limit for a message, in octets */
+    uint8_t *data; /* the message so far; `capacity` octets on the heap */
     size_t length, capacity;
-    uint32_t left; /* octets that the fragment still lacks */
-    bool last;     /* it is the message's last one */
+    uint32_t left; /* octets that the current fragment still lacks */
+    bool last;     /* the current fragment is the last of its message */
     unsigned fragments;
     uint8_t mark[RECORD_MARK];
-    unsigned marked; /* octets of `mark` */
+    unsigned marked; /* octets of `mark` that have arrived */
 };
 
 void record_init(struct record_rx *rx, size_t max);
 void record_fini(struct record_rx *rx);
 
-/* A message has begun and is not whole. */
+/* Whether a message has begun and is not complete. */
 bool record_is_open(const struct record_rx *rx);
 
-/* Eats of `n` octets until a message is whole, and says how many. 1: whole, to be taken; 0: all eaten; -EMSGSIZE:
- * longer than `max`; -EBADMSG: too many fragments, or an empty one that is not the last; -ENOMEM. After an error the
- * stream is of no use. */
+/* Consumes some of `n` octets, until a message is complete, and stores their number in `*eaten`. Returns 1 if a message
+ * is complete, to be taken with record_take(); 0 if all octets were consumed; -EMSGSIZE if the message exceeds `max`;
+ * -EBADMSG for too many fragments, or an empty one that is not the last; -ENOMEM. The stream is unusable after an
+ * error. */
 int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eaten);
 
-/* The same without a copy: where the next octets of an open fragment belong, and that `n` of them have been put there.
- * 0 octets of room: none is open. record_put() returns 1 or 0 as above. */
+/* The same without a copy. record_room() returns how many octets of the open fragment are still to come, and where they
+ * belong; 0 if no fragment is open. record_put() says that `n` of them were written there, and returns 1 or 0 as
+ * above. */
 size_t record_room(struct record_rx *rx, uint8_t **at);
 int record_put(struct record_rx *rx, size_t n);
 
-/* The whole message is the caller's, to free(); the next one may begin. Never NULL. */
+/* Returns the complete message, which the caller must free(); the next one may begin. Never NULL. */
 uint8_t *record_take(struct record_rx *rx, size_t *length);
 
-/* The mark of a message of `length` octets in one fragment. */
+/* Writes the mark of a message that has `length` octets in one fragment. */
 void record_mark(uint8_t mark[RECORD_MARK], size_t length);
 
 #endif

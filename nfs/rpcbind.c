@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpcbind.c - three calls to rpcbind, each over a connection of its own: SET and UNSET of version 4 over its local
- * socket, where it believes who we are, and GETPORT of version 2, which every host answers. */
+/* rpcbind.c - three calls to rpcbind, each over its own connection: SET and UNSET of version 4 over the local socket,
+ * where rpcbind knows the caller's user ID, and GETPORT of version 2, which every host answers. */
 #include "nfs/rpcbind.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { REPLY_MAX = 512, LOCAL_MS = 10000 };
 
 #define LOCAL_SOCKET "/run/rpcbind.sock"
 
-/* The result of each of them is one number. A reply that is none, or no success, is -EPROTO. */
+/* All three calls return one number. A reply that is not one number, or not a success, is -EPROTO. */
 static int nfs_rpcbind_ask(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, uint32_t *result)
 {
     struct coder results;
@@ -61,7 +61,7 @@ int rpcbind_getport(const struct sockaddr *addr, uint32_t program, uint32_t vers
     return port <= UINT16_MAX ? (int)port : -EPROTO;
 }
 
-/* rpcb of RFC 1833 2.1. */
+/* struct rpcb of RFC 1833 2.1. */
 struct rpcbind_service {
     uint32_t program, version;
     const char *netid;
@@ -86,8 +86,8 @@ static void service_args(struct coder *c, void *user)
     text_args(c, s->owner);
 }
 
-/* An address has the port's two octets behind it, all in decimal (RFC 5665 5.2.3.3); ours is any. UNSET looks at none.
- */
+/* A universal address ends with the two octets of the port in decimal (RFC 5665 5.2.3.3); the host part is the
+ * wildcard. UNSET ignores the address. */
 static int nfs_rpcbind_tell(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
 {
     static const struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = LOCAL_SOCKET};

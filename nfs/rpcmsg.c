@@ -11,8 +11,8 @@ enum { CALL = 0, REPLY = 1, VERSION = 2, ACCEPTED = 0, DENIED = 1, DENIED_MISMAT
 
 /* --- credentials and verifiers --------------------------------------------------------------------------------- */
 
-/* The body of AUTH_SYS (RFC 5531 appendix A), a stream of its own. Stamp and machine name say nothing to us; ours are 0
- * and empty. */
+/* The body of AUTH_SYS (RFC 5531 appendix A), a stream of its own. We ignore the peer's stamp and machine name, and
+ * send 0 and an empty name. */
 static void code_sys(struct coder *c, struct rpc_cred *cred)
 {
     struct nfs3_text machine = {"", 0};
@@ -44,7 +44,7 @@ static void write_cred(struct coder *c, struct rpc_cred *cred)
         code_sys(c, cred);
 }
 
-/* A body longer than it may be is read over all the same, for there is an answer to give. */
+/* A credential that is too long is skipped all the same, so that the call can be answered. */
 static void rpcmsg_read_cred(struct coder *c, struct rpc_cred *cred, bool *bad_cred)
 {
     struct nfs3_text body;
@@ -63,7 +63,7 @@ static void rpcmsg_read_cred(struct coder *c, struct rpc_cred *cred, bool *bad_c
         *cred = (struct rpc_cred){.flavor = RPC_AUTH_SYS};
 }
 
-/* Ours is AUTH_NONE, and what the peer's is does not matter. */
+/* We send AUTH_NONE and ignore the peer's verifier. */
 static void code_verifier(struct coder *c)
 {
     struct nfs3_text body = {"", 0};
@@ -154,19 +154,19 @@ const char *rpc_result_str(enum rpc_result result)
     case RPC_SUCCESS:
         return "done";
     case RPC_PROG_UNAVAIL:
-        return "the server has not this program";
+        return "the server does not offer this program";
     case RPC_PROG_MISMATCH:
-        return "the server has not this version of the program";
+        return "the server does not offer this version of the program";
     case RPC_PROC_UNAVAIL:
-        return "the server has not this procedure";
+        return "the server does not offer this procedure";
     case RPC_GARBAGE_ARGS:
-        return "the server could not read the arguments";
+        return "the server could not decode the arguments";
     case RPC_SYSTEM_ERR:
-        return "the server is short of something";
+        return "the server lacks memory or another resource";
     case RPC_MISMATCH:
         return "the server does not speak RPC version 2";
     case RPC_AUTH_ERROR:
-        return "the server refuses the credential";
+        return "the server rejects the credential";
     }
-    return "a result that RFC 5531 does not know";
+    return "a result unknown to RFC 5531";
 }

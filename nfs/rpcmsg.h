@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpcmsg.h - the headers of ONC RPC calls and replies (RFC 5531 9), with AUTH_NONE and AUTH_SYS. */
+/* rpcmsg.h - encodes and decodes the headers of ONC RPC calls and replies (RFC 5531 9), with AUTH_NONE and AUTH_SYS. */
 #ifndef RDDP_NFS_RPCMSG_H
 #define RDDP_NFS_RPCMSG_H
 
 #include "nfs/nfs3_xdr.h"
 
 enum { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1, RPC_AUTH_MAX = 400, RPC_GROUPS_MAX = 16, RPC_MACHINE_MAX = 255 };
-/* The longest header of a call, and of a reply that was accepted. */
+/* The longest header of a call, and of an accepted reply, in octets. */
 enum { RPC_CALL_MAX = 24 + 2 * (8 + RPC_AUTH_MAX), RPC_REPLY_MAX = 12 + 8 + RPC_AUTH_MAX + 4 + 8 };
 
-/* Who calls. Other flavors are read over, and `flavor` says what it was. */
+/* The caller's credential. The body of other flavors is skipped; `flavor` tells which it was. */
 struct rpc_cred {
     uint32_t flavor;
     uint32_t uid, gid;
@@ -30,27 +30,27 @@ enum rpc_result {
     RPC_PROC_UNAVAIL,
     RPC_GARBAGE_ARGS,
     RPC_SYSTEM_ERR,
-    RPC_MISMATCH = 100, /* denied: the RPC version */
-    RPC_AUTH_ERROR,     /* denied: the credential */
+    RPC_MISMATCH = 100, /* denied: RPC version not supported */
+    RPC_AUTH_ERROR,     /* denied: credential rejected */
 };
 
 struct rpc_reply {
     uint32_t xid;
     enum rpc_result result;
-    uint32_t low, high;   /* of the two mismatches */
-    uint32_t auth_status; /* of RPC_AUTH_ERROR: RFC 5531 9 */
+    uint32_t low, high;   /* for the two MISMATCH results */
+    uint32_t auth_status; /* for RPC_AUTH_ERROR: auth_stat of RFC 5531 9 */
 };
 
 enum { RPC_AUTH_BADCRED = 1, RPC_AUTH_TOOWEAK = 5 };
 
-/* Both directions, as of struct coder. A call whose message type is not CALL, or a reply whose is not REPLY, is bad. A
- * credential that cannot be read leaves `flavor` RPC_AUTH_SYS and sets `bad_cred`, not c->bad: the answer is
- * RPC_AUTH_ERROR with RPC_AUTH_BADCRED. Of a call with another rpc_version than 2 nothing further is read: the answer
- * is RPC_MISMATCH. Behind a reply other than RPC_SUCCESS nothing may be left. */
+/* Code a header. A call whose message type is not CALL, or a reply whose type is not REPLY, is bad. A credential that
+ * cannot be decoded sets `bad_cred`, not c->bad, and leaves `flavor` at RPC_AUTH_SYS; answer it with RPC_AUTH_ERROR and
+ * RPC_AUTH_BADCRED. If rpc_version is not 2, nothing after it is decoded; answer with RPC_MISMATCH. A reply other than
+ * RPC_SUCCESS must have nothing after its header. */
 void rpc_code_call(struct coder *c, struct rpc_call *call, bool *bad_cred);
 void rpc_code_reply(struct coder *c, struct rpc_reply *reply);
 
-/* Our AUTH_SYS of this process: effective user, group and supplementary groups (the first 16). */
+/* The AUTH_SYS credential of this process: effective user and group, and the first 16 supplementary groups. */
 void rpc_cred_mine(struct rpc_cred *cred);
 const char *rpc_result_str(enum rpc_result result);
 

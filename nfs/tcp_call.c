@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp_call.c - one RPC over a TCP connection of its own (RFC 5531 11: record marking), with a deadline. */
+/* tcp_call.c - one RPC over its own TCP connection (RFC 5531 11: record marking), with a deadline. */
 #include "nfs/tcp_call.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { RESERVED_MIN = 600, RESERVED_MAX = 1023 };
 
-/* The port is at the same place in both families. */
+/* Both address families have the port at the same offset. */
 _Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "ports");
 
 void tcp_call_port(struct tcp_call *t, uint16_t port)
@@ -39,7 +39,8 @@ static int tcp_call_wait_for(int fd, short events, uint64_t until)
     }
 }
 
-/* A server may answer reserved ports alone; whoever may not take one comes from another and sees what it says. */
+/* Some servers answer only reserved ports. A process that may not use one calls from another port and gets the server's
+ * answer to that. */
 static void bind_reserved(int fd, int family)
 {
     struct sockaddr_storage from = {.ss_family = (sa_family_t)family};
@@ -99,7 +100,7 @@ static int tcp_call_send_all(int fd, const uint8_t *p, size_t n, uint64_t until)
 
 /* --- the message ----------------------------------------------------------------------------------------------- */
 
-/* A record of one fragment goes out. */
+/* Builds the call as a record of one fragment. Returns its length in octets. */
 static size_t tcp_call_build(struct tcp_call *t, uint32_t xid, void (*args)(struct coder *c, void *user), void *user)
 {
     struct rpc_call call = {.xid = xid, .rpc_version = 2, .program = t->program, .version = t->version};
@@ -120,7 +121,7 @@ static size_t tcp_call_build(struct tcp_call *t, uint32_t xid, void (*args)(stru
     return RECORD_MARK + n;
 }
 
-/* ... and one of any number comes in. */
+/* Receives a record of any number of fragments. */
 static int receive_record(int fd, struct record_rx *rx, uint64_t until)
 {
     uint8_t chunk[4096];
@@ -148,7 +149,7 @@ static int tcp_call_read_reply(struct tcp_call *t, uint32_t xid, struct coder *r
     t->reply = record_take(&t->rx, &n);
     coder_read(results, t->reply, n);
     rpc_code_reply(results, &reply);
-    t->trouble = "the answer is no RPC reply to the call";
+    t->trouble = "the answer is not an RPC reply to the call";
     if (results->bad || results->in.bad || reply.xid != xid)
         return -EPROTO;
     t->trouble = rpc_result_str(reply.result);
@@ -172,7 +173,7 @@ int tcp_call(struct tcp_call *t, void (*args)(struct coder *c, void *user), void
     if (n == 0)
         return -EINVAL;
     fd = tcp_call_dial(t, t->reserved, until);
-    /* A port that was used a moment ago may still be waiting for the end of its last connection. */
+    /* A reserved port may still be in TIME-WAIT from its last connection to this server. */
     if (t->reserved && (fd == -EADDRNOTAVAIL || fd == -EADDRINUSE))
         fd = tcp_call_dial(t, false, until);
     if (fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp_call.h - one RPC over a TCP connection of its own: what MOUNT and rpcbind need. Each call waits. */
+/* tcp_call.h - makes one RPC over its own TCP connection, for MOUNT and rpcbind. Each call waits for the reply. */
 #ifndef RDDP_NFS_TCP_CALL_H
 #define RDDP_NFS_TCP_CALL_H
 
@@ -11,23 +11,23 @@
 enum { TCP_CALL_ARGS = 2048 }; /* octets of arguments */
 
 struct tcp_call {
-    struct sockaddr_storage addr; /* with its port; or a local socket */
+    struct sockaddr_storage addr; /* with the port; or the address of a local socket */
     socklen_t length;
     uint32_t program, version, procedure;
     struct rpc_cred cred;
     int timeout_ms;
-    bool reserved;       /* from a port that only root has, if it may */
-    size_t reply_max;    /* octets */
-    const char *trouble; /* what is wrong with the reply, in words; static. NULL: there was none */
+    bool reserved;       /* use a reserved source port (600 to 1023), if the process may */
+    size_t reply_max;    /* the longest reply, in octets */
+    const char *trouble; /* what is wrong with the reply; static text; NULL: nothing */
     uint8_t message[RECORD_MARK + RPC_CALL_MAX + TCP_CALL_ARGS];
     struct record_rx rx;
-    uint8_t *reply; /* what `results` points into */
+    uint8_t *reply; /* the memory that `results` points into */
 };
 
 void tcp_call_port(struct tcp_call *t, uint16_t port);
 
-/* Connects, lets `args` write the arguments, sends them, and stands with `results` behind the header of the reply,
- * which lives until tcp_call_end() or the next call. 0 or a negative errno. */
+/* Connects, calls `args` to encode the arguments, sends the call, receives the reply, and leaves `results` after its
+ * header. The reply lives until tcp_call_end() or the next call. Returns 0 or a negative errno. */
 int tcp_call(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, struct coder *results);
 void tcp_call_end(struct tcp_call *t);
 

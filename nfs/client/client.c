@@ -15,7 +15,7 @@ enum {
     IO_MIN = 512,
     DEFAULT_CREDITS = 64,
     DEFAULT_TIMEOUT_MS = 10000,
-    WIRE_DOUBTS = 4, /* connections that ended one after the other before the first answer */
+    WIRE_DOUBTS = 4, /* give up after this many connections were lost before the first answer */
 };
 
 /* --- lists ----------------------------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ void nfs_forget(struct nfs_op *op)
     op->memory_size = 0;
 }
 
-/* --- turns ----------------------------------------------------------------------------------------------------- */
+/* --- the event loop -------------------------------------------------------------------------------------------- */
 
 static void launch_due(struct nfs_client *c)
 {
@@ -130,7 +130,7 @@ static void take_ended(struct nfs_client *c)
     }
 }
 
-/* Only those that are over now: one that starts another from its `done` shall not keep us here. */
+/* Calls `done` for the ops that are over now, not for those that a `done` starts: these could keep us here forever. */
 static int client_tell(struct nfs_client *c)
 {
     int n = 0, due = 0;
@@ -178,7 +178,7 @@ int nfs_client_fd(const struct nfs_client *c)
     return requester_fd(c->requester);
 }
 
-/* --- one after the other --------------------------------------------------------------------------------------- */
+/* --- a call that waits ----------------------------------------------------------------------------------------- */
 
 static int call_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
 {
@@ -225,7 +225,7 @@ int client_fail(const struct nfs_client_attr *attr, char *error, int rc, const c
     return rc;
 }
 
-/* What the server would have to speak, as its user would ask for it. */
+/* The wire that the server would have to speak, in the words of the options. */
 static const char *client_wire_name(const struct nfs_client_attr *attr)
 {
     if (attr->wire.wire == RDDP_WIRE_RDMATCP)
@@ -233,7 +233,7 @@ static const char *client_wire_name(const struct nfs_client_attr *attr)
     return attr->wire.immediate ? "iWARP with --immediate" : "iWARP";
 }
 
-/* A connection that ends before it was used is most often one that the other end took for something else. */
+/* When a connection is lost before it was used, the other end most likely speaks another protocol: ask about it. */
 static int fail_wire(struct nfs_client *c, char *error, int rc, const char *why)
 {
     char what[48], text[88];
@@ -279,7 +279,7 @@ static uint32_t agreed(uint32_t server, uint32_t preferred)
     return n < NFS3_IO_MAX ? n : NFS3_IO_MAX;
 }
 
-/* The first call: does one connection after the other end before its answer? */
+/* Whether connections were lost again and again before the first call was answered. */
 static bool never_answers(const struct nfs_client *c)
 {
     struct requester_stats stats;
@@ -374,7 +374,7 @@ void nfs_client_close(struct nfs_client *c)
     free(c);
 }
 
-/* --- what is known --------------------------------------------------------------------------------------------- */
+/* --- state ----------------------------------------------------------------------------------------------------- */
 
 const struct nfs3_fh *nfs_root(const struct nfs_client *c)
 {

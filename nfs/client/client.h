@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.h - an NFS version 3 client over RDMA: MOUNT over TCP, then as many calls under way as there are credits. One
- * thread at a time uses a client; nothing happens but inside its calls. It connects again by itself. */
+/* client.h - an NFS version 3 client over RDMA: MOUNT over TCP, then calls in parallel, as many as there are credits.
+ * One thread at a time may use a client, and all work is done inside these calls. The client reconnects when the
+ * connection is lost. */
 #ifndef RDDP_NFS_CLIENT_H
 #define RDDP_NFS_CLIENT_H
 
@@ -18,34 +19,35 @@ enum { NFS_CLIENT_TEXT = 256 };
 struct nfs_client;
 
 struct nfs_client_attr {
-    const char *host, *path; /* the export, or a directory in it */
-    int port;                /* 20049 */
-    int mount_port;          /* of MOUNT over TCP; 0: ask the host's rpcbind, or 20048 if it has none */
-    uint32_t credits;        /* calls under way, default 64 */
-    int timeout_ms;          /* of a connection attempt and MOUNT: default 10000 */
-    int call_timeout_ms;     /* of a call, with all its retransmissions; -1 (default): wait for the server, as `hard` */
-    const volatile sig_atomic_t *stop; /* not NULL: when a signal set it, nfs_call() gives up with -EINTR */
-    struct rpc_cred cred;              /* default: this process's */
+    const char *host, *path; /* the path of the export, or of a directory in it */
+    int port;                /* default 20049 */
+    int mount_port;          /* for MOUNT over TCP; default 0: ask the host's rpcbind, else use 20048 */
+    uint32_t credits;        /* parallel calls; default 64 */
+    int timeout_ms;          /* for connecting and for MOUNT; default 10000 */
+    int call_timeout_ms;     /* for one call with its retransmissions; default -1: wait for the server without limit */
+    const volatile sig_atomic_t *stop; /* NULL, or a flag set by a signal handler: nfs_call() then returns -EINTR */
+    struct rpc_cred cred;              /* default: the credential of this process */
     struct rddp_wire_attr wire;
-    enum rddp_log_level log_level; /* of what the connection has to say: errors, or what $RDDP_LOG says */
+    enum rddp_log_level log_level; /* default: errors only, or the level in $RDDP_LOG */
     void (*log)(void *user, enum rddp_log_level level, const char *line); /* NULL: standard error */
     void *log_user;
 };
 
-/* A call. It and all it points to are the client's from nfs_start() until `done` was called. */
+/* A call. The op and all memory that it points to belong to the client from nfs_start() until `done` is called. */
 struct nfs_op {
     enum nfs3_proc proc;
     union nfs3_args args;
-    void *buffer; /* READ: where `count` octets are placed; READLINK: room for NFS3_PATH_MAX. NULL for the others */
+    void *buffer; /* READ: receives the data, `count` octets; READLINK: NFS3_PATH_MAX octets; NULL for others */
     void (*done)(struct nfs_op *op);
     void *user;
-    const struct rpc_cred *cred; /* whose call this is; NULL: the client's */
+    const struct rpc_cred *cred; /* the caller's credential; NULL: the client's */
 
-    int error; /* 0: there is a result, whatever its status; or a negative errno: -ETIMEDOUT, -EIO (RPC refused), ... */
-    const char *trouble;       /* `error` in words; static */
-    struct nfs3_result result; /* what it points to lives until the next nfs_start() of this op, or nfs_forget() */
+    int error; /* 0: there is a result, whatever its status; else a negative errno: -ETIMEDOUT, -EIO (RPC refused), ...
+                */
+    const char *trouble;       /* describes `error`; static text */
+    struct nfs3_result result; /* what it points to lives until the op's next nfs_start() or nfs_forget() */
 
-    struct nfs_op *next; /* from here on the client's */
+    struct nfs_op *next; /* from here on private to the client */
     struct request request;
     uint64_t deadline_ms, again_ms;
     unsigned refusals, delay_ms;
@@ -55,40 +57,42 @@ struct nfs_op {
 };
 
 void nfs_client_attr_init(struct nfs_client_attr *attr);
-/* Which export `path` lies in, by the host's own list: the octets of `path` that name it, 0 if none does, or a negative
- * errno and a line in `error`. */
+/* Returns how many octets of `path` name the export that it lies in, by the host's list of exports; 0 if it lies in
+ * none; or a negative errno and a message in `error` (NFS_CLIENT_TEXT octets). */
 int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error);
-/* The host's list of exports: `each` gets the path, and who may mount it, separated by spaces; "" for everybody. 0, or
- * a negative errno and a line in `error`. */
+/* Calls `each` for each export of the host with its path and the groups that may mount it, separated by spaces ("":
+ * everybody). Returns 0, or a negative errno and a message in `error` (NFS_CLIENT_TEXT octets). */
 int nfs_client_exports(const struct nfs_client_attr *attr,
                        void (*each)(void *user, const char *path, const char *groups), void *user, char *error);
-/* Mounts and connects. NULL and errno, and a line in `error` (NFS_CLIENT_TEXT octets). */
+/* Mounts the path and connects. Returns NULL, sets errno and writes a message to `error` (NFS_CLIENT_TEXT octets) on
+ * failure. */
 struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *error);
-/* Tells the server (UMNT), ends all calls with -ECANCELED. */
+/* Ends all calls with -ECANCELED and unmounts (UMNT). */
 void nfs_client_close(struct nfs_client *c);
 
 const struct nfs3_fh *nfs_root(const struct nfs_client *c);
-/* As FSINFO of the root says, and not above NFS3_IO_MAX. */
+/* Largest READ and WRITE in octets, as FSINFO of the root says, and at most NFS3_IO_MAX. */
 uint32_t nfs_read_max(const struct nfs_client *c);
 uint32_t nfs_write_max(const struct nfs_client *c);
 
 void nfs_start(struct nfs_client *c, struct nfs_op *op);
-/* Does what there is to do, waiting at most `timeout_ms` (-1: for ever). How many calls were done. */
+/* Works until calls were done or `timeout_ms` have passed (-1: no limit). Returns the number of calls that were
+ * done. */
 int nfs_wait(struct nfs_client *c, int timeout_ms);
 int nfs_client_fd(const struct nfs_client *c);
-/* Starts `op` and waits until it is done, whatever it has for `done`: 0, op->error, or the negative errno of its
+/* Starts `op` and waits until it is done, without calling `done`. Returns 0, op->error, or the negative errno of its
  * status. */
 int nfs_call(struct nfs_client *c, struct nfs_op *op);
-/* Takes an op that is under way back: the server cannot reach its memory any more, and `done` is not called. */
+/* Cancels an op. When this returns, the server cannot reach its memory; `done` is not called. */
 void nfs_cancel(struct nfs_client *c, struct nfs_op *op);
-/* Frees what the client keeps for an op that is not under way. */
+/* Frees the memory that the client keeps for an op which is not under way. */
 void nfs_forget(struct nfs_op *op);
 
-/* The negative errno that a status means to a program. */
+/* Maps a status to a negative errno; 0 for NFS3_OK. */
 int nfs3_errno(enum nfs3_status status);
 
-/* Follows `path` from the root, name by name; symbolic links too, at most 40 and none that leads above the root, the
- * last one only if `follow`. 0 or a negative errno. */
+/* Resolves `path` from the root, one name at a time. Symbolic links are followed, at most 40, and none may lead above
+ * the root; the last one only if `follow`. Returns 0 or a negative errno. */
 int nfs_lookup(struct nfs_client *c, const char *path, bool follow, struct nfs3_fh *fh, struct nfs3_attr *attr);
 
 void nfs_client_stats(const struct nfs_client *c, struct requester_stats *stats);

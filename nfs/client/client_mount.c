@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client_mount.c - MOUNT version 3 over TCP (RFC 1813 appendix I): the way to the first file handle. */
+/* client_mount.c - MOUNT version 3 over TCP (RFC 1813 appendix I): gets the first file handle. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -32,7 +32,7 @@ static void path_args(struct coder *c, void *user)
     mount3_code_args(c, MOUNT3_MNT, &path);
 }
 
-/* `path` NULL: none. The answer stands at `results`. */
+/* Calls a MOUNT procedure, without a path if `path` is NULL. The answer is in `results`. */
 static int call_mount(struct tcp_call *t, enum mount3_proc proc, const char *path, struct coder *results)
 {
     t->program = MOUNT_PROGRAM;
@@ -60,7 +60,7 @@ static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *error)
     return NULL;
 }
 
-/* Asks the first of the host's addresses that answers; it is in `t` afterwards. */
+/* Tries the addresses of the host until one answers; `t` then holds that address. */
 static int client_mount_ask(const struct nfs_client_attr *attr, enum mount3_proc proc, const char *path,
                             struct tcp_call *t, struct coder *results, char *error)
 {
@@ -85,7 +85,7 @@ static int client_mount_ask(const struct nfs_client_attr *attr, enum mount3_proc
     return rc;
 }
 
-/* --- what a client wants of it --------------------------------------------------------------------------------- */
+/* --- what a client needs of MOUNT ------------------------------------------------------------------------------ */
 
 static int mount_errno(enum mount3_status status)
 {
@@ -120,7 +120,7 @@ static int take_root(struct nfs_client *c, struct coder *results, char *error)
 
     mount3_code_mnt(results, &result);
     if (results->bad || results->in.bad || (result.status == MNT3_OK && result.fh.length == 0))
-        return client_fail(&c->attr, error, -EPROTO, "MOUNT over TCP", "the answer does not keep to RFC 1813");
+        return client_fail(&c->attr, error, -EPROTO, "MOUNT over TCP", "the answer violates RFC 1813");
     rc = mount_errno(result.status);
     if (rc)
         return client_fail(&c->attr, error, rc, c->path, mount3_status_str(result.status));
@@ -151,7 +151,7 @@ int client_mount(struct nfs_client *c, char *error)
     return rc;
 }
 
-/* The server keeps a list for people to look at; nobody waits long for it. */
+/* UMNT only updates the server's list of mounts, which is for people, so wait for it only UMNT_MS. */
 void client_unmount(struct nfs_client *c)
 {
     struct tcp_call *t = c->mounted ? calloc(1, sizeof(*t)) : NULL;
@@ -171,10 +171,10 @@ void client_unmount(struct nfs_client *c)
 
 struct seen_export {
     struct nfs3_text path, group[GROUPS_SEEN];
-    uint32_t groups; /* of those, so many */
+    uint32_t groups; /* used entries of `group` */
 };
 
-/* Octets of `path` that are this export; 0: it does not lie in there. */
+/* Returns how many octets of `path` name this export; 0 if the path is not in it. */
 static int lies_in(const char *path, const struct nfs3_text *export)
 {
     size_t n = export->length;
@@ -186,7 +186,7 @@ static int lies_in(const char *path, const struct nfs3_text *export)
     return n == 1 || path[n] == 0 || path[n] == '/' ? (int)n : 0;
 }
 
-/* Each export in turn. */
+/* Calls `each` for each export of the host. */
 static int list_exports(const struct nfs_client_attr *attr, void (*each)(void *user, const struct seen_export *e),
                         void *user, char *error)
 {
@@ -204,7 +204,7 @@ static int list_exports(const struct nfs_client_attr *attr, void (*each)(void *u
         each(user, &e);
     }
     if (rc == 0 && (results.bad || results.in.bad))
-        rc = client_fail(attr, error, -EPROTO, "MOUNT over TCP", "the list of exports is broken");
+        rc = client_fail(attr, error, -EPROTO, "MOUNT over TCP", "the list of exports is malformed");
     tcp_call_end(t);
     free(t);
     return rc;

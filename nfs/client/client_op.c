@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client_op.c - one call of a client: its arguments become a request, the reply its result, and refusals an errno. */
+/* client_op.c - one call of a client: encodes its arguments as a request, decodes the reply, and maps refusals to
+ * errno. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,10 @@
 #include "nfs/client/client_in.h"
 
 enum {
-    ARGS_MAX = 2048,      /* the longest arguments without WRITE's data and SYMLINK's path: two handles, two names */
-    GARBAGE_TRIES = 3,    /* as Linux: a server may fail to decode for want of memory */
-    REPLY_OVER_MAX = 256, /* some write a longer result than the shortest encoding */
+    ARGS_MAX =
+        2048, /* octets of the longest arguments without WRITE's data and SYMLINK's path: two handles, two names */
+    GARBAGE_TRIES = 3,    /* like Linux: a server may fail to decode arguments for lack of memory */
+    REPLY_OVER_MAX = 256, /* slack in octets: some servers encode results longer than necessary */
 };
 
 /* --- the call -------------------------------------------------------------------------------------------------- */
@@ -35,7 +37,7 @@ static bool client_op_make_room(struct nfs_op *op, size_t n)
     return true;
 }
 
-/* RFC 8267 4.1: READ's data and READLINK's path come by RDMA Write, right to where the caller wants them. */
+/* RFC 8267 4.1: the server writes READ's data and READLINK's path by RDMA directly into the caller's buffer. */
 static void offer_result(struct nfs_op *op)
 {
     uint32_t length = op->proc == NFS3_READ ? op->args.range.count : NFS3_PATH_MAX;
@@ -72,7 +74,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     op->request.call_length = coder_length(&coder);
     op->request.arguments = 0;
     if (coder.reduced && coder.item.length) {
-        /* What may only be read is not changed through this pointer. */
+        /* The argument is only read through this pointer. */
         op->request.argument[0] = (struct request_item){
             .data = (void *)(uintptr_t)coder.item.data,
             .position = coder.item.position,
@@ -115,7 +117,7 @@ static int request_errno(enum request_status status)
     return -EIO;
 }
 
-/* The server executed nothing. */
+/* The server did not execute the call. */
 static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
 {
     if (reply->result == RPC_GARBAGE_ARGS && ++op->refusals < GARBAGE_TRIES) {
@@ -126,7 +128,7 @@ static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
     return OP_DONE;
 }
 
-/* A server may not say that it gave more than was asked for; that it wrote as much, the codec has seen. */
+/* The server must not claim more data than was asked for. The codec has checked that it wrote as much as it claims. */
 static bool take_item(struct nfs_op *op)
 {
     uint32_t used = op->request.results ? op->request.result[0].used : 0, said = 0;
@@ -143,7 +145,7 @@ static bool take_item(struct nfs_op *op)
     }
     if (said > (op->proc == NFS3_READ ? op->args.range.count : NFS3_PATH_MAX))
         return false;
-    /* It came inside the reply after all. */
+    /* The data came inline. */
     if (used == 0 && said > 0)
         memcpy(op->buffer, inlined, said);
     if (op->proc == NFS3_READ)
@@ -180,7 +182,7 @@ enum op_verdict op_decode(struct nfs_op *op)
     coder_read(&coder, op->request.reply, op->request.reply_length);
     rpc_code_reply(&coder, &reply);
     if (coder.bad || coder.in.bad) {
-        client_op_fail(op, -EPROTO, "the server's answer is no RPC reply");
+        client_op_fail(op, -EPROTO, "the server's answer is not an RPC reply");
         return OP_DONE;
     }
     if (reply.result != RPC_SUCCESS)
@@ -190,7 +192,7 @@ enum op_verdict op_decode(struct nfs_op *op)
     memset(&op->result, 0, sizeof(op->result));
     nfs3_code_result(&coder, op->proc, &op->result);
     if (coder.bad || coder.in.bad || !take_item(op) || took_too_much(op)) {
-        client_op_fail(op, -EPROTO, "the server's answer does not keep to RFC 1813");
+        client_op_fail(op, -EPROTO, "the server's answer violates RFC 1813");
         return OP_DONE;
     }
     return client_op_judge(op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* path.c - from a path to a file handle, name by name. A server resolves no symbolic link: we do, and never above the
- * root. Also: what a status is to a program. */
+/* path.c - resolves a path to a file handle, one name at a time. NFS servers follow no symbolic links, so they are
+ * followed here, and never above the root. Also maps a status to an errno. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,21 +52,21 @@ int nfs3_errno(enum nfs3_status status)
     case NFS3ERR_NOSPC:
     case NFS3ERR_ROFS:
     case NFS3ERR_MLINK:
-        return -(int)status; /* those that Unix had: the same numbers */
+        return -(int)status; /* these have the numbers of Unix */
     }
     return -EIO;
 }
 
-/* On the way: `deep` names below the root, whose handles are kept for "..". */
+/* The state of a resolution: `deep` names below the root. The handles on the way are kept for "..". */
 struct way {
     struct nfs_client *client;
     struct nfs_op op;
     unsigned deep, links;
     bool follow;
-    struct nfs3_attr attr; /* of the last one, if it is known */
+    struct nfs3_attr attr; /* attributes of the last object, if attr_known */
     bool attr_known;
     struct nfs3_fh fh[DEEP_MAX + 1];
-    char left[2 * NFS3_PATH_MAX + 2]; /* what is still to go */
+    char left[2 * NFS3_PATH_MAX + 2]; /* the rest of the path */
     char target[NFS3_PATH_MAX];
 };
 
@@ -79,7 +79,7 @@ static int step_up(struct way *w)
     return 0;
 }
 
-/* What a link says stands in front of what is left. It is relative to where the link was found. */
+/* Puts the target of a link in front of the rest of the path. It is relative to the directory of the link. */
 static int path_insert(struct way *w, const struct nfs3_text *target, bool slash)
 {
     size_t left = strlen(w->left), between = left || slash;
@@ -149,7 +149,7 @@ static int step_down(struct way *w, const char *name, size_t n)
     return get_attr(w);
 }
 
-/* Takes the first name off what is left. A slash behind the last one says that it is a directory. */
+/* Takes the first name off the rest of the path. A slash after the last name requires a directory. */
 static int path_step(struct way *w)
 {
     size_t n = strcspn(w->left, "/"), skip = n + strspn(w->left + n, "/");

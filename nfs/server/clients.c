@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* clients.c - which addresses may come: a list of addresses and prefixes, parsed and searched. */
+/* clients.c - a list of client addresses and prefixes: parses and searches it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@ enum { NET_TEXT = 64 };
 
 struct clients_net {
     int family;
-    unsigned prefix; /* bits of `address` that count */
+    unsigned prefix; /* leading bits of `address` that count */
     uint8_t address[16];
 };
 
@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) static int clients_fail(char *error, int c
     return code;
 }
 
-/* An IPv4 address in IPv6 dress (RFC 4291 2.5.5.2) is an IPv4 address. */
+/* An IPv4-mapped IPv6 address (RFC 4291 2.5.5.2). */
 static bool mapped(const uint8_t *address)
 {
     static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -59,12 +59,12 @@ static int parse_net(struct clients_net *net, const char *text, char *error)
     if (inet_pton(AF_INET, address, net->address) != 1) {
         net->family = AF_INET6;
         if (inet_pton(AF_INET6, address, net->address) != 1)
-            return clients_fail(error, -EINVAL, "'%.100s' is no IPv4 or IPv6 address or prefix", text);
+            return clients_fail(error, -EINVAL, "'%.100s' is not an IPv4 or IPv6 address or prefix", text);
     }
     bits = net->family == AF_INET ? 32 : 128;
     net->prefix = bits;
     if (slash && parse_prefix(slash + 1, bits, &net->prefix))
-        return clients_fail(error, -EINVAL, "'%.100s': the prefix of an %s address is 0 to %u", text,
+        return clients_fail(error, -EINVAL, "'%.100s': the prefix length of an %s address is 0 to %u", text,
                             net->family == AF_INET ? "IPv4" : "IPv6", bits);
     if (net->family == AF_INET6 && net->prefix >= 96 && mapped(net->address)) {
         memmove(net->address, net->address + 12, 4);
@@ -84,7 +84,7 @@ int clients_parse(struct clients *clients, const char *const *text, char *error)
         n++;
     if (!text)
         return 0;
-    /* One more than needed: no client at all is a list, too. */
+    /* One entry more than needed, so that an empty list is not NULL: NULL admits everybody, an empty list nobody. */
     clients->net = calloc(n + 1, sizeof(*clients->net));
     if (!clients->net)
         return clients_fail(error, -ENOMEM, "out of memory");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* clients.h - which addresses may come: "10.0.0.0/8", "fd77::1". */
+/* clients.h - a list of client addresses and prefixes, such as "10.0.0.0/8" and "fd77::1". */
 #ifndef RDDP_NFS_SERVER_CLIENTS_H
 #define RDDP_NFS_SERVER_CLIENTS_H
 
@@ -8,17 +8,17 @@
 
 enum { CLIENTS_TEXT = 256 };
 
-/* All zeros: everybody. */
+/* All zeros admits everybody. */
 struct clients {
     struct clients_net *net;
     unsigned nets;
 };
 
-/* `text` ends with a NULL; it may be NULL itself: everybody. 0, or a negative errno, a line about it in `error`
- * (CLIENTS_TEXT octets), and nothing to free. */
+/* Parses `text`, an array that ends with NULL. `text` may itself be NULL, which admits everybody. Returns 0; or a
+ * negative errno with a message in `error` (CLIENTS_TEXT octets), and leaves nothing to free. */
 int clients_parse(struct clients *clients, const char *const *text, char *error);
 void clients_free(struct clients *clients);
-/* An IPv4 address in IPv6 dress is an IPv4 address. */
+/* Whether the list admits `peer`. An IPv4-mapped IPv6 address counts as IPv4. */
 bool clients_have(const struct clients *clients, const struct sockaddr *peer);
 
 #endif

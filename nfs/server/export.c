@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* export.c - a directory is opened for clients; who may come, and as whom he is seen. */
+/* export.c - opens exported directories, and decides who may use them and with which identity. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) static int export_fail(char *error, int co
     return code;
 }
 
-/* FNV-1a. */
+/* The FNV-1a hash of the path. */
 static uint32_t export_id_of(const char *path)
 {
     uint32_t id = 0x811c9dc5;
@@ -67,13 +67,13 @@ int export_open(struct export *e, const char *path, const struct export_attr *at
     int bad;
 
     *e = (struct export){.root = -1, .attr = *attr};
-    /* To the kernel, this number says "leave it as it is". */
+    /* The kernel's set*id() calls take this number as "leave it unchanged". */
     if (attr->anon_uid == (uid_t)-1 || attr->anon_gid == (gid_t)-1)
-        return export_fail(error, -EINVAL, "the anonymous user and group are numbers below 4294967295");
+        return export_fail(error, -EINVAL, "the anonymous user and group must be numbers below 4294967295");
     bad = open_root(e, path, error);
     if (!bad)
         bad = clients_parse(&e->clients, attr->clients, error);
-    e->attr.clients = NULL; /* was borrowed */
+    e->attr.clients = NULL; /* the caller owns the list */
     e->in_memory = !bad && is_in_memory(e->root);
     if (bad)
         export_close(e);
@@ -94,8 +94,8 @@ bool export_allows(const struct export *e, const struct sockaddr *peer)
     return clients_have(&e->clients, peer);
 }
 
-/* As exports(5) has it: root_squash takes user and group 0 each for itself. The number -1 would leave the thread as it
- * is, whoever that may be: nobody gets it. */
+/* As in exports(5): root_squash maps user 0 and group 0 independently. The number -1 is never assumed: it would leave
+ * the thread's identity unchanged, whichever that is. */
 void export_identity(const struct export *e, const struct rpc_cred *cred, struct identity *identity)
 {
     const struct export_attr *attr = &e->attr;

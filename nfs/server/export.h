@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* export.h - a directory that is given to clients: who may come, what they may do, and as whom. */
+/* export.h - a directory that clients may use: which clients, with which rights, and with which identity. */
 #ifndef RDDP_NFS_SERVER_EXPORT_H
 #define RDDP_NFS_SERVER_EXPORT_H
 
@@ -16,32 +16,33 @@ enum { EXPORT_TEXT = CLIENTS_TEXT };
 
 struct export_attr {
     bool read_only;
-    bool async; /* reply before it is on the disk, as exports(5) has it; never for COMMIT and stable WRITEs */
+    bool async; /* reply before changes are on the disk, as in exports(5); never for COMMIT and stable WRITEs */
     enum squash squash;
-    uid_t anon_uid; /* 65534 */
+    uid_t anon_uid; /* default 65534 */
     gid_t anon_gid;
-    const char *const *clients; /* addresses and prefixes, "10.0.0.0/8", "fd77::1"; NULL at the end. NULL: everybody */
+    const char *const
+        *clients; /* addresses and prefixes, such as "10.0.0.0/8" and "fd77::1", ending with NULL. NULL: everybody */
 };
 
 struct export
 {
-    char *path; /* absolute, without links: what MNT asks for */
+    char *path; /* absolute, without symbolic links: the path that MNT asks for */
     int root;   /* O_PATH */
     dev_t dev;
-    bool in_memory;          /* no disk is below it: data are written without waiting for one */
-    uint32_t id;             /* in file handles: made of the path, so that it outlives a restart */
-    struct export_attr attr; /* its `clients` are NULL */
-    struct clients clients;  /* they are here, parsed */
+    bool in_memory;          /* the file system has no disk, so that writing does not block */
+    uint32_t id;             /* in file handles; a hash of the path, so that it survives a restart */
+    struct export_attr attr; /* with `clients` set to NULL */
+    struct clients clients;  /* parsed from attr.clients */
 };
 
 void export_attr_init(struct export_attr *attr);
 
-/* 0, or a negative errno and a line about it in `error` (EXPORT_TEXT octets). */
+/* Opens the export. Returns 0, or a negative errno and a message in `error` (EXPORT_TEXT octets). */
 int export_open(struct export *e, const char *path, const struct export_attr *attr, char *error);
 void export_close(struct export *e);
 bool export_allows(const struct export *e, const struct sockaddr *peer);
 
-/* Who touches the disk. */
+/* The identity with which the file system is accessed. */
 struct identity {
     uid_t uid;
     gid_t gid;
@@ -49,20 +50,21 @@ struct identity {
     gid_t group[RPC_GROUPS_MAX];
 };
 
-/* The caller as this export sees him: AUTH_NONE and squashed ones are the anonymous user. */
+/* The caller's identity in this export. AUTH_NONE and squashed callers become the anonymous user. */
 void export_identity(const struct export *e, const struct rpc_cred *cred, struct identity *identity);
 
-/* Whether this process may take on other identities. One of user 0 that may not would do everything as root. */
+/* Whether this process may change its file system identity. A process with user ID 0 that may not would execute all
+ * calls as root. */
 bool identity_can_change(void);
 
-/* The calling thread's file system identity until the next call; a thread that already has it pays nothing. A process
- * that may not change it (no CAP_SETUID and CAP_SETGID) stays who it is. -EPERM: this system does not have such a user
- * (in a user namespace): the call must not be served. The thread is nobody then, or the server if nobody is not there
- * either. */
+/* Sets the calling thread's file system identity until the next call; it costs nothing if the thread has that identity
+ * already. In a process without CAP_SETUID and CAP_SETGID it does nothing. Returns 0; or -EPERM if the user does not
+ * exist in this user namespace: the call must then not be served, and the thread has become nobody, or the server's own
+ * user if there is no nobody. */
 int identity_assume(const struct identity *identity);
-/* The thread is the server's own user again. */
+/* Gives the thread the server's own identity again. */
 void identity_drop(void);
-/* The same for a while: true, and who it was, if identity_assume(was) shall follow. */
+/* The same, temporarily. Returns true and stores the identity in `was` if identity_assume(was) must restore it. */
 bool identity_pause(struct identity *was);
 
 #endif

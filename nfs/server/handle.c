@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* handle.c - file handles are written and read. */
+/* handle.c - encodes and decodes file handles. */
 #include <assert.h>
 #include <endian.h>
 #include <sodium.h>

@@ -25,20 +25,20 @@ struct handle {
     enum handle_kind kind;
     uint32_t export;
     int32_t type;          /* kernel: struct file_handle */
-    uint64_t inode, birth; /* birth in ns, 0 if the file system does not know */
-    uint8_t count;         /* of octets of the kernel's, or of hints */
+    uint64_t inode, birth; /* birth time in ns; 0 if the file system does not have it */
+    uint8_t count;         /* of `kernel` octets, or of `hint` octets */
     union {
         uint8_t kernel[HANDLE_KERNEL_MAX];
-        uint8_t hint[HANDLE_HINTS_MAX]; /* an octet for each name on the way from the root, as far as there is room */
+        uint8_t hint[HANDLE_HINTS_MAX]; /* one octet for each name on the path from the root, as many as fit */
     };
 };
 
-/* The key in the directory `state`, made if it is not there; without a directory, one of this run. A negative errno
- * and a line in `error` (EXPORT_TEXT octets). */
+/* Reads the key from the directory `state`, and creates it if it does not exist. `state` NULL: makes a random key for
+ * this run. Returns 0, or a negative errno and a message in `error` (EXPORT_TEXT octets). */
 int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error);
 
 void handle_put(const uint8_t key[HANDLE_KEY], const struct handle *h, struct nfs3_fh *fh);
-/* False: not made with this key. */
+/* Returns false if the handle was not made with this key. */
 bool handle_get(const uint8_t key[HANDLE_KEY], const struct nfs3_fh *fh, struct handle *h);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* handle_key.c - the key of file handles is found in the state directory, or made there. */
+/* handle_key.c - reads the key of file handles from the state directory, or creates it there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -26,7 +26,7 @@ static int fail_errno(char *error, const char *state)
     return handle_key_fail(error, -code, state, strerror(code));
 }
 
-/* -ENOENT without a line: there is none. */
+/* Returns -ENOENT without a message if there is no key. */
 static int handle_key_load(int dir, uint8_t *key, const char *state, char *error)
 {
     uint8_t more[HANDLE_KEY + 1];
@@ -43,14 +43,14 @@ static int handle_key_load(int dir, uint8_t *key, const char *state, char *error
     if (!S_ISREG(st.st_mode) || n != HANDLE_KEY)
         return handle_key_fail(error, -EINVAL, state, "is not a file of 16 octets");
     if (st.st_mode & 077)
-        return handle_key_fail(error, -EPERM, state, "others than its owner may read or change it");
+        return handle_key_fail(error, -EPERM, state, "only its owner may have access to it");
     memcpy(key, more, HANDLE_KEY);
     sodium_memzero(more, sizeof(more));
     return 0;
 }
 
-/* Written whole under a name of its own, then linked: whoever looks finds all of it or nothing, and who comes second
- * does not replace it. */
+/* Writes the key to a file with another name and links it, so that a reader finds a whole key or none, and a second
+ * creator does not replace it. */
 static int handle_key_make(int dir, const char *state, char *error)
 {
     uint8_t key[HANDLE_KEY];
@@ -77,7 +77,7 @@ int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error)
     int dir, bad;
 
     if (sodium_init() < 0)
-        return handle_key_fail(error, -ENOSYS, "libsodium", "does not start");
+        return handle_key_fail(error, -ENOSYS, "libsodium", "cannot be initialized");
     if (!state) {
         randombytes_buf(key, HANDLE_KEY);
         return 0;

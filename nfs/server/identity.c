@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* identity.c - as whom the calling thread touches the disk. */
+/* identity.c - the file system identity of the calling thread. */
 #include <assert.h>
 #include <errno.h>
 #include <linux/capability.h>
@@ -13,17 +13,18 @@ enum { NOBODY = 65534, OWN_GROUPS_MAX = 256 };
 
 #define BIT(cap) (1u << ((cap)&31))
 
-/* What the kernel itself takes from a thread whose file system user changes from 0: capabilities(7). The second word
- * is CAP_MAC_OVERRIDE. */
+/* The capabilities that the kernel itself removes from a thread whose file system user changes from 0: capabilities(7).
+ * The second word holds CAP_MAC_OVERRIDE. */
 static const uint32_t file_caps[2] = {BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
                                           BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_LINUX_IMMUTABLE) | BIT(CAP_MKNOD),
                                       BIT(CAP_MAC_OVERRIDE)};
 
-/* The kernel keeps these per thread; glibc's setgroups() would change all threads, hence the bare calls. */
+/* The kernel keeps these per thread. glibc's setgroups() would change all threads, so the system calls are made
+ * directly. */
 static _Thread_local struct {
     bool assumed;
     struct identity now;
-    struct __user_cap_data_struct caps[2]; /* the server's own, and its groups */
+    struct __user_cap_data_struct caps[2]; /* the server's own; `group` has its groups */
     int groups;
     gid_t group[OWN_GROUPS_MAX];
 } self;
@@ -35,7 +36,7 @@ static bool set_caps(const struct __user_cap_data_struct *caps)
     return !syscall(SYS_capset, &header, caps);
 }
 
-/* True if the thread may become somebody else; then what is needed for the way back is noted. */
+/* Whether the thread may change its identity. If so, stores what it needs to change back. */
 static bool identity_prepare(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -47,7 +48,7 @@ static bool identity_prepare(void)
     return self.groups >= 0;
 }
 
-/* setfsuid() and setfsgid() say what was before, and nothing about success: -1 asks without changing. */
+/* setfsuid() and setfsgid() return the previous ID and do not report success. An ID of -1 queries without a change. */
 static bool become(long call, unsigned id)
 {
     syscall(call, id);
@@ -59,8 +60,8 @@ static bool same_groups(const struct identity *a, const struct identity *b)
     return a->groups == b->groups && !memcmp(a->group, b->group, a->groups * sizeof(*a->group));
 }
 
-/* What differs from `from` (NULL: everything), the user last. A server that has its capabilities without being user 0
- * would keep them. */
+/* Changes what differs from `from` (NULL: everything), the user last. The kernel would leave its capabilities to a
+ * server that has them with a user other than 0, so they are dropped here. */
 static bool change(const struct identity *from, const struct identity *to)
 {
     struct __user_cap_data_struct caps[2];
@@ -123,7 +124,7 @@ bool identity_pause(struct identity *was)
     if (!self.assumed)
         return false;
     *was = self.now;
-    /* Groups mean nothing to one who may do everything. */
+    /* A thread with the server's full rights needs no group change: only the user is set to 0, which is cheaper. */
     if (geteuid() == 0 && self.caps[0].effective & BIT(CAP_DAC_OVERRIDE)) {
         struct identity root = *was;
 

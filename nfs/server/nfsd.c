@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd.c - the NFS server: opens its listeners, and one thread that waits for all of them and the workers. */
+/* nfsd.c - the NFS server: opens the listeners and runs the main thread, which waits for them and for the workers. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ void source_change(struct nfsd *d, const struct source *source, uint32_t events)
 
 typedef int listen_on(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
 
-/* An IPv6 socket on any address serves IPv4 too, not the other way round: prefer it. */
+/* Tries IPv6 first: an IPv6 socket on the wildcard address also serves IPv4, but not vice versa. */
 static int try_families(struct nfsd *d, const struct addrinfo *list, listen_on *try)
 {
     int error = -EADDRNOTAVAIL;
@@ -44,7 +44,7 @@ static int try_families(struct nfsd *d, const struct addrinfo *list, listen_on *
             if ((a->ai_family == AF_INET6) != (pass == 0))
                 continue;
             error = try(d, a->ai_addr, a->ai_addrlen);
-            /* In use by IPv4 alone is in use. */
+            /* IPv4 alone would not help either. */
             if (error == 0 || error == -EADDRINUSE || error == -EACCES)
                 return error;
         }
@@ -61,13 +61,13 @@ static int nfsd_listen_at(struct nfsd *d, int port, listen_on *try, const char *
     snprintf(service, sizeof(service), "%d", port);
     rc = getaddrinfo(address, service, &hints, &list);
     if (rc) {
-        snprintf(error, EXPORT_TEXT, "cannot find %s: %s", address ? address : "an address", gai_strerror(rc));
+        snprintf(error, EXPORT_TEXT, "cannot resolve %s: %s", address ? address : "an address", gai_strerror(rc));
         return -EADDRNOTAVAIL;
     }
     rc = try_families(d, list, try);
     freeaddrinfo(list);
     if (rc)
-        snprintf(error, EXPORT_TEXT, "cannot listen for %s at port %d of %s: %s", what, port,
+        snprintf(error, EXPORT_TEXT, "cannot listen for %s on port %d of %s: %s", what, port,
                  address ? address : "any address", strerror(-rc));
     return rc;
 }
@@ -76,7 +76,7 @@ static int nfsd_port_of(const struct sockaddr_storage *addr)
 {
     uint16_t port;
 
-    /* The port is at the same place in both families. */
+    /* Both address families have the port at the same offset. */
     memcpy(&port, (const uint8_t *)addr + offsetof(struct sockaddr_in, sin_port), sizeof(port));
     return ntohs(port);
 }
@@ -219,7 +219,7 @@ struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
     int rc;
 
     if (!d) {
-        snprintf(error, EXPORT_TEXT, "no memory");
+        snprintf(error, EXPORT_TEXT, "out of memory");
         return NULL;
     }
     d->attr = *attr;
@@ -277,7 +277,8 @@ static void nfsd_tick(struct nfsd *d)
     workers_give(d->workers, &d->tend);
 }
 
-/* Somebody may be stuck, or a connection dead and not yet taken down. */
+/* Milliseconds until the next tick, which finds stalled peers and unused objects; -1 if there is nothing to look
+ * after. */
 static int wait_ms(const struct nfsd *d)
 {
     bool alone = !d->tcp.conns && !atomic_load(&d->counters.rdma_connections) && !atomic_load(&d->is_open);
@@ -314,7 +315,8 @@ int nfsd_run(struct nfsd *d)
 
     while (error == 0 && !d->stopping)
         error = nfsd_turn(d);
-    /* What was begun is done, and its replies leave, if their peers take them. */
+    /* Finish the calls that have begun and send their replies, as long as their peers receive them, for STOP_MS at
+     * most. */
     until = clock_ms() + STOP_MS;
     while (error == 0 && (d->in_work || !nfstcp_is_quiet(d) || !nfsrdma_is_quiet(d)) && clock_ms() < until)
         error = nfsd_turn(d);
@@ -328,7 +330,7 @@ void nfsd_stop(struct nfsd *d)
     int error = errno;
 
     if (write(d->stop.fd, &one, sizeof(one)) < 0)
-        errno = error; /* it says so already */
+        errno = error; /* EAGAIN: the eventfd is readable already */
 }
 
 void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats)
@@ -358,7 +360,7 @@ static void drop_waiting(struct nfsd *d)
     }
 }
 
-/* Everything is done and answered before what it was asked over goes. */
+/* Finishes and answers all calls before the transports close. */
 void nfsd_close(struct nfsd *d)
 {
     d->stopping = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd.h - the NFS server: RDMA and TCP at one side, serve.h at the other, and threads for what can wait. Every
- * listener answers NFS and MOUNT; but without a TCP port of its own NFS is answered over RDMA alone. */
+/* nfsd.h - the NFS server: RDMA and TCP listeners, the procedures of serve.h, and threads for calls that can block.
+ * Each listener serves NFS and MOUNT, except that without a TCP port for NFS, NFS is served over RDMA only. */
 #ifndef RDDP_NFS_SERVER_NFSD_H
 #define RDDP_NFS_SERVER_NFSD_H
 
@@ -11,22 +11,23 @@
 struct nfsd;
 
 struct nfsd_attr {
-    const char *address;      /* NULL: every IPv4 and IPv6 address */
-    int rdma_port, tcp_port;  /* default 20049 and 2049; 0: any; -1: not at all */
-    int mount_port;           /* MOUNT over TCP, default 20048; -1: the port of NFS alone */
-    unsigned workers;         /* threads for slow procedures, default 4 */
-    unsigned connections_max; /* of RDMA and of TCP, default 256: for the next one the longest idle one gives way */
-    unsigned address_max;     /* of one address: default half of them */
-    uint32_t rest_ms;         /* who was idle for less time gives way to nobody: default 1000 */
-    uint64_t memory_max;      /* octets that calls in work may hold, default 512 MiB: more wait unread */
-    uint32_t record_max;      /* octets of a call over TCP, default 1 MiB + 64 KiB */
-    unsigned calls_max;       /* of a TCP connection at once, default 64: more wait unread */
-    uint32_t credits;         /* of an RDMA connection, default 64 */
-    uint32_t idle_ms;         /* a peer stops within a call, or takes no reply: default 30000 */
+    const char *address;     /* NULL: every IPv4 and IPv6 address */
+    int rdma_port, tcp_port; /* default 20049 and 2049; 0: any free port; -1: do not listen */
+    int mount_port;          /* for MOUNT over TCP, default 20048; -1: only the ports of NFS */
+    unsigned workers;        /* threads for slow procedures, default 4 */
+    /* For RDMA and for TCP, default 256; to accept one more, the longest idle one is closed */
+    unsigned connections_max;
+    unsigned address_max; /* connections from one address; default: half of connections_max */
+    uint32_t rest_ms;     /* a connection idle for less time is not closed for another: default 1000 */
+    uint64_t memory_max;  /* octets that calls may hold; default 512 MiB; further calls wait */
+    uint32_t record_max;  /* octets of a call over TCP; default 1 MiB + 64 KiB */
+    unsigned calls_max;   /* parallel calls of a TCP connection; default 64; further calls are not read */
+    uint32_t credits;     /* of an RDMA connection; default 64 */
+    uint32_t idle_ms;     /* disconnect a peer that stops within a call, or takes no reply: default 30000 */
     struct rddp_wire_attr wire;
-    enum rddp_log_level log_level; /* of what RDMA connections have to say: as of rddp_context_attr_init() */
-    struct nfs_server *server;     /* borrowed */
-    void (*log)(void *user, const char *line); /* what an administrator should know; NULL: nobody wants to */
+    enum rddp_log_level log_level;             /* for RDMA connections; default: as set by rddp_context_attr_init() */
+    struct nfs_server *server;                 /* borrowed */
+    void (*log)(void *user, const char *line); /* takes lines for the administrator; NULL: they are dropped */
     void *user;
 };
 
@@ -36,16 +37,16 @@ struct nfsd_stats {
 };
 
 void nfsd_attr_init(struct nfsd_attr *attr);
-/* NULL and errno, and a line in `error` (EXPORT_TEXT octets). */
+/* Returns NULL, sets errno and writes a message to `error` (EXPORT_TEXT octets) on failure. */
 struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error);
-/* The ports that are listened at; -1 for none. */
+/* The ports that the server listens on; -1: none. */
 int nfsd_rdma_port(const struct nfsd *d);
 int nfsd_tcp_port(const struct nfsd *d);
 int nfsd_mount_port(const struct nfsd *d);
-/* Serves until nfsd_stop() (async-signal-safe). 0 or a negative errno. */
+/* Serves until nfsd_stop() is called, which is async-signal-safe. Returns 0 or a negative errno. */
 int nfsd_run(struct nfsd *d);
 void nfsd_stop(struct nfsd *d);
-/* From any thread. `errors`: calls that RPC refused, whatever NFS would have said. */
+/* Thread-safe. `errors` counts the calls that RPC refused, not NFS statuses. */
 void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats);
 /* nfsd_run() must have returned. */
 void nfsd_close(struct nfsd *d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_in.h - the NFS server from within: a call as its files see it, and what they share. All of it is the main
- * thread's, but for a job between workers_give() and workers_take(). */
+/* nfsd_in.h - the inside of the NFS server: the state of a call, and what its files share. The main thread owns all of
+ * it; a job belongs to a worker from workers_give() until workers_take() returns it. */
 #ifndef RDDP_NFS_SERVER_NFSD_IN_H
 #define RDDP_NFS_SERVER_NFSD_IN_H
 
@@ -15,20 +15,20 @@
 #include "rpc/responder.h"
 
 enum {
-    NFSD_HEAD = 1024,          /* octets of a reply without data and entries */
-    NFSD_ROOM_MAX = 2 << 20,   /* ... of what a result points to */
-    NFSD_BUFFER = NFS3_IO_MAX, /* buffers of this size are kept for the next large READ, so many */
-    NFSD_BUFFER_MIN = 65536,   /* large: more than this */
+    NFSD_HEAD = 1024,          /* octets of a reply without data and directory entries */
+    NFSD_ROOM_MAX = 2 << 20,   /* octets that a result may point to */
+    NFSD_BUFFER = NFS3_IO_MAX, /* size of the buffers that are kept for later large READs */
+    NFSD_BUFFER_MIN = 65536,   /* READs larger than this use such a buffer */
     NFSD_BUFFERS = 32,
-    NFSD_REPLAYS = 16384, /* calls of a transport whose replies are kept, those of 256 clients with all their credits */
+    NFSD_REPLAYS = 16384, /* replies that each transport keeps: those of 256 clients with all their credits */
     NFSD_TICK_MS = 1000,
-    NFSD_STRANGERS = 16,  /* connections of peers that no export allows: for MOUNT to say so */
-    NFSD_STRANGER = 4096, /* octets of a call of theirs */
+    NFSD_STRANGERS = 16,  /* connections from addresses that no export allows; they get an answer from MOUNT */
+    NFSD_STRANGER = 4096, /* the longest call of such a connection, in octets */
 };
 
 struct nfsd_job;
 
-/* --- a descriptor that the main thread waits for ---------------------------------------------------------------- */
+/* --- descriptors that the main thread waits for ---------------------------------------------------------------- */
 
 struct source {
     void (*ready)(struct nfsd *d, struct source *source, uint32_t events);
@@ -40,49 +40,51 @@ void source_change(struct nfsd *d, const struct source *source, uint32_t events)
 
 /* --- memory: nfsd_memory.c -------------------------------------------------------------------------------------- */
 
-/* A connection, as far as it holds memory. */
+/* A connection with its share of the memory and its calls. */
 struct owner {
     uint64_t held;
-    unsigned jobs;                            /* all of its calls */
-    struct nfsd_job *waiting, **last;         /* those that wait for memory, in turn */
-    struct owner *next;                       /* of those that have some */
-    struct nfsd_job *searches, **last_search; /* those whose handles are to be looked for, in turn */
-    bool is_searching;                        /* for one of them */
+    unsigned jobs;                            /* the number of its calls */
+    struct nfsd_job *waiting, **last;         /* calls that wait for memory, first come first */
+    struct owner *next;                       /* in the list of owners with waiting calls */
+    struct nfsd_job *searches, **last_search; /* calls that wait for a search, first come first */
+    bool is_searching;                        /* a search for one of them is under way */
 };
 
 struct memory {
     struct budget budget;
     struct owner *waiting, **last;
-    bool freed; /* since they were looked at */
+    bool freed; /* memory was returned since the owners were last tried */
     void *buffer[NFSD_BUFFERS];
     unsigned buffers;
 };
 
 void memory_init(struct memory *memory, uint64_t max);
 void memory_fini(struct memory *memory);
-/* The job's charge is taken; or it waits, and this is false. */
+/* Reserves the job's charge. Returns false if the job must wait for memory instead. */
 bool memory_admit(struct memory *memory, struct nfsd_job *job);
-/* The next job that waited and need not any more, admitted; or NULL. */
+/* Returns the next job that waited and now has its charge reserved; or NULL. */
 struct nfsd_job *memory_next(struct memory *memory);
-/* All of the job's charge, or so many octets of it, for which there is no need. */
+/* Return the job's whole charge, or `octets` of it that it does not need. */
 void memory_release(struct memory *memory, struct nfsd_job *job);
 void memory_refund(struct memory *memory, struct nfsd_job *job, size_t octets);
-/* Takes the owner's waiting jobs (NULL: all) out, as a list by `next`. */
+/* Removes the waiting jobs of the owner (NULL: of all owners). Returns them as a list linked by `next`. */
 struct nfsd_job *memory_withdraw(struct memory *memory, struct owner *owner);
-/* Whether somebody waits for memory who has none. */
+/* Whether an owner that holds no memory waits for some. */
 bool memory_is_pressed(const struct memory *memory);
 uint8_t *memory_buffer(struct memory *memory, size_t capacity);
 void memory_give_back(struct memory *memory, uint8_t *buffer, size_t capacity);
 
 /* --- a call: nfsd_job.c ----------------------------------------------------------------------------------------- */
 
-/* What a transport does for its calls. Each but `begin` ends the job, sooner or later, with job_end(). */
+/* What a transport does for its calls. Each function but `begin` and `is_over` ends the job with job_end(), now or
+ * later. */
 struct job_ops {
-    bool (*begin)(struct nfsd_job *job);  /* it is about to be executed; false: it need not, the transport has it */
-    void (*answer)(struct nfsd_job *job); /* with job->head, and job->data in its place */
-    void (*refuse)(struct nfsd_job *job); /* its Read chunks are not what they may be */
-    void (*drop)(struct nfsd_job *job);   /* silence */
-    bool (*is_over)(const struct nfsd_job *job); /* there is nobody to be answered any more */
+    bool (*begin)(struct nfsd_job *job);  /* called before the job is executed; false: it is a retransmission and the
+                                             transport deals with it */
+    void (*answer)(struct nfsd_job *job); /* send job->head, with job->data at its position */
+    void (*refuse)(struct nfsd_job *job); /* its Read chunks are not acceptable */
+    void (*drop)(struct nfsd_job *job);   /* end it without an answer */
+    bool (*is_over)(const struct nfsd_job *job); /* whether the peer has gone, so that no answer is needed */
 };
 
 struct nfsd_job {
@@ -90,17 +92,17 @@ struct nfsd_job {
     const struct job_ops *ops;
     struct nfsd *nfsd;
     struct owner *owner;
-    struct nfsd_job *next; /* of a list: waiting, withdrawn */
+    struct nfsd_job *next; /* in a list of waiting or withdrawn jobs */
     struct sockaddr_storage peer;
-    const uint8_t *message; /* the RPC message, and what came beside it */
+    const uint8_t *message; /* the RPC message; `item` has what came in Read chunks */
     size_t length;
     const struct stream_item *item;
     unsigned items;
-    bool mount_only;  /* NFS is not served over this transport */
-    bool is_stranger; /* no export allows the peer: MOUNT says so */
-    bool views;       /* data of a reply may change or go while it is sent */
+    bool mount_only;  /* only MOUNT is served over this transport */
+    bool is_stranger; /* no export allows the peer; MOUNT answers with MNT3ERR_ACCES */
+    bool views;       /* the transport can send data that may change or be unmapped meanwhile */
     size_t charge;
-    bool search; /* it has to be looked for what its handle names */
+    bool search; /* the object of its handle must be searched for */
 
     struct rpc_call call;
     struct rpc_reply reply;
@@ -110,31 +112,31 @@ struct nfsd_job {
     struct mount3_result mount;
     uint8_t *buffer;
     size_t capacity;
-    struct view *view; /* data are there, and not in the buffer */
+    struct view *view; /* holds the data, instead of `buffer` */
 
-    uint8_t *head; /* the reply: `small`, or of the heap */
+    uint8_t *head; /* the encoded reply: `small`, or allocated */
     size_t head_length;
-    struct stream_item data; /* left out of it */
+    struct stream_item data; /* the item that was left out of `head` */
     unsigned datas;          /* 0 or 1 */
     uint8_t small[NFSD_HEAD];
 };
 
-/* The transport has filled in what is above `charge`. */
+/* Starts a job. The transport has filled in the fields above `charge`. */
 void job_start(struct nfsd_job *job);
-/* After `answer` and the like: gives back what the job holds, but not the job. */
+/* Releases what the job holds, but not the job. Transports call it at the end of `answer`, `refuse` and `drop`. */
 void job_end(struct nfsd_job *job);
-/* In a thread that may wait, with or without looking for what handles name. */
+/* Executes the job in a worker, with or without a search for its object. */
 void job_run(struct nfsd_job *job, bool search);
-/* A worker is done with it. */
+/* Encodes and sends the reply of an executed job. */
 void job_finish(struct nfsd_job *job);
-/* What waited for memory and has it now begins. */
+/* Begins jobs that waited for memory, as far as there is some. */
 void jobs_resume(struct nfsd *d);
-/* Executed twice it would not do the same again: a retransmission gets the first one's reply. */
+/* Whether executing the call twice would give another result, so that a retransmission must get the first reply. */
 bool job_is_once_only(const struct nfsd_job *job);
 
-/* --- handles that are looked for: nfsd_search.c ------------------------------------------------------------------ */
+/* --- searches for objects: nfsd_search.c ------------------------------------------------------------------------ */
 
-/* Does the job's work when its turn comes. */
+/* Searches for the job's object and executes the job, when its turn comes. */
 void nfsd_search(struct nfsd *d, struct nfsd_job *job);
 void nfsd_search_done(struct nfsd *d);
 
@@ -142,7 +144,7 @@ void nfsd_search_done(struct nfsd *d);
 
 struct tcp_listener {
     struct source source; /* the first member */
-    bool paused;          /* descriptors have run out */
+    bool paused;          /* not polled, since the process has no free descriptors */
 };
 
 struct tcp_conn;
@@ -150,22 +152,22 @@ struct tcp_conn;
 struct tcp {
     struct tcp_listener listener[2]; /* NFS, MOUNT */
     unsigned listeners;
-    struct tcp_conn *conns; /* also those that are closed and have calls in work */
+    struct tcp_conn *conns; /* includes closed ones that still have calls in work */
     unsigned strangers;
-    struct tcp_conn *dirty; /* with replies that have not been tried to send */
+    struct tcp_conn *dirty; /* connections with replies that were not yet tried to be sent */
     uint8_t *stage;
     struct replay replay;
-    bool resume; /* somebody who was not read may be read again */
+    bool resume; /* a connection that was not read may be read again */
 };
 
 int nfstcp_init(struct nfsd *d);
-/* 0, or a negative errno. */
+/* Returns 0 or a negative errno. */
 int nfstcp_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
-/* The end of a turn: replies leave, what is dead goes, and who may speak is listened to. */
+/* Ends a turn of the event loop: sends replies, frees closed connections, and reads from those that may send calls. */
 void nfstcp_turn(struct nfsd *d);
 void nfstcp_tick(struct nfsd *d, uint64_t now_ms);
 bool nfstcp_is_quiet(const struct nfsd *d);
-/* No new connection, no new call. */
+/* Accepts no more connections and calls. */
 void nfstcp_stop(struct nfsd *d);
 void nfstcp_fini(struct nfsd *d);
 
@@ -173,7 +175,7 @@ struct rdma {
     struct source source; /* the first member */
     struct responder *responder;
     struct rdma_peer *peers;
-    bool in_run, answered; /* outside of responder_run() a reply waits for the next one */
+    bool in_run, answered; /* in responder_run(); replies were given outside of it and wait for the next one */
 };
 
 int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
@@ -192,15 +194,15 @@ struct counters {
 struct nfsd {
     struct nfsd_attr attr;
     int epoll;
-    struct source stop, done, found, mounted; /* eventfds: of nfsd_stop() and of the threads */
+    struct source stop, done, found, mounted; /* eventfds: of nfsd_stop() and of the three thread pools */
     struct workers *workers, *searcher;
-    struct workers *mounter; /* MNT: nobody waits for the disk before he has mounted */
-    struct work tend;        /* of what is open, by a worker */
-    bool is_tending;         /* now */
-    atomic_bool is_open;     /* something was left */
+    struct workers *mounter; /* for MNT, so that it does not wait behind the slow calls of clients that have mounted */
+    struct work tend;        /* closes unused objects, in a worker */
+    bool is_tending;         /* `tend` is with a worker */
+    atomic_bool is_open;     /* objects were left open */
     unsigned in_work;
     bool stopping;
-    bool in_memory; /* one of the exports is: it may be worth asking for a WRITE now */
+    bool in_memory; /* an export is in memory: a WRITE may then be tried without a worker */
     struct memory memory;
     struct tcp tcp;
     struct rdma rdma;
@@ -210,11 +212,11 @@ struct nfsd {
     struct rpc_log log;
 };
 
-/* --- who may come: nfsd_log.c ------------------------------------------------------------------------------------ */
+/* --- admission: nfsd_log.c -------------------------------------------------------------------------------------- */
 
 void nfsd_log_init(struct nfsd *d);
 
-/* Whether some export allows this peer. If not, there is a line. */
+/* Whether an export allows this peer. If none does, a line is logged. */
 bool nfsd_admits(struct nfsd *d, const struct sockaddr_storage *peer);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_job.c - a call from its first octet to its reply: who is asked for what, by whom, with which arguments; then its
- * work, here or in a worker; then the reply. */
+/* nfsd_job.c - a call from its first octet to its reply: decodes and checks it, executes it here or in a worker, and
+ * encodes the reply. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +16,9 @@ static enum nfs3_proc proc_of(const struct nfsd_job *job)
     return (enum nfs3_proc)job->call.procedure;
 }
 
-/* --- what is asked --------------------------------------------------------------------------------------------- */
+/* --- checking the call ----------------------------------------------------------------------------------------- */
 
-/* Whether there is such a procedure for such a caller, in the order in which RFC 5531 9 has its answers. */
+/* Checks program, version, procedure and credential, in the order in which RFC 5531 9 lists its answers. */
 static struct rpc_reply nfsd_job_judge(const struct nfsd_job *job, bool bad_cred)
 {
     const struct rpc_call *call = &job->call;
@@ -48,7 +48,8 @@ static struct rpc_reply nfsd_job_judge(const struct nfsd_job *job, bool bad_cred
     return reply;
 }
 
-/* False: a Read chunk is not where an item may be that is eligible for one (RFC 8166 6.1, RFC 8267 4.1). */
+/* Decodes the arguments. Returns false if a Read chunk is not at the position of an eligible item (RFC 8166 6.1, RFC
+ * 8267 4.1). */
 static bool decode_args(struct nfsd_job *job, struct coder *c)
 {
     if (job->items > 1)
@@ -104,7 +105,7 @@ static bool serve_nfs(struct nfsd_job *job, bool now, bool search)
     return nfs_serve(&request);
 }
 
-/* False: it must wait, and is not to be done `now`, or it needs a search. */
+/* Executes the call. Returns false if it was to be done `now` and would block, or if it needs a search. */
 static bool nfsd_job_serve(struct nfsd_job *job, bool now, bool search)
 {
     if (is_nfs(job))
@@ -139,7 +140,7 @@ bool job_is_once_only(const struct nfsd_job *job)
     return job->reply.result == RPC_SUCCESS && is_nfs(job) && procs >> job->call.procedure & 1;
 }
 
-/* A READ of a view, a WRITE to memory: they are slow in general and may be done now all the same. */
+/* A READ from a view or a WRITE to memory is classed as slow, but often need not block. */
 static bool may_be_quick(const struct nfsd_job *job)
 {
     if (job->reply.result != RPC_SUCCESS || !is_nfs(job))
@@ -148,7 +149,7 @@ static bool may_be_quick(const struct nfsd_job *job)
            (job->call.procedure == NFS3_WRITE && job->nfsd->in_memory);
 }
 
-/* Without a buffer, and so it gives back what it took for one. */
+/* Tries to execute the call without a buffer. On success the memory reserved for the buffer is returned. */
 static bool serve_now(struct nfsd_job *job)
 {
     if (!may_be_quick(job) || !nfsd_job_serve(job, true, false))
@@ -158,7 +159,7 @@ static bool serve_now(struct nfsd_job *job)
     return true;
 }
 
-/* It has its memory. */
+/* Begins a job whose memory is reserved. */
 static void nfsd_job_begin(struct nfsd_job *job)
 {
     struct nfsd *d = job->nfsd;
@@ -284,7 +285,7 @@ static void code_exports(struct coder *c, const struct nfs_server *server)
     code_bool(c, &no);
 }
 
-/* The arguments were good, and it was done. */
+/* Encodes the result of a call that was executed. */
 static void code_result(struct nfsd_job *job, struct coder *c)
 {
     bool no = false;
@@ -296,10 +297,10 @@ static void code_result(struct nfsd_job *job, struct coder *c)
     else if (job->call.procedure == MOUNT3_EXPORT)
         code_exports(c, job->nfsd->attr.server);
     else if (job->call.procedure == MOUNT3_DUMP)
-        code_bool(c, &no); /* who has mounted is not written down */
+        code_bool(c, &no); /* the server keeps no list of mounts */
 }
 
-/* What it takes beside the data that is left out. */
+/* The octets that the reply takes at most, without the data that are left out. */
 static size_t head_room(const struct nfsd_job *job)
 {
     size_t space = NFSD_HEAD;

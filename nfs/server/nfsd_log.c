@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_log.c - who may come, and the line for an administrator about those who may not. */
+/* nfsd_log.c - decides whether a peer is admitted, and logs a line for the administrator if not. */
 #include "nfs/server/nfsd_in.h"
 
 static void write_line(void *user, enum rddp_log_level level, const char *line)

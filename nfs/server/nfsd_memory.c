@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_memory.c - what calls hold, against one limit for all and a share for each connection (rpc/budget.h): a peer
- * that does not take its replies holds back nobody but itself. */
+/* nfsd_memory.c - accounts for the memory of calls, with a limit for all and a share for each connection
+ * (rpc/budget.h), so that a peer that does not take its replies delays no other. */
 #include <stdlib.h>
 
 #include "nfs/server/nfsd_in.h"
@@ -37,7 +37,7 @@ bool memory_admit(struct memory *memory, struct nfsd_job *job)
 {
     struct owner *owner = job->owner;
 
-    /* Nobody overtakes a call of the same connection. */
+    /* Calls of one connection are admitted in their order. */
     if (!owner->waiting && budget_reserve(&memory->budget, job->charge, &owner->held))
         return true;
     if (!owner->waiting) {
@@ -50,7 +50,7 @@ bool memory_admit(struct memory *memory, struct nfsd_job *job)
     return false;
 }
 
-/* In turn; but whose call does not fit lets the others pass. */
+/* Tries the owners in turn; one whose call finds too little memory does not hold up the others. */
 struct nfsd_job *memory_next(struct memory *memory)
 {
     if (!memory->freed)
@@ -83,7 +83,7 @@ void memory_release(struct memory *memory, struct nfsd_job *job)
     memory_refund(memory, job, job->charge);
 }
 
-/* Its jobs, in front of `list`; their charge was never given. */
+/* Puts the owner's waiting jobs in front of `list`. Their charge is set to 0, since it was never reserved. */
 static struct nfsd_job *withdraw_at(struct memory *memory, struct owner **at, struct nfsd_job *list)
 {
     struct owner *owner = *at;
@@ -121,7 +121,7 @@ bool memory_is_pressed(const struct memory *memory)
     return false;
 }
 
-/* Room for a large READ comes from the one before. */
+/* Buffers for large READs are kept and reused. */
 static bool is_kept(size_t capacity)
 {
     return capacity > NFSD_BUFFER_MIN && capacity <= NFSD_BUFFER;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_rdma.c - calls over RDMA: the responder brings them whole and takes their replies with READ's data left out,
- * which goes from where it was read to the peer's memory. */
+/* nfsd_rdma.c - calls over RDMA: the responder delivers them whole and takes replies with READ's data apart, so that
+ * the data go from where they were read directly to the peer's memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "nfs/server/nfsd_in.h"
 
-/* Receives are for headers and small arguments; the rest comes in chunks. */
+/* Receives hold headers and small arguments; the rest comes in chunks. */
 enum { RDMA_INLINE = 4096 };
 
-struct rdma_peer { /* a connection, as long as calls of it are here */
+struct rdma_peer { /* a connection that has calls in the server */
     struct owner owner;
     struct rpc_conn *conn;
     struct rdma_peer *next;
@@ -58,13 +58,13 @@ static void nfsd_rdma_end_call(struct rdma_call *call)
     free(call);
 }
 
-/* The reply has left, or never will. */
+/* The responder no longer needs the reply: it was sent, or its connection has ended. */
 static void nfsd_rdma_release(void *user)
 {
     nfsd_rdma_end_call(user);
 }
 
-/* The responder looks for calls that came before itself. */
+/* The responder itself has looked for an earlier call with the same XID. */
 static bool nfsd_rdma_begin(struct nfsd_job *job)
 {
     if (!job_is_once_only(job))
@@ -211,7 +211,7 @@ int nfsrdma_listen(struct nfsd *d, const struct sockaddr *addr, socklen_t length
     return source_watch(d, &d->rdma.source, EPOLLIN);
 }
 
-/* Replies that are still leaving are given up, which ends their calls. */
+/* Replies that are not sent yet are given up, which ends their calls. */
 void nfsrdma_fini(struct nfsd *d)
 {
     if (d->rdma.responder)

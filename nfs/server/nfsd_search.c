@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_search.c - calls whose handles are to be looked for: in a thread of their own, one at a time, and of each
- * connection one after the other. However many a peer has, nobody waits for more than one of them. */
+/* nfsd_search.c - calls whose objects must be searched for. They run in one thread, one at a time, and the connections
+ * take turns, so that each waits for at most one search of each other connection. */
 #include "nfs/server/nfsd_in.h"
 
 static void nfsd_search_run(struct work *work)
@@ -8,7 +8,7 @@ static void nfsd_search_run(struct work *work)
     job_run((struct nfsd_job *)work, true);
 }
 
-/* The next one of this connection, if somebody still wants to know. */
+/* Begins the next search of this connection. Jobs whose peer has gone are dropped. */
 static void nfsd_search_begin(struct nfsd *d, struct owner *owner)
 {
     bool last;
@@ -28,7 +28,7 @@ static void nfsd_search_begin(struct nfsd *d, struct owner *owner)
         last = !owner->searches;
         job->ops->drop(job);
         if (last)
-            return; /* the owner may have gone with it */
+            return; /* dropping its last job may have freed the owner */
     }
 }
 

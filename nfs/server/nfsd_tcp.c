@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_tcp.c - TCP listeners and connections: who comes, what is read, and when a peer is not read any more. */
+/* nfsd_tcp.c - TCP listeners and connections: accepts them, reads calls, and decides when a peer is not read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@ enum { BACKLOG = 128, STAGE = 65536, READS = 8, PRESSED = 8 };
 
 /* --- the end of a connection ----------------------------------------------------------------------------------- */
 
-/* What of it is in work keeps the struct. */
+/* Closes the socket. The structure lives on while calls of the connection are in work. */
 static void close_conn(struct tcp_conn *conn)
 {
     if (conn->source.fd < 0)
@@ -48,7 +48,7 @@ static void nfsd_tcp_want(struct tcp_conn *conn)
     if (conn->source.fd < 0 || events == conn->events)
         return;
     if (events & ~conn->events & EPOLLIN)
-        conn->moved_ms = clock_ms(); /* so far the silence was ours */
+        conn->moved_ms = clock_ms(); /* the peer was not read until now, so its silence does not count */
     conn->events = events;
     source_change(conn->nfsd, &conn->source, events);
 }
@@ -61,7 +61,8 @@ static bool take_record(struct tcp_conn *conn)
     return nfstcp_call(conn, record, length);
 }
 
-/* What is left when the connection may have no more calls is carried. False: the stream is of no use. */
+/* Parses received octets; what is left when the connection may have no more calls is kept in `carry`. Returns false if
+ * the stream is broken. */
 static bool nfsd_tcp_eat(struct tcp_conn *conn, const uint8_t *from, size_t n)
 {
     while (n && nfstcp_may_call(conn)) {
@@ -96,7 +97,7 @@ static bool eat_carried(struct tcp_conn *conn)
     return good;
 }
 
-/* Large calls are read into their place, and what follows them into the stage. */
+/* Reads an open fragment into its buffer, and the octets behind it into the stage. */
 static ssize_t read_once(struct tcp_conn *conn, bool *good)
 {
     struct iovec iov[2];
@@ -137,7 +138,7 @@ static void read_conn(struct tcp_conn *conn)
         else if (n < STAGE)
             break;
     }
-    /* A peer may close its half and wait for replies. */
+    /* A peer may shut down its sending side and wait for replies. */
     if (!good || (conn->over && conn->owner.jobs == 0))
         close_conn(conn);
 }
@@ -162,9 +163,9 @@ static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
     nfsd_tcp_want(conn);
 }
 
-/* --- who comes ------------------------------------------------------------------------------------------------- */
+/* --- accepting ------------------------------------------------------------------------------------------------- */
 
-/* The connections of clients, or of strangers. */
+/* Lists the connections of admitted peers, or those of strangers. Returns their number. */
 static unsigned list_places(const struct nfsd *d, bool strangers, struct rpc_place *place, struct tcp_conn **conns)
 {
     uint64_t now = clock_ms();
@@ -180,7 +181,7 @@ static unsigned list_places(const struct nfsd *d, bool strangers, struct rpc_pla
     return n;
 }
 
-/* Strangers have places of their own, and nobody waits for them. */
+/* Strangers have a few places of their own, so that they take none from admitted peers. */
 static bool nfsd_tcp_make_place(struct nfsd *d, bool stranger, const struct sockaddr_storage *peer)
 {
     struct place_limits limits = {d->attr.connections_max, d->attr.address_max, d->attr.rest_ms};
@@ -231,7 +232,8 @@ static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer
     return true;
 }
 
-/* Without descriptors a listener stays readable: it is let alone for a while, and its peers wait in the backlog. */
+/* A listener stays readable while the process has no free descriptors. It is not polled for a while; its peers wait in
+ * the backlog. */
 static void pause_listener(struct nfsd *d, struct tcp_listener *listener)
 {
     listener->paused = true;
@@ -256,7 +258,7 @@ static void listener_ready(struct nfsd *d, struct source *source, uint32_t event
             return;
         } else if (errno == EAGAIN) {
             return;
-        } /* or the peer has gone again, and the next one may be there */
+        } /* on other errors the peer has gone already; try the next one */
     }
 }
 
@@ -294,7 +296,7 @@ static void send_dirty(struct tcp *tcp)
     }
 }
 
-/* Those that were not read because of what they had in work. */
+/* Goes on with connections that were not read because they had too many calls in work. */
 static void nfsd_tcp_resume(struct tcp *tcp)
 {
     for (struct tcp_conn **at = &tcp->conns, *conn; (conn = *at);) {
@@ -315,7 +317,7 @@ static void nfsd_tcp_resume(struct tcp *tcp)
 
 void nfstcp_turn(struct nfsd *d)
 {
-    /* A reply that leaves makes room for a call, and that has a reply. */
+    /* Sending a reply may admit a waiting call, which may be answered at once. */
     while (d->tcp.dirty || d->tcp.resume || d->memory.freed) {
         send_dirty(&d->tcp);
         jobs_resume(d);
@@ -337,7 +339,7 @@ void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
             source_change(d, &listener->source, EPOLLIN);
         listener->paused = false;
     }
-    /* Who holds memory that others wait for has less time. */
+    /* When others wait for memory, a peer that takes no replies has less time. */
     limit = memory_is_pressed(&d->memory) ? d->attr.idle_ms / PRESSED : d->attr.idle_ms;
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
         bool stuck = record_is_open(&conn->rx) && nfstcp_may_call(conn) && now_ms - conn->moved_ms >= d->attr.idle_ms;

@@ -7,12 +7,12 @@
 
 struct nfsd_tcp_call {
     struct nfsd_job job;       /* the first member */
-    struct responder_call rpc; /* the call as replay.h has it */
+    struct responder_call rpc; /* the call in the form that replay.h uses */
     struct tcp_conn *conn;
     uint8_t *record;
     struct replay_entry *entry;
-    struct nfsd_tcp_call *next; /* of the connection's replies */
-    size_t sent;                /* octets of the reply, its mark first */
+    struct nfsd_tcp_call *next; /* in the list of the connection's replies */
+    size_t sent;                /* octets of the reply that were sent, including its mark */
     uint8_t mark[RECORD_MARK];
 };
 
@@ -23,25 +23,25 @@ struct tcp_conn {
     struct sockaddr_storage peer;
     struct owner owner;
     struct record_rx rx;
-    uint8_t *carry; /* read and not eaten, because it may not have another call now */
+    uint8_t *carry; /* octets that were read but not yet parsed, since the connection may not have another call now */
     size_t carried;
     struct nfsd_tcp_call *out, **out_last; /* replies to be sent */
-    unsigned outs;                         /* so many */
-    uint64_t moved_ms;                     /* when an octet last came or went */
-    uint32_t events;                       /* what epoll was asked for */
-    bool dirty, blocked;                   /* it has replies that were not tried; the socket takes none */
-    bool over;                             /* the peer has no more to say */
-    bool is_stranger;                      /* no export allows it */
+    unsigned outs;                         /* the length of that list */
+    uint64_t moved_ms;                     /* when an octet was last received or sent */
+    uint32_t events;                       /* the events that epoll waits for */
+    bool dirty, blocked;                   /* it has replies that were not tried; the socket was full */
+    bool over;                             /* the peer has shut down its sending side */
+    bool is_stranger;                      /* no export allows its peer */
 };
 
-/* May it have another call now? */
+/* Whether the connection may have another call now. */
 bool nfstcp_may_call(const struct tcp_conn *conn);
 
-/* A record came in; it is the call's from here on. False: no memory. */
+/* Starts a call with a received record, which it owns from then on. Returns false if there is no memory. */
 bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length);
-/* Sends replies until there are none or the socket takes no more. False: the connection is of no use. */
+/* Sends replies until none are left or the socket is full. Returns false if the connection has failed. */
 bool nfstcp_send(struct tcp_conn *conn);
-/* The connection is over: replies that wait for it, and calls that have not begun, are dropped. */
+/* The connection was closed: drops its unsent replies and its calls that have not begun. */
 void nfstcp_abandon(struct tcp_conn *conn);
 
 #endif

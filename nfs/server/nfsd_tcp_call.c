@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_tcp_call.c - calls over TCP: a record becomes a job, unless it is one that came before, and its reply leaves
- * when the socket takes it. Replies overtake each other; the XID says whose they are. */
+/* nfsd_tcp_call.c - calls over TCP: makes a job of each record, unless it is a retransmission, and sends the reply when
+ * the socket takes it. Replies may leave in another order than the calls; the XID tells which call they belong to. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { SEND_CALLS = 16, CALL_PIECES = 5, REPLAY_OCTETS = 8192 };
 
 /* --- the end of a call ----------------------------------------------------------------------------------------- */
 
-/* A connection that is not read may be again, or one that is closed can go. */
+/* When a call ends, its connection may be read again, or freed if it is closed. */
 static void nfsd_tcp_call_look_at(const struct tcp_conn *conn)
 {
     if (conn->source.fd < 0 || conn->over || conn->carried || !(conn->events & EPOLLIN))
@@ -66,7 +66,7 @@ static void queue_reply(struct nfsd_tcp_call *call)
     }
 }
 
-/* A reply of the cache, which has no data beside it. */
+/* Answers with a reply from the cache; it has no separate data. */
 static void answer_as_before(struct nfsd_tcp_call *call, const struct reply *reply)
 {
     struct nfsd_job *job = &call->job;
@@ -103,7 +103,7 @@ static bool nfsd_tcp_call_begin(struct nfsd_job *job)
         answer_as_before(call, &entry->reply);
         return false;
     }
-    /* The first one is at work. Who asks last gets its reply too. */
+    /* The first call is still executed. The last retransmission gets its reply too; an earlier one is dropped. */
     older = part_waiter(entry);
     if (older)
         nfsd_tcp_call_end_call(older);
@@ -182,7 +182,7 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
 
 /* --- sending --------------------------------------------------------------------------------------------------- */
 
-/* A reply in the order of its octets, without those that were sent. How many pieces. */
+/* Lists the parts of a reply that were not sent yet, in order. Returns their number. */
 static int pieces_of(const struct nfsd_tcp_call *call, struct iovec *iov)
 {
     static const uint8_t zeros[4];

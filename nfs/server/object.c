@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* object.c - files and directories of the exports by file handle. */
+/* object.c - the files and directories of the exports, found by file handle. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ void objects_attr_init(struct objects_attr *attr)
     *attr = (struct objects_attr){.open_max = OPEN_MAX, .kernel_handles = true};
 }
 
-/* A quarter of the descriptors is left to connections and to what is open for the length of a call. */
+/* Leaves a quarter of the descriptors to connections and to files that are open only during a call. */
 static unsigned fds_max(unsigned open_max)
 {
     struct rlimit limit;
@@ -32,7 +32,7 @@ static unsigned fds_max(unsigned open_max)
     return open_max ? open_max : 1;
 }
 
-/* Kernel handles are in order when one leads back to the root that it was made of. */
+/* Uses kernel handles for this export if the root's own handle leads back to the root. */
 static void probe_kernel(struct objects *objects, struct object_place *place)
 {
     struct handle h;
@@ -71,7 +71,7 @@ static int open_place(struct objects *objects, unsigned i, const struct objects_
     for (unsigned j = 0; j < i; j++) {
         if (objects->place[j].export->id == e->id)
             return object_fail(error, -EEXIST, e,
-                               "is exported twice, or its number in file handles is that of another export");
+                               "is exported twice, or has the same number in file handles as another export");
     }
     fd = open_name(e->root, ".", 0);
     if (fd < 0)
@@ -79,7 +79,7 @@ static int open_place(struct objects *objects, unsigned i, const struct objects_
     close(fd);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", e->root);
     if (fstat(e->root, &st) || readlink(link, path, sizeof(path)) < 0)
-        return object_fail(error, -errno, e, "cannot be seen in /proc/self/fd");
+        return object_fail(error, -errno, e, "cannot be read from /proc/self/fd");
     place->inode = st.st_ino;
     if (attr->kernel_handles)
         probe_kernel(objects, place);
@@ -158,7 +158,7 @@ static enum nfs3_status object_status_of(int error)
     }
 }
 
-/* Not gone, and seen inside of its export not long ago. */
+/* Whether the object still has a name and was recently seen inside its export; checks again after RECHECK_MS. */
 static bool current(struct objects *objects, struct kept *k)
 {
     uint64_t now = now_ms();
@@ -178,7 +178,7 @@ static bool current(struct objects *objects, struct kept *k)
     return inside;
 }
 
-/* Takes `fd`. */
+/* Adds the object to the cache. Takes over `fd`, also on failure. */
 static enum nfs3_status object_keep(struct objects *objects, const struct object_place *place, const struct handle *h,
                                     const struct nfs3_fh *fh, int fd, struct kept **kept)
 {
@@ -260,7 +260,7 @@ void object_put(struct objects *objects, struct object *object)
         cache_put(&objects->cache, kept_of(object), now_ms());
 }
 
-/* What may only be written is good enough to write. */
+/* For writing, a descriptor that cannot read will do. */
 static int reopen(const struct object *object, bool write, bool *reads)
 {
     const int common = O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -294,7 +294,8 @@ int object_file(struct objects *objects, struct object *object, int flags)
     return fd < 0 ? fd : cache_set_file(&objects->cache, k, write, reads, fd);
 }
 
-/* As the server: what is in memory, the system tells the owner of the file and who may write it. */
+/* Runs with the server's rights, since the kernel tells only the file's owner and its writers which pages are in
+ * memory. */
 struct view *object_view(struct objects *objects, struct object *object, int fd, uint64_t size, uint64_t offset,
                          size_t n)
 {
@@ -319,7 +320,8 @@ struct view *object_view(struct objects *objects, struct object *object, int fd,
     return NULL;
 }
 
-/* The way to `name` in `dir`, or to its parent. Below what the kernel opens there is none. */
+/* Sets the hints of a handle: those of the path to `name` in `dir`, or to the parent of `dir`. Objects that the kernel
+ * opens by handle have none. */
 static void place_hints(struct objects *objects, const struct kept *dir, const char *name, struct handle *h)
 {
     bool up = !strcmp(name, "..");
@@ -338,7 +340,7 @@ static void place_hints(struct objects *objects, const struct kept *dir, const c
         names_put(objects->names, h, dir->inode, name);
 }
 
-/* The handle of `fd`, seen as `name` in `dir`. */
+/* Makes the handle of `fd`, which was opened as `name` in `dir`. */
 static void make_handle(struct objects *objects, const struct object_place *place, const struct kept *dir,
                         const char *name, int fd, ino_t inode, struct nfs3_fh *fh)
 {

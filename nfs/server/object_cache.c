@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* object_cache.c - open objects by their handle: counted, the longest idle go first. */
+/* object_cache.c - a reference-counted cache of open objects by handle; evicts the object that was idle longest. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void destroy(struct kept *k)
     free(k);
 }
 
-/* A list by `next`; not under the lock, for close() may wait. */
+/* Destroys a list linked by `next`. Call it without the lock, since close() may block. */
 static void destroy_all(struct kept *k)
 {
     for (struct kept *next; k; k = next) {
@@ -55,7 +55,7 @@ void cache_fini(struct cache *c)
     pthread_mutex_destroy(&c->lock);
 }
 
-/* The MAC is as good as chance, and what is in the table has a true one. */
+/* The MAC at the end of a handle serves as its hash: all handles in the table have a genuine one. */
 static struct kept **slot(struct cache *c, const struct nfs3_fh *fh)
 {
     uint64_t hash = 0;
@@ -103,7 +103,7 @@ static unsigned fds(const struct kept *k)
     return 1u + (k->reader >= 0) + (k->writer >= 0);
 }
 
-/* An idle one leaves the cache, in front of `list`. */
+/* Removes an idle object from the cache and puts it in front of `list`. */
 static struct kept *object_cache_evict(struct cache *c, struct kept *k, struct kept *list)
 {
     list_remove(c, k);
@@ -267,15 +267,16 @@ void cache_forget(struct cache *c, unsigned n)
     destroy_all(list);
 }
 
-/* --- what nobody uses -------------------------------------------------------------------------------------------- */
+/* --- idle objects ---------------------------------------------------------------------------------------------- */
 
-/* `since` may be a moment after `now` was asked for. */
+/* `since` may be slightly later than `now`, since another thread read the clock. */
 static bool object_cache_is_over(uint64_t now, uint64_t since, uint64_t ms)
 {
     return now >= since && now - since >= ms;
 }
 
-/* A part of the table, so that nobody waits for the lock for long. `writer`: room for the descriptors to be closed. */
+/* Collects what has been idle too long in a part of the table, so that the lock is never held for long. Returns the
+ * objects to destroy; `writer` gets the descriptors to close. */
 static struct kept *tend_part(struct cache *c, size_t first, uint64_t now, int *writer, unsigned *writers)
 {
     struct kept *list = NULL;
@@ -299,8 +300,9 @@ static struct kept *tend_part(struct cache *c, size_t first, uint64_t now, int *
     return list;
 }
 
-/* Who has a descriptor to write keeps a program from being run, and a file without a name keeps its room on the disk.
- * What was written is not lost from sight: the inode stays, and with it the error of a page that was. */
+/* An open writing descriptor prevents the file from being executed (ETXTBSY), and an open file without a name keeps its
+ * disk space. Closing the writer loses no write error: the object keeps the inode in memory, and the inode keeps the
+ * error. */
 bool cache_tend(struct cache *c, uint64_t now)
 {
     bool any;

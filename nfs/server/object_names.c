@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* object_names.c - where objects were seen, for handles that the kernel cannot open. A cache: what is wrong or missing
- * costs a search. */
+/* object_names.c - where objects were seen, for handles that the kernel cannot open. It is a cache: a wrong or missing
+ * entry costs a search. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct seen {
 struct names {
     pthread_mutex_t lock;
     struct seen *seen[SETS][WAYS];
-    uint8_t turn[SETS]; /* whose place is taken next */
+    uint8_t turn[SETS]; /* the way to replace next */
 };
 
 struct names *names_open(void)
@@ -114,7 +114,7 @@ bool names_path(struct names *names, uint32_t export, uint64_t root, uint64_t in
     whole = inode == root && at < size - 1;
     if (whole) {
         memmove(path, path + at, size - at);
-        path[size - at - 2] = 0; /* the slash behind the last name */
+        path[size - at - 2] = 0; /* the slash after the last name */
     }
     return whole;
 }

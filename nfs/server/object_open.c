@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* object_open.c - what a handle names is opened, and it is checked that it is still inside of its export. */
+/* object_open.c - opens the object of a handle, and checks that it is still inside its export. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -60,7 +60,7 @@ static int open_kernel(const struct object_place *place, const struct handle *h)
     if (place->mount < 0)
         return -ESTALE;
     memcpy(fh.buffer + sizeof(struct file_handle), h->kernel, h->count);
-    /* Linux says ENOMEM when somebody changes the directories on the way just then: that is over in a moment. */
+    /* Linux returns ENOMEM when a directory on the path is changed at the same time. This passes quickly: try again. */
     for (int i = 0; i < OPEN_TRIES; i++) {
         fd = open_by_handle_at(place->mount, &fh.head, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 || errno != ENOMEM)
@@ -84,7 +84,7 @@ int open_handle(struct objects *objects, const struct object_place *place, const
     return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(objects, place, h, search);
 }
 
-/* Where the kernel sees it now: false if that cannot be said. */
+/* The path of `fd` as the kernel sees it now. Returns false if there is none. */
 static bool object_open_path_of(int fd, char path[PATH_MAX])
 {
     char link[32];
@@ -105,8 +105,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* Up from a directory, until the export's root or the end of the file system: for paths that are longer than PATH_MAX.
- */
+/* Whether the export's root is an ancestor of a directory. For paths that are longer than PATH_MAX. */
 static bool climbs_to(const struct object_place *place, int from)
 {
     struct stat st;
@@ -129,9 +128,9 @@ static bool climbs_to(const struct object_place *place, int from)
     return found;
 }
 
-/* A directory has one path, and the kernel knows it. A file that it opened by handle may have none yet ("/"), its
- * last one may be gone while others are not ("(deleted)"), or it has several names of which the kernel tells one: then
- * the handle is believed, for it was made when the file was seen inside. */
+/* A directory has exactly one path, and the kernel knows it. For a file the kernel may tell no path ("/", if it was
+ * opened by handle), a removed one while others exist ("(deleted)"), or any one of several names. The handle is then
+ * trusted, since it was made when the file was seen inside the export. */
 bool inside_export(const struct object_place *place, int fd, const struct stat *st)
 {
     char root[PATH_MAX], path[PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* object_search.c - the object of a number: where it was seen, else by the hints of its handle, else everywhere; within
- * limits, for it is a peer who makes us look. */
+/* object_search.c - finds an object by its inode number: where it was seen last, else along the hints of its handle,
+ * else in the whole export. Searches are limited, since peers can cause them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@ struct search {
     const struct object_place *place;
     const struct handle *h;
     bool guided;
-    unsigned left; /* entries */
+    unsigned left; /* directory entries that may still be visited */
     uint64_t until;
-    struct handle way; /* hints down to where we are */
+    struct handle way; /* hints of the current directory */
 };
 
 uint8_t hint_of(const char *name)
@@ -31,7 +31,7 @@ uint8_t hint_of(const char *name)
     return (uint8_t)(v ^ v >> 8 ^ v >> 16 ^ v >> 24);
 }
 
-/* `fd` if it is the one, else it is closed. */
+/* Returns `fd` if it is the object of the handle; else closes it. */
 static int verified(const struct object_place *place, const struct handle *h, int fd)
 {
     struct stat st;
@@ -44,7 +44,7 @@ static int verified(const struct object_place *place, const struct handle *h, in
     return -ESTALE;
 }
 
-/* It was found as `name` in the directory with the hints of s->way: next time that is quick. */
+/* Remembers that the object was found as `name` in the directory of s->way, so that the next search is quick. */
 static void object_search_remember(struct search *s, uint64_t inode, uint64_t birth, uint64_t parent, const char *name)
 {
     struct handle h = s->way;
@@ -53,7 +53,7 @@ static void object_search_remember(struct search *s, uint64_t inode, uint64_t bi
     h.birth = birth;
     if (h.count < HANDLE_HINTS_MAX)
         h.hint[h.count++] = hint_of(name);
-    /* The handle that is asked for was given to a client: it is the one to give again. */
+    /* Clients have this handle already, so the object keeps its hints. */
     if (inode == s->h->inode)
         h = *s->h;
     names_put(s->objects->names, &h, parent, name);
@@ -61,7 +61,7 @@ static void object_search_remember(struct search *s, uint64_t inode, uint64_t bi
 
 static int object_search_walk(struct search *s, int dir, uint64_t inode, unsigned depth);
 
-/* One entry: the object itself, or a directory to look into. */
+/* Visits an entry: it is the object itself, or a directory to search. */
 static int object_search_visit(struct search *s, int dir, uint64_t inode, unsigned depth, const struct dirent *entry)
 {
     uint8_t hint = hint_of(entry->d_name);
@@ -124,7 +124,7 @@ static bool is_miss(const struct miss *miss, const struct object_place *place, c
     return miss->place == place && miss->inode == h->inode && miss->birth == h->birth;
 }
 
-/* The first of the SEARCH_WAYS where it may be. */
+/* The first of the SEARCH_WAYS entries for this handle. */
 static struct miss *misses_of(struct objects *objects, const struct handle *h)
 {
     uint64_t hash = (h->inode ^ h->birth ^ h->export) * 0x9e3779b97f4a7c15;
@@ -144,7 +144,7 @@ static bool missed(struct objects *objects, const struct object_place *place, co
     return found;
 }
 
-/* In its own place, or in that of the oldest. */
+/* Replaces the entry of this object, or else the oldest one. */
 static void note_miss(struct objects *objects, const struct object_place *place, const struct handle *h)
 {
     struct miss *miss = misses_of(objects, h), *at = miss;
@@ -196,7 +196,7 @@ int search_inode(struct objects *objects, const struct object_place *place, cons
         return -EAGAIN;
     }
     pthread_mutex_lock(&objects->search);
-    /* Who was here before may have looked for the same. */
+    /* The previous holder of the lock may have searched for the same object. */
     fd = missed(objects, place, h) ? -ESTALE : walk_all(objects, place, h);
     if (fd < 0)
         note_miss(objects, place, h);

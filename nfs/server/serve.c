@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.c - a call from handles to result: who may come, as whom, the procedure, and what is stable before the reply.
- */
+/* serve.c - executes one call: finds its objects, checks the client's access, assumes the identity, runs the procedure,
+ * and makes changes stable before the reply. */
 #include "nfs/server/serve_in.h"
 
 #include <assert.h>
 #include <errno.h>
 
-enum {               /* what a procedure wants of the call: */
-       POST = 1,     /* the attributes of the object afterwards */
-       DIR = 2,      /* ... as those of a directory */
-       WCC = 4,      /* attributes of the object before and afterwards */
-       TO_WCC = 8,   /* ... of the second object */
-       CHANGES = 16, /* not for an export that is read-only */
+enum {               /* what a procedure needs: */
+       POST = 1,     /* the attributes of the object in the result */
+       DIR = 2,      /* the attributes of the object as those of the directory */
+       WCC = 4,      /* the object's attributes before and after in the result */
+       TO_WCC = 8,   /* the same for the second object */
+       CHANGES = 16, /* not allowed in a read-only export */
        IN_DIR = 32,  /* the first handle is that of a directory */
-       STABLE = 64,  /* directories are on the disk before the reply */
-       SLOW = 128,   /* it can wait for the disk */
+       STABLE = 64,  /* changed directories reach the disk before the reply */
+       SLOW = 128,   /* it can block on the disk */
        MAKE = CHANGES | IN_DIR | STABLE | SLOW | WCC,
 };
 
@@ -71,7 +71,7 @@ bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args)
     return proc < NFS3_PROCS && procedures[proc].wants & SLOW;
 }
 
-/* The second handle of RENAME and LINK. Nothing moves from one export to another. */
+/* Finds the second object of RENAME and LINK. It must be in the same export. */
 static enum nfs3_status find_second(struct serve_call *c)
 {
     bool rename = c->request->proc == NFS3_RENAME;
@@ -92,7 +92,7 @@ static enum nfs3_status find_first(struct serve_call *c)
 {
     enum nfs3_status status;
 
-    /* Whatever the procedure, its first handle is where the arguments begin. */
+    /* The arguments of every procedure begin with the first handle. */
     status = object_find(c->objects, &c->args->fh, c->request->search, &c->object);
     if (status == NFS3_OK && !export_allows(c->object->export, c->request->peer)) {
         object_put(c->objects, c->object);
@@ -124,7 +124,7 @@ static void after(struct serve_call *c, unsigned wants)
         attr_post(c->to, &result->to_wcc.after);
 }
 
-/* Everything that has to be so before the procedure may look at it. */
+/* Does all that precedes the procedure: finds the objects, checks access, assumes the identity. */
 static enum nfs3_status serve_enter(struct serve_call *c, unsigned wants)
 {
     enum nfs3_status status = find_first(c);
@@ -142,7 +142,7 @@ static enum nfs3_status serve_enter(struct serve_call *c, unsigned wants)
     return identity_assume(&c->who) ? NFS3ERR_ACCES : NFS3_OK;
 }
 
-/* RFC 1813 4.7: what has been changed is on the disk when the client hears of it. */
+/* RFC 1813 4.7: changes are on the disk before the client hears of them. */
 static enum nfs3_status serve_make_stable(struct serve_call *c)
 {
     int error = 0;
@@ -182,7 +182,7 @@ bool nfs_serve(const struct nfs_request *request)
     return !c.later;
 }
 
-/* One line an errno; what is not here is none that RFC 1813 knows. */
+/* Statuses by errno. An errno that is not listed has no status of its own in RFC 1813. */
 enum nfs3_status nfs3_status_of(int error)
 {
     static const struct {
@@ -195,13 +195,13 @@ enum nfs3_status nfs3_status_of(int error)
         {EIO, NFS3ERR_IO},
         {ENXIO, NFS3ERR_NXIO},
         {EACCES, NFS3ERR_ACCES},
-        {EBUSY, NFS3ERR_ACCES},   /* a mount point: it is not ours to take away */
-        {ETXTBSY, NFS3ERR_ACCES}, /* a program that runs */
+        {EBUSY, NFS3ERR_ACCES},   /* a mount point: clients may not remove it */
+        {ETXTBSY, NFS3ERR_ACCES}, /* a running program */
         {EEXIST, NFS3ERR_EXIST},
         {EXDEV, NFS3ERR_XDEV},
         {ENODEV, NFS3ERR_NODEV},
         {ENOTDIR, NFS3ERR_NOTDIR},
-        {ELOOP, NFS3ERR_NOTDIR}, /* a link where no link is followed */
+        {ELOOP, NFS3ERR_NOTDIR}, /* a symbolic link where none is followed */
         {EISDIR, NFS3ERR_ISDIR},
         {EINVAL, NFS3ERR_INVAL},
         {EOVERFLOW, NFS3ERR_INVAL},
@@ -216,7 +216,7 @@ enum nfs3_status nfs3_status_of(int error)
         {EREMOTE, NFS3ERR_REMOTE},
         {EOPNOTSUPP, NFS3ERR_NOTSUPP},
         {ENOSYS, NFS3ERR_NOTSUPP},
-        /* Better in a while. */
+        /* Temporary errors: the client tries again later. */
         {EAGAIN, NFS3ERR_JUKEBOX},
         {ENOMEM, NFS3ERR_JUKEBOX},
         {EMFILE, NFS3ERR_JUKEBOX},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.h - the procedures of NFS version 3 and MOUNT on the exports: arguments in, result out, no network. Threads may
- * call at once. */
+/* serve.h - the procedures of NFS version 3 and MOUNT on the exports: takes arguments and gives results, without
+ * network. Thread-safe. */
 #ifndef RDDP_NFS_SERVER_SERVE_H
 #define RDDP_NFS_SERVER_SERVE_H
 
@@ -13,9 +13,10 @@ struct nfs_server {
     struct objects *objects;
     struct export *export;
     unsigned exports;
-    uint8_t write_verifier[NFS3_VERIFIER]; /* of this run: a client that sees another sends its UNSTABLE data again */
-    /* Times that written data did not get to the disk, 0 at first: nfs_serve() counts, and what clients see as verifier
-     * changes with it. */
+    uint8_t write_verifier[NFS3_VERIFIER]; /* of this run: a client that sees a new verifier sends its UNSTABLE data
+                                              again */
+    /* How often written data did not reach the disk; 0 at first. nfs_serve() counts it and adds it to the verifier that
+     * clients see, so that they send their data again. */
     _Atomic uint64_t losses;
 };
 
@@ -25,34 +26,35 @@ struct nfs_request {
     const struct rpc_cred *cred;
     enum nfs3_proc proc;
     const union nfs3_args *args;
-    /* Room for what the result points to: READ's data, READLINK's path, entries. nfs_room() says how much. A READ that
-     * is asked for `now` needs no buffer if a view will do. */
+    /* A buffer for what the result points to: READ's data, READLINK's path, directory entries. nfs_room() returns the
+     * size it needs. A READ with `now` needs no buffer if a view is enough. */
     uint8_t *buffer;
     size_t capacity;
-    bool now; /* a READ or WRITE that would wait for a disk is not to be done at all */
-    /* Not NULL: READ's data may be those of a view. It is put here, and is the caller's to give back. */
+    bool now; /* do not execute a READ or WRITE that would block on the disk */
+    /* Not NULL: READ may return its data in a view, which is stored here and which the caller must return with
+     * view_put(). */
     struct view **view;
-    /* Not NULL: an object that is to be looked for is not looked for. That it would have to be is noted here. */
+    /* Not NULL: do not search for objects; set this if a search is needed. */
     bool *search;
-    struct nfs3_result *result; /* zeroed by the caller */
+    struct nfs3_result *result; /* set to zero by the caller */
 };
 
 size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args);
 
-/* It can wait for a disk: better not in a thread that others wait for. A small READ is not slow, for it can be asked
- * for `now`. */
+/* Whether the procedure can block on the disk, so that it should run in a worker. A small READ is not slow: it can be
+ * tried with `now`. */
 bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args);
 
-/* False: it was asked for `now` and would have had to wait, or a search is needed; there is no result. Afterwards the
- * calling thread still is the caller, see identity_drop(). A thread that makes files leaves the umask of its process,
- * for modes are the client's; where unshare(2) is forbidden the process' own becomes 0. */
+/* Executes a call. Returns false without a result if it would block although `now` is set, or if a search is needed.
+ * The calling thread keeps the caller's identity; see identity_drop(). A thread that creates files leaves the process's
+ * umask, since modes are the client's; where unshare(2) is forbidden, the process's own umask becomes 0. */
 bool nfs_serve(const struct nfs_request *request);
 
-/* MNT of `path`, an export or a directory below one. */
+/* Executes MNT for `path`, an export or a directory in one. */
 void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,
                  const struct nfs3_text *path, struct mount3_result *result);
 
-/* errno to the status that RFC 1813 names for it. */
+/* Maps an errno to the status that RFC 1813 has for it. */
 enum nfs3_status nfs3_status_of(int error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_attr.c - attributes: as the protocol has them, GETATTR, SETATTR and ACCESS. */
+/* serve_attr.c - attributes: converts them, and serves GETATTR, SETATTR and ACCESS. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/sysmacros.h>
@@ -9,7 +9,7 @@
 
 enum { NS = 1000000000, MODE_BITS = 07777 };
 
-/* --- out -------------------------------------------------------------------------------------------------------- */
+/* --- from the kernel to the client ----------------------------------------------------------------------------- */
 
 static enum nfs3_type type_of(mode_t mode)
 {
@@ -36,8 +36,7 @@ static struct nfs3_time serve_attr_time_of(const struct timespec *t)
     return (struct nfs3_time){(uint32_t)t->tv_sec, (uint32_t)t->tv_nsec};
 }
 
-/* The export's number stands for the file system: st_dev may be another after a restart, and an export is one file
- * system. */
+/* The export's number is used as fsid: st_dev may change with a restart, and an export is one file system. */
 void attr_of(const struct export *e, const struct stat *st, struct nfs3_attr *attr)
 {
     bool device = S_ISBLK(st->st_mode) || S_ISCHR(st->st_mode);
@@ -93,10 +92,10 @@ enum nfs3_status serve_getattr(struct serve_call *c)
     return NFS3_OK;
 }
 
-/* --- in --------------------------------------------------------------------------------------------------------- */
+/* --- from the client to the kernel ----------------------------------------------------------------------------- */
 
-/* The kernel's "leave it" and "now" are values of nanoseconds, its "leave it" is one of users: none of them is for a
- * peer to say. */
+/* utimensat() has special nanosecond values for "unchanged" and "now", and chown() a special ID for "unchanged":
+ * clients may not pass these. */
 enum nfs3_status sattr_check(const struct nfs3_sattr *attr, mode_t type)
 {
     if ((attr->set_atime == NFS3_CLIENT_TIME && attr->atime.ns >= NS) ||
@@ -120,8 +119,8 @@ static int set_times(int fd, const struct nfs3_sattr *attr)
 {
     struct timespec t[2] = {time_to_set(attr->set_atime, attr->atime), time_to_set(attr->set_mtime, attr->mtime)};
 
-    /* A new size has set the time of modification, and who may write may do that. To set this time alone he would have
-     * to be the owner; clients send both for O_TRUNC. */
+    /* Changing the size has set mtime already, and whoever may write the file may do that. Setting mtime alone to the
+     * current time would require ownership. Clients set both times for O_TRUNC. */
     if (attr->set_size && attr->set_mtime == NFS3_SERVER_TIME)
         t[1].tv_nsec = UTIME_OMIT;
     if (attr->set_size && attr->set_mtime == NFS3_SERVER_TIME && attr->set_atime == NFS3_SERVER_TIME)
@@ -129,7 +128,7 @@ static int set_times(int fd, const struct nfs3_sattr *attr)
     return utimensat(fd, "", t, AT_EMPTY_PATH);
 }
 
-/* The mode after the owner: a new owner takes the set-user-ID bits away. */
+/* Sets the mode after the owner, since a change of owner clears the set-user-ID bits. */
 enum nfs3_status sattr_apply(int fd, mode_t type, const struct nfs3_sattr *attr)
 {
     char path[SELF_PATH];
@@ -158,11 +157,12 @@ enum nfs3_status sattr_resize(struct serve_call *c, struct object *object, uint6
         return nfs3_status_of(-fd);
     if (!ftruncate(fd, (off_t)size))
         return NFS3_OK;
-    /* RFC 1813 3.3.2: a size that the server cannot have. */
+    /* RFC 1813 3.3.2: the size is larger than the server supports. */
     return errno == EFBIG ? NFS3ERR_INVAL : nfs3_status_of(errno);
 }
 
-/* Attributes of what cannot be opened (links, devices) reach the disk with the file system's next commit. */
+/* The attributes of objects that cannot be opened (symbolic links, devices) reach the disk with the file system's next
+ * commit. */
 static enum nfs3_status serve_attr_make_stable(struct serve_call *c)
 {
     int fd, error = 0;
@@ -212,10 +212,10 @@ int call_may(const struct serve_call *c, const struct object *object, int want)
     return object_may(object, NULL, want);
 }
 
-/* What the bits ask of the kernel: of directories, and of everything else. */
+/* The kernel's rights for each bit of ACCESS: for directories, and for other objects. */
 static const struct {
     uint32_t bit;
-    int dir, other; /* 0: it has no meaning */
+    int dir, other; /* 0: the bit has no meaning here */
     bool changes;
 } rights[] = {
     {NFS3_ACCESS_READ, R_OK, R_OK, false},         {NFS3_ACCESS_LOOKUP, X_OK, 0, false},
@@ -223,8 +223,8 @@ static const struct {
     {NFS3_ACCESS_DELETE, W_OK | X_OK, 0, true},    {NFS3_ACCESS_EXECUTE, 0, X_OK, false},
 };
 
-/* Which of R_OK, W_OK and X_OK the caller has, of those that are asked for. */
-static int held(const struct object *object, int wanted)
+/* Which of the rights in `wanted` (R_OK, W_OK, X_OK) the caller has. */
+static int granted(const struct object *object, int wanted)
 {
     int has = 0;
 
@@ -247,7 +247,7 @@ enum nfs3_status serve_access(struct serve_call *c)
             want[i] = 0;
         all |= want[i];
     }
-    has = held(c->object, all);
+    has = granted(c->object, all);
     for (int i = 0; i < RIGHTS; i++) {
         if (want[i] && (has & want[i]) == want[i])
             c->result->access |= rights[i].bit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_data.c - what is in files and links: READ, WRITE, COMMIT and READLINK. */
+/* serve_data.c - serves READ, WRITE, COMMIT and READLINK. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -12,8 +12,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Octets, or -errno if there is none. With RWF_NOWAIT -EAGAIN, or -EOPNOTSUPP where the file system cannot tell, if not
- * all of it is there. */
+/* Reads up to `n` octets. Returns their number, or a negative errno if there are none. With RWF_NOWAIT: -EAGAIN if not
+ * all of them are in memory, or -EOPNOTSUPP if the file system cannot tell. */
 static ssize_t read_all(int fd, uint8_t *to, size_t n, off_t at, int flags)
 {
     size_t done = 0;
@@ -51,7 +51,7 @@ static ssize_t write_all(int fd, const uint8_t *from, size_t n, off_t at)
     return (ssize_t)done;
 }
 
-/* A page of a program is read with the right to run it (RFC 1813 4.4). */
+/* Whoever may execute a program may also read it (RFC 1813 4.4). */
 static int open_to_read(struct serve_call *c)
 {
     int error = call_may(c, c->object, R_OK);
@@ -61,7 +61,7 @@ static int open_to_read(struct serve_call *c)
     return error ? error : object_file(c->objects, c->object, O_RDONLY);
 }
 
-/* From where it lies in the page cache. False: not all of it does. */
+/* Points the result to the data in the page cache. Returns false if not all of them are there. */
 static bool read_view(struct serve_call *c, int fd, uint64_t offset, uint64_t count)
 {
     struct view *view;
@@ -75,7 +75,7 @@ static bool read_view(struct serve_call *c, int fd, uint64_t offset, uint64_t co
     view = object_view(c->objects, c->object, fd, (uint64_t)st.st_size, offset, n);
     if (!view)
         return false;
-    /* The system shall note that it is read: the time of access, and what to read ahead. */
+    /* Read one octet, so that the kernel updates atime and its read-ahead. */
     (void)read_all(fd, &last, 1, (off_t)(offset + n - 1), RWF_NOWAIT);
     *c->request->view = view;
     c->result->read.data = view_at(view, offset);
@@ -112,7 +112,7 @@ enum nfs3_status serve_read(struct serve_call *c)
         return nfs3_status_of(n < 0 ? (int)-n : errno);
     c->result->read.data = c->request->buffer;
     c->result->read.count = (uint32_t)n;
-    /* What does not grow when it is asked again has ended, too, whatever it says of its size. */
+    /* A read of 0 octets is the end of the file as well, whatever its size is. */
     c->result->read.eof =
         offset >= (uint64_t)st.st_size || (uint64_t)n >= (uint64_t)st.st_size - offset || (!n && count);
     return NFS3_OK;
@@ -129,7 +129,7 @@ enum nfs3_status serve_write(struct serve_call *c)
         return NFS3ERR_INVAL;
     if (offset > INT64_MAX || count > INT64_MAX - offset)
         return NFS3ERR_FBIG;
-    /* To be stable it waits for others who sync, whatever they sync. */
+    /* A stable WRITE would wait for other threads that sync. */
     c->later = c->request->now && (!c->object->export->in_memory || stable != NFS3_UNSTABLE);
     if (c->later)
         return NFS3_OK;
@@ -149,8 +149,8 @@ enum nfs3_status serve_write(struct serve_call *c)
     return nfs3_status_of(-error);
 }
 
-/* Of the whole file: more than a client asks for is never less. Nobody is asked whether he may: who wrote has been, and
- * may have lost the right since. Lost pages are reported to the descriptor that wrote them. */
+/* Syncs the whole file, which is never less than asked for. Access is not checked: the writer was checked when he
+ * wrote, and may have lost the right since. The kernel reports lost pages to the descriptor that wrote them. */
 enum nfs3_status serve_commit(struct serve_call *c)
 {
     int fd, error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_dir.c - READDIR and READDIRPLUS. A cookie is the file system's own position behind an entry, so that one that
- * is made or removed elsewhere moves no other, and a restart changes nothing. */
+/* serve_dir.c - serves READDIR and READDIRPLUS. A cookie is the file system's own position after an entry, so that
+ * creating or removing other entries, or a restart, does not invalidate it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include "nfs/server/serve_in.h"
 
 enum {
-    AROUND = 4 + 84 + NFS3_VERIFIER + 4 + 4, /* attributes of the directory, verifier, no more entries, eof */
-    INFORMATION = 8 + 4 + 8,                 /* of an entry, without its name: fileid, length, cookie */
+    AROUND = 4 + 84 + NFS3_VERIFIER + 4 + 4, /* octets: attributes of the directory, verifier, end of the list, eof */
+    INFORMATION = 8 + 4 + 8, /* octets of an entry without its name: fileid, length of the name, cookie */
     STAGE = 32768,
 };
 
@@ -20,12 +20,12 @@ struct serve_listing {
     struct serve_call *c;
     bool plus, at_root;
     uint64_t self;      /* fileid of the directory */
-    struct xdr_out out; /* as much as the client wants */
-    uint64_t left;      /* ... of names and the like alone */
+    struct xdr_out out; /* limited to the size that the client wants */
+    uint64_t left;      /* octets of names, fileids and cookies that the client still wants */
     bool full, any;
 };
 
-/* Attributes and handle, if the caller may see them and they are not gone meanwhile. */
+/* Adds the attributes and the handle, if the caller may see them and the object still exists. */
 static void add_object(const struct serve_listing *l, const char *name, struct nfs3_entry *entry)
 {
     struct serve_call *c = l->c;
@@ -38,7 +38,7 @@ static void add_object(const struct serve_listing *l, const char *name, struct n
     entry->fileid = st.st_ino;
 }
 
-/* False: there is no room. */
+/* Returns false if the entry does not fit. */
 static bool serve_dir_put(struct serve_listing *l, const struct dirent64 *d)
 {
     struct nfs3_entry entry = {.fileid = d->d_ino, .cookie = (uint64_t)d->d_off};
@@ -47,7 +47,7 @@ static bool serve_dir_put(struct serve_listing *l, const struct dirent64 *d)
 
     if (needs > l->left)
         return false;
-    /* What is above the export is nobody's business. */
+    /* Do not reveal the parent of the export. */
     if (l->at_root && !strcmp(d->d_name, ".."))
         entry.fileid = l->self;
     entry.name = (struct nfs3_text){d->d_name, (uint32_t)n};
@@ -60,7 +60,7 @@ static bool serve_dir_put(struct serve_listing *l, const struct dirent64 *d)
     return true;
 }
 
-/* 1: there may be more; 0: that was the end; or -errno. */
+/* Returns 1 if there may be more, 0 at the end of the directory, or a negative errno. */
 static int put_some(struct serve_listing *l, int fd)
 {
     alignas(struct dirent64) char stage[STAGE];
@@ -86,7 +86,7 @@ static enum nfs3_status put_all(struct serve_listing *l, int fd, const struct nf
         return NFS3ERR_BAD_COOKIE;
     while (more > 0 && !l->full)
         more = put_some(l, fd);
-    /* What was found is worth more than what went wrong behind it: the client comes back for that. */
+    /* Return the entries found before an error: the client's next call gets the error. */
     if (more < 0 && !l->any)
         return more == -ENOENT ? NFS3ERR_STALE : nfs3_status_of(-more);
     if (l->full && !l->any)
@@ -106,7 +106,7 @@ static bool is_root(const struct object *dir, uint64_t *fileid)
     return st.st_ino == root.st_ino && st.st_dev == root.st_dev;
 }
 
-/* READDIR, too. The verifier is always zero: positions stay good. */
+/* Serves READDIR and READDIRPLUS. The verifier is always zero, since cookies stay valid. */
 enum nfs3_status serve_readdir(struct serve_call *c)
 {
     static const uint8_t zero[NFS3_VERIFIER];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_fs.c - about the file system: FSSTAT, FSINFO and PATHCONF. */
+/* serve_fs.c - serves FSSTAT, FSINFO and PATHCONF. */
 #include <errno.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_in.h - a call as the files of serve.h see it: its objects are found and its caller is assumed before a
- * procedure begins, and what is known of attributes is added when it has ended. */
+/* serve_in.h - the state of a call, for the files of serve.h. Before a procedure begins, its objects are found and the
+ * caller's identity is assumed; after it has ended, the attributes are added. */
 #ifndef RDDP_NFS_SERVER_SERVE_IN_H
 #define RDDP_NFS_SERVER_SERVE_IN_H
 
@@ -13,8 +13,8 @@ struct serve_call {
     struct objects *objects;
     struct identity who;
     struct object *object; /* of the first handle */
-    struct object *to;     /* RENAME, LINK: of the second one, a directory */
-    bool later;            /* it would wait, and must not; or has to be looked for */
+    struct object *to;     /* RENAME, LINK: of the second handle, a directory */
+    bool later;            /* the call would block although it must not, or needs a search */
 };
 
 /* --- procedures ------------------------------------------------------------------------------------------------- */
@@ -46,35 +46,37 @@ void attr_of(const struct export *e, const struct stat *st, struct nfs3_attr *at
 void attr_post(const struct object *object, struct nfs3_post_attr *post);
 void attr_before(const struct object *object, struct nfs3_wcc *wcc);
 
-/* Values that no object of this type can have. */
+/* Refuses values that no object of this type can have. */
 enum nfs3_status sattr_check(const struct nfs3_sattr *attr, mode_t type);
-/* All but the size, of what `fd` (O_PATH will do) is, with the rights of the thread. */
+/* Sets all attributes but the size of `fd` (which may be O_PATH), with the rights of the thread. */
 enum nfs3_status sattr_apply(int fd, mode_t type, const struct nfs3_sattr *attr);
-/* The size of a regular file. */
+/* Sets the size of a regular file. */
 enum nfs3_status sattr_resize(struct serve_call *c, struct object *object, uint64_t size);
 
-/* The owner may go on with a file that he has open, whatever its mode says by now (RFC 1813 4.4): 0 or -errno. */
+/* Whether the caller may use the object as `want` says. The owner always may, since he may have opened the file before
+ * its mode was changed (RFC 1813 4.4). Returns 0 or a negative errno. */
 int call_may(const struct serve_call *c, const struct object *object, int want);
 
 /* --- stable storage: serve_sync.c ------------------------------------------------------------------------------- */
 
-/* What was written to the file is on the disk, with `data` alone or all that the file system knows of it. -errno: some
- * of it may be lost, and the write verifier has changed. */
+/* Syncs a file: with `data` only its data, else all its attributes too. Returns 0; or a negative errno if some data may
+ * be lost, and changes the write verifier. */
 int sync_file(struct nfs_server *server, const struct object *object, int fd, bool data);
-/* The names and the attributes of a directory. As the server, which the thread is afterwards. 0 or -errno. */
+/* Syncs the names and the attributes of a directory. The thread has the server's identity afterwards. Returns 0 or a
+ * negative errno. */
 int sync_dir(const struct object *dir);
 void sync_verifier(struct nfs_server *server, uint8_t verifier[NFS3_VERIFIER]);
 
 /* --- names: serve_name.c ---------------------------------------------------------------------------------------- */
 
-/* A name as the system wants it (RFC 1813 3.2): neither empty nor with octets that no name has (NFS3ERR_ACCES), and not
- * longer than names are. */
+/* Copies a name for the kernel and checks it (RFC 1813 3.2): it must not be empty, contain a slash or NUL
+ * (NFS3ERR_ACCES), or be too long. */
 enum nfs3_status name_of(const struct nfs3_text *text, char name[NFS3_NAME_MAX + 1]);
-/* "." or "..". */
+/* Whether the name is "." or "..". */
 bool name_is_dots(const char *name);
 
 enum { SELF_PATH = 32 };
-/* The way to an open descriptor by a path, which calls without AT_EMPTY_PATH need. */
+/* Writes the /proc path of an open descriptor, for calls without AT_EMPTY_PATH. */
 void self_path(char path[SELF_PATH], int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_make.c - new objects: CREATE, MKDIR, SYMLINK and MKNOD. The kernel decides what the caller may. */
+/* serve_make.c - creates objects: CREATE, MKDIR, SYMLINK and MKNOD. The kernel decides what the caller may do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -14,7 +14,7 @@ enum {
     SPECIAL_BITS = 07000,
     MAJOR_MAX = 0xfff,
     MINOR_MAX = 0xfffff,
-    TRIES = 8, /* a name that is there, and is not, and is there */
+    TRIES = 8, /* attempts while another client creates and removes the same name */
 };
 
 static void clear_umask(void)
@@ -23,12 +23,12 @@ static void clear_umask(void)
 
     if (done)
         return;
-    (void)unshare(CLONE_FS); /* refused: the process' own it is */
+    (void)unshare(CLONE_FS); /* forbidden: the umask of the process is changed */
     umask(0);
     done = true;
 }
 
-/* A client that does not say gets what nobody else can open: it comes back with SETATTR. */
+/* Without a mode in the call, the object gets one that nobody else can use; the client follows with SETATTR. */
 static mode_t mode_for(const struct nfs3_sattr *attr, mode_t otherwise)
 {
     return attr->set_mode ? attr->mode & MODE_BITS : otherwise;
@@ -44,7 +44,8 @@ static enum nfs3_status name_to_make(struct serve_call *c, char name[NFS3_NAME_M
     return status;
 }
 
-/* The name is there: handle and attributes, if they can be had. What is there by now may be somebody else's. */
+/* The object was created: adds its handle and attributes, if they can still be read. The name may already be another
+ * object. */
 static enum nfs3_status serve_make_made(struct serve_call *c, const char *name)
 {
     struct nfs3_result *result = c->result;
@@ -57,8 +58,8 @@ static enum nfs3_status serve_make_made(struct serve_call *c, const char *name)
     return NFS3_OK;
 }
 
-/* What the call that made `fd` could not set. Ownership is a wish that is granted to those who may give files away;
- * others have their own files, as everywhere. */
+/* Sets the attributes that the creating call could not. The owner is set if the caller may give files away; otherwise
+ * the new object stays the caller's. */
 static enum nfs3_status serve_make_complete(int fd, const struct nfs3_sattr *attr)
 {
     struct nfs3_sattr rest = *attr;
@@ -71,20 +72,20 @@ static enum nfs3_status serve_make_complete(int fd, const struct nfs3_sattr *att
     if (fstat(fd, &st))
         return nfs3_status_of(errno);
     rest.set_uid = rest.set_gid = false;
-    /* mkdir() knows nothing of set-group-ID, and a new owner has taken it away; but a directory inherits it. */
+    /* mkdir() does not set set-group-ID, and chown() clears it; but a directory may inherit it. */
     rest.set_mode = attr->set_mode && attr->mode & SPECIAL_BITS & ~st.st_mode && !S_ISLNK(st.st_mode);
     rest.mode = (st.st_mode & MODE_BITS) | (attr->mode & SPECIAL_BITS);
     return sattr_apply(fd, st.st_mode, &rest);
 }
 
-/* The same for what the call that made it has left closed. */
+/* The same for an object that is not open. */
 static enum nfs3_status complete_name(struct serve_call *c, const char *name, mode_t type)
 {
     int fd = openat(c->object->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     enum nfs3_status status = NFS3_OK;
     struct stat st;
 
-    /* Gone again, or another object: then it is not ours to change. */
+    /* If the name is gone or has become another object, leave it alone. */
     if (fd >= 0 && !fstat(fd, &st) && (st.st_mode & S_IFMT) == type)
         status = serve_make_complete(fd, &c->args->make.attr);
     if (fd >= 0)
@@ -94,8 +95,8 @@ static enum nfs3_status complete_name(struct serve_call *c, const char *name, mo
 
 /* --- CREATE ----------------------------------------------------------------------------------------------------- */
 
-/* The verifier of an exclusive CREATE lives in the times of the file, where it outlives us. 31 bits of a second are
- * what every file system keeps. */
+/* The verifier of an exclusive CREATE is stored in the times of the file, so that it survives a restart. All file
+ * systems keep 31 bits of a second. */
 static void verifier_times(const uint8_t verifier[NFS3_VERIFIER], struct timespec t[2])
 {
     uint32_t half[2];
@@ -105,8 +106,8 @@ static void verifier_times(const uint8_t verifier[NFS3_VERIFIER], struct timespe
     t[1] = (struct timespec){.tv_sec = half[1] & INT32_MAX};
 }
 
-/* The file is there already: an exclusive CREATE that made it comes again, or UNCHECKED takes it, with the size alone
- * of the attributes. NFS3ERR_NOENT: it is not there any more. */
+/* The file exists: either a retransmitted exclusive CREATE made it, or UNCHECKED accepts it and sets only its size.
+ * NFS3ERR_NOENT: it has gone meanwhile. */
 static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
 {
     const struct nfs3_make *make = &c->args->make;
@@ -131,7 +132,7 @@ static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
                                                                                            : NFS3ERR_EXIST;
     }
     if (make->attr.set_size) {
-        /* If it would have to be looked for, the name has gone meanwhile. */
+        /* If it would have to be searched for, its name has gone meanwhile. */
         status = object_find(c->objects, &fh, &gone, &object);
         if (status != NFS3_OK)
             return status == NFS3ERR_STALE || gone ? NFS3ERR_NOENT : status;
@@ -143,7 +144,7 @@ static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
     return serve_make_made(c, name);
 }
 
-/* A new file, open. */
+/* Sets the attributes of a new file, which is open. */
 static enum nfs3_status furnish(struct serve_call *c, int fd)
 {
     const struct nfs3_make *make = &c->args->make;
@@ -211,7 +212,7 @@ enum nfs3_status serve_mkdir(struct serve_call *c)
     return complete_name(c, name, S_IFDIR);
 }
 
-/* Its mode means nothing. */
+/* The mode of a symbolic link is ignored. */
 enum nfs3_status serve_symlink(struct serve_call *c)
 {
     const struct nfs3_text *target = &c->args->make.target;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_mount.c - MNT (RFC 1813 5.2.1): from a path to the handle of a directory, name by name inside of its export. */
+/* serve_mount.c - serves MNT (RFC 1813 5.2.1): resolves a path to the handle of a directory, one name at a time inside
+ * its export. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static enum mount3_status mount_status_of(int error)
     case EIO:
         return MNT3ERR_IO;
     case EACCES:
-    case EXDEV: /* another file system is mounted there, and not exported */
+    case EXDEV: /* another file system is mounted there; it is not exported */
         return MNT3ERR_ACCES;
     case ENOTDIR:
     case ELOOP:
@@ -32,7 +33,7 @@ static enum mount3_status mount_status_of(int error)
     }
 }
 
-/* What is left of `path` below the export; NULL: it is not there. */
+/* The part of `path` below the export; NULL if the path is not in it. */
 static const char *below(const struct export *e, const char *path)
 {
     size_t n = strcmp(e->path, "/") ? strlen(e->path) : 0;
@@ -42,7 +43,7 @@ static const char *below(const struct export *e, const char *path)
     return path + n;
 }
 
-/* The innermost one: it may have other rules than what is around it. */
+/* Finds the innermost export of a path: it may have other rules than those around it. */
 static struct export *find_export(struct nfs_server *server, const char *path, const char **rest)
 {
     struct export *best = NULL;
@@ -58,7 +59,7 @@ static struct export *find_export(struct nfs_server *server, const char *path, c
     return best;
 }
 
-/* From the handle of a directory to that of a name in it, which has to be one, too. */
+/* Replaces the handle of a directory by that of the directory `name` in it. */
 static int serve_mount_step(struct objects *objects, struct nfs3_fh *fh, const char *name)
 {
     struct object *dir;
@@ -113,7 +114,7 @@ void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const s
     static const uint32_t flavor[] = {RPC_AUTH_SYS, RPC_AUTH_NONE};
     char text[MOUNT_PATH_MAX + 1];
 
-    (void)cred; /* what a caller may do with the handle is decided when he does it */
+    (void)cred; /* the caller's rights are checked when he uses the handle */
     *result = (struct mount3_result){.status = MNT3ERR_NAMETOOLONG};
     if (path->length > MOUNT_PATH_MAX)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_name.c - names that are there: LOOKUP, REMOVE, RMDIR, RENAME and LINK. The kernel decides what the caller may.
- */
+/* serve_name.c - existing names: serves LOOKUP, REMOVE, RMDIR, RENAME and LINK. The kernel decides what the caller may
+ * do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ enum nfs3_status serve_lookup(struct serve_call *c)
     if (status != NFS3_OK)
         return status;
     error = object_name(c->objects, c->object, name, &c->result->fh, &st);
-    if (error == -EXDEV) /* what is mounted there is not exported */
+    if (error == -EXDEV) /* another file system is mounted there; it is not exported */
         return NFS3ERR_ACCES;
     if (error)
         return nfs3_status_of(-error);
@@ -66,7 +66,7 @@ enum nfs3_status serve_remove(struct serve_call *c)
     return NFS3_OK;
 }
 
-/* What "." and ".." are answered with: RFC 1813 3.3.13. */
+/* RFC 1813 3.3.13 has statuses for "." and "..". */
 enum nfs3_status serve_rmdir(struct serve_call *c)
 {
     char name[NFS3_NAME_MAX + 1];
@@ -82,8 +82,8 @@ enum nfs3_status serve_rmdir(struct serve_call *c)
     return NFS3_OK;
 }
 
-/* A target that cannot be replaced is NFS3ERR_NOTEMPTY, _ISDIR or _NOTDIR, as everywhere on Linux: applications ask for
- * these, while NFS3ERR_EXIST (RFC 1813 3.3.14) would tell them nothing. */
+/* Returns NFS3ERR_NOTEMPTY, _ISDIR or _NOTDIR for a target that cannot be replaced, as Linux does: applications check
+ * for these, while NFS3ERR_EXIST (RFC 1813 3.3.14) would tell them nothing. */
 enum nfs3_status serve_rename(struct serve_call *c)
 {
     char from[NFS3_NAME_MAX + 1], to[NFS3_NAME_MAX + 1];
@@ -101,7 +101,7 @@ enum nfs3_status serve_rename(struct serve_call *c)
         return nfs3_status_of(errno);
     object_forget(c->objects, c->object, from);
     object_forget(c->objects, c->to, to);
-    /* So that it is known by its new name. */
+    /* Note the new name of the object. */
     (void)object_name(c->objects, c->to, to, &fh, &st);
     return NFS3_OK;
 }

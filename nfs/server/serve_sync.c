@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve_sync.c - stable storage, and what clients are told when it fails. */
+/* serve_sync.c - syncs files and directories, and changes the write verifier when that fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,8 +10,8 @@
 
 enum { LOCKS = 64 };
 
-/* The kernel reports a lost page once to a descriptor, and all clients share ours. Whoever syncs the same file just
- * after that is told that everything is well: he must not see the verifier of before. */
+/* Guards a sync together with the change of the verifier. The kernel reports a lost page once per descriptor, and all
+ * clients share ours: the next sync of the file succeeds, and must not be answered with the old verifier. */
 static pthread_mutex_t lock[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
 
 int sync_file(struct nfs_server *server, const struct object *object, int fd, bool data)
@@ -27,8 +27,8 @@ int sync_file(struct nfs_server *server, const struct object *object, int fd, bo
     return error;
 }
 
-/* The server may be a user without the right to read this directory, and a file system may have nothing to sync: then
- * the name is as stable as we can have it. */
+/* The server may have no right to read this directory, or the file system may not support fsync() of directories: the
+ * name is then as stable as it can be. */
 int sync_dir(const struct object *dir)
 {
     char path[SELF_PATH];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* view.c - a file as memory: a table of mappings, and the handler of SIGBUS that looks into it. */
+/* view.c - mapped files: a table of the mappings, and the SIGBUS handler that looks them up. */
 #include "nfs/server/view.h"
 
 #include <assert.h>
@@ -13,8 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A slot belongs to its view's users. The handler reads it without a lock: `start` is the first to be set and the last
- * to be cleared, so what lies between two equal ones is the end that belongs to it. */
+/* A mapping. Its users own the slot. The signal handler reads it without a lock: `start` is set first and cleared last,
+ * so an `end` that is read between two equal values of `start` belongs to it. */
 struct view {
     _Atomic uintptr_t start, end; /* 0: free */
     _Atomic unsigned users;
@@ -22,7 +22,7 @@ struct view {
 };
 
 static struct view table[VIEWS_MAX];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who takes a slot, or counts */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the allocation of slots, and `span` */
 static uint64_t span;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -44,7 +44,8 @@ static struct view *view_of(uintptr_t at)
     return NULL;
 }
 
-/* Returning to where it happened, the thread meets zeros. It is some user's thread, so the view stays. */
+/* Maps a page of zeros where the fault happened, so that the thread continues there. The view is in use, since the
+ * thread was reading it. */
 static bool mend(const siginfo_t *info)
 {
     uintptr_t at = (uintptr_t)info->si_addr;
@@ -67,7 +68,7 @@ static void on_sigbus(int signal, siginfo_t *info, void *context)
         } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
             former.sa_handler(signal);
         } else if (former.sa_handler == SIG_DFL || info->si_code > 0) {
-            /* As if we had not been there: it comes again when this returns. */
+            /* Restore the previous action: the fault is raised again when this handler returns. */
             sigaction(signal, &former, NULL);
             raise(signal);
         }
@@ -84,8 +85,8 @@ static void view_prepare(void)
     page = (size_t)sysconf(_SC_PAGESIZE);
     sigemptyset(&action.sa_mask);
     handled = sigaction(SIGBUS, NULL, &former) == 0 && sigaction(SIGBUS, &action, NULL) == 0;
-    /* Where addresses are few, they are for other things. Of memory twice as much as there is: what is in the page
-     * cache is less, and the page tables, a 512th, stay as long as the view. */
+    /* No views where the address space is limited. Views may map twice the memory of the machine: the page cache is
+     * smaller than that, and the page tables, 1/512 of it, live as long as the view. */
     if (sizeof(void *) >= 8 && pages > 0 && getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur == RLIM_INFINITY)
         span_max = 2 * (uint64_t)pages * page;
 }
@@ -98,7 +99,8 @@ uint64_t view_span_max(void)
 
 /* --- views ------------------------------------------------------------------------------------------------------ */
 
-/* Only where all who change a file do it in this page cache: not where another machine does, or another layer. */
+/* Only file systems where all changes of a file go through this machine's page cache: no network and no stacked file
+ * systems. */
 static bool is_local(int fd)
 {
     struct statfs fs;
@@ -150,7 +152,7 @@ struct view *view_open(int fd, uint64_t size)
     pthread_once(&once, view_prepare);
     if (!handled || size > span_max || !is_local(fd))
         return NULL;
-    /* Its last page is none of the file's. */
+    /* The mapping ends with at least one page that is beyond the end of the file. */
     length = ((size + page) / VIEW_ROUND + 1) * VIEW_ROUND;
     view = take_slot(length);
     if (!view)
@@ -186,7 +188,7 @@ void view_put(struct view *view)
     assert(users);
     if (users > 1)
         return;
-    /* The last one: nobody else can come, and the slot is taken until it is given back. */
+    /* The last user: nobody else can find the view, and the slot stays taken until it is given back. */
     start = view->start;
     length = view->end - start;
     view->end = 0;
@@ -202,7 +204,8 @@ bool view_is_good(const struct view *view, uint64_t size)
     return !view->spoilt && length >= page && size <= length - page;
 }
 
-/* The system says that everything is there when it does not want to tell. The last page never is. */
+/* mincore() reports all pages as resident to callers who may not know. The last page, beyond the file, is never
+ * resident, so it tells the two cases apart. */
 static bool is_told(const struct view *view)
 {
     unsigned char there;

@@ -15,23 +15,24 @@ enum { VIEWS_MAX = 256, VIEW_ROUND = 64 << 20 };
 
 struct view;
 
-/* A view with one user, of a file that has `size` octets now and may grow. NULL: it is on a file system whose files
- * others change behind the back of the page cache, it cannot be mapped, or there are enough. */
+/* Maps a file that has `size` octets now and may grow; the view has one user. NULL: its file system may change files
+ * behind the back of the page cache, it cannot be mapped, or there are too many views. */
 struct view *view_open(int fd, uint64_t size);
 struct view *view_get(struct view *view);
-/* NULL is nobody's. */
+/* NULL is ignored. */
 void view_put(struct view *view);
 
-/* It shows `size` octets, and no page of it is gone. */
+/* Whether the view covers `size` octets and none of its pages is gone. */
 bool view_is_good(const struct view *view, uint64_t size);
 
-/* All of it is in memory, as far as the system tells the calling thread: it does so if that may write the file, or owns
- * it. What is there can be read without waiting. offset + n: within the size that view_is_good() was asked for. */
+/* Whether the range is in memory and can be read without blocking. The kernel tells this only to a thread that may
+ * write the file or owns it; for others it returns false. offset + n must lie within the size given to
+ * view_is_good(). */
 bool view_is_resident(const struct view *view, uint64_t offset, size_t n);
-/* To be read as long as the view has its user. Octets that are beyond the end of the file by then are zeros. */
+/* A pointer to read from while the caller uses the view. Octets beyond the end of the file read as zeros. */
 const uint8_t *view_at(const struct view *view, uint64_t offset);
 
-/* Octets that all views may show: more would be page tables for nothing. */
+/* Octets that all views together may cover; more would cost page tables for nothing. */
 uint64_t view_span_max(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* work.c - threads for what may wait: two queues, one lock. */
+/* work.c - a thread pool for calls that may block: two queues and one lock. */
 #include "nfs/server/work.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct workers {
     pthread_cond_t more;
     struct queue todo, done;
     bool ending;
-    int fd; /* eventfd: `done` is not empty */
+    int fd; /* eventfd: readable while `done` is not empty */
     unsigned threads;
     pthread_t thread[WORKERS_MAX];
 };
@@ -30,7 +30,7 @@ static void queue_init(struct queue *queue)
     *queue = (struct queue){.last = &queue->first};
 }
 
-/* Whether it was empty. */
+/* Appends `work`. Returns whether the queue was empty before. */
 static bool queue_push(struct queue *queue, struct work *work)
 {
     bool first = !queue->first;
@@ -68,7 +68,7 @@ static void *work_on(void *user)
         pthread_mutex_unlock(&w->lock);
         work->run(work);
         pthread_mutex_lock(&w->lock);
-        /* An eventfd takes 2^64 of these: it cannot fail. */
+        /* The counter of an eventfd cannot overflow here, so the write cannot fail. */
         if (queue_push(&w->done, work) && write(w->fd, &one, sizeof(one)) < 0)
             abort();
     }
@@ -149,7 +149,7 @@ struct work *workers_take(struct workers *w)
 
     pthread_mutex_lock(&w->lock);
     if (read(w->fd, &count, sizeof(count)) < 0)
-        count = 0; /* nobody had written: it is non-blocking */
+        count = 0; /* EAGAIN: nothing was written since the last read */
     all = w->done.first;
     queue_init(&w->done);
     pthread_mutex_unlock(&w->lock);

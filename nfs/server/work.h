@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* work.h - threads for what may wait: one thread gives work and takes back what is done. */
+/* work.h - a thread pool for calls that may block: one thread gives work and takes it back when it is done. */
 #ifndef RDDP_NFS_SERVER_WORK_H
 #define RDDP_NFS_SERVER_WORK_H
 
 enum { WORKERS_MAX = 64 };
 
-struct work {                       /* embedded in what is to be done */
-    void (*run)(struct work *work); /* in a thread of the pool */
+struct work {                       /* embedded in the caller's structure */
+    void (*run)(struct work *work); /* called in a thread of the pool */
     struct work *next;
 };
 
 struct workers;
 
-/* NULL and errno. Signals stay with the thread that calls this. */
+/* Returns NULL and sets errno on failure. The threads block all signals. */
 struct workers *workers_open(unsigned threads);
-/* Nothing may be in work. */
+/* All work must have been taken back. */
 void workers_close(struct workers *workers);
 
 void workers_give(struct workers *workers, struct work *work);
-/* Readable when something is done. */
+/* A descriptor that is readable when work is done. */
 int workers_fd(const struct workers *workers);
-/* What is done, in the order in which it was, or NULL. */
+/* Returns the finished work in the order in which it finished, as a list by `next`, or NULL. */
 struct work *workers_take(struct workers *workers);
 
 #endif

@@ -57,7 +57,7 @@ serve few --allow 10.0.0.0/8 --allow 127.0.0.0/8 shared
 copy one 127.0.0.1:small
 stop "$pid"
 "$tool" serve -p 0 --allow nonsense shared 2>said
-[ $? = 2 ] && grep -q "'nonsense' is no IPv4 or IPv6 address" said || bad "--allow nonsense: $(cat said)"
+[ $? = 2 ] && grep -q "'nonsense' is not an IPv4 or IPv6 address" said || bad "--allow nonsense: $(cat said)"
 port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' main.log)
 
 part "a partition"

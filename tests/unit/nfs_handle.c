@@ -176,9 +176,9 @@ static void test_bad_key(void **state)
     write_key(HANDLE_KEY + 1, 0600);
     expect_refused(-EINVAL, "16 octets");
     write_key(HANDLE_KEY, 0640);
-    expect_refused(-EPERM, "others");
+    expect_refused(-EPERM, "only its owner");
     write_key(HANDLE_KEY, 0602);
-    expect_refused(-EPERM, "others");
+    expect_refused(-EPERM, "only its owner");
     unlink(file);
     assert_int_equal(symlink("/etc/hostname", file), 0);
     expect_refused(-ELOOP, "handle-key");
