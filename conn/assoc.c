@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc.c - an association's set-up, by its indications and the HELLO behind them, and its end. */
+/* assoc.c - the set-up of an association, by its indications and HELLO messages, and its end. */
 #include "conn/assoc.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ void assoc_init_passive(struct assoc *a, const struct assoc_attr *attr, struct w
 
 /* --- set-up -------------------------------------------------------------------------------------------------- */
 
-/* Messages go both ways; the next of the peer's is at `rx_pos`. */
+/* Opens the association: the peer's next message is at `rx_pos`. */
 static void assoc_ready(struct assoc *a, uint64_t rx_pos)
 {
     life_ready(&a->life);
@@ -58,8 +58,7 @@ static void assoc_ready(struct assoc *a, uint64_t rx_pos)
     life_established(&a->life);
 }
 
-/* Without a peer that indicated something our own indication means nothing: no header extension, plain messages
- * (3.1). */
+/* If the peer indicated nothing, our own indication has no meaning: plain messages without header extension (3.1). */
 void assoc_up(struct assoc *a, uint32_t indication, uint32_t tsn, uint32_t payload_max, uint64_t now_us)
 {
     struct fault_note note = {.fault = FAULT_NEG_UNLIKE, .got = indication, .want = a->attr.adaptation};
@@ -88,7 +87,7 @@ static uint16_t lesser(uint16_t a, uint16_t b)
     return a < b ? a : b;
 }
 
-/* The answer to ours: the peer may lower what we asked for, not raise it. */
+/* Processes the reply to our HELLO: the peer may lower what we asked for, not raise it. */
 static enum fault take_answer(struct assoc *a, const struct neg *neg, uint64_t pos, uint64_t now_us)
 {
     if (neg->flags & NEG_REJECT) {
@@ -156,7 +155,7 @@ int assoc_bind(struct assoc *a, uint16_t stream, uint32_t key)
 
 /* --- sinks of our Reads -------------------------------------------------------------------------------------- */
 
-/* SplitMix64: the peer is told each tag, and it is good for one Read of this association alone. */
+/* SplitMix64. Each tag is sent to the peer and is valid for one Read of this association only. */
 static uint32_t assoc_draw(struct assoc *a)
 {
     uint64_t z = a->attr.seed += 0x9e3779b97f4a7c15u;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_rx.c - a message of an association comes in: rules R1 to R6, its place in the sequence, its placement, and the
- * signals whose turn that is. */
+/* assoc_rx.c - processes a message of an association: rules R1 to R6, its position, its placement, and the signals
+ * whose turn has come. */
 #include "conn/assoc_inner.h"
 
-/* A message on its way through. */
+/* A message being processed. */
 struct assoc_arrival {
     const struct assoc_message *m;
     struct sctpddp_chunk chunk;
@@ -28,7 +28,7 @@ static enum fault note(struct assoc *a, const struct assoc_arrival *x, enum faul
     return fault;
 }
 
-/* The queue pair has said why. */
+/* Copies the note of the queue pair, which says why. */
 static enum fault note_qp(struct assoc *a, enum fault fault)
 {
     if (fault && fault != FAULT_NOT_NOW)
@@ -36,9 +36,9 @@ static enum fault note_qp(struct assoc *a, enum fault fault)
     return fault;
 }
 
-/* --- where is it? -------------------------------------------------------------------------------------------- */
+/* --- position ------------------------------------------------------------------------------------------------ */
 
-/* Plain messages have no order but that of their arrival. */
+/* Plain messages are ordered by their arrival alone. */
 static enum fault assoc_rx_locate(struct assoc *a, struct assoc_arrival *x, bool again)
 {
     struct window *w = &a->window;
@@ -71,7 +71,7 @@ static enum fault assoc_rx_read_head(struct assoc *a, struct assoc_arrival *x)
 
 /* --- data that is placed ------------------------------------------------------------------------------------- */
 
-/* Part of the answer to a Read of ours: what the peer names is the sink that we named. */
+/* Part of the answer to a Read of ours: replaces the tag by the sink that we recorded for it. */
 static enum fault find_answer(struct assoc *a, struct assoc_arrival *x, const struct assoc_read *read)
 {
     const struct sctpddp_chunk *chunk = &x->chunk;
@@ -80,14 +80,14 @@ static enum fault find_answer(struct assoc *a, struct assoc_arrival *x, const st
     if (chunk->offset > read->length || chunk->length > read->length - chunk->offset)
         return note(a, x, FAULT_UNASKED, chunk->offset, read->length);
     ends = chunk->length == read->length - chunk->offset;
-    /* The last chunk says so, and no other: then the sink is done with. */
+    /* SCTPDDP_NOTIFY must mark the last chunk, and only it: the sink is then finished. */
     if (ends != !!(chunk->flags & SCTPDDP_NOTIFY))
         return note(a, x, FAULT_UNASKED, chunk->offset, read->length);
     x->seg.op = SEG_READ_RESP;
     x->seg.key = read->key;
     x->seg.offset = read->offset + chunk->offset;
     x->seg.flags = ends ? SEG_LAST : 0;
-    x->chunk.flags &= SCTPDDP_ACK; /* the others are between us and the peer: no signals for the application */
+    x->chunk.flags &= SCTPDDP_ACK; /* the other flags belong to the Read and are no signals for the application */
     return FAULT_NONE;
 }
 
@@ -108,7 +108,7 @@ static enum fault assoc_rx_place(struct assoc *a, struct assoc_arrival *x)
     x->seg.key = tag;
     x->seg.offset = chunk->offset;
     if (chunk->mode == SCTPDDP_MODE_DDP) {
-        /* The stream implies the buffer; the tag is the application's own (2.1). */
+        /* The stream selects the buffer; the tag belongs to the application (2.1). */
         x->seg.key = x->m->stream < ASSOC_STREAMS ? a->stream_key[x->m->stream] : 0;
         if (!x->seg.key && chunk->length)
             return note(a, x, FAULT_CHUNK_STREAM, x->m->stream, 0);
@@ -150,7 +150,7 @@ static enum fault assoc_rx_take_read_request(struct assoc *a, struct assoc_arriv
     const struct neg *neg = &x->neg;
 
     if (a->own != SCTPDDP_RDMA_AND_NEGOTIATION)
-        return note(a, x, FAULT_NEG_TYPE, neg->type, NEG_SEND); /* nothing may be placed on this association */
+        return note(a, x, FAULT_NEG_TYPE, neg->type, NEG_SEND); /* our adaptation cannot place data at the peer */
     x->seg.op = SEG_READ_REQ;
     x->seg.msg = neg->id;
     x->seg.flags = SEG_LAST;
@@ -181,11 +181,11 @@ static enum fault act(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
     case NEG_READ_REQUEST:
         return assoc_rx_take_read_request(a, x);
     default:
-        return FAULT_NONE; /* PLACED: nobody here has asked for it */
+        return FAULT_NONE; /* PLACED: we never asked for it */
     }
 }
 
-/* A message of the negotiation is acted on in its turn; data of a Send may go to its receive before. */
+/* Acts on a negotiation message in its turn. The data of a Send may be placed before. */
 static enum fault negotiate(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
 {
     enum fault fault = neg_decode(&x->neg, x->chunk.data, x->chunk.length);
@@ -197,7 +197,7 @@ static enum fault negotiate(struct assoc *a, struct assoc_arrival *x, uint64_t n
     return act(a, x, now_us);
 }
 
-/* Without negotiation on both sides each message is a Send, as it comes. */
+/* If not both sides negotiate, each message is a Send, in order of arrival. */
 static enum fault deliver_plain(struct assoc *a, struct assoc_arrival *x)
 {
     if (!x->in_turn)
@@ -240,8 +240,8 @@ static enum fault signal(struct assoc *a, uint64_t pos, const struct window_slot
     return slot->flags & SCTPDDP_RELEASE ? assoc_rx_release(a, slot) : FAULT_NONE;
 }
 
-/* Everything whose turn has come, in order: what it completes first, then what it signals. While the host has not taken
- * the signals before, the rest waits where it is. */
+/* Processes everything whose turn has come, in order: first what it completes, then what it signals. Stops while the
+ * host has not taken earlier signals. */
 static enum fault assoc_rx_settle(struct assoc *a)
 {
     struct window_slot slot;
@@ -271,7 +271,7 @@ static enum fault assoc_rx_take(struct assoc *a, struct assoc_arrival *x, bool a
     x->seg.end = x->pos + 1;
     x->seg.data = x->chunk.data;
     x->seg.length = x->chunk.length;
-    /* Of a peer that negotiates nothing is placed before its HELLO has had its turn. */
+    /* Nothing of a negotiating peer is placed before its HELLO has been processed. */
     if (life_is_withheld(&a->life))
         fault = FAULT_NOT_NOW;
     else if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
@@ -281,7 +281,7 @@ static enum fault assoc_rx_take(struct assoc *a, struct assoc_arrival *x, bool a
     return fault ? fault : assoc_rx_settle(a);
 }
 
-/* A host that has to remember a message for too long has none for others. */
+/* Refuses to keep more than ASSOC_KEPT_OCTETS, which protects the host's memory. */
 static enum assoc_verdict assoc_rx_keep(struct assoc *a, const struct assoc_arrival *x, bool again, uint64_t now_us)
 {
     struct fault_note full = {.fault = FAULT_CHUNK_AHEAD, .got = x->pos, .want = a->window.next};
@@ -332,12 +332,12 @@ enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint
 
 bool assoc_due(const struct assoc *a, uint32_t *name)
 {
-    bool asked = a->life.state == CONN_WAIT_ANSWER; /* what comes before the answer waits for it */
+    bool asked = a->life.state == CONN_WAIT_ANSWER; /* messages that come before the answer wait for it */
 
     return a->life.state < CONN_TERMINATING && !asked && !life_is_withheld(&a->life) && window_due(&a->window, name);
 }
 
-/* Has everybody left the regions whose tags were released? */
+/* Have all visitors left the regions whose tags were released? */
 static bool are_left(const struct assoc *a)
 {
     return !a->released || !a->life.qp || visits_are_over(&a->life.qp->attr.mrs->visits, a->released);
@@ -348,7 +348,7 @@ bool assoc_has_signal(const struct assoc *a)
     return a->signal_tail != a->signal_head && are_left(a);
 }
 
-/* Can what waited for others to leave a region be told? */
+/* Delivers what waited until others left a region, if they have left. */
 static enum fault assoc_rx_resume(struct assoc *a, uint64_t now_us)
 {
     bool waited = life_is_withheld(&a->life);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_tx.c - which chunk of an association leaves next: HELLO, what was asked to be acknowledged, and the segments of
- * the queue pair, cut so that each is one message. */
+/* assoc_tx.c - selects the next chunk of an association: HELLO, PLACED, or a segment of the queue pair, each cut to one
+ * message. */
 #include "conn/assoc_inner.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ unsigned assoc_wants(const struct assoc *a)
     return l->state == CONN_ENDING || (l->state == CONN_DRAINING && life_is_drained(l)) ? ASSOC_FIN : 0;
 }
 
-/* The header extension goes in front of what is there. AWS counts every message that is given to SCTP (2.2). */
+/* Writes the header extension and the message's header. AWS counts every message given to SCTP (2.2). */
 static void assoc_tx_put_head(struct assoc *a, struct assoc_chunk *out, struct sctpddp_chunk *chunk,
                               const struct neg *neg)
 {
@@ -99,7 +99,7 @@ static void assoc_tx_read_head(struct assoc *a, struct assoc_chunk *out)
     assoc_tx_put_head(a, out, &chunk, &neg);
 }
 
-/* Immediate data have the number of a Send, and no other data. */
+/* Immediate data use the number of a Send and carry no other data. */
 static void immediate_head(struct assoc *a, struct assoc_chunk *out)
 {
     const struct seg *seg = &out->emit.seg;
@@ -118,7 +118,7 @@ static void immediate_head(struct assoc *a, struct assoc_chunk *out)
     assoc_tx_put_head(a, out, &chunk, &neg);
 }
 
-/* A buffer of a DDP peer is a stream of ours; whoever names it puts the stream where keys are. */
+/* A buffer of a DDP peer is selected by our stream; requests pass the stream in place of the key. */
 static void placed_head(struct assoc *a, struct assoc_chunk *out)
 {
     const struct seg *seg = &out->emit.seg;
@@ -140,7 +140,7 @@ static void placed_head(struct assoc *a, struct assoc_chunk *out)
     assoc_tx_put_head(a, out, &chunk, NULL);
 }
 
-/* Has our adaptation a way to say it (S1, S2)? A message that is not negotiated is one chunk. */
+/* Can our adaptation express this segment (S1, S2)? Without negotiation a message is exactly one chunk. */
 static bool can_say(const struct assoc *a, const struct seg *seg)
 {
     switch (seg->op) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_window.c - a ring of what is behind a gap in the sequence of an association's chunks. */
+/* assoc_window.c - a ring of the chunks behind a gap in the sequence of an association. */
 #include "conn/assoc_window.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.c - the pump of one connection: octets to segments to the queue pair, and back. */
+/* conn.c - drives one connection: octets to segments to the queue pair, and back. */
 #include "conn/conn.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #include "conn/conn_inner.h"
 
-/* Below this a payload is copied behind its header: a span of its own costs more than the copy. */
+/* Smaller payloads are copied behind their header: a span of their own costs more than the copy. */
 enum { GATHER_MIN = 16384 };
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
@@ -15,7 +15,7 @@ enum { GATHER_MIN = 16384 };
 void conn_fail(struct conn *c, const struct fault_note *note, const struct seg *seg, uint64_t now_us)
 {
     struct life *l = &c->life;
-    /* A responder may say nothing before the initiator's first FPDU, not even this (RFC 5044 7.1.2 rule 4). */
+    /* A responder sends nothing before the initiator's first FPDU, not even a Terminate (RFC 5044 7.1.2 rule 4). */
     bool framed = !life_in_startup(l) && l->state < CONN_TERMINATING && (!c->start.hold || seg);
 
     life_fail(l, note, framed && c->wire->terminate(&c->agreed, note, seg, &l->term, l->term_room), now_us);
@@ -65,7 +65,7 @@ static bool is_ready_send(const struct conn *c, const struct seg *seg)
            seg->msg == 1 && !seg->offset && !seg->length;
 }
 
-/* The initiator's first FPDU was valid: now the responder may send (RFC 5044 7.1.2 rule 4). */
+/* The initiator's first FPDU was valid: the responder may send now (RFC 5044 7.1.2 rule 4). */
 static void conn_release(struct conn *c)
 {
     c->start.hold = false;
@@ -73,8 +73,7 @@ static void conn_release(struct conn *c)
         life_established(&c->life);
 }
 
-/* The segment has to wait until the queue pair has told a message or cut a response. It is taken as if it had not come.
- */
+/* Puts the segment back until the queue pair has delivered a message or emitted a response. Returns 0: not consumed. */
 static int hold_back(struct conn *c, const struct seg *seg)
 {
     c->agreed.rx_pos = seg->begin;
@@ -84,7 +83,7 @@ static int hold_back(struct conn *c, const struct seg *seg)
     return 0;
 }
 
-/* Says so of the unit that *seg is what was understood of. */
+/* Fails the connection because of a unit; *seg holds what was decoded of it. */
 static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, uint64_t now_us)
 {
     const struct fault_note note = {
@@ -99,7 +98,7 @@ static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, u
     conn_fail(c, &note, seg, now_us);
 }
 
-/* What takes a key away is told at once if nobody else can be using the region. */
+/* Places a segment. If it invalidates a key and nobody else uses the region, it is delivered at once. */
 static enum fault conn_place(struct conn *c, const struct seg *seg, uint64_t now_us)
 {
     enum fault fault = qp_place(c->life.qp, seg);
@@ -136,7 +135,8 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
     return eaten;
 }
 
-/* Octets eaten, 0 for more, or minus a fault that has been dealt with. */
+/* Decodes and processes one unit. Returns the octets consumed, 0 if more are needed, or minus a fault that was
+ * handled. */
 static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     struct seg seg;
@@ -185,7 +185,7 @@ static size_t conn_eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
         int k = conn_step(c, p + eaten, n - eaten, now_us);
 
         if (k < 0)
-            continue; /* the state has changed: the rest is looked at with new eyes */
+            continue; /* the state has changed: process the rest accordingly */
         if (k == 0)
             break;
         eaten += (size_t)k;
@@ -223,14 +223,14 @@ static bool conn_may_send(const struct conn *c, uint64_t now_us)
     return life_is_open(&c->life) && !c->start.hold && !c->start.rtr_answer_due && now_us >= c->start.tx_after_us;
 }
 
-/* Our ready-to-receive message leaves however the connection ends, and nothing before it: siw 6.1 does not survive an
- * end without it. */
+/* Must our ready-to-receive message wait? It precedes everything else and is sent even if the connection ends: siw 6.1
+ * does not survive an end without it. */
 static bool rtr_waits(const struct conn *c, uint64_t now_us)
 {
     return c->start.rtr_due && now_us < c->start.tx_after_us;
 }
 
-/* It closes, and whatever it would still say is of no use to it. */
+/* Is a graceful close complete, so that further responses are useless to us? */
 static bool conn_is_done(const struct conn *c)
 {
     return c->life.state == CONN_DRAINING && life_is_drained(&c->life);
@@ -264,7 +264,7 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
     return wants;
 }
 
-/* May the payload leave from where it lies? Not if it could change between its CRC and the socket. */
+/* May the payload be sent from where it lies? Not if it could change between its CRC and the socket. */
 static bool may_borrow(const struct conn *c, const struct emit *e)
 {
     bool can_change = e->volatile_data || (e->may_change && c->agreed.crc);
@@ -354,7 +354,7 @@ void conn_fill(struct conn *c, uint64_t now_us)
     }
 }
 
-/* How much of our stream has left. The start-up frame is not of it. */
+/* Returns the stream position up to which octets were sent. The start-up frame is not part of this stream. */
 static uint64_t sent_to(const struct conn *c)
 {
     uint32_t waits = c->life.out ? c->life.out->octets : 0;
@@ -368,7 +368,7 @@ void conn_sent(struct conn *c, size_t octets, uint64_t now_us)
     life_sent(&c->life, now_us);
     if (c->life.qp && !c->attr.acknowledged)
         qp_sent(c->life.qp, sent_to(c));
-    /* A completion without room fails the queue pair, and perhaps nothing more comes or goes. */
+    /* A full CQ fails the queue pair, and no further event may come. */
     conn_check(c, now_us);
 }
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.h - one connection on its stream: start-up, segments in, segments out, the end. Bytes and time are arguments.
+/* conn.h - one connection on its stream: start-up, segments in, segments out, end. Octets and time are arguments.
  *
- * The host (a socket, a test, a simulator, a fuzzer) does this after every stimulus:
- *     conn_rx() with what came, and again on CONN_AGAIN; then while conn_wants() & CONN_TX: conn_fill(), send what is
- * in conn->life.out, conn_sent(); on CONN_FIN end the outgoing stream and say conn_fin(); read and clear
- * conn->life.news; call conn_tick() at conn_deadline(). */
+ * The host (a socket, a test, a simulator, a fuzzer) owns the connection and the link. After every event it does the
+ * following:
+ *     call conn_rx() with the octets received, and again on CONN_AGAIN;
+ *     while conn_wants() & CONN_TX: conn_fill(), send what is in conn->life.out, conn_sent();
+ *     on CONN_FIN: end the outgoing stream and call conn_fin();
+ *     read and clear conn->life.news; call conn_tick() at conn_deadline().
+ *
+ * One thread at a time may call. Times are microseconds of any monotonic clock. */
 #ifndef RDDP_CONN_CONN_H
 #define RDDP_CONN_CONN_H
 
@@ -20,39 +24,39 @@
 #include "wire/wire.h"
 
 enum conn_want {
-    CONN_RX = 1 << 0,    /* there is a use for more octets */
-    CONN_TX = 1 << 1,    /* conn_fill() has something, or conn->life.out has */
+    CONN_RX = 1 << 0,    /* more octets can be used */
+    CONN_TX = 1 << 1,    /* conn_fill() has octets to encode, or conn->life.out holds some */
     CONN_FIN = 1 << 2,   /* end the outgoing stream now */
-    CONN_AGAIN = 1 << 3, /* conn_rx() once more with the octets it did not eat, though no more came */
+    CONN_AGAIN = 1 << 3, /* call conn_rx() again with the octets it did not consume, although no more have arrived */
 };
 
 struct conn_attr {
-    bool crc, markers; /* what we ask for */
+    bool crc, markers; /* what we request */
     bool peer_to_peer, immediate;
-    uint8_t revision; /* of an initiator's request */
-    unsigned rtr;     /* enum mpa_rtr: which we can do */
+    uint8_t revision; /* MPA revision of an initiator's request */
+    unsigned rtr;     /* enum mpa_rtr: the messages that we support */
     uint16_t ird, ord;
-    uint32_t emss;
-    bool aligned;           /* every packet of the peer's begins where a unit does: its link is known for that */
-    bool acknowledged;      /* requests complete when the peer has all of them, and not when they have left */
-    uint64_t connection_id; /* active, on a wire with one: 64 random bits */
-    uint64_t first_delay_us, startup_us, stall_us, close_us; /* stall 0: never */
+    uint32_t emss;          /* octets of payload that a packet of the link carries */
+    bool aligned;           /* the peer's link starts each packet with a unit */
+    bool acknowledged;      /* requests complete when the peer has acknowledged them, not when they were sent */
+    uint64_t connection_id; /* active side of a wire that has one: 64 random bits */
+    uint64_t first_delay_us, startup_us, stall_us, close_us; /* microseconds; stall_us 0: no limit */
 };
 
-/* The start-up: what was said, what is agreed, and what is still due before anything else (RFC 5044 7.1, RFC 6581). */
+/* MPA's start-up: the frames, what they agreed on, and what must be sent or received first (RFC 5044 7.1, RFC 6581). */
 struct start {
-    struct mpa_frame peer; /* what the peer's frame said; private data in peer_data */
+    struct mpa_frame peer; /* the peer's frame; its private data are in peer_data */
     uint8_t peer_data[MPA_PRIVATE_MAX];
-    uint8_t frame[MPA_FRAME_MAX]; /* our own, until it is in `out` */
+    uint8_t frame[MPA_FRAME_MAX]; /* our own frame, until it is copied to `out` */
     uint16_t frame_length;
     uint8_t revision; /* in force */
     uint16_t ird, ord;
 
     unsigned rtr;         /* the ready-to-receive message that was chosen: one bit, or 0 */
-    bool rtr_due;         /* we have to send it */
-    bool rtr_answer_due;  /* ours was a Read: nothing more before its empty response, which is not the queue pair's */
-    bool hold;            /* responder: nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
-    uint64_t tx_after_us; /* no FPDU of ours before */
+    bool rtr_due;         /* we must send it */
+    bool rtr_answer_due;  /* it was a Read: send nothing until its empty response, which the queue pair does not see */
+    bool hold;            /* responder: send nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
+    uint64_t tx_after_us; /* send no FPDU before this time */
 };
 
 struct conn {
@@ -62,108 +66,114 @@ struct conn {
     struct start start;
     struct wire_state agreed;
 
-    bool held;          /* a segment waits, and is to come again: */
-    bool held_withheld; /* ... when the message before it has been told, ... */
-    uint32_t held_tail; /* ... else when a response of ours has been cut: qp->answer_tail is not this any more */
+    bool held;          /* a segment was put back and must be decoded again: */
+    bool held_withheld; /* ... when the withheld message before it was delivered, ... */
+    uint32_t held_tail; /* ... otherwise when a response was emitted: qp->answer_tail differs from this value */
 
-    uint8_t *direct_at;   /* where the payload of the unit that arrives is read to: conn_direct(); else NULL */
-    uint32_t direct_left; /* octets that have not come */
+    uint8_t *direct_at;   /* where the payload of the arriving unit is read to, by conn_direct(); NULL: nowhere */
+    uint32_t direct_left; /* octets of it that have not arrived */
 
-    struct early *early;  /* NULL: the link has all octets in order */
-    bool taking, refused; /* in conn_take(): a unit may be refused, and was */
-    unsigned refusals;    /* of the unit that is due */
+    struct early *early;  /* NULL: the link delivers all octets in order */
+    bool taking, refused; /* conn_take() is running and may refuse a unit; it refused one */
+    unsigned refusals;    /* refusals of the next unit in order */
 };
 
-/* A connection whose TCP has just come up. On a wire that frames at once the queue pair has its qp_sequence(), there
- * are no private data, and the passive side says nothing before a segment has come. `private_length` octets of private
- * data go into the request (active). 0, or -EINVAL: too much private data. */
+/* Initialise a connection whose TCP connection has just been established. On a wire without start-up frames the queue
+ * pair must have its qp_sequence(), private data are not allowed, and the passive side sends nothing before the first
+ * segment arrives. The active side copies `private_length` octets of private data into its request. The queue pair
+ * stays the caller's. Returns 0, or -EINVAL if the private data are too long. */
 int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_attr *attr, struct qp *qp,
                      const void *private_data, uint16_t private_length, uint64_t now_us);
 void conn_init_passive(struct conn *c, const struct wire *wire, const struct conn_attr *attr, uint64_t now_us);
 
-/* Answers a request (CONN_WAIT_ANSWER). `ird`, `ord` are what the queue pair has room for. */
+/* Accept or reject a request (CONN_WAIT_ANSWER). `ird` and `ord` are what the queue pair has room for. Both return 0,
+ * or -EINVAL if the private data are too long. */
 int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const void *private_data,
                 uint16_t private_length, uint64_t now_us);
 int conn_reject(struct conn *c, const void *private_data, uint16_t private_length, uint64_t now_us);
 
-/* Takes octets from the front of the stream; returns how many. The rest must come again with more behind it. The octets
- * may be changed. */
+/* Processes octets from the front of the stream and returns how many were consumed. The caller presents the rest again,
+ * with more octets behind it. The octets may be modified. */
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
 
-/* Where the next octets of the stream belong, and how many of the unit come behind them. */
+/* Where to read the next octets of the stream, and how many octets of the unit follow them. */
 struct conn_direct {
     uint8_t *at;
     uint32_t octets, behind;
 };
 
-/* A host that can read to two places at once need not have a large payload in its stage first. At `p` are the *n octets
- * that conn_rx() has left, in front of what is to be read next. True: the next direct->octets belong at direct->at; as
- * many of them as the host has read there it tells to conn_filled(), and octets behind them follow those at `p` as
- * ever. Of these only the first *n, never more than before, are still needed. Fewer than `least` octets are not worth
- * it. To be asked before every read, for memory may go at any time; false: read as ever.
- * Never with a CRC: what is not verified touches no memory of the application. */
+/* Lets a host that can read to two places at once read a large payload without its stage. At `p` are the *n octets that
+ * conn_rx() has not consumed. If true is returned, the next direct->octets octets of the stream belong at direct->at.
+ * The host reports to conn_filled() how many it read there; octets after them follow those at `p` as usual. Only the
+ * first *n octets at `p`, never more than before, are still needed. Returns false if fewer than `least` octets would be
+ * read this way. Call it before every read, because the memory may be deregistered at any time; after false, read as
+ * usual. Never returns true with a CRC: octets that are not verified must not reach application memory. */
 bool conn_direct(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_direct *direct,
                  uint64_t now_us);
 void conn_filled(struct conn *c, size_t octets);
 
-/* --- a link that has octets in any order ---
- * It lends room for what is known of them, gives each packet to conn_take() before it takes note of it, and says by
- * conn_advance() when octets arrived before which nothing is missing any more. What it was to keep comes to conn_rx(),
- * in its turn: from the position that conn_advance() returns up to where something was taken, or up to the next gap. */
+/* --- a link that delivers octets in any order ---
+ * The link lends a struct early, passes each packet to conn_take() before it records the packet, and calls
+ * conn_advance() when the gap at the front has closed. Octets that it kept go to conn_rx() in order: from the position
+ * that conn_advance() returns up to the first octets that were taken, or up to the next gap. */
 
 enum conn_verdict {
-    CONN_KEEP,    /* keep them: they are asked for when it is their turn */
-    CONN_TAKEN,   /* they are where they belong, and are not to come again */
-    CONN_REFUSED, /* they are spoilt: as if they had never come */
+    CONN_KEEP,    /* the link keeps the octets and presents them in order */
+    CONN_TAKEN,   /* the octets were used and must not be presented again */
+    CONN_REFUSED, /* the octets are damaged: treat them as never received */
 };
 
+/* Lends *early to the connection, once. It stays the host's and must outlive the connection. */
 void conn_lend_early(struct conn *c, struct early *early);
 
-/* `n` octets from stream position `pos` on, which counts from where framing began. The verdict is about the first
- * *octets of them; the rest may be asked about at once. The octets are changed only if they are taken. */
+/* Presents `n` octets at stream position `pos`, counted from the start of framing. The verdict applies to the first
+ * *octets of them; the rest may be presented at once. Octets that are taken may have been modified. */
 enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets, uint64_t now_us);
 
-/* Everything before stream position `edge` has arrived. Returns from where on octets that were kept are wanted. */
+/* Every octet before stream position `edge` has arrived. Returns the position from which kept octets must be
+ * presented. */
 uint64_t conn_advance(struct conn *c, uint64_t edge, uint64_t now_us);
 
-/* The peer ended its stream; `rest` octets of an unfinished unit are left. */
+/* The peer ended its stream and left `rest` octets of an unfinished unit. */
 void conn_rx_end(struct conn *c, size_t rest, uint64_t now_us);
 
-/* The link is gone: FAULT_LOST and the like. */
+/* The link is gone. `fault` is FAULT_LOST or a similar value. */
 void conn_lost(struct conn *c, enum fault fault);
 
-/* Notices that the queue pair has failed by itself (a bad lkey, a full CQ), or can tell what waited for others to leave
- * a region. Before conn_wants(), whenever requests were posted, and at conn_deadline(). */
+/* Checks whether the queue pair has failed by itself (a bad lkey, a full CQ), or can deliver what waited until others
+ * left a region. Call it before conn_wants(), after requests were posted, and at conn_deadline(). */
 void conn_check(struct conn *c, uint64_t now_us);
 
-/* enum conn_want. */
+/* Returns enum conn_want bits. */
 unsigned conn_wants(const struct conn *c, uint64_t now_us);
 
-/* It wants octets and nothing else, at whatever time: after conn_rx() the host need not look further. */
+/* Does the connection want octets and nothing else, at any time? Then the host need not check further after
+ * conn_rx(). */
 bool conn_is_at_rest(const struct conn *c);
 
-/* Encodes into conn->life.out as much as there is and fits. */
+/* Encodes as much as is ready and fits into conn->life.out. */
 void conn_fill(struct conn *c, uint64_t now_us);
 
-/* `octets` of conn->life.out were taken by the link. */
+/* The link accepted the first `octets` of conn->life.out. */
 void conn_sent(struct conn *c, size_t octets, uint64_t now_us);
+/* The host has ended the outgoing stream. */
 void conn_fin(struct conn *c, uint64_t now_us);
 
-/* The peer has everything of ours before stream position `pos`, which counts from where framing began: the link says
- * so, or a wire with acknowledgements of its own. Requests complete, if that is what attr.acknowledged asks for.
- * Positions may come in any order, also ones of what was never sent. */
+/* The peer has received everything before stream position `pos`, counted from the start of framing, according to the
+ * link or to the wire's own acknowledgements. Completes requests if attr.acknowledged is set. Positions may come in any
+ * order and may exceed what was sent. */
 void conn_acked(struct conn *c, uint64_t pos, uint64_t now_us);
 
 /* Closes gracefully (see CONN_DRAINING). */
 void conn_close(struct conn *c, uint64_t now_us);
 
-/* The queue pair goes away: the connection ends by itself, without it. */
+/* The queue pair is being destroyed: the connection ends without it. */
 void conn_detach(struct conn *c, uint64_t now_us);
 
-/* Ends with a Terminate for `note`; `seg`, if any, is what it is about. */
+/* Ends the connection with a Terminate for `note`. `seg` is the segment that it is about, or NULL. */
 void conn_fail(struct conn *c, const struct fault_note *note, const struct seg *seg, uint64_t now_us);
 
-/* When conn_tick() must be called at the latest, or UINT64_MAX. */
+/* Returns the latest time at which conn_tick() must be called, or UINT64_MAX. */
 uint64_t conn_deadline(const struct conn *c, uint64_t now_us);
 void conn_tick(struct conn *c, uint64_t now_us);
 

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_inner.h - what the files of a byte stream's connection share; nobody else includes it. */
+/* conn_inner.h - declarations shared by the files of a byte stream's connection; no other file includes it. */
 #ifndef RDDP_CONN_CONN_INNER_H
 #define RDDP_CONN_CONN_INNER_H
 
 #include "conn/conn.h"
 
-/* Start-up octets: eaten, 0 for more, or minus a fault after which the connection is over. */
+/* Processes start-up octets. Returns the octets consumed, 0 if more are needed, or minus a fault that ended the
+ * connection. */
 int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us);
 
-/* The unit at `p` whose payload is read elsewhere: octets eaten, which are those around it, or 0 for more. */
+/* Finishes the unit at `p` whose payload was read elsewhere. Returns the octets around the payload, or 0 if more are
+ * needed. */
 int direct_close(struct conn *c, struct seg *seg, const uint8_t *p, size_t n);
 
-/* A unit that was decoded, or was taken before and has its turn: `eaten`, or 0 if it has to come again. */
+/* Processes a unit that was decoded, or that was taken early and has its turn. Returns `eaten`, or 0 if the unit must
+ * be presented again. */
 int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us);
 
-/* take.c: is a unit with this fault refused? The units that were taken have their turns. Does a unit reach into one of
- * them, of which `rest` octets are there and not all? */
+/* take.c. take_refuses(): is a unit with this fault to be refused and not fatal? take_turns(): processes the early
+ * units whose turn has come. take_laps(): does the incomplete unit in front, of which `rest` octets have arrived,
+ * overlap the first early unit? */
 bool take_refuses(struct conn *c, enum fault fault);
 void take_turns(struct conn *c, uint64_t now_us);
 bool take_laps(const struct conn *c, size_t rest);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* direct.c - the payload of a large unit is read to where it belongs, without a way through the host's stage. */
+/* direct.c - reads the payload of a large unit straight to its destination, bypassing the host's stage. */
 #include <assert.h>
 #include <string.h>
 
 #include "conn/conn_inner.h"
 
-/* What has come of the payload goes first. */
+/* Starts: copies the part of the payload that has arrived. */
 static void direct_begin(struct conn *c, const struct seg *seg, uint32_t head, uint8_t *at, const uint8_t *p,
                          uint32_t *n)
 {
@@ -17,13 +17,13 @@ static void direct_begin(struct conn *c, const struct seg *seg, uint32_t head, u
     *n = head;
 }
 
-/* Octets behind the payload. */
+/* Returns the octets behind the payload. */
 static uint32_t tail(const struct seg *seg, uint32_t head)
 {
     return (uint32_t)(seg->end - seg->begin) - head - seg->length;
 }
 
-/* It had been allowed when it began. */
+/* The destination was valid at the start and is not any more: fails the connection. */
 static bool is_lost(struct conn *c, const struct seg *seg, uint64_t now_us)
 {
     struct fault_note note = c->life.qp->note;

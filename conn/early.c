@@ -25,7 +25,7 @@ void early_pop(struct early *early)
         early->first = 0;
 }
 
-/* How many of them begin before `pos`. Most units come behind all others. */
+/* Returns how many recorded units begin before `pos`. Most new units come after all others. */
 static uint32_t early_before(const struct early *early, uint64_t pos)
 {
     const struct seg *unit = early->unit + early->first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* life.c - how a connection ends: for a reason that is told once, within its time limits. */
+/* life.c - how a connection ends: with one reported reason, within its time limits. */
 #include "conn/life.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ bool life_is_drained(const struct life *l)
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
 
-/* Nothing arrives any more, and nothing new leaves. The application learns of it once. */
+/* Stops the queue pair in both directions and reports the end to the application once. */
 static void life_flush(struct life *l, const struct fault_note *note)
 {
     if (l->note.fault == FAULT_NONE)
@@ -124,7 +124,7 @@ void life_lost(struct life *l, enum fault fault)
     l->state = CONN_OVER;
 }
 
-/* Something that we were promised has not come. */
+/* Is a message or an answer of the peer incomplete? */
 static bool misses_something(const struct life *l)
 {
     const struct qp *qp = l->qp;
@@ -240,7 +240,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return b && b < a ? b : a;
 }
 
-/* Those who are in a region leave it soon, and nobody tells us. */
+/* Visitors leave a region soon, but nobody notifies us: check again after LIFE_RESUME_US. */
 enum fault life_resume(struct life *l, uint64_t now_us)
 {
     enum fault fault;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* out.c - what waits for the link: units in stream order, in spans of a private room and of registered memory. */
+/* out.c - the spans and units of struct out. */
 #include "conn/out.h"
 
 #include <assert.h>
@@ -91,7 +91,7 @@ bool out_next_unit(const struct out *out, struct out_cursor *at, struct out_unit
     return true;
 }
 
-/* Octets of units have left. */
+/* Accounts `octets` that were sent to the units. */
 static void leave_units(struct out *out, uint32_t octets)
 {
     while (octets && out->units) {

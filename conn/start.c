@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* start.c - MPA's start-up: who says what first, and what is agreed (RFC 5044 7.1, RFC 6581). */
+/* start.c - MPA's start-up: the frames of both sides, their order, and what they agree on (RFC 5044 7.1, RFC 6581). */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void start_init(struct conn *c, bool active, const struct wire *wire, con
     life_init(&c->life, active, &limits, now_us);
 }
 
-/* Framing begins. SeqStart of either direction is the octet behind that side's own start-up frame. */
+/* Starts framing. Positions count from the octet behind the start-up frame of each direction (SeqStart). */
 static void start_ready(struct conn *c, bool crc, bool tx_markers, bool rx_markers, uint8_t version)
 {
     c->agreed = (struct wire_state){
@@ -28,9 +28,9 @@ static void start_ready(struct conn *c, bool crc, bool tx_markers, bool rx_marke
     qp_connect(c->life.qp, c->start.ird, c->start.ord, 0);
 }
 
-/* Framing from the first octet. A wire without start-up frames has a CRC always, and the responder learns from the
- * first segment which connection it is: it "says nothing before". MPA's own mode has markers and CRC always on
- * (mpa.txt 8.1), version 0 as in its figures. */
+/* Starts framing at the first octet. A wire without start-up frames always has a CRC; its responder "says nothing
+ * before" the first segment, which carries the Connection ID. MPA's own mode always has markers and CRC (mpa.txt 8.1),
+ * and version 0 as in its figures. */
 static void ready_immediately(struct conn *c)
 {
     if (c->wire->frames_at_once) {
@@ -84,8 +84,8 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
     return 0;
 }
 
-/* What the responder answered to IRD, ORD and ready-to-receive; FAULT_NONE if we can live with it (RFC 6581 9.1, 9.2).
- */
+/* Applies the responder's IRD, ORD and ready-to-receive bits. Returns FAULT_NONE if they are acceptable (RFC 6581 9.1,
+ * 9.2). */
 static enum fault start_take_reply(struct conn *c)
 {
     const struct mpa_frame *reply = &c->start.peer;
@@ -95,7 +95,7 @@ static enum fault start_take_reply(struct conn *c)
         return FAULT_NONE;
     fault = mpa_agree_initiator(reply, c->attr.ird, c->attr.ord, &c->start.ird, &c->start.ord);
     if (!fault && c->attr.peer_to_peer) {
-        /* Without an ORD we cannot make a Read. */
+        /* With an ORD of 0 we cannot send a Read. */
         c->start.rtr = mpa_choose_rtr(c->start.ord ? c->attr.rtr : c->attr.rtr & ~(unsigned)MPA_RTR_READ, reply->rtr);
         fault = reply->peer_to_peer && c->start.rtr ? FAULT_NONE : FAULT_RTR;
     }
@@ -157,8 +157,8 @@ static struct mpa_frame start_answer(const struct conn *c, const void *private_d
     };
 }
 
-/* A Rev 0 request that wants markers and CRC comes from a peer of the RDMA Consortium's dialect (RFC 5044 appendix C).
- */
+/* A request of revision 0 comes from a peer of the RDMA Consortium's dialect (RFC 5044 appendix C). It wants markers
+ * and CRC. */
 static bool is_rdmac(const struct conn *c)
 {
     return c->start.peer.revision == 0;
@@ -231,7 +231,7 @@ int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us)
     if (c->life.active)
         return got_reply(c, eaten, now_us);
     if ((size_t)eaten < n) {
-        conn_lost(c, FAULT_EARLY); /* an initiator may say no more before our answer (RFC 5044 7.1.2 rule 6) */
+        conn_lost(c, FAULT_EARLY); /* an initiator sends nothing more before our reply (RFC 5044 7.1.2 rule 6) */
         return -FAULT_EARLY;
     }
     return got_request(c, eaten);

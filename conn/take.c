@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* take.c - octets in whatever order a link has them: which are placed at once, which it keeps, which it is to forget.
- */
+/* take.c - octets in the order in which a link receives them: which are placed at once, kept or refused. */
 #include <assert.h>
 
 #include "conn/conn_inner.h"
 
-/* A unit that is not as it should be may have been spoilt on its way, and is asked for again so many times. */
+/* A damaged unit may have been corrupted in transit. It is refused, and thus retransmitted, at most this many times. */
 enum { REFUSALS_MAX = 3 };
 
 void conn_lend_early(struct conn *c, struct early *early)
@@ -15,7 +14,7 @@ void conn_lend_early(struct conn *c, struct early *early)
     early_init(early);
 }
 
-/* What a unit looks like that came wrong, and not what its sender made of it. */
+/* Can corruption in transit cause this fault? Other faults are the sender's. */
 static bool may_be_spoilt(enum fault fault)
 {
     switch (fault) {
@@ -60,7 +59,7 @@ static enum conn_verdict take_in_order(struct conn *c, uint8_t *p, size_t n, siz
     return refused ? CONN_REFUSED : CONN_KEEP;
 }
 
-/* Places what the unit brings, the payload closed up if need be. Nothing has changed if it cannot. */
+/* Places the payload of a unit, removing framing from it if necessary. Changes nothing if it returns false. */
 static bool take_place(struct conn *c, const struct wire_state *agreed, struct seg *seg, uint8_t *p, size_t n)
 {
     struct wire_state again = *agreed;
@@ -72,15 +71,15 @@ static bool take_place(struct conn *c, const struct wire_state *agreed, struct s
         return false;
     if (seg->data || !seg->length)
         return true;
-    again.crc = false; /* it was right */
+    again.crc = false; /* look() has verified it */
     eaten = c->wire->decode(&again, &whole, p, n, &need);
-    assert(eaten == (int)n); /* the octets are ours and have not changed since look() */
-    /* The region may have gone since it was checked, for no lock holds it. Then nobody misses what was meant for it. */
+    assert(eaten == (int)n); /* the octets belong to us and have not changed since look() */
+    /* No lock protects the region, which may be gone since it was checked. Its owner no longer wants the data then. */
     (void)qp_place_early(c->life.qp, &whole);
     return true;
 }
 
-/* The unit at `p`, behind a gap. `sure`: that one begins here. */
+/* Processes the unit at `p`, behind a gap. `sure`: a unit is known to begin here. */
 static enum conn_verdict take_unit(struct conn *c, const struct wire_state *agreed, uint8_t *p, size_t n, bool sure,
                                    size_t *octets)
 {
@@ -98,7 +97,7 @@ static enum conn_verdict take_unit(struct conn *c, const struct wire_state *agre
     fit = early_fit(c->early, seg.begin, seg.end);
     if (fit == EARLY_THERE)
         return CONN_TAKEN;
-    /* Control data would have to be kept; those of a Send have a place of their own. */
+    /* Other control data would have to be kept. Those of a Send go to their own place. */
     if (fit == EARLY_NOT || seg.op >= SEG_TERMINATE || (seg.control_length && seg.op != SEG_SEND))
         return CONN_KEEP;
     if (!take_place(c, agreed, &seg, p, (size_t)unit))
@@ -107,7 +106,7 @@ static enum conn_verdict take_unit(struct conn *c, const struct wire_state *agre
     return CONN_TAKEN;
 }
 
-/* One unit, or as many as are taken: what is done to a unit is said of it at once. */
+/* Takes one unit, or several if all are taken: the verdict applies to all of them. */
 static enum conn_verdict take_early(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets)
 {
     struct wire_state agreed = c->agreed;
@@ -140,7 +139,7 @@ enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, 
 
     *octets = n;
     if (c->life.state >= CONN_TERMINATING)
-        return CONN_TAKEN; /* and dropped */
+        return CONN_TAKEN; /* dropped */
     if (life_in_startup(&c->life) || pos > UINT64_MAX - n)
         return CONN_KEEP;
     if (pos < c->agreed.rx_pos) {
@@ -172,7 +171,7 @@ void take_turns(struct conn *c, uint64_t now_us)
     }
 }
 
-/* What has to end where another unit begins, and does not. Held back or refused it says nothing. */
+/* Does the unit in front not end where the next one begins? A unit that is held back or refused proves nothing. */
 bool take_laps(const struct conn *c, size_t rest)
 {
     const struct seg *seg = c->early ? early_first(c->early) : NULL;
