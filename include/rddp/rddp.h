@@ -43,16 +43,16 @@ extern "C" {
 #define RDDP_API __attribute__((visibility("default")))
 
 struct rddp_context;       /* everything below lives in one */
-struct rddp_pd;            /* protection domain: regions and queue pairs meet only inside one */
+struct rddp_pd;            /* protection domain: a queue pair reaches only the regions of its own */
 struct rddp_mr;            /* registered memory region */
-struct rddp_comp_channel;  /* an fd that tells of completions */
+struct rddp_comp_channel;  /* a descriptor that signals completions */
 struct rddp_cq;            /* completion queue */
 struct rddp_srq;           /* receive queue shared by queue pairs */
 struct rddp_qp;            /* queue pair: one endpoint of one connection */
-struct rddp_event_channel; /* an fd that tells of connections */
+struct rddp_event_channel; /* a descriptor that signals connection events */
 struct rddp_listener;      /* a listening address */
 struct rddp_device;        /* a TCP of the library's own behind a TUN device */
-struct rddp_request;       /* a connection that waits to be accepted or rejected */
+struct rddp_request;       /* a peer's connection request, to be accepted or rejected */
 
 /* --- context ------------------------------------------------------------------------------------------------- */
 
@@ -63,36 +63,38 @@ struct rddp_context_attr {
     void (*log)(void *user, enum rddp_log_level level,
                 const char *line); /* default: a line on stderr. Must not call rddp. */
     void *log_user;
-    uint32_t loops; /* event loops, a thread each, that share the connections: default 1, at most 64; 0: one for each
-                       processor. One with manual_progress. */
+    /* Event loops, each with a thread, that share the connections: default 1, at most 64; 0: one per processor. Must
+     * be 0 or 1 with manual_progress. */
+    uint32_t loops;
     bool manual_progress; /* no thread: work is done in rddp_progress() and rddp_poll_cq() only */
 };
 
-/* Fills in the defaults. Call it before setting members, so that members added later have a sane value. */
+/* Sets the defaults. Call it before setting members, so that members added later have valid values. */
 RDDP_API void rddp_context_attr_init(struct rddp_context_attr *attr);
 
-/* `attr` may be NULL. EINVAL: `loops` above 64, or above 1 with manual_progress; ENOMEM, EMFILE, EAGAIN (no thread or
- * random number available). */
+/* Opens a context, which the caller closes with rddp_close(). `attr` may be NULL. On failure returns NULL with errno
+ * EINVAL (`loops` above 64, or above 1 with manual_progress), ENOMEM, EMFILE, or EAGAIN (no thread or random number
+ * available). */
 RDDP_API struct rddp_context *rddp_open(const struct rddp_context_attr *attr);
 
-/* -EBUSY while a PD, CQ or channel is left. Waits for connections that are still closing, each at most its
- * close_timeout_ms. */
+/* Frees the context and returns 0. Waits for connections that are still closing, each at most its close_timeout_ms.
+ * -EBUSY: a PD, CQ or channel still exists; nothing has changed. */
 RDDP_API int rddp_close(struct rddp_context *context);
 
-/* Does the work that is due; if there is none, waits up to `timeout_ms` for some (0: does not wait, -1: waits without
+/* Does the work that is due. If there is none, waits up to `timeout_ms` milliseconds for some (0: does not wait, -1: no
  * limit). A signal ends the wait early. Returns 0. */
 RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
 
-/* A descriptor that is readable while rddp_progress() has work to do (a socket is ready or a time limit has passed) and
- * stays readable until that work is done (level-triggered), for an application that waits for more than this in poll,
- * select or epoll. Completions that were not polled do not make it readable. The context owns it: do nothing else with
- * it. Use it with manual_progress only; otherwise the thread takes the work first. */
+/* Returns a descriptor for poll, select or epoll that is readable (level-triggered) while rddp_progress() has work to
+ * do: a socket is ready or a time limit has passed. Completions that were not polled do not make it readable. The
+ * context owns the descriptor: do nothing else with it. Use it with manual_progress only; otherwise the thread takes
+ * the work first. */
 RDDP_API int rddp_progress_fd(const struct rddp_context *context);
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
-RDDP_API struct rddp_pd *rddp_alloc_pd(struct rddp_context *context); /* ENOMEM */
-RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY: a region, SRQ or queue pair is in it */
+RDDP_API struct rddp_pd *rddp_alloc_pd(struct rddp_context *context); /* NULL: ENOMEM */
+RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY: a region, SRQ or queue pair uses it */
 
 /* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
  * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned; of
@@ -111,88 +113,93 @@ RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t leng
  * inside the parent, more rights than it has, unknown access, or the parent is invalid or a part itself; ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access);
 
-/* Returns 0. From then on the key is dead and nothing looks at the region any more. Data already cut into segments
- * still leave, from a copy made now. -EBUSY: a part of it is registered; nothing has changed. */
+/* Deregisters a region and frees it. Returns 0: the key is invalid and nothing accesses the memory any more. Data
+ * already cut into segments are still sent, from a copy made now. -EBUSY: a part of the region is registered; nothing
+ * has changed. */
 RDDP_API int rddp_dereg_mr(struct rddp_mr *mr);
 
-/* Local and remote key are one number: 32 unguessable bits, new for every registration (RFC 5040 8.1: hard to predict).
- */
+/* The local and the remote key are the same number: 32 unguessable bits, new for every registration (RFC 5040 8.1). */
 RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);
 
-/* The remote address of `local`, a pointer into the region: the address itself, or its distance from the start if
- * zero-based. */
+/* Returns the remote address of `local`, a pointer into the region: the address itself, or its distance from the start
+ * of a zero-based region. */
 RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
 
-/* False once a peer's Send with Invalidate or a LOCAL_INV request has invalidated it or its parent, or once the one
- * Read of RDDP_ACCESS_ONE_SHOT has completed. It must still be deregistered. Wait for the completion of either before
- * using the memory for something else: until then a connection may still be placing data there or answering a Read or
- * an atomic from it. The completion is delayed until that is over, and so are those behind it in its queue. */
+/* Returns false once the region or its parent was invalidated by a peer's Send with Invalidate or by a LOCAL_INV
+ * request, or once the one Read of RDDP_ACCESS_ONE_SHOT has completed. The region must still be deregistered. Wait for
+ * the completion of that Send or request before using the memory for something else: until then a connection may still
+ * be placing data there or answering a Read or an atomic from it. That completion, and those behind it in its queue,
+ * are delayed until then. */
 RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
 
-/* ENOMEM, EMFILE. */
+/* Makes a completion channel. NULL: ENOMEM, EMFILE. */
 RDDP_API struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context);
 RDDP_API int rddp_destroy_comp_channel(struct rddp_comp_channel *channel); /* -EBUSY: a CQ uses it */
 
-/* A descriptor that is readable while an event is waiting. Use it with poll, select, epoll and fcntl(O_NONBLOCK) only.
- */
+/* Returns a descriptor that is readable while an event is waiting. Use it with poll, select, epoll and
+ * fcntl(O_NONBLOCK) only. */
 RDDP_API int rddp_comp_channel_fd(const struct rddp_comp_channel *channel);
 
-/* Takes an event and stores its CQ and, unless `user` is NULL, the CQ's user pointer. Waits for an event unless the fd
- * is O_NONBLOCK (-EAGAIN). -EINTR: a signal came. */
+/* Takes an event and stores its CQ and, unless `user` is NULL, the CQ's user pointer. Waits for an event unless the
+ * descriptor is O_NONBLOCK. Returns 0. -EAGAIN: no event is waiting (O_NONBLOCK); -EINTR: interrupted by a signal. */
 RDDP_API int rddp_get_cq_event(struct rddp_comp_channel *channel, struct rddp_cq **cq, void **user);
 
-/* Makes a CQ for up to `cqe` completions (1 to 1048576). A CQ as large as all the queues it serves never overflows: a
- * request keeps its place in its queue until its completion is polled. `channel` NULL: polling only. EINVAL: `cqe` out
- * of range, or a channel of another context; ENOMEM. */
+/* Makes a CQ for up to `cqe` completions (1 to 1048576). A CQ as large as all the queues it serves never overflows,
+ * because a request keeps its place in its queue until its completion is polled. `channel` NULL: polling only. NULL:
+ * EINVAL (`cqe` out of range, or a channel of another context), ENOMEM. */
 RDDP_API struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user,
                                         struct rddp_comp_channel *channel);
 RDDP_API int rddp_destroy_cq(struct rddp_cq *cq); /* -EBUSY: a queue pair uses it */
 
-/* Takes up to `n` completions, oldest first. Returns the count, 0 if there is none now. -EINVAL: `n` is negative;
- * -EOVERFLOW: the CQ was full once, completions are lost for good, and its queue pairs are in the error state. */
+/* Takes up to `n` completions, oldest first, and stores them in `wc`. Returns their number; 0: there are none now.
+ * -EINVAL: `n` is negative; -EOVERFLOW: the CQ was full once, completions are lost, and its queue pairs are in the
+ * error state. */
 RDDP_API int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc);
 
-/* Arms the CQ: the next completion (`solicited_only`: the next one of a solicited Send, or in error) raises one event.
- * Completions already in the CQ raise none: poll once more after arming. -EINVAL: it has no channel. */
+/* Arms the CQ: the next completion raises one event. With `solicited_only` it must be that of a solicited Send or one
+ * with an error. Completions already in the CQ raise none: poll once more after arming. -EINVAL: the CQ has no
+ * channel. */
 RDDP_API int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only);
 
 RDDP_API const char *rddp_wc_status_str(enum rddp_wc_status status);
-RDDP_API const char *rddp_fault_str(uint32_t vendor_err); /* a sentence with its clause; never NULL */
+RDDP_API const char *rddp_fault_str(uint32_t vendor_err); /* a sentence that cites the document; never NULL */
 
 /* --- queues -------------------------------------------------------------------------------------------------- */
 
-/* Makes a receive queue of `max_wr` receives (1 to 16384) of up to `max_sge` entries (1 to 16). EINVAL: out of range;
- * ENOMEM. */
+/* Makes a shared receive queue for `max_wr` receives (1 to 16384) of up to `max_sge` entries each (1 to 16). NULL:
+ * EINVAL (out of range), ENOMEM. */
 RDDP_API struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge);
 RDDP_API int rddp_destroy_srq(struct rddp_srq *srq); /* -EBUSY: a queue pair uses it. Posted receives are dropped. */
 
 struct rddp_qp_attr {
     struct rddp_cq *send_cq, *recv_cq;
-    struct rddp_srq *srq;     /* NULL: its own receive queue */
+    struct rddp_srq *srq;     /* NULL: the queue pair has its own receive queue */
     uint32_t max_send_wr;     /* default 128, at most 16384 */
     uint32_t max_recv_wr;     /* default 128 */
     uint32_t max_send_sge;    /* default 4, at most 16 */
     uint32_t max_recv_sge;    /* default 4 */
     uint32_t max_inline_data; /* default 64, at most 1024 */
-    uint32_t max_rd_atomic;   /* room for incoming and outgoing RDMA Reads and atomics: default 16, at most 128 */
-    bool sq_sig_all;          /* every request is signalled */
-    bool out_of_order_sends; /* RDDP_WIRE_RDMATCP: Sends may be received before others that were sent first, where their
-                              * sender allows it (RDDP_SEND_ORDER) */
-    bool rdma_control; /* RDDP_WIRE_RDMATCP: an RDMA Write or Read of the peer that brings control data takes a receive,
-                        * for these alone (RDDP_WC_RECV_RDMA_WITH_IMM, _READ). Without, they are dropped, and counted */
+    uint32_t max_rd_atomic; /* RDMA Reads and atomics that may be pending in each direction: default 16, at most 128 */
+    bool sq_sig_all;        /* every request is signalled */
+    /* RDDP_WIRE_RDMATCP: receive Sends before others that were sent earlier, where their sender allows it
+     * (RDDP_SEND_ORDER). */
+    bool out_of_order_sends;
+    /* RDDP_WIRE_RDMATCP: control data of the peer's RDMA Writes and Reads take a receive
+     * (RDDP_WC_RECV_RDMA_WITH_IMM, _READ). Otherwise they are dropped and counted. */
+    bool rdma_control;
     void *user;
 };
 
 RDDP_API void rddp_qp_attr_init(struct rddp_qp_attr *attr);
 
-/* Makes a queue pair that is not connected: receives can be posted, sends cannot. EINVAL: an attribute is out of range,
- * or a CQ or the SRQ is missing or of another context; ENOMEM. */
+/* Makes a queue pair that is not connected: receives can be posted, sends cannot. NULL: EINVAL (an attribute is out of
+ * range, or a CQ or the SRQ is missing or belongs to another context), ENOMEM. */
 RDDP_API struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *attr);
 
-/* Cuts off its connection, if any, and frees the queue pair, with its completions and events that were not taken.
- * Returns 0. */
+/* Cuts off the connection, if any, and frees the queue pair and its completions and events that were not taken. Returns
+ * 0. */
 RDDP_API int rddp_destroy_qp(struct rddp_qp *qp);
 
 /* Puts a queue pair back into the state in which it was created, from any state and with the same number: receives can
@@ -212,108 +219,128 @@ RDDP_API uint32_t rddp_qp_num(const struct rddp_qp *qp);
 RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
 
 /* Posts a list of requests. They stay together: requests that another thread posts to the same queue come before or
- * after all of them. The first may leave before the last has been posted. On an error *bad_wr is the first request that
- * was not taken; those before it were. -ENOMEM: the queue is full; -EINVAL: not connected, too many sges, unknown
- * opcode or flags, inline data too long, a message of 4 GiB or more; -EOPNOTSUPP: the wire of the connection has no
- * such message. A completion reports a bad lkey or bounds. In the error state requests are taken and complete with
+ * after all of them. The first may be sent before the last is posted. Returns 0, or an error with *bad_wr the first
+ * request that was not posted; those before it were.
+ *
+ * -ENOMEM: the queue is full.
+ * -EOPNOTSUPP: the wire or the adaptation of the connection has no such message: immediate data in a Send with octets,
+ * an atomic outside RDDP_WIRE_IWARP, immediate data over RDDP_WIRE_RDMATCP, or what enum rddp_sctp_adaptation excludes.
+ * -EINVAL: the queue pair is not connected; unknown opcode or flags; num_sge negative or above max_send_sge; a message
+ * of 4 GiB or more; inline data above max_inline_data; a Read that is inline or has more than one sge; an atomic that
+ * is inline or whose sges are not one of eight octets; RDDP_SEND_MASKED without an atomic. RDDP_WIRE_RDMATCP: Send with
+ * Invalidate, a control_length that is above 1020 or no multiple of 4, remote addresses of 4 GiB or more. Other wires:
+ * RDDP_SEND_ORDER or control data. RDDP_WIRE_SCTP without negotiation: a Send that does not fit into one chunk.
+ *
+ * A bad lkey or bad bounds are reported by the completion. In the error state requests are accepted and complete with
  * RDDP_WC_WR_FLUSH_ERR.
  *
- * Success of a Send or a Write means that its memory is yours again, and no more: over iWARP the peer answers neither.
- * A Write with a bad rkey succeeds, and then the peer's Terminate ends the connection. Success of a Read means that its
- * data are here. Only atomics are atomic: a Read of memory that its owner is writing may return old and new octets
- * mixed, and a reader may see part of a Write until it has received a later message of the writer. A request that is
- * not signalled frees its place in the queue once it and all before it have succeeded; no poll is needed for that. */
+ * The success of a Send or a Write means only that its memory may be reused: over iWARP the peer acknowledges neither.
+ * A Write with a bad rkey succeeds, and then the peer's Terminate ends the connection. The success of a Read means that
+ * its data have arrived. Only atomics are atomic: a Read of memory that its owner is writing may return old and new
+ * octets mixed, and a reader may see part of a Write until it has received a later message of the writer. A request
+ * that is not signalled frees its place in the queue once it and all before it have succeeded; no poll is needed for
+ * that. */
 RDDP_API int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr);
 
-/* The same for receives. -EINVAL also: the queue pair has an SRQ. Receives may be posted before it connects. Receives
- * that another thread posts to the same queue may come between those of a list. A Send that finds no receive, here or
- * in the SRQ, ends its connection: the peer gets a Terminate. */
+/* Posts a list of receives, also before the queue pair is connected. Receives that another thread posts to the same
+ * queue may come between those of the list. A Send that finds no receive, here or in the SRQ, ends its connection: the
+ * peer gets a Terminate. Returns 0, or an error with *bad_wr the first receive that was not posted. -ENOMEM: the queue
+ * is full; -EINVAL: num_sge negative or above the queue's limit, 4 GiB or more in all, or rddp_post_recv() with an
+ * SRQ. */
 RDDP_API int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
 RDDP_API int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
 
 /* --- connections --------------------------------------------------------------------------------------------- */
 
 enum rddp_wire {
-    RDDP_WIRE_IWARP,   /* MPA + DDP + RDMAP over TCP (RFC 5044, 5041, 5040) */
-    RDDP_WIRE_RDMATCP, /* RDMA/TCP segments (J. Williams, September 2000): see doc/segments.md. Always with a CRC; no
-                        * private data, no reject, no Send with Invalidate; remote addresses below 4 GiB. */
-    RDDP_WIRE_SCTP,    /* messages of SCTP over UDP (draft-stewart-otis-sctp-ddp-rdma, RFC 6951): see
-                        * doc/sctp-negotiation.md.    An address names a port of SCTP. Always with a CRC; no atomics. */
+    RDDP_WIRE_IWARP, /* MPA + DDP + RDMAP over TCP (RFC 5044, 5041, 5040) */
+    /* RDMA/TCP segments (J. Williams, September 2000): see doc/segments.md. Always with a CRC; no private data, no
+     * reject, no Send with Invalidate; remote addresses below 4 GiB. */
+    RDDP_WIRE_RDMATCP,
+    /* SCTP messages over UDP (draft-stewart-otis-sctp-ddp-rdma, RFC 6951): see doc/sctp-negotiation.md. The port of
+     * an address is the SCTP port. Always with a CRC; no atomics. */
+    RDDP_WIRE_SCTP,
 };
 
-/* What an end of RDDP_WIRE_SCTP indicates when the association begins (sctp-ddp-rdma.txt 2.1). Unless both say
- * RDMA_AND_NEGOTIATION or RDMA_NEGOTIATION there are no private data, no Reads, no immediate data, no invalidation, and
- * a Send is a message of one chunk. A peer that indicates nothing makes it SCTP_NONE on both sides. */
+/* What an end of RDDP_WIRE_SCTP indicates when the association begins (sctp-ddp-rdma.txt 2.1). Unless both ends
+ * indicate RDMA_AND_NEGOTIATION or RDMA_NEGOTIATION there are no private data, Reads, immediate data or invalidation,
+ * and a Send is a message of one chunk. If the peer indicates nothing, both ends use RDDP_SCTP_NONE. */
 enum rddp_sctp_adaptation {
     RDDP_SCTP_NONE,                 /* plain messages: Sends */
-    RDDP_SCTP_DDP,                  /* Writes go to the buffers of streams, rkey is the stream; Sends */
+    RDDP_SCTP_DDP,                  /* Writes to the buffers of streams (rkey is the stream), Sends */
     RDDP_SCTP_DDP_WITH_TAG,         /* Writes, Sends */
     RDDP_SCTP_RDMA_ONLY,            /* Writes */
-    RDDP_SCTP_RDMA_AND_NEGOTIATION, /* the default: all but atomics */
-    RDDP_SCTP_RDMA_NEGOTIATION,     /* all but what the peer would place here, or we there: Writes, Reads, atomics */
+    RDDP_SCTP_RDMA_AND_NEGOTIATION, /* the default: everything except atomics */
+    RDDP_SCTP_RDMA_NEGOTIATION,     /* everything except what would be placed at the peer: Writes, Reads, and atomics */
 };
 
+/* Ready-to-receive messages (RFC 6581 9.2). */
 enum rddp_rtr { RDDP_RTR_SEND = 1, RDDP_RTR_WRITE = 2, RDDP_RTR_READ = 4 };
 
-/* How the two ends talk. Both sides have one; what is in force results from both (see rddp_query_qp()). */
+/* How the two ends talk. Each side has its own; what is in force results from both (see rddp_query_qp()). */
 struct rddp_wire_attr {
     enum rddp_wire wire;
-    bool crc;             /* ask for CRC32c, default yes; in force if either side asks (RFC 5044 4.4) */
-    bool markers;         /* ask the peer for markers in what it sends, default no. We always send them when asked. */
-    uint8_t mpa_revision; /* initiator: 1 (RFC 5044) or 2 (RFC 6581, negotiates IRD and ORD), the default. A responder
-                           * answers both. */
-    bool peer_to_peer;    /* initiator, revision 2: send a ready-to-receive message, so that the responder may speak */
-    unsigned rtr;         /* which of them we can do: enum rddp_rtr, default all */
-    bool immediate;       /* no start-up frames: markers and CRC always on, DDP version 0 (mpa.txt 8.1). Both ends
-                           * alike; there is no private data and no reject. */
-    bool aligned; /* hand each FPDU to TCP as a record of its own (MSG_EOR), so that no segment holds two: for peers
-                   * that place what arrives out of order; costs throughput. Over a device every segment is one FPDU
-                   * anyway, and this says that the peer's are, too: then FPDUs behind a lost segment are found without
-                   * markers. Default no */
-    struct rddp_device *device; /* the TCP is the library's own, behind this device; NULL: the kernel's */
-    uint32_t first_delay_ms;    /* initiator: from the peer's reply to our first FPDU, default 5: Linux siw may miss one
-                                 * that comes at once */
+    bool crc;     /* ask for CRC32c, default yes; in force if either side asks (RFC 5044 4.4) */
+    bool markers; /* ask the peer for markers in what it sends, default no. We always send them when asked. */
+    /* Initiator: 1 (RFC 5044) or 2 (RFC 6581, negotiates IRD and ORD), the default. A responder answers both. */
+    uint8_t mpa_revision;
+    bool peer_to_peer; /* initiator, revision 2: send a ready-to-receive message, after which the responder may send */
+    unsigned rtr;      /* enum rddp_rtr: which messages we support, default all */
+    /* No start-up frames: markers and CRC always on, DDP version 0 (mpa.txt 8.1). Both ends must set it; there are
+     * no private data and no reject. */
+    bool immediate;
+    /* Hand each FPDU to TCP as a record of its own (MSG_EOR), so that no segment holds two: for peers that place
+     * data out of order; costs throughput. Over a device each segment is one FPDU anyway; there it says that the
+     * peer's are, too, so that FPDUs behind a lost segment are found without markers. Default no. */
+    bool aligned;
+    struct rddp_device *device; /* use the library's own TCP behind this device; NULL: the kernel's */
+    /* Initiator: delay from the peer's reply to our first FPDU, default 5: Linux siw may lose one that comes at once.
+     */
+    uint32_t first_delay_ms;
     uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
-    uint32_t stall_timeout_ms;   /* the peer stops in the middle of an FPDU or message: default 30000, 0 never */
-    uint32_t close_timeout_ms;   /* how long a closing connection waits for the peer, default 2000 */
+    /* Limit for a peer that stops in the middle of an FPDU or message: default 30000, 0: none. */
+    uint32_t stall_timeout_ms;
+    uint32_t close_timeout_ms; /* how long a closing connection waits for the peer, default 2000 */
     /* RDDP_WIRE_SCTP only. */
-    enum rddp_sctp_adaptation sctp_adaptation; /* ours, whatever the peer's is */
-    uint16_t sctp_udp_port;                    /* a listener's, or that of a peer's, default 9899 (RFC 6951) */
+    enum rddp_sctp_adaptation sctp_adaptation; /* what we indicate, independent of the peer */
+    uint16_t sctp_udp_port;                    /* UDP port of a listener or of the peer, default 9899 (RFC 6951) */
     uint16_t sctp_mtu;                         /* octets of the path's packets, default 1500, 576 to 64000 */
 };
 
-/* A TCP of the library's own behind a TUN device, with an address of its own: data that arrive behind a lost segment
- * are placed at once, and each FPDU is one segment (RFC 5044 5.1). One device serves all connections of a context.
- * Whoever may make a TUN device (CAP_NET_ADMIN, or anybody in `unshare -Urn`) may use it. */
+/* The library's own TCP behind a TUN device, with an address of its own: data that arrive behind a lost segment are
+ * placed at once, and each FPDU is one segment (RFC 5044 5.1). One device serves all connections of a context. It needs
+ * the right to make a TUN device: CAP_NET_ADMIN, which everybody has inside `unshare -Urn`. */
 struct rddp_device_attr {
-    const struct sockaddr *address;  /* from which connections are made: IPv4 or IPv6, the port is ignored */
-    const char *name;                /* the TUN device's name; NULL: the kernel chooses */
+    const struct sockaddr *address; /* the address from which connections are made: IPv4 or IPv6; its port is ignored */
+    const char *name;               /* the TUN device's name; NULL: the kernel chooses */
     const struct sockaddr *neighbor; /* the kernel's own address on the device; NULL: it is configured already */
     uint32_t prefix;                 /* bits of `neighbor` that all addresses behind the device share */
     uint32_t mtu;                    /* octets, 1280 to 65535, default 1500 */
-    uint32_t window;                 /* octets of a connection that wait for their turn: 4096 to 1 GiB, default 1 MiB */
-    uint32_t connections;            /* connections at once, including closing ones; default 1024 */
-    bool checksums;                  /* compute and verify them here; otherwise the device does */
-    uint32_t lose,
-        lose_seed; /* for tests: lose this many of 100,000 packets each way, the same ones for the same seed */
+    uint32_t window;      /* octets of a connection that may wait for their turn: 4096 to 1 GiB, default 1 MiB */
+    uint32_t connections; /* connections at once, closing ones included; default 1024 */
+    bool checksums;       /* compute and verify them here; otherwise the device does */
+    /* For tests: lose this many of 100,000 packets each way, the same ones for the same seed. */
+    uint32_t lose, lose_seed;
 };
 
 RDDP_API void rddp_device_attr_init(struct rddp_device_attr *attr);
 
-/* Makes a device of this context, for rddp_wire_attr.device. EINVAL; EPERM, EACCES: no device may be made here; EBUSY:
- * another program has it; ENOENT: no TUN driver; ENOMEM; EMFILE; EAGAIN: no random numbers. */
+/* Opens a device of this context, for rddp_wire_attr.device. NULL: EINVAL; EPERM, EACCES (no permission to make a TUN
+ * device); EBUSY (another program uses it); ENOENT (no TUN driver); ENOMEM; EMFILE; EAGAIN (no random number
+ * available). */
 RDDP_API struct rddp_device *rddp_open_device(struct rddp_context *context, const struct rddp_device_attr *attr);
 
-/* Waits up to two seconds until the peers have what was sent, then cuts off connections that are still closing. -EBUSY:
- * a connection or listener uses it. */
+/* Waits up to two seconds until the peers have acknowledged what was sent, then cuts off connections that are still
+ * closing. Returns 0. -EBUSY: a connection or listener uses the device. */
 RDDP_API int rddp_close_device(struct rddp_device *device);
 
 struct rddp_conn_attr {
-    const void *private_data; /* up to 512 octets, 508 with revision 2; Linux siw takes 256 in all */
+    const void *private_data; /* up to 512 octets, 508 with revision 2; Linux siw accepts 256 in all */
     uint16_t private_data_length;
-    uint16_t ird, ord; /* incoming and outgoing RDMA Reads at once; default and at most max_rd_atomic. ORD is lowered to
-                          the peer's IRD. */
-    struct rddp_wire_attr wire; /* of an accepted connection the listener's counts, not this */
+    /* Incoming and outgoing RDMA Reads at once; default and limit is max_rd_atomic. The ORD is lowered to the peer's
+     * IRD. */
+    uint16_t ird, ord;
+    struct rddp_wire_attr wire; /* ignored by rddp_accept(): the listener's is used */
 };
 
 RDDP_API void rddp_conn_attr_init(struct rddp_conn_attr *attr);
@@ -322,124 +349,130 @@ RDDP_API void rddp_wire_attr_init(struct rddp_wire_attr *attr);
 enum rddp_event_type {
     RDDP_EVENT_CONNECT_REQUEST, /* a peer asks a listener for a connection: accept or reject `request` */
     RDDP_EVENT_ESTABLISHED,     /* sends may be posted */
-    RDDP_EVENT_REJECTED,        /* by the peer's application; private data is the peer's */
+    RDDP_EVENT_REJECTED,        /* the peer's application rejected us; private_data is the peer's */
     RDDP_EVENT_UNREACHABLE,     /* no TCP connection, no association */
     RDDP_EVENT_CONNECT_ERROR,   /* the start-up failed */
-    RDDP_EVENT_DISCONNECTED,    /* the connection is over; everything is flushed. -ECONNRESET also if the peer closed in
-                                 * the middle of a message, or with a Read unanswered */
+    /* The connection is over and all requests are flushed. status is -ECONNRESET also if the peer closed in the
+     * middle of a message, or with a Read unanswered. */
+    RDDP_EVENT_DISCONNECTED,
 };
 
-/* `private_data` is valid until rddp_ack_event(). A request outlives its event and must be answered. */
+/* An event. It and its `private_data` are valid until rddp_ack_event(). A request outlives its event and must be
+ * answered. */
 struct rddp_event {
     enum rddp_event_type type;
     int status;                     /* 0 or a negative errno: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -EPROTO ... */
-    struct rddp_qp *qp;             /* all but CONNECT_REQUEST */
+    struct rddp_qp *qp;             /* set except for CONNECT_REQUEST */
     struct rddp_listener *listener; /* CONNECT_REQUEST */
     struct rddp_request *request;
     void *user; /* of the queue pair or of the listener */
     const void *private_data;
     uint16_t private_data_length;
-    uint16_t ird, ord; /* the peer's, as its frame said; 0 if it did not say */
+    uint16_t ird, ord; /* the peer's, from its frame; 0 if it gave none */
 };
 
 RDDP_API struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context); /* ENOMEM, EMFILE */
 
-/* -EBUSY: a queue pair or listener uses it. Events not taken are dropped. */
+/* Frees the channel and drops events that were not taken. Returns 0. -EBUSY: a queue pair or listener uses it. */
 RDDP_API int rddp_destroy_event_channel(struct rddp_event_channel *channel);
 
-/* Readable while an event is waiting; as rddp_comp_channel_fd(). */
+/* Returns a descriptor that is readable while an event is waiting; use it like rddp_comp_channel_fd(). */
 RDDP_API int rddp_event_channel_fd(const struct rddp_event_channel *channel);
 
-/* Takes an event; waits for one unless the fd is O_NONBLOCK (-EAGAIN). -EINTR: a signal came. Acknowledge every event.
- * No call wakes a thread that waits here: a thread that must be able to end waits in poll() for this fd and another. */
+/* Takes an event, which the caller returns with rddp_ack_event(). Waits for one unless the descriptor is O_NONBLOCK. No
+ * call wakes a thread that waits here: a thread that must be able to end polls this descriptor and another one. Returns
+ * 0. -EAGAIN: no event is waiting (O_NONBLOCK); -EINTR: interrupted by a signal. */
 RDDP_API int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event);
 RDDP_API void rddp_ack_event(struct rddp_event *event);
 RDDP_API const char *rddp_event_str(enum rddp_event_type type);
 
-/* Listens on `addr` (AF_INET or AF_INET6; port 0 picks a free one). `wire` may be NULL. `user` comes back in events.
- * EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL, ENOMEM, EMFILE; EPROTONOSUPPORT: RDDP_WIRE_SCTP in a build
- * without usrsctp. A peer that does not finish its start-up in time is dropped without an event. Over SCTP the port is
- * one of SCTP, and no two listeners have the same address and sctp_udp_port. */
+/* Listens on `addr` (AF_INET or AF_INET6; port 0 picks a free one). `wire` may be NULL. Events carry `user`. A peer
+ * that does not finish its start-up in time is dropped without an event. Over SCTP the port is an SCTP port, and no two
+ * listeners may have the same address and sctp_udp_port. NULL: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL,
+ * ENOMEM, EMFILE; EPROTONOSUPPORT (RDDP_WIRE_SCTP in a build without usrsctp). */
 RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,
                                            void *user);
 
-/* The same on a TCP socket that listens already: bound to a device, of another namespace, from socket activation. The
- * library owns it from here on and closes it when this fails: EBADF, ENOTSOCK, EINVAL (not a listening TCP socket),
- * EOPNOTSUPP (RDDP_WIRE_SCTP). */
+/* Like rddp_listen(), on a TCP socket that is already listening: bound to an interface, of another network namespace,
+ * or from socket activation. The library owns the socket and closes it even if the call fails. NULL: also EBADF,
+ * ENOTSOCK, EINVAL (not a listening TCP socket), EOPNOTSUPP (RDDP_WIRE_SCTP). */
 RDDP_API struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
                                               const struct rddp_wire_attr *wire, void *user);
 
-/* Requests not yet answered are rejected. 0. */
+/* Frees the listener and rejects its requests that were not answered. Returns 0. */
 RDDP_API int rddp_destroy_listener(struct rddp_listener *listener);
 
-/* Stores the address it listens on, with the port that was picked. Returns 0. */
+/* Stores the address that the listener is bound to, with the port that was picked. Returns 0. */
 RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
 
-/* Starts to connect; an event tells how it went. `attr` may be NULL. -EINVAL: used or in error and not reset since, a
- * channel of another context, private data too long, bad wire attributes; -ENOMEM, -EMFILE, -EAGAIN (no random
- * number to be had); -EPROTONOSUPPORT: RDDP_WIRE_SCTP in a build without usrsctp; or what the system says of the
- * address at once (-ENETUNREACH, -EAFNOSUPPORT). */
+/* Starts to connect; an event on `channel` reports the result. `attr` may be NULL. -EINVAL: the queue pair was used or
+ * is in error and was not reset since, a channel of another context, private data too long, or bad wire attributes;
+ * -ENOMEM; -EMFILE; -EAGAIN (no random number available); -EPROTONOSUPPORT (RDDP_WIRE_SCTP in a build without usrsctp);
+ * or an error that the system returns for the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 
-/* The same over a TCP socket that is connected already, to a peer that expects a start-up. It is the library's from
- * here on, and closed when this fails: -EBADF, -ENOTSOCK, -ENOTCONN, -EINVAL (not a connected TCP socket, or as above),
- * -EOPNOTSUPP (RDDP_WIRE_SCTP). */
+/* Like rddp_connect(), over a TCP socket that is already connected to a peer that expects a start-up. The library owns
+ * the socket and closes it even if the call fails. Also -EBADF, -ENOTSOCK, -ENOTCONN, -EINVAL (not a connected TCP
+ * socket), -EOPNOTSUPP (RDDP_WIRE_SCTP). */
 RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int fd,
                              const struct rddp_conn_attr *attr);
 
-/* Accepts a request, which is gone afterwards, whatever the result. `qp` is then connecting; its events come on the
- * listener's channel. -EINVAL: the queue pair was already used, or is in error, private data too long; -ECONNABORTED:
- * the peer has given up; -ENOMEM, -EAGAIN (no random number available). On an error the queue pair is as it was and can
- * be used for another request; the peer is rejected. */
+/* Accepts a request and frees it, whatever the result. `qp` is then connecting; its events come on the listener's
+ * channel. -EINVAL: the queue pair was used or is in error, or the private data are too long; -ECONNABORTED: the peer
+ * has given up; -ENOMEM; -EAGAIN (no random number available). After an error the queue pair is unchanged and can be
+ * used for another request; the peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
-/* Rejects a request, with up to 512 octets of private data (508 to a request of revision 2). It is gone afterwards.
- * -EINVAL: too long; then the connection is just closed. */
+/* Rejects a request with up to 512 octets of private data (508 to a request of revision 2) and frees it, whatever the
+ * result. Returns 0. -EINVAL: the private data are too long; the connection is then closed without a reply. */
 RDDP_API int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length);
 
 /* Stores the requester's address. Returns 0. */
 RDDP_API int rddp_request_addr(const struct rddp_request *request, struct sockaddr_storage *peer);
 
-/* Stores the local address that it reached. Returns 0. */
+/* Stores the local address that the request arrived at. Returns 0. */
 RDDP_API int rddp_request_local_addr(const struct rddp_request *request, struct sockaddr_storage *local);
 
-/* Closes gracefully: requests already posted still leave, Reads that the peer asked for before are answered, then the
- * stream ends and receives are flushed. DISCONNECTED follows, at the latest after close_timeout_ms in which no octet
- * left, or after 60 times close_timeout_ms in any case. -ENOTCONN: it is not connected. */
+/* Closes gracefully: requests already posted are still sent and Reads received before are answered; then the stream
+ * ends and receives are flushed. DISCONNECTED follows, at the latest when no octet was sent for close_timeout_ms, and
+ * in any case after 60 times close_timeout_ms. Returns 0. -ENOTCONN: the queue pair is not connected. */
 RDDP_API int rddp_disconnect(struct rddp_qp *qp);
 
-/* In the last two states whatever is posted is flushed. rddp_reset_qp() leads back. */
+/* In RDDP_QP_CLOSED and RDDP_QP_ERROR every request that is posted is flushed. rddp_reset_qp() returns to
+ * RDDP_QP_IDLE. */
 enum rddp_qp_state {
     RDDP_QP_IDLE,
     RDDP_QP_CONNECTING,
     RDDP_QP_CONNECTED,
-    RDDP_QP_CLOSING, /* after rddp_disconnect(): what was posted still leaves */
-    RDDP_QP_CLOSED,  /* it ended as it should: one side has closed it */
-    RDDP_QP_ERROR,   /* it ended otherwise, or never began: see `fault` */
+    RDDP_QP_CLOSING, /* after rddp_disconnect(): posted requests are still sent */
+    RDDP_QP_CLOSED,  /* the connection ended regularly: one side closed it */
+    RDDP_QP_ERROR,   /* the connection failed or was never established: see `fault` */
 };
 
-/* What is, and what was agreed. */
+/* The state of a queue pair, and what its connection agreed on. */
 struct rddp_qp_info {
     enum rddp_qp_state state;
     enum rddp_wire wire;
     uint8_t mpa_revision;
     bool crc, tx_markers, rx_markers;
     uint16_t ird, ord;
-    uint32_t emss;                 /* octets: the link's segment size as it is now; the largest FPDU follows from it */
+    uint32_t emss;                 /* octets: the link's current segment size, which limits the largest FPDU */
     uint64_t tx_octets, rx_octets; /* payload */
-    uint64_t placed_early;         /* octets placed before something in front of them had arrived; this and the next two
-                                    * are 0 over the kernel's TCP */
-    uint64_t kept_max;             /* octets that waited for their turn, at most */
-    uint64_t sent_again;           /* segments */
-    uint64_t control_dropped;      /* octets of control data of the peer's RDMA Writes and Reads: see rdma_control */
-    uint32_t fault;                /* why RDDP_QP_ERROR: for rddp_fault_str() */
-    uint32_t terminate;            /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */
+    /* Octets placed before something in front of them had arrived; this and the next two are 0 over the kernel's TCP.
+     */
+    uint64_t placed_early;
+    uint64_t kept_max;   /* the most octets that ever waited for their turn */
+    uint64_t sent_again; /* segments that were retransmitted */
+    /* Octets of control data of the peer's RDMA Writes and Reads that were dropped: see rdma_control. */
+    uint64_t control_dropped;
+    uint32_t fault;     /* why the state is RDDP_QP_ERROR: for rddp_fault_str() */
+    uint32_t terminate; /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */
     struct sockaddr_storage local, peer;
 };
 
-RDDP_API int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info); /* 0 */
+RDDP_API int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info); /* returns 0 */
 
 #ifdef __cplusplus
 }
