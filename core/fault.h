@@ -53,14 +53,14 @@ enum fault {
     FAULT_START_REVISION,
     FAULT_START_LENGTH, /* PD_Length above 512, or private data beyond it */
     FAULT_START_ENHANCED,
-    FAULT_IRD,   /* the peer's IRD is too small for our ORD */
+    FAULT_IRD,   /* the peer's ORD is larger than our IRD */
     FAULT_RTR,   /* no ready-to-receive message in common */
     FAULT_EARLY, /* FPDUs before the start-up allows them */
     FAULT_REJECTED,
     /* the path */
     FAULT_LOST,    /* reset, timed out by TCP, unreachable */
     FAULT_CUT,     /* closed by the peer in the middle of a message or of the start-up */
-    FAULT_STALLED, /* the peer stopped in the middle of a frame or of the start-up */
+    FAULT_STALLED, /* a time limit passed: a frame, a message, the start-up or the end */
     /* this side */
     FAULT_TERMINATED, /* the peer sent a Terminate */
     FAULT_LOCAL_KEY,  /* a work request named local memory that is not ours to use */

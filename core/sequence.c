@@ -23,9 +23,10 @@ static int sequence_check(const struct qp *qp, const struct rddp_send_wr *wr, ui
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
     (void)qp;
-    if (wr->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RDDP_WR_SEND_WITH_IMM || is_atomic(wr->opcode))
-        return -EOPNOTSUPP; /* control data are what this wire has, and no atomics */
-    if (wr->opcode == RDDP_WR_SEND_WITH_INV || wr->control_length > SEQUENCE_CONTROL_MAX || wr->control_length % 4)
+    if (wr->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RDDP_WR_SEND_WITH_IMM ||
+        wr->opcode == RDDP_WR_SEND_WITH_INV || is_atomic(wr->opcode))
+        return -EOPNOTSUPP; /* this wire has control data in place of immediate data; it names no key to invalidate */
+    if (wr->control_length > SEQUENCE_CONTROL_MAX || wr->control_length % 4)
         return -EINVAL;
     /* The RDMA Buffer Offset has 32 bits. */
     if (is_tagged && (wr->remote_addr > UINT32_MAX || length > (uint64_t)UINT32_MAX + 1 - wr->remote_addr))

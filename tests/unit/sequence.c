@@ -72,7 +72,7 @@ static void refused(void **state)
     wr.opcode = RDDP_WR_RDMA_READ;
     assert_int_equal(qp_post_send(&s.qp, &wr), -EINVAL);
     wr.opcode = RDDP_WR_SEND_WITH_INV;
-    assert_int_equal(qp_post_send(&s.qp, &wr), -EINVAL);
+    assert_int_equal(qp_post_send(&s.qp, &wr), -EOPNOTSUPP);
     wr.opcode = RDDP_WR_SEND;
     wr.control = data;
     for (unsigned n = 0; n < 1030; n++) {
