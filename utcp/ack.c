@@ -63,6 +63,12 @@ static bool is_dsack(const struct utcp *t, const struct utcp_segment *s, int64_t
             utcp_number(t->tx.una, t->attr.isn, s->opt.sack[1].to) >= to);
 }
 
+/* What our probe repeated ends there. */
+static bool is_probe(const struct utcp *t, int64_t end)
+{
+    return t->tlp.end && t->tlp.again && (uint64_t)end == t->tlp.end;
+}
+
 /* The blocks come with the latest first. They are taken in the order of the stream: that the others are older must not
  * look as if the path had changed the order of packets. */
 static void take_sack(struct utcp *t, const struct utcp_segment *s, struct utcp_news *n, uint64_t now_us)
@@ -80,7 +86,8 @@ static void take_sack(struct utcp *t, const struct utcp_segment *s, struct utcp_
             continue;
         if (i == 0 && is_dsack(t, s, from, to)) {
             n->dsack = true;
-            utcp_rack_dsack(&t->rack, t->tx.una, t->tx.next);
+            if (!is_probe(t, to)) /* that came twice because we were impatient */
+                utcp_rack_dsack(&t->rack, t->tx.una, t->tx.next);
             continue;
         }
         for (at = blocks++; at && block[at - 1].from > (uint64_t)from; at--)
@@ -207,6 +214,8 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
         utcp_rtt_sample(&t->rtt, n->rtt_us, now_us);
         t->tlp.sampled = true;
     }
+    /* Only a timestamp tells about what was sent twice: too coarse for a measure, enough to know of one. */
+    t->tlp.sampled |= n->acked && n->echo_us;
     take_probe(t, n, duplicate);
     leave_recovery(t);
     without_sack(t, n, duplicate);

@@ -113,14 +113,19 @@ static void consume_fin(struct utcp *t, uint64_t now_us)
     }
 }
 
-/* An acknowledgement for every second full segment, at once whenever the order is not what it should be. */
+/* An acknowledgement for every second full segment, at once whenever the order is not what it should be and for some
+ * segments from there on: the peer's window is small then, and it waits. */
 static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
 {
-    if (!in_order || t->held.count || t->rx.dsack.from != t->rx.dsack.to ||
-        t->rx.next - t->rx.acked >= 2 * (uint64_t)t->rx.segment_max)
+    bool wrong = !in_order || t->held.count || t->rx.dsack.from != t->rx.dsack.to;
+
+    if (wrong)
+        t->due.prompt = UTCP_PROMPT_ACKS;
+    if (wrong || t->due.prompt || t->rx.next - t->rx.acked >= 2 * (uint64_t)t->rx.segment_max)
         t->due.ack = true;
     else if (t->timer.ack_us == UTCP_NEVER && t->rx.next != t->rx.acked)
         t->timer.ack_us = now_us + UTCP_DELAYED_ACK_US;
+    t->due.prompt -= t->due.prompt ? 1 : 0;
 }
 
 /* A device may have put several together. */

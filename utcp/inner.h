@@ -6,10 +6,13 @@
 #include "utcp/utcp.h"
 
 enum {
-    UTCP_DELAYED_ACK_US = 40000,
-    UTCP_PROBE_MIN_US = 10000, /* a peer that has to share its processor is not gone */
-    UTCP_UNSAID_EARLY = 2,     /* segments in a batch for which one acknowledgement is enough, with holes and without */
+    UTCP_DELAYED_ACK_US = 5000, /* ours: a probe of new octets may be the only segment that we get */
+    UTCP_PEER_DELAY_US = 40000, /* how long a peer may delay its own, as a rule */
+    UTCP_PROBE_MIN_US = 2000,   /* a peer that has to share its processor is not gone */
+    UTCP_PROBED_RTO_US = 40000, /* the floor of the time-out behind a probe that is answered at once */
+    UTCP_UNSAID_EARLY = 2, /* segments in a batch for which one acknowledgement is enough, with holes and without */
     UTCP_UNSAID = 8,
+    UTCP_PROMPT_ACKS = 16, /* segments after a hole that are acknowledged without delay */
     UTCP_STAMPS_LENGTH = 12,
     UTCP_PERSIST_MIN_US = 200000,
     UTCP_HANDSHAKE_PROBE_US = 1000000, /* RFC 8985 7.2, nothing measured yet */

@@ -162,6 +162,8 @@ static void write_again(struct utcp *t, struct utcp_packet *p, struct utcp_sent 
     utcp_board_mark_sent(&t->board, s, now_us);
     if (t->timer.rto_us == UTCP_NEVER)
         utcp_arm(t, now_us);
+    else
+        utcp_arm_probe(t, now_us);
 }
 
 /* A new segment's length with FIN; 0: nothing to send, or it has to wait. */
@@ -216,27 +218,36 @@ static void write_new(struct utcp *t, struct utcp_packet *p, uint32_t length, bo
         utcp_arm_probe(t, now_us);
 }
 
+/* A time-out has its floor because a peer may delay an acknowledgement. But it answers at once what it has already, and
+ * every second full segment (RFC 5681 4.2): behind such a probe the floor is lower. */
+static uint64_t probed_rto_us(const struct utcp *t, bool prompt)
+{
+    if (t->timer.rtos || !prompt)
+        return utcp_rtt_backed_off(&t->rtt, t->timer.rtos);
+    return t->rtt.srtt_us + utcp_max(4 * t->rtt.variation_us, UTCP_PROBED_RTO_US);
+}
+
 /* RFC 8985 7.3: one more segment, to hear something about the last ones. */
 static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 {
+    struct utcp_sent *lost = utcp_board_lost(&t->board);
     uint32_t length;
-    bool fin;
+    bool fin = false;
 
     if (!t->board.flight || t->tlp.end || !t->tlp.sampled) {
         t->tlp.due = false;
         return false;
     }
-    length = cut_new(t, &fin, now_us);
+    length = lost ? 0 : cut_new(t, &fin, now_us);
     t->tlp.again = !length;
-    if (length) {
+    if (length)
         write_new(t, p, length, fin, now_us);
-    } else {
-        write_again(t, p, utcp_board_slot(&t->board, t->board.newest), now_us);
-    }
+    else
+        write_again(t, p, lost ? lost : utcp_board_slot(&t->board, t->board.newest), now_us);
     t->tlp.end = t->tx.next;
     t->tlp.due = t->tlp.sampled = false;
     t->count.probes++;
-    t->timer.rto_us = now_us + utcp_rtt_backed_off(&t->rtt, t->timer.rtos);
+    t->timer.rto_us = now_us + probed_rto_us(t, t->tlp.again || length + UTCP_OPTION_ROOM >= t->tx.mss);
     t->timer.probe_us = UTCP_NEVER;
     return true;
 }
@@ -252,14 +263,14 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     uint32_t length;
     bool fin;
 
+    if (t->tlp.due && write_probe(t, p, now_us))
+        return true;
     if (lost) {
         if (!output_fits(t, lost->length) && !t->recovery.first)
             return false;
         write_again(t, p, lost, now_us);
         return true;
     }
-    if (t->tlp.due && write_probe(t, p, now_us))
-        return true;
     /* RFC 5681 4.1 */
     if (!t->board.count && t->tx.end > t->tx.next && now_us - t->tx.last_us > t->rtt.rto_us)
         utcp_cubic_idle(&t->cubic);
@@ -279,7 +290,7 @@ bool utcp_urgent(const struct utcp *t)
 {
     bool twice = t->rx.dsack.from != t->rx.dsack.to;
 
-    return t->due.ack && (t->due.unsaid >= (t->held.count ? UTCP_UNSAID_EARLY : UTCP_UNSAID) ||
+    return t->due.ack && (t->due.unsaid >= (t->held.count || t->due.prompt ? UTCP_UNSAID_EARLY : UTCP_UNSAID) ||
                           (t->sack && t->held.fresh + twice >= UTCP_SACKS - 1));
 }
 

@@ -4,22 +4,22 @@
 
 #include "utcp/inner.h"
 
-/* RFC 8985 7.2 */
+/* RFC 8985 7.2. A probe of new octets is of use even if the one segment before it is only acknowledged late. */
 static uint64_t probe_delay_us(const struct utcp *t)
 {
     uint64_t delay_us = t->rtt.srtt_us ? 2 * t->rtt.srtt_us : UTCP_HANDSHAKE_PROBE_US;
 
-    if (t->rtt.srtt_us && t->board.count == 1)
-        delay_us += UTCP_DELAYED_ACK_US;
+    if (t->rtt.srtt_us && t->board.count == 1 && t->tx.end <= t->tx.next)
+        delay_us += UTCP_PEER_DELAY_US;
     return utcp_max(delay_us, UTCP_PROBE_MIN_US);
 }
 
 /* Where the document leaves recovery to the reordering timer we probe, too: a host that acknowledges a batch of packets
- * at once may have said all about a flight in one packet, and that one may be lost. */
+ * at once may have said all about a flight in one packet, and that one may be lost; and so may what was sent again. */
 void utcp_arm_probe(struct utcp *t, uint64_t now_us)
 {
     t->timer.probe_us = UTCP_NEVER;
-    if (t->board.flight && t->sack && !t->board.lost && !t->recovery.timed_out && !t->tlp.end && t->tlp.sampled)
+    if (t->board.flight && t->sack && !t->recovery.timed_out && !t->tlp.end && t->tlp.sampled)
         t->timer.probe_us = utcp_min(now_us + probe_delay_us(t), t->timer.rto_us);
 }
 

@@ -151,6 +151,7 @@ struct utcp_due {
     bool syn, ack, reset, probe, keep;
     uint32_t reset_seq;
     uint32_t unsaid; /* segments since the last acknowledgement */
+    uint32_t prompt; /* segments to come that are acknowledged without delay */
     uint32_t challenges;
     uint64_t challenge_us;
 };
