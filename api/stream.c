@@ -224,6 +224,21 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
     return s;
 }
 
+void rddp_stream_peer(const struct rddp_stream *s, struct sockaddr_storage *peer)
+{
+    const struct utcp_name *name = &s->tcp.remote;
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(name->port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(name->port)};
+
+    memset(peer, 0, sizeof(*peer));
+    memcpy(&v4.sin_addr, name->ip + 12, 4);
+    memcpy(&v6.sin6_addr, name->ip, 16);
+    if (utcp_is_v4(name))
+        memcpy(peer, &v4, sizeof(v4));
+    else
+        memcpy(peer, &v6, sizeof(v6));
+}
+
 int rddp_stream_state(const struct rddp_stream *s)
 {
     if (s->tcp.state == UTCP_CLOSED && s->tcp.error)

@@ -16,8 +16,8 @@ static const struct command help_command = {
 
 /* Each is defined in a file of its own, and declared in tool.h. */
 static const struct command *const commands[] = {
-    &ping_command, &perf_command,  &serve_command, &cp_command,
-    &nfs_command,  &mount_command, &nfsd_command,  &help_command,
+    &ping_command,  &perf_command, &serve_command, &cp_command,   &nfs_command,
+    &mount_command, &nfsd_command, &http_command,  &help_command,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

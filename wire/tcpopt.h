@@ -50,20 +50,4 @@ static inline bool tcpopt_transfers(const struct tcpopt *o)
     return o->length >= TCPOPT_SHORT;
 }
 
-/* Sections 5.1 to 5.3: how NFS, HTTP and CIFS form their RIDs. */
-static inline uint64_t tcpopt_rid_nfs(uint32_t xid, uint8_t operation)
-{
-    return (uint64_t)operation << 32 | xid;
-}
-
-static inline uint64_t tcpopt_rid_http(uint32_t request)
-{
-    return request;
-}
-
-static inline uint64_t tcpopt_rid_cifs(uint16_t pid, uint16_t mid, uint8_t operation)
-{
-    return (uint64_t)operation << 32 | (uint32_t)pid << 16 | mid;
-}
-
 #endif

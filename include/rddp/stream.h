@@ -84,6 +84,9 @@ enum rddp_stream_state {
 RDDP_API int rddp_stream_state(const struct rddp_stream *stream);
 RDDP_API bool rddp_stream_has_option(const struct rddp_stream *stream); /* did both sides offer it? */
 
+/* Stores the address and port of the peer. */
+RDDP_API void rddp_stream_peer(const struct rddp_stream *stream, struct sockaddr_storage *peer);
+
 /* Frees the stream. Octets that were not acknowledged are lost; the peer gets a reset unless the stream has ended. */
 RDDP_API void rddp_stream_close(struct rddp_stream *stream);
 
@@ -102,6 +105,22 @@ struct rddp_stream_mark {
     bool has_total;         /* the length of the transfer is known */
     bool unsolicited;       /* the reader did not ask for it (the option's U) */
 };
+
+/* Return the RIDs of NFS, HTTP/1.1 and CIFS (draft-csapuntz-tcprdma-00, section 5). */
+static inline uint64_t rddp_rid_nfs(uint32_t xid, uint8_t operation) /* operation: 0 in NFS versions 2 and 3 */
+{
+    return (uint64_t)operation << 32 | xid;
+}
+
+static inline uint64_t rddp_rid_http(uint32_t request) /* the connection's first request is 0 */
+{
+    return request;
+}
+
+static inline uint64_t rddp_rid_cifs(uint16_t pid, uint16_t mid, uint8_t operation)
+{
+    return (uint64_t)operation << 32 | (uint64_t)pid << 16 | mid;
+}
 
 /* Appends octets to the stream. They are not copied: they stay the caller's, who must not change them until
  * rddp_stream_unacked() has fallen below the number of octets written after them. `mark` NULL: they belong to no

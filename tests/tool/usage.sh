@@ -78,6 +78,19 @@ refuse perf --loopback -n 5 -t 1
 refuse perf --loopback -n 0
 refuse perf --server write
 expect_one_line "wrong usage" perf
+refuse http
+refuse http serve
+refuse http serve DIR
+refuse http --packet 10.9.0.2/24 serve
+refuse http --packet 10.9.0.2/24 fetch http://host/x
+refuse http --packet 10.9.0.2/24 get host/x
+refuse http --packet 10.9.0.2/24 get http://user@host/x
+refuse http --packet 10.9.0.2/24 get http://one/x http://two/x
+refuse http --packet 10.9.0.2/24 get 'http://host/a b'
+refuse http --packet 10.9.0.2/24 get http://host/../x
+refuse http --packet 10.9.0.2/24 put FILE
+refuse http --packet 10.9.0.2/24 put FILE FILE http://host/x
+refuse http --packet 10.9.0.2/24 --depth 65 get http://host/x
 
 # --- completion ----------------------------------------------------------------------------------------------------
 
@@ -102,6 +115,7 @@ offers "write" perf --loopback w
 offers "send" perf somehost s
 offers "ls stat df cat rm mkdir get put cp exports" nfs ""
 offers "get" nfs -r g
+offers "serve get put" http ""
 offers "" ping -c ""
 offers "" perf --size ""
 for command in "${commands[@]}"; do

@@ -14,6 +14,7 @@
 #include "tests/lib/vectors.h"
 #include "utcp/packet.h"
 #include "wire/tcpopt_map.h"
+#include <rddp/stream.h>
 
 enum { RID = 0x0a0b0c0d, SECTIONS = 64, STREAM = 3000 };
 
@@ -130,9 +131,9 @@ static void blocks(void **state)
 static void rids(void **state)
 {
     (void)state;
-    assert_true(tcpopt_rid_nfs(0xffffffff, 0xff) == 0xffffffffff);
-    assert_true(tcpopt_rid_http(0xffffffff) == 0xffffffff);
-    assert_true(tcpopt_rid_cifs(0xfffe, 0xfffd, 2) == 0x2fffefffd);
+    assert_true(rddp_rid_nfs(0xffffffff, 0xff) == 0xffffffffff);
+    assert_true(rddp_rid_http(0xffffffff) == 0xffffffff);
+    assert_true(rddp_rid_cifs(0xfffe, 0xfffd, 2) == 0x2fffefffd);
 }
 
 static void add(struct tcpopt_map *m, bool message, bool data, uint32_t buffer_offset, uint64_t length, bool total)

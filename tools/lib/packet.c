@@ -114,6 +114,28 @@ int tool_packet_open(struct tool_endpoint *endpoint)
     return endpoint->device ? 0 : fail(EXIT_FAILED, "cannot make a TUN device: %s", error_text(errno));
 }
 
+int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own)
+{
+    struct name name, neighbor;
+    bool has_bits;
+    parse_address(&name, &attr->prefix, &has_bits);
+    if (has_bits) {
+        parse_neighbor(&neighbor, &name, attr->prefix);
+        attr->neighbor = (const struct sockaddr *)&neighbor.address;
+    } else if (packet_options.neighbor) {
+        usage_error("--packet-neighbor needs the prefix: --packet ADDR/BITS");
+    }
+    attr->device = packet_options.name;
+    attr->mtu = packet_options.mtu;
+    attr->window = packet_options.window_kib == 1048576 ? 1 << 30 : packet_options.window_kib * 1024;
+    attr->checksums = packet_options.checksums;
+    attr->lose = packet_options.lose;
+    *own = name.address;
+    *net = rddp_stream_net_open(attr);
+    attr->neighbor = NULL;
+    return *net ? 0 : fail(EXIT_FAILED, "cannot make a TUN device: %s", error_text(errno));
+}
+
 struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire)
 {
     struct rddp_wire_attr with = *wire;

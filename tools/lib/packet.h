@@ -4,6 +4,7 @@
 #define TOOLS_LIB_PACKET_H
 
 #include "tools/lib/tool.h"
+#include <rddp/stream.h>
 
 struct packet_options {
     const char *address; /* ADDR or ADDR/BITS; NULL: the kernel's TCP */
@@ -18,6 +19,10 @@ extern const struct opt packet_opts[];
 
 /* The device that was asked for: in `endpoint`, if any. */
 int tool_packet_open(struct tool_endpoint *endpoint);
+
+/* A net of streams behind the device that was asked for, --packet given; `attr` has what the options do not say. *own:
+ * our address. */
+int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own);
 
 /* `wire` with the device of `endpoint`. */
 struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire);

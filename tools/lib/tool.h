@@ -71,7 +71,7 @@ struct command {
 };
 
 extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command, mount_command,
-    nfsd_command;
+    nfsd_command, http_command;
 
 /* fstab.c. The command under the name mount.rddp. */
 int run_mount_helper(int argc, char **argv);

@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# http.sh - `rddp http` to itself: bodies land in place; to curl, to Python's server and to nginx over the kernel's TCP, which
+# has no RDMA option: nothing is lost. A client that means no good gets what it deserves. tshark's eyes on the options.
+# TCPOPT-5.2.1-01 TCPOPT-5.2.1-02 TCPOPT-5.2.2-01 TCPOPT-5.2.2-02 TCPOPT-5.2.3-01 TCPOPT-3.1.7-01
+set -euo pipefail
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
+needs python3 curl
+in_own_network "$@"
+rddp=$RDDP_BUILD_DIR/rddp here=10.71.0.2 there=10.72.0.2
+ip link set lo up
+echo 1 >/proc/sys/net/ipv4/ip_forward 2>/dev/null || cannot "no forwarding"
+ip tuntap add dev probe mode tun 2>/dev/null || cannot "no TUN device can be made"
+
+srv=$dir/srv got=$dir/got
+mkdir "$srv" "$srv/sub" "$got" "$dir/outside"
+echo 'secret octets' | tee "$dir/secret" >"$dir/outside/secret"
+ln -s ../secret "$srv/out"
+ln -s ../outside "$srv/out-dir"
+mkfifo "$srv/pipe"
+head -c 5000000 /dev/urandom >"$srv/big"
+head -c 100000 /dev/urandom >"$srv/middle"
+head -c 20000 /dev/urandom >"$srv/a b%c<d>&.x"
+echo hello >"$srv/small"
+: >"$srv/empty"
+awkward='a%20b%25c%3Cd%3E&.x'
+
+server=
+serve() { # OPTION... DIR
+    : >"$dir/listening"
+    "$rddp" http serve -q --packet $here/24 "$@" >"$dir/listening" 2>"$dir/server" &
+    server=$!
+    started=("$server")
+    until grep -q listening "$dir/listening"; do
+        kill -0 "$server" 2>/dev/null || fail "serve $*: $(cat "$dir/server")"
+        sleep 0.05
+    done
+}
+stop() {
+    kill "$server"
+    wait "$server" || fail "the server ended badly: $(cat "$dir/server")"
+    started=()
+}
+client() { # CODE WORD...
+    local code=$1 is=0
+    shift
+    timeout 100 "$rddp" http --packet $there/24 "$@" >"$dir/said" 2>&1 || is=$?
+    [ $is = "$code" ] || fail "http $*: exit code $is, not $code: $(cat "$dir/said")"
+}
+same() { cmp "$1" "$2" || fail "$1 and $2 differ"; }
+says() { grep -qE -e "$1" "$dir/said" || fail "no '$1' in: $(cat "$dir/said")"; }
+url=http://$here
+
+# --- ourselves at both ends -----------------------------------------------------------------------------------------
+
+fetch() { # WHAT OPTION...: every file, and one that is not there between them
+    local what=$1
+    shift
+    rm -f "$got"/*
+    client 1 get -o "$got" "$@" "$url/big" "$url/small" "$url/none" "$url/empty" "$url/$awkward" "$url/middle" "$url/"
+    says 'none: 404 Not Found'
+    for file in big small empty middle 'a b%c<d>&.x'; do same "$srv/$file" "$got/$file"; done
+    grep -q "href=\"./$awkward\"" "$got/index.html" || fail "the listing: $(cat "$got/index.html")"
+    echo "$what: $(tail -1 "$dir/said")"
+}
+serve "$srv"
+fetch placed
+says '^big: 5000000 octets, 5000000 placed$'
+says '^middle: 100000 octets, 100000 placed$'
+says '^index.html: [0-9]* octets, [1-9][0-9]* placed$' # of a length that nobody knew: the form of 16 octets
+fetch "with losses" --packet-lose 2000
+says '^big: 5000000 octets, 5000000 placed$'
+fetch "without the option" --no-option
+says '^6 files, 1 failed, [0-9]* octets, 0 placed'
+fetch "one by one" --depth 1
+client 1 put "$srv/small" "$url/new"
+says '403 Forbidden'
+[ ! -e "$srv/new" ] || fail "a file was made in what is read-only"
+client 0 get -o "$dir/one" "$url/small"
+same "$dir/one" "$srv/small"
+stop
+serve --no-option "$srv"
+fetch "the server has none"
+stop
+
+put() { # WHAT OPTION...
+    local what=$1
+    shift
+    rm -f "$srv/sub"/*
+    client 0 put "$@" "$srv/big" "$srv/a b%c<d>&.x" "$srv/empty" "$srv/middle" "$url/sub/"
+    for file in big middle empty 'a b%c<d>&.x'; do same "$srv/$file" "$srv/sub/$file"; done
+    echo "$what: $(tail -1 "$dir/said"); $(grep -c 'placed in the file' "$dir/listening" || true) placed"
+}
+: >"$dir/listening"
+"$rddp" http serve --writable --packet $here/24 --limit 6M "$srv" >"$dir/listening" 2>"$dir/server" &
+server=$!
+started=("$server")
+until grep -q listening "$dir/listening"; do sleep 0.05; done
+grep -q 'can write' "$dir/server" || fail "no warning: $(cat "$dir/server")"
+put "put"
+grep -qE 'PUT /sub/big: 201, 5000000 octets, [1-9][0-9]+ placed in the file' "$dir/listening" || fail "nothing was placed: $(cat "$dir/listening")"
+put "put, with losses" --packet-lose 2000
+put "put, without the option" --no-option
+client 0 put - "$url/sub/piped" <"$srv/big"
+cat "$srv/middle" | timeout 60 "$rddp" http --packet $there/24 -q put - "$url/sub/piped" || fail "put from a pipe"
+same "$srv/middle" "$srv/sub/piped"
+head -c 7000000 /dev/zero >"$dir/large"
+client 1 put "$dir/large" "$srv/small" "$url/sub/"
+says '413 Content Too Large'
+same "$srv/small" "$srv/sub/small"
+stop
+
+# --- curl, over the kernel's TCP ------------------------------------------------------------------------------------
+
+serve --writable --limit 1M --timeout 2 "$srv"
+cd "$dir"
+curl -sS "$url/big" "$url/small" "$url/$awkward" -o c1 -o c2 -o c3
+same c1 "$srv/big"
+same c2 "$srv/small"
+same c3 "$srv/a b%c<d>&.x"
+curl -sSI "$url/big" | grep -q 'Content-Length: 5000000' || fail "HEAD"
+curl -sSL "$url/sub" | grep -q 'href="./big"' || fail "a directory without a slash"
+curl -sS --http1.0 "$url/small" | cmp - "$srv/small" || fail "HTTP/1.0"
+head -c 900000 "$srv/big" >part
+[ "$(curl -sS -o said -w '%{http_code}' -T part "$url/curl")" = 201 ] || fail "curl's PUT: $(cat said)"
+same part "$srv/curl"
+[ "$(curl -sS -o said -w '%{http_code}' -T - "$url/curl" <"$srv/middle")" = 204 ] || fail "curl's PUT in chunks: $(cat said)"
+same "$srv/middle" "$srv/curl"
+[ "$(curl -sS -o said -w '%{http_code}' -T "$srv/big" "$url/curl")" = 413 ] || fail "curl's large PUT: $(cat said)"
+same "$srv/middle" "$srv/curl"
+timeout 120 python3 "$RDDP_SOURCE_DIR/tests/interop/lib/http_peer.py" $here 80 "$srv" || fail "a peer that means no good"
+curl -sS "$url/big" | cmp - "$srv/big" || fail "behind all that"
+stop
+serve --allow 10.99.0.0/16 "$srv"
+! curl -sS "$url/small" >"$dir/said" 2>&1 || fail "an address that --allow does not have"
+grep -q 'turned away' "$dir/server" || fail "no line about it"
+stop
+
+# --- our client, and servers of others ------------------------------------------------------------------------------
+
+# Until the other side has an address, there is none to listen on.
+ip addr add 10.73.0.1/24 dev lo
+elsewhere() { # NAME URL
+    rm -f "$got"/*
+    for _ in $(seq 100); do
+        ! curl -sS -o /dev/null "$2/small" 2>/dev/null || break
+        sleep 0.1
+    done
+    client 1 get -o "$got" "$2/big" "$2/small" "$2/none" "$2/empty" "$2/$awkward" "$2/middle"
+    for file in big small empty middle 'a b%c<d>&.x'; do same "$srv/$file" "$got/$file"; done
+    says '^5 files, 1 failed, [0-9]* octets, 0 placed'
+    echo "$1: $(tail -1 "$dir/said")"
+}
+for protocol in HTTP/1.0 HTTP/1.1; do
+    python3 - "$srv" $protocol >"$dir/python" 2>&1 <<'END' &
+import functools, http.server, sys
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
+http.server.SimpleHTTPRequestHandler.protocol_version = sys.argv[2]
+http.server.ThreadingHTTPServer(("10.73.0.1", 8000), handler).serve_forever()
+END
+    started=($!)
+    elsewhere "Python, $protocol" http://10.73.0.1:8000
+    kill "${started[0]}"
+    wait "${started[0]}" || true
+    started=()
+done
+if command -v nginx >/dev/null; then
+    cat >"$dir/nginx.conf" <<END
+daemon off; pid $dir/nginx.pid; error_log stderr; worker_processes 1; user root;
+events { worker_connections 64; }
+http { access_log off; client_body_temp_path $dir; proxy_temp_path $dir; fastcgi_temp_path $dir; uwsgi_temp_path $dir;
+    scgi_temp_path $dir; keepalive_requests 4; server { listen 10.73.0.1:8001; root $srv; } }
+END
+    nginx -c "$dir/nginx.conf" 2>"$dir/nginx" &
+    started=($!)
+    elsewhere nginx http://10.73.0.1:8001
+    kill "${started[0]}"
+    wait "${started[0]}" || true
+    started=()
+else
+    echo "no nginx here"
+fi
+client 3 get http://10.73.0.1:8009/x
+client 2 get ftp://10.73.0.1/x
+
+# --- the options on the wire ----------------------------------------------------------------------------------------
+
+ip tuntap add dev ours mode tun vnet_hdr
+ip link set ours up
+dumpcap -q -i ours -s 0 -B 64 -w "$dir/pcap" -f tcp 2>"$dir/dumpcap" &
+dumpcap=$!
+until grep -q '^File:' "$dir/dumpcap"; do
+    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+    sleep 0.1
+done
+serve --writable --packet-device ours "$srv"
+client 0 get -o "$got" "$url/middle" "$url/a%20b%25c%3Cd%3E&.x" "$url/"
+client 0 put "$srv/middle" "$srv/a b%c<d>&.x" "$url/sub/"
+stop
+stop_capture
+tshark -r "$dir/pcap" -Y 'tcp.len > 0 && tcp.option_kind == 25' -T fields -e tcp.stream -e tcp.srcport -e tcp.options 2>/dev/null >"$dir/options"
+python3 - "$dir/options" <<'END' || fail "options that should not be: $(head -3 "$dir/options")"
+import collections
+import sys
+
+seen = collections.defaultdict(lambda: collections.defaultdict(set))
+for line in open(sys.argv[1]):
+    stream, port, options = line.split()
+    octets = bytes.fromhex(options.replace(":", ""))
+    at = 0
+    while at < len(octets) and octets[at] != 25:
+        at += 1 if octets[at] < 2 else octets[at + 1]
+    length = octets[at + 1]
+    if length >= 16:
+        word = int.from_bytes(octets[at + 2:at + 8], "big")
+        seen[stream, port == "80"][word & (1 << 46) - 1].add((length, word >> 46 & 1))
+# Three HEADs, or one and what was sent behind it, come first; a GET's data has the index of the request, U is 0, and a
+# listing has no total.
+gets, puts = seen["0", True], seen["1", False]
+print("GET:", dict(gets), "PUT:", dict(puts))
+assert len(gets) == 3 and all(0 < rid < 6 for rid in gets)
+assert sorted(next(iter(forms)) for forms in gets.values()) == [(16, 0), (20, 0), (20, 0)], gets
+assert all(len(forms) == 1 for forms in gets.values())
+assert dict(puts) == {0: {(20, 1)}, 1: {(20, 1)}}, puts
+assert not seen["0", False] and not seen["1", True]
+END
+echo "http: all as it should be"
