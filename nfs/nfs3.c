@@ -18,7 +18,7 @@ const char *nfs3_status_str(enum nfs3_status status)
     case NFS3ERR_ACCES:
         return "permission denied";
     case NFS3ERR_EXIST:
-        return "it exists already";
+        return "it already exists";
     case NFS3ERR_XDEV:
         return "not on the same file system";
     case NFS3ERR_NODEV:

@@ -12,17 +12,17 @@
 #define AT(field) offsetof(struct cp_options, field)
 
 static const struct opt opts[] = {
-    {'r', "recursive", NULL, "copy directories and what is in them", OPT_FLAG, AT(recursive), 0, 0},
-    {'p', "port", "PORT", "of the server (default 18516)", OPT_U64, AT(port), 1, 65535},
-    {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
-    {0, "json", NULL, "the summary as one JSON object, and no progress", OPT_FLAG, AT(json), 0, 0},
-    {0, "list", NULL, "list what is at HOST:PATH, with -r everything below it", OPT_FLAG, AT(list), 0, 0},
+    {'r', "recursive", NULL, "copy directories and their contents", OPT_FLAG, AT(recursive), 0, 0},
+    {'p', "port", "PORT", "connect to this port (default 18516)", OPT_U64, AT(port), 1, 65535},
+    {'q', "quiet", NULL, "print failures only", OPT_FLAG, AT(quiet), 0, 0},
+    {0, "json", NULL, "print the summary as one JSON object, and no progress", OPT_FLAG, AT(json), 0, 0},
+    {0, "list", NULL, "list HOST:PATH, with -r everything below it", OPT_FLAG, AT(list), 0, 0},
     {'n', "dry-run", NULL, "print what would be copied, and change nothing", OPT_FLAG, AT(dry), 0, 0},
     {0, "checksum", NULL, "compare the octets of files with the same size and time", OPT_FLAG, AT(checksum), 0, 0},
-    {0, "no-resume", NULL, "send every file, from its beginning", OPT_UNFLAG, AT(resume), 0, 0},
-    {0, "links", "keep|skip|follow", "symbolic links that lead out: fail, be left out, or (push) be what they lead to",
+    {0, "no-resume", NULL, "send every file from its beginning", OPT_UNFLAG, AT(resume), 0, 0},
+    {0, "links", "keep|skip|follow", "for symbolic links that lead out: fail, skip, or (push) copy their target",
      OPT_CHOICE, AT(links), 0, 0},
-    {0, "sync", NULL, "pull: fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
+    {0, "sync", NULL, "pull: fsync each file before renaming it to its name", OPT_FLAG, AT(sync), 0, 0},
     {0},
 };
 
@@ -36,14 +36,14 @@ struct cp {
     struct cp_list list;
     const char *local;
     bool pull;
-    bool many; /* DST is a directory that is there: none of them, not even a directory, becomes DST */
-    int top;   /* push: what is copied */
+    bool many; /* several sources: DST must be a directory, and nothing is copied as DST itself */
+    int top;   /* push: a descriptor of the source */
     bool top_is_directory;
 };
 
 /* --- the connection ------------------------------------------------------------------------------------------ */
 
-/* What the server said of itself when it turned us away, or let us in and speaks another protocol. */
+/* Explains why the server refused the connection, or which protocol version it speaks. Returns the exit code. */
 static int explain_hello(const struct target *target, const uint8_t reply[XFER_HELLO], int code)
 {
     enum xfer_result said = xfer_hello_decode(reply, XFER_HELLO);
@@ -97,7 +97,7 @@ static void hang_up(struct cp *cp)
 
 /* --- one copy ------------------------------------------------------------------------------------------------ */
 
-/* Why the copy did not come to its end, as one line. Returns the exit code. */
+/* Reports in one line why the copy is incomplete. Returns the exit code. */
 static int cp_explain(struct cp *cp)
 {
     const struct xfer_link *link = &cp->copy.link;
@@ -114,14 +114,14 @@ static int cp_explain(struct cp *cp)
     if (link->state == LINK_BROKEN)
         return report_failure(&cp->report, EXIT_PROTOCOL, "%s: %s", cp->remote.host, link->trouble);
     if (cp->copy.role == COPY_IDLE)
-        return report_failure(&cp->report, EXIT_PROTOCOL, "%s: %s before it said a word; does it speak %s?",
+        return report_failure(&cp->report, EXIT_PROTOCOL, "%s: %s before its first message; does it speak %s?",
                               cp->remote.host, link->state == LINK_UP ? "no answer in time" : link->trouble,
                               wire_name(&cp->options.wire));
     return report_failure(&cp->report, EXIT_FAILED, "%s: %s; the same command again goes on where it ended",
                           cp->remote.host, link->state == LINK_UP ? "no answer in time" : link->trouble);
 }
 
-/* Is there nothing yet where a directory would be pulled to? */
+/* Whether the directory that is to be pulled does not exist yet. */
 static bool cp_is_fresh(const struct cp *cp)
 {
     struct stat st;
@@ -155,7 +155,7 @@ static int cp_start(struct cp *cp, struct xfer_record *ready)
     if (!copy_await(&cp->copy, XFER_READY, ready, XFER_START_MS))
         return cp_explain(cp);
     if (ready->size < XFER_RING_MIN || ready->size > XFER_RING_MAX || ready->size % XFER_ALIGN) {
-        xfer_link_blame(link, "a ring of a size that is not allowed");
+        xfer_link_blame(link, "invalid size of the ring");
         return cp_explain(cp);
     }
     link->peer_key = ready->key;
@@ -221,7 +221,7 @@ static int become_reader(struct cp *cp)
     return 0;
 }
 
-/* The server's last word tells what it cost; that it came says that it got ours. */
+/* The server's FINISH tells its CPU time, and that it received our FINISH. */
 static int cp_finish(struct cp *cp)
 {
     copy_put_finish(&cp->copy, COPY_CPU_UNKNOWN);
@@ -289,7 +289,7 @@ static int run_cp(struct cp *cp)
     return code;
 }
 
-/* One of `many` or the only one: a connection of its own. */
+/* Copies one of the sources over its own connection. */
 static int run_one(const struct cp_options *options, const char *source, const char *destination, bool many)
 {
     struct cp *cp = calloc(1, sizeof(*cp));

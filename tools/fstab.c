@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fstab.c - `mount.rddp`: what mount(8) hands over, from a line of fstab say, becomes the words of `rddp mount`. */
+/* fstab.c - `mount.rddp`: translates what mount(8) passes, for example from fstab, into arguments of `rddp mount`. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ enum { MOUNT_USAGE = 1, MOUNT_FAILED = 32 };
 enum { WORDS = 64 };
 
 struct words {
-    char *word[WORDS + 4]; /* the name in front; "-o", the list, NULL and behind them what is mounted where */
+    char *word[WORDS + 4]; /* the program name and the options, then "-o", the list, source, directory and NULL */
     int count;
-    char *list; /* what the file system layer is asked for */
+    char *list; /* options for the kernel and libfuse */
 };
 
-/* They are for mount(8) and systemd, and a mount with `hard` is what there is without `soft`. */
+/* Options for mount(8) and systemd. `hard` is the default of `rddp mount`. */
 static bool is_for_others(const char *word)
 {
     static const char *const names[] = {"defaults", "auto",  "noauto",  "user",   "nouser",  "users",
@@ -35,7 +35,7 @@ static bool is_for_others(const char *word)
     return false;
 }
 
-/* "port=20050" is --port=20050. What is no option of ours is left to the list. */
+/* Turns "port=20050" into --port=20050. Words that are not options of `rddp mount` go to the list. */
 static void take_word(struct words *words, const char *word)
 {
     size_t n = strcspn(word, "=");
@@ -67,7 +67,7 @@ static void take_list(struct words *words, const char *list)
     free(copy);
 }
 
-/* True: it is only to look as if. */
+/* Parses the arguments. Returns true for -f: only check, do not mount. */
 static bool parse(struct words *words, int argc, char **argv)
 {
     bool fake = false;
@@ -84,14 +84,14 @@ static bool parse(struct words *words, int argc, char **argv)
             break;
         case '?':
             exit(MOUNT_USAGE);
-        default: /* sloppy, no mtab, verbose, rw, the type: nothing to do */
+        default: /* sloppy, no mtab, verbose, rw, type: nothing to do */
             break;
         }
     }
     return fake;
 }
 
-/* In a child, whose exit code is put into mount(8)'s numbers: it ends where it fails. */
+/* Runs the command in a child, since it may exit, and maps its exit code to that of mount(8). */
 static int run_mount(struct words *words)
 {
     int status = 0;
@@ -110,7 +110,7 @@ static int run_mount(struct words *words)
 int run_mount_helper(int argc, char **argv)
 {
     static char name[] = "mount", option[] = "-o";
-    static struct words words = {.word = {name}, .count = 1}; /* the child reads them until it ends */
+    static struct words words = {.word = {name}, .count = 1}; /* the child uses the words as its argv */
 
     words.list = calloc(1, 1);
     if (!words.list)

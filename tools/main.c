@@ -14,7 +14,7 @@ static const struct command help_command = {
     .run = run_help,
 };
 
-/* Each is defined in a file of its own, and declared in tool.h. */
+/* Each command is defined in its own file and declared in tool.h. */
 static const struct command *const commands[] = {
     &ping_command,  &perf_command, &serve_command, &cp_command,   &nfs_command,
     &mount_command, &nfsd_command, &http_command,  &help_command,
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     char name[SMALL_TEXT];
     snprintf(name, sizeof(name), "rddp %s", command->name);
     tool_name = name;
-    signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is EFBIG, and no reason to end */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit fails with EFBIG instead of ending the process */
     int code = command->run(command, argc - 1, argv + 1);
     /* A full disk or a closed pipe must not look like success. */
     if (fflush(stdout) && code == EXIT_OK)

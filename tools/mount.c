@@ -34,7 +34,7 @@ static const struct opt opts[] = {
 
 /* --- words ----------------------------------------------------------------------------------------------------- */
 
-/* "HOST:/PATH"; a number of IPv6 may stand in brackets. */
+/* Parses "HOST:/PATH"; an IPv6 address may be in brackets. */
 static void split_source(const char *source, struct mount_options *o)
 {
     const char *colon = strstr(source, ":/");
@@ -53,7 +53,7 @@ static void split_source(const char *source, struct mount_options *o)
         exit(fail(EXIT_FAILED, "out of memory"));
 }
 
-/* What libfuse, the kernel and fusermount3 know, and nothing that would change what we rely on. */
+/* Options that libfuse, the kernel and fusermount3 accept and that change nothing this mount relies on. */
 static bool is_mount_option(const char *word, size_t n)
 {
     static const char *const words[] = {
@@ -100,7 +100,7 @@ static char *join(const struct opt_list *words)
 
 /* --- the background -------------------------------------------------------------------------------------------- */
 
-static int parent = -1; /* where the first process waits for the exit code */
+static int parent = -1; /* a pipe to the first process, which waits for the exit code */
 
 static void tell_parent(int code)
 {
@@ -128,7 +128,8 @@ static void go_background(void)
         close(null);
 }
 
-/* The second process does all: neither sockets nor registered memory outlive a fork. Returns in it alone. */
+/* Forks before anything is opened: neither sockets nor registered memory survive a fork. Returns only in the child,
+ * which does all the work. */
 static int split_process(void)
 {
     unsigned char code = EXIT_FAILED;

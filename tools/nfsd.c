@@ -28,30 +28,32 @@ struct nfsd_options {
 #define AT(field) offsetof(struct nfsd_options, field)
 
 static const struct opt opts[] = {
-    {'a', "address", "ADDR", "listen here only", OPT_TEXT, AT(address), 0, 0},
-    {'p', "port", "PORT", "of NFS over TCP: default 2049; 0 takes a free one", OPT_U64, AT(tcp_port), 0, 65535},
-    {0, "rdma-port", "PORT", "of NFS over RDMA: default 20049", OPT_U64, AT(rdma_port), 0, 65535},
-    {0, "mount-port", "PORT", "of MOUNT, which is over TCP: default 20048", OPT_U64, AT(mount_port), 0, 65535},
-    {0, "no-tcp", NULL, "NFS over RDMA alone", OPT_FLAG, AT(no_tcp), 0, 0},
-    {0, "ro", NULL, "nothing is changed", OPT_FLAG, AT(read_only), 0, 0},
-    {0, "async", NULL, "answer before a change is on the disk", OPT_FLAG, AT(async), 0, 0},
-    {0, "squash", "root|all|none", "who is the anonymous user here: root (default), all", OPT_CHOICE, AT(squash), 0, 0},
-    {0, "anon-uid", "UID", "of the anonymous user: default 65534", OPT_U32, AT(anon_uid), 0, UINT32_MAX - 1},
-    {0, "anon-gid", "GID", "its group: default 65534", OPT_U32, AT(anon_gid), 0, UINT32_MAX - 1},
-    {0, "allow", "NET", "these clients only: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
-    {0, "state", "DIR", "keeps the key of file handles: default /var/lib/rddp", OPT_TEXT, AT(state), 0, 0},
-    {0, "workers", "N", "threads for what waits for a disk: default 4", OPT_U32, AT(workers), 1, 64},
-    {0, "credits", "N", "calls of an RDMA connection at once: default 64", OPT_U32, AT(credits), 1, 1024},
-    {0, "connections", "N", "RDMA and TCP each: default 256, half of them for one address", OPT_U32, AT(connections), 1,
-     4096},
-    {0, "memory", "SIZE", "that calls may hold: default 512M", OPT_SIZE, AT(memory), 16 << 20, 1ULL << 40},
-    {0, "rpcbind", NULL, "tell the local rpcbind", OPT_FLAG, AT(rpcbind), 0, 0},
+    {'a', "address", "ADDR", "listen on this address only", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "listen on this port for NFS over TCP (default 2049); 0 picks a free one", OPT_U64,
+     AT(tcp_port), 0, 65535},
+    {0, "rdma-port", "PORT", "listen on this port for NFS over RDMA (default 20049)", OPT_U64, AT(rdma_port), 0, 65535},
+    {0, "mount-port", "PORT", "listen on this port for MOUNT over TCP (default 20048)", OPT_U64, AT(mount_port), 0,
+     65535},
+    {0, "no-tcp", NULL, "serve NFS over RDMA only", OPT_FLAG, AT(no_tcp), 0, 0},
+    {0, "ro", NULL, "serve read-only", OPT_FLAG, AT(read_only), 0, 0},
+    {0, "async", NULL, "answer before changes are on the disk", OPT_FLAG, AT(async), 0, 0},
+    {0, "squash", "root|all|none", "map root (default) or all users to the anonymous user", OPT_CHOICE, AT(squash), 0,
+     0},
+    {0, "anon-uid", "UID", "map to this user (default 65534)", OPT_U32, AT(anon_uid), 0, UINT32_MAX - 1},
+    {0, "anon-gid", "GID", "map to this group (default 65534)", OPT_U32, AT(anon_gid), 0, UINT32_MAX - 1},
+    {0, "allow", "NET", "serve only these clients: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
+    {0, "state", "DIR", "keep the key of file handles here (default /var/lib/rddp)", OPT_TEXT, AT(state), 0, 0},
+    {0, "workers", "N", "run N threads for calls that wait for a disk (default 4)", OPT_U32, AT(workers), 1, 64},
+    {0, "credits", "N", "grant N parallel calls to an RDMA connection (default 64)", OPT_U32, AT(credits), 1, 1024},
+    {0, "connections", "N", "limit connections, RDMA and TCP each (default 256, half for one address)", OPT_U32,
+     AT(connections), 1, 4096},
+    {0, "memory", "SIZE", "limit the memory held by calls (default 512M)", OPT_SIZE, AT(memory), 16 << 20, 1ULL << 40},
+    {0, "rpcbind", NULL, "register at the local rpcbind", OPT_FLAG, AT(rpcbind), 0, 0},
     {'q', "quiet", NULL, "print nothing", OPT_FLAG, AT(quiet), 0, 0},
     {0},
 };
 
-/* --- the end comes by a signal -------------------------------------------------------------------------------------
- */
+/* --- signals ------------------------------------------------------------------------------------------------- */
 
 static struct nfsd *running;
 
@@ -72,7 +74,7 @@ static void catch_stop(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Tells a service manager, as sd_notify(3) does. */
+/* Notifies a service manager, like sd_notify(3). */
 static void notify(const char *text)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -88,15 +90,14 @@ static void notify(const char *text)
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&addr,
                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
-        warn("cannot tell the service manager: %s", error_text(errno));
+        warn("cannot notify the service manager: %s", error_text(errno));
     if (fd >= 0)
         close(fd);
 }
 
-/* --- the state directory -------------------------------------------------------------------------------------------
- */
+/* --- the state directory ------------------------------------------------------------------------------------- */
 
-/* Each missing directory on the way, for this user alone. */
+/* Creates each missing directory of the path, accessible to this user only. */
 static int nfsd_make_path(const char *path)
 {
     char part[4096];
@@ -115,8 +116,8 @@ static int nfsd_make_path(const char *path)
     return 0;
 }
 
-/* Where there is no place for the key, handles are good for this run alone: unless it was asked for, that is no error.
- */
+/* Creates the state directory. Without one, file handles are valid for this run only; that is an error only if --state
+ * was given. */
 static int state_directory(struct nfsd_options *options)
 {
     static char text[4096];
@@ -146,8 +147,7 @@ static int state_directory(struct nfsd_options *options)
     return 0;
 }
 
-/* --- rpcbind -------------------------------------------------------------------------------------------------------
- */
+/* --- rpcbind ------------------------------------------------------------------------------------------------- */
 
 static struct bound {
     uint32_t program;
@@ -160,9 +160,10 @@ static int bind_one(uint32_t program, const char *netid, int port)
     int error = port < 0 ? 0 : rpcbind_set(program, 3, netid, (uint16_t)port);
 
     if (error == -EEXIST)
-        return fail(EXIT_FAILED, "rpcbind has another %s over %s", program == NFS_PROGRAM ? "NFS" : "MOUNT", netid);
+        return fail(EXIT_FAILED, "rpcbind has another %s registered over %s", program == NFS_PROGRAM ? "NFS" : "MOUNT",
+                    netid);
     if (error)
-        return fail(EXIT_FAILED, "cannot tell rpcbind: %s", error_text(error));
+        return fail(EXIT_FAILED, "cannot register at rpcbind: %s", error_text(error));
     if (port >= 0)
         bound[bounds++] = (struct bound){program, netid};
     return 0;
@@ -194,10 +195,9 @@ static int bind_all(const struct nfsd *d)
     return code;
 }
 
-/* --- what is printed -----------------------------------------------------------------------------------------------
- */
+/* --- output -------------------------------------------------------------------------------------------------- */
 
-/* A host as it stands before a colon. */
+/* A host as it is written before a colon. */
 struct host_text {
     char text[300];
 };
@@ -239,7 +239,7 @@ static void print_ready(const struct nfsd_options *options, const struct nfsd *d
     fflush(stdout);
 }
 
-/* An administrator shall have wanted it. */
+/* Warns that the server is open to everybody, in case that was not intended. */
 static void warn_of_everybody(const struct nfsd_options *options)
 {
     if (!options->address && !options->allow.count && !options->read_only)
@@ -255,8 +255,7 @@ static void print_end(struct nfsd *d)
            (unsigned long long)stats.read_octets, (unsigned long long)stats.written_octets);
 }
 
-/* --- serving -------------------------------------------------------------------------------------------------------
- */
+/* --- serving ------------------------------------------------------------------------------------------------- */
 
 static void nfsd_say(void *user, const char *line)
 {
@@ -294,7 +293,7 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
     if (!code) {
         notify("READY=1");
         rc = tool_stopped ? 0 : nfsd_run(running);
-        code = rc ? fail(EXIT_FAILED, "cannot go on: %s", error_text(rc)) : 0;
+        code = rc ? fail(EXIT_FAILED, "the server failed: %s", error_text(rc)) : 0;
         notify("STOPPING=1");
     }
     unbind_all();
@@ -319,7 +318,7 @@ static int with_objects(const struct nfsd_options *options, struct nfs_server *s
     if (!server->objects)
         return fail(EXIT_FAILED, "%s", error);
     if (getrandom(server->write_verifier, sizeof(server->write_verifier), 0) != sizeof(server->write_verifier))
-        return fail(EXIT_FAILED, "no random octets: %s", error_text(errno));
+        return fail(EXIT_FAILED, "cannot get random octets: %s", error_text(errno));
     int code = nfsd_serve(options, server);
     objects_close(server->objects);
     return code;
@@ -334,8 +333,8 @@ static int with_exports(const struct nfsd_options *options, char **directory, un
     int code = 0;
 
     if (geteuid() == 0 && !identity_can_change())
-        return fail(EXIT_FAILED, "user 0 without CAP_SETUID and CAP_SETGID would do everything for everybody as root: "
-                                 "give it both, or start it as another user");
+        return fail(EXIT_FAILED, "user 0 without CAP_SETUID and CAP_SETGID would execute all calls as root: "
+                                 "grant both, or run as another user");
     export_attr_init(&attr);
     attr.read_only = options->read_only;
     attr.async = options->async;
@@ -347,7 +346,7 @@ static int with_exports(const struct nfsd_options *options, char **directory, un
         if (export_open(&export[server.exports], directory[server.exports], &attr, error))
             code = fail(EXIT_FAILED, "%s", error);
         else
-            export[server.exports++].attr.clients = attr.clients; /* for EXPORT to say */
+            export[server.exports++].attr.clients = attr.clients; /* the procedure EXPORT lists them */
     }
     if (!code)
         code = with_objects(options, &server);
@@ -371,11 +370,11 @@ static int tools_nfsd_run(const struct command *command, int argc, char **argv)
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);
     if (first == argc)
-        usage_error("which DIR?");
+        usage_error("expected at least one DIR");
     if (argc - first > EXPORTS_MAX)
-        usage_error("more than %d DIRs", EXPORTS_MAX);
+        usage_error("expected at most %d DIRs", EXPORTS_MAX);
     catch_stop();
-    raise_file_limit(); /* every connection and every open file has a descriptor */
+    raise_file_limit(); /* each connection and each open file needs a descriptor */
     int code = state_directory(&options);
     return code ? code : with_exports(&options, argv + first, (unsigned)(argc - first));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ping.c - `rddp ping`: what its options are, and which of client and server they ask for. */
+/* ping.c - `rddp ping`: parses the options and runs the client or the server. */
 #include "tools/ping/ping.h"
 
 #define AT(field) offsetof(struct ping_options, field)
@@ -48,7 +48,7 @@ static void check_server(struct ping_options *options)
         usage_error("--persistent needs --rping: other servers run until a signal comes, unless --once is given");
     if (options->rping && options->size > RPING_SIZE_MAX + 1)
         usage_error("--size: must be from %d to %d with --rping", RPING_SIZE_MIN, RPING_SIZE_MAX);
-    /* As rping's own server. */
+    /* As rping's own server does. */
     if (options->rping)
         options->once = !options->persistent;
 }

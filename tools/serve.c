@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.c - `rddp serve`: gives and takes the files of one directory; a thread for each client. */
+/* serve.c - `rddp serve`: sends and receives the files of one directory, with a thread for each client. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,20 +19,20 @@ struct serve_options {
 #define AT(field) offsetof(struct serve_options, field)
 
 static const struct opt opts[] = {
-    {'a', "address", "ADDR", "listen here only", OPT_TEXT, AT(address), 0, 0},
-    {'p', "port", "PORT", "default 18516; 0 takes a free one", OPT_U64, AT(port), 0, 65535},
-    {0, "allow", "NET", "these clients only: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
-    {0, "read-only", NULL, "give files, take none", OPT_FLAG, AT(serve.read_only), 0, 0},
-    {0, "sync", NULL, "fsync each file before it gets its name", OPT_FLAG, AT(serve.sync), 0, 0},
-    {0, "clients", "N", "at once, at most (default 64)", OPT_U64, AT(serve.clients), 1, SERVE_CLIENTS},
-    {0, "buffer", "SIZE", "for each client: at least bandwidth times delay (default 16M)", OPT_SIZE, AT(serve.ring),
-     XFER_RING_MIN, XFER_RING_MAX},
-    {'1', "once", NULL, "end when the first client has left", OPT_FLAG, AT(serve.once), 0, 0},
-    {'q', "quiet", NULL, "no line for each client", OPT_FLAG, AT(serve.quiet), 0, 0},
+    {'a', "address", "ADDR", "listen on this address only", OPT_TEXT, AT(address), 0, 0},
+    {'p', "port", "PORT", "listen on this port (default 18516); 0 picks a free one", OPT_U64, AT(port), 0, 65535},
+    {0, "allow", "NET", "serve only these clients: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
+    {0, "read-only", NULL, "send files, receive none", OPT_FLAG, AT(serve.read_only), 0, 0},
+    {0, "sync", NULL, "fsync each file before renaming it to its name", OPT_FLAG, AT(serve.sync), 0, 0},
+    {0, "clients", "N", "serve at most N clients at once (default 64)", OPT_U64, AT(serve.clients), 1, SERVE_CLIENTS},
+    {0, "buffer", "SIZE", "buffer for each client, at least bandwidth times delay (default 16M)", OPT_SIZE,
+     AT(serve.ring), XFER_RING_MIN, XFER_RING_MAX},
+    {'1', "once", NULL, "exit when the first client has left", OPT_FLAG, AT(serve.once), 0, 0},
+    {'q', "quiet", NULL, "print no line for each client", OPT_FLAG, AT(serve.quiet), 0, 0},
     {0},
 };
 
-/* `version`: what the peer understands. */
+/* `version` is the protocol version of the peer; 0: it speaks another protocol. */
 static void serve_refuse(struct rddp_request *request, unsigned version, enum xfer_result result)
 {
     struct sockaddr_storage address = {0};
@@ -75,7 +75,7 @@ static void serve_take_request(struct serve *serve, const struct rddp_event *eve
     serve_refuse(event->request, XFER_VERSION, XFER_BUSY);
 }
 
-/* Ends the sessions that are over, or with `all` every one. Was there one? */
+/* Frees the sessions that are over, or all of them. Returns whether there was one. */
 static bool reap(struct serve *serve, bool all)
 {
     bool ended = false;
@@ -99,10 +99,10 @@ static void wait_for_work(struct serve *serve)
         {.fd = rddp_event_channel_fd(serve->endpoint.events), .events = POLLIN},
         {.fd = serve->wake, .events = POLLIN},
     };
-    /* Not for ever: a signal may come just before. */
+    /* The timeout is for a signal that comes just before poll(). */
     poll(fds, 2, 500);
     if (read(serve->wake, &count, sizeof(count)) < 0)
-        return; /* nobody had written: it is non-blocking */
+        return; /* EAGAIN: no session has ended */
 }
 
 static void run_server(struct serve *serve)
@@ -112,7 +112,7 @@ static void run_server(struct serve *serve)
     while (!tool_stopped && !(serve->once && ended)) {
         wait_for_work(serve);
         ended = reap(serve, false);
-        /* Of the other events the sessions hear by their completions. */
+        /* Sessions learn of the other events by their completions. */
         while (endpoint_event(&serve->endpoint, &event)) {
             if (event->type == RDDP_EVENT_CONNECT_REQUEST)
                 serve_take_request(serve, event);
@@ -127,7 +127,7 @@ static int serve_directory(struct serve *serve, const struct target *target)
     serve->root = open(serve->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (serve->root < 0)
         return fail(EXIT_FAILED, "%s: %s", serve->directory, error_text(errno));
-    /* A walk holds a descriptor for each directory that it is in, and every client may have one. */
+    /* A walk holds a descriptor for each directory that it is in, and each client may run one. */
     raise_file_limit();
     serve->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int code = serve->wake < 0 ? fail(EXIT_FAILED, "cannot start: %s", error_text(errno)) : 0;
@@ -152,9 +152,9 @@ static int serve_run(const struct command *command, int argc, char **argv)
     rddp_wire_attr_init(&options.serve.wire);
     int first = opt_parse(command, argc, argv, &options, &options.serve.wire);
     if (argc - first != 1)
-        usage_error("which DIR? One, please");
+        usage_error("expected exactly one DIR");
     if (options.serve.ring % XFER_ALIGN)
-        usage_error("--buffer: a multiple of %d", XFER_ALIGN);
+        usage_error("--buffer: must be a multiple of %d", XFER_ALIGN);
     options.serve.directory = argv[first];
     int code = target_parse(&target, options.address, (uint16_t)options.port, true);
     if (code)
@@ -163,7 +163,8 @@ static int serve_run(const struct command *command, int argc, char **argv)
         usage_error("--allow: %s", error);
     catch_signals();
     if (!options.address && !options.allow.count && !options.serve.read_only)
-        warn("whoever reaches this machine can read and write %s: see --allow, --address and --read-only", argv[first]);
+        warn("everybody who can reach this machine may read and write %s: see --allow, --address and --read-only",
+             argv[first]);
     code = serve_directory(&options.serve, &target);
     clients_free(&options.serve.allowed);
     return code;

@@ -263,7 +263,7 @@ static void hostile_names(void **state)
 
         fake_add(&fake, last ? longest : row[i].name, last ? 256 : row[i].length, NFS3_REG);
         assert_int_equal(command("-q cp -r 127.0.0.1:/fake/. tree"), 4);
-        assert_non_null(strstr(text_of("err"), "the server gives a name"));
+        assert_non_null(strstr(text_of("err"), "the server returns a name"));
         assert_int_equal(command("ls 127.0.0.1:/fake"), 4);
         assert_int_equal(names_in("."), 3);
         assert_true(names_in("tree") <= 1);

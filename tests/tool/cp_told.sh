@@ -23,7 +23,7 @@ rm -f cheap shared/cheap
 "$tool" serve -p 0 shared >open.log 2>&1 &
 pid=$! pids+=($!)
 for _ in {1..200}; do grep -q '^listening' open.log && break; sleep 0.02; done
-grep -q 'whoever reaches this machine can read and write shared' open.log || bad "a server for everybody does not say so"
+grep -q 'everybody who can reach this machine may read and write shared' open.log || bad "a server for everybody does not say so"
 open=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' open.log)
 timeout 30 "$tool" cp -q -p "$open" one 127.0.0.1:small || bad "a server for everybody"
 grep -q '^127\.0\.0\.1:' open.log && ! grep -q ffff open.log || bad "an IPv4 address is not written as one: $(cat open.log)"
@@ -51,7 +51,7 @@ allowed=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' allow.log)
 timeout 30 "$tool" cp -q -p "$allowed" one 127.0.0.1:small 2>said
 [ $? = 3 ] && grep -q 'the server says: permission denied' said || bad "a client that is not allowed: $(cat said)"
 grep -q '^rddp serve: 127.0.0.1:[0-9]*: turned away: no --allow has its address$' allow.log || bad "a client that is not allowed leaves no line: $(cat allow.log)"
-grep -q 'whoever' allow.log && bad "a server that is not for everybody says it is"
+grep -q 'everybody who' allow.log && bad "a server that is not for everybody says it is"
 stop "$pid"
 serve few --allow 10.0.0.0/8 --allow 127.0.0.0/8 shared
 copy one 127.0.0.1:small

@@ -137,7 +137,7 @@ expect_text "exports" "^$shared\$"
 ok "df" df -H "$at"
 expect_text "df" 'available'
 ok "mkdir" mkdir "$at/made"
-refused 1 "mkdir again" 'it exists$' mkdir "$at/made"
+refused 1 "mkdir again" 'it already exists$' mkdir "$at/made"
 ok "mkdir --parents" mkdir --parents "$at/made/a/b/c" "$at/made"
 ok "rm" rm "$at/dir/three"
 refused 1 "rm of a directory" '-r removes it' rm "$at/made"
@@ -160,7 +160,7 @@ refused 1 "a long name" 'too long' put one "$at/$(printf 'x%.0s' {1..256})"
 refused 1 "a pipe" 'neither a file' get "$at/pipe" got
 refused 1 "no export" ': /' ls 127.0.0.1:/
 refused 2 "two local names" 'one of SRC and DST' cp one two
-refused 2 "no such verb" 'none of ls' look "$at"
+refused 2 "no such verb" 'not one of ls' look "$at"
 refused 3 "no NFS" 'no RDMA connection' --port 1 ls "$at"
 refused 3 "no MOUNT" 'MOUNT' --mount-port 1 ls "$at"
 refused 3 "no host" 'no such host' ls no.such.host.invalid:/x

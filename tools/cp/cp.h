@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cp.h - what the files of `rddp cp` share: the options, and who tells the user what happens. */
+/* cp.h - what the files of `rddp cp` share: the options, the report to the user, and the parsing of HOST:PATH. */
 #ifndef TOOLS_CP_CP_H
 #define TOOLS_CP_CP_H
 
@@ -12,23 +12,23 @@ struct cp_options {
     struct rddp_wire_attr wire;
 };
 
-enum { CP_ERRORS = 100 }; /* failures that --json lists */
+enum { CP_ERRORS = 100 }; /* failures that --json lists at most */
 
-/* What is told while it happens, and at the end. */
+/* What is reported during the copy and at its end. */
 struct cp_report {
     const struct cp_options *options;
     struct xfer_copy *copy;
-    struct rddp_qp_info connection; /* as it was at the end */
+    struct rddp_qp_info connection; /* at the end of the connection */
     bool pull;
-    bool terminal; /* one line that is written again and again; else now and then a line */
+    bool terminal; /* stderr is a terminal: redraw one line; else print a line now and then */
     bool drawn;
     const char *source, *destination;              /* as the user wrote them */
-    uint64_t start_ns, shown_ns, still_ns, end_ns; /* still: when last something came or went */
+    uint64_t start_ns, shown_ns, still_ns, end_ns; /* still_ns: when data last moved */
     double start_cpu_s, end_cpu_s;
     uint64_t shown_octets, shown_all;
-    double rate;                   /* of late, octets a second */
-    char trouble[XFER_TEXT + 256]; /* why the copy did not come to its end */
-    char failed[XFER_PATH + 1];    /* the last that did */
+    double rate;                   /* recent rate in octets per second */
+    char trouble[XFER_TEXT + 256]; /* why the copy is incomplete */
+    char failed[XFER_PATH + 1];    /* the path that failed last */
     unsigned errors;
     struct cp_error {
         char path[XFER_TEXT];
@@ -37,28 +37,28 @@ struct cp_report {
 };
 
 void report_start(struct cp_report *report);
-/* Shows how far it is if that is due. */
+/* Shows the progress if that is due. */
 void report_progress(struct cp_report *report);
-/* A failure that is not one file's: one line. Returns `code`. */
+/* Reports a failure of the copy as a whole in one line. Returns `code`. */
 int report_failure(struct cp_report *report, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The summary, or the JSON object. */
+/* Prints the summary, or the JSON object. */
 void report_end(struct cp_report *report, int code);
 
-/* HOST:PATH, [V6]:PATH; a colon behind a slash is part of a name. */
+/* HOST:PATH or [V6]:PATH. A colon after a slash belongs to a name. */
 struct cp_remote {
     char host[256];
-    char path[XFER_PATH + 1]; /* normal: no empty name and no "." in it, no slash at its end */
-    bool into;                /* it was written with a slash at its end */
-    bool contents;            /* its last name was ".": what is in it is meant */
+    char path[XFER_PATH + 1]; /* normalized: no empty names, no ".", no slash at the end */
+    bool into;                /* the path was written with a slash at its end */
+    bool contents;            /* its last name was ".": copy the contents of the directory */
 };
 
 bool is_remote(const char *text);
-/* EXIT_OK or an exit code. */
+/* Parses HOST:PATH. Returns EXIT_OK or another exit code. */
 int remote_parse(struct cp_remote *remote, const char *text);
-/* The last name of a path, "" if that is none to give to a copy: ".", "..", "/". */
+/* Copies the last name of a path, or "" if a copy cannot have it: ".", "..", "/". */
 void last_name(char name[XFER_NAME + 1], const char *path);
 
-/* --list: lines are gathered and sorted; very many in batches. */
+/* --list: collects the lines and sorts them; a very long list in batches. */
 struct cp_list {
     const struct cp_options *options;
     const struct cp_remote *remote;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* list.c - `rddp cp --list`: what a server has, sorted, as lines or as one JSON object. */
+/* list.c - `rddp cp --list`: prints a directory of the server, sorted, as lines or as one JSON object. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "tools/cp/cp.h"
 
-/* Of more than this the lines are sorted in batches: it is the server that says how many there are. */
+/* Longer lists are sorted in batches of this size, since the server decides how long a list is. */
 enum { BATCH_OCTETS = 64 << 20 };
 
 struct cp_line {
@@ -15,7 +15,7 @@ struct cp_line {
     uint32_t mode, nanoseconds;
     uint64_t size;
     int64_t seconds;
-    const char *target; /* in `path`, behind its NUL */
+    const char *target; /* in `path`, after its NUL */
     char path[];
 };
 
@@ -105,14 +105,14 @@ static void cp_list_take_line(void *user, const struct xfer_record *record)
     struct cp_list *list = user;
     char name[XFER_NAME + 1];
     last_name(name, list->remote->path);
-    const char *path = *record->path ? record->path : name; /* the file itself that was asked for */
+    const char *path = *record->path ? record->path : name; /* the file that was asked for itself */
     size_t n = strlen(path) + 1, target = strlen(record->name) + 1;
     if (list->octets + n + target > BATCH_OCTETS || !cp_list_make_room(list))
         cp_list_flush(list);
     struct cp_line *line = list->count < list->capacity ? malloc(sizeof(*line) + n + target) : NULL;
     bool known = record->flags == XFER_FILE || record->flags == XFER_DIRECTORY || record->flags == XFER_LINK;
     if (!line) {
-        warn("out of memory: %s is not listed", path);
+        warn("out of memory: %s left out of the list", path);
         return;
     }
     *line = (struct cp_line){.type = known ? record->flags : XFER_FILE,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* remote.c - takes apart what the user wrote: HOST:PATH, and paths as cp understands them. */
+/* remote.c - parses HOST:PATH, and normalizes paths for cp. */
 #include <string.h>
 
 #include "tools/cp/cp.h"
 
-/* The colon between host and path, or NULL. */
+/* Returns the colon between host and path, or NULL. */
 static const char *host_end(const char *text)
 {
     if (text[0] == '[') {
@@ -20,7 +20,7 @@ bool is_remote(const char *text)
     return host_end(text) != NULL;
 }
 
-/* Copies the path without its empty names and "."; what is wrong with it otherwise is for the server to say. */
+/* Copies the path without empty names and ".". The server checks the rest of it. */
 static bool normalise(struct cp_remote *remote, const char *path)
 {
     size_t at = 0;
@@ -54,7 +54,7 @@ int remote_parse(struct cp_remote *remote, const char *text)
     bool bracket = text[0] == '[';
     size_t n = (size_t)(colon - text) - 2 * bracket;
     if (n >= sizeof(remote->host))
-        usage_error("'%.40s...': no host has so long a name", text);
+        usage_error("'%.40s...': the host name is too long", text);
     memcpy(remote->host, text + bracket, n);
     if (normalise(remote, colon + 1))
         return EXIT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* report.c - `rddp cp` tells: a line of progress, each failure, and the figures at the end. */
+/* report.c - the output of `rddp cp`: a line of progress, failures, and the final figures. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "tools/cp/cp.h"
 
 enum {
-    TERMINAL_MS = 200, /* from one drawing of the line to the next */
-    PLAIN_MS = 5000,   /* from one plain line to the next */
+    TERMINAL_MS = 200, /* between two drawings of the line */
+    PLAIN_MS = 5000,   /* between two plain lines */
 };
 
 static const double giga = 1e9;
@@ -21,7 +21,7 @@ static void cp_report_wipe(struct cp_report *report)
     report->drawn = false;
 }
 
-/* The name as the user knows it: below what was asked for. */
+/* Prepends the path that the user gave. */
 static void full_name(const struct cp_report *report, const char *path, char text[XFER_TEXT])
 {
     char whole[2 * XFER_PATH + 2];
@@ -31,7 +31,7 @@ static void full_name(const struct cp_report *report, const char *path, char tex
     xfer_printable(text, whole);
 }
 
-/* Is it `path` itself, or in it? "" is no such path: the top has no failures of its own. */
+/* Whether `of` is `path` or below it. "" is below nothing: the top itself cannot fail. */
 static bool is_below(const char *path, const char *of)
 {
     size_t n = strlen(path);
@@ -47,7 +47,7 @@ static void cp_report_tell(void *user, enum tally_event event, const char *path,
     cp_report_wipe(report);
     if (event == TALLY_FAILED || event == TALLY_UNREAD) {
         if (is_below(report->failed, path))
-            return; /* of what lies in it nothing else was to be expected */
+            return; /* `path` is below a directory that failed, so its failure is no news */
         snprintf(report->failed, sizeof(report->failed), "%s", path);
         warn("%s%s: %s", (event == TALLY_FAILED) != report->pull ? "at the server, " : "", name,
              xfer_result_text(result));
@@ -188,7 +188,7 @@ static void cp_report_print_summary(const struct cp_report *report, int code)
     if (tally_has_rate(tally, f.seconds) && !dry)
         printf(": %s", rate_text(rate, f.rate));
     if (tally->resumed)
-        printf("; %s were there", octets_text(octets, tally->resumed));
+        printf("; %s were there already", octets_text(octets, tally->resumed));
     if (tally->hole_octets)
         printf("; %s in holes", octets_text(octets, tally->hole_octets));
     if (tally->unchanged)

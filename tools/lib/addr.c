@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* addr.c - what a user may write for an address, and how it is printed. */
+/* addr.c - parses and prints addresses. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -8,7 +8,7 @@
 
 #include "tools/lib/tool.h"
 
-/* Cuts `text` into host and port (NULL: none). More than one colon outside of brackets is an IPv6 address alone. */
+/* Splits `text` into host and port (NULL: none). A text with several colons and no brackets is an IPv6 address. */
 static bool split(char *text, char **host, char **port)
 {
     *host = text;
@@ -38,7 +38,7 @@ int target_parse(struct target *target, const char *text, uint16_t default_port,
         strcpy(copy, text);
         uint64_t number = 0;
         if (!split(copy, &host, &port) || (port && (!parse_u64(port, &number) || number > 65535)))
-            return fail(EXIT_USAGE, "'%s' is no address: HOST, HOST:PORT or [IPV6]:PORT", text);
+            return fail(EXIT_USAGE, "'%s' is not an address: expected HOST, HOST:PORT or [IPV6]:PORT", text);
     }
     snprintf(service, sizeof(service), "%u", default_port);
     const char *wanted = port ? port : service;
@@ -50,7 +50,7 @@ int target_parse(struct target *target, const char *text, uint16_t default_port,
     struct addrinfo *list = NULL;
     int error = getaddrinfo(host, wanted, &hints, &list);
     if (error)
-        return fail(EXIT_CONNECT, "cannot find %s: %s", host ? host : "an address",
+        return fail(EXIT_CONNECT, "cannot resolve %s: %s", host ? host : "an address",
                     error == EAI_SYSTEM ? error_text(errno) : gai_strerror(error));
     target->count = 0;
     for (struct addrinfo *a = list; a && target->count < ADDRESSES; a = a->ai_next) {
@@ -68,7 +68,7 @@ char *address_text(char text[ADDRESS_TEXT], const struct sockaddr_storage *addre
     char host[INET6_ADDRSTRLEN] = "?";
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
     if (address->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-        /* It came by IPv4 to a socket of both: the last four octets are the address that people know. */
+        /* An IPv4 peer of a dual-stack socket: print the IPv4 address in the last four octets. */
         inet_ntop(AF_INET, in6->sin6_addr.s6_addr + 12, host, sizeof(host));
         snprintf(text, ADDRESS_TEXT, "%s:%u", host, ntohs(in6->sin6_port));
     } else if (address->ss_family == AF_INET6) {
@@ -87,7 +87,7 @@ socklen_t address_length(const struct sockaddr_storage *address)
     return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* The port is at the same place in both families. */
+/* Both address families have the port at the same offset. */
 _Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "ports");
 
 uint16_t address_port(const struct sockaddr_storage *address)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* common.c - messages, numbers as text, clocks and statistics of the subcommands. */
+/* common.c - messages, numbers as text, clocks and statistics for the subcommands. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static void common_say(const char *format, va_list arguments)
     int n = vsnprintf(line, sizeof(line), format, arguments);
     if (n < 0)
         line[0] = 0;
-    /* What was printed so far comes first, also when both streams go to one file. */
+    /* Keep the order of output when both streams go to one file. */
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", tool_name, line);
 }
@@ -50,7 +50,7 @@ const char *error_text(int error)
 {
     static _Thread_local char text[96];
     snprintf(text, sizeof(text), "%s", strerror(abs(error)));
-    /* "RPC ..." and "I/O ..." keep their capitals. */
+    /* Texts such as "RPC ..." and "I/O ..." keep their capitals. */
     if (text[0] && islower((unsigned char)text[1]))
         text[0] = (char)tolower((unsigned char)text[0]);
     return text;
@@ -74,7 +74,7 @@ int stop_code(int code)
     return code && tool_stopped > 1 ? 128 + tool_stopped : code;
 }
 
-/* Not for what this program does itself: for what anybody can make it say as often as he likes. */
+/* For messages that any peer can cause at will. */
 void warn_seldom(const char *format, ...)
 {
     enum { A_SECOND = 5 };
@@ -129,7 +129,7 @@ bool wants_colour(FILE *out)
 bool parse_u64(const char *text, uint64_t *value)
 {
     char *end;
-    /* strtoull would take blanks and a sign. */
+    /* strtoull() would accept blanks and a sign. */
     if (!isdigit((unsigned char)text[0]))
         return false;
     errno = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* json.c - writes JSON, indented, a member a line. */
+/* json.c - writes indented JSON, one member a line. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* net.c - one end of connections: open, connect, listen, wait. */
+/* net.c - one end of connections: opens objects, connects, listens, waits. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,8 @@ static bool make_objects(struct tool_endpoint *endpoint, const struct rddp_conte
            !set_nonblocking(rddp_event_channel_fd(endpoint->events));
 }
 
-/* Who is turned away before the subcommand hears of him is told by the library alone, in a thread of its own. */
+/* Log function of the context. The library calls it, in its own thread, for peers that it rejects before the subcommand
+ * sees them. */
 static void say_line(void *user, enum rddp_log_level level, const char *line)
 {
     (void)user;
@@ -39,7 +40,7 @@ int endpoint_open(struct tool_endpoint *endpoint, const struct endpoint_attr *at
 {
     struct rddp_context_attr context_attr;
     rddp_context_attr_init(&context_attr);
-    /* What the library would warn of, a lost connection say, the subcommand says itself. */
+    /* A client reports failures itself, so it wants no warnings of the library. */
     bool server = attr && attr->server;
     if (!getenv("RDDP_LOG")) {
         context_attr.log_level = server ? RDDP_LOG_WARN : RDDP_LOG_ERROR;
@@ -47,7 +48,7 @@ int endpoint_open(struct tool_endpoint *endpoint, const struct endpoint_attr *at
     }
     context_attr.manual_progress = attr && attr->manual_progress;
     *endpoint = (struct tool_endpoint){.manual_progress = context_attr.manual_progress, .quiet = attr && attr->quiet};
-    /* rdmatcp's remote addresses have 32 bits. */
+    /* Remote addresses of rdmatcp have only 32 bits. */
     endpoint->access = attr && attr->wire == RDDP_WIRE_RDMATCP ? RDDP_ACCESS_ZERO_BASED : 0;
     if (!make_objects(endpoint, &context_attr, attr && attr->cqe ? attr->cqe : 1024)) {
         int error = errno;
@@ -75,7 +76,7 @@ void endpoint_close(struct tool_endpoint *endpoint)
     if (endpoint->device && rddp_close_device(endpoint->device))
         warn("a connection was left open");
     if (endpoint->context && rddp_close(endpoint->context))
-        warn("something of the library was left open");
+        warn("an object of the library was left open");
     *endpoint = (struct tool_endpoint){0};
 }
 
@@ -89,14 +90,14 @@ int endpoint_qp(struct tool_endpoint *endpoint, struct rddp_qp_attr *attr, struc
     attr->send_cq = endpoint->cq;
     attr->recv_cq = endpoint->cq;
     *qp = rddp_create_qp(endpoint->pd, attr);
-    return *qp ? 0 : fail(EXIT_FAILED, "cannot make a queue pair: %s", error_text(errno));
+    return *qp ? 0 : fail(EXIT_FAILED, "cannot create a queue pair: %s", error_text(errno));
 }
 
 int endpoint_listen(struct tool_endpoint *endpoint, const struct target *target, const struct rddp_wire_attr *wire,
                     void *user)
 {
     int error = EINVAL;
-    /* An IPv6 socket on any address serves IPv4 too, not the other way round: prefer it. */
+    /* Tries IPv6 first: an IPv6 socket on the wildcard address also serves IPv4, but not vice versa. */
     for (int pass = 0; pass < 2 && !endpoint->listener; pass++) {
         for (int i = 0; i < target->count && !endpoint->listener; i++) {
             if ((target->address[i].ss_family == AF_INET6) != (pass == 0))
@@ -129,7 +130,7 @@ int region_make(struct tool_endpoint *endpoint, size_t size, unsigned access, st
     region->at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (region->at == MAP_FAILED) {
         region->at = NULL;
-        return fail(EXIT_FAILED, "no memory for %zu octets: %s", size, error_text(errno));
+        return fail(EXIT_FAILED, "cannot allocate %zu octets: %s", size, error_text(errno));
     }
     region->mr = rddp_reg_mr(endpoint->pd, region->at, size, access | endpoint->access);
     if (region->mr)
@@ -181,7 +182,8 @@ struct rddp_sge region_sge(const struct region *region, size_t offset, uint32_t 
 
 /* --- waiting ------------------------------------------------------------------------------------------------- */
 
-/* The CQ is armed at all times but between its event and the caller's next poll, so no completion is slept over. */
+/* Re-arms the CQ after its event. It is unarmed only between the event and the caller's next poll, so no completion is
+ * missed. */
 static void rearm(struct tool_endpoint *endpoint)
 {
     struct rddp_cq *cq;
@@ -214,7 +216,7 @@ bool endpoint_event(struct tool_endpoint *endpoint, struct rddp_event **event)
     return !rddp_get_event(endpoint->events, event);
 }
 
-/* What is left until `deadline_ns`, rounded up; -1 if there is none. */
+/* Milliseconds until `deadline_ns`, rounded up; -1 if there is no deadline. */
 static int left_ms(uint64_t deadline_ns)
 {
     if (deadline_ns == UINT64_MAX)
@@ -236,7 +238,7 @@ int endpoint_completion(struct tool_endpoint *endpoint, struct rddp_wc *wc, int 
         if (n > 0)
             return 1;
         if (n < 0)
-            return -fail(EXIT_FAILED, "the completion queue is broken: %s", error_text(n));
+            return -fail(EXIT_FAILED, "cannot poll the completion queue: %s", error_text(n));
         int left = left_ms(deadline_ns);
         if (!left || tool_stopped)
             return 0;
@@ -246,8 +248,8 @@ int endpoint_completion(struct tool_endpoint *endpoint, struct rddp_wc *wc, int 
 
 /* --- connecting ---------------------------------------------------------------------------------------------- */
 
-/* Waits for the first event about `qp`; others are dropped, and who asks meanwhile is rejected. NULL: interrupted or
- * too late. */
+/* Waits for the first event of `qp`. Drops other events and rejects connection requests. NULL: interrupted or timed
+ * out. */
 static struct rddp_event *event_of(struct tool_endpoint *endpoint, const struct rddp_qp *qp, int timeout_ms)
 {
     uint64_t deadline_ns = deadline_in(timeout_ms);
@@ -279,7 +281,7 @@ static int event_code(const struct rddp_event *event)
     }
 }
 
-/* A peer may give its reason in words. */
+/* The reason of a rejection, if the peer sent printable text as its private data. */
 static const char *rejection(const struct rddp_event *event)
 {
     static char text[64];
@@ -302,7 +304,7 @@ static const char *event_reason(const struct rddp_event *event)
     return event->status ? error_text(event->status) : rddp_event_str(event->type);
 }
 
-/* A start-up that ends in the middle is most often one that the other end took for something else. */
+/* When the start-up breaks off, the other end most likely speaks another protocol: ask about it. */
 static const char *guess(const struct rddp_event *event, const struct rddp_wire_attr *wire, char text[64])
 {
     if (event->type != RDDP_EVENT_CONNECT_ERROR)
@@ -311,7 +313,7 @@ static const char *guess(const struct rddp_event *event, const struct rddp_wire_
     return text;
 }
 
-/* One attempt. Returns 0 and *qp, or an exit code and *why. */
+/* Connects once. Returns 0, or an exit code and the reason in `why`. */
 static int try_connect(struct tool_endpoint *endpoint, const struct sockaddr_storage *address, socklen_t length,
                        struct rddp_qp *qp, const struct rddp_conn_attr *conn_attr, void *reply, uint16_t *reply_length,
                        char why[160])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* opt.c - options: one table is parsed, and explained by --help. */
+/* opt.c - parses options from a table, and prints the table for --help. */
 #include <assert.h>
 #include <errno.h>
 #include <getopt.h>
@@ -23,7 +23,7 @@ static const struct opt wire_opts[] = {
     {0, "crc", NULL, "ask for CRC32c (the default)", OPT_FLAG, WIRE(crc), 0, 0},
     {0, "no-crc", NULL, "do not ask for CRC32c; it is still used if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
     {0, "markers", NULL, "ask the peer for MPA markers", OPT_FLAG, WIRE(markers), 0, 0},
-    {0, "no-markers", NULL, "do not (the default)", OPT_UNFLAG, WIRE(markers), 0, 0},
+    {0, "no-markers", NULL, "do not ask for markers (the default)", OPT_UNFLAG, WIRE(markers), 0, 0},
     {0, "mpa-rev", "1|2", "initiator: MPA revision (default 2)", OPT_U8, WIRE(mpa_revision), 1, 2},
     {0, "p2p", NULL, "initiator: peer-to-peer mode, the responder may send first", OPT_FLAG, WIRE(peer_to_peer), 0, 0},
     {0, "immediate", NULL, "no start-up frames: markers and CRC always; both ends alike", OPT_FLAG, WIRE(immediate), 0,
@@ -36,13 +36,13 @@ static const struct opt wire_opts[] = {
 };
 
 static const struct opt help_opts[] = {
-    {'h', "help", NULL, "this text", OPT_FLAG, 0, 0, 0},
+    {'h', "help", NULL, "print this text", OPT_FLAG, 0, 0, 0},
     {0},
 };
 
 enum { OPTS_MAX = 64 };
 
-/* The tables that a subcommand takes, flattened: what getopt wants, and for each option where its value goes. */
+/* The option tables of a subcommand in one: what getopt_long() needs, and where the value of each option goes. */
 struct parser {
     struct option options[OPTS_MAX + 1];
     char letters[2 * OPTS_MAX + 2];
@@ -105,7 +105,7 @@ static bool add_word(struct opt_list *list, const char *text)
     return true;
 }
 
-/* False if `text` is no number or out of the option's range. */
+/* Returns false if `text` is not a number in the range of the option. */
 static bool store_number(const struct opt *opt, void *field, const char *text)
 {
     uint64_t value;
@@ -206,7 +206,7 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
             opt_refuse(parser.opt[i], optarg);
     }
     if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
-        wire->immediate = true; /* it has no start-up frames either, and so no private data */
+        wire->immediate = true; /* rdmatcp has no start-up frames either, and so no private data */
     return optind;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - what --packet and its like say: a TCP of the library's own behind a TUN device. */
+/* packet.c - the options --packet and its kin: the library's own TCP behind a TUN device. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ const struct opt packet_opts[] = {
     {0},
 };
 
-/* An address with its octets: 4 or 16. */
+/* An address and its length in octets: 4 or 16. */
 struct name {
     struct sockaddr_storage address;
     uint8_t *octets;
@@ -61,7 +61,7 @@ static void choose_neighbor(struct name *neighbor, const struct name *own, uint3
         neighbor->octets[own->length - 1] = (uint8_t)((neighbor->octets[own->length - 1] & ~1) | 2);
 }
 
-/* "ADDR" or "ADDR/BITS". Without bits the device is set up already. */
+/* Parses "ADDR" or "ADDR/BITS". Without BITS the device is expected to be set up already. */
 static void parse_address(struct name *own, uint32_t *bits, bool *has_bits)
 {
     char text[64] = "";
@@ -73,7 +73,7 @@ static void parse_address(struct name *own, uint32_t *bits, bool *has_bits)
     if (slash)
         *slash = 0;
     if (!parse_name(own, text) || (slash && (!parse_u64(slash + 1, &value) || !value || value > 8 * own->length - 2)))
-        usage_error("--packet %s: not an address, or an address and its prefix, as 10.9.0.2/24",
+        usage_error("--packet %s: expected an address or an address with its prefix, such as 10.9.0.2/24",
                     packet_options.address);
     *bits = (uint32_t)value;
 }
@@ -83,7 +83,8 @@ static void parse_neighbor(struct name *neighbor, const struct name *own, uint32
     if (!packet_options.neighbor)
         choose_neighbor(neighbor, own, bits);
     else if (!parse_name(neighbor, packet_options.neighbor) || neighbor->length != own->length)
-        usage_error("--packet-neighbor %s: not an address like that of --packet", packet_options.neighbor);
+        usage_error("--packet-neighbor %s: expected an address of the same family as that of --packet",
+                    packet_options.neighbor);
 }
 
 int tool_packet_open(struct tool_endpoint *endpoint)
@@ -92,7 +93,7 @@ int tool_packet_open(struct tool_endpoint *endpoint)
     struct name own, neighbor;
     bool has_bits;
     if (!packet_options.address && (packet_options.name || packet_options.neighbor || packet_options.lose))
-        usage_error("--packet-device, --packet-neighbor and --packet-lose belong to --packet");
+        usage_error("--packet-device, --packet-neighbor and --packet-lose need --packet");
     if (!packet_options.address)
         return 0;
     rddp_device_attr_init(&attr);
@@ -111,7 +112,7 @@ int tool_packet_open(struct tool_endpoint *endpoint)
     attr.lose = packet_options.lose;
     endpoint->device = rddp_open_device(endpoint->context, &attr);
     endpoint->own = own.address;
-    return endpoint->device ? 0 : fail(EXIT_FAILED, "cannot make a TUN device: %s", error_text(errno));
+    return endpoint->device ? 0 : fail(EXIT_FAILED, "cannot create a TUN device: %s", error_text(errno));
 }
 
 int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own)

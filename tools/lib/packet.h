@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.h - what --packet and its like say: a TCP of the library's own behind a TUN device. */
+/* packet.h - the options --packet and its kin: the library's own TCP behind a TUN device. */
 #ifndef TOOLS_LIB_PACKET_H
 #define TOOLS_LIB_PACKET_H
 
@@ -13,21 +13,21 @@ struct packet_options {
     bool checksums;
 };
 
-/* Filled in by opt_parse() of a command that takes them. */
+/* Set by opt_parse() for commands that accept these options. */
 extern struct packet_options packet_options;
 extern const struct opt packet_opts[];
 
-/* The device that was asked for: in `endpoint`, if any. */
+/* Creates the device in `endpoint`, if --packet was given. */
 int tool_packet_open(struct tool_endpoint *endpoint);
 
 /* A net of streams behind the device that was asked for, --packet given; `attr` has what the options do not say. *own:
  * our address. */
 int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own);
 
-/* `wire` with the device of `endpoint`. */
+/* Returns `wire` with the device of `endpoint`. */
 struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire);
 
-/* An address to listen at: ours, if `address` is any. */
+/* Replaces the wildcard `address` by that of the device, to listen on. */
 void packet_own(const struct tool_endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* attr.c - what there is to know of a file: looking up, attributes, links, rights, free space. */
+/* attr.c - lookups, attributes, symbolic links, access checks, and free space. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static struct timespec timespec_of(struct nfs3_time t)
     return (struct timespec){.tv_sec = t.s, .tv_nsec = t.ns < 1000000000 ? t.ns : 0};
 }
 
-/* The server does not know yet of all that was written here. */
+/* Converts attributes. The size includes data that the server does not know yet. */
 struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr)
 {
     uint64_t end = inode && inode->dirty ? inode->dirty->end : 0;
@@ -143,7 +143,7 @@ static void reply_entry(struct mount_call *c, struct inode *inode, const struct 
     } else {
         error = fuse_reply_entry(c->req, &e);
     }
-    /* Who asked has gone: the kernel does not know of it. */
+    /* The request was interrupted, so the kernel has not counted the lookup. */
     if (error)
         inode_forget(&c->m->inodes, inode, 1);
     call_end(c);
@@ -171,7 +171,7 @@ static void made_found(struct mount_call *c)
         call_reply_made(c, &fh, &c->op.result.attr);
 }
 
-/* c->inode is the directory. */
+/* Replies with a new object in the directory c->inode. */
 void call_reply_made(struct mount_call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr)
 {
     struct inode *inode;
@@ -189,7 +189,7 @@ void call_reply_made(struct mount_call *c, const struct nfs3_post_fh *fh, const 
     }
     if (c->other)
         inode_unpin(&c->m->inodes, c->other);
-    c->other = inode; /* keeps it until the end */
+    c->other = inode; /* unpinned when the call ends */
     if (attr->present && !mount_is_stale(inode, c->started))
         reply_entry(c, inode, &attr->attr);
     else if (c->op.proc == NFS3_GETATTR && !attr->present)
@@ -277,7 +277,7 @@ static void set_attr(struct mount_call *c)
     call_start(c, NFS3_SETATTR, attr_set);
 }
 
-/* Takes SUID and SGID away, and nothing else. */
+/* Whether the new mode only clears SUID and SGID. */
 static bool clears_privileges(const struct nfs3_attr *attr, mode_t mode)
 {
     mode_t taken = attr->mode & ~mode & 07777, given = mode & ~attr->mode & 07777;
@@ -309,9 +309,9 @@ static void ask_privileges(struct mount_call *c)
     call_start(c, NFS3_GETATTR, privileges_known);
 }
 
-/* Before somebody writes a file that has SUID or SGID the kernel takes them away, in his name, although he may not
- * change the mode. The server does that by itself with the WRITE. As the kernel checks who may chmod(), nobody else
- * asks for the mode of a file that is not his. */
+/* The kernel clears SUID and SGID before a write, in the name of the writer, who may not be allowed to chmod(). The
+ * server clears them itself at the WRITE. Since the kernel checks who may chmod(), nobody else asks to set the mode of
+ * a file of another owner. */
 static bool may_clear_privileges(const struct mount_call *c, int set)
 {
     return set == FUSE_SET_ATTR_MODE && !c->m->options->server_permissions && c->cred.uid != 0;
@@ -330,10 +330,10 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int set, struct
     }
     c->op.args.setattr.attr = sattr_of(st, set);
     c->op.args.setattr.guarded = false;
-    /* ftruncate() needs no right but that of who opened it. */
+    /* ftruncate() needs only the right of the opener. */
     if (fi && (set & FUSE_SET_ATTR_SIZE) && !(set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
         call_as_opener(c, (struct file *)(uintptr_t)fi->fh);
-    /* A late WRITE would undo times and sizes. */
+    /* A WRITE that arrives later would change times and size again. */
     when_committed(c, set_attr);
 }
 
@@ -343,7 +343,7 @@ static void link_read(struct mount_call *c)
 
     if (call_failed(c))
         return;
-    c->buffer[target->length] = 0; /* it lies there: see client.h */
+    c->buffer[target->length] = 0; /* the target is in c->buffer: see client.h */
     fuse_reply_readlink(c->req, (const char *)c->buffer);
     call_end(c);
 }

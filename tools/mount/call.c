@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* call.c - one request of the kernel: who asks, for which inodes, and the call that is made for it. */
+/* call.c - one request of the kernel: its caller, its inodes, and the NFS calls made for it. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "tools/mount/mount.h"
 
-/* The server is told who asks; a process has its groups in /proc alone, so they are remembered for a moment. */
+/* The server needs the caller's groups, which only /proc tells. They are cached for GROUPS_NS. */
 enum { GROUPS_KEPT = 64, GROUPS_NS = 1000000000 };
 
 struct kept_groups {
@@ -47,7 +47,8 @@ static void mount_call_read_cred(struct rpc_cred *cred, fuse_req_t req)
     memcpy(cred->group, k->group, sizeof(cred->group));
 }
 
-/* A signal came. Whether it ends the process is seen later: no other one may end an operation on a file. */
+/* Notes that a request was interrupted by a signal. Whether the signal is deadly is checked later: other signals must
+ * not end an operation on a file. */
 static void interrupted(fuse_req_t req, void *data)
 {
     struct mount_call *c = data;
@@ -199,10 +200,10 @@ void call_start(struct mount_call *c, enum nfs3_proc proc, void (*then)(struct m
 
 /* --- processes that are killed --------------------------------------------------------------------------------- */
 
-/* SIGKILL is pending, which is what every deadly signal becomes; or the process ends already, and closes its files. */
+/* Whether a SIGKILL is pending, which every deadly signal becomes, or the process is exiting and closes its files. */
 static bool is_dying(pid_t pid)
 {
-    enum { EXITING = 4, LINE = 512 }; /* the flag is the kernel's own, see proc(5) */
+    enum { EXITING = 4, LINE = 512 }; /* PF_EXITING of the kernel; see proc(5) */
     char path[SMALL_TEXT], line[LINE];
     unsigned long long pending = 0;
     unsigned flags = 0;
@@ -249,7 +250,7 @@ void calls_kill(struct mount *m)
         if (is_dying(fuse_req_ctx(c->req)->pid)) {
             forget_killed(c);
             kill_call(c);
-            next = m->killed; /* the list may have changed: once more from its beginning */
+            next = m->killed; /* the list may have changed: start again */
         }
     }
 }
@@ -258,7 +259,7 @@ int call_error(const struct mount_call *c)
 {
     int error = c->op.error ? c->op.error : nfs3_errno(c->op.result.status);
 
-    /* With --soft; a program expects EIO. */
+    /* A call timed out with --soft; programs expect EIO. */
     return error == -ETIMEDOUT || error == -ECANCELED ? EIO : -error;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* dir.c - open directories: READDIRPLUS fetches a block of entries, from which the kernel is served. An offset is
- * the server's cookie. */
+/* dir.c - open directories: fetches blocks of entries with READDIRPLUS and serves the kernel from them. Offsets are the
+ * server's cookies. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <stdlib.h>
@@ -11,21 +11,21 @@
 
 enum {
     BLOCK_MAX = 64 << 10,
-    ENTRY_MIN = 128, /* octets of the shortest entry with attributes, or less */
+    ENTRY_MIN = 128, /* a lower bound for the octets of an entry with attributes */
 };
 
-/* fi->fh of a directory. */
+/* An open directory; fi->fh points to it. */
 struct dir {
-    struct nfs_op op; /* first; what it fetched last stays in it */
+    struct nfs_op op; /* the first member; holds the block that was fetched last */
     struct mount *m;
-    struct mount_call *call; /* that waits for it */
+    struct mount_call *call; /* the call that waits for the op */
     bool has_block, plus;
-    bool bare; /* the server has no READDIRPLUS: entries are names alone */
+    bool bare; /* the server does not support READDIRPLUS: entries are names only */
     uint8_t verifier[NFS3_VERIFIER];
-    struct xdr_in left;           /* of the block: entries that were not given to the kernel */
-    uint64_t position;            /* the cookie before them */
-    uint64_t changes;             /* m->changes when it was asked for */
-    uint64_t started, started_ns; /* m->clock then, and the time */
+    struct xdr_in left;           /* entries of the block that the kernel did not get yet */
+    uint64_t position;            /* the cookie before these entries */
+    uint64_t changes;             /* m->changes when the block was requested */
+    uint64_t started, started_ns; /* m->clock and the time when the block was requested */
 };
 
 static struct dir *dir_of(const struct fuse_file_info *fi)
@@ -58,7 +58,7 @@ static bool mount_dir_is_dots(const char *name)
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* What the kernel shall know of an entry. `inode` is pinned if there is one. */
+/* Describes an entry for the kernel. `*inode` is pinned, or NULL. */
 static struct fuse_entry_param mount_dir_describe(struct mount *m, const struct nfs3_entry *entry, const char *name,
                                                   bool fresh, uint64_t since, struct inode **inode)
 {
@@ -82,11 +82,11 @@ static struct fuse_entry_param mount_dir_describe(struct mount *m, const struct 
 struct filling {
     char *at;
     size_t capacity, used;
-    struct inode *looked[BLOCK_MAX / ENTRY_MIN + 1]; /* what the kernel will have looked up by it */
+    struct inode *looked[BLOCK_MAX / ENTRY_MIN + 1]; /* inodes that the kernel will count a lookup for */
     unsigned count;
 };
 
-/* False: it does not fit. */
+/* Adds an entry to the reply. Returns false if it does not fit. */
 static bool add_entry(struct mount_call *c, struct dir *d, struct filling *to, const struct nfs3_entry *entry,
                       bool fresh)
 {
@@ -118,7 +118,7 @@ static bool add_entry(struct mount_call *c, struct dir *d, struct filling *to, c
 
 static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie);
 
-/* Serves what is left of the block. `fresh`: it was fetched for this request, or nothing has happened since. */
+/* Serves the rest of the block. `fresh`: it was fetched for this request, or nothing has changed since. */
 static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
 {
     struct filling to;
@@ -139,11 +139,11 @@ static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
         mount_dir_fetch(c, d, d->position);
         return;
     }
-    if (!to.used && before.left) { /* it is no list of entries */
+    if (!to.used && before.left) { /* the rest is not a list of entries */
         call_reply_error(c, EIO);
         return;
     }
-    if (fuse_reply_buf(c->req, to.at, to.used)) { /* who asked has gone */
+    if (fuse_reply_buf(c->req, to.at, to.used)) { /* the request was interrupted */
         while (to.count)
             inode_forget(&d->m->inodes, to.looked[--to.count], 1);
     }
@@ -169,7 +169,7 @@ static void fetched(struct nfs_op *op)
     }
     if (call_failed(c))
         return;
-    /* A block without an entry that is not the last would be asked for for ever. */
+    /* An empty block that is not the last one would be requested again without end. */
     if (!op->result.list.length && !op->result.list.eof) {
         call_reply_error(c, EIO);
         return;
@@ -213,7 +213,7 @@ void dir_cancel(struct dir *d)
     fetched(&d->op);
 }
 
-/* The block has the entries behind the cookie: they are what is left then. */
+/* Moves to the entries after the cookie, if the block has them. */
 static bool seek(struct dir *d, uint64_t cookie)
 {
     struct nfs3_entry entry;
@@ -228,7 +228,7 @@ static bool seek(struct dir *d, uint64_t cookie)
     return d->position == cookie && (d->left.left || d->op.result.list.eof);
 }
 
-/* Attributes of a block that has been lying here may be older than what the kernel knows by now. */
+/* Whether the block is recent; otherwise the kernel may know newer attributes. */
 static bool mount_dir_is_fresh(const struct dir *d)
 {
     return d->changes == d->m->changes && (double)(clock_ns() - d->started_ns) < d->m->options->attr_timeout_s * 1e9;
@@ -248,7 +248,7 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
         return;
     }
     d->plus = plus;
-    /* From the beginning means: as it is now. */
+    /* Reading from the beginning shows the current state. */
     if (offset && !d->call && seek(d, (uint64_t)offset))
         mount_dir_serve(c, d, mount_dir_is_fresh(d));
     else

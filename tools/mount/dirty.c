@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* dirty.c - writes that are not committed: queued, sent, held, and queued again if the server forgot them. */
+/* dirty.c - uncommitted data: queues chunks, marks them as sent, keeps them until they are committed, and queues them
+ * again if the server has lost them. */
 #include "tools/mount/dirty.h"
 
 #include <assert.h>
@@ -102,7 +103,8 @@ static bool same_cred(const struct rpc_cred *a, const struct rpc_cred *b)
            !memcmp(a->group, b->group, a->groups * sizeof(a->group[0]));
 }
 
-/* Small writes one behind the other travel together, if the connection is too busy to take each at once. */
+/* Appends a write to the last queued chunk if it continues it, so that small writes share a WRITE while the connection
+ * is busy. */
 static bool mount_dirty_gather(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
                                const struct rpc_cred *cred, uint32_t length_max)
 {
@@ -169,7 +171,7 @@ struct chunk *dirty_next(struct dirty *d)
     return NULL;
 }
 
-/* Merges two lists in the order of `seq`. */
+/* Merges two lists, ordered by `seq`. */
 static struct chunk *merge(struct chunk *a, struct chunk *b)
 {
     struct chunk *list = NULL, **end = &list;
@@ -201,8 +203,8 @@ static struct chunk *sort(struct chunk *list)
     return merge(sort(half[0]), sort(half[1]));
 }
 
-/* The server has forgotten what it had not written to its disk. An older chunk must not land on a newer one: all of
- * them go again, in their order. */
+/* The server has lost its uncommitted data. All chunks are sent again in their order, so that no older one overwrites a
+ * newer one. */
 static void send_again(struct dirty *d, const uint8_t *verifier)
 {
     for (struct chunk *c = d->active; c; c = c->next) {
@@ -259,7 +261,7 @@ void dirty_wrote(struct dirty *d, struct chunk *c, uint32_t count, bool stable, 
     if (c->done < c->length)
         return;
     deactivate(d, c);
-    /* What is stable is kept nevertheless above something older that may have to go again. */
+    /* A stable chunk is kept as long as it covers an older one that may have to be sent again. */
     if (stable && !is_over_held(d, c))
         mount_dirty_drop(d, c);
     else
@@ -285,7 +287,7 @@ bool dirty_commit(struct dirty *d)
     return d->committing = true;
 }
 
-/* Ends the COMMIT: false if all that it was for has been queued again meanwhile. */
+/* Ends the COMMIT. Returns false if all its chunks have been queued again meanwhile. */
 static bool end_commit(struct dirty *d)
 {
     d->committing = false;
@@ -358,7 +360,7 @@ static uint32_t overlay_list(const struct chunk *c, uint64_t offset, uint8_t *to
             continue;
         if (end > offset + size)
             end = offset + size;
-        /* The server does not know of it any more, and so of no hole before it. */
+        /* The server does not know these data yet, nor the hole before them. */
         if (start - offset > have)
             memset(to + have, 0, start - offset - have);
         memcpy(to + (start - offset), c->data + (start - c->offset), end - start);
@@ -372,7 +374,7 @@ uint32_t dirty_overlay(const struct dirty *d, uint64_t offset, uint8_t *to, uint
 {
     have = overlay_list(d->held, offset, to, have, size);
     have = overlay_list(d->active, offset, to, have, size);
-    /* A hole, before what lies behind. */
+    /* Fill a hole before data that follow. */
     if (have < size && d->end > offset + have) {
         uint32_t more = d->end - offset < size ? (uint32_t)(d->end - offset) : size;
         memset(to + have, 0, more - have);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* file.c - open files: what another client did is seen at open, what was written here is on the server's disk
- * when close() returns. */
+/* file.c - open files. open() shows what other clients have written before; after close() the data written here are on
+ * the server's disk. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ void handle_close(struct mount *m, struct file *f)
 
 /* --- open ------------------------------------------------------------------------------------------------------ */
 
-enum { OPENED_TO_EXECUTE = 0x20 }; /* of the kernel's own, in open()'s flags */
+enum { OPENED_TO_EXECUTE = 0x20 }; /* the kernel's FMODE_EXEC in open()'s flags */
 
 static uint32_t needed_access(int flags)
 {
@@ -53,14 +53,14 @@ static uint32_t needed_access(int flags)
 
 static bool may(uint32_t need, uint32_t have)
 {
-    /* As the owner of a file that can be executed only. */
+    /* The owner may read an executable file. */
     if (need == NFS3_ACCESS_EXECUTE && (have & NFS3_ACCESS_READ))
         return true;
     return !(need & ~have);
 }
 
-/* The kernel takes another size for granted than the file has by now, and open() has no way to tell it. ESTALE makes it
- * look the name up again and come back. */
+/* The kernel uses a cached size that is no longer true, and the reply to open() cannot correct it. ESTALE makes the
+ * kernel look the name up again and retry. */
 static bool must_look_again(struct mount_call *c, const struct nfs3_attr *attr)
 {
     struct stat st = mount_stat(c->inode, attr);
@@ -74,7 +74,7 @@ static bool must_look_again(struct mount_call *c, const struct nfs3_attr *attr)
     return true;
 }
 
-/* Close to open: what another client has written and closed is seen here from now on. */
+/* Close-to-open consistency: from now on the file shows what other clients wrote before they closed it. */
 static void look_at_content(struct mount_call *c, const struct nfs3_post_attr *attr)
 {
     struct stat st;
@@ -84,7 +84,7 @@ static void look_at_content(struct mount_call *c, const struct nfs3_post_attr *a
     if (!attr->present)
         return;
     st = mount_stat(c->inode, &attr->attr);
-    /* Of the attributes alone: to drop pages could mean to wait for ourselves. */
+    /* Invalidate only the attributes: invalidating pages could wait for this thread itself. */
     if (memcmp(&c->inode->told_mtime, &attr->attr.mtime, sizeof(attr->attr.mtime)))
         fuse_lowlevel_notify_inval_inode(c->m->session, c->inode->ino, -1, 0);
     mount_told(c->inode, &st);
@@ -114,7 +114,7 @@ static void open_known(struct mount_call *c)
     look_at_content(c, attr);
     c->fi.noflush = (c->fi.flags & O_ACCMODE) == O_RDONLY;
     c->fi.fh = (uintptr_t)f;
-    if (fuse_reply_open(c->req, &c->fi)) /* who asked has gone */
+    if (fuse_reply_open(c->req, &c->fi)) /* the request was interrupted */
         handle_close(c->m, f);
     call_end(c);
 }
@@ -140,7 +140,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void read_some(struct mount_call *c);
 
-/* The server may not know yet that the file goes on: what is written behind is on its way. */
+/* The server may not know the end of the file yet, since data written here are still on their way. */
 static void mount_file_read_reply(struct mount_call *c)
 {
     const struct dirty *d = c->inode->dirty;
@@ -162,7 +162,7 @@ static void read_done(struct mount_call *c)
     if (call_failed(c))
         return;
     c->got += count;
-    /* A short answer to the kernel means the end of the file, one of the server does not. */
+    /* A short reply ends the file for the kernel; a short READ of the server does not. */
     if (c->op.result.read.eof || c->got == c->size)
         mount_file_read_reply(c);
     else if (count == 0)
@@ -200,7 +200,7 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 
 /* --- write and what ends it ------------------------------------------------------------------------------------ */
 
-/* Of a page of a mapping: nobody waits for it who could be told of an error. */
+/* Answers the write of a mapped page; nobody waits for it who could be told of an error. */
 static void page_reply(struct mount_call *c)
 {
     fuse_reply_write(c->req, c->size);
@@ -226,7 +226,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 
     if (!c || !call_inode(c, ino))
         return;
-    /* The pages of a mapping may be written by anybody: then as who has it open. */
+    /* Any process may have written a mapped page: write it with the credential of the file's opener. */
     call_as_opener(c, mount_file_file_of(fi));
     c->size = (uint32_t)size;
     if (size == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* inode.c - a table of inodes, found by number and by handle. */
+/* inode.c - a table of inodes, found by number or by handle. */
 #include "tools/mount/inode.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ static bool make_buckets(struct inodes *t, size_t buckets)
     return false;
 }
 
-/* Without memory for a larger table the chains get longer, that is all. */
+/* Doubles the table. Without memory the chains simply get longer. */
 static void mount_inode_grow(struct inodes *t)
 {
     struct inodes old = *t;
@@ -75,7 +75,7 @@ bool inodes_init(struct inodes *t, const struct nfs3_fh *root)
     *t = (struct inodes){.last_ino = INODE_ROOT - 1};
     if (!make_buckets(t, BUCKETS_MIN))
         return false;
-    if (inodes_get(t, root)) /* and its pin stays */
+    if (inodes_get(t, root)) /* its pin is kept */
         return true;
     inodes_fini(t);
     return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* make.c - new names: files, directories, symbolic links, special files, further names of a file. */
+/* make.c - creates names: files, directories, symbolic links, special files, hard links. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static void exclusive_set(struct mount_call *c)
         call_reply_made(c, &fh, &c->op.result.wcc.after);
 }
 
-/* The server may have put the verifier where the times are, and knows no mode yet (RFC 1813 3.3.8). */
+/* The server may have stored the verifier in the times, and the file has no mode yet (RFC 1813 3.3.8). */
 static void exclusive_mode(struct mount_call *c)
 {
     c->op.args.setattr.fh = c->fh;
@@ -121,7 +121,7 @@ static void exclusive_found(struct mount_call *c)
 
 static void exclusive_made(struct mount_call *c)
 {
-    /* A server that cannot: the next best. */
+    /* The server does not support exclusive CREATE: use a guarded one. */
     if (!c->op.error && c->op.result.status == NFS3ERR_NOTSUPP) {
         c->op.args.make.how = NFS3_GUARDED;
         c->op.args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = c->mode & 07777};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mount.h - what the files of `rddp mount` share. One thread does all: it takes requests of the kernel, starts calls of
- * the NFS client, and answers each request when its last call is done. */
+/* mount.h - what the files of `rddp mount` share. One thread does everything: it takes requests from the kernel, starts
+ * NFS calls, and answers a request when its last call is done. */
 #ifndef TOOLS_MOUNT_MOUNT_H
 #define TOOLS_MOUNT_MOUNT_H
 
@@ -13,12 +13,12 @@
 #include "tools/mount/inode.h"
 
 struct mount_options {
-    struct opt_list words; /* of -o */
-    char *options;         /* the same, with commas */
+    struct opt_list words; /* the arguments of -o */
+    char *options;         /* the same, joined with commas */
     bool foreground, soft, server_permissions;
     uint16_t port, mount_port;
     uint32_t credits;
-    uint64_t dirty_max; /* octets that are not committed */
+    uint64_t dirty_max; /* limit for data that are not committed, in octets */
     double timeout_s, attr_timeout_s;
     struct rddp_wire_attr wire;
     char *host, *path, *dir; /* dir is absolute */
@@ -30,39 +30,39 @@ struct mount {
     struct fuse_session *session;
     struct fuse_buf receive;
     struct inodes inodes;
-    uint64_t clock;             /* counts calls and commits: which was first? */
-    uint64_t changes;           /* ... of anything, made through this mount */
-    uint64_t dirty_octets;      /* of all inodes */
-    struct inode *dirty_first;  /* those that have some, each pinned */
-    struct mount_call *blocked; /* writers above dirty_max */
-    unsigned calls, owed;       /* under way; and those whose result nobody but the server waits for */
-    struct mount_call *killed;  /* requests of processes that got a signal, perhaps one that ends them */
+    uint64_t clock;             /* a counter of calls and commits, to tell which came first */
+    uint64_t changes;           /* a counter of changes made through this mount */
+    uint64_t dirty_octets;      /* uncommitted octets of all inodes */
+    struct inode *dirty_first;  /* inodes with uncommitted data, each pinned */
+    struct mount_call *blocked; /* writers that wait because dirty_max is exceeded */
+    unsigned calls, owed;       /* calls under way; calls that the kernel does not wait for */
+    struct mount_call *killed;  /* interrupted requests: their process got a signal, perhaps a deadly one */
     unsigned open_files;
     bool initialised, closing, in_background;
-    char device[SMALL_TEXT]; /* of the mount, as in /proc/self/mountinfo */
+    char device[SMALL_TEXT]; /* device number of the mount, as in /proc/self/mountinfo */
 };
 
-/* An open file: fi->fh. */
+/* An open file; fi->fh points to it. */
 struct file {
     struct inode *inode; /* pinned */
     struct rpc_cred cred;
-    uint32_t seen; /* errors of the inode that close() or fsync() have told */
+    uint32_t seen; /* how many errors of the inode close() or fsync() have reported */
 };
 
 enum { CALL_NAMES = 2 };
 
-/* A request of the kernel, and the call that is made for it just now. */
+/* A request of the kernel, and the NFS call that is currently made for it. */
 struct mount_call {
-    struct nfs_op op; /* first */
+    struct nfs_op op; /* the first member */
     struct mount *m;
     fuse_req_t req; /* NULL: the kernel does not wait for it */
     struct rpc_cred cred;
     void (*then)(struct mount_call *c);
-    bool under_way;            /* with the client */
-    struct dir *dir;           /* whose op it is that is under way */
-    struct mount_call **queue; /* where it waits for something here */
+    bool under_way;            /* the client has the op */
+    struct dir *dir;           /* the directory whose op is under way instead of this one's */
+    struct mount_call **queue; /* the list of waiting calls that it is in */
     struct mount_call *next_killed;
-    uint64_t started; /* m->clock */
+    uint64_t started; /* value of m->clock */
     void (*after)(struct mount_call *c);
     struct inode *inode, *other, *target; /* pinned */
     struct nfs3_fh fh;
@@ -73,19 +73,19 @@ struct mount_call {
     struct chunk *chunk;
     struct silly *silly;
     struct fuse_file_info fi;
-    bool creates; /* the answer is fuse_reply_create() */
-    bool hidden;  /* the target has a silly name now */
+    bool creates; /* answer with fuse_reply_create() */
+    bool hidden;  /* the target was renamed to a silly name */
     mode_t mode;
     uint64_t offset;
     uint32_t size, got;
     int error;
 
-    uint64_t wait_seq, wait_start, wait_end; /* for what of c->inode is dirty */
+    uint64_t wait_seq, wait_start, wait_end; /* which uncommitted data of c->inode it waits for */
     bool wait_commit;
     struct mount_call *next;
 };
 
-/* The name under which a file that was unlinked here is kept for those who have it open. */
+/* The hidden name of a file that was unlinked here while it is open. */
 struct silly {
     struct nfs3_fh dir;
     struct rpc_cred cred;
@@ -94,67 +94,67 @@ struct silly {
 
 /* --- calls (call.c) -------------------------------------------------------------------------------------------- */
 
-/* NULL: the request has been answered, there is no memory. With `req` NULL it is nobody's. */
+/* Returns NULL after answering the request if there is no memory. `req` may be NULL for a call of our own. */
 struct mount_call *call_new(struct mount *m, fuse_req_t req);
-/* Finds inodes that the kernel names, and keeps them. False: the request has been answered. */
+/* Find and pin an inode by its number. Return false after answering the request if there is none. */
 bool call_inode(struct mount_call *c, fuse_ino_t ino);
 bool call_other(struct mount_call *c, fuse_ino_t ino);
-/* A copy of the name that lives with the call. False: too long, answered. */
+/* Copies a name into the call. Returns false after answering the request if it is too long. */
 bool call_name(struct mount_call *c, int which, const char *name);
 struct nfs3_where call_where(const struct mount_call *c, const struct inode *dir, int which);
-/* As who opened the file. */
+/* Makes the call with the credential of the file's opener. */
 void call_as_opener(struct mount_call *c, struct file *f);
 
-/* `then` is called when the op is done. */
+/* Starts the op; `then` is called when it is done. */
 void call_start(struct mount_call *c, enum nfs3_proc proc, void (*then)(struct mount_call *c));
-/* The positive errno of what is done, 0: fine. */
+/* The positive errno of the op; 0: no error. */
 int call_error(const struct mount_call *c);
 
-/* Answers and ends it. */
+/* Answer the request and end the call. */
 void call_reply_error(struct mount_call *c, int error); /* 0: success */
-/* Ends it: whatever had to be said was. */
+/* Ends a call that was answered. */
 void call_end(struct mount_call *c);
-/* Ends it with its error, if it has one. */
+/* If the op failed, answers with its error, ends the call and returns true. */
 bool call_failed(struct mount_call *c);
 
-/* Ends the requests of processes that are being killed: they would wait for a server that is gone, and nobody could end
- * them. */
+/* Ends the requests of processes that are being killed: otherwise these could not exit while the server does not
+ * answer. */
 void calls_kill(struct mount *m);
 
 /* --- attributes and entries (attr.c) --------------------------------------------------------------------------- */
 
 struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr); /* inode may be NULL */
-/* Whether attributes asked for at `since` may lack what was written and committed since. */
+/* Whether attributes requested at `since` may lack data that were committed later. */
 bool mount_is_stale(const struct inode *inode, uint64_t since);
 void mount_told(struct inode *inode, const struct stat *st);
-/* What the kernel has cached is from now on that of these attributes; NULL: unknown. */
+/* Notes that the kernel's cached pages belong to these attributes; NULL: to unknown ones. */
 void mount_stamp(struct inode *inode, const struct nfs3_post_attr *attr);
-/* The same after a change that was made here, if it was known before. */
+/* The same after a change by this mount, if the attributes before it were those noted. */
 void mount_restamp(struct inode *inode, const struct nfs3_post_attr *attr);
 bool mount_same_stamp(const struct inode *inode, const struct nfs3_attr *attr);
 
-/* Answer with the attributes of c->inode; with the object of c->fh, whose attributes are asked for if there are none
- * or, with `fh` absent, after looking for the name. */
+/* Answer with the attributes of c->inode; or with a new object. If the server did not return its attributes, they are
+ * requested; without a handle the name is looked up. */
 void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr);
 void call_reply_made(struct mount_call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr);
 
 /* --- what is written (sync.c) ---------------------------------------------------------------------------------- */
 
-/* Takes data over; false: no memory. */
+/* Copies written data. Returns false if there is no memory. */
 bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cred, uint64_t offset, const void *data,
                 uint32_t length, bool through);
-/* `then` is called, now or later, when what was written to c->inode so far is with the server in this range; is
- * committed, or has failed; when there is room for more. */
+/* Call `then`, now or later, when the data written to c->inode so far have been sent in this range; have been
+ * committed, or have failed; when there is room for more. */
 void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*then)(struct mount_call *c));
 void when_committed(struct mount_call *c, void (*then)(struct mount_call *c));
 void when_room(struct mount_call *c, void (*then)(struct mount_call *c));
-/* Takes a call out of its queue. */
+/* Removes a call from its list of waiting calls. */
 void sync_unqueue(struct mount_call *c);
-/* The error that the users of this file have not been told yet, once. */
+/* Returns an error that was not yet reported to the users of this file, and marks it reported. */
 int handle_error(struct file *f);
-/* A file has no handle any more: what is left is committed, and a silly name removed. */
+/* The last handle of a file was closed: commits the rest, and removes a silly name. */
 void sync_closed(struct mount *m, struct inode *inode);
-/* The client is closed: whatever is dirty is lost, and who waits is told. */
+/* The client was closed: drops uncommitted data, and answers all waiting calls. */
 void sync_abandon(struct mount *m);
 
 /* --- the operations -------------------------------------------------------------------------------------------- */
@@ -194,11 +194,12 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struc
 void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
-void dir_cancel(struct dir *d); /* what it fetches: as if that had failed with EINTR */
+void dir_cancel(struct dir *d); /* ends its READDIRPLUS as if it had failed with EINTR */
 
 /* --- the mount itself (run.c) ---------------------------------------------------------------------------------- */
 
-/* Mounts and serves until it is unmounted or a signal comes; calls `ready` when programs can use it. An exit code. */
+/* Mounts and serves until the unmount or a signal. Calls `ready` when programs can use the mount. Returns an exit
+ * code. */
 int mount_run(const struct mount_options *options, void (*ready)(void));
 
 #endif

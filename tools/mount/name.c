@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* name.c - names that go or change. A file that is open here does not lose its last name before its last close:
- * it gets another one first, ".nfs" and a number, as with every client of this protocol. */
+/* name.c - removes and renames. A file that is open here keeps a name until its last close: it is renamed to ".nfs" and
+ * a number first, as other NFS clients do. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <inttypes.h>
@@ -85,7 +85,8 @@ static void hide(struct mount_call *c)
     call_start(c, NFS3_RENAME, hidden);
 }
 
-/* The last name of the call, in its last directory, is about to go: `after` it is known that nobody here needs it. */
+/* The last name in the last directory of the call is about to be removed. Hides the file if it is open here, then calls
+ * `after`. */
 static void hide_if_open(struct mount_call *c, void (*after)(struct mount_call *))
 {
     c->after = after;
@@ -111,7 +112,7 @@ static void unlink_now(struct mount_call *c)
         call_start(c, NFS3_REMOVE, mount_name_removed);
         return;
     }
-    silly_remove(c->m, c->target); /* it may have been closed meanwhile */
+    silly_remove(c->m, c->target); /* the file may have been closed meanwhile */
     call_reply_error(c, 0);
 }
 
@@ -169,7 +170,7 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
     if (!c || !call_inode(c, parent) || !call_other(c, newparent) || !call_name(c, 0, name) ||
         !call_name(c, 1, newname))
         return;
-    if (flags) /* the protocol has neither an exchange nor a rename that spares its target */
+    if (flags) /* NFS version 3 has neither exchange nor rename without replacing */
         call_reply_error(c, EINVAL);
     else
         hide_if_open(c, rename_now);

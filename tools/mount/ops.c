@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ops.c - the table of what the kernel may ask for, and what is agreed with it at the start. Extended attributes
- * and locks are missing: the kernel says so to programs, or keeps locks itself. */
+/* ops.c - the table of FUSE operations, and what is negotiated with the kernel. Extended attributes and locks are left
+ * out: the kernel reports the former as unsupported and keeps the latter locally. */
 #ifdef RDDP_FUSE
 #include "tools/mount/mount.h"
 
-enum { BACKGROUND = 64 }; /* requests of the kernel under way for which no program waits */
+enum { BACKGROUND = 64 }; /* requests that the kernel may have under way without a waiting program */
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
     struct mount *m = userdata;
     uint32_t write_max = nfs_write_max(m->client);
 
-    /* A file that is opened to be cut comes as open and setattr: one way less. Cached pages are dropped at open, and
-     * when the size has changed: the time alone would drop them after each of our own writes. */
+    /* O_TRUNC arrives as open and setattr, which saves a round trip. Cached pages are dropped at open and when the size
+     * changes; dropping them when the time changes would do so after each of our own writes. */
     conn->want &= ~(unsigned)(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA);
-    /* The kernel would guess from one block of a directory whether the next shall have attributes; they cost us
-     * nothing, and a LOOKUP each later on does. */
+    /* Always ask for attributes with directory entries: they cost nothing here, while a later LOOKUP for each does. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->want |= conn->capable & (FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ);
     conn->max_write = write_max > 4096 ? write_max & ~4095u : 4096;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* run.c - the mount: it is made, served by one thread between the kernel and the server, and taken away. */
+/* run.c - the life of a mount: mounts, serves the kernel in one thread, and unmounts. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 #include "tools/mount/mount.h"
 
 enum {
-    BUSY_MS = 100, /* a look at time-outs while calls are under way */
+    BUSY_MS = 100, /* how often time-outs are checked while calls are under way */
     IDLE_MS = 1000,
-    BATCH = 64,     /* requests of the kernel in a row */
-    UNMOUNT_S = 10, /* from a signal to the end, whoever still uses the mount */
+    BATCH = 64,     /* requests of the kernel taken in a row */
+    UNMOUNT_S = 10, /* limit from a signal to the end, even if the mount is still in use */
     READAHEAD_KIB = 8192,
-    BLOCK_KEPT = 4 << 20, /* octets up to which malloc() keeps what was freed */
+    BLOCK_KEPT = 4 << 20, /* malloc() keeps freed memory up to this size */
 };
 
 /* --- the client ------------------------------------------------------------------------------------------------ */
@@ -44,7 +44,7 @@ static int exit_code_of(int error)
     }
 }
 
-/* Where somebody looks for it. */
+/* Writes a log line where the user expects it: to syslog in the background, else to stderr. */
 static void mount_run_say(void *user, enum rddp_log_level level, const char *line)
 {
     const struct mount *m = user;
@@ -80,7 +80,7 @@ static int open_client(struct mount *m)
 
 /* --- the mount point ------------------------------------------------------------------------------------------- */
 
-/* A comma or a backslash in the name of the server's directory is no end of an option. */
+/* Builds the options for FUSE; commas and backslashes in the server's path are escaped. */
 static char *fuse_options(const struct mount *m)
 {
     const struct mount_options *o = m->options;
@@ -104,7 +104,7 @@ static char *fuse_options(const struct mount *m)
     return text;
 }
 
-/* Spaces and the like stand there as \040. */
+/* Decodes the octal escapes of mountinfo, such as \040 for a space. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -118,7 +118,8 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* The device number of the mount, without asking it: "36 35 0:41 / /mnt rw ..." (proc(5)); the last one is on top. */
+/* Reads the mount's device number from lines like "36 35 0:41 / /mnt rw ..." (proc(5)), without accessing the mount.
+ * The last matching line is the topmost mount. */
 static bool find_device(const char *dir, char device[SMALL_TEXT])
 {
     FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -154,7 +155,7 @@ static int mount_fuse(struct mount *m)
     fuse_opt_free_args(&args);
     free(options);
     if (!m->session)
-        return fail(EXIT_FAILED, "libfuse does not take these options");
+        return fail(EXIT_FAILED, "libfuse rejects these options");
     if (fuse_session_mount(m->session, m->options->dir))
         return fail(EXIT_FAILED, "cannot mount on %s", m->options->dir);
     find_device(m->options->dir, m->device);
@@ -162,7 +163,7 @@ static int mount_fuse(struct mount *m)
     return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ? fail(EXIT_FAILED, "fcntl: %s", error_text(errno)) : 0;
 }
 
-/* Only root may: the kernel does not take it from us otherwise. */
+/* Only root may set it; for others this has no effect. */
 static void raise_readahead(const struct mount *m)
 {
     char path[SMALL_TEXT + 64];
@@ -176,7 +177,7 @@ static void raise_readahead(const struct mount *m)
     fclose(f);
 }
 
-/* Whether it is our mount that is there, and not a later one. */
+/* Whether our mount is on the directory, and not a later one. */
 static bool mount_run_is_ours(const struct mount *m)
 {
     char device[SMALL_TEXT];
@@ -184,7 +185,7 @@ static bool mount_run_is_ours(const struct mount *m)
     return find_device(m->options->dir, device) && !strcmp(device, m->device);
 }
 
-/* Another process asks for the end: what the kernel still has to write must find us here. */
+/* Unmounts in another process, since this one must serve the kernel's last writes meanwhile. */
 static pid_t start_unmount(const struct mount *m)
 {
     const char *dir = m->options->dir;
@@ -243,7 +244,7 @@ static void mount_run_serve(struct mount *m, void (*ready)(void))
             end_ns = clock_ns() + UNMOUNT_S * UINT64_C(1000000000);
         }
     }
-    /* What was closed may still be on its way. */
+    /* Finish writing data of files that were closed. */
     while ((m->dirty_first || m->owed) && clock_ns() < end_ns) {
         mount_run_turn(m);
         if (tool_stopped && end_ns == UINT64_MAX)
@@ -257,7 +258,7 @@ static void close_all(struct mount *m)
 {
     m->closing = true;
     if (m->dirty_first)
-        warn("%" PRIu64 " octets were not written", m->dirty_octets);
+        warn("%" PRIu64 " octets were lost: not written to the server", m->dirty_octets);
     if (m->client)
         nfs_client_close(m->client);
     sync_abandon(m);

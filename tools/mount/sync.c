@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sync.c - what was written goes to the server: WRITEs under way, COMMITs, and who waits for them. */
+/* sync.c - sends written data to the server: WRITEs, COMMITs, and the calls that wait for them. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <stdlib.h>
@@ -7,15 +7,15 @@
 #include "tools/mount/mount.h"
 
 enum {
-    WRITES_MAX = 16,   /* under way for one file; what comes meanwhile is gathered */
-    ACTIVES_MAX = 256, /* of one file: more are not taken without waiting */
+    WRITES_MAX = 16,   /* WRITEs under way for one file; further data is gathered meanwhile */
+    ACTIVES_MAX = 256, /* chunks of one file; a writer of more has to wait */
 };
 
 static void pump(struct mount *m, struct inode *inode);
 
 /* --- accounts -------------------------------------------------------------------------------------------------- */
 
-/* The chunks of an inode are about to change, and have. */
+/* account() before the chunks of an inode change, mount_sync_settle() after. */
 static uint64_t account(const struct inode *inode)
 {
     return inode->dirty->octets;
@@ -67,7 +67,7 @@ static void wrote(struct mount_call *c)
     int error = call_error(c);
     uint32_t count = c->op.result.write.count;
 
-    /* A server that takes nothing, and says that all is well, would keep us here for ever. */
+    /* A server that takes no octets and reports success would keep us busy forever. */
     if (!error && (count == 0 || count > c->op.args.write.count))
         error = EIO;
     if (error) {
@@ -82,7 +82,7 @@ static void wrote(struct mount_call *c)
     call_end(c);
 }
 
-/* False: no memory. */
+/* Sends a WRITE for the chunk. Returns false if there is no memory. */
 static bool send_chunk(struct mount *m, struct inode *inode, struct chunk *chunk)
 {
     struct mount_call *c = call_new(m, NULL);
@@ -155,7 +155,7 @@ static void commit(struct mount *m, struct inode *inode)
     call_start(c, NFS3_COMMIT, mount_sync_committed);
 }
 
-/* Half of the memory is in use: make the servers' disks busy before all of it is. */
+/* Commits when half of the memory is in use, so that the server's disk is busy before all of it is. */
 static void commit_early(struct mount *m)
 {
     if (m->dirty_octets <= m->options->dirty_max / 2)
@@ -164,7 +164,7 @@ static void commit_early(struct mount *m)
         commit(m, inode);
 }
 
-/* --- who waits ------------------------------------------------------------------------------------------------- */
+/* --- waiting calls --------------------------------------------------------------------------------------------- */
 
 static bool mount_sync_waits(const struct mount_call *c)
 {
@@ -244,14 +244,14 @@ static bool wants_commit(const struct inode *inode)
     if (!inode->dirty)
         return false;
     for (const struct mount_call *c = inode->waiting; c; c = c->next) {
-        /* All that it waits for is with the server. */
+        /* All data that it waits for have been sent. */
         if (c->wait_commit && !dirty_is_unsent(inode->dirty, c->wait_seq, 0, UINT64_MAX))
             return true;
     }
     return false;
 }
 
-/* Whatever has changed about the chunks of an inode, this does what can be done now. */
+/* Does all that can be done after the chunks of an inode have changed. */
 static void pump(struct mount *m, struct inode *inode)
 {
     inode_pin(inode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cat.c - `rddp nfs cat`: a file to standard output, READs under way ahead of what is written. */
+/* cat.c - `rddp nfs cat`: writes a file to standard output, with READs under way ahead of the output. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct cat_piece {
     struct nfs_op op;
     uint8_t *buffer;
     uint64_t offset;
-    uint32_t length, got; /* asked for in the end, and there so far */
+    uint32_t length, got; /* octets that the piece has in all, and that have been read */
     bool ready, eof;
     struct nfs_client *client;
 };
@@ -19,7 +19,7 @@ struct cat_piece {
 struct cat {
     struct nfs_session *session;
     struct nfs3_fh fh;
-    struct cat_piece *piece; /* a ring in the order of the file */
+    struct cat_piece *piece; /* a ring, in the order of the file */
     unsigned depth, head, count;
     uint64_t next, size;
     uint32_t capacity;
@@ -33,7 +33,7 @@ static void nfs_cat_ask(struct cat_piece *p)
     nfs_start(p->client, &p->op);
 }
 
-/* A server may give less than was asked for; it is asked for the rest. */
+/* A server may return less than asked for; the rest is then requested. */
 static void nfs_cat_take(struct nfs_op *op)
 {
     struct cat_piece *p = op->user;
@@ -77,7 +77,7 @@ static int write_out(const uint8_t *from, size_t n)
     return 0;
 }
 
-/* The first piece is there. */
+/* Writes the oldest piece, which is complete. */
 static int put_out(struct cat *cat)
 {
     struct cat_piece *p = &cat->piece[cat->head];
@@ -134,7 +134,7 @@ static int cat_one(struct nfs_session *s)
         return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));
     cat.size = attr.size;
     int code = make_pieces(&cat) ? run_cat(&cat) : fail(EXIT_FAILED, "out of memory");
-    /* What is under way still may write into the buffers until it is taken back. */
+    /* READs under way may still write into the buffers, so they are cancelled first. */
     for (unsigned i = 0; cat.piece && i < cat.depth; i++) {
         if (i < cat.count && !cat.piece[(cat.head + i) % cat.depth].ready)
             nfs_cancel(s->client, &cat.piece[(cat.head + i) % cat.depth].op);

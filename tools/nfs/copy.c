@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* copy.c - keeps slots busy: the ops of as many files as it takes, and the directories they are in. */
+/* copy.c - the copy engine: keeps the slots busy with ops of several files and their directories. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ void job_fail(struct nfs_copy *copy, struct copy_job *job, int code, const char 
     if (job->failed)
         return;
     job->failed = true;
-    /* The name of what the user named is in front of every line already. */
+    /* Each line begins with the path that the user gave, so nothing is added for it. */
     bool top = job->directory || !job->place->up;
     copy_fail(copy, !top && nfs_join(path, job->place->path, job->name) ? path : job->place->path, code, why);
 }
@@ -97,7 +97,7 @@ static void slot_done(struct nfs_op *op)
     put_back(copy, slot);
 }
 
-/* Small pieces and what has no data have slots of their own, so that many small files can be under way without as many
+/* Small pieces and ops without data have slots of their own, so that many small files can be under way without as many
  * large buffers. */
 static struct slot **slot_for(struct nfs_copy *copy, const struct copy_job *job)
 {
@@ -136,7 +136,7 @@ static void nfs_copy_settle(struct nfs_copy *copy)
     }
 }
 
-/* Whatever is there is begun before more is looked for. */
+/* Starts ops of the current jobs before it looks for more jobs. */
 static void nfs_copy_fill(struct nfs_copy *copy)
 {
     while (!tool_stopped) {
@@ -183,7 +183,7 @@ int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_re
     return 0;
 }
 
-/* After an interruption there is something under way: it is taken back, and ends as a failure. */
+/* After an interruption ops may be under way: they are cancelled and end as failures. */
 void copy_engine_close(struct nfs_copy *copy)
 {
     copy->closing = true;

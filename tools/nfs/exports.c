@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* exports.c - `rddp nfs exports`: what a server has to mount, and for whom. */
+/* exports.c - `rddp nfs exports`: lists the exports of a server and who may mount them. */
 #include <errno.h>
 
 #include "tools/nfs/nfs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* get.c - `rddp nfs get`, `put` and `cp`: which way, and what is told about it. */
+/* get.c - `rddp nfs get`, `put` and `cp`: choose the direction, run the copy and report it. */
 #include "tools/nfs/copy.h"
 
 static int transfer(const struct nfs_options *options, const char *source, const char *destination)
@@ -8,7 +8,7 @@ static int transfer(const struct nfs_options *options, const char *source, const
         .options = options, .source = source, .destination = destination, .pull = is_remote(source)};
     struct nfs_session s;
     if (is_remote(source) == is_remote(destination))
-        usage_error("one of SRC and DST is HOST:/PATH (write ./NAME for a local name with a colon)");
+        usage_error("expected one of SRC and DST to be HOST:/PATH (write ./NAME for a local name with a colon)");
     int code = nfs_session_open(&s, options, report.pull ? source : destination);
     if (!code) {
         nfs_report_start(&report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* list.c - reads a directory of a server, which may lie: names that are none, cookies that come again, no end. */
+/* list.c - reads a directory of a server, and copes with one that lies: invalid names, repeated cookies, no end. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int nfs_list_broken(struct nfs_list *l, const char *trouble)
     return -EPROTO;
 }
 
-/* The next answer. 0: there is none. */
+/* Asks for the next block of entries. Returns 1; 0 at the end of the directory; or a negative errno. */
 static int nfs_list_ask(struct nfs_list *l)
 {
     if (l->end)
@@ -43,7 +43,8 @@ static int nfs_list_ask(struct nfs_list *l)
     return l->left.left > 0;
 }
 
-/* Brent: one cookie is kept, a later one each time the way has doubled; on a ring it comes again. */
+/* Brent's cycle detection: keeps a cookie, and replaces it each time the number of entries has doubled. In a cycle it
+ * is seen again. */
 static bool comes_again(struct nfs_list *l, uint64_t cookie)
 {
     if (l->entries > 1 && cookie == l->mark)
@@ -55,7 +56,7 @@ static bool comes_again(struct nfs_list *l, uint64_t cookie)
     return false;
 }
 
-/* Whatever the server left out is asked for. */
+/* Asks for the handle and attributes that the server left out. */
 static int nfs_list_complete(struct nfs_list *l, const struct nfs3_entry *entry, struct nfs_item *item)
 {
     item->fh = entry->fh.fh;
@@ -84,18 +85,18 @@ static bool nfs_list_is_dots(const struct nfs3_text *name)
     return (name->length == 1 && name->at[0] == '.') || (name->length == 2 && !memcmp(name->at, "..", 2));
 }
 
-/* 1: a name; 0: one to be left out. */
+/* Takes a name. Returns 1; 0 if it is to be skipped; or a negative errno. */
 static int take_name(struct nfs_list *l, const struct nfs3_text *name, struct nfs_item *item)
 {
     bool dots = nfs_list_is_dots(name);
     if (dots && !l->dots)
         return 0;
     if (!name->length || name->length > XFER_NAME)
-        return nfs_list_broken(l, "the server gives a name that is empty or longer than 255 octets");
+        return nfs_list_broken(l, "the server returns a name that is empty or longer than 255 octets");
     memcpy(item->name, name->at, name->length);
     item->name[name->length] = 0;
     if (strlen(item->name) != name->length || (!dots && !xfer_name_ok(item->name)))
-        return nfs_list_broken(l, "the server gives a name with a slash or a NUL in it");
+        return nfs_list_broken(l, "the server returns a name with a slash or a NUL");
     return 1;
 }
 
@@ -107,7 +108,7 @@ int nfs_list_next(struct nfs_list *l, struct nfs_item *item)
         if (!l->left.left && (error = nfs_list_ask(l)) <= 0)
             return error;
         if (!nfs3_get_entry(&l->left, &entry, true))
-            return nfs_list_broken(l, "the server's list of names is broken");
+            return nfs_list_broken(l, "the server's list of names is malformed");
         if (++l->entries > NFS_ENTRIES_MAX)
             return nfs_list_broken(l, "the directory does not end: more than 2097152 names");
         if (comes_again(l, entry.cookie))
@@ -120,7 +121,7 @@ int nfs_list_next(struct nfs_list *l, struct nfs_item *item)
             continue;
         if (error == 0)
             return 1;
-        /* It was removed meanwhile. */
+        /* The entry was removed meanwhile. */
         if (error == -ENOENT || error == -ESTALE)
             error = 0;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ls.c - `rddp nfs ls` and `stat`: names, and what the server says about them. */
+/* ls.c - `rddp nfs ls` and `stat`: list names and attributes. */
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -43,7 +43,7 @@ char *nfs_size_text(char text[SMALL_TEXT], uint64_t size, bool human)
     return text;
 }
 
-/* With the year instead of the hour if it is more than half a year away, as ls has it. */
+/* Like ls, shows the year instead of the time of day for dates more than half a year away. */
 static const char *nfs_ls_time_text(char text[SMALL_TEXT], const struct nfs3_time *when)
 {
     time_t at = when->s, now = time(NULL);
@@ -156,7 +156,7 @@ static int nfs_ls_worse(int a, int b)
     return a > b ? a : b;
 }
 
-/* `path`: below what the user named, "" for that. */
+/* `path` is relative to the path that the user gave, "" for that path itself. */
 static int list_tree(struct nfs_session *s, const struct nfs3_fh *dir, const char *path, unsigned deep, bool heading)
 {
     struct listing listing = {0};
@@ -186,7 +186,7 @@ static int list_tree(struct nfs_session *s, const struct nfs3_fh *dir, const cha
 static int list_one(struct nfs_session *s, bool heading)
 {
     struct nfs_item item;
-    /* As ls: a link that was named is followed, but for -l. */
+    /* Like ls, follows a symbolic link that was given as an argument, except with -l. */
     int error = nfs_lookup(s->client, s->inside, !s->options->detail || s->remote.into, &item.fh, &item.attr);
     if (error)
         return nfs_fail(s, nfs_exit_code(error), "", nfs_errno_text(error));

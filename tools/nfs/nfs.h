@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs.h - what the files of `rddp nfs` share: the options, the session with a server, and its directories. */
+/* nfs.h - what the files of `rddp nfs` share: options, the session with a server, and reading its directories. */
 #ifndef TOOLS_NFS_NFS_H
 #define TOOLS_NFS_NFS_H
 
@@ -11,10 +11,11 @@
 
 enum {
     NFS_DEPTH_MAX = 128,
-    NFS_ID_NONE = UINT32_MAX,   /* --uid, --gid: not given */
-    NFS_ENTRIES_MAX = 1 << 21,  /* names of one directory that we read: a server that has more does not end */
-    NFS_LIST_OCTETS = 64 << 10, /* of one READDIRPLUS */
-    NFS_WAIT_MS = 100,          /* so long a wait does not see a signal */
+    NFS_ID_NONE = UINT32_MAX, /* --uid or --gid was not given */
+    /* The most names read from one directory: a server with more is taken for one that does not end */
+    NFS_ENTRIES_MAX = 1 << 21,
+    NFS_LIST_OCTETS = 64 << 10, /* octets of one READDIRPLUS */
+    NFS_WAIT_MS = 100,          /* signals are noticed after at most this time */
 };
 
 struct nfs_options {
@@ -24,29 +25,30 @@ struct nfs_options {
     struct rddp_wire_attr wire;
 };
 
-/* A server's export, and the path below it that the user meant. */
+/* The mounted export of a server, and the path in it that the user gave. */
 struct nfs_session {
     const struct nfs_options *options;
     struct nfs_client *client;
     struct cp_remote remote;
-    const char *inside;   /* of remote.path: what follows the export; "" is its root */
-    char name[XFER_TEXT]; /* "host:/path" as messages have it */
+    const char *inside;   /* the part of remote.path below the export; "" is the export's root */
+    char name[XFER_TEXT]; /* "host:/path", for messages */
 };
 
-/* Fills in what the options say, and who hears of lines. */
+/* Sets the attributes from the options, and the log function. */
 void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *options);
-/* EXIT_CONNECT for an errno that means no connection, else as nfs_exit_code(). */
+/* Returns EXIT_CONNECT for an errno that means no connection, else the same as nfs_exit_code(). */
 int nfs_connect_code(int error);
-/* Parses "HOST:/PATH", finds the export, mounts it and connects. 0 or an exit code; a line has been said. */
+/* Parses "HOST:/PATH", finds and mounts the export, and connects. Returns 0, or an exit code after printing a
+ * message. */
 int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, const char *text);
 void nfs_session_close(struct nfs_session *s);
-/* One nfs_wait() that ends soon. */
+/* nfs_wait() for at most NFS_WAIT_MS. */
 void nfs_session_wait(struct nfs_session *s);
 
-/* What an op failed of, as the end of a line, and of a negative errno that a call of the client returned. */
+/* Why an op failed, or what a negative errno of the client means, to end a message with. Static. */
 const char *nfs_why(const struct nfs_op *op);
 const char *nfs_errno_text(int error);
-/* EXIT_PROTOCOL for a server that breaks the rules, else EXIT_FAILED. */
+/* EXIT_PROTOCOL for a server that violates the protocol, else EXIT_FAILED. */
 int nfs_exit_code(int error);
 
 static inline struct nfs3_text nfs_text(const char *name)
@@ -62,23 +64,23 @@ struct nfs_item {
     struct nfs3_attr attr;
 };
 
-/* A directory while it is read: READDIRPLUS after READDIRPLUS. */
+/* Reads a directory with READDIRPLUS, block by block. */
 struct nfs_list {
     struct nfs_client *client;
     struct nfs_op op;
-    struct xdr_in left; /* entries of the last answer */
+    struct xdr_in left; /* entries of the current block not read yet */
     bool asked, end, dots;
-    uint64_t entries, mark, mark_at; /* against cookies that come again (Brent) */
-    const char *trouble;             /* after an error: why */
+    uint64_t entries, mark, mark_at; /* detect cookies that repeat (Brent) */
+    const char *trouble;             /* describes an error */
 };
 
 void nfs_list_open(struct nfs_list *l, struct nfs_client *client, const struct nfs3_fh *dir, bool dots);
-/* 1: an entry; 0: that was all; or a negative errno. "." and ".." are left out unless `dots`; a name that is none
- * (empty, with a slash or a NUL, too long) is an error. */
+/* Returns 1 for an entry; 0 at the end; or a negative errno. Skips "." and ".." unless `dots`. An invalid name (empty,
+ * too long, with a slash or a NUL) is an error. */
 int nfs_list_next(struct nfs_list *l, struct nfs_item *item);
 void nfs_list_close(struct nfs_list *l);
 
-/* --- subcommands of their own: each returns an exit code ---------------------------------------------------------- */
+/* --- subcommands: each returns an exit code ---------------------------------------------------------------------- */
 
 int nfs_ls(const struct nfs_options *options, int argc, char **argv);
 int nfs_stat(const struct nfs_options *options, int argc, char **argv);
@@ -94,11 +96,11 @@ int nfs_cp(const struct nfs_options *options, int argc, char **argv);
 char *nfs_mode_text(char text[SMALL_TEXT], const struct nfs3_attr *attr); /* "drwxr-xr-x" */
 char *nfs_size_text(char text[SMALL_TEXT], uint64_t size, bool human);    /* "1536", or "1.5K" */
 
-/* Splits the path inside into its directory, looked up, and its last name. 0 or an exit code. */
+/* Looks up the directory of the path inside the export, and copies its last name. Returns 0 or an exit code. */
 int nfs_parent(struct nfs_session *s, struct nfs3_fh *dir, char name[XFER_NAME + 1]);
-/* "PATH/NAME", or "NAME" below "". False: too long. */
+/* Writes "PATH/NAME", or "NAME" if `path` is "". Returns false if it is too long. */
 bool nfs_join(char to[XFER_PATH + 1], const char *path, const char *name);
-/* The line "NAME/PATH: WHY", `path` may be "". Returns `code`. */
+/* Prints "NAME/PATH: WHY"; `path` may be "". Returns `code`. */
 int nfs_fail(const struct nfs_session *s, int code, const char *path, const char *why);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pull.c - from a server into the file system. Names come from the server: each is one name in an open directory,
- * nothing is followed, and a file has its name only when all of it is there. */
+/* pull.c - copies from a server to the file system. Names come from the server: each is used as a single name in an
+ * open directory without following links, and a file gets its name only when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ bool pull_done(struct copy_job *job, struct slot *slot)
         return true;
     if (result->read.eof || n == 0) {
         job_fail(copy, job, result->read.eof ? EXIT_FAILED : EXIT_PROTOCOL,
-                 result->read.eof ? "it ends before the size that the server told"
+                 result->read.eof ? "it ends before the size that the server gave"
                                   : "the server gives neither octets nor the end");
         return true;
     }
@@ -99,8 +99,8 @@ static int finish_file(struct nfs_copy *copy, const struct copy_job *job)
     return renameat(job->place->fd, job->temp, job->place->fd, job->name) ? errno : 0;
 }
 
-/* READs end in any order, so only a temporary that was cut to what is whole of it is gone on with: its time, which is
- * that of the server's file, tells. */
+/* Keeps an incomplete temporary file for the next time. READs end in any order, so it is cut to the part without gaps
+ * and gets the modification time of the server's file, by which find_part() recognizes it. */
 static bool keep_part(const struct copy_job *job)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {job->mtime.s, job->mtime.ns}};
@@ -108,7 +108,7 @@ static bool keep_part(const struct copy_job *job)
            !ftruncate(job->fd, (off_t)job->prefix) && !futimens(job->fd, times);
 }
 
-/* What an earlier command left of this file, locked; its octets are job->next_offset. -1: nothing. */
+/* Finds and locks what an earlier command left of this file. Its size becomes job->next_offset. -1: nothing. */
 static int find_part(struct copy_job *job)
 {
     struct stat st;
@@ -200,7 +200,7 @@ static int nfs_pull_make_directory(int parent, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* `name` as it is below what the user named; `local` as it will be called here. */
+/* Enters a directory: `name` is its path below the one the user gave, `local` its name here. */
 static void nfs_pull_enter(struct pull *pull, struct copy_place *up, const struct nfs_item *item, const char *name,
                            const char *local)
 {
@@ -250,7 +250,7 @@ static int nfs_pull_make_link(int dir, const char *name, const char *target)
     return unlinkat(dir, name, 0) || symlinkat(target, dir, name) ? -errno : 0;
 }
 
-/* It is copied as it is, wherever it leads: nothing here goes through it. */
+/* Copies a symbolic link unchanged, wherever it leads: nothing here follows it. */
 static void nfs_pull_copy_link(struct pull *pull, struct copy_place *place, const struct nfs_item *item,
                                const char *name)
 {
@@ -264,7 +264,7 @@ static void nfs_pull_copy_link(struct pull *pull, struct copy_place *place, cons
     } else {
         target[op.result.target.length] = 0;
         if (!*target || strlen(target) != op.result.target.length)
-            error = -EPROTO, why = "the server gives a symbolic link that is empty or has a NUL in it";
+            error = -EPROTO, why = "the server returns a symbolic link that is empty or contains a NUL";
     }
     if (!error && (error = nfs_pull_make_link(place->fd, name, target)) != 0)
         why = xfer_result_text(xfer_result_of(-error));

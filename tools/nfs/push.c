@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* push.c - from the file system to a server: CREATE of a temporary, WRITEs that the server may keep in memory, COMMIT,
- * SETATTR, RENAME. If the server started again in between, which its verifier tells, what it may have lost is sent once
- * more. */
+/* push.c - copies from the file system to a server: CREATE of a temporary file, UNSTABLE WRITEs, COMMIT, SETATTR,
+ * RENAME. When the verifier shows that the server has restarted, what it may have lost is sent again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,14 +9,14 @@
 
 #include "tools/nfs/copy.h"
 
-/* --- a file: what is asked ----------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------------------------ */
 
 static void ask_create(const struct copy_job *job, struct nfs_op *op)
 {
     op->proc = NFS3_CREATE;
     op->args.make.where = (struct nfs3_where){job->place->fh, nfs_text(job->temp)};
     op->args.make.how = NFS3_UNCHECKED;
-    /* Writable until it is written: not every server lets an owner write what is not. */
+    /* Writable until it is complete: not every server lets an owner write a file that is read-only. */
     op->args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = (job->mode & 0777) | 0600, .set_size = true};
 }
 
@@ -51,7 +50,7 @@ static void ask_write(const struct copy_job *job, struct slot *slot)
     op->args.write.offset = slot->offset + slot->done;
     op->args.write.count = op->args.write.length = slot->length - slot->done;
     op->args.write.data = slot->buffer + slot->done;
-    /* What fits into one WRITE needs no COMMIT. */
+    /* A file that fits into one WRITE is written stable and needs no COMMIT. */
     op->args.write.stable = job->size <= slot->copy->capacity ? NFS3_FILE_SYNC : NFS3_UNSTABLE;
 }
 
@@ -127,9 +126,9 @@ bool push_issue(struct copy_job *job, struct slot *slot)
     return false;
 }
 
-/* --- what is answered ---------------------------------------------------------------------------------------- */
+/* --- replies ------------------------------------------------------------------------------------------------- */
 
-/* The verifier is of the server's run: another one says that what was not committed may be lost (RFC 1813 3.3.7). */
+/* The verifier identifies a run of the server. A new one means that uncommitted data may be lost (RFC 1813 3.3.7). */
 static void nfs_push_compare(struct copy_job *job, const uint8_t *verifier)
 {
     if (!job->verified)
@@ -139,7 +138,7 @@ static void nfs_push_compare(struct copy_job *job, const uint8_t *verifier)
         job->changed = true;
 }
 
-/* False: the rest of it was started. */
+/* Returns true if the slot is free, false if a WRITE of the rest was started in it. */
 static bool written(struct copy_job *job, struct slot *slot)
 {
     const struct nfs3_result *result = &slot->op.result;
@@ -153,7 +152,7 @@ static bool written(struct copy_job *job, struct slot *slot)
     if (slot->done == slot->length || job->failed || job->changed)
         return true;
     if (n == 0) {
-        job_fail(slot->copy, job, EXIT_PROTOCOL, "the server takes no octets and names no reason");
+        job_fail(slot->copy, job, EXIT_PROTOCOL, "the server takes no octets and gives no reason");
         return true;
     }
     ask_write(job, slot);
@@ -177,7 +176,8 @@ static void found(struct copy_job *job, const struct nfs3_post_fh *fh)
     job->state = fh->present ? JOB_DATA : JOB_FIND;
 }
 
-/* A RENAME that was sent again may find that it was done: then the name is that of our file. */
+/* Whether the handle is that of our file: a retransmitted RENAME fails if the first one succeeded, and the name is then
+ * ours. */
 static bool is_named(struct copy_job *job, const struct nfs3_fh *fh)
 {
     return fh->length == job->fh.length && !memcmp(fh->data, job->fh.data, fh->length);
@@ -196,7 +196,7 @@ static void answered(struct copy_job *job, struct nfs_op *op, struct nfs_copy *c
         job->state = JOB_RENAME;
     } else {
         if (job->state == JOB_LOOK && !is_named(job, &op->result.fh))
-            job_fail(copy, job, EXIT_FAILED, "somebody else removed or renamed it meanwhile");
+            job_fail(copy, job, EXIT_FAILED, "it was removed or renamed by somebody else");
         job->made = false;
         job->state = JOB_OVER;
     }
@@ -225,7 +225,7 @@ bool push_done(struct copy_job *job, struct slot *slot)
 static void restart(struct nfs_copy *copy, struct copy_job *job)
 {
     if (++job->restarts > COPY_RESTARTS_MAX) {
-        job_fail(copy, job, EXIT_FAILED, "the server starts again and again");
+        job_fail(copy, job, EXIT_FAILED, "the server restarts again and again");
         return;
     }
     copy->report->restarts++;
@@ -251,7 +251,7 @@ static void nfs_push_removed(struct nfs_op *op)
     *(bool *)op->user = true;
 }
 
-/* The command is about to end: a server that does not answer keeps the temporary. */
+/* Removes the temporary file before the command ends. A server that does not answer in time keeps it. */
 static void remove_now(struct nfs_copy *copy, struct copy_job *job)
 {
     struct nfs_client *client = copy->session->client;

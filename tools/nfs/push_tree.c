@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* push_tree.c - what is walked here is made at a server: directories, symbolic links, and a job for each file. */
+/* push_tree.c - walks a local tree and creates it at a server: directories, symbolic links, and a job for each file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@ struct push {
     struct walk walk;
     struct walk_entry entry;
     struct copy_place *base;
-    char top[XFER_NAME + 1];                  /* what the top will be called; "": its contents go right into base */
-    struct copy_place *place[XFER_DEPTH + 1]; /* NULL: it could not be made, and nothing in it is copied */
+    char top[XFER_NAME + 1];                  /* the name of the top at the server; "": its contents go into `base` */
+    struct copy_place *place[XFER_DEPTH + 1]; /* NULL: it could not be created, and its contents are skipped */
     unsigned depth;
     int fd;
 };
@@ -28,7 +28,7 @@ static struct nfs3_time nfs_time(int64_t seconds, uint32_t nanoseconds)
 
 /* --- directories and links ----------------------------------------------------------------------------------- */
 
-/* Runs an op that makes `name`; if that is there, looks what it is. 0, or a negative errno and a reason. */
+/* Runs an op that creates `name`, or looks up what exists already. Returns 0, or a negative errno and a reason. */
 static int nfs_push_tree_make(struct push *push, struct copy_place *up, const char *name, struct nfs_op *op,
                               struct nfs3_fh *fh, const char **why)
 {
@@ -51,7 +51,7 @@ static int nfs_push_tree_make(struct push *push, struct copy_place *up, const ch
     bool same = !op->result.attr.present || op->result.attr.attr.type == (proc == NFS3_MKDIR ? NFS3_DIR : NFS3_LNK);
     if (error || same)
         return error;
-    *why = "is there, and something else";
+    *why = "already exists and is something else";
     return -EEXIST;
 }
 
@@ -178,7 +178,7 @@ static int nfs_push_tree_open_source(struct push *push, const char *local)
     return 0;
 }
 
-/* cp's rule: into the path as `local` if that is a directory, else it is to become the path. */
+/* Like cp: if the path is a directory, copies into it as `local`; else the copy becomes the path. */
 static int nfs_push_tree_find_place(struct push *push, struct nfs_session *s, const char *local)
 {
     struct nfs3_attr attr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* report.c - tells how far a copy is, what failed, and the figures. */
+/* report.c - the output of a copy: progress, failures, and the final figures. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -82,11 +82,11 @@ static void nfs_report_print_summary(const struct nfs_report *report, double sec
     if (report->octets >= RATE_OCTETS && seconds >= 0.01)
         printf(": %s", rate_text(rate, each));
     if (report->resumed)
-        printf("; %s were there", octets_text(octets, report->resumed));
+        printf("; %s were there already", octets_text(octets, report->resumed));
     if (report->failed)
         printf("; %" PRIu64 " failed", report->failed);
     if (report->restarts)
-        printf("; the server started again: sent once more");
+        printf("; the server restarted: data sent again");
     if (report->octets >= COST_OCTETS)
         printf("; CPU %.2f s/GB", cpu * giga / (double)report->octets);
     putchar('\n');

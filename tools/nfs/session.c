@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* session.c - from "HOST:/PATH" to a mounted export, and what went wrong as a line. */
+/* session.c - mounts the export of a "HOST:/PATH", and describes errors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ const char *nfs_errno_text(int error)
     case EINTR:
         return "interrupted";
     case EPROTO:
-        return "the server's answer does not keep to RFC 1813";
+        return "the server's answer violates RFC 1813";
     }
     return error_text(error);
 }
@@ -78,7 +78,7 @@ static struct nfs_client *open_at(struct nfs_client_attr *attr, const char *path
     return client;
 }
 
-/* The server tells no export that PATH lies in: so PATH itself, or the nearest directory above that it mounts. */
+/* The server lists no export that PATH lies in, so try PATH itself and then its parents. */
 static size_t try_upwards(struct nfs_session *s, struct nfs_client_attr *attr, char *error)
 {
     const char *path = s->remote.path;
@@ -96,7 +96,7 @@ static size_t try_upwards(struct nfs_session *s, struct nfs_client_attr *attr, c
             n--;
         while (n > 0 && path[n] != '/');
     }
-    /* What was wrong with the name that the user gave. */
+    /* Report the error of the path that the user gave. */
     memcpy(error, first, sizeof(first));
     return 0;
 }
@@ -125,7 +125,7 @@ void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *option
     }
 }
 
-/* An NFS path begins with a slash, and here ends with none. */
+/* Makes the path absolute; it has no slash at its end. */
 static int make_absolute(struct cp_remote *remote)
 {
     size_t n = strlen(remote->path);

@@ -6,14 +6,14 @@
 
 #include "tools/nfs/nfs.h"
 
-enum { RM_ROUNDS = 100 }; /* over one directory, in which names still come up */
+enum { RM_ROUNDS = 100 }; /* attempts to empty a directory in which new names appear */
 
 static int nfs_small_worse(int a, int b)
 {
     return a > b ? a : b;
 }
 
-/* Each word is a HOST:/PATH of its own session. */
+/* Runs `one` for each HOST:/PATH, in a session of its own. Returns the worst exit code. */
 static int for_each(const struct nfs_options *options, int argc, char **argv, int (*one)(struct nfs_session *s))
 {
     int code = 0;
@@ -28,7 +28,7 @@ static int for_each(const struct nfs_options *options, int argc, char **argv, in
     return code;
 }
 
-/* Runs an op without a buffer: 0 or a negative errno; *why is what it failed of. */
+/* Runs an op without a buffer. Returns 0, or a negative errno and the reason in `*why`. */
 static int call(struct nfs_session *s, struct nfs_op *op, const char **why)
 {
     int error = nfs_call(s->client, op);
@@ -50,7 +50,7 @@ static int nfs_small_make(struct nfs_session *s, const struct nfs3_fh *dir, cons
     return error == -EEXIST && may_be ? 0 : error;
 }
 
-/* Name by name from the root on. */
+/* Creates the path name by name from the root on. */
 static int nfs_small_make_path(struct nfs_session *s)
 {
     char path[XFER_PATH + 1];
@@ -114,7 +114,7 @@ static int remove_name(struct nfs_session *s, enum nfs3_proc proc, const struct 
 static int remove_tree(struct nfs_session *s, const struct nfs3_fh *parent, const struct nfs_item *item,
                        const char *path, unsigned deep);
 
-/* Everything that the directory shows in one reading. `gone` counts. */
+/* Removes all entries that one reading of the directory shows, and counts them in `gone`. */
 static int empty(struct nfs_session *s, const struct nfs3_fh *dir, const char *path, unsigned deep, uint64_t *gone)
 {
     char below[XFER_PATH + 1];
@@ -136,7 +136,7 @@ static int empty(struct nfs_session *s, const struct nfs3_fh *dir, const char *p
     return code;
 }
 
-/* Names may be passed over when those before them vanish: then the directory is not empty, and is read again. */
+/* Removing entries may make a server skip others. The directory is then not empty, and is read again. */
 static int remove_tree(struct nfs_session *s, const struct nfs3_fh *parent, const struct nfs_item *item,
                        const char *path, unsigned deep)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.c - the client of `rddp ping`: connects, goes there and back COUNT times, and sums up. */
+/* client.c - the client of `rddp ping`: connects, makes the round trips, and prints a summary. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { SAMPLES = 1 << 20, CLOSE_MS = 3000 };
 
-/* --- the means of a trip ------------------------------------------------------------------------------------- */
+/* --- functions for a trip ------------------------------------------------------------------------------------ */
 
 int pinger_receive(struct pinger *pinger, size_t offset, uint32_t length)
 {
@@ -55,7 +55,7 @@ int pinger_await(struct pinger *pinger, uint32_t length)
 
 /* --- our own protocol ---------------------------------------------------------------------------------------- */
 
-/* Half of the memory is sent, the other half received into. */
+/* The first half of the memory is sent from, the second half is received into. */
 static size_t ping_client_echo_room(const struct ping_options *options)
 {
     return 2 * (options->size ? options->size : 1);
@@ -68,7 +68,8 @@ static int echo_prepare(struct rddp_qp *qp, void *user)
     return pinger_receive(pinger, pinger->memory.size / 2, (uint32_t)pinger->options->size);
 }
 
-/* Octets that differ from message to message and from place to place, so that old or moved ones are noticed. */
+/* Fills the buffer so that its octets differ from message to message and from place to place: stale or shifted data are
+ * noticed. */
 static void ping_client_fill(unsigned char *out, size_t size, uint64_t seed)
 {
     uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15;
@@ -94,7 +95,7 @@ static int echo_go(struct pinger *pinger, uint64_t iteration)
     if (!code)
         code = pinger_await(pinger, size);
     if (!code && memcmp(sent, back, size))
-        return fail(EXIT_FAILED, "%s: what came back is not what was sent", pinger->peer);
+        return fail(EXIT_FAILED, "%s: the answer differs from what was sent", pinger->peer);
     return code;
 }
 
@@ -119,7 +120,7 @@ static void record(struct pinger *pinger, double us)
     pinger->done++;
 }
 
-/* Waits until `until_ns`. A completion in between is an old Send's, or says that the connection is over. */
+/* Waits until `until_ns`. A completion meanwhile belongs to an earlier Send, or tells that the connection is over. */
 static int pause_until(struct pinger *pinger, uint64_t until_ns)
 {
     for (;;) {
@@ -141,7 +142,7 @@ static int make_trips(struct pinger *pinger)
 {
     const struct ping_options *options = pinger->options;
     uint64_t interval_ns = (uint64_t)(options->interval_s * 1e9);
-    /* The library holds its first message back for so long: the trip shall not be blamed for it. */
+    /* The library delays its first message by first_delay_ms, which must not count as round-trip time. */
     int code = pause_until(pinger, clock_ns() + (uint64_t)(options->wire.first_delay_ms + 1) * 1000000);
     while (!code) {
         uint64_t start_ns = clock_ns();
@@ -264,7 +265,7 @@ int ping_client(const struct ping_options *options, const struct target *target)
     struct pinger pinger = {.options = options, .trip = options->rping ? &rping_trip : &echo_trip};
     snprintf(pinger.peer, sizeof(pinger.peer), "%.*s", ADDRESS_TEXT - 1, target->text);
     pinger.samples = malloc(SAMPLES * sizeof(*pinger.samples));
-    int code = pinger.samples ? run_pinger(&pinger, target) : fail(EXIT_FAILED, "no memory");
+    int code = pinger.samples ? run_pinger(&pinger, target) : fail(EXIT_FAILED, "out of memory");
     if (pinger.qp)
         rddp_destroy_qp(pinger.qp);
     region_free(&pinger.memory);

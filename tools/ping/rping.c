@@ -36,8 +36,8 @@ void rping_fill(unsigned char *out, size_t size, uint64_t iteration)
 
 /* --- client -------------------------------------------------------------------------------------------------- */
 
-/* The memory: a message out, a message in, the source, the sink. It is one region: a server sees one key and two
- * places. */
+/* One region holds a message to send, a message to receive, the source and the sink, so that the server sees one key
+ * and two offsets. */
 enum { OUT = 0, IN = RPING_MESSAGE, SOURCE = 2 * RPING_MESSAGE };
 
 static size_t client_room(const struct ping_options *options)
@@ -52,7 +52,7 @@ static int client_prepare(struct rddp_qp *qp, void *user)
     return pinger_receive(pinger, IN, RPING_MESSAGE);
 }
 
-/* Tells the server of the buffer at `offset` and waits for its go-ahead. */
+/* Advertises the buffer at `offset` to the server and waits for its go-ahead. */
 static int advertise(struct pinger *pinger, size_t offset)
 {
     struct rping_message message = {
@@ -72,7 +72,7 @@ static int client_go(struct pinger *pinger, uint64_t iteration)
     size_t size = pinger->options->size;
     unsigned char *source = pinger->memory.at + SOURCE, *sink = source + size;
     rping_fill(source, size, iteration);
-    /* What is not written shall not look right by chance. */
+    /* The sink must not match by chance if the server does not write it. */
     if (pinger->options->verify)
         memset(sink, 0xff, size);
     int code = advertise(pinger, SOURCE);
@@ -98,7 +98,7 @@ const struct trip rping_trip = {
 
 /* --- server -------------------------------------------------------------------------------------------------- */
 
-/* What the session waits for; in the order of the protocol. */
+/* What the session waits for, in the order of the protocol. */
 enum rping_phase {
     WANT_SOURCE, /* the client's first message */
     WANT_READ,   /* our Read of its source */
@@ -108,7 +108,7 @@ enum rping_phase {
 
 enum rping_kind { KIND_RECV, KIND_READ, KIND_WRITE, KIND_SEND };
 
-/* What is read is followed by a zero of ours, which bounds a source that has none. */
+/* One octet more than the Read fetches: its zero terminates a source that has none. */
 static size_t server_room(const struct ping_options *options)
 {
     return SOURCE + options->size + 1;
@@ -136,7 +136,7 @@ static int start_read(const struct server *server, struct ping_session *session)
     return session_post(session, KIND_READ, RDDP_WR_RDMA_READ, SOURCE, session->remote.size);
 }
 
-/* As much as the source had up to and with its zero, never more than the sink has room for. */
+/* Writes the text of the source with its zero, but never more than the sink holds. */
 static int start_write(struct ping_session *session)
 {
     size_t length = strlen((const char *)session->memory.at + SOURCE) + 1;
@@ -161,7 +161,7 @@ static int take_message(const struct server *server, struct ping_session *sessio
     case WANT_SINK:
         return start_write(session);
     default:
-        return fail(EXIT_PROTOCOL, "%s: a message while it should wait for us", session->peer);
+        return fail(EXIT_PROTOCOL, "%s: an unexpected message while it should wait", session->peer);
     }
 }
 
@@ -184,7 +184,7 @@ static int server_complete(const struct server *server, struct ping_session *ses
     }
 }
 
-/* Only the client knows how many iterations it wants, unless --count says it here too. */
+/* Only the client knows the number of iterations, unless --count was given here too. */
 static bool server_may_end(const struct server *server, const struct ping_session *session)
 {
     return session->phase == WANT_SOURCE && session->done && session->done >= server->options->count;

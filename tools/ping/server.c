@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* server.c - the server of `rddp ping`: any number of clients in one loop, each a session of the service. */
+/* server.c - the server of `rddp ping`: one loop serves all clients, each with a session of the service. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 enum { SERVER_CQE = 4096, SESSION_WRS = 4, SESSIONS_MAX = SERVER_CQE / (2 * SESSION_WRS) };
 
-/* --- the means of a service ---------------------------------------------------------------------------------- */
+/* --- functions for a service --------------------------------------------------------------------------------- */
 
 static uint64_t pack(struct ping_session *session, unsigned kind)
 {
@@ -41,10 +41,10 @@ int session_post(struct ping_session *session, unsigned kind, enum rddp_wr_opcod
     return error ? fail(EXIT_FAILED, "%s: cannot send: %s", session->peer, error_text(error)) : 0;
 }
 
-/* --- our own protocol: what comes goes back ------------------------------------------------------------------ */
+/* --- our own protocol: echo ---------------------------------------------------------------------------------- */
 
-/* Two slots, each received into and sent from: a client sends the next message only after the answer to the last, so
- * one slot is always posted while the other may still be on its way out. */
+/* Two slots, used for both receiving and sending. A client sends its next message only after the previous answer, so
+ * one slot is always posted while the other may still be sent. */
 enum { ECHO_SLOTS = 2, ECHO_SENT = 4 };
 
 static size_t ping_server_echo_room(const struct ping_options *options)
@@ -155,7 +155,7 @@ static void accept_session(struct server *server, struct rddp_request *request)
     }
 }
 
-/* The connection of a session is over. A client may close it, but not in the middle of something. */
+/* Ends the session of a closed connection. Closing is an error if something is under way. */
 static void leave_session(struct server *server, struct ping_session *session, int status)
 {
     if (!session->established) {
@@ -193,7 +193,7 @@ static void handle_completion(struct server *server, const struct rddp_wc *wc)
 {
     unsigned kind = (unsigned)(wc->wr_id % WR_KINDS);
     struct ping_session *session = (struct ping_session *)(uintptr_t)(wc->wr_id - kind);
-    /* The connection's end flushes what is posted; its event, which follows, says more. */
+    /* A closed connection flushes the posted requests; the event that follows tells more. */
     if (wc->status == RDDP_WC_WR_FLUSH_ERR)
         return;
     if (wc->status != RDDP_WC_SUCCESS)
@@ -217,7 +217,7 @@ static int ping_server_serve(struct server *server)
         while ((n = rddp_poll_cq(server->endpoint.cq, 1, &wc)) > 0)
             handle_completion(server, &wc);
         if (n < 0)
-            return fail(EXIT_FAILED, "the completion queue is broken: %s", error_text(n));
+            return fail(EXIT_FAILED, "cannot poll the completion queue: %s", error_text(n));
         struct rddp_event *event;
         while (endpoint_event(&server->endpoint, &event)) {
             handle_event(server, event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* session.c - one client of `rddp serve`: what it wants, whether it may, and the copy itself. */
+/* session.c - one client of `rddp serve`: reads its request, checks it, and runs the copy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 
 #include "tools/serve/serve.h"
 
-/* --- what is wanted ------------------------------------------------------------------------------------------ */
+/* --- the request --------------------------------------------------------------------------------------------- */
 
-/* What `path` is; nothing but a file or a directory is opened, for opening may have effects. */
+/* Checks what `path` is. Only files and directories are opened, since opening others may have side effects. */
 static enum xfer_result serve_session_look_at(int root, const char *path, struct stat *st)
 {
     int fd = path_open(root, path, O_PATH, 0);
@@ -21,7 +21,7 @@ static enum xfer_result serve_session_look_at(int root, const char *path, struct
         return xfer_result_of(-fd);
     enum xfer_result result = fstat(fd, st) ? xfer_result_of(errno) : XFER_OK;
     close(fd);
-    if (!result && S_ISLNK(st->st_mode)) /* path_open() without openat2 gives the link itself */
+    if (!result && S_ISLNK(st->st_mode)) /* path_open() without openat2() opens the link itself */
         result = XFER_LOOP;
     return result || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? result : XFER_NOT_FILE;
 }
@@ -67,7 +67,7 @@ static enum xfer_result serve_session_give(struct session *session, const struct
     return XFER_OK;
 }
 
-/* Of a directory that is not there yet nothing can be compared. */
+/* Whether a directory is to be received that does not exist yet, so that there is nothing to compare. */
 static bool serve_session_is_fresh(const struct path_place *place, const struct xfer_record *start)
 {
     struct stat st;
@@ -95,7 +95,7 @@ static enum xfer_result serve_session_receive(struct session *session, const str
     return xfer_link_ring(&copy->link, session->serve->ring, LINK_WRITTEN) ? XFER_NO_MEMORY : XFER_OK;
 }
 
-/* Says READY, or ERROR and why. */
+/* Answers START with READY, or with ERROR and a reason. */
 static bool answer_start(struct session *session, const struct xfer_record *start, int *top)
 {
     struct xfer_link *link = &session->copy.link;
@@ -145,7 +145,7 @@ static void serve_session_log_end(const struct session *session, double seconds)
     fflush(stdout);
 }
 
-/* What it costs is known only if this process does nothing else meanwhile. */
+/* The CPU time of a copy is known only if the process does nothing else meanwhile. */
 static void begin_cost(struct session *session)
 {
     session->alone = atomic_fetch_add(&session->serve->running, 1) == 0;
@@ -161,7 +161,7 @@ static uint64_t end_cost(struct session *session)
     return (uint64_t)((cpu_seconds() - session->cpu_s) * 1e6);
 }
 
-/* The client hangs up when it has read our last word. */
+/* Waits until the client disconnects after it has read our FINISH. */
 static void await_end(struct xfer_link *link)
 {
     uint64_t deadline_ns = clock_ns() + (uint64_t)XFER_BYE_MS * 1000000;
@@ -174,7 +174,7 @@ static void await_end(struct xfer_link *link)
     }
 }
 
-/* Until the last entry is told of, or there is nobody to tell. */
+/* Runs the copy until all entries are acknowledged, or the connection is lost. */
 static void run_copy(struct session *session)
 {
     struct xfer_copy *copy = &session->copy;
@@ -248,14 +248,14 @@ static void free_session(struct session *session)
     if (session->qp)
         rddp_destroy_qp(session->qp);
     xfer_link_close(&session->copy.link);
-    /* Context and PD stay the server's. */
+    /* Context and PD belong to the server. */
     session->endpoint.context = NULL;
     session->endpoint.pd = NULL;
     endpoint_close(&session->endpoint);
     free(session);
 }
 
-/* Signals are for the main thread: it wakes the others. */
+/* The new thread blocks all signals: the main thread handles them and wakes the others. */
 static int start_thread(struct session *session)
 {
     sigset_t all, before;
@@ -292,7 +292,7 @@ struct session *session_start(struct serve *serve, struct rddp_request *request)
     rddp_request_addr(request, &peer);
     address_text(session->peer, &peer);
     if (!open_ends(session)) {
-        warn("%s: no means for another client: %s", session->peer, error_text(errno));
+        warn("%s: no resources for another client: %s", session->peer, error_text(errno));
         rddp_reject(request, NULL, 0);
         free_session(session);
         return NULL;
@@ -303,7 +303,7 @@ struct session *session_start(struct serve *serve, struct rddp_request *request)
     }
     int error = start_thread(session);
     if (error) {
-        warn("%s: no thread for it: %s", session->peer, error_text(error));
+        warn("%s: cannot start a thread: %s", session->peer, error_text(error));
         free_session(session);
         return NULL;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* copy.c - hands each record to who wants it, and lets source or sink go on. */
+/* copy.c - hands each record to the source or the sink, and lets them work. */
 #include "tools/xfer/copy.h"
 
-enum { RECORDS_AT_ONCE = 32 }; /* that a sink takes before it looks at the network again */
+enum { RECORDS_AT_ONCE = 32 }; /* records that a sink takes before it polls the network again */
 
 void copy_close(struct xfer_copy *copy)
 {
@@ -55,7 +55,7 @@ bool copy_await(struct xfer_copy *copy, enum xfer_type type, struct xfer_record 
         if (record->type == XFER_ERROR)
             take_error(copy, record);
         else
-            xfer_link_blame(&copy->link, "a record that is not the answer");
+            xfer_link_blame(&copy->link, "a record other than the expected answer");
     }
     return false;
 }
@@ -76,8 +76,8 @@ static void copy_take(struct xfer_copy *copy, const struct xfer_record *record)
     }
 }
 
-/* A source takes all that comes at once, for it never has to answer; so a sink that has to can always do it in the end.
- */
+/* A source takes all records at once, since it never has to answer them. So a sink can always send its answers in the
+ * end. */
 static bool step_source(struct xfer_copy *copy)
 {
     struct xfer_record record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* file.c - one file on its way in: a temporary, hashed while it is written, renamed when it is right. */
+/* file.c - one received file: written to a temporary, hashed on the way, and renamed when it is verified. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "tools/xfer/hole.h"
 
 enum {
-    PIECE = 1 << 17, /* octets hashed and written at once: they are still in the cache for the second */
+    PIECE = 1 << 17, /* octets hashed and written at once: still in the cache for the second step */
     SYNC_STEP = 1 << 25,
-    MODE_BITS = 0777, /* no set-id bit comes from another machine */
+    MODE_BITS = 0777, /* set-id bits of another machine are not accepted */
 };
 
-/* --- what is there already ----------------------------------------------------------------------------------- */
+/* --- existing parts ------------------------------------------------------------------------------------------ */
 
 static bool has_stamp(const struct stat *st, const struct path_stamp *stamp)
 {
@@ -104,9 +104,9 @@ void part_drop(struct file_part *part)
     *part = (struct file_part){.fd = -1};
 }
 
-/* --- what comes ---------------------------------------------------------------------------------------------- */
+/* --- received data ------------------------------------------------------------------------------------------- */
 
-/* The rest of a large file would not fit: better said now than after most of it has come. */
+/* Whether a large file cannot fit: better to fail before most of it has been received. */
 static bool lacks_space(const struct file_in *file, uint64_t data)
 {
     struct statvfs fs;
@@ -157,7 +157,7 @@ enum xfer_result file_open(struct file_in *file, int parent, const struct file_n
         result = start_new(file);
     if (!result && lacks_space(file, new->data))
         result = XFER_FULL;
-    /* What can be resumed later is not thrown away because there is no room for the rest of it now. */
+    /* A part that can be resumed later is kept although the rest does not fit now. */
     if (result)
         file_drop(file, part && file->fd >= 0);
     return result;
@@ -179,7 +179,7 @@ enum xfer_result file_write(struct file_in *file, const uint8_t *p, size_t n)
         p += piece;
         n -= piece;
         file->offset += piece;
-        /* Little by little: the peer hears nothing from us while the disk is busy. */
+        /* Sync in steps: the peer hears nothing from us while the disk is busy. */
         if (file->sync && file->offset % SYNC_STEP < piece && fdatasync(file->fd))
             return xfer_result_of(errno);
     }
@@ -195,7 +195,7 @@ enum xfer_result file_hole(struct file_in *file, uint64_t n)
     return XFER_OK;
 }
 
-/* A hole at the end was not written either. */
+/* A hole at the end was not written, so the size must be set. */
 static bool set_size(const struct file_in *file)
 {
     struct stat st;
@@ -229,7 +229,7 @@ enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIG
     digest_of(file->digest, mine);
     if (file->offset == file->stamp.size && !memcmp(mine, digest, XFER_DIGEST))
         result = file_settle(file);
-    file->whole = file->whole || !result; /* it has its name now, and no temporary */
+    file->whole = file->whole || !result; /* it has its name now, so there is no temporary to remove */
     file_drop(file, false);
     return result;
 }
@@ -237,7 +237,7 @@ enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIG
 void file_drop(struct file_in *file, bool keep)
 {
     if (file->fd >= 0) {
-        /* Removed while the lock is held: nobody else can have begun to use it. */
+        /* Removed while it is locked, so that nobody else can have started to use it. */
         if (!keep && !file->whole)
             unlinkat(file->parent, file->temp, 0);
         close(file->fd);

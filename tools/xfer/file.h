@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* file.h - one file on its way in: a temporary, hashed while it is written, renamed when it is right. */
+/* file.h - one received file: written to a temporary, hashed on the way, and renamed when it is verified. */
 #ifndef TOOLS_XFER_FILE_H
 #define TOOLS_XFER_FILE_H
 
@@ -7,34 +7,34 @@
 
 #include "tools/xfer/path.h"
 
-/* What was found of a file: its first `length` octets, of which `hashed` are in the digest so far. */
+/* An existing part of a file: its first `length` octets, of which the first `hashed` are in the digest. */
 struct file_part {
-    int fd;     /* -1: nothing was found */
-    bool whole; /* it is the file itself, under its own name; else its temporary, locked */
+    int fd;     /* -1: there is none */
+    bool whole; /* it is the file itself; else its locked temporary */
     uint64_t length, hashed;
-    uint64_t data_end; /* there is no hole from `hashed` up to here */
+    uint64_t data_end; /* there is no hole from `hashed` up to this offset */
     XXH3_state_t *digest;
 };
 
-/* Is the file `name` in `parent` a regular one of that stamp? */
+/* Whether `name` in `parent` is a regular file with this stamp. */
 bool file_is(int parent, const char *name, const struct path_stamp *stamp);
 
-/* Looks in `parent` for the file of that stamp or its temporary. False if there is nothing to go on with. */
+/* Finds the file with this stamp, or its temporary, in `parent`. Returns false if there is nothing to resume. */
 bool part_find(struct file_part *part, int parent, const char *name, const struct path_stamp *stamp);
-/* Hashes a little more, with the help of `buffer`. 1: there is more, 0: all is hashed, or a negative errno. */
+/* Hashes some more octets, using `buffer`. Returns 1 if there are more, 0 if all are hashed, or a negative errno. */
 enum { PART_ROOM = 1 << 18 };
 int part_hash(struct file_part *part, uint8_t buffer[PART_ROOM]);
 void part_digest(const struct file_part *part, uint8_t digest[XFER_DIGEST]);
 void part_drop(struct file_part *part);
 
 struct file_in {
-    int parent, fd; /* parent is its own descriptor; fd -1: none is open */
+    int parent, fd; /* `parent` is a descriptor of its own; fd -1: no file is open */
     char name[XFER_NAME + 1], temp[XFER_NAME + 1];
-    bool whole; /* it is there already and open to read: only its mode is to be set */
-    bool sync;  /* to disk before it gets its name; set it after file_open() */
+    bool whole; /* the file exists and is open for reading: only its mode is to be set */
+    bool sync;  /* fsync it before renaming; set this after file_open() */
     struct path_stamp stamp;
     uint32_t mode;
-    uint64_t offset; /* octets that are written, or holes */
+    uint64_t offset; /* octets written or left as holes */
     XXH3_state_t *digest;
 };
 
@@ -45,16 +45,16 @@ struct file_new {
     uint64_t data; /* octets to come that are not in holes */
 };
 
-/* `part` may be NULL; else its file is gone on with from its end, and it is dropped. `parent` is duplicated. On an
- * error nothing is open. */
+/* Opens a file to receive. If `part` is not NULL, continues at its end and takes it over. `parent` is duplicated.
+ * Nothing is open after an error. */
 enum xfer_result file_open(struct file_in *file, int parent, const struct file_new *new, struct file_part *part);
 enum xfer_result file_write(struct file_in *file, const uint8_t *p, size_t n);
-/* The next `n` octets are zero; nothing is written. */
+/* The next `n` octets are a hole: nothing is written. */
 enum xfer_result file_hole(struct file_in *file, uint64_t n);
-/* Compares, and gives the file its mode, its time and its name. Nothing is open afterwards; unless XFER_OK is returned
- * nothing is left of it either. */
+/* Compares the digest; if it matches, gives the file its mode, time and name. Nothing is open afterwards, and on
+ * failure the temporary is removed. */
 enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIGEST]);
-/* Closes it; `keep`: its temporary stays, to be resumed. */
+/* Closes the file. `keep`: leave its temporary, to be resumed. */
 void file_drop(struct file_in *file, bool keep);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.c - messages under credits: posted, received, taken apart into records. */
+/* link.c - messages under credits: posts and receives them, and splits them into records. */
 #include <assert.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ void xfer_link_close(struct xfer_link *link)
     region_free(&link->messages);
 }
 
-/* Every send is a Send and up to two Writes; every receive up to two Reads. */
+/* Each message is a Send with up to two Writes; each receive leads to up to two Reads. */
 void xfer_link_qp_attr(struct rddp_qp_attr *attr)
 {
     rddp_qp_attr_init(attr);
@@ -95,7 +95,7 @@ static bool link_post(struct xfer_link *link, struct rddp_send_wr *wr)
     return !error;
 }
 
-/* The last credit goes only with a message that grants one: so neither side is ever left without a word to say. */
+/* The last credit is spent only on a message that grants credits, so that both sides can always go on. */
 static bool link_may_send(const struct xfer_link *link)
 {
     return link->credits > 1 || (link->credits == 1 && link->owed);
@@ -129,7 +129,7 @@ static void send_closed(struct xfer_link *link)
     }
 }
 
-/* Closes the message that is being filled. It leaves at once if there is a credit for it. */
+/* Closes the message that is being filled. It is sent at once if there is a credit. */
 static void close_message(struct xfer_link *link)
 {
     struct link_out *out = &link->out[link->out_fill % LINK_SENDS];
@@ -169,8 +169,8 @@ void xfer_link_put(struct xfer_link *link, const struct xfer_record *record)
         close_message(link);
 }
 
-/* Is a message due although it may have no record: for what the peer waits for, or to be heard at all? The part of the
- * ring that is worth a message of its own is larger while there is still much to do. */
+/* Whether a message is due even without records: to return credits, to release part of the ring, or as keep-alive.
+ * While busy, a larger part of the ring is collected first. */
 static bool link_due(const struct xfer_link *link, bool busy)
 {
     return link->owed >= XFER_RECEIVES / 2 || link->taken - link->told > link->ring.size / (busy ? 4 : 8) ||
@@ -183,14 +183,14 @@ void xfer_link_flush(struct xfer_link *link)
         return;
     send_closed(link);
     bool filled = link->out[link->out_fill % LINK_SENDS].length > XFER_HEAD;
-    /* A message that is closed and not sent will carry all that is due. */
+    /* A message that is closed but not sent will carry everything that is due. */
     if (has_spare(link) && link->out_send == link->out_fill && (filled || link_due(link, false)))
         close_message(link);
 }
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
-/* A receive is posted again, and so a credit owed. */
+/* Posts a receive again, which owes the peer a credit. */
 static void link_give_back(struct xfer_link *link, unsigned buffer)
 {
     int error = post_receive(link, link->qp, buffer);
@@ -199,7 +199,7 @@ static void link_give_back(struct xfer_link *link, unsigned buffer)
     link->owed++;
 }
 
-/* The head of a message counts when it arrives, however long its records have to wait. */
+/* The head of a message takes effect on arrival, even if its records have to wait. */
 static void xfer_link_receive(struct xfer_link *link, unsigned buffer, uint32_t length)
 {
     struct link_in *in = &link->in[link->in_head % XFER_RECEIVES];
@@ -210,7 +210,7 @@ static void xfer_link_receive(struct xfer_link *link, unsigned buffer, uint32_t 
     }
     xfer_head_decode(receive_at(link, buffer), &in->head);
     if (in->head.length != length) {
-        xfer_link_blame(link, "a message of another length than it says");
+        xfer_link_blame(link, "a message whose length field is wrong");
         return;
     }
     link->credits += in->head.credits;
@@ -219,12 +219,12 @@ static void xfer_link_receive(struct xfer_link *link, unsigned buffer, uint32_t 
         return;
     }
     if (in->head.released < link->released || in->head.released > link->queued) {
-        xfer_link_blame(link, "it releases what it does not have");
+        xfer_link_blame(link, "it releases a part of the ring that it does not hold");
         return;
     }
     link->released = in->head.released;
-    /* One without records is dealt with: else those that only keep alive would use up the credits of a peer that waits
-     * for something long. */
+    /* A message without records is done with. Otherwise keep-alives would use up the credits of a peer that waits for a
+     * long time. */
     if (length == XFER_HEAD && in->head.from == in->head.to)
         link_give_back(link, buffer);
     else
@@ -242,7 +242,7 @@ static void link_complete(struct xfer_link *link, const struct rddp_wc *wc)
     case WR_SEND:
         link->sent = link->out[index % LINK_SENDS].to;
         link->out_done++;
-        return; /* no word from the peer */
+        return; /* nothing was received from the peer */
     case WR_RECEIVE:
         xfer_link_receive(link, index, wc->byte_len);
         break;
@@ -287,7 +287,7 @@ bool xfer_link_poll(struct xfer_link *link)
     return n > 0;
 }
 
-/* All records of the oldest message are taken: its receive is posted again. */
+/* All records of the oldest message are taken: posts its receive again. */
 static void finish_message(struct xfer_link *link, struct link_in *in)
 {
     if (link->taken != in->head.to && in->head.to) {
@@ -313,7 +313,7 @@ bool xfer_link_next(struct xfer_link *link, struct xfer_record *record)
         }
         size_t n = xfer_decode(receive_at(link, in->buffer) + link->in_at, in->head.length - link->in_at, record);
         if (!n)
-            return xfer_link_blame(link, "a record that is none");
+            return xfer_link_blame(link, "an invalid record");
         link->in_at += n;
         return true;
     }
@@ -329,9 +329,9 @@ void xfer_link_wait(struct xfer_link *link, int timeout_ms)
     if (link->state != LINK_UP)
         return;
     endpoint_wait(link->endpoint, timeout_ms);
-    /* The connection's end shows in its completions too; here the events are only in the way. */
+    /* Completions show the end of the connection too, so the events are only acknowledged. */
     while (endpoint_event(link->endpoint, &event))
         rddp_ack_event(event);
     if (clock_ns() - link->rx_ns > (uint64_t)XFER_SILENCE_MS * 1000000)
-        link_lose(link, "not a word from the peer for a minute");
+        link_lose(link, "nothing from the peer for a minute");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* path.c - opens below a directory and never outside of it, and finds out where a copy goes. */
+/* path.c - opens files below a directory and never outside of it, and finds the target of a copy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -11,7 +11,7 @@
 
 #include "tools/xfer/path.h"
 
-enum { TRIES = 100 }; /* EAGAIN of openat2: somebody renames things meanwhile */
+enum { TRIES = 100 }; /* attempts when openat2() returns EAGAIN because of concurrent renames */
 
 static int openat2_beneath(int dir, const char *path, int flags, mode_t mode)
 {
@@ -25,7 +25,7 @@ static int openat2_beneath(int dir, const char *path, int flags, mode_t mode)
 
 static bool has_openat2;
 
-/* A sandbox may refuse the call with EPERM, where an older kernel says ENOSYS. */
+/* A sandbox may refuse the call with EPERM; an older kernel returns ENOSYS. */
 static void find_openat2(void)
 {
     int fd = openat2_beneath(AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0);
@@ -40,14 +40,14 @@ static int open_step(int dir, const char *name, int flags, mode_t mode)
     int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd >= 0)
         return fd;
-    /* A symbolic link where a directory is wanted is told as ENOTDIR. */
+    /* With O_DIRECTORY, Linux returns ENOTDIR for a symbolic link. */
     int error = errno;
     if (error == ENOTDIR && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode))
         error = ELOOP;
     return -error;
 }
 
-/* Name by name, and none of them a symbolic link. */
+/* Opens the path name by name and follows no symbolic link. */
 static int open_walking(int dir, const char *path, int flags, mode_t mode)
 {
     char name[XFER_NAME + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* path.h - files below a directory and never outside of it; where a copy goes; temporaries. */
+/* path.h - opens files below a directory and never outside of it; finds the target of a copy; names temporaries. */
 #ifndef TOOLS_XFER_PATH_H
 #define TOOLS_XFER_PATH_H
 
@@ -8,38 +8,38 @@
 
 #include "tools/xfer/xfer.h"
 
-/* openat() of `path` ("" is the directory itself) that cannot leave `dir`: openat2() with RESOLVE_BENEATH and
- * RESOLVE_NO_MAGICLINKS, or where the kernel has none a walk that follows no symbolic link. An fd or a negative errno
- * (-EXDEV: it would lead out). */
+/* Opens `path` below `dir` ("" is `dir` itself) and never outside of it: by openat2() with RESOLVE_BENEATH and
+ * RESOLVE_NO_MAGICLINKS, or, on kernels without it, by walking without following symbolic links. Returns a descriptor
+ * or a negative errno (-EXDEV: the path leads out). */
 int path_open(int dir, const char *path, int flags, mode_t mode);
 
-/* Where a copy goes: its top is `top` in the directory `base`; "": its contents go right into `base`. */
+/* The target of a copy: its top becomes `top` in the directory `base`; if that is "", its contents go into `base`. */
 struct path_place {
     int base; /* O_PATH; the caller closes it */
     char top[XFER_NAME + 1];
 };
 
-/* cp's rule: into `path` as `name` if that is a directory, else it is to become `path`. `root` confines it; AT_FDCWD:
- * it is not confined. `flags`: XFER_IS_DIR, XFER_INTO. `name` may be "". */
+/* Like cp: if `path` is a directory, copies into it as `name`; else the copy becomes `path`. `root` confines the path,
+ * unless it is AT_FDCWD. `flags` are XFER_IS_DIR and XFER_INTO. `name` may be "". */
 enum xfer_result path_place(int root, const char *path, const char *name, unsigned flags, struct path_place *place);
 
-/* The name of the temporary for the file `name` of a source of that size and time: the same again the next time, so it
- * says which transfer may be resumed. */
+/* Writes the name of the temporary for the file `name` of a source with this size and time. It is the same each time,
+ * so it identifies a transfer that can be resumed. */
 struct path_stamp {
     uint64_t size;
     int64_t seconds;
     uint32_t nanoseconds;
 };
 void temp_name(char temp[XFER_NAME + 1], const char *name, const struct path_stamp *stamp);
-/* One that nobody else has: for a directory where nothing can be locked. False: no random octets. */
+/* Writes a random name, for directories where files cannot be locked. Returns false without random octets. */
 bool temp_unique(char temp[XFER_NAME + 1], const char *name);
 bool is_temp(const char *name);
 
-/* Opens that temporary, locked, if it is there and ours alone: an fd, or -ENOENT, or -EBUSY if somebody has it locked
- * for a second and more. */
+/* Opens and locks the temporary, if it exists and only we can have made it. Returns a descriptor; -ENOENT; or -EBUSY if
+ * another process has it locked for more than a second. */
 int temp_find(int parent, const char *temp);
-/* Makes it, or takes what is left of an earlier one, or if it is in use makes another and changes `temp`. The fd is
- * locked, the file empty; or a negative errno. */
+/* Creates the temporary, or empties an existing one; if that is in use, creates another and changes `temp`. Returns a
+ * locked descriptor of an empty file, or a negative errno. */
 int temp_make(int parent, char temp[XFER_NAME + 1], const char *name);
 
 #endif

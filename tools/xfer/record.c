@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* record.c - records and message heads to octets and back; every field of a peer is checked here for its length. */
+/* record.c - encodes and decodes records and message heads; the length of each field of a peer is checked here. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -21,10 +21,10 @@ enum field {
     F_DIGEST = 1 << 11,
     F_PATH = 1 << 12,
     F_NAME = 1 << 13,
-    F_EVERY = 1 << 14, /* no field: the type exists */
+    F_EVERY = 1 << 14, /* no field: marks the type as existing */
 };
 
-/* doc/cp-protocol.md, "Records": one line a type. */
+/* doc/cp-protocol.md, "Records": one line for each type. */
 static const uint16_t fields[XFER_TYPES] = {
     [XFER_START] = F_KEY | F_FLAGS | F_PATH | F_NAME,
     [XFER_READY] = F_FLAGS | F_KEY | F_ADDRESS | F_SIZE,
@@ -107,7 +107,7 @@ size_t xfer_encode(uint8_t *start, const struct xfer_record *record)
     return (size_t)(p - start);
 }
 
-/* What is left of a record. Once something does not fit, nothing does. */
+/* The rest of a record. After a field that does not fit, `bad` stays set. */
 struct reader {
     const uint8_t *p;
     size_t n;
@@ -127,7 +127,7 @@ static const uint8_t *xfer_record_take(struct reader *reader, size_t n)
     return reader->p - n;
 }
 
-/* A text carries its own NUL, so that it can be used where it lies; it must be the only one. */
+/* A text includes its NUL, so that it can be used in place; the NUL must be the only one. */
 static const char *take_text(struct reader *reader)
 {
     size_t n = get(xfer_record_take(reader, 2), 2);

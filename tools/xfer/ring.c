@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ring.c - the ring of octets between source and sink: who may use which part of it, and how it is carried over. */
+/* ring.c - the ring of octets between source and sink: who may use which part, and how it is transferred. */
 #include <assert.h>
 
 #include "tools/xfer/ring.h"
@@ -21,7 +21,7 @@ int xfer_link_ring(struct xfer_link *link, size_t octets, enum link_move move)
     return code;
 }
 
-/* The part from `from` to `to` as one or two pieces that do not wrap; returns how many. */
+/* Splits the part from `from` to `to` into one or two pieces that do not wrap. Returns their number. */
 static unsigned ring_cut(const struct xfer_link *link, uint64_t from, uint64_t to, size_t offset[2], size_t length[2])
 {
     if (from == to)
@@ -34,7 +34,7 @@ static unsigned ring_cut(const struct xfer_link *link, uint64_t from, uint64_t t
     return length[1] ? 2 : 1;
 }
 
-/* Describes the RDMA of each piece in `wr`, linked; `sge` has room for both. */
+/* Fills in a linked request for each piece; `sge` has room for two. */
 static unsigned ring_describe(const struct xfer_link *link, uint64_t from, uint64_t to, struct rddp_send_wr *wr,
                               struct rddp_sge sge[2])
 {
@@ -80,12 +80,12 @@ bool ring_admits(struct xfer_link *link, const struct xfer_head *head)
     if (!head->from && !head->to)
         return true;
     if (link->move == LINK_STAY)
-        return false; /* the ring is still to be agreed on by a message before this one */
+        return false; /* an earlier message must establish the ring first */
     if (!sink)
         return xfer_link_blame(link, "a part of the ring from a sink");
-    /* Everything from `told` on is still mine: the source may fill one ring's length from there, no more. */
+    /* Positions from `told` on still belong to the sink: the source may fill at most one ring length from there. */
     if (head->from != link->arrived || head->to < head->from || head->to - link->told > link->ring.size)
-        return xfer_link_blame(link, "a part of the ring that is not the next");
+        return xfer_link_blame(link, "a part of the ring out of order");
     link->arrived = head->to;
     return true;
 }
@@ -126,7 +126,7 @@ bool xfer_link_take(struct xfer_link *link, uint32_t length, struct link_piece p
     uint64_t next = (link->taken + length + XFER_ALIGN - 1) / XFER_ALIGN * XFER_ALIGN;
     size_t offset[2], octets[2];
     if (!length || length > XFER_DATA || next > in->head.to)
-        return xfer_link_blame(link, "DATA of a length that is not allowed");
+        return xfer_link_blame(link, "DATA of an invalid length");
     unsigned n = ring_cut(link, link->taken, link->taken + length, offset, octets);
     for (unsigned i = 0; i < 2; i++)
         piece[i] = i < n ? (struct link_piece){link->ring.at + offset[i], octets[i]} : (struct link_piece){0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sink.c - records become directories, links and files; each entry is answered with how it ended. */
+/* sink.c - creates directories, links and files from records, and answers each entry with its result. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -40,11 +40,11 @@ void sink_close(struct xfer_sink *sink)
 
 /* --- names --------------------------------------------------------------------------------------------------- */
 
-/* Makes sink->path of the source's path. False if the peer is not to send such a one. */
+/* Sets sink->path from the source's path. Returns false if the peer may not send such a path. */
 static bool compose(struct xfer_sink *sink, const char *path)
 {
     if (xfer_path_check(path))
-        return xfer_link_blame(sink->link, "a path that is not allowed");
+        return xfer_link_blame(sink->link, "an invalid path");
     const char *top = sink->place.top;
     snprintf(sink->path, sizeof(sink->path), "%s%s%s", top, *top && *path ? "/" : "", path);
     char *slash = strrchr(sink->path, '/');
@@ -52,7 +52,7 @@ static bool compose(struct xfer_sink *sink, const char *path)
     return true;
 }
 
-/* Opens the directory that sink->name is in. */
+/* Opens the directory of sink->name. */
 static enum xfer_result sink_open_parent(struct xfer_sink *sink, struct sink_directory *parent)
 {
     size_t n = (size_t)(sink->name - sink->path);
@@ -80,7 +80,7 @@ static void sink_answer(struct xfer_sink *sink, enum xfer_type type, uint32_t id
                                                     .path = result ? path : ""});
 }
 
-/* Entries count up by one, and none begins before the file before it has ended. */
+/* Begins an entry. IDs count up by one, and a file must have ended before. */
 static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record)
 {
     if (record->id != sink->last_id + 1 || sink->file_id || sink->ended || sink->list)
@@ -91,7 +91,7 @@ static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record
 
 /* --- directories and links ----------------------------------------------------------------------------------- */
 
-/* While its contents come we must be able to write into it; DIRECTORY_END sets the mode. */
+/* The directory must be writable while its contents are received; DIRECTORY_END sets its mode. */
 static enum xfer_result sink_make_directory(struct xfer_sink *sink)
 {
     if (!*sink->path || sink->dry)
@@ -108,7 +108,7 @@ static enum xfer_result sink_make_directory(struct xfer_sink *sink)
     return XFER_OK;
 }
 
-/* The directory that the copy goes right into is not part of the copy: it keeps what it has. */
+/* The directory into which the contents are copied is not part of the copy: its mode and time stay. */
 static enum xfer_result finish_directory(struct xfer_sink *sink, const struct xfer_record *record)
 {
     const struct timespec times[2] = {
@@ -136,7 +136,7 @@ static enum xfer_result sink_make_link(struct xfer_sink *sink, const struct xfer
     char temp[XFER_NAME + 1];
     if (!*record->path || !xfer_link_ok(record->path, record->name)) {
         sink->tally->left_out += sink->skip_links;
-        sink->tally->links -= sink->skip_links; /* it will be counted as one */
+        sink->tally->links -= sink->skip_links; /* it will be counted as a link */
         return sink->skip_links ? XFER_OK : XFER_LINK_OUT;
     }
     if (sink->dry)
@@ -146,7 +146,7 @@ static enum xfer_result sink_make_link(struct xfer_sink *sink, const struct xfer
         return result;
     int dir = sink->parent.fd;
     temp_name(temp, sink->name, &stamp);
-    unlinkat(dir, temp, 0); /* of one who was killed right here */
+    unlinkat(dir, temp, 0); /* left by a process that was killed at this point */
     bool failed = symlinkat(record->name, dir, temp) || utimensat(dir, temp, times, AT_SYMLINK_NOFOLLOW) ||
                   renameat(dir, temp, dir, sink->name);
     if (failed) {
@@ -188,7 +188,7 @@ static void tell_have(struct xfer_sink *sink, const struct sink_offer *offer, ui
     xfer_link_put(sink->link, &have);
 }
 
-/* Whatever needs its octets read takes a place among the offers until its entry's turn. */
+/* A file whose octets must be read occupies an offer until its entry comes. */
 static void compare_octets(struct xfer_sink *sink, const struct xfer_record *record, const struct path_stamp *stamp)
 {
     struct sink_offer *free = NULL;
@@ -204,7 +204,7 @@ static void compare_octets(struct xfer_sink *sink, const struct xfer_record *rec
     }
 }
 
-/* An offer comes before its entry's turn, so its directory need not exist yet. */
+/* An offer comes before its entry, so the directory of the file may not exist yet. */
 static void sink_take_offer(struct xfer_sink *sink, const struct xfer_record *record)
 {
     const struct path_stamp stamp = stamp_of(record);
@@ -216,8 +216,8 @@ static void sink_take_offer(struct xfer_sink *sink, const struct xfer_record *re
     if (!compose(sink, record->path))
         return;
     bool look = sink->resume && !sink_open_parent(sink, &sink->ahead) && *sink->name;
-    /* Two files may have been written at the same time as the kernel counts it: one that the user named himself, and
-     * that may have another name here, is compared. */
+    /* Two files may have the same time within the kernel's resolution. So a file that the user named himself, and that
+     * may have another name here, is compared. */
     bool octets = sink->checksum || !*record->path;
     if (look && (!octets || !record->size) && file_is(sink->ahead.fd, sink->name, &stamp))
         xfer_link_put(sink->link, &(struct xfer_record){.type = XFER_HAVE, .flags = XFER_SAME, .id = record->id});
@@ -243,7 +243,7 @@ bool sink_step(struct xfer_sink *sink)
     return true;
 }
 
-/* The part that the source goes on with, or NULL. Offers of earlier entries are over. */
+/* Returns the part that the source continues, or NULL, and drops the offers of earlier entries. */
 static struct file_part *claim(struct xfer_sink *sink, const struct xfer_record *record)
 {
     struct file_part *part = NULL;
@@ -257,7 +257,7 @@ static struct file_part *claim(struct xfer_sink *sink, const struct xfer_record 
     return part;
 }
 
-/* `type`: XFER_TROUBLE if it is the source that failed. */
+/* `type` is XFER_TROUBLE if the source failed. */
 static void sink_end_file(struct xfer_sink *sink, enum xfer_type type, enum xfer_result result)
 {
     sink->file_result = result;
@@ -289,7 +289,7 @@ static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
         sink_end_file(sink, XFER_FILE, sink->file_result);
 }
 
-/* It was found to be the same a while ago, and still has to be. */
+/* Checks again that the file is the same as when it was offered. */
 static enum xfer_result keep_file(struct xfer_sink *sink, const struct xfer_record *record)
 {
     const struct path_stamp stamp = stamp_of(record);
@@ -311,7 +311,7 @@ static void take_skip(struct xfer_sink *sink, const struct xfer_record *record)
     if (!begin_entry(sink, record))
         return;
     if (!same && !sink->dry) {
-        xfer_link_blame(sink->link, "a file without its octets");
+        xfer_link_blame(sink->link, "a file without its data");
         return;
     }
     claim(sink, &(struct xfer_record){.id = record->id});
@@ -325,7 +325,7 @@ static void take_skip(struct xfer_sink *sink, const struct xfer_record *record)
                 sink->dry ? XFER_OK : keep_file(sink, record));
 }
 
-/* After a failure the source goes on for a while until it knows: that is not written any more. */
+/* After a failure the source sends data until it learns of it: these are not written. */
 static void take_data(struct xfer_sink *sink, const struct xfer_record *record)
 {
     struct link_piece piece[2];
@@ -381,7 +381,7 @@ static void take_trouble(struct xfer_sink *sink, const struct xfer_record *recor
 {
     enum xfer_result result = record->result < XFER_RESULTS ? (enum xfer_result)record->result : XFER_IO;
     if (!result) {
-        xfer_link_blame(sink->link, "a TROUBLE that is none");
+        xfer_link_blame(sink->link, "a TROUBLE without a reason");
     } else if (sink->list) {
         tally_entry(sink->tally, XFER_TROUBLE, record->path, result);
     } else if (begin_entry(sink, record)) {
@@ -393,7 +393,7 @@ static void take_trouble(struct xfer_sink *sink, const struct xfer_record *recor
 static void sink_take_line(struct xfer_sink *sink, const struct xfer_record *record)
 {
     if (!sink->list || !sink->tally->line || xfer_path_check(record->path))
-        xfer_link_blame(sink->link, "a line of a list that nobody wants");
+        xfer_link_blame(sink->link, "an unexpected line of a list");
     else
         sink->tally->line(sink->tally->line_user, record);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sink.h - the end that gets the files: verifies each one and only then gives it its name. */
+/* sink.h - the end that receives files: verifies each one before it gets its name. */
 #ifndef TOOLS_XFER_SINK_H
 #define TOOLS_XFER_SINK_H
 
@@ -8,52 +8,52 @@
 #include "tools/xfer/path.h"
 #include "tools/xfer/tally.h"
 
-/* A file of which a part was found here: kept open and hashed until the source has compared. */
+/* An offered file of which a part exists here. It is kept open and hashed until the source has compared it. */
 struct sink_offer {
-    uint32_t id; /* 0: not in use */
+    uint32_t id; /* 0: unused */
     struct file_part part;
 };
 
-/* A directory that stays open for the next entry, which is likely to be in it too. */
+/* A directory that stays open, since the next entry is likely to be in it. */
 struct sink_directory {
-    int fd;                   /* -1 if none is */
-    char path[XFER_PATH + 1]; /* from place.base on */
+    int fd;                   /* -1: none */
+    char path[XFER_PATH + 1]; /* relative to place.base */
 };
 
 struct xfer_sink {
     struct xfer_link *link;
     struct xfer_tally *tally;
     struct path_place place;
-    bool resume, checksum, dry; /* checksum: size and time alone do not make a file the same */
-    bool list;                  /* there are no entries, only lines for tally->line() */
-    bool skip_links;            /* those that lead out are no failure: they are left out */
-    bool sync;                  /* fsync before a file gets its name */
+    bool resume, checksum, dry; /* checksum: equal size and time do not make a file the same */
+    bool list;                  /* only lines for tally->line() are received, no entries */
+    bool skip_links;            /* skip symbolic links that lead out, instead of failing */
+    bool sync;                  /* fsync a file before it gets its name */
 
-    char path[XFER_PATH + XFER_NAME + 2]; /* of the entry at hand, from place.base on */
-    char *name;                           /* its last name, in `path` */
-    struct sink_directory parent, ahead;  /* of entries, and of offers, which come before their turn */
+    char path[XFER_PATH + XFER_NAME + 2]; /* of the current entry, relative to place.base */
+    char *name;                           /* the last name in `path` */
+    struct sink_directory parent, ahead;  /* for entries, and for offers, which come earlier */
 
     struct sink_offer offers[XFER_OFFERS];
-    struct sink_offer *hashing; /* answered when it is hashed */
-    uint8_t buffer[PART_ROOM];  /* for that */
+    struct sink_offer *hashing; /* the offer that is being hashed, to be answered then */
+    uint8_t buffer[PART_ROOM];  /* for hashing */
     uint32_t last_offer, last_id;
 
-    struct file_in file; /* that is coming in; fd -1 if none */
-    uint32_t file_id;    /* 0: between files */
+    struct file_in file; /* the file being received; fd -1: none */
+    uint32_t file_id;    /* 0: no file is being received */
     enum xfer_result file_result;
-    char file_path[XFER_PATH + 1]; /* as the source calls it */
-    bool ended;                    /* END came */
+    char file_path[XFER_PATH + 1]; /* as the source names it */
+    bool ended;                    /* END was received */
 };
 
-/* `place` becomes the sink's; its base may be -1 if there will only be a list. */
+/* Takes over `place`. Its base may be -1 if only a list is received. */
 void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally *tally,
                const struct path_place *place);
-/* What has not all come stays as a temporary if it is large enough to be resumed. Once, after sink_open(). */
+/* Call once after sink_open(). An incomplete file stays as a temporary if it is large enough to be resumed. */
 void sink_close(struct xfer_sink *sink);
 
-/* Goes on with what takes longer. False if there is nothing of the kind, and a record may be taken. */
+/* Continues work that takes longer. Returns false if there is none, and a record may be taken. */
 bool sink_step(struct xfer_sink *sink);
-/* Takes a record from the source; before, xfer_link_can_put() said yes. */
+/* Takes a record from the source. xfer_link_can_put() must have returned true before. */
 void sink_take(struct xfer_sink *sink, const struct xfer_record *record);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* source.c - entries of a walk become records, and files octets in the ring. */
+/* source.c - turns the entries of a walk into records, and files into octets of the ring. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tools/xfer/hole.h"
 #include "tools/xfer/source.h"
 
-enum { PIECE = 1 << 17 }; /* octets read at once: they are still in the cache when they are hashed */
+enum { PIECE = 1 << 17 }; /* octets read at once: still in the cache when they are hashed */
 
 int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_tally *tally,
                 const struct source_attr *attr)
@@ -26,7 +26,7 @@ int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_
         .list = attr->list,
         .top = attr->top,
     };
-    /* What a link leads to can be opened only on the way. */
+    /* The target of a symbolic link can be opened only during the walk. */
     int64_t open_from = attr->list ? WALK_OPEN_NONE : attr->links == LINKS_FOLLOW ? 0 : XFER_RESUMABLE;
     walk_init(&source->walk, attr->top, open_from);
     walk_init(&source->count, attr->count ? attr->top : -1, WALK_OPEN_NONE);
@@ -70,7 +70,7 @@ static void count_some(struct xfer_source *source)
 {
     enum { AT_ONCE = 256 };
     struct xfer_tally *tally = source->tally;
-    struct walk_entry *entry = &source->walks[0]; /* not in use before counting is over */
+    struct walk_entry *entry = &source->walks[0]; /* not used before counting has ended */
     for (int i = 0; i < AT_ONCE; i++) {
         walk_next(&source->count, entry);
         if (entry->fd >= 0)
@@ -105,7 +105,7 @@ static struct xfer_record record_of(const struct source_entry *entry, enum xfer_
     };
 }
 
-/* Asks the sink about the next entry in the queue, if there is a need. False: not now. */
+/* Offers the next entry of the queue to the sink, if necessary. Returns false if it has to wait. */
 static bool offer_next(struct xfer_source *source)
 {
     struct source_entry *entry = &source->ahead[source->asked % SOURCE_AHEAD];
@@ -156,7 +156,7 @@ static void drop_oldest(struct xfer_source *source)
     source->phase = SOURCE_NEXT;
 }
 
-/* From its beginning, of which nothing is hashed yet. */
+/* Starts a file from its beginning, with an empty digest. */
 static void rewind_file(struct xfer_source *source, const struct source_entry *entry)
 {
     XXH3_128bits_reset(source->digest);
@@ -164,7 +164,7 @@ static void rewind_file(struct xfer_source *source, const struct source_entry *e
     source->data_end = entry->walk->stored < entry->walk->size ? 0 : entry->walk->size;
 }
 
-/* `source->offset` octets of it are hashed, and need not go. */
+/* Starts to send a file. Its first `source->offset` octets are hashed and need not be sent. */
 static void start_data(struct xfer_source *source, const struct source_entry *entry)
 {
     struct xfer_record record = record_of(entry, XFER_FILE);
@@ -179,7 +179,7 @@ static void start_data(struct xfer_source *source, const struct source_entry *en
         tally_tell(source->tally, TALLY_RESUMED, entry->walk->path, XFER_OK, source->offset);
 }
 
-/* No octet of it goes: because the sink has it, or because nothing is to be changed. */
+/* Sends no data of a file, because the sink has it, or because of a dry run. */
 static void skip_file(struct xfer_source *source, const struct source_entry *entry, bool same)
 {
     struct xfer_record record = record_of(entry, XFER_SKIP);
@@ -210,7 +210,7 @@ static void source_end_file(struct xfer_source *source, const struct source_entr
     drop_oldest(source);
 }
 
-/* Hashes some of the hole at source->offset; 0: there is none before `until`. */
+/* Hashes part of the hole at source->offset. Returns its length; 0: there is no hole. */
 static uint64_t pass_hole(struct xfer_source *source, const struct source_entry *entry, uint64_t until)
 {
     uint64_t n = 0;
@@ -222,8 +222,8 @@ static uint64_t pass_hole(struct xfer_source *source, const struct source_entry 
     return n;
 }
 
-/* Reads the next piece to where there is room for it and hashes it. Returns its length, 0 if there is no room now, or a
- * negative enum xfer_result. */
+/* Reads the next piece into the ring and hashes it. Returns its length, 0 if there is no room now, or a negative enum
+ * xfer_result. */
 static int64_t read_piece(struct xfer_source *source, const struct source_entry *entry, uint64_t until)
 {
     until = until < source->data_end ? until : source->data_end;
@@ -242,7 +242,7 @@ static int64_t read_piece(struct xfer_source *source, const struct source_entry 
     return got;
 }
 
-/* What the sink has is not what is here. */
+/* What the sink has differs: sends the file from its beginning. */
 static void start_again(struct xfer_source *source, const struct source_entry *entry)
 {
     if (source->dry) {
@@ -255,7 +255,7 @@ static void start_again(struct xfer_source *source, const struct source_entry *e
     start_data(source, entry);
 }
 
-/* The room is used for reading only: nothing of this part goes over the wire. */
+/* Reads and hashes what the sink has. The ring only serves as a buffer: nothing of this part is sent. */
 static bool read_prefix(struct xfer_source *source, const struct source_entry *entry)
 {
     uint8_t digest[XFER_DIGEST];
@@ -276,7 +276,7 @@ static bool read_prefix(struct xfer_source *source, const struct source_entry *e
     return true;
 }
 
-/* The file that was read must be the file that was opened, or nobody can say what was copied. */
+/* Whether the file is unchanged since it was opened; otherwise its copy would be undefined. */
 static enum xfer_result still_same(const struct source_entry *entry)
 {
     struct stat st;
@@ -287,7 +287,7 @@ static enum xfer_result still_same(const struct source_entry *entry)
     return same ? XFER_OK : XFER_CHANGED;
 }
 
-/* Puts a DATA record about what was read, if there is something and it is worth one. */
+/* Puts a DATA record about what was read, if there is enough of it, or with `all` if there is anything. */
 static void put_read(struct xfer_source *source, bool all)
 {
     struct xfer_link *link = source->link;
@@ -307,7 +307,7 @@ static bool read_data(struct xfer_source *source, const struct source_entry *ent
     uint64_t size = entry->walk->size, hole = 0;
     int64_t got = 0;
     if (source->offset < size && !source->refused) {
-        /* A hole begins where DATA records have told of everything before it. */
+        /* A hole may be put only when DATA records describe everything before it. */
         if (link->filled == link->put && (hole = pass_hole(source, entry, size)) != 0) {
             put_hole(source, hole);
             return true;
@@ -383,7 +383,7 @@ static bool send_oldest(struct xfer_source *source)
     return true;
 }
 
-/* A line of the list, which nobody answers. */
+/* Puts a line of a list, which is not answered. */
 static void put_line(struct xfer_source *source)
 {
     static const enum xfer_type types[] = {
@@ -455,10 +455,10 @@ static void take_have(struct xfer_source *source, const struct xfer_record *reco
         memcpy(entry->have_digest, record->digest, XFER_DIGEST);
         return;
     }
-    xfer_link_blame(source->link, "HAVE that nobody asked for");
+    xfer_link_blame(source->link, "an unexpected HAVE");
 }
 
-/* Entries end in order; a file that is under way may end early, but not well. */
+/* Entries are acknowledged in order. Before all of a file is sent, only a failure may be acknowledged. */
 static void take_done(struct xfer_source *source, const struct xfer_record *record)
 {
     bool under_way = source->phase == SOURCE_DATA && source->ahead[source->tail % SOURCE_AHEAD].id == record->id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tally.h - what a copy has done so far, and who is told of what happens in it. */
+/* tally.h - counters of a copy, and callbacks for its events. */
 #ifndef TOOLS_XFER_TALLY_H
 #define TOOLS_XFER_TALLY_H
 
@@ -7,24 +7,24 @@
 #include "tools/xfer/xfer.h"
 
 enum tally_event {
-    TALLY_FAILED,  /* the sink could not: `result` says why */
-    TALLY_UNREAD,  /* the source could not */
-    TALLY_RESUMED, /* the first `octets` of the file were there and are right */
+    TALLY_FAILED,  /* the sink failed; `result` says why */
+    TALLY_UNREAD,  /* the source failed */
+    TALLY_RESUMED, /* the first `octets` of the file were there and are correct */
     TALLY_RESTART, /* they were there and are wrong */
-    TALLY_WOULD,   /* a dry run: this file would be copied */
+    TALLY_WOULD,   /* dry run: this file would be copied */
 };
 
 struct xfer_tally {
     uint64_t files, directories, links, failed;
-    uint64_t unchanged;                              /* files that stayed as they were */
-    uint64_t octets;                                 /* of files, that moved, or in a dry run would */
-    uint64_t resumed, unchanged_octets, hole_octets; /* that did not have to */
-    uint64_t left_out;                               /* links that lead out, as the user wanted */
+    uint64_t unchanged;                              /* files that were the same already */
+    uint64_t octets;                                 /* octets of files that were sent, or in a dry run would be */
+    uint64_t resumed, unchanged_octets, hole_octets; /* octets that need not be sent */
+    uint64_t left_out;                               /* symbolic links that lead out and were skipped */
     uint64_t total_files, total_octets;
     bool total_known;
     void (*tell)(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets);
     void *user;
-    void (*line)(void *user, const struct xfer_record *record); /* of a listing */
+    void (*line)(void *user, const struct xfer_record *record); /* a line of a list */
     void *line_user;
 };
 
@@ -35,7 +35,7 @@ static inline void tally_tell(struct xfer_tally *tally, enum tally_event event, 
         tally->tell(tally->user, event, path, result, octets);
 }
 
-/* Counts an entry of a type as done, or as failed; XFER_TROUBLE: one that the source could not read. */
+/* Counts an entry of this type, or a failure; XFER_TROUBLE: the source could not read it. */
 static inline void tally_entry(struct xfer_tally *tally, unsigned type, const char *path, enum xfer_result result)
 {
     if (result)

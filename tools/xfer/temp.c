@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* temp.c - the hidden file ".name.rddp-0123456789abcdef" that a file is until all of it is there and verified. */
+/* temp.c - temporaries: hidden files ".name.rddp-0123456789abcdef" that hold a file until it is complete and
+ * verified. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ enum {
     TAG = 16,                      /* hex digits */
     SUFFIX = 6 + TAG,              /* ".rddp-" and the tag */
     KEEP = XFER_NAME - 1 - SUFFIX, /* octets of the name that fit */
-    WAIT_MS = 1000,                /* for one who was just killed to let go of it */
+    WAIT_MS = 1000,                /* for a process that was just killed to release its lock */
     STEP_MS = 20,
 };
 
@@ -28,7 +29,7 @@ static void name_with_tag(char temp[XFER_NAME + 1], const char *name, uint64_t t
     size_t n = strlen(name);
     if (n > KEEP) {
         n = KEEP;
-        while (n && ((unsigned char)name[n] & 0xc0) == 0x80) /* not in the middle of a character */
+        while (n && ((unsigned char)name[n] & 0xc0) == 0x80) /* do not cut a UTF-8 character */
             n--;
     }
     snprintf(temp, XFER_NAME + 1, ".%.*s.rddp-%016" PRIx64, (int)n, name, tag);
@@ -64,13 +65,13 @@ bool is_temp(const char *name)
     return true;
 }
 
-/* A plain file of ours that has no other name: nobody laid out a link for us to write through. */
+/* Whether it is a regular file of ours with a single name, so that nobody can make us write through a link. */
 static bool temp_is_ours(const struct stat *st)
 {
     return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
 }
 
-/* The lock is on the file, not on its name: whoever had it may have renamed the file meanwhile. */
+/* Whether the name still belongs to the locked file: its former owner may have renamed the file meanwhile. */
 static bool is_still(int parent, const char *temp, int fd)
 {
     struct stat opened, named;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* text.c - results as phrases, names checked, and names made fit to print. */
+/* text.c - texts of results, checks of names, and printable names. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/xfer/xfer.h"
 
-/* What is said, and which errno means it. */
+/* The text of each result, and the errno that maps to it. */
 static const struct {
     const char *text;
     int error;
 } results[XFER_RESULTS] = {
     [XFER_OK] = {"ok", 0},
     [XFER_IO] = {"input/output error", EIO},
-    [XFER_ABSOLUTE] = {"absolute names are refused: name it from the shared directory on", 0},
+    [XFER_ABSOLUTE] = {"absolute paths are refused: give a path relative to the shared directory", 0},
     [XFER_DOTDOT] = {"'..' is refused", 0},
     [XFER_OUTSIDE] = {"leads out of the shared directory", EXDEV},
     [XFER_BAD_NAME] = {"not a valid name or value", EINVAL},
@@ -28,7 +28,7 @@ static const struct {
     [XFER_IS_DIRECTORY] = {"is a directory", EISDIR},
     [XFER_NOT_DIRECTORY] = {"not a directory", ENOTDIR},
     [XFER_NOT_RECURSIVE] = {"is a directory (-r copies it)", 0},
-    [XFER_NOT_FILE] = {"neither a file nor a directory nor a symbolic link", ENXIO},
+    [XFER_NOT_FILE] = {"neither a file, a directory nor a symbolic link", ENXIO},
     [XFER_LINK_OUT] = {"a symbolic link that leads out of what is copied", 0},
     [XFER_CHANGED] = {"changed while it was read", 0},
     [XFER_MISMATCH] = {"the checksum does not match", 0},
@@ -36,7 +36,7 @@ static const struct {
     [XFER_BUSY] = {"all places are taken; try again later", EBUSY},
     [XFER_ABORTED] = {"given up", ECANCELED},
     [XFER_OTHER_VERSION] = {"not an `rddp serve` of this version", 0},
-    [XFER_PROTOCOL] = {"the peer does not keep to the protocol", EPROTO},
+    [XFER_PROTOCOL] = {"the peer violates the protocol", EPROTO},
 };
 
 const char *xfer_result_text(enum xfer_result result)
@@ -117,7 +117,7 @@ bool xfer_link_ok(const char *path, const char *target)
     return depth >= 0;
 }
 
-/* Octets of the well-formed UTF-8 character at `p` that a terminal only draws; 0 if it is none. */
+/* The length of the well-formed UTF-8 character at `p` that terminals only draw; 0 if it is not one. */
 static size_t drawable(const unsigned char *p)
 {
     if (p[0] < 0x80)
@@ -129,13 +129,14 @@ static size_t drawable(const unsigned char *p)
         if (p[i] >> 6 != 2)
             return 0;
     }
-    /* No second spelling, no surrogate, nothing behind U+10FFFF; and no C1 control. */
+    /* No overlong encodings, surrogates, values above U+10FFFF, or C1 controls. */
     bool bad = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
                (p[0] == 0xf4 && p[1] > 0x8f) || (p[0] == 0xc2 && p[1] < 0xa0);
     return bad ? 0 : n;
 }
 
-/* Writes one character, or an escape of one octet, at `out` (room for 4); returns how many octets of `p` it was. */
+/* Writes one character, or an escaped octet, to `out` (which has 4 octets), and its length to `written`. Returns the
+ * octets of `p` that it stands for. */
 static size_t print_one(char *out, const unsigned char *p, size_t *written)
 {
     size_t n = drawable(p);
@@ -156,7 +157,7 @@ static size_t print_one(char *out, const unsigned char *p, size_t *written)
 
 char *xfer_printable(char out[XFER_TEXT], const char *text)
 {
-    enum { HEAD = 600, TAIL = 300 }; /* octets of a long text that are kept before they are escaped */
+    enum { HEAD = 600, TAIL = 300 }; /* octets of a long text that are kept, before escaping */
     size_t length = strlen(text), at = 0;
     const unsigned char *p = (const unsigned char *)text, *cut = p + length;
     while (*p) {

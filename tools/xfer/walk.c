@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* walk.c - a tree, entry by entry. A symbolic link is an entry of its own, unless the user wants those followed or left
- * out that lead out of the tree. */
+/* walk.c - walks a tree entry by entry. A symbolic link is an entry itself, unless links that lead out of the tree are
+ * followed or skipped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void set_stat(struct walk_entry *entry, const struct stat *st)
     entry->nanoseconds = (uint32_t)st->st_mtim.tv_nsec;
 }
 
-/* `fd` is open on a directory and becomes the walk's. */
+/* Enters the directory `fd`, which the walk takes over. */
 static void walk_enter(struct walk *walk, int fd, struct walk_entry *entry)
 {
     DIR *dir = walk->depth < XFER_DEPTH ? fdopendir(fd) : NULL;
@@ -73,7 +73,7 @@ static void walk_leave(struct walk *walk, struct walk_entry *entry)
     closedir(level->dir);
 }
 
-/* `fd` is open, and goes to the walk or to the entry, or is closed. */
+/* Examines `fd`, which the walk or the entry takes over, or which is closed. */
 static void walk_look_at(struct walk *walk, int fd, struct walk_entry *entry)
 {
     struct stat st;
@@ -111,14 +111,15 @@ static void walk_read_link(int dir, const char *name, struct walk_entry *entry)
     entry->kind = WALK_LINK;
 }
 
-/* Who follows gets a loop of directories as deep as a path may be, and then no further. */
+/* Whether an entry is a symbolic link that leads out, and such links are followed or skipped. When they are followed, a
+ * loop of directories ends at the longest path. */
 static bool leads_out(const struct walk *walk, int dir, const char *name, struct walk_entry *entry)
 {
     walk_read_link(dir, name, entry);
     return entry->kind == WALK_LINK && walk->links != LINKS_KEEP && !xfer_link_ok(walk->path, entry->target);
 }
 
-/* A device or a pipe is not opened at all, for that may have effects. */
+/* Devices and pipes are not opened, since that may have side effects. */
 static void walk_visit(struct walk *walk, int dir, const struct dirent *at, struct walk_entry *entry)
 {
     int follow = AT_SYMLINK_NOFOLLOW;
@@ -153,13 +154,13 @@ static void walk_visit(struct walk *walk, int dir, const struct dirent *at, stru
     }
 }
 
-/* Is it neither the directory itself, its parent, nor what a broken transfer left behind? */
+/* Whether the name is an entry: not ".", "..", or a temporary of a broken transfer. */
 static bool is_entry(const char *name)
 {
     return strcmp(name, ".") && strcmp(name, "..") && !is_temp(name);
 }
 
-/* Appends a name to the path; false if it does not fit. */
+/* Appends a name to the path. Returns false if it does not fit. */
 static bool walk_append(struct walk *walk, size_t length, const char *name)
 {
     size_t n = strlen(name), slash = length > 0;
@@ -181,7 +182,7 @@ static void next_in_directory(struct walk *walk, struct walk_entry *entry)
         errno = 0;
     walk->path[level->length] = 0;
     if (!at && errno) {
-        /* Told once, and the directory is over. */
+        /* Report the error once, and leave the directory. */
         enum xfer_result result = xfer_result_of(errno);
         walk_leave(walk, entry);
         set_trouble(entry, result);
@@ -194,7 +195,7 @@ static void next_in_directory(struct walk *walk, struct walk_entry *entry)
     }
 }
 
-/* A directory's descriptor and its duplicate share the place where reading is at: so a new one is made. */
+/* Duplicated descriptors of a directory share the read position, so it is opened again. */
 static int open_again(int fd)
 {
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
