@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* bytes.h - numbers to and from wire octets; put returns where the next octet goes. */
+/* bytes.h - reads and writes big-endian numbers and octets at any alignment, and little-endian ones (put32le). A put
+ * returns the address after what it wrote. */
 #ifndef RDDP_BASE_BYTES_H
 #define RDDP_BASE_BYTES_H
 

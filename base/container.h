@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* container.h - from a member to the struct it is in, and how many elements an array has. */
+/* container.h - finds the struct around a member, and counts the elements of an array. */
 #ifndef RDDP_BASE_CONTAINER_H
 #define RDDP_BASE_CONTAINER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc.h - what a reflected 32-bit CRC is made of and what computes it: the inside of crc32c.h and crcseg.h. */
+/* crc.h - the parameters and kernels of a reflected 32-bit CRC: internal to crc32c.h and crcseg.h. */
 #ifndef RDDP_BASE_CRC_H
 #define RDDP_BASE_CRC_H
 
@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Distances in bits over which the folding kernels carry what they have read; crc_fold.h says how. */
+/* The distances in bits over which the folding kernels carry a register; see crc_fold.h. */
 enum crc_distance { FOLD_2048, FOLD_1024, FOLD_512, FOLD_384, FOLD_256, FOLD_128, FOLD_LAST, FOLD_ROWS };
 
-/* All that depends on the generator polynomial P. Every constant is a remainder x^k mod P written as the register is,
- * bit 31 for x^0 and bit 0 for x^31; tests/lib/crc_check.c works each of them out anew, bit by bit. */
+/* All constants that depend on the generator polynomial P. Each is a remainder x^k mod P in the bit order of the
+ * register: bit 31 for x^0, bit 0 for x^31. tests/lib/crc_check.c computes each of them bit by bit. */
 struct crc_poly {
     uint32_t reflected;           /* P without x^32 */
     const uint32_t (*table)[256]; /* table[s][i]: the register after octet i and s zero octets, 16 rows */
@@ -21,17 +21,17 @@ struct crc_poly {
     uint64_t inverse;             /* modulus * inverse = 1 modulo y^64, bit i of both taken as y^i */
 };
 
-/* Carries the bare register over n octets of src, and copies them to dst unless it is NULL. No complement here.
- * Each octet of src is read once: the result describes what dst holds even while somebody else writes to src. */
+/* Advances the bare register (not complemented) over the n octets of src, and copies them to dst unless it is NULL.
+ * Each octet of src is read once, so the result describes dst even if another thread writes to src. */
 typedef uint32_t crc_kernel(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n);
 
-crc_kernel crc_slice; /* runs everywhere */
+crc_kernel crc_slice; /* runs on all machines */
 
 #if defined(__aarch64__) && defined(__ARM_FEATURE_CRC32) && !defined(__ARM_BIG_ENDIAN)
 #define CRC32C_ARM 1
 #endif
 #if defined(__x86_64__) || defined(CRC32C_ARM)
-crc_kernel crc32c_instr; /* CRC32c, whatever the polynomial */
+crc_kernel crc32c_instr; /* computes CRC32c whatever the polynomial */
 #endif
 #if defined(__x86_64__)
 bool crc32c_instr_runs(void);
@@ -41,13 +41,14 @@ crc_kernel crc_fold_vpclmul;
 bool crc_fold_vpclmul_runs(void);
 #endif
 
-/* For crc32c_instr.c: crc32c_over[i] carries a register over (i + 1) * CRC32C_OVER_UNIT octets. With k = 256 * (i + 1)
- * it is R = x^(k-33) mod P. A register A times R, each with bit i for x^(31-i), is as a word of 64 bits, with bit i for
- * x^(63-i), A*R*x, and the crc32 instruction multiplies the word it takes by x^32. */
+/* For crc32c_instr.c: crc32c_over[i] advances a register over (i + 1) * CRC32C_OVER_UNIT octets. With k = 256 * (i + 1)
+ * it is R = x^(k-33) mod P. In a register A and in R, bit i stands for x^(31-i). Their carry-less product, read as a
+ * 64-bit word with bit i for x^(63-i), is A*R*x, and the crc32 instruction multiplies its operand by x^32. */
 enum { CRC32C_OVER_UNIT = 32, CRC32C_OVER_UNITS = 64 };
 extern const uint32_t crc32c_over[CRC32C_OVER_UNITS];
 
-/* A list of variants runs from the fastest to one that runs everywhere (runs is NULL) and ends with a NULL name. */
+/* A list of variants starts with the fastest. One before its end runs on all machines (`runs` is NULL), and a NULL name
+ * ends it. */
 struct crc_variant {
     const char *name;
     bool (*runs)(void);
@@ -62,8 +63,8 @@ static inline bool crc_variant_runs(const struct crc_variant *v)
     return !v->runs || v->runs();
 }
 
-/* The first variant of the list that runs here. Threads that come here together all find the same answer, and it points
- * to constants, so a relaxed pointer is all the synchronisation there is to do. */
+/* Returns the first variant of the list that runs here, and caches it in `chosen`. Threads that race find the same
+ * answer, and it points to constants, so a relaxed load and store are enough. */
 static inline const struct crc_variant *crc_choose(_Atomic(const struct crc_variant *) *chosen,
                                                    const struct crc_variant *list)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc32c.c - CRC32c: its constants, its variants and the calls. */
+/* crc32c.c - CRC32c: its constants, its variants and its functions. */
 #include "base/crc32c.h"
 
 #include "base/crc.h"
@@ -35,7 +35,7 @@ const uint32_t crc32c_over[CRC32C_OVER_UNITS] = {
 };
 
 #if defined(__x86_64__)
-/* Below this the crc32 instruction is done before a folding kernel has reduced its register, measured. */
+/* Measured: below this length in octets the crc32 instruction is faster than a folding kernel. */
 enum { FOLD_MIN = 192 };
 
 static uint32_t instr_or_fold(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
@@ -49,7 +49,8 @@ static bool both_run(void)
 }
 #endif
 
-/* The folding kernels alone are never the first that runs: they stand here to be tested and measured. */
+/* The folding kernels alone are never chosen, since a faster variant precedes each; they are listed for tests and
+ * benchmarks. */
 const struct crc_variant crc32c_variants[] = {
 #if defined(__x86_64__)
     {"sse4.2+vpclmulqdq", both_run, instr_or_fold},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc32c_instr.c - CRC32c by the instruction that x86 (SSE4.2) and ARMv8 have for it, long runs in three streams. */
+/* crc32c_instr.c - CRC32c by the crc32 instructions of x86 (SSE4.2) and ARMv8; long runs use three streams. */
 #include "base/crc.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ INLINE uint64_t multiply(uint64_t a, uint64_t b)
 #elif defined(CRC32C_ARM)
 #include <arm_acle.h>
 
-/* The compiler's own target decides, for without the C library there is nobody to ask at run time. */
+/* The compiler's target decides: without the C library the processor cannot be queried at run time. */
 #define TARGET
 #define INLINE __attribute__((always_inline)) static inline
 #define CRC_8(reg, octet) __crc32cb(reg, octet)
@@ -54,7 +54,7 @@ INLINE uint64_t multiply(uint64_t a, uint64_t b)
 #endif
 
 #if defined(TARGET)
-/* The register travels in 64 bits, as the instruction wants it: narrowing it costs a cycle in each step. */
+/* The register is kept in 64 bits, as the instruction returns it: narrowing it costs a cycle in each step. */
 INLINE uint64_t take8(uint64_t reg, uint8_t *dst, const uint8_t *src, size_t at)
 {
     uint64_t word;
@@ -80,7 +80,7 @@ INLINE uint32_t one_stream(uint32_t reg, uint8_t *dst, const uint8_t *src, size_
     uint64_t wide = reg;
     size_t at = 0;
 
-    /* By hand, since gcc does not at -O2: 64 octets in 3.1 ns instead of 5.1. */
+    /* Unrolled by hand, since gcc does not do it at -O2: 64 octets take 3.1 ns instead of 5.1. */
     for (; n - at >= 32; at += 32) {
         wide = take8(wide, dst, src, at);
         wide = take8(wide, dst, src, at + 8);
@@ -105,12 +105,11 @@ INLINE uint32_t one_stream(uint32_t reg, uint8_t *dst, const uint8_t *src, size_
 }
 
 #if defined(THREE_STREAMS)
-/* From THREE_MIN on three streams and their join are faster than one, measured. */
+/* Measured: from this length on, three streams and joining them are faster than one stream. */
 enum { THREE_MIN = 192, LANE_MAX = CRC32C_OVER_UNIT * CRC32C_OVER_UNITS / 2 };
 
-/* The octets a page ahead are prefetched, a line of each stream at a time, and so is the place they are copied to: the
- * processor's own prefetcher stops at a page. Memory that is in no cache is read 1.5 times as fast, copied 1.4 times.
- */
+/* Prefetch what is read, and the place it is copied to, one page ahead, a cache line of each stream at a time: the
+ * hardware prefetcher stops at a page. Uncached memory is then read 1.5 times as fast, and copied 1.4 times. */
 enum { AHEAD = 4096, AHEAD_MIN = AHEAD + 3 * LANE_MAX, LINE = 64 };
 
 INLINE void prefetch_ahead(uint8_t *dst, const uint8_t *src, size_t lane)
@@ -125,7 +124,8 @@ INLINE void prefetch_ahead(uint8_t *dst, const uint8_t *src, size_t lane)
     }
 }
 
-/* The instruction takes three cycles and can start in each: three registers side by side fill it. */
+/* The instruction has a latency of three cycles and a throughput of one per cycle: three independent registers keep it
+ * busy. */
 INLINE uint32_t three_streams(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t lane, bool ahead)
 {
     const size_t units = lane / CRC32C_OVER_UNIT;
@@ -151,7 +151,7 @@ INLINE uint32_t crc32c_instr_run(uint32_t reg, uint8_t *dst, const uint8_t *src,
     while (n >= THREE_MIN) {
         size_t lane = n >= 3 * LANE_MAX ? LANE_MAX : n / 3 / CRC32C_OVER_UNIT * CRC32C_OVER_UNIT;
 
-        /* Two loops: the question inside of one costs 8 % where everything is in the cache. */
+        /* Two loops, since testing inside one loop costs 8 % when all data are in the cache. */
         reg = n >= AHEAD_MIN ? three_streams(reg, dst, src, lane, true) : three_streams(reg, dst, src, lane, false);
         dst = dst ? dst + 3 * lane : NULL;
         src += 3 * lane;
@@ -160,7 +160,7 @@ INLINE uint32_t crc32c_instr_run(uint32_t reg, uint8_t *dst, const uint8_t *src,
     return one_stream(reg, dst, src, n);
 }
 
-/* Apart, so that a short run saves no registers for the long one. */
+/* A separate function, so that a short run does not save the registers of a long one. */
 __attribute__((noinline)) TARGET static uint32_t run_long(uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 {
     return dst ? crc32c_instr_run(reg, dst, src, n) : crc32c_instr_run(reg, NULL, src, n);
@@ -169,7 +169,7 @@ __attribute__((noinline)) TARGET static uint32_t run_long(uint32_t reg, uint8_t 
 
 TARGET uint32_t crc32c_instr(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 {
-    (void)poly; /* the instruction knows only this one */
+    (void)poly; /* the instruction computes only this polynomial */
 #if defined(THREE_STREAMS)
     if (n >= THREE_MIN)
         return run_long(reg, dst, src, n);

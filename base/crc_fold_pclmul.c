@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc_fold_pclmul.c - a CRC by folding four registers of 128 bits with PCLMULQDQ. */
+/* crc_fold_pclmul.c - folds four registers of 128 bits with PCLMULQDQ. */
 #include "base/crc.h"
 
 #if defined(__x86_64__)
@@ -38,9 +38,8 @@ INLINE __m128i crc_fold_pclmul_take(uint8_t *dst, const uint8_t *src, size_t at)
     return v;
 }
 
-/* Goes on by the last r octets, 0 < r < 16. Of v and these the first r octets are folded onto the following 16. A
- * window of 16 into `turn` that starts at r moves octet r to the front; indices with the top bit set give zero octets.
- */
+/* Adds the last r octets, 0 < r < 16. Of v followed by them, the first r octets are folded onto the other 16. The 16
+ * octets of `turn` from offset r shift v; an index with its top bit set selects zero. */
 INLINE __m128i take_last(__m128i v, __m128i by128, uint8_t *dst, const uint8_t *src, size_t at, size_t r)
 {
     static const uint8_t turn[48] = {

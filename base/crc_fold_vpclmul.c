@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc_fold_vpclmul.c - a CRC by folding four registers of 512 bits with VPCLMULQDQ. */
+/* crc_fold_vpclmul.c - folds four registers of 512 bits with VPCLMULQDQ. */
 #include "base/crc.h"
 
 #if defined(__x86_64__)
@@ -11,8 +11,8 @@
 #define TARGET __attribute__((target(ISA)))
 #define INLINE __attribute__((target(ISA), always_inline)) static inline
 
-/* The processor must have the instructions and the system must save the registers: XCR0 has a bit each for xmm, ymm,
- * the masks, the high halves of zmm0-15 and zmm16-31. */
+/* The processor must have the instructions, and the kernel must save the registers: XCR0 has a bit for each of xmm,
+ * ymm, the masks, the high halves of zmm0-15, and zmm16-31. */
 bool crc_fold_vpclmul_runs(void)
 {
     const unsigned need_b = bit_AVX512F | bit_AVX512BW, need_c = bit_AVX512VBMI | bit_VPCLMULQDQ, saved = 0xe6;
@@ -25,7 +25,7 @@ bool crc_fold_vpclmul_runs(void)
            (c & need_c) == need_c;
 }
 
-/* Folding 512 bits is folding four times 128 over the same distance. */
+/* Folding 512 bits is folding 128 bits four times over the same distance. */
 INLINE __m512i crc_fold_vpclmul_constants(const struct crc_poly *poly, enum crc_distance distance)
 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)poly->fold[distance]));
@@ -58,8 +58,8 @@ INLINE __m512i take_some(uint8_t *dst, const uint8_t *src, size_t at, size_t r)
     return v;
 }
 
-/* Goes on from v by the r octets at the front of `some`, 0 < r < 64. Of both together the first r octets are folded
- * onto the following 64: turning v by r octets brings those r to the back, where `some`, turned too, is to stand. */
+/* Adds the r octets at the front of `some`, 0 < r < 64. Of v followed by them, the first r octets are folded onto the
+ * other 64: rotating v by r octets moves these r to the back, where the rotated `some` is added. */
 INLINE __m512i crc_fold_vpclmul_append(__m512i v, __m512i by512, __m512i some, size_t r)
 {
     static const uint8_t count[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -74,7 +74,8 @@ INLINE __m512i crc_fold_vpclmul_append(__m512i v, __m512i by512, __m512i some, s
     return crc_fold_vpclmul_fold(_mm512_maskz_mov_epi8(back, v), by512, some);
 }
 
-/* The four quarters are 384, 256, 128 and 0 bits away from the last; the last has a row of zeros and is added. */
+/* The four quarters are 384, 256, 128 and 0 bits from the end. The constants of the last are zero, so it is added
+ * unchanged. */
 INLINE uint32_t reduce(const struct crc_poly *poly, __m512i v)
 {
     const __m512i by = _mm512_loadu_si512(poly->fold[FOLD_384]);
@@ -119,7 +120,7 @@ INLINE uint32_t crc_fold_vpclmul_run(const struct crc_poly *poly, uint32_t reg, 
     return reduce(poly, v);
 }
 
-/* Four octets at least, so that the register fits into the first of them. */
+/* Needs four octets, since the register is added to the first four. */
 TARGET uint32_t crc_fold_vpclmul(const struct crc_poly *poly, uint32_t reg, uint8_t *dst, const uint8_t *src, size_t n)
 {
     if (n < 4)

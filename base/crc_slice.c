@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc_slice.c - sixteen octets at a time through sixteen tables, on any machine. */
+/* crc_slice.c - processes sixteen octets at a time with sixteen tables; runs on all machines. */
 #include "base/crc.h"
 
 #include <string.h>
 
-/* As words, not octet by octet: compilers that see sixteen octets go copy and look them up one at a time. */
+/* Uses words instead of octets: compilers would copy and look up sixteen octets one at a time. */
 static inline uint32_t little_endian(uint32_t word)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -14,7 +14,7 @@ static inline uint32_t little_endian(uint32_t word)
 #endif
 }
 
-/* Of four octets the first has the longest way to go. */
+/* The first of the four octets is followed by the most octets, so it uses the last table. */
 static inline uint32_t crc_slice_look_up(const uint32_t (*t)[256], uint32_t w)
 {
     return t[0][w >> 24] ^ t[1][w >> 16 & 0xff] ^ t[2][w >> 8 & 0xff] ^ t[3][w & 0xff];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc_table.h - the tables of crc_slice.c for CRC_POLY, made by the compiler; included once by a CRC's own file. */
+/* crc_table.h - the tables of crc_slice.c for CRC_POLY, computed by the compiler. Each CRC's source file includes it
+ * once. */
 
-/* The register after a lone 0x80 is x^32 mod P, after 0x40 it is x^33, and one zero octet more multiplies by x^8. So
- * table[s][0x80 >> j] is x^(32 + 8s + j) mod P, and because a CRC is linear every other entry is a sum of these.
- * The enumerators are that chain of powers: each is the one before, times x. */
+/* The register after a single octet 0x80 is x^32 mod P, after 0x40 it is x^33, and each further zero octet multiplies
+ * it by x^8. So table[s][0x80 >> j] is x^(32 + 8s + j) mod P. A CRC is linear, so all other entries are sums of these.
+ * The enumerators are these powers; each is the previous one times x. */
 #define CRC_TIMES_X(r) ((int)((uint32_t)(r) >> 1 ^ ((r)&1 ? CRC_POLY : 0u)))
 #define CRC_POWERS(s, before) \
     POWER##s##_0 = CRC_TIMES_X(before), POWER##s##_1 = CRC_TIMES_X(POWER##s##_0), \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crcseg.c - the CRC of RDMA/TCP segments: its constants, its variants and the calls. */
+/* crcseg.c - the CRC of RDMA/TCP segments: its constants, its variants and its functions. */
 #include "base/crcseg.h"
 
 #include "base/crc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ids.c - numbers that are given out once at a time: a bit for each, taken in turn, so that one given back rests. */
+/* ids.c - allocates numbers from a bitmap. The search goes round, so that a returned number is not reused at once. */
 #include "base/ids.h"
 
 #include <assert.h>

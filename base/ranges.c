@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ranges.c - adding an interval: whatever it touches becomes one with it, the rest stays sorted and apart. */
+/* ranges.c - adds an interval, merges it with those that it touches, and keeps the others sorted and disjoint. */
 #include "base/ranges.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ bool ranges_add(struct ranges *r, uint32_t from, uint32_t to)
         return true;
     while (first < r->count && r->range[first].to < from)
         first++;
-    /* [first, after) are the intervals that the new one overlaps or meets. */
+    /* [first, after) are the intervals that the new one overlaps or touches. */
     for (after = first; after < r->count && r->range[after].from <= to; after++) {
         from = r->range[after].from < from ? r->range[after].from : from;
         to = r->range[after].to > to ? r->range[after].to : to;

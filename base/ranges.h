@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ranges.h - which octets of a message are there: a few disjoint intervals, kept sorted and merged. */
+/* ranges.h - which octets of a message have arrived: up to RANGES_MAX disjoint intervals, sorted and merged. */
 #ifndef RDDP_BASE_RANGES_H
 #define RDDP_BASE_RANGES_H
 
@@ -17,13 +17,13 @@ struct ranges {
     uint32_t count;
 };
 
-/* Adds [from, to). False, and nothing changes, if that would need more intervals than there are. */
+/* Adds [from, to). Returns false and changes nothing if that would need more than RANGES_MAX intervals. */
 bool ranges_add(struct ranges *r, uint32_t from, uint32_t to);
 
-/* Octets there without a gap from 0. */
+/* The number of octets from 0 on without a gap. */
 uint32_t ranges_prefix(const struct ranges *r);
 
-/* Are all of [0, length) there? True for length 0. */
+/* Whether all of [0, length) is there. True for length 0. */
 bool ranges_cover(const struct ranges *r, uint32_t length);
 
 #endif

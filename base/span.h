@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* span.h - octets that lie somewhere and belong to somebody else. */
+/* span.h - borrowed octets: where they are, and how many. */
 #ifndef RDDP_BASE_SPAN_H
 #define RDDP_BASE_SPAN_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* spin.h - a spinlock for sections of a few dozen instructions: no call to the system, no allocation, no callback. */
+/* spin.h - a spinlock for sections of a few dozen instructions without system calls, allocation or callbacks. */
 #ifndef RDDP_BASE_SPIN_H
 #define RDDP_BASE_SPIN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Zeroed memory is an open lock. */
+/* Zeroed memory is an unlocked lock. */
 struct spin {
     _Atomic bool taken;
 };
@@ -20,7 +20,7 @@ static inline void spin_pause(void)
 #endif
 }
 
-/* Everything that was done under the lock before is seen after. */
+/* Acquires the lock, and sees everything that was written before it was last released. */
 static inline void spin_lock(struct spin *spin)
 {
     while (atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))
