@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc.c - how fast each variant of both CRCs reads, and copies while it reads, against memcpy; one fact a line. */
+/* crc.c - the speed of each variant of both CRCs, reading and copying, compared with memcpy; one fact a line. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "base/crc.h"
@@ -13,7 +13,7 @@
 
 enum { ROUNDS = 7, FACTS_MAX = 80, PIECE = 65536, COLD = 256 << 20, WARM_BYTES = 16 << 20 };
 
-/* One line of output. What it does to n octets is crc, or memcpy when there is no variant. */
+/* One line of output: a variant of a CRC, or memcpy if `variant` is NULL. */
 struct fact {
     const char *crc;
     const struct crc_poly *poly;
@@ -28,7 +28,7 @@ static struct fact facts[FACTS_MAX];
 static unsigned fact_count;
 static uint8_t *from, *to;
 
-/* Through a volatile pointer, so that the compiler sees neither memcpy nor that nobody reads the copy. */
+/* Called through a volatile pointer, so that the compiler cannot remove the copy that nobody reads. */
 static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
 static volatile uint32_t sink;
 
@@ -48,7 +48,7 @@ static void work(const struct fact *f, size_t at)
         copy(to + at, from + at, f->size);
 }
 
-/* Warm: the same octets over and over. Cold: through far more memory than any cache holds, each octet once. */
+/* Warm: the same octets again and again. Cold: each octet once, in far more memory than any cache holds. */
 static double measure(const struct fact *f)
 {
     size_t bytes = f->cold ? COLD : WARM_BYTES / f->size * f->size, done;
@@ -107,7 +107,7 @@ int main(void)
     from = aligned_alloc(4096, COLD);
     to = aligned_alloc(4096, COLD);
     if (!from || !to) {
-        fprintf(stderr, "crc: no memory for twice %d octets\n", COLD);
+        fprintf(stderr, "crc: cannot allocate twice %d octets\n", COLD);
         return 1;
     }
     memset(from, 0x5a, COLD);
@@ -117,7 +117,7 @@ int main(void)
     add_variants("crc32c", &crc32c_poly, crc32c_variants);
     add_variants("crcseg", &crcseg_poly, crcseg_variants);
 
-    /* Round after round through everything, so that a disturbance of the machine falls on all alike. */
+    /* Measure everything in each round, so that a disturbance of the machine affects all facts alike. */
     for (round = 0; round < ROUNDS; round++)
         for (i = 0; i < fact_count; i++)
             facts[i].gb_per_s[round] = measure(&facts[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* idle.c - processor time of a context with a connection that nobody uses, before and after a child of fork() has
- * closed what it inherited, or has just ended. idle [SECONDS] */
+/* idle.c - processor time of a context with an idle connection: alone, after a child of fork() has closed what it
+ * inherited, and after a child has simply ended. idle [SECONDS] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

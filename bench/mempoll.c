@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mempoll.c - half a round trip of Writes of 8 octets, by what each side does while it waits. mempoll [ROUNDS
+/* mempoll.c - half of the round-trip time of 8-octet Writes, depending on what each side polls. mempoll [ROUNDS
  * [SECONDS]]
  *
- * cq: polls its CQ; memory: looks at its memory alone; both: eight empty polls, then memory, as ib_write_lat, UCX and
- * MPI do. Rounds are interleaved; what is printed are medians. */
+ * cq: polls its CQ; memory: polls its memory only; both: eight empty polls of the CQ, then memory, like
+ * ib_write_lat, UCX and MPI. Rounds are interleaved; medians are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const double part[PARTS] = {0.5, 0.9, 0.99, 0.999};
 static enum way way;
 static double took_us[TRIPS_MAX];
 
-/* The count that the peer wrote last lies behind what is sent. */
+/* The last count that the peer wrote; it is in the second half of the memory. */
 static volatile uint64_t *arrived(struct end *end)
 {
     return (volatile uint64_t *)(void *)(end->memory + ENDS_OCTETS / 2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs.c - the benchmark's client of ours: READs and WRITEs of a file, or GETATTRs, so many under way at once. */
+/* nfs.c - the benchmark's client with this NFS client: READs and WRITEs of a file, or GETATTRs, several under way at
+ * once. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,7 @@ int main(int argc, char **argv)
         void *room = aligned_alloc(4096, (job.size + 4095) / 4096 * 4096);
 
         if (!room)
-            job_fail("nfs", "no memory");
+            job_fail("nfs", "out of memory");
         op[i] = (struct nfs_op){.proc = proc[job.kind], .done = done, .user = room};
         op[i].buffer = job.kind == JOB_READ ? room : NULL;
         job_pattern(room, job.kind == JOB_READ ? 0 : job.size);

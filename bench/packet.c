@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - goodput of RDMA Writes over a TCP of our own, for each MTU and loss, beside the kernel's TCP.
+/* packet.c - goodput of RDMA Writes over this library's own TCP, for each MTU and loss rate, compared with the
+ * kernel's TCP.
  *
- * packet [MIB]: so much for each line, 64 unless told. Makes network namespaces of its own. Ours: two devices with the
- * kernel's forwarding between them, both ends and the losses in this thread. The kernel's: two namespaces, and a
- * process that carries packets from the one's TUN device to the other's and loses as many. `ratio` is to the kernel's
- * line. */
+ * packet [MIB]: transfers MIB for each line, default 64. It creates its own network namespaces. Own TCP: two devices
+ * with the kernel forwarding between them; both ends and the losses are in this thread. Kernel's TCP: two
+ * namespaces, and a process that carries packets between their TUN devices with the same loss. `ratio` is relative
+ * to the kernel's line. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +109,7 @@ static void close_end(struct end *end)
     rddp_close(end->context);
 }
 
-/* Both ends have a turn; returns whether an event of this type has come to `of`. */
+/* Gives both ends a turn. Returns whether an event of this type has arrived at `of`. */
 static bool turn(struct end *both, struct end *of, enum rddp_event_type type, struct rddp_request **request)
 {
     struct rddp_event *event;
@@ -150,7 +151,7 @@ static void connect_ends(struct end *both, const struct way *way)
     rddp_destroy_listener(listener);
 }
 
-/* A piece to one of AHEAD places; the last is followed by a Send. */
+/* Posts a piece to one of AHEAD places; a Send follows the last one. */
 static void post(struct end *both, uint32_t piece, bool last)
 {
     struct rddp_sge sge = {.length = PIECE, .lkey = rddp_mr_key(both[0].mr)};
@@ -212,7 +213,7 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
     cpu = cpu_seconds() - cpu;
     for (uint32_t i = 0; i < AHEAD && i < pieces; i++)
         if (memcmp(target + (size_t)i * PIECE, source, PIECE) != 0)
-            die("octets that nobody sent");
+            die("wrong data");
     memset(target, 0, (size_t)AHEAD * PIECE);
     rddp_query_qp(both[1].qp, &in);
     rddp_query_qp(both[0].qp, &out);
@@ -229,7 +230,7 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
 static int open_tun(uint32_t net, uint32_t mtu)
 {
     struct sockaddr_in own = address(net, 1, 0);
-    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, mtu, 0); /* the other end is in its prefix */
+    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, mtu, 0); /* the other end is in the same prefix */
 
     if (fd < 0) {
         errno = -fd;
@@ -270,7 +271,7 @@ static _Noreturn void serve(void)
     exit(0);
 }
 
-/* A namespace with the other end, and the way there. Ends with its parent. */
+/* A namespace with the other end, and the process that carries packets to it. It ends with its parent. */
 static _Noreturn void relay(uint32_t mtu, uint32_t lose, int ready)
 {
     int fd[2];
@@ -307,7 +308,7 @@ static double run_kernel(uint32_t mtu, uint32_t lose, uint32_t pieces)
         relay(mtu, lose, ready[1]);
     }
     if (read(ready[0], &byte, 1) != 1)
-        die("the relay has ended");
+        die("the relay process has ended");
     for (int i = 0; i < 100; i++, usleep(10000)) {
         fd = socket(AF_INET, SOCK_STREAM, 0);
         if (!connect(fd, (struct sockaddr *)&to, sizeof(to)))

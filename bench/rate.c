@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rate.c - how many Writes of 8 octets a second: posted one at a time, in lists, and by threads on one loop or several.
- * rate [ROUNDS [SECONDS]]
+/* rate.c - how many 8-octet Writes a second can be posted: one at a time, in lists, and by threads on one loop or
+ * several. rate [ROUNDS [SECONDS]]
  *
- * Each thread has a queue pair and a CQ of its own, 256 Writes under way, and all share a context. Rounds are
- * interleaved; what is printed are medians. */
+ * Each thread has its own queue pair and CQ, and 256 Writes under way; all share a context. Rounds are interleaved;
+ * medians are printed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void *post(void *arg)
     return NULL;
 }
 
-/* Millions a second, of all threads. */
+/* Millions of Writes a second, of all threads together. */
 static double measure(const struct row *row, double seconds)
 {
     struct poster poster[THREADS_MAX];

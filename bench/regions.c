@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* regions.c [CONNECTIONS...] - what it costs to register and deregister memory beside so many idle connections of the
- * same context (default: 1, 100 and 5000). One line each: the medians of many, in microseconds. */
+/* regions.c [CONNECTIONS...] - the cost of registering and deregistering memory with this many idle connections in the
+ * same context (default: 1, 100 and 5000). One line each: medians in microseconds. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <rddp/rddp.h>
@@ -50,7 +50,7 @@ static struct rddp_qp *new_qp(void)
     return b.qp[b.qps++] = need(rddp_create_qp(b.pd, &attr), "rddp_create_qp");
 }
 
-/* Both ends of a connection are here. */
+/* Connects two queue pairs of this process. */
 static void connect_one(void)
 {
     struct pollfd fd = {.fd = rddp_event_channel_fd(b.events), .events = POLLIN};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rpc.c - RPC-over-RDMA over loopback: calls a second and latency of NULL, octets a second and processor time of READ
- * and WRITE; in turn with `rddp perf`, if it is named. One fact a line. */
+ * and WRITE; alternating with `rddp perf` if -x names it. One fact a line. */
 #include <getopt.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -33,10 +33,10 @@ enum proc { PROC_NULL, PROC_READ, PROC_WRITE };
 static struct {
     double seconds;
     unsigned rounds, idle;
-    int spin_us; /* -1: what both ends have by themselves */
+    int spin_us; /* -1: the default of both ends */
     uint32_t size;
     bool processes;
-    const char *perf; /* the command to run in turn */
+    const char *perf; /* the rddp command to run alternately */
 } options = {.seconds = 1, .rounds = 3, .spin_us = -1, .size = 1 << 20};
 
 static double now_s(void)
@@ -57,7 +57,7 @@ static void die(const char *what)
 
 struct server {
     struct responder *responder;
-    uint8_t *data; /* what READ gives */
+    uint8_t *data; /* what READ returns */
     atomic_bool stop;
     pthread_t thread;
     pid_t pid;
@@ -96,7 +96,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* In a thread of this process, or in a process of its own. */
+/* Runs the server in a thread of this process. */
 static void server_open(struct server *server, bool crc, struct sockaddr_storage *addr)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -135,7 +135,7 @@ static void on_term(int number)
     stop = 1;
 }
 
-/* The child tells where it listens, and lives until it is told to end. */
+/* Runs the server in a child. The child writes its address to a pipe, and runs until SIGTERM. */
 static void server_fork(struct server *server, bool crc, struct sockaddr_storage *addr)
 {
     int fd[2];
@@ -176,7 +176,7 @@ struct run {
     uint64_t calls;
     float *sample;
     uint32_t samples;
-    float rate[SLICES]; /* calls a second, piece by piece: a machine that stops for a while spoils one of them */
+    float rate[SLICES]; /* calls a second in each slice: a pause of the machine spoils only one of them */
     unsigned rates;
 };
 
@@ -216,7 +216,7 @@ static void finish(struct run *run, struct slot *slot)
     run->calls++;
 }
 
-/* Keeps `outstanding` calls under way for so long, then lets them end. */
+/* Keeps `outstanding` calls under way for this time, then waits for them to end. */
 static void keep_going(struct run *run, double seconds)
 {
     double slice = now_s(), until = slice + seconds;
@@ -251,7 +251,7 @@ static void keep_going(struct run *run, double seconds)
     }
 }
 
-/* This process's, and that of its children that have ended. */
+/* Processor time of this process and of its children that have ended. */
 static double processor_s(void)
 {
     double sum = 0;

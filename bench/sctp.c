@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp.c [MTU [SECONDS]] - RDMA Writes over an association of usrsctp on loopback, from one process to another, beside
- * kernel TCP that does the same job: a header and a payload of the same size, 32 of them a call, read into a region.
+/* sctp.c [MTU [SECONDS]] - RDMA Writes over an association of usrsctp on loopback, between two processes, compared with
+ * kernel TCP doing the same work: a header and a payload of the same size, 32 of them in a call, read into a region.
  * One fact a line. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { REGION = 4 << 20, DEPTH = 512, SCTP_PORT = 5001, BATCH = 32, SECOND_US = 1000000, HEAD = SCTPDDP_RDMA_HEAD };
 
-/* What one side has done, and what it took. */
+/* What one side has transferred, and the time it took. */
 struct result {
     double octets, messages, seconds, cpu_seconds;
 };
@@ -305,7 +305,7 @@ static struct result run(enum job job, const char *name, uint32_t length)
     return tx;
 }
 
-/* Each in a process of its own: the stack is one per process. */
+/* Runs each job in its own process, since there is one SCTP stack per process. */
 static void apart(enum job job, const char *name, uint32_t length)
 {
     pid_t child = fork();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stall.c - does a post wait for somebody else's queue pair? stall [ROUNDS [SECONDS]]
+/* stall.c - measures whether a post waits for the work of another queue pair. stall [ROUNDS [SECONDS]]
  *
- * Every 20 us a Write of 8 octets is posted beside a thread that moves Writes of 1 MiB on another queue pair: of the
- * same context, then of another one. Only the call is timed. Rounds are interleaved; what is printed are medians. */
+ * An 8-octet Write is posted every 20 us while another thread moves Writes of 1 MiB on another queue pair: of the
+ * same context, then of another one. Only the call is timed. Rounds are interleaved; medians are printed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static size_t post_for(struct end *end, double seconds)
     return n;
 }
 
-/* Fills in `result` for the round. */
+/* Sets `result` to the figures of a round. */
 static void measure(bool shared, double seconds, double result[PARTS])
 {
     struct end small, bulk;

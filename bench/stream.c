@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel's forwarding between them, for each MTU and
- * loss, with the option and as a plain stream; both ends are this thread.
+/* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel forwarding between them, for each MTU and
+ * loss rate, with the option and as a plain stream; both ends are in this thread.
  *
- * stream [MIB]: so much for each line, 64 unless told. Makes a network namespace of its own. Copies are those in user
- * space, by what was placed and what was kept. */
+ * stream [MIB]: transfers MIB for each line, default 64. It creates its own network namespace. `copies` counts
+ * copies in user space, computed from what was placed and what was kept. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -64,14 +64,14 @@ static struct rddp_stream_net *open_net(uint32_t number, uint32_t mtu, uint32_t 
     attr.mtu = mtu;
     attr.window = WINDOW;
     attr.no_option = !option;
-    attr.lose = number == 1 ? lose : 0; /* each way */
+    attr.lose = number == 1 ? lose : 0; /* in each direction */
     net = rddp_stream_net_open(&attr);
     if (!net)
         die("rddp_stream_net_open");
     return net;
 }
 
-/* As many transfers as may wait; returns how many there are now. */
+/* Writes as many transfers as may be outstanding. Returns the number written so far. */
 static uint32_t write_some(struct rddp_stream *s, uint32_t written, uint32_t transfers)
 {
     while (written < transfers && rddp_stream_unacked(s) < (uint64_t)AHEAD * TRANSFER) {
@@ -96,7 +96,7 @@ static uint64_t read_some(struct rddp_stream *s, uint32_t *expected, uint32_t tr
         if (r.kind != RDDP_STREAM_PLACED || r.buffer_offset + r.length < TRANSFER)
             continue;
         if (memcmp(target + r.rid % (2 * AHEAD) * TRANSFER, source, TRANSFER) != 0)
-            die("octets that nobody sent");
+            die("wrong data");
         rddp_stream_forget(s, r.rid);
         if (*expected < transfers) {
             rddp_stream_expect(s, *expected, target + (uint64_t)(*expected % (2 * AHEAD)) * TRANSFER, TRANSFER);

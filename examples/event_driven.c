@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* event_driven.c - an echo server and its client in one loop around poll(), asleep while there is nothing to do. */
+/* event_driven.c - an echo server and its client in one loop around poll(), which sleeps while there is nothing to
+ * do. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <rddp/rddp.h>
@@ -17,7 +18,7 @@ static void must(bool ok, const char *what)
     }
 }
 
-/* Messages without data here, so that there is no memory to be registered. */
+/* The messages have no data, so no memory has to be registered. */
 static void post_receive(struct rddp_qp *qp)
 {
     struct rddp_recv_wr wr = {.wr_id = (uintptr_t)qp};
@@ -25,7 +26,7 @@ static void post_receive(struct rddp_qp *qp)
     must(!rddp_post_recv(qp, &wr, NULL), "rddp_post_recv");
 }
 
-/* Not signalled: nobody waits for the completion of a Send, so none comes. */
+/* The Send is not signalled: it completes silently, unless it fails. */
 static void send_message(struct rddp_qp *qp)
 {
     struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND};
@@ -35,7 +36,7 @@ static void send_message(struct rddp_qp *qp)
 
 static void message_came(struct rddp_qp *qp)
 {
-    post_receive(qp); /* before speaking, for the answer */
+    post_receive(qp); /* post the receive for the answer before sending */
     if (qp == server || --rounds_left > 0)
         send_message(qp);
     else
@@ -48,17 +49,17 @@ static void take_completions(struct rddp_comp_channel *channel)
     struct rddp_wc wc;
 
     must(!rddp_get_cq_event(channel, &cq, NULL), "rddp_get_cq_event");
-    /* Arm first, then empty the queue: what comes after the last look makes an event. */
+    /* Arm first, then empty the queue: whatever arrives after the last poll causes an event. */
     must(!rddp_req_notify_cq(cq, false), "rddp_req_notify_cq");
     while (rddp_poll_cq(cq, 1, &wc) > 0) {
         if (wc.status == RDDP_WC_SUCCESS)
             message_came((struct rddp_qp *)(uintptr_t)wc.wr_id);
-        else /* in the end, the receives that nobody needed */
+        else /* at the end, the unused receives are flushed */
             must(wc.status == RDDP_WC_WR_FLUSH_ERR, rddp_wc_status_str(wc.status));
     }
 }
 
-/* True for the end of one side's connection. */
+/* Returns true when the connection of one side has ended. */
 static bool take_event(struct rddp_event_channel *channel)
 {
     struct rddp_event *event;
@@ -88,7 +89,7 @@ int main(void)
     struct sockaddr_storage addr;
     struct rddp_qp_attr attr;
 
-    must(events && completions && pd && cq && listener, "to set up");
+    must(events && completions && pd && cq && listener, "set-up");
     rddp_qp_attr_init(&attr);
     attr.send_cq = attr.recv_cq = cq;
     client = rddp_create_qp(pd, &attr);

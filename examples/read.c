@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* read.c - the client fetches a text from the server's memory. The server's program does nothing for it. */
+/* read.c - the client reads a text from the server's memory; the server's program takes no part in it. */
 #include <arpa/inet.h>
 #include <rddp/rddp.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static struct rddp_qp *open_qp(struct rddp_pd *pd, struct rddp_cq *cq)
     return check(rddp_create_qp(pd, &attr), "rddp_create_qp");
 }
 
-/* Waits for the next completion, which must be this one. */
+/* Waits for the next completion, which must have this opcode. */
 static void expect(struct rddp_cq *cq, enum rddp_wc_opcode opcode)
 {
     struct rddp_wc wc;
@@ -48,8 +48,8 @@ static void expect(struct rddp_cq *cq, enum rddp_wc_opcode opcode)
     }
 }
 
-/* The server tells where to read while it accepts, in private data. Its region is zero-based, so the key is all there
- * is to say: the first octet has offset 0, whatever its address. */
+/* The server sends the key of its region as private data when it accepts. The region is zero-based: its first octet has
+ * offset 0, so the key is all that the client needs. */
 static uint32_t connect_both(struct rddp_event_channel *events, struct rddp_qp *client, struct rddp_qp *server,
                              uint32_t key)
 {
@@ -97,10 +97,10 @@ int main(void)
     wr.remote_addr = 0;
     wr.rkey = connect_both(events, client, server, rddp_mr_key(library_mr));
     must(rddp_post_send(client, &wr, NULL), "rddp_post_send");
-    expect(cq, RDDP_WC_RDMA_READ); /* this one does say that the data are here */
+    expect(cq, RDDP_WC_RDMA_READ); /* completion of a Read means that the data have arrived */
     printf("the server's memory says: %s\n", copy);
 
-    /* What uses something goes before it. */
+    /* Destroy users before what they use. */
     rddp_destroy_qp(client);
     rddp_destroy_qp(server);
     rddp_destroy_cq(cq);

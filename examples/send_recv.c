@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* send_recv.c - the smallest conversation: one message there, one back. Both ends in this one process, on loopback. */
+/* send_recv.c - the smallest conversation: one message in each direction. Both ends are in this process, on
+ * loopback. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <rddp/rddp.h>
@@ -9,12 +10,12 @@
 
 enum { SIZE = 64 };
 
-/* One end: a queue pair, the queue of its completions, and two buffers in a registered region. */
+/* One end: a queue pair, its completion queue, and two buffers in a registered region. */
 struct end {
     struct rddp_cq *cq;
     struct rddp_qp *qp;
     struct rddp_mr *mr;
-    char text[2][SIZE]; /* to send, received */
+    char text[2][SIZE]; /* to send; received */
     struct rddp_sge sge[2];
 };
 
@@ -33,7 +34,7 @@ static void must(int result, const char *what)
     check(result ? NULL : &errno, what);
 }
 
-/* The receive is posted before anybody can send: there is no flow control below. */
+/* Post the receive before the peer can send: RDMA has no flow control of its own. */
 static void open_end(struct end *end, struct rddp_context *context, struct rddp_pd *pd)
 {
     struct rddp_qp_attr attr;
@@ -84,7 +85,7 @@ static void send_text(struct end *end, const char *text)
     must(rddp_post_send(end->qp, &wr, NULL), "rddp_post_send");
 }
 
-/* Waits for the receive. The Send was not signalled: only its failure would make a completion. */
+/* Waits for the receive. The Send was not signalled, so it completes only if it fails. */
 static void receive(struct end *end)
 {
     struct rddp_wc wc;
@@ -105,7 +106,7 @@ int main(void)
     open_end(&client, context, pd);
     open_end(&server, context, pd);
     connect_both(events, client.qp, server.qp);
-    send_text(&client, "hello"); /* who connects speaks first (RFC 5044 7.1.2) */
+    send_text(&client, "hello"); /* the side that connects must send first (RFC 5044 7.1.2) */
     receive(&server);
     send_text(&server, "hello yourself");
     receive(&client);

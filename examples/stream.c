@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.c - a server sends a picture with a line before and after it; the picture lands in the client's buffer, the
- * lines are read as from any stream. Both ends are in this process, in a network namespace of its own, so that anybody
- * may run it; between the two devices is the kernel. */
+/* stream.c - a server sends a picture with a line before and after it. The picture is placed in the client's buffer;
+ * the lines are read as from any stream. Both ends are in this process, in its own network namespace, so that no
+ * privilege is needed; the kernel forwards between the two devices. */
 #define _GNU_SOURCE /* unshare() */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
 }
 
-/* The kernel is 10.NUMBER.0.1; all else of 10.NUMBER.0.0/24 is ours. */
+/* The kernel has the address 10.NUMBER.0.1; all others in 10.NUMBER.0.0/24 are ours. */
 static struct rddp_stream_net *open_net(uint32_t number)
 {
     struct sockaddr_in neighbor = address(number, 1, 0);
@@ -42,7 +42,7 @@ static struct rddp_stream_net *open_net(uint32_t number)
     rddp_stream_net_attr_init(&attr);
     attr.neighbor = (struct sockaddr *)&neighbor;
     attr.prefix = 24;
-    attr.lose = 1000; /* one packet in a hundred: what comes behind a hole is placed all the same */
+    attr.lose = 1000; /* one packet in a hundred: data after a lost packet are placed all the same */
     net = rddp_stream_net_open(&attr);
     check(net != NULL, "rddp_stream_net_open");
     return net;
@@ -61,7 +61,7 @@ static void serve(struct rddp_stream *client)
     check(!rddp_stream_finish(client), "finish");
 }
 
-/* Everything that has come, in the order of the stream. Returns false at its end. */
+/* Reads all that has arrived, in the order of the stream. Returns false at its end. */
 static int read_all(struct rddp_stream *stream)
 {
     struct rddp_stream_record record;

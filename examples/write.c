@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* write.c - the client puts a text into the server's memory. The server only learns that it is there. */
+/* write.c - the client writes a text to the server's memory, and the server learns only that it has arrived. */
 #include <arpa/inet.h>
 #include <rddp/rddp.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static struct rddp_qp *open_qp(struct rddp_pd *pd, struct rddp_cq *cq)
     return check(rddp_create_qp(pd, &attr), "rddp_create_qp");
 }
 
-/* Waits for the next completion, which must be this one. */
+/* Waits for the next completion, which must have this opcode. */
 static void expect(struct rddp_cq *cq, enum rddp_wc_opcode opcode)
 {
     struct rddp_wc wc;
@@ -81,25 +81,26 @@ int main(void)
     struct rddp_mr *text_mr = check(rddp_reg_mr(pd, text, SIZE, 0), "rddp_reg_mr");
     struct rddp_mr *board_mr = check(rddp_reg_mr(pd, board, SIZE, writable), "rddp_reg_mr");
     struct rddp_sge sge = {.addr = (uintptr_t)text, .length = SIZE, .lkey = rddp_mr_key(text_mr)};
-    struct rddp_recv_wr receive = {.num_sge = 0}; /* room for a message without data */
+    struct rddp_recv_wr receive = {.num_sge = 0}; /* a receive for a message without data */
 
-    /* A Write is silent at its target. An empty Send behind it is the bell: when that is delivered, all that was
-     * written before it is in place (RFC 5040 5.5). Both are posted as one list, and only the last one completes. */
+    /* The target does not notice a Write. An empty Send after it notifies the server: when the Send is delivered, all
+     * data written before it are in place (RFC 5040 5.5). Both are posted as one list, and only the last one
+     * completes. */
     struct rddp_send_wr bell = {.opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED};
     struct rddp_send_wr write = {.opcode = RDDP_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1, .next = &bell};
 
-    /* Where to write is for the server to say. Here both are one process; read.c shows how it is told to a peer. */
+    /* The server chooses where the client may write. Here both are in one process; read.c shows how to tell a peer. */
     write.remote_addr = rddp_mr_offset(board_mr, board);
     write.rkey = rddp_mr_key(board_mr);
 
     connect_both(events, client, server);
     must(rddp_post_recv(server, &receive, NULL), "rddp_post_recv");
     must(rddp_post_send(client, &write, NULL), "rddp_post_send");
-    expect(client_cq, RDDP_WC_SEND); /* `text` is ours again; it does not say that anything has arrived */
+    expect(client_cq, RDDP_WC_SEND); /* `text` may be reused; this does not mean that anything has arrived */
     expect(server_cq, RDDP_WC_RECV);
     printf("the server's memory says: %s\n", board);
 
-    /* What uses something goes before it. */
+    /* Destroy users before what they use. */
     rddp_destroy_qp(client);
     rddp_destroy_qp(server);
     rddp_destroy_cq(client_cq);

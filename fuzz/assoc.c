@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc.c - a peer's messages to an association, of whatever indication, in whatever order. Only what the peer may
- * change changes, each request completes once, and nothing happens after the end.
+/* assoc.c - messages of a peer to an association, with any indication and in any order. Memory changes only where
+ * the peer may write, each request completes once, and nothing happens after the end.
  *
- * Input: an octet that is our indication and the peer's, then records: an octet that says what happens, and its
+ * Input: an octet with our indication and the peer's, then records: an octet that selects the action, and its
  * operands. */
 #include <assert.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void give(struct world *w, struct assoc_message m)
         assert(signal.flags && !(signal.flags & ~SCTPDDP_SIGNALS));
 }
 
-/* Mostly the next of the sequence, so that inputs get somewhere. */
+/* Mostly the next sequence number, so that inputs make progress. */
 static uint32_t sequence(struct world *w, struct input *in)
 {
     uint8_t jump = input8(in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.c - a connection whose peer says anything: start-up frames, FPDUs with a right CRC, plain octets, in any cuts.
- */
+/* conn.c - a connection whose peer sends start-up frames, FPDUs with a correct CRC, and plain octets, split at any
+ * place. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,12 @@ static uint8_t copy[2][ARENA_REGIONS * ARENA_OCTETS];
 static void pump(struct host *h)
 {
     host_pump(h);
-    /* A responder does not speak first (RFC 5044 7.1.2). */
+    /* A responder must not speak first (RFC 5044 7.1.2). */
     assert(h->conn.life.active || h->conn.attr.immediate || h->heard || h->sent <= h->frame);
 }
 
-/* How many of the next octets belong somewhere else than behind what is staged, and are there now. */
+/* Copies those of the next octets that belong directly to their place in memory, and not behind the staged ones.
+ * Returns their number. */
 static size_t put_in_place(struct host *h, const uint8_t *p, size_t n)
 {
     uint32_t staged = (uint32_t)h->staged;
@@ -50,21 +51,21 @@ static void hear(struct host *h, const uint8_t *p, size_t n)
     assert(h->staged < WIRE_UNIT_MAX);
 }
 
-/* In pieces of so many octets; 0: at once. */
+/* Delivers the octets in pieces of `piece` octets; 0: at once. */
 static void hear_in(struct host *h, const uint8_t *p, size_t n, size_t piece)
 {
     for (size_t i = 0; i < n; i += piece ? piece : n)
         hear(h, p + i, piece && piece < n - i ? piece : n - i);
 }
 
-/* --- what the peer says -------------------------------------------------------------------------------------- */
+/* --- what the peer sends ------------------------------------------------------------------------------------- */
 
 static size_t some_octets(struct input *in, uint8_t *to)
 {
     uint32_t n = input8(in);
     size_t i = 0;
 
-    /* A long payload is the few octets that there are, and then more of the last. */
+    /* A long payload has the octets of the input, filled up with a constant. */
     for (; i < n && in->at < in->end; i++)
         to[i] = input8(in);
     if (n < 0xf0)
@@ -74,7 +75,7 @@ static size_t some_octets(struct input *in, uint8_t *to)
     return n;
 }
 
-/* As an FPDU of this point in the stream. */
+/* Sends an FPDU that is valid at this point of the stream. */
 static void say_fpdu(struct host *h, struct input *in, size_t piece)
 {
     static uint8_t ulpdu[1 << 16], fpdu[WIRE_UNIT_MAX];
@@ -170,7 +171,7 @@ static void step(struct host *h, struct input *in)
     pump(h);
 }
 
-/* Whoever ends is deaf: what comes then changes nothing. */
+/* A connection that has ended ignores what it receives. */
 static void check_deaf(struct host *h, struct input *in)
 {
     arena_copy(h->arena, copy[0]);

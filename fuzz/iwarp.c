@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* iwarp.c - a peer's FPDUs. The CRC, which hides everything behind it from a fuzzer, is repaired before each is
+/* iwarp.c - FPDUs of a peer. The CRC, which hides the code behind it from a fuzzer, is repaired before each is
  * decoded.
  *
  * Input: an octet of the flags below, two octets of phase, then the stream. */
@@ -17,14 +17,14 @@ enum {
     WITH_MARKERS = 2,
     VERSION_0 = 4,
     REPAIR_CRC = 8,
-    REPAIR_MARKERS = 16, /* set them as a sender would, or nearly all streams end at the first one */
-    NEAR_2_32 = 32,      /* the phase counts up to position 2^32 */
+    REPAIR_MARKERS = 16, /* set markers as a sender would; otherwise nearly all streams end at the first one */
+    NEAR_2_32 = 32,      /* the phase leads up to position 2^32 */
     OPTIONS = 3,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
-/* Writes markers and CRC into the FPDU at `p`, if it is there as a whole. */
+/* Writes markers and CRC into the FPDU at `p`, if it is complete. */
 static void repair(const struct wire_state *w, unsigned options, uint8_t *p, size_t n)
 {
     struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
@@ -41,7 +41,7 @@ static void repair(const struct wire_state *w, unsigned options, uint8_t *p, siz
         put32le(p + octets - MPA_CRC, crc32c(0, p, octets - MPA_CRC));
 }
 
-/* The Terminate for a fault of the decoder can be sent and would be understood. */
+/* Checks that a Terminate for a fault of the decoder can be encoded and understood. */
 static void complain(const struct wire_state *w, enum fault fault, const struct seg *seg)
 {
     struct fault_note note = {.fault = fault, .op = seg->op, .msg = seg->msg, .read = seg->read};
@@ -58,7 +58,7 @@ static void complain(const struct wire_state *w, enum fault fault, const struct 
     assert(blame.text && blame.code == get16(room));
 }
 
-/* Octets eaten, or 0 at the end. */
+/* Decodes one FPDU. Returns its length, or 0 at the end. */
 static size_t one_unit(struct wire_state *w, unsigned options, uint8_t *p, size_t n)
 {
     uint64_t begin = w->rx_pos;

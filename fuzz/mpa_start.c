@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mpa_start.c - a peer's start-up frame, whole and in every prefix, and what would be agreed with that peer.
+/* mpa_start.c - a start-up frame of a peer, whole and in every prefix, and the negotiation with that peer.
  *
- * Input: an octet with our side's choices, two with our IRD and ORD, then the frame. */
+ * Input: an octet with our choices, two with our IRD and ORD, then the frame. */
 #include <assert.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ static void send_back(const struct mpa_frame *frame, size_t octets)
     check_same(frame, &again);
 }
 
-/* Whatever a peer asks for, the reply can be sent and neither side may have more reads under way than the other takes.
- */
+/* Whatever the peer asks for, the reply can be encoded, and neither side has more reads outstanding than the other
+ * accepts. */
 static void agree(const struct mpa_frame *peer, unsigned rtr, uint16_t own_ird, uint16_t own_ord)
 {
     struct mpa_frame reply = {.reply = true, .revision = peer->revision};
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
     limit = eaten > 0 ? (size_t)eaten : n < MPA_FRAME_HEAD ? n : MPA_FRAME_HEAD;
     assert(eaten <= (int)n && (eaten != 0 || (need > n && need <= MPA_FRAME_MAX)));
     assert(eaten >= 0 || -eaten < FAULTS);
-    /* No prefix of a good frame is refused, and none of it is taken for whole. */
+    /* No prefix of a valid frame is refused or taken for a whole frame. */
     for (size_t k = 0; k < limit; k++) {
         int got = mpa_frame_decode(&early, reply, input + OPTIONS, k, &need);
 

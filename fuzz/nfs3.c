@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3.c - any octets as RPC headers, arguments and results of NFSv3 and MOUNT; what is taken is written and taken
- * again.
+/* nfs3.c - any octets as RPC headers, arguments and results of NFSv3 and MOUNT. What is accepted is encoded and
+ * decoded again.
  *
- * The first octet says what the octets behind the second are, which is the procedure: 0 a call, 1 its reply, 2 the
- * arguments alone, 3 the result alone, 4 and 5 these two with an item beside the stream (position and length, 4 octets
- * each), 6 the messages of MOUNT, 7 entries. */
+ * The second octet is the procedure. The first says what the octets after the second are: 0 a call, 1 its reply, 2
+ * the arguments alone, 3 the result alone, 4 and 5 these two with an item outside of the stream (position and
+ * length, 4 octets each), 6 the messages of MOUNT, 7 directory entries. */
 #include <assert.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void code(struct coder *c, enum nfs3_proc proc, bool call, union nfs3_arg
         nfs3_code_result(c, proc, result);
 }
 
-/* `c` reads arguments or a result. What is good is as long when it is written, and comes back as the same octets. */
+/* `c` decodes arguments or a result. What is accepted has the same length and the same octets when it is encoded. */
 static void check(struct coder *c, enum nfs3_proc proc, bool call)
 {
     static struct nfs3_result result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* nfsd.c - a whole NFS server on a directory: calls with genuine, stale and forged handles by any user, over TCP and
- * RDMA with chunk lists that may lie. What is outside of the export stays as it is, and nothing is held at the end. */
+ * RDMA, with chunk lists that may lie. Nothing outside of the export changes, and no memory is in use at the end. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -33,7 +33,7 @@ static int tcp[PEERS];
 static uint8_t message[MESSAGE_MAX], data[DATA], drain[65536];
 static char longest[256];
 static struct offer {
-    uint32_t number; /* of the queue pair */
+    uint32_t number; /* number of the queue pair */
     bool to_read;
     struct rpcrdma_segment segment;
 } offer[OFFERS];
@@ -41,7 +41,7 @@ static unsigned offers;
 
 /* --- the directory ----------------------------------------------------------------------------------------------- */
 
-/* A path in there; good until the next call. */
+/* A path in the directory; valid until the next call. */
 static const char *at(const char *name)
 {
     static char path[128];
@@ -75,7 +75,7 @@ static void make_file(const char *name, const char *text)
 static void make_directory(void)
 {
     if (!*top) {
-        /* Where nothing waits for a disk, if there is such a place. */
+        /* Prefer a place that never waits for a disk. */
         strcpy(top, access("/dev/shm", W_OK) == 0 ? "/dev/shm/rddp-fuzz-nfsd.XXXXXX" : "/tmp/rddp-fuzz-nfsd.XXXXXX");
         assert(mkdtemp(top) && atexit(clean_up) == 0);
         memset(longest, 'n', sizeof(longest) - 1);
@@ -111,7 +111,7 @@ static void learn(unsigned i, const struct nfs3_fh *dir, const char *name)
     object_put(server.objects, object);
 }
 
-/* The root, a directory, two files, two links, one that is gone, and one that somebody made up. */
+/* The root, a directory, two files, two links, a removed file, and a forged handle. */
 static void learn_handles(void)
 {
     assert(object_root(server.objects, &export, &fh[0]) == 0);
@@ -245,7 +245,7 @@ static void any_args(enum nfs3_proc proc, union nfs3_args *args)
         args->rename.from = any_where();
         args->rename.to = any_where();
     } else {
-        args->fh = any_fh(); /* the first of all of them */
+        args->fh = any_fh(); /* all members of the union begin with the handle */
     }
     if (proc == NFS3_SETATTR) {
         args->setattr.attr = any_sattr();
@@ -269,7 +269,7 @@ static void any_args(enum nfs3_proc proc, union nfs3_args *args)
     }
 }
 
-/* A call that is in order, before some of its octets are changed. */
+/* Builds a valid call, of which the caller may then change some octets. */
 static size_t build(uint8_t *to, size_t room, bool reduce, struct stream_item *item)
 {
     static const uint32_t user[] = {0, 1000, 65534, UINT32_MAX};
@@ -367,7 +367,7 @@ static void call_by_tcp(void)
 
 /* --- the server -------------------------------------------------------------------------------------------------- */
 
-/* As nfsd_run() does it, until nothing is in work. */
+/* Runs the server's loop, like nfsd_run(), until no call is in work. */
 static void turn(void)
 {
     struct epoll_event event[32];

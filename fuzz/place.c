@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place.c - segments of any kind, with any numbers, in any order, at a queue pair that goes on posting and sending. */
+/* place.c - segments of any kind with any numbers in any order, at a queue pair that continues to post and send. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,10 +19,10 @@ static void give_up(struct qp *qp)
     qp_fail(qp, &note);
 }
 
-/* The offset at which a message goes on that has begun. */
+/* The offset at which a message that has begun continues. */
 static uint32_t turn;
 
-/* Mostly the next in turn; its neighbours; anything. */
+/* A segment with the expected numbers in most cases, else with neighbouring or arbitrary ones. */
 static struct seg a_segment(struct input *in, const struct qp *qp)
 {
     static uint8_t payload[PAYLOAD];
@@ -108,7 +108,7 @@ static void step(struct arena *a, struct input *in)
     }
 }
 
-/* Once it has failed, whatever comes is dropped (RFC 5041 7.1). */
+/* A queue pair that has failed drops all segments (RFC 5041 7.1). */
 static void check_deaf(struct arena *a)
 {
     static const uint8_t payload[16];

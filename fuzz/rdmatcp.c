@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdmatcp.c - a peer's RDMA/TCP segments. What hides everything behind it from a fuzzer, the Connection ID and the CRC,
- * is repaired before each is decoded.
+/* rdmatcp.c - RDMA/TCP segments of a peer. The Connection ID and the CRC, which hide the code behind them from a
+ * fuzzer, are repaired before each is decoded.
  *
  * Input: an octet of the flags below, then the stream. */
 #include <assert.h>
@@ -28,7 +28,7 @@ static void repair(const struct wire_state *w, unsigned options, uint8_t *p, siz
         put32le(p + octets, crcseg(0, p, octets));
 }
 
-/* Octets eaten, or 0 at the end. */
+/* Decodes one segment. Returns its length, or 0 at the end. */
 static size_t one_unit(struct wire_state *w, unsigned options, uint8_t *p, size_t n)
 {
     uint64_t begin = w->rx_pos;

@@ -32,7 +32,7 @@ void __attribute__((weak)) __sanitizer_set_death_callback(void (*callback)(void)
 static struct input files[FILES_MAX];
 static size_t file_count;
 
-/* What runs now, for the report of a crash. */
+/* The input that runs now, for the report of a crash. */
 static uint8_t *running;
 static size_t running_length;
 static char running_name[64];
@@ -74,7 +74,7 @@ static void catch_crashes(void)
         signal(numbers[i], on_signal);
 }
 
-/* xorshift64*: the mutations of a seed are the same on every machine. */
+/* xorshift64*: gives the same mutations of a seed on every machine. */
 static uint64_t next(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -88,8 +88,7 @@ static size_t below(uint64_t *state, size_t limit)
     return limit ? next(state) % limit : 0;
 }
 
-/* One change: a bit, an octet, a number that borders on others, a cut, a gap, new octets, or a piece of another seed.
- */
+/* Makes one change: a bit, an octet, an edge value, a cut, a gap, new octets, or a piece of another seed. */
 static size_t mutate(uint8_t *data, size_t n, uint64_t *state)
 {
     static const uint8_t edges[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
@@ -131,12 +130,12 @@ static size_t mutate(uint8_t *data, size_t n, uint64_t *state)
     return n;
 }
 
-/* Each input gets memory of its own size, so that a sanitizer sees the first octet read behind it. */
+/* Each input is in memory of its own size, so that sanitizers detect reads beyond it. */
 static void run(const uint8_t *data, size_t n, const char *name)
 {
     running = malloc(n ? n : 1);
     if (!running)
-        die("no memory", name);
+        die("out of memory", name);
     memcpy(running, data, n);
     running_length = n;
     snprintf(running_name, sizeof(running_name), "crash-%s", name);
@@ -152,20 +151,20 @@ static void load(const char *path, const char *name)
     if (!file)
         die(strerror(errno), path);
     if (file_count == FILES_MAX)
-        die("more seeds than the replay holds", path);
+        die("too many seeds", path);
     input->data = malloc(INPUT_MAX);
     input->name = strdup(name);
     if (!input->data || !input->name)
-        die("no memory", path);
+        die("out of memory", path);
     input->length = fread(input->data, 1, INPUT_MAX, file);
     if (fgetc(file) != EOF)
-        die("longer than the replay takes", path);
+        die("the input is too long", path);
     fclose(file);
     input->data = realloc(input->data, input->length + 1);
     file_count++;
 }
 
-/* scandir() sorts, so that the order does not depend on the file system. */
+/* For scandir(), which sorts, so that the order does not depend on the file system. */
 static int visible(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
@@ -182,7 +181,7 @@ static void load_folder(const char *folder)
         load(path, entries[i]->d_name);
         free(entries[i]);
     }
-    /* Without a seed there is nothing to change, and a pass would mean nothing. */
+    /* Without a seed there is nothing to mutate, and a pass would prove nothing. */
     if (n <= 0)
         die(n < 0 ? strerror(errno) : "no seeds", folder);
     free(entries);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* requester.c - a whole requester and its calls, against a responder that does what the input says: replies that lie,
- * writes at any time, any message, connections that end. A call ends once, and then its memory is its own. */
+/* requester.c - a whole requester with its calls, against a responder that does what the input says: replies that lie,
+ * Writes at any time, any messages, lost connections. Each call ends once, and its memory is then out of reach. */
 #include "tests/sim/rpc_provider.h"
 
 #include "fuzz/lib/input.h"
@@ -14,7 +14,7 @@ enum { CALLS = 8, ROOM = 5000, MESSAGE_MAX = 4200 };
 static struct slot {
     struct request request;
     uint8_t call[ROOM], argument[ROOM], result[2][ROOM], reply[ROOM];
-    uint8_t message[4096]; /* as it was sent */
+    uint8_t message[4096]; /* as sent */
     size_t length;
 } slot[CALLS];
 
@@ -27,7 +27,7 @@ static bool is_under_way(const struct request *q)
     return q->state == REQUEST_QUEUED || q->state == REQUEST_SENT;
 }
 
-/* What has ended offers nothing any more. */
+/* A call that has ended offers no memory any more. */
 static void check(void)
 {
     for (unsigned i = 0; i < CALLS; i++) {
@@ -93,10 +93,10 @@ static bool peer_write(struct rddp_qp *qp, uint32_t handle, uint64_t offset, con
 static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint8_t *p, size_t n)
 {
     (void)qp, (void)handle, (void)offset, (void)p, (void)n;
-    abort(); /* a requester never asks for that */
+    abort(); /* a requester posts no other RDMA requests */
 }
 
-/* A right reply to a call, changed a little. */
+/* Builds a correct reply to a call, with a few changes. */
 static size_t reply_to(const struct slot *s, uint8_t *to, uint32_t *invalidated)
 {
     uint8_t how = input8(&in), lie = input8(&in);
@@ -190,7 +190,7 @@ static void act(struct requester *r)
     case 5:
         if (qp && input8(&in) == 1) {
             provider_cut(qp);
-            r->backoff_ms = 0; /* it may come back in the next round */
+            r->backoff_ms = 0; /* it may reconnect in the next round */
         }
         break;
     default:

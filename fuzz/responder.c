@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* responder.c - a whole responder, its connections, calls, transfers and answers, against peers that do what the input
- * says: messages of any content, connections that end, transfers that fail. It never leaves what was offered to it. */
+/* responder.c - a whole responder with its connections, calls, transfers and answers, against peers that do what the
+ * input says: messages of any content, lost connections, failed transfers. It never accesses memory that was not
+ * offered. */
 #include "tests/sim/rpc_provider.h"
 
 #include "fuzz/lib/input.h"
@@ -11,16 +12,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
 enum { OFFERS = 1024, HELD = 64, MESSAGE_MAX = 1100, DATA = 3000, BUDGET = 1 << 18 };
 
-/* What peers have offered, by any message so far. */
+/* The memory that peers have offered in their messages so far. */
 static struct offer {
-    uint32_t number; /* of the queue pair */
+    uint32_t number; /* number of the queue pair */
     bool to_read;
     struct rpcrdma_segment segment;
 } offer[OFFERS];
 static unsigned offers, helds, releases;
 static struct responder_call *held[HELD];
 static uint8_t data[DATA];
-volatile uint32_t last_sum; /* so that every octet that is written is read */
+volatile uint32_t last_sum; /* makes sure that all written octets are read */
 
 static struct input in;
 
@@ -67,7 +68,7 @@ static bool peer_read(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint
     return handle != 0xdead;
 }
 
-/* What it says is in order, whatever it was told. */
+/* Checks that the responder's messages are valid, whatever it received. */
 static void peer_message(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_t invalidated)
 {
     struct rpcrdma h;
@@ -119,7 +120,7 @@ static void answer(struct responder_call *call, uint8_t how)
     call_reply(call, &reply);
 }
 
-/* Every octet of it is there. */
+/* Reads all octets of the call. */
 static void handle(void *user, struct responder_call *call)
 {
     uint32_t sum = 0;
@@ -152,12 +153,12 @@ static void deliver(struct rddp_qp *qp)
     uint8_t how = input8(&in);
     struct rpcrdma h;
 
-    /* Or what was sent last, once more. */
+    /* Otherwise the last message is sent again. */
     if (how & 1) {
         n = (size_t)input8(&in) << 2 | (how >> 6);
         n = input_octets(&in, message, n);
     }
-    /* The XID of the message is that of its header: few inputs would get behind that check by chance. */
+    /* Copy the header's XID into the message: few inputs would pass that check by chance. */
     if ((how & 2) && rpcrdma_decode_call(&h, message, n) == RPCRDMA_SAY_CHUNK && h.length + 8 <= n)
         memcpy(message + h.length, message, 4);
     if (!qp)

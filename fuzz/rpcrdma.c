@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpcrdma.c - any message, as a responder and as a requester read it; what is taken is sane and encodes back to itself.
- */
+/* rpcrdma.c - any message, decoded as a responder and as a requester. What is accepted is sane and encodes to the same
+ * octets. */
 #include <assert.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void check_same(const struct rpcrdma *h, const uint8_t *input, size_t len
     assert(memcmp(room, input, h->length) == 0);
 }
 
-/* Filled with one octet less than it has room for, each chunk keeps its sum; one more does not fit. */
+/* Fills each chunk with half of its length and checks the sum; one octet more than its length does not fit. */
 static void fill(struct rpcrdma *h)
 {
     for (uint32_t i = 0; i < h->writes; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctpddp.c - a peer's messages of an association, each judged by what the peer indicated.
+/* sctpddp.c - messages of a peer in an association, judged by the peer's indication.
  *
- * Input: an octet that is the indication, an octet whose lowest bit says that U, B and E are set, then one message. */
+ * Input: an octet with the indication, an octet whose lowest bit says that U, B and E are set, then one message. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sequence.c - a connection over RDMA/TCP segments whose peer says anything: segments that fit or almost fit,
- * Connection ID and CRC right, in their turn or before it. */
+/* sequence.c - a connection over RDMA/TCP segments whose peer sends correct or almost correct segments, with a correct
+ * Connection ID and CRC, in order or early. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,38 +15,38 @@ enum { BATCH = 4, SAID = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
-/* A segment as it was said: whose control data become whose when the stream has got to its end? */
+/* A segment that the peer has sent: tells which control data are due when the stream has reached its end. */
 struct said {
     uint64_t end;
     enum seg_op op;
     uint32_t control_length;
 };
 
-/* How the peer's messages would go on if it were an honest one. */
+/* How an honest peer's messages would continue. */
 struct peer {
     uint32_t number, key, offset, octets, total;
     enum seg_op op;
     bool open;
-    uint32_t read, read_octets; /* which of our Reads it answers, and how far it has come */
+    uint32_t read, read_octets; /* which of our Reads it answers, and how many octets of it were sent */
 };
 
 struct talk {
     struct host host;
     struct peer peer;
     uint64_t pos;         /* octets of the peer's stream */
-    uint32_t batch, next; /* units on the way, and the first of them that was not handed over */
+    uint32_t batch, next; /* units sent by the peer, and the first of them that was not delivered */
     size_t octets[BATCH];
     bool taken[BATCH];
     struct said said[SAID];
     uint32_t said_first, said_next;
-    uint64_t control; /* octets of control data of Writes and Read Requests that had their turn */
+    uint64_t control; /* octets of control data of Writes and Read Requests that are due */
 };
 
 static struct early early;
 static uint8_t units[BATCH][WIRE_UNIT_MAX];
 static uint8_t copy[2][ARENA_REGIONS * ARENA_OCTETS];
 
-/* What had its turn is with the application, or counted as dropped, or waits; nothing is both, or twice. */
+/* Control data that are due are either with the application, or counted as dropped, or waiting. */
 static void check_control(struct talk *t)
 {
     const struct qp *qp = &t->host.arena->qp;
@@ -60,7 +60,7 @@ static void check_control(struct talk *t)
     assert(qp->rx_claimed - qp->rx_next <= qp->attr.window);
 }
 
-/* What is on the way comes in its turn, until a unit has to wait; but for what was taken. */
+/* Delivers the sent units in order, except for those taken early, until one has to wait. */
 static void catch_up(struct talk *t)
 {
     struct host *h = &t->host;
@@ -161,7 +161,7 @@ static struct seg next_segment(struct talk *t, struct input *in)
     return seg;
 }
 
-/* One octet of the header becomes another, though not where the segment ends or whose it is. */
+/* Changes one octet of the header, but not the length or the Connection ID. */
 static void bend(struct input *in, uint8_t *unit, size_t n)
 {
     uint8_t at = input8(in) % 32, with = input8(in);
@@ -173,7 +173,7 @@ static void bend(struct input *in, uint8_t *unit, size_t n)
     put32le(unit + n - 4, crcseg(0, unit, n - 4));
 }
 
-/* The octets of the next segment; its end in the stream is noted. */
+/* Encodes the peer's next segment and notes its end in the stream. */
 static size_t say(struct talk *t, struct input *in, uint8_t *unit, uint64_t pos)
 {
     static uint8_t payload[1 << 12], again[WIRE_UNIT_MAX];
@@ -193,7 +193,7 @@ static size_t say(struct talk *t, struct input *in, uint8_t *unit, uint64_t pos)
     return n;
 }
 
-/* A packet with this unit comes before its turn: all of it is taken or none, and what is not stays as it was. */
+/* Delivers a unit before its turn. It is either taken as a whole, or not at all and left unchanged. */
 static void come_early(struct talk *t, uint32_t which, uint64_t pos)
 {
     static uint8_t unit[WIRE_UNIT_MAX];
@@ -209,7 +209,7 @@ static void come_early(struct talk *t, uint32_t which, uint64_t pos)
     assert(!t->taken[which] || verdict == CONN_TAKEN);
 }
 
-/* A few segments: some come early, if the link likes, and all in their turn. */
+/* Sends a few segments: some arrive early, all arrive in order. */
 static void say_some(struct talk *t, struct input *in)
 {
     struct host *h = &t->host;
@@ -286,7 +286,7 @@ static void step(struct talk *t, struct input *in)
     pump(t);
 }
 
-/* Whoever ends is deaf: what comes then changes nothing. */
+/* A connection that has ended ignores what it receives. */
 static void check_deaf(struct talk *t, struct input *in)
 {
     arena_copy(t->host.arena, copy[0]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.c - segments with the TCP RDMA option to a stream, in any order and with anything in it: what is read is the
- * stream, each placed part is where its record says, and no octet beside a buffer changes.
+/* stream.c - TCP segments with the RDMA option, in any order and with any content, to a stream. What is read is the
+ * stream, each placed part is where its record says, and no octet outside of a buffer changes.
  *
- * Input: steps of 12 octets: what happens, where the segment begins and how long it is, and its option. */
+ * Input: steps of 12 octets: the action, the position and length of the segment, and its option. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static struct utcp *accept_none(void *of, const struct utcp_name *local, const s
     return NULL;
 }
 
-/* A net without a device: what is sent goes nowhere. */
+/* A net without a device: packets that are sent are dropped. */
 static void make_net(void)
 {
     static const struct utcp_host_user user = {.listens = listens, .accept = accept_none};

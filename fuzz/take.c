@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* take.c - FPDUs in packets that are cut anywhere and come in any order, spoilt or not, at any position: every verdict,
- * and what the link makes of it. */
+/* take.c - FPDUs in packets that are split at any place and arrive in any order at any position, corrupted or not:
+ * checks every verdict and what the link makes of it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
 enum { MISSING, KEPT, TAKEN };
 
-/* What the peer has said so far, and which octets of it have come. */
+/* What the peer has sent so far, and which octets of it have arrived. */
 struct talk {
     struct host host;
     uint64_t said;
@@ -32,7 +32,7 @@ static uint64_t edge_of(const struct talk *t)
     return at;
 }
 
-/* What was kept goes in when it is its turn. */
+/* Delivers kept octets when it is their turn. */
 static void catch_up(struct talk *t)
 {
     struct conn *c = &t->host.conn;
@@ -61,7 +61,7 @@ static void check_early(const struct conn *c)
     }
 }
 
-/* Octets [from, to) come, of which none was there; perhaps one is wrong this time. */
+/* The octets [from, to), none of which has arrived yet, arrive now; `spoilt` is the position of a corrupted octet. */
 static void come(struct talk *t, uint64_t from, uint64_t to, uint64_t spoilt)
 {
     while (from < to) {
@@ -110,7 +110,7 @@ static void say_fpdu(struct talk *t, struct input *in)
     uint8_t n = input8(in);
 
     span.length = (uint32_t)input_octets(in, ulpdu, n);
-    if (n >= 0xe0) { /* longer, and nothing new in it */
+    if (n >= 0xe0) { /* a longer payload, filled up with a constant */
         memset(ulpdu + span.length, n, sizeof(ulpdu) - span.length);
         span.length = 14 + (n - 0xe0U) * 100;
     }
@@ -146,7 +146,7 @@ static void step(struct talk *t, struct input *in)
         conn_tick(&h->conn, h->now_us);
         h->may_cut |= h->conn.life.state == CONN_OVER;
         break;
-    case 4: /* at a position that is nobody's */
+    case 4: /* at a position outside of the stream */
         if (conn_wants(&h->conn, h->now_us) & CONN_RX && h->conn.agreed.rx_pos < t->said) {
             size_t judged;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp.c - what a peer sends to a TCP connection, near to what is right: numbers count from what the connection expects.
+/* tcp.c - packets of a peer to a TCP connection, close to correct ones: numbers are relative to what the connection
+ * expects.
  *
- * Input: an octet with how the connection began, then steps of 12 octets: what happens, flags, where in the stream, how
- * long, what is acknowledged, the window, and an option of the peer's choice. The last step may be a packet as it is.
- */
+ * Input: an octet with how the connection began, then steps of 12 octets: the action, flags, position in the stream,
+ * length, acknowledgement, window, and an option. The last step may be a raw packet. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const uint8_t octets[65536];
 static struct utcp tcp;
 static struct utcp_sent sent[SENTS];
 static struct utcp_held_range held[HELDS];
-static uint64_t handed[WINDOW * 64 / 64]; /* a bit for each octet of the stream that came */
+static uint64_t handed[WINDOW * 64 / 64]; /* a bit for each octet of the stream that was received */
 
 static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
 {
@@ -103,7 +103,7 @@ static void drain(uint64_t now_us)
     check();
 }
 
-/* A distance, forwards or back. */
+/* A distance, forwards or backwards. */
 static uint32_t near(const uint8_t *p)
 {
     uint32_t by = get16(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcpopt.c - the options of a TCP header with the RDMA option among them, and sections cut into segments.
+/* tcpopt.c - the options of a TCP header including the RDMA option, and sections split into segments.
  *
- * Input: an octet that chooses, then an option block, or sections of 6 octets each. */
+ * Input: an octet that selects, then an option block, or sections of 6 octets each. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ends.c - a process with memory that anybody may write to, ends of connections to it, and figures of many rounds. */
+/* ends.c - a process with memory that anybody may write to, connections to it, and statistics of many rounds. */
 #include "bench/lib/ends.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ends.h - a process with memory that anybody may write to, ends of connections to it, and figures of many rounds. */
+/* ends.h - a process with memory that anybody may write to, connections to it, and statistics of many rounds. Functions
+ * end the program on failure. */
 #ifndef RDDP_BENCH_ENDS_H
 #define RDDP_BENCH_ENDS_H
 
@@ -11,7 +12,7 @@
 
 enum { ENDS_OCTETS = 1 << 20, ENDS_DEPTH = 4096, ENDS_ROUNDS_MAX = 64 };
 
-/* Of either process: the first octets are 0 in the beginning. */
+/* One end, in either process. Its memory is zero at first. */
 struct end {
     struct rddp_context *context;
     struct rddp_pd *pd;
@@ -19,9 +20,9 @@ struct end {
     struct rddp_event_channel *events;
     struct rddp_mr *mr;
     struct rddp_qp *qp;
-    uint8_t *memory;   /* ENDS_OCTETS */
-    uint64_t peer_at;  /* the other process's memory */
-    uint32_t peer_key; /* of it */
+    uint8_t *memory;   /* ENDS_OCTETS octets */
+    uint64_t peer_at;  /* address of the other process's memory */
+    uint32_t peer_key; /* key of that memory */
 };
 
 /* The other process. */
@@ -33,29 +34,29 @@ struct ends_peer {
     uint32_t key;
 };
 
-/* Starts a process that accepts everybody. `answer`, if not NULL, runs in it with the end of the first connection, once
- * that end has been told of the caller's memory by ends_tell(). Programs end when something fails. */
+/* Starts a process that accepts all connections. `answer`, if not NULL, runs in it with its end of the first
+ * connection, after ends_tell() has told that end of the caller's memory. */
 void ends_start(struct ends_peer *peer, void (*answer)(struct end *end));
 void ends_stop(struct ends_peer *peer);
 
-/* Connects. `context` NULL: one of its own, of `loops`. */
+/* Connects. If `context` is NULL, opens one with `loops` event loops. */
 void ends_open(struct end *end, const struct ends_peer *peer, struct rddp_context *context, uint32_t loops);
 void ends_tell(const struct end *end, const struct ends_peer *peer);
 void ends_close(struct end *end, bool context_too);
 
-/* Posts `n` Writes of `length` octets as one list. Up to 64 octets are inline. */
+/* Posts `n` Writes of `length` octets as one list; inline up to 64 octets. */
 void ends_write(struct end *end, uint32_t n, uint32_t length);
-/* Takes up to `n` (64) completions, and returns how many. */
+/* Takes up to `n` completions (at most 64) and returns their number. */
 int ends_poll(struct end *end, int n);
 
-/* NAME [ROUNDS [SECONDS]]: 1 to ENDS_ROUNDS_MAX rounds, else 5, of so many seconds, else 1. Ends the program if they
- * are wrong. */
+/* Parses NAME [ROUNDS [SECONDS]]: 1 to ENDS_ROUNDS_MAX rounds (default 5) of SECONDS (default 1) each. Ends the program
+ * if they are invalid. */
 void ends_arguments(int argc, char **argv, int *rounds, double *seconds);
 
 uint64_t ends_now_ns(void);
 double ends_cpu_s(void);
 
-/* The value at `part` (0 to 1) of n values, which are sorted; and the median of a few. */
+/* Sorts the n values and returns the quantile `part` (0 to 1). */
 double ends_at(double *values, size_t n, double part);
 _Noreturn void ends_fail(const char *what, int error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* job.c - arguments, pattern and figures of the NFS benchmark. */
+/* job.c - arguments, test pattern and figures of the NFS benchmark. */
 #include "bench/lib/job.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static uint64_t number(const char *text, uint64_t max)
     unsigned long long v = strtoull(text, &end, 10);
 
     if (!*text || *end || v > max)
-        job_fail(text, "not a number that can be used");
+        job_fail(text, "not a valid number");
     return v;
 }
 
@@ -39,7 +39,7 @@ void job_arguments(struct job *job, int argc, char **argv)
     job->size = (uint32_t)number(argv[8], JOB_SIZE_MAX);
     job->depth = (uint32_t)number(argv[9], JOB_DEPTH_MAX);
     if (!job->size || !job->depth)
-        job_fail("usage", "size and depth are at least 1");
+        job_fail("usage", "size and depth must be at least 1");
 }
 
 void job_pattern(uint8_t *to, uint32_t length)
@@ -52,7 +52,7 @@ void job_check(const uint8_t *data, uint32_t length)
 {
     for (uint32_t i = 0; i < length; i++)
         if (data[i] != (uint8_t)(i * 31 + (i >> 8)))
-            job_fail("read", "the octets are wrong");
+            job_fail("read", "wrong data");
 }
 
 static double clock_s(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* job.h - what every NFS client of the benchmark does: its arguments, the octets of the file, and the figures. */
+/* job.h - what each NFS client of the benchmark shares: arguments, the contents of the file, and figures. */
 #ifndef RDDP_BENCH_JOB_H
 #define RDDP_BENCH_JOB_H
 
@@ -14,22 +14,22 @@ struct job {
     enum job_kind kind;
     const char *host, *export, *file;
     int port, mount_port;
-    uint64_t total; /* octets, or calls of GETATTR */
+    uint64_t total; /* octets, or number of GETATTRs */
     uint32_t size, depth;
     bool crc;
     double start_s, start_cpu_s;
 };
 
-/* NAME read|write|getattr HOST PORT MOUNT_PORT EXPORT FILE TOTAL SIZE DEPTH [nocrc]; ends the program if they are
- * wrong. */
+/* Parses NAME read|write|getattr HOST PORT MOUNT_PORT EXPORT FILE TOTAL SIZE DEPTH [nocrc]. Ends the program if they
+ * are invalid. */
 void job_arguments(struct job *job, int argc, char **argv);
 
-/* The octets of the file at `offset`: it is the same at every place of a size that divides the offset. */
+/* The contents of the file: the same in each piece, since pieces begin at multiples of their length. */
 void job_pattern(uint8_t *to, uint32_t length);
 void job_check(const uint8_t *data, uint32_t length);
 
 void job_begin(struct job *job);
-/* Prints one line of JSON. */
+/* Prints the figures as one line of JSON. */
 void job_end(const struct job *job);
 _Noreturn void job_fail(const char *what, const char *why);
 

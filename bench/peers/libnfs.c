@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* libnfs.c - the benchmark's other client: libnfs over TCP, with the same calls under way. What it read lies in its own
- * buffers, so a program has to copy it to where it wants it: that is part of the work. */
+/* libnfs.c - the benchmark's other client: libnfs over TCP, with the same number of calls under way. libnfs reads into
+ * its own buffers, so a program has to copy the data to where it needs them: that is part of the work. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void open_all(void)
     snprintf(text, sizeof(text), "nfs://%s%s/?nfsport=%d&mountport=%d", job.host, job.export, job.port, job.mount_port);
     url = nfs ? nfs_parse_url_dir(nfs, text) : NULL;
     if (!url || nfs_mount(nfs, url->server, url->path) != 0)
-        job_fail(text, nfs ? nfs_get_error(nfs) : "no memory");
+        job_fail(text, nfs ? nfs_get_error(nfs) : "out of memory");
     nfs_destroy_url(url);
     if (nfs_open(nfs, job.file, job.kind == JOB_WRITE ? O_RDWR : O_RDONLY, &file) != 0)
         job_fail(job.file, nfs_get_error(nfs));
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < job.depth; i++) {
         room[i] = aligned_alloc(4096, (job.size + 4095) / 4096 * 4096);
         if (!room[i])
-            job_fail("libnfs", "no memory");
+            job_fail("libnfs", "out of memory");
         job_pattern(room[i], job.kind == JOB_READ ? 0 : job.size);
     }
     job_begin(&job);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* binding.c - what store.x may move by RDMA: the data of STORE_PUT and of STORE_GET. */
+/* binding.c - what store.x may transfer by RDMA: the data of STORE_PUT and of STORE_GET. */
 #include <store.h>
 
 #include "examples/rpc/binding.h"
@@ -39,7 +39,7 @@ static void *get_place(const void *results)
 static uint32_t get_rest(const void *arguments)
 {
     (void)arguments;
-    return 8; /* the status, and the length of the data */
+    return 8; /* the status and the length of the data */
 }
 
 static uint32_t put_rest(const void *arguments)

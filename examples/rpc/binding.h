@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* binding.h - what store.x may move by RDMA. Client and server share it. */
+/* binding.h - what store.x may transfer by RDMA; client and server share it. */
 #ifndef RDDP_EXAMPLES_RPC_BINDING_H
 #define RDDP_EXAMPLES_RPC_BINDING_H
 

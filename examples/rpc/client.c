@@ -33,7 +33,7 @@ static int put(CLIENT *client, char *name, u_int length)
     return status != STORE_OK;
 }
 
-/* `direct`: the data is to lie where we say, put there by the server's RDMA Write; without it the stub allocates. */
+/* `direct`: the server's RDMA Write puts the data into our buffer; otherwise the stub allocates one. */
 static int get(CLIENT *client, char *name, u_int length, u_int count, int direct)
 {
     get_args args = {.name = name, .count = count};

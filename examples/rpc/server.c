@@ -98,7 +98,7 @@ bool_t store_list_1_svc(void *arguments, store_list *result, struct svc_req *req
     return TRUE;
 }
 
-/* What STORE_GET gives back is the store's; what STORE_LIST gives was made for it. */
+/* The result of STORE_GET belongs to the store; that of STORE_LIST was allocated for the reply. */
 int store_program_1_freeresult(SVCXPRT *xprt, xdrproc_t xdr_result, caddr_t result)
 {
     (void)xprt;
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     printf("port %u\n", xprt->xp_port);
     fflush(stdout);
     if (argc > 2 && !svc_rdma_register(xprt, STORE_PROGRAM, STORE_VERSION)) {
-        fprintf(stderr, "store: rpcbind does not take it\n");
+        fprintf(stderr, "store: cannot register at rpcbind\n");
         return 1;
     }
     svc_run();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* arena.c - a queue pair and memory of every kind, made anew for each input. */
+/* arena.c - a queue pair and memory of every kind, created for each input. */
 #include "fuzz/lib/arena.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ uint64_t input_number(struct input *in)
     }
 }
 
-/* The queue pair's memory is allocated as it is asked for, so that a sanitizer sees the octet behind it. */
+/* The memory of the queue pair has exactly the size that it asks for, so that sanitizers detect accesses beyond it. */
 static void open_queues(struct arena *a, uint32_t window, uint32_t reads, const struct qp_attr *allowed)
 {
     struct qp_attr attr = {
@@ -112,7 +112,7 @@ struct arena *arena_open_sequence(uint32_t window, uint32_t reads, const struct 
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
 
-/* Lengths below 256 mostly, so that not all of the region is soon named. */
+/* Lengths are mostly below 256, so that part of the region is never named. */
 static uint32_t some_sges(struct input *in, struct rddp_sge *sge, uint32_t most)
 {
     uint32_t count = input8(in) % (most + 1);
@@ -134,7 +134,7 @@ static void name(struct arena *a, const struct rddp_sge *sge, int count)
             memset(a->named + sge[i].addr, 1, sge[i].length);
 }
 
-/* Memory of exactly that size, so that a sanitizer sees the octet behind it. */
+/* Memory of exactly the given size, so that sanitizers detect accesses beyond it. */
 static uint8_t *some_room(struct arena *a, struct input *in)
 {
     uint32_t octets = input8(in) * 4U + input8(in) % 4;
@@ -163,7 +163,7 @@ static void some_control(struct arena *a, struct input *in, struct rddp_send_wr 
     recv->control_room = send->response_room = a->control_room[a->posted];
 }
 
-/* Three bits choose one of these. */
+/* Three bits of the input select one of these. */
 static const enum rddp_wr_opcode opcodes[] = {
     RDDP_WR_RDMA_WRITE,    RDDP_WR_SEND,          RDDP_WR_RDMA_READ,           RDDP_WR_LOCAL_INV,
     RDDP_WR_SEND_WITH_INV, RDDP_WR_SEND_WITH_IMM, RDDP_WR_RDMA_WRITE_WITH_IMM, RDDP_WR_ATOMIC_FETCH_AND_ADD};
@@ -184,7 +184,7 @@ void arena_post(struct arena *a, struct input *in)
     send.send_flags |= kind & 0x20 ? RDDP_SEND_FENCE : 0;
     send.rkey = send.invalidate_rkey = input8(in);
     send.remote_addr = input_number(in);
-    /* A wrong key, but not that of memory which may change while it is sent. */
+    /* Use a wrong key, but not that of memory that may change while it is sent. */
     if (kind & 0x40 && !is_recv)
         sge[0].lkey = ARENA_LOCAL + 1 + input8(in);
     if (send.opcode == RDDP_WR_ATOMIC_FETCH_AND_ADD && !is_recv) {
@@ -231,7 +231,7 @@ void arena_scribble(struct arena *a, uint8_t octet)
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
 
-/* All of them are the octet of a guard, as every region was at first. */
+/* Checks that all octets still have the value that regions are filled with. */
 static void check_untouched(const uint8_t *p, size_t n)
 {
     static uint8_t guard[ARENA_OCTETS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* host.c - what a connection under a fuzzer lives in: memory, a clock, and a link that takes what the input says. */
+/* host.c - the environment of a connection under test: memory, a clock, and a link that takes as much as the input
+ * says. */
 #include "fuzz/lib/host.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* host.h - what a connection under a fuzzer lives in: memory, a clock, and a link that takes what the input says. */
+/* host.h - the environment of a connection under test: memory, a clock, and a link that takes as much as the input
+ * says. */
 #ifndef FUZZ_LIB_HOST_H
 #define FUZZ_LIB_HOST_H
 
@@ -13,30 +14,31 @@ struct host {
     struct conn conn;
     struct out out;
     uint64_t now_us;
-    size_t staged, sent, frame; /* octets: not eaten; that have left; of them the start-up frame's */
-    size_t takes;               /* octets that the link still takes */
-    bool apart;                 /* payloads are read to where they belong */
+    size_t staged, sent, frame; /* octets: received but not consumed; sent; of them the start-up frame */
+    size_t takes;               /* octets that the link still accepts */
+    bool apart;                 /* payloads are read directly to their place */
     bool ended;
-    bool heard;   /* of the peer's something behind its start-up frame */
-    bool may_cut; /* what waited was dropped, as it should be */
+    bool heard;   /* something was received after the peer's start-up frame */
+    bool may_cut; /* waiting output was dropped legitimately */
 };
 
-/* What has arrived and was not eaten: h->staged octets. */
+/* The h->staged octets that were received but not consumed. */
 extern uint8_t host_stage[HOST_STAGE];
 
-/* The connection eats what is staged. */
+/* Lets the connection consume what is staged. */
 void host_eat(struct host *h);
 
-/* Lets leave what will, and ends the stream when asked to. */
+/* Sends what the link accepts, and ends the stream when the connection asks for it. */
 void host_pump(struct host *h);
 
-/* The application writes: at any time where the peer may read, elsewhere when nothing of its own waits any more. */
+/* The application writes to its memory: at any time where the peer may read, elsewhere only when no request of its own
+ * is outstanding. */
 void host_scribble(struct host *h, struct input *in);
 
-/* What has left is whole units, as `peer` reads them, but for a last one that may be cut. */
+/* Checks that whole units were sent, as `peer` decodes them, except for a last one that may be cut. */
 void host_check_sent(const struct host *h, struct wire_state peer, bool may_cut);
 
-/* The link is lost, and the queue pair with it. */
+/* Loses the link, and the queue pair with it. */
 void host_lose(struct host *h);
 
 #endif

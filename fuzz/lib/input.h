@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* input.h - an input, read from its front. When it is used up everything is 0. */
+/* input.h - reads an input from its front. After its end all values are 0. */
 #ifndef FUZZ_LIB_INPUT_H
 #define FUZZ_LIB_INPUT_H
 
@@ -28,7 +28,7 @@ static inline uint16_t input16(struct input *in)
     return (uint16_t)(high << 8 | input8(in));
 }
 
-/* The next octets as they are, `most` or what there is; how many. */
+/* Copies the next octets, at most `most`. Returns their number. */
 static inline size_t input_octets(struct input *in, uint8_t *to, size_t most)
 {
     size_t n = input_left(in) < most ? input_left(in) : most;

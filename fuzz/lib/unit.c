@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* unit.c - what a wire has decoded is sent as if it were ours, and decoded once more. */
+/* unit.c - encodes a decoded segment as if it were ours, and decodes it again. */
 #include "fuzz/lib/unit.h"
 
 #include <assert.h>
