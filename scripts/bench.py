@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""bench.py - measures rddp beside raw TCP and its peers on loopback: a table, and all values as JSON.
+"""bench.py - compares rddp with raw TCP and its peers on loopback; prints a table, and writes all values as JSON.
 
-Every round measures everything once, in turn, so that whatever slows the machine down for a while slows everything
-down. rddp is compared with raw TCP of the same moment (`rddp perf --tcp-ref`); what is printed are medians.
+Each round measures everything once, so that a temporary slowdown of the machine affects everything. rddp is
+compared with raw TCP measured at the same time (`rddp perf --tcp-ref`). Medians are printed.
 """
 import json
 import os
@@ -26,8 +26,8 @@ PATIENCE_S = 120
 
 MIB = 1 << 20
 
-# What, arguments of `rddp perf`, octets of a message, and the target: at least this part of raw TCP's bandwidth, or at
-# most this multiple of its latency. None: measured only.
+# Name, arguments of `rddp perf`, octets of a message, and the target: the least fraction of raw TCP's bandwidth, or the
+# largest multiple of its latency. None: measured without a target.
 BANDWIDTH = [
     ("write, no CRC", ["--no-crc", "write"], MIB, 0.85),
     ("write, CRC", ["--crc", "write"], MIB, 0.70),
@@ -52,7 +52,7 @@ def fail(what):
 
 
 class Row:
-    """One measurement, repeated: values of rddp or of a peer, and raw TCP's of the same moment for rddp."""
+    """One measurement, repeated: values of rddp, with raw TCP's measured at the same time, or values of a peer."""
 
     def __init__(self, kind, what, size, measure, target=None):
         self.kind, self.what, self.size, self.measure, self.target = kind, what, size, measure, target
@@ -69,7 +69,7 @@ class Row:
 
 
 def rddp_perf(kind, size, arguments):
-    """Octets a second or microseconds of half a round trip: rddp's, and raw TCP's just before."""
+    """Returns octets a second, or half a round trip in microseconds: rddp's, and raw TCP's just before."""
     flag = "--bw" if kind == "bandwidth" else "--lat"
     command = [RDDP, "perf", "--loopback", "--json", "--tcp-ref", "-r", "1", "-t", SECONDS, flag, "-s", str(size)]
     run = subprocess.run(command + arguments, capture_output=True, text=True, timeout=PATIENCE_S)
@@ -98,7 +98,7 @@ def free_port():
 
 
 def client_and_server(server, client):
-    """What the client prints. The server gets a moment to listen, and ends with its client or by us."""
+    """Returns the client's output. The server gets 0.5 s to listen, and is terminated after the client."""
     listening = subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(0.5)
@@ -127,7 +127,7 @@ def qperf(test, size):
 
 
 def fabric(program, arguments, size, count, column):
-    """A column of the one line that programs of fabtests print, and fi_pingpong too."""
+    """Returns a column of the line of figures that fi_pingpong and the programs of fabtests print."""
     port = free_port()
     command = [program, "-p", "tcp", *arguments, "-S", str(size), "-I", str(count)]
     out = client_and_server(command + ["-B", port], command + ["-P", port, "127.0.0.1"])
@@ -148,7 +148,7 @@ def peer_rows():
         lambda: 1e6 * fabric("fi_rma_bw", ["-e", "msg", "-o", "writedata", "-W", "16"], MIB, 2000, "MB/sec"))
     add("qperf", "bandwidth", "qperf tcp_bw", MIB, lambda: qperf("tcp_bw", MIB))
     add("iperf3", "bandwidth", "iperf3 -l 1M", MIB, iperf3)
-    # The first is of fabtests; the second comes with the library.
+    # fi_msg_pingpong belongs to fabtests; fi_pingpong comes with libfabric.
     pingpong = next(filter(shutil.which, ["fi_msg_pingpong", "fi_pingpong"]), "fi_msg_pingpong")
     for size in 8, 4096:
         arguments = ["-e", "msg"] if pingpong == "fi_pingpong" else []
@@ -224,14 +224,14 @@ def write_json(rows, machine):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of `finally`
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` runs
     if not os.access(RDDP, os.X_OK):
         fail("no %s: `make` builds it" % RDDP)
     machine = {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "kernel": platform.release(),
                "processor": processor(), "processors": os.cpu_count(), "load_before": os.getloadavg()[0]}
     print("%(processors)d x %(processor)s, Linux %(kernel)s, load %(load_before).1f" % machine)
     if machine["load_before"] > 0.5:
-        print("others use this machine now: the figures say as much about them")
+        print("the machine is busy: other programs affect the figures")
     rows = rddp_rows("bandwidth", BANDWIDTH) + rddp_rows("latency", LATENCY) + peer_rows()
     for _ in range(ROUNDS):
         for row in rows:
@@ -249,7 +249,7 @@ def main():
     print_table(rows)
     write_json(rows, machine)
     if any(row.trouble and row.trouble.startswith("FAILED") for row in rows):
-        fail("a measurement has failed")
+        fail("a measurement failed")
 
 
 main()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""bench_nfs.py - our NFS client and server beside libnfs and NFS-Ganesha over TCP: a table of medians, and ratios.
+"""bench_nfs.py - compares this NFS client and server with libnfs and NFS-Ganesha over TCP: medians and ratios.
 
-The file lies in the page cache (a tmpfs of our own, in large pages where the kernel has them, as ext4 and XFS keep
-files), all run on loopback in a network namespace of our own. Every round measures everything once, in turn, so that
-whatever slows the machine down for a while slows everything down. Processor time is that of client and server together.
+The file is in the page cache (its own tmpfs, with large pages where the kernel supports them, as in ext4 and XFS).
+All programs run on loopback in a separate network namespace. Each round measures everything once, so that a
+temporary slowdown affects everything. Processor time is that of client and server together.
 """
 import json
 import os
@@ -40,12 +40,12 @@ def fail(what):
 
 
 def inside():
-    """This program again, in namespaces of its own; all it started ends with it."""
+    """Runs this program again in new namespaces; its processes end when it ends."""
     if os.environ.get("RDDP_BENCH_INSIDE"):
         return
     new = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run(new + ["true"], check=False).returncode:
-        fail("cannot make namespaces: root is needed")
+        fail("cannot create namespaces: run as root")
     os.environ["RDDP_BENCH_INSIDE"] = "yes"
     sys.exit(subprocess.run(new + [sys.executable, os.path.abspath(__file__)], check=False).returncode)
 
@@ -70,11 +70,11 @@ def await_port(port, process, seconds=20):
         if re.search(rf":{port:04X} 0+:0000 0A", text):
             return
         time.sleep(0.1)
-    fail(f"{process.args[0]} does not listen")
+    fail(f"{process.args[0]} does not start to listen")
 
 
 def start_ours(export, work, crc):
-    """The CRC is used if either end asks for it, so one server asks and one does not."""
+    """The CRC is used if either end asks for it, so one server asks for it and the other does not."""
     port = 20000 if crc else 21000
     ports = ["--rdma-port", str(port + 49), "--mount-port", str(port + 48), "--port", str(port + 47)]
     args = [RDDP, "nfsd", "--squash", "none", "--state", work, "--quiet", "--crc" if crc else "--no-crc", *ports, export]

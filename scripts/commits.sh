@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# commits.sh [--self-test] - commits from here on: `area: what` in the imperative as subject, up to 72 columns, and a body
-# with the reason. A shallow clone is judged by what it has.
+# commits.sh [--self-test] - checks the commits after the rule was made: the subject is `area: what` in the imperative,
+# up to 72 columns, and the body gives the reason. A shallow clone is checked as far as it goes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The last commit before the rule, and when it was made, for clones that do not have it.
+# The last commit before the rule, and its time, for clones without that commit.
 base=4512f53543d0cd7acb38a908eed4c4728dce1f77
 since=2026-11-22T06:49:44Z
 
-complain() { # SUBJECT BODY: what is wrong with them, a line each
+complain() { # SUBJECT BODY: print one line for each fault
     local subject=$1 body=$2 verb
     [[ ${#subject} -le 72 ]] || echo "a subject of ${#subject} columns, more than 72"
     if ! [[ $subject =~ ^[a-z0-9_.,/\ -]+:\ ([^\ ]+) ]]; then
@@ -27,7 +27,7 @@ complain() { # SUBJECT BODY: what is wrong with them, a line each
 
 check() {
     local range=("$base..HEAD") commit words bad=0 count=0
-    git rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "commits: not a clone, nothing to judge"; return; }
+    git rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "commits: not a clone, nothing to check"; return; }
     git cat-file -e "$base^{commit}" 2>/dev/null || range=("--since=$since" HEAD)
     while read -r commit; do
         count=$((count + 1))
@@ -43,7 +43,7 @@ check() {
 
 self_test() {
     local bad=0
-    expect() { # WORDS SUBJECT BODY: exactly one complaint, which has these words; none if there are no words
+    expect() { # WORDS SUBJECT BODY: expect exactly one complaint, with these words; none if WORDS is empty
         local said
         said=$(complain "$2" "$3")
         if [[ -z $1 && -n $said ]] || [[ -n $1 && ($said != *"$1"* || $said == *$'\n'*) ]]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# conformance.sh - doc/conformance*.md against the tests: each file and test that they name exists,
-# each row names one or says why not, one of those that it names names its ID, no ID is there twice, and no test names an
-# ID that is not there.
+# conformance.sh - checks doc/conformance*.md against the tests: each file and test that a table names exists; each row
+# names a test or gives a reason, and one of its tests names the row's ID; no ID occurs twice; no test names an unknown
+# ID.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ wrong() {
     bad=1
 }
 
-check_references() { # TABLE: whatever row they stand in
+check_references() { # TABLE: check the references of all rows
     local table=$1 found file test
     while IFS= read -r found; do
         file=tests/${found%%:*}
@@ -32,7 +32,7 @@ check_references() { # TABLE: whatever row they stand in
     done < <(grep -E '^\|' "$table" | grep -v 'Open:' | grep -oE "$reference" | sort -u)
 }
 
-named_back() { # ROW: is its ID in a file that it names?
+named_back() { # ROW: whether a file that it names contains its ID
     local files
     mapfile -t files < <(grep -oE "$reference" <<<"$1" | sed 's,^\([^:]*\).*,tests/\1,')
     grep -qwF -e "$(cut -d' ' -f2 <<<"$1")" "${files[@]}"

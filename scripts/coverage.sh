@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# coverage.sh - runs the tests of a build made with RDDP_COVERAGE and says which lines of the library they reached.
+# coverage.sh - runs the tests of a build with RDDP_COVERAGE and reports which lines of the library they execute.
 set -euo pipefail
 
 cd "$RDDP_SOURCE_DIR"

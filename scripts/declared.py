@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""declared.py [--self-test] - what a header declares is there and wanted: each prototype has one declaration and a definition,
-and no prototype, member or limit is a word that stands nowhere else."""
+"""declared.py [--self-test] - checks the headers: each prototype is declared once and defined, and
+each prototype, member and limit is used somewhere else."""
 import collections
 import glob
 import re
@@ -12,7 +12,7 @@ USERS = FLOORS + ("tests", "fuzz", "examples", "bench")
 
 
 def code(text):
-    """Without comments, strings, characters and lines of the preprocessor but #define; lines stay where they are."""
+    """Removes comments, strings, characters and preprocessor lines other than #define; keeps line numbers."""
     blank = lambda m: "\n" * m.group(0).count("\n")
     text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
     text = re.sub(r'"(\\.|[^"\\\n])*"', '""', text)
@@ -21,7 +21,7 @@ def code(text):
 
 
 def outermost(text):
-    """The text outside of braces, where a body is `{}`."""
+    """Returns the text outside of braces; each body becomes `{}`."""
     text = re.sub(r"^[ \t]*#([^\n]*\\\n)*[^\n]*", "", re.sub(r'extern ""\s*\{', "", text), flags=re.M)
     depth, out = 0, []
     for c in text:
@@ -33,7 +33,7 @@ def outermost(text):
 
 
 def functions(text, end):
-    """Names of functions outside of braces whose head ends with `end`: ';' a prototype, '{' a definition."""
+    """Returns the names of functions whose head ends with `end`: ';' for prototypes, '{' for definitions."""
     pattern = r"(?:^|[;}])\s*((?:[\w*]+\s+|\*)+?)\**(\w+)\s*\((?:[^(){};]|\([^()]*\))*\)\s*(?:__attribute__\s*\(\([^;{]*\)\)\s*)?(?=" + re.escape(end) + ")"
     for match in re.finditer(pattern, outermost(text), flags=re.S):
         words = match.group(1).split()
@@ -51,7 +51,7 @@ def limits_and_members(name, text):
 
 
 def complaints(files):
-    """FILES: name -> text."""
+    """Checks `files`, a map from names to texts."""
     files = {name: code(text) for name, text in files.items()}
     words = collections.Counter()
     for text in files.values():
@@ -74,7 +74,7 @@ def complaints(files):
 
 
 def self_test():
-    """Each breach is caught, alone."""
+    """Checks that each fault is found, and nothing else."""
     base = {"base/a.h": "enum { A_MAX = 3 };\nstruct a {\n    int n;\n};\nint a_get(const struct a *a);\n",
             "base/a.c": "int a_get(const struct a *a)\n{\n    return a->n < A_MAX;\n}\n",
             "core/b.c": "int b(void)\n{\n    return a_get(0);\n}\n"}
@@ -92,5 +92,5 @@ if sys.argv[1:] == ["--self-test"]:
     self_test()
 names = [n for folder in USERS for n in glob.glob(f"{folder}/**/*.[ch]", recursive=True)]
 said = list(complaints({n: open(n, encoding="utf-8").read() for n in names}))
-print("\n".join(said) or "declared: what headers declare is there and wanted")
+print("\n".join(said) or "declared: everything that headers declare is defined and used")
 sys.exit(bool(said))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# demo.sh - what rddp does on a machine without RDMA: moves a tree and a large file over loopback in several ways and as
-# plain TCP would, compares every octet, and says how long it took. Needs no root; leaves nothing behind.
+# demo.sh - shows what rddp does on a machine without RDMA: copies a tree and a large file over loopback in several
+# ways, and by plain TCP, compares every octet, and prints how long it took. Needs no root and leaves nothing behind.
 set -euo pipefail
 
 rddp=${RDDP_TOOL:-build/main/rddp}
@@ -33,7 +33,7 @@ say_host() {
 
 free_kib() { df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'; }
 
-# In memory if there is room for two copies of everything, so that the network is measured and not a disk.
+# Use memory if there is room for two copies of everything, so that the network is measured and not a disk.
 make_room() {
     local memory
     memory=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)
@@ -48,7 +48,7 @@ make_room() {
     mkdir "$room/served"
 }
 
-# The headers of this system, or our own sources; then names and kinds that trip up copiers.
+# The headers of this system, or our own sources; then names and file types that copying programs often get wrong.
 make_tree() {
     local tree=$room/tree odd
     mkdir "$tree"
@@ -79,7 +79,7 @@ make_tree() {
 
 # --- how -----------------------------------------------------------------------------------------------------------
 
-start_server() { # COMMAND...: a server that says where it listens in its first line
+start_server() { # COMMAND...: start a server whose first line says where it listens
     : >"$room/says"
     "$rddp" "$@" >>"$room/says" 2>"$room/errors" &
     server=$!
@@ -89,7 +89,7 @@ start_server() { # COMMAND...: a server that says where it listens in its first 
         kill -0 "$server" 2>/dev/null || break
         sleep 0.05
     done
-    fail "rddp $1 does not start: $(cat "$room/errors")"
+    fail "rddp $1 failed to start: $(cat "$room/errors")"
 }
 
 stop_server() {
@@ -102,7 +102,7 @@ number() { awk "BEGIN { printf \"%.2f\", $1 }"; } # of an expression
 
 row() { printf '%-50s %8s %7s %9s  %s\n' "$@"; }
 
-# A row of numbers, and whether the check holds.
+# Prints a row of figures, and whether the checks hold.
 verdict() { # WHAT SECONDS OCTETS CPU_PER_GB CHECK...
     local what=$1 seconds=$2 octets=$3 cpu=$4 word
     shift 4
@@ -112,7 +112,7 @@ verdict() { # WHAT SECONDS OCTETS CPU_PER_GB CHECK...
         word="NO: $(head -c 200 "$room/differences" | tr '\n' ' ')"
         bad=1
     fi
-    case $cpu in # so little was moved that it says nothing
+    case $cpu in # too little was moved for a figure
     *null* | *None*) cpu=- ;;
     *) cpu=$(number "$cpu") ;;
     esac
@@ -123,14 +123,14 @@ member() { # NAME: of the JSON object that rddp printed
     sed -n "s/^  \"$1\": \(.*[^,]\),\{0,1\}$/\1/p" "$room/json"
 }
 
-# copy WHAT SERVE-OPTIONS CP-OPTIONS SRC DST CHECK...: with a server of its own, since options are for both ends.
+# copy WHAT SERVE-OPTIONS CP-OPTIONS SRC DST CHECK...: uses its own server, since the options are for both ends.
 copy() {
     local what=$1 there=$2 here=$3 source=$4 destination=$5 options
     shift 5
     read -ra options <<<"$there"
     start_server serve -q -a $host -p 0 "${options[@]}" "$room/served"
     read -ra options <<<"$here"
-    # What is not known is null there, which awk takes for 0.
+    # Unknown figures are null, which awk treats as 0.
     if "$rddp" cp --json -p "$port" "${options[@]}" "$source" "$destination" >"$room/json" 2>"$room/errors"; then
         verdict "$what" "$(member seconds)" "$(member bytes)" \
             "$(member cpu_seconds_per_gb_client) + $(member cpu_seconds_per_gb_server)" "$@"
@@ -143,7 +143,7 @@ copy() {
 
 server_cpu() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) / hz }' "/proc/$server/stat"; }
 
-# nfs WHAT put|get SRC DST CHECK...: the served directory as an NFS export, no mount needed.
+# nfs WHAT put|get SRC DST CHECK...: uses the served directory as an NFS export, without a mount.
 nfs() {
     local what=$1 verb=$2 source=$3 destination=$4 rdma mount
     shift 4
@@ -159,7 +159,7 @@ nfs() {
     stop_server
 }
 
-# The same file as an ordinary program would send it: sendfile() here, recv() and write() there, no checksum at all.
+# Sends the same file like an ordinary program: sendfile() at one end, recv() and write() at the other, no checksum.
 tcp_copy() { # SRC DST: prints seconds, octets, CPU seconds for 10^9 octets
     python3 - "$1" "$2" <<'END'
 import os, resource, socket, sys, time
@@ -184,7 +184,7 @@ with open(sys.argv[2], "wb", buffering=0) as sink:
         octets += n
 peer.send(b"k")
 if os.waitpid(child, 0)[1]:
-    sys.exit("the sender has failed")
+    sys.exit("the sender failed")
 seconds = time.monotonic() - begin
 cpu = sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 print(seconds, octets, cpu / octets * 1e9)
@@ -197,13 +197,13 @@ plain_tcp() {
         row "$what" - - - "left out: no python3"
         return
     fi
-    read -r seconds octets cpu < <(tcp_copy "$room/big" "$room/back") || fail "the plain TCP copy has failed"
+    read -r seconds octets cpu < <(tcp_copy "$room/big" "$room/back") || fail "the plain TCP copy failed"
     verdict "$what" "$seconds" "$octets" "$cpu" cmp "$room/big" "$room/back"
     rm -f "$room/back"
 }
 
-# packets WHAT OPTIONS: 64 MiB back over a TCP of our own at both ends, in a network of their own; of a hundred packets one
-# is lost, and what waits behind it is what the last column tells.
+# packets WHAT OPTIONS: receives 64 MiB over the library's own TCP at both ends, in a separate network. One packet in a
+# hundred is lost; the last column shows what waited for it.
 packets() {
     local what=$1 extra=$2 new=(unshare --net --pid --fork --kill-child)
     [ "$(id -u)" = 0 ] || new+=(--map-root-user)
@@ -226,7 +226,7 @@ packets() {
     rm -f "$room/back"
 }
 
-# Kind, mode, size, time and target of everything, and then the contents.
+# Lists type, mode, size, time and target of all files, and then their contents.
 listing() {
     (cd "$1" && find . \( -type d -printf '%y %m - %T@ %P\0' -o -printf '%y %m %s %T@ %l %P\0' \)) |
         LC_ALL=C sort -z | tr '\0' '\n'
@@ -241,7 +241,7 @@ say_host
 make_room
 make_tree
 head -c $big_octets /dev/urandom >"$room/big"
-cp "$room/big" "$room/back" # or the first row alone pays for memory that this machine has not used yet
+cp "$room/big" "$room/back" # otherwise the first row alone would pay for memory that was not used before
 rm "$room/back"
 files=$(find "$room/tree" -type f -printf x | wc -c)
 big=$room/served/big
@@ -264,7 +264,7 @@ copy "1 GiB there, SCTP" "--wire sctp" "--wire sctp" "$room/big" $host:big cmp "
 rm -f "$big"
 nfs "1 GiB there, NFS over RDMA, CRC" put "$room/big" "$host:$big" cmp "$room/big" "$big"
 rm -f "$big"
-ln "$room/big" "$big" # no third copy
+ln "$room/big" "$big" # a link instead of a third copy
 nfs "1 GiB back, NFS over RDMA, CRC" get "$host:$big" "$room/back" cmp "$room/big" "$room/back"
 rm -f "$room/back"
 copy "1 GiB back, CRC" "" "" $host:big "$room/back" cmp "$room/big" "$room/back"
@@ -283,4 +283,4 @@ start_server ping --server -a $host -p 0
 stop_server
 "$rddp" perf --loopback --bw -t 0.3 write || bad=1
 
-[ $bad = 0 ] || fail "something was not as it should be"
+[ $bad = 0 ] || fail "a check failed"

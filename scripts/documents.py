@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""documents.py [--self-test] - what the Markdown documents name is there: paths, files, functions and other names with an
-underscore; in doc/tour.md each function is defined in a file named in its line. Lines have at most 120 columns, but tables may
+"""documents.py [--self-test] - checks that names in the Markdown documents exist: paths, files, functions and other names with an
+underscore; in doc/tour.md each function is defined in a file named in its line. Lines have at most 120 columns; tables may
 be wider."""
 import fnmatch
 import glob
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 COLUMNS = 120
-# Words in capitals stand for any name: tests/unit/MODULE.c.
+# Words in capitals stand for any name, as in tests/unit/MODULE.c.
 PLACEHOLDER = r"\b[A-Z]{2,}\b"
 PATH = r"(?<![\w./:-])((?:[\w.-]+/)+[\w.*-]*)"
 FILE = r"`([\w*-]+\.(?:c|h|sh|py|md|lua|txt|json|cmake))`"
@@ -34,7 +34,7 @@ def folders(files):
 
 
 def exists(path, base, files, dirs):
-    """As a file, folder or pattern from the root or from the document's folder; a program may be named without its .c."""
+    """Whether it is a file, folder or pattern relative to the root or to the document; programs may omit .c."""
     pattern = re.sub(PLACEHOLDER, "*", path).rstrip("/.")
     places = [pattern, os.path.normpath(os.path.join(base, pattern))]
     if any("*" in p for p in places):
@@ -43,7 +43,7 @@ def exists(path, base, files, dirs):
 
 
 def complaints(documents, files, words, sources):
-    """`words`: every identifier of the sources; `sources`: file -> text, for the tour."""
+    """`words` are all identifiers of the sources; `sources` maps files to texts, for the tour."""
     dirs = folders(files)
     tops = {name.split("/")[0] for name in files}
     names = {os.path.basename(name) for name in files}
@@ -70,7 +70,7 @@ def complaints(documents, files, words, sources):
 
 
 def check_tour(at, line, sources):
-    """A function is defined where its name begins a definition: followed by '(' in a line that begins in the first column."""
+    """A definition has the function's name, followed by '(', in a line that begins in the first column."""
     paths = [path for path in re.findall(r"`([\w./-]+\.[ch])`", line) if path in sources]
     for name in re.findall(CALL, line):
         definition = rf"^\w[^;\n=]*\b{name}\("
@@ -79,7 +79,7 @@ def check_tour(at, line, sources):
 
 
 def self_test():
-    """Each breach is caught, alone."""
+    """Checks that each fault is found, and nothing else."""
     files, sources = {"core/a.c", "doc/a.md", "doc/tour.md"}, {"core/a.c": "int a_get(int n)\n{\n    return a_put(n);\n}\n"}
     words = {"a_get", "a_put"}
     good = "See `core/a.c`, `a.c`, core/NAME.c, core/*.c, [a](a.md): `a_get()`. | doc/performance"
@@ -100,7 +100,7 @@ def main():
     sources = {n: t for n, t in texts.items() if not n.endswith(".md")}
     words = set().union(*(re.findall(r"[a-z]\w*", t) for t in sources.values())) | {os.path.splitext(os.path.basename(n))[0] for n in files}
     said = list(complaints(documents, files, words, sources))
-    print("\n".join(said) or f"documents: {len(documents)} documents name what is there")
+    print("\n".join(said) or f"documents: {len(documents)} documents name only what exists")
     sys.exit(bool(said))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# exports.sh - each library, shared and static, shows the calls that its header marks as such, and nothing else.
+# exports.sh - checks that each library, shared and static, exports exactly the functions that its header marks.
 set -euo pipefail
 export LC_ALL=C
 
@@ -8,7 +8,7 @@ cd "$RDDP_SOURCE_DIR/include/rddp"
 bad=0
 compare() { # LIBRARY DECLARED SHOWN
     [ "$2" != "$3" ] || return 0
-    echo "exports: $1: declared but not in the library (<), or in it but not declared (>):"
+    echo "exports: $1: declared but not exported (<), or exported but not declared (>):"
     diff <(echo "$2") <(echo "$3") | grep '^[<>]' || true
     bad=1
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# fuzz.sh SECONDS - each libFuzzer program of the build for so long. What it learns stays in the build; the seeds of
-# fuzz/corpus are only read. A finding is left in the build too, and its path printed.
+# fuzz.sh SECONDS - runs each libFuzzer program of the build for SECONDS. New inputs are kept in the build; fuzz/corpus
+# is only read. The inputs of a failure are left in the build too, and their path is printed.
 set -euo pipefail
 
 seconds=${1:?how many seconds for each target}

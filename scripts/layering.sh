@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # layering.sh [--self-test] - no arrow goes up or sideways. Three proofs:
 #   1. what the files of each layer include, against the table below;
-#   2. what its objects leave undefined: the pure layers reach no socket, clock or heap, and nobody calls a layer that he may
+#   2. what its objects leave undefined: the pure layers use no socket, clock or heap, and no layer calls one that it must
 #      not include;
 #   3. neither the files of the engine nor those of api/ call each other in a ring.
-# --self-test breaks each rule in a copy of the tree and fails unless each is caught.
+# --self-test breaks each rule in a copy of the tree, and fails unless every breach is found.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
 
-# What a layer may include: folders, single headers, and `host` for whatever the system has.
+# What a layer may include: folders, single headers, and `host` for all system headers.
 pure="assert.h errno.h inttypes.h limits.h stdatomic.h stdbool.h stddef.h stdint.h string.h"
 declare -A may=(
     [base]="base/ $pure arm_acle.h arm_neon.h cpuid.h immintrin.h nmmintrin.h wmmintrin.h"
@@ -26,15 +26,15 @@ declare -A may=(
     [examples]="examples/ rddp/ host"
     [include]="rddp/ host"
 )
-# Whose symbols it may use beside its own.
+# The layers whose symbols a layer may use besides its own.
 declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [utcp]="base" [net]="base")
-# All that the pure layers may want of the C library, and libgcc's answer to what the processor can do.
+# The symbols that the pure layers may use of the C library, and those of libgcc for processor detection.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Names are written from the root, so a name is ours when the root has it; <net/if.h> is not.
+# Names are relative to the root, so a name is ours if it exists there; <net/if.h> is not.
 allowed() { # LAYER FORM NAME
     local form=$2 name=$3 entry
     [[ $name != *..* ]] || return 1
@@ -74,7 +74,7 @@ compile() { # FILE... -> $work/objects/FILE.o
         -I. -Iinclude -c {} -o "$work/objects/{}.o"
 }
 
-# NM-OPTION LAYER-OR-FILE...: the symbols of these objects, one a line.
+# NM-OPTION LAYER-OR-FILE...: prints the symbols of these objects, one a line.
 symbols() {
     local option=$1 place
     shift
@@ -103,7 +103,7 @@ check_symbols() {
     return $bad
 }
 
-# Each line of $work/calls is a file and one that it needs; tsort finds no order for them if there is a ring.
+# Each line of $work/calls is a file and one that it needs; tsort reports a ring if they cannot be ordered.
 check_rings() {
     local layer bad=0
     for layer in core api; do
@@ -131,7 +131,7 @@ compile_all() {
     compile "${files[@]}"
 }
 
-# WHAT CHECK FILE TEXT: plant the text, and the check has to name what it says.
+# WHAT CHECK FILE TEXT: plants the text; the check must fail and name WHAT.
 planted=0
 plant() {
     mkdir -p "$(dirname "$3")"

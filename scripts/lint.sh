@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# lint.sh - what a machine can say about the house rules (STYLE.md). Says everything that it finds, then fails.
+# lint.sh - checks the rules of STYLE.md that a machine can check. Reports all faults, then fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -11,16 +11,16 @@ only() { # PATTERN: the files whose name matches
 }
 mapfile -t c < <(only '\.[ch]$')
 mapfile -t sources < <(only '^(base|core|wire|conn|utcp|net|api|tools)/.*\.c$')
-# A header without a guard is a template, meant for the middle of another file.
+# A header without a guard is a template, to be included in the middle of another file.
 mapfile -t headers < <(only '^(base|core|wire|conn|utcp|net|api|include)/.*\.h$' | xargs -r grep -lE '^#(ifndef|pragma once)')
 mapfile -t shell < <(printf '%s\n' "${all[@]}" | while read -r f; do head -c 64 "$f" | grep -qE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
-# Data and prose carry no licence line of their own.
+# Data and documents have no licence line.
 mapfile -t build < <(only '(^|/)(CMakeLists\.txt|Makefile)$|\.(cmake|py|lua)$')
 mapfile -t licensed < <(only '(\.([ch]|sh|py|lua|cmake|in|map)|Makefile|CMakeLists\.txt|\.clang-format)$'; printf '%s\n' "${shell[@]}")
 
 layers() { scripts/layering.sh; }
 
-# The first line of each file where `make format` would change something.
+# Prints the first line of each file that `make format` would change.
 layout() {
     ! clang-format --dry-run --style=file "${c[@]}" 2>&1 | grep -E '(warning|error):' | sort -t: -u -k1,1 | cut -c1-120 | grep .
 }
@@ -31,12 +31,12 @@ licences() {
         END { for (i = 1; i < ARGC; i++) if (!ok[ARGV[i]]) { print ARGV[i] ": no SPDX line at its top"; bad = 1 } exit bad }' "${licensed[@]}"
 }
 
-# The pattern is in two pieces so that this file does not find itself; mktemp's row of X is not a word.
+# The words are written in two pieces so that this file does not match itself. The X's in mktemp templates are no words.
 words() {
     ! grep -nwE "TO""DO|FIX""ME|X""XX" "${c[@]}" "${shell[@]}" "${build[@]}"
 }
 
-# A function begins and ends with a brace in the first column: the layout check stands before this one.
+# A function begins and ends with a brace in the first column, which the layout check has verified before.
 sizes() {
     awk 'FNR == 1 { start = 0 }
         FNR == 501 { print FILENAME ": more than 500 lines"; bad = 1 }
@@ -50,7 +50,7 @@ sizes() {
         END { exit bad }' "${c[@]}" "${shell[@]}"
 }
 
-# Each header compiles alone.
+# Each header must compile by itself.
 headers() {
     local header bad=0
     for header in "${headers[@]}"; do
@@ -59,8 +59,9 @@ headers() {
     return $bad
 }
 
-# Suppressed is what it gets wrong: it loses sight of what a caller frees, wants a file for an anonymous mmap(), and readdir() is
-# safe in glibc. Left out are the two files with a CRC table, a chain of enumerators that it unfolds for half a minute.
+# The suppressed checks give false alarms: they lose track of what a caller frees, want a file for an anonymous mmap(),
+# and reject readdir(), which is safe in glibc. The two files with a CRC table are left out: expanding its chain of
+# enumerators takes cppcheck half a minute.
 analysis() {
     local files
     mapfile -t files < <(printf '%s\n' "${sources[@]}" | grep -vxE 'base/(crc32c|crcseg)\.c')
@@ -81,7 +82,7 @@ scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIP
 failed=()
 check() { # FUNCTION TOOL WHAT
     if ! command -v "$2" >/dev/null; then
-        echo "lint: $3: left out, $2 is not installed"
+        echo "lint: $3: skipped, $2 is not installed"
     elif ! "$1"; then
         echo "lint: $3: FAILED" >&2
         failed+=("$3")

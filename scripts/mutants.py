@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-SECONDS = 120  # a test that hangs has noticed, too
+SECONDS = 120  # a hanging test has detected the bug as well
 JOBS = "2"
 
 
@@ -45,7 +45,7 @@ def read_list(source, which):
 
 
 def copy_tree(source, tree):
-    """What has changed is copied, and only that: the rest need not be built again."""
+    """Copies only what has changed, so that the rest need not be built again."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=source, capture_output=True, text=True)
     files = names.stdout.split("\n") if not names.returncode else [
         str(f.relative_to(source)) for f in source.rglob("*") if f.is_file() and "build" not in f.parts]
@@ -69,7 +69,7 @@ def build(out, targets):
 
 
 def passes(out, m):
-    """True, False, or the word for a test that cannot run here. One that hangs has not passed."""
+    """Returns True, False, or a word for a test that cannot run here. A test that hangs has not passed."""
     where = {"RDDP_SOURCE_DIR": str(out.parent / "tree"), "RDDP_BUILD_DIR": str(out)}
     try:
         got = subprocess.run([out / "tests" / m.kind / m.name], cwd=out, env={**os.environ, **where}, timeout=SECONDS,
@@ -109,7 +109,7 @@ def main():
         if m.test not in usable:
             usable[m.test] = passes(outs[m.sanitizer], m)
             if usable[m.test] is False:
-                raise SystemExit(f"mutants: {m.test} fails without any")
+                raise SystemExit(f"mutants: {m.test} fails without a bug")
     lived, left_out = [], [m for m in mutants if usable[m.test] == "skipped"]
     for m in mutants:
         if m in left_out:
@@ -119,8 +119,8 @@ def main():
             lived.append(m)
             print(f"mutants: line {m.number}: {m.title()}: {why}", flush=True)
     for m in left_out:
-        print(f"mutants: line {m.number} is left out: {m.test} cannot run here")
-    print(f"mutants: {len(mutants) - len(lived) - len(left_out)} of {len(mutants)} were noticed")
+        print(f"mutants: line {m.number} is skipped: {m.test} cannot run here")
+    print(f"mutants: {len(mutants) - len(lived) - len(left_out)} of {len(mutants)} were detected")
     return bool(lived)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""names.py - the name of a function, or the tag of a struct, is its own: nothing else in the product is called the same.
+"""names.py - checks that each function name and each struct tag is unique in the product.
 
-A name in a profile, a backtrace or a search then means one place, static or not. Programs have a main() each; tests are
-not looked at.
+So a name in a profile, a backtrace or a search means one place, even if it is static. Each program has a main();
+tests are not checked.
 """
 import collections
 import re
@@ -16,7 +16,7 @@ TAG = re.compile(r"^(?:struct|enum|union) (\w+) \{", re.M)
 
 
 def taken_twice(files, definition, least):
-    """Names that `definition` finds in more than one place, and how many there are in all."""
+    """Returns the names that `definition` finds in more than one place, and the number of all names."""
     places = collections.defaultdict(list)
     for name in files:
         with open(name, encoding="utf-8") as file:
@@ -30,7 +30,7 @@ def taken_twice(files, definition, least):
 def main():
     files = subprocess.run(["git", "ls-files", "--", "include/*.h"] + ["%s/*.[ch]" % folder for folder in FOLDERS],
                            check=True, capture_output=True, text=True).stdout.split()
-    # What stands in for a library that is not there has the names of what it stands for.
+    # Stand-ins for a missing library have that library's names.
     files = [name for name in files if not name.endswith("_none.c")]
     functions, n = taken_twice(files, FUNCTION, 2000)
     tags, m = taken_twice(files, TAG, 300)
@@ -38,7 +38,7 @@ def main():
         print("names: %s in %s" % (name, ", ".join(where)), file=sys.stderr)
     if functions or tags:
         sys.exit("names: a name takes its module's in front where another has the plain one")
-    print("names: %d functions and %d tags, each with a name of its own" % (n, m))
+    print("names: %d functions and %d tags, all with unique names" % (n, m))
 
 
 main()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""pages.py [--self-test] - the manual pages say what the headers say: every public call stands in the NAME and the SYNOPSIS of one
+"""pages.py [--self-test] - checks the manual pages against the headers: each public call is in the NAME and the SYNOPSIS of one
 page of section 3, each page lists the errors that the header names, its references exist, its example compiles, and mandoc
 finds nothing to complain about."""
 import collections
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "ERRORS", "NOTES", "EXAMPLES", "SEE ALSO")
-# Pages that are not ours are not looked up, but these names are.
+# External pages are not checked, except that these names are known.
 OURS = r"\b((?:rddp|clnt_rdma|svc_rdma)[\w-]*)\s?\((\d)\)"
 
 
@@ -22,14 +22,14 @@ def errors_in(text):
 
 
 def declarations(header):
-    """Name, prototype and comments of each public call. A comment stands before its call or behind it in the same line."""
+    """Yields name, prototype and comments of each public call. Comments precede the call, or follow it in its line."""
     pattern = r"((?:/\*(?:[^*]|\*(?!/))*\*/\s*)?)RDDP(?:_RPC)?_API\s+([^;/]*?\b(\w+)\([^;]*\));([^\n]*)"
     for before, prototype, name, behind in re.findall(pattern, header):
         yield name, " ".join(prototype.split()), before + behind
 
 
 def plain(page):
-    """The page without fonts and macros, as text; `\\e` and `\\-` as the reader sees them."""
+    """Returns the page as plain text, without fonts and macros; `\\e` and `\\-` become what the reader sees."""
     page = re.sub(r'^\.\\".*\n', "", page, flags=re.M)
     page = re.sub(r"\\f[BIRP]", "", page)
     return page.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
@@ -111,7 +111,7 @@ def compile_examples(pages):
 
 def mandoc(paths):
     if not shutil.which("mandoc"):
-        print("pages: mandoc is not installed, its complaints are left out")
+        print("pages: mandoc is not installed, its checks are skipped")
         return
     yield from subprocess.run(["mandoc", "-T", "lint", *paths], capture_output=True, text=True, check=False).stdout.splitlines()
 
@@ -143,7 +143,7 @@ int a = EINVAL;
 
 
 def self_test():
-    """Each breach is caught, alone."""
+    """Checks that each fault is found, and nothing else."""
     header, page = {"a.h": "/* Does a. -EINVAL. */\nRDDP_API int rddp_a(int n);\n"}, {"rddp_a.3": PAGE}
     assert list(complaints(header, page)) == [], list(complaints(header, page))
     assert list(compile_examples(page)) == []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""rpcrdma_messages.py CAPTURE [PORT] - the RPC-over-RDMA messages of a capture of iWARP over TCP (no markers): a line each,
-C from the client or S from the server, and its octets in hex. PORT is the server's, 20049 if not given."""
+"""rpcrdma_messages.py CAPTURE [PORT] - prints the RPC-over-RDMA messages of a capture of iWARP over TCP (no markers), one a line:
+C from the client or S from the server, and the octets in hex. PORT is the server's, default 20049."""
 import struct
 import sys
 
@@ -18,7 +18,7 @@ def packets(path):
 
 
 def segments(path):
-    """(flow, sequence number, is SYN, payload) of each TCP segment."""
+    """Yields (flow, sequence number, is SYN, payload) for each TCP segment."""
     for ip in packets(path):
         if len(ip) < 20 or ip[0] >> 4 not in (4, 6):
             continue
@@ -36,7 +36,7 @@ def segments(path):
 
 
 def streams(path, port):
-    """The octets of each direction of each connection, as far as they were captured without a gap."""
+    """Yields the octets of each direction of each connection, up to the first gap in the capture."""
     start, pieces, order = {}, {}, []
     for flow, sequence, syn, payload in segments(path):
         if port not in (flow[1], flow[3]):
@@ -57,7 +57,7 @@ def streams(path, port):
 
 
 def messages(stream):
-    """Untagged messages of queue 0, put together from their FPDUs."""
+    """Yields the untagged messages of queue 0, joined from their FPDUs."""
     if not stream.startswith(b"MPA ID Re"):
         return
     at = 20 + struct.unpack(">H", stream[18:20])[0]

@@ -20,7 +20,7 @@ def write(target, name, octets):
 
 
 def fpdu(ulpdu):
-    """Without markers; the target sets the CRC."""
+    """Builds an FPDU without markers; the target sets the CRC."""
     return struct.pack(">H", len(ulpdu)) + ulpdu + bytes(-(2 + len(ulpdu)) % 4) + bytes(4)
 
 
@@ -43,7 +43,8 @@ for name in ("MPA-V-fig5", "MPA-V-fig6", "MPA-V-fig6-first"):
     v = next(v for v in vectors["fpdus"] if v["id"] == name)
     iwarp(name.lower(), CRC | MARKERS | VERSION_0, v["stream_offset"], bytes.fromhex(v["hex"]))
 
-# The records of the marker vectors are no DDP segments: they get a Write's header, and the target sets markers and CRC.
+# The records of the marker vectors are not DDP segments: they get the header of a Write, and the target sets markers
+# and CRC.
 head = ulpdus["DDP-V-write-0"]
 for v in vectors["fpdus"]:
     if v["markers_on"] and "hex" in v and v.get("ulpdu_length", 0) >= 20 and v["source"] == "document":
@@ -56,7 +57,7 @@ for v in vectors["negative"]:
     if len(v["hex"]) < 1024:
         iwarp(v["id"].lower(), CRC | (MARKERS if v["markers_on"] else 0), v["stream_offset"], bytes.fromhex(v["hex"]))
 
-# Our side's choices in fuzz/mpa_start.c: bit 0 a reply, bits 1 to 3 the ready-to-receive messages; IRD and ORD.
+# Our choices in fuzz/mpa_start.c: bit 0 a reply, bits 1 to 3 the ready-to-receive messages; then IRD and ORD.
 for v in vectors["startup"]:
     frame = bytes.fromhex(v["hex"])
     write("mpa_start", v["id"].lower(), bytes([14 | (frame[9:10] == b"p"), 4, 8]) + frame)

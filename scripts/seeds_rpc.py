@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""seeds_rpc.py - the seeds of fuzz/responder.c and fuzz/requester.c: conversations made of the messages in the seeds of
+"""seeds_rpc.py - writes the seeds of fuzz/responder.c and fuzz/requester.c: conversations of the messages in the seeds of
 fuzz/rpcrdma.c."""
 import pathlib
 
@@ -20,7 +20,7 @@ def words(*values):
 
 
 def small_chunks(xid, how):
-    """A call with two Write chunks, or a Reply chunk, or Read chunks, each of few octets."""
+    """Builds a call with two Write chunks, a Reply chunk or Read chunks, each of a few octets."""
     segment = words(7, 500 + how, 0, xid)
     payload = words(xid, 0, 2, 100003, 3, how % 8, 0, 0, 0, 0, how, xid)
     reads = (words(1, 48) + segment) if how & 4 else b""

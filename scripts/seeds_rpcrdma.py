@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""seeds_rpcrdma.py - the seeds of fuzz/rpcrdma.c: messages of the vectors and one of each shape that Linux sent."""
+"""seeds_rpcrdma.py - writes the seeds of fuzz/rpcrdma.c: messages of the vectors, and one of each shape that Linux has sent."""
 import json
 import pathlib
 

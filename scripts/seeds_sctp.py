@@ -18,7 +18,7 @@ for v in vectors["chunks"] + vectors["malformed"]:
     with open(os.path.join(folder, v["id"].lower()), "wb") as seed:
         seed.write(octets)
 
-# Seeds of fuzz/assoc.c: both sides of each pair of indications, a few octets of everything that can happen.
+# Seeds of fuzz/assoc.c: both sides of each pair of indications, with a few octets of each action.
 folder = os.path.join(root, "fuzz/corpus/assoc")
 os.makedirs(folder, exist_ok=True)
 for ours, theirs in ((4, 4), (1, 1), (2, 2), (3, 3), (4, 5), (5, 5), (0, 0), (4, 2)):

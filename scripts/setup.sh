@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# setup.sh PURPOSE... - the Debian packages that a make target needs. Root gets what is missing installed; anybody else is
-# told the one line to run. What is there is never touched.
+# setup.sh PURPOSE... - installs the Debian packages that a make target needs. Without root it prints the command to
+# run. Packages that are installed are not touched.
 set -euo pipefail
 
 declare -A packages=(
@@ -21,10 +21,10 @@ done
 [ ${#wanted[@]} -gt 0 ] || { echo "usage: setup.sh ${!packages[*]}" >&2; exit 2; }
 
 if ! command -v dpkg-query >/dev/null; then
-    echo "setup: not a Debian system; the names of what is needed there: ${wanted[*]}" >&2
+    echo "setup: not a Debian system; install the equivalents of: ${wanted[*]}" >&2
     exit 0
 fi
-# dpkg-query fails when it does not know one of the names; what it prints about the others holds all the same.
+# dpkg-query fails if it does not know one of the names; its output about the others is still valid.
 present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true)
 missing=()
 for package in "${wanted[@]}"; do
