@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* atomic.c - the peer's atomic operations on a word of ours (RFC 7306 5.1): atomic for every processor, not only here.
- */
+/* atomic.c - the peer's atomic operations on memory of ours (RFC 7306 5.1), atomic with respect to every processor. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
 
-/* Each field is added without its highest bit, so that nothing is carried out of it; that bit is what is left. */
+/* Adds fields separately: the sum without the highest bit of each field carries nothing into the next field, and the
+ * highest bit is added without carry. */
 static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t highest)
 {
     return ((a & ~highest) + (b & ~highest)) ^ ((a ^ b) & highest);
@@ -20,7 +20,7 @@ static uint64_t result(uint64_t word, const struct seg_atomic *a)
     return (word & ~a->mask) | (a->data & a->mask);
 }
 
-/* The address in memory counts, not the offset: a region may begin anywhere (RFC 7306 5.2.1). */
+/* The alignment of the address counts, not that of the offset: a region may begin anywhere (RFC 7306 5.2.1). */
 enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t **at)
 {
     enum fault fault =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* complete.c - requests complete in the order they were posted, or the queue pair fails and all of them are flushed. */
+/* complete.c - completes requests in posting order, or fails the queue pair and flushes all of them. */
 #include "core/qp_inner.h"
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
@@ -16,7 +16,7 @@ static const enum rddp_wc_opcode completed[] = {
     [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
 };
 
-/* Tells the application of a request, unless it wants to hear of failures only. False if there was no room. */
+/* Pushes the completion of a request, unless it succeeded and is not signalled. Returns false if the CQ is full. */
 static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status status)
 {
     bool is_silent = status == RDDP_WC_SUCCESS && !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
@@ -49,7 +49,7 @@ enum fault sq_retire(struct qp *qp)
     return FAULT_NONE;
 }
 
-/* A key that was given for one Read is taken away when that is done. */
+/* The key of a one-shot sink is invalidated when its Read completes. */
 void expire_sink(struct qp *qp, struct send *s)
 {
     const struct mr *mr = s->length ? mr_find(qp->attr.mrs, sink_of(s)->lkey) : NULL;
@@ -60,7 +60,8 @@ void expire_sink(struct qp *qp, struct send *s)
 
 /* --- failure ------------------------------------------------------------------------------------------------- */
 
-/* A completion that finds no room here is lost, and its CQ says so: there is nobody else to tell. */
+/* If the CQ is full here the completion is lost. The CQ records that (`overflowed`), and there is nobody else to
+ * notify. */
 static void flush_sends(struct qp *qp)
 {
     uint32_t head = qp->sq_head;
@@ -129,7 +130,7 @@ enum fault qp_fail_cq(struct qp *qp)
     return FAULT_CQ_FULL;
 }
 
-/* The kind of request that makes messages of `op`. */
+/* Does this request make messages of kind `op`? */
 static bool makes(const struct send *s, enum seg_op op)
 {
     switch (s->opcode) {
@@ -147,7 +148,7 @@ static bool makes(const struct send *s, enum seg_op op)
     }
 }
 
-/* The oldest that is not answered of those that make messages of `op`; NULL: none. */
+/* Returns the oldest pending Read, or atomic if `op` is SEG_ATOMIC_REQ; NULL: none. */
 static struct send *unanswered(const struct qp *qp, enum seg_op op)
 {
     for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
@@ -158,7 +159,7 @@ static struct send *unanswered(const struct qp *qp, enum seg_op op)
 
 void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
 {
-    /* A request of which only the first segments have left can be it, too. */
+    /* The request that is being cut into segments may be the one, too. */
     uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND || qp->emitting == EMIT_IMMEDIATE), i = qp->sq_tail;
 
     if (op == SEG_READ_RESP || op == SEG_ATOMIC_RESP)

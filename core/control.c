@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* control.c - control data beside a payload: where those of each message go, and the receives that messages take for
- * them (rdma-tcp-segments.txt 3.4). */
+/* control.c - control data beside a payload: where those of each message are stored, and the receives that Writes and
+ * Read Requests take for them (rdma-tcp-segments.txt 3.4). */
 #include "core/qp_inner.h"
 
 /* --- receives ------------------------------------------------------------------------------------------------ */
@@ -17,7 +17,7 @@ enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, st
 {
     if (!rq_posted(qp->rq))
         return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
-    /* One place is kept for what comes in its turn: the stream gets on. */
+    /* One place is reserved for messages in order, so that the stream cannot block. */
     if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
         return FAULT_NOT_NOW;
     *in = place_claim(qp);
@@ -46,7 +46,7 @@ enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **
 
 /* --- control data -------------------------------------------------------------------------------------------- */
 
-/* Behind those of the segments before, as many as there is room for; how many came stops at what can be said. */
+/* Appends a segment's control data as far as there is room. *length counts all of them, up to UINT32_MAX. */
 static void core_control_add(uint8_t *to, uint32_t capacity, uint32_t *length, const struct seg *seg)
 {
     if (*length < capacity) {
@@ -62,7 +62,7 @@ void control_add(struct inbound *in, const struct seg *seg)
     core_control_add(in->recv.control, in->recv.control_room, &in->control_length, seg);
 }
 
-/* A Write is processed when all of it has had its turn, a Read Request when it has been answered. */
+/* Records control data. A Write is processed when its last segment was placed, a Read Request when it was answered. */
 static void notice(struct inbound *in, const struct seg *seg)
 {
     control_add(in, seg);

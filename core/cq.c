@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cq.c - a ring of completions: one writer and one reader at a time, who do not exclude each other. */
+/* cq.c - a ring of completions: one writer and one reader at a time, which do not exclude each other. */
 #include "core/cq.h"
 
 #include <assert.h>
 #include <string.h>
 
+/* Entries whose places are given back together. */
 enum { BATCH = 32 };
 
 void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, void (*notify)(struct cq *))
@@ -20,7 +21,7 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
     atomic_init(&cq->overflowed, false);
 }
 
-/* Does the arming ask for an event now? Once, until the next cq_arm(). Under `writing`. */
+/* Must an event be made now? Disarms the CQ if so. Called with `writing` held. */
 static bool disarm(struct cq *cq, bool solicited)
 {
     if (cq->arm == CQ_QUIET || (cq->arm == CQ_SOLICITED && !solicited))
@@ -35,7 +36,7 @@ static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
         atomic_fetch_sub_explicit(taken, places, memory_order_release);
 }
 
-/* Once a completion is missing nothing may follow: a reader who saw a gap would count wrong. Under `writing`. */
+/* After a lost completion none may follow: a reader would not notice the gap. Called with `writing` held. */
 static bool cq_append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t *taken)
 {
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
@@ -66,8 +67,8 @@ bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic ui
     return added;
 }
 
-/* Takes `n` entries, at most BATCH. Their places are given back when there is room in the ring for what is posted to
- * them: a completion must never find the ring full because a reader was slow. Under `reading`. */
+/* Takes `n` entries, at most BATCH. Gives their places back only after the ring has room: a request posted to such a
+ * place must find room for its completion. Called with `reading` held. */
 static void cq_take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
 {
     _Atomic uint32_t *taken[BATCH];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* deliver.c - what is placed is handed over, in the order of the stream: "deliver" as RFC 5041 5.4 has it. */
+/* deliver.c - hands over what was placed, in stream order: "deliver" in the sense of RFC 5041 5.4. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
 
-/* --- the next of each kind, if all of it is before rx_pos ---------------------------------------------------- */
+/* --- is the next message of each kind complete, before rx_pos? ----------------------------------------------- */
 
 bool deliver_has_request(const struct qp *qp, uint32_t msn)
 {
@@ -32,7 +32,7 @@ enum fault deliver_message(struct qp *qp)
     const struct inbound *in = inbound_at(qp, qp->rx_next);
     struct rddp_wc wc = {.opcode = received[in->op], .qp_num = qp->attr.number};
 
-    /* The region is dead before anybody can hear of it (RFC 5040 5.3), for those who are using it, too. */
+    /* The region must be invalid for everybody, its current users included, before anybody is told (RFC 5040 5.3). */
     if (in->flags & SEG_INVALIDATE) {
         if (!qp->withheld && mr_invalidate(qp->attr.mrs, qp->attr.pd, in->invalidate, true, &qp->withheld))
             return note_message(qp, FAULT_INVALIDATE, 0, 0);
@@ -53,15 +53,15 @@ enum fault deliver_message(struct qp *qp)
     return cq_push(qp->attr.recv_cq, &wc, in->flags & SEG_SOLICITED, &qp->rq->taken) ? FAULT_NONE : qp_fail_cq(qp);
 }
 
-/* From here on the request waits for emit.c to answer it. */
+/* Makes the request ready to be answered by emit.c. */
 enum fault deliver_read_request(struct qp *qp)
 {
     struct peer_read *p = peer_read_at(qp, qp->answer_head);
     enum fault fault = FAULT_NONE;
     uint8_t *at;
 
-    assert(deliver_has_request(qp, qp->answer_head)); /* it is one segment */
-    /* The source of an empty Read is not looked at (RFC 5040 5.2). */
+    assert(deliver_has_request(qp, qp->answer_head)); /* a request is one segment */
+    /* The source of an empty Read is not checked (RFC 5040 5.2). */
     if (p->op == SEG_ATOMIC_REQ)
         fault = atomic_check(qp, &p->atomic, &at);
     else if (p->read.length)

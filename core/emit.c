@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* emit.c - which message goes out next, requests and responses in turn, and its segments cut from where they lie. */
+/* emit.c - selects the message that is sent next, requests and responses in turn, and cuts its segments. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
 
-/* --- may it leave? ------------------------------------------------------------------------------------------- */
+/* --- what may be sent? ---------------------------------------------------------------------------------------- */
 
 static bool has_answer(const struct qp *qp)
 {
     return qp->answer_tail != qp->answer_head;
 }
 
-/* Does the next request have what its flags and the agreed ORD ask for? Without any ORD it leaves for its failure. */
+/* May the next request be sent, by its fence and the agreed ORD? With an ORD of 0 it is let through, to fail. */
 static bool has_request(const struct qp *qp)
 {
     const struct send *s = sq_at(qp, qp->sq_next);
@@ -21,9 +21,9 @@ static bool has_request(const struct qp *qp)
     return !is_answered(s->opcode) || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
 }
 
-/* --- failure of what was asked for here ---------------------------------------------------------------------- */
+/* --- failure of a local request ------------------------------------------------------------------------------- */
 
-/* Requests before this one that had left have completed already; the others are flushed. Always false. */
+/* Earlier requests that were sent have completed; all others are flushed. Always returns false. */
 static bool fail_request(struct qp *qp, struct send *s, enum rddp_wc_status status, const struct fault_note *note)
 {
     s->status = status;
@@ -46,7 +46,7 @@ static bool fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct
 
 /* --- payload ------------------------------------------------------------------------------------------------- */
 
-/* Adds `length` octets at `offset` of the region, after the check that from there `rest` octets may leave. */
+/* Adds `length` octets at `offset` of the region, after checking that `rest` octets from there may be read. */
 static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
                            unsigned rights)
 {
@@ -60,8 +60,8 @@ static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t
     return FAULT_NONE;
 }
 
-/* The next `length` octets of a request, from where the segment before ended. NULL, or the sge that is not ours to
- * send. What is left of an sge is checked as a whole: a message that cannot be sent to its end had better not begin. */
+/* Adds the next `length` octets of a request. Returns NULL, or the sge that may not be sent. Checks the rest of an sge
+ * as a whole, so that a message that cannot be completed is not begun. */
 static const struct rddp_sge *emit_gather(struct qp *qp, struct emit *e, const struct send *s, uint32_t length)
 {
     while (length) {
@@ -86,7 +86,7 @@ static uint32_t emit_cut(uint32_t left, uint32_t max)
     return left < max ? left : max;
 }
 
-/* Counts what a segment carries. Was it the last of its message? */
+/* Accounts for the segment. Returns whether it was the last of its message. */
 static bool ends_message(struct qp *qp, struct emit *e, uint32_t message_length)
 {
     qp->emit_offset += e->seg.length;
@@ -107,7 +107,7 @@ static void fill_write(const struct qp *qp, struct seg *seg, const struct send *
     seg->offset = s->remote_offset + qp->emit_offset;
 }
 
-/* Solicited and invalidate are said in every segment of the message (RFC 5041 4.2: the same RsvdULP in all of them). */
+/* Every segment of the message carries Solicited and Invalidate (RFC 5041 4.2: the same RsvdULP in all of them). */
 static void emit_fill_send(const struct qp *qp, struct seg *seg, const struct send *s)
 {
     seg->op = SEG_SEND;
@@ -167,7 +167,7 @@ static bool emit_immediate(struct qp *qp, struct emit *e)
     return true;
 }
 
-/* What I name to the peer is my own sge, so its response is checked against nothing but my own request. */
+/* The peer is told the request's own sge, so its response is checked against the request alone. */
 static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
 {
     const struct rddp_sge *sink = sink_of(s);
@@ -213,8 +213,8 @@ static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uin
 
 /* --- a response ---------------------------------------------------------------------------------------------- */
 
-/* Done when its response leaves, behind the responses before it (RFC 7306 5.4). It was allowed at delivery, as a Read.
- */
+/* Executes the atomic when its response is cut, in order with other responses (RFC 7306 5.4). The access was also
+ * checked at delivery, as for a Read. */
 static bool emit_atomic_response(struct qp *qp, struct emit *e)
 {
     const struct peer_read *p = peer_read_at(qp, qp->answer_tail);
@@ -248,7 +248,7 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
     e->seg.key = p->read.sink_key;
     e->seg.offset = p->read.sink_offset + qp->emit_offset;
     e->seg.length = emit_cut(left, tagged_max);
-    /* It was allowed when the request was delivered; the owner may have thought better of it since. */
+    /* The access was checked when the request was delivered, but may have been revoked since. */
     if (left)
         fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->emit_offset, left, e->seg.length,
                          RDDP_ACCESS_REMOTE_READ);
@@ -264,7 +264,7 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 
 /* --- turns --------------------------------------------------------------------------------------------------- */
 
-/* Requests that say nothing to the peer are done when it is their turn. False if one failed. */
+/* Executes requests that send nothing. Returns false if one failed. */
 static bool do_local(struct qp *qp)
 {
     while (has_request(qp) && sq_at(qp, qp->sq_next)->opcode == RDDP_WR_LOCAL_INV) {
@@ -281,7 +281,7 @@ static bool do_local(struct qp *qp)
     return true;
 }
 
-/* Between messages: the one that waits, or in turn if both do. */
+/* Selects the next message: a request or a response if only one is ready, otherwise by turns. */
 static enum emit_source choose(struct qp *qp)
 {
     bool answer = has_answer(qp), request = has_request(qp);

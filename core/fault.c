@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fault.c - faults in words: a name for programs, a sentence with its clause, and one line for the log. */
+/* fault.c - faults as text: a name for programs, a sentence that cites the document, and one line for the log. */
 #include "core/fault.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* What a line says before the sentence. */
+/* The subject of a line, in front of the sentence. */
 enum about {
     ABOUT_NOTHING,
     ABOUT_OP,    /* "Send 7" */
     ABOUT_PLACE, /* "RDMA Write of 64 octets at offset 0x1000 of STag 0x12345678" */
 };
 
-/* `want` is the word for note->want, if the fault has two numbers. */
+/* `want` is the label of note->want, for faults with two numbers. */
 static const struct {
     const char *name, *text;
     enum about about;
@@ -146,7 +146,7 @@ const char *seg_op_name(enum seg_op op)
     return (unsigned)op < SEG_OPS ? ops[op] : "request";
 }
 
-/* A line that is cut where its room ends. */
+/* A line that is truncated at `end`. */
 struct line {
     char *at, *end;
 };

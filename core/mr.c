@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mr.c - regions by key, and the one place where a peer's key and offset become a pointer. */
+/* mr.c - regions by key; the only place where a peer's key and offset become a pointer. */
 #include "core/mr.h"
 
 #include <assert.h>
@@ -22,13 +22,14 @@ void mr_table_init(struct mr_table *table, void *buffer, uint32_t count)
     visits_init(&table->visits, NULL, 0);
 }
 
-/* Half full at most: a probe then looks at two or three slots whether the key is there or not, and always ends. */
+/* At most half full: a probe then looks at two or three slots, whether the key exists or not, and always terminates. */
 bool mr_table_has_room(const struct mr_table *table)
 {
     return table->used < atomic_load_explicit(&table->slots, memory_order_relaxed)->count / 2;
 }
 
-/* The slot of `key`, or the free one where it would go. The keys are random: their own bits spread them. */
+/* Returns the slot of `key`, or the free slot where it belongs. The keys are random, so their low bits serve as
+ * hash. */
 static struct mr_slot *probe(struct mr_slots *slots, uint32_t key)
 {
     uint32_t i = key & (slots->count - 1), found;
@@ -63,7 +64,7 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
     struct mr_slot *slot;
 
     assert(mr_table_has_room(table));
-    /* 0 marks a free slot, and is the STag that wires send where they mean none. */
+    /* 0 marks a free slot, and wires send the STag 0 where they mean none. */
     if (!key)
         return false;
     slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), key);
@@ -79,7 +80,7 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
     return true;
 }
 
-/* Sequentially consistent, as the look-up is: either that sees nothing, or the remover sees who is looking. */
+/* Sequentially consistent, like the look-up: either the look-up finds nothing, or the remover sees the visitor. */
 void mr_remove(struct mr_table *table, struct mr *mr)
 {
     struct mr_slot *slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), mr->key);
@@ -96,7 +97,7 @@ bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, u
 {
     const unsigned of_memory = RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE;
     const unsigned own = RDDP_ACCESS_ZERO_BASED | RDDP_ACCESS_ONE_SHOT;
-    uint64_t offset = (uintptr_t)at - (uintptr_t)parent->base; /* in front of it this wraps, and is too large */
+    uint64_t offset = (uintptr_t)at - (uintptr_t)parent->base; /* wraps and is too large in front of the parent */
 
     if (parent->parent || !parent->valid || access & ~(parent->access | own))
         return false;
@@ -125,7 +126,7 @@ struct mr *mr_find(const struct mr_table *table, uint64_t key)
     if (!key || key > UINT32_MAX)
         return NULL;
     slot = probe(atomic_load(&table->slots), (uint32_t)key);
-    /* The probe may have ended at a slot that is just being filled, with another key. */
+    /* The probe may have ended at a slot that is being filled with another key. */
     return atomic_load_explicit(&slot->key, memory_order_acquire) == key ? atomic_load(&slot->mr) : NULL;
 }
 
@@ -140,10 +141,10 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
         return FAULT_DOMAIN;
     if ((mr->access & rights) != rights)
         return FAULT_RIGHT;
-    /* "A 64-bit unsigned sum ... does not wrap" (RFC 5041 7.1): 2^64 itself already does. */
+    /* "A 64-bit unsigned sum ... does not wrap" (RFC 5041 7.1): 2^64 itself counts as wrapping. */
     if (length > UINT64_MAX - offset)
         return FAULT_WRAP;
-    /* Nothing that a peer sent is ever added to anything before this line has been passed. */
+    /* No value from a peer is added to anything before this check has passed. */
     if (offset < mr->start || offset - mr->start > mr->length || length > mr->length - (offset - mr->start))
         return FAULT_BOUNDS;
     *at = mr->base + (offset - mr->start);
@@ -159,7 +160,7 @@ enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t k
 
     if (!mr || mr->pd != pd || (remote && !(mr->access & any_remote)))
         return FAULT_INVALIDATE;
-    /* One of two who are at it at once finds it invalid. */
+    /* If two threads invalidate at once, one of them fails. */
     if (!atomic_exchange(&mr->valid, false))
         return FAULT_INVALIDATE;
     *moment = visits_part(&table->visits);

@@ -11,31 +11,31 @@
 #include "core/fault.h"
 #include "core/visit.h"
 
-/* A protection domain is an identity: a region and a queue pair meet only if theirs is the same. */
+/* A protection domain is an identity: a queue pair can use a region only if both have the same. */
 struct pd {
-    _Atomic uint32_t users; /* regions, queues: a domain in use is not freed */
+    _Atomic uint32_t users; /* regions and queues; a domain in use is not freed */
 };
 
-/* A registered region. The creator gives the room and keeps it until it has called mr_remove() and then seen every
- * placement and emission end that could have looked before. */
+/* A registered region. The creator owns the memory and keeps it after mr_remove() until all visitors that could have
+ * looked it up have left (see visit.h). */
 struct mr {
     struct pd *pd;
     uint8_t *base;
-    uint64_t start; /* the offset of the first octet: 0 if zero-based, else its address */
+    uint64_t start; /* the offset of the first octet: 0 if zero-based, otherwise its address */
     uint64_t length;
-    uint32_t key;             /* STag; local and remote key are one */
+    uint32_t key;             /* STag; the local and the remote key are the same */
     unsigned access;          /* enum rddp_access */
-    struct mr *parent;        /* of a part of a region, which outlives it; else NULL */
-    _Atomic uint32_t parts;   /* of a region: how many are in the table */
-    _Atomic bool used;        /* RDDP_ACCESS_ONE_SHOT: a Read has it as its sink, or had */
+    struct mr *parent;        /* for a part of a region, and outlives it; otherwise NULL */
+    _Atomic uint32_t parts;   /* how many parts of it are in the table */
+    _Atomic bool used;        /* RDDP_ACCESS_ONE_SHOT: a Read uses it or has used it as its sink */
     _Atomic bool valid;       /* false after an invalidation */
     _Atomic uint32_t sending; /* spans of this region that are queued for a socket */
 };
 
-/* Keys are found in an open-addressed table of regions. A removed key stays in it as a tombstone until the table is
- * rehashed, and is not drawn again while it does. */
+/* An open-addressed hash table of regions by key. A removed key stays as a tombstone until the table is moved, and is
+ * not used again before that. */
 struct mr_slot {
-    _Atomic uint32_t key;    /* written last, so that whoever finds it finds the region */
+    _Atomic uint32_t key;    /* written last, so that a reader that finds it finds the region */
     _Atomic(struct mr *) mr; /* NULL with a key: a tombstone */
 };
 
@@ -44,59 +44,59 @@ struct mr_slots {
     struct mr_slot slot[];
 };
 
-/* A look-up needs no lock, whatever else goes on. All that changes the table does: one thread at a time. */
+/* Look-ups need no lock. Changes to the table are serialised by its owner (api/: mrs_lock). */
 struct mr_table {
     _Atomic(struct mr_slots *) slots;
-    uint32_t used; /* live and tombstones */
+    uint32_t used; /* live regions and tombstones */
     uint32_t live;
-    struct visits visits; /* who may be looking up just now: see visit.h */
+    struct visits visits; /* the threads that may be looking up now */
 };
 
-/* Octets of room for `count` slots, aligned for any type: no more than count + 1 times the size of a slot. */
+/* Returns the octets for `count` slots, aligned for any type: at most count + 1 times the size of a slot. */
 size_t mr_slots_room(uint32_t count);
 
-/* Gives the table its room: zeroed, for `count` (a power of two) slots. The caller keeps ownership of the memory. If
- * others than the caller are ever to look up, visits_init() comes next. */
+/* Initialises the table with `buffer`: zeroed, for `count` slots (a power of two). The memory stays the caller's. If
+ * other threads will look up, call visits_init() next. */
 void mr_table_init(struct mr_table *table, void *buffer, uint32_t count);
 
-/* Is there room for one more at a load that keeps look-ups short? If not, the owner calls mr_table_move() first. */
+/* Is there room for one more region at a load that keeps look-ups short? If not, call mr_table_move() first. */
 bool mr_table_has_room(const struct mr_table *table);
 
-/* Moves the live regions into new room (zeroed, for at least 2 * (live + 1) slots) and returns the old room, to free
- * when no look-up can be in it any more. */
+/* Moves the live regions to `buffer` (zeroed, for at least 2 * (live + 1) slots). Returns the old memory, which may be
+ * freed when no look-up can still be using it. */
 void *mr_table_move(struct mr_table *table, void *buffer, uint32_t count);
 
-/* Enters `mr` (pd, base, start, length, access filled in) under `key`, 32 random bits drawn by the caller.
- * False if the key is 0, alive, or a tombstone: draw again. The creator counts the region into pd->users. */
+/* Enters `mr` (pd, base, start, length, access filled in) under `key`, 32 random bits drawn by the caller. Returns
+ * false if the key is 0, in use, or a tombstone: draw again. The creator counts the region in pd->users. */
 bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key);
 
-/* Fills in a region over `length` octets of `parent` from `at` on, for mr_insert(). It is looked up as any other, but
- * dies with its parent, and has no rights that are not the parent's; what is said of the memory itself
- * (RDDP_ACCESS_STABLE, _VOLATILE) it has from there. False: it does not lie inside, asks for more, or the parent is
- * invalid or a part itself. A parent is not to be removed before its parts. */
+/* Fills in *part, a region over `length` octets of `parent` from `at` on, for mr_insert(). It is looked up like any
+ * other, becomes invalid with its parent, and has only rights of the parent; RDDP_ACCESS_STABLE and _VOLATILE are the
+ * parent's. Returns false if it is not inside the parent, asks for more rights, or if the parent is invalid or a part
+ * itself. Remove the parts before their parent. */
 bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access);
 
-/* Neither it nor its parent has been invalidated. */
+/* Returns false if the region or its parent was invalidated. */
 bool mr_is_valid(const struct mr *mr);
 
-/* Takes the region out: a look-up that begins from here on does not find it. */
+/* Removes the region: look-ups that begin later do not find it. */
 void mr_remove(struct mr_table *table, struct mr *mr);
 
-/* The region that `key` names, valid or not, or NULL. For owners of regions, not for peers' keys. */
+/* Returns the region of `key`, valid or not, or NULL. For keys of local requests, not for keys that a peer sent. */
 struct mr *mr_find(const struct mr_table *table, uint64_t key);
 
-/* Finds the region of `key` and checks key, domain, rights and bounds, in this order, for `length` octets at `offset`.
- * `rights` are those enum rddp_access bits that must all be granted (0: local read). Returns FAULT_NONE with where the
- * first octet is and (if `found` is not NULL) the region; or FAULT_KEY, FAULT_DOMAIN, FAULT_RIGHT, FAULT_WRAP,
- * FAULT_BOUNDS and touches neither. A length of 0 is checked like any other here; wires that exempt empty messages do
- * not call. */
+/* Finds the region of `key` and checks key, domain, rights, wrap and bounds, in this order, for `length` octets at
+ * `offset`. `rights` are the enum rddp_access bits that must all be granted (0: local read). Returns FAULT_NONE with
+ * the address of the first octet in *at and the region in *found (unless `found` is NULL); or FAULT_KEY, FAULT_DOMAIN,
+ * FAULT_RIGHT, FAULT_WRAP or FAULT_BOUNDS, and leaves both unchanged. A length of 0 is checked like any other; callers
+ * that exempt empty messages do not call. */
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
                     unsigned rights, uint8_t **at, struct mr **found);
 
-/* Invalidates on behalf of a peer (`remote`: the region must grant a remote right) or of the owner.
- * FAULT_INVALIDATE if the key is unknown, of another domain, already invalid, or not the peer's to invalidate. Else
- * *moment (for visits_are_over()): somebody who looked it up before may use it until then, and nobody is to hear of it.
- */
+/* Invalidates a region on behalf of a peer (`remote`: the region must grant a remote right) or of the owner. Returns
+ * FAULT_INVALIDATE if the key is unknown, of another domain, already invalid, or not the peer's to invalidate.
+ * Otherwise stores in *moment the argument for visits_are_over(): until that is true, earlier visitors may still use
+ * the region, and nobody may be told of the invalidation. */
 enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *moment);
 
 #endif

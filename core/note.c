@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* note.c - what is known about a fault, for the one line that tells of it. */
+/* note.c - fills in qp->note, from which the line about a fault is written. */
 #include "core/qp_inner.h"
 
 enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint64_t got, uint64_t want)

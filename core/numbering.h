@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* numbering.h - how a wire numbers messages, and what their order means: a policy above the primitives. */
+/* numbering.h - how a wire numbers messages, and what their order means. */
 #ifndef RDDP_CORE_NUMBERING_H
 #define RDDP_CORE_NUMBERING_H
 
@@ -15,32 +15,34 @@ struct emit;
 struct qp;
 struct send;
 
-/* One for each kind. qp.c alone calls them, nothing calls qp.c, and they call the primitives (place.c, deliver.c,
- * emit.c, complete.c), which call none of them. All but check and fill: for whoever places and emits, see qp.h. */
+/* The operations of one kind of numbering. Only qp.c calls them. They call the primitives (place.c, deliver.c, emit.c,
+ * complete.c), which call neither them nor qp.c. check() and fill() run in the posting thread; all others in the thread
+ * that holds the endpoint (see qp.h). */
 struct numbering {
-    /* Can the wire say this request of `length` octets? 0 or -EINVAL. From any thread, so of the queue pair only what
-     * never changes counts. */
+    /* Can the wire express this request of `length` octets? Returns 0; -EINVAL for a wrong argument; -EOPNOTSUPP if the
+     * wire has no such message. Any thread may call, so it reads only fields of the queue pair that never change. */
     int (*check)(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length);
 
-    /* The request is posted: what only this kind keeps of it. NULL: nothing. */
+    /* Copies the fields of a posted request that only this kind uses. NULL: there are none. */
     void (*fill)(struct send *s, const struct rddp_send_wr *wr);
 
-    /* As qp_place(); seg->begin is not before rx_pos. */
+    /* Like qp_place(); seg->begin is not before rx_pos. */
     enum fault (*place)(struct qp *qp, const struct seg *seg);
 
-    /* As qp_place_early(); seg->begin is behind rx_pos. */
+    /* Like qp_place_early(); seg->begin is behind rx_pos. */
     enum fault (*place_early)(struct qp *qp, const struct seg *seg);
 
-    /* As qp_locate(); seg->begin is rx_pos. NULL: nothing of this kind can be read to its place. */
+    /* Like qp_locate(); seg->begin is rx_pos. NULL: no payload of this kind is read straight to its place. */
     enum fault (*locate)(struct qp *qp, const struct seg *seg, uint8_t **at);
 
-    /* As qp_advance(); `pos` is behind rx_pos. */
+    /* Like qp_advance(); `pos` is behind rx_pos. */
     enum fault (*advance)(struct qp *qp, uint64_t pos);
 
-    /* Delivers what is due, the message that was withheld first. NULL: no message of this kind takes keys away. */
+    /* Delivers what is due, first the message that was withheld. NULL: no message of this kind invalidates keys. */
     enum fault (*resume)(struct qp *qp);
 
-    /* Cuts the next segment of what qp->emitting says, and numbers it. False: the queue pair failed. */
+    /* Cuts and numbers the next segment of the message that qp->emitting names. Returns false if the queue pair
+     * failed. */
     bool (*emit)(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 };
 

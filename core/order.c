@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* order.c - which messages may be processed before others. */
+/* order.c - the window of processed messages in a sequence. */
 #include "core/order.h"
 
 #include "core/seg.h"
@@ -23,7 +23,7 @@ void order_done(struct order *order, uint32_t number)
         *word_of(order, order->next) &= ~bit_of(order->next);
 }
 
-/* number - 1 - order is the last that must be done; what never was counts as done, however far back that reaches. */
+/* number - 1 - order is the last message that must be done. Messages before the start of the sequence count as done. */
 bool order_ready(uint32_t oldest, uint32_t number, uint16_t order)
 {
     return order == SEG_ORDER_ANY || !order_before(oldest, number - order);

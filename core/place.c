@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place.c - a payload goes to its place, however messages are numbered. Every check stands before the first byte moves.
- */
+/* place.c - copies a payload to its place, for every kind of numbering. All checks come before the first octet is
+ * moved. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Part of a payload and where it goes. */
+/* Part of a payload's destination. */
 struct piece {
     uint8_t *at;
     uint32_t length;
 };
 
-/* The application's own memory is not as it said: that is nothing the peer named. */
+/* The application's sge is wrong; the note names it instead of anything the peer sent. */
 static enum fault note_local(struct qp *qp, const struct seg *seg, const struct rddp_sge *sge)
 {
     note_seg(qp, seg, FAULT_LOCAL_KEY, 0, 0);
@@ -27,14 +27,14 @@ static void place_copy(const struct seg *seg, const struct piece *piece, uint32_
     const uint8_t *from = seg->data;
 
     for (uint32_t i = 0; i < pieces && !(seg->flags & SEG_PLACED); i++) {
-        if (piece[i].at != from) /* see qp_locate() */
+        if (piece[i].at != from) /* qp_locate(): it was read to its place */
             memcpy(piece[i].at, from, piece[i].length);
         from += piece[i].length;
     }
 }
 
-/* Counts [from, to) as placed. Early segments leave an interval for the one that begins at 0: what comes in order then
- * always has room, and the message gets on. */
+/* Counts [from, to) as placed. Early segments leave one interval free for the one that begins at 0, so that segments in
+ * order always have room and the message makes progress. */
 static bool core_place_count(struct ranges *got, uint32_t from, uint32_t to, bool in_order)
 {
     struct ranges with;
@@ -68,7 +68,7 @@ struct inbound *place_claim(struct qp *qp)
     return in;
 }
 
-/* Do offset, length and L flag go together with the receive and with the segments before? */
+/* Do offset, length and L flag fit the receive and the segments before? */
 static enum fault check_reach(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order)
 {
     uint32_t capacity = in->recv.capacity, reach;
@@ -89,7 +89,7 @@ static enum fault check_reach(struct qp *qp, const struct seg *seg, struct inbou
     return FAULT_NONE;
 }
 
-/* Finds the memory for `length` octets from `offset` on. NULL, or the sge that is not to be written to. */
+/* Finds the memory for `length` octets from `offset` on. Returns NULL, or the sge that must not be written to. */
 static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *recv, uint32_t offset, uint32_t length,
                                       struct piece *piece, uint32_t *pieces)
 {
@@ -150,7 +150,8 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
     return FAULT_NONE;
 }
 
-/* The receive was taken by a message whose `length` octets are elsewhere; it is over at stream position `end`. */
+/* Completes a receive without placing anything: the message's `length` octets are elsewhere and end at stream position
+ * `end`. */
 void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned flags)
 {
     in->end = end;
@@ -161,7 +162,7 @@ void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned fl
 
 /* --- RDMA Write ---------------------------------------------------------------------------------------------- */
 
-/* STag and TO of an empty message are not looked at (RFC 5041 5.2, RFC 5040 5.1). */
+/* STag and TO of an empty message are not checked (RFC 5041 5.2, RFC 5040 5.1). */
 static enum fault aim_write(struct qp *qp, const struct seg *seg, struct piece *piece)
 {
     enum fault fault;
@@ -186,8 +187,8 @@ enum fault place_write(struct qp *qp, const struct seg *seg)
 
 /* --- RDMA Read ----------------------------------------------------------------------------------------------- */
 
-/* The source is not looked at before delivery: what comes earlier in the stream may still change what is allowed
- * (RFC 5040 5.5). */
+/* The source is not checked before delivery: messages earlier in the stream may still change the rights (RFC 5040
+ * 5.5). */
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
 {
     if (at - qp->answer_tail >= qp->attr.ird)
@@ -231,7 +232,7 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
     return FAULT_NONE;
 }
 
-/* What the word was, as a number of this machine. */
+/* Stores the old value of the word in this machine's byte order. */
 enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order)
 {
     uint8_t *at;
@@ -287,7 +288,7 @@ enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct
     return FAULT_NONE;
 }
 
-/* --- where would it go? -------------------------------------------------------------------------------------- */
+/* --- where would it be placed? -------------------------------------------------------------------------------- */
 
 enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbound *in, uint8_t **at)
 {

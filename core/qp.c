@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* qp.c - the queues of one endpoint: their room, what is posted to them, and who numbers what arrives and leaves. */
+/* qp.c - the queues of one endpoint: their memory, posting, and the calls to the numbering for arriving and leaving
+ * segments. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -11,9 +12,9 @@ enum {
                  RDDP_SEND_MASKED,
 };
 
-/* --- room ---------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------- */
 
-/* Where the parts of a queue pair's room begin, in octets from its start. */
+/* The offsets, in octets, of the parts of a queue pair's memory. */
 struct layout {
     size_t sq, sq_sge, sq_inline, read_at, own_rq, inbound, inbound_sge, peer_read, end;
 };
@@ -26,7 +27,7 @@ static size_t qp_part(size_t *end, size_t count, size_t each)
     return begin;
 }
 
-/* Receives that are arriving keep a copy of their sges, whichever queue they come from. */
+/* Receives in progress keep a copy of their sges, from whichever queue they come. */
 static uint32_t recv_sge(const struct qp_attr *attr)
 {
     return attr->srq ? attr->srq->sge_max : attr->recv_sge;
@@ -112,7 +113,8 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer)
         attr->srq->users++;
 }
 
-/* Receives of an SRQ that messages were arriving at are nobody's now. */
+/* Gives back the places of receives that messages were arriving in. Matters for an SRQ, which outlives the queue
+ * pair. */
 static void give_receives_back(struct qp *qp)
 {
     atomic_fetch_sub(&qp->rq->taken, qp->rx_claimed - qp->rx_next);
@@ -211,14 +213,14 @@ static bool is_opcode(enum rddp_wr_opcode opcode)
     return false;
 }
 
-/* 0 and the octets of the message, -EINVAL, or what the wire says. */
+/* Returns 0 and the octets of the message, -EINVAL, or the result of the wire's check. */
 static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t *length)
 {
     bool is_inline = wr->send_flags & RDDP_SEND_INLINE;
 
     if (!is_opcode(wr->opcode) || wr->send_flags & ~(unsigned)SEND_FLAGS)
         return -EINVAL;
-    /* Only a Read's sink is named to the peer, and by one STag (RFC 5040 5.2). */
+    /* The sink of a Read is sent to the peer as one STag (RFC 5040 5.2). */
     if (wr->opcode == RDDP_WR_RDMA_READ && (is_inline || wr->num_sge > 1))
         return -EINVAL;
     if (sges_check(wr->sg_list, wr->num_sge, qp->attr.send_sge, length))
@@ -235,7 +237,7 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
     return qp->numbering->check(qp, wr, *length);
 }
 
-/* Without masks all bits count, and one field is added (RFC 7306 5.1). */
+/* Without masks all bits are compared and swapped, and one field is added (RFC 7306 5.1). */
 static struct seg_atomic atomic_of(const struct rddp_send_wr *wr)
 {
     bool masked = wr->send_flags & RDDP_SEND_MASKED;
@@ -371,7 +373,7 @@ bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagg
 
 void qp_queued(struct qp *qp, uint64_t end)
 {
-    /* A request is complete when its last segment has left; of those before, the position is written over. */
+    /* A request is complete when its last segment has left; each segment overwrites the position of the one before. */
     if (qp->emitted == EMIT_SEND)
         sq_at(qp, qp->emitting == EMIT_NOTHING ? qp->sq_next - 1 : qp->sq_next)->end = end;
 }

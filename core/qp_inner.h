@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* qp_inner.h - what the files of the engine share behind qp.h. Only core/ includes it. */
+/* qp_inner.h - declarations shared by the files of the engine; only core/ includes it. */
 #ifndef RDDP_CORE_QP_INNER_H
 #define RDDP_CORE_QP_INNER_H
 
@@ -7,7 +7,7 @@
 #include "core/sequence.h"
 #include "core/qp.h"
 
-/* Places of a ring that holds `depth`: a power of two. */
+/* Returns the slots of a ring for `depth` entries: a power of two. */
 static inline uint32_t ring_slots(uint32_t depth)
 {
     uint32_t slots = 1;
@@ -37,7 +37,7 @@ static inline struct peer_read *peer_read_at(const struct qp *qp, uint32_t msn)
     return &qp->peer_read[msn & qp->peer_read_mask];
 }
 
-/* The i-th of the Reads that wait for their responses, counted from read_tail. */
+/* Returns a pending Read; `i` runs from read_tail to read_head. */
 static inline struct send *read_out_at(const struct qp *qp, uint32_t i)
 {
     return sq_at(qp, qp->read_at[i & qp->read_mask]);
@@ -48,7 +48,7 @@ static inline uint32_t reads_out(const struct qp *qp)
     return qp->read_head - qp->read_tail;
 }
 
-/* May be told what took a key away at that moment? */
+/* Have all visitors left that entered before `moment`? Then what invalidated a key at that moment may be reported. */
 static inline bool is_parted(const struct qp *qp, uint64_t moment)
 {
     return !moment || visits_are_over(&qp->attr.mrs->visits, moment);
@@ -61,14 +61,14 @@ static inline const struct rddp_sge *sink_of(const struct send *s)
     return s->sges ? s->sge : &none;
 }
 
-enum { ATOMIC_OCTETS = 8 }; /* that an atomic operation is about */
+enum { ATOMIC_OCTETS = 8 }; /* octets that an atomic operation works on */
 
 static inline bool is_atomic(enum rddp_wr_opcode opcode)
 {
     return opcode == RDDP_WR_ATOMIC_CMP_AND_SWP || opcode == RDDP_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Does the peer answer it? Then it counts against ORD. */
+/* Does the peer answer such a request? Then it counts against the ORD. */
 static inline bool is_answered(enum rddp_wr_opcode opcode)
 {
     return opcode == RDDP_WR_RDMA_READ || is_atomic(opcode);
@@ -79,7 +79,7 @@ static inline bool is_write(enum rddp_wr_opcode opcode)
     return opcode == RDDP_WR_RDMA_WRITE || opcode == RDDP_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Is this where the message goes on? What was placed early may come once more when its turn is. */
+/* Does the message continue here? Octets that were placed early may arrive again in order. */
 static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset)
 {
     uint32_t prefix = ranges_prefix(got);
@@ -87,27 +87,28 @@ static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset
     return early ? offset <= prefix : offset == prefix;
 }
 
-/* rq.c: the sum of a list of sges; 0, or -EINVAL if they are too many or too long. */
+/* rq.c: sums up the lengths of a list of sges. Returns 0, or -EINVAL if there are too many or the sum is too large. */
 int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length);
 uint32_t rq_posted(struct rq *rq);
-bool rq_take(struct rq *rq, struct recv *to); /* false: there is none (any more: others may share the queue) */
-bool rq_drop(struct rq *rq, uint64_t *wr_id); /* the same, and forgets all but its number */
+bool rq_take(struct rq *rq, struct recv *to); /* false: the queue is empty (others may share it) */
+bool rq_drop(struct rq *rq, uint64_t *wr_id); /* like rq_take(), returning only wr_id */
 
-/* complete.c: completes what is done at the tail of the send queue, in order. FAULT_CQ_FULL if that failed the queue
- * pair, as qp_fail_cq() does. */
+/* complete.c: completes the finished requests at the tail of the send queue, in order. Returns FAULT_CQ_FULL if the CQ
+ * was full, which fails the queue pair; qp_fail_cq() does the same. */
 enum fault sq_retire(struct qp *qp);
 enum fault qp_fail_cq(struct qp *qp);
-void expire_sink(struct qp *qp, struct send *s); /* the Read is done: what its sink was, if it was good for one only */
+/* A Read completed: invalidates its sink if that is RDDP_ACCESS_ONE_SHOT. */
+void expire_sink(struct qp *qp, struct send *s);
 
-/* note.c: what is known about a fault of a segment, of the message at rx_next, or of the oldest Read that is not
- * answered: into qp->note; returns the fault. Of a Read Request of the peer: the note. */
+/* note.c: fill in qp->note for a fault of a segment, of the message at rx_next, or of the oldest pending Read, and
+ * return the fault. note_read() returns the note for a Read Request of the peer. */
 enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint64_t got, uint64_t want);
 enum fault note_message(struct qp *qp, enum fault fault, uint64_t got, uint64_t want);
 enum fault note_response(struct qp *qp, uint64_t got, uint64_t want);
 struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault fault);
 
-/* place.c: placement, once the receive, the place in the ring of Reads (`at`), or the Read and the offset in its
- * sink (`at`) is known. */
+/* place.c: place a segment. The caller has found the receive (`in`), the slot in the ring of the peer's Reads (`at`),
+ * or the Read and the offset in its sink (`at`). */
 struct inbound *place_claim(struct qp *qp); /* NULL: no receive is posted */
 enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order);
 enum fault place_write(struct qp *qp, const struct seg *seg);
@@ -116,49 +117,52 @@ enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order);
 
-/* The payload alone, of a segment whose turn has not come; nothing else is noted. Without data no octet moves. */
+/* place.c: copy only the payload of a segment whose turn has not come, and record nothing. Without seg->data nothing
+ * moves. */
 enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in);
 enum fault place_ahead_write(struct qp *qp, const struct seg *seg);
 enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct send *s, uint32_t at);
 
-/* The same checks for a segment in order, of which no octet moves: *at is where it would go, NULL if not to one piece.
- */
+/* place.c: make the same checks for a segment in order and move nothing. *at is where its payload belongs; NULL if that
+ * is not one piece. */
 enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbound *in, uint8_t **at);
 enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at);
 enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t offset, uint8_t **at);
 
-/* atomic.c: may the peer do that? Then *at is the word. Does it; returns what the word was. */
+/* atomic.c: atomic_check() checks the access and stores the word's address in *at. atomic_do() executes the operation
+ * and returns the old value. */
 enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t **at);
 uint64_t atomic_do(uint8_t *at, const struct seg_atomic *a);
 
-/* deliver.c: the message at rx_next, which is whole, goes to the application; the peer's Read at answer_head becomes
- * answerable; the oldest Read completes if all of its response and everything before it is here. FAULT_NOT_NOW: the
- * message is withheld, and stays where it is. */
+/* deliver.c: deliver_message() delivers the complete message at rx_next to the application. deliver_read_request()
+ * makes the peer's Read at answer_head ready to be answered. deliver_read_response() completes the oldest Read if its
+ * response and everything before it have arrived. FAULT_NOT_NOW: the message is withheld and stays in place. */
 enum fault deliver_message(struct qp *qp);
 enum fault deliver_read_request(struct qp *qp);
 enum fault deliver_read_response(struct qp *qp);
 bool deliver_has_request(const struct qp *qp, uint32_t msn);
 bool deliver_has_response(const struct qp *qp, uint32_t i);
 
-/* emit.c: is there anything to send? Chooses what goes next unless a message is being cut: false if nothing can, or if
- * a request that is done here failed. Then cuts the next segment of it; all but its numbers. */
+/* emit.c: emit_is_due(): is there anything to send? emit_choose() selects the next message unless one is being cut;
+ * returns false if there is none, or if a request that is executed locally failed. emit_message() then cuts the next
+ * segment, without its numbers. */
 bool emit_is_due(const struct qp *qp);
 bool emit_choose(struct qp *qp);
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 
-/* control.c: control data of messages in one sequence, and the receives that messages take there. */
+/* control.c: control data of messages in one sequence, and the receives that these messages take. */
 struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t number);
 enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in);
 void control_add(struct inbound *in, const struct seg *seg);
 
-/* In its turn, a segment of a Write or Read Request may need a receive: *in, or NULL. Taken before anything is placed;
- * asked again after FAULT_NOT_NOW it is the same. */
+/* Finds or claims the receive that a segment of a Write or Read Request needs, in its turn: *in, or NULL for none.
+ * Called before anything is placed; after FAULT_NOT_NOW the next call returns the same receive. */
 enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **in);
 
-/* The segment has been placed: its control data go to where they belong. Those of a Send are there already. */
+/* Stores the control data of a segment that was placed. Those of a Send were stored with its payload. */
 void control_place(struct qp *qp, const struct seg *seg, struct inbound *in);
 
-/* The last of the response to the peer's Read `number` has been cut: it is processed. */
+/* The last segment of the response to the peer's Read `number` was cut: the Read is processed. */
 void control_answered(struct qp *qp, uint32_t number);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* queues.c - messages numbered in queues: Sends, Read Requests and their responses each by themselves, Writes not at
- * all (RFC 5041 4.3, RFC 5040 4.1). */
+/* queues.c - messages numbered in queues: Sends, requests (Reads and atomics) and atomic responses are numbered
+ * separately; Writes and Read Responses have no number (RFC 5041 4.3, RFC 5040 4.1, RFC 7306 5.2). */
 #include "core/qp_inner.h"
 
 #include <errno.h>
@@ -35,11 +35,11 @@ static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_ord
     return FAULT_NONE;
 }
 
-/* Is this part of what `s` asked for, with the L flag exactly at its end? Then *at says which part. */
+/* Is this part of the response to `s`, with the L flag exactly at its end? Then *at is its offset in the sink. */
 static bool queues_answers(const struct seg *seg, const struct send *s, uint32_t *at)
 {
     const struct rddp_sge *sink = sink_of(s);
-    uint64_t offset = seg->offset - sink->addr; /* before the sink it wraps, and is too large */
+    uint64_t offset = seg->offset - sink->addr; /* in front of the sink this wraps and becomes too large */
 
     if (s->opcode != RDDP_WR_RDMA_READ || seg->key != sink->lkey || offset > s->length ||
         seg->length > s->length - offset)
@@ -48,7 +48,7 @@ static bool queues_answers(const struct seg *seg, const struct send *s, uint32_t
     return (seg->length == s->length - offset) == !!(seg->flags & SEG_LAST);
 }
 
-/* In order a response belongs to the oldest Read and goes on where it stopped (RFC 5040 5.2: answered in order). */
+/* In order, a response belongs to the oldest Read and continues it (RFC 5040 5.2: answered in order). */
 static enum fault find_read(struct qp *qp, const struct seg *seg, struct send **s, uint32_t *at)
 {
     if (!reads_out(qp))
@@ -59,8 +59,8 @@ static enum fault find_read(struct qp *qp, const struct seg *seg, struct send **
     return FAULT_NONE;
 }
 
-/* Out of order any Read may be meant, but it must be the only one: of two with the same sink only the order tells
- * which. */
+/* Out of order, a response may belong to any Read, but only one may match: for two Reads with the same sink only the
+ * order tells which is meant. */
 static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct send **found, uint32_t *found_at)
 {
     uint32_t at;
@@ -94,7 +94,7 @@ static enum fault queues_take_send(struct qp *qp, const struct seg *seg, bool in
     return fault ? fault : place_message(qp, seg, in, in_order);
 }
 
-/* It takes a receive as a Send does, in which nothing is placed. */
+/* Immediate Data take a receive like a Send, but nothing is placed in it. */
 static enum fault take_immediate(struct qp *qp, const struct seg *seg, bool in_order)
 {
     bool of_send = (uint32_t)seg->immediate == SEG_IMMEDIATE_OF_SEND;
@@ -121,7 +121,7 @@ static enum fault queues_take_read_request(struct qp *qp, const struct seg *seg,
 {
     uint32_t ahead = seg->msg - qp->answer_head;
 
-    /* Of a number that no buffer waits for, place_read_request() says that. */
+    /* place_read_request() reports numbers beyond the agreed IRD. */
     if (ahead > INT32_MAX || (in_order && ahead && seg->msg - qp->answer_tail < qp->attr.ird))
         return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->answer_head);
     return place_read_request(qp, seg, seg->msg);
@@ -136,7 +136,7 @@ static enum fault take_read_response(struct qp *qp, const struct seg *seg, bool 
     return fault ? fault : place_answer(qp, seg, s, at, in_order);
 }
 
-/* In order it belongs to the oldest request, for a Read before it would have been answered first (RFC 7306 7). */
+/* In order, the response belongs to the oldest request: an earlier Read would have been answered first (RFC 7306 7). */
 static enum fault take_atomic_response(struct qp *qp, const struct seg *seg, bool in_order)
 {
     for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
@@ -175,7 +175,7 @@ static const struct {
     enum fault (*deliver)(struct qp *qp);
 } operation[] = {
     [SEG_SEND] = {queues_take_send, deliver_send},
-    [SEG_WRITE] = {take_write, NULL}, /* the target's application never hears of it (RFC 5040 5.1) */
+    [SEG_WRITE] = {take_write, NULL}, /* it is not reported to the target's application (RFC 5040 5.1) */
     [SEG_READ_REQ] = {queues_take_read_request, deliver_read_request},
     [SEG_READ_RESP] = {take_read_response, deliver_read_response},
     [SEG_IMMEDIATE] = {take_immediate, deliver_send},
@@ -183,7 +183,8 @@ static const struct {
     [SEG_ATOMIC_RESP] = {take_atomic_response, deliver_read_response},
 };
 
-/* Responses belong to requests of ours, and may come between a Write and its immediate data. */
+/* Counts the octets of the last Write, for its immediate data. Responses answer our own requests and may come
+ * between. */
 static void count_written(struct written *w, const struct seg *seg)
 {
     if (seg->op == SEG_READ_RESP || seg->op == SEG_ATOMIC_RESP)
@@ -215,7 +216,7 @@ static enum fault queues_place(struct qp *qp, const struct seg *seg)
     qp->rx_pos = seg->end;
     count_written(&qp->written, seg);
     fault = operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
-    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* it is withheld */
+    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* the message is withheld */
 }
 
 static enum fault queues_place_early(struct qp *qp, const struct seg *seg)
@@ -235,7 +236,7 @@ static enum fault queues_place_early(struct qp *qp, const struct seg *seg)
         fault = find_read_early(qp, seg, &s, &at);
         return fault ? fault : place_ahead_answer(qp, seg, s, at);
     default:
-        return FAULT_NONE; /* a Read Request and immediate data are all header */
+        return FAULT_NONE; /* a Read Request and Immediate Data have no payload */
     }
 }
 
@@ -262,7 +263,7 @@ static enum fault queues_locate(struct qp *qp, const struct seg *seg, uint8_t **
 
 /* --- a gap closed -------------------------------------------------------------------------------------------- */
 
-/* Which kind of message comes next in the stream among those that are due? SEG_OPS: none is. */
+/* Returns the kind of the due message that comes first in the stream; SEG_OPS: none is due. */
 static enum seg_op next_due(const struct qp *qp)
 {
     enum seg_op op = SEG_OPS;
@@ -281,7 +282,7 @@ static enum seg_op next_due(const struct qp *qp)
     return op;
 }
 
-/* A message whose successor is wholly before rx_pos, while itself it is not, can never be delivered any more. */
+/* If a message's successor is wholly before rx_pos and the message itself is not, it can never be delivered. */
 static enum fault check_skipped(struct qp *qp)
 {
     if (send_is_here(qp, qp->rx_next + 1))
@@ -321,7 +322,7 @@ static enum fault deliver_due(struct qp *qp)
 
 static enum fault queues_advance(struct qp *qp, uint64_t pos)
 {
-    /* What the link skips was placed early, or is no message of the queues. */
+    /* The octets skipped by the link were placed early, or belong to no message of the queues. */
     qp->written.length = 0;
     qp->written.partial |= qp->written.early_end > qp->rx_pos;
     qp->rx_pos = pos;
@@ -330,7 +331,8 @@ static enum fault queues_advance(struct qp *qp, uint64_t pos)
 
 /* --- leaving ------------------------------------------------------------------------------------------------- */
 
-/* An atomic is found again by the number that its response will have, and that is its identifier too (RFC 7306 5.2). */
+/* An atomic is identified by the number that its response will have; the same number is its identifier (RFC 7306
+ * 5.2). */
 static void number(struct qp *qp, struct seg *seg)
 {
     switch (seg->op) {

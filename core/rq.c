@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rq.c - posted receives, a queue pair's own or shared: taken from the tail in the order they were posted. */
+/* rq.c - posted receives, of one queue pair or shared (SRQ): taken in posting order. `spin` guards the ring. */
 #include "core/qp_inner.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ uint32_t rq_posted(struct rq *rq)
     return posted;
 }
 
-/* The sges are copied: the place in the ring may be posted again while the message is still arriving. */
+/* Copies the sges too, because the slot may be reused while the message is still arriving. */
 static void rq_copy(struct recv *to, const struct recv *recv)
 {
     to->wr_id = recv->wr_id;

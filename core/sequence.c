@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sequence.c - messages in one sequence: their numbers, what they say of each other, and the order they ask for
- * (rdma-tcp-segments.txt 3.4, 4). */
+/* sequence.c - messages in one sequence: their numbers, the checks between them, and their order (rdma-tcp-segments.txt
+ * 3.4, 4). */
 #include "core/sequence.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 #include "core/qp_inner.h"
 
-/* --- room ---------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------- */
 
 size_t qp_sequence_room(const struct qp *qp, uint32_t window)
 {
@@ -34,8 +34,8 @@ static int sequence_check(const struct qp *qp, const struct rddp_send_wr *wr, ui
     return 0;
 }
 
-/* A Write is not to wait, everything else comes in its turn: "the value in the order field of these messages should not
- * allow reordering unless the client protocol is allowed to" (3.4). */
+/* By default a Write waits for nothing and everything else keeps its order: "the value in the order field of these
+ * messages should not allow reordering unless the client protocol is allowed to" (3.4). */
 static void sequence_fill(struct send *s, const struct rddp_send_wr *wr)
 {
     s->order = wr->opcode == RDDP_WR_RDMA_WRITE ? SEG_ORDER_ANY : 0;
@@ -50,10 +50,10 @@ static void sequence_fill(struct send *s, const struct rddp_send_wr *wr)
     s->response_length = 0;
 }
 
-/* --- what is done -------------------------------------------------------------------------------------------- */
+/* --- what was processed --------------------------------------------------------------------------------------- */
 
-/* The first message of the peer that is not processed. A Read Request is when its response has been cut, a Send when it
- * is delivered, a Write when it has arrived. */
+/* Returns the first message of the peer that is not processed. A Read Request is processed when its response was cut, a
+ * Send when it was delivered, a Write when it has arrived. */
 static uint32_t oldest_unprocessed(const struct qp *qp)
 {
     uint32_t oldest = qp->sequence->order.next;
@@ -68,8 +68,8 @@ static uint32_t oldest_unprocessed(const struct qp *qp)
 
 /* --- delivery ------------------------------------------------------------------------------------------------ */
 
-/* Out of order only if both the sender and the application here allow it, whoever else would profit. The order of a
- * Write or Read is one for its payload. */
+/* A Send is delivered out of order only if both its sender and the application here allow it. The order of a Write or
+ * Read applies to its payload, not to its control data. */
 static uint16_t send_order(const struct qp *qp, const struct inbound *in)
 {
     return qp->attr.out_of_order && in->op == SEG_SEND ? in->order : 0;
@@ -83,7 +83,7 @@ static bool may_deliver(const struct qp *qp, const struct inbound *in, uint32_t 
            order_ready(oldest, in->number, order);
 }
 
-/* The message at place `i` overtakes those before it. Each keeps the room of its sges. */
+/* Moves the message at place `i` in front of the waiting ones. */
 static void overtake(struct qp *qp, uint32_t i)
 {
     struct inbound in = *inbound_at(qp, i);
@@ -119,7 +119,7 @@ static enum fault sequence_deliver(struct qp *qp)
     return fault;
 }
 
-/* --- does it fit what came before? --------------------------------------------------------------------------- */
+/* --- consistency with the segments before --------------------------------------------------------------------- */
 
 static enum fault check_write(struct qp *qp, const struct seg *seg)
 {
@@ -137,7 +137,8 @@ static enum fault check_write(struct qp *qp, const struct seg *seg)
     return FAULT_NONE;
 }
 
-/* "All segments of one message must be sent before the first segment of the next message" of these three kinds (4). */
+/* "All segments of one message must be sent before the first segment of the next message" for Send, Write and Read
+ * Request (4). */
 static enum fault check_turn(struct qp *qp, const struct seg *seg)
 {
     const struct sequence *seq = qp->sequence;
@@ -191,7 +192,7 @@ static enum fault place_send(struct qp *qp, const struct seg *seg, bool in_order
     return FAULT_NONE;
 }
 
-/* Does it write to what a Read that it has to wait for still has to read? */
+/* Would this Write overwrite the source of a pending Read that it must wait for? */
 static bool overtakes_read(const struct qp *qp, const struct seg *seg)
 {
     uint8_t *to, *from;
@@ -203,7 +204,7 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
         const struct peer_read *p = peer_read_at(qp, i);
 
         if (order_ready(p->number, seg->msg, seg->order))
-            break; /* neither this one nor those after it are waited for */
+            break; /* it waits neither for this Read nor for later ones */
         if (p->read.length &&
             !mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
                       RDDP_ACCESS_REMOTE_READ, &from, NULL) &&
@@ -213,15 +214,15 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
     return false;
 }
 
-/* Is this part of what `s` asked for, with E exactly at its end? */
+/* Is this part of the response to `s`, with E exactly at its end? */
 static bool sequence_answers(const struct seg *seg, const struct send *s)
 {
     return seg->msg == s->number && seg->offset <= s->length && seg->length <= s->length - seg->offset &&
            (seg->length == s->length - seg->offset) == !!(seg->flags & SEG_LAST);
 }
 
-/* In order it goes on with the oldest Read: "Within each of these two groups, all messages must be sent in order" (4).
- */
+/* In order, a response continues the oldest Read: "Within each of these two groups, all messages must be sent in order"
+ * (4). */
 static enum fault check_response(struct qp *qp, const struct seg *seg)
 {
     const struct send *s;
@@ -245,8 +246,7 @@ static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
     case SEG_SEND:
         return place_send(qp, seg, true);
     case SEG_WRITE:
-        /* Placing it early cannot be seen otherwise: nobody hears of it, and Sends say nothing of what is not there
-         * yet. */
+        /* Early placement cannot be observed otherwise: a Write is not reported, and Sends behind it wait. */
         if (!order_ready(oldest_unprocessed(qp), seg->msg, seg->order) && overtakes_read(qp, seg))
             return FAULT_NOT_NOW;
         return place_write(qp, seg);
@@ -267,8 +267,8 @@ static bool is_ready(const struct qp *qp, const struct seg *seg)
            order_ready(oldest_unprocessed(qp), seg->msg, seg->order);
 }
 
-/* A Send early is one out of order, and its control data must be known to be in order among themselves. Those of others
- * always wait for their turn, whatever the payload does. */
+/* A Send is placed early only if it may be delivered out of order and its control data are in order among themselves.
+ * The control data of other messages always wait for their turn. */
 static enum fault place_send_early(struct qp *qp, const struct seg *seg)
 {
     if (!qp->attr.out_of_order || !seg->order || (seg->control_length && !(seg->flags & SEG_FIRST)) ||
@@ -294,8 +294,8 @@ static enum fault place_response_early(struct qp *qp, const struct seg *seg)
     return FAULT_NOT_NOW;
 }
 
-/* What is wrong with a segment is found when its turn is; until then it may be what the missing ones make of it. A Read
- * Request waits: its response could not overtake the others (4). */
+/* Errors are found when the segment has its turn; until then it may become valid by the missing ones. A Read Request
+ * waits, because its response could not overtake the others (4). */
 static enum fault sequence_place_early(struct qp *qp, const struct seg *seg)
 {
     enum fault fault = FAULT_NOT_NOW;
@@ -309,7 +309,7 @@ static enum fault sequence_place_early(struct qp *qp, const struct seg *seg)
     else if (seg->op == SEG_READ_RESP)
         fault = place_response_early(qp, seg);
     if (!fault && seg->op == SEG_SEND)
-        sequence_deliver(qp); /* a CQ that is full fails the queue pair: that is noticed there */
+        sequence_deliver(qp); /* a full CQ fails the queue pair, which the caller notices */
     return fault;
 }
 
@@ -326,7 +326,7 @@ static enum fault sequence_place(struct qp *qp, const struct seg *seg)
     fault = seg->op == SEG_READ_RESP ? check_response(qp, seg) : check_turn(qp, seg);
     if (!fault)
         fault = control_claim(qp, seg, &in);
-    /* Of a response only the payload was placed. */
+    /* Of a response only the payload was placed early. */
     if (!fault && (!(seg->flags & SEG_PLACED) || seg->op == SEG_READ_RESP))
         fault = place_in_turn(qp, seg);
     if (fault)
@@ -361,7 +361,7 @@ static void number_request(struct sequence *seq, struct seg *seg, struct send *s
         seq->tx_number++;
 }
 
-/* A response carries its request's number and says where it is in the message, not in the sink (3.1). */
+/* A response carries its request's number, and the offset in the message, not in the sink (3.1). */
 static void number_response(struct seg *seg, uint32_t number, uint32_t offset)
 {
     seg->msg = number;
@@ -370,6 +370,7 @@ static void number_response(struct seg *seg, uint32_t number, uint32_t offset)
     seg->offset = offset;
 }
 
+/* Returns the octets left for payload beside `control` octets of control data. */
 static uint32_t beside(uint32_t max, uint32_t control)
 {
     return control < max ? max - control : max;
@@ -390,7 +391,7 @@ static bool sequence_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, ui
         return true;
     }
     number_response(&e->seg, number, offset);
-    /* The Read is processed: its payload will be copied now. */
+    /* The Read is processed: its last payload is being sent. */
     if (e->seg.flags & SEG_LAST) {
         control_answered(qp, number);
         sequence_deliver(qp);
@@ -398,9 +399,9 @@ static bool sequence_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, ui
     return true;
 }
 
-/* --- the kind ------------------------------------------------------------------------------------------------ */
+/* --- the operations ------------------------------------------------------------------------------------------- */
 
-/* A Terminate or what the start-up leaves is no message of the sequence. */
+/* The skipped octets (a Terminate, or part of the start-up) are no message of the sequence. */
 static enum fault sequence_advance(struct qp *qp, uint64_t pos)
 {
     qp->rx_pos = pos;

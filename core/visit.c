@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* visit.c - who may be using what he has looked up.
+/* visit.c - epochs of the threads that may be using what they looked up.
  *
- * All is sequentially consistent: either a visitor does not find what has gone, or who asks for him sees him inside. */
+ * All accesses are sequentially consistent: either a visitor does not find what was removed, or the remover sees the
+ * visitor. */
 #include "core/visit.h"
 
 #include <stddef.h>
