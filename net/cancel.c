@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cancel.c - counts what a thread holds, and lets it be cancelled when that is nothing. */
+/* cancel.c - counts the locks of a thread, and allows cancellation when it holds none. */
 #include "net/cancel.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* doorbell.c - a lock that can be rung, in one word: a single atomic operation decides who does the work. */
+/* doorbell.c - a lock with a bell in one word: one atomic operation decides which thread does the work. */
 #include "net/doorbell.h"
 
 #include <limits.h>
@@ -13,7 +13,7 @@ enum {
     HELD = 1,
     RUNG = 2,
     WAITED_FOR = 4,
-    SPINS = 200, /* looks before going to sleep: most holders are gone by then */
+    SPINS = 200, /* attempts before sleeping: most holders have let go by then */
 };
 
 bool doorbell_ring(struct doorbell *doorbell)
@@ -28,7 +28,7 @@ bool doorbell_try(struct doorbell *doorbell)
     return !(word & HELD) && atomic_compare_exchange_strong(&doorbell->word, &word, word | HELD);
 }
 
-/* Marks the word as waited for and sleeps until its holder has seen that. */
+/* Marks the word as waited for and sleeps until the holder has let go. */
 static void sleep_once(struct doorbell *doorbell)
 {
     uint32_t word = atomic_load(&doorbell->word);
@@ -55,12 +55,12 @@ bool doorbell_let_go(struct doorbell *doorbell)
 
     do {
         if ((word & (RUNG | WAITED_FOR)) == RUNG) {
-            /* The bell is cleared before the work: what is asked for during the work rings again. */
+            /* Clear the bell before the work: requests during the work ring it again. */
             atomic_fetch_and(&doorbell->word, ~(uint32_t)RUNG);
             return false;
         }
     } while (!atomic_compare_exchange_weak(&doorbell->word, &word, word & WAITED_FOR ? word & RUNG : 0));
-    /* The word may be freed by who has it next; to the kernel this is a number and not memory. */
+    /* The next holder may free the word; the futex call uses its address only as a number. */
     if (word & WAITED_FOR)
         syscall(SYS_futex, &doorbell->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* doorbell.h - a lock that can be rung: who wants work done takes it if it is free, else its holder does the work. */
+/* doorbell.h - a lock that can be rung: whoever wants work done takes the lock if it is free; otherwise its holder does
+ * the work. */
 #ifndef RDDP_NET_DOORBELL_H
 #define RDDP_NET_DOORBELL_H
 
@@ -7,28 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed memory is free and not rung. */
+/* Zeroed memory is a doorbell that is free and not rung. Any thread may call; no call but doorbell_hold() waits. */
 struct doorbell {
     _Atomic uint32_t word;
 };
 
-/* Rings. True: it was free, and the caller holds it now. False: its holder sees the bell before he lets go; the caller
- * must not touch again what the lock guards, for it may be gone. Never waits. */
+/* Rings. Returns true if the lock was free: the caller holds it now. Returns false if not: the holder will see the bell
+ * before it lets go. The caller must not touch what the lock guards, which may be freed at any time. */
 bool doorbell_ring(struct doorbell *doorbell);
 
-/* True: it was free, and the caller holds it now. Never waits. */
+/* Takes the lock if it is free. Returns whether the caller holds it now. */
 bool doorbell_try(struct doorbell *doorbell);
 
-/* Waits until it is free, and takes it. */
+/* Waits until the lock is free, and takes it. */
 void doorbell_hold(struct doorbell *doorbell);
 
-/* Lets go, and returns true. False: it has been rung; the caller still holds it, does the work, and lets go again:
+/* Releases the lock and returns true. Returns false if the bell was rung; the caller still holds the lock, does the
+ * work, and calls again:
  *     while (!doorbell_let_go(&doorbell))
  *         work();
- * A bell that rings while somebody waits is left to him: he holds it next, and finds it rung when he lets go. */
+ * If the bell rings while a thread waits in doorbell_hold(), that thread gets the lock and finds the bell rung. */
 bool doorbell_let_go(struct doorbell *doorbell);
 
-/* Does somebody hold it? A look-up that was made under the lock before this call may still be going on only if so. */
+/* Is the lock held? If not, every look-up made under the lock before this call has ended. */
 bool doorbell_is_held(const struct doorbell *doorbell);
 
 #endif

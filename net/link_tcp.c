@@ -20,7 +20,7 @@ static struct link_tcp *link_tcp_of(struct link *link)
     return container_of(link, struct link_tcp, link);
 }
 
-/* How the handshake ended. */
+/* The handshake has ended: stores the result. */
 static unsigned come_up(struct link_tcp *tcp)
 {
     tcp->link.error = tcp_result(tcp->watch.fd);

@@ -5,9 +5,10 @@
 
 #include "net/link.h"
 
-/* Owns the descriptor from here on. `is_up`: the connection stands; else LINK_UP or LINK_LOST follows. `aligned`: each
- * unit goes to TCP as a record of its own (MSG_EOR), which no segment is filled up behind. NULL: the descriptor is
- * closed, errno says why. */
+/* Makes a link of a TCP socket, which the link owns from now on, even if the call fails. `is_up`: it is connected;
+ * otherwise LINK_UP or LINK_LOST follows. `aligned`: each unit is given to TCP as a record of its own (MSG_EOR), so
+ * that no segment holds octets of two units. NULL: errno is ENOMEM or an errno of epoll_ctl(), and the descriptor is
+ * closed. */
 struct link *link_tcp_new(struct loop *loop, int fd, bool is_up, bool aligned);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* loop.c - readiness of sockets and the passing of time; the only place that looks at a clock. */
+/* loop.c - epoll and a heap of timers; the only code that reads a clock. */
 #include "net/loop.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void unset_timer(struct loop *loop, struct timer *timer)
         sift_down(loop, place, last);
 }
 
-/* The descriptor is only ever moved to an earlier time: a timer that was moved away costs one empty wake-up, not a
+/* Moves the expiry of the descriptor only to earlier times: a timer that was moved later costs one empty wake-up, not a
  * system call. */
 static void arm(struct loop *loop)
 {
@@ -76,7 +76,7 @@ static void arm(struct loop *loop)
         return;
     loop->armed_us = at_us;
     when.it_value.tv_sec = (time_t)(at_us / 1000000);
-    when.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1; /* never all zero, which would disarm */
+    when.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1; /* never all zero, which would disarm the timer */
     timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -113,7 +113,8 @@ void loop_forget_timer(struct loop *loop, struct timer *timer)
     pthread_mutex_unlock(&loop->timer_lock);
 }
 
-/* What is set already needs no lock: if it is just about to fire, whoever is called looks at everything anew. */
+/* Checks without the lock whether the timer is already set to this time. If it is about to fire, its callback checks
+ * everything anew. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint64_t at_us)
 {
     if (timer->place ? timer->at_us == at_us : at_us == UINT64_MAX)
@@ -246,7 +247,7 @@ void loop_fini(struct loop *loop)
 
 /* --- a child of fork() --------------------------------------------------------------------------------------- */
 
-/* Without a descriptor the calls that would change the parent's objects fail, and that is what they are to do. */
+/* With descriptor -1 the calls that would change the parent's objects fail, as intended. */
 void loop_leave(struct loop *loop)
 {
     if (loop->parents_fd < 0) {

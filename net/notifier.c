@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* notifier.c - a descriptor that is readable while something waits: a pipe, because an eventfd raises no SIGIO. */
+/* notifier.c - the pipe behind a notifier's descriptor. */
 #include "net/notifier.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ void notifier_fini(struct notifier *notifier)
     close(notifier->write_fd);
 }
 
-/* The callers have a lock, and must let go of it. */
+/* The callers hold a lock and must be able to release it. */
 void notifier_raise(struct notifier *notifier)
 {
     cancel_hold();
@@ -60,7 +60,7 @@ void notifier_leave(struct notifier *notifier)
     notifier->is_parents = true;
 }
 
-/* The application may have made its end non-blocking, or one that an exec() keeps. */
+/* Keeps O_NONBLOCK and close-on-exec, which the application may have changed. */
 static int replace(int fd, int by)
 {
     int flags = fcntl(fd, F_GETFL) & O_NONBLOCK, cloexec = fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;

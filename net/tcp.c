@@ -13,12 +13,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* A peer that vanished without a word is noticed after about a minute and a half. */
+/* A peer that vanished is noticed after about a minute and a half. */
 enum { KEEP_IDLE_S = 30, KEEP_INTERVAL_S = 10, KEEP_PROBES = 6 };
 
 static void set_option(int fd, int level, int option, int value)
 {
-    /* An option that cannot be set costs speed or comfort, never correctness. */
+    /* An option that cannot be set costs performance, never correctness. */
     (void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
@@ -117,7 +117,7 @@ int tcp_result(int fd)
     return -error;
 }
 
-/* One span is what a short message has, and send() costs less than sendmsg(). */
+/* A short message has one span, and send() costs less than sendmsg(). */
 static ssize_t send_spans(int fd, const struct span *span, uint32_t spans, int flags)
 {
     struct iovec iov[TCP_SPANS];
@@ -174,7 +174,7 @@ uint32_t tcp_emss(int fd)
     socklen_t length = sizeof(mss);
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &length) || mss <= 0)
-        return 536; /* what every host takes (RFC 1122 4.2.2.6) */
+        return 536; /* the default MSS (RFC 1122 4.2.2.6) */
     return (uint32_t)mss;
 }
 
@@ -187,7 +187,7 @@ char *tcp_name(const struct sockaddr_storage *addr, char *text)
 
     if (addr->ss_family == AF_INET6) {
         memcpy(&v6, addr, sizeof(v6));
-        /* What came by IPv4 to a socket of both is written as the address that people know. */
+        /* Write IPv4-mapped addresses as IPv4. */
         mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
         if (mapped)
             inet_ntop(AF_INET, v6.sin6_addr.s6_addr + 12, host, sizeof(host));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tun.c - /dev/net/tun with a virtio header before each packet, which says who has to compute its checksum. */
+/* tun.c - /dev/net/tun with a virtio header in front of each packet, which carries checksum and segmentation
+ * offload. */
 #include "net/tun.h"
 
 #include <errno.h>
@@ -13,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* On their way to us. No sender learns how many there are, and a few large windows have to fit: the 500 that the kernel
- * thinks of cost a single sender at an MTU of 1500 every third window. */
+/* Packets that wait for us in the device's queue. A sender does not see its length, and a few large windows have to
+ * fit: with the kernel's default of 500 a single sender at an MTU of 1500 loses every third window. */
 enum { QUEUE_PACKETS = 16384 };
 
 static int tun_give_up(int fd)
@@ -47,7 +48,7 @@ int tun_open(char name[IFNAMSIZ], unsigned offload)
     return fd;
 }
 
-/* As <linux/ipv6.h> has it, which does not go together with <netinet/in.h>. */
+/* struct in6_ifreq of <linux/ipv6.h>, which conflicts with <netinet/in.h>. */
 struct v6_request {
     struct in6_addr address;
     uint32_t prefix;
@@ -86,7 +87,7 @@ static int bring_up(int fd, struct ifreq *request)
     return ioctl(fd, SIOCSIFFLAGS, request);
 }
 
-/* Not by ioctl(), which wants privileges that nobody has in a user namespace. */
+/* By netlink, because the ioctl() needs privileges that are not available in a user namespace. */
 static int lengthen_queue(const char *name)
 {
     struct {

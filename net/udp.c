@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* udp.c - a UDP socket and its batches: recvmmsg() with UDP_GRO, and UDP_SEGMENT for what leaves. */
+/* udp.c - a UDP socket and its batches: recvmmsg() with UDP_GRO, sendmsg() with UDP_SEGMENT. */
 #include "net/udp.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static socklen_t udp_length_of(const struct sockaddr_storage *addr)
 
 /* --- the socket ---------------------------------------------------------------------------------------------- */
 
-/* Large buffers, past the system's limit where we may. */
+/* Enlarges a buffer of the socket, beyond the system's limit if permitted. */
 static void enlarge(int fd, int forced, int usual)
 {
     int octets = UDP_SOCKET_OCTETS;
@@ -100,7 +100,7 @@ void udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *lo
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
-/* How the kernel has joined them; alone a packet is as long as it is. */
+/* Returns the length of each packet if the kernel joined several, otherwise `octets`. */
 static uint32_t each_of(struct msghdr *m, uint32_t octets)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -198,7 +198,7 @@ void udp_flush(struct udp *u)
     if (u->out_packets == 1 || !u->cuts) {
         send_singly(u);
     } else if (!udp_send_out(u, u->out, u->out_octets, u->out_each)) {
-        /* A route may refuse what the socket could do (EINVAL, EIO, EMSGSIZE): one by one from here on. */
+        /* A route may refuse batches that the socket accepts (EINVAL, EIO, EMSGSIZE): send the packets one by one. */
         if (errno == EAGAIN || errno == ENOBUFS) {
             u->dropped += u->out_packets;
         } else {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* udp.h - a UDP socket that carries packets in batches: many in one call, where the kernel can cut and join them. */
+/* udp.h - a UDP socket that sends and receives packets in batches: many per call if the kernel can cut and join
+ * them. */
 #ifndef RDDP_NET_UDP_H
 #define RDDP_NET_UDP_H
 
@@ -9,30 +10,31 @@
 #include <sys/socket.h>
 
 enum {
-    UDP_BATCH_OCTETS = 65000, /* that leave in one call, of packets to one peer */
-    UDP_BATCH_PACKETS = 64,   /* the kernel cuts no more */
-    UDP_BUFFERS = 8,          /* that one call may fill */
+    UDP_BATCH_OCTETS = 65000, /* octets of a batch, which leaves in one call to one peer */
+    UDP_BATCH_PACKETS = 64,   /* the kernel cuts no more packets from a batch */
+    UDP_BUFFERS = 8,          /* buffers that one call may fill */
     UDP_BUFFER_OCTETS = 65536,
-    UDP_SOCKET_OCTETS = 4 << 20, /* asked for the socket's own buffers */
+    UDP_SOCKET_OCTETS = 4 << 20, /* requested size of the socket's own buffers */
 };
 
 struct udp {
     int fd;
-    bool cuts;        /* the kernel takes batches (UDP_SEGMENT) */
-    bool refused;     /* udp_connect(): the peer's host has said that nobody is there */
-    uint64_t dropped; /* packets that the socket did not take */
-    uint8_t *out;     /* the batch: UDP_BATCH_OCTETS */
+    bool cuts;        /* the kernel cuts batches (UDP_SEGMENT) */
+    bool refused;     /* after udp_connect(): an ICMP error said that no one listens at the peer's port */
+    uint64_t dropped; /* packets that the socket did not accept */
+    uint8_t *out;     /* the batch being collected: UDP_BATCH_OCTETS */
     uint32_t out_octets, out_packets, out_each;
-    bool out_closed; /* its last packet was shorter than the others */
+    bool out_closed; /* its last packet is shorter than the others, so no more can follow */
     struct sockaddr_storage out_to;
 };
 
-/* Room that all sockets of a thread can share. */
+/* Receive buffers that all sockets of a thread can share. */
 struct udp_stage {
     uint8_t *buffer; /* UDP_BUFFERS * UDP_BUFFER_OCTETS */
 };
 
-/* Packets from one peer that arrived together: all but the last have `each` octets. */
+/* Packets from one peer that arrived together: all but the last have `each` octets. `octets` is 0 if they were
+ * truncated. */
 struct udp_batch {
     uint8_t *at; /* in the stage */
     uint32_t octets, each;
@@ -40,29 +42,29 @@ struct udp_batch {
     socklen_t from_length;
 };
 
-/* A socket bound to `local`. 0 or a negative errno; then nothing is to be closed. */
+/* Opens a socket bound to `local`. Returns 0 or a negative errno; after an error nothing needs to be closed. */
 int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length);
 void udp_close(struct udp *u);
 
-/* Packets of others are not received any more. 0 or a negative errno. */
+/* Restricts the socket to packets of this peer. Returns 0 or a negative errno. */
 int udp_connect(struct udp *u, const struct sockaddr_storage *peer);
 
-/* Where it is bound. */
+/* Stores the local address. */
 void udp_local(const struct udp *u, struct sockaddr_storage *local);
 
-/* Which address of ours the system would send from to `peer`; AF_UNSPEC: no way leads there. */
+/* Stores the local address that the system would use to send to `peer`; AF_UNSPEC: there is no route. */
 void udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local);
 
-/* Receives up to UDP_BUFFERS batches into the stage; how many, 0 if there is nothing, or a negative errno. An error
- * that some packet of ours has met (ICMP) is none. */
+/* Receives up to UDP_BUFFERS batches into the stage. Returns their number; 0: none now; or a negative errno. An ICMP
+ * error for a packet that we sent is not an error here. */
 int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch);
 
-/* Room for a packet of `octets` to `to` behind those that wait, which leave first if they have to. udp_put() adds it.
- */
+/* Returns room for a packet of `octets` to `to`, behind the packets that wait; sends those first if they cannot be in
+ * one batch with it. udp_put() then adds the packet. NULL: `octets` exceeds UDP_BATCH_OCTETS. */
 uint8_t *udp_room(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);
 void udp_put(struct udp *u, uint32_t octets);
 
-/* What waits leaves. What the socket does not take is lost, as packets may be. */
+/* Sends the packets that wait. Packets that the socket does not accept are lost and counted in `dropped`. */
 void udp_flush(struct udp *u);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp.c - associations of usrsctp: made, accepted, written to, ended. */
+/* usctp.c - associations of usrsctp: open, accept, send, close. */
 #include "net/usctp.h"
 
 #ifdef RDDP_USRSCTP
@@ -54,7 +54,7 @@ int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp
     return error;
 }
 
-/* With its listener go the associations that nobody has accepted. */
+/* Closes the listener and the associations that were not accepted. */
 static void close_listener(struct usctp_port *port)
 {
     struct usctp **at = &port->assocs, *s;
@@ -125,7 +125,7 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
     uint32_t on = 1;
     int error = 0;
 
-    /* What the stack calls the MTU is what is left for chunks. */
+    /* spp_pathmtu counts only the octets left for chunks. */
     path.spp_pathmtu = mtu - (port->family == AF_INET6 ? IPV6_HEAD : IPV4_HEAD) - UDP_HEAD - PACKET_COMMON;
     if (port->attr.connect_ms) {
         init.sinit_max_attempts = (uint16_t)(port->attr.connect_ms / 1000 + 1);
@@ -148,7 +148,7 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
     return error ? -errno : usrsctp_set_non_blocking(socket, 1) ? -errno : 0;
 }
 
-/* The next port that nobody has, whatever its socket. */
+/* Binds to the next SCTP port that is free in the process. */
 static int bind_somewhere(struct socket *socket, struct usctp_port *port, void *path, uint16_t *sctp_port)
 {
     struct sockaddr_conn local = {.sconn_family = AF_CONN, .sconn_addr = path};
@@ -166,7 +166,7 @@ static int bind_somewhere(struct socket *socket, struct usctp_port *port, void *
     return -EADDRINUSE;
 }
 
-/* Without a path it is bound to none in particular: which one it is says the peer. */
+/* Without a path the socket is bound to no particular one: the first packet of the peer decides. */
 static int new_socket(struct usctp_port *port, void *path, struct socket **socket, uint16_t *sctp_port)
 {
     int error;
@@ -215,7 +215,7 @@ uint16_t usctp_listen_port(const struct usctp_port *port)
     return port->sctp_port;
 }
 
-/* The stack's own queue says that it is complete, ours which one it is. */
+/* The stack's queue tells that an association is complete; our list tells which one. */
 struct usctp *usctp_accept(struct usctp_port *port)
 {
     struct socket *socket = NULL;
@@ -233,7 +233,7 @@ struct usctp *usctp_accept(struct usctp_port *port)
         usctp_mark_ready(s);
         usrsctp_set_non_blocking(socket, 1);
     } else if (socket) {
-        usrsctp_close(socket); /* there was no room for it */
+        usrsctp_close(socket); /* usctp_stack_find() had no room for it */
     }
     pthread_mutex_unlock(&usctp_stack.lock);
     return s;
@@ -299,7 +299,7 @@ int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct u
     return error;
 }
 
-/* --- what came, and what goes --------------------------------------------------------------------------------- */
+/* --- events and messages ------------------------------------------------------------------------------------- */
 
 static uint32_t usctp_payload_max(struct usctp *s)
 {
@@ -364,7 +364,7 @@ int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint1
         sent = usrsctp_sendv(s->socket, usctp_stack.message, n, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
         error = sent < 0 ? -errno : 0;
     }
-    /* Of an association that has ended what waits for its owner says more. */
+    /* If the association has ended, the waiting event tells more than the errno. */
     if (!error || (error != -EWOULDBLOCK && error != -ENOBUFS && !s->first))
         return error;
     s->port->full += !s->full;
@@ -446,7 +446,7 @@ void usctp_close(struct usctp *s)
         *at = s->next_ready;
     }
     s->port->full -= s->full;
-    /* Nothing is told to who is gone: a callback would find no association and make one. */
+    /* Without this a callback of the closed socket would find no association and make a new one. */
     usrsctp_set_ulpinfo(s->socket, NULL);
     usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     usrsctp_close(s->socket);

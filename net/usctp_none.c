@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_none.c - a build without usrsctp: there is no port to open, and so nothing else to do. */
+/* usctp_none.c - a build without usrsctp: no port can be opened, so no other call is ever made. */
 #include "net/usctp.h"
 
 #ifndef RDDP_USRSCTP

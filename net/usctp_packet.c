@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_packet.c - SCTP's common header, INIT's first fields, and the causes of an ABORT (RFC 9260 3). */
+/* usctp_packet.c - SCTP's common header, the fixed fields of INIT, and the causes of an ABORT (RFC 9260 3). */
 #include "net/usctp_packet.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ enum {
     INIT = 1,
     INIT_ACK = 2,
     ABORT = 6,
-    INIT_TSN = CHUNK + 12, /* where in the chunk */
+    INIT_TSN = CHUNK + 12, /* offset in the chunk */
     INIT_OCTETS = CHUNK + 16,
     CAUSE = 4,
     CAUSE_USER = 12,
@@ -81,7 +81,7 @@ bool packet_refuse(const uint8_t *p, size_t n, uint8_t refusal[PACKET_REFUSAL])
         return false;
     q = put16(q, get16(p + DESTINATION));
     q = put16(q, get16(p));
-    put32(q, get32(p + PACKET_COMMON + CHUNK)); /* the tag that its sender wants to see */
+    put32(q, get32(p + PACKET_COMMON + CHUNK)); /* the verification tag that the sender of the INIT expects */
     q = packet + PACKET_COMMON;
     *q++ = ABORT;
     *q++ = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_stack.c - the one stack of usrsctp in a process: its packets, its ticks, its peers' addresses, and what it
- * says. */
+/* usctp_stack.c - the stack of usrsctp in this process: its packets, timers, paths to peers, and notifications. */
 #ifdef RDDP_USRSCTP
 
 #include "net/usctp_inner.h"
@@ -17,7 +16,7 @@ struct usctp_stack usctp_stack = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- packets out --------------------------------------------------------------------------------------------- */
 
-/* The stack's packet for a path. It is lost when there is no room: SCTP sends again. */
+/* Sends a packet of the stack to a path. If it is lost, SCTP retransmits it. */
 static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t set_df)
 {
     struct usctp_path *path = addr;
@@ -41,7 +40,7 @@ static void flush_all(void)
         udp_flush(&port->udp);
 }
 
-/* --- what the stack says ------------------------------------------------------------------------------------- */
+/* --- notifications ------------------------------------------------------------------------------------------- */
 
 void usctp_mark_ready(struct usctp *s)
 {
@@ -101,7 +100,7 @@ static void changed(struct usctp *s, const struct sctp_assoc_change *change, siz
         came_up(s);
         break;
     case SCTP_COMM_LOST:
-        /* The peer's ABORT comes along; without one the path was lost. */
+        /* The notification contains the peer's ABORT; without one the path failed. */
         went_down(s, info ? SCTP_NEWS_ABORTED : SCTP_NEWS_LOST, change->sac_info, info);
         break;
     case SCTP_SHUTDOWN_COMP:
@@ -110,7 +109,7 @@ static void changed(struct usctp *s, const struct sctp_assoc_change *change, siz
     case SCTP_CANT_STR_ASSOC:
         went_down(s, info ? SCTP_NEWS_ABORTED : SCTP_NEWS_LOST, change->sac_info, info);
         break;
-    default: /* a restart: whoever it is now, it is not who was connected */
+    default: /* a restart: the peer is no longer the one that was connected */
         went_down(s, SCTP_NEWS_LOST, NULL, 0);
     }
 }
@@ -129,7 +128,8 @@ static void notified(struct usctp *s, const void *data, size_t n)
         usctp_stack_tell(s, SCTP_NEWS_SHUTDOWN);
 }
 
-/* An association that nobody has seen yet is its listener's until somebody accepts it. */
+/* Returns the association of a socket. A new association belongs to the listener until it is accepted. NULL: it is
+ * unknown, and the backlog is full, nobody listens, or there is no memory. */
 static struct usctp *usctp_stack_find(struct usctp_port *port, struct socket *socket, const union sctp_sockstore *addr)
 {
     struct usctp *s = port->assocs;
@@ -150,7 +150,7 @@ static struct usctp *usctp_stack_find(struct usctp_port *port, struct socket *so
     return s;
 }
 
-/* The data are ours from here on; the stack may not be called. */
+/* `data` belongs to us. The stack must not be called from here. */
 int usctp_input(struct socket *socket, union sctp_sockstore addr, void *data, size_t n, struct sctp_rcvinfo info,
                 int flags, void *user)
 {
@@ -200,8 +200,8 @@ bool usctp_begin(void)
     usrsctp_sysctl_set_sctp_recvspace(USCTP_BUFFER);
     usrsctp_sysctl_set_sctp_max_chunks_on_queue(CHUNKS_QUEUED);
     usrsctp_sysctl_set_sctp_ecn_enable(0);
-    usrsctp_sysctl_set_sctp_pr_enable(0);     /* a message given up would leave a gap for good */
-    usrsctp_sysctl_set_sctp_asconf_enable(0); /* no addresses but those that were asked for */
+    usrsctp_sysctl_set_sctp_pr_enable(0);     /* an abandoned message would leave a gap for ever */
+    usrsctp_sysctl_set_sctp_asconf_enable(0); /* use only the addresses that were configured */
     usrsctp_sysctl_set_sctp_auth_enable(0);
     usrsctp_sysctl_set_sctp_reconfig_enable(0);
     usrsctp_sysctl_set_sctp_nrsack_enable(0);
@@ -246,7 +246,7 @@ static struct usctp_path *new_path(void)
     return path;
 }
 
-/* The one that has been idle longest goes. */
+/* Forgets the path that has been idle longest. */
 static void forget_oldest(struct usctp_port *port)
 {
     struct usctp_path **oldest = NULL;
@@ -270,7 +270,7 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
     return a6->sin6_port == b6->sin6_port && memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
 }
 
-/* The path to a peer moves to the front: the next packet is likely its. */
+/* Moves the path to the front, because the next packet is probably for it too. */
 struct usctp_path *usctp_path_to(struct usctp_port *port, const struct sockaddr_storage *peer)
 {
     struct usctp_path **at = &port->paths, *path;
@@ -314,7 +314,7 @@ void usctp_forget_paths(struct usctp_port *port)
 
 /* --- work ---------------------------------------------------------------------------------------------------- */
 
-/* Is it for this socket? Then for whom, as the stack knows him. */
+/* Is the packet for this socket? Then translates the port to the stack's. */
 static bool find_port(const struct usctp_port *port, uint16_t *sctp_port)
 {
     if (*sctp_port == port->sctp_port && port->sctp_port) {
@@ -335,7 +335,8 @@ static void usctp_stack_refuse(struct usctp_path *path, const uint8_t *p, uint32
     udp_put(&path->port->udp, sizeof(refusal));
 }
 
-/* One packet: what an INIT says is noted, for the stack does not tell; a wrong CRC goes no further. */
+/* Processes one packet. Drops it if the CRC is wrong; records the fields of an INIT, which the stack does not
+ * report. */
 static void usctp_stack_receive(struct usctp_path *path, uint8_t *p, uint32_t n)
 {
     uint16_t sctp_port;
@@ -353,7 +354,7 @@ static void usctp_stack_receive(struct usctp_path *path, uint8_t *p, uint32_t n)
     usrsctp_conninput(path, p, n, 0);
 }
 
-/* An ICMP that says so counts for as long as nobody has answered. */
+/* An ICMP error counts only until the peer has answered. */
 static void check_refused(struct usctp_port *port)
 {
     struct usctp *s = port->assocs;
@@ -365,7 +366,7 @@ static void check_refused(struct usctp_port *port)
         went_down(s, SCTP_NEWS_REFUSED, NULL, 0);
 }
 
-/* Those whose messages the stack had no room for: the peer may have acknowledged some. */
+/* Wakes associations that found the stack full: the peer may have acknowledged messages. */
 static void check_full(struct usctp_port *port)
 {
     for (struct usctp *s = port->assocs; s && port->full; s = s->next)
