@@ -224,12 +224,13 @@ RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
  *
  * -ENOMEM: the queue is full.
  * -EOPNOTSUPP: the wire or the adaptation of the connection has no such message: immediate data in a Send with octets,
- * an atomic outside RDDP_WIRE_IWARP, immediate data over RDDP_WIRE_RDMATCP, or what enum rddp_sctp_adaptation excludes.
+ * an atomic outside RDDP_WIRE_IWARP, immediate data or a Send with Invalidate over RDDP_WIRE_RDMATCP, or what enum
+ * rddp_sctp_adaptation excludes.
  * -EINVAL: the queue pair is not connected; unknown opcode or flags; num_sge negative or above max_send_sge; a message
  * of 4 GiB or more; inline data above max_inline_data; a Read that is inline or has more than one sge; an atomic that
- * is inline or whose sges are not one of eight octets; RDDP_SEND_MASKED without an atomic. RDDP_WIRE_RDMATCP: Send with
- * Invalidate, a control_length that is above 1020 or no multiple of 4, remote addresses of 4 GiB or more. Other wires:
- * RDDP_SEND_ORDER or control data. RDDP_WIRE_SCTP without negotiation: a Send that does not fit into one chunk.
+ * is inline or whose sges are not one of eight octets; RDDP_SEND_MASKED without an atomic. RDDP_WIRE_RDMATCP: a
+ * control_length above 1020 or not a multiple of 4, remote addresses of 4 GiB or more. Other wires: RDDP_SEND_ORDER or
+ * control data. RDDP_WIRE_SCTP without negotiation: a Send that does not fit into one chunk.
  *
  * A bad lkey or bad bounds are reported by the completion. In the error state requests are accepted and complete with
  * RDDP_WC_WR_FLUSH_ERR.
