@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* api.h - the objects behind the public API, and their locks.
  *
- * A thread takes them in this order, and gives back what it holds before it takes one that stands earlier:
- *     a loop's token        its driver's: receiving, timers, connecting, closing          progress.h
- *     an endpoint's bell    one connection and its queue pair below the rings             endpoint.h
- *     context->lock         queue pairs without an endpoint
- *     one of the leaves     mrs_lock, members.lock, a channel's lock, a loop's timers, the spinlock of a queue, CQ,
- * pool, list Two tokens or leaves are never held at once, but by fork(): fork.c. A post takes the spinlock of its queue
- * and rings: it waits for no work. */
+ * A thread takes locks in this order, and never waits for one above a lock that it holds:
+ *     fork.c's lock         the list of contexts; held while the process forks               fork.h
+ *     a loop's token        its driver's: receiving, timers, connecting, closing             progress.h
+ *     an endpoint's bell    one connection and its queue pair below the rings                endpoint.h
+ *     context->lock         queue pair numbers, and queue pairs without an endpoint
+ *     the leaves            mrs_lock, members.lock, a channel's lock, a loop's timer_lock,
+ *                           usrsctp's lock, the spinlocks of queues, CQs, pools and lists
+ *
+ * Nobody waits for a second token, and only a driver holds several bells at once. Leaves are not nested, with three
+ * exceptions: bells.lock before a queue pair's spin, cq.reading before cq.writing, and members.lock before the other
+ * mutexes while the process forks or a child makes a context its own. A post takes the spinlock of its queue and rings
+ * the bell; neither waits for network work. */
 #ifndef RDDP_API_API_H
 #define RDDP_API_API_H
 
@@ -28,13 +33,15 @@
 #include "net/tcp.h"
 
 enum {
-    POSTERS = 16,                                                /* that work on endpoints at once; others leave it */
-    LOOPS_MAX = 64,                                              /* of one context: a bit each in rddp_cq.loops */
-    QP_NUMBERS = 1 << 24,                                        /* as verbs has them */
-    MR_SLOTS = 256,                                              /* first size of the table of keys */
-    OUT_ROOM_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* behind a `struct out`, its room */
+    POSTERS = 16,         /* threads that may post to endpoints at the same time; the driver does the work of others */
+    LOOPS_MAX = 64,       /* loops of a context: a bit each in rddp_cq.loops */
+    QP_NUMBERS = 1 << 24, /* as in verbs */
+    MR_SLOTS = 256,       /* initial size of the table of keys */
+    OUT_ROOM_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* offset of the buffer behind a `struct out` */
 };
 
+/* The public objects. The application owns each handle from its create call to its destroy call; both must not overlap
+ * with other uses of the object, except as rddp.h says. */
 struct rddp_pd {
     struct pd pd;
     struct rddp_context *context;
@@ -50,8 +57,8 @@ struct rddp_comp_channel {
     struct rddp_context *context;
     pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
-    struct rddp_cq *first, *last; /* with an event waiting, linked by next_event */
-    _Atomic uint32_t users;
+    struct rddp_cq *first, *last; /* CQs with a waiting event, linked by next_event */
+    _Atomic uint32_t users;       /* CQs that use it */
 };
 
 struct rddp_cq {
@@ -60,10 +67,10 @@ struct rddp_cq {
     struct rddp_context *context;
     struct rddp_comp_channel *channel;
     void *user;
-    struct rddp_cq *next_event; /* channel->lock */
-    bool has_event;             /* channel->lock */
-    _Atomic uint64_t loops;     /* a bit for each loop that has, or had, a connection completing here */
-    _Atomic uint32_t turns;     /* which of them a poller drives next */
+    struct rddp_cq *next_event; /* guarded by channel->lock */
+    bool has_event;             /* guarded by channel->lock: it is in the channel's list */
+    _Atomic uint64_t loops;     /* a bit for each loop with a connection that completes here now or did before */
+    _Atomic uint32_t turns;     /* selects the loop that the next poll drives */
 };
 
 struct rddp_srq {
@@ -74,23 +81,26 @@ struct rddp_srq {
 
 struct rddp_qp {
     struct qp qp;
-    struct spin spin; /* guards the send queue's producer side, `endpoint` and `put_off` */
+    struct spin spin; /* guards the posting side of the send queue, `endpoint`, `put_off` and `has_bell` */
     struct member member;
     struct rddp_context *context;
-    _Atomic(struct progress *) progress; /* of its connection, from connect or accept on */
-    struct endpoint *endpoint; /* while there is a connection: changed by its holder, who is the driver, under `spin` */
-    uint32_t put_off;          /* posts since the doorbell was last rung: bells.h */
-    bool has_bell;             /* `spin`: is among those whose doorbell waits */
-    struct rddp_qp *next_bell; /* written before it gets there */
-    struct qp_attr made;       /* what it was made with; qp.attr is what was agreed */
-    void *buffer, *window_room;
+    _Atomic(struct progress *) progress; /* the loop of its connection, from connect or accept on */
+    /* NULL without a connection. Changed under `spin` and context->lock by the driver, who holds the endpoint; so each
+     * of the token, context->lock and `spin` is enough to read it. */
+    struct endpoint *endpoint;
+    uint32_t put_off;           /* guarded by spin: posts since the bell was last rung (bells.h) */
+    bool has_bell;              /* guarded by spin: it is in the list of put-off bells */
+    struct rddp_qp *next_bell;  /* written before it is added to that list */
+    struct qp_attr made;        /* the attributes of creation; qp.attr holds what was agreed */
+    void *buffer, *window_room; /* owned: the rings; the wider window of a connection (attach.c) */
     void *user;
-    struct rddp_event_channel *channel; /* context->lock: where its events go, once it was connected or accepted */
-    /* Token: what is left to ask when the endpoint has gone. */
+    /* Set under context->lock: where its events go, from connect or accept until reset. */
+    struct rddp_event_channel *channel;
+    /* Guarded by the token: the information that remains when the endpoint is gone. */
     struct rddp_qp_info last;
 };
 
-/* An event waits in its channel, then is with the application until it is acknowledged. */
+/* An event. Its channel owns it until rddp_get_event(), then the application until rddp_ack_event(). */
 struct event_node {
     struct rddp_event event;
     struct event_node *next;
@@ -103,90 +113,95 @@ struct rddp_event_channel {
     pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
     struct event_node *first, *last;
-    _Atomic uint32_t users; /* queue pairs and listeners */
+    _Atomic uint32_t users; /* queue pairs and listeners that use it */
 };
 
-/* Belongs to one loop; the connections that it accepts go to all of them in turn. */
+/* A listener belongs to one loop; the connections that it accepts are given to all loops in turn. Its members are
+ * guarded by the token of its loop, except where marked. */
 struct rddp_listener {
     struct member member;
-    struct watch watch;      /* of its socket */
-    struct packet_port port; /* or, if wire.device is not NULL, where it listens behind that */
-    struct timer pause;      /* out of descriptors: accepts again when it fires */
+    struct watch watch;      /* the listening socket; fd is -1 behind a device and after fork() */
+    struct packet_port port; /* if wire.device is not NULL: where it listens behind the device */
+    struct timer pause;      /* fires when accepting is tried again after a lack of descriptors */
     struct progress *progress;
     struct rddp_context *context;
     struct rddp_event_channel *channel;
     struct rddp_wire_attr wire;
-    struct sctp_port *sctp; /* in place of `watch` and `pause` */
+    struct sctp_port *sctp; /* if wire.wire is RDDP_WIRE_SCTP: its socket, in place of `watch` and `pause` */
     void *user;
-    _Atomic uint32_t pending; /* endpoints that are not answered */
+    _Atomic uint32_t pending; /* connections whose request was not answered */
 };
 
+/* A request of a peer. The application owns it until rddp_accept() or rddp_reject(); before it has the event, the
+ * channel does. */
 struct rddp_request {
-    struct endpoint *endpoint; /* token: NULL when the peer has given up */
+    struct endpoint *endpoint; /* guarded by the token; NULL when the peer has given up */
     struct progress *progress;
     struct sockaddr_storage local, peer;
 };
 
-/* Of a context in this process. */
+/* What a context is in this process. Changed under fork.c's lock. */
 enum context_home {
-    CONTEXT_OURS,      /* opened here, or made ours by a first use */
-    CONTEXT_INHERITED, /* by fork(), and not looked at since */
-    CONTEXT_LEFT,      /* what is the parent's has been left to him; there are no threads and descriptors yet */
-    CONTEXT_TORN,      /* fork() came from inside: it cannot be used here */
+    CONTEXT_OURS,      /* opened here, or taken over by the child's first use */
+    CONTEXT_INHERITED, /* inherited by fork(), and not used since */
+    CONTEXT_LEFT,      /* the parent's objects were given up; there are no threads and descriptors yet */
+    CONTEXT_TORN,      /* fork() was called inside the library: unusable here */
 };
 
 struct rddp_context {
     _Atomic enum context_home home;
     bool manual;
     uint32_t loops;
-    struct progress *progress;
-    pthread_mutex_t lock; /* guards qp_numbers, and queue pairs without an endpoint */
+    struct progress *progress; /* an array of `loops` */
+    pthread_mutex_t lock;      /* guards qp_numbers, rddp_qp.channel, and queue pairs without an endpoint */
     struct members members;
-    _Atomic uint32_t next_loop; /* the next connection goes to */
-    pthread_mutex_t mrs_lock;   /* guards changes of the table; a look-up needs none */
+    _Atomic uint32_t next_loop; /* counts connections, to spread them over the loops */
+    pthread_mutex_t mrs_lock;   /* guards changes of the table; look-ups need no lock */
     struct mr_table mrs;
-    struct visit *visits; /* one for each loop, then POSTERS */
-    uint32_t random[64];
-    uint32_t randoms;
+    struct visit *visits; /* one slot per loop for its driver, then POSTERS */
+    uint32_t random[64];  /* guarded by mrs_lock, as `randoms`: random bits for keys */
+    uint32_t randoms;     /* unused entries of `random` */
     struct ids qp_numbers;
-    _Atomic uint32_t objects;                      /* PDs, CQs, channels: what keeps the context open */
-    _Atomic uint32_t armed;                        /* CQs that somebody waits at */
-    _Atomic bool stopping;                         /* the threads are to end */
-    struct rddp_context *next_open, **before_open; /* fork.c, as the next */
-    bool is_held;                                  /* while the process forks */
+    _Atomic uint32_t objects;                      /* PDs, CQs, channels and devices, which keep the context open */
+    _Atomic uint32_t armed;                        /* CQs that a thread may be waiting for */
+    _Atomic bool stopping;                         /* the threads shall end */
+    struct rddp_context *next_open, **before_open; /* guarded by fork.c's lock, as is_held: the list of contexts */
+    bool is_held;                                  /* this fork() holds the context's locks */
 
     enum rddp_log_level log_level;
     void (*log)(void *user, enum rddp_log_level level, const char *line);
     void *log_user;
 };
 
-/* log.c. A line for people; level first checked, so that arguments cost nothing when nobody listens. */
+/* log.c. Writes a line to the log. Checks the level first, so that a line that is not wanted costs no formatting. Any
+ * thread, with any lock held. */
 void context_log(struct rddp_context *context, enum rddp_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* mapped.c. All of it is mapped, and where `access` lets somebody write, its first and last page can be written. Of
- * volatile memory the latter is not asked: it may lie behind the end of a file for now. */
+/* mapped.c. Is all of the memory mapped, and can its first and last page be written if `access` allows writing?
+ * Volatile memory is not checked for writing, because it may lie behind the current end of a file. */
 bool memory_allows(const void *addr, size_t length, unsigned access);
 
-/* attach.c. Prepares a queue pair for the wire that it is to be connected over; `in_order`: as its link brings octets.
- * 0, -ENOMEM or -EAGAIN. */
+/* attach.c. Prepares a queue pair for the wire of its new connection; `in_order`: its link delivers octets in order.
+ * Returns 0, -ENOMEM or -EAGAIN. Called by the driver before qp_join(). */
 int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order);
 
-/* attach.c. The same for messages that come in whatever order. 0 or -ENOMEM. */
+/* attach.c. The same for a connection whose messages arrive in any order. Returns 0 or -ENOMEM. */
 int qp_prepare_unordered(struct rddp_qp *qp);
 
-/* attach.c. The connection of a queue pair comes, or goes (NULL): its holder, who is the driver, says so. */
+/* attach.c. Sets or clears (NULL) the endpoint of a queue pair. Called by the driver, who holds the endpoint. */
 void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint);
 
-/* attach.c. Without an endpoint nobody drives the queue pair: who has posted to it flushes it himself. */
+/* attach.c. Flushes a queue pair that has no endpoint and so no driver; called by threads that have posted to it. */
 void qp_settle_alone(struct rddp_qp *qp);
 
-/* endpoint.c. The endpoint of a queue pair, held and with the token of its loop taken; NULL, and nothing is taken, if
- * it has none. Given back by qp_let_go(). */
+/* endpoint.c. Takes the token of a queue pair's loop, holds its endpoint and returns it. Returns NULL, and holds
+ * nothing, if there is no endpoint. qp_let_go() releases both. */
 struct endpoint *qp_hold(struct rddp_qp *qp);
 void qp_let_go(struct endpoint *endpoint);
 
-/* event_queue.c. Queues an event; false if there is no memory for it. */
+/* event_queue.c. event_post() queues a copy of the event; false: no memory. event_forget() drops the waiting events of
+ * a queue pair or a listener. Any thread, with any lock but a leaf. */
 bool event_post(struct rddp_event_channel *channel, const struct rddp_event *event);
 void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, const struct rddp_listener *listener);
 

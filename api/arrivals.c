@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* arrivals.c - what a listener has accepted goes to the loops in turn. */
+/* arrivals.c - gives accepted connections to the loops in turn. */
 #include "api/arrivals.h"
 
 #include <errno.h>
@@ -11,9 +11,10 @@
 #include "api/endpoint_link.h"
 #include "net/link_tcp.h"
 
-enum { LISTENER_PENDING = 4096 }; /* connections of one listener that are not answered yet */
+enum { LISTENER_PENDING = 4096 }; /* connections of one listener that were not answered */
 
-/* By the driver of the loop that it was given to. `link` NULL: errno says why it is none. */
+/* Makes an endpoint of an accepted link, by the driver of its loop. `link` may be NULL with errno set: the connection
+ * is dropped. */
 static void take_link(struct progress *progress, struct rddp_listener *listener, struct link *link)
 {
     struct conn_attr engine = wire_conn_attr(&listener->wire);
@@ -30,7 +31,7 @@ static void take_link(struct progress *progress, struct rddp_listener *listener,
     if (link->kind->in_order)
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     else
-        endpoint_told(endpoint, LINK_READABLE); /* what came with the handshake */
+        endpoint_told(endpoint, LINK_READABLE); /* data may have arrived with the handshake */
     endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
@@ -39,7 +40,7 @@ static void take_connection(struct progress *progress, struct rddp_listener *lis
     take_link(progress, listener, link_tcp_new(&progress->loop, fd, true, listener->wire.aligned));
 }
 
-/* Puts an accepted connection into the box of another loop. */
+/* Appends an accepted connection to the list of another loop and wakes that loop. */
 static void send_on(struct progress *to, struct rddp_listener *listener, int fd)
 {
     struct arrival *arrival = malloc(sizeof(*arrival)), *last;
@@ -83,7 +84,7 @@ void arrivals_adopt(struct progress *progress)
 
     while (progress->arrivals && (arrival = arrival_take(progress, NULL))) {
         if (arrival->listener->watch.fd < 0) {
-            close(arrival->fd); /* the listener is with the parent of this process, and so is the connection */
+            close(arrival->fd); /* the listener belongs to the parent, and so does this connection */
             arrival->listener->pending--;
         } else {
             take_connection(progress, arrival->listener, arrival->fd);

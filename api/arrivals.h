@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* arrivals.h - what a listener has accepted goes to the loops in turn. */
+/* arrivals.h - gives accepted connections to the loops in turn. */
 #ifndef RDDP_API_ARRIVALS_H
 #define RDDP_API_ARRIVALS_H
 
 #include "api/api.h"
 #include "api/packet.h"
 
-/* A descriptor on its way from its listener to the loop that it was given to. */
+/* A connected socket on its way from its listener's loop to another loop, whose list owns it. */
 struct arrival {
     struct arrival *next;
     struct rddp_listener *listener;
     int fd;
 };
 
-/* By the driver of the listener's loop. The descriptor goes to one of the loops, or is closed. */
+/* Gives the descriptor to one of the loops, or closes it. Called by the driver of the listener's loop. */
 void arrival_give(struct rddp_listener *listener, int fd);
 
-/* The oldest on its way to this loop that came from `listener`, or from any (NULL). NULL: there is none. Freed by the
- * caller. */
+/* Removes the oldest arrival of this loop that came from `listener` (NULL: from any) and returns it for the caller to
+ * free. NULL: there is none. */
 struct arrival *arrival_take(struct progress *progress, const struct rddp_listener *listener);
 
-/* Calls of a struct packet_port: a device brings connections that are up already. */
+/* The calls of a struct packet_port: a device delivers connections that are already up. By the driver of its loop. */
 bool arrivals_have_room(const struct packet_port *port);
 void arrival_from_device(struct packet_port *port, struct link *link);
 
-/* What is on its way to this loop, if anything, becomes connections. By its driver. */
+/* Makes connections of all arrivals of this loop. Called by its driver. */
 void arrivals_adopt(struct progress *progress);
 
 #endif

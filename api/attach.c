@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* attach.c - a queue pair and its endpoint find and lose each other. */
+/* attach.c - connects a queue pair with its endpoint, and separates them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -14,7 +14,8 @@ void qp_settle_alone(struct rddp_qp *qp)
     pthread_mutex_unlock(&qp->context->lock);
 }
 
-/* Posts that came before this found the endpoint and rang; what they left when it goes is flushed here. */
+/* Posts before this call found the endpoint and rang its bell. Requests that it left behind when it goes are flushed
+ * here. Holding both locks makes either of them enough to read qp->endpoint. */
 void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 {
     pthread_mutex_lock(&qp->context->lock);
@@ -26,7 +27,7 @@ void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
         qp_settle_alone(qp);
 }
 
-/* Sends may have to wait for their delivery while their receives are taken: as many as can be posted. */
+/* Receives that are taken may wait for their delivery: the window has as many as can be posted. */
 static uint32_t window(const struct qp *qp)
 {
     uint32_t depth = qp->rq->depth;
@@ -34,7 +35,7 @@ static uint32_t window(const struct qp *qp)
     return depth < 2 ? 2 : depth < QP_WINDOW_MAX ? depth : QP_WINDOW_MAX;
 }
 
-/* Messages may be in arrival while others before them are not all there. */
+/* Lets messages arrive while earlier ones are incomplete. */
 static int widen(struct rddp_qp *qp)
 {
     qp->window_room = calloc(1, qp_widen_room(&qp->qp, window(&qp->qp)));
@@ -62,7 +63,7 @@ int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
     buffer = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
     if (!buffer)
         return -ENOMEM;
-    free(qp->window_room); /* of an attempt to connect before this one */
+    free(qp->window_room); /* of an earlier attempt to connect */
     qp->window_room = buffer;
     qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_room);
     return 0;

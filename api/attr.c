@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* attr.c - what an application may say of a wire, and the same in the engine's words. */
+/* attr.c - defaults and checks of wire attributes, and their conversion for the engine. */
 #include "api/attr.h"
 
 #include "net/sctp.h"
@@ -27,7 +27,7 @@ void rddp_conn_attr_init(struct rddp_conn_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
-/* Of a stream of octets; an association has none of these. */
+/* The wires of a stream of octets. An association has none. */
 static const struct wire *const wires[] = {
     [RDDP_WIRE_IWARP] = &wire_iwarp,
     [RDDP_WIRE_RDMATCP] = &wire_rdmatcp,

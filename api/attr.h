@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* attr.h - what an application may say of a wire, and the same in the engine's words. */
+/* attr.h - checks wire attributes, and converts them for the engine. */
 #ifndef RDDP_API_ATTR_H
 #define RDDP_API_ATTR_H
 
 #include "api/api.h"
 
-/* Of attributes that are sane; NULL: it is no stream of octets. */
+/* wire_named() returns the wire of valid attributes; NULL for SCTP, which is not a stream. wire_is_sane(): are the
+ * attributes valid? */
 const struct wire *wire_named(enum rddp_wire name);
 
 bool wire_is_sane(const struct rddp_wire_attr *wire);
 
-/* Can this wire carry what `attr` wants said? Without start-up frames there is nothing that could carry private data.
- */
+/* Can this wire express `attr`? Without start-up frames it cannot carry private data. */
 bool wire_says(const struct wire *wire, const struct rddp_conn_attr *attr);
 
-/* The same in the engine's words; IRD and ORD are not among them. */
+/* Converts the attributes for the engine, except IRD and ORD. */
 struct conn_attr wire_conn_attr(const struct rddp_wire_attr *wire);
+/* Returns the smaller of the two. */
 uint16_t at_most(uint16_t asked, uint32_t capacity);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* connect.c - the active end: connecting and closing, for the application. */
+/* connect.c - the active side: rddp_connect() and rddp_disconnect(). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include "api/packet.h"
 #include "net/link_tcp.h"
 
+/* The channel counts its users outside context->lock: destroying it must not overlap with this call. */
 bool qp_claim(struct rddp_qp *qp, struct rddp_event_channel *channel)
 {
     bool is_free;
@@ -80,7 +81,8 @@ static int connect_init_active(struct endpoint *endpoint, struct rddp_qp *qp, co
     return error;
 }
 
-/* By the driver. On a link that may still have to come up; then `peer` is who it is to lead to. */
+/* Starts to connect over `link`, which is closed on failure. By the driver. `peer` is the address while the link is
+ * connecting; NULL: it is up and knows its peer. */
 static int start_connect(struct progress *progress, struct rddp_qp *qp, struct link *link,
                          const struct sockaddr_storage *peer, const struct rddp_conn_attr *attr)
 {
@@ -105,6 +107,7 @@ static int start_connect(struct progress *progress, struct rddp_qp *qp, struct l
     return error;
 }
 
+/* Are the attributes valid, and do the objects belong to one context? */
 static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel *channel,
                        const struct rddp_conn_attr *attr)
 {
@@ -114,7 +117,8 @@ static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel
            channel->context == qp->context && (!device || device->progress->context == qp->context);
 }
 
-/* Over a descriptor that leads to `peer`, or to wherever it is connected (NULL). It is closed if this fails. */
+/* Connects over a socket that is connecting to `peer`, or that is connected (NULL). Closes it on failure. Takes the
+ * token. */
 static int connect_over(struct rddp_qp *qp, int fd, const struct sockaddr_storage *peer,
                         const struct rddp_conn_attr *attr)
 {
@@ -153,7 +157,7 @@ static int connect_device(struct rddp_qp *qp, const struct sockaddr *addr, sockl
     return error;
 }
 
-/* Over an association, which is begun here. */
+/* Starts an association. Takes the token. */
 static int connect_sctp(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
                         const struct rddp_conn_attr *attr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* context.c - what everything else lives in: the loops, the table of keys. */
+/* context.c - contexts: the loops and the table of keys. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ void rddp_context_attr_init(struct rddp_context_attr *attr)
     *attr = (struct rddp_context_attr){.log_level = level_from_environment(), .loops = 1};
 }
 
-/* 0 asks for a loop for each processor; an application that drives the work itself has one. */
+/* 0 means one loop per processor. With manual_progress there is one loop. */
 static int count_loops(struct rddp_context *context, const struct rddp_context_attr *attr)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -53,8 +53,8 @@ static int init_memory(struct rddp_context *context)
     return 0;
 }
 
-/* Where queue pair numbers start is nobody's business. 0 and 1 mean something else to verbs, and stay taken. The room
- * is large, but a page of it is there only once its numbers have been given out. */
+/* The first queue pair number is random. 0 and 1 have a special meaning in verbs and stay allocated. The bitmap is
+ * large, but its pages are used only as numbers are allocated. */
 static int init_numbers(struct rddp_context *context)
 {
     uint64_t *taken = calloc(QP_NUMBERS / 64, sizeof(*taken));
@@ -132,7 +132,7 @@ static bool has_endpoints(struct progress *progress)
     return has;
 }
 
-/* Connections that are closing have their own time limit, so this ends. */
+/* Ends, because every closing connection has a time limit. The caller is the only user of the context. */
 int rddp_close(struct rddp_context *context)
 {
     int error = context_enter(context);

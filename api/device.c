@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* device.c - devices for the application: opened, and closed when nobody needs them any more. */
+/* device.c - rddp_open_device() and rddp_close_device(). */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@ enum {
     MTU_MIN = 1280,
     MTU_MAX = 65535,
     WINDOW_MIN = 4096,
-    LINGER_US = 2000000, /* until the peers have what was sent */
-    LINGER_MS = 10,      /* of it at once */
+    LINGER_US = 2000000, /* the time for the peers to acknowledge what was sent */
+    LINGER_MS = 10,      /* of which at once */
 };
 
 void rddp_device_attr_init(struct rddp_device_attr *attr)
@@ -46,7 +46,7 @@ static int device_begin(struct rddp_device *device)
         return error;
     progress_take(device->progress);
     error = packet_open(device);
-    /* What they point to was the caller's, and has been read. */
+    /* They point to memory of the caller, and are not needed any more. */
     device->attr.name = NULL;
     device->attr.address = device->attr.neighbor = NULL;
     if (error)
@@ -81,7 +81,8 @@ struct rddp_device *rddp_open_device(struct rddp_context *context, const struct 
     return NULL;
 }
 
-/* A queue pair, or a request that is not answered. One whose queue pair is gone ends by itself. */
+/* Is a listener, a queue pair or an unanswered request using the device? By the driver. An endpoint without a queue
+ * pair ends by itself. */
 static bool is_used(const struct rddp_device *device)
 {
     if (device->ports)
@@ -95,7 +96,7 @@ static bool is_used(const struct rddp_device *device)
     return false;
 }
 
-/* Has a connection its endpoint still, or the peer not all of what was sent? */
+/* Does a link still have an endpoint, or (`with_unsent`) octets that were not acknowledged? Takes the token. */
 static bool is_waited_for(struct rddp_device *device, bool with_unsent)
 {
     bool waits = false;
@@ -121,7 +122,7 @@ int rddp_close_device(struct rddp_device *device)
     progress_give(device->progress);
     if (used)
         return -EBUSY;
-    /* Endpoints have a time limit of their own. */
+    /* Endpoints have their own time limits. */
     while (is_waited_for(device, loop_now_us() < until_us))
         rddp_progress(context, LINGER_MS);
     member_remove(&context->members, &device->member);

@@ -6,7 +6,7 @@
 #include "api/bells.h"
 #include "api/inherit.h"
 
-/* Sleeps until one of the loops has something to do, a signal comes, or the time is over. */
+/* Waits until one of the loops has something to do, a signal arrives, or the time is over. Holds no lock. */
 static void sleep_for(struct rddp_context *context, int timeout_ms)
 {
     struct pollfd fd[LOOPS_MAX];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* endpoint.c - the life of a connection, whatever carries it: who works on it, when it is told and closed. */
+/* endpoint.c - the life of a connection of any kind: who works on it, when its news is reported, and when it is
+ * closed. */
 #include <errno.h>
 
 #include "api/api.h"
 #include "net/cancel.h"
 
-/* Closed now; the struct stays until its holder has let go of it. */
+/* Closes the endpoint. The loop frees the struct when the token is given back, after its holder has let go. By the
+ * driver, who holds it. */
 static void close_endpoint(struct endpoint *endpoint)
 {
     struct progress *progress = endpoint->progress;
@@ -53,7 +55,8 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
         endpoint_call_driver(endpoint, now_us);
 }
 
-/* From here on nobody is told that a key has gone until the holder has let go. */
+/* From here until the holder leaves, nobody may be told that a key was invalidated (visit.h). The driver's one visit
+ * covers all endpoints that it holds. */
 static void endpoint_enter(struct endpoint *endpoint)
 {
     struct progress *progress = endpoint->progress;
@@ -65,6 +68,7 @@ static void endpoint_enter(struct endpoint *endpoint)
         endpoint->life->visit = progress->visit;
 }
 
+/* The endpoint may be gone here: its bell was released. */
 static void endpoint_leave(struct progress *progress, struct visit *visit)
 {
     if (visit != progress->visit || !--progress->holding)
@@ -85,7 +89,7 @@ bool endpoint_try(struct endpoint *endpoint)
     return true;
 }
 
-/* Is it let go of now? If not, it has been rung for and is still held. */
+/* Releases the bell. Returns false if the bell was rung; the endpoint is then still held. */
 static bool try_to_let_go(struct endpoint *endpoint)
 {
     struct visit *visit = endpoint->visit;
@@ -99,7 +103,7 @@ static bool try_to_let_go(struct endpoint *endpoint)
     return false;
 }
 
-/* There are more posters at work than places for them: the driver does this one's. */
+/* More threads post at once than there are slots in context->visits: the driver does this one's work. */
 static void leave_to_driver(struct endpoint *endpoint)
 {
     do
@@ -113,7 +117,7 @@ static void let_go(struct endpoint *endpoint, enum endpoint_role role)
     struct rddp_context *context = progress->context;
     struct visit *visit;
 
-    if (!endpoint->visit) /* somebody who rang, and has just become its holder */
+    if (!endpoint->visit) /* became the holder by ringing, so it has no visit yet */
         endpoint->visit = visit_enter_any(&context->mrs.visits, context->loops);
     visit = endpoint->visit;
     if (!visit) {
@@ -125,7 +129,7 @@ static void let_go(struct endpoint *endpoint, enum endpoint_role role)
     endpoint_leave(progress, visit);
 }
 
-/* The driver is never cancelled: progress_take() sees to that. */
+/* A poster may be cancelled between its calls, but not while it holds a bell. progress_take() protects the driver. */
 void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
 {
     if (role == ENDPOINT_DRIVER) {
@@ -184,7 +188,7 @@ int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const s
     return 0;
 }
 
-/* --- for others --------------------------------------------------------------------------------------------------- */
+/* --- for other files ---------------------------------------------------------------------------------------- */
 
 struct endpoint *qp_hold(struct rddp_qp *qp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* endpoint.h - a connection and what carries it. It outlives its queue pair while it closes. */
+/* endpoint.h - a connection and what carries it. While it closes it may outlive its queue pair. */
 #ifndef RDDP_API_ENDPOINT_H
 #define RDDP_API_ENDPOINT_H
 
@@ -19,102 +19,108 @@ struct rddp_qp;
 struct rddp_qp_info;
 struct rddp_request;
 
-/* Who works on an endpoint: the driver of its loop, or somebody who has just posted and holds nothing but the doorbell.
- * The latter leaves to the driver what needs the token. */
+/* Who works on an endpoint: the driver of its loop, or a thread that has posted and holds only the endpoint's bell. A
+ * poster leaves to the driver everything that needs the token. */
 enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
 
-/* What a connection is made of: a stream of octets on a link, or an association. The calls are for the holder of the
- * endpoint; those for the driver say so. */
+/* The operations of a kind of connection: a stream of octets on a link, or an SCTP association. The caller holds the
+ * endpoint; "driver" means that it also has the token. */
 struct endpoint_kind {
-    const char *farewell; /* what the one who finds an error ends it with, by its name */
+    const char *farewell; /* the name of the message that reports an error to the peer */
 
-    /* Sends what can be sent. False: what is left takes the driver, who is somebody else. The driver may find that it
-     * has to be closed. */
+    /* Sends what can be sent. Returns false if a poster called and the rest needs the driver. For the driver it may
+     * find that the endpoint must be closed. */
     bool (*work)(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us);
 
-    /* After work(): waits for what the connection wants. Returns when tick() is due, or UINT64_MAX. */
+    /* Called after work(): sets the events to wait for. Returns when tick() is due, or UINT64_MAX. */
     uint64_t (*rest)(struct endpoint *endpoint, uint64_t now_us);
-    void (*tick)(struct endpoint *endpoint, uint64_t now_us); /* driver */
+    void (*tick)(struct endpoint *endpoint, uint64_t now_us); /* driver: a time limit has passed */
 
-    /* Driver, who does not hold the endpoint: a busy poller looks for arrivals, unless somebody else works on it. */
+    /* Driver, who does not hold the endpoint: receives for a busy poller, unless another thread holds the endpoint. */
     void (*poll)(struct endpoint *endpoint);
 
-    /* As conn_accept() and conn_reject(); driver. -EINVAL also if the attributes make no sense here. */
+    /* Driver: like conn_accept() and conn_reject(). -EINVAL also if the attributes do not suit the wire. */
     int (*accept)(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr, uint64_t now_us);
     int (*reject)(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us);
 
-    /* As conn_close(), conn_detach() and conn_lost(). */
+    /* Like conn_close(), conn_detach() and conn_lost(). */
     void (*finish)(struct endpoint *endpoint, uint64_t now_us);
     void (*detach)(struct endpoint *endpoint, uint64_t now_us);
     void (*lost)(struct endpoint *endpoint, enum fault fault);
 
-    /* What the peer said when it connected or answered: private data, IRD and ORD; what was agreed. */
+    /* What the peer said when it connected or answered (private data, IRD, ORD), and what was agreed. */
     void (*heard)(const struct endpoint *endpoint, struct rddp_event *event);
     void (*info)(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
-    /* Driver: what carries it is closed. In a child of fork() (life->note is FAULT_FORKED) the parent and the peer must
-     * not notice. */
+    /* Driver: closes what carries the connection. In a child of fork() (life->note is FAULT_FORKED) neither the parent
+     * nor the peer may notice. */
     void (*close)(struct endpoint *endpoint);
 };
 
-/* Guarded by its doorbell; what says so, by the token of its loop. Closing takes both. */
+/* Guarded by its bell; members marked "token" by the token of its loop; closing needs both. The loop owns it from
+ * endpoint_begin() until progress_give() frees it. */
 struct endpoint {
     struct doorbell bell;
     struct progress *progress;        /* never changes */
-    const struct endpoint_kind *kind; /* the same */
-    struct life *life;                /* of the connection, whatever it is */
+    const struct endpoint_kind *kind; /* never changes */
+    struct life *life;                /* the life of `conn` or of the association */
     struct timer timer;
-    struct link *link; /* these two of a stream */
+    struct link *link; /* `link` (owned) and `conn` only for a stream */
     struct conn conn;
-    struct rddp_qp *qp;             /* NULL: not accepted yet, or its owner is gone */
-    struct rddp_listener *listener; /* token: until its request is answered */
-    struct rddp_request *request;   /* token: the same */
-    _Atomic bool blocked;           /* the link takes no more for now, or it is others' turn to send */
-    bool is_up;                     /* what carries it has come up, or does that as part of the connection */
-    bool closed;                    /* token: only waits to be freed */
-    unsigned apart;                 /* not 0: large payloads are being read to where they belong */
-    bool starved;                   /* token: octets of it are lost, for there was no memory to keep them */
-    uint8_t *carry;                 /* token: an unfinished unit that had to leave the stage */
+    struct rddp_qp *qp;             /* NULL: not accepted yet, or detached; the application owns it */
+    struct rddp_listener *listener; /* token: until the request was answered */
+    struct rddp_request *request;   /* token: the request that the application has; until it was answered */
+    _Atomic bool blocked;           /* the link accepts no more now, or its turn to send is over */
+    bool is_up;                     /* the link's handshake is over; always true for an association */
+    bool closed;                    /* token: it waits to be freed */
+    unsigned apart;                 /* reads for which large payloads are still expected (transfer.c) */
+    bool starved;                   /* token: octets were lost because there was no memory to keep them */
+    uint8_t *carry;                 /* token: an unfinished unit that was moved out of the stage */
     uint32_t carry_octets;
-    uint64_t emss_us;         /* when the segment size was looked up */
-    _Atomic uint64_t sent_us; /* when something was sent last; read by those who post */
-    struct visit *visit;      /* its holder's; NULL: nobody holds it, or somebody has just rung */
-    _Atomic bool borrows; /* memory of the application waits for the link; true whenever it is so and nobody holds it */
+    uint64_t emss_us;         /* when the segment size was last looked up */
+    _Atomic uint64_t sent_us; /* when something was last sent; read by posters */
+    struct visit *visit;      /* the visit of its holder; NULL: not held, or held by a thread that has just rung */
+    _Atomic bool borrows;     /* application memory waits for the link; correct whenever nobody holds the endpoint */
     struct sockaddr_storage local, peer;
-    struct endpoint *next, **before; /* token: all of the loop, or those to be freed */
+    struct endpoint *next, **before; /* token: the list of the loop's endpoints, or of those to be freed */
 };
 
-/* Held, for the driver. `endpoint` is zeroed but for what its kind has set. 0 or -ENOMEM. */
+/* Initialises an endpoint, zeroed except for what its kind has set, and adds it to the loop. Called by the driver, who
+ * then holds it. Returns 0, or -ENOMEM: it is neither held nor in the loop, and stays the caller's. */
 int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const struct endpoint_kind *kind);
 
-/* Waits for it; only for the driver, whom it cannot escape. Held by the doorbell it is let go of by endpoint_let_go(),
- * which does what was asked for meanwhile. */
+/* Waits for the bell; only the driver may, because it has the token and the endpoint cannot be freed. endpoint_let_go()
+ * releases it after doing what others rang for meanwhile. */
 void endpoint_hold(struct endpoint *endpoint);
-bool endpoint_try(struct endpoint *endpoint); /* the same, if it is free */
+bool endpoint_try(struct endpoint *endpoint); /* the same, if nobody holds it */
 void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role);
 
-/* The rest is for its holder. Sends what can be sent, tells what is new, closes what is over. */
+/* The other functions are for the holder. endpoint_pump() sends what can be sent, reports news and closes what is
+ * over. */
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role);
 
-/* Cuts it off without a word to the application. */
+/* Closes it at once, without an event. For the driver. */
 void endpoint_abort(struct endpoint *endpoint);
 
-/* It never came to a connection, for this negative errno: says so and ends it. For the driver. */
+/* Reports that the connection could not be made, with this negative errno, and closes it. For the driver. */
 void endpoint_fail_to_connect(struct endpoint *endpoint, int error);
 
-/* The driver is called at once. */
+/* Makes the driver work on this endpoint at once, by its timer. */
 void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us);
 
-/* In a child of fork(), after progress_leave(), for who holds it: the connection goes on in the parent, and is over
- * here. The peer sees nothing of that; the application is told. */
+/* In a child of fork(), after progress_leave(): the connection continues in the parent and is over here. The peer does
+ * not notice; the application gets an event. For the driver. */
 void endpoint_abandon(struct endpoint *endpoint);
+/* Fills in *info from the connection. */
 void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
-/* tell.c. Turns what is new at a connection into events and log lines; it never came to one, for this reason. */
+/* tell.c. endpoint_tell() turns the news of a connection into events and log lines. endpoint_tell_unreachable() reports
+ * that there never was one. */
 void endpoint_tell(struct endpoint *endpoint);
 void endpoint_tell_unreachable(struct endpoint *endpoint, int error);
 
-/* tell.c. Its request is answered, or its peer has given up: it is no longer its listener's. */
+/* tell.c. The request was answered, or the peer has given up: separates the endpoint from its listener and request. For
+ * the driver. */
 void request_answered(struct endpoint *endpoint);
 
 #endif

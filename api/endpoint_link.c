@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* endpoint_link.c - a connection whose octets travel on a link: what it waits for there, and what the link says. */
+/* endpoint_link.c - a connection whose octets travel on a link: the events it waits for, and what it does on them. */
 #include "api/endpoint_link.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
     return wants;
 }
 
-/* Sends until there is nothing left, the socket is full, or a turn is over. False: what is left takes the driver, who
- * is somebody else. *wanted: as of conn_wants(), now. */
+/* Sends until nothing is left, the link is full, or a turn is over. Returns false if the rest needs the driver and the
+ * caller is a poster. *wanted: the last result of conn_wants(). */
 static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us,
                                    unsigned *wanted)
 {
@@ -38,10 +38,10 @@ static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role
                 return false;
             transfer_eat_again(endpoint);
         } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
-            /* A socket that is full says when it is not: asking it before would only hold up the one who empties it. */
+            /* A full link reports when it is writable. Trying before would only delay whoever empties it. */
             break;
         } else if (conn->agreed.tx_pos - begun >= TURN_OCTETS) {
-            /* Others are next. The socket says at once that it is not blocked, and that is the next turn. */
+            /* Let others send. The link reports at once that it is writable, and the next turn begins. */
             endpoint->blocked = true;
         }
     }
@@ -82,6 +82,7 @@ static void endpoint_link_tick(struct endpoint *endpoint, uint64_t now_us)
         endpoint_fail_to_connect(endpoint, -ETIMEDOUT);
 }
 
+/* By the driver, who does not wait for a poster that holds the endpoint. */
 static void poll_link(struct endpoint *endpoint)
 {
     if (!endpoint_try(endpoint))
@@ -182,7 +183,7 @@ static const struct endpoint_kind stream = {
 
 /* --- what the link says ------------------------------------------------------------------------------------------- */
 
-/* What has arrived is read before anything else is believed: the reader learns more. */
+/* Reads what has arrived before evaluating other events, because reading tells more about the end. */
 void endpoint_told(struct endpoint *endpoint, unsigned events)
 {
     if (!endpoint->link->is_up) {
@@ -203,6 +204,7 @@ void endpoint_told(struct endpoint *endpoint, unsigned events)
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 
+/* The callback of a link, by the driver. */
 static void on_link(struct link *link, unsigned events)
 {
     struct endpoint *endpoint = link->owner;

@@ -5,16 +5,19 @@
 
 #include "api/endpoint.h"
 
-/* A new one on a link, which it owns from here on: held, for the driver. NULL: the link is closed, errno says why. */
+/* Makes an endpoint on a link, which the endpoint owns from now on. Called by the driver, who then holds the endpoint.
+ * NULL: the link was closed; errno is ENOMEM. */
 struct endpoint *endpoint_new(struct progress *progress, struct link *link);
 
-/* Its connection has begun: it gets what it needs of a link that brings octets in any order. */
+/* After conn_init_*(): lends the connection what a link with octets in any order needs. */
 void endpoint_lend(struct endpoint *endpoint);
 
-/* What has come up at its link, enum link_event: for its holder, the driver. Other links tell, and hold it for that. */
+/* Processes events of the link (enum link_event). For the driver, who holds the endpoint; links other than
+ * packet_link.c call on_link(). */
 void endpoint_told(struct endpoint *endpoint, unsigned events);
 
-/* Another link carries the connection on, at the same place of both streams; the old one is closed. For the driver. */
+/* Continues the connection on another link, at the same positions of both streams, and closes the old link. For the
+ * driver. */
 void endpoint_exchange_link(struct endpoint *endpoint, struct link *link);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* endpoint_sctp.c - a connection that is an association of SCTP, at a socket of its own or at its listener's. */
+/* endpoint_sctp.c - a connection that is an SCTP association, at a socket of its own or at its listener's. */
 #include "api/endpoint_sctp.h"
 
 #include <errno.h>
@@ -12,15 +12,16 @@
 #include "api/sctp_link.h"
 #include "api/sctp_port.h"
 
-enum { LISTENER_PENDING = 4096 }; /* associations of one listener that are not answered yet */
+enum { LISTENER_PENDING = 4096 }; /* associations of one listener that were not answered */
 
+/* Freed as its first member, the endpoint. */
 struct endpoint_sctp {
     struct endpoint endpoint;
     struct assoc assoc;
     struct sctp_link link;
     struct sctp_port *port;
     struct usctp *usctp;
-    bool more; /* a turn has ended before its work did */
+    bool more; /* a turn ended before its work was done */
     struct window_slot slots[WINDOW_CHUNKS];
 };
 
@@ -32,7 +33,7 @@ static struct endpoint_sctp *endpoint_sctp_of(struct endpoint *endpoint)
 /* --- work ----------------------------------------------------------------------------------------------------------
  */
 
-/* Nobody here asks for signals: what they hold has been placed, and that is all. */
+/* Signals are taken and dropped: this API reports none, and their data have been placed. */
 static void endpoint_sctp_hear(struct endpoint_sctp *e, uint64_t now_us)
 {
     struct assoc_signal signal;
@@ -74,6 +75,7 @@ static void endpoint_sctp_tick(struct endpoint *endpoint, uint64_t now_us)
     endpoint_sctp_hear(endpoint_sctp_of(endpoint), now_us);
 }
 
+/* The callback of the port: events or room for this association. By the driver. */
 static void endpoint_sctp_turn(void *owner)
 {
     struct endpoint_sctp *e = owner;
@@ -104,7 +106,7 @@ static int accept_assoc(struct endpoint *endpoint, struct rddp_qp *qp, const str
         error =
             assoc_accept(&e->assoc, &qp->qp, at_most(attr->ird, qp->qp.attr.ird), at_most(attr->ord, qp->qp.attr.ord),
                          attr->private_data, attr->private_data_length, now_us);
-    e->more = !error; /* what came meanwhile */
+    e->more = !error; /* messages that arrived before the answer */
     return error;
 }
 
@@ -186,7 +188,7 @@ static struct sctp_attr stack_attr(const struct rddp_wire_attr *wire)
     };
 }
 
-/* The tags of our Reads' sinks come from the seed: nobody is to guess them. */
+/* The tags for the sinks of our Reads are derived from the seed, which must be unguessable. */
 static int assoc_attr_of(const struct rddp_wire_attr *wire, struct assoc_attr *attr)
 {
     *attr = (struct assoc_attr){
@@ -208,7 +210,8 @@ static int open_port(struct rddp_context *context, struct progress *progress, co
     return error;
 }
 
-/* Owns a user of the port and the association from here on, whatever happens. */
+/* Takes over one use of the port and the association, even if it fails; then it has freed `e`. On success the caller
+ * holds the endpoint. */
 static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, struct usctp *usctp)
 {
     int error;
@@ -231,7 +234,7 @@ static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, 
 
 /* --- the active end ----------------------------------------------------------------------------------------------- */
 
-/* Any address of ours, of the peer's family. */
+/* Returns the length of the unspecified address of this family, and the address in *local. */
 static socklen_t any_address(sa_family_t family, struct sockaddr_storage *local)
 {
     *local = (struct sockaddr_storage){.ss_family = family};
@@ -356,7 +359,7 @@ int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *
 
 void endpoint_sctp_unlisten(struct rddp_listener *listener)
 {
-    if (!listener->sctp) /* it was left to the parent of this process */
+    if (!listener->sctp) /* fork() left it to the parent */
         return;
     listener->sctp->listener = NULL;
     usctp_unlisten(listener->sctp->usctp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* event.c - connection events and their channels. */
+/* event.c - event channels, and taking events from them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -28,6 +28,7 @@ struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *contex
     return channel;
 }
 
+/* Removes the oldest event. The caller holds channel->lock, or is the only user. */
 static struct event_node *event_take(struct rddp_event_channel *channel)
 {
     struct event_node *node = channel->first;

@@ -37,7 +37,7 @@ void event_forget(struct rddp_event_channel *channel, const struct rddp_qp *qp, 
     while ((node = *link)) {
         if ((qp && node->event.qp == qp) || (listener && node->event.listener == listener)) {
             *link = node->next;
-            free(node->event.request); /* nobody has seen it */
+            free(node->event.request); /* the application has never seen it */
             free(node);
         } else {
             last = node;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fork.c - the contexts of this process, and the moment in which fork() copies them.
+/* fork.c - the list of contexts of this process, and fork().
  *
- * Only the thread that forks exists in the child. So it holds, while it forks, whatever keeps connections, lists and
- * memory whole: the tokens, the bells and the mutexes. The spinlocks it cannot hold, and what they guard is begun anew
- * in the child: see inherit.c. The child itself does nothing here but to note that it is one. */
+ * Only the forking thread exists in the child. While it forks it therefore holds every lock that keeps connections,
+ * lists and memory consistent: tokens, bells and mutexes. Spinlocks cannot be held; what they guard is initialised
+ * again in the child (inherit.c). In the child itself, in_child() only records that it is one. */
 #include "api/fork.h"
 
 #include <sched.h>
 
-enum { PATIENCE_US = 1000000 }; /* no turn is as long: who holds something then is this thread, or stands still */
+/* Longer than any turn: a lock that is held for longer is held by the forking thread itself, or by a stopped one. */
+enum { PATIENCE_US = 1000000 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list, and is held while the process forks */
+/* Guards the list, and is held while the process forks. First in the lock order. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rddp_context *contexts;
 
 /* --- what is held --------------------------------------------------------------------------------------------- */
@@ -26,7 +28,7 @@ static bool take_bell(struct endpoint *endpoint, uint64_t until_us)
     return true;
 }
 
-/* Whoever has it gives it back soon when he sees that it is wanted. */
+/* Takes a loop's token. Its holder ends its round early when it sees `wanted`. */
 static bool take_token(struct progress *progress, uint64_t until_us)
 {
     bool taken;
@@ -38,6 +40,7 @@ static bool take_token(struct progress *progress, uint64_t until_us)
     return taken;
 }
 
+/* Releases the bells of the endpoints up to `end`, then the token. */
 static void give_bells(struct progress *progress, const struct endpoint *end)
 {
     for (struct endpoint *endpoint = progress->endpoints, *next; endpoint != end; endpoint = next) {
@@ -47,6 +50,7 @@ static void give_bells(struct progress *progress, const struct endpoint *end)
     progress_give(progress);
 }
 
+/* Takes the token of a loop and then all its bells, or nothing. */
 static bool take_bells(struct progress *progress, uint64_t until_us)
 {
     if (!take_token(progress, until_us))
@@ -59,7 +63,7 @@ static bool take_bells(struct progress *progress, uint64_t until_us)
     return true;
 }
 
-/* Nobody who has one of these waits for anything else. */
+/* The mutexes whose holders never wait for another lock; members.lock, held by the caller, keeps the lists stable. */
 static void each_leaf(struct rddp_context *context, int (*action)(pthread_mutex_t *))
 {
     struct rddp_comp_channel *comp_channel;
@@ -132,7 +136,7 @@ static void in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Without memory for this a child has what it had without: it may exit, or start another program. */
+/* If there is no memory for this, a child may only exit or execute another program, as without it. */
 static void watch_forks(void)
 {
     pthread_atfork(before_fork, in_parent, in_child);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fork.h - the contexts of this process, and the moment in which fork() copies them. */
+/* fork.h - the contexts of this process, and fork(). */
 #ifndef RDDP_API_FORK_H
 #define RDDP_API_FORK_H
 
 #include "api/api.h"
 
-/* It is whole; it is about to be closed. */
+/* Add a complete context to the list; remove it before it is closed. */
 void fork_add(struct rddp_context *context);
 void fork_remove(struct rddp_context *context);
 
-/* No fork() in between, and no other thread of a child at the same. */
+/* Between these calls no thread forks, and no other thread gives up or takes over a context of the parent. */
 void fork_lock(void);
 void fork_unlock(void);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* inherit.c - what a child of fork() does with a context of its parent: at its first call it leaves to the parent what
- * is the parent's, and when it needs them it makes descriptors and threads of its own.
+/* inherit.c - what a child of fork() does with a context of its parent. At its first call it gives up what is the
+ * parent's; when it needs them it makes descriptors and threads of its own.
  *
- * A descriptor is a copy, but what it leads to is shared: nothing here changes an epoll set, writes to an eventfd or a
- * pipe, or ends a stream. */
+ * The child's descriptors are copies, but refer to the parent's objects: nothing here changes an epoll set, writes to
+ * an eventfd or a pipe, or ends a stream. All functions run under fork.c's lock, and no other thread of the child can
+ * use the context before they are done. */
 #include "api/inherit.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "api/loops.h"
 #include "net/usctp.h"
 
-/* --- leaving ---------------------------------------------------------------------------------------------------- */
+/* --- giving up what is the parent's ----------------------------------------------------------------------- */
 
 static void leave_descriptors(struct rddp_context *context)
 {
@@ -26,7 +27,7 @@ static void leave_descriptors(struct rddp_context *context)
     }
 }
 
-/* Nobody is inside any more, and whoever waited does not. */
+/* No thread is inside a lock any more, and none is waiting. */
 static void leave_loops(struct rddp_context *context)
 {
     memset(context->visits, 0, (context->loops + POSTERS) * sizeof(*context->visits));
@@ -47,7 +48,7 @@ static void leave_loops(struct rddp_context *context)
     }
 }
 
-/* First what is posted, and then what has completed: a place is taken by either. */
+/* First counts what is posted, then what has completed: a place is taken by either (cq_leave()). */
 static void leave_queues(struct rddp_context *context)
 {
     struct rddp_srq *srq;
@@ -82,6 +83,7 @@ static void leave_channels(struct rddp_context *context)
     notifier_leave(&event_channel->notifier);
 }
 
+/* The bells were held by the forking thread: they start anew. */
 static void leave_connections(struct progress *progress)
 {
     struct endpoint *endpoint;
@@ -113,7 +115,8 @@ static void leave_listeners(struct rddp_context *context)
     }
 }
 
-/* Who was about to connect it, or to post to it after its end, is not there to finish that. */
+/* A thread that was connecting a queue pair, or posting to it after its end, does not exist here: undo or finish its
+ * work. */
 static void finish_for_others(struct rddp_context *context)
 {
     struct rddp_qp *qp;
@@ -128,7 +131,7 @@ static void finish_for_others(struct rddp_context *context)
     }
 }
 
-/* Before the connections: a TCP of ours would tell its peer. */
+/* Before the connections, because our TCP would notify its peers. */
 static void leave_devices(struct rddp_context *context)
 {
     struct rddp_device *device;
@@ -137,7 +140,7 @@ static void leave_devices(struct rddp_context *context)
     packet_leave(device);
 }
 
-/* Then links without an endpoint, too. */
+/* Also frees links without an endpoint. */
 static void leave_links(struct rddp_context *context)
 {
     struct rddp_device *device;
@@ -184,7 +187,7 @@ int context_leave_parent(struct rddp_context *context)
     return error;
 }
 
-/* --- making ----------------------------------------------------------------------------------------------------- */
+/* --- making descriptors and threads ----------------------------------------------------------------------- */
 
 static int renew_channels(struct rddp_context *context)
 {
@@ -221,7 +224,7 @@ static int renew_loops(struct rddp_context *context)
     return error;
 }
 
-/* What was made before it failed goes again: there may be room another time. */
+/* After a failure what was made is given up again, so that a later call can retry. */
 static int renew(struct rddp_context *context)
 {
     int error = renew_channels(context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* listen.c - the passive end: listening, accepting and rejecting, for the application. */
+/* listen.c - the passive side: listening, accepting and rejecting, for the application. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,13 @@
 #include "api/packet.h"
 
 enum {
-    ACCEPTS = 64,      /* new connections in one round of the loop */
-    PAUSE_US = 100000, /* out of descriptors: try again then */
+    ACCEPTS = 64,      /* connections accepted in one round of the loop */
+    PAUSE_US = 100000, /* the pause after a lack of descriptors */
 };
 
-/* --- connections come -------------------------------------------------------------------------------------------- */
+/* --- arriving connections ----------------------------------------------------------------------------------- */
 
+/* Accepts connections, by the driver of the listener's loop. */
 static void accept_some(struct watch *watch, uint32_t events)
 {
     struct rddp_listener *listener = container_of(watch, struct rddp_listener, watch);
@@ -60,6 +61,7 @@ static int start_listening(struct rddp_listener *listener)
     return error;
 }
 
+/* Makes a listener with nothing to listen on. NULL: errno. */
 static struct rddp_listener *new_listener(struct rddp_event_channel *channel, const struct rddp_wire_attr *wire,
                                           void *user)
 {
@@ -86,7 +88,8 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
     return NULL;
 }
 
-/* With a descriptor, or the error of what should have made it. */
+/* Starts to listen on a descriptor; `fd` may be the negative errno of the call that should have made it. Closes it on
+ * failure, and frees the listener. */
 static struct rddp_listener *listen_begin(struct rddp_listener *listener, int fd)
 {
     int error = fd < 0 ? fd : 0;
@@ -178,6 +181,7 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
     return NULL;
 }
 
+/* Rejects a request that nobody will accept. The caller is the driver and holds the endpoint. */
 static void listen_turn_away(struct endpoint *endpoint)
 {
     request_answered(endpoint);
@@ -187,7 +191,7 @@ static void listen_turn_away(struct endpoint *endpoint)
         endpoint_abort(endpoint);
 }
 
-/* Those that this loop has of a listener that goes away. By the driver. */
+/* Rejects the requests that this loop has of a listener that goes away. By the driver. */
 static void turn_away_all(struct progress *progress, struct rddp_listener *listener)
 {
     struct endpoint *next;
@@ -263,6 +267,7 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
     return getsockname(listener->watch.fd, (struct sockaddr *)addr, &length) ? -errno : 0;
 }
 
+/* Accepts for `qp`, or rejects on an error. The caller is the driver and holds the endpoint. */
 static int listen_answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
     int error = -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* log.c - one English line for people who have to find out what happened. */
+/* log.c - writes one English line for people who investigate what happened. */
 #include <stdarg.h>
 #include <stdio.h>
 

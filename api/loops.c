@@ -8,6 +8,7 @@
 
 #include "api/bells.h"
 
+/* bells_init() runs even after an error, because fini_loop() expects it. */
 static int init_loop(struct rddp_context *context, struct progress *progress)
 {
     int error = progress_init(progress, context), bells = bells_init(progress);

@@ -5,11 +5,11 @@
 
 #include "api/api.h"
 
-/* As many as context->loops says. 0, -ENOMEM, -EMFILE; loops_fini() is called once in either case. */
+/* Makes context->loops loops. Returns 0, -ENOMEM or -EMFILE; call loops_fini() once in any case. */
 int loops_init(struct rddp_context *context);
 void loops_fini(struct rddp_context *context);
 
-/* A thread each. 0 or -EAGAIN, and then none is left. */
+/* Starts a thread for each loop. Returns 0; -EAGAIN: no thread was left running. loops_stop() ends and joins them. */
 int loops_start(struct rddp_context *context);
 void loops_stop(struct rddp_context *context);
 

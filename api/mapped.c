@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mapped.c - asks the kernel whether memory is mapped and writable, in a microsecond or two whatever its length. */
+/* mapped.c - asks the kernel whether memory is mapped and writable, in a microsecond or two for any length. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 
-/* MS_ASYNC writes nothing back: it only walks over the mappings and finds holes. */
+/* msync(MS_ASYNC) writes nothing; it only walks over the mappings and reports holes. */
 static bool is_mapped(uintptr_t at, size_t length)
 {
     uintptr_t from = at & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -16,7 +16,7 @@ static bool is_mapped(uintptr_t at, size_t length)
     return !msync((void *)from, length + (at - from), MS_ASYNC);
 }
 
-/* An atomic OR with 0 needs the right to write and changes no octet, even while others write there. */
+/* A futex operation that ORs with 0 needs the right to write and changes no octet, even while others write there. */
 static bool is_writable(uintptr_t at)
 {
     uint32_t own = 0;
@@ -34,7 +34,7 @@ bool memory_allows(const void *addr, size_t length, unsigned access)
 
     if (!length)
         return true;
-    /* Of one page or two, those that are asked whether they can be written are all: that is one call less. */
+    /* For one or two pages the checks for writing cover all of them, which saves this call. */
     if ((!is_written || last / page - first / page > 1) && !is_mapped(first, length))
         return false;
     if (!is_written)

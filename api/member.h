@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* member.h - the objects of a context, so that a child of fork() finds all that it inherited. */
+/* member.h - the lists of a context's objects, by which a child of fork() finds what it inherited. */
 #ifndef RDDP_API_MEMBER_H
 #define RDDP_API_MEMBER_H
 
@@ -24,9 +24,9 @@ enum member_kind {
     MEMBER_KINDS,
 };
 
-/* An object is in its list from when it is whole until its destruction begins. */
+/* An object is in its list from when it is complete until its destruction begins. */
 struct members {
-    pthread_mutex_t lock; /* a leaf */
+    pthread_mutex_t lock; /* a leaf, except as api.h says */
     struct member *first[MEMBER_KINDS];
 };
 
@@ -50,7 +50,8 @@ static inline void member_remove(struct members *members, struct member *member)
     pthread_mutex_unlock(&members->lock);
 }
 
-/* `object` is each object of this kind in turn; it may not go meanwhile. */
+/* Iterates over the objects of a kind. The caller prevents their removal: by the lock, or as the only thread after
+ * fork(). */
 #define MEMBERS_EACH(members, kind, type, object) \
     for (struct member *member_ = (members)->first[kind]; \
          member_ && ((object) = container_of(member_, type, member), true); member_ = member_->next)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* memory.c - protection domains and memory regions for the application. */
+/* memory.c - protection domains and memory regions for the application. context->mrs_lock guards changes of the table
+ * of keys; look-ups take no lock (core/visit.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include "net/cancel.h"
 
 enum {
-    SPINS = 200,      /* looks before going to sleep: most are gone by then */
-    PAUSE_NS = 20000, /* between two looks then */
+    SPINS = 200,      /* attempts before sleeping: most visitors have left by then */
+    PAUSE_NS = 20000, /* then the pause between two attempts */
     ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
                  RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED
 };
@@ -38,7 +39,8 @@ int rddp_dealloc_pd(struct rddp_pd *pd)
     return 0;
 }
 
-/* 32 unguessable bits (RFC 5040 8.1.1), fetched from the kernel a few at a time. 0 if there are none to be had. */
+/* Returns 32 unguessable bits (RFC 5040 8.1.1), fetched from the kernel 64 words at a time; 0 if there are none. Under
+ * mrs_lock. */
 static uint32_t memory_draw(struct rddp_context *context)
 {
     if (!context->randoms) {
@@ -49,14 +51,14 @@ static uint32_t memory_draw(struct rddp_context *context)
     return context->random[--context->randoms];
 }
 
-/* Every placement and emission that may have looked at the table before this call is over when it returns. Nobody is
- * inside for longer than a turn of one endpoint. */
+/* Waits until every placement and emission that may have looked at the table before this call has ended. None takes
+ * longer than a turn of one endpoint. The caller holds no lock, because a visitor may be waiting for it. */
 static void wait_for_lookups(struct rddp_context *context)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     uint64_t moment = visits_part(&context->mrs.visits);
 
-    cancel_hold(); /* the pause is a cancellation point */
+    cancel_hold(); /* nanosleep() is a cancellation point */
     for (unsigned i = 0; !visits_are_over(&context->mrs.visits, moment); i++)
         if (i < SPINS)
             spin_pause();
@@ -65,7 +67,7 @@ static void wait_for_lookups(struct rddp_context *context)
     cancel_release();
 }
 
-/* What an endpoint still sends from `mr` leaves from a copy made now: TCP, too, would have sent it from one. */
+/* Copies what endpoints of this loop still send from `mr`, as TCP would have done. Takes the token, then each bell. */
 static void take_over(struct progress *progress, const struct mr *mr)
 {
     progress_take(progress);
@@ -80,7 +82,7 @@ static void take_over(struct progress *progress, const struct mr *mr)
     progress_give(progress);
 }
 
-/* Under mrs_lock. *old is what look-ups may still be in. */
+/* Makes room for one more region. Under mrs_lock. Look-ups may still use *old, which the caller frees. */
 static int memory_make_room(struct mr_table *mrs, void **old)
 {
     uint32_t slots = MR_SLOTS;
@@ -97,7 +99,7 @@ static int memory_make_room(struct mr_table *mrs, void **old)
     return 0;
 }
 
-/* Under mrs_lock. */
+/* Enters a region under a new key. Under mrs_lock. */
 static int memory_insert(struct rddp_context *context, struct rddp_mr *mr, void **old)
 {
     int error = memory_make_room(&context->mrs, old);
@@ -126,7 +128,7 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length);
 }
 
-/* `mr` is filled in but for its key. NULL: it is freed, errno says why. */
+/* Enters `mr`, which is filled in except for its key, and returns it. NULL: it was freed; errno says why. */
 static struct rddp_mr *memory_enter(struct rddp_context *context, struct rddp_mr *mr)
 {
     int error = context_enter(context);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mirror.c - a ring that is mapped twice, one behind the other: what wraps around is in one piece all the same. */
+/* mirror.c - a ring that is mapped twice in a row, so that every range of it is contiguous. */
 #include "api/mirror.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Over the room that was reserved. */
+/* Maps the ring over a half of the reserved range. */
 static bool map_half(uint8_t *at, size_t octets, int fd)
 {
     void *half = mmap(at, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);

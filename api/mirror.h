@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mirror.h - a ring that is mapped twice, one behind the other: what wraps around is in one piece all the same. */
+/* mirror.h - a ring that is mapped twice in a row, so that every range of it is contiguous. */
 #ifndef RDDP_API_MIRROR_H
 #define RDDP_API_MIRROR_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A ring of `octets`, a power of two and a multiple of the page size; octets that were never touched take no memory.
- * NULL: no memory, or no descriptor for a moment. */
+/* Maps a ring of `octets`, a power of two and a multiple of the page size. Pages that are never touched take no memory.
+ * The caller owns it. NULL: no memory, or no descriptor, which is needed for the mapping only. */
 uint8_t *mirror_map(size_t octets);
-void mirror_unmap(uint8_t *ring, size_t octets); /* NULL is fine */
+void mirror_unmap(uint8_t *ring, size_t octets); /* `ring` may be NULL */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - a device: its packets to the links that they are for, connections that come, and those that linger. */
+/* packet.c - a device: distributes its packets to links, accepts connections, and ends links that linger. All functions
+ * run by the driver of the device's loop. */
 #include "api/packet.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ static void packet_unlink_from(struct packet_link **list, struct packet_link *l)
     *list = l->next;
 }
 
+/* Removes and frees a link that has no endpoint. */
 static void packet_drop(struct packet_link *l)
 {
     struct rddp_device *device = l->device;
@@ -33,7 +35,7 @@ static void packet_drop(struct packet_link *l)
     packet_link_free(l);
 }
 
-/* Without an endpoint: what was sent is to reach the peer, what the peer sends is of no use to anybody. */
+/* A link without an endpoint: what was sent still has to reach the peer, but what the peer sends is useless. */
 static void settle_gone(struct packet_link *l)
 {
     if (l->is_unwanted || loop_now_us() >= l->gone_us)
@@ -43,7 +45,7 @@ static void settle_gone(struct packet_link *l)
         packet_drop(l);
 }
 
-/* Is it over before there was an endpoint, or is there one now? It is held neither way. */
+/* A link that packets have just made: it gets an endpoint, or is closed if it is already over. No endpoint is held. */
 static void settle_new(struct packet_link *l)
 {
     struct rddp_device *device = l->device;
@@ -79,7 +81,7 @@ static unsigned packet_news_of(struct packet_link *l)
     return news;
 }
 
-/* All that follows from packets and time; its endpoint is held. */
+/* Handles what follows from packets and time. If the link has an endpoint, the caller holds it. */
 static void packet_settle(struct packet_link *l)
 {
     struct endpoint *endpoint = l->link.owner;
@@ -88,7 +90,7 @@ static void packet_settle(struct packet_link *l)
         settle_gone(l);
         return;
     }
-    packet_flush(l); /* acknowledgements first: the peer waits for them */
+    packet_flush(l); /* acknowledgements first, because the peer waits for them */
     if (l->link.is_up || l->tcp.state >= UTCP_ESTABLISHED || l->tcp.state == UTCP_CLOSED)
         endpoint_told(endpoint, packet_news_of(l));
     if (!endpoint->closed)
@@ -109,7 +111,7 @@ static void packet_on_timer(struct timer *timer, uint64_t now_us)
         endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
-/* The oldest of those that only wait for old packets to die gives way. */
+/* If there are too many links, the oldest in TIME-WAIT gives way. */
 static bool packet_make_room(struct rddp_device *device)
 {
     struct packet_link *oldest = NULL;
@@ -118,7 +120,7 @@ static bool packet_make_room(struct rddp_device *device)
         return true;
     for (struct packet_link *l = device->links; l; l = l->next)
         if (!l->link.owner && !l->is_new && !l->is_touched && l->tcp.state == UTCP_TIME_WAIT)
-            oldest = l; /* new ones come first in the list */
+            oldest = l; /* new ones are first in the list */
     if (oldest)
         packet_drop(oldest);
     return oldest;
@@ -168,7 +170,7 @@ static void note_touched(struct rddp_device *device, struct packet_link *l)
     device->touched = l;
 }
 
-/* Its endpoint is held from here to the end of the batch. */
+/* Called before a packet is processed: holds the endpoint of its link until the end of the batch. */
 static uint64_t packet_touch(void *of, struct utcp *t, uint64_t now_us)
 {
     struct packet_link *l = container_of(t, struct packet_link, tcp);
@@ -179,7 +181,7 @@ static uint64_t packet_touch(void *of, struct utcp *t, uint64_t now_us)
     if (!l->link.owner)
         return now_us;
     endpoint_hold(l->link.owner);
-    return loop_now_us(); /* a poster may have held it meanwhile */
+    return loop_now_us(); /* a poster may have held it for a while */
 }
 
 static struct utcp *accept_link(void *of, const struct utcp_name *local, const struct utcp_name *remote)
@@ -196,6 +198,7 @@ static struct utcp *accept_link(void *of, const struct utcp_name *local, const s
 
 static const struct utcp_host_user host_user = {packet_listens, accept_link, packet_touch};
 
+/* Ends a batch: handles all links that got packets, and releases their endpoints. */
 static void packet_settle_touched(struct rddp_device *device)
 {
     while (device->touched) {
@@ -253,9 +256,9 @@ static void packet_on_packets(struct watch *watch, uint32_t events)
     packet_pump_host(device);
 }
 
-/* --- what is asked for ----------------------------------------------------------------------------------------- */
+/* --- connecting and listening ----------------------------------------------------------------------------- */
 
-/* A port that is free between these two. */
+/* Chooses a local port that is free towards `remote`. */
 static bool packet_choose_port(struct rddp_device *device, struct utcp_name *local, const struct utcp_name *remote)
 {
     for (uint32_t i = 0; i < PORTS; i++) {
@@ -341,7 +344,7 @@ static int packet_init_host(struct rddp_device *device)
     return 0;
 }
 
-/* Packets that are lost on purpose are to be those of the path. */
+/* If packets shall be lost on purpose, the device must not join them: they have to be those of the path. */
 static unsigned offload_of(const struct rddp_device *device)
 {
     return device->joins ? TUN_CHECKSUMS | TUN_SEGMENTS : device->attr.checksums ? 0 : TUN_CHECKSUMS;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.h - a device, and the links of connections whose TCP is ours: what their files share.
+/* packet.h - a device, and the links of connections over the library's own TCP.
  *
- * A link is guarded by the doorbell of its endpoint, and by the token of the device's loop while it has none; the
- * device itself by that token. So the driver holds the endpoint of every link that a batch of packets is for until the
- * batch is over, and a poster may send packets of a link that he holds. */
+ * A link with an endpoint is guarded by the endpoint's bell, a link without one by the token of the device's loop. The
+ * device itself is guarded by that token, except `random` and sending to `fd`. So the driver holds the endpoint of
+ * every link that got packets of a batch until the batch is over, and a poster may send packets of a link that it
+ * holds. */
 #ifndef RDDP_API_PACKET_H
 #define RDDP_API_PACKET_H
 
@@ -20,44 +21,45 @@
 #include "utcp/host.h"
 
 enum {
-    PACKET_UNITS = 8192, /* sent and not acknowledged; a power of two */
+    PACKET_UNITS = 8192, /* units sent and not acknowledged; a power of two */
     PACKET_SENTS = 8192,
     PACKET_HELDS = 8192,
     PACKET_BUCKETS = 1024,
     PACKET_HALVES = 1024,
     PACKET_BATCH = 64,
-    PACKET_CHANCES = 100000, /* of which `lose` are lost */
+    PACKET_CHANCES = 100000, /* denominator of rddp_device_attr.lose */
 };
 
 struct packet_link {
     struct link link;
     struct utcp tcp;
     struct rddp_device *device;
-    struct packet_link *next, *touched; /* of the device; of those that a batch of packets was for */
+    struct packet_link *next, *touched; /* next: all of the device; touched: the links that got packets of this batch */
     struct timer timer;
-    uint64_t gone_us;                     /* it has no endpoint any more, and is cut off then; 0: it has one */
-    unsigned wants;                       /* enum link_want */
-    bool is_new, is_touched, is_unwanted; /* new: no endpoint yet; unwanted: octets came that nobody will read */
+    uint64_t gone_us; /* when it is cut off, because it has no endpoint any more; 0: it has one */
+    unsigned wants;   /* enum link_want */
+    /* is_new: no endpoint yet; is_unwanted: octets arrived that nobody will read. */
+    bool is_new, is_touched, is_unwanted;
 
-    uint8_t *in; /* octets that wait for their turn, at their positions */
+    uint8_t *in; /* octets that wait for their turn, at position modulo in_octets */
     uint64_t in_octets;
-    uint64_t read_to, base; /* read in order, of the start-up; framing begins at `base`, once `framed` */
+    uint64_t read_to, base; /* read_to: octets read during the start-up; base: where framing began, once `framed` */
     bool framed;
     struct early *early;
     uint64_t placed_early;
 
-    uint8_t *out; /* sent and not acknowledged, at their positions */
+    uint8_t *out; /* octets sent and not acknowledged, at position modulo out_octets */
     uint64_t out_octets, written;
-    uint64_t *unit_end; /* where in the stream each unit ends */
+    uint64_t *unit_end; /* stream positions where the units end */
     uint32_t unit_head, units;
 
-    void *buffer; /* of what the engine works in, and `unit_end` */
+    void *buffer; /* one mapping for the TCP's tables, `unit_end` and `early` */
     size_t room_octets;
 };
 
-/* Who listens. `arrived` is called by the driver with a link that is up, and owns it from there on. */
+/* A listener behind a device. The driver calls arrived() with a link that is up; the callee owns it. */
 struct packet_port {
-    struct utcp_name name; /* the address is all 0: any */
+    struct utcp_name name; /* address all 0: any */
     struct packet_port *next;
     bool (*has_room)(const struct packet_port *port);
     void (*arrived)(struct packet_port *port, struct link *link);
@@ -67,9 +69,9 @@ struct rddp_device {
     struct member member;
     struct progress *progress; /* never changes */
     struct rddp_device_attr attr;
-    struct utcp_name own;
+    struct utcp_name own; /* its own address */
     struct watch watch;
-    struct timer timer; /* the host's */
+    struct timer timer; /* of `host` */
     struct utcp_host host;
     struct utcp *bucket[PACKET_BUCKETS];
     struct utcp_half half[PACKET_HALVES];
@@ -77,8 +79,8 @@ struct rddp_device {
     uint32_t link_count;
     struct packet_port *ports;
     uint16_t next_port;
-    bool joins;              /* the device takes segments of one stream as one packet, and brings them so */
-    _Atomic uint64_t random; /* of packets that are lost on purpose */
+    bool joins;              /* the device cuts and joins segments of a stream */
+    _Atomic uint64_t random; /* selects the packets to lose on purpose */
     int fd;
     uint8_t packet[TUN_PACKET_MAX];
 };
@@ -88,40 +90,42 @@ static inline struct packet_link *packet_link_of(struct link *link)
     return container_of(link, struct packet_link, link);
 }
 
-/* packet_name.c. Addresses in the engine's form and back; -EAFNOSUPPORT. */
+/* packet_name.c. Convert addresses to the form of our TCP and back. Returns 0 or -EAFNOSUPPORT. */
 int packet_name_from(struct utcp_name *name, const struct sockaddr *from, socklen_t length);
 void packet_name_to(const struct utcp_name *name, struct sockaddr_storage *to);
 
-/* packet_send.c. Is this packet to be lost on purpose? One that leaves, of segments of
- * `each` octets; all that a link has to say, and its timer. */
+/* packet_send.c. packet_is_lost(): shall this packet be lost on purpose? packet_write() sends a packet, which the
+ * device cuts into segments of `each` octets. packet_flush() sends everything that a link has to send, and sets its
+ * timer. */
 bool packet_is_lost(struct rddp_device *device);
 void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint32_t each);
 void packet_flush(struct packet_link *l);
 
-/* packet_link.c. A link that is not connected, or NULL: no memory. Its timer is the caller's to add. Ends with
- * packet_link_free(), for which no packet of it may come any more. */
+/* packet_link.c. Makes a link that is not connected; NULL: no memory. The caller adds it to the device's list and adds
+ * its timer. Call packet_link_free() when no packet can reach it any more. */
 struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loop);
 void packet_link_free(struct packet_link *l);
 void packet_info(struct link *link, struct rddp_qp_info *info);
-/* Has it room for more to send, so that it is worth telling? */
+/* Is there enough room to send, so that the owner should be told? */
 bool packet_link_is_writable(const struct packet_link *l);
 
-/* packet_read.c. What its engine does with octets that arrive; a new endpoint on such a link; one turn of what arrived.
- * The last returns whether anything did. */
+/* packet_read.c. packet_arrived() is the TCP's callback for arriving octets. packet_begin() prepares a new endpoint on
+ * such a link. packet_receive() processes what has arrived; returns whether anything did. */
 struct utcp_verdict packet_arrived(void *user, const struct utcp_arrival *a);
 void packet_begin(struct endpoint *endpoint);
 bool packet_receive(struct endpoint *endpoint);
 
-/* packet.c. By the driver, for device.c: 0 or a negative errno; packet_close() is called once in either case, when no
- * link has an endpoint. */
+/* packet.c. For device.c, by the driver: open and close the device. Returns 0 or a negative errno; call packet_close()
+ * once in any case, when no link has an endpoint. */
 int packet_open(struct rddp_device *device);
 void packet_close(struct rddp_device *device);
 
-/* packet.c. In a child of fork(), after progress_leave(): from here on no packet leaves. */
+/* packet.c. In a child of fork(), after progress_leave(): no packet is sent from now on. */
 void packet_leave(struct rddp_device *device);
 
-/* packet.c. By the driver. A link that is on its way to `peer`, or NULL and errno; a port is listened to (0 is replaced
- * by a free one), and is not any more. 0, -EADDRINUSE, -EAFNOSUPPORT; -ENODEV: the device is with the parent. */
+/* packet.c. By the driver. packet_connect() returns a link that is connecting to `peer`, or NULL with errno.
+ * packet_listen() starts and packet_unlisten() stops listening at a port; port 0 is replaced by a free one. Returns 0,
+ * -EADDRINUSE or -EAFNOSUPPORT; -ENODEV: the device belongs to the parent. */
 struct link *packet_connect(struct rddp_device *device, const struct sockaddr *peer, socklen_t length);
 int packet_listen(struct rddp_device *device, struct packet_port *port);
 void packet_unlisten(struct rddp_device *device, struct packet_port *port);

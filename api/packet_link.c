@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet_link.c - a TCP of ours as a link: every unit that it is given is one segment, unless the path is too narrow.
- */
+/* packet_link.c - a TCP connection of our own as a link: each unit is one segment, unless the path is too narrow. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +10,15 @@
 #include "wire/wire.h"
 
 enum {
-    IN_TIMES = 4,          /* placed octets take no room in the window, but their positions lie in the ring */
-    OUT_TIMES = 2,         /* what is sent ahead, in windows of our own */
-    GONE_US = 60000000,    /* a peer may take so long to take what was sent when the connection is over */
-    WRITABLE_FRACTION = 4, /* of the room to send */
+    IN_TIMES = 4,          /* placed octets use no window, but their positions lie in the ring */
+    OUT_TIMES = 2,         /* octets accepted for sending, in windows */
+    GONE_US = 60000000,    /* how long a peer may take to acknowledge after the connection is over */
+    WRITABLE_FRACTION = 4, /* the fraction of the send buffer that must be free */
 };
 
-/* --- what is sent ------------------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------------------- */
 
-/* Where the unit ends that `position` is in. */
+/* Returns the stream position where the unit at `position` ends. */
 static uint64_t unit_end(const struct packet_link *l, uint64_t position)
 {
     uint32_t low = 0, high = l->units;
@@ -35,8 +34,8 @@ static uint64_t unit_end(const struct packet_link *l, uint64_t position)
     return l->unit_end[(l->unit_head + low) & (PACKET_UNITS - 1)];
 }
 
-/* One FPDU is one segment (RFC 5044 5.1). One that the path has become too narrow for is cut, and the next begins a
- * segment again. */
+/* One FPDU is one segment (RFC 5044 5.1). An FPDU that the path has become too narrow for is cut, and the next FPDU
+ * begins a new segment. */
 static uint32_t packet_link_cut(void *user, uint64_t position, uint32_t ready, uint32_t capacity)
 {
     uint64_t length = unit_end(user, position) - position;
@@ -88,9 +87,9 @@ static ssize_t send_unit(struct link *link, const struct span *span, uint32_t sp
     return (ssize_t)octets;
 }
 
-/* --- the rest of a link ----------------------------------------------------------------------------------------- */
+/* --- the other operations of a link -------------------------------------------------------------------------- */
 
-/* Its owner has done for now what he wanted to do: what he sent leaves. */
+/* The owner has finished its work for now: sends what it has queued. */
 static void packet_link_want(struct link *link, unsigned wants)
 {
     struct packet_link *l = packet_link_of(link);
@@ -121,8 +120,8 @@ static void packet_link_names(struct link *link, struct sockaddr_storage *local,
     packet_name_to(&packet_link_of(link)->tcp.remote, peer);
 }
 
-/* What was sent still reaches the peer, as when a socket is closed; but nobody will read what the peer has sent, and he
- * is told so. The device frees it, when its time has come. */
+/* What was sent still reaches the peer, as with a closed socket. If the peer has sent octets that nobody will read, it
+ * gets a reset. The device frees the link later. */
 static void packet_link_close_link(struct link *link)
 {
     struct packet_link *l = packet_link_of(link);
@@ -160,9 +159,9 @@ static const struct link_kind packets = {
     .close = packet_link_close_link,
 };
 
-/* --- its rooms ------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------------------- */
 
-/* What is never touched takes no memory. */
+/* Maps the buffers. Pages that are never touched take no memory. */
 static bool packet_link_map_rooms(struct packet_link *l)
 {
     size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_held_range);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet_name.c - addresses as sockets have them, and as our TCP has them. */
+/* packet_name.c - converts addresses between sockaddr and the form of our TCP. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet_read.c - octets arrive in any order: the connection takes what it can at once, the rest waits for its turn. */
+/* packet_read.c - octets arrive in any order: the connection takes what it can at once, the rest waits in the link's
+ * ring. The caller holds the endpoint, if there is one. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ void packet_begin(struct endpoint *endpoint)
     conn_lend_early(&endpoint->conn, packet_link_of(endpoint->link)->early);
 }
 
-/* Framing begins behind the start-up. */
+/* Has framing begun, behind the start-up? Then records where. */
 static bool is_framed(struct packet_link *l, const struct conn *c)
 {
     if (!l->framed && !life_in_startup(&c->life)) {
@@ -20,12 +21,13 @@ static bool is_framed(struct packet_link *l, const struct conn *c)
     return l->framed;
 }
 
-/* All before this position has been read. */
+/* Returns the stream position up to which everything was read. */
 static uint64_t read_to(const struct packet_link *l, const struct conn *c)
 {
     return l->framed ? l->base + c->agreed.rx_pos : l->read_to;
 }
 
+/* Keeps octets in the ring. Returns false if they lie beyond it. */
 static bool packet_read_keep(struct packet_link *l, const struct conn *c, uint64_t position, const uint8_t *from,
                              size_t n)
 {
@@ -35,7 +37,7 @@ static bool packet_read_keep(struct packet_link *l, const struct conn *c, uint64
     return true;
 }
 
-/* The packet is the device's, and so its octets may be changed. */
+/* Offers octets to the connection. They belong to the device's buffer, so they may be modified. */
 static enum conn_verdict packet_read_take(struct packet_link *l, struct conn *c, const struct utcp_arrival *a,
                                           uint32_t at, size_t *octets)
 {
@@ -71,7 +73,7 @@ struct utcp_verdict packet_arrived(void *user, const struct utcp_arrival *a)
     return v;
 }
 
-/* What has its turn, and was kept: from *from to *to. */
+/* Finds the next kept octets in order: from *from to *to. Returns false if there are none. */
 static bool next_kept(struct packet_link *l, struct conn *c, uint64_t *from, uint64_t *to)
 {
     const struct seg *taken;
@@ -112,7 +114,7 @@ bool packet_receive(struct endpoint *endpoint)
     read_kept(l, c);
     received = utcp_received(&l->tcp);
     if (c->life.state >= CONN_TERMINATING) {
-        utcp_release(&l->tcp, l->tcp.rx.kept); /* dropped */
+        utcp_release(&l->tcp, l->tcp.rx.kept); /* octets after the end are dropped */
         utcp_limit(&l->tcp, UINT64_MAX);
     } else {
         utcp_limit(&l->tcp, read_to(l, c) + l->in_octets / 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet_send.c - what links have to say becomes packets. */
+/* packet_send.c - sends what links have to send, as packets of the device. */
 #include <string.h>
 
 #include "api/packet.h"
@@ -29,12 +29,12 @@ void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint3
         note.v6 = p->head[0] >> 4 == 6;
     }
     memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
-    /* A packet that the device does not take is lost, as on any path. */
+    /* A packet that the device does not accept is lost, as on any path. */
     if (!packet_is_lost(device))
         (void)tun_send(device->fd, span, 1 + p->spans, &note);
 }
 
-/* What was acknowledged need not be kept any more. */
+/* Drops the records of units that were acknowledged. */
 static void forget_acked(struct packet_link *l)
 {
     uint64_t acked = utcp_acked(&l->tcp);
@@ -45,7 +45,7 @@ static void forget_acked(struct packet_link *l)
     }
 }
 
-/* Segments of one length leave together, if the device cuts them again. */
+/* Joins segments of equal length into one packet if the device cuts them again. */
 static void packet_send_send_all(struct packet_link *l)
 {
     struct rddp_device *device = l->device;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pool.c - a few free buffers of one size, so that a busy connection does not go to the allocator for each. */
+/* pool.c - a few free buffers of one size, which save a busy connection most calls of the allocator. */
 #include "api/pool.h"
 
 #include <sys/mman.h>
 
-/* Mapped, not from the heap: a buffer that is only partly used costs only the pages that were touched. */
+/* The buffers are mapped, not taken from the heap, so that an untouched page of a buffer takes no memory. */
 void *pool_get(struct pool *pool)
 {
     void *buffer = NULL;

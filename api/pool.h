@@ -17,11 +17,12 @@ struct pool {
     size_t size;
 };
 
-/* From any thread. The buffer is the caller's until pool_put(). NULL if there is no memory. */
+/* pool_get() returns a buffer of `size` octets, which is the caller's until pool_put(); NULL: no memory. Any thread may
+ * call. */
 void *pool_get(struct pool *pool);
 void pool_put(struct pool *pool, void *buffer);
 
-/* Frees the buffers that were put back; by then all of them should have been. */
+/* Frees the buffers in the pool. All buffers must have been put back. */
 void pool_fini(struct pool *pool);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* progress.c - a loop, its token, and the rooms and endpoints of whoever drives it. */
+/* progress.c - a loop, its token, and the buffers and endpoints of its driver. */
 #include "api/progress.h"
 
 #include <assert.h>
@@ -42,6 +42,7 @@ void progress_bury(struct endpoint *endpoint)
     progress_put_in(endpoint, &endpoint->progress->dead);
 }
 
+/* Frees the closed endpoints. The caller has the token and holds none of them. */
 static void free_dead(struct progress *progress)
 {
     struct endpoint *endpoint;
@@ -89,7 +90,7 @@ void progress_wake(struct progress *progress)
     uint64_t one = 1;
 
     cancel_hold();
-    /* It cannot fail but for a counter that is full, and then it is readable. */
+    /* The write can only fail if the counter is full; then the eventfd is readable anyway. */
     if (write(progress->wake.fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
         abort();
     cancel_release();
@@ -134,7 +135,7 @@ int progress_init(struct progress *progress, struct rddp_context *context)
     *progress =
         (struct progress){.context = context, .visit = &context->visits[progress - context->progress], .wake.fd = -1};
     progress->outs.size = OUT_ROOM_AT + OUT_ROOM;
-    progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can have of one connection */
+    progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can hold of one connection */
     pthread_mutex_init(&progress->token, NULL);
     error = loop_init(&progress->loop);
     if (!error)

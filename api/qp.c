@@ -90,13 +90,14 @@ static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr 
         .inline_max = attr->max_inline_data,
         .ird = attr->max_rd_atomic,
         .ord = attr->max_rd_atomic,
-        .window = 1, /* kernel TCP delivers in order */
+        .window = 1, /* kernel TCP delivers in order; qp_prepare() widens it for other links */
         .signal_all = attr->sq_sig_all,
         .out_of_order = attr->out_of_order_sends,
         .rdma_control = attr->rdma_control,
     };
 }
 
+/* Are the CQs and the SRQ there, and of the same context? */
 static bool is_at_home(const struct rddp_pd *pd, const struct rddp_qp_attr *attr)
 {
     return attr->send_cq && attr->recv_cq && attr->send_cq->context == pd->context &&
@@ -183,9 +184,8 @@ void *rddp_qp_user(const struct rddp_qp *qp)
     return qp->user;
 }
 
-/* What was posted leaves at once if the link takes it and nobody else works on the connection; else whoever does has
- * heard the bell. It is rung under the spinlock of the queue pair, which is given back here, so that the endpoint
- * cannot go before. */
+/* Rings the bell and releases qp->spin, which the caller holds. If the endpoint was free, this thread sends now;
+ * otherwise its holder has heard the bell. The spinlock keeps the endpoint from being freed before the bell is rung. */
 static void ring_and_unlock(struct rddp_qp *qp)
 {
     struct endpoint *endpoint = qp->endpoint;
@@ -199,7 +199,7 @@ static void ring_and_unlock(struct rddp_qp *qp)
         qp_settle_alone(qp);
 }
 
-/* In a burst of posts the bell waits a little. */
+/* In a burst of posts the bell waits a little. Releases qp->spin, which the caller holds. */
 static void put_off_and_unlock(struct rddp_qp *qp, enum bells_verdict verdict)
 {
     qp->put_off++;
@@ -208,7 +208,7 @@ static void put_off_and_unlock(struct rddp_qp *qp, enum bells_verdict verdict)
         bells_set_timer(qp->progress);
 }
 
-/* Each posts what it can from the front of a list; *wr is then the first that was not taken. */
+/* Both post requests from the front of a list until one fails; *wr is then that one. */
 static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
 {
     enum bells_verdict verdict = BELLS_RING;
@@ -231,7 +231,7 @@ static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
     return error;
 }
 
-/* A receive waits for its message and for nobody's work; but one that was posted after the flush has to be flushed. */
+/* A receive needs no bell, because it waits for a message. But one that is posted after the flush must be flushed. */
 static int post_receives(struct rddp_qp *qp, struct rddp_recv_wr **wr)
 {
     int error = 0;
@@ -270,6 +270,7 @@ int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv
     return error;
 }
 
+/* The caller holds `endpoint`, or it is NULL. */
 static enum rddp_qp_state state_of(const struct rddp_qp *qp, const struct endpoint *endpoint)
 {
     if (qp->qp.state == QP_ERROR)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* reset.c - a queue pair is reset, moved to error or destroyed by its owner. */
+/* reset.c - resetting, failing and detaching a queue pair, by its owner. */
 #include "api/reset.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "api/bells.h"
 #include "api/inherit.h"
 
-/* A connection lives on without its queue pair until it has ended properly. */
+/* Detaches the queue pair: its connection ends in the background. The caller is the driver and holds the endpoint. */
 static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 {
     qp_set_endpoint(qp, NULL);
@@ -52,7 +52,8 @@ int rddp_reset_qp(struct rddp_qp *qp)
     return 0;
 }
 
-/* Not a fault of the peer, so no Terminate: what has been cut into segments leaves, then the stream ends. */
+/* No Terminate, because it is not the peer's fault: segments already cut are sent, then the stream ends. The caller is
+ * the driver and holds the endpoint. */
 static void fail_connection(struct endpoint *endpoint, const struct fault_note *note)
 {
     if (endpoint->is_up)

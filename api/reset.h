@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 
-/* Takes its connection, completions and events from a queue pair that nobody else uses. */
+/* Takes the connection, the completions and the events from a queue pair that no other thread uses. */
 void qp_strip(struct rddp_qp *qp);
 
 #endif

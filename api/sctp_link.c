@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_link.c - the way between an association and its provider, one turn at a time. */
+/* sctp_link.c - passes events and messages between an association and its provider, one turn at a time. */
 #include "api/sctp_link.h"
 
 #include <errno.h>
@@ -21,9 +21,9 @@ void sctp_link_fini(struct sctp_link *l)
     free(l->held);
 }
 
-/* --- in ------------------------------------------------------------------------------------------------------ */
+/* --- events ----------------------------------------------------------------------------------------------- */
 
-/* A free place for one more; false: no memory, or more than any association may keep. */
+/* Finds a free place in `kept`. Returns false if there is no memory, or more messages than an association may keep. */
 static bool sctp_link_find_place(struct sctp_link *l)
 {
     uint32_t space = l->kept_room ? 2 * l->kept_room : KEPT_FIRST;
@@ -43,7 +43,7 @@ static bool sctp_link_find_place(struct sctp_link *l)
     return true;
 }
 
-/* The message at this place is taken, and its place is free, or it is kept there. */
+/* Gives the message at this place to the association; frees the place unless the association keeps the message. */
 static void sctp_link_give(struct sctp_link *l, uint32_t place, uint64_t now_us)
 {
     struct sctp_news *news = &l->kept[place];
@@ -109,9 +109,9 @@ static void api_sctp_link_hear(struct sctp_link *l, struct sctp_news *news, uint
     usctp_free(news);
 }
 
-/* --- out ----------------------------------------------------------------------------------------------------- */
+/* --- messages out ----------------------------------------------------------------------------------------- */
 
-/* The memory of its spans is lent for now only: what has to wait is copied. */
+/* Copies a chunk that has to wait, because the memory of its spans is borrowed only for now. */
 static bool sctp_link_hold(struct sctp_link *l, const struct assoc_chunk *chunk)
 {
     uint32_t n = chunk->head_length;
@@ -133,7 +133,7 @@ static bool sctp_link_hold(struct sctp_link *l, const struct assoc_chunk *chunk)
     return true;
 }
 
-/* True: it is on its way. */
+/* Sends the held chunk. Returns false if it still has to wait. */
 static bool submit_held(struct sctp_link *l, uint64_t now_us)
 {
     const struct span span = {l->held, l->held_octets};
@@ -169,7 +169,7 @@ static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, uint64_
     return !error;
 }
 
-/* True: the turn is over, and there may be more. */
+/* Sends for one turn. Returns true if the turn is over and there may be more. The caller has entered the stack. */
 static bool submit_all(struct sctp_link *l, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
@@ -220,7 +220,7 @@ bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us)
     assoc_check(a, now_us);
     if (!(assoc_wants(a) & ASSOC_ABORT))
         more = give_all(l, wait, now_us);
-    assoc_check(a, now_us); /* a completion may have found its CQ full */
+    assoc_check(a, now_us); /* a completion may have failed the queue pair: its CQ was full */
     if (!wait && assoc_wants(a) & (ASSOC_FIN | ASSOC_ABORT))
         return true;
     sctp_link_end(l, now_us);
@@ -233,7 +233,7 @@ bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
     struct sctp_news news;
     uint32_t taken = 0, name;
 
-    while (assoc_due(a, &name)) /* who was asked has answered */
+    while (assoc_due(a, &name)) /* the application has answered */
         sctp_link_give(l, name - 1, now_us);
     while (taken < LINK_TURN_MESSAGES && !assoc_has_signal(a) && !life_is_withheld(&a->life) &&
            a->life.state != CONN_OVER && usctp_next(l->usctp, &news)) {

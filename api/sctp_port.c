@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_port.c - a socket of SCTP on a loop: who has to look at what came, and the ticks of the stack. */
+/* sctp_port.c - an SCTP socket on a loop: distributes events to its associations and runs the timers of the stack. */
 #include "api/sctp_port.h"
 
 #include <errno.h>
@@ -24,6 +24,7 @@ void sctp_port_leave(struct sctp_port *port)
     free(port);
 }
 
+/* The port counts as used meanwhile, because the last association may leave it. */
 void sctp_port_drive(struct sctp_port *port)
 {
     struct usctp *usctp;

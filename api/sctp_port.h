@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_port.h - a socket of SCTP on a loop, and the associations at it: they belong to the same loop. */
+/* sctp_port.h - an SCTP socket on a loop. All its associations belong to the same loop. */
 #ifndef RDDP_API_SCTP_PORT_H
 #define RDDP_API_SCTP_PORT_H
 
@@ -8,25 +8,26 @@
 
 struct rddp_listener;
 
-/* Guarded by the token of its loop. */
+/* Guarded by the token of its loop; freed when its last user leaves. */
 struct sctp_port {
     struct usctp_port *usctp;
     struct progress *progress;
     struct watch watch;
     struct timer tick;
-    uint32_t users;                 /* associations, its listener, and who drives it now */
-    struct rddp_listener *listener; /* NULL: it makes associations, or its listener has gone */
-    void (*arrived)(struct rddp_listener *listener, struct sctp_port *port, struct usctp *usctp); /* owns the latter */
-    void (*turn)(void *owner); /* something has come for an association, or it has room */
+    uint32_t users;                 /* associations, the listener, and a running sctp_port_drive() */
+    struct rddp_listener *listener; /* NULL: it only makes associations, or its listener is gone */
+    /* A new association; the callee owns `usctp`. */
+    void (*arrived)(struct rddp_listener *listener, struct sctp_port *port, struct usctp *usctp);
+    void (*turn)(void *owner); /* the association of `owner` has events, or room to send */
 };
 
-/* Opened with one user. All of these by the driver. 0 or a negative errno. */
+/* sctp_port_open() makes a port with one user. Called by the driver. Returns 0 or a negative errno. */
 int sctp_port_open(struct progress *progress, const struct sockaddr *local, socklen_t length,
                    const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **port);
 void sctp_port_use(struct sctp_port *port);
-void sctp_port_leave(struct sctp_port *port); /* the last closes it */
+void sctp_port_leave(struct sctp_port *port); /* the last user closes it */
 
-/* Reads, lets time pass, and gives those their turn that have something to do. */
+/* Receives, runs the stack's timers, and calls arrived() and turn(). Called by the driver. */
 void sctp_port_drive(struct sctp_port *port);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tell.c - what is new at a connection becomes events for the application and lines for people. */
+/* tell.c - turns the news of a connection into events for the application and log lines for people. The caller holds
+ * the endpoint. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static int errno_of(enum fault fault)
     }
 }
 
-/* A peer that goes away is everyday life; everything else somebody will want to know. */
+/* Logs the end. A peer that goes away is normal; everything else is a warning. */
 static void tell_log_end(struct endpoint *endpoint)
 {
     const struct life *life = endpoint->life;
@@ -61,6 +62,8 @@ static void tell_log_end(struct endpoint *endpoint)
     }
 }
 
+/* Queues an event for the queue pair's channel, which qp_claim() has set and only qp_strip() or a failed attempt
+ * clears. */
 static void tell_post(struct endpoint *endpoint, enum rddp_event_type type, int status)
 {
     struct rddp_qp *qp = endpoint->qp;
@@ -72,7 +75,7 @@ static void tell_post(struct endpoint *endpoint, enum rddp_event_type type, int 
     if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED)
         endpoint->kind->heard(endpoint, &event);
     if (!endpoint->life->active)
-        event.private_data_length = 0; /* they came with the request */
+        event.private_data_length = 0; /* private data came with the request event */
     if (!event_post(qp->channel, &event))
         context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost",
                     rddp_event_str(type));
@@ -108,7 +111,7 @@ static void tell_request(struct endpoint *endpoint)
     };
 
     endpoint->kind->heard(endpoint, &event);
-    /* Whole before anybody can have it. */
+    /* Complete before the application can see it. */
     if (request)
         *request = (struct rddp_request){
             .endpoint = endpoint, .progress = endpoint->progress, .local = endpoint->local, .peer = endpoint->peer};
