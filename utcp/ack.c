@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ack.c - an acknowledgement arrives: what is delivered, what is lost, and how much may be under way now. */
+/* ack.c - processes an acknowledgement: what was delivered, what is lost, and how much may be in flight now. */
 #include <assert.h>
 
 #include "utcp/inner.h"
 
-/* What one acknowledgement has told. */
+/* The information of one acknowledgement. */
 struct utcp_news {
-    uint64_t acked, delivered; /* octets: in order, and with those that SACK blocks name */
-    uint64_t rtt_us;           /* of the latest segment sent once, 0: none */
-    uint64_t echo_us;          /* when we sent what the peer echoes */
+    uint64_t acked, delivered; /* octets acknowledged in order; those and octets in new SACK blocks */
+    uint64_t rtt_us;           /* of the latest segment that was sent once; 0: none */
+    uint64_t echo_us;          /* when we sent what the peer echoes; 0: unknown */
     bool dsack;
 };
 
-/* What a timestamp echoes is about the segment that moved the left edge (RFC 7323 4.3), not about those in SACK blocks:
- * `echo_us` 0. */
+/* A timestamp echo refers to the segment that moved the left edge (RFC 7323 4.3). For segments in SACK blocks `echo_us`
+ * is 0. */
 static void ack_deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_news *n, uint64_t echo_us,
                         uint64_t now_us)
 {
@@ -55,7 +55,7 @@ static void take_block(struct utcp *t, uint64_t from, uint64_t to, struct utcp_n
     }
 }
 
-/* RFC 2883 4: what the peer has had already, or has in the block that follows. */
+/* RFC 2883 4: does the first block repeat octets that were acknowledged before, or that are in the second block? */
 static bool is_dsack(const struct utcp *t, const struct utcp_segment *s, int64_t from, int64_t to)
 {
     return to <= (int64_t)t->tx.una ||
@@ -63,14 +63,14 @@ static bool is_dsack(const struct utcp *t, const struct utcp_segment *s, int64_t
             utcp_number(t->tx.una, t->attr.isn, s->opt.sack[1].to) >= to);
 }
 
-/* What our probe repeated ends there. */
+/* Did our probe, which repeated old octets, end there? */
 static bool is_probe(const struct utcp *t, int64_t end)
 {
     return t->tlp.end && t->tlp.again && (uint64_t)end == t->tlp.end;
 }
 
-/* The blocks come with the latest first. They are taken in the order of the stream: that the others are older must not
- * look as if the path had changed the order of packets. */
+/* Blocks arrive with the latest first. They are processed in stream order, so that older blocks do not look like
+ * reordering on the path. */
 static void take_sack(struct utcp *t, const struct utcp_segment *s, struct utcp_news *n, uint64_t now_us)
 {
     struct {
@@ -86,7 +86,7 @@ static void take_sack(struct utcp *t, const struct utcp_segment *s, struct utcp_
             continue;
         if (i == 0 && is_dsack(t, s, from, to)) {
             n->dsack = true;
-            if (!is_probe(t, to)) /* that came twice because we were impatient */
+            if (!is_probe(t, to)) /* received twice because of our own probe */
                 utcp_rack_dsack(&t->rack, t->tx.una, t->tx.next);
             continue;
         }
@@ -136,7 +136,7 @@ void utcp_detect_losses(struct utcp *t, uint64_t now_us)
 {
     uint64_t later_us = 0;
 
-    /* Without SACK there is nothing to compare times of. */
+    /* Without SACK there are no times to compare. */
     if (t->sack)
         later_us = utcp_rack_detect(&t->rack, &t->board, &t->rtt, t->recovery.on, now_us);
     t->timer.reorder_us = later_us ? now_us + later_us : UTCP_NEVER;
@@ -146,7 +146,8 @@ void utcp_detect_losses(struct utcp *t, uint64_t now_us)
         utcp_enter_recovery(t);
 }
 
-/* A peer without SACK: three duplicates, then one segment for each partial acknowledgement (RFC 6582). */
+/* A peer without SACK: three duplicate acknowledgements, then one segment for each partial acknowledgement (RFC
+ * 6582). */
 static void without_sack(struct utcp *t, const struct utcp_news *n, bool duplicate)
 {
     struct utcp_recovery *r = &t->recovery;
@@ -205,7 +206,7 @@ static bool take_window(struct utcp *t, const struct utcp_segment *s, uint64_t s
     return t->tx.window != before;
 }
 
-/* All that follows from what was delivered. */
+/* Draws the conclusions from what was delivered. */
 static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, bool limited, uint64_t now_us)
 {
     uint32_t lost = t->board.lost;
@@ -214,7 +215,8 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
         utcp_rtt_sample(&t->rtt, n->rtt_us, now_us);
         t->tlp.sampled = true;
     }
-    /* Only a timestamp tells about what was sent twice: too coarse for a measure, enough to know of one. */
+    /* Only a timestamp tells about a segment that was sent twice. It is too coarse to measure with, but shows that
+     * there was a round trip. */
     t->tlp.sampled |= n->acked && n->echo_us;
     take_probe(t, n, duplicate);
     leave_recovery(t);
@@ -242,12 +244,13 @@ bool utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64
     }
     window = take_window(t, s, seq, (uint64_t)ack);
     if (t->tx.window == 0)
-        t->timer.stalled_us = now_us; /* it is there, and it may take its time */
+        t->timer.stalled_us = now_us; /* the peer is alive and may take its time */
     if (ack < (int64_t)t->tx.una)
         return true;
     if (t->stamps.on && s->opt.has_stamp)
         n.echo_us = (now_us / 1000 - (uint32_t)(utcp_stamp_now(t, now_us) - s->opt.echo)) * 1000;
-    /* The window was in use: what is acknowledged had been held back by it, or was half of it in slow start. */
+    /* Did the window limit sending? Either the acknowledged octets had been held back by it, or in slow start half of
+     * it was in flight. */
     limited =
         t->tx.una <= t->recovery.limited || (t->cubic.cwnd < t->cubic.ssthresh && t->cubic.cwnd < 2 * t->board.flight);
     duplicate = (uint64_t)ack == t->tx.una && !s->length && !window && t->board.count && !s->opt.sacks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* board.c - a segment is under way, lost, or known to have arrived; each change keeps the counts true. */
+/* board.c - a segment is in flight, lost, or known to have arrived; every change keeps the counters right. */
 #include "utcp/board.h"
 
 #include <assert.h>

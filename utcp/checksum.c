@@ -10,7 +10,7 @@ static uint64_t carry(uint64_t sum, uint64_t word)
     return sum + (sum < word);
 }
 
-/* Words in memory order: the one's complement sum of swapped words is the swapped sum (RFC 1071 2 B). */
+/* Sums words in memory order: the sum of byte-swapped words is the byte-swapped sum (RFC 1071 2 B). */
 static uint64_t sum_words(const uint8_t *p, size_t n)
 {
     uint64_t sum[4] = {0}, word[4];

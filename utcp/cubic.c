@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cubic.c - the window grows as a cube of the time since it was last reduced, never slower than Reno's would. */
+/* cubic.c - the window grows as a cubic function of the time since its last reduction, at least as fast as Reno's. */
 #include "utcp/cubic.h"
 
 enum { BETA_NUMERATOR = 7, BETA_DENOMINATOR = 10 };   /* RFC 9438 4.6 */
 enum { C_NUMERATOR = 4, C_DENOMINATOR = 10 };         /* segments per cubic second, 5.1 */
 enum { ALPHA_NUMERATOR = 9, ALPHA_DENOMINATOR = 17 }; /* 3 (1 - beta) / (1 + beta), 4.3 */
-enum { CUBE_TICKS_MAX = 32768 };                      /* 32 s: behind it the cube would not fit */
+enum { CUBE_TICKS_MAX = 32768 };                      /* 32 s: beyond this the cube would overflow */
 enum { START_MIN_US = 4000, START_MAX_US = 16000 };   /* RFC 9406 4.3 */
 enum { START_SAMPLES = 8, START_CSS_ROUNDS = 5, START_CSS_DIVISOR = 4 };
 
@@ -15,7 +15,7 @@ void utcp_cubic_init(struct utcp_cubic *c, uint32_t mss)
     c->start.min_us = c->start.last_min_us = UINT64_MAX;
 }
 
-/* The largest integer whose cube is not above x. */
+/* Returns the largest integer whose cube is at most x. */
 static uint32_t cube_root(uint64_t x)
 {
     uint64_t root = 0;
@@ -29,7 +29,7 @@ static uint32_t cube_root(uint64_t x)
     return (uint32_t)root;
 }
 
-/* C * ticks^3 as octets, for ticks of 1/1024 s. */
+/* Returns C * ticks^3 in octets; a tick is 1/1024 s. */
 static uint64_t cube(const struct utcp_cubic *c, uint64_t ticks)
 {
     if (ticks > CUBE_TICKS_MAX)
@@ -130,7 +130,7 @@ void utcp_cubic_round_trip(struct utcp_cubic *c, uint64_t rtt_us, uint64_t una, 
         s->baseline_us = s->min_us;
         s->css_rounds = 1;
     } else if (s->css_rounds && s->min_us < s->baseline_us) {
-        s->css_rounds = 0; /* it was not the queue of ours */
+        s->css_rounds = 0; /* the longer round-trip time was not caused by our own queue */
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* data.c - payload comes in: what is new of it goes to the user at once, and the window follows what he keeps. */
+/* data.c - processes payload: gives new octets to the user at once, and moves the window with what the user keeps. */
 #include <assert.h>
 
 #include "utcp/inner.h"
 
-/* Where the window could end: behind what is kept there is room, and what was promised stays so. */
+/* Returns the right edge of the window: the room behind what is kept, and never less than was promised. */
 uint64_t utcp_rx_edge(const struct utcp *t)
 {
     uint64_t space = t->rx.kept < t->attr.window ? t->attr.window - t->rx.kept : 0;
@@ -13,8 +13,8 @@ uint64_t utcp_rx_edge(const struct utcp *t)
     return utcp_max(edge, t->rx.edge);
 }
 
-/* Hands over [from, to), of which nothing was there. Returns how much of it was taken: less if the rest is refused, or
- * there is no room to remember it. */
+/* Gives [from, to), which is new, to the user. Returns how much was taken: less if the user refuses the rest, or if it
+ * cannot be recorded. */
 static uint32_t data_hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
 {
     struct utcp_arrival a = {
@@ -51,7 +51,7 @@ static uint32_t data_hand_over(struct utcp *t, const struct utcp_segment *s, int
     return v.taken;
 }
 
-/* RFC 2883: the first part that was there already. */
+/* Records the first part that was received before, for a DSACK (RFC 2883). */
 static void note_duplicate(struct utcp *t, uint64_t from, uint64_t to)
 {
     if (from < to && t->rx.dsack.from == t->rx.dsack.to)
@@ -59,7 +59,7 @@ static void note_duplicate(struct utcp *t, uint64_t from, uint64_t to)
     t->count.duplicates += from < to;
 }
 
-/* Every part of the payload that is in the window and missing. */
+/* Processes every part of the payload that is inside the window and missing. */
 static void take_payload(struct utcp *t, const struct utcp_segment *s, int64_t seq)
 {
     uint64_t start = (uint64_t)seq, end = start + s->length;
@@ -82,7 +82,7 @@ static void take_payload(struct utcp *t, const struct utcp_segment *s, int64_t s
             t->count.refused++;
             return;
         }
-        /* What was held behind the hole that is filled now is in its turn, too. */
+        /* Filling this gap may have put octets behind it in order. */
         if (t->rx.next > stop) {
             note_duplicate(t, stop, utcp_min(t->rx.next, to));
             stop = t->rx.next;
@@ -113,8 +113,8 @@ static void consume_fin(struct utcp *t, uint64_t now_us)
     }
 }
 
-/* An acknowledgement for every second full segment, at once whenever the order is not what it should be and for some
- * segments from there on: the peer's window is small then, and it waits. */
+/* Acknowledges every second full segment. Acknowledges at once, and for some segments afterwards, if octets arrived out
+ * of order: the peer then has a small window and waits. */
 static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
 {
     bool wrong = !in_order || t->held.count || t->rx.dsack.from != t->rx.dsack.to;
@@ -128,7 +128,7 @@ static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
     t->due.prompt -= t->due.prompt ? 1 : 0;
 }
 
-/* A device may have put several together. */
+/* Remembers the largest payload. A device may have joined several segments, so it is limited by the MTU. */
 static void note_segment(struct utcp *t, uint32_t length)
 {
     uint32_t heads = utcp_is_v4(&t->remote) ? 40 : 60, most = t->attr.mtu > heads ? t->attr.mtu - heads : length;

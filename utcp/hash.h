@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* hash.h - SipHash-2-4: a hash that who does not know the key can neither predict nor provoke to collide. */
+/* hash.h - SipHash-2-4: without the key nobody can predict a hash or provoke collisions. */
 #ifndef RDDP_UTCP_HASH_H
 #define RDDP_UTCP_HASH_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* held.c - a sorted row of intervals with slack at both ends, since most come at the end and go at the start. */
+/* held.c - a sorted array of intervals with slack at both ends, because most are added at the end and removed at the
+ * start. */
 #include "utcp/held.h"
 
 #include <assert.h>
@@ -15,7 +16,7 @@ static struct utcp_held_range *held_at(const struct utcp_held *h, uint32_t i)
     return &h->range[h->first + i];
 }
 
-/* The first range that ends behind `position`, or count. */
+/* Returns the first range that ends behind `position`, or `count`. */
 static uint32_t held_find(const struct utcp_held *h, uint64_t position)
 {
     uint32_t low = 0, high = h->count;
@@ -46,7 +47,7 @@ bool utcp_held_missing(const struct utcp_held *h, uint64_t *from, uint64_t *to)
     return true;
 }
 
-/* The range of `position` changed: it is told about first, once, and the others after it. */
+/* The range at `position` changed: it is reported first, once, and the others after it. */
 static void held_remember(struct utcp_held *h, uint64_t position)
 {
     const struct utcp_held_range *r = held_at(h, held_find(h, position));
@@ -68,7 +69,7 @@ static void held_drop(struct utcp_held *h, uint32_t i)
     h->count--;
 }
 
-/* Room for one more before range i, moving what is shorter. */
+/* Makes room for a range before index `i`, moving the shorter side. */
 static void open_gap(struct utcp_held *h, uint32_t i)
 {
     if (h->first && i < h->count / 2) {

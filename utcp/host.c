@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* host.c - packets to connections, handshakes in small slots of a fixed number, resets for strays. */
+/* host.c - packets to connections, handshakes in a fixed number of small slots, resets for strays. */
 #include "utcp/host.h"
 
 #include <assert.h>
@@ -114,7 +114,7 @@ static void drop_half(struct utcp_host *h, struct utcp_half *half)
     h->half_count--;
 }
 
-/* The oldest of those that share the place gives way. */
+/* Returns a free slot of the bucket, or the oldest, which is replaced. */
 static struct utcp_half *take_half(struct utcp_host *h, const struct utcp_segment *s)
 {
     struct utcp_half *half = ways_of(h, &s->to, &s->from), *pick = half;
@@ -171,7 +171,7 @@ static void on_syn(struct utcp_host *h, const struct utcp_segment *s, uint64_t n
         h->half_us = now_us + HALF_AGAIN_US;
 }
 
-/* The third packet: a connection is there, if somebody has room for it. */
+/* The ACK of a handshake: establishes the connection if the user accepts it. */
 static struct utcp *host_complete(struct utcp_host *h, struct utcp_half *half, const struct utcp_segment *s,
                                   uint64_t now_us)
 {
@@ -227,7 +227,7 @@ static void reset(struct utcp_host *h, const struct utcp_segment *s, uint64_t no
     }
 }
 
-/* A segment of no connection. */
+/* Processes a segment that belongs to no connection. */
 static struct utcp *on_stray(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
 {
     struct utcp_half *half = find_half(h, s);
@@ -248,7 +248,7 @@ static struct utcp *on_stray(struct utcp_host *h, const struct utcp_segment *s, 
     return 0;
 }
 
-/* A new SYN may end the wait of an old connection (RFC 9293 3.6.1, RFC 6191). */
+/* May a new SYN end the TIME-WAIT state of an old connection (RFC 9293 3.6.1, RFC 6191)? */
 static bool reopens(const struct utcp *t, const struct utcp_segment *s)
 {
     if (t->state != UTCP_TIME_WAIT || (s->flags & (UTCP_SYN | UTCP_ACK | UTCP_RST)) != UTCP_SYN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* inner.h - what the files of the engine share. Nobody else includes it. */
+/* inner.h - declarations shared by the files of utcp/; no other file includes it. */
 #ifndef RDDP_UTCP_INNER_H
 #define RDDP_UTCP_INNER_H
 
@@ -30,7 +30,7 @@ static inline uint64_t utcp_max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The number that a sequence number means, near to `near`; negative: one before the SYN. */
+/* Returns the number of sequence number `seq`, the one closest to `near`; negative: before the SYN. */
 static inline int64_t utcp_number(uint64_t near, uint32_t start, uint32_t seq)
 {
     return (int64_t)near + (int32_t)(seq - start - (uint32_t)near);
@@ -41,7 +41,7 @@ static inline bool utcp_synchronized(const struct utcp *t)
     return t->state >= UTCP_ESTABLISHED;
 }
 
-/* Our clock as timestamps carry it. */
+/* Returns our clock as timestamps carry it. */
 static inline uint32_t utcp_stamp_now(const struct utcp *t, uint64_t now_us)
 {
     return (uint32_t)(now_us / 1000) + t->attr.stamp_offset;
@@ -51,15 +51,15 @@ static inline uint32_t utcp_stamp_now(const struct utcp *t, uint64_t now_us)
 void utcp_over(struct utcp *t, int error);
 void utcp_established(struct utcp *t, uint64_t now_us);
 void utcp_set_mss(struct utcp *t);
-/* ack.c: an acceptable acknowledgement. False: it was not, and the segment is to be dropped. */
+/* ack.c: processes an acknowledgement. Returns false if it was not acceptable, and the segment must be dropped. */
 bool utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64_t now_us);
 void utcp_enter_recovery(struct utcp *t);
 void utcp_detect_losses(struct utcp *t, uint64_t now_us);
-/* data.c: payload and FIN, of which at least a part is in the window. */
+/* data.c: processes payload and FIN, of which at least a part is in the window. */
 void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t now_us);
 uint64_t utcp_rx_edge(const struct utcp *t);
 /* timer.c */
-/* Starts the time-out anew, and the time after which the last segments are probed for (RFC 8985 7.2). */
+/* Restart the retransmission time-out and the probe time-out (RFC 8985 7.2). */
 void utcp_arm(struct utcp *t, uint64_t now_us);
 void utcp_arm_probe(struct utcp *t, uint64_t now_us);
 void utcp_challenge(struct utcp *t, uint64_t now_us);

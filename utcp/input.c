@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* input.c - a segment arrives: RFC 9293 3.10.7 in its order of checks, with RFC 7323's and RFC 5961's. */
+/* input.c - processes a segment in the order of RFC 9293 3.10.7, with the checks of RFC 7323 and RFC 5961. */
 #include <errno.h>
 
 #include "utcp/inner.h"
 
 enum { STAMP_OLD_US = 24 * 86400 };
 
-/* The peer's SYN says what may be used from now on: what both have offered. */
+/* Processes the peer's SYN: what both ends offered may be used from now on. */
 static void agree(struct utcp *t, const struct utcp_segment *s, uint64_t now_us)
 {
     t->rx.irs = s->seq;
@@ -68,7 +68,7 @@ static void in_syn_sent(struct utcp *t, const struct utcp_segment *s, uint64_t n
     t->due.ack = true;
 }
 
-/* RFC 7323 5.3 R1. False: an old duplicate, or without the timestamp that every segment must have. */
+/* RFC 7323 5.3 R1. Returns false for an old duplicate, or if the timestamp is missing that every segment must have. */
 static bool stamp_fits(struct utcp *t, const struct utcp_segment *s, uint64_t now_us)
 {
     if (!t->stamps.on || s->flags & UTCP_RST)
@@ -93,7 +93,7 @@ static void note_stamp(struct utcp *t, const struct utcp_segment *s, int64_t seq
     t->stamps.recent_us = now_us;
 }
 
-/* Part of it is in the window, or just at its edges. */
+/* Is part of the segment inside the window or at its edges? */
 static bool acceptable(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t now_us)
 {
     uint32_t length = s->length + !!(s->flags & UTCP_SYN) + !!(s->flags & UTCP_FIN);
@@ -107,7 +107,7 @@ static bool acceptable(struct utcp *t, const struct utcp_segment *s, int64_t seq
         return false;
     t->count.out_of_window++;
     if (s->length && end <= (int64_t)t->rx.next && seq >= 1) {
-        /* All of it is old: the peer has to know, and is told what it sent twice (RFC 2883). */
+        /* The whole segment is old: the peer must be told so, and what it sent twice (RFC 2883). */
         t->rx.dsack = (struct utcp_block){s->seq, s->seq + s->length};
         t->count.duplicates++;
         t->due.ack = true;
@@ -132,7 +132,7 @@ static void on_reset(struct utcp *t, int64_t seq, uint64_t now_us)
         utcp_over(t, t->state == UTCP_TIME_WAIT || t->state == UTCP_LAST_ACK ? 0 : -ECONNRESET);
 }
 
-/* Both have sent a SYN: this acknowledges ours. */
+/* Both ends have sent a SYN: does this segment acknowledge ours? Then the connection is established. */
 static bool completes(struct utcp *t, const struct utcp_segment *s, uint64_t now_us)
 {
     if (s->ack != t->attr.isn + 1) {
@@ -173,7 +173,7 @@ void utcp_input(struct utcp *t, const struct utcp_segment *s, uint64_t now_us)
     }
     seq = utcp_number(t->rx.next, t->rx.irs, s->seq);
     if (t->state == UTCP_SYN_RECEIVED && s->flags & UTCP_SYN && seq == 0 && !(s->flags & UTCP_RST)) {
-        /* Its SYN again, or with the acknowledgement of ours. */
+        /* The peer's SYN again, or with the acknowledgement of ours. */
         if (!(s->flags & UTCP_ACK) || completes(t, s, now_us))
             *(s->flags & UTCP_ACK ? &t->due.ack : &t->due.syn) = true;
         return;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* output.c - the next packet: a reset, a SYN, what is lost, what is new, or an acknowledgement alone. */
+/* output.c - writes the next packet: a reset, a SYN, lost or new octets, or a bare acknowledgement. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "utcp/inner.h"
 
-/* How wide our window is now, as the header carries it. What was promised is never taken back. */
+/* Returns the window field of the header. The right edge never moves back. */
 static uint16_t window_field(struct utcp *t)
 {
     uint64_t edge = utcp_rx_edge(t), unit = 1ULL << t->rx.scale, field;
 
-    /* Not by a little (RFC 9293 3.8.6.2.2). */
+    /* Do not advance it by small amounts (RFC 9293 3.8.6.2.2). */
     if (edge - t->rx.edge < utcp_min(t->attr.window / 2, t->tx.mss))
         edge = t->rx.edge;
     field = (edge - t->rx.next) >> t->rx.scale;
@@ -33,7 +33,7 @@ static void put_stamps(struct utcp *t, struct utcp_head *h, uint64_t now_us)
     h->options += UTCP_STAMPS_LENGTH;
 }
 
-/* What every segment of a synchronized state says beside its payload. */
+/* Fills in the header fields that every segment of a synchronized state has. */
 static struct utcp_head usual_head(struct utcp *t, uint64_t number, uint8_t flags, uint64_t now_us)
 {
     struct utcp_head h = {
@@ -123,7 +123,7 @@ static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, ui
     output_frame(t, p, &h);
 }
 
-/* Octets [number, number + length) of the stream, of which the last may be the FIN. */
+/* Writes octets [number, number + length) of the stream; the last may be the FIN. */
 static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, uint32_t length, bool fin,
                        uint64_t now_us)
 {
@@ -143,7 +143,7 @@ static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, u
     memcpy(p->span, piece.span, piece.spans * sizeof(piece.span[0]));
     p->spans = piece.spans;
     p->length = payload;
-    /* What the peer lacks is told in an acknowledgement of its own: there is no room for it here. */
+    /* Missing octets are reported in an acknowledgement of its own, because SACK blocks do not fit here. */
     if (!t->held.count && t->rx.dsack.from == t->rx.dsack.to)
         t->due.ack = false;
     t->count.octets_out += payload;
@@ -166,7 +166,7 @@ static void write_again(struct utcp *t, struct utcp_packet *p, struct utcp_sent 
         utcp_arm_probe(t, now_us);
 }
 
-/* A new segment's length with FIN; 0: nothing to send, or it has to wait. */
+/* Returns the length of a new segment, FIN included; 0: there is nothing to send, or it must wait. */
 static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
 {
     uint64_t ready = t->tx.end > t->tx.next ? t->tx.end - t->tx.next : 0, right = t->tx.una + t->tx.window;
@@ -184,8 +184,7 @@ static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
         return 0;
     if (length && length > window) {
         *fin = false;
-        /* Not in small pieces (RFC 9293 3.8.6.2.1), unless the peer never had a larger window, or nothing else moves.
-         */
+        /* No small pieces (RFC 9293 3.8.6.2.1), unless the peer never had a larger window, or nothing else moves. */
         if (!window || (window < t->tx.window_max / 2 && !t->due.probe)) {
             if (!t->board.count && t->timer.persist_us == UTCP_NEVER && !t->due.probe)
                 t->timer.persist_us =
@@ -218,8 +217,8 @@ static void write_new(struct utcp *t, struct utcp_packet *p, uint32_t length, bo
         utcp_arm_probe(t, now_us);
 }
 
-/* A time-out has its floor because a peer may delay an acknowledgement. But it answers at once what it has already, and
- * every second full segment (RFC 5681 4.2): behind such a probe the floor is lower. */
+/* The time-out has a minimum because a peer may delay acknowledgements. A peer acknowledges at once what it received
+ * before, and every second full segment (RFC 5681 4.2): after such a probe the minimum is lower. */
 static uint64_t probed_rto_us(const struct utcp *t, bool prompt)
 {
     if (t->timer.rtos || !prompt)
@@ -227,7 +226,7 @@ static uint64_t probed_rto_us(const struct utcp *t, bool prompt)
     return t->rtt.srtt_us + utcp_max(4 * t->rtt.variation_us, UTCP_PROBED_RTO_US);
 }
 
-/* RFC 8985 7.3: one more segment, to hear something about the last ones. */
+/* Sends one more segment to learn about the last ones (RFC 8985 7.3). */
 static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 {
     struct utcp_sent *lost = utcp_board_lost(&t->board);
@@ -316,7 +315,7 @@ bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     if (write_stream(t, p, now_us))
         return true;
     if (t->due.keep || t->due.probe) {
-        /* An octet that the peer has already makes it answer. */
+        /* An old octet makes the peer answer. */
         write_ack(t, p, t->tx.una - 1, now_us);
         t->due.keep = t->due.probe = false;
         return true;

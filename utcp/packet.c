@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - IPv4, IPv6 and TCP headers as RFC 791, 8200 and 9293 draw them, and the ICMP messages about a narrow path.
- */
+/* packet.c - the headers of IPv4, IPv6 and TCP (RFC 791, 8200, 9293), and the ICMP messages about the path's MTU. */
 #include "utcp/packet.h"
 
 #include <assert.h>
@@ -15,7 +14,7 @@ enum { OPTION_END, OPTION_NOP, OPTION_MSS, OPTION_WSCALE, OPTION_SACK_PERMITTED,
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-/* What the IP header says. */
+/* The fields of the IP header. */
 struct datagram {
     struct utcp_name from, to;
     const uint8_t *body;
@@ -73,7 +72,7 @@ static enum utcp_kind read_v6(struct datagram *d, const uint8_t *p, uint32_t n, 
         return UTCP_KIND_BAD;
     memcpy(d->from.ip, p + 8, 16);
     memcpy(d->to.ip, p + 24, 16);
-    /* An address that only stands for an IPv4 one never belongs into an IPv6 header. */
+    /* An IPv4-mapped address never belongs in an IPv6 header. */
     if (utcp_is_v4(&d->from) || utcp_is_v4(&d->to))
         return UTCP_KIND_OTHER;
     d->protocol = p[6];
@@ -91,8 +90,8 @@ static enum utcp_kind read_ip(struct datagram *d, const uint8_t *p, uint32_t n, 
     return p[0] >> 4 == 6 ? read_v6(d, p, n, quoted) : UTCP_KIND_OTHER;
 }
 
-/* The pseudo-header of RFC 9293 3.1 and RFC 8200 8.1. The leading octets of a mapped address add nothing: 0xffff is 0.
- */
+/* The pseudo-header of RFC 9293 3.1 and RFC 8200 8.1. The prefix of a mapped address adds nothing, because 0xffff
+ * counts as 0. */
 static struct utcp_sum pseudo(const struct utcp_name *from, const struct utcp_name *to, uint8_t protocol,
                               uint32_t length)
 {
@@ -115,7 +114,7 @@ static bool checksum_holds(const struct datagram *d)
     return utcp_sum_fold(&sum) == 0xffff;
 }
 
-/* The packet of ours that an ICMP message quotes, and how wide the path is. */
+/* Decodes the packet of ours that an ICMP message quotes, and the path's MTU. */
 static enum utcp_kind read_too_big(const struct datagram *d, struct utcp_too_big *b)
 {
     const uint8_t *p = d->body;
@@ -245,7 +244,7 @@ static uint8_t *write_ip(uint8_t *q, const struct utcp_name *from, const struct 
         return put_bytes(put_bytes(q, from->ip, 16), to->ip, 16);
     }
     q = put16(put8(put8(q, 0x45), 0), (uint16_t)(V4_HEAD + length));
-    /* With Don't Fragment the identification may be anything (RFC 6864 4.1). */
+    /* With Don't Fragment any identification is allowed (RFC 6864 4.1). */
     q = put16(put16(q, 0), V4_DONT_FRAGMENT);
     q = put16(put8(put8(q, TTL), PROTOCOL_TCP), 0);
     q = put_bytes(put_bytes(q, from->ip + 12, 4), to->ip + 12, 4);
@@ -276,7 +275,7 @@ void utcp_packet_write(struct utcp_packet *p, const struct utcp_name *from, cons
     put16(tcp + 16, p->partial ? utcp_sum_fold(&sum) : (uint16_t)~utcp_sum_fold(&sum));
 }
 
-/* What may differ are the sequence number, which goes on, and PSH. */
+/* Only the sequence number, which must continue, and PSH may differ. */
 static bool packet_goes_on(const struct utcp_packet *p, const struct utcp_packet *next)
 {
     const uint8_t *a = p->head + p->ip_length, *b = next->head + next->ip_length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rack.c - a segment is lost when one that was sent sufficiently later has been delivered. */
+/* rack.c - a segment is lost if one that was sent sufficiently later has been delivered. */
 #include "utcp/rack.h"
 
 void utcp_rack_init(struct utcp_rack *r)
@@ -21,7 +21,7 @@ void utcp_rack_delivered(struct utcp_rack *r, const struct utcp_sent *s, const s
         r->fack = end;
     else if (end < r->fack && !(s->flags & UTCP_SENT_AGAIN))
         r->reordering_seen = true;
-    /* It may be the first copy that arrived (RFC 8985 6.2 step 2). */
+    /* The first copy may be the one that arrived (RFC 8985 6.2 step 2). */
     if (s->flags & UTCP_SENT_AGAIN && ((echo_us && echo_us < s->at_us / 1000 * 1000) || rtt_us < rtt->min_us))
         return;
     if (sent_after(s->at_us, end, r->xmit_us, r->end)) {

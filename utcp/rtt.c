@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rtt.c - RFC 6298 section 2, and the smallest round trip of the last minutes. */
+/* rtt.c - RFC 6298 section 2, and the minimum round-trip time of the last minutes. */
 #include "utcp/rtt.h"
 
 void utcp_rtt_init(struct utcp_rtt *r)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* timer.c - what is done because nothing came: time-outs, probes, delayed acknowledgements, keep-alive. */
+/* timer.c - what is done because nothing arrived: time-outs, probes, delayed acknowledgements, keep-alive. */
 #include <errno.h>
 
 #include "utcp/inner.h"
 
-/* RFC 8985 7.2. A probe of new octets is of use even if the one segment before it is only acknowledged late. */
+/* RFC 8985 7.2. A probe with new octets helps even if the peer delays the acknowledgement of the only segment before
+ * it. */
 static uint64_t probe_delay_us(const struct utcp *t)
 {
     uint64_t delay_us = t->rtt.srtt_us ? 2 * t->rtt.srtt_us : UTCP_HANDSHAKE_PROBE_US;
@@ -14,8 +15,8 @@ static uint64_t probe_delay_us(const struct utcp *t)
     return utcp_max(delay_us, UTCP_PROBE_MIN_US);
 }
 
-/* Where the document leaves recovery to the reordering timer we probe, too: a host that acknowledges a batch of packets
- * at once may have said all about a flight in one packet, and that one may be lost; and so may what was sent again. */
+/* The document leaves recovery to the reordering timer; we probe then, too. A host that acknowledges a batch of packets
+ * at once may report a whole flight in one packet, which may be lost; and so may a retransmission. */
 void utcp_arm_probe(struct utcp *t, uint64_t now_us)
 {
     t->timer.probe_us = UTCP_NEVER;
@@ -29,7 +30,7 @@ void utcp_arm(struct utcp *t, uint64_t now_us)
     utcp_arm_probe(t, now_us);
 }
 
-/* RFC 5961 7: so many a second. */
+/* RFC 5961 7: at most UTCP_CHALLENGES per second. */
 void utcp_challenge(struct utcp *t, uint64_t now_us)
 {
     if (now_us - t->due.challenge_us >= 1000000) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* utcp.c - a connection begins, what its user asks for, and how it ends. */
+/* utcp.c - begins and ends a connection, and serves its user. */
 #include <assert.h>
 #include <errno.h>
 
@@ -48,7 +48,7 @@ static uint32_t default_mss(const struct utcp *t)
     return utcp_is_v4(&t->remote) ? UTCP_DEFAULT_MSS_V4 : UTCP_DEFAULT_MSS_V6;
 }
 
-/* The smaller of what the peer takes and what the path does (RFC 9293 3.7.1), less what every segment carries. */
+/* The smaller of what the peer and the path accept (RFC 9293 3.7.1), less the options that every segment carries. */
 void utcp_set_mss(struct utcp *t)
 {
     uint32_t heads = utcp_is_v4(&t->remote) ? 40 : 60;
@@ -58,7 +58,7 @@ void utcp_set_mss(struct utcp *t)
     if (mss > UTCP_PAYLOAD_MAX)
         mss = UTCP_PAYLOAD_MAX;
     if (mss < 64)
-        mss = 64; /* whatever a peer asks for */
+        mss = 64; /* a lower limit, whatever the peer asks for */
     t->tx.mss = t->stamps.on ? mss - UTCP_STAMPS_LENGTH : mss;
 }
 
@@ -148,7 +148,7 @@ void utcp_release(struct utcp *t, uint64_t octets)
 {
     assert(octets <= t->rx.kept);
     t->rx.kept -= octets;
-    /* The peer is told once it is worth a packet (RFC 9293 3.8.6.2.2). */
+    /* Tell the peer only when it is worth a packet (RFC 9293 3.8.6.2.2). */
     if (utcp_synchronized(t) && !t->rx.fin && utcp_rx_edge(t) > t->rx.edge &&
         utcp_rx_edge(t) - t->rx.edge >= utcp_min(t->attr.window / 2, 2 * (uint64_t)t->tx.mss) &&
         t->rx.edge - t->rx.next < t->attr.window / 2)
@@ -171,7 +171,7 @@ void utcp_set_mtu(struct utcp *t, uint32_t mtu)
     t->cubic.mss = t->tx.mss;
     if (t->tx.mss >= before)
         return;
-    /* What is under way does not fit any more: it is cut anew, from the first octet that the peer may lack. */
+    /* The segments in flight do not fit any more: they are cut again, from the first octet that the peer may lack. */
     utcp_board_clear(&t->board);
     t->tx.next = t->tx.una;
     t->recovery.on = false;
@@ -186,7 +186,7 @@ void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu)
     int64_t number = utcp_number(t->tx.una, t->attr.isn, seq);
     uint32_t least = utcp_is_v4(&t->remote) ? UTCP_MTU_V4_MIN : UTCP_MTU_V6_MIN;
 
-    /* A message about something that is not under way was made up (RFC 5927 4.1). */
+    /* A message about octets that are not in flight is forged (RFC 5927 4.1). */
     if (number < (int64_t)t->tx.una || number >= (int64_t)t->tx.max)
         return;
     if (mtu < least)

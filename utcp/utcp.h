@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* utcp.h - one TCP connection (RFC 9293) without sockets, clock or heap: packets and the time come in, packets go out.
+/* utcp.h - one TCP connection (RFC 9293) without sockets, clock or heap: packets and the time go in, packets come out.
  *
- * Time is the host's, in microseconds, and never goes back: a call has the time of the call before it or a later one.
- * After every stimulus - utcp_input(), utcp_timeout(), a change that the user made - the host calls utcp_output() until
- * it has nothing more, looks at the state and at the positions below, and sets a timer for utcp_deadline().
+ * Time is given by the host, in microseconds, and never goes back. After every event - utcp_input(), utcp_timeout(), a
+ * change by the user - the host calls utcp_output() until it returns false, looks at the state and the positions below,
+ * and sets a timer for utcp_deadline().
  *
- * A position is a count of stream octets, the first one's is 0. The engine owns no octet of payload: what is to be sent
- * lies with the user until it is acknowledged, and what has arrived is handed to him at once, in whatever order it
- * comes. */
+ * A position counts stream octets from 0. The engine stores no payload: what is to be sent stays with the user until it
+ * is acknowledged, and what arrives is given to the user at once, in any order. One thread at a time may use a
+ * connection. */
 #ifndef RDDP_UTCP_UTCP_H
 #define RDDP_UTCP_UTCP_H
 
@@ -24,27 +24,27 @@
 #define UTCP_NEVER UINT64_MAX
 
 enum {
-    UTCP_OPTION_ROOM = UTCP_OPTIONS_MAX - 12, /* what timestamps leave to a data segment */
+    UTCP_OPTION_ROOM = UTCP_OPTIONS_MAX - 12, /* octets left for options of a data segment beside timestamps */
     UTCP_WINDOW_MAX = 1 << 30,                /* RFC 7323 2.3 */
     UTCP_MTU_V4_MIN = 576,                    /* a path that claims less is not believed (RFC 1191 3) */
     UTCP_MTU_V6_MIN = 1280,
-    UTCP_CHALLENGES = 10, /* challenge ACKs a second (RFC 5961 7) */
+    UTCP_CHALLENGES = 10, /* challenge ACKs per second (RFC 5961 7) */
 };
 
 enum utcp_state {
-    UTCP_CLOSED,       /* over, or reset: `error` says why */
-    UTCP_SYN_SENT,     /* our SYN is out */
+    UTCP_CLOSED,       /* over; `error` says why */
+    UTCP_SYN_SENT,     /* our SYN was sent */
     UTCP_SYN_RECEIVED, /* both sent a SYN at once */
     UTCP_ESTABLISHED,  /* both may send */
-    UTCP_FIN_WAIT_1,   /* our FIN is out, not acknowledged */
-    UTCP_FIN_WAIT_2,   /* ours is acknowledged, the peer may still send */
-    UTCP_CLOSE_WAIT,   /* the peer has finished, we may still send */
-    UTCP_CLOSING,      /* both FINs are out */
-    UTCP_LAST_ACK,     /* the peer had finished, now ours is out */
-    UTCP_TIME_WAIT,    /* all is acknowledged; old packets die */
+    UTCP_FIN_WAIT_1,   /* our FIN was sent and not acknowledged */
+    UTCP_FIN_WAIT_2,   /* our FIN is acknowledged; the peer may still send */
+    UTCP_CLOSE_WAIT,   /* the peer has finished; we may still send */
+    UTCP_CLOSING,      /* both FINs were sent, ours is not acknowledged */
+    UTCP_LAST_ACK,     /* the peer had finished first; our FIN was sent */
+    UTCP_TIME_WAIT,    /* everything is acknowledged; waiting for old packets to expire */
 };
 
-/* Part of the stream as it is to be sent: its octets, and an option of a multiple of 4 octets. */
+/* Part of the stream to be sent: its octets, and an option whose length is a multiple of 4. */
 struct utcp_piece {
     struct span span[UTCP_SPANS];
     uint32_t spans;
@@ -52,12 +52,13 @@ struct utcp_piece {
     uint32_t option_length;
 };
 
-/* Octets that arrived and had not before. `early`: something before them is missing. All of it dies with the call. */
+/* Octets that arrived for the first time. `early`: octets before them are missing. All pointers are valid until the
+ * callback returns. */
 struct utcp_arrival {
     uint64_t position;
     const uint8_t *data;
     uint32_t length;
-    uint64_t segment_position; /* the whole segment that brought them */
+    uint64_t segment_position; /* the whole segment that contained them */
     const uint8_t *segment;
     uint32_t segment_length;
     const uint8_t *option; /* as in utcp_options.extra */
@@ -65,76 +66,78 @@ struct utcp_arrival {
     bool early;
 };
 
-/* What became of an arrival. The first `taken` octets have their place in the stream for good now, and `kept` of them
- * take room until utcp_release(). The rest is refused: it is as if it had never come. */
+/* What the user did with an arrival. The first `taken` octets are accepted for good; `kept` of them occupy the window
+ * until utcp_release(). The rest is refused, as if it had not arrived. */
 struct utcp_verdict {
     uint32_t taken, kept;
 };
 
 struct utcp_user {
-    /* How long the segment from `position` is to be: 1 to `ready` octets, and with its option at most `capacity`. 0:
-     * there is nothing that could be sent in so small a room. */
+    /* Returns the length of the segment at `position`: 1 to `ready` octets, at most `capacity` together with its
+     * option. 0: nothing can be sent in so few octets. */
     uint32_t (*cut)(void *user, uint64_t position, uint32_t ready, uint32_t capacity);
-    /* The octets [position, position + length) and their option. Called again when they have to be sent again; must
-     * not say anything else then. */
+    /* Provides the octets [position, position + length) and their option. Called again for retransmissions, and must
+     * then return the same. */
     void (*fetch)(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece);
+    /* Processes octets that arrived. */
     struct utcp_verdict (*arrived)(void *user, const struct utcp_arrival *a);
 };
 
 struct utcp_attr {
-    uint32_t window; /* room for octets that the user keeps; the window is this less what is kept */
+    uint32_t window; /* octets that the user may keep; the window offered is this less what is kept */
     uint32_t mtu;
-    uint32_t isn, stamp_offset; /* by chance (RFC 6528, RFC 7323 7.1) */
-    uint8_t option_kind;        /* offered in the SYN and looked for afterwards; 0: none */
+    uint32_t isn, stamp_offset; /* random (RFC 6528, RFC 7323 7.1) */
+    uint8_t option_kind;        /* kind of an option that is offered in the SYN and looked for afterwards; 0: none */
     bool no_sack, no_stamps, no_scale;
-    bool partial; /* the device finishes checksums */
+    bool partial; /* the device completes checksums */
     uint32_t syn_retries;
-    uint64_t give_up_us;                 /* nothing acknowledged for so long: -ETIMEDOUT */
-    uint64_t keep_idle_us, keep_each_us; /* keep-alive; idle 0: none */
+    uint64_t give_up_us;                 /* time without any acknowledgement until -ETIMEDOUT */
+    uint64_t keep_idle_us, keep_each_us; /* keep-alive; keep_idle_us 0: none */
     uint32_t keep_probes;
     uint64_t time_wait_us;
 };
 
-/* Numbers inside count from the SYN, which is 0; the first octet is 1. */
+/* Numbers count from the SYN, which is 0; the first octet is 1. */
 struct utcp_tx {
-    uint64_t una, next, max; /* max: the highest ever sent; next is below it when the path became narrower */
-    uint64_t end;            /* behind the last octet that waits to be sent */
+    uint64_t una, next, max; /* max: the highest ever sent; next is below it after the path became narrower */
+    uint64_t end;            /* behind the last octet to send */
     bool finish;             /* a FIN follows `end` */
     uint64_t window, window_max, wl1, wl2;
     uint8_t scale;
-    uint32_t mss, peer_mss; /* with options; peer_mss as the SYN said */
-    uint64_t last_us;       /* the last time that data was sent */
+    uint32_t mss, peer_mss; /* mss: with options; peer_mss: from the SYN */
+    uint64_t last_us;       /* when data was last sent */
 };
 
 struct utcp_rx {
     uint32_t irs;
-    uint64_t next, edge, fin; /* edge: right edge of the window that we promised; fin: its number + 1, 0: not seen */
-    uint64_t acked;           /* next, when we sent an acknowledgement last */
-    uint64_t kept;            /* in order, not released */
-    uint64_t limit;           /* the window never goes behind this */
+    /* edge: right edge of the window that we promised; fin: number of the FIN + 1, 0: not received. */
+    uint64_t next, edge, fin;
+    uint64_t acked; /* the value of `next` in our last acknowledgement */
+    uint64_t kept;  /* octets in order that were not released */
+    uint64_t limit; /* the window never extends beyond this */
     uint8_t scale;
-    uint32_t segment_max; /* the longest payload seen: what an acknowledgement every two segments means */
+    uint32_t segment_max; /* the longest payload received; two of them make an acknowledgement due */
     uint64_t last_us;
-    struct utcp_block dsack; /* received twice; from == to: nothing */
+    struct utcp_block dsack; /* octets received twice; from == to: none */
 };
 
 struct utcp_stamps {
     bool on;
-    uint32_t recent, last; /* what we echo; the last that we sent */
+    uint32_t recent, last; /* recent: what we echo; last: the last that we sent */
     uint64_t recent_us;
 };
 
 struct utcp_tlp {
-    uint64_t end; /* of the probe that is out, 0: none */
-    bool again;   /* the probe repeats what had been sent */
-    bool sampled; /* a round trip was measured since the last one */
+    uint64_t end; /* of the probe in flight; 0: none */
+    bool again;   /* the probe repeated old octets */
+    bool sampled; /* a round-trip time was measured since the last probe */
     bool due;
 };
 
 struct utcp_recovery {
     bool on, timed_out; /* on: until `point` is acknowledged */
     uint64_t point;
-    bool first; /* one segment leaves whatever the window says */
+    bool first; /* one segment may be sent regardless of the window */
     struct utcp_prr prr;
     uint64_t limited; /* the window held back what follows this number */
     uint32_t duplicates;
@@ -143,15 +146,15 @@ struct utcp_recovery {
 struct utcp_timers {
     uint64_t rto_us, probe_us, reorder_us, persist_us, ack_us, keep_us, over_us;
     uint32_t rtos, persists, keeps, syns;
-    uint64_t stalled_us; /* when what is not acknowledged began to wait */
+    uint64_t stalled_us; /* since when unacknowledged octets have been waiting */
 };
 
-/* What is to be sent apart from data. */
+/* What must be sent apart from data. */
 struct utcp_due {
     bool syn, ack, reset, probe, keep;
     uint32_t reset_seq;
-    uint32_t unsaid; /* segments since the last acknowledgement */
-    uint32_t prompt; /* segments to come that are acknowledged without delay */
+    uint32_t unsaid; /* segments received since the last acknowledgement */
+    uint32_t prompt; /* segments to come that are acknowledged at once */
     uint32_t challenges;
     uint64_t challenge_us;
 };
@@ -164,14 +167,14 @@ struct utcp_count {
 
 struct utcp {
     const struct utcp_user *user;
-    void *of;          /* the user's */
-    struct utcp *next; /* of the same bucket of its host */
+    void *of;          /* argument of the user's callbacks */
+    struct utcp *next; /* in the same bucket of the host */
     struct utcp_name local, remote;
     struct utcp_attr attr;
     enum utcp_state state;
-    int error;      /* 0 or a negative errno, when it is over */
-    bool sack;      /* both said so */
-    bool option_on; /* both offered the option */
+    int error;      /* 0 or a negative errno, once it is over */
+    bool sack;      /* both ends permitted it */
+    bool option_on; /* both ends offered the option */
     struct utcp_tx tx;
     struct utcp_rx rx;
     struct utcp_stamps stamps;
@@ -187,23 +190,23 @@ struct utcp {
     struct utcp_count count;
 };
 
-/* Rooms that the connection works in; they must outlive it. */
+/* Memory of a connection; it stays the caller's and must outlive the connection. */
 struct utcp_rooms {
     struct utcp_sent *sent;
-    uint32_t sents; /* a power of two: segments under way */
+    uint32_t sents; /* a power of two: segments in flight */
     struct utcp_held_range *held;
-    uint32_t helds; /* holes in what arrived */
+    uint32_t helds; /* ranges of octets received behind gaps */
 };
 
 void utcp_attr_default(struct utcp_attr *attr);
 
-/* Both begin a connection. The first SYN leaves with the next utcp_output(). */
+/* Begin a connection. The next utcp_output() returns the first SYN. */
 void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_rooms *rooms,
                const struct utcp_user *user, void *of);
 void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote, uint64_t now_us);
 
-/* A connection that somebody else has established: what both SYNs said, and where the stream is. Positions count on
- * from here. */
+/* A connection that was established elsewhere: what both SYNs said, and where the streams are. Positions count from
+ * here. */
 struct utcp_handshake {
     struct utcp_name local, remote;
     uint32_t send_next, receive_next;
@@ -213,36 +216,36 @@ struct utcp_handshake {
     bool sack, stamps, option;
     uint32_t stamp_recent;
     bool stamp_known;
-    uint32_t edge; /* octets that we have promised to take, from receive_next on */
+    uint32_t edge; /* octets from receive_next on that we have promised to accept */
 };
 void utcp_adopt(struct utcp *t, const struct utcp_handshake *h, uint64_t now_us);
 
-/* A segment of this connection came in. */
+/* Processes a received segment of this connection. */
 void utcp_input(struct utcp *t, const struct utcp_segment *s, uint64_t now_us);
 /* A packet of ours was too big for the path. */
 void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu);
-/* Writes the next packet that has to leave now. False: none has. */
+/* Writes the next packet that must be sent now. Returns false if there is none. */
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us);
-/* Input may be taken in batches, but not more now: an acknowledgement cannot tell of more holes, or would be the only
- * one for so many segments that its loss would cost the peer a time-out. */
+/* Must the host send before it processes more input? Either an acknowledgement cannot report more gaps, or it would be
+ * the only one for so many segments that its loss would cost the peer a time-out. */
 bool utcp_urgent(const struct utcp *t);
 uint64_t utcp_deadline(const struct utcp *t);
 void utcp_timeout(struct utcp *t, uint64_t now_us);
 
-/* The stream ends at `position` for now: all before may be sent. */
+/* All octets before `position` may be sent. */
 void utcp_send(struct utcp *t, uint64_t position);
 void utcp_finish(struct utcp *t); /* nothing follows */
-void utcp_abort(struct utcp *t);  /* a reset, and over */
-/* The user no longer keeps so many of the octets that arrived in order. */
+void utcp_abort(struct utcp *t);  /* sends a reset and ends the connection */
+/* The user no longer keeps `octets` of the octets that arrived in order. */
 void utcp_release(struct utcp *t, uint64_t octets);
-/* Nothing behind this position is to be taken. UINT64_MAX at first. */
+/* Nothing beyond this position is accepted. Initially UINT64_MAX. */
 void utcp_limit(struct utcp *t, uint64_t position);
 void utcp_set_mtu(struct utcp *t, uint32_t mtu);
 
-uint64_t utcp_acked(const struct utcp *t);    /* all before has arrived at the peer */
-uint64_t utcp_received(const struct utcp *t); /* all before has arrived here */
-bool utcp_ended(const struct utcp *t);        /* the peer's FIN has arrived, in its turn */
-/* The longest payload of a segment with an option of so many octets. */
+uint64_t utcp_acked(const struct utcp *t);    /* everything before has arrived at the peer */
+uint64_t utcp_received(const struct utcp *t); /* everything before has arrived here */
+bool utcp_ended(const struct utcp *t);        /* the peer's FIN has arrived, and everything before it */
+/* Returns the longest payload of a segment with an option of `option_length` octets. */
 uint32_t utcp_emss(const struct utcp *t, uint32_t option_length);
 
 #endif
