@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* fork_apart.c - fork() between the allocations of the other threads. */
+#include "tests/suite/lib/fork_apart.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+enum { MUST_WAIT = true };
+#else
+enum { MUST_WAIT = false };
+#endif
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* not NULL in a thread that runs */
+static atomic_uint running;
+static atomic_uint forking; /* or about to */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void thread_ends(void *arg)
+{
+    (void)arg;
+    running--;
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&key, thread_ends))
+        abort();
+}
+
+void fork_thread_runs(void)
+{
+    if (!MUST_WAIT)
+        return;
+    pthread_once(&once, make_key);
+    if (pthread_getspecific(key))
+        return;
+    pthread_setspecific(key, &key);
+    running++;
+}
+
+/* Whoever gives a mutex back usually has it again at once: others wait until the process has forked. */
+void fork_not_now(void)
+{
+    if (!MUST_WAIT)
+        return;
+    while (forking)
+        sched_yield();
+    pthread_mutex_lock(&lock);
+}
+
+void fork_again(void)
+{
+    if (MUST_WAIT)
+        pthread_mutex_unlock(&lock);
+}
+
+/* The one thread of libusrsctp says nothing to us, but it gives itself a name when it runs. */
+static bool is_usrsctps(const char *thread)
+{
+    char path[300], name[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", thread);
+    file = fopen(path, "re");
+    if (!file)
+        return true; /* it has ended just now */
+    if (!fgets(name, sizeof(name), file))
+        name[0] = '\0';
+    fclose(file);
+    return !strcmp(name, "SCTP iterator\n");
+}
+
+static unsigned threads(void)
+{
+    DIR *directory = opendir("/proc/self/task");
+    const struct dirent *thread;
+    unsigned count = 0;
+
+    if (!directory)
+        abort();
+    while ((thread = readdir(directory)))
+        count += thread->d_name[0] != '.' && !is_usrsctps(thread->d_name);
+    closedir(directory);
+    return count;
+}
+
+pid_t fork_apart(unsigned seconds)
+{
+    const struct timespec a_moment = {.tv_nsec = 1000000};
+    pid_t parent = getpid(), child;
+
+    fork_thread_runs();
+    while (MUST_WAIT && threads() != running)
+        nanosleep(&a_moment, NULL);
+    forking++;
+    pthread_mutex_lock(&lock);
+    child = fork();
+    forking--;
+    pthread_mutex_unlock(&lock);
+    if (child)
+        return child;
+    running = MUST_WAIT;
+    alarm(seconds);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* fork_apart.h - fork() between the allocations of the other threads, where the allocator cannot wait for them itself.
+ *
+ * glibc's malloc() holds its own locks while a process forks. AddressSanitizer's, as gcc 12 brings it, does not: if
+ * another thread is inside, the child finds a lock taken by nobody and waits without end. A thread is inside also while
+ * it starts. Without AddressSanitizer nothing here waits, and fork_apart() is fork(). */
+#ifndef RDDP_TESTS_FORK_APART_H
+#define RDDP_TESTS_FORK_APART_H
+
+#include <sys/types.h>
+
+/* Every thread of the process says so once, when it runs: a program that uses this does so from its epoll_wait(), which
+ * every loop of the library calls first, and from the threads that it starts itself. */
+void fork_thread_runs(void);
+
+/* Around every allocation of a thread beside which the process forks, but of those that the library makes on its own
+ * threads: it lets nobody fork meanwhile. */
+void fork_not_now(void);
+void fork_again(void);
+
+/* fork(), when every thread runs and none is between fork_not_now() and fork_again(). In the child an alarm ends the
+ * process after `seconds`, with its parent's exit it ends at once. */
+pid_t fork_apart(unsigned seconds);
+
+#endif
