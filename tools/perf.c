@@ -84,21 +84,40 @@ static void default_sizes(struct perf_options *options)
 
 /* --- usage --------------------------------------------------------------------------------------------------- */
 
+/* What the wire that was asked for has no message for is not in "all". */
+static bool wire_has(const struct perf_options *options, enum op op)
+{
+    return op_is_atomic(op)     ? options->wire.wire == RDDP_WIRE_IWARP
+           : op == OP_WRITE_IMM ? options->wire.wire != RDDP_WIRE_RDMATCP
+                                : true;
+}
+
 static void take_op(struct perf_options *options, const char *word)
 {
     bool all = !strcmp(word, "all"), known = all;
-    for (int i = 0; i < OPS; i++) {
-        if (all || !strcmp(word, op_names[i]))
-            known = options->op[i] = true;
+    for (enum op op = 0; op < OPS; op++) {
+        if (strcmp(word, op_names[op]) && !(all && wire_has(options, op)))
+            continue;
+        known = options->op[op] = true;
+        if (!wire_has(options, op))
+            usage_error("%s: not with %s", word, wire_name(&options->wire));
     }
     if (!known)
-        usage_error("no test '%s': write, send, read or all", word);
+        usage_error("no test '%s': write, send, read, write-imm, fetch-add, cmp-swap, swap or all", word);
+}
+
+static bool has_op(const struct perf_options *options)
+{
+    bool has = false;
+    for (enum op op = 0; op < OPS; op++)
+        has |= options->op[op];
+    return has;
 }
 
 static void perf_complete(struct perf_options *options)
 {
-    if (!options->op[OP_WRITE] && !options->op[OP_SEND] && !options->op[OP_READ])
-        take_op(options, "all");
+    if (!has_op(options))
+        options->op[OP_WRITE] = options->op[OP_SEND] = options->op[OP_READ] = true;
     if (!options->bandwidth && !options->latency)
         options->bandwidth = options->latency = true;
     if (options->size_text)
@@ -205,9 +224,11 @@ static int perf_run(const struct command *command, int argc, char **argv)
 const struct command perf_command = {
     .name = "perf",
     .summary = "bandwidth and latency, beside raw TCP if wanted",
-    .usage =
-        "[options] HOST[:PORT] [write|send|read|all]\n--loopback [options] [write|send|read|all]\n--server [options]",
-    .text = "Both sides poll. Of each run the last message is compared, so nothing is counted that did not arrive.",
+    .usage = "[options] HOST[:PORT] [OPERATION...]\n--loopback [options] [OPERATION...]\n--server [options]",
+    .text =
+        "Operations are write, send, read (these three by default), write-imm (Write with immediate data), fetch-add,\n"
+        "cmp-swap, swap (atomics, 8 octets), and all. Both sides poll. Of each run the last message is compared, so "
+        "nothing is counted that did not arrive.",
     .opts = opts,
     .wire = true,
     .packet = true,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/lib/rng.h"
+#include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/pair.h"
 
 enum {
@@ -30,14 +31,6 @@ enum {
     GUESTS = 256, /* connections of the one who comes and goes, at the passive end */
     SEED = 20251122,
 };
-
-/* The allocator of AddressSanitizer does not survive fork() beside threads that allocate (lib/fork_apart.h): there,
- * children do no more than exit. */
-#ifdef __SANITIZE_ADDRESS__
-enum { CHILD_CLOSES = 0 };
-#else
-enum { CHILD_CLOSES = 1 };
-#endif
 
 /* The upper half of a request's number. */
 enum { SENT, RECEIVED, PASSING };
@@ -346,7 +339,7 @@ static void *fork_on(void *arg)
         pid_t child = fork();
 
         if (!child) {
-            if (rng_one_in(&rng, 3) || !CHILD_CLOSES)
+            if (rng_one_in(&rng, 3) || FORK_NEEDS_CARE)
                 _exit(0);
             close_in_child();
         }

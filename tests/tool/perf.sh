@@ -23,6 +23,24 @@ for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --i
     count "$options" 6 ' verified'
 done
 
+# Immediate data and atomics (EXT-01 EXT-02 EXT-04 EXT-05 EXT-06 EXT-07): each message is counted at the other side. A
+# wire without them says so before anything begins.
+expect 0 "all operations" "$rddp" perf --loopback -n 300 -s 1,8,1000,70000 all
+count "all operations" 38 ' verified'
+count "all operations" 6 '^(fetch-add|cmp-swap|swap) +8 .* verified'
+count "all operations" 8 '^write-imm .* verified'
+expect 0 "many of them" "$rddp" perf --loopback --bw -n 5000 -s 8 write-imm fetch-add cmp-swap swap
+count "many of them" 4 ' verified'
+expect 0 "atomics, JSON" "$rddp" perf --loopback -n 20 --json fetch-add write-imm
+expect_json "atomics, JSON" '[(r["operation"], r.get("full_round_trip")) for r in v["results"]] == [("write-imm", None), ("fetch-add", None), ("write-imm", False), ("fetch-add", True)]'
+for pair in "--wire rdmatcp:write-imm" "--wire rdmatcp:swap" "--wire sctp:fetch-add"; do
+    # shellcheck disable=SC2086
+    expect 2 "$pair" "$rddp" perf --loopback -n 20 ${pair%:*} "${pair##*:}"
+    expect_one_line "$pair" perf
+done
+expect 0 "all of rdmatcp" "$rddp" perf --loopback -n 20 --wire rdmatcp all
+count "all of rdmatcp" 6 ' verified'
+
 # Sizes around the head of a receive, which is 64 octets, and around segments; many more Sends than there are receives.
 expect 0 "sizes" "$rddp" perf --loopback -n 30 -s 1,7,8,9,63,65,1000,4095:5000,65535,65537,1M,3M
 count "sizes" 72 ' verified'

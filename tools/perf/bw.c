@@ -1,38 +1,78 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* bw.c - bandwidth: a window of requests in one direction. */
+#include <endian.h>
 #include <string.h>
 
 #include "tools/perf/perf.h"
 
 enum { LOT = 16, CREDIT_EVERY = 128 };
 
-static const enum rddp_wr_opcode opcodes[OPS] = {RDDP_WR_RDMA_WRITE, RDDP_WR_SEND, RDDP_WR_RDMA_READ};
+/* A swap that compares no bit is a plain one. */
+static const enum rddp_wr_opcode opcodes[OPS] = {
+    [OP_WRITE] = RDDP_WR_RDMA_WRITE,
+    [OP_SEND] = RDDP_WR_SEND,
+    [OP_READ] = RDDP_WR_RDMA_READ,
+    [OP_WRITE_IMM] = RDDP_WR_RDMA_WRITE_WITH_IMM,
+    [OP_FETCH_ADD] = RDDP_WR_ATOMIC_FETCH_AND_ADD,
+    [OP_CMP_SWAP] = RDDP_WR_ATOMIC_CMP_AND_SWP,
+    [OP_SWAP] = RDDP_WR_ATOMIC_CMP_AND_SWP,
+};
 
-/* Request `number`, from 1. The last one moves octets that no other has. */
-static void make_request(const struct lane *lane, const struct test *test, uint64_t number, struct rddp_sge *sge,
+void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct rddp_sge *sge, struct rddp_send_wr *wr)
+{
+    size_t part = lane_word_part(lane);
+    *sge = region_sge(&lane->data, part + sizeof(uint64_t), sizeof(uint64_t));
+    *wr = (struct rddp_send_wr){
+        .wr_id = number,
+        .sg_list = sge,
+        .num_sge = 1,
+        .opcode = opcodes[op],
+        .send_flags = op == OP_SWAP ? RDDP_SEND_MASKED : 0,
+        .remote_addr = lane->peer.offset + part,
+        .rkey = lane->peer.key,
+        .compare_add = op == OP_FETCH_ADD ? 1 : number - 1,
+        .swap = number,
+        .swap_mask = UINT64_MAX,
+    };
+}
+
+/* The last one moves octets that no other has. */
+static void data_request(const struct lane *lane, const struct test *test, uint64_t number, struct rddp_sge *sge,
                          struct rddp_send_wr *wr)
 {
     bool last = number == test->count, read = test->op == OP_READ;
     size_t part = read ? 2 * lane->size : last ? lane->size : 0;
     uint64_t remote_part = !read ? 2 * lane->size : last ? lane->size : 0;
-    uint64_t every = test->window < 4 ? 1 : test->window / 4;
     *sge = region_sge(&lane->data, part, (uint32_t)test->size);
     *wr = (struct rddp_send_wr){
         .wr_id = number,
         .sg_list = sge,
         .num_sge = 1,
         .opcode = opcodes[test->op],
-        .send_flags = last || number % every == 0 ? RDDP_SEND_SIGNALED : 0,
         .remote_addr = lane->peer.offset + remote_part,
         .rkey = lane->peer.key,
+        .imm_data = htobe32((uint32_t)number),
     };
+}
+
+/* Request `number`, from 1. */
+static void make_request(const struct lane *lane, const struct test *test, uint64_t number, struct rddp_sge *sge,
+                         struct rddp_send_wr *wr)
+{
+    uint64_t every = test->window < 4 ? 1 : test->window / 4;
+    if (op_is_atomic(test->op))
+        atomic_request(lane, test->op, number, sge, wr);
+    else
+        data_request(lane, test, number, sge, wr);
+    if (number == test->count || number % every == 0)
+        wr->send_flags |= RDDP_SEND_SIGNALED;
 }
 
 /* How many requests may be posted now, up to a lot. */
 static unsigned room(const struct lane *lane, const struct test *test, uint64_t posted)
 {
     uint64_t n = test->window - (posted - lane->completed);
-    if (test->op == OP_SEND && n > CREDITS + lane->credits - posted)
+    if (op_takes_receive(test->op) && n > CREDITS + lane->credits - posted)
         n = CREDITS + lane->credits - posted;
     if (n > test->count - posted)
         n = test->count - posted;
@@ -61,7 +101,7 @@ int bandwidth_client(struct lane *lane, const struct test *test)
 
 int bandwidth_server(struct lane *lane, const struct test *test)
 {
-    if (test->op != OP_SEND)
+    if (!op_takes_receive(test->op))
         return 0;
     for (uint64_t told = 0; lane->data_received < test->count;) {
         int code = lane_poll(lane);
@@ -75,17 +115,7 @@ int bandwidth_server(struct lane *lane, const struct test *test)
     return 0;
 }
 
-bool goes_to_server(const struct test *test)
-{
-    return test->op != OP_READ;
-}
-
-bool goes_to_client(const struct test *test)
-{
-    return test->op == OP_READ || test->kind == KIND_LATENCY;
-}
-
-bool last_message_is_right(const struct lane *lane, const struct test *test)
+static bool last_message_is_right(const struct lane *lane, const struct test *test)
 {
     const unsigned char *sink = lane_sink(lane);
     if (test->op == OP_WRITE && test->kind == KIND_LATENCY)
@@ -95,4 +125,18 @@ bool last_message_is_right(const struct lane *lane, const struct test *test)
     const unsigned char *head = lane->ring.at + (size_t)lane->data_slot * HEAD;
     return pattern_matches(head, test->size < HEAD ? test->size : HEAD, test->nonce, 0) &&
            pattern_matches(sink, test->size, test->nonce, HEAD);
+}
+
+bool server_is_right(const struct lane *lane, const struct test *test)
+{
+    if (op_is_atomic(test->op))
+        return *lane_word(lane) == test->count;
+    return test->op == OP_READ || last_message_is_right(lane, test);
+}
+
+bool client_is_right(const struct lane *lane, const struct test *test)
+{
+    if (op_is_atomic(test->op))
+        return *lane_answer(lane) == test->count - 1;
+    return (test->op != OP_READ && test->kind == KIND_BANDWIDTH) || last_message_is_right(lane, test);
 }

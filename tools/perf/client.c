@@ -39,7 +39,7 @@ static int perf_client_run_test(struct client *client, struct test *test, struct
     int code = lane_ask(lane, &start, CONTROL_READY, &answer);
     if (code)
         return code;
-    lane_reset(lane, test->op == OP_SEND && test->kind == KIND_LATENCY ? test->count : 0, test->size);
+    lane_reset(lane, test, test->kind == KIND_LATENCY ? test->count : 0);
     double cpu_s = cpu_seconds();
     uint64_t start_ns = clock_ns();
     code = test->kind == KIND_BANDWIDTH ? bandwidth_client(lane, test) : latency_client(lane, test, run->samples_us);
@@ -52,7 +52,7 @@ static int perf_client_run_test(struct client *client, struct test *test, struct
     if (code)
         return code;
     run->cpu_server_s = (double)answer.count / 1e9;
-    run->verified = answer.value == 1 && (!goes_to_client(test) || last_message_is_right(lane, test));
+    run->verified = answer.value == 1 && client_is_right(lane, test);
     return run->verified ? 0
                          : fail(EXIT_FAILED, "%s of %" PRIu64 " octets: the last message is not what was sent",
                                 op_names[test->op], test->size);
@@ -118,8 +118,8 @@ static int run_tcp_latency(struct client *client, struct row *row)
     int code = tcp_client(&client->lane, &test, &run);
     if (code)
         return code;
-    /* A Read is there and back, so that is what it is compared with. */
-    for (size_t i = 0; row->test.op == OP_READ && i < test.count; i++)
+    /* What is there and back is compared with TCP there and back. */
+    for (size_t i = 0; op_is_full_round_trip(row->test.op) && i < test.count; i++)
         samples[i] *= 2;
     sort_samples(samples, test.count);
     row->tcp_p50_us[row->runs] = quantile(samples, test.count, 0.5);
@@ -210,6 +210,22 @@ static int run_rows(struct client *client)
     return code;
 }
 
+static struct test plan_test(const struct perf_options *options, enum op op, enum kind kind, uint64_t size)
+{
+    uint64_t window = size >= LARGE ? WINDOW_LARGE : WINDOW_SMALL;
+    return (struct test){
+        .op = op, .kind = kind, .size = size, .window = (uint32_t)(options->window ? options->window : window)};
+}
+
+/* An atomic has one size. */
+static void plan_sizes(const struct perf_options *options, struct report *report, enum op op, enum kind kind)
+{
+    if (op_is_atomic(op))
+        report->rows[report->row_count++].test = plan_test(options, op, kind, sizeof(uint64_t));
+    for (size_t i = 0; !op_is_atomic(op) && i < options->size_count[kind]; i++)
+        report->rows[report->row_count++].test = plan_test(options, op, kind, options->sizes[kind][i]);
+}
+
 static int perf_client_plan(struct client *client)
 {
     const struct perf_options *options = client->options;
@@ -221,15 +237,8 @@ static int perf_client_plan(struct client *client)
         if (!(kind == KIND_LATENCY ? options->latency : options->bandwidth))
             continue;
         for (enum op op = 0; op < OPS; op++) {
-            for (size_t i = 0; options->op[op] && i < options->size_count[kind]; i++) {
-                uint64_t size = options->sizes[kind][i];
-                uint64_t window = size >= LARGE ? WINDOW_LARGE : WINDOW_SMALL;
-                report->rows[report->row_count++].test =
-                    (struct test){.op = op,
-                                  .kind = kind,
-                                  .size = size,
-                                  .window = (uint32_t)(options->window ? options->window : window)};
-            }
+            if (options->op[op])
+                plan_sizes(options, report, op, kind);
         }
     }
     return 0;

@@ -2,6 +2,7 @@
 /* lane.c - a connection of `rddp perf`: the ring of receives, control messages, credits, and the busy poll. */
 #include <assert.h>
 #include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
@@ -10,7 +11,22 @@
 
 enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, RECV_ID = 1 << 16 };
 
-const char *const op_names[OPS] = {"write", "send", "read"};
+const char *const op_names[OPS] = {"write", "send", "read", "write-imm", "fetch-add", "cmp-swap", "swap"};
+
+bool op_is_atomic(enum op op)
+{
+    return op == OP_FETCH_ADD || op == OP_CMP_SWAP || op == OP_SWAP;
+}
+
+bool op_takes_receive(enum op op)
+{
+    return op == OP_SEND || op == OP_WRITE_IMM;
+}
+
+bool op_is_full_round_trip(enum op op)
+{
+    return op == OP_READ || op_is_atomic(op);
+}
 
 /* --- control messages ---------------------------------------------------------------------------------------- */
 
@@ -111,6 +127,21 @@ unsigned char *lane_sink(const struct lane *lane)
     return lane->data.at + 2 * lane->size;
 }
 
+size_t lane_word_part(const struct lane *lane)
+{
+    return (3 * lane->size + 7) / 8 * 8;
+}
+
+uint64_t *lane_word(const struct lane *lane)
+{
+    return (uint64_t *)(void *)(lane->data.at + lane_word_part(lane));
+}
+
+uint64_t *lane_answer(const struct lane *lane)
+{
+    return lane_word(lane) + 1;
+}
+
 /* --- receives ------------------------------------------------------------------------------------------------ */
 
 /* A slot takes HEAD octets itself; what a longer Send has behind them goes to where they would be in the sink. */
@@ -150,11 +181,13 @@ int lane_prepare(struct rddp_qp *qp, void *user)
 
 int lane_size(struct lane *lane, uint64_t size)
 {
-    int code = region_make(lane->endpoint, 3 * size,
-                           RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ, &lane->data);
+    lane->size = size;
+    int code = region_make(lane->endpoint, lane_word_part(lane) + 2 * sizeof(uint64_t),
+                           RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
+                               RDDP_ACCESS_REMOTE_ATOMIC,
+                           &lane->data);
     if (code)
         return code;
-    lane->size = size;
     /* Touched now, so that no test pays for it. */
     memset(lane->data.at, 0, lane->data.size);
     code = lane_repost(lane);
@@ -163,15 +196,28 @@ int lane_size(struct lane *lane, uint64_t size)
     return code;
 }
 
+/* Immediate data is the number of its message. */
+static int perf_lane_take_data(struct lane *lane, const struct rddp_wc *wc)
+{
+    bool has_number = wc->wc_flags & RDDP_WC_WITH_IMM;
+    if (wc->byte_len != lane->data_size)
+        return fail(EXIT_PROTOCOL, "a message of %" PRIu32 " octets instead of %" PRIu64, wc->byte_len,
+                    lane->data_size);
+    lane->data_received++;
+    if (has_number != (lane->data_op == OP_WRITE_IMM) ||
+        (has_number && be32toh(wc->imm_data) != (uint32_t)lane->data_received))
+        return fail(EXIT_PROTOCOL, "message %" PRIu64 " has other immediate data than it should", lane->data_received);
+    return 0;
+}
+
 static int take_receive(struct lane *lane, const struct rddp_wc *wc)
 {
     unsigned slot = (unsigned)(wc->wr_id & (RING - 1));
     lane->consumed[lane->consumed_count++] = slot;
     if (lane->data_received < lane->data_expected) {
-        if (wc->byte_len != lane->data_size)
-            return fail(EXIT_PROTOCOL, "a message of %" PRIu32 " octets instead of %" PRIu64, wc->byte_len,
-                        lane->data_size);
-        lane->data_received++;
+        int code = perf_lane_take_data(lane, wc);
+        if (code)
+            return code;
         lane->data_slot = slot;
     } else {
         struct message message;
@@ -231,7 +277,7 @@ int lane_poll(struct lane *lane)
             return EXIT_FAILED;
         if (wc[i].status != RDDP_WC_SUCCESS)
             return fail(EXIT_FAILED, "%s", tool_stopped ? "interrupted" : wc_trouble(lane->qp, &wc[i]));
-        if (wc[i].opcode != RDDP_WC_RECV) {
+        if (!(wc[i].opcode & RDDP_WC_RECV)) {
             if (wc[i].wr_id)
                 lane->completed = wc[i].wr_id;
             continue;
@@ -247,14 +293,17 @@ int lane_post(struct lane *lane, struct rddp_send_wr *first)
 {
     struct rddp_send_wr *bad;
     int error = rddp_post_send(lane->qp, first, &bad);
+    if (error == -EOPNOTSUPP)
+        return fail(EXIT_FAILED, "the wire of this connection has no such operation");
     return error ? fail(EXIT_FAILED, "cannot post a request: %s", error_text(error)) : 0;
 }
 
-void lane_reset(struct lane *lane, uint64_t data_expected, uint64_t data_size)
+void lane_reset(struct lane *lane, const struct test *test, uint64_t receives)
 {
     lane->completed = lane->data_received = lane->credits = lane->reposted = 0;
-    lane->data_expected = data_expected;
-    lane->data_size = data_size;
+    lane->data_expected = op_takes_receive(test->op) ? receives : 0;
+    lane->data_size = test->size;
+    lane->data_op = test->op;
 }
 
 void lane_fill(struct lane *lane, const struct test *test)
@@ -262,6 +311,7 @@ void lane_fill(struct lane *lane, const struct test *test)
     pattern_fill(lane_bulk(lane), test->size, ~test->nonce);
     pattern_fill(lane_last(lane), test->size, test->nonce);
     memset(lane_sink(lane), 0, lane->size);
+    *lane_word(lane) = *lane_answer(lane) = 0;
 }
 
 /* --- talking ------------------------------------------------------------------------------------------------- */

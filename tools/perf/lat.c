@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* lat.c - latency: one message at a time, there and back, both sides polling. */
+#include <endian.h>
 #include <string.h>
 
 #include "tools/perf/perf.h"
@@ -24,6 +25,7 @@ static int post_one(struct lane *lane, const struct test *test, uint64_t number,
         .send_flags = read || number % SIGNAL_EVERY == 0 ? RDDP_SEND_SIGNALED : 0,
         .remote_addr = lane->peer.offset + (read ? 1 : 2) * lane->size,
         .rkey = lane->peer.key,
+        .imm_data = htobe32((uint32_t)number),
     };
     return lane_post(lane, &wr);
 }
@@ -49,7 +51,7 @@ static int await_mark(struct lane *lane, const struct test *test, uint64_t numbe
     return 0;
 }
 
-/* --- Send: each side waits for its receive ------------------------------------------------------------------- */
+/* --- Send, Write with immediate: each side waits for its receive --------------------------------------------- */
 
 static int await_data(struct lane *lane, uint64_t number)
 {
@@ -61,7 +63,16 @@ static int await_data(struct lane *lane, uint64_t number)
     return 0;
 }
 
-/* --- Read: the client alone ---------------------------------------------------------------------------------- */
+/* --- Read, atomics: the client alone ------------------------------------------------------------------------- */
+
+static int post_atomic(struct lane *lane, const struct test *test, uint64_t number)
+{
+    struct rddp_sge sge;
+    struct rddp_send_wr wr;
+    atomic_request(lane, test->op, number, &sge, &wr);
+    wr.send_flags = RDDP_SEND_SIGNALED;
+    return lane_post(lane, &wr);
+}
 
 static int await_request(struct lane *lane, uint64_t number)
 {
@@ -80,8 +91,12 @@ static int perf_lat_go(struct lane *lane, const struct test *test, uint64_t numb
         return send_mark(lane, test, number);
     case OP_SEND:
         return post_one(lane, test, number, RDDP_WR_SEND);
-    default:
+    case OP_WRITE_IMM:
+        return post_one(lane, test, number, RDDP_WR_RDMA_WRITE_WITH_IMM);
+    case OP_READ:
         return post_one(lane, test, number, RDDP_WR_RDMA_READ);
+    default:
+        return post_atomic(lane, test, number);
     }
 }
 
@@ -91,6 +106,7 @@ static int await(struct lane *lane, const struct test *test, uint64_t number)
     case OP_WRITE:
         return await_mark(lane, test, number);
     case OP_SEND:
+    case OP_WRITE_IMM:
         return await_data(lane, number);
     default:
         return await_request(lane, number);
@@ -99,8 +115,7 @@ static int await(struct lane *lane, const struct test *test, uint64_t number)
 
 int latency_client(struct lane *lane, const struct test *test, double *samples_us)
 {
-    /* Half of the way there and back; of a Read, whose answer is the message, all of it. */
-    double per_ns = test->op == OP_READ ? 1e-3 : 0.5e-3;
+    double per_ns = op_is_full_round_trip(test->op) ? 1e-3 : 0.5e-3; /* else half of the way there and back */
     uint64_t before_ns = clock_ns();
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = perf_lat_go(lane, test, number);
@@ -118,7 +133,7 @@ int latency_client(struct lane *lane, const struct test *test, double *samples_u
 
 int latency_server(struct lane *lane, const struct test *test)
 {
-    if (test->op == OP_READ)
+    if (op_is_full_round_trip(test->op))
         return 0;
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = await(lane, test, number);

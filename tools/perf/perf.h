@@ -3,8 +3,9 @@
  *
  * The protocol. Each end posts RING receives, each with 64 octets of its own and, for longer Sends, a tail that all
  * share. Control messages are Sends of 64 octets. A peer of iWARP that gets a Send with no receive posted must end the
- * connection, so: control is stop-and-go, and in a Send test the receiver counts out credits (CREDIT) as it posts
- * receives again. Which Send is data and which is control follows from the counts that START agrees on.
+ * connection, so: control is stop-and-go, and in a test of Sends or immediate data the receiver counts out credits
+ * (CREDIT) as it posts receives again. Which Send is data and which is control follows from the counts that START
+ * agrees on.
  *
  *     client                                                server
  *     HELLO size of the largest message, our memory  ->
@@ -21,10 +22,16 @@
 
 #include "tools/lib/tool.h"
 
-enum op { OP_WRITE, OP_SEND, OP_READ, OPS };
+/* Their numbers are those of START. */
+enum op { OP_WRITE, OP_SEND, OP_READ, OP_WRITE_IMM, OP_FETCH_ADD, OP_CMP_SWAP, OP_SWAP, OPS };
 enum kind { KIND_BANDWIDTH, KIND_LATENCY, KINDS };
 
 extern const char *const op_names[OPS]; /* "write" ... */
+
+/* What the operations have in common (lane.c). */
+bool op_is_atomic(enum op op);          /* on the peer's word, of 8 octets whatever --size says */
+bool op_takes_receive(enum op op);      /* at the peer: credits count them out */
+bool op_is_full_round_trip(enum op op); /* the answer is the message */
 
 enum {
     PERF_SIZES = 64,
@@ -101,17 +108,19 @@ struct lane {
     struct tool_endpoint *endpoint;
     struct rddp_qp *qp;
     struct region ring; /* RING heads */
-    /* Three parts of `size` octets: the source of all messages but the last, that of the last, and the sink. */
+    /* Three parts of `size` octets: the source of all messages but the last, that of the last, and the sink. Behind
+     * them, at a multiple of 8, the word that the peer's atomics change and the one that answers to ours come to. */
     struct region data;
     uint64_t size;
     struct message peer; /* where the peer's memory is: offset, key, size */
 
     uint64_t completed;     /* requests: number of the last that is known to be complete */
-    uint64_t data_expected; /* Sends that are data, of `data_size` octets, before control comes again */
+    uint64_t data_expected; /* receives that are data, of `data_size` octets, before control comes again */
     uint64_t data_size;
+    enum op data_op;
     uint64_t data_received;
-    unsigned data_slot;                        /* of the last of them: its head is there, its tail in the sink */
-    uint64_t credits;                          /* Sends that the peer has allowed since READY */
+    unsigned data_slot;                        /* of the last: a Send's head is there, its tail in the sink */
+    uint64_t credits;                          /* what takes a receive: how many the peer has allowed since READY */
     unsigned consumed[REPOST], consumed_count; /* receives to be posted again */
     uint64_t reposted;
     struct message inbox[INBOX];
@@ -134,8 +143,12 @@ int lane_size(struct lane *lane, uint64_t size);
 unsigned char *lane_bulk(const struct lane *lane);
 unsigned char *lane_last(const struct lane *lane);
 unsigned char *lane_sink(const struct lane *lane);
+uint64_t *lane_word(const struct lane *lane);   /* of the peer's atomics */
+uint64_t *lane_answer(const struct lane *lane); /* the old value that came last */
+/* Where the word lies behind the three parts. */
+size_t lane_word_part(const struct lane *lane);
 
-/* Before a test: last messages of the test's nonce, a sink of zeros. */
+/* Before a test: last messages of the test's nonce, a sink and words of zeros. */
 void lane_fill(struct lane *lane, const struct test *test);
 
 int lane_tell(struct lane *lane, const struct message *message);
@@ -152,8 +165,8 @@ void lane_heard(struct lane *lane);
 int lane_repost(struct lane *lane);
 int lane_post(struct lane *lane, struct rddp_send_wr *first);
 
-/* Before a test: counters back to zero. */
-void lane_reset(struct lane *lane, uint64_t data_expected, uint64_t data_size);
+/* Before a test: counters back to zero; `receives` of the test's messages come here. */
+void lane_reset(struct lane *lane, const struct test *test, uint64_t receives);
 
 /* Octets that follow from `nonce` and their place. */
 void pattern_fill(unsigned char *out, size_t size, uint64_t nonce);
@@ -168,12 +181,16 @@ int latency_client(struct lane *lane, const struct test *test, double *samples_u
 int bandwidth_server(struct lane *lane, const struct test *test);
 int latency_server(struct lane *lane, const struct test *test);
 
-/* Whether the last message of a test lies in the sink as it should; ask the side that it was meant for. */
-bool last_message_is_right(const struct lane *lane, const struct test *test);
-bool last_mark_is_right(const struct lane *lane, const struct test *test); /* the same for Write's ping-pong */
-/* Whether `test` moves its last message to the server, to the client or, as ping-pong, to both. */
-bool goes_to_server(const struct test *test);
-bool goes_to_client(const struct test *test);
+/* Whether the last message of a test lies in the sink as it should; ask a side that it was meant for. Of atomics both
+ * sides can tell: each of them adds one to the word, or does nothing if it does not find what the one before has left.
+ */
+bool server_is_right(const struct lane *lane, const struct test *test);
+bool client_is_right(const struct lane *lane, const struct test *test);
+bool last_mark_is_right(const struct lane *lane, const struct test *test); /* Write's ping-pong */
+
+/* The request that changes the peer's word from `number` - 1 to `number`; `sge` takes the old value. */
+void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct rddp_sge *sge,
+                    struct rddp_send_wr *wr);
 
 /* --- raw TCP (tcp.c) ----------------------------------------------------------------------------------------- */
 

@@ -111,7 +111,7 @@ static void print_latency(const struct report *report)
             printf(" %7.2f %7.2f %7.2f %6.2f", quantile(row->tcp_samples_us, m, 0.5),
                    quantile(row->tcp_samples_us, m, 0.99), mean(row->tcp_samples_us, m),
                    median_ratio(row->p50_us, row->tcp_p50_us, row->runs));
-        printf("  %s%s\n", verdict(row), row->test.op == OP_READ ? ", full round trip" : "");
+        printf("  %s%s\n", verdict(row), op_is_full_round_trip(row->test.op) ? ", full round trip" : "");
     }
 }
 
@@ -181,7 +181,7 @@ static void json_quantiles(struct json *json, const char *prefix, const double *
 
 static void json_latency(struct json *json, const struct row *row, bool tcp)
 {
-    json_bool(json, "full_round_trip", row->test.op == OP_READ);
+    json_bool(json, "full_round_trip", op_is_full_round_trip(row->test.op));
     json_quantiles(json, "", row->samples_us, row->sample_count);
     json_list(json, "lat_us_p50_runs", row->p50_us, row->runs);
     if (!tcp)

@@ -151,7 +151,7 @@ static int perf_server_run_test(struct host *host, const struct message *start)
         return fail(EXIT_PROTOCOL, "%s: a test of %" PRIu64 " octets, %" PRIu64 " times", host->peer, test.size,
                     test.count);
     lane_fill(lane, &test);
-    lane_reset(lane, test.op == OP_SEND ? test.count : 0, test.size);
+    lane_reset(lane, &test, test.count);
     double cpu_s = cpu_seconds();
     struct message done;
     int code = lane_tell(lane, &(struct message){.type = CONTROL_READY});
@@ -164,7 +164,7 @@ static int perf_server_run_test(struct host *host, const struct message *start)
     if (code)
         return code;
     uint64_t cpu_ns = (uint64_t)((cpu_seconds() - cpu_s) * 1e9);
-    bool right = !goes_to_server(&test) || last_message_is_right(lane, &test);
+    bool right = server_is_right(lane, &test);
     return lane_tell(lane, &(struct message){.type = CONTROL_RESULT, .value = right, .count = cpu_ns});
 }
 

@@ -15,12 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef __SANITIZE_ADDRESS__
-enum { MUST_WAIT = true };
-#else
-enum { MUST_WAIT = false };
-#endif
-
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* not NULL in a thread that runs */
 static atomic_uint running;
@@ -41,7 +35,7 @@ static void make_key(void)
 
 void fork_thread_runs(void)
 {
-    if (!MUST_WAIT)
+    if (!FORK_NEEDS_CARE)
         return;
     pthread_once(&once, make_key);
     if (pthread_getspecific(key))
@@ -53,7 +47,7 @@ void fork_thread_runs(void)
 /* Whoever gives a mutex back usually has it again at once: others wait until the process has forked. */
 void fork_not_now(void)
 {
-    if (!MUST_WAIT)
+    if (!FORK_NEEDS_CARE)
         return;
     while (forking)
         sched_yield();
@@ -62,7 +56,7 @@ void fork_not_now(void)
 
 void fork_again(void)
 {
-    if (MUST_WAIT)
+    if (FORK_NEEDS_CARE)
         pthread_mutex_unlock(&lock);
 }
 
@@ -102,7 +96,7 @@ pid_t fork_apart(unsigned seconds)
     pid_t parent = getpid(), child;
 
     fork_thread_runs();
-    while (MUST_WAIT && threads() != running)
+    while (FORK_NEEDS_CARE && threads() != running)
         nanosleep(&a_moment, NULL);
     forking++;
     pthread_mutex_lock(&lock);
@@ -111,7 +105,7 @@ pid_t fork_apart(unsigned seconds)
     pthread_mutex_unlock(&lock);
     if (child)
         return child;
-    running = MUST_WAIT;
+    running = FORK_NEEDS_CARE;
     alarm(seconds);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)

@@ -9,6 +9,13 @@
 
 #include <sys/types.h>
 
+/* A child of a process whose threads allocate can do no more than exit, unless fork_apart() has made it. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FORK_NEEDS_CARE = 1 };
+#else
+enum { FORK_NEEDS_CARE = 0 };
+#endif
+
 /* Every thread of the process says so once, when it runs: a program that uses this does so from its epoll_wait(), which
  * every loop of the library calls first, and from the threads that it starts itself. */
 void fork_thread_runs(void);
