@@ -155,6 +155,7 @@ void rddp_stream_close(struct rddp_stream *s)
     stream_unlink_from(&net->streams, s, false);
     stream_unlink_from(&net->touched, s, true);
     net->stream_count--;
+    net->guess = (struct stream_guess){0};
     for (uint32_t i = 0; !s->accepted && i < net->ports; i++)
         net->port[i].waiting -= net->port[i].port == s->port;
     munmap(s->room, s->room_octets);

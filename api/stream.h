@@ -4,11 +4,14 @@
 #ifndef RDDP_API_STREAM_H
 #define RDDP_API_STREAM_H
 
+#include <sys/uio.h>
+
 #include <rddp/stream.h>
 
 #include "net/loop.h"
 #include "net/tun.h"
 #include "utcp/host.h"
+#include "wire/tcpopt.h"
 #include "wire/tcpopt_map.h"
 
 enum {
@@ -37,6 +40,20 @@ struct stream_buffer {
     uint8_t *at;
     bool has_total;
     uint32_t total;
+    uint64_t high; /* all that was placed lies before */
+};
+
+/* How the segment that came last goes on: its successor's place in the stream, and its data's in a buffer. */
+struct stream_ahead {
+    uint64_t position, rid, offset;
+    uint32_t head, lead; /* octets of headers; octets before the data in the first segment of a transfer */
+};
+
+/* What was guessed about the next packet: `length` of its octets from `hole` on do not lie there but at `at`. */
+struct stream_guess {
+    struct rddp_stream *stream, *recent; /* whose it should be, or NULL; whose the last segment with data was */
+    uint8_t *hole, *at;
+    uint32_t heads, room, length;
 };
 
 /* Octets [from, to) of the stream lie in a buffer. */
@@ -68,6 +85,7 @@ struct rddp_stream {
     struct stream_places places;
     struct stream_buffer *buffer, *offer; /* named ones, sorted by RID; offered ones, in the order of the calls */
     uint32_t buffers, offers;
+    struct stream_ahead ahead;
     struct rddp_stream_counters count;
 };
 
@@ -89,6 +107,7 @@ struct rddp_stream_net {
     uint16_t next_port;
     uint64_t random; /* chooses the packets to lose on purpose */
     int fd;
+    struct stream_guess guess;
     uint8_t packet[TUN_PACKET_MAX];
 };
 
@@ -106,8 +125,40 @@ void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p
 /* Sends all that the stream has to send, and sets its timer. */
 void stream_pump(struct rddp_stream *s);
 
+/* The octets of a buffer that its transfer may fill. */
+static inline uint64_t stream_buffer_end(const struct stream_buffer *b)
+{
+    return b->has_total && b->total < b->length ? b->total : b->length;
+}
+
+/* Returns the index of `rid` among the buffers, or where it would be inserted. */
+static inline uint32_t stream_find_buffer(const struct rddp_stream *s, uint64_t rid, bool *there)
+{
+    uint32_t low = 0, high = s->buffers;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (s->buffer[middle].rid < rid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *there = low < s->buffers && s->buffer[low].rid == rid;
+    return low;
+}
+
 /* stream_read.c: what the TCP calls with each arrival. */
 struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a);
+
+/* stream_guess.c. Where to read the next packet to; what was read, and whether its checksum is known to be right. */
+uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3]);
+void stream_guess_read(struct rddp_stream_net *net, size_t octets, bool checked);
+/* Do these octets of the packet lie at `to` already? Makes sure that they lie in the packet. */
+bool stream_guess_was_right(const struct rddp_stream_net *net, const uint8_t *from, uint64_t length, const uint8_t *to);
+void stream_guess_undo(struct rddp_stream_net *net, const uint8_t *from, uint64_t length);
+/* This arrived; `o` says what of it was placed, NULL: nothing. */
+void stream_guess_next(struct rddp_stream *s, const struct utcp_arrival *a, const struct tcpopt *o);
 
 /* stream.c. NULL and *error: -ENOMEM, -EMFILE. */
 struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error);

@@ -88,18 +88,19 @@ static void stream_net_settle_touched(struct rddp_stream_net *net)
 static void stream_net_on_packets(struct watch *watch, uint32_t events)
 {
     struct rddp_stream_net *net = container_of(watch, struct rddp_stream_net, watch);
-    struct iovec whole = {net->packet, sizeof(net->packet)};
+    struct iovec piece[3];
     struct tun_note note;
 
     (void)events;
     for (int i = 0; i < STREAM_BATCH; i++) {
-        ssize_t n = tun_recv(net->fd, &whole, 1, &note);
+        ssize_t n = tun_recv(net->fd, piece, stream_guess(net, piece), &note);
         struct utcp *t;
 
         if (n < 0)
             break;
         if (stream_loses(net))
             continue;
+        stream_guess_read(net, (size_t)n, note.checked);
         t = utcp_host_input(&net->host, net->packet, (uint32_t)n, note.checked, loop_now_us());
         if (t)
             stream_net_touch(net, container_of(t, struct rddp_stream, tcp));

@@ -6,27 +6,10 @@
 
 #include "api/stream.h"
 
-/* Returns the index of `rid` among the buffers, or where it would be inserted. */
-static uint32_t find_buffer(const struct rddp_stream *s, uint64_t rid, bool *there)
-{
-    uint32_t low = 0, high = s->buffers;
-
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (s->buffer[middle].rid < rid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *there = low < s->buffers && s->buffer[low].rid == rid;
-    return low;
-}
-
 static int add_buffer(struct rddp_stream *s, uint64_t rid, uint8_t *at, uint64_t length)
 {
     bool there;
-    uint32_t i = find_buffer(s, rid, &there);
+    uint32_t i = stream_find_buffer(s, rid, &there);
 
     if (there)
         return -EEXIST;
@@ -47,7 +30,7 @@ int rddp_stream_expect(struct rddp_stream *s, uint64_t rid, void *buffer, size_t
 int rddp_stream_forget(struct rddp_stream *s, uint64_t rid)
 {
     bool there;
-    uint32_t i = find_buffer(s, rid, &there);
+    uint32_t i = stream_find_buffer(s, rid, &there);
 
     if (!there)
         return -ENOENT;
@@ -80,7 +63,7 @@ static struct stream_buffer *stream_read_take_offer(struct rddp_stream *s, const
         if (add_buffer(s, o->rid, offer.at, offer.length))
             break;
         memmove(s->offer + i, s->offer + i + 1, (--s->offers - i) * sizeof(*s->offer));
-        return &s->buffer[find_buffer(s, o->rid, &there)];
+        return &s->buffer[stream_find_buffer(s, o->rid, &there)];
     }
     s->count.unsolicited_refused++;
     return NULL;
@@ -90,7 +73,7 @@ static struct stream_buffer *stream_read_take_offer(struct rddp_stream *s, const
 static struct stream_buffer *target(struct rddp_stream *s, const struct tcpopt *o)
 {
     bool there;
-    uint32_t i = find_buffer(s, o->rid, &there);
+    uint32_t i = stream_find_buffer(s, o->rid, &there);
     struct stream_buffer *b = there ? &s->buffer[i] : o->unsolicited ? stream_read_take_offer(s, o) : NULL;
 
     if (!b) {
@@ -150,6 +133,8 @@ static void stream_read_keep(struct rddp_stream *s, uint64_t position, const uin
 {
     uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
 
+    stream_guess_undo(s->net, from, length);
+    s->count.octets_copied += length;
     if (first > length)
         first = length;
     memcpy(s->ring + at, from, first);
@@ -162,16 +147,24 @@ static uint64_t stream_read_place(struct rddp_stream *s, const struct utcp_arriv
 {
     uint64_t from = a->segment_position + o->data_offset, to = from + o->data_length, end = a->position + a->length;
     uint64_t begin = from > a->position ? from : a->position, stop = to < end ? to : end;
+    const uint8_t *from_packet;
     struct stream_buffer *b = begin < stop ? target(s, o) : NULL;
     struct stream_place new;
 
     if (!b)
         return 0;
+    from_packet = a->data + (begin - a->position);
     new = (struct stream_place){begin, stop, o->rid, o->buffer_offset + (begin - from),
                                 b->at + o->buffer_offset + (begin - from)};
     if (!note_place(&s->places, &new))
         return 0;
-    memcpy(new.at, a->data + (begin - a->position), stop - begin);
+    if (b->high < new.buffer_offset + (stop - begin))
+        b->high = new.buffer_offset + (stop - begin);
+    if (!stream_guess_was_right(s->net, from_packet, stop - begin, new.at)) {
+        stream_guess_undo(s->net, from_packet, stop - begin);
+        memcpy(new.at, from_packet, stop - begin);
+        s->count.octets_copied += stop - begin;
+    }
     s->count.octets_placed += stop - begin;
     s->count.octets_placed_early += a->early ? stop - begin : 0;
     *before = begin - a->position;
@@ -197,6 +190,7 @@ struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a)
         before = a->length;
     stream_read_keep(s, a->position, a->data, before);
     stream_read_keep(s, a->position + before + placed, a->data + before + placed, a->length - before - placed);
+    stream_guess_next(s, a, placed ? &o : NULL);
     return (struct utcp_verdict){a->length, (uint32_t)(a->length - placed)};
 }
 
@@ -222,6 +216,7 @@ static void read_plain(struct rddp_stream *s, uint64_t most, uint8_t *to, struct
         first = most;
     memcpy(to, s->ring + at, first);
     memcpy(to + first, s->ring, most - first);
+    s->count.octets_copied += most;
     utcp_release(&s->tcp, most);
 }
 

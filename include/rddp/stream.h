@@ -134,8 +134,10 @@ RDDP_API uint64_t rddp_stream_unacked(const struct rddp_stream *stream);
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
-/* Places octets of the transfer `rid` of this stream in this buffer, until rddp_stream_forget(). Returns 0. -EEXIST:
- * the RID has a buffer; -EINVAL; -ENOSPC: 1024 buffers are in use. */
+/* Places octets of the transfer `rid` of this stream in this buffer, until rddp_stream_forget(). Buffers in use must
+ * not overlap. The content of a buffer is undefined except for octets that records have named: a packet may be read
+ * into it before it is known which packet it is. Returns 0. -EEXIST: the RID has a buffer; -EINVAL; -ENOSPC: 1024
+ * buffers are in use. */
 RDDP_API int rddp_stream_expect(struct rddp_stream *stream, uint64_t rid, void *buffer, size_t length);
 /* Takes the buffer back; nothing is written to it after the return. Returns 0. -ENOENT: the RID has no buffer. */
 RDDP_API int rddp_stream_forget(struct rddp_stream *stream, uint64_t rid);
@@ -173,6 +175,7 @@ struct rddp_stream_counters {
     uint64_t options_bad, options_unknown, options_outside, options_total;
     uint64_t unsolicited_refused;
     uint64_t segments_in, segments_out, sent_again, timeouts;
+    uint64_t octets_copied; /* copies made in user space at the receiver, in octets */
 };
 
 RDDP_API void rddp_stream_count(const struct rddp_stream *stream, struct rddp_stream_counters *counters);

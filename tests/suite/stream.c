@@ -24,6 +24,7 @@ struct pair {
     struct rddp_stream_net *net[2];
     struct rddp_stream *end[2];
     uint8_t *source, *target;
+    bool checked; /* the device vouches for checksums */
 };
 
 /* A network of our own: where none can be had the test cannot run. */
@@ -49,7 +50,7 @@ static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
 }
 
-static struct rddp_stream_net *open_net(uint32_t number, uint32_t lose, bool no_option)
+static struct rddp_stream_net *open_net(uint32_t number, uint32_t lose, bool no_option, bool checked)
 {
     struct sockaddr_in neighbor = address(number, 1, 0);
     struct rddp_stream_net_attr attr;
@@ -61,7 +62,7 @@ static struct rddp_stream_net *open_net(uint32_t number, uint32_t lose, bool no_
     attr.lose = lose;
     attr.lose_seed = 7 + number;
     attr.no_option = no_option;
-    attr.checksums = number == 1;
+    attr.checksums = number == 1 && !checked;
     net = rddp_stream_net_open(&attr);
     if (!net)
         fail_msg("rddp_stream_net_open: %s", strerror(errno));
@@ -78,8 +79,8 @@ static void open_pair(struct pair *p, uint32_t lose, bool no_option)
 {
     struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT);
 
-    p->net[0] = open_net(1, lose, false);
-    p->net[1] = open_net(2, lose, no_option);
+    p->net[0] = open_net(1, lose, false, p->checked);
+    p->net[1] = open_net(2, lose, no_option, p->checked);
     assert_int_equal(rddp_stream_listen(p->net[1], PORT, 1), 0);
     p->end[0] = rddp_stream_connect(p->net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
     assert_non_null(p->end[0]);
@@ -122,7 +123,7 @@ static void say(struct pair *p, uint64_t first_rid, bool unsolicited)
     uint8_t *text = p->source + (size_t)TRANSFERS * LENGTH;
 
     for (uint32_t i = 0; i < TRANSFERS; i++) {
-        struct rddp_stream_mark mark = {first_rid + i, 0, LENGTH, i % 2, unsolicited};
+        struct rddp_stream_mark mark = {first_rid + i, 0, LENGTH, i % 2 || p->checked, unsolicited};
 
         assert_int_equal(rddp_stream_write(p->end[0], text, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
         assert_int_equal(rddp_stream_write(p->end[0], p->source + (size_t)i * LENGTH, LENGTH, 0, &mark), 0);
@@ -186,6 +187,12 @@ static void end_well(struct pair *p)
     assert_true(rddp_stream_unacked(p->end[0]) == 0);
 }
 
+static void expect_all(struct pair *p, uint64_t first_rid)
+{
+    for (uint32_t i = 0; i < TRANSFERS; i++)
+        assert_int_equal(rddp_stream_expect(p->end[1], first_rid + i, p->target + (size_t)i * LENGTH, LENGTH), 0);
+}
+
 /* TCPOPT-0-01 TCPOPT-0-03 TCPOPT-0-04 TCPOPT-1-01 TCPOPT-1-02 TCPOPT-3.1.4-06 TCPOPT-3.1.5-01 TCPOPT-3.1.5-02
  * TCPOPT-3.1.8-01: losses on the way, and all data is in place at once, but what a lost segment brings. */
 static void all_is_placed(void **state)
@@ -196,8 +203,7 @@ static void all_is_placed(void **state)
     (void)state;
     make_memory(&p);
     open_pair(&p, 1000, false);
-    for (uint32_t i = 0; i < TRANSFERS; i++)
-        assert_int_equal(rddp_stream_expect(p.end[1], 100 + i, p.target + (size_t)i * LENGTH, LENGTH), 0);
+    expect_all(&p, 100);
     say(&p, 100, false);
     assert_true(hear(&p, 100) == (uint64_t)TRANSFERS * LENGTH);
     assert_memory_equal(p.target, p.source, (size_t)TRANSFERS * LENGTH);
@@ -303,10 +309,78 @@ static void total_changes(void **state)
             heard += r.length;
         }
     }
-    assert_true(heard == 4000 && p.target[2000] == 0);
+    assert_true(heard == 4000);
     rddp_stream_count(p.end[1], &count);
     assert_true(count.options_total > 0 && count.octets_placed == 2000);
     close_pair(&p);
+}
+
+/* TCPOPT-0-03: without losses the device itself writes data to its place. */
+static void copies_little(void **state)
+{
+    struct pair p = {.checked = true};
+    struct rddp_stream_counters count;
+
+    (void)state;
+    make_memory(&p);
+    open_pair(&p, 0, false);
+    expect_all(&p, 100);
+    say(&p, 100, false);
+    assert_true(hear(&p, 100) == (uint64_t)TRANSFERS * LENGTH);
+    assert_memory_equal(p.target, p.source, (size_t)TRANSFERS * LENGTH);
+    rddp_stream_count(p.end[1], &count);
+    assert_true(count.octets_copied * 100 <= count.octets_in);
+    close_pair(&p);
+}
+
+/* The second half of each transfer goes first, and transfers in no order. */
+static void say_in_no_order(struct pair *p)
+{
+    for (uint32_t i = 0; i < TRANSFERS; i++) {
+        uint32_t k = i * 7 % TRANSFERS, half = LENGTH / 2;
+        const uint8_t *from = p->source + (size_t)k * LENGTH;
+        struct rddp_stream_mark mark = {100 + k, half, LENGTH, true, false};
+
+        assert_int_equal(rddp_stream_write(p->end[0], p->source, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
+        assert_int_equal(rddp_stream_write(p->end[0], from + half, LENGTH - half, 0, &mark), 0);
+        mark.buffer_offset = 0;
+        assert_int_equal(rddp_stream_write(p->end[0], from, half, 0, &mark), 0);
+    }
+    assert_int_equal(rddp_stream_finish(p->end[0]), 0);
+}
+
+/* TCPOPT-3.1.5-02: the place of the next data cannot be guessed; nothing that has been placed is ever touched again,
+ * and nothing is written next to a buffer. */
+static void in_no_order(void **state)
+{
+    static uint8_t plain[5000];
+    struct pair p = {.checked = true};
+    struct rddp_stream_record r = {0};
+    uint64_t placed = 0;
+
+    (void)state;
+    for (uint32_t lose = 0; lose <= 1000; lose += 1000) {
+        make_memory(&p);
+        open_pair(&p, lose, false);
+        expect_all(&p, 100);
+        say_in_no_order(&p);
+        r.kind = RDDP_STREAM_PLAIN;
+        placed = 0;
+        for (int i = 0; i < ROUNDS && r.kind != RDDP_STREAM_FINISH; i++) {
+            turn(&p);
+            while (r.kind != RDDP_STREAM_FINISH && rddp_stream_read(p.end[1], plain, sizeof(plain), &r) > 0) {
+                const uint8_t *at = r.at;
+
+                if (r.kind != RDDP_STREAM_PLACED)
+                    continue;
+                assert_memory_equal(at, p.source + (at - p.target), r.length);
+                placed += r.length;
+            }
+        }
+        assert_int_equal(placed, (uint64_t)TRANSFERS * LENGTH);
+        assert_memory_equal(p.target, p.source, (size_t)TRANSFERS * LENGTH);
+        close_pair(&p);
+    }
 }
 
 /* Each limit one below, at and above; what is asked for wrongly. */
@@ -394,7 +468,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_placed), cmocka_unit_test(all_is_plain),  cmocka_unit_test(some_is_placed),
         cmocka_unit_test(unsolicited),   cmocka_unit_test(total_changes), cmocka_unit_test(limits),
-        cmocka_unit_test(failures),
+        cmocka_unit_test(copies_little), cmocka_unit_test(in_no_order),   cmocka_unit_test(failures),
     };
 
     own_network();
