@@ -4,12 +4,13 @@
  *
  * packet [MIB]: transfers MIB for each line, default 64. It creates its own network namespaces. Own TCP: two devices
  * with the kernel forwarding between them; both ends and the losses are in this thread. Kernel's TCP: two
- * namespaces, and a process that carries packets between their TUN devices with the same loss. `ratio` is relative
- * to the kernel's line. */
+ * namespaces, and a process that carries packets between their TUN devices with the same loss; with CUBIC, as ours,
+ * and with BBR where the kernel has it. `ratio` is relative to the faster of the two. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -293,14 +294,19 @@ static _Noreturn void relay(uint32_t mtu, uint32_t lose, int ready)
     }
 }
 
-static double run_kernel(uint32_t mtu, uint32_t lose, uint32_t pieces)
+/* Returns the goodput; 0: the kernel has no such congestion control for us. */
+static double run_kernel(const char *control, uint32_t mtu, uint32_t lose, uint32_t pieces)
 {
     struct sockaddr_in to = address(2, 1, PORT);
-    int ready[2], fd = -1;
+    int ready[2], fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool usable = !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, (socklen_t)strlen(control));
     double start, took, gb = (double)pieces * PIECE / 1e9;
     uint8_t byte;
     pid_t pid;
 
+    close(fd);
+    if (!usable)
+        return 0;
     if (pipe(ready) || (pid = fork()) < 0)
         die("fork");
     if (!pid) {
@@ -311,6 +317,7 @@ static double run_kernel(uint32_t mtu, uint32_t lose, uint32_t pieces)
         die("the relay process has ended");
     for (int i = 0; i < 100; i++, usleep(10000)) {
         fd = socket(AF_INET, SOCK_STREAM, 0);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, (socklen_t)strlen(control));
         if (!connect(fd, (struct sockaddr *)&to, sizeof(to)))
             break;
         close(fd);
@@ -323,7 +330,7 @@ static double run_kernel(uint32_t mtu, uint32_t lose, uint32_t pieces)
     if (read(fd, &byte, 1) != 1)
         die("read");
     took = seconds() - start;
-    printf("%-16s %6u %6.1f %8.2f %8.2f\n", "kernel TCP", mtu, lose / 1000.0, gb * 8 / took, 1.0);
+    printf("kernel, %-8s %6u %6.1f %8.2f\n", control, mtu, lose / 1000.0, gb * 8 / took);
     fflush(stdout);
     kill(-pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -357,7 +364,8 @@ int main(int argc, char **argv)
     printf("                    MTU loss %%     Gb/s    ratio cpu s/GB  early MB   kept max    again\n");
     for (size_t m = 0; m < countof(mtus); m++)
         for (size_t l = 0; l < countof(losses); l++) {
-            double kernel = run_kernel(mtus[m], losses[l], pieces);
+            double cubic = run_kernel("cubic", mtus[m], losses[l], pieces);
+            double bbr = run_kernel("bbr", mtus[m], losses[l], pieces), kernel = cubic > bbr ? cubic : bbr;
 
             for (size_t w = 0; w < countof(ways); w++)
                 run_ours(&ways[w], mtus[m], losses[l], pieces, kernel);
