@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* replay.c - runs a fuzz target over its seeds and over mutations of them, without a fuzzer: the same inputs each time.
+/* replay.c - runs a fuzz target on its seeds and on mutations of them, without a fuzzer: the same inputs each time.
  *
  * replay_NAME CORPUS [MUTATIONS [SEED]]      every file of CORPUS, then MUTATIONS changed copies of each
- * replay_NAME FILE...                        these inputs alone, to look at a finding
+ * replay_NAME FILE...                        only these inputs, to debug a failure
  *
- * An input that makes the target stop is written to crash-SEED-N in the working directory. */
+ * An input on which the target aborts is written to crash-SEED-N in the working directory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

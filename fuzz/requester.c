@@ -82,7 +82,7 @@ static void peer_message(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_
         }
 }
 
-/* The one Write of a requester is the empty one with which it asks a silent peer for a sign of life. */
+/* The only Write of a requester is the empty one with which it nudges a silent peer. */
 static bool peer_write(struct rddp_qp *qp, uint32_t handle, uint64_t offset, const uint8_t *p, size_t n)
 {
     (void)qp, (void)handle, (void)offset, (void)p;

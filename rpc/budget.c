@@ -124,8 +124,8 @@ void budget_put(struct budget *budget, void *block, size_t octets)
     unsigned i = class_of(octets);
     struct budget_block *spare = block;
 
-    /* The reservation of this block still counts, so trim here against half of the budget only: returning the
-     * reservation makes room for the kept block. */
+    /* Keep at most half of the budget in free blocks. The reservation for this block still counts here; returning it
+     * makes room for the kept block. */
     if (i == BUDGET_CLASSES || !block || budget->kept + size > budget->max / 2) {
         free(block);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mount.c - `rddp mount`: its options, and going into the background once the mount works. */
+/* mount.c - `rddp mount`: parses the options, and goes into the background when the mount works. */
 #include "tools/lib/tool.h"
 
 #ifdef RDDP_FUSE

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.c HOST PORT - puts and gets pieces of many lengths and compares them. rpcgen made the stubs; over TCP it would
- * say
+/* client.c HOST PORT - puts and gets pieces of many lengths and compares them. rpcgen made the stubs. Over TCP the
+ * client is created by
  *
  *     CLIENT *client = clnt_create(argv[1], STORE_PROGRAM, STORE_VERSION, "tcp");
  *
- * where it says clnt_rdma_create() now. Port 0 asks the host's rpcbind. */
+ * instead of clnt_rdma_create(). With port 0 the host's rpcbind is asked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* server.c [PORT] - keeps pieces of octets by name, over RDMA. rpcgen made the rest; over TCP it would say
+/* server.c [PORT] - keeps pieces of octets by name, over RDMA. rpcgen made the rest. Over TCP the server is created by
  *
  *     SVCXPRT *xprt = svctcp_create(RPC_ANYSOCK, 0, 0);
  *
- * where it says svc_rdma_create() now. */
+ * instead of svc_rdma_create(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

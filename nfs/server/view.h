@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* view.h - a file as memory: its pages in the page cache, mapped for reading as long as somebody uses them, so that
- * they are sent from where they are. Threads may use it at once.
+/* view.h - mapped files: a view maps the pages of a file in the page cache for reading while it has users, so that data
+ * are sent from where they are. Thread-safe.
  *
- * Others may cut the file meanwhile. The first view installs a handler of SIGBUS: pages that have gone read as zeros
- * from then on, and the view is spoilt. A fault elsewhere goes to the handler that was there before. */
+ * Another process may truncate the file meanwhile. The first view installs a SIGBUS handler: pages that have gone read
+ * as zeros from then on, and the view is spoilt. A fault at another address is passed to the previous handler. */
 #ifndef RDDP_NFS_SERVER_VIEW_H
 #define RDDP_NFS_SERVER_VIEW_H
 
