@@ -265,9 +265,9 @@ static void nfsd_say(void *user, const char *line)
 
 static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *server)
 {
-    char error[EXPORT_TEXT];
+    char message[EXPORT_TEXT];
     struct nfsd_attr attr;
-    int code = 0, rc;
+    int code = 0, error;
 
     nfsd_attr_init(&attr);
     attr.address = options->address;
@@ -281,9 +281,9 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
     attr.wire = options->wire;
     attr.server = server;
     attr.log = nfsd_say;
-    running = nfsd_open(&attr, error);
+    running = nfsd_open(&attr, message);
     if (!running)
-        return fail(EXIT_CONNECT, "%s", error);
+        return fail(EXIT_CONNECT, "%s", message);
     if (options->rpcbind)
         code = bind_all(running);
     if (!code)
@@ -292,8 +292,8 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
         print_ready(options, running, server);
     if (!code) {
         notify("READY=1");
-        rc = tool_stopped ? 0 : nfsd_run(running);
-        code = rc ? fail(EXIT_FAILED, "the server failed: %s", error_text(rc)) : 0;
+        error = tool_stopped ? 0 : nfsd_run(running);
+        code = error ? fail(EXIT_FAILED, "the server failed: %s", error_text(error)) : 0;
         notify("STOPPING=1");
     }
     unbind_all();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.c - an NFS client: opens, starts calls, and tells who waits that they are done. */
+/* client.c - an NFS client: opens and closes it, starts calls, and reports that they are done. */
 #include "nfs/client/client.h"
 
 #include <errno.h>
@@ -219,10 +219,10 @@ void nfs_client_attr_init(struct nfs_client_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
-int client_fail(const struct nfs_client_attr *attr, char *error, int rc, const char *what, const char *why)
+int client_fail(const struct nfs_client_attr *attr, char *message, int error, const char *what, const char *why)
 {
-    snprintf(error, NFS_CLIENT_TEXT, "%.100s: %s%s%s", attr->host, what, why ? ": " : "", why ? why : "");
-    return rc;
+    snprintf(message, NFS_CLIENT_TEXT, "%.100s: %s%s%s", attr->host, what, why ? ": " : "", why ? why : "");
+    return error;
 }
 
 /* The wire that the server would have to speak, in the words of the options. */
@@ -234,23 +234,23 @@ static const char *client_wire_name(const struct nfs_client_attr *attr)
 }
 
 /* When a connection is lost before it was used, the other end most likely speaks another protocol: ask about it. */
-static int fail_wire(struct nfs_client *c, char *error, int rc, const char *why)
+static int fail_wire(struct nfs_client *c, char *message, int error, const char *why)
 {
     char what[48], text[88];
-    bool heard = rc == -ETIMEDOUT || rc == -ECONNRESET || rc == -EPROTO;
+    bool heard = error == -ETIMEDOUT || error == -ECONNRESET || error == -EPROTO;
 
     snprintf(what, sizeof(what), "no RDMA connection to port %d", c->attr.port);
     snprintf(text, sizeof(text), "%s%s%s%s", why, heard ? "; does it speak " : "",
              heard ? client_wire_name(&c->attr) : "", heard ? "?" : "");
-    return client_fail(&c->attr, error, rc, what, text);
+    return client_fail(&c->attr, message, error, what, text);
 }
 
-static int connect_rdma(struct nfs_client *c, char *error)
+static int connect_rdma(struct nfs_client *c, char *message)
 {
     struct requester_attr attr;
     uint16_t port = htons((uint16_t)c->attr.port);
     struct sockaddr_storage addr = c->addr;
-    int rc;
+    int error;
 
     requester_attr_init(&attr);
     attr.credits = c->attr.credits;
@@ -266,8 +266,8 @@ static int connect_rdma(struct nfs_client *c, char *error)
     c->requester = requester_open((struct sockaddr *)&addr, c->addr_length, &attr, c->attr.timeout_ms);
     if (c->requester)
         return 0;
-    rc = errno ? -errno : -EIO;
-    return fail_wire(c, error, rc, strerror(-rc));
+    error = errno ? -errno : -EIO;
+    return fail_wire(c, message, error, strerror(-error));
 }
 
 static uint32_t agreed(uint32_t server, uint32_t preferred)
@@ -305,47 +305,47 @@ static int first_call(struct nfs_client *c, struct nfs_op *op)
     return op->error ? op->error : nfs3_errno(op->result.status);
 }
 
-static int ask_sizes(struct nfs_client *c, char *error)
+static int ask_sizes(struct nfs_client *c, char *message)
 {
     struct nfs_op op = {.proc = NFS3_FSINFO, .args.fh = c->root};
-    int rc = first_call(c, &op);
+    int error = first_call(c, &op);
 
     if (op.error == -ECONNRESET || op.error == -ETIMEDOUT) {
-        fail_wire(c, error, rc, op.trouble);
-    } else if (rc == 0) {
+        fail_wire(c, message, error, op.trouble);
+    } else if (error == 0) {
         c->read_max = agreed(op.result.fsinfo.rtmax, op.result.fsinfo.rtpref);
         c->write_max = agreed(op.result.fsinfo.wtmax, op.result.fsinfo.wtpref);
     } else {
-        client_fail(&c->attr, error, rc, "FSINFO of the export",
+        client_fail(&c->attr, message, error, "FSINFO of the export",
                     op.error ? op.trouble : nfs3_status_str(op.result.status));
     }
     nfs_forget(&op);
-    return rc;
+    return error;
 }
 
-struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *error)
+struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *message)
 {
     struct nfs_client *c = calloc(1, sizeof(*c));
-    int rc = -ENOMEM;
+    int error = -ENOMEM;
 
-    *error = 0;
+    *message = 0;
     if (c) {
         c->attr = *attr;
         c->path = strdup(attr->path);
     }
     if (c && c->path)
-        rc = client_mount(c, error);
+        error = client_mount(c, message);
     else
-        client_fail(attr, error, rc, "out of memory", NULL);
-    if (rc == 0)
-        rc = connect_rdma(c, error);
-    if (rc == 0)
-        rc = ask_sizes(c, error);
-    if (rc == 0)
+        client_fail(attr, message, error, "out of memory", NULL);
+    if (error == 0)
+        error = connect_rdma(c, message);
+    if (error == 0)
+        error = ask_sizes(c, message);
+    if (error == 0)
         return c;
     if (c)
         nfs_client_close(c);
-    errno = -rc;
+    errno = -error;
     return NULL;
 }
 

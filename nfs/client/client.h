@@ -58,15 +58,15 @@ struct nfs_op {
 
 void nfs_client_attr_init(struct nfs_client_attr *attr);
 /* Returns how many octets of `path` name the export that it lies in, by the host's list of exports; 0 if it lies in
- * none; or a negative errno and a message in `error` (NFS_CLIENT_TEXT octets). */
-int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error);
+ * none; or a negative errno and a line in `message` (NFS_CLIENT_TEXT octets). */
+int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *message);
 /* Calls `each` for each export of the host with its path and the groups that may mount it, separated by spaces ("":
- * everybody). Returns 0, or a negative errno and a message in `error` (NFS_CLIENT_TEXT octets). */
+ * everybody). Returns 0, or a negative errno and a line in `message` (NFS_CLIENT_TEXT octets). */
 int nfs_client_exports(const struct nfs_client_attr *attr,
-                       void (*each)(void *user, const char *path, const char *groups), void *user, char *error);
-/* Mounts the path and connects. Returns NULL, sets errno and writes a message to `error` (NFS_CLIENT_TEXT octets) on
+                       void (*each)(void *user, const char *path, const char *groups), void *user, char *message);
+/* Mounts the path and connects. Returns NULL, sets errno and writes a line to `message` (NFS_CLIENT_TEXT octets) on
  * failure. */
-struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *error);
+struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *message);
 /* Ends all calls with -ECANCELED and unmounts (UMNT). */
 void nfs_client_close(struct nfs_client *c);
 

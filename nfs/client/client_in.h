@@ -38,11 +38,11 @@ enum op_verdict op_decode(struct nfs_op *op);
 
 /* --- client_mount.c --- */
 
-/* Mounts, and sets root, addr and mount_port. Returns 0, or a negative errno and a message in `error`. */
-int client_mount(struct nfs_client *c, char *error);
+/* Mounts, and sets root, addr and mount_port. Returns 0, or a negative errno and a line in `message`. */
+int client_mount(struct nfs_client *c, char *message);
 void client_unmount(struct nfs_client *c);
 
-/* Writes the message "HOST: WHAT: WHY" to `error` and returns `rc`. */
-int client_fail(const struct nfs_client_attr *attr, char *error, int rc, const char *what, const char *why);
+/* Writes the message "HOST: WHAT: WHY" to `message` and returns `error`. */
+int client_fail(const struct nfs_client_attr *attr, char *message, int error, const char *what, const char *why);
 
 #endif

@@ -49,27 +49,27 @@ static bool is_unreachable(int error)
            error == -EAFNOSUPPORT;
 }
 
-static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *error)
+static struct addrinfo *resolve(const struct nfs_client_attr *attr, char *message)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    int rc = getaddrinfo(attr->host, "111", &hints, &list);
+    int error = getaddrinfo(attr->host, "111", &hints, &list);
 
-    if (rc == 0)
+    if (error == 0)
         return list;
-    client_fail(attr, error, 0, "no such host", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    client_fail(attr, message, 0, "no such host", error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
     return NULL;
 }
 
 /* Tries the addresses of the host until one answers; `t` then holds that address. */
 static int client_mount_ask(const struct nfs_client_attr *attr, enum mount3_proc proc, const char *path,
-                            struct tcp_call *t, struct coder *results, char *error)
+                            struct tcp_call *t, struct coder *results, char *message)
 {
-    struct addrinfo *list = resolve(attr, error);
-    int rc = -EHOSTUNREACH;
+    struct addrinfo *list = resolve(attr, message);
+    int error = -EHOSTUNREACH;
 
     if (!list)
-        return rc;
-    for (struct addrinfo *a = list; a && is_unreachable(rc); a = a->ai_next) {
+        return error;
+    for (struct addrinfo *a = list; a && is_unreachable(error); a = a->ai_next) {
         if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
             continue;
         memcpy(&t->addr, a->ai_addr, a->ai_addrlen);
@@ -77,12 +77,12 @@ static int client_mount_ask(const struct nfs_client_attr *attr, enum mount3_proc
         t->timeout_ms = attr->timeout_ms;
         t->cred = attr->cred;
         tcp_call_port(t, (uint16_t)mount_port(attr, t));
-        rc = call_mount(t, proc, path, results);
+        error = call_mount(t, proc, path, results);
     }
     freeaddrinfo(list);
-    if (rc)
-        client_fail(attr, error, rc, "MOUNT over TCP", t->trouble ? t->trouble : strerror(-rc));
-    return rc;
+    if (error)
+        client_fail(attr, message, error, "MOUNT over TCP", t->trouble ? t->trouble : strerror(-error));
+    return error;
 }
 
 /* --- what a client needs of MOUNT ------------------------------------------------------------------------------ */
@@ -113,42 +113,42 @@ static int mount_errno(enum mount3_status status)
     return -EIO;
 }
 
-static int take_root(struct nfs_client *c, struct coder *results, char *error)
+static int take_root(struct nfs_client *c, struct coder *results, char *message)
 {
     struct mount3_result result = {0};
-    int rc;
+    int error;
 
     mount3_code_mnt(results, &result);
     if (results->bad || results->in.bad || (result.status == MNT3_OK && result.fh.length == 0))
-        return client_fail(&c->attr, error, -EPROTO, "MOUNT over TCP", "the answer violates RFC 1813");
-    rc = mount_errno(result.status);
-    if (rc)
-        return client_fail(&c->attr, error, rc, c->path, mount3_status_str(result.status));
+        return client_fail(&c->attr, message, -EPROTO, "MOUNT over TCP", "the answer violates RFC 1813");
+    error = mount_errno(result.status);
+    if (error)
+        return client_fail(&c->attr, message, error, c->path, mount3_status_str(result.status));
     c->root = result.fh;
     c->mounted = true;
     return 0;
 }
 
-int client_mount(struct nfs_client *c, char *error)
+int client_mount(struct nfs_client *c, char *message)
 {
     struct tcp_call *t = calloc(1, sizeof(*t));
     struct coder results;
-    int rc;
+    int error;
 
     if (!t)
-        return client_fail(&c->attr, error, -ENOMEM, "out of memory", NULL);
+        return client_fail(&c->attr, message, -ENOMEM, "out of memory", NULL);
     if (strlen(c->path) > MOUNT_PATH_MAX)
-        rc = client_fail(&c->attr, error, -ENAMETOOLONG, "the path is too long", NULL);
+        error = client_fail(&c->attr, message, -ENAMETOOLONG, "the path is too long", NULL);
     else
-        rc = client_mount_ask(&c->attr, MOUNT3_MNT, c->path, t, &results, error);
-    if (rc == 0) {
+        error = client_mount_ask(&c->attr, MOUNT3_MNT, c->path, t, &results, message);
+    if (error == 0) {
         c->addr = t->addr;
         c->addr_length = t->length;
-        rc = take_root(c, &results, error);
+        error = take_root(c, &results, message);
     }
     tcp_call_end(t);
     free(t);
-    return rc;
+    return error;
 }
 
 /* UMNT only updates the server's list of mounts, which is for people, so wait for it only UMNT_MS. */
@@ -188,26 +188,26 @@ static int lies_in(const char *path, const struct nfs3_text *export)
 
 /* Calls `each` for each export of the host. */
 static int list_exports(const struct nfs_client_attr *attr, void (*each)(void *user, const struct seen_export *e),
-                        void *user, char *error)
+                        void *user, char *message)
 {
     struct tcp_call *t = calloc(1, sizeof(*t));
     struct seen_export e;
     struct coder results;
-    int rc;
+    int error;
 
     if (!t)
-        return client_fail(attr, error, -ENOMEM, "out of memory", NULL);
-    rc = client_mount_ask(attr, MOUNT3_EXPORT, NULL, t, &results, error);
-    for (int i = 0; rc == 0 && i < EXPORTS_MAX; i++) {
+        return client_fail(attr, message, -ENOMEM, "out of memory", NULL);
+    error = client_mount_ask(attr, MOUNT3_EXPORT, NULL, t, &results, message);
+    for (int i = 0; error == 0 && i < EXPORTS_MAX; i++) {
         if (!mount3_code_export(&results, &e.path, e.group, &e.groups, GROUPS_SEEN))
             break;
         each(user, &e);
     }
-    if (rc == 0 && (results.bad || results.in.bad))
-        rc = client_fail(attr, error, -EPROTO, "MOUNT over TCP", "the list of exports is malformed");
+    if (error == 0 && (results.bad || results.in.bad))
+        error = client_fail(attr, message, -EPROTO, "MOUNT over TCP", "the list of exports is malformed");
     tcp_call_end(t);
     free(t);
-    return rc;
+    return error;
 }
 
 struct best_export {
@@ -223,12 +223,12 @@ static void better(void *user, const struct seen_export *e)
     best->length = n > best->length ? n : best->length;
 }
 
-int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *error)
+int nfs_client_export(const struct nfs_client_attr *attr, const char *path, char *message)
 {
     struct best_export best = {.path = path};
-    int rc = list_exports(attr, better, &best, error);
+    int error = list_exports(attr, better, &best, message);
 
-    return rc ? rc : best.length;
+    return error ? error : best.length;
 }
 
 struct each_export {
@@ -251,9 +251,9 @@ static void tell_each(void *user, const struct seen_export *e)
 }
 
 int nfs_client_exports(const struct nfs_client_attr *attr,
-                       void (*each)(void *user, const char *path, const char *groups), void *user, char *error)
+                       void (*each)(void *user, const char *path, const char *groups), void *user, char *message)
 {
     struct each_export all = {each, user};
 
-    return list_exports(attr, tell_each, &all, error);
+    return list_exports(attr, tell_each, &all, message);
 }

@@ -20,14 +20,14 @@ struct clients_net {
     uint8_t address[16];
 };
 
-__attribute__((format(printf, 3, 4))) static int clients_fail(char *error, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int clients_fail(char *message, int error, const char *format, ...)
 {
     va_list list;
 
     va_start(list, format);
-    vsnprintf(error, CLIENTS_TEXT, format, list);
+    vsnprintf(message, CLIENTS_TEXT, format, list);
     va_end(list);
-    return code;
+    return error;
 }
 
 /* An IPv4-mapped IPv6 address (RFC 4291 2.5.5.2). */
@@ -48,7 +48,7 @@ static int parse_prefix(const char *text, unsigned limit, unsigned *prefix)
     return *prefix <= limit ? 0 : -EINVAL;
 }
 
-static int parse_net(struct clients_net *net, const char *text, char *error)
+static int parse_net(struct clients_net *net, const char *text, char *message)
 {
     const char *slash = strchr(text, '/');
     char address[NET_TEXT];
@@ -59,12 +59,12 @@ static int parse_net(struct clients_net *net, const char *text, char *error)
     if (inet_pton(AF_INET, address, net->address) != 1) {
         net->family = AF_INET6;
         if (inet_pton(AF_INET6, address, net->address) != 1)
-            return clients_fail(error, -EINVAL, "'%.100s' is not an IPv4 or IPv6 address or prefix", text);
+            return clients_fail(message, -EINVAL, "'%.100s' is not an IPv4 or IPv6 address or prefix", text);
     }
     bits = net->family == AF_INET ? 32 : 128;
     net->prefix = bits;
     if (slash && parse_prefix(slash + 1, bits, &net->prefix))
-        return clients_fail(error, -EINVAL, "'%.100s': the prefix length of an %s address is 0 to %u", text,
+        return clients_fail(message, -EINVAL, "'%.100s': the prefix length of an %s address is 0 to %u", text,
                             net->family == AF_INET ? "IPv4" : "IPv6", bits);
     if (net->family == AF_INET6 && net->prefix >= 96 && mapped(net->address)) {
         memmove(net->address, net->address + 12, 4);
@@ -74,10 +74,10 @@ static int parse_net(struct clients_net *net, const char *text, char *error)
     return 0;
 }
 
-int clients_parse(struct clients *clients, const char *const *text, char *error)
+int clients_parse(struct clients *clients, const char *const *text, char *message)
 {
     unsigned n = 0;
-    int bad = 0;
+    int error = 0;
 
     *clients = (struct clients){0};
     while (text && text[n])
@@ -87,12 +87,12 @@ int clients_parse(struct clients *clients, const char *const *text, char *error)
     /* One entry more than needed, so that an empty list is not NULL: NULL admits everybody, an empty list nobody. */
     clients->net = calloc(n + 1, sizeof(*clients->net));
     if (!clients->net)
-        return clients_fail(error, -ENOMEM, "out of memory");
-    for (clients->nets = 0; clients->nets < n && !bad; clients->nets++)
-        bad = parse_net(&clients->net[clients->nets], text[clients->nets], error);
-    if (bad)
+        return clients_fail(message, -ENOMEM, "out of memory");
+    for (clients->nets = 0; clients->nets < n && !error; clients->nets++)
+        error = parse_net(&clients->net[clients->nets], text[clients->nets], message);
+    if (error)
         clients_free(clients);
-    return bad;
+    return error;
 }
 
 void clients_free(struct clients *clients)

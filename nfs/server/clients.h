@@ -15,8 +15,8 @@ struct clients {
 };
 
 /* Parses `text`, an array that ends with NULL. `text` may itself be NULL, which admits everybody. Returns 0; or a
- * negative errno with a message in `error` (CLIENTS_TEXT octets), and leaves nothing to free. */
-int clients_parse(struct clients *clients, const char *const *text, char *error);
+ * negative errno with a line in `message` (CLIENTS_TEXT octets), and leaves nothing to free. */
+int clients_parse(struct clients *clients, const char *const *text, char *message);
 void clients_free(struct clients *clients);
 /* Whether the list admits `peer`. An IPv4-mapped IPv6 address counts as IPv4. */
 bool clients_have(const struct clients *clients, const struct sockaddr *peer);

@@ -20,14 +20,14 @@ void export_attr_init(struct export_attr *attr)
     *attr = (struct export_attr){.squash = SQUASH_ROOT, .anon_uid = ANON, .anon_gid = ANON};
 }
 
-__attribute__((format(printf, 3, 4))) static int export_fail(char *error, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int export_fail(char *message, int error, const char *format, ...)
 {
     va_list list;
 
     va_start(list, format);
-    vsnprintf(error, EXPORT_TEXT, format, list);
+    vsnprintf(message, EXPORT_TEXT, format, list);
     va_end(list);
-    return code;
+    return error;
 }
 
 /* The FNV-1a hash of the path. */
@@ -40,16 +40,16 @@ static uint32_t export_id_of(const char *path)
     return id;
 }
 
-static int open_root(struct export *e, const char *path, char *error)
+static int open_root(struct export *e, const char *path, char *message)
 {
     struct stat st;
 
     e->path = realpath(path, NULL);
     if (!e->path)
-        return export_fail(error, -errno, "%.150s: %s", path, strerror(errno));
+        return export_fail(message, -errno, "%.150s: %s", path, strerror(errno));
     e->root = open(e->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (e->root < 0 || fstat(e->root, &st))
-        return export_fail(error, -errno, "%.150s: %s", e->path, strerror(errno));
+        return export_fail(message, -errno, "%.150s: %s", e->path, strerror(errno));
     e->dev = st.st_dev;
     e->id = export_id_of(e->path);
     return 0;
@@ -62,22 +62,22 @@ static bool is_in_memory(int root)
     return !fstatfs(root, &fs) && ((unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
 }
 
-int export_open(struct export *e, const char *path, const struct export_attr *attr, char *error)
+int export_open(struct export *e, const char *path, const struct export_attr *attr, char *message)
 {
-    int bad;
+    int error;
 
     *e = (struct export){.root = -1, .attr = *attr};
     /* The kernel's set*id() calls take this number as "leave it unchanged". */
     if (attr->anon_uid == (uid_t)-1 || attr->anon_gid == (gid_t)-1)
-        return export_fail(error, -EINVAL, "the anonymous user and group must be numbers below 4294967295");
-    bad = open_root(e, path, error);
-    if (!bad)
-        bad = clients_parse(&e->clients, attr->clients, error);
+        return export_fail(message, -EINVAL, "the anonymous user and group must be numbers below 4294967295");
+    error = open_root(e, path, message);
+    if (!error)
+        error = clients_parse(&e->clients, attr->clients, message);
     e->attr.clients = NULL; /* the caller owns the list */
-    e->in_memory = !bad && is_in_memory(e->root);
-    if (bad)
+    e->in_memory = !error && is_in_memory(e->root);
+    if (error)
         export_close(e);
-    return bad;
+    return error;
 }
 
 void export_close(struct export *e)

@@ -37,8 +37,8 @@ struct export
 
 void export_attr_init(struct export_attr *attr);
 
-/* Opens the export. Returns 0, or a negative errno and a message in `error` (EXPORT_TEXT octets). */
-int export_open(struct export *e, const char *path, const struct export_attr *attr, char *error);
+/* Opens the export. Returns 0, or a negative errno and a line in `message` (EXPORT_TEXT octets). */
+int export_open(struct export *e, const char *path, const struct export_attr *attr, char *message);
 void export_close(struct export *e);
 bool export_allows(const struct export *e, const struct sockaddr *peer);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* handle.h - file handles as octets: what they say, and the keyed MAC at their end.
+/* handle.h - encodes and decodes file handles, which end with a keyed MAC.
  *
  *   0        1        2..5     6...                                       ...     last 16
  *   1 | kind | count  | export | kernel: type (4), `count` octets               | SipHash-2-4-128 of all before
  *                              | inode: number (8), birth (8), `count` hints    |
  *
- * Nobody but us reads them; numbers are little-endian. */
+ * Only this server decodes them; numbers are little-endian. */
 #ifndef RDDP_NFS_SERVER_HANDLE_H
 #define RDDP_NFS_SERVER_HANDLE_H
 
@@ -34,8 +34,8 @@ struct handle {
 };
 
 /* Reads the key from the directory `state`, and creates it if it does not exist. `state` NULL: makes a random key for
- * this run. Returns 0, or a negative errno and a message in `error` (EXPORT_TEXT octets). */
-int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *error);
+ * this run. Returns 0, or a negative errno and a line in `message` (EXPORT_TEXT octets). */
+int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *message);
 
 void handle_put(const uint8_t key[HANDLE_KEY], const struct handle *h, struct nfs3_fh *fh);
 /* Returns false if the handle was not made with this key. */

@@ -51,25 +51,25 @@ static int try_families(struct nfsd *d, const struct addrinfo *list, listen_on *
     return error;
 }
 
-static int nfsd_listen_at(struct nfsd *d, int port, listen_on *try, const char *what, char *error)
+static int nfsd_listen_at(struct nfsd *d, int port, listen_on *try, const char *what, char *message)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_PASSIVE}, *list = NULL;
     const char *address = d->attr.address;
     char service[16];
-    int rc;
+    int error;
 
     snprintf(service, sizeof(service), "%d", port);
-    rc = getaddrinfo(address, service, &hints, &list);
-    if (rc) {
-        snprintf(error, EXPORT_TEXT, "cannot resolve %s: %s", address ? address : "an address", gai_strerror(rc));
+    error = getaddrinfo(address, service, &hints, &list);
+    if (error) {
+        snprintf(message, EXPORT_TEXT, "cannot resolve %s: %s", address ? address : "an address", gai_strerror(error));
         return -EADDRNOTAVAIL;
     }
-    rc = try_families(d, list, try);
+    error = try_families(d, list, try);
     freeaddrinfo(list);
-    if (rc)
-        snprintf(error, EXPORT_TEXT, "cannot listen for %s on port %d of %s: %s", what, port,
-                 address ? address : "any address", strerror(-rc));
-    return rc;
+    if (error)
+        snprintf(message, EXPORT_TEXT, "cannot listen for %s on port %d of %s: %s", what, port,
+                 address ? address : "any address", strerror(-error));
+    return error;
 }
 
 static int nfsd_port_of(const struct sockaddr_storage *addr)
@@ -90,29 +90,29 @@ static int tcp_port_of(const struct tcp_listener *listener)
     return nfsd_port_of(&addr);
 }
 
-static int open_listeners(struct nfsd *d, char *error)
+static int open_listeners(struct nfsd *d, char *message)
 {
     const struct nfsd_attr *attr = &d->attr;
     struct sockaddr_storage addr;
-    int rc = 0;
+    int error = 0;
 
     d->rdma_port = d->tcp_port = d->mount_port = -1;
     if (attr->rdma_port >= 0) {
-        rc = nfsd_listen_at(d, attr->rdma_port, nfsrdma_listen, "NFS over RDMA", error);
-        if (rc == 0 && responder_addr(d->rdma.responder, &addr) == 0)
+        error = nfsd_listen_at(d, attr->rdma_port, nfsrdma_listen, "NFS over RDMA", message);
+        if (error == 0 && responder_addr(d->rdma.responder, &addr) == 0)
             d->rdma_port = nfsd_port_of(&addr);
     }
-    if (rc == 0 && attr->tcp_port >= 0) {
-        rc = nfsd_listen_at(d, attr->tcp_port, nfstcp_listen, "NFS over TCP", error);
-        if (rc == 0)
+    if (error == 0 && attr->tcp_port >= 0) {
+        error = nfsd_listen_at(d, attr->tcp_port, nfstcp_listen, "NFS over TCP", message);
+        if (error == 0)
             d->mount_port = d->tcp_port = tcp_port_of(&d->tcp.listener[0]);
     }
-    if (rc == 0 && attr->mount_port >= 0 && (attr->mount_port == 0 || attr->mount_port != d->tcp_port)) {
-        rc = nfsd_listen_at(d, attr->mount_port, nfstcp_listen, "MOUNT", error);
-        if (rc == 0)
+    if (error == 0 && attr->mount_port >= 0 && (attr->mount_port == 0 || attr->mount_port != d->tcp_port)) {
+        error = nfsd_listen_at(d, attr->mount_port, nfstcp_listen, "MOUNT", message);
+        if (error == 0)
             d->mount_port = tcp_port_of(&d->tcp.listener[d->tcp.listeners - 1]);
     }
-    return rc;
+    return error;
 }
 
 /* --- opening --------------------------------------------------------------------------------------------------- */
@@ -198,28 +198,28 @@ static int open_threads(struct nfsd *d)
     return error;
 }
 
-static int open_all(struct nfsd *d, char *error)
+static int open_all(struct nfsd *d, char *message)
 {
-    int rc;
+    int error;
 
-    snprintf(error, EXPORT_TEXT, "cannot start: ");
+    snprintf(message, EXPORT_TEXT, "cannot start: ");
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->stop = (struct source){.ready = stop_ready, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    rc = d->epoll < 0 || d->stop.fd < 0 ? -errno : nfstcp_init(d);
-    if (rc == 0)
-        rc = open_threads(d);
-    if (rc)
-        snprintf(error, EXPORT_TEXT, "cannot start: %s", strerror(-rc));
-    return rc ? rc : open_listeners(d, error);
+    error = d->epoll < 0 || d->stop.fd < 0 ? -errno : nfstcp_init(d);
+    if (error == 0)
+        error = open_threads(d);
+    if (error)
+        snprintf(message, EXPORT_TEXT, "cannot start: %s", strerror(-error));
+    return error ? error : open_listeners(d, message);
 }
 
-struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
+struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *message)
 {
     struct nfsd *d = calloc(1, sizeof(*d));
-    int rc;
+    int error;
 
     if (!d) {
-        snprintf(error, EXPORT_TEXT, "out of memory");
+        snprintf(message, EXPORT_TEXT, "out of memory");
         return NULL;
     }
     d->attr = *attr;
@@ -229,11 +229,11 @@ struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error)
     if (!d->attr.address_max)
         d->attr.address_max = attr->connections_max - attr->connections_max / 2;
     memory_init(&d->memory, attr->memory_max);
-    rc = open_all(d, error);
-    if (rc == 0)
+    error = open_all(d, message);
+    if (error == 0)
         return d;
     nfsd_close(d);
-    errno = -rc;
+    errno = -error;
     return NULL;
 }
 

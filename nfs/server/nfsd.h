@@ -37,8 +37,8 @@ struct nfsd_stats {
 };
 
 void nfsd_attr_init(struct nfsd_attr *attr);
-/* Returns NULL, sets errno and writes a message to `error` (EXPORT_TEXT octets) on failure. */
-struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *error);
+/* Returns NULL, sets errno and writes a line to `message` (EXPORT_TEXT octets) on failure. */
+struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *message);
 /* The ports that the server listens on; -1: none. */
 int nfsd_rdma_port(const struct nfsd *d);
 int nfsd_tcp_port(const struct nfsd *d);

@@ -53,13 +53,13 @@ static void probe_kernel(struct objects *objects, struct object_place *place)
     place->mount = -1;
 }
 
-static int object_fail(char *error, int code, const struct export *e, const char *what)
+static int object_fail(char *message, int error, const struct export *e, const char *what)
 {
-    snprintf(error, EXPORT_TEXT, "%.150s: %s", e->path, what);
-    return code;
+    snprintf(message, EXPORT_TEXT, "%.150s: %s", e->path, what);
+    return error;
 }
 
-static int open_place(struct objects *objects, unsigned i, const struct objects_attr *attr, char *error)
+static int open_place(struct objects *objects, unsigned i, const struct objects_attr *attr, char *message)
 {
     struct object_place *place = &objects->place[i];
     struct export *e = &attr->export[i];
@@ -70,28 +70,28 @@ static int open_place(struct objects *objects, unsigned i, const struct objects_
     *place = (struct object_place){.export = e, .mount = -1};
     for (unsigned j = 0; j < i; j++) {
         if (objects->place[j].export->id == e->id)
-            return object_fail(error, -EEXIST, e,
+            return object_fail(message, -EEXIST, e,
                                "is exported twice, or has the same number in file handles as another export");
     }
     fd = open_name(e->root, ".", 0);
     if (fd < 0)
-        return object_fail(error, fd, e, "openat2() fails: Linux 5.8 or later is needed");
+        return object_fail(message, fd, e, "openat2() fails: Linux 5.8 or later is needed");
     close(fd);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", e->root);
     if (fstat(e->root, &st) || readlink(link, path, sizeof(path)) < 0)
-        return object_fail(error, -errno, e, "cannot be read from /proc/self/fd");
+        return object_fail(message, -errno, e, "cannot be read from /proc/self/fd");
     place->inode = st.st_ino;
     if (attr->kernel_handles)
         probe_kernel(objects, place);
     return 0;
 }
 
-struct objects *objects_open(const struct objects_attr *attr, char *error)
+struct objects *objects_open(const struct objects_attr *attr, char *message)
 {
     struct objects *objects = calloc(1, sizeof(*objects));
-    int bad = -ENOMEM;
+    int error = -ENOMEM;
 
-    snprintf(error, EXPORT_TEXT, "out of memory");
+    snprintf(message, EXPORT_TEXT, "out of memory");
     if (objects) {
         pthread_mutex_init(&objects->search, NULL);
         pthread_mutex_init(&objects->miss_lock, NULL);
@@ -99,16 +99,16 @@ struct objects *objects_open(const struct objects_attr *attr, char *error)
         objects->names = names_open();
         objects->miss = calloc(SEARCH_MISSES, sizeof(*objects->miss));
         if (objects->place && objects->names && objects->miss)
-            bad = cache_init(&objects->cache, fds_max(attr->open_max));
-        if (!bad)
-            bad = handle_key_open(objects->key, attr->state, error);
-        for (; !bad && objects->places < attr->exports; objects->places++)
-            bad = open_place(objects, objects->places, attr, error);
-        if (!bad)
+            error = cache_init(&objects->cache, fds_max(attr->open_max));
+        if (!error)
+            error = handle_key_open(objects->key, attr->state, message);
+        for (; !error && objects->places < attr->exports; objects->places++)
+            error = open_place(objects, objects->places, attr, message);
+        if (!error)
             return objects;
         objects_close(objects);
     }
-    errno = -bad;
+    errno = -error;
     return NULL;
 }
 

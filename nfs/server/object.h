@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* object.h - files and directories of the exports, found by file handle: makes handles, opens the objects that they
- * name, and keeps these open in a cache. Thread-safe. */
+ * name, and keeps these open in a cache. Thread-safe.
+ *
+ * A handle contains the number of the export and, where name_to_handle_at() is permitted, the kernel's own handle,
+ * which survives renames and restarts. Elsewhere it contains inode number and birth time, and the object is found where
+ * it was seen last, or by a search. A keyed MAC at the end of a handle prevents forgery; the key is kept in the state
+ * directory. Nothing outside of its export is ever opened, no symbolic link is followed, and no mount point below an
+ * export is crossed.
+ *
+ * An object is inside its export if the path that the kernel reports begins with that of the export. This is checked
+ * when the object is opened, and again after every two seconds of use. A file (not a directory) that has several names,
+ * or that was opened by its kernel handle before its name was looked up, is trusted to be inside: its handle was made
+ * when it was seen there.
+ *
+ * A search for an object without a kernel handle takes at most a second, and one search runs at a time. An object that
+ * was not found is not searched for again for a minute. In a tree that is too large for such a search, a handle is
+ * stale after a restart until its name is looked up again.
+ *
+ * Functions that need the server's rights take them, and restore the identity that the thread had assumed. */
 #ifndef RDDP_NFS_SERVER_OBJECT_H
 #define RDDP_NFS_SERVER_OBJECT_H
 
@@ -27,8 +44,8 @@ struct objects_attr {
 };
 
 void objects_attr_init(struct objects_attr *attr);
-/* Returns NULL, sets errno and writes a message to `error` (EXPORT_TEXT octets) on failure. */
-struct objects *objects_open(const struct objects_attr *attr, char *error);
+/* Returns NULL, sets errno and writes a line to `message` (EXPORT_TEXT octets) on failure. */
+struct objects *objects_open(const struct objects_attr *attr, char *message);
 void objects_close(struct objects *objects);
 
 /* Call once a second, in a thread that may block: closes objects that are not in use, and descriptors that hinder other

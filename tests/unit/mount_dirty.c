@@ -124,7 +124,7 @@ static void test_short_write(void **state)
     assert_int_equal(c->done, 4);
     take(c, 0);
     assert_null(d.active);
-    assert_non_null(d.held);
+    assert_non_null(d.uncommitted);
 }
 
 static void test_commit(void **state)

@@ -13,12 +13,12 @@ void dirty_init(struct dirty *d)
 {
     *d = (struct dirty){0};
     d->active_end = &d->active;
-    d->held_end = &d->held;
+    d->uncommitted_end = &d->uncommitted;
 }
 
 bool dirty_is_empty(const struct dirty *d)
 {
-    return !d->active && !d->held;
+    return !d->active && !d->uncommitted;
 }
 
 static uint64_t cost(const struct chunk *c)
@@ -42,9 +42,9 @@ void dirty_fini(struct dirty *d)
         d->active = c->next;
         mount_dirty_drop(d, c);
     }
-    while (d->held) {
-        struct chunk *c = d->held;
-        d->held = c->next;
+    while (d->uncommitted) {
+        struct chunk *c = d->uncommitted;
+        d->uncommitted = c->next;
         mount_dirty_drop(d, c);
     }
     dirty_init(d);
@@ -75,12 +75,12 @@ static void deactivate(struct dirty *d, struct chunk *c)
     d->actives--;
 }
 
-static void mount_dirty_hold(struct dirty *d, struct chunk *c)
+static void mount_dirty_keep(struct dirty *d, struct chunk *c)
 {
     c->state = CHUNK_UNSTABLE;
     c->next = NULL;
-    *d->held_end = c;
-    d->held_end = &c->next;
+    *d->uncommitted_end = c;
+    d->uncommitted_end = &c->next;
 }
 
 /* --- writes come in -------------------------------------------------------------------------------------------- */
@@ -211,17 +211,17 @@ static void send_again(struct dirty *d, const uint8_t *verifier)
         c->again = c->state == CHUNK_SENT;
         c->done = c->again ? c->done : 0;
     }
-    for (struct chunk *c = d->held; c; c = c->next) {
+    for (struct chunk *c = d->uncommitted; c; c = c->next) {
         c->state = CHUNK_QUEUED;
         c->done = 0;
         d->actives++;
     }
-    d->active = merge(sort(d->active), sort(d->held));
+    d->active = merge(sort(d->active), sort(d->uncommitted));
     d->active_end = &d->active;
     while (*d->active_end)
         d->active_end = &(*d->active_end)->next;
-    d->held = NULL;
-    d->held_end = &d->held;
+    d->uncommitted = NULL;
+    d->uncommitted_end = &d->uncommitted;
     memcpy(d->verifier, verifier, NFS3_VERIFIER);
 }
 
@@ -230,9 +230,9 @@ static bool has_changed(const struct dirty *d, const uint8_t *verifier)
     return d->has_verifier && memcmp(d->verifier, verifier, NFS3_VERIFIER);
 }
 
-static bool is_over_held(const struct dirty *d, const struct chunk *c)
+static bool is_over_uncommitted(const struct dirty *d, const struct chunk *c)
 {
-    for (const struct chunk *older = d->held; older; older = older->next) {
+    for (const struct chunk *older = d->uncommitted; older; older = older->next) {
         if (touches(older, c->offset, c->offset + c->length))
             return true;
     }
@@ -262,10 +262,10 @@ void dirty_wrote(struct dirty *d, struct chunk *c, uint32_t count, bool stable, 
         return;
     deactivate(d, c);
     /* A stable chunk is kept as long as it covers an older one that may have to be sent again. */
-    if (stable && !is_over_held(d, c))
+    if (stable && !is_over_uncommitted(d, c))
         mount_dirty_drop(d, c);
     else
-        mount_dirty_hold(d, c);
+        mount_dirty_keep(d, c);
 }
 
 void dirty_failed(struct dirty *d, struct chunk *c)
@@ -280,9 +280,9 @@ void dirty_failed(struct dirty *d, struct chunk *c)
 
 bool dirty_commit(struct dirty *d)
 {
-    if (d->committing || !d->held)
+    if (d->committing || !d->uncommitted)
         return false;
-    for (struct chunk *c = d->held; c; c = c->next)
+    for (struct chunk *c = d->uncommitted; c; c = c->next)
         c->state = CHUNK_COMMITTING;
     return d->committing = true;
 }
@@ -291,7 +291,7 @@ bool dirty_commit(struct dirty *d)
 static bool end_commit(struct dirty *d)
 {
     d->committing = false;
-    for (const struct chunk *c = d->held; c; c = c->next) {
+    for (const struct chunk *c = d->uncommitted; c; c = c->next) {
         if (c->state == CHUNK_COMMITTING)
             return true;
     }
@@ -300,7 +300,7 @@ static bool end_commit(struct dirty *d)
 
 static void drop_committing(struct dirty *d)
 {
-    struct chunk **at = &d->held, *c;
+    struct chunk **at = &d->uncommitted, *c;
 
     while ((c = *at)) {
         if (c->state != CHUNK_COMMITTING) {
@@ -310,7 +310,7 @@ static void drop_committing(struct dirty *d)
         *at = c->next;
         mount_dirty_drop(d, c);
     }
-    d->held_end = at;
+    d->uncommitted_end = at;
 }
 
 void dirty_committed(struct dirty *d, const uint8_t *verifier)
@@ -344,7 +344,7 @@ bool dirty_is_uncommitted(const struct dirty *d, uint64_t seq)
 {
     if (d->active && d->active->seq <= seq)
         return true;
-    for (const struct chunk *c = d->held; c; c = c->next) {
+    for (const struct chunk *c = d->uncommitted; c; c = c->next) {
         if (c->seq <= seq)
             return true;
     }
@@ -372,7 +372,7 @@ static uint32_t overlay_list(const struct chunk *c, uint64_t offset, uint8_t *to
 
 uint32_t dirty_overlay(const struct dirty *d, uint64_t offset, uint8_t *to, uint32_t have, uint32_t size)
 {
-    have = overlay_list(d->held, offset, to, have, size);
+    have = overlay_list(d->uncommitted, offset, to, have, size);
     have = overlay_list(d->active, offset, to, have, size);
     /* Fill a hole before data that follow. */
     if (have < size && d->end > offset + have) {

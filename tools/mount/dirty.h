@@ -28,9 +28,9 @@ struct chunk {
 
 /* When two chunks overlap, the older one reaches the server before the newer one is sent. */
 struct dirty {
-    struct chunk *active; /* queued and sent chunks, ordered by `seq` */
-    struct chunk *held;   /* unstable and committing chunks; of two that overlap, the older one comes first */
-    struct chunk **active_end, **held_end;
+    struct chunk *active;      /* queued and sent chunks, ordered by `seq` */
+    struct chunk *uncommitted; /* unstable and committing chunks; of two that overlap, the older one comes first */
+    struct chunk **active_end, **uncommitted_end;
     uint64_t seq;     /* number of the last write */
     uint64_t end;     /* offset after the last octet, while there are chunks */
     uint64_t octets;  /* memory of all chunks, in octets */

@@ -140,15 +140,15 @@ static void mount_sync_committed(struct mount_call *c)
 
 static void commit(struct mount *m, struct inode *inode)
 {
-    const struct chunk *held = inode->dirty->held;
-    struct mount_call *c = m->closing || !held || inode->dirty->committing ? NULL : call_new(m, NULL);
+    const struct chunk *uncommitted = inode->dirty->uncommitted;
+    struct mount_call *c = m->closing || !uncommitted || inode->dirty->committing ? NULL : call_new(m, NULL);
 
     if (!c) /* no memory: the next event tries again */
         return;
     dirty_commit(inode->dirty);
     inode_pin(inode);
     c->inode = inode;
-    c->cred = held->cred;
+    c->cred = uncommitted->cred;
     c->op.args.range.fh = inode->fh;
     c->op.args.range.offset = 0;
     c->op.args.range.count = 0;

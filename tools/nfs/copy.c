@@ -19,16 +19,16 @@ struct copy_place *place_make(struct copy_place *up, const char *name)
     place->fd = -1;
     sprintf(place->path, "%s%s%s", path, *path && *name ? "/" : "", name);
     if (up)
-        place_hold(up);
+        place_get(up);
     return place;
 }
 
-void place_hold(struct copy_place *place)
+void place_get(struct copy_place *place)
 {
     place->users++;
 }
 
-void place_drop(struct nfs_copy *copy, struct copy_place *place)
+void place_put(struct nfs_copy *copy, struct copy_place *place)
 {
     while (place && --place->users == 0) {
         struct copy_place *up = place->up;
@@ -51,7 +51,7 @@ struct copy_job *job_make(struct nfs_copy *copy, struct copy_place *place, const
     job->place = place;
     job->fd = -1;
     memcpy(job->name, name, strlen(name) + 1);
-    place_hold(place);
+    place_get(place);
     return job;
 }
 
@@ -131,7 +131,7 @@ static void nfs_copy_settle(struct nfs_copy *copy)
         }
         *at = job->next;
         copy->job_count--;
-        place_drop(copy, job->place);
+        place_put(copy, job->place);
         free(job);
     }
 }

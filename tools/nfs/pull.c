@@ -235,7 +235,7 @@ static void nfs_pull_leave(struct pull *pull)
 {
     struct level *level = &pull->level[--pull->depth];
     nfs_list_close(&level->list);
-    place_drop(&pull->copy, level->place);
+    place_put(&pull->copy, level->place);
 }
 
 /* --- what is neither ----------------------------------------------------------------------------------------- */
@@ -380,7 +380,7 @@ int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local
         copy_engine_close(&pull->copy);
         while (pull->depth)
             nfs_pull_leave(pull);
-        place_drop(&pull->copy, pull->base);
+        place_put(&pull->copy, pull->base);
     }
     if (pull)
         free(pull->level);

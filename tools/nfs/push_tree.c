@@ -73,7 +73,7 @@ static void nfs_push_tree_enter(struct push *push, struct copy_place *up, const 
     if (error) {
         copy_fail(&push->copy, entry->path, nfs_exit_code(error), why);
         if (place)
-            place_drop(&push->copy, place);
+            place_put(&push->copy, place);
         place = NULL;
     } else {
         place->finish = *name;
@@ -130,7 +130,7 @@ static void nfs_push_tree_leave(struct push *push)
 {
     struct copy_place *place = push->place[--push->depth];
     if (place)
-        place_drop(&push->copy, place);
+        place_put(&push->copy, place);
 }
 
 static int nfs_push_tree_more(struct nfs_copy *copy)
@@ -228,7 +228,7 @@ int push_run(struct nfs_session *s, struct nfs_report *report, const char *local
     copy_engine_close(&push->copy);
     while (push->depth)
         nfs_push_tree_leave(push);
-    place_drop(&push->copy, push->base);
+    place_put(&push->copy, push->base);
     if (push->fd >= 0)
         close(push->fd);
     free(push);
