@@ -224,8 +224,8 @@ END
 namespaces=(unshare --net --pid --fork --kill-child --mount-proc)
 if [ "$(id -u)" = 0 ] && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null && "${namespaces[@]}" true 2>/dev/null; then
     expect 0 "--rpcbind" "${namespaces[@]}" bash "$tmp/rpcbind.sh" "$rddp" "$tmp/state" "$dir"
-    expect_text "--rpcbind without one" '^rddp nfsd: cannot tell rpcbind: '
-    expect_text "--rpcbind with another" '^rddp nfsd: rpcbind has another NFS over tcp$'
+    expect_text "--rpcbind without one" '^rddp nfsd: cannot register at rpcbind: '
+    expect_text "--rpcbind with another" '^rddp nfsd: rpcbind has another NFS registered over tcp$'
     expect_text "rddp nfs finds the port of MOUNT" '^a$'
 else
     echo "nfsd: WITHOUT rpcbind: it wants to be root and to have namespaces"
