@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc.c - a provider of SCTP in memory: what is lost comes late, what is reordered comes early. */
+/* assoc.c - the SCTP provider in memory: lost messages arrive late, reordered ones early. */
 #include "tests/lib/assoc.h"
 
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void take_news(struct net *n, unsigned i)
     take_signals(n, i);
 }
 
-/* What the association asks of its provider. */
+/* Does what the association asks its provider for. */
 static bool serve(struct net *n, unsigned i)
 {
     struct net_side *s = &n->side[i];
@@ -152,7 +152,7 @@ static void deliver_due(struct net *n, unsigned i)
         deliver(n, i, &n->side[i].inbox[name - 1]);
 }
 
-/* The next that has arrived, the earliest first. */
+/* Delivers the next message that has arrived, the earliest first. */
 static bool receive(struct net *n, unsigned i)
 {
     struct net_side *s = &n->side[i];
@@ -176,7 +176,7 @@ static bool is_under_way(const struct net_side *s)
     return false;
 }
 
-/* An abort overtakes what is under way; a shutdown comes when all of it has arrived. */
+/* An ABORT overtakes messages in flight; a shutdown comes when all of them have arrived. */
 static bool hear_end(struct net *n, unsigned i)
 {
     struct net_side *s = &n->side[i], *peer = &n->side[!i];

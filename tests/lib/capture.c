@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* capture.c - what others said to each other: a message a line, its side and its octets in hexadecimal digits. */
+/* capture.c - reads a recorded conversation: per line a message, its side and its octets in hexadecimal. */
 #include "tests/lib/capture.h"
 
 #include <setjmp.h>

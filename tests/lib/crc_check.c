@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc_check.c - every variant of a CRC is held against one that goes bit by bit. */
+/* crc_check.c - compares every variant of a CRC with a bitwise one. */
 #define _DEFAULT_SOURCE
 
 #include "tests/lib/crc_check.h"
@@ -22,7 +22,7 @@ enum {
     LENGTHS = 601,
     ALIGNMENTS = 16,
     GUARD = 64,
-    FIELD = 65536, /* a multiple of the page size of every machine we know */
+    FIELD = 65536, /* a multiple of every page size that we know */
     BIG = 1 << 20,
     THREADS = 4,
     SPLITS = 2000
@@ -42,7 +42,7 @@ void crc_fill(uint8_t *p, size_t n, uint32_t seed)
         *p++ = (uint8_t)(crc_random(&seed) >> 24);
 }
 
-/* The register times x, mod P. */
+/* Returns the register multiplied by x, mod P. */
 static uint32_t times_x(const struct crc_poly *poly, uint32_t reg)
 {
     return reg & 1 ? reg >> 1 ^ poly->reflected : reg >> 1;
@@ -76,7 +76,7 @@ static uint32_t run(const struct crc_subject *s, const struct crc_variant *v, ui
     return ~v->run(s->poly, ~crc, dst, src, n);
 }
 
-/* FIELD octets between two fences that nobody may touch. */
+/* Maps FIELD octets between two inaccessible pages. */
 static uint8_t *fenced(void)
 {
     uint8_t *p = mmap(NULL, 3 * FIELD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -104,7 +104,7 @@ static void *call_first(void *arg)
     return NULL;
 }
 
-/* To be run before anything else has used the CRC, and with a thread sanitizer to be worth more. */
+/* Must run before anything else has used the CRC. Tells more with a thread sanitizer. */
 void crc_first_calls_together(void **state)
 {
     const struct crc_subject *s = *state;
@@ -199,7 +199,7 @@ void crc_every_length_and_alignment(void **state)
     }
 }
 
-/* Source and destination come to every alignment against each other, and what is around the destination stays. */
+/* All alignments of source and destination against each other; the octets around the destination must not change. */
 void crc_copy_at_every_length_and_alignment(void **state)
 {
     const struct crc_subject *s = *state;
@@ -229,7 +229,7 @@ void crc_copy_at_every_length_and_alignment(void **state)
     }
 }
 
-/* Both ends of source and destination against memory that faults when it is touched. */
+/* Puts both ends of source and destination next to memory that faults when it is accessed. */
 void crc_nothing_outside_is_touched(void **state)
 {
     const struct crc_subject *s = *state;
@@ -255,7 +255,7 @@ void crc_nothing_outside_is_touched(void **state)
     unfence(dst);
 }
 
-/* A thread sanitizer keeps signals for later and never gets there. */
+/* A thread sanitizer delays signals, so this test would never finish. */
 #if defined(__SANITIZE_THREAD__)
 #define SIGNALS_WAIT 1
 #elif defined(__has_feature)
@@ -276,8 +276,8 @@ static void change_all(int sig)
         restless[i]++;
 }
 
-/* Whatever happens to the source meanwhile, the result is that of the octets at the destination. Here all of the source
- * changes after each single instruction: the processor's trap flag makes every one a SIGTRAP. */
+/* If the source changes meanwhile, the result must be the CRC of the octets at the destination. Here the whole source
+ * changes after each instruction: the processor's trap flag makes every instruction raise SIGTRAP. */
 void crc_source_may_change(void **state)
 {
     static const size_t lengths[] = {1, 3, 4, 7, 8, 15, 16, 21, 31, 63, 64, 67, 100, 127, 191, 192, 257, 334, 600};
@@ -310,11 +310,11 @@ void crc_source_may_change(void **state)
 void crc_source_may_change(void **state)
 {
     (void)state;
-    skip(); /* no way to step through the code from inside */
+    skip(); /* no way to single-step the code from inside */
 }
 #endif
 
-/* Pieces of random lengths, read or copied, each by a variant drawn at random: whole and in pieces are one. */
+/* Pieces of random lengths, read or copied, each by a random variant, give the same result as the whole. */
 void crc_chaining(void **state)
 {
     const struct crc_subject *s = *state;

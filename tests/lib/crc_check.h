@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc_check.h - what must hold for any CRC on base/crc.h, against arithmetic that goes one bit at a time. */
+/* crc_check.h - checks that any CRC based on base/crc.h must pass, against bitwise arithmetic. */
 #ifndef TESTS_LIB_CRC_CHECK_H
 #define TESTS_LIB_CRC_CHECK_H
 
@@ -26,7 +26,7 @@ void crc_source_may_change(void **state);
 void crc_chaining(void **state);
 void crc_big(void **state);
 
-/* The first lines of a test table, in this order: the first calls must be the first. */
+/* The start of a test table, in this order: crc_first_calls_together must run first. */
 #define CRC_CHECKS(subject) \
     cmocka_unit_test_prestate(crc_first_calls_together, subject), cmocka_unit_test_prestate(crc_constants, subject), \
         cmocka_unit_test_prestate(crc_tables, subject), \
@@ -37,11 +37,11 @@ void crc_big(void **state);
         cmocka_unit_test_prestate(crc_source_may_change, subject), cmocka_unit_test_prestate(crc_chaining, subject), \
         cmocka_unit_test_prestate(crc_big, subject)
 
-/* xorshift: the same numbers from the same seed, which is not 0, in every run. */
+/* xorshift: the same seed, which must not be 0, always gives the same numbers. */
 uint32_t crc_random(uint32_t *seed);
 void crc_fill(uint8_t *p, size_t n, uint32_t seed);
 
-/* x^k mod P, written as the register is: bit 31 for x^0. */
+/* Returns x^k mod P in the register's form: bit 31 is x^0. */
 uint32_t crc_power_of_x(const struct crc_poly *poly, unsigned k);
 
 #endif

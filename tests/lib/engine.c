@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* engine.c - what the tests of core/ stand on. */
+/* engine.c - fixtures for the tests of core/. */
 #include "tests/lib/engine.h"
 
 #include <stdlib.h>
@@ -109,7 +109,7 @@ void side_init(struct side *s, const struct qp_attr *attr)
     a.send_cq = a.send_cq ? a.send_cq : &s->send_cq;
     a.recv_cq = a.recv_cq ? a.recv_cq : &s->recv_cq;
     assert_true(qp_room(&a) > 0);
-    /* Exactly as much as was asked for: a sanitizer finds the octet behind it. */
+    /* Exactly the size requested, so that a sanitizer finds accesses beyond it. */
     s->room = calloc(1, qp_room(&a));
     assert_non_null(s->room);
     qp_init(&s->qp, &a, s->room);
@@ -196,8 +196,8 @@ struct seg a_read_response(uint64_t key, uint64_t offset, const void *data, uint
     return seg;
 }
 
-/* The segment's payload is a block of its own for as long as it may be looked at: a sanitizer finds whoever keeps it.
- */
+/* The payload has a block of its own that is freed afterwards, so that a sanitizer finds whoever keeps a pointer to
+ * it. */
 enum fault arrive_at(struct side *s, struct seg seg, uint64_t begin, uint64_t end)
 {
     uint8_t *data = malloc(seg.length + 1);
@@ -261,7 +261,7 @@ struct emit leave(struct side *s, uint32_t max)
     return e;
 }
 
-/* One segment from `from` to `to`, if there is one. */
+/* Carries one segment from `from` to `to`, if there is one. */
 static bool carry(struct side *from, struct side *to, uint32_t max)
 {
     struct emit e;

@@ -74,7 +74,7 @@ void host_passive(struct host *h, const struct conn_attr *attr)
     host_pump(h);
 }
 
-/* How the peer must frame, from what the connection holds to be agreed. */
+/* Sets up the peer's framing from what the connection has agreed on. */
 static void take_agreement(struct host *h)
 {
     const struct wire_state *w = &h->conn.agreed;
@@ -144,7 +144,7 @@ void host_pump(struct host *h)
         }
         before = h->out.octets;
         conn_fill(c, h->now_us);
-        /* Who wants to send has something to say, or finds out that it has not. */
+        /* A connection that wants CONN_TX has octets to send, or no longer wants it. */
         assert_true(h->out.octets || before || !(conn_wants(c, h->now_us) & CONN_TX));
         send_some(h);
     }

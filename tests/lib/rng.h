@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rng.h - chance as an argument: splitmix64, the same numbers from the same seed everywhere. */
+/* rng.h - randomness as an argument: splitmix64, the same numbers for the same seed everywhere. */
 #ifndef TESTS_LIB_RNG_H
 #define TESTS_LIB_RNG_H
 
@@ -20,19 +20,19 @@ static inline uint64_t rng_next(struct rng *r)
     return z ^ z >> 31;
 }
 
-/* A generator of its own, so that what one part of a test draws does not change what another does. */
+/* Returns an independent generator, so that one part of a test does not change what another draws. */
 static inline struct rng rng_fork(struct rng *r)
 {
     return (struct rng){rng_next(r)};
 }
 
-/* 0 to limit - 1; 0 if there is no such number. */
+/* Returns 0 to limit - 1; 0 if limit is 0. */
 static inline uint32_t rng_below(struct rng *r, uint32_t limit)
 {
     return limit ? (uint32_t)(rng_next(r) >> 32) % limit : 0;
 }
 
-/* from to `to`, both included. */
+/* Returns `from` to `to`, both included. */
 static inline uint32_t rng_between(struct rng *r, uint32_t from, uint32_t to)
 {
     return from + rng_below(r, to - from + 1);
@@ -43,7 +43,7 @@ static inline bool rng_one_in(struct rng *r, uint32_t n)
     return rng_below(r, n) == 0;
 }
 
-/* As likely below 16 as between 2^15 and 2^16: every order of magnitude up to `most` comes up. */
+/* Returns up to `most`, every order of magnitude equally likely: below 16 as often as between 2^15 and 2^16. */
 static inline uint32_t rng_size(struct rng *r, uint32_t most)
 {
     uint32_t bits = 0, size;

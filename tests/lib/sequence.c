@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sequence.c - one endpoint as stage.h has it, on a wire that numbers messages in one sequence. */
+/* sequence.c - the endpoint of stage.h on a wire that numbers messages in one sequence. */
 #include "tests/lib/sequence.h"
 
 #include <stdlib.h>

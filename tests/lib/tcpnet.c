@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcpnet.c - packets in a heap by their time of arrival; ends that know every octet they have to hear. */
+/* tcpnet.c - packets in a heap by arrival time, and ends that check every octet they receive. */
 #include "tests/lib/tcpnet.h"
 
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static struct utcp_verdict arrived(void *user, const struct utcp_arrival *a)
     if (e->taking == TCPNET_MIXES && rng_one_in(&e->rng, 20))
         return (struct utcp_verdict){0, 0};
     if (e->taking == TCPNET_MIXES && rng_one_in(&e->rng, 20))
-        part.length = 1 + (a->length - 1) / 2; /* the rest is refused */
+        part.length = 1 + (a->length - 1) / 2; /* refuses the rest */
     if (a->option) {
         assert_int_equal(get64(a->option + 4), a->segment_position);
         e->options_seen++;
@@ -223,7 +223,7 @@ static struct tcpnet_packet pop(struct tcpnet *n)
 
 static void tell_too_big(struct tcpnet *n, uint32_t from, const uint8_t *octets, uint32_t length, uint32_t mtu)
 {
-    /* What a router says is checked in the codec's own test; here the engine is told. */
+    /* The decoding of ICMP messages is checked in the codec's own test; here the engine is called directly. */
     struct utcp_segment s;
     struct utcp_too_big b;
 
@@ -285,7 +285,7 @@ static void leave(struct tcpnet *n, uint32_t from, const struct utcp_packet *p)
         arrive_later(n, from, octets, length);
 }
 
-/* The user of an end: says more, reads what came, finishes. */
+/* Acts as the user of an end: sends more, reads what arrived, finishes. */
 static void act(struct tcpnet *n, struct tcpnet_end *e)
 {
     uint64_t most = utcp_acked(&e->tcp) + (1 << 22);

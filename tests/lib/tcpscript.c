@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcpscript.c - one step a line; segments are written and read by the codec that the engine itself uses. */
+/* tcpscript.c - one step per line; segments are encoded and decoded by the engine's own codec. */
 #include "tests/lib/tcpscript.h"
 
 #include <setjmp.h>
@@ -205,7 +205,7 @@ static void expect_word(struct play *p, uint32_t i, const struct utcp_segment *s
     }
 }
 
-/* The next packet, taken apart again, and as text. */
+/* Decodes the next packet sent, also as text. */
 static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t room)
 {
     static uint8_t octets[65536 + 128];
@@ -265,7 +265,7 @@ static void pass_time(struct play *p)
         if (p->now_us < end_us && (p->tcp.due.ack || p->tcp.due.syn || p->tcp.due.reset || p->tcp.tlp.due ||
                                    p->tcp.due.keep || p->tcp.due.probe || p->tcp.board.lost)) {
             p->stamp -= (uint32_t)((end_us - p->now_us) / 1000);
-            return; /* something is to go out: the script has to say so, and to wait again */
+            return; /* a packet must be sent now: the script has to expect it and then wait again */
         }
     }
     p->now_us = end_us;

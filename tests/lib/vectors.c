@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* vectors.c - a vector file is loaded whole; a key that is missing or of another type ends the test. */
+/* vectors.c - loads a whole vector file; a missing key or a wrong type ends the test. */
 #include "tests/lib/vectors.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ json_t *vectors_list(json_t *file, const char *list)
 {
     json_t *array = json_object_get(file, list);
 
-    /* An empty list would make a test that loops over it pass without having looked at anything. */
+    /* A test that loops over an empty list would pass without checking anything. */
     if (json_array_size(array) == 0)
         bad(file, list, "no such array, or an empty one");
     return array;

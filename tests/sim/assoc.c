@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc.c - associations under loss and reordering, in virtual time: every octet is where it belongs, nothing is told
- * before all that came earlier is placed, and every request completes once. A failure prints its seed. */
+/* assoc.c - associations under loss and reordering, in virtual time: every octet is in its place, nothing is delivered
+ * before everything earlier is placed, and every request completes once. A failure prints its seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 
 enum { RUNS = 120, REQUESTS = 120, OCTETS = 1500, ROUNDS_MAX = 20000, CHUNKS = 3000, CHUNK = 16 };
 
-/* What one side asks for: request i has place i of each region. */
+/* The requests of one side: request i uses place i of each region. */
 struct party {
     struct mr *source, *target, *sink, *inbox;
     uint32_t posted, done, received, sends, writes;
     uint32_t length[REQUESTS];
     enum rddp_wr_opcode kind[REQUESTS];
-    uint32_t writes_before[REQUESTS]; /* of a Send, by its number: Writes that were posted earlier */
-    uint32_t write_at[REQUESTS];      /* of a Write, by its number: its request */
+    uint32_t writes_before[REQUESTS]; /* indexed by Send: the Writes posted before it */
+    uint32_t write_at[REQUESTS];      /* indexed by Write: its request */
     uint32_t send_length[REQUESTS];
 };
 
@@ -43,7 +43,7 @@ static void open_party(unsigned i)
     pattern(p->source->base, REQUESTS * OCTETS, current + i);
 }
 
-/* As many receives as the queue takes. */
+/* Posts as many receives as the queue takes. */
 static void fill_receives(unsigned i, uint32_t *posted)
 {
     while (*posted < REQUESTS) {
@@ -55,7 +55,7 @@ static void fill_receives(unsigned i, uint32_t *posted)
     }
 }
 
-/* A request of any kind; a Send only where a receive is posted for it. */
+/* Posts a request of any kind; a Send only if a receive is posted for it. */
 static bool post_one(unsigned i, uint32_t receives)
 {
     static const enum rddp_wr_opcode kinds[] = {RDDP_WR_RDMA_WRITE, RDDP_WR_RDMA_READ, RDDP_WR_SEND, RDDP_WR_SEND};
@@ -90,7 +90,7 @@ static bool is_written(unsigned from, uint32_t k)
                   party[from].length[k]) == 0;
 }
 
-/* A Send is told when all Writes before it are in memory. SCTP-2.2-24 SCTP-2.2-29 */
+/* A Send is delivered after all Writes before it were placed. SCTP-2.2-24 SCTP-2.2-29 */
 static void check_received(unsigned i)
 {
     struct party *p = &party[i], *peer = &party[!i];
@@ -108,7 +108,7 @@ static void check_received(unsigned i)
     }
 }
 
-/* A Read is told when all of it is there; requests complete in the order of their posting. */
+/* A Read completes when all of its data are placed; requests complete in posting order. */
 static void check_completed(unsigned i)
 {
     struct party *p = &party[i];
@@ -160,7 +160,7 @@ static void one_run(uint32_t seed)
             assert_int_equal(n.side[i].assoc.life.note.fault, FAULT_NONE);
         }
     }
-    net_run(&n); /* a Write is done when it has left */
+    net_run(&n); /* a Write is complete when it was sent */
     for (unsigned i = 0; i < 2; i++)
         for (uint32_t w = 0; w < party[i].writes; w++)
             assert_true(is_written(i, party[i].write_at[w]));
@@ -174,9 +174,8 @@ static void requests(void **state)
         one_run(seed);
 }
 
-/* Chunks of a peer by hand in a wild order, each with a signal: told in the order of the AWS, across the end of its 32
- * bits where the sequence begins there, and never before all earlier chunks are in memory. SCTP-2.2-24 SCTP-2.2-25
- * SCTP-1-01 */
+/* Chunks of a hand-made peer arrive in random order, each with a signal. Signals are reported in AWS order, also across
+ * its wrap at 32 bits, and never before all earlier chunks are placed. SCTP-2.2-24 SCTP-2.2-25 SCTP-1-01 */
 static void signals(void **state)
 {
     static uint32_t order[CHUNKS];
@@ -197,7 +196,7 @@ static void signals(void **state)
         pattern(data[0], CHUNKS * CHUNK, seed);
         for (uint32_t i = 0; i < CHUNKS; i++)
             order[i] = i;
-        for (uint32_t i = 0; i < CHUNKS; i++) { /* shuffled, each at most 500 places away */
+        for (uint32_t i = 0; i < CHUNKS; i++) { /* shuffled, each by at most 500 places */
             uint32_t k = i + chance(&n.seed) % (CHUNKS - i < 500 ? CHUNKS - i : 500), other = order[k];
 
             order[k] = order[i];

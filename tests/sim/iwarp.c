@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* iwarp.c - whole connections over iWARP, simulated: any work, any options, any end, on a stream or in packets of any
- * order, and memory that is as it was asked.
+/* iwarp.c - simulates whole connections over iWARP: any requests, any options, any end, on a stream or in packets of
+ * any order; memory must be as requested.
  *
- * Shown by it, for every mix of options: MPA-2-01 MPA-2-02 MPA-7.1-15 MPA-7.4.1-01 MPA-9-09 DDP-3-01 DDP-4.1-03
- * DDP-5.3-02 DDP-7.1-03 DDP-8-03 RDMAP-5.5-01 to 05 RDMAP-6.1-01 RDMAP-6.2-01 RDMAP-7.2-01 RDMAP-8-01 M44-05 M44-16
- * M65-05 M65-10.
+ * Shown for every mix of options: MPA-2-01 MPA-2-02 MPA-7.1-15 MPA-7.4.1-01 MPA-9-09 DDP-3-01 DDP-4.1-03 DDP-5.3-02
+ * DDP-7.1-03 DDP-8-03 RDMAP-5.5-01 to 05 RDMAP-6.1-01 RDMAP-6.2-01 RDMAP-7.2-01 RDMAP-8-01 M44-05 M44-16 M65-05 M65-10.
  *
- * SIM_RUNS=100000 runs so many; SIM_SEED=0x1234 begins with this one, and a run that went wrong says which it was.
- * SIM_VERBOSE=1 prints what each run is. */
+ * SIM_RUNS=100000 sets the number of runs; SIM_SEED=0x1234 sets the first seed. A failed run prints its seed.
+ * SIM_VERBOSE=1 describes each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdmatcp.c - whole connections over RDMA/TCP segments, simulated, on a link that also hands over segments while others
- * in front of them are missing: whole or cut, aligned or not.
+/* rdmatcp.c - simulates whole connections over RDMA/TCP segments, on a link that also delivers segments behind missing
+ * ones: whole or cut, aligned or not.
  *
- * Shown by it: SEG-1-01 SEG-1-04 SEG-2-05 SEG-3.4-12 SEG-3.4-24 SEG-3.4-25 SEG-4-04 SEG-4-05 SEG-5-03 SEG-5-04
- * SEG-5-05 SEG-5-07.
+ * Shown: SEG-1-01 SEG-1-04 SEG-2-05 SEG-3.4-12 SEG-3.4-24 SEG-3.4-25 SEG-4-04 SEG-4-05 SEG-5-03 SEG-5-04 SEG-5-05
+ * SEG-5-07.
  *
- * SIM_RUNS=100000 runs so many; SIM_SEED=0x1234 begins with this one, and a run that went wrong says which it was.
- * SIM_VERBOSE=1 prints what each run is. */
+ * SIM_RUNS=100000 sets the number of runs; SIM_SEED=0x1234 sets the first seed. A failed run prints its seed.
+ * SIM_VERBOSE=1 describes each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

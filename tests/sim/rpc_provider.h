@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_provider.h - the public calls that rpc/ makes, without any network: for one test program or fuzz target, which is
- * the peer of every connection. Whatever is posted is checked and then waits until the program lets it complete. */
+/* rpc_provider.h - the public calls that rpc/ uses, without a network, for a test program or fuzz target that plays the
+ * peer of every connection. Requests are checked when posted, and complete when the program says so. */
 #ifndef RDDP_TESTS_RPC_PROVIDER_H
 #define RDDP_TESTS_RPC_PROVIDER_H
 
@@ -50,15 +50,15 @@ struct rddp_qp {
     struct rddp_pd *pd;
     struct rddp_qp_attr attr;
     bool connected, over;
-    struct rddp_recv_wr *receive; /* a ring of max_recv_wr */
+    struct rddp_recv_wr *receive; /* a ring of max_recv_wr entries */
     struct rddp_sge *receive_sge;
     uint32_t receive_head, receive_tail;
-    struct provider_post *post; /* a ring of max_send_wr */
+    struct provider_post *post; /* a ring of max_send_wr entries */
     uint32_t post_head, post_tail;
     uint32_t number;
 };
 
-/* All there is. */
+/* All objects. */
 static struct {
     struct rddp_mr *mr[PROVIDER_MRS];
     struct rddp_qp *qp[PROVIDER_QPS];
@@ -66,8 +66,9 @@ static struct {
     unsigned events, objects;
     uint32_t number, key;
     uint64_t random;
-    bool fail_reg, fail_dereg; /* from now on; the latter what peers may reach */
-    /* The peer. `message` is one that was sent; `write` and `read` say whether it lets them happen. */
+    /* Make registration fail from now on; fail_dereg: deregistration of regions with remote rights. */
+    bool fail_reg, fail_dereg;
+    /* The peer. message() gets each message sent; write() and read() return whether the peer permits the operation. */
     void (*message)(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_t invalidated);
     bool (*write)(struct rddp_qp *qp, uint32_t handle, uint64_t offset, const uint8_t *p, size_t n);
     bool (*read)(struct rddp_qp *qp, uint32_t handle, uint64_t offset, uint8_t *p, size_t n);
@@ -301,7 +302,7 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     return qp;
 }
 
-/* Its completions vanish, and its events. */
+/* Drops its completions and events. */
 int rddp_destroy_qp(struct rddp_qp *qp)
 {
     struct rddp_cq *cq = qp->attr.send_cq;
@@ -327,7 +328,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     return 0;
 }
 
-/* Every octet that is named is registered, here and for this. */
+/* Every local octet that a request names must be registered with these rights. */
 static uint8_t *provider_local(const struct rddp_qp *qp, const struct rddp_sge *sge, unsigned rights)
 {
     struct rddp_mr **mr = provider_mr(sge->lkey);
@@ -377,7 +378,7 @@ int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send
 
 /* --- what the program does --------------------------------------------------------------------------------------- */
 
-/* The connection is lost: everything is flushed. */
+/* The connection is lost: flushes all requests. */
 static void provider_cut(struct rddp_qp *qp)
 {
     if (qp->over)
@@ -408,7 +409,7 @@ static bool provider_do(struct rddp_qp *qp, const struct provider_post *post)
     }
 }
 
-/* Up to `n` of what was posted happens. */
+/* Executes up to `n` of the posted requests. */
 static inline void provider_run(struct rddp_qp *qp, unsigned n)
 {
     while (n-- && !qp->over && qp->post_tail != qp->post_head) {
@@ -423,7 +424,7 @@ static inline void provider_run(struct rddp_qp *qp, unsigned n)
     }
 }
 
-/* The peer sends: into a receive, or the connection ends. */
+/* The peer sends: the message goes into a receive, or the connection ends. */
 static inline void provider_deliver(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_t invalidated)
 {
     struct rddp_wc wc = {.opcode = RDDP_WC_RECV, .byte_len = (uint32_t)n};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_provider_conn.h - the rest of rpc_provider.h, which includes it: how connections begin, always well. */
+/* rpc_provider_conn.h - the part of rpc_provider.h, which includes it, that makes connections; they always succeed. */
 #ifndef RDDP_TESTS_RPC_PROVIDER_CONN_H
 #define RDDP_TESTS_RPC_PROVIDER_CONN_H
 
@@ -56,7 +56,7 @@ int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t
     return 0;
 }
 
-/* The peer is there at once and takes Send with Invalidate. */
+/* The peer accepts at once, and supports Send with Invalidate. */
 int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr, socklen_t length,
                  const struct rddp_conn_attr *attr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp.c - two ends of our TCP over a path that does everything to packets: no octet is lost, doubled or changed.
+/* tcp.c - two ends of our TCP over a path that does everything to packets: no octet is lost, duplicated or changed.
  *
- * SIM_RUNS=10000 runs so many; SIM_SEED=0x1234 begins with this one, and a run that went wrong says which it was. */
+ * SIM_RUNS=10000 sets the number of runs; SIM_SEED=0x1234 sets the first seed. A failed run prints its seed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void draw_attr(struct utcp_attr *a, struct rng *r)
         a->keep_idle_us = 1000000;
 }
 
-/* Every octet came once, and both know it. */
+/* Every octet arrived once, and both ends know it. */
 static void check_end(const struct tcpnet *n)
 {
     for (int i = 0; i < 2; i++) {
@@ -94,7 +94,7 @@ static void one(uint64_t seed)
             e->read_most = 1000 + rng_size(&r, 1 << 20);
         }
     }
-    /* The path becomes narrower than what the ends think. */
+    /* The path becomes narrower than the ends assume. */
     narrow = rng_one_in(&r, 5);
     for (int i = 0; narrow && i < 2; i++) {
         n->end[i].path.mtu = rng_between(&r, 1280, attr[i].mtu);

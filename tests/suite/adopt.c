@@ -46,7 +46,7 @@ static struct rddp_qp *new_qp(struct side *side)
     return rddp_create_qp(side->pd, &attr);
 }
 
-/* Both ends are made from sockets that the test made, and octets get through; each end knows both addresses. */
+/* Both ends use sockets made by the test; octets get through, and each end knows both addresses. */
 static void both_ends(void **state)
 {
     struct pair *pair = *state;
@@ -91,7 +91,7 @@ static void both_ends(void **state)
     assert_int_equal(rddp_destroy_listener(listener), 0);
 }
 
-/* What is no socket of the right kind is refused, and closed. */
+/* A descriptor that is no socket of the right kind is refused and closed. */
 static void wrong_kinds(void **state)
 {
     struct pair *pair = *state;
@@ -114,7 +114,7 @@ static void wrong_kinds(void **state)
     assert_int_equal(errno, EBADF);
 }
 
-/* A CQ, an SRQ, a channel of another context: EINVAL, and nothing is counted as used. */
+/* A CQ, an SRQ or a channel of another context: EINVAL, and no object counts as used. */
 static void foreign(void **state)
 {
     struct pair *pair = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* bells.c - a doorbell that is put off is rung, also when its application neither polls nor posts again. */
+/* bells.c - a doorbell that was put off is rung even if its application neither polls nor posts again. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -22,7 +22,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Single Writes, one after the other, each to a place of its own; *waits: the last of them had not left. */
+/* Posts single Writes, each to its own place; *waits: the last of them was not sent at once. */
 static void post_burst(struct pair *pair, unsigned seed, bool *waits)
 {
     struct rddp_qp *qp = pair->client.qp;
@@ -37,7 +37,8 @@ static void post_burst(struct pair *pair, unsigned seed, bool *waits)
     spin_unlock(&qp->spin);
 }
 
-/* Asks the server alone: nothing drives the client but its own thread. Bursts are counted from 1, as seeds are. */
+/* Checks only the server, so that nothing but its own thread drives the client. Bursts are counted from 1, like
+ * seeds. */
 static void wait_for_burst(struct pair *pair, unsigned seed)
 {
     int64_t end_ms = now_ms() + PAIR_WAIT_MS;
@@ -50,7 +51,7 @@ static void wait_for_burst(struct pair *pair, unsigned seed)
     assert_true(pair_is_pattern(pair->server.buffer, (size_t)BURST * SIZE, seed));
 }
 
-/* Does bursts until the last post of one waits for its bell; false on a machine that is too slow for that. */
+/* Posts bursts until the last post of one waits for its bell. Returns false on a machine that is too slow for that. */
 static bool burst_waits(struct pair *pair, unsigned *seed)
 {
     int64_t end_ms = now_ms() + TRIES_MS;
@@ -83,7 +84,7 @@ static void nobody_polls(void **state)
     }
 }
 
-/* What was posted leaves although its queue pair goes; over SCTP only what its stack has room for at the time. */
+/* Posted requests are sent although their queue pair is destroyed; over SCTP only those that its stack has room for. */
 static void queue_pair_goes(void **state)
 {
     struct pair *pair = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cancel.c - threads that are cancelled inside of a call leave no lock behind, and no bell that others wait for. */
+/* cancel.c - threads that are cancelled inside a call leave no lock held and no bell unrung. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 12, LENGTH = 65536 };
 
-/* A hang is a failure, and no more than that. */
+/* A hang is reported as a failure. */
 enum { PATIENCE_S = 20 };
 
 static atomic_uint turns;
@@ -27,7 +27,7 @@ static void *poll_for_ever(void *user)
     return NULL;
 }
 
-/* Posts drive the connection themselves, in sendmsg(); it is left between them alone. */
+/* The posting thread drives the connection itself, in sendmsg(); cancellation happens only between posts. */
 static void *post_for_ever(void *user)
 {
     struct pair *pair = user;
@@ -53,7 +53,7 @@ static void *wait_for_ever(void *user)
     return NULL;
 }
 
-/* Everything that others guard works: posts, polls, regions, domains, events. */
+/* Everything that others guard with locks still works: posts, polls, regions, domains, events. */
 static void works(struct pair *pair)
 {
     struct rddp_pd *pd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* connect.c - how connections begin and end, as an application sees it, over every way to connect. */
+/* connect.c - how connections begin and end, as the application sees it, over every way to connect. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -47,7 +47,7 @@ static uint16_t private_max(const struct row *row)
     return row->mpa_revision == 2 && row->wire == RDDP_WIRE_IWARP ? 508 : 512;
 }
 
-/* M44-12, M44-14: private data both ways, up to the limit and not beyond. */
+/* M44-12, M44-14: private data in both directions, up to the limit and not beyond. */
 static void private_data(void **state)
 {
     struct pair *pair = of(state);
@@ -58,7 +58,7 @@ static void private_data(void **state)
     struct pollfd fd = {.fd = rddp_event_channel_fd(pair->server.events), .events = POLLIN};
 
     if (pair->row->immediate)
-        skip(); /* there are no frames to carry it */
+        skip(); /* no frames that could carry it */
     make_qps(pair);
     pair_pattern(data, sizeof(data), 4);
     assert_int_equal(start(pair, data, (uint16_t)(most + 1)), -EINVAL);
@@ -83,14 +83,14 @@ static void private_data(void **state)
     rddp_ack_event(event);
 }
 
-/* M44-14, M44-15: a reject reaches the application with its data; both queue pairs are done for. */
+/* M44-14, M44-15: a reject reaches the application with its data; both queue pairs are unusable afterwards. */
 static void reject(void **state)
 {
     struct pair *pair = of(state);
     struct rddp_event event;
 
     if (pair->row->immediate)
-        skip(); /* there is no frame to say no with */
+        skip(); /* no frame that could say no */
     make_qps(pair);
     pair_receive(&pair->client, 77, 0, 64);
     assert_int_equal(start(pair, NULL, 0), 0);
@@ -114,7 +114,7 @@ static void nobody_listens(void **state)
     assert_int_equal(pair_event(&pair->client, RDDP_EVENT_UNREACHABLE).status, -ECONNREFUSED);
 }
 
-/* A listener that goes away rejects what waits; a request answered too late is told so. */
+/* A destroyed listener rejects the waiting requests; accepting one too late fails. */
 static void listener_goes(void **state)
 {
     struct pair *pair = of(state);
@@ -130,7 +130,7 @@ static void listener_goes(void **state)
     assert_int_equal(rddp_accept(event.request, pair->server.qp, NULL), -ECONNABORTED);
 }
 
-/* An answer that cannot be given turns the peer away; the queue pair is as it was, and answers the next one. */
+/* If accepting fails, the peer is rejected, and the queue pair is unchanged and can accept the next request. */
 static void accepted_in_vain(void **state)
 {
     struct pair *pair = of(state);
@@ -161,7 +161,7 @@ static void accepted_in_vain(void **state)
     pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
 }
 
-/* MPA-8.2-01, MPA-8.2-02: what was posted before the disconnect arrives; then both sides hear of the end. */
+/* MPA-8.2-01, MPA-8.2-02: requests posted before the disconnect arrive; then both sides get the event. */
 static void disconnect_after_work(void **state)
 {
     struct pair *pair = of(state);
@@ -188,14 +188,14 @@ static void disconnect_after_work(void **state)
     assert_int_equal(info.state, RDDP_QP_CLOSED);
     assert_int_equal(rddp_query_qp(pair->server.qp, &info), 0);
     assert_int_equal(info.state, RDDP_QP_CLOSED);
-    /* From then on requests are taken and flushed. */
+    /* From now on requests are accepted and flushed. */
     assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 9, 0, 8, 0, 0), 0);
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_WR_FLUSH_ERR);
     pair_receive(&pair->client, 10, 0, 64);
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_WR_FLUSH_ERR);
 }
 
-/* A queue pair destroyed in the middle of everything: the peer hears of the end, nothing else happens. */
+/* A queue pair is destroyed during traffic: the peer gets the end, and nothing else happens. */
 static void destroyed_in_flight(void **state)
 {
     struct pair *pair = of(state);
@@ -210,7 +210,7 @@ static void destroyed_in_flight(void **state)
     pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
 }
 
-/* MPA-5.1-02: what was agreed can be asked. */
+/* MPA-5.1-02: what was agreed can be queried. */
 static void query(void **state)
 {
     struct pair *pair = of(state);

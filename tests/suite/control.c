@@ -19,7 +19,7 @@ static struct pair *of(void **state)
     return *state;
 }
 
-/* Connected with receives for what has control data; or skipped, on a wire that has none. */
+/* Connects with receives for control data; skips the test on a wire without control data. */
 static void open_pair(void **state)
 {
     if (of(state)->row->wire != RDDP_WIRE_RDMATCP)
@@ -64,7 +64,7 @@ static void expect(struct rddp_wc wc, uint64_t id, enum rddp_wc_opcode opcode, s
     memset(room, 0xee, sizeof(room));
 }
 
-/* SEG-3.4-23 SEG-3.4-24 SEG-3.4-25: 1, 254 and 255 words, in a room of 254; of 0 words nobody hears. */
+/* SEG-3.4-23 SEG-3.4-24 SEG-3.4-25: 1, 254 and 255 words, in a room of 254; 0 words are not reported. */
 static void requests(void **state)
 {
     static const uint16_t lengths[] = {0, 4, LIMIT - 4, LIMIT};
@@ -86,13 +86,13 @@ static void requests(void **state)
         post(from, to, opcode[i / 4 % 2], length, payload);
         if (length)
             expect(pair_completion(to), id++, told[i / 4 % 2], payload, length);
-        /* The receive of what brought none is the next Send's. */
+        /* The receive that was not taken is used by the next Send. */
         if (!length) {
             post(from, to, RDDP_WR_SEND, 4, 0);
             expect(pair_completion(to), id++, RDDP_WC_RECV, 0, 4);
             assert_int_equal(pair_completion(from).status, RDDP_WC_SUCCESS);
         }
-        /* Before its response has come the memory of a Read, here and there, is not ours to touch. */
+        /* The memory of a Read, at both ends, is not ours until its response has arrived. */
         assert_int_equal(pair_completion(from).status, RDDP_WC_SUCCESS);
         if (opcode[i / 4 % 2] == RDDP_WR_RDMA_WRITE)
             assert_true(pair_is_pattern(to->buffer, payload, 8));
@@ -102,7 +102,7 @@ static void requests(void **state)
     }
 }
 
-/* In both directions at once, many, of all kinds: told in the order of posting. */
+/* Many requests of all kinds in both directions at once are reported in posting order. */
 static void in_order(void **state)
 {
     enum { MANY = 30 };
@@ -116,7 +116,7 @@ static void in_order(void **state)
     for (int i = 0; i < 2; i++)
         for (uint64_t k = 0; k < MANY + (uint64_t)i; k++)
             receive(side[i], k, 0);
-    post(side[0], side[1], RDDP_WR_SEND, 4, 0); /* the client speaks first */
+    post(side[0], side[1], RDDP_WR_SEND, 4, 0); /* the client must send first */
     pair_completion(side[1]);
     for (unsigned k = 0; k < MANY; k++)
         for (int i = 0; i < 2; i++)
@@ -134,7 +134,7 @@ static void in_order(void **state)
 
 /* --- a peer that is a bare socket -------------------------------------------------------------------------------- */
 
-/* Segment Length counts neither pad nor CRC, and nothing here needs a pad. Returns its end. */
+/* Completes a segment and returns its end. Segment Length counts neither pad nor CRC, and no pad is needed here. */
 static uint8_t *seal(uint8_t *segment, uint8_t *end)
 {
     put16(segment + 2, (uint16_t)(end - segment));
@@ -142,7 +142,7 @@ static uint8_t *seal(uint8_t *segment, uint8_t *end)
     return end + 4;
 }
 
-/* A Write of nothing, with a word of control data. */
+/* Writes an empty RDMA Write with one word of control data. */
 static size_t empty_write(uint8_t *p, uint32_t number)
 {
     uint8_t *q = put64(put16(put16(p, 0x010d), 0), 0x1234567812345678);
@@ -151,8 +151,8 @@ static size_t empty_write(uint8_t *p, uint32_t number)
     return (size_t)(seal(p, put32(put32(put32(q, 0), 0), 0xc0ffee)) - p);
 }
 
-/* 200 000 Writes whose control data nobody has room for: who asked for them ends the connection at the first, who did
- * not counts them. */
+/* 200 000 Writes whose control data find no room: with rdma_control the connection ends at the first; without it they
+ * are counted. */
 static void flood(void **state)
 {
     enum { MANY = 200000, EACH = 40 };
@@ -189,7 +189,7 @@ static void flood(void **state)
     free(all);
 }
 
-/* Answers the Read Request of 8 octets that comes, in two segments with `control` octets of header[] each. */
+/* Answers the next Read Request, of 8 octets, in two segments with `control` octets of header[] each. */
 static void answer(int fd, size_t control)
 {
     uint8_t request[36], response[2 * (24 + LIMIT + 8)], *end = response;
@@ -207,8 +207,8 @@ static void answer(int fd, size_t control)
     assert_int_equal(send(fd, response, (size_t)(end - response), MSG_NOSIGNAL), end - response);
 }
 
-/* SEG-3.4-24 SEG-3.4-25: what a peer puts beside its response goes to the Read's own room. No code of ours makes such
- * responses. */
+/* SEG-3.4-24 SEG-3.4-25: control data of a response are stored at the Read's response_control. Our code never sends
+ * such responses. */
 static void responses(void **state)
 {
     static const size_t control[] = {0, 4, (LIMIT - 4) / 2};

@@ -34,7 +34,7 @@ static void expect_event(struct side *side)
     assert_ptr_equal(user, side);
 }
 
-/* One event an arming, none without; the fd is readable exactly while an event waits. */
+/* One event per arming, none without; the descriptor is readable exactly while an event waits. */
 static void arming(void **state)
 {
     struct pair *pair = of(state);
@@ -63,7 +63,7 @@ static void arming(void **state)
     pair_completion(server);
 }
 
-/* Who sleeps is woken by an error as well. */
+/* An error also wakes a thread that waits. */
 static void woken_by_the_end(void **state)
 {
     struct pair *pair = of(state);
@@ -75,7 +75,7 @@ static void woken_by_the_end(void **state)
     assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_WR_FLUSH_ERR);
 }
 
-/* RDMAP-8-02: a CQ smaller than its queues overflows, takes its own queue pair with it and says so. */
+/* RDMAP-8-02: a CQ smaller than its queues overflows, fails its own queue pair and reports it. */
 static void cq_overflow(void **state)
 {
     struct pair *pair = of(state);
@@ -95,7 +95,7 @@ static void cq_overflow(void **state)
     assert_true(pair->client.logged > 0);
 }
 
-/* Four threads post, one polls; every message arrives once. */
+/* Four threads post and one polls; every message arrives once. */
 enum { THREADS = 4, EACH = 500 };
 
 static void *post_many(void *arg)
@@ -134,8 +134,8 @@ static void use_srq(struct pair *pair, struct rddp_srq *srq)
         assert_int_equal(rddp_post_srq_recv(srq, &wr, NULL), 0);
 }
 
-/* Two hundred connections on one shared receive queue, all alive at once; then one is torn down rudely and nobody else
- * notices. */
+/* Two hundred connections on one shared receive queue, all alive at once; then one is destroyed abruptly, and the
+ * others are not affected. */
 static void many_connections(void **state)
 {
     enum { MANY = 200 };
@@ -189,7 +189,7 @@ static void many_connections(void **state)
     assert_int_equal(rddp_destroy_srq(srq), 0);
 }
 
-/* A queue pair takes its completions with it, from both of its CQs, and those of nobody else. */
+/* A destroyed queue pair removes its completions, and no others, from both of its CQs. */
 static void gone_with_the_queue_pair(void **state)
 {
     struct pair *pair = of(state);
@@ -219,7 +219,7 @@ static void gone_with_the_queue_pair(void **state)
     left = rddp_qp_num(qp[1]);
     assert_int_equal(rddp_destroy_qp(qp[0]), 0);
     for (int i = 0; i < 2; i++) {
-        while ((n = rddp_poll_cq(cq[i], 8, wc)) == 0) /* a flush may be somebody else's work, and come a little later */
+        while ((n = rddp_poll_cq(cq[i], 8, wc)) == 0) /* another thread may flush, a little later */
             usleep(100);
         assert_int_equal(n, 1);
         assert_int_equal(wc[0].status, RDDP_WC_WR_FLUSH_ERR);

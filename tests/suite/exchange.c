@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* exchange.c - another link takes a connection over while it works, and no octet is lost or comes twice. */
+/* exchange.c - another link takes over a working connection; no octet is lost or duplicated. */
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 enum { LENGTH = 300000, ROUNDS = 20 };
 
-/* A second descriptor of the same TCP connection stands for the other link. */
+/* A second descriptor of the same TCP connection plays the other link. */
 static void exchange(struct side *side)
 {
     struct endpoint *endpoint = qp_hold(side->qp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fair.c - a loop with more work than time gives its token to who waits for it. */
+/* fair.c - a loop with more work than time gives its token to a thread that waits for it. */
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,10 +13,10 @@
 enum {
     WAITS = 200,   /* for the token */
     GLUTTONS = 60, /* descriptors that are ready in each round */
-    TURNS = 35,    /* in the middle of all waits: a busy machine makes some of them long, a whole round is 60 */
+    TURNS = 35,    /* the median of all waits: a busy machine makes some of them long, and a whole round has 60 */
 };
 
-/* Descriptors that are always ready keep the loop's thread at work; 200 us each time. */
+/* Descriptors that are always ready keep the loop's thread busy, 200 us each time. */
 static atomic_uint turns;
 
 static void eat(struct watch *watch, uint32_t events)
@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Who waits for the token gets it while the thread makes a few turns, not when the thread has nothing left to do. */
+/* A thread that waits for the token gets it after a few turns, not only when the loop has no work left. */
 static void token_in_turn(void **state)
 {
     struct rddp_context *context = rddp_open(NULL);
@@ -58,7 +58,7 @@ static void token_in_turn(void **state)
         progress_take(progress);
         waited[i] = turns - before;
         progress_give(progress);
-        poll(NULL, 0, 1); /* else this is the thread that takes it again */
+        poll(NULL, 0, 1); /* otherwise this thread takes the token again at once */
     }
     qsort(waited, WAITS, sizeof(waited[0]), compare);
     print_message("turns in %d waits: least %u, median %u, most %u\n", WAITS, waited[0], waited[WAITS / 2],

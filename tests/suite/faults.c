@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* faults.c - what a mistake of the application or of its peer looks like: status, event, one English line. Shows
- * RPCR-4.5.3-02. */
+/* faults.c - mistakes of the application and of its peer: status, event, one English line. Shows RPCR-4.5.3-02. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,14 +10,14 @@ static struct pair *of(void **state)
     return *state;
 }
 
-/* The line names the peer and what was wrong; the other side reads the Terminate. */
+/* The line names the peer and the mistake; the other side receives the Terminate. */
 static void expect_log(struct side *side, const char *text)
 {
     if (!pair_said(side, text))
         fail_msg("the log does not say \"%s\":\n%s", text, side->log);
 }
 
-/* The one who was wrong is told, where the wire can: by a Terminate, or by what an ABORT says. */
+/* The side that was wrong is told, if the wire can: by a Terminate or by the reason of an ABORT. */
 static void expect_told(struct pair *pair, const char *terminate, const char *abort)
 {
     if (!pair->row->silent)
@@ -53,8 +52,8 @@ static struct rddp_wc attempt(struct pair *pair, enum rddp_wr_opcode opcode, uin
     return pair_completion(&pair->client);
 }
 
-/* A Write that the target refuses changes nothing there (DDP-7.1-02, DDP-8-01). It may have completed here: it had
- * left. */
+/* A Write that the target refuses changes nothing there (DDP-7.1-02, DDP-8-01). It may have completed here, because it
+ * had been sent. */
 static void refused_write(struct pair *pair, uint32_t key, uint64_t remote, size_t length, const char *words)
 {
     pair_pattern(pair->client.buffer, 4096, 1);
@@ -94,7 +93,7 @@ static void write_without_the_right(void **state)
 static void write_that_wraps(void **state)
 {
     if (of(state)->row->wire == RDDP_WIRE_RDMATCP)
-        skip(); /* its offsets have 32 bits: refused while posting, see segments.c */
+        skip(); /* offsets on this wire have 32 bits: refused by the post, see segments.c */
     refused_write(of(state), rddp_mr_key(of(state)->server.mr), UINT64_MAX - 10, 64, "2^64");
 }
 
@@ -111,7 +110,7 @@ static void write_into_another_domain(void **state)
     assert_int_equal(rddp_dealloc_pd(pd), 0);
 }
 
-/* A Read that is refused tells the one who asked: remote access error (RFC 5040 7.2). */
+/* A refused Read completes with a remote access error (RFC 5040 7.2). */
 static void read_without_the_right(void **state)
 {
     struct pair *pair = of(state);
@@ -151,7 +150,7 @@ static void send_longer_than_its_receive(void **state)
     expect_told(pair, "Terminate 0x1205", "ABORT 0x0123");
 }
 
-/* The local application's own mistakes. */
+/* Mistakes of the local application. */
 static void bad_lkey(void **state)
 {
     struct pair *pair = of(state);
@@ -220,7 +219,7 @@ static void queue_limits(void **state)
     assert_int_equal(rddp_post_recv(pair->client.qp, &recv, &bad_recv), -ENOMEM);
 }
 
-/* After the memory is deregistered nothing of the peer's gets in any more (DDP-8-03). */
+/* After deregistration nothing of the peer is placed any more (DDP-8-03). */
 static void deregistered_under_load(void **state)
 {
     struct pair *pair = of(state);
@@ -233,7 +232,7 @@ static void deregistered_under_load(void **state)
         assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
     assert_int_equal(rddp_dereg_mr(mr), 0);
     memset(pair->server.buffer, 0x33, 1 << 20);
-    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0); /* in case all of the others came in time */
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0); /* in case all others arrived in time */
     expect_end(pair);
     for (size_t i = 0; i < 1 << 20; i++)
         assert_int_equal(pair->server.buffer[i], 0x33);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fork.c - children inherit objects that do nothing until first used, and the parent never notices. */
+/* fork.c - a child inherits objects that do nothing until it uses them, and the parent never notices. */
 #include <dlfcn.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,15 +19,15 @@
 #include "tests/suite/lib/pair.h"
 
 enum {
-    CHILD_S = 40,       /* a child that takes longer hangs */
-    IDLE_MS = 50,       /* so long the parent is watched */
-    IDLE_ROUNDS = 200,  /* of its loops meanwhile: one that spins makes thousands */
-    LENGTH = 40000,     /* of a message */
-    FORKS = 4,          /* under traffic, for each row */
-    MINE = 0x666f726b00 /* numbers of a child's requests */
+    CHILD_S = 40,       /* a child that takes longer has hung */
+    IDLE_MS = 50,       /* how long the parent is watched */
+    IDLE_ROUNDS = 200,  /* rounds of its loop in that time: a loop that spins makes thousands */
+    LENGTH = 40000,     /* octets of a message */
+    FORKS = 4,          /* during traffic, for each row */
+    MINE = 0x666f726b00 /* wr_ids of a child's requests start here */
 };
 
-/* ThreadSanitizer ends a child that starts a thread: there, children do no more than close what they inherited. */
+/* ThreadSanitizer ends a child that starts a thread; there, children only close what they inherited. */
 #ifdef __SANITIZE_THREAD__
 enum { CHILD_HAS_THREADS = 0 };
 #else
@@ -56,7 +56,7 @@ static void expect_idle(void)
     struct timespec a_while = {.tv_nsec = IDLE_MS * 1000000L};
     unsigned before;
 
-    nanosleep(&a_while, NULL); /* what has just happened is dealt with */
+    nanosleep(&a_while, NULL); /* what has just happened is handled */
     before = rounds;
     nanosleep(&a_while, NULL);
     if (rounds - before > IDLE_ROUNDS)
@@ -88,7 +88,7 @@ static void expect_untouched(struct pair *pair)
     expect_idle();
 }
 
-/* --- what children do: an assertion of cmocka would go on with the tests ------------------------------------------ */
+/* --- what children do; an assertion of cmocka would continue with the next test -------------------------- */
 
 #define CHECK(what) \
     do { \
@@ -126,7 +126,7 @@ static void just_exit(struct pair *pair)
     (void)pair;
 }
 
-/* A thread of the parent had a region at the time. */
+/* A thread of the parent had a region registered at the time. */
 static bool others_registered;
 
 static void close_side(struct side *side)
@@ -184,7 +184,7 @@ static struct rddp_wc wait_completion(struct side *side)
     return wc;
 }
 
-/* The connection is over: what was posted is flushed, what is posted, too, and the application is told. */
+/* The connection is over: posted requests and new ones are flushed, and the application gets the event. */
 static void expect_lost(struct side *side)
 {
     struct rddp_qp_info info;
@@ -202,7 +202,7 @@ static void expect_lost(struct side *side)
     CHECK(wait_event(side, RDDP_EVENT_DISCONNECTED).status == -ECONNABORTED);
 }
 
-/* A connection of its own with what it inherited, and one queue pair at each end that is new. */
+/* Makes a connection with what the child inherited, and one new queue pair at each end. */
 static void talk(struct pair *pair)
 {
     struct rddp_wire_attr wire = pair_wire(pair->row, true);
@@ -215,7 +215,7 @@ static void talk(struct pair *pair)
 
     if (pair->row->packet)
         memcpy(&addr, &loopback, sizeof(loopback));
-    memset((char *)&addr + offsetof(struct sockaddr_in, sin_port), 0, sizeof(in_port_t)); /* of IPv6, too */
+    memset((char *)&addr + offsetof(struct sockaddr_in, sin_port), 0, sizeof(in_port_t)); /* for IPv6, too */
     listener = rddp_listen(server.events, (struct sockaddr *)&addr, sizeof(addr), 4, &wire, NULL);
     CHECK(listener && !rddp_listener_addr(listener, &addr));
     attr.send_cq = attr.recv_cq = client.cq;
@@ -243,7 +243,7 @@ static void talk(struct pair *pair)
     CHECK(!rddp_destroy_listener(listener));
 }
 
-/* The TCP behind it is the parent's, and only his packets may leave. */
+/* The TCP behind the device is the parent's, and only the parent may send its packets. */
 static void expect_no_device(struct pair *pair)
 {
     struct rddp_wire_attr wire = pair_wire(pair->row, true);
@@ -287,7 +287,7 @@ static void use_server(struct pair *pair)
     close_all(pair);
 }
 
-/* What a child has made its own, its child inherits again. */
+/* A grandchild inherits what the child has made its own. */
 static void use_again(struct pair *pair)
 {
     expect_lost(&pair->client);
@@ -310,7 +310,7 @@ static void beside_an_idle_parent(void **state)
     }
 }
 
-/* One side sends for as long as it may; what it posts and what completes is counted. */
+/* One side sends as long as it may; posts and completions are counted. */
 struct traffic {
     struct pair *pair;
     atomic_bool stop;
@@ -347,7 +347,7 @@ static void *send_on(void *arg)
     return NULL;
 }
 
-/* Registers and deregisters: each waits for the look-ups of the others. */
+/* Registers and deregisters; each call waits for the look-ups of the other threads. */
 static void *register_on(void *arg)
 {
     struct traffic *traffic = arg;
@@ -391,7 +391,7 @@ static void beside_traffic(void **state)
     expect_untouched(*state);
 }
 
-/* Takes what the parent, too, has not taken. */
+/* Takes an event that the parent has not taken either. */
 static void take_completion_event(struct pair *pair)
 {
     struct rddp_cq *cq;
@@ -402,7 +402,8 @@ static void take_completion_event(struct pair *pair)
     close_all(pair);
 }
 
-/* The parent's descriptors tell of the parent's events alone: a child that takes or drops its copies takes nothing. */
+/* The parent's descriptors report the parent's events only: a child that takes events or closes its copies takes
+ * nothing away. */
 static void with_an_event_waiting(void **state)
 {
     struct pair *pair = *state;
@@ -425,7 +426,7 @@ static void with_an_event_waiting(void **state)
     expect_untouched(pair);
 }
 
-/* A child's event comes to the number that the descriptor had, with the flags that it had. */
+/* A child's event arrives at the descriptor's old number, with its old flags. */
 static void event_numbers(struct pair *pair)
 {
     struct pollfd fd = {.events = POLLIN};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* hostile.c - peers that are not ours, on raw sockets: garbage, silence, stalls, resets. A good connection beside them
- * notices nothing. The bytes themselves, fault by fault, are tests/unit/conn.c's. */
+/* hostile.c - foreign peers on raw sockets: garbage, silence, stalls, resets. A good connection beside them is not
+ * affected. Single faults, octet by octet, are in tests/unit/conn.c. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ enum { SHORT_MS = 200 };
 
 static atomic_bool no_memory;
 
-/* Instead of mmap(), by the linker. */
+/* The linker puts this in the place of mmap(). */
 void *__real_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset);
 
@@ -37,7 +37,7 @@ static struct pair *of(void **state)
 
 static const char request[] = "MPA ID Req Frame\0\1\0";
 
-/* A second listener, of its own patience. */
+/* A second listener with its own time-outs. */
 struct other {
     struct rddp_listener *listener;
     struct sockaddr_storage addr;
@@ -72,7 +72,7 @@ static int dial(const struct other *it)
     return fd;
 }
 
-/* Reads until the end of the stream; how long that took is in *ms. Returns the octets that came. */
+/* Reads until the end of the stream; *ms is how long that took. Returns the octets received. */
 static size_t read_to_end(int fd, uint8_t *to, size_t room, int64_t *ms)
 {
     struct timespec from, until;
@@ -99,7 +99,7 @@ static void good_connection_works(struct pair *pair)
     assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
 }
 
-/* M44-10, M44-13: closed at once, with a line that says what it was. */
+/* M44-10, M44-13: closed at once, with a log line that names the error. */
 static void garbage(void **state)
 {
     struct pair *pair = of(state);
@@ -118,7 +118,7 @@ static void garbage(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
-/* M44-17: silence, and half a request, end after the start-up time-out; many of them at once hold nobody up. */
+/* M44-17: silence, and half a request, end after the start-up time-out; many of them at once delay nobody. */
 static void silence(void **state)
 {
     enum { MANY = 100 };
@@ -157,7 +157,7 @@ static struct rddp_qp *accept_one(struct pair *pair)
     return qp;
 }
 
-/* The middle of an FPDU and then nothing: the connection ends by itself and says why. */
+/* Silence in the middle of an FPDU: the connection ends and says why. */
 static void stall(void **state)
 {
     struct pair *pair = of(state);
@@ -179,7 +179,7 @@ static void stall(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
-/* A peer that gives up while the application makes up its mind. */
+/* A peer gives up before the application has answered. */
 static void gone_before_the_answer(void **state)
 {
     struct pair *pair = of(state);
@@ -201,7 +201,7 @@ static void gone_before_the_answer(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
-/* Posts Writes of `length` octets until the peer, who does not read, holds them up. */
+/* Posts Writes of `length` octets until the peer, which does not read, blocks them. */
 static void post_until_it_waits(struct pair *pair, struct rddp_qp *qp, struct rddp_mr *mr, uint8_t *from, size_t length)
 {
     struct rddp_sge sge = {(uintptr_t)from, (uint32_t)length, rddp_mr_key(mr)};
@@ -219,8 +219,8 @@ static void post_until_it_waits(struct pair *pair, struct rddp_qp *qp, struct rd
     }
 }
 
-/* What has been cut into segments leaves as it was, though its region has gone: every FPDU is whole, then a Terminate
- * says that the rest of the requests name no memory. */
+/* Requests already cut into segments are sent unchanged although their region is gone: every FPDU is complete. Then a
+ * Terminate reports that the other requests name no memory. */
 static void deregistered_while_it_waits(void **state)
 {
     enum { LENGTH = 30000, ROOM = 64 << 20 };
@@ -255,8 +255,8 @@ static void deregistered_while_it_waits(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
-/* No memory for the beginning of an FPDU that has to make room for another connection's: its connection ends, and the
- * application hears of it at once. Connections go to the loops in turn, so the first and the last share one. */
+/* No memory for an unfinished FPDU that must leave the stage for another connection: its connection ends, and the
+ * application is told at once. Connections go to the loops in turn, so the first and the last share one. */
 static void no_memory_for_a_beginning(void **state)
 {
     enum { MOST = 8 };
@@ -290,7 +290,7 @@ static void no_memory_for_a_beginning(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
-/* A reset in the middle of a transfer. */
+/* The peer resets the connection during a transfer. */
 static void reset(void **state)
 {
     struct pair *pair = of(state);

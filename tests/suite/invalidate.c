@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* invalidate.c - a key is taken away while another connection is in the middle of a placement: nobody hears of it
- * before that is over (RDMAP-5.3-03).
+/* invalidate.c - a key is invalidated while another connection is placing data: nobody is told before that is over
+ * (RDMAP-5.3-03).
  *
- * The target's memory is a file that is cut short: whoever places there gets SIGBUS in the middle of it, and waits in
- * the handler until the test lets him go on. */
+ * The target is a file that is truncated: the thread that places data there gets SIGBUS, and waits in the handler until
+ * the test lets it continue. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -90,7 +90,7 @@ static struct rddp_event next_event(struct end *end, enum rddp_event_type type)
     return copy;
 }
 
-/* What a listener accepts goes to the loops in turn: each of the two connections has a thread of its own over there. */
+/* A listener gives connections to the loops in turn: each of the two has its own thread at that end. */
 static void connect_both(void)
 {
     struct sockaddr_storage addr;
@@ -182,7 +182,7 @@ static void post_receive(int i)
     assert_int_equal(rddp_post_recv(there.qp[i], &wr, NULL), 0);
 }
 
-/* Not before `go`. */
+/* Polls for completions, which must not come before `go`. */
 static int completions(struct rddp_cq *cq, struct rddp_wc *wc, int n, int ms)
 {
     int got = 0;
@@ -194,12 +194,12 @@ static int completions(struct rddp_cq *cq, struct rddp_wc *wc, int n, int ms)
     return got;
 }
 
-/* The first connection is in the middle of a Write to the region. */
+/* The first connection gets stuck in a Write to the region. */
 static void get_stuck(void)
 {
     struct sigaction action = {.sa_handler = on_bus_error};
 
-    sigaction(SIGBUS, &action, NULL); /* cmocka has one of its own around each test */
+    sigaction(SIGBUS, &action, NULL); /* cmocka installs its own handler around each test */
     pair_pattern(own, LENGTH, 5);
     assert_int_equal(ftruncate(file, 0), 0);
     post(here.qp[0], 1, RDDP_WR_RDMA_WRITE, 1000, rddp_mr_key(target));
@@ -229,7 +229,7 @@ static void by_a_send(void **state)
     assert_int_equal(completions(there.cq[1], wc, 2, GRACE_MS), 0);
     go = true;
     assert_int_equal(completions(there.cq[1], wc, 2, PAIR_WAIT_MS), 2);
-    assert_true(pair_is_pattern(memory, 1000, 5)); /* all of the Write, and nothing after this */
+    assert_true(pair_is_pattern(memory, 1000, 5)); /* the whole Write, and nothing afterwards */
     assert_int_equal(wc[0].status, RDDP_WC_SUCCESS);
     assert_int_equal(wc[0].wc_flags, RDDP_WC_WITH_INV);
     assert_int_equal(wc[0].invalidated_rkey, rddp_mr_key(target));
@@ -237,7 +237,7 @@ static void by_a_send(void **state)
     assert_int_equal(wc[1].wc_flags, 0);
 }
 
-/* The last words of a peer are heard all the same. */
+/* The last message of a peer is delivered although the peer closes. */
 static void by_a_send_and_a_close(void **state)
 {
     struct rddp_wc wc[1];
@@ -255,7 +255,7 @@ static void by_a_send_and_a_close(void **state)
     assert_int_equal(wc[0].invalidated_rkey, rddp_mr_key(target));
 }
 
-/* The post does not wait; what is posted behind it leaves, and completes behind it. */
+/* The post does not wait; requests posted after it are sent, and complete after it. */
 static void by_its_owner(void **state)
 {
     struct rddp_wc wc[2], far;
@@ -263,7 +263,7 @@ static void by_its_owner(void **state)
     (void)state;
     assert_int_equal(rddp_post_recv(here.qp[1], &(struct rddp_recv_wr){.wr_id = 9}, NULL), 0);
     post_receive(1);
-    post(here.qp[1], 3, RDDP_WR_SEND, 8, 0); /* a responder speaks second */
+    post(here.qp[1], 3, RDDP_WR_SEND, 8, 0); /* a responder must not send first */
     assert_int_equal(completions(there.cq[1], wc, 1, PAIR_WAIT_MS), 1);
     assert_int_equal(completions(here.cq[1], wc, 1, PAIR_WAIT_MS), 1);
     get_stuck();

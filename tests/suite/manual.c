@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* manual.c - the errors that the manual pages of section 3 name, provoked by wrong arguments and wrong order alone. */
+/* manual.c - the errors that the manual pages of section 3 name, caused by wrong arguments and wrong order. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ static void nothing(int number)
     (void)number;
 }
 
-/* More than once: the first signal may come before the call waits. */
+/* Several times, because the first signal may come before the call waits. */
 static void interrupt(bool begin)
 {
     const struct itimerval often = {{0, begin ? 20000 : 0}, {0, begin ? 20000 : 0}};
@@ -227,7 +227,7 @@ static void listening(void **state)
     returns(rddp_destroy_listener(listener), 0);
 }
 
-/* A queue pair that failed to connect at once is as it was; one that connects is used, whatever comes of it. */
+/* A queue pair that failed to connect at once is unchanged; one that is connecting is used, whatever the result. */
 static void refused(void **state)
 {
     struct objects *o = *state;
@@ -235,7 +235,7 @@ static void refused(void **state)
     socklen_t length = sizeof(where);
     struct sockaddr other = {.sa_family = AF_MAX};
     struct rddp_event *event;
-    int fd = socket(AF_INET, SOCK_STREAM, 0); /* has the port and does not listen */
+    int fd = socket(AF_INET, SOCK_STREAM, 0); /* bound to the port but not listening */
 
     assert_int_equal(bind(fd, (struct sockaddr *)&where, length), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&where, &length), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_client.c - the NFS client against a server that is late, starts again, or lies. */
+/* nfs_client.c - the NFS client against a server that is late, restarts, or lies. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static void count(struct nfs_op *op)
     finished++;
 }
 
-/* Many READs under way, placed where they belong; and once warm an op's memory stays what it is. */
+/* Many pending READs, placed where they belong; once warm, the memory of an op does not grow. */
 static void reads(void **state)
 {
     enum { OPS = 40, EACH = 20000 };
@@ -161,7 +161,7 @@ static int get_attr(struct nfs_op *op)
     return nfs_call(client, op);
 }
 
-/* JUKEBOX is asked again; what RPC refuses is an error with a reason; no answer is a time-out. */
+/* JUKEBOX is retried; an RPC refusal is an error with a reason; no reply is a time-out. */
 static void refusals(void **state)
 {
     struct nfs_op op;
@@ -207,7 +207,7 @@ static void time_outs(void **state)
     nfs_forget(&op);
 }
 
-/* The server goes away with calls under way, and comes back. */
+/* The server restarts with calls pending. */
 static void restarts(void **state)
 {
     struct requester_stats stats;
@@ -225,7 +225,7 @@ static void restarts(void **state)
     }
 }
 
-/* Closing ends what is under way, and a cancelled op is never told of. */
+/* Closing ends what is pending, and a cancelled op is never reported. */
 static void ends(void **state)
 {
     struct nfs_op op[2];

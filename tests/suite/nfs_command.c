@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_command.c - `rddp nfs` against a server that is late, starts again, or lies. */
+/* nfs_command.c - `rddp nfs` against a server that is late, restarts, or lies. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +34,8 @@ static int tear_down(void **state)
 
 /* --- the command ----------------------------------------------------------------------------------------------- */
 
-/* Runs `rddp nfs WORDS` in the work directory; its exit code. Its output is in the files out and err there. */
+/* Runs `rddp nfs WORDS` in the work directory and returns its exit code. Its output is in the files out and err
+ * there. */
 static int command(const char *words)
 {
     char line[1024];
@@ -115,7 +116,7 @@ static unsigned names_in(const char *name)
     return n ? n - 2 : 0;
 }
 
-/* Names at the server. */
+/* Returns how many names exist at the server. */
 static unsigned names_there(void)
 {
     unsigned n = 0;
@@ -125,7 +126,7 @@ static unsigned names_there(void)
     return n;
 }
 
-/* Sizes around one READ, the server answering in full or with less. */
+/* Sizes around one READ; the server answers in full or with less. */
 static void gets(void **state)
 {
     static const uint64_t size[] = {0, 1, FAKE_IO - 1, FAKE_IO, FAKE_IO + 1, 9 * FAKE_IO + 3, 40 * FAKE_IO};
@@ -178,7 +179,7 @@ static void puts_(void **state)
     }
 }
 
-/* Whatever fails, the name is not given to a part of a file; and nothing else stays. */
+/* After any failure, the name is never given to a part of a file, and nothing else remains. */
 static void put_fails(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void put_fails(void **state)
     assert_int_equal(names_there(), 1);
 }
 
-/* The answer to RENAME is lost with the server: the one that is sent again finds that it was done. */
+/* The reply to RENAME is lost in a restart: the retransmitted call finds that it was done. */
 static void renamed_twice(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void renamed_twice(void **state)
     assert_int_equal(names_there(), 1);
 }
 
-/* RFC 1813 3.3.7, 3.3.21: the verifier changed, so what was not committed is sent once more. */
+/* RFC 1813 3.3.7, 3.3.21: the verifier changed, so uncommitted data are sent again. */
 static void lost_writes(void **state)
 {
     static const unsigned after[] = {1, 2, 7, 20};
@@ -216,7 +217,7 @@ static void lost_writes(void **state)
     (void)state;
     make_local("big", size);
     for (size_t i = 0; i < sizeof(after) / sizeof(*after); i++) {
-        /* The first WRITE's verifier is all that is known: a change before it is none. */
+        /* Only the first WRITE tells the verifier: a change before it is unknown. */
         bool seen = after[i] > 1;
 
         atomic_store(&fake.writes_to_live, after[i]);
@@ -232,7 +233,7 @@ static void lost_writes(void **state)
     assert_non_null(strstr(text_of("err"), "starts again and again"));
 }
 
-/* It goes away in the middle, and the copy goes on. */
+/* The connection is lost in the middle, and the copy continues. */
 static void lost_connections(void **state)
 {
     (void)state;
@@ -246,7 +247,7 @@ static void lost_connections(void **state)
     assert_true(fake_is_whole(fake_find(&fake, "to"), 10 * FAKE_IO));
 }
 
-/* Nothing that is called a name leads out of where the copy goes. */
+/* A hostile name never leads out of the target directory. */
 static void hostile_names(void **state)
 {
     static const struct {
@@ -271,13 +272,13 @@ static void hostile_names(void **state)
         free(file->data);
         fake.files = 0;
     }
-    /* These two are in every directory. */
+    /* Every directory contains these two. */
     fake_add(&fake, ".", 1, NFS3_DIR);
     fake_add(&fake, "..", 2, NFS3_DIR);
     assert_int_equal(command("-q cp -r 127.0.0.1:/fake tree"), 0);
 }
 
-/* A link out, and then something of the same name that would go through it. */
+/* A link to the outside, and then an entry of the same name that would go through it. */
 static void hostile_links(void **state)
 {
     struct fake_file *file;
@@ -331,7 +332,7 @@ static void lying_servers(void **state)
     }
     /* No part of a file was left behind. */
     assert_true(names_in(".") <= 4);
-    /* A size that cannot be. */
+    /* An impossible size. */
     fake_find(&fake, "big")->said_size = UINT64_MAX;
     assert_int_equal(command("get 127.0.0.1:/fake/big got"), 1);
     fake_find(&fake, "big")->said_size = 1ULL << 60;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd.c - the NFS server's dispatch over both transports: what is answered to whom, and in which form. */
+/* nfsd.c - the NFS server's dispatch over both transports: who is answered, and in which form. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 #include "base/bytes.h"
@@ -8,10 +8,10 @@
 
 enum { ACCEPTED = 0, DENIED = 1, ANY = 0xffff };
 
-/* Behind XID, REPLY and the verifier, if there is one (RFC 5531 9). */
+/* The words after XID, REPLY and the verifier, if there is one (RFC 5531 9). */
 static const struct refusal {
     uint32_t rpc_version, program, version, procedure, flavor, cred_length;
-    unsigned words; /* of the body, all 0 */
+    unsigned words; /* words of the body, all 0 */
     uint32_t denied, expected[3];
     unsigned expects;
 } refusals[] = {
@@ -25,11 +25,11 @@ static const struct refusal {
     {2, 100003, 3, 22, 0, 0, 0, ACCEPTED, {3}, 1},
     {2, 100003, 3, 0xffffffff, 0, 0, 0, ACCEPTED, {3}, 1},
     {2, 100005, 3, 6, 0, 0, 0, ACCEPTED, {3}, 1},
-    {2, 100003, 3, 1, 0, 0, 0, ACCEPTED, {4}, 1},  /* GETATTR of nothing */
-    {2, 100003, 3, 0, 0, 0, 1, ACCEPTED, {4}, 1},  /* NULL of something */
-    {2, 100005, 3, 1, 0, 0, 0, ACCEPTED, {4}, 1},  /* MNT of nothing */
+    {2, 100003, 3, 1, 0, 0, 0, ACCEPTED, {4}, 1},  /* GETATTR without arguments */
+    {2, 100003, 3, 0, 0, 0, 1, ACCEPTED, {4}, 1},  /* NULL with arguments */
+    {2, 100005, 3, 1, 0, 0, 0, ACCEPTED, {4}, 1},  /* MNT without arguments */
     {2, 100003, 3, 0, 6, 8, 0, DENIED, {1, 5}, 2}, /* RPCSEC_GSS */
-    {2, 100003, 3, 0, 1, 8, 0, DENIED, {1, 1}, 2}, /* AUTH_SYS, cut short */
+    {2, 100003, 3, 0, 1, 8, 0, DENIED, {1, 1}, 2}, /* AUTH_SYS, truncated */
     {2, 100003, 3, 0, 0, 0, 0, ACCEPTED, {0}, 1},
     {2, 100005, 3, 0, 0, 0, 0, ACCEPTED, {0}, 1},
 };
@@ -154,14 +154,14 @@ static void lists_and_links(void **state)
         assert_int_equal(result.target.length, 1000);
         call_close();
     }
-    /* A client that gives less room than the reply takes. */
+    /* A client that offers less room than the reply needs. */
     call_open(true);
     build(NFS3_READDIR, &list, false, NULL);
     assert_int_equal(exchange(NULL, data, 4096, &came), REQUEST_REFUSED);
     call_close();
 }
 
-/* RPCR-6-01, RPCR-6.1-05: only WRITE's data and SYMLINK's path may come in a Read chunk, and only in their places. */
+/* RPCR-6-01, RPCR-6.1-05: only WRITE's data and SYMLINK's path may be in a Read chunk, and only at their positions. */
 static void not_eligible(void **state)
 {
     union nfs3_args write = {.write = {.fh = some_file.fh, .count = 5000, .data = data, .length = 5000}};
@@ -174,7 +174,7 @@ static void not_eligible(void **state)
     start();
     call_open(true);
     build(NFS3_GETATTR, &getattr, false, NULL);
-    message_length -= 8; /* the file handle: what is short goes inline */
+    message_length -= 8; /* the file handle: short items go inline */
     item = (struct stream_item){(uint32_t)message_length, 5000, data};
     assert_int_equal(exchange(&item, NULL, 0, &came), REQUEST_REFUSED);
     for (int off = -8; off <= 0; off += 4) {
@@ -189,10 +189,10 @@ static void not_eligible(void **state)
     build(NFS3_WRITE, &write, true, &item);
     item.position = 24;
     assert_int_equal(exchange(&item, NULL, 0, &came), REQUEST_REFUSED);
-    put32(message + 12, 100227); /* ... of a program that there is not */
+    put32(message + 12, 100227); /* ... of an unknown program */
     assert_int_equal(exchange(&item, NULL, 0, &came), REQUEST_REFUSED);
     assert_int_equal(fake.done, 1);
-    /* The connection is as good as before. */
+    /* The connection still works. */
     build(NFS3_GETATTR, &getattr, false, NULL);
     plain_exchange();
     check_answer(NFS3_GETATTR, &result, NULL, 0);
@@ -278,7 +278,7 @@ static void mounts(void **state)
 /* --- transports ------------------------------------------------------------------------------------------------------
  */
 
-/* Without a port of its own NFS is not served over TCP, and MOUNT is. */
+/* Without a port of its own NFS is not served over TCP, but MOUNT is. */
 static void rdma_alone(void **state)
 {
     static const struct refusal nfs = {2, 100003, 3, 0, 0, 0, 0, ACCEPTED, {1}, 1};

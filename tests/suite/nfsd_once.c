@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_once.c - calls that come to the NFS server a second time: what must not be done twice is not, over both
- * transports.
- */
+/* nfsd_once.c - repeated calls: what must not be executed twice is not, over both transports. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 static void build_mkdir(void)
@@ -19,7 +17,7 @@ static uint64_t done_before(void)
     return result.attr.attr.fileid;
 }
 
-/* The same call again, over a new connection: its reply is the first one's. */
+/* The same call over a new connection gets the first reply. */
 static void retransmitted(void **state)
 {
     (void)state;
@@ -34,7 +32,7 @@ static void retransmitted(void **state)
         call_open(rdma);
         plain_exchange();
         assert_int_equal(done_before(), 1);
-        /* The XID alone does not make it the same. */
+        /* The XID alone does not make a call the same. */
         message[message_length - 28] ^= 1;
         plain_exchange();
         assert_int_equal(done_before(), 2);
@@ -43,7 +41,7 @@ static void retransmitted(void **state)
     }
 }
 
-/* The connection is cut while the call is at work; a second one asks again, and a third. */
+/* The connection is cut while the call is executed; a second one repeats it, and a third. */
 static void retransmitted_at_work(void **state)
 {
     struct linger at_once = {.l_onoff = 1};
@@ -68,7 +66,7 @@ static void retransmitted_at_work(void **state)
     usleep(20000);
     assert_int_equal(fake.held, 1);
     fake.hold = false;
-    /* Who asked last is told; the one before gave up. */
+    /* The last connection gets the reply; the one before has given up. */
     tcp_get_answer(third);
     assert_int_equal(done_before(), 1);
     assert_int_equal(fake.done, 1);
@@ -79,7 +77,7 @@ static void retransmitted_at_work(void **state)
     close(third);
 }
 
-/* The same over RDMA: what is at work when its connection goes is done, once, and answered over the next one. */
+/* The same over RDMA: a call whose connection is gone is executed once and answered over the next connection. */
 static void cut_at_work(void **state)
 {
     (void)state;
@@ -108,7 +106,7 @@ static void cut_at_work(void **state)
     }
 }
 
-/* What can be done twice is: an old reply would be a wrong one. */
+/* Idempotent calls are executed again: an old reply would be wrong. */
 static void repeated_reads(void **state)
 {
     union nfs3_args args = {.fh = some_file.fh};
@@ -129,7 +127,7 @@ static void repeated_reads(void **state)
     }
 }
 
-/* However many calls of that kind come in between, the reply of the other is kept. */
+/* The reply of a non-idempotent call is kept, however many idempotent ones come in between. */
 static void kept_among_reads(void **state)
 {
     union nfs3_args args = {.fh = some_file.fh};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_peers.c - peers that nobody wants at the NFS server: those that no export allows, and those that take places and
- * do nothing with them. */
+/* nfsd_peers.c - unwanted peers of the NFS server: those that no export allows, and those that occupy places without
+ * using them. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 #include <sys/resource.h>
@@ -39,9 +39,9 @@ static bool rdma_is_served(struct requester *requester)
     return q.status == REQUEST_OK;
 }
 
-/* --- who may not come -------------------------------------------------------------------------------------------- */
+/* --- strangers ----------------------------------------------------------------------------------------------- */
 
-/* An export for others than us. */
+/* An export for other clients than us. */
 static void for_others(struct export *others)
 {
     static const char *const clients[] = {"10.0.0.0/8", "fd77::1", NULL};
@@ -57,7 +57,7 @@ static void for_others(struct export *others)
     line_count = 0;
 }
 
-/* MOUNT is there to say no; NFS is not there at all, over RDMA not even a connection. */
+/* MOUNT says no; NFS does not answer at all, over RDMA not even with a connection. */
 static void strangers(void **state)
 {
     struct requester *requester;
@@ -87,7 +87,7 @@ static void strangers(void **state)
     requester = rdma_connect(2000);
     assert_null(requester);
     assert_int_equal(stats_now().rdma_connections, 0);
-    /* A WRITE of theirs is not even read. */
+    /* Their WRITE is not even read. */
     build(NFS3_WRITE, &(union nfs3_args){.write = {.fh = some_file.fh, .count = 8192, .length = 8192, .data = answer}},
           false, NULL);
     tcp_put_message(fd);
@@ -98,7 +98,7 @@ static void strangers(void **state)
     export.clients = (struct clients){0};
 }
 
-/* They have places of their own, in which one gives way to the next: one less, as many, one more. */
+/* Strangers have their own places, in which one gives way to the next: one less, as many, one more. */
 static void many_strangers(void **state)
 {
     int fd[NFSD_STRANGERS + 1];
@@ -124,7 +124,7 @@ static void many_strangers(void **state)
     export.clients = (struct clients){0};
 }
 
-/* However many come, there are not more lines than an administrator can read; and what is left out is said. */
+/* The number of log lines is limited however many come, and omitted lines are counted. */
 static void lines_are_limited(void **state)
 {
     struct export others;
@@ -140,7 +140,7 @@ static void lines_are_limited(void **state)
         tcp_get_answer(fd);
         close(fd);
     }
-    /* It earns one more now and then. */
+    /* One more line is earned now and then. */
     assert_in_range(line_count, RPC_LOG_BURST, RPC_LOG_BURST + 9);
     stop();
     export_close(&others);
@@ -149,7 +149,7 @@ static void lines_are_limited(void **state)
 
 /* --- places ------------------------------------------------------------------------------------------------------ */
 
-/* Over RDMA: all places are taken by those who do nothing, and one more comes. */
+/* Over RDMA: idle peers have taken all places, and one more comes. */
 static void places_over_rdma(void **state)
 {
     enum { MAX = 3 };
@@ -170,7 +170,7 @@ static void places_over_rdma(void **state)
     assert_non_null(requester[MAX]);
     assert_true(rdma_is_served(requester[MAX]));
     eventually(stats_now().rdma_connections == MAX);
-    /* Who gave way comes again when it has a call. */
+    /* A peer that gave way reconnects when it has a call. */
     for (int i = 0; i < MAX; i++) {
         usleep(150000);
         assert_true(rdma_is_served(requester[i]));
@@ -179,7 +179,7 @@ static void places_over_rdma(void **state)
         requester_close(requester[i]);
 }
 
-/* As many clients at once over RDMA as over TCP, all of them with a call under way; and one more finds no place. */
+/* As many clients at once over RDMA as over TCP, each with a pending call; one more finds no place. */
 static void many_over_rdma(void **state)
 {
     enum { MANY = 256, FDS = 8 * MANY };
@@ -191,7 +191,7 @@ static void many_over_rdma(void **state)
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     if (limit.rlim_max < FDS)
-        skip(); /* the descriptors of both ends are this process's */
+        skip(); /* the descriptors of both ends belong to this process */
     limit.rlim_cur = limit.rlim_cur < FDS ? FDS : limit.rlim_cur;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     attr.credits = 4;
@@ -220,7 +220,7 @@ static void many_over_rdma(void **state)
         requester_close(requester[i]);
 }
 
-/* A call in work keeps its place. */
+/* A pending call keeps its place. */
 static void work_keeps_its_place(void **state)
 {
     int fd, other;

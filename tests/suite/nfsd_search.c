@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_search.c - calls of the NFS server that take long: nobody else waits for what handles name to be looked for, and
- * no MOUNT for those who wait for the disk. */
+/* nfsd_search.c - slow calls of the NFS server: a search for a handle delays nobody else, and calls that wait for the
+ * disk do not delay MOUNT. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 enum { MANY = 40, LOST = 9 };
@@ -14,7 +14,7 @@ static uint32_t ask_for(int fd, enum nfs3_proc proc, const union nfs3_args *args
     return xid;
 }
 
-/* Many searches of one client: at no time more than one, and everything else is answered, slow or not. */
+/* Many searches of one client: never more than one at a time, and everything else is answered, slow or not. */
 static void searches_hold_up_nobody(void **state)
 {
     union nfs3_args write = {.write = {.fh = some_file.fh, .count = 4, .length = 4, .data = (const uint8_t *)"abcd"}};
@@ -51,7 +51,7 @@ static void searches_hold_up_nobody(void **state)
     close(other);
 }
 
-/* Two clients take turns, however many searches the first one has. */
+/* Two clients take turns, however many searches the first has. */
 static void in_turn(void **state)
 {
     struct nfs3_result result;
@@ -75,7 +75,7 @@ static void in_turn(void **state)
     xid = asked;
     check_answer(NFS3_GETATTR, &result, NULL, 0);
     xid = asked + 1;
-    /* The fourth that was executed: behind two that needed no search, and the one that was under way. */
+    /* The fourth that was executed: after two that needed no search, and the one that was running. */
     assert_int_equal(result.attr.attr.fileid, 4);
     for (int i = 0; i < MANY; i++)
         tcp_get_answer(fd);
@@ -83,7 +83,7 @@ static void in_turn(void **state)
     close(other);
 }
 
-/* Nobody searches for who has gone, and the server ends in the middle of it. */
+/* Nothing is searched for a client that is gone, and the server ends during a search. */
 static void for_nobody(void **state)
 {
     const struct linger at_once = {1, 0};
@@ -114,7 +114,7 @@ static void for_nobody(void **state)
     }
 }
 
-/* Neither does a MOUNT wait for those who wait for the disk. */
+/* MOUNT does not wait for calls that wait for the disk. */
 static void mount_while_others_wait(void **state)
 {
     struct nfs3_text path = {"/srv", 4};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_share.c - what calls of the NFS server may hold: the limit of all one octet below, at, and one above; the share
- * of a connection; and peers that take no replies. */
+/* nfsd_share.c - the memory that calls of the NFS server may hold: the total limit one octet below, at, and one above;
+ * the share of a connection; and peers that do not receive replies. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 /* --- memory ------------------------------------------------------------------------------------------------------ */
 
 enum { COUNT = 65536 };
 
-/* As much as READs of three connections hold, and one octet less and more. */
+/* Exactly as much as the READs of three connections hold, and one octet less and more. */
 static void memory_of_all(void **state)
 {
     enum { PEERS = 4 };
@@ -39,7 +39,7 @@ static void memory_of_all(void **state)
     }
 }
 
-/* A connection has its share, and who stays below is served meanwhile. */
+/* A connection has its share; those below it are served meanwhile. */
 static void memory_of_one(void **state)
 {
     union nfs3_args args = {.range = {.fh = some_file.fh, .count = COUNT}};
@@ -67,7 +67,7 @@ static void memory_of_one(void **state)
     close(modest);
 }
 
-/* A peer that takes no replies holds its share until its time is over; others do not notice. */
+/* A peer that does not receive replies holds its share until its time is over; others are not affected. */
 static void deaf_peer(void **state)
 {
     int deaf, fd;
@@ -91,7 +91,7 @@ static void deaf_peer(void **state)
     close(deaf);
 }
 
-/* READs over RDMA by a client that takes no replies: so many are executed. */
+/* This many READs over RDMA are executed for a client that does not receive replies. */
 enum { READS = 24 };
 static uint64_t calls_of_deaf_rdma_peer(void)
 {
@@ -122,7 +122,7 @@ static uint64_t calls_of_deaf_rdma_peer(void)
         q[i].result[0] = (struct request_item){.data = data + (size_t)i * NFS3_IO_MAX, .length = NFS3_IO_MAX};
         requester_start(requester, &q[i]);
     }
-    /* Until it has learnt how many it may send, and has sent them; from then on it does nothing. */
+    /* Until it has learnt how many it may send, and has sent them; then it does nothing. */
     while (q[0].state != REQUEST_DONE)
         requester_wait(requester, 10);
     eventually(stats_now().calls > 5);
@@ -134,14 +134,14 @@ static uint64_t calls_of_deaf_rdma_peer(void)
     return calls;
 }
 
-/* The replies' memory comes back with the end of the connection. */
+/* The memory of the replies is freed at the end of the connection. */
 static void deaf_rdma_peer(void **state)
 {
     (void)state;
     assert_in_range(calls_of_deaf_rdma_peer(), 6, READS - 1);
 }
 
-/* Replies of views hold no memory, and there are as many views as before when the connection has ended. */
+/* Replies of views hold no memory; after the end of the connection there are as many views as before. */
 static void deaf_rdma_peer_of_views(void **state)
 {
     static struct view *view[VIEWS_MAX];
@@ -158,7 +158,7 @@ static void deaf_rdma_peer_of_views(void **state)
     for (int i = 0; i < VIEWS_MAX; i++)
         view_put(view[i]);
     close(fd);
-    /* Where there is none to be had, it is as if there were no views. */
+    /* If no view can be had, the server works as without views. */
     stop();
     fake.views = false;
     assert_in_range(calls_of_deaf_rdma_peer(), 6, READS - 1);

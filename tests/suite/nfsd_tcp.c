@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_tcp.c - the NFS server against peers over TCP that send nonsense, stop, do not read or are too many, and each of
- * its limits one below, at, and one above. */
+/* nfsd_tcp.c - the NFS server against TCP peers that send nonsense, stop, do not read or are too many; each of its
+ * limits one below, at, and one above. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 #include <poll.h>
@@ -28,7 +28,7 @@ static void hostile_records(void **state)
         assert_true(tcp_is_closed(fd));
         close(fd);
     }
-    /* A fragment of one octet after another. */
+    /* Many fragments of one octet. */
     int fd = tcp_connect(nfsd_tcp_port(nfsd));
     uint8_t one[] = {0, 0, 0, 1, 'x'};
 
@@ -41,7 +41,7 @@ static void hostile_records(void **state)
     assert_int_equal(stats_now().calls, 0);
 }
 
-/* What is no call is not answered, and what comes after it is. */
+/* A record that is no call is not answered, but the next one is. */
 static void no_calls(void **state)
 {
     int fd;
@@ -131,7 +131,7 @@ static void half_a_record(void **state)
     close(idle);
 }
 
-/* A slow call and a silent peer are not the same. */
+/* A slow call is not a silent peer. */
 static void slow_calls(void **state)
 {
     int fd;
@@ -162,7 +162,7 @@ static void unread_peers(void **state)
     fake.slow = fake.hold = true;
     fd = tcp_connect(nfsd_tcp_port(nfsd));
     build(NFS3_GETATTR, &some_file, false, NULL);
-    /* A call and half of another in one piece. */
+    /* One and a half calls in one piece. */
     record_mark(piece, message_length);
     memcpy(piece + RECORD_MARK, message, message_length);
     build(NFS3_GETATTR, &some_file, false, NULL);
@@ -182,7 +182,7 @@ static void unread_peers(void **state)
 
 /* --- many calls -------------------------------------------------------------------------------------------------- */
 
-/* Replies come as they are ready; the XID says whose they are. */
+/* Replies come as they are ready; the XID identifies them. */
 static void overtaking(void **state)
 {
     uint32_t slow;
@@ -204,8 +204,8 @@ static void overtaking(void **state)
     close(fd);
 }
 
-/* RPCR-8.2.2.1-01: more than a connection may have at work, in one piece: all of them are answered, and never are more
- * at work. */
+/* RPCR-8.2.2.1-01: more calls in one piece than a connection may have pending: all are answered, and never are more
+ * pending. */
 static void pipelined(void **state)
 {
     enum { CALLS = 1000 };
@@ -270,7 +270,7 @@ static void many_connections(void **state)
     }
 }
 
-/* One that has been silent for a while gives its place away, even in the middle of a call. */
+/* A connection that has been silent for a while loses its place, even in the middle of a call. */
 static void place_of_the_silent(void **state)
 {
     int fd[3];
@@ -302,7 +302,7 @@ static double cpu_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Who comes while descriptors are out waits, and nobody spins. */
+/* While there are no descriptors new connections wait, and the server does not spin. */
 static void no_descriptors(void **state)
 {
     struct rlimit before, few;
@@ -330,7 +330,7 @@ static void no_descriptors(void **state)
 
 /* --- ends -------------------------------------------------------------------------------------------------------- */
 
-/* The peer closes its half: what it asked is answered. */
+/* The peer closes its half of the connection: its calls are answered. */
 static void half_closed(void **state)
 {
     int fd;
@@ -351,7 +351,7 @@ static void half_closed(void **state)
     assert_int_equal(stats_now().tcp_connections, 0);
 }
 
-/* A server that is stopped answers what it has begun. */
+/* A server that is stopped answers the calls that it has begun. */
 static void stopped_at_work(void **state)
 {
     int fd;

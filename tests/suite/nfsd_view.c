@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_view.c - the NFS server sends a file from the page cache while another process cuts it, makes it longer and
- * writes into it: what arrives is of the file or zeros, and no connection is cut. */
+/* nfsd_view.c - the NFS server sends a file from the page cache while another process truncates, extends and writes it:
+ * what arrives is from the file or zero, and no connection is lost. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,19 +17,19 @@
 #include "nfs/server/nfsd_in.h"
 
 enum { SIZE = 8 << 20, STEP = 1 << 20, UNDER_WAY = 8, READS = 200, ANSWER_MS = 20000 };
-enum { MANY = 48 }; /* MiB that no socket has room for */
+enum { MANY = 48 }; /* MiB that no socket buffer can hold */
 
 static char top[64], path[80];
 static uint8_t content[SIZE];
 static pid_t other = -1;
 
-/* Never 0, and a page is not like the next one. */
+/* Never 0, and different on each page. */
 static uint8_t octet(uint64_t i)
 {
     return (uint8_t)(1 + (i + i / 4096 * 7) % 255);
 }
 
-/* --- the server, in a process of its own ------------------------------------------------------------------------- */
+/* --- the server, in its own process --------------------------------------------------------------------------- */
 
 struct ports {
     int rdma, mount;
@@ -117,7 +117,7 @@ static void stop(void)
 
 /* --- the other process ------------------------------------------------------------------------------------------- */
 
-/* Less and less of it, then all of it again. */
+/* Truncates the file further and further, then restores it. */
 static void cut_and_extend(int fd)
 {
     for (unsigned i = 0;; i++) {
@@ -128,7 +128,7 @@ static void cut_and_extend(int fd)
     }
 }
 
-/* The same everywhere, but octet by octet something else in between. */
+/* Rewrites the same octets, each through another value. */
 static void write_into(int fd)
 {
     static uint8_t zeros[65536];
@@ -263,7 +263,7 @@ static void is_written_under_crc(void **state)
     read_while(true, write_into);
 }
 
-/* Asks for more than there is room for on the way, stands still, and takes what is left of it. */
+/* Asks for more than the path can hold, stops receiving, and then takes the rest. */
 static int stand_still(const struct nfs_client_attr *attr)
 {
     static struct nfs_op op[MANY];
@@ -276,7 +276,7 @@ static int stand_still(const struct nfs_client_attr *attr)
     return reader.zeros ? 0 : 2;
 }
 
-/* The process has nothing to do, as far as can be seen: it sleeps whenever it is looked at for a while. */
+/* Waits until the process is idle: it sleeps whenever it is looked at. */
 static void until_idle(pid_t pid)
 {
     char name[32], line[256], *state;
@@ -293,7 +293,7 @@ static void until_idle(pid_t pid)
     }
 }
 
-/* What is still to be sent when the file is cut has gone for sure, and whichever thread sends it meets that. */
+/* Data still to be sent when the file is truncated are gone, and any thread that sends them meets that. */
 static void cut_on_the_way(bool crc)
 {
     struct nfs_client_attr attr;
@@ -327,7 +327,7 @@ static void is_cut_on_the_way_under_crc(void **state)
     cut_on_the_way(true);
 }
 
-/* To a file in memory a WRITE is done at once, and it is all there. */
+/* A WRITE to a file in memory is executed at once and completely. */
 static void is_written(void **state)
 {
     static uint8_t there[SIZE];
@@ -365,7 +365,7 @@ static int set_up(void **state)
     int fd;
 
     (void)state;
-    /* In memory, if there is such a place: on a disk whoever cuts waits for it. */
+    /* In memory if possible, because on a disk the truncating process waits for it. */
     snprintf(top, sizeof(top), "%s/rddp-nfsd.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     if (!mkdtemp(top))
         return -1;

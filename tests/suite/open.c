@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* open.c - contexts that cannot be opened leave nothing behind; numbers of queue pairs are never given out twice; a
- * child of fork() and its contexts. */
+/* open.c - contexts that cannot be opened leave nothing behind; queue pair numbers are never allocated twice; a child
+ * of fork() and its contexts. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,7 +19,8 @@
 static int closed_twice;
 static bool no_thread;
 
-/* In front of the C library's: counts what was closed without being open, which is somebody else's descriptor soon. */
+/* Replaces the C library's close(): counts closes of descriptors that are not open, which another thread may soon
+ * own. */
 int close(int fd)
 {
     static int (*real)(int);
@@ -53,7 +54,7 @@ static int open_files(void)
     return n;
 }
 
-/* With room for 0, 1, 2 ... descriptors until it works. */
+/* With room for 0, 1, 2 ... descriptors until it succeeds. */
 static void without_descriptors(void **state)
 {
     struct rlimit before, few;
@@ -101,7 +102,7 @@ static void without_a_thread(void **state)
     assert_int_equal(closed_twice, 0);
 }
 
-/* After 2^24 queue pairs their numbers begin again: one that is still alive keeps its number, and its completions. */
+/* After 2^24 queue pairs the numbers start over: a living one keeps its number and its completions. */
 static void numbers_come_round(void **state)
 {
     struct rddp_context *context = rddp_open(NULL);
@@ -120,7 +121,7 @@ static void numbers_come_round(void **state)
     for (int i = 0; i < 3; i++)
         young[i] = rddp_create_qp(pd, &attr);
     assert_int_equal(rddp_qp_num(young[0]), QP_NUMBERS - 2);
-    assert_int_equal(rddp_qp_num(young[1]), 2); /* 0 and 1 mean something else to verbs */
+    assert_int_equal(rddp_qp_num(young[1]), 2); /* 0 and 1 have a special meaning in verbs */
     assert_int_equal(rddp_qp_num(young[2]), 3);
     rddp_destroy_qp(old);
     context->qp_numbers.next = QP_NUMBERS - 2;
@@ -134,7 +135,7 @@ static void numbers_come_round(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
-/* As many loops as there may be, and one more. */
+/* As many loops as allowed, and one more. */
 static void loop_limits(void **state)
 {
     struct rddp_context_attr attr;
@@ -163,7 +164,7 @@ static int status_of(pid_t child)
 
 static int fork_status = -1;
 
-/* The one who logs is inside: his child cannot use the context, and says so. */
+/* fork() from the log function is inside the library: the child cannot use the context and gets an error. */
 static void fork_here(void *user, enum rddp_log_level level, const char *line)
 {
     struct rddp_context **context = user;
@@ -206,7 +207,7 @@ static void fork_from_inside(void **state)
     assert_int_equal(rddp_get_event(events, &event), 0);
     assert_int_equal(event->type, RDDP_EVENT_UNREACHABLE);
     rddp_ack_event(event);
-    assert_int_equal(rddp_destroy_qp(qp), 0); /* waits for who logs */
+    assert_int_equal(rddp_destroy_qp(qp), 0); /* waits for the thread that logs */
     assert_int_equal(fork_status, 0);
     assert_int_equal(rddp_destroy_event_channel(events), 0);
     assert_int_equal(rddp_destroy_cq(cq), 0);
@@ -214,7 +215,7 @@ static void fork_from_inside(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
-/* Without a thread: the descriptor of the work has the number it had, and is not the parent's. */
+/* Without a thread: the progress descriptor keeps its number and is not the parent's. */
 static int drive(struct rddp_context *context, int number)
 {
     struct epoll_event event = {.events = EPOLLIN};
@@ -252,7 +253,7 @@ static void fork_without_threads(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
-/* A child for which there are no descriptors is told so, and can try again. */
+/* A child without free descriptors gets an error and can try again. */
 static int try_again(struct rddp_context *context)
 {
     struct rlimit before, none;

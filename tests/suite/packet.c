@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - what is particular to connections over a device: what is placed early, what the calls refuse, who lingers,
- * and that the kernel's TCP may be the other end, in either role. */
+/* packet.c - specific to connections over a device: early placement, refused calls, lingering, and the kernel's TCP as
+ * the other end in either role. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -39,9 +39,9 @@ static void write_and_say(struct pair *pair, unsigned round)
     assert_true(pair_is_pattern(pair->server.buffer, LENGTH, round));
 }
 
-/* Behind a loss nothing waits that can be told apart, MPA-5.1-03 MPA-5.2-09, and no more is kept than a few segments;
- * the Send behind the Write says when it is whole, MPA-5.1-08 MPA-5.2-11. Without a CRC all of it waits. The order is
- * that of positions in the stream. MPA-3.2-05 MPA-4-02 MPA-5.1-02 MPA-5.1-07 MPA-5.2-10 MPA-13-01 */
+/* Behind a loss nothing distinguishable waits, MPA-5.1-03 MPA-5.2-09, and no more is kept than a few segments; the Send
+ * behind the Write shows when it is complete, MPA-5.1-08 MPA-5.2-11. Without a CRC everything waits. The order is that
+ * of stream positions. MPA-3.2-05 MPA-4-02 MPA-5.1-02 MPA-5.1-07 MPA-5.2-10 MPA-13-01 */
 static void placed_early(void **state)
 {
     struct pair *pair = of(state);
@@ -69,7 +69,7 @@ static void refuses(const struct pair *pair, const struct rddp_device_attr *attr
     assert_int_equal(errno, EINVAL);
 }
 
-/* MPA-13-07 MPA-13-08: no window that an FPDU would not fit in. */
+/* MPA-13-07 MPA-13-08: no window that is too small for an FPDU. */
 static void refused(void **state)
 {
     struct pair *pair = of(state);
@@ -126,7 +126,7 @@ static void ports(void **state)
     assert_int_equal(rddp_destroy_listener(listener), 0);
 }
 
-/* The peer learns of the end, and gets what was sent before, though the queue pair is gone. */
+/* The peer gets the end, and what was sent before, although the queue pair is gone. */
 static void lingers(void **state)
 {
     struct pair *pair = of(state);
@@ -144,7 +144,7 @@ static void lingers(void **state)
     pair_event(&pair->client, RDDP_EVENT_DISCONNECTED);
 }
 
-/* Nobody is there: no address, no port. */
+/* No such address, no such port. */
 static void unreachable(void **state)
 {
     struct pair *pair = of(state);

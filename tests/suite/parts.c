@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* parts.c - keys over a part of a region between two connected queue pairs (RDMAP-7.2-01, RDMAP-8-01), and memory that
- * changes while it is being sent. */
+ * changes while it is sent. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void only_inside(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
-/* Up to its last octet, and not one further, though the region goes on. */
+/* Writable up to its last octet, and no further, although the region continues. */
 static void written_to_its_end(void **state)
 {
     struct pair *p = *(struct pair **)state;
@@ -99,7 +99,7 @@ static void sink_of_one_read(void **state)
     assert_int_equal(rddp_dereg_mr(part), 0);
 }
 
-/* What the peer takes away is the part alone. */
+/* The peer invalidates the part alone. */
 static void invalidated_from_afar(void **state)
 {
     struct pair *p = *(struct pair **)state;
@@ -107,7 +107,7 @@ static void invalidated_from_afar(void **state)
     struct rddp_wc wc;
 
     if (p->row->silent)
-        return; /* this wire takes no key away from afar */
+        return; /* this wire cannot invalidate keys remotely */
     part = part_of(&p->server, REMOTE);
     pair_receive(&p->server, 7, 0, 64);
     post_to(&p->client, RDDP_WR_SEND_WITH_INV, 1, pair_sge(&p->client, 0, 64), rddp_mr_key(part), 0);
@@ -145,7 +145,7 @@ static void *scribble(void *arg)
     return NULL;
 }
 
-/* Another thread writes where large messages are sent from: no CRC is wrong, and no connection ends. */
+/* Another thread writes to memory that large messages are sent from: no CRC is wrong, and no connection ends. */
 static void sent_while_it_changes(void **state)
 {
     enum { WRITES = 16, EACH = 1 << 20 };
@@ -163,7 +163,7 @@ static void sent_while_it_changes(void **state)
     pthread_join(thread, NULL);
     for (int i = 0; i < WRITES; i++)
         assert_int_equal(wc[i].status, RDDP_WC_SUCCESS);
-    /* All of it has arrived: this comes behind it. */
+    /* Everything has arrived: this Send comes after it. */
     pair_receive(&p->server, 7, 0, 64);
     assert_int_equal(pair_post(&p->client, &p->server, RDDP_WR_SEND, 99, 0, 8, 0, RDDP_SEND_SIGNALED), 0);
     assert_int_equal(pair_completion(&p->server).status, RDDP_WC_SUCCESS);

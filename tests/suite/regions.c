@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* regions.c - what can be registered: memory that is there, and that may be written where `access` says so. */
+/* regions.c - what can be registered: mapped memory, writable where `access` requires it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@ struct memory {
     struct rddp_context *context;
     struct rddp_pd *pd;
     size_t page;
-    uint8_t *at; /* PAGES of it, and a hole on either side */
+    uint8_t *at; /* PAGES pages, with a hole on either side */
 };
 
 static int open_memory(void **state)
@@ -43,7 +43,7 @@ static int close_memory(void **state)
     return rddp_dealloc_pd(m->pd) || rddp_close(m->context);
 }
 
-/* 0, or why not. */
+/* Returns 0 or the errno. */
 static int try(struct memory *m, const void *at, size_t length, unsigned access)
 {
     struct rddp_mr *mr = rddp_reg_mr(m->pd, (void *)(uintptr_t)at, length, access);
@@ -51,7 +51,7 @@ static int try(struct memory *m, const void *at, size_t length, unsigned access)
     return !mr ? errno : rddp_dereg_mr(mr);
 }
 
-/* One octet less than what is there, all of it, and one more, at either end. */
+/* One octet less than is mapped, all of it, and one more, at either end. */
 static void holes(void **state)
 {
     struct memory *m = *state;
@@ -65,7 +65,7 @@ static void holes(void **state)
         assert_int_equal(try(m, m->at - 1, 1, access), EFAULT);
         assert_int_equal(try(m, m->at - 1, all, access), EFAULT);
         assert_int_equal(try(m, m->at - 1, 0, access), 0);
-        /* One page, and two, which are looked at in another way. */
+        /* One page, and two, which are checked in different ways. */
         assert_int_equal(try(m, m->at + all - 1, 1, access), 0);
         assert_int_equal(try(m, m->at + all - 1, 2, access), EFAULT);
         assert_int_equal(try(m, m->at + all, 1, access), EFAULT);
@@ -96,7 +96,7 @@ static void read_only(void **state)
     assert_int_equal(try(m, m->at, 5 * m->page, RDDP_ACCESS_REMOTE_READ), 0);
 }
 
-/* Looking changes nothing, wherever the octets of the first and the last page lie. */
+/* The check changes nothing, wherever the octets lie in the first and the last page. */
 static void no_octet_changes(void **state)
 {
     struct memory *m = *state;
@@ -140,7 +140,7 @@ static void no_store_is_lost(void **state)
     assert_int_equal(*(uint32_t *)m->at, (uint32_t)(uintptr_t)n);
 }
 
-/* Where a mapped file ends before its mapping does, nobody is asked to write: it may yet grow. */
+/* Behind the end of a mapped file memory is not checked for writing, because the file may grow. */
 static void behind_the_end_of_a_file(void **state)
 {
     struct memory *m = *state;
@@ -158,7 +158,7 @@ static void behind_the_end_of_a_file(void **state)
     fclose(file);
 }
 
-/* A region of 1 GiB that was never touched stays as small as it was. */
+/* A region of 1 GiB that was never touched takes no memory. */
 static void large_and_untouched(void **state)
 {
     enum { PROBED = 256 };

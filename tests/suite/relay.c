@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* relay.c - a middlebox between the ends that cuts the stream anew, at every octet: no FPDU is lost, none is taken for
- * another, and what was agreed about where they begin need not be true any more. MPA-2-01 MPA-7.4.1-01 MPA-13-09 */
+/* relay.c - a middlebox between the ends cuts the stream anew at every octet: no FPDU is lost or mistaken, although the
+ * agreement about where they begin no longer holds. MPA-2-01 MPA-7.4.1-01 MPA-13-09 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 
 enum { SENDS = 24, LENGTH = 20000, CUTS = 1500 };
 
-/* Two kernel sockets, and a thread that carries octets from one to the other. */
+/* Two kernel sockets, and a thread that forwards octets between them. */
 struct relay {
     struct sockaddr_storage to;
     socklen_t length;
@@ -30,7 +30,7 @@ static void no_delay(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-/* What is there, in segments of 1, 2, 3, ... octets. False: that side has finished. */
+/* Forwards what has arrived, in segments of 1, 2, 3, ... octets. Returns false if that side has finished. */
 static bool carry(struct relay *relay, int from)
 {
     uint8_t octets[4096];
@@ -73,7 +73,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The client is led to the relay, which leads to the server. */
+/* The client connects to the relay, which connects to the server. */
 static void begin(struct relay *relay, struct pair *pair)
 {
     struct sockaddr_storage here;

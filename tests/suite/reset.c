@@ -38,7 +38,7 @@ static void exchange(struct side *from, struct side *to, unsigned seed)
     assert_true(pair_is_pattern(to->buffer, LENGTH, seed));
 }
 
-/* As many receives as it was made for, and not one more; then they are gone again. */
+/* Posts as many receives as it was made for, and not one more; then removes them. */
 static void expect_all_places(struct side *side)
 {
     struct rddp_recv_wr wr = {.wr_id = 7};
@@ -67,7 +67,7 @@ static void reset(struct side *side)
     expect_all_places(side);
 }
 
-/* Nothing of the connection before is seen in the next: completions, posts, places, message numbers. */
+/* The next connection sees nothing of the one before: completions, posts, places, message numbers. */
 static void used_again(void **state)
 {
     struct pair *pair = *state;
@@ -93,7 +93,7 @@ static void used_again(void **state)
     exchange(&pair->client, &pair->server, 99);
 }
 
-/* After it was closed, failed, and before it ever was connected. */
+/* Reset after a close, after a failure, and before any connection. */
 static void from_other_states(void **state)
 {
     struct pair *pair = *state;
@@ -113,7 +113,7 @@ static void from_other_states(void **state)
     exchange(&pair->client, &pair->server, 1);
 }
 
-/* A peer that never answers: TCP is up, and nothing is said. */
+/* A peer that never answers: TCP is connected, and nothing is sent. */
 static int silent_peer(struct sockaddr_in *addr)
 {
     socklen_t length = sizeof(*addr);
@@ -163,7 +163,7 @@ static void expect_flushed(struct side *side, uint64_t id)
     assert_non_null(strstr(rddp_fault_str(wc.vendor_err), "owner"));
 }
 
-/* Flushed in order; the peer learns by the end of the stream alone, and no Terminate is said. */
+/* Flushed in order; the peer only sees the end of the stream, without a Terminate. */
 static void failed_by_owner(void **state)
 {
     struct pair *pair = *state;
@@ -194,7 +194,7 @@ static void failed_by_owner(void **state)
     exchange(&pair->server, &pair->client, 7);
 }
 
-/* What was agreed before holds no longer, and an event that waits is gone. */
+/* Earlier agreements no longer hold, and a waiting event is gone. */
 static void agreed_anew(void **state)
 {
     struct pair *pair = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc.c - a requester against a responder over loopback: each form of message, of each size. */
+/* rpc.c - a requester against a responder over loopback: each form of message, in each size. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void check_pattern(const uint8_t *p, size_t n)
 static const uint32_t sizes[] = {0, 1, 2, 3, 4, 5, 100, 900, 1000, 3900, 3990, 4000, 4096, 65533, 1 << 20};
 enum { SIZES = sizeof(sizes) / sizeof(*sizes) };
 
-/* Inline thresholds of both ends, and whether they say so (RPCR-3.3.2-01, RPCR-3.3.3-05, RPCR-6.3-03). */
+/* Inline thresholds of both ends, and whether they announce them (RPCR-3.3.2-01, RPCR-3.3.3-05, RPCR-6.3-03). */
 static const struct shape {
     uint32_t client, server;
     bool client_says, server_says, v6;
@@ -103,7 +103,7 @@ static void store_of_each_size(void **state)
     }
 }
 
-/* A large item and a large rest: the whole goes as a Position Zero chunk, with its roundup (RPCR-3.5.3-08). */
+/* A large item and a large rest: everything goes as a Position Zero chunk, with its roundup (RPCR-3.5.3-08). */
 static void long_call_with_item(void **state)
 {
     uint32_t n = 70001;
@@ -175,7 +175,7 @@ static void reply_chunk(void **state)
     close_both(r);
 }
 
-/* RPCR-4.3.2.1-03, RPCR-4.5.3-03: found before the first octet is written. */
+/* RPCR-4.3.2.1-03, RPCR-4.5.3-03: detected before the first octet is written. */
 static void misfits(void **state)
 {
     uint32_t n = 8193;
@@ -194,7 +194,7 @@ static void misfits(void **state)
     n = 5000;
     exchange_init(e, r, PROC_LONG, &n, 1, 100);
     assert_int_equal(run(r), REQUEST_REFUSED);
-    /* The connection is as good as before. */
+    /* The connection still works. */
     exchange_init(e, r, PROC_NULL, NULL, 0, 0);
     assert_int_equal(run(r), REQUEST_OK);
     close_both(r);
@@ -244,7 +244,7 @@ static void not_eligible(void **state)
     close_both(r);
 }
 
-/* RPCR-3.4.4-03, RPCR-8.1.4-01: more than the responder takes is refused before it is pulled. */
+/* RPCR-3.4.4-03, RPCR-8.1.4-01: a call with more than the responder accepts is refused before it is pulled. */
 static void too_much_to_pull(void **state)
 {
     uint32_t n = (1 << 20) + 65536;
@@ -262,7 +262,7 @@ static void too_much_to_pull(void **state)
     close_both(r);
 }
 
-/* RFC 8797: only with the peer's word; what it invalidated is one of the call's own. */
+/* RFC 8797: only if the peer announced support; the invalidated handle is one of the call's own. */
 static void remote_invalidation(void **state)
 {
     struct requester_stats stats;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_hostile.c - a requester that breaks the rules: a bare queue pair sends whatever a table says. Shows RPCR-8.1-01.
- */
+/* rpc_hostile.c - a requester that breaks the rules: a bare queue pair sends what a table says. Shows RPCR-8.1-01. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -57,7 +56,7 @@ static void raw_send(const uint8_t *p, size_t n)
     assert_int_equal(pair_post(&pair.client, &pair.server, RDDP_WR_SEND, 1000, SENT_AT, n, 0, RDDP_SEND_SIGNALED), 0);
 }
 
-/* The next message of the peer; its receive is posted again. */
+/* Receives the next message of the peer and posts the receive again. */
 static size_t raw_receive(uint8_t *to)
 {
     struct rddp_wc wc;
@@ -79,7 +78,7 @@ static size_t null_call(uint8_t *to, uint32_t xid)
     return n + service_call(to + n, xid, PROC_NULL, NULL, 0);
 }
 
-/* Whatever came before: this call is answered, and its answer is the next message (RPCR-4.5-01). */
+/* Whatever came before, this call is answered, and its reply is the next message (RPCR-4.5-01). */
 static void check_alive(uint32_t xid)
 {
     uint8_t bytes[BUFFER];
@@ -134,12 +133,12 @@ static void malformed_calls(void **state)
     raw_close();
 }
 
-/* What else a header may say wrongly, and what is not for a responder at all (RPCR-4.2.4-05): a row each. */
+/* Other wrong headers, and headers that are not for a responder (RPCR-4.2.4-05): one row each. */
 static void lying_calls(void **state)
 {
     static const struct {
         const char *what;
-        uint32_t proc, position, lengths[2], handle, answer; /* answer: 0 silence, else the error */
+        uint32_t proc, position, lengths[2], handle, answer; /* answer: 0: silence; else the error */
         bool write, reply_word;
     } rows[] = {
         {"RDMA_ERROR", RDMA_ERROR, 0, {0}, 0, 0, false, false},
@@ -171,7 +170,7 @@ static void lying_calls(void **state)
         n += service_call(bytes + n, XID, PROC_NULL, NULL, 0);
         if (rows[i].reply_word)
             put32(bytes + n - 36, 1);
-        /* A chunk in the RPC header is pulled before it is looked at: the row names a region that is there. */
+        /* A chunk in the RPC header is pulled before it is examined, so the row names an existing region. */
         if (rows[i].position == 20)
             put32(bytes + 24, rddp_mr_key(pair.client.mr));
         raw_send(bytes, n);
@@ -182,8 +181,8 @@ static void lying_calls(void **state)
     raw_close();
 }
 
-/* RPCR-8.1.4-02, RPCR-4.5.3-01, RPCR-4.5.3-04: a handle that is not there ends the connection; the same XID on the next
- * one is ERR_CHUNK, and that one stays. */
+/* RPCR-8.1.4-02, RPCR-4.5.3-01, RPCR-4.5.3-04: an unknown handle ends the connection; the same XID on the next
+ * connection gets ERR_CHUNK, and that connection stays. */
 static void stale_handle(void **state)
 {
     struct rpcrdma h = {.xid = XID, .version = 1, .credit = 8, .proc = RDMA_MSG};
@@ -240,7 +239,7 @@ static void chunk_lengths(void **state)
     raw_close();
 }
 
-/* RPCR-8.1.4-03, RPCR-3.3-01: more calls than granted. The connection ends, the responder does not. */
+/* RPCR-8.1.4-03, RPCR-3.3-01: more calls than granted end the connection, but not the responder. */
 static void credit_overrun(void **state)
 {
     struct responder_attr attr;

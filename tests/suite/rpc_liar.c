@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_liar.c - a responder that breaks the rules: a bare queue pair answers whatever a table says. */
+/* rpc_liar.c - a responder that breaks the rules: a bare queue pair answers what a table says. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void liar_close(struct liar *liar)
     pair_close(&pair);
 }
 
-/* Starts a FETCH with one Write chunk and gives its header. */
+/* Starts a FETCH with one Write chunk and returns its header. */
 static void liar_ask(struct liar *liar, struct rpcrdma *asked)
 {
     const uint32_t n = 100;
@@ -86,7 +86,7 @@ static void liar_send(const uint8_t *p, size_t n)
     assert_int_equal(pair_post(&pair.server, &pair.client, RDDP_WR_SEND, 1000, SENT_AT, n, 0, RDDP_SEND_SIGNALED), 0);
 }
 
-/* A good reply to `asked`, which says that nothing was written. */
+/* Writes a correct reply to `asked`, which says that nothing was written. */
 static size_t good_reply(uint8_t *to, const struct rpcrdma *asked)
 {
     struct rpcrdma h = *asked;
@@ -110,7 +110,7 @@ static size_t lie(unsigned which, uint8_t *to, const struct rpcrdma *asked)
     case 0: /* another XID in the RPC message */
         to[payload]++;
         break;
-    case 1: /* for no call */
+    case 1: /* for an unknown call */
         to[0]++, to[payload]++;
         break;
     case 2:
@@ -136,17 +136,17 @@ static size_t lie(unsigned which, uint8_t *to, const struct rpcrdma *asked)
     case 8: /* RPCR-4.5-07 */
         put32(put32(to + 12, RDMA_ERROR), 3);
         return 28;
-    case 9: /* another handle than it was given */
+    case 9: /* another handle than offered */
         to[28]++;
         break;
-    case 10: /* longer than it was given */
+    case 10: /* longer than offered */
         put32(to + 32, 101);
         break;
-    case 11: /* one more chunk */
+    case 11: /* one chunk too many */
         memmove(to + 44 + 8, to + 44, n - 44);
         put32(put32(to + 44, 1), 0);
         return n + 8;
-    case 12: /* longer than the room for it */
+    case 12: /* longer than the room */
         memset(to + n, 0, 64);
         return n + 64;
     case 13:
@@ -228,8 +228,8 @@ static void late_write(void **state)
     liar_close(&liar);
 }
 
-/* RPCR-4.4.1-01, RPCR-8.1.3-01, RPCR-8.1.2-01, RPCR-8.1.2-02: each call has handles of its own, and nothing tells the
- * next one. */
+/* RPCR-4.4.1-01, RPCR-8.1.3-01, RPCR-8.1.2-01, RPCR-8.1.2-02: each call has its own handles, and none predicts the
+ * next. */
 static void handles_are_new(void **state)
 {
     uint32_t before = 0, step = 0;
@@ -253,7 +253,7 @@ static void handles_are_new(void **state)
     liar_close(&liar);
 }
 
-/* The next call that the requester sent, or 0 if it sends none for a while. */
+/* Returns the next call that the requester sent, or 0 if it sends none for a while. */
 static uint32_t next_call(struct liar *liar)
 {
     struct rpcrdma h;
@@ -288,11 +288,11 @@ static void grant(uint32_t xid, uint32_t credit)
     liar_send(bytes, n + SERVICE_REPLY_HEAD);
 }
 
-/* RPCR-3.3.1-08: the grant of one connection goes up and down while calls are under way: nothing is sent until there
- * are fewer than it says. */
+/* RPCR-3.3.1-08: the grant of a connection rises and falls while calls are pending: nothing is sent until fewer are
+ * pending than it says. */
 static void grants_that_change(void **state)
 {
-    /* The grant of each reply, and how many new calls it brings. */
+    /* The grant of each reply, and how many new calls follow it. */
     static const struct {
         uint32_t credit, calls;
     } reply[] = {{5, 5}, {2, 0}, {2, 0}, {2, 0}, {2, 1}, {3, 2}, {1, 0}, {0, 0}, {0, 1}, {6, 6}};
@@ -316,8 +316,8 @@ static void grants_that_change(void **state)
     liar_close(&liar);
 }
 
-/* A first call that is not answered is followed by RDMA Writes of nothing, which the peer does not notice; from the
- * first reply on there are none. */
+/* A first call that is not answered is followed by empty RDMA Writes, which the peer does not notice; after the first
+ * reply there are none. */
 static void silence_is_nudged(void **state)
 {
     struct requester_stats stats;

@@ -19,7 +19,7 @@
 
 enum { PROGRAM = 0x20000001, SIZE = 20000, LONG = 8000, FLAVOR_GSS = 6, GARBAGE = 4 };
 
-/* --- a program: an opaque in, an opaque out ---------------------------------------------------------------------- */
+/* --- a program: an opaque in, an opaque out ------------------------------------------------------------------- */
 
 struct piece {
     u_int length;
@@ -59,7 +59,7 @@ static const struct rddp_rpc_proc procs[] = {
 };
 static const struct rddp_rpc_binding binding = {PROGRAM, 1, procs, 2};
 
-/* --- a responder that is no binding ------------------------------------------------------------------------------ */
+/* --- a responder without a binding ---------------------------------------------------------------------------- */
 
 static struct responder *responder;
 static pthread_t thread;
@@ -158,7 +158,7 @@ static enum clnt_stat fetch(CLIENT *client, struct piece *result)
 }
 
 /* RPCR-6.1-07: an eligible result that stays inline although there was a Write chunk ends the call, unless the client
- * was told to take it. */
+ * accepts it (`lenient`). */
 static void result_in_the_wrong_place(void **state)
 {
     struct piece result;
@@ -317,8 +317,8 @@ static void garbage_arguments(void **state)
 
 /* --- what does not fit ------------------------------------------------------------------------------------------- */
 
-/* A result one octet below reply_max, of as many, and one more; and arguments around read_max: EMSGSIZE, not a fault
- * that has no name. */
+/* A result one octet below reply_max, equal, and one more; and arguments around read_max: EMSGSIZE, not an error
+ * without a name. */
 static void too_long(void **state)
 {
     static char octets[SIZE];
@@ -336,7 +336,7 @@ static void too_long(void **state)
         clnt_rdma_attr_init(&attr);
         attr.port = client_port;
         attr.inline_size = 1024;
-        attr.reply_max = (uint32_t)(4 + LONG - MAX_AUTH_BYTES - more); /* whose room is free here */
+        attr.reply_max = (uint32_t)(4 + LONG - MAX_AUTH_BYTES - more); /* the reserved room is free here */
         client = clnt_rdma_create("127.0.0.1", PROGRAM, 1, &attr);
         assert_non_null(client);
         give_long = true;
@@ -357,7 +357,7 @@ static void too_long(void **state)
     stop_server();
 }
 
-/* What kept a client from its server has its own name. */
+/* Each reason why a client cannot reach its server has its own error. */
 static void no_server(void **state)
 {
     struct rddp_rpc_attr attr;
@@ -371,7 +371,7 @@ static void no_server(void **state)
     assert_null(clnt_rdma_create("127.0.0.1", PROGRAM, 1, &attr));
     assert_int_equal(rpc_createerr.cf_stat, RPC_SYSTEMERROR);
     assert_int_equal(rpc_createerr.cf_error.re_errno, ECONNREFUSED);
-    /* Whether there is an rpcbind or not, it does not know this program. */
+    /* Even if there is an rpcbind, it does not know this program. */
     attr.port = 0;
     assert_null(clnt_rdma_create("127.0.0.1", PROGRAM, 1, &attr));
     assert_true(rpc_createerr.cf_stat == RPC_RPCBFAILURE || rpc_createerr.cf_stat == RPC_PROGNOTREGISTERED);

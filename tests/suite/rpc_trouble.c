@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_trouble.c - a requester against a responder over loopback: credits, and what remains after trouble. */
+/* rpc_trouble.c - a requester against a responder over loopback: credits, and what remains after failures. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void credits(void **state)
 
 /* --- trouble --------------------------------------------------------------------------------------------------- */
 
-/* The connection goes before the reply: the same XID comes again on another one, from another port, and is not executed
+/* The connection is lost before the reply: the same XID is sent on another one, from another port, and not executed
  * twice (RPCR-4.5.5-01). */
 static void retransmission(void **state)
 {
@@ -102,8 +102,8 @@ static void retransmission(void **state)
     }
 }
 
-/* RPCR-8.1.3-03, RPCR-8.1.4-04, RPCR-8.1.4-05, RPCR-4.4.1-04: memory of a cancelled call is out of reach, and its
- * credit is counted until the reply or the end of the connection. */
+/* RPCR-8.1.3-03, RPCR-8.1.4-04, RPCR-8.1.4-05, RPCR-4.4.1-04: the memory of a cancelled call is unreachable, and its
+ * credit is in use until the reply or the end of the connection. */
 static void cancelled(void **state)
 {
     uint32_t n = 60000;
@@ -135,7 +135,7 @@ static void cancelled(void **state)
     close_both(r);
 }
 
-/* RPCR-3.3.1-07: the late reply of a call that timed out gives its credit back, and nothing else (RPCR-2.2.2-02). */
+/* RPCR-3.3.1-07: the late reply of a call that timed out returns its credit and has no other effect (RPCR-2.2.2-02). */
 static void timed_out(void **state)
 {
     uint32_t n = 8;
@@ -168,7 +168,7 @@ static void timed_out(void **state)
     close_both(r);
 }
 
-/* A responder that says nothing for too long is called over a new connection, with the same XID. */
+/* After too long a silence the call is sent over a new connection, with the same XID. */
 static void silence(void **state)
 {
     struct requester_stats stats;
@@ -187,11 +187,11 @@ static void silence(void **state)
         requester_stats(r, &stats);
     } while (stats.connects < 3);
     assert_int_equal(stats.retransmitted, 2);
-    /* The credit of a call that was taken back does not return either. */
+    /* The credit of a cancelled call is not returned either. */
     requester_cancel(r, &e->request);
     exchange_init(e, r, PROC_NULL, NULL, 0, 0);
     assert_int_equal(run(r), REQUEST_OK);
-    /* Who calls nobody may be quiet for as long as he likes. */
+    /* Without calls a peer may be silent for any time. */
     requester_wait(r, 400);
     requester_stats(r, &stats);
     assert_in_range(stats.connects, 3, 4);
@@ -213,8 +213,8 @@ static size_t answer(void *user, const uint8_t *call, size_t length, uint8_t *re
     return 28;
 }
 
-/* RPCR-4-03, RPCR-7.1-01, RFC 8167: a call of the responder while the requester's own call, of the same XID, is under
- * way. */
+/* RPCR-4-03, RPCR-7.1-01, RFC 8167: the responder calls back while the requester's own call, with the same XID, is
+ * pending. */
 static void backward_calls(void **state)
 {
     struct requester_attr attr;
@@ -239,7 +239,7 @@ static void backward_calls(void **state)
 
 /* --- ends ------------------------------------------------------------------------------------------------------ */
 
-/* RPCR-4.5.4-01: what cannot be built ends at once, and what is left ends with the requester. */
+/* RPCR-4.5.4-01: a call that cannot be built ends at once, and the remaining ones end with the requester. */
 static void ends(void **state)
 {
     struct requester *r;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* segments.c - what only RDMA/TCP segments have: control data, order, a Connection ID; and how such a connection ends.
- */
+/* segments.c - specific to RDMA/TCP segments: control data, order, Connection ID; and how such a connection ends. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,7 +28,7 @@ static struct rddp_wc send_with(struct pair *pair, const void *control, uint16_t
     return pair_completion(&pair->server);
 }
 
-/* SEG-3.4-23 SEG-3.4-24 SEG-3.4-25: the client protocol's header goes beside the data, whatever their length. */
+/* SEG-3.4-23 SEG-3.4-24 SEG-3.4-25: the client protocol's header travels beside the data, of any length. */
 static void control_data(void **state)
 {
     static const uint16_t lengths[] = {0, 4, 64, 1020};
@@ -61,7 +60,8 @@ static void control_data(void **state)
     }
 }
 
-/* What this wire cannot say is refused while posting, and what only it can say on any other. SEG-2-02 */
+/* Requests that this wire cannot express are refused by the post, as are requests on other wires that only this one can
+ * express. SEG-2-02 */
 static void refused(void **state)
 {
     struct pair *pair = of(state);
@@ -89,7 +89,7 @@ static void refused(void **state)
     assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), -EINVAL);
 }
 
-/* SEG-3.4-17: in both directions at once Reads of much, and Sends behind them, which wait for each other's answers. */
+/* SEG-3.4-17: large Reads in both directions at once, and Sends behind them, which wait for each other's responses. */
 static void sends_behind_reads(void **state)
 {
     enum { OCTETS = 1 << 20, SENDS = 40 };
@@ -99,7 +99,7 @@ static void sends_behind_reads(void **state)
 
     pair_pattern(pair->client.buffer, OCTETS, 1);
     pair_pattern(pair->server.buffer, OCTETS, 2);
-    /* The client speaks first. */
+    /* The client must send first. */
     pair_receive(&pair->server, 9, 3 * OCTETS, 64);
     assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 9, 0, 1, 0, 0), 0);
     pair_completion(&pair->server);
@@ -127,8 +127,8 @@ static void sends_behind_reads(void **state)
     }
 }
 
-/* SEG-3.4-17 SEG-3.4-19: a Write of order 0 does not come before the Read in front of it, whose answer takes long: its
- * stream is held meanwhile, and goes on. */
+/* SEG-3.4-17 SEG-3.4-19: a Write of order 0 is not placed before the Read in front of it, whose response takes long:
+ * its stream waits meanwhile and then continues. */
 static void writes_behind_reads(void **state)
 {
     enum { OCTETS = 1 << 20, ROUNDS = 10 };
@@ -157,7 +157,7 @@ static void writes_behind_reads(void **state)
 
 /* --- a peer that is a bare socket -------------------------------------------------------------------------------- */
 
-/* The first segment of a connection of ours, which is a Send of nothing. */
+/* Receives the first segment of a connection of ours, an empty Send. */
 static void first_segment(struct pair *pair, uint8_t segment[28])
 {
     struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND};
@@ -194,7 +194,7 @@ static void random_beginnings(void **state)
         assert_in_range(ones[bit], MANY / 4, 3 * MANY / 4); /* 7 standard deviations */
 }
 
-/* Bad input ends the connection at once: nothing is said, and one line names the field. */
+/* Bad input ends the connection at once without a message, and one log line names the field. */
 static void bad_segments(void **state)
 {
     static const struct {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.c - the public calls of rddp/stream.h: two nets of ours with the kernel's forwarding between them, and losses.
- */
+/* stream.c - the public calls of rddp/stream.h: two nets with the kernel's forwarding between them, and losses. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +26,7 @@ struct pair {
     bool checked; /* the device vouches for checksums */
 };
 
-/* A network of our own: where none can be had the test cannot run. */
+/* Moves to an own network namespace; skips the program if there is none to be had. */
 static void own_network(void)
 {
     int fd;
@@ -117,7 +116,7 @@ static void make_memory(struct pair *p)
     rng_fill(&r, p->source, (size_t)TRANSFERS * LENGTH + HEAD + TAIL);
 }
 
-/* Messages of a head, a transfer and a tail. */
+/* Writes messages of a head, a transfer and a tail. */
 static void say(struct pair *p, uint64_t first_rid, bool unsolicited)
 {
     uint8_t *text = p->source + (size_t)TRANSFERS * LENGTH;
@@ -133,7 +132,7 @@ static void say(struct pair *p, uint64_t first_rid, bool unsolicited)
     assert_int_equal(rddp_stream_write(p->end[0], text, 1, 0, NULL), -EPIPE);
 }
 
-/* The octet that was sent at this position. */
+/* Returns the octet that was sent at this position. */
 static uint8_t sent(const struct pair *p, uint64_t position)
 {
     uint64_t message = position / (HEAD + LENGTH + TAIL), at = position % (HEAD + LENGTH + TAIL);
@@ -144,8 +143,8 @@ static uint8_t sent(const struct pair *p, uint64_t position)
     return at < HEAD + LENGTH ? p->source[message * LENGTH + at - HEAD] : text[at - LENGTH];
 }
 
-/* Reads until the peer's end: every octet is there, in order, and where its record says. Returns how many were placed.
- */
+/* Reads until the peer's end: every octet is there, in order, and where its record says. Returns how many were
+ * placed. */
 static uint64_t hear(struct pair *p, uint64_t first_rid)
 {
     static uint8_t plain[5000];
@@ -215,7 +214,7 @@ static void all_is_placed(void **state)
     close_pair(&p);
 }
 
-/* TCPOPT-0-02 TCPOPT-3.1.7-04: a peer that does not offer the option; RIDs that nobody named. */
+/* TCPOPT-0-02 TCPOPT-3.1.7-04: a peer that does not offer the option; RIDs without buffers. */
 static void all_is_plain(void **state)
 {
     struct pair p;
@@ -232,8 +231,8 @@ static void all_is_plain(void **state)
     }
 }
 
-/* TCPOPT-3.1.1-02 TCPOPT-6.1-01 TCPOPT-6.1-04: a buffer that is too short, one that is taken back, a RID one bit away.
- */
+/* TCPOPT-3.1.1-02 TCPOPT-6.1-01 TCPOPT-6.1-04: a buffer that is too short, one that is taken back, a RID that differs
+ * in one bit. */
 static void some_is_placed(void **state)
 {
     struct pair p = {0};
@@ -264,7 +263,7 @@ static void some_is_placed(void **state)
     close_pair(&p);
 }
 
-/* TCPOPT-3.1.7-01 TCPOPT-3.1.7-03 TCPOPT-6.1-03: what nobody asked for goes to what was offered, and to no more. */
+/* TCPOPT-3.1.7-01 TCPOPT-3.1.7-03 TCPOPT-6.1-03: unsolicited transfers use offered buffers, and no more of them. */
 static void unsolicited(void **state)
 {
     struct pair p = {0};
@@ -273,7 +272,7 @@ static void unsolicited(void **state)
     (void)state;
     make_memory(&p);
     open_pair(&p, 0, false);
-    assert_int_equal(rddp_stream_offer(p.end[1], p.target, 10), 0); /* too short for any */
+    assert_int_equal(rddp_stream_offer(p.end[1], p.target, 10), 0); /* too short for any transfer */
     for (size_t i = 1; i <= 3; i++)
         assert_int_equal(rddp_stream_offer(p.end[1], p.target + i * LENGTH, LENGTH), 0);
     say(&p, 5000, true);
@@ -285,7 +284,7 @@ static void unsolicited(void **state)
     close_pair(&p);
 }
 
-/* TCPOPT-3.1.4-04: a sender that changes its mind about the total; what it says then is not believed. */
+/* TCPOPT-3.1.4-04: a sender changes the total of a transfer; the new total is not accepted. */
 static void total_changes(void **state)
 {
     struct pair p = {0};
@@ -383,7 +382,7 @@ static void in_no_order(void **state)
     }
 }
 
-/* Each limit one below, at and above; what is asked for wrongly. */
+/* Each limit one below, at and above; wrong arguments. */
 static void limits(void **state)
 {
     static uint8_t octets[16];
@@ -423,7 +422,7 @@ static void limits(void **state)
     close_pair(&p);
 }
 
-/* Nobody listens; the peer resets; more come than may wait. */
+/* Nobody listens; the peer resets; more connections than the backlog. */
 static void failures(void **state)
 {
     struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT + 1), listened = address(2, 2, PORT);

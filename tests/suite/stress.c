@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stress.c - posting, polling, registering, connecting, closing and forking threads at one context: everything that was
- * posted completes once. Chance is seeded, time is not. */
+/* stress.c - threads that post, poll, register, connect, close and fork at one context: everything posted completes
+ * once. Random numbers are seeded, timing is not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -20,19 +20,19 @@
 
 enum {
     RUN_MS = 1500,
-    LANES = 3, /* connections that stay, with a poster each */
+    LANES = 3, /* permanent connections, with a posting thread each */
     POLLERS = 2,
     DEPTH = 64,
-    ROOM = 1 << 20, /* octets of the region; a lane has a part of it at each end */
+    ROOM = 1 << 20, /* octets of the region; each lane uses a part of it at each end */
     PART = ROOM / (2 * LANES),
     REGIONS = 40,
     FORK_MS = 40,
     CHILD_S = 40,
-    GUESTS = 256, /* connections of the one who comes and goes, at the passive end */
+    GUESTS = 256, /* connections of the visitor, at the passive end */
     SEED = 20251122,
 };
 
-/* The upper half of a request's number. */
+/* The upper half of a wr_id. */
 enum { SENT, RECEIVED, PASSING };
 
 struct lane {
@@ -50,14 +50,14 @@ struct world {
     struct sockaddr_in addr;
     uint8_t *room;
     struct lane lane[LANES];
-    struct rddp_qp *guest[GUESTS]; /* of the host's thread alone */
+    struct rddp_qp *guest[GUESTS]; /* used by the host's thread only */
     atomic_bool stop, ending;
     atomic_uint wrong, passed, forked;
 };
 
 static struct world world;
 
-/* cmocka's assertions are for the main thread. */
+/* cmocka's assertions work in the main thread only. */
 static void check(bool is_right, const char *what, int line)
 {
     if (is_right)
@@ -192,7 +192,7 @@ static struct rddp_qp *make_qp(void *user)
     return rddp_create_qp(world.pd, &attr);
 }
 
-/* The one who comes and goes: what its events say. */
+/* The visitor, which connects and closes: what its events have reported. */
 struct visitor {
     atomic_bool established, over;
 };
@@ -315,7 +315,7 @@ static void *be_the_host(void *arg)
 /* --- forking -------------------------------------------------------------------------------------------------------
  */
 
-/* What other threads are just making or destroying is theirs; all the rest is the child's. */
+/* Closes everything except what other threads were making or destroying during the fork. */
 static void close_in_child(void)
 {
     alarm(CHILD_S);

@@ -18,7 +18,7 @@ static void expect(const struct rddp_wc *wc, uint64_t id, enum rddp_wc_opcode op
     assert_int_equal(wc->opcode, opcode);
 }
 
-/* RDMAP-5.3-01, DDP-5.4-01: a Send fills one receive, whatever its length; the receive says how long it was. */
+/* RDMAP-5.3-01, DDP-5.4-01: a Send of any length takes one receive, which reports the length. */
 static void send_lengths(void **state)
 {
     static const size_t length[] = {0, 1, 3, 64, 1441, 1442, 4096, 65000, 64754, 64755, 300000};
@@ -39,7 +39,7 @@ static void send_lengths(void **state)
     }
 }
 
-/* RDMAP-5.1-01: a Write is in place when the Send behind it is delivered, and tells the target nothing itself. */
+/* RDMAP-5.1-01: a Write is placed when the Send behind it is delivered, and is not reported to the target. */
 static void write_then_send(void **state)
 {
     static const size_t length[] = {0, 1, 7, 508, 65536, 1 << 20, 3333333};
@@ -99,7 +99,7 @@ static void both_ways(void **state)
 
     pair_receive(&pair->server, 1, 2 << 20, 64);
     assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 0, 0, 8, 0, 0), 0);
-    wc[0] = pair_completion(&pair->server); /* the initiator has spoken: now both may (M44-16) */
+    wc[0] = pair_completion(&pair->server); /* the initiator has sent: now both may (M44-16) */
     for (unsigned round = 0; round < 20; round++) {
         for (int s = 0; s < 2; s++) {
             pair_receive(side[s], 50, 3 << 20, 64);
@@ -129,7 +129,7 @@ static void both_ways(void **state)
     }
 }
 
-/* Inline data is taken while posting; unsignalled requests are silent; many sges are one message. */
+/* Inline data are copied by the post; unsignalled requests are silent; many sges make one message. */
 static void inline_and_pieces(void **state)
 {
     struct pair *pair = of(state);
@@ -162,8 +162,8 @@ static void inline_and_pieces(void **state)
     assert_true(pair_is_pattern(pair->server.buffer + 4096, 1000, 3));
 }
 
-/* RDMAP-5.3-03: Send with Invalidate makes the peer's region useless before the peer hears of it; LOCAL_INV makes ours.
- */
+/* RDMAP-5.3-03: Send with Invalidate makes the peer's region invalid before the peer is told; LOCAL_INV makes ours
+ * invalid. */
 static void invalidation(void **state)
 {
     struct pair *pair = of(state);
@@ -199,7 +199,7 @@ static void invalidation(void **state)
     assert_int_equal(rddp_dereg_mr(mr), 0);
 }
 
-/* EXT-06 EXT-07: the receive completes when the Write is there; a Send with immediate data is one without a payload. */
+/* EXT-06 EXT-07: the receive completes when the Write is placed; a Send with immediate data has no payload. */
 static void immediate_data(void **state)
 {
     struct pair *pair = of(state);
@@ -230,7 +230,7 @@ static void immediate_data(void **state)
     assert_true(pair_is_pattern(pair->server.buffer, 100000, 7));
     assert_int_equal(wc.wc_flags, RDDP_WC_WITH_IMM);
     assert_int_equal(wc.imm_data, 0x12345678);
-    if (pair->row->wire != RDDP_WIRE_SCTP) /* chunks do not say where a Write begins */
+    if (pair->row->wire != RDDP_WIRE_SCTP) /* chunks do not tell where a Write begins */
         assert_int_equal(wc.byte_len, 100000);
     wc = pair_completion(&pair->client);
     expect(&wc, 1, RDDP_WC_RDMA_WRITE);
@@ -246,7 +246,7 @@ static void immediate_data(void **state)
     assert_int_equal(wc.byte_len, 0);
 }
 
-/* EXT-03 EXT-04: what was there comes back, as a number of this machine; a wrong address ends the connection. */
+/* EXT-03 EXT-04: the old value is returned in this machine's byte order; a wrong address ends the connection. */
 static void atomics(void **state)
 {
     struct pair *pair = of(state);
@@ -291,7 +291,7 @@ static void atomics(void **state)
     assert_int_equal(__atomic_load_n(word, __ATOMIC_SEQ_CST), 7);
 }
 
-/* A thousand small messages posted faster than they leave: back-pressure, and nothing lost. */
+/* A thousand small messages posted faster than they are sent: back-pressure, and nothing is lost. */
 static void stream_of_sends(void **state)
 {
     enum { MESSAGES = 2000, WINDOW = 32 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* udp.c - packets in batches over UDP on loopback: none is cut, joined, lost or sent to somebody else. */
+/* udp.c - batches of UDP packets on loopback: none is cut, joined, lost or misdelivered. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -63,7 +63,7 @@ static void put(unsigned peer, uint32_t number, uint32_t octets)
     udp_put(&from, octets);
 }
 
-/* The packets [first, first + count) of this length, each whole. */
+/* Checks the packets [first, first + count) of these lengths, each complete. */
 static void expect(unsigned peer, uint32_t first, uint32_t count, const uint32_t *octets)
 {
     struct udp_batch batch[UDP_BUFFERS];
@@ -88,7 +88,7 @@ static void expect(unsigned peer, uint32_t first, uint32_t count, const uint32_t
     }
 }
 
-/* As many as one call takes, one less, one more; and a shorter one ends a batch. */
+/* As many as one call takes, one less, one more; and a shorter packet ends a batch. */
 static void batches(void **state)
 {
     static const uint32_t counts[] = {1, 2, UDP_BATCH_PACKETS - 1, UDP_BATCH_PACKETS, UDP_BATCH_PACKETS + 1, 150};
@@ -110,7 +110,7 @@ static void batches(void **state)
     }
 }
 
-/* To two peers by turns, of any length up to the longest; nobody gets what is another's. */
+/* To two peers in turn, of any length up to the longest; each gets only its own. */
 static void mixed(void **state)
 {
     static uint32_t octets[2][300], count[2];
@@ -134,7 +134,8 @@ static void mixed(void **state)
     close_all();
 }
 
-/* Nothing is longer than a batch; the same again when the kernel does not cut; and nothing waits: no packets. */
+/* Packets longer than a batch are refused; the same with a kernel that does not cut; and an empty batch sends
+ * nothing. */
 static void limits(void **state)
 {
     struct udp_batch batch[UDP_BUFFERS];
@@ -156,7 +157,7 @@ static void limits(void **state)
     close_all();
 }
 
-/* Nobody listens there: the answer (ICMP) is no error of ours. */
+/* Nobody listens at the peer's port: the ICMP error is not an error of ours. */
 static void nobody(void **state)
 {
     struct udp_batch batch[UDP_BUFFERS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp.c - associations over usrsctp, on loopback, in this process: every pair of indications, what a peer may do
- * wrong, and how it ends. */
+/* usctp.c - associations over usrsctp on loopback in this process: every pair of indications, errors of a peer, and the
+ * end. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -119,7 +119,7 @@ static void turn(void)
     turn_end(&ends[1]);
 }
 
-/* Until it is so, or the test has failed. */
+/* Drives both ends until the condition holds; fails the test otherwise. */
 #define until(condition) \
     for (uint64_t end_ = loop_now_us() + 1000u * PATIENCE_MS; !(condition);) { \
         assert_true(loop_now_us() < end_); \
@@ -248,7 +248,7 @@ static void closed_well(void **state)
     close_both();
 }
 
-/* The reason arrives, and the request that was wrong has its status. SCTP-3.2.1-09 */
+/* The reason arrives, and the wrong request gets its status. SCTP-3.2.1-09 */
 static void refused(void **state)
 {
     struct mr *mr;
@@ -267,7 +267,7 @@ static void refused(void **state)
     close_both();
 }
 
-/* A peer that breaks each rule, and what it is told. SCTP-3.2.1-R1 SCTP-3.2.1-R2 SCTP-3.2.1-R3 SCTP-3.2.1-R4 */
+/* A peer breaks each rule and is told which. SCTP-3.2.1-R1 SCTP-3.2.1-R2 SCTP-3.2.1-R3 SCTP-3.2.1-R4 */
 static void rules(void **state)
 {
     static const struct {
@@ -309,7 +309,7 @@ static void rules(void **state)
     }
 }
 
-/* Nobody is there: given up after about the time that was asked for. */
+/* Nobody is there: given up after about the time requested. */
 static void unreachable(void **state)
 {
     struct sctp_attr attr = {.indication = BOTH, .connect_ms = 1000};
@@ -336,7 +336,7 @@ static void unreachable(void **state)
     usctp_close_port(silent);
 }
 
-/* A wrong checksum goes no further, nor does what is no packet. SCTP-1-02 */
+/* A packet with a wrong checksum, or that is none, is dropped. SCTP-1-02 */
 static void garbage(void **state)
 {
     int fd = socket(AF_INET, SOCK_DGRAM, 0);

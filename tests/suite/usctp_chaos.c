@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_chaos.c - two threads with a hundred associations each, aborted at random while they transfer: none harms
- * another, and nothing is left behind. And INITs without end. RDDP_LONG=1: for a minute. */
+/* usctp_chaos.c - two threads with a hundred associations each, aborted at random during transfers: none harms another,
+ * and nothing is left behind. Also a flood of INITs. RDDP_LONG=1 runs it for a minute. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <malloc.h>
@@ -44,10 +44,10 @@ struct end {
     bool used;
 };
 
-/* A thread's own: one socket that listens, one that connects, and the ends at them. */
+/* The state of a thread: one listening socket, one connecting socket, and their ends. */
 struct world {
     struct usctp_port *port[2];
-    struct end *ends; /* 2 * PAIRS: those that connect first */
+    struct end *ends; /* 2 * PAIRS: the connecting ones first */
     struct pd pd;
     struct mr_table mrs;
     struct mr_slot table[16];
@@ -185,7 +185,7 @@ static void turn_end(struct world *w, struct end *e)
     }
 }
 
-/* What befalls one of them: an abort, a good end, or it is dropped as it is. */
+/* Ends one of them at random: by an abort, regularly, or by dropping it. */
 static void befall(struct world *w)
 {
     struct end *e = &w->ends[chance(&w->seed) % (2 * PAIRS)];
@@ -195,7 +195,7 @@ static void befall(struct world *w)
         return;
     switch (chance(&w->seed) % 4) {
     case 0:
-        qp_fail(&e->qp, &note); /* the association finds it so, and aborts */
+        qp_fail(&e->qp, &note); /* the association notices it and aborts */
         w->aborted++;
         break;
     case 1:
@@ -261,7 +261,7 @@ static void open_world(struct world *w, unsigned number)
         w->trouble = "no port";
 }
 
-/* Guards around what the peer may write are whole. */
+/* Checks the guards around the memory that the peer may write. */
 static void close_world(struct world *w)
 {
     for (unsigned i = 0; i < 2 * PAIRS; i++)
@@ -276,7 +276,7 @@ static void close_world(struct world *w)
     free(w->memory);
 }
 
-/* Until enough has happened, and for a minute if that is asked for. */
+/* Runs until enough has happened, and for a minute if requested. */
 static void *live(void *user)
 {
     struct world *w = user;
@@ -320,7 +320,7 @@ static void one_life(struct world *worlds)
     malloc_trim(0);
 }
 
-/* The first life leaves what the stack keeps for good; the second adds nothing to it. */
+/* The first life leaves what the stack keeps for ever; the second must add nothing to it. */
 static void aborted_at_random(void **state)
 {
     static struct world worlds[THREADS];
@@ -343,7 +343,7 @@ static void aborted_at_random(void **state)
 
 /* --- a flood ------------------------------------------------------------------------------------------------- */
 
-/* An INIT as anybody can write it: to our port, from wherever. */
+/* Writes an INIT to our port, from any address. */
 static size_t write_init(uint8_t *to, uint16_t sctp_port)
 {
     uint8_t p[32] = {0}, *q = put16(put16(p, 999), sctp_port);
@@ -356,7 +356,7 @@ static size_t write_init(uint8_t *to, uint16_t sctp_port)
     return sizeof(p);
 }
 
-/* From more addresses than are remembered: memory stays in bounds, and who is serious still gets in. */
+/* From more addresses than are remembered: memory is bounded, and serious peers still connect. */
 static void flood(void **state)
 {
     static struct world w;

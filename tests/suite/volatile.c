@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* volatile.c - sending from a mapped file that somebody else writes to, and cuts. */
+/* volatile.c - sending from a mapped file that another process writes and truncates. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@ struct file {
 
 static atomic_uint gone; /* pages */
 
-/* As an application does it that goes on: a page of zeros where one has gone. */
+/* Handles SIGBUS like an application that continues: maps a page of zeros where one is gone. */
 static void on_sigbus(int sig, siginfo_t *info, void *ucontext)
 {
     void *page = (void *)((uintptr_t)info->si_addr & ~(uintptr_t)4095);
@@ -64,7 +64,7 @@ static void write_all(struct pair *pair, const struct file *file)
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_SUCCESS);
 }
 
-/* What was written before is in place when the Send behind it is delivered. */
+/* Waits for a Send: everything written before it is placed when it is delivered. */
 static void await(struct pair *pair)
 {
     pair_receive(&pair->server, 1, 0, 0);
@@ -99,7 +99,7 @@ static void *write_on(void *arg)
     return NULL;
 }
 
-/* The CRC is of what leaves, whatever was there before or comes after. */
+/* The CRC is that of the octets sent, whatever was there before or after. */
 static void file_is_written(void **state)
 {
     struct pair *pair = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_both.h - two associations with memory at both ends, for each test program of its own. */
+/* assoc_both.h - two associations with memory at both ends, included by each test program. */
 #ifndef TESTS_UNIT_ASSOC_BOTH_H
 #define TESTS_UNIT_ASSOC_BOTH_H
 

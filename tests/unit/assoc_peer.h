@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_peer.h - an association whose peer the test writes by hand, for each test program of its own. */
+/* assoc_peer.h - an association whose peer the test plays, included by each test program. */
 #ifndef TESTS_UNIT_ASSOC_PEER_H
 #define TESTS_UNIT_ASSOC_PEER_H
 
@@ -27,7 +27,7 @@ static inline struct assoc *victim(void)
     return &n.side[VICTIM].assoc;
 }
 
-/* The AWS of the peer's next chunk: a HELLO was the first where both negotiate. */
+/* Returns the AWS of the peer's next chunk: if both negotiate, the HELLO was the first. */
 static inline uint32_t next_aws(void)
 {
     return (uint32_t)victim()->window.next;
@@ -44,7 +44,7 @@ static inline void give(enum sctpddp_adaptation peer, struct sctpddp_chunk chunk
     net_chunk(&n, VICTIM, peer, &chunk);
 }
 
-/* Whatever comes behind the abort is dropped: not even a good chunk is placed. */
+/* Checks that chunks after the ABORT are dropped: not even a correct one is placed. */
 static inline void expect_abort(enum sctpddp_adaptation peer, enum fault fault, struct mr *mr)
 {
     net_expect_abort(&n, VICTIM, fault);

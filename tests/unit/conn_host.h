@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_host.h - the host that each test of a connection has for itself. */
+/* conn_host.h - the host of a connection test, included by each test program. */
 #ifndef TESTS_UNIT_CONN_HOST_H
 #define TESTS_UNIT_CONN_HOST_H
 
@@ -21,7 +21,7 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-/* For tests that go through many connections. */
+/* Starts over, for tests that use many connections. */
 static inline void next_connection(void)
 {
     host_fini(&h);

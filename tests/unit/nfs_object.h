@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_object.h - a directory that is exported, for the tests of objects, and the three ways to run them: with the
- * kernel's handles, without them, and as a server without any rights. */
+/* nfs_object.h - an exported directory for the tests of objects, and the three ways to run them: with the kernel's
+ * handles, without them, and as a server without privileges. */
 #ifndef TESTS_UNIT_NFS_OBJECT_H
 #define TESTS_UNIT_NFS_OBJECT_H
 
@@ -19,7 +19,7 @@
 
 #include "nfs/server/object.h"
 
-/* top/in is exported, top/state has the key; top is the working directory. */
+/* top/in is exported, top/state holds the key; top is the working directory. */
 static char top[64], error[EXPORT_TEXT];
 static struct export export;
 static struct objects *os;
@@ -71,7 +71,7 @@ static inline int teardown(void **state)
     (void)state;
     snprintf(command, sizeof(command), "rm -rf %s", top);
     bad = chdir("/") || system(command);
-    objects_close(os); /* aborts when a test that failed has not put back what it got */
+    objects_close(os); /* aborts if a failed test did not put back what it got */
     export_close(&export);
     return bad;
 }
@@ -111,7 +111,7 @@ static inline int name_at(const struct nfs3_fh *dir, const char *name, struct nf
     return bad;
 }
 
-/* The handle of a path below the export. */
+/* Returns the handle of a path below the export. */
 static inline struct nfs3_fh look(const char *path)
 {
     char copy[512], *rest = copy;
@@ -154,7 +154,7 @@ static inline void expect_is(const struct nfs3_fh *fh, const char *path)
     object_put(os, object);
 }
 
-/* Exit code. */
+/* Returns the exit code. */
 static inline int three_ways(int (*run)(void))
 {
     int failed, status = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve.h - a directory that is exported, and calls on it. */
+/* nfs_serve.h - an exported directory, and calls on it. */
 #ifndef TESTS_UNIT_NFS_SERVE_H
 #define TESTS_UNIT_NFS_SERVE_H
 
@@ -31,12 +31,12 @@ struct bed {
     struct nfs3_fh root;
     struct rpc_cred cred;
     struct sockaddr_in peer;
-    bool now, served; /* asked of nfs_serve(), and what it said */
-    bool views;       /* welcome */
+    bool now, served; /* now: passed to nfs_serve(); served: its result */
+    bool views;       /* views are accepted */
     struct view *view;
     struct nfs3_result result;
     uint8_t *buffer;
-    size_t room; /* less than nfs_room() says; 0: that */
+    size_t room; /* fewer octets than nfs_room() asks for; 0: exactly those */
 };
 
 static inline void bed_open(struct bed *b, const struct export_attr *attr)
@@ -66,7 +66,7 @@ static inline void bed_close(struct bed *b)
     export_close(&b->export);
 }
 
-/* Another export of the same directory. */
+/* Exports the same directory again, with other attributes. */
 static inline void bed_again(struct bed *b, const struct export_attr *attr)
 {
     bed_close(b);
@@ -113,13 +113,13 @@ static inline int bed_teardown(void **state)
     struct bed *b = *state;
 
     bed_close(b);
-    (void)umount2(b->dir, MNT_DETACH); /* where a test has failed before it did that */
+    (void)umount2(b->dir, MNT_DETACH); /* in case a test failed before it unmounted */
     nftw(b->dir, bed_remove, 16, FTW_DEPTH | FTW_PHYS);
     free(b);
     return 0;
 }
 
-/* The way to a file past NFS, for the user that we are. */
+/* Returns a path to the file that bypasses NFS, accessible to our user. */
 static inline const char *local(const struct bed *b, const char *name)
 {
     static char path[4][512];
@@ -141,7 +141,7 @@ static inline struct nfs3_where where(const struct nfs3_fh *dir, const char *nam
     return (struct nfs3_where){*dir, text(name)};
 }
 
-/* The status; b->result has the rest. Every result can be said in XDR. */
+/* Serves a call and returns the status; b->result has the result, which must be encodable in XDR. */
 static inline enum nfs3_status call(struct bed *b, enum nfs3_proc proc, const union nfs3_args *args)
 {
     size_t room = b->room ? b->room : nfs_room(proc, args);
@@ -187,7 +187,7 @@ static inline enum nfs3_status lookup_in(struct bed *b, const struct nfs3_fh *di
     return status;
 }
 
-/* It is there. */
+/* Looks up a name that must exist. */
 static inline struct nfs3_fh lookup(struct bed *b, const char *name)
 {
     struct nfs3_fh fh;
@@ -212,7 +212,7 @@ static inline struct nfs3_fh file(struct bed *b, const char *name, const char *w
     return lookup(b, name);
 }
 
-/* By name alone, with a mode where something is made. */
+/* Calls a procedure with a name, and a mode where something is created. */
 static inline enum nfs3_status by_name(struct bed *b, enum nfs3_proc proc, const struct nfs3_fh *dir, const char *name)
 {
     union nfs3_args args = {.where = where(dir, name)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* control.c - control data beside what is asked for, and whether they are what came. */
+/* control.c - draws control data, and checks what arrived. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ void control_taken_back(struct request *r)
         memset(r->control, GUARD_OCTET, r->control_length);
 }
 
-/* As many as there was room for, and nothing behind them. */
+/* As much as there was room for must have arrived, and nothing beyond. */
 void control_check(const struct receive *in, const struct request *r, const struct rddp_wc *wc)
 {
     uint32_t n = r->control_length < in->control_room ? r->control_length : in->control_room;
@@ -72,7 +72,7 @@ void control_check_response(const struct request *r, const struct rddp_wc *wc)
         report_failure("the response to request %llu brought control data", (unsigned long long)r->wr_id);
 }
 
-/* What nobody asked for is counted, once. */
+/* Control data that nobody asked for must be counted once. */
 void control_judge(const struct party *p)
 {
     uint64_t dropped = p->stack->qp.control_dropped, sent = p->peer->unasked;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* draw.c - everything about a run that chance decides before it begins. */
+/* draw.c - everything about a run that is decided at random before it begins. */
 #include "tests/sim/lib/ending.h"
 #include "tests/sim/lib/report.h"
 #include "tests/sim/lib/sim.h"
 
-/* Moves of octets through the narrowest place of a run, about, and all its octets at most, if each request were as
- * large as allowed. */
+/* The approximate number of moves through the narrowest place of a run, and the greatest number of octets, if every
+ * request had the greatest size. */
 enum { MOVES = 60000, OCTETS = 1 << 28 };
 
-/* Longer than anything takes that is still moving: the largest FPDU, octet by octet, at the largest latency. */
+/* Longer than any progress takes: the largest FPDU, octet by octet, with the largest latency. */
 #define PATIENCE_US 10000000000ULL
 
 static uint32_t draw_emss(struct rng *r)
@@ -42,14 +42,14 @@ static uint16_t one_at_least(uint16_t n)
     return n ? n : 1;
 }
 
-/* What two ends must have in common, or one of them would only refuse. */
+/* Makes two ends compatible; otherwise one of them would only refuse. */
 static void agree(struct conn_attr *a, struct conn_attr *b, bool reads)
 {
     b->immediate = a->immediate;
     a->peer_to_peer &= a->revision == 2;
     if (!(a->rtr & b->rtr))
         b->rtr = a->rtr;
-    /* Without RFC 6581 nobody negotiates reads. */
+    /* Without RFC 6581 Reads are not negotiated. */
     if (a->revision == 1 || a->immediate || reads) {
         a->ird = one_at_least(a->ird);
         a->ord = one_at_least(a->ord);
@@ -90,7 +90,7 @@ static struct stack_attr draw_stack(struct rng *r, const struct wire *wire, cons
     };
 }
 
-/* Half of them are wide: what a real socket is like, and where large payloads get through. */
+/* Half of the links are wide, like a real socket, so that large payloads get through. */
 static struct link_attr draw_link(struct rng *r)
 {
     bool is_wide = rng_one_in(r, 2);
@@ -103,7 +103,7 @@ static struct link_attr draw_link(struct rng *r)
     };
 }
 
-/* Octets per move: what both a link's window and its cuts let through at once. */
+/* Returns the octets per move that both the link's window and its cuts let through. */
 static uint32_t pace(const struct link_attr *l)
 {
     return (l->window < l->cut_max ? l->window : l->cut_max) / 4 + 1;
@@ -141,7 +141,7 @@ static const struct ending *draw_any_ending(struct rng *r)
     return e;
 }
 
-/* Without start-up frames nobody can reject, and only iWARP invalidates from afar. */
+/* Without start-up frames nobody can reject, and only iWARP invalidates remotely. */
 static const struct ending *draw_ending(struct rng *r, const struct wire *wire)
 {
     const struct ending *e;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ending.c - how a run ends. */
+/* ending.c - the ways a run can end. */
 #include "tests/sim/lib/ending.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static struct stack *there(struct sim *s)
     return &s->stack[!s->struck_side];
 }
 
-/* A responder may have to hold its tongue for ever, if the initiator says nothing. */
+/* A responder may have to stay silent for ever if the initiator sends nothing. */
 static bool is_ready(const struct stack *s)
 {
     return s->conn.life.state == CONN_READY && s->conn.life.established && !s->conn.start.hold;
@@ -37,7 +37,7 @@ static bool close_one(struct sim *s)
     return true;
 }
 
-/* The other goes on, so that everything that was posted here gets its answer. */
+/* The other side continues, so that everything posted here is answered. */
 static bool close_drained(struct sim *s)
 {
     struct party *p = &s->party[s->struck_side];
@@ -79,7 +79,7 @@ static bool detach(struct sim *s)
     return true;
 }
 
-/* A region that is in use, if there is one. */
+/* Deregisters a region that is in use, if there is one. */
 static bool deregister(struct sim *s)
 {
     struct region *r = NULL;
@@ -102,7 +102,7 @@ static bool spoil(struct sim *s)
     return true;
 }
 
-/* Nobody looks at the completions any more, and there is room for few. */
+/* Stops polling, so that the small CQ overflows. */
 static bool fill_cq(struct sim *s)
 {
     struct cq *cq = rng_one_in(&s->rng, 2) ? &here(s)->send_cq : &here(s)->recv_cq;
@@ -137,7 +137,7 @@ static bool post_wrong(struct sim *s, struct request *r, struct rddp_sge outlaw)
     return false;
 }
 
-/* A key that nobody has at the other end. */
+/* Returns a key that does not exist at the other end. */
 static uint32_t no_key(const struct sim *s)
 {
     const struct mr_table *mrs = &s->stack[!s->struck_side].mrs;
@@ -175,7 +175,7 @@ static bool write_bounds(struct sim *s)
     return post_wrong(s, wrong_request(s, RDDP_WR_RDMA_WRITE), outlaw_at(r, r->mr.length + rng_below(&s->rng, 5000)));
 }
 
-/* A Read into one octet of our own. */
+/* Posts a Read into a single octet of our own. */
 static bool read_wrong(struct sim *s, struct rddp_sge outlaw)
 {
     struct request *r = wrong_request(s, RDDP_WR_SEND);
@@ -211,7 +211,7 @@ static bool read_bounds(struct sim *s)
     return read_wrong(s, outlaw_at(r, r->mr.length));
 }
 
-/* The receives that there are have to be used up first. */
+/* First the available receives must be used up. */
 static bool send_without_receive(struct sim *s)
 {
     struct party *p = &s->party[s->struck_side];
@@ -264,7 +264,7 @@ static bool own_key(struct sim *s)
 /* --- all ----------------------------------------------------------------------------------------------------- */
 
 #define NO_FAULT FAULT_BIT(FAULT_NONE)
-#define CUT (FAULT_BIT(FAULT_CUT) | NO_FAULT) /* a Read was not answered, or a message not ended */
+#define CUT (FAULT_BIT(FAULT_CUT) | NO_FAULT) /* a Read was not answered, or a message not completed */
 #define LOST (FAULT_BIT(FAULT_LOST) | NO_FAULT)
 #define STUCK (FAULT_BIT(FAULT_STALLED) | CUT)
 #define GONE (FAULT_BIT(FAULT_KEY) | FAULT_BIT(FAULT_LOCAL_KEY) | FAULT_BIT(FAULT_INVALIDATE) | NO_FAULT)
@@ -312,15 +312,15 @@ static void judge_side(const struct sim *s, int side)
     uint64_t may = side == s->struck_side ? s->ending->here : s->ending->there;
     unsigned ends = s->stack[side].told & (CONN_NEWS_DISCONNECTED | CONN_NEWS_FAILED | CONN_NEWS_REJECTED);
 
-    /* Nobody is told why, and each field of a header has a fault of its own. */
+    /* The peer is not told why, and each header field has a fault of its own. */
     if (!s->stack[side].attr.wire->explain) {
         may |= may & TOLD ? LOST | CUT : 0;
         may |= may & FAULT_BIT(FAULT_CRC) ? SPOILT_SEGMENT : 0;
     }
-    /* Before both were ready, the one may learn of it as of a broken start-up. */
+    /* Before both were ready, one side may see it as a broken start-up. */
     if (!s->was_established)
         may |= LOST | STUCK;
-    /* A responder that closes with work posted, and may never send it. */
+    /* A responder that closes with posted work which it may never send. */
     if (c->start.hold)
         may |= FAULT_BIT(FAULT_STALLED);
     if (!(may & FAULT_BIT(c->life.note.fault)))

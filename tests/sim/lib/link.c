@@ -82,7 +82,7 @@ void link_end(struct link *l, uint64_t now_us)
     l->end_us = arrival(l, now_us);
 }
 
-/* Nothing behind the octet at which the link is stuck arrives, not even the end. */
+/* Limits `n`: nothing arrives from the octet on at which the link is stuck, not even the end. */
 static size_t unstuck(const struct link *l, size_t n)
 {
     uint64_t left = l->stuck_at > l->taken ? l->stuck_at - l->taken : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* memory.c - regions between guard octets, and what each of their octets must be. */
+/* memory.c - regions between guard octets, and the allowed value of each octet. */
 #include "tests/sim/lib/memory.h"
 
 #include <assert.h>
@@ -68,7 +68,7 @@ static bool is_guard(const uint8_t *p)
     return true;
 }
 
-/* May octet `at` be what it is, though it is not what it was? */
+/* May octet `at` have its value, although that has changed? */
 static bool is_asked_for(const struct region *r, uint32_t at)
 {
     for (const struct area *a = r->areas; a; a = a->next) {

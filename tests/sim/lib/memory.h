@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* memory.h - regions between guard octets, and what each of their octets must be: as it was, or as it was asked to be.
- */
+/* memory.h - regions between guard octets, and the allowed value of each octet: the old one, or one that was
+ * requested. */
 #ifndef TESTS_SIM_LIB_MEMORY_H
 #define TESTS_SIM_LIB_MEMORY_H
 
@@ -9,12 +9,12 @@
 #include "tests/lib/rng.h"
 
 enum area_use {
-    AREA_SOURCE, /* stays as it is; others may read it, too */
-    AREA_TARGET, /* the first `filled` octets become `octets`, at once or one by one; the others stay */
-    AREA_ANY,    /* who writes when is nobody's to say */
+    AREA_SOURCE, /* must not change; others may read it, too */
+    AREA_TARGET, /* the first `filled` octets become `octets`, in any order; the others must not change */
+    AREA_ANY,    /* concurrent writers: any value is allowed */
 };
 
-/* A part of a region that a request needs. Linked into the region: it may not move. */
+/* A part of a region that a request uses. It is linked into the region and must not move. */
 struct area {
     struct region *region; /* NULL: not claimed */
     struct area *next;
@@ -26,47 +26,47 @@ struct area {
 
 struct region {
     struct mr mr;
-    uint8_t *room;   /* guard, the octets, guard */
-    uint8_t *shadow; /* what the octets are, as far as anybody was told */
+    uint8_t *room;   /* guard, octets, guard */
+    uint8_t *shadow; /* the octets as far as they are known */
     struct area *areas;
-    bool doomed; /* about to be invalidated or removed: nothing new */
+    bool doomed; /* will be invalidated or removed soon: do not use it for new requests */
     bool hot;    /* everybody reads and writes it at once: only its guards are checked */
     bool window; /* may be invalidated */
     bool removed;
 };
 
-/* Random octets, registered under a random key. The slots of the table are on the heap. */
+/* Fills a region with random octets and registers it under a random key. The table's slots are on the heap. */
 void region_init(struct region *r, struct mr_table *table, struct pd *pd, uint32_t length, unsigned access,
                  struct rng *rng);
 void region_fini(struct region *r);
 
-/* Out of the table and in again, under another key. */
+/* Registers it again under another key. */
 void region_renew(struct region *r, struct mr_table *table, struct rng *rng);
 
-/* From now on its octets may not change, whatever was asked for. */
+/* From now on its octets must not change, whatever was requested. */
 void region_freeze(struct region *r);
 
-/* Every octet is what it may be; says what is not, and where, else NULL. */
+/* Returns NULL if every octet is allowed; otherwise what is wrong, and where. */
 const char *region_wrong(const struct region *r);
 
-/* Claims some `length` octets of the region. False if no place was found. */
+/* Claims `length` octets somewhere in the region. Returns false if no place was found. */
 bool area_claim(struct area *a, struct region *r, uint32_t length, enum area_use use, struct rng *rng);
 
-/* The very octets of another one, whatever it is used for. */
+/* Claims exactly the octets of another area, whatever they are used for. */
 void area_share(struct area *a, const struct area *with, enum area_use use);
 void area_release(struct area *a);
 
-/* The application writes new octets, where nobody else needs what is there. */
+/* The application writes new octets, where no other area needs the old ones. */
 void area_scribble(const struct area *a, struct rng *rng);
 
-/* All of it, one bit of it, nothing of it is as asked? (AREA_TARGET) */
+/* Is all of it, or none of it, as requested? (AREA_TARGET) */
 bool area_is_filled(const struct area *a);
 bool area_is_untouched(const struct area *a);
 
-/* It was filled: from now on these are its octets. */
+/* It was filled: these are its octets from now on. */
 void area_settle(const struct area *a);
 
-/* As a request or its peer names it. */
+/* As a request or the peer names it. */
 struct rddp_sge area_sge(const struct area *a);
 uint64_t area_offset(const struct area *a);
 const uint8_t *area_shadow(const struct area *a);

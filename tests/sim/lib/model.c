@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* model.c - what was asked for at each end, and whether what was done is that. */
+/* model.c - what was requested at each end, and whether it was done. */
 #include "tests/sim/lib/model.h"
 
 #include <assert.h>
@@ -49,7 +49,7 @@ void party_fini(struct party *p)
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
 
-/* The peer's receive becomes what is sent, as far as it reaches. */
+/* The peer's receive will contain what is sent, as far as it fits. */
 static void promise(struct party *p, struct request *r)
 {
     uint32_t done = 0;
@@ -67,7 +67,7 @@ static void promise(struct party *p, struct request *r)
     }
 }
 
-/* A Write of a sequence may have to wait for those before it, or for none. */
+/* A Write of a sequence may wait for the messages before it, or for none. */
 static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const struct wire *wire)
 {
     struct rddp_send_wr wr = {
@@ -133,7 +133,7 @@ bool party_post(struct party *p, struct request *r)
     p->unasked += r->takes ? 0 : r->control_length;
     if (r->takes && p->peer->promised && !r->wrong_here)
         promise(p, r);
-    /* The memory of an inline request is the application's again at once. */
+    /* The application may reuse the memory of an inline request at once. */
     for (uint32_t i = 0; r->flags & RDDP_SEND_INLINE && i < r->locals; i++) {
         area_scribble(&r->local[i], &p->rng);
         area_release(&r->local[i]);
@@ -170,7 +170,7 @@ bool party_post_receive(struct party *p, struct receive *in)
     return true;
 }
 
-/* --- what was seen to be done -------------------------------------------------------------------------------- */
+/* --- effects that are known ---------------------------------------------------------------------------------- */
 
 static void forget_done(struct party *p)
 {
@@ -188,7 +188,7 @@ static void forget_done(struct party *p)
     p->newest = last;
 }
 
-/* Everything that this end sent before `until` (NULL: all) has been placed at the other. */
+/* Everything that this end sent before `until` (NULL: all) has been placed at the other end. */
 static void land_before(struct party *p, const struct request *until)
 {
     for (struct request *r = p->oldest; r && r != until; r = r->next) {
@@ -251,8 +251,8 @@ static void complete_well(struct party *p, struct request *r)
         area_release(&r->local[i]);
 }
 
-/* A Read in error may have brought some of its octets; its sink stays claimed. Sources are free for new use: what of
- * them is still on its way was copied. */
+/* A failed Read may have placed some octets; its sink stays claimed. Sources may be reused, because what is still being
+ * sent was copied. */
 static void complete_badly(struct party *p, struct request *r, const struct rddp_wc *wc)
 {
     r->completed = true;
@@ -293,8 +293,8 @@ static void check_send_wc(const struct party *p, const struct request *r, const 
     control_check_response(r, wc);
 }
 
-/* Requests complete in the order of posting (RDMAP-5.5-04). One without a completion of its own is known to be done by
- * a later one's; after the first failure every one has its own. */
+/* Requests complete in posting order (RDMAP-5.5-04). An unsignalled one is known to be done by a later completion;
+ * after the first failure every request has its own. */
 static void completed_send(struct party *p, const struct rddp_wc *wc)
 {
     struct request *r = p->oldest;
@@ -319,7 +319,7 @@ static void completed_send(struct party *p, const struct rddp_wc *wc)
 
 /* --- completions of receives --------------------------------------------------------------------------------- */
 
-/* The peer's oldest request that takes a receive and has not been delivered. */
+/* Returns the peer's oldest undelivered request that takes a receive. */
 static struct request *next_taker(struct party *p)
 {
     struct request *r = p->oldest;
@@ -353,8 +353,8 @@ static void check_delivery(struct party *p, struct receive *in, struct request *
         check_invalid(p->stack, r);
 }
 
-/* Receives complete in the order of posting, each by the next message that takes one, after everything that was sent
- * before it. True if it is one to make an event of. */
+/* Receives complete in posting order, each by the next message that takes one, after everything that was sent before
+ * it. Returns whether it should make an event. */
 static bool completed_receive(struct party *p, const struct rddp_wc *wc)
 {
     struct receive *in = p->awaited;
@@ -383,8 +383,8 @@ static bool completed_receive(struct party *p, const struct rddp_wc *wc)
     return solicited;
 }
 
-/* Armed for solicited completions, the CQ makes one event for the first of them or of a failure, and none for others
- * (RDMAP-5.3-02). It is asked when everything up to that was polled. */
+/* Armed for solicited completions, the CQ makes one event for the first of them or for a failure, and none for others
+ * (RDMAP-5.3-02). Checked when everything up to that completion was polled. */
 static void check_event(struct party *p)
 {
     bool is_known = p->event_due || cq_is_empty(&p->stack->recv_cq);
@@ -440,7 +440,7 @@ static void judge_queues(const struct party *p)
         report_failure("receive %llu never completes", (unsigned long long)in->wr_id);
 }
 
-/* Where did the stream of requests break off? In order, what was sent later has not touched anything. */
+/* Was this request placed? In order, requests sent after the break have changed nothing. */
 static bool is_placed(const struct request *r, bool *is_untouched)
 {
     bool filled = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packets.c - the receiving end of a link that hands over whole packets in whatever order they come. What it was told
- * to keep lies in the ring of the link. */
+/* packets.c - the receiving end of a link that delivers whole packets in any order. Packets that it has to keep stay in
+ * the ring of the link. */
 #include "tests/sim/lib/packets.h"
 
 #include <assert.h>
@@ -13,14 +13,14 @@ enum { MISSING, KEPT, TAKEN };
 
 struct packets {
     struct early early;
-    uint64_t base;                  /* of the link's stream, where framing began */
-    uint8_t state[LINK_WINDOW_MAX]; /* of each octet on the way, at its remainder */
+    uint64_t base;                  /* stream position of the link where framing began */
+    uint8_t state[LINK_WINDOW_MAX]; /* of each octet in flight, indexed modulo the size */
     uint8_t packet[LINK_WINDOW_MAX];
 };
 
 void packets_begin(struct stack *s)
 {
-    /* What is kept of a unit stays with the link until there is all of it. */
+    /* The link keeps the parts of a unit until it is complete. */
     if (!s->attr.packets || s->packets || s->staged || s->rx->attr.window < 2 * WIRE_UNIT_MAX ||
         !life_is_open(&s->conn.life))
         return;
@@ -49,7 +49,7 @@ static bool is_here(const struct stack *s, uint64_t from, uint64_t to)
     return from == to;
 }
 
-/* How many octets from `pos` on are in this state. */
+/* Returns how many octets from `pos` on are in this state. */
 static size_t run(const struct stack *s, uint64_t pos, uint8_t state)
 {
     uint64_t at = pos;
@@ -68,7 +68,7 @@ static uint64_t edge_of(const struct stack *s)
     return at;
 }
 
-/* The first packet that is not all here: when it comes, and where it begins. */
+/* When does the first incomplete packet arrive, and where does it begin? */
 static uint64_t first_due(const struct stack *s)
 {
     const struct link *l = s->rx;
@@ -91,7 +91,7 @@ uint64_t packets_next_us(const struct stack *s)
     return s->rx->deaf ? UINT64_MAX : first_due(s);
 }
 
-/* Nothing of it is needed any more in front of where the connection is. */
+/* Drops the octets before the connection's position. */
 static void consume(struct stack *s, uint64_t pos)
 {
     struct link *l = s->rx;
@@ -120,7 +120,7 @@ void packets_catch_up(struct stack *s, uint64_t now_us)
     } while (eaten);
 }
 
-/* [from, to) of the stream comes, and a verdict about it. */
+/* Presents [from, to) of the stream and handles the verdict. */
 static void hand_over(struct stack *s, uint64_t from, uint64_t to, uint64_t now_us)
 {
     uint8_t *packet = s->packets->packet;
@@ -139,7 +139,7 @@ static void hand_over(struct stack *s, uint64_t from, uint64_t to, uint64_t now_
     }
 }
 
-/* What of packet `i` is not here comes, or now and then only a part of that. */
+/* Presents the missing part of packet `i`, sometimes only a piece of it. */
 static void receive(struct stack *s, uint32_t i, bool whole, uint64_t now_us)
 {
     const struct link *l = s->rx;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packets.h - the receiving end of a link that hands over whole packets in whatever order they come. */
+/* packets.h - the receiving end of a link that delivers whole packets in any order. */
 #ifndef TESTS_SIM_LIB_PACKETS_H
 #define TESTS_SIM_LIB_PACKETS_H
 
 #include "tests/sim/lib/stack.h"
 
-/* Begins with it, if the stack is to and nothing of the stream is in its stage. */
+/* Starts if the stack uses packets and its stage is empty. */
 void packets_begin(struct stack *s);
 void packets_fini(struct stack *s);
 
-/* When the next packet comes, or the end. */
+/* Returns when the next packet or the end arrives. */
 uint64_t packets_next_us(const struct stack *s);
 
-/* Packets come: all that are due, and some before others. */
+/* Delivers all packets that are due, and some early. */
 void packets_turn(struct stack *s, uint64_t now_us);
 
-/* What was kept goes in when it is its turn. */
+/* Presents kept octets whose turn has come. */
 void packets_catch_up(struct stack *s, uint64_t now_us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* report.c - a run that goes wrong says how to see it again. */
+/* report.c - makes a failed run reproducible. */
 #include "tests/sim/lib/report.h"
 
 #include <signal.h>

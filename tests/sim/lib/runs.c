@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* runs.c - many runs, as the environment asks for them. */
+/* runs.c - a number of runs, as the environment says. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sim.c - a run: whoever has something to do at this instant goes next, by chance; then the clock goes on. */
+/* sim.c - a run: a random actor among those with something to do goes next; then the clock advances. */
 #include "tests/sim/lib/sim.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool is_exhausted(const struct sim *s)
 
 /* --- how it ends --------------------------------------------------------------------------------------------- */
 
-/* Everything is done, and seen to be done: behind the last Send of either side all that was before it has landed. */
+/* Is everything done and seen? After the last Send of each side all that was before it has been placed. */
 static bool is_finished(const struct sim *s)
 {
     return s->finale == 3 && party_is_idle(&s->party[0]) && party_is_idle(&s->party[1]);
@@ -67,7 +67,7 @@ static void strike(struct sim *s)
 
     if (s->struck || !is_due(s))
         return;
-    /* It may never find what it needs. */
+    /* The ending may never become possible. */
     if (s->tries++ > TRIES_MAX && !(s->ending->flags & REJECTS))
         s->ending = ending_in_order() + 1;
     if (!s->ending->strike(s))
@@ -78,7 +78,7 @@ static void strike(struct sim *s)
     stack_pump(&s->stack[1], s->now_us);
 }
 
-/* Nothing will ever happen any more of itself. */
+/* Nothing will happen any more by itself: makes something happen. */
 static void nudge(struct sim *s)
 {
     if (!s->struck || s->closing)
@@ -128,7 +128,7 @@ static bool has_completions(const struct sim *s, int side)
     return !is_blind(s, side) && (!cq_is_empty(&t->send_cq) || !cq_is_empty(&t->recv_cq));
 }
 
-/* Awake as long as there is something to do without being woken. */
+/* Returns when the application wakes up by itself: now, as long as it finds work. */
 static uint64_t sleep_until(struct sim *s, int side)
 {
     bool idle = s->struck || (is_in_order(s) && s->finale == 3);
@@ -138,7 +138,7 @@ static uint64_t sleep_until(struct sim *s, int side)
     return s->now_us + ((uint64_t)(1 + rng_size(&s->rng, s->think_us)) << (s->idle[side] < 16 ? s->idle[side] : 16));
 }
 
-/* It is woken by a completion or a request; else by what it is itself waiting for. */
+/* Wakes an application on a completion or a request, or on what it is waiting for. */
 static void wake(struct sim *s, int side)
 {
     uint64_t at_us = s->now_us + rng_size(&s->rng, s->think_us);
@@ -174,7 +174,7 @@ static void app_turn(struct sim *s, int side)
 
 enum { ACTORS = 5 };
 
-/* When each actor is due: the two hosts, the two applications, the side that closes a little later. */
+/* Returns when an actor is due: the two hosts, the two applications, the side that closes a little later. */
 static uint64_t due_us(const struct sim *s, int actor)
 {
     if (actor < 2)
@@ -221,7 +221,7 @@ static void step(struct sim *s)
 
 /* --- the run ------------------------------------------------------------------------------------------------- */
 
-/* What was posted to a queue pair that never met its connection is for its owner to end. */
+/* Requests of a queue pair that was never connected are ended by its owner. */
 static void end_queues(struct sim *s, int side)
 {
     const struct fault_note none = {.fault = FAULT_NONE};

@@ -50,7 +50,7 @@ static void init_regions(struct stack *s)
 
     for (int i = 0; i < STACK_REGIONS; i++) {
         uint32_t most = i < REGION_COUNTERS ? s->attr.region_octets : 4096;
-        unsigned based = is_sequence(s) ? RDDP_ACCESS_ZERO_BASED : 0; /* its offsets have 32 bits */
+        unsigned based = is_sequence(s) ? RDDP_ACCESS_ZERO_BASED : 0; /* offsets on this wire have 32 bits */
 
         region_init(&s->region[i], &s->mrs, &s->pd, rng_between(&s->rng, most / 2, most), access[i] | based, &s->rng);
         s->region[i].hot = i == REGION_HOT || i == REGION_COUNTERS;
@@ -146,7 +146,7 @@ void stack_detach(struct stack *s, uint64_t now_us)
     s->detached = true;
 }
 
-/* Whoever looks at it from now on is found by a sanitizer, or by what happens. */
+/* Later accesses are found by a sanitizer or by their effects. */
 void stack_destroy_qp(struct stack *s)
 {
     qp_fini(&s->qp);
@@ -179,8 +179,8 @@ static void eat(struct stack *s, uint64_t now_us)
     s->staged -= eaten;
 }
 
-/* The rest of a large payload goes to where it belongs. False: it is not there as a whole, so nothing behind it either.
- */
+/* Reads the rest of a large payload straight to its place. Returns false if it has not all arrived; then nothing behind
+ * it has either. */
 static bool receive_apart(struct stack *s, uint64_t now_us)
 {
     uint32_t staged = (uint32_t)s->staged;
@@ -200,7 +200,7 @@ static bool receive_apart(struct stack *s, uint64_t now_us)
     return n == gap.octets;
 }
 
-/* Like a large socket read behind what was left; what was left moves to the front now and then. */
+/* Reads behind what was left, like a large read of a socket; sometimes moves what was left to the front. */
 static void receive(struct stack *s, uint64_t now_us)
 {
     size_t n;
@@ -216,7 +216,7 @@ static void receive(struct stack *s, uint64_t now_us)
     eat(s, now_us);
 }
 
-/* One unit a packet, as many as the link takes. Octets. */
+/* Sends one unit per packet, as many as the link accepts. Returns the octets. */
 static size_t send_packets(struct stack *s, size_t room, uint64_t now_us)
 {
     struct out_cursor at = {0};
@@ -256,7 +256,7 @@ static void send(struct stack *s, uint64_t now_us)
     conn_sent(&s->conn, n, now_us);
 }
 
-/* The socket is closed: nobody listens at it any more, and it cannot say more. */
+/* The socket is closed: octets to it are lost, and it can send nothing more. */
 static void close_link(struct stack *s, uint64_t now_us)
 {
     if (s->conn.life.out)

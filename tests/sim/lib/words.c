@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* words.c - atomics on one word of the peer: nobody else touches it, so what each finds there is known when it is
- * posted.
- */
+/* words.c - atomics on one word of the peer. Nothing else changes it, so the value that each atomic finds is known when
+ * it is posted. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "tests/sim/lib/model.h"
 #include "tests/sim/lib/report.h"
 
-/* Where it is in the region: the address is a multiple of 8. */
+/* Returns the word's address in the region, a multiple of 8. */
 static uint8_t *word_at(const struct stack *s)
 {
     const struct mr *mr = &s->region[REGION_COUNTERS].mr;
@@ -48,7 +47,7 @@ enum rddp_wc_opcode completes_as(enum rddp_wr_opcode opcode)
     }
 }
 
-/* As RFC 7306 5.1.1 has it, bit by bit. */
+/* RFC 7306 5.1.1, bit by bit. */
 static uint64_t added(uint64_t word, uint64_t add, uint64_t mask)
 {
     uint64_t sum = 0;
@@ -113,7 +112,7 @@ void word_check(const struct request *r)
     area_settle(&r->local[0]);
 }
 
-/* All that completed were done, and of the others the first. */
+/* All completed atomics were executed, and of the others the first ones. */
 void word_judge(const struct party *p)
 {
     uint64_t now = word_now(p->peer->stack);

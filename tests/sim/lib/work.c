@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* work.c - what an application might ask of its queue pair next. */
+/* work.c - what an application might request next. */
 #include "tests/sim/lib/work.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ static struct region *random_region(struct stack *s, struct rng *rng, unsigned a
     return (r->mr.access & access) == access && !r->hot && !r->doomed && !r->removed ? r : NULL;
 }
 
-/* Every size, and those at which something changes: a marker, a segment, a payload that is lent instead of copied. */
+/* Draws any size, and preferably those at which something changes: a marker, a segment, a borrowed payload. */
 static uint32_t random_length(struct party *p, uint32_t most)
 {
     const uint32_t emss = p->stack->conn.attr.emss;
@@ -39,7 +39,7 @@ static bool claim(struct party *p, struct stack *s, struct area *a, uint32_t len
     return false;
 }
 
-/* `length` octets in up to `pieces` pieces, some of which may be empty. */
+/* Claims `length` octets in up to `pieces` pieces, some of which may be empty. */
 static bool claim_pieces(struct party *p, struct area *area, uint32_t *areas, uint32_t length, uint32_t pieces,
                          enum area_use use, unsigned access)
 {
@@ -84,7 +84,7 @@ static bool is_sequence(const struct party *p)
     return p->stack->attr.wire->numbering == SEG_NUMBERS_SEQUENCE;
 }
 
-/* Whatever CLEN can say; but a message that takes a receive has to find one. */
+/* Draws any length that CLEN can express; but a message that takes a receive has to find one. */
 static void random_control(struct party *p, struct request *r)
 {
     bool takes = is_send_opcode(r->opcode) || p->peer->stack->attr.qp.rdma_control;
@@ -94,7 +94,7 @@ static void random_control(struct party *p, struct request *r)
         request_control(r, (uint16_t)(4 * words), &p->rng);
 }
 
-/* Where it can be said: of a Write that finds a receive, and of a Send without a payload. */
+/* Immediate data, where they are possible: with a Write that finds a receive, and with a Send without payload. */
 static void random_immediate(struct party *p, struct request *r)
 {
     bool may = r->opcode == RDDP_WR_RDMA_WRITE || (r->opcode == RDDP_WR_SEND && !r->length);
@@ -105,7 +105,7 @@ static void random_immediate(struct party *p, struct request *r)
 
 static void random_flags(struct party *p, struct request *r)
 {
-    bool is_fixed = r->flags & RDDP_SEND_FENCE; /* what it carries is not there yet */
+    bool is_fixed = r->flags & RDDP_SEND_FENCE; /* what it carries has not arrived yet */
     bool has_payload = r->opcode != RDDP_WR_RDMA_READ && r->opcode != RDDP_WR_LOCAL_INV && !is_word_opcode(r->opcode);
 
     if (rng_below(&p->rng, 3))
@@ -141,7 +141,7 @@ static bool fill_send(struct party *p, struct request *r, const struct work_attr
     return claim_pieces(p, r->local, &r->locals, r->length, pieces_of(p, work->pieces), AREA_SOURCE, 0) && gather(r);
 }
 
-/* The peer's memory. With no octets, whatever is named. */
+/* Draws the target of a Write. An empty Write may name anything. */
 static bool fill_write(struct party *p, struct request *r, const struct work_attr *work)
 {
     if (!fill_send(p, r, work))
@@ -155,7 +155,7 @@ static bool fill_write(struct party *p, struct request *r, const struct work_att
     return true;
 }
 
-/* Into memory that others read and write at the same moment. */
+/* Writes to memory that others read and write at the same time. */
 static bool fill_hot_write(struct party *p, struct request *r, const struct work_attr *work)
 {
     if (!fill_send(p, r, work) ||
@@ -166,7 +166,7 @@ static bool fill_hot_write(struct party *p, struct request *r, const struct work
     return true;
 }
 
-/* A Read's sink, for octets that are known by now. */
+/* Claims a Read's sink, for octets that are already known. */
 static bool fill_sink(struct party *p, struct request *r, const uint8_t *octets)
 {
     uint32_t pieces = r->length ? 1 : rng_below(&p->rng, 2);
@@ -183,7 +183,8 @@ static bool fill_sink(struct party *p, struct request *r, const uint8_t *octets)
     return true;
 }
 
-/* The oldest Write on its way whose target may be read back: a Read behind it brings what it wrote (RDMAP-5.5-02). */
+/* Returns the oldest pending Write whose target may be read back: a Read after it returns what it wrote
+ * (RDMAP-5.5-02). */
 static struct request *write_to_read(const struct party *p)
 {
     struct request *w = p->oldest;
@@ -212,7 +213,7 @@ static bool fill_read(struct party *p, struct request *r, const struct work_attr
            fill_sink(p, r, area_shadow(&r->remote));
 }
 
-/* What a Read brings is sent on: behind a fence it has come (RDDP_SEND_FENCE). */
+/* Sends on what a Read returns: after a fence it has arrived (RDDP_SEND_FENCE). */
 static bool fill_fenced(struct party *p, struct request *r)
 {
     struct request *read = p->oldest;

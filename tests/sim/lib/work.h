@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* work.h - what an application might ask of its queue pair next: anything that is allowed, by chance. */
+/* work.h - what an application might request next: anything allowed, at random. */
 #ifndef TESTS_SIM_LIB_WORK_H
 #define TESTS_SIM_LIB_WORK_H
 
@@ -12,16 +12,16 @@ struct work_attr {
     bool sends, writes, reads, invalidates, hot;
 };
 
-/* One thing, a receive or a request. False if nothing came of it. */
+/* Posts one receive or request. Returns false if that was not possible. */
 bool work_step(struct party *p, const struct work_attr *work);
 
-/* The application writes into its hot region, whoever is reading it. */
+/* The application writes to its hot region, whoever is reading it. */
 void work_stir(struct party *p);
 
-/* A request of this kind from one piece of our memory, not yet posted. NULL if no piece is free. */
+/* Makes a request of this kind from one piece of our memory, not posted yet. NULL: no piece is free. */
 struct request *work_request(struct party *p, enum rddp_wr_opcode opcode, uint32_t length);
 
-/* A receive of about `capacity` octets is posted, if there is room. */
+/* Posts a receive of about `capacity` octets, if there is room. */
 bool work_receive(struct party *p, uint32_t capacity, uint32_t pieces);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "tests/suite/lib/pair.h"
 
-/* Both return the socket, and the queue pair, which is the caller's to destroy, in *qp. The peer dials the server; or
- * the client dials the peer. */
+/* Both return the socket and, in *qp, the queue pair, which the caller destroys. bare_dial(): the peer connects to the
+ * server. bare_answer(): the client connects to the peer. */
 int bare_dial(struct pair *pair, struct rddp_qp **qp, bool rdma_control);
 int bare_answer(struct pair *pair, struct rddp_qp **qp);
 

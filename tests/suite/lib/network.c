@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* network.c - a network namespace of a test's own, with loopback and forwarding, in which TUN devices can be made. */
+/* network.c - a network namespace for one test, with loopback and forwarding, in which TUN devices can be made. */
 #include "tests/suite/lib/network.h"
 
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@ static bool bring_up_loopback(void)
     return up;
 }
 
-/* As nobody in particular: with a user namespace in which we are who we were. */
+/* Without privileges: with a user namespace in which we keep our identity. */
 static bool unshare_all(void)
 {
     char map[64];

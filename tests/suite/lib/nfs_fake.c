@@ -130,7 +130,7 @@ static void read_file(struct fake *f, const union nfs3_args *args, struct nfs3_r
     result->read.data = file->data + (args->range.offset < file->size ? args->range.offset : 0);
 }
 
-/* What was not committed is gone, and the verifier is another. */
+/* Restarts the server: uncommitted data are lost, and the verifier changes. */
 static void start_again(struct fake *f)
 {
     for (unsigned i = 0; i < f->files; i++) {
@@ -208,7 +208,7 @@ static void list(struct fake *f, const union nfs3_args *args, struct nfs3_result
             entry.attr = attr_of(f, file);
             entry.fh = (struct nfs3_post_fh){true, fake_handle((uint32_t)i + FIRST)};
         }
-        /* A few at a time, so that there is more than one answer. */
+        /* A few at a time, so that there are several replies. */
         if (i == first + 100 || !nfs3_put_entry(&out, &entry, true)) {
             result->list.eof = false;
             break;
@@ -232,7 +232,7 @@ static void remove_name(struct fake *f, const struct nfs3_text *name, struct nfs
 {
     lookup(f, name, result);
     if (result->status == NFS3_OK)
-        file_of(f, &result->fh)->removed = true; /* handles stay what they are */
+        file_of(f, &result->fh)->removed = true; /* handles remain valid */
 }
 
 static void rename_file(struct fake *f, const union nfs3_args *args, struct nfs3_result *result)

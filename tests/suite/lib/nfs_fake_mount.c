@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_fake_mount.c - the MOUNT of the fake NFS server. */
+/* nfs_fake_mount.c - the MOUNT service of the fake NFS server. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void serve_mount(int fd)
     uint8_t chunk[512];
     size_t eaten, length;
 
-    /* One that says nothing must not keep the others waiting for ever. */
+    /* A silent client must not block the others. */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     record_init(&rx, 65536);
     for (ssize_t n; (n = read(fd, chunk, sizeof(chunk))) > 0;) {

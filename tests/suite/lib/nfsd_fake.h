@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_fake.h - a template, for the beginning of a test program: the NFS server in a thread of its own, on procedures
- * that touch no file and wait when they are told to; and callers over TCP and RDMA. */
+/* nfsd_fake.h - a template to be included by a test program: the NFS server in its own thread, with procedures that
+ * touch no file and can be made to wait; and callers over TCP and RDMA. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -24,13 +24,13 @@ enum { MESSAGE_MAX = (1 << 20) + 65536, WAIT_MS = 10000 };
 /* --- procedures ------------------------------------------------------------------------------------------------ */
 
 static struct fake {
-    atomic_bool slow, hold; /* everything is slow; the slow ones wait until this is false */
-    atomic_uint held, done; /* that wait now; that were executed, ever */
+    atomic_bool slow, hold; /* slow: everything is slow; hold: slow calls wait until this is false */
+    atomic_uint held, done; /* calls waiting now; calls executed ever */
     atomic_uint sum;        /* of the last WRITE's data */
-    atomic_uint searches;   /* calls whose handle begins with this octet are to be looked for; 0: none */
-    atomic_uint searched;   /* that were, ever */
-    atomic_bool views;      /* large READs over RDMA are of a file of zeros in memory */
-    atomic_uint charged;    /* the most that calls had taken when one of them was */
+    atomic_uint searches;   /* first octet of the handles that need a search; 0: none */
+    atomic_uint searched;   /* calls that needed one, ever */
+    atomic_bool views;      /* large READs over RDMA are views of zeros in memory */
+    atomic_uint charged;    /* the most memory charged when a call was executed */
 } fake;
 
 static uint8_t octet(uint64_t i)
@@ -73,7 +73,7 @@ static void fake_read(const struct nfs_request *request)
 
 static struct nfsd *nfsd;
 
-/* False: there is to be no view. */
+/* Returns false if there shall be no view. */
 static bool fake_view(const struct nfs_request *request)
 {
     int fd = fake.views ? memfd_create("view", MFD_CLOEXEC) : -1;
@@ -160,7 +160,7 @@ static void *run_server(void *user)
     return NULL;
 }
 
-/* Of `attr`, which begins with its defaults. */
+/* Starts the server with `attr`, which starts with its defaults. */
 static void start(void)
 {
     static const char *const clients[] = {"127.0.0.0/8", "fd77::1", NULL};
@@ -230,7 +230,7 @@ static struct rpc_call header(uint32_t program, uint32_t version, uint32_t proce
                              .cred = {.flavor = RPC_AUTH_SYS, .uid = 7}};
 }
 
-/* With `reduce` WRITE's data is left out, and `item` says what. */
+/* Encodes a call. With `reduce` WRITE's data are omitted and *item describes them. */
 static void build(enum nfs3_proc proc, const union nfs3_args *args, bool reduce, struct stream_item *item)
 {
     struct rpc_call call = header(NFS_PROGRAM, 3, proc);
@@ -248,7 +248,7 @@ static void build(enum nfs3_proc proc, const union nfs3_args *args, bool reduce,
         *item = c.item;
 }
 
-/* The result in `answer`, whose reduced item is `came` octets at `data`. */
+/* Decodes the result in `answer`, whose reduced item is `came` octets at `data`. */
 static void check_answer(enum nfs3_proc proc, struct nfs3_result *result, const void *data, uint32_t came)
 {
     struct rpc_reply reply;
@@ -258,7 +258,7 @@ static void check_answer(enum nfs3_proc proc, struct nfs3_result *result, const 
     rpc_code_reply(&c, &reply);
     assert_int_equal(reply.xid, xid);
     assert_int_equal(reply.result, RPC_SUCCESS);
-    /* All results that have one have it at their end. */
+    /* In every result the item comes last. */
     if (came)
         c.item = (struct stream_item){(uint32_t)answer_length, came, data};
     *result = (struct nfs3_result){0};
@@ -366,7 +366,8 @@ static inline void call_close(void)
         close(caller.fd);
 }
 
-/* `message` and `item` (NULL: none) go; the answer comes, up to `room` octets of it to `data` (NULL: all inline). */
+/* Sends `message` with `item` (NULL: none). Receives the reply, with up to `room` octets of its item at `data` (NULL:
+ * all inline). */
 static inline enum request_status exchange(const struct stream_item *item, void *data, uint32_t room, uint32_t *came)
 {
     struct request q = {.call = message,
@@ -407,7 +408,7 @@ static inline void plain_exchange(void)
 
 static const union nfs3_args some_file __attribute__((unused)) = {.fh = {8, {1, 2, 3, 4, 5, 6, 7, 8}}};
 
-/* The server has closed it. */
+/* Has the server closed the connection? */
 static inline bool tcp_is_closed(int fd)
 {
     uint8_t one;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pair.c - two connected queue pairs over loopback, and every test of a program run over every way to connect them. */
+/* pair.c - two connected queue pairs over loopback, and a runner that repeats the tests over every way to connect
+ * them. */
 #include "tests/suite/lib/pair.h"
 #include "tests/suite/lib/network.h"
 
@@ -163,7 +164,7 @@ static void close_side(struct side *side)
 static uint16_t udp_port;
 static pid_t udp_port_pid;
 
-/* A port of UDP that nobody uses: other programs run beside this one. */
+/* Returns an unused UDP port, because other programs run beside this one. */
 static uint16_t free_udp_port(void)
 {
     struct sockaddr_in6 any = {.sin6_family = AF_INET6};

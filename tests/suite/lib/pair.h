@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pair.h - two connected queue pairs over loopback, and every test of a program run over every way to connect them. */
+/* pair.h - two connected queue pairs over loopback, and a runner that repeats the tests over every way to connect
+ * them. */
 #ifndef RDDP_TESTS_SUITE_PAIR_H
 #define RDDP_TESTS_SUITE_PAIR_H
 
@@ -14,27 +15,27 @@
 
 enum {
     PAIR_BUFFER = 4 << 20, /* octets of each side's region */
-    PAIR_GUARD = 4096,     /* octets in front of and behind it that nothing may change */
+    PAIR_GUARD = 4096,     /* octets in front of and behind it that must not change */
     PAIR_DEPTH = 64,
     PAIR_WAIT_MS = 10000,
 };
 
-/* A way to connect: one line here adds every test over it. */
+/* A way to connect: a new row runs every test over it. */
 struct row {
     const char *name;
     enum rddp_wire wire;
-    bool silent; /* nobody is told why a connection ends, and no key is invalidated from afar */
+    bool silent; /* the peer is not told why a connection ends, and no key can be invalidated remotely */
     bool crc, client_markers, server_markers, peer_to_peer, immediate, v6, aligned;
-    bool packet;    /* both over devices of their own, with the kernel's forwarding between them */
-    uint32_t lose;  /* with `packet`: so many of 100,000 packets, each way */
-    uint32_t loops; /* of each context, in place of the default */
+    bool packet;    /* each side over a device of its own, with the kernel's forwarding between them */
+    uint32_t lose;  /* with `packet`: lose this many of 100,000 packets, each way */
+    uint32_t loops; /* of each context, instead of the default */
     uint8_t mpa_revision;
     unsigned rtr;
 };
 
 struct side {
     struct rddp_context *context;
-    struct rddp_device *device; /* or NULL */
+    struct rddp_device *device; /* may be NULL */
     struct rddp_event_channel *events;
     struct rddp_comp_channel *channel;
     struct rddp_pd *pd;
@@ -42,10 +43,10 @@ struct side {
     struct rddp_qp *qp;
     struct rddp_mr *mr;
     uint8_t *room;   /* guard, region, guard */
-    uint8_t *buffer; /* the region: zero-based, every right */
-    char log[8192];  /* what the library said */
+    uint8_t *buffer; /* the region: zero-based, all rights */
+    char log[8192];  /* lines that the library logged */
     size_t logged;
-    pthread_mutex_t log_lock; /* the library logs from its own thread */
+    pthread_mutex_t log_lock; /* the library logs from its own threads */
 };
 
 struct pair {
@@ -56,39 +57,39 @@ struct pair {
     struct rddp_qp_attr qp_attr; /* of both queue pairs; change it between pair_open() and pair_connect() */
 };
 
-/* The row's wire attributes, for one side. */
+/* Returns the row's wire attributes for one side. */
 struct rddp_wire_attr pair_wire(const struct row *row, bool server);
 
-/* Contexts, channels, regions and a listener; then the queue pairs and the connection. */
+/* pair_open() makes contexts, channels, regions and a listener; pair_connect() the queue pairs and the connection. */
 void pair_open(struct pair *pair, const struct row *row);
 void pair_connect(struct pair *pair);
-void pair_join(struct pair *pair);  /* with the queue pairs that are there */
+void pair_join(struct pair *pair);  /* with the existing queue pairs */
 void pair_close(struct pair *pair); /* checks the guards */
 
-/* Has the library said so on this side? */
+/* Has the library logged this text on this side? */
 bool pair_said(struct side *side, const char *text);
 
-/* Waits for the next event of this type, which must be it, and acknowledges it. */
+/* Waits for the next event, which must be of this type, and acknowledges it. */
 struct rddp_event pair_event(struct side *side, enum rddp_event_type type);
 
-/* Waits for `n` completions (polling), fails the test after PAIR_WAIT_MS. */
+/* Polls for `n` completions; fails the test after PAIR_WAIT_MS. */
 void pair_completions(struct side *side, struct rddp_wc *wc, int n);
 struct rddp_wc pair_completion(struct side *side);
 
-/* One piece of a side's region. */
+/* Returns an sge for a piece of a side's region. */
 struct rddp_sge pair_sge(const struct side *side, size_t offset, size_t length);
 
-/* Posts one request; the remote side is the other region at `remote`. */
+/* Posts one request whose remote memory is the other region at `remote`. */
 int pair_post(struct side *from, const struct side *to, enum rddp_wr_opcode opcode, uint64_t id, size_t local,
               size_t length, size_t remote, unsigned flags);
 void pair_receive(struct side *side, uint64_t id, size_t offset, size_t length);
 
-/* Seeded octets, and whether they are there. */
+/* Fill with seeded octets; check them. */
 void pair_pattern(uint8_t *at, size_t n, unsigned seed);
 bool pair_is_pattern(const uint8_t *at, size_t n, unsigned seed);
 
-/* Runs `tests` over each row, connected by pair_connect() before (if `connect`) and closed after. The state is a struct
- * pair **. */
+/* Runs `tests` over each row. If `connect`, each test is connected by pair_connect(); it is always closed afterwards.
+ * The state is a struct pair **. */
 struct pair_test {
     const char *name;
     void (*run)(void **state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc.h - for the tests of RPC over RDMA: a service, an exchange with it, and memory for what goes by RDMA. */
+/* rpc.h - for the tests of RPC over RDMA: a service, an exchange with it, and memory for what is moved by RDMA. */
 #ifndef RDDP_TESTS_SUITE_RPC_H
 #define RDDP_TESTS_SUITE_RPC_H
 
@@ -31,7 +31,7 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-/* The service as it is usually, and a requester that is connected to it. */
+/* Starts the usual service and connects a requester to it. */
 static inline struct requester *open_both(void)
 {
     service_open(&service, NULL, false);

@@ -75,7 +75,7 @@ static void echo(struct responder_call *call)
     free(whole);
 }
 
-/* Its data is eligible, and nothing else of any procedure. */
+/* The data of this procedure are eligible, and no others. */
 static void store(struct responder_call *call)
 {
     uint32_t n = argument(call, 0), sum;
@@ -134,7 +134,7 @@ static void lengthy(struct service *s, struct responder_call *call)
 static void backward(struct service *s, struct responder_call *call)
 {
     s->back = (struct backcall){.call = s->back_call, .reply = s->back_reply, .capacity = sizeof(s->back_reply)};
-    /* The same XID as the forward call's: the two directions do not mix (RFC 8167 2.4). */
+    /* The XID equals that of the forward call: the directions must not be confused (RFC 8167 2.4). */
     s->back.length = service_call(s->back_call, get32(call->payload), 99, NULL, 0);
     s->back_waiter = call;
     if (responder_call_back(call->conn, &s->back) != 0)
@@ -207,7 +207,7 @@ static void handle(void *user, struct responder_call *call)
 
 /* --- its thread ------------------------------------------------------------------------------------------------ */
 
-/* Whether what this call waits for has come. */
+/* Has the event come that this call waits for? */
 static bool is_due(struct service *s, const struct responder_call *call)
 {
     struct responder_stats stats;

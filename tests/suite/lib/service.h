@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* service.h - an RPC program over RDMA for tests: a responder in a thread of its own, and the messages of its
- * procedures, built by hand so that no XDR code of ours judges itself. */
+/* service.h - an RPC program over RDMA for tests: a responder in its own thread, and the messages of its procedures,
+ * encoded by hand so that our XDR code does not check itself. */
 #ifndef RDDP_TESTS_SUITE_SERVICE_H
 #define RDDP_TESTS_SUITE_SERVICE_H
 
@@ -28,15 +28,15 @@ enum service_proc {
     PROC_ECHO,       /* result: the arguments, inline */
     PROC_STORE,      /* count, eligible data -> its sum */
     PROC_FETCH,      /* count -> count, eligible data */
-    PROC_LONG,       /* count -> as many octets, not eligible */
-    PROC_COUNT,      /* -> how often it was called: not to be done twice */
-    PROC_CUT,        /* as COUNT, but the connection is cut before the reply */
-    PROC_CUT_LATE,   /* as CUT, and the reply waits until the call came again */
-    PROC_HOLD,       /* as FETCH, after `release` */
+    PROC_LONG,       /* count -> that many octets, not eligible */
+    PROC_COUNT,      /* -> how often it was called: must not be executed twice */
+    PROC_CUT,        /* like COUNT, but the connection is cut before the reply */
+    PROC_CUT_LATE,   /* like CUT, and the reply waits until the call was repeated */
+    PROC_HOLD,       /* like FETCH, after `release` */
     PROC_TWO,        /* count -> count, eligible data, 7, count, eligible data */
-    PROC_BACKWARD,   /* calls the caller, then -> what that said */
-    PROC_DROP,       /* nothing */
-    PROC_ONE_OF_TWO, /* as TWO, but its first arm has no data: 0, 7, count, eligible data */
+    PROC_BACKWARD,   /* calls the caller back, then -> what that returned */
+    PROC_DROP,       /* no reply */
+    PROC_ONE_OF_TWO, /* like TWO, but its first arm has no data: 0, 7, count, eligible data */
 };
 
 struct service {
@@ -54,31 +54,31 @@ struct service {
     atomic_bool paused, is_paused;
 };
 
-/* The wire of both ends; RDDP_WIRE_RDMATCP carries neither private data nor an invalidation. */
+/* The wire of both ends. RDDP_WIRE_RDMATCP carries neither private data nor invalidations. */
 extern enum rddp_wire service_wire;
 
 /* `attr` may be NULL. */
 void service_open(struct service *s, const struct responder_attr *attr, bool v6);
 void service_close(struct service *s);
-/* Its numbers, taken by its own thread's turn. */
+/* Returns its counters, read in its own thread. */
 struct responder_stats service_stats(struct service *s);
 
-/* A requester that is connected to it. */
+/* Connects a requester to it. */
 struct requester *service_connect(struct service *s, const struct requester_attr *attr);
 
-/* Room for one request and its messages. */
+/* Memory for one request and its messages. */
 struct exchange {
     struct request request;
     uint8_t call[SERVICE_DATA_MAX], reply[SERVICE_DATA_MAX];
 };
 
-/* A call of `proc` with `n` words of arguments; the longest reply is `reply_max`. */
+/* Initialises a call of `proc` with `n` words of arguments; the longest reply has `reply_max` octets. */
 void exchange_init(struct exchange *e, struct requester *r, enum service_proc proc, const uint32_t *word, unsigned n,
                    size_t reply_max);
-uint32_t exchange_result(const struct exchange *e, unsigned word); /* of the reply's results */
+uint32_t exchange_result(const struct exchange *e, unsigned word); /* a word of the reply's results */
 size_t service_call(uint8_t *to, uint32_t xid, uint32_t proc, const uint32_t *word, unsigned n);
 
-/* What PROC_FETCH and PROC_LONG give, and PROC_STORE's sum. */
+/* The octets of PROC_FETCH and PROC_LONG, and the sum of PROC_STORE. */
 uint8_t service_octet(size_t i);
 uint32_t service_sum(const uint8_t *p, size_t n);
 
