@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc.c - two associations that negotiate: set-up, every operation, private data, the end. */
+/* assoc.c - two associations with negotiation: set-up, every operation, private data, and the ways to end. */
 #include <errno.h>
 
 #include "tests/unit/assoc_both.h"
 
-/* Many chunks each, in both directions at once. SCTP-2.1-08 SCTP-2.2-12 SCTP-3.2.1-R5a SCTP-3.2.2-S3a SCTP-2.2-28 */
+/* Each message takes many chunks, and both directions are busy at once. SCTP-2.1-08 SCTP-2.2-12 SCTP-3.2.1-R5a
+ * SCTP-3.2.2-S3a SCTP-2.2-28 */
 static void every_operation(void **state)
 {
     struct mr *from, *to, *sink, *source;
@@ -33,13 +34,13 @@ static void every_operation(void **state)
     memcpy(want_of(&n.engine, sink), source->base, OCTETS);
     engine_expect(&n.engine);
     assert_true(n.side[0].sent > OCTETS / NET_PAYLOAD);
-    /* One sequence for all of them: HELLO, the Write, the Read, the answer to the empty one. */
+    /* All chunks share one sequence: HELLO, the Write, the Read, and the answer to the empty Read. */
     assert_int_equal(n.side[0].assoc.tx_pos, n.side[0].sent);
     assert_int_equal(n.side[1].assoc.window.next, n.side[0].sent);
     net_fini(&n);
 }
 
-/* Empty, of one chunk and of many; solicited; the last invalidates. */
+/* Sends that are empty, that fill one chunk, and that take many, all solicited. The last Send invalidates a key. */
 static void sends(void **state)
 {
     static const uint32_t lengths[] = {0, 1, NET_PAYLOAD - 36, NET_PAYLOAD - 35, OCTETS};
@@ -74,7 +75,8 @@ static void sends(void **state)
     net_fini(&n);
 }
 
-/* With a Write and alone: each takes a receive when all before it is placed, and is told apart. */
+/* Immediate data with a Write, and without one: each takes a receive once everything before it is placed, and the
+ * completion tells the two apart. */
 static void immediate(void **state)
 {
     struct mr *from, *to;
@@ -114,7 +116,7 @@ static void immediate(void **state)
     net_fini(&n);
 }
 
-/* Private data both ways, at most 512 octets; the smaller depth of Reads holds. */
+/* Each side gets the other's private data, at most 512 octets; the smaller of the two Read depths applies. */
 static void private_data(void **state)
 {
     static uint8_t data[NEG_PRIVATE_MAX + 1];
@@ -166,7 +168,7 @@ static void rejected(void **state)
     net_fini(&n);
 }
 
-/* What was posted before the close still leaves and is answered. */
+/* A request that was posted before the close still leaves and is answered. */
 static void closed_well(void **state)
 {
     struct mr *sink, *source;
@@ -194,7 +196,7 @@ static void closed_well(void **state)
     net_fini(&n);
 }
 
-/* The queue pair goes away: the association ends by itself, and what comes meanwhile is dropped. */
+/* After its queue pair is detached, the association ends by itself and drops what arrives meanwhile. */
 static void detached(void **state)
 {
     struct mr *from;

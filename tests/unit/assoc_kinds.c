@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_kinds.c - two associations of all kinds of indications: what each can say, and in which form. */
+/* assoc_kinds.c - two associations with every adaptation indication: which requests each can express, and in which
+ * form. */
 #include <errno.h>
 
 #include "tests/lib/vectors.h"
 #include "tests/unit/assoc_both.h"
 
-/* A tag is a key, Writes need no negotiation, and Sends are messages. SCTP-2.1-05 SCTP-2.1-06 SCTP-3.2.1-R5b */
+/* The tag is a key, Writes work without negotiation, and Sends are messages. SCTP-2.1-05 SCTP-2.1-06 SCTP-3.2.1-R5b */
 static void tagged_writes(void **state)
 {
     static const enum sctpddp_adaptation kinds[] = {SCTPDDP_DDP_WITH_TAG, SCTPDDP_RDMA_ONLY};
@@ -29,7 +30,7 @@ static void tagged_writes(void **state)
     }
 }
 
-/* The stream implies the buffer, whatever its key is; there its length is the only limit. SCTP-2.1-03 */
+/* The stream determines the buffer, whatever its key is, and only the buffer's length limits access. SCTP-2.1-03 */
 static void stream_buffers(void **state)
 {
     struct mr *from, *to;
@@ -52,7 +53,7 @@ static void stream_buffers(void **state)
     net_fini(&n);
 }
 
-/* Each direction is governed by its sender's indication, and a message without placement is a Send. SCTP-2.2-11 */
+/* The sender's indication governs each direction, and a message without placement is a Send. SCTP-2.2-11 */
 static void unlike_indications(void **state)
 {
     static const enum sctpddp_adaptation kinds[][2] = {
@@ -89,8 +90,8 @@ static void unlike_indications(void **state)
     }
 }
 
-/* The vector's 2500 octets in three chunks: offsets advance, the AWS goes past the end of its 32 bits, and only the
- * last piece has flags: those that were asked for with a Write. SCTP-0-02 SCTP-3.2.2-S3b SCTP-3.2.2-S3c SCTP-2.2-28 */
+/* The vector's 2500 octets take three chunks: offsets advance, the AWS wraps past 2^32 - 1, and only the last chunk
+ * carries flags, which are those posted with the Write. SCTP-0-02 SCTP-3.2.2-S3b SCTP-3.2.2-S3c SCTP-2.2-28 */
 static void fragmentation(void **state)
 {
     json_t *file = vectors_load("sctp"), *vector = json_object_get(file, "fragmentation"), *entry;
@@ -128,7 +129,7 @@ static void fragmentation(void **state)
     net_fini(&n);
 }
 
-/* In mode 0 and DDP_MODE the tag is the application's: it comes up with the signal. SCTP-2.2-26 SCTP-3.2.2-S4b */
+/* In mode 0 and in DDP mode the application chooses the tag, and the signal reports it. SCTP-2.2-26 SCTP-3.2.2-S4b */
 static void tags_of_the_application(void **state)
 {
     (void)state;
@@ -146,8 +147,9 @@ static void tags_of_the_application(void **state)
     }
 }
 
-/* Without an indication of the peer no message has a header extension, whatever ours was; and what is known of it is
- * there to be told. SCTP-3.1-01 SCTP-3.1-02 SCTP-3.1-03 SCTP-3.1-04 SCTP-3.1-05 SCTP-3.1-06 SCTP-3.2.2-01 */
+/* If the peer sent no indication that we know, no message has a header extension, whatever indication we sent. The
+ * association tells which indication each side uses. SCTP-3.1-01 SCTP-3.1-02 SCTP-3.1-03 SCTP-3.1-04 SCTP-3.1-05
+ * SCTP-3.1-06 SCTP-3.2.2-01 */
 static void header_or_none(void **state)
 {
     (void)state;
@@ -175,7 +177,7 @@ static void header_or_none(void **state)
     }
 }
 
-/* A strict endpoint wants its own indication back. */
+/* A strict endpoint accepts only a peer that sends the same indication. */
 static void strict(void **state)
 {
     (void)state;
@@ -193,9 +195,9 @@ static void strict(void **state)
     }
 }
 
-/* --- what our own adaptation cannot say ---------------------------------------------------------------------- */
+/* --- requests that our own adaptation cannot express --------------------------------------------------------- */
 
-/* S1, S2: the request fails here, and the peer never sees it. SCTP-3.2.2-S1 SCTP-3.2.2-S2 SCTP-2.1-07 SCTP-2.2-13 */
+/* S1, S2: such a request fails locally, unseen by the peer. SCTP-3.2.2-S1 SCTP-3.2.2-S2 SCTP-2.1-07 SCTP-2.2-13 */
 static void unsayable(void **state)
 {
     static const struct {
@@ -214,7 +216,7 @@ static void unsayable(void **state)
         {SCTPDDP_RDMA_AND_NEGOTIATION, RDDP_WR_RDMA_READ, 10, 0},
         {SCTPDDP_PLAIN, RDDP_WR_RDMA_WRITE, 10, -EOPNOTSUPP},
         {SCTPDDP_PLAIN, RDDP_WR_RDMA_WRITE_WITH_IMM, 10, -EOPNOTSUPP},
-        {SCTPDDP_PLAIN, RDDP_WR_SEND, NET_PAYLOAD + 1, -EINVAL}, /* one message, one chunk */
+        {SCTPDDP_PLAIN, RDDP_WR_SEND, NET_PAYLOAD + 1, -EINVAL}, /* one message has to fit in one chunk */
         {SCTPDDP_DDP, RDDP_WR_SEND, NET_PAYLOAD - 16, 0},
         {SCTPDDP_DDP, RDDP_WR_SEND, NET_PAYLOAD - 15, -EINVAL},
         {SCTPDDP_DDP, RDDP_WR_SEND_WITH_INV, 10, -EOPNOTSUPP},

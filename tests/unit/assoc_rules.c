@@ -3,8 +3,8 @@
  * is delivered afterwards. */
 #include "tests/unit/assoc_peer.h"
 
-/* Every indication with every mode, on the association itself. SCTP-3.2.1-R1 SCTP-3.2.1-R2 SCTP-3.2.1-R3 SCTP-3.2.1-R4
- * SCTP-3.2.1-R6 SCTP-3.2.1-09 SCTP-5-03 */
+/* Every indication combined with every mode, on a whole association. SCTP-3.2.1-R1 SCTP-3.2.1-R2 SCTP-3.2.1-R3
+ * SCTP-3.2.1-R4 SCTP-3.2.1-R6 SCTP-3.2.1-09 SCTP-5-03 */
 static void modes(void **state)
 {
     static const enum fault rule[] = {FAULT_CHUNK_R1, FAULT_CHUNK_R2, FAULT_CHUNK_R3, FAULT_CHUNK_R4};
@@ -27,15 +27,15 @@ static void modes(void **state)
     }
 }
 
-/* --- where data may go --------------------------------------------------------------------------------------- */
+/* --- where a chunk may place data ---------------------------------------------------------------------------- */
 
-/* One octet before the buffer, in it to the last octet, one behind; 2^64 and around it; the other wrong buffers.
- * SCTP-2.2-10 SCTP-2.2-27 SCTP-3.2.1-08 SCTP-5-02 SCTP-2.1-05 SCTP-3.2.1-R5c */
+/* One octet before the buffer, up to the last octet of the buffer, one octet behind it; offsets about 2^64; and the
+ * other wrong buffers. SCTP-2.2-10 SCTP-2.2-27 SCTP-3.2.1-08 SCTP-5-02 SCTP-2.1-05 SCTP-3.2.1-R5c */
 static void places(void **state)
 {
     enum { NONE = ALL_ACCESS };
     static const struct {
-        int64_t from; /* the region's start */
+        int64_t from; /* the offset at which the region starts */
         uint32_t length;
         unsigned access;
         enum fault fault;
@@ -53,7 +53,7 @@ static void places(void **state)
         {0, 1, LOCAL, FAULT_RIGHT, 0},
         {0, 1, NONE, FAULT_KEY, 0xffffffff},
         {0, 1, NONE, FAULT_KEY, 1},
-        {0, 0, NONE, FAULT_NONE, 1}, /* nothing to be placed: nothing to be checked */
+        {0, 0, NONE, FAULT_NONE, 1}, /* nothing is placed, so nothing is checked */
     };
     static const enum sctpddp_adaptation kinds[] = {SCTPDDP_DDP_WITH_TAG, SCTPDDP_RDMA_ONLY, BOTH};
 
@@ -80,7 +80,7 @@ static void places(void **state)
     }
 }
 
-/* SCTP-X-off-wrap: offset and length pass 2^64, in a region that begins at 0 and in one that does not. SCTP-2.2-10 */
+/* SCTP-X-off-wrap: offset plus length exceeds 2^64, in a region from 0 on and in another. SCTP-2.2-10 */
 static void wrap(void **state)
 {
     (void)state;
@@ -108,8 +108,8 @@ static void other_domain(void **state)
     expect_abort(SCTPDDP_RDMA_ONLY, FAULT_DOMAIN, mr);
 }
 
-/* DDP: 4095 of 4096 octets and one more; the tag changes nothing; a stream without a buffer, and one that there is none
- * of. SCTP-2.1-03 SCTP-2.1-04 SCTP-2.2-15 */
+/* DDP: the last of 4096 octets, and one octet beyond it; the tag has no effect; a stream without a buffer, and streams
+ * that do not exist. SCTP-2.1-03 SCTP-2.1-04 SCTP-2.2-15 */
 static void streams(void **state)
 {
     static const struct {
@@ -178,7 +178,7 @@ static void give_neg(struct neg neg)
     net_neg(&n, VICTIM, next_aws(), &neg);
 }
 
-/* Who negotiates and how: before HELLO, twice, of another kind, of another version. */
+/* A HELLO that breaks the rules: before the peer's HELLO, twice, of a wrong type, with a wrong version. */
 static void hello(void **state)
 {
     struct sctpddp_chunk chunk;
@@ -209,7 +209,7 @@ static void hello(void **state)
             net_fini(&n);
             continue;
         }
-        /* It was never established: the queue pair is not its. */
+        /* The association was never established, so its end does not reach the queue pair. */
         assert_int_equal(victim()->life.note.fault, row == 2 ? FAULT_NEG_FIELD : FAULT_NEG_TURN);
         assert_true(n.side[VICTIM].aborted);
         engine_expect(&n.engine);
@@ -236,7 +236,7 @@ static void versions_and_types(void **state)
     }
 }
 
-/* Sends: nowhere to go, too long, out of turn; and a Read of what is not to be read, */
+/* Sends without a receive, longer than the receive, and out of order; Reads outside the region or without a right. */
 static void requests(void **state)
 {
     struct mr *mr;
@@ -271,7 +271,7 @@ static void requests(void **state)
     }
 }
 
-/* More Reads than were agreed, before any of them is answered. */
+/* The peer sends more Read Requests than were agreed, before any of them is answered. */
 static void too_many_reads(void **state)
 {
     struct neg read = {.type = NEG_READ_REQUEST, .sink_tag = 5};
@@ -293,10 +293,10 @@ static void too_many_reads(void **state)
     net_fini(&n);
 }
 
-/* --- answers that nobody asked for --------------------------------------------------------------------------- */
+/* --- answers without a request ------------------------------------------------------------------------------- */
 
-/* The sink of a Read is good for its answer alone: not beyond it, not before all of it is there, not afterwards, and
- * without any right of the region. SCTP-3.2.1-07 SCTP-5-01 */
+/* Only the answer to a Read may write to the sink of the Read: within its length, with NOTIFY on exactly the last
+ * octets, and not after the answer is complete. The sink's region needs no remote right. SCTP-3.2.1-07 SCTP-5-01 */
 static void sinks(void **state)
 {
     static const struct {
@@ -307,8 +307,8 @@ static void sinks(void **state)
     } rows[] = {
         {0, 100, SCTPDDP_NOTIFY, FAULT_NONE},
         {0, 101, SCTPDDP_NOTIFY, FAULT_UNASKED},
-        {0, 99, SCTPDDP_NOTIFY, FAULT_UNASKED}, /* says it is all, and is not */
-        {0, 100, 0, FAULT_UNASKED},             /* is all, and does not say so */
+        {0, 99, SCTPDDP_NOTIFY, FAULT_UNASKED}, /* has NOTIFY, but is not all */
+        {0, 100, 0, FAULT_UNASKED},             /* is all, but lacks NOTIFY */
         {1, 99, SCTPDDP_NOTIFY, FAULT_UNASKED},
         {101, 0, 0, FAULT_UNASKED},
         {UINT64_MAX, 1, 0, FAULT_UNASKED},
@@ -349,7 +349,7 @@ static void sinks(void **state)
 
 /* --- time ---------------------------------------------------------------------------------------------------- */
 
-/* A peer that leaves a gap for good, or never says HELLO, does not hold the association for ever. */
+/* A peer that never fills a gap, or never sends HELLO, does not hold the association for ever. */
 static void silence(void **state)
 {
     struct sctpddp_chunk chunk;
@@ -378,7 +378,7 @@ static void silence(void **state)
     net_fini(&n);
 }
 
-/* The requests of a peer that was told why have a status that says so. */
+/* The peer is told why the association fails, and the status of its request says so. */
 static void told(void **state)
 {
     struct rddp_sge sge;

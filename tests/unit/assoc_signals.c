@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_signals.c - the sequence of a peer's chunks: numbers that cannot be, and signals, which are held until their
- * turn. */
+/* assoc_signals.c - the sequence of a peer's chunks: impossible sequence numbers, and signals, which are held until
+ * their turn. */
 #include "tests/unit/assoc_peer.h"
 
-/* An AWS that was here, placed or held; one too far ahead; 2^31 ahead and more. SCTP-2.2-25 SCTP-2.2-28 */
+/* An AWS that was seen before, placed or held; one too far ahead; and 2^31 ahead and more. SCTP-2.2-25 SCTP-2.2-28 */
 static void sequence(void **state)
 {
     static const struct {
@@ -55,8 +55,8 @@ static void expect_signal(uint32_t at, uint64_t pos, uint32_t tag, uint8_t flags
     assert_int_equal(s->flags, flags);
 }
 
-/* Placed as they come, signalled in their turn: by AWS, by TSN. Reserved flags mean nothing. SCTP-2.2-19 SCTP-2.2-20
- * SCTP-2.2-21 SCTP-2.2-22 SCTP-2.2-23 SCTP-2.2-24 SCTP-1-01 SCTP-2.2-06 */
+/* Chunks are placed on arrival and signalled in their turn: by AWS, or by TSN. Reserved flags have no effect.
+ * SCTP-2.2-19 SCTP-2.2-20 SCTP-2.2-21 SCTP-2.2-22 SCTP-2.2-23 SCTP-2.2-24 SCTP-1-01 SCTP-2.2-06 */
 static void signals(void **state)
 {
     static const enum sctpddp_adaptation kinds[] = {SCTPDDP_DDP_WITH_TAG, SCTPDDP_RDMA_ONLY};
@@ -84,7 +84,7 @@ static void signals(void **state)
         give(kinds[i], chunk);
         chunk.aws = 0;
         chunk.flags = 0;
-        give(kinds[i], chunk); /* still of the tag: its release has not had its turn */
+        give(kinds[i], chunk); /* the tag still counts: the release has not had its turn */
         assert_int_equal(n.side[VICTIM].signal_count, 0);
         assert_true(other->valid);
         chunk.aws = 1;
@@ -102,7 +102,7 @@ static void signals(void **state)
     }
 }
 
-/* More signals at once than the host is given at once: none is lost, and each is in its turn. */
+/* One chunk makes more signals due than the host takes in one batch: none is lost, and all are in order. */
 static void many_signals(void **state)
 {
     enum { MANY = 200 };
@@ -125,7 +125,7 @@ static void many_signals(void **state)
     net_fini(&n);
 }
 
-/* Behind a chunk that releases the tag, even one that has not had its turn, nothing is placed. SCTP-2.2-21 */
+/* Nothing is placed behind a chunk that releases the tag, even if the release has not had its turn. SCTP-2.2-21 */
 static void released(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void released(void **state)
     }
 }
 
-/* A tag that is not the peer's to release. */
+/* The peer releases a tag that it may not release. */
 static void release_of_others(void **state)
 {
     struct sctpddp_chunk chunk;

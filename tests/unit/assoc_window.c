@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_window.c - the sequence of an association's chunks: what is behind a gap, how far ahead one may be, and when a
- * signal has its turn. */
+/* assoc_window.c - the sequence of an association's chunks: what waits behind a gap, how far ahead a chunk may be, and
+ * when a signal has its turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void place(uint32_t sequence, uint8_t flags)
     window_place(&w, pos, 0, true, flags);
 }
 
-/* The vector: which signals come with which chunk. SCTP-2.2-24 SCTP-2.2-29 SCTP-2.2-23 */
+/* The vector says which signals become due with which chunk. SCTP-2.2-24 SCTP-2.2-29 SCTP-2.2-23 */
 static void signals_in_turn(void **state)
 {
     json_t *file = vectors_load("sctp"), *entry;
@@ -63,7 +63,7 @@ static void signals_in_turn(void **state)
     json_decref(file);
 }
 
-/* One less than can be held, as many, one more; at 2^31 and beyond; and all of it where 32 bits end. SCTP-2.2-25 */
+/* The last AWS in the window, and the next one; about 2^31; and the same where 32 bits wrap. SCTP-2.2-25 */
 static void how_far_ahead(void **state)
 {
     static const uint32_t origins[] = {0, 1, 0x7fffffff, 0x80000000, 0xfffff001, 0xffffffff};
@@ -125,7 +125,7 @@ static void kept(void **state)
     assert_int_equal(w.ahead, 0);
 }
 
-/* Behind a release of its tag nothing is placed, whichever comes first. SCTP-2.2-21 */
+/* Nothing is placed behind a release of its tag, whichever of the two arrives first. SCTP-2.2-21 */
 static void releases(void **state)
 {
     struct window_slot slot;
@@ -141,7 +141,7 @@ static void releases(void **state)
     window_place(&w, 3, 8, true, 0);
     assert_int_equal(window_check_release(&w, 1, 8, true), FAULT_CHUNK_RELEASED);
     assert_int_equal(window_check_release(&w, 4, 8, true), FAULT_NONE);
-    window_place(&w, 4, 9, false, 0); /* a message whose tag is the application's own */
+    window_place(&w, 4, 9, false, 0); /* a message whose tag belongs to the application */
     assert_int_equal(window_check_release(&w, 1, 9, true), FAULT_NONE);
     window_place(&w, 0, 1, true, 0);
     window_place(&w, 1, 1, true, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* atomic.c - atomic operations: what they do to a word, whose turn they wait for, and which response belongs to which.
- */
+/* atomic.c - atomic operations: what they do to a word, in which order they run, and which response belongs to which
+ * request. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "tests/lib/stage.h"
 #include "tests/lib/vectors.h"
 
-enum { SINK = 16 }; /* where in `local` results go: not aligned on purpose, one octet further */
+enum { SINK = 16 }; /* where in `local` results go, which the tests leave unaligned by one more octet */
 
 static uint32_t aligned(const struct mr *mr)
 {
@@ -113,7 +113,7 @@ static void rows(void **state)
     json_decref(file);
 }
 
-/* Without masks all bits count, whatever the fields of the masks hold. */
+/* Without masks all bits count, whatever the mask fields contain. */
 static void plain(void **state)
 {
     static struct side peer;
@@ -179,7 +179,7 @@ static void refused(void **state)
     remote->start -= 3;
 }
 
-/* The owner thinks better of it between delivery and response. */
+/* The owner invalidates the region between delivery and response. */
 static void revoked(void **state)
 {
     struct emit out;
@@ -198,7 +198,8 @@ static void revoked(void **state)
 
 /* --- order --------------------------------------------------------------------------------------------------- */
 
-/* EXT-04: requests share numbers and IRD with Reads; all are answered in order, atomics with numbers of their own. */
+/* EXT-04: Atomic Requests share message numbers and IRD with Read Requests, and all are answered in order. Atomic
+ * Responses have numbers of their own. */
 static void answered_in_order(void **state)
 {
     static const enum seg_op ops[] = {SEG_ATOMIC_RESP, SEG_READ_RESP, SEG_ATOMIC_RESP, SEG_ATOMIC_RESP};
@@ -210,7 +211,7 @@ static void answered_in_order(void **state)
         assert_int_equal(arrive(&s, i == 1 ? read_of(remote, 2, 8) : a_request(i + 1, remote, aligned(remote))),
                          FAULT_NONE);
     assert_int_equal(arrive(&s, a_request(5, remote, aligned(remote))), FAULT_READS);
-    /* Each is done when its response leaves. */
+    /* Each operation runs when its response leaves. */
     assert_int_equal(*word_of(remote), 40);
     for (uint32_t i = 0; i < 4; i++) {
         struct emit out = leave(&s, 100);
@@ -228,7 +229,7 @@ static void answered_in_order(void **state)
     expect_idle();
 }
 
-/* They count as Reads: ORD, the fence. */
+/* Atomics count as Reads towards ORD and for the fence. */
 static void waits_as_a_read(void **state)
 {
     (void)state;
@@ -251,9 +252,10 @@ static void waits_as_a_read(void **state)
     expect_wc(&s.send_cq, 9, RDDP_WC_SUCCESS);
 }
 
-/* --- whose response? ----------------------------------------------------------------------------------------- */
+/* --- matching responses -------------------------------------------------------------------------------------- */
 
-/* EXT-05: by the number on queue 3 and the identifier, to the oldest request, and to an atomic. */
+/* EXT-05: a response has to match the oldest request by its number on queue 3 and its identifier, and that request has
+ * to be an atomic. */
 static void wrong_responses(void **state)
 {
     const struct seg wrong[] = {
@@ -279,10 +281,10 @@ static void wrong_responses(void **state)
     read_into(4);
     assert_int_equal(post_add(&s, 1, 1), 0);
     expect_op(SEG_ATOMIC_REQ);
-    assert_int_equal(arrive(&s, a_response(1, 1, 7)), FAULT_UNASKED); /* the Read is first */
+    assert_int_equal(arrive(&s, a_response(1, 1, 7)), FAULT_UNASKED); /* the Read is older */
 }
 
-/* Out of order the number tells; it completes in its turn. */
+/* Out of order the number finds the request, which completes in its turn. */
 static void early_response(void **state)
 {
     (void)state;
@@ -328,7 +330,7 @@ static void not_posted(void **state)
     assert_int_equal(qp_post_send(&s.qp, &wr), -EINVAL);
 }
 
-/* Its own memory, no ORD, the peer's word about it. */
+/* Three causes: a wrong local key, no ORD, and a Terminate of the peer. */
 static void fails(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -372,7 +374,7 @@ static void *adds(void *word)
     return (void *)count;
 }
 
-/* EXT-04: none of the peer's is lost beside those of the host's own threads. */
+/* EXT-04: no atomic operation of the peer is lost beside those of the host's own threads. */
 static void beside_the_host(void **state)
 {
     const struct seg_atomic add = {.op = SEG_FETCH_ADD, .data = 1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* captures.c - what Linux 6.1's NFS/RDMA client and server said to each other: each message is taken, and encoded back.
- */
+/* captures.c - what Linux 6.1's NFS/RDMA client and server sent to each other: each message is decoded and encoded
+ * back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "rpc/rpcrdma.h"
 #include "tests/lib/capture.h"
 
-/* What a capture has to hold; a file that is cut off is no test. */
+/* The least that a capture must contain, so that a truncated file fails the test. */
 static struct tally {
     unsigned messages, longs, backward, reads, writes, replies;
 } tally;
@@ -60,7 +60,7 @@ static void long_calls(void **state)
     assert_true(tally.longs && tally.reads);
 }
 
-/* With a call of the server over the client's connection (RFC 8167), and its reply. */
+/* Includes a call from the server over the client's connection (RFC 8167), and its reply. */
 static void nfs41(void **state)
 {
     (void)state;

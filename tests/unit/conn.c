@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.c - a hostile peer: each thing that it can say wrong, what it is told, and that nothing of ours was touched. */
+/* conn.c - a hostile peer: every fault that it can cause, what it is told, and that none of our memory changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { REGION = 4096, RECV = 64, RECV_ID = 100 };
 
-/* The regions by their keys, which engine_region() hands out in this order. */
+/* The keys of the regions; engine_region() hands them out in this order. */
 enum {
     TARGET = 0x1000,
     LOCAL_ONLY = TARGET + 0x101,
@@ -31,7 +31,8 @@ static uint8_t *octets_of(uint32_t key)
     return mr_find(&h.engine.mrs, key)->base;
 }
 
-/* The offset with which peers begin to count; zero-based would hide a base that is forgotten. */
+/* The offset at which peers begin to count. It is not 0, because a test with zero-based regions cannot notice a
+ * forgotten base. */
 static uint64_t start_of(uint32_t key)
 {
     return mr_find(&h.engine.mrs, key)->start;
@@ -72,7 +73,7 @@ static struct conn_attr with_markers(void)
     return attr;
 }
 
-/* The peer says an FPDU around these octets, framed as was agreed. */
+/* The peer sends these octets as the ULPDU of one FPDU, framed as agreed. */
 static void say_ulpdu(const uint8_t *ulpdu, size_t n)
 {
     struct mpa_half half = {.pos = h.peer.tx_pos, .markers = h.peer.tx_markers, .crc = h.peer.crc};
@@ -87,11 +88,11 @@ static void say_ulpdu(const uint8_t *ulpdu, size_t n)
     free(unit);
 }
 
-/* --- one row a fault ----------------------------------------------------------------------------------------- */
+/* --- one row for each fault ---------------------------------------------------------------------------------- */
 
 static const uint8_t octets[256] = "octets that must not be seen";
 
-/* The headers that a Terminate brings back (RFC 5040 4.8). */
+/* The headers that a Terminate copies (RFC 5040 4.8). */
 enum copied { COPIED_NONE, COPIED_DDP, COPIED_BOTH };
 
 #define SAYS(o, ...) .seg = {.op = SEG_##o, .flags = SEG_LAST, __VA_ARGS__}
@@ -101,7 +102,7 @@ enum copied { COPIED_NONE, COPIED_DDP, COPIED_BOTH };
 #define ADDS(m, ...) .seg = {.op = SEG_ATOMIC_REQ, .flags = SEG_LAST, .msg = (m), .atomic = {.data = 1, __VA_ARGS__}}
 #define RAW(n, ...) .seg = {.op = SEG_OPS}, .raw_octets = (n), .raw = {__VA_ARGS__}
 
-/* A segment, whose offset counts from the start of `region` if there is one; or the octets of a ULPDU. */
+/* A segment, whose offset counts from the start of `region` if that is set; or the octets of a ULPDU. */
 static const struct wrong {
     const char *name;
     enum fault fault;
@@ -199,7 +200,7 @@ static size_t ulpdu_of(const struct wrong *row, uint8_t *ulpdu)
     return (size_t)(end - ulpdu);
 }
 
-/* M, D and R, DDP Segment Length, and the headers as they came (RFC 5040 4.8, MPA-9-02). */
+/* The bits M, D and R, the DDP Segment Length, and the headers as they arrived (RFC 5040 4.8, MPA-9-02). */
 static void expect_copies(const struct seg *term, enum copied copied, const uint8_t *ulpdu, size_t n)
 {
     uint32_t head = ulpdu[0] & 0x80 ? DDP_TAGGED_HEAD : DDP_UNTAGGED_HEAD;
@@ -216,8 +217,8 @@ static void expect_copies(const struct seg *term, enum copied copied, const uint
     assert_memory_equal(term->data + 6, ulpdu, head);
 }
 
-/* Whatever comes now is dropped: good or bad, it is neither placed, delivered nor answered (MPA-9-09 DDP-7.1-03
- * RDMAP-5.4-01), and the peer's end is the end. */
+/* From here on all input is dropped: valid or not, it is neither placed, delivered nor answered (MPA-9-09 DDP-7.1-03
+ * RDMAP-5.4-01). The peer's FIN ends the connection. */
 static void expect_deaf(void)
 {
     struct seg send = a_send(1, 0, octets, 8, SEG_LAST), write = a_write(TARGET, start_of(TARGET), octets, 8, SEG_LAST);
@@ -243,7 +244,7 @@ static void expect_flushed(enum rddp_wc_status first)
     expect_quiet(&h.side.recv_cq);
 }
 
-/* DDP-6.2-01, DDP-6.2-03, MPA-9-10: each is told to the peer, once, on a stream that is ended only then. */
+/* DDP-6.2-01, DDP-6.2-03, MPA-9-10: the peer is told of each fault once, and only then our stream ends. */
 static void each_wrong_is_answered(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -271,7 +272,7 @@ static void each_wrong_is_answered(void **state)
     }
 }
 
-/* The same in an FPDU with markers, and with octets coming one by one: framing and meaning do not know each other. */
+/* The same in FPDUs with markers whose octets arrive one by one: framing has no influence on the faults. */
 static void each_wrong_with_markers(void **state)
 {
     struct conn_attr attr = with_markers();
@@ -337,21 +338,21 @@ static void wrong_crc(void **state)
     }
 }
 
-/* MPA-9-05 MPA-9-07: every marker is looked at, also of an FPDU whose CRC is right. */
+/* MPA-9-05 MPA-9-07: every marker is checked, even in an FPDU whose CRC is right. */
 static void wrong_marker(void **state)
 {
     struct conn_attr attr = with_markers();
 
     (void)state;
     begin(&attr);
-    /* The stream is at 24: one marker, the empty Write that let us send. */
+    /* The stream is at position 24: one marker, and the empty Write that let us send. */
     assert_int_equal(h.peer.tx_pos, 24);
     say_spoilt(512 - 24 + 3, 0x04, true);
     expect_framing_fault(FAULT_MARKER, 0x2003);
     host_fini(&h);
 }
 
-/* A ULPDU_Length above 64768 is known to be wrong before the rest of it can come. */
+/* A ULPDU_Length above 64768 is refused before the rest of the FPDU can arrive. */
 static void wrong_length(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -369,7 +370,7 @@ static void wrong_length(void **state)
 
 /* --- more than one segment ----------------------------------------------------------------------------------- */
 
-/* RDMAP-5.2-03: one Read Request more than was agreed, while no answer can leave. */
+/* RDMAP-5.2-03: one Read Request more than agreed, while no answer can leave. */
 static void too_many_reads(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -392,8 +393,8 @@ static void too_many_reads(void **state)
     host_fini(&h);
 }
 
-/* A Send beyond the last receive (DDP-7.1-01), and one that goes wrong after its first segment: the first stays
- * placed, the receive is not completed by it. */
+/* A Send without a receive left (DDP-7.1-01), and a Send with a fault after its first segment: the first segment stays
+ * placed, and the Send does not complete the receive. */
 static void send_goes_wrong_later(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -420,8 +421,8 @@ static void send_goes_wrong_later(void **state)
     host_fini(&h);
 }
 
-/* Answers to a Read of ours of 64 octets into TARGET that are not what was asked for (RDMAP-5.2-04): each is refused
- * before an octet of it moves, though the peer may write to all of TARGET. */
+/* Wrong answers to our Read of 64 octets into TARGET (RDMAP-5.2-04): each is refused before an octet of it is placed,
+ * although the peer may write to all of TARGET. */
 static void answer_does_not_fit(void **state)
 {
     static const struct {
@@ -450,7 +451,7 @@ static void answer_does_not_fit(void **state)
     }
 }
 
-/* What is reserved is not looked at (DDP-4.1-04 RDMAP-4.1-02), nor the key of an empty message (DDP-5.2-03). */
+/* Reserved fields are ignored (DDP-4.1-04 RDMAP-4.1-02), and so is the key of an empty message (DDP-5.2-03). */
 static void not_wrong(void **state)
 {
     struct conn_attr attr = host_attr();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_acked.c - requests that complete when the peer has them: by positions, whatever else is said in between. */
+/* conn_acked.c - requests that complete when the peer has acknowledged them: by stream positions, whatever else is
+ * acknowledged in between. */
 #include "tests/unit/conn_host.h"
 
 enum { LENGTH = 64, REQUESTS = 4 };
 
 static struct mr *mr;
-static uint64_t end_of[REQUESTS]; /* of what each request says, in our stream */
+static uint64_t end_of[REQUESTS]; /* the position in our stream at which each request ends */
 
-/* Writes, and the second a Read: all have left. */
+/* Writes, but the second request is a Read. All of them leave. */
 static void post_all(bool acknowledged)
 {
     struct conn_attr attr = host_attr();
@@ -33,7 +34,7 @@ static void answer(void)
     peer_says(&h, a_read_response(mr->key, mr->start, octets, LENGTH, SEG_LAST));
 }
 
-/* n - 1, n; the order of posting; nothing twice. */
+/* One octet less than the end of a request, and its end; completions in posting order, and none twice. */
 static void complete_when_acknowledged(void **state)
 {
     (void)state;
@@ -44,7 +45,7 @@ static void complete_when_acknowledged(void **state)
     conn_acked(&h.conn, end_of[0], h.now_us);
     expect_wc(&h.side.send_cq, 0, RDDP_WC_SUCCESS);
     conn_acked(&h.conn, end_of[2], h.now_us);
-    expect_quiet(&h.side.send_cq); /* the Read before is not answered */
+    expect_quiet(&h.side.send_cq); /* the Read before it is not answered */
     conn_acked(&h.conn, end_of[0], h.now_us);
     answer();
     expect_wc(&h.side.send_cq, 1, RDDP_WC_SUCCESS);
@@ -54,7 +55,7 @@ static void complete_when_acknowledged(void **state)
     expect_wc(&h.side.send_cq, 3, RDDP_WC_SUCCESS);
 }
 
-/* A peer that acknowledges what was never sent says no more than that it has what was. */
+/* An acknowledgement beyond what was sent only acknowledges everything that was sent. */
 static void what_was_never_sent(void **state)
 {
     (void)state;
@@ -76,7 +77,7 @@ static void what_was_never_sent(void **state)
     expect_wc(&h.side.send_cq, 9, RDDP_WC_SUCCESS);
 }
 
-/* Elsewhere an acknowledgement says nothing new. */
+/* Where requests complete when they are sent, an acknowledgement has no effect. */
 static void complete_when_sent(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void complete_when_sent(void **state)
         expect_wc(&h.side.send_cq, i, RDDP_WC_SUCCESS);
 }
 
-/* Who closes waits for it, and not for ever. */
+/* A close waits for the acknowledgement, but not for ever. */
 static void close_waits(void **state)
 {
     (void)state;

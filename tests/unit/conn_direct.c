@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_direct.c - payloads that a host reads to where they belong: the same comes out as through its stage, and nothing
- * that decides about them is believed earlier. */
+/* conn_direct.c - payloads that the host reads straight into the registered memory: the result is the same as through
+ * the stage, and nothing takes effect before the unit is complete. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 enum { LENGTH = 30000, LEAST = 1000, HEAD = 16, TAIL = 4 };
 
 static uint8_t octets[LENGTH], unit[WIRE_UNIT_MAX];
-static size_t apart; /* octets that came by a gap */
+static size_t apart; /* octets that arrived straight in their place */
 
 static void ready(bool crc, bool markers)
 {
@@ -35,7 +35,7 @@ static bool gap_of(struct conn_direct *gap)
     return found;
 }
 
-/* At most `n` octets come: to where they belong if that is known, and those behind them to the stage. */
+/* Takes `n` octets: into their place as far as it is known, and the rest into the stage. */
 static size_t hear_some(const uint8_t *p, size_t n)
 {
     struct conn_direct gap;
@@ -68,7 +68,7 @@ static struct seg write_to(const struct mr *mr)
     return a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST);
 }
 
-/* MPA-7.4-05: any cuts, every kind of payload, and between them what is too small; done is what is whole. */
+/* MPA-7.4-05: any cuts, every kind of payload, and small units in between; only whole units take effect. */
 static void same_as_through_the_stage(void **state)
 {
     struct rng rng = {7};
@@ -108,7 +108,7 @@ static void same_as_through_the_stage(void **state)
     assert_true(all > 300 * LENGTH);
 }
 
-/* What of a unit is there when it is asked, and where the rest belongs. */
+/* Which part of a unit the connection has when it is asked for the place of the rest. */
 static void where_it_belongs(void **state)
 {
     struct conn_direct gap;
@@ -119,7 +119,7 @@ static void where_it_belongs(void **state)
     mr = target();
     peer_frames(&h, write_to(mr), unit);
     host_hear(&h, unit, HEAD - 1);
-    assert_false(gap_of(&gap)); /* the header is not all there */
+    assert_false(gap_of(&gap)); /* the header is not complete */
     host_hear(&h, unit + HEAD - 1, 11);
     assert_true(gap_of(&gap));
     assert_int_equal(h.staged, HEAD);
@@ -138,7 +138,7 @@ static void where_it_belongs(void **state)
     assert_int_equal(h.conn.life.qp->rx_octets, LENGTH);
 }
 
-/* n - 1, n and n + 1 octets that are missing. */
+/* LEAST - 1, LEAST, and LEAST + 1 octets are missing. */
 static void what_is_worth_it(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void what_is_worth_it(void **state)
     }
 }
 
-/* MPA-7.4-01: nothing is placed whose CRC was not right; and markers stand in the middle of it. */
+/* MPA-7.4-01: a unit with a CRC is never placed before the CRC is verified, nor one with markers in its payload. */
 static void not_unverified(void **state)
 {
     (void)state;
@@ -186,7 +186,8 @@ static void not_in_pieces(void **state)
     peer_frames(&h, a_send(1, 0, octets, LENGTH, SEG_LAST), unit);
 }
 
-/* A wrong key, the wrong right, too far, unasked, too long: no octet is taken, and in the end it is as ever. */
+/* A wrong key, a missing right, beyond the bounds, an unrequested response, a Send without a receive: no place is
+ * offered for the octets, and the fault of the whole unit is the same as ever. */
 static void faults_are_those_of_the_whole(void **state)
 {
     (void)state;
@@ -222,7 +223,7 @@ static void faults_are_those_of_the_whole(void **state)
     }
 }
 
-/* In the middle of it the memory is taken back: not one more octet goes there. */
+/* The memory is withdrawn in the middle of a unit: no further octet goes there. */
 static void memory_goes(void **state)
 {
     uint64_t moment;

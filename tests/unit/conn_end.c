@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_end.c - every way in which a connection ends, and what is left of what was asked of it. */
+/* conn_end.c - every way in which a connection ends, and what becomes of the outstanding requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ static struct seg terminate_of(const uint8_t *data, uint32_t length)
 
 enum { WR_READ = 1, WR_WRITE, WR_SEND, WR_LATER };
 
-/* Header copies begin behind control word and DDP Segment Length. siw says the same with its bits swapped (9.2 of
- * mpa.md). What the message was about is found by the opcode in the copy. */
+/* The header copies follow the control word and the DDP Segment Length. siw sends the same with its bits swapped
+ * (mpa.md 9.2). The opcode in the copied header identifies the message. */
 static const struct {
     const char *name;
     uint32_t code;
@@ -48,7 +48,7 @@ static const struct {
     {"catastrophe", 0x0000, 0, RDDP_WC_SUCCESS, {0, 0, 0, 0}, 4},
 };
 
-/* And a Read that nobody means. */
+/* Posts a Read that none of the Terminates is about. */
 static void post_later(struct mr *mr)
 {
     struct rddp_sge piece = piece_of(mr, 0, 64);
@@ -65,7 +65,8 @@ static void post_three(struct mr *mr)
     assert_int_equal(post(&h.side, WR_SEND, RDDP_WR_SEND, 0, &piece, 1), 0);
 }
 
-/* RDMAP-5.4-01 RDMAP-6.2-01: it is not answered, and whom it blames is found again among what has left. */
+/* RDMAP-5.4-01 RDMAP-6.2-01: a Terminate is not answered, and the request that it blames is found among those that have
+ * left. */
 static void peer_terminates(void **state)
 {
     uint8_t octets[52];
@@ -101,7 +102,7 @@ static void peer_terminates(void **state)
     }
 }
 
-/* Whoever has said it reads no more: what still waits for the link is dropped, and our stream ends. */
+/* A peer that sent a Terminate reads no more: the output that waits for the link is dropped, and our stream ends. */
 static void nothing_follows_a_terminate(void **state)
 {
     static const uint8_t octets[4];
@@ -119,7 +120,7 @@ static void nothing_follows_a_terminate(void **state)
     expect_end(&h, FAULT_TERMINATED);
 }
 
-/* Both at once: what comes while ours leaves is not looked at (RDMAP-5.4-01). */
+/* Both sides terminate at once: input that arrives while our Terminate leaves is ignored (RDMAP-5.4-01). */
 static void terminates_cross(void **state)
 {
     static const uint8_t octets[4];
@@ -142,7 +143,7 @@ static void terminates_cross(void **state)
 
 /* --- a good end ---------------------------------------------------------------------------------------------- */
 
-/* Everything that was posted leaves, the Read is answered, and so is the peer's; only then does our stream end. */
+/* Everything that was posted leaves, our Read and the peer's are answered, and only then our stream ends. */
 static void close_drains(void **state)
 {
     struct seg_read read = {.sink_key = 7, .length = 8};
@@ -180,7 +181,8 @@ static void close_drains(void **state)
     assert_int_equal(h.told, CONN_NEWS_DISCONNECTED);
 }
 
-/* What the peer has asked for before we close is answered before our end, though nothing of ours waits. */
+/* A Read Request that arrived before we close is answered before our stream ends, even if we have nothing else to send.
+ */
 static void close_answers(void **state)
 {
     struct mr *mr = engine_region(&h.engine, 64, ALL_ACCESS);
@@ -223,7 +225,7 @@ static void peer_closes(void **state)
     }
 }
 
-/* Both close before they know of each other, and one that is still draining learns of the other's end. */
+/* Both sides close before they know of each other, and one that still drains learns that the other has ended. */
 static void both_close(void **state)
 {
     (void)state;
@@ -246,7 +248,7 @@ static void both_close(void **state)
     expect_wc(&h.side.send_cq, WR_READ, RDDP_WC_WR_FLUSH_ERR);
 }
 
-/* Closing twice, or again when it is over, is nothing new. */
+/* A second close, or a close after the end, has no effect. */
 static void close_again(void **state)
 {
     (void)state;
@@ -265,8 +267,7 @@ static void close_again(void **state)
 
 /* --- time ---------------------------------------------------------------------------------------------------- */
 
-/* Who closes does not wait for ever: not for the answer to its Read, each octet that leaves starts the clock anew ...
- */
+/* A close does not wait for ever for the answer to a Read, although each octet that leaves restarts the timer ... */
 static void close_is_not_answered(void **state)
 {
     uint64_t at;
@@ -290,7 +291,7 @@ static void close_is_not_answered(void **state)
     expect_wc(&h.side.send_cq, WR_READ, RDDP_WC_WR_FLUSH_ERR);
 }
 
-/* ... and not for the peer's end. */
+/* ... and it does not wait for ever for the peer's FIN. */
 static void end_is_not_answered(void **state)
 {
     (void)state;
@@ -305,7 +306,7 @@ static void end_is_not_answered(void **state)
     expect_end(&h, FAULT_NONE);
 }
 
-/* An unfinished FPDU may take its time but once, whatever trickles in; a finished one frees the clock. */
+/* One timer covers a whole FPDU, however slowly its octets arrive; a complete FPDU stops the timer. */
 static void peer_stalls(void **state)
 {
     uint8_t unit[WIRE_UNIT_MAX];
@@ -341,7 +342,7 @@ static void peer_stalls(void **state)
     }
 }
 
-/* The clock starts anew with each FPDU that begins in the same octets in which another ends. */
+/* The timer starts again with an FPDU that begins in the same octets in which another ends. */
 static void peer_does_not_stall(void **state)
 {
     uint8_t unit[256];

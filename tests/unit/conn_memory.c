@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_memory.c - memory that a connection borrows while it sends, and troubles of this side's own making. */
+/* conn_memory.c - memory that a connection borrows while it sends, and faults that this side itself causes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void begin(void)
     host_ready(&h, false, &attr);
 }
 
-/* A region of random octets, of which a copy is kept. */
+/* A region of random octets, and a copy of them. */
 static struct mr *big_region(uint8_t **copy)
 {
     struct mr *mr = engine_region(&h.engine, BIG, ALL_ACCESS);
@@ -26,8 +26,8 @@ static struct mr *big_region(uint8_t **copy)
     return mr;
 }
 
-/* What has left since is one message of segments of `op` whose payloads are these octets, and at most `length` in all.
- */
+/* The output since the last check is one message of `op` segments with these octets as payload, at most `length` of
+ * them. */
 static uint32_t expect_payload(enum seg_op op, const uint8_t *octets, uint32_t length)
 {
     uint32_t seen = 0;
@@ -42,10 +42,10 @@ static uint32_t expect_payload(enum seg_op op, const uint8_t *octets, uint32_t l
     return seen;
 }
 
-/* --- memory that was borrowed -------------------------------------------------------------------------------- */
+/* --- borrowed memory ----------------------------------------------------------------------------------------- */
 
-/* A reset, a deregistration, a fault, a detached owner: at each of them the link holds part of a Write of 300000
- * octets by reference. From then on the memory is the application's. What leaves later is what was posted. */
+/* A reset, a deregistration, a fault, a detached queue pair: at each of them the link holds part of a Write of 300000
+ * octets by reference. Then the memory is the application's again, and what was posted is what leaves later. */
 static void borrowed(int how)
 {
     struct conn_attr attr = host_attr();
@@ -95,7 +95,7 @@ static void memory_is_let_go(void **state)
     }
 }
 
-/* The application may change what it sends while that leaves: only what leaves is open then. Each CRC is right. */
+/* The application changes the memory while it is being sent. The payload is undefined, but each CRC is right. */
 static void write_of_what_changes(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -128,8 +128,8 @@ static void write_of_what_changes(void **state)
     free(copy);
 }
 
-/* What a Read answers may be written at the same time, by the same peer (RDMAP-5.5-01: contents indeterminate); the
- * stream may not suffer, and its CRC is of what leaves. */
+/* The same peer writes to the memory while a Read of it is answered (RDMAP-5.5-01: contents indeterminate). The stream
+ * stays intact, and each CRC covers the octets that leave. */
 static void read_of_what_is_written(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -160,7 +160,7 @@ static void read_of_what_is_written(void **state)
     free(other);
 }
 
-/* With a CRC the answer to a Read leaves from where it lies only if its owner promised not to write there. */
+/* With a CRC, the answer to a Read leaves straight from memory only if its owner promised not to write there. */
 static void read_of_what_is_stable(void **state)
 {
     const unsigned access[] = {RDDP_ACCESS_REMOTE_READ, RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_STABLE};
@@ -189,9 +189,9 @@ static void read_of_what_is_stable(void **state)
     }
 }
 
-/* --- this side ----------------------------------------------------------------------------------------------- */
+/* --- faults of this side ------------------------------------------------------------------------------------- */
 
-/* A key that is not ours to send from: the peer is told of a catastrophe, the application which request it was. */
+/* A key that we may not send from: the peer gets a catastrophic error, and the application learns the request. */
 static void own_key_is_wrong(void **state)
 {
     struct rddp_sge piece = {.lkey = 0x666, .length = 8};
@@ -222,7 +222,7 @@ static void completions_have_no_room(void **state)
     expect_end(&h, FAULT_CQ_FULL);
 }
 
-/* It turns out when the last octets have left, and nothing else is going on that would make anybody look. */
+/* The overflow shows when the last octets have left, and no other event makes the connection look. */
 static void completions_of_sends_have_no_room(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void completions_of_sends_have_no_room(void **state)
     expect_end(&h, FAULT_CQ_FULL);
 }
 
-/* The owner of a region thinks better of it while a Read of it is being answered (DDP-8-03). */
+/* The owner invalidates a region while a Read of it is being answered (DDP-8-03). */
 static void region_goes_while_it_is_read(void **state)
 {
     struct seg_read read = {.sink_key = 7, .length = BIG};
@@ -259,7 +259,7 @@ static void region_goes_while_it_is_read(void **state)
     free(copy);
 }
 
-/* Without its queue pair a connection ends by itself; what arrives meanwhile is nobody's. */
+/* Without its queue pair a connection ends by itself and ignores what arrives meanwhile. */
 static void owner_has_gone(void **state)
 {
     struct rddp_sge piece;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_slow.c - peers that begin and do not go on: messages that are cut off or left lying, ends that are put off. */
+/* conn_slow.c - peers that begin and do not continue: messages that are cut off or never continued, and ends that are
+ * delayed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ enum { SECOND = 1000000, LENGTH = 64 };
 static struct mr *mr;
 static const uint8_t octets[LENGTH];
 
-/* A responder with a receive, and a Read of its own on the way. */
+/* A responder with a receive and, if `reads`, with a Read of its own outstanding. */
 static void begin(bool reads)
 {
     const struct conn_attr attr = host_attr();
@@ -28,7 +29,7 @@ static void begin(bool reads)
     expect_seg(&h, SEG_READ_REQ);
 }
 
-/* Octets from `at` on of the one message of each kind. */
+/* The octets from `at` on of the one message of each kind. */
 static struct seg part(enum seg_op op, uint32_t at, uint32_t length)
 {
     unsigned flags = at + length == LENGTH ? SEG_LAST : 0;
@@ -42,7 +43,7 @@ static struct seg part(enum seg_op op, uint32_t at, uint32_t length)
 
 static const enum seg_op ops[] = {SEG_SEND, SEG_WRITE, SEG_READ_RESP};
 
-/* RFC 5040 6.2: "closed in the middle of a message" is no good end, wherever in the message that is. */
+/* RFC 5040 6.2: a connection that is "closed in the middle of a message" does not end well, wherever in the message. */
 static void message_is_cut_off(void **state)
 {
     (void)state;
@@ -62,7 +63,7 @@ static void message_is_cut_off(void **state)
     }
 }
 
-/* A message is given its time anew with each of its segments, and by nothing else. */
+/* Only a message's own segments restart its timer. */
 static void message_is_not_ended(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void message_is_not_ended(void **state)
     }
 }
 
-/* There is always a unit that has begun, and never one of that message. */
+/* The peer always has an unfinished unit under way, but never one of that message. */
 static void message_is_put_off(void **state)
 {
     uint8_t stream[512];
@@ -109,7 +110,7 @@ static void message_is_put_off(void **state)
     expect_end(&h, FAULT_STALLED);
 }
 
-/* For ever, if that is what was asked for; and then it is still no good end. */
+/* With a limit of 0 a message may wait for ever; a close in its middle is still an error. */
 static void message_may_wait(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void message_may_wait(void **state)
     expect_end(&h, FAULT_CUT);
 }
 
-/* --- segments that we hold back ------------------------------------------------------------------------------ */
+/* --- segments that this side holds back ---------------------------------------------------------------------- */
 
 static struct seg numbered(struct seg seg, uint32_t number)
 {
@@ -131,8 +132,8 @@ static struct seg numbered(struct seg seg, uint32_t number)
     return seg;
 }
 
-/* SEG-3.4-19: a Write of order 0 waits for the answer to a Read of the same octets. For as long as the peer does not
- * take the answer nobody is late: neither the Write nor what has begun behind it. */
+/* SEG-3.4-19: a Write of order 0 waits for the answer to a Read of the same octets. While the peer does not take the
+ * answer, no timer runs, neither for the Write nor for what has begun behind it. */
 static void we_hold_it_back(void **state)
 {
     const struct conn_attr attr = host_attr();
@@ -176,7 +177,7 @@ static void we_hold_it_back(void **state)
     free(room);
 }
 
-/* --- who closes ---------------------------------------------------------------------------------------------- */
+/* --- closing ------------------------------------------------------------------------------------------------- */
 
 static void peer_reads(uint32_t msn)
 {
@@ -185,7 +186,7 @@ static void peer_reads(uint32_t msn)
     peer_says(&h, a_read_request(msn, &read));
 }
 
-/* What the peer asked for before is answered; that it goes on asking does not keep us. */
+/* Read Requests from before the close are answered; later ones do not delay the end. */
 static void peer_reads_on(void **state)
 {
     (void)state;
@@ -208,7 +209,7 @@ static void peer_reads_on(void **state)
     expect_end(&h, FAULT_NONE);
 }
 
-/* Something of ours is not answered, and the peer reads on and on: n - 1, n. */
+/* A request of ours is never answered and the peer keeps reading: the state just before the limit, and at the limit. */
 static void close_has_an_end(void **state)
 {
     const uint64_t step = 1500000;
@@ -229,7 +230,7 @@ static void close_has_an_end(void **state)
     expect_end(&h, FAULT_STALLED);
 }
 
-/* The same for who has ended, and whose last words are taken an octet at a time. */
+/* The same for a side that has failed and whose Terminate is taken one octet at a time. */
 static void last_words_have_an_end(void **state)
 {
     uint64_t until;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_take.c - packets in any order: what is placed at once, what the link has to keep, and what it is to forget.
+/* conn_take.c - packets in any order: what is placed at once, what the link has to keep, and what it has to drop.
  * MPA-3.1-02 MPA-3.1-03 MPA-5.1-03 MPA-7.4-04 MPA-7.4.1-01 to 03 MPA-9-06 MPA-9-08 DDP-5.3-02 SEG-5-03 SEG-5-04. */
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +18,9 @@ static struct mr *mr;
 static struct early *early;
 static void *room;
 static uint8_t octets[REGION], stream[STREAM], arrived[STREAM];
-static size_t begin_of[UNITS + 1]; /* of each unit in stream[], and the end of the last */
+static size_t begin_of[UNITS + 1]; /* of each unit in stream[], and the end of the last unit */
 static size_t units;
-static uint8_t state_of[STREAM]; /* of each octet of the stream at the link: */
+static uint8_t state_of[STREAM]; /* what the link has of each octet of the stream: */
 enum { MISSING, KEPT, TAKEN };
 
 static enum kind kind;
@@ -57,7 +57,7 @@ static void done(void)
     room = NULL;
 }
 
-/* Adds a unit of the peer's to the stream. */
+/* Appends one unit to the peer's stream. */
 static void add(struct seg seg)
 {
     uint8_t unit[WIRE_UNIT_MAX];
@@ -111,7 +111,7 @@ static size_t edge(void)
     return n;
 }
 
-/* What was kept and has its turn. */
+/* Presents the kept octets whose turn has come. */
 static void catch_up(void)
 {
     size_t at, n = 0, eaten;
@@ -127,7 +127,7 @@ static void catch_up(void)
     host_pump(&h);
 }
 
-/* A packet comes, of which `stream` says what is in it unless it was spoilt. Octets that were not taken. */
+/* A packet with the octets [from, to) of the stream arrives; the link drops what the connection refuses. */
 static void hear_packet(size_t from, size_t to)
 {
     while (from < to) {
@@ -166,7 +166,7 @@ static void expect_all(void)
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
 }
 
-/* Half of the region in Writes of so many octets. */
+/* Writes of `length` octets each that cover half of the region. */
 static void add_writes(uint32_t length)
 {
     for (uint32_t at = 0; at < REGION / 2; at += length)
@@ -175,7 +175,8 @@ static void add_writes(uint32_t length)
 
 /* --- tests --------------------------------------------------------------------------------------------------- */
 
-/* The first packet is lost, all others come, it comes again: whoever can find a unit has placed all of them. */
+/* The first packet is lost, all others arrive, and then the first arrives again: wherever a unit can be found early,
+ * all are already placed. */
 static void the_first_is_missing(void **state)
 {
     (void)state;
@@ -183,7 +184,7 @@ static void the_first_is_missing(void **state)
         ready(how);
         add_writes(600);
         if (how == SEGMENTS)
-            hear_units(0, 1); /* whose connection it is has to be known */
+            hear_units(0, 1); /* the connection identifier has to be known first */
         for (size_t i = 2; i < units; i++)
             hear_units(i, i + 1);
         for (size_t i = 2; i < units; i++)
@@ -195,7 +196,7 @@ static void the_first_is_missing(void **state)
     }
 }
 
-/* Any cuts, in any order, some of them twice, and all of it as it was said. */
+/* Any cuts, in any order, some of them twice: the result is what the peer sent. */
 static void any_packets_in_any_order(void **state)
 {
     struct rng rng = {11};
@@ -231,7 +232,7 @@ static void any_packets_in_any_order(void **state)
     assert_true(early_units > 1000);
 }
 
-/* Behind a hole, n - 1, n and n + 1 of the units that are remembered; what is too much is kept. */
+/* Behind a hole, EARLY_MAX - 1, EARLY_MAX and EARLY_MAX + 1 units: the link keeps those beyond the limit. */
 static void as_many_as_are_on_the_way(void **state)
 {
     (void)state;
@@ -250,8 +251,8 @@ static void as_many_as_are_on_the_way(void **state)
     }
 }
 
-/* The CRC is wrong: as if it had not come; when it is right, it is taken. Where nothing says that a unit begins there,
- * it is kept. In its turn it is refused so often, and then it is a fault. */
+/* A unit with a wrong CRC counts as not received, and its repetition is taken. Where nothing tells that a unit begins
+ * there, it is kept. In its turn a unit may be refused REFUSED times before that is a fault. */
 static void spoilt(void **state)
 {
     (void)state;
@@ -286,7 +287,7 @@ static void spoilt(void **state)
     }
 }
 
-/* MPA-3.1-03: a payload that is an FPDU with a right CRC is none, wherever a packet may be cut. */
+/* MPA-3.1-03: a payload that looks like an FPDU with a right CRC is not taken for one, wherever a packet is cut. */
 static void payload_that_looks_like_a_unit(void **state)
 {
     uint8_t false_unit[WIRE_UNIT_MAX];
@@ -313,7 +314,7 @@ static void payload_that_looks_like_a_unit(void **state)
     }
 }
 
-/* MPA-9-06: a marker of an FPDU that came early says that it begins in the middle of another. */
+/* MPA-9-06: a marker of an FPDU that arrived early shows that the FPDU begins in the middle of another. */
 static void laps(void **state)
 {
     size_t at, n;
@@ -325,7 +326,7 @@ static void laps(void **state)
     memcpy(arrived, stream, STREAM);
     hear_units(1, 2);
     assert_true(is_taken(1));
-    /* What is missing comes, but is longer than the hole: its length, with a CRC that nobody has seen yet. */
+    /* The missing FPDU arrives, but claims to be longer than the hole; its CRC is not checked yet. */
     at = begin_of[0] + (begin_of[0] % 512 ? 0 : 4);
     put16(arrived + at, (uint16_t)(get16(arrived + at) + 8));
     for (int i = 0; i < REFUSED; i++)
@@ -336,7 +337,7 @@ static void laps(void **state)
     done();
 }
 
-/* Whatever is wrong with a unit that is early is found in its turn, and not before. */
+/* A fault in an early unit is found in its turn, and not before. */
 static void wrong_in_its_turn(void **state)
 {
     (void)state;
@@ -352,7 +353,7 @@ static void wrong_in_its_turn(void **state)
     done();
 }
 
-/* A Send, a Read Request, and a Terminate are done in their turn, the payload of the first before. */
+/* A Send, a Read Request and a Terminate are delivered in their turn; the payload of the Send is placed before. */
 static void delivered_in_turn(void **state)
 {
     const struct seg_read read = {.sink_key = 7, .source_key = 0, .length = 8};
@@ -380,7 +381,7 @@ static void delivered_in_turn(void **state)
     done();
 }
 
-/* No position is one that cannot be asked about. */
+/* conn_take() copes with every position. */
 static void any_position(void **state)
 {
     size_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* control.c - control data beside Writes, Read Requests and Read Responses: whom they reach, when, and in whose room.
- */
+/* control.c - control data with Writes, Read Requests and Read Responses: which side gets them, when, and in which
+ * buffer. */
 #include <string.h>
 
 #include "core/sequence.h"
@@ -10,7 +10,7 @@ enum { ROOM = 1024, UNTOUCHED = 0xee };
 
 static uint8_t head[ROOM], room[ROOM + 4];
 
-/* `length` octets of head[] from `at` on go with it. */
+/* Attaches `length` octets of head[], from `at` on, to the segment. */
 static struct seg with(struct seg seg, uint32_t at, uint32_t length)
 {
     seg.control = head + at;
@@ -18,7 +18,7 @@ static struct seg with(struct seg seg, uint32_t at, uint32_t length)
     return seg;
 }
 
-/* A receive of a whole buffer, with so much room for control data. */
+/* Posts a receive of a whole buffer with room for this many octets of control data. */
 static void post_room(uint64_t wr_id, uint32_t octets)
 {
     static struct rddp_sge sge;
@@ -58,8 +58,8 @@ static int open_control(void **state)
 
 /* --- Writes ------------------------------------------------------------------------------------------------------ */
 
-/* SEG-3.4-23 -24 -25: every length about the limits, in rooms of one octet less, as many, and one more; the payload
- * goes to its target and nothing to the receive's buffer. */
+/* SEG-3.4-23 -24 -25: lengths about the limits, in rooms of one octet less, the same size, and one octet more; the
+ * payload goes to its target, and none of it to the buffer of the receive. */
 static void writes(void **state)
 {
     static const uint32_t lengths[] = {4, 8, 1016, 1020};
@@ -80,7 +80,7 @@ static void writes(void **state)
         }
     }
     post_room(id, 0);
-    assert_int_equal(arrive(&s, with(write_(n++, 0, 0, 0, WHOLE, 0), 0, 4)), FAULT_NONE); /* no payload, and no room */
+    assert_int_equal(arrive(&s, with(write_(n++, 0, 0, 0, WHOLE, 0), 0, 4)), FAULT_NONE); /* no payload and no room */
     told(id, RDDP_WC_RECV_RDMA_WITH_IMM, 0, 4);
     expect_room(0);
     assert_int_equal(arrive(&s, write_(n, 0, 10, 10, WHOLE, 0)), FAULT_NONE); /* no control data: no receive */
@@ -88,7 +88,7 @@ static void writes(void **state)
     assert_int_equal(s.qp.control_dropped, 0);
 }
 
-/* SEG-3.4-04 SEG-3.4-05 SEG-3.4-25: those of several segments follow each other, whichever have some. */
+/* SEG-3.4-04 SEG-3.4-05 SEG-3.4-25: the control data of several segments are joined, whichever segments have any. */
 static void segments(void **state)
 {
     (void)state;
@@ -112,7 +112,8 @@ static void segments(void **state)
     expect_room(10);
 }
 
-/* A peer may send segments of nothing but control data for ever: the count stops, and nothing is written over. */
+/* A peer may send segments of nothing but control data for ever: the count stops at its maximum, and no memory outside
+ * the room is written. */
 static void endless(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void endless(void **state)
     expect_room(4);
 }
 
-/* Without a receive it ends as a Send does; a wrong Write ends with its receive flushed. */
+/* Without a receive the connection fails as for a Send; a Write with a fault ends with its receive flushed. */
 static void no_receive(void **state)
 {
     const struct fault_note lost = {.fault = FAULT_LOST};
@@ -157,7 +158,7 @@ static void no_receive(void **state)
     assert_int_equal(s.qp.rq->taken, 0);
 }
 
-/* Who did not ask for them is not told, and his receives stay posted; but they are counted. */
+/* A side that did not ask for control data gets none, and its receives stay posted; the dropped octets are counted. */
 static void not_asked_for(void **state)
 {
     (void)state;
@@ -174,10 +175,10 @@ static void not_asked_for(void **state)
     assert_int_equal(s.qp.control_dropped, 1024);
 }
 
-/* --- their turn -------------------------------------------------------------------------------------------------- */
+/* --- order ------------------------------------------------------------------------------------------------------- */
 
-/* SEG-3.4-17 SEG-3.4-25: whatever the order of its payload, a Write is told of when all before it is processed; a Send
- * behind it waits for it, but one that may overtake it. */
+/* SEG-3.4-17 SEG-3.4-25: whatever the order of its payload, a Write is reported when everything before it is processed.
+ * A Send behind it waits for that, unless its order lets it overtake. */
 static void in_order(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void in_order(void **state)
     told(1, RDDP_WC_RECV, 20, 0);
 }
 
-/* A Write that is held behind a Read takes one receive, however often it comes. */
+/* A Write that is held behind a Read takes one receive, however often it is presented. */
 static void held(void **state)
 {
     struct seg seg = with(write_(1, 0, 10, 10, WHOLE, 0), 0, 4);
@@ -228,7 +229,7 @@ static void held(void **state)
     told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 8);
 }
 
-/* More wait than there is room for: the stream waits, too. */
+/* More control data wait than there is room for: the stream waits, too. */
 static void window_full(void **state)
 {
     (void)state;
@@ -244,8 +245,8 @@ static void window_full(void **state)
     assert_int_equal(arrive(&s, with(write_(WINDOW + 2, 100, 10, 10, WHOLE, 0), 0, 4)), FAULT_NO_RECEIVE);
 }
 
-/* SEG-1-04 SEG-3.4-25: the payload of an early segment is placed, its control data wait for their turn and come once.
- */
+/* SEG-1-04 SEG-3.4-25: the payload of an early segment is placed at once; its control data wait for their turn and
+ * arrive once. */
 static void early(void **state)
 {
     struct seg seg[] = {
@@ -267,7 +268,7 @@ static void early(void **state)
     assert_memory_equal(remote->base + 20, data + 20, 10);
     assert_memory_equal(remote->base + 40, data + 40, 10);
     expect_quiet(&s.recv_cq);
-    memset(remote->base + 20, 0x33, 10); /* the application goes on with what it has */
+    memset(remote->base + 20, 0x33, 10); /* the application changes the memory that it has now */
     expect_room(0);
     assert_int_equal(unit(1, seg[1]), FAULT_NONE);
     expect_quiet(&s.recv_cq);
@@ -282,7 +283,7 @@ static void early(void **state)
     told(3, RDDP_WC_RECV_RDMA_WITH_IMM, 1, 4);
 }
 
-/* What comes early is only said to be a Send of that number: a Write's receive is not for it. */
+/* An early segment only claims to be a Send of that number: it must not take the receive of the Write. */
 static void early_impostor(void **state)
 {
     (void)state;
@@ -298,7 +299,8 @@ static void early_impostor(void **state)
 
 /* --- Reads ------------------------------------------------------------------------------------------------------- */
 
-/* SEG-3.4-25: a Read Request's reach the application when it is processed: all of the response has been cut. */
+/* SEG-3.4-25: the control data of a Read Request reach the application when the request is processed, which is when all
+ * of the response has been cut into segments. */
 static void read_requests(void **state)
 {
     const struct fault_note lost = {.fault = FAULT_LOST};
@@ -338,7 +340,7 @@ static void post_read(uint64_t wr_id, uint32_t octets, unsigned flags)
     expect_op(SEG_READ_REQ);
 }
 
-/* Octets [at, at + length) of the answer to our n-th message. */
+/* The octets [at, at + length) of the answer to our n-th message. */
 static struct seg answer(uint32_t n, uint32_t at, uint32_t length, unsigned flags)
 {
     struct seg seg = a_read_response(0, at, data + at, length, flags);
@@ -347,7 +349,7 @@ static struct seg answer(uint32_t n, uint32_t at, uint32_t length, unsigned flag
     return seg;
 }
 
-/* SEG-3.4-24 SEG-3.4-25: a response's go to the room of the request, and never into its sink. */
+/* SEG-3.4-24 SEG-3.4-25: the control data of a response go to the room of the request, and never into its sink. */
 static void responses(void **state)
 {
     uint32_t n = 0;
@@ -373,7 +375,7 @@ static void responses(void **state)
     expect_room(0);
 }
 
-/* Of several segments, and of early ones, they are put together in the order of the stream, once. */
+/* The control data of several segments, early ones among them, are joined in stream order, once. */
 static void early_responses(void **state)
 {
     struct seg seg[3];
@@ -397,7 +399,7 @@ static void early_responses(void **state)
 
 /* --- leaving ----------------------------------------------------------------------------------------------------- */
 
-/* Solicited is said of what takes a receive, and heard. */
+/* The solicited flag is sent with messages that take a receive, and the receiver honours it. */
 static void solicited(void **state)
 {
     static const enum rddp_wr_opcode opcode[] = {RDDP_WR_SEND, RDDP_WR_RDMA_WRITE, RDDP_WR_RDMA_READ};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cq.c - completions come out once and in order, events come once for an arming, and nothing is lost in silence. */
+/* cq.c - completions are returned once and in order, events fire once for each arming, and no loss goes unreported. */
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ static bool push(struct cq *cq, uint64_t wr_id, uint32_t qp_num, enum rddp_wc_st
     return cq_push(cq, &wc, solicited, NULL);
 }
 
-/* The ring goes round, and its counters go past 2^32. */
+/* The ring wraps, and its counters pass 2^32. */
 static void test_order(void **state)
 {
     static const uint32_t starts[] = {0, 5, UINT32_MAX - 20};
@@ -55,7 +55,7 @@ static void test_order(void **state)
     }
 }
 
-/* The limit is what was asked for, not the room; once over it, for good (RDMAP-8-02). */
+/* The limit is the size that was asked for, not the size of the ring; an overflow is permanent (RDMAP-8-02). */
 static void test_overflow(void **state)
 {
     struct cq_entry ring[8];
@@ -71,7 +71,7 @@ static void test_overflow(void **state)
     cq_arm(&cq, CQ_SOLICITED);
     assert_false(push(&cq, 5, 1, RDDP_WC_SUCCESS, false));
     assert_true(cq.overflowed);
-    assert_int_equal(events, 1); /* whoever waits must learn of it */
+    assert_int_equal(events, 1); /* a thread that waits must learn of it */
     assert_int_equal(cq_poll(&cq, wc, 8), 5);
     assert_int_equal(wc[4].wr_id, 4);
     assert_false(push(&cq, 6, 1, RDDP_WC_SUCCESS, false));
@@ -92,7 +92,7 @@ static void test_arm(void **state)
         {CQ_SOLICITED, CQ_QUIET, RDDP_WC_SUCCESS, true, 1},
         {CQ_SOLICITED, CQ_QUIET, RDDP_WC_WR_FLUSH_ERR, false, 1}, /* RDMAP-5.3-02, and errors always */
         {CQ_NEXT, CQ_QUIET, RDDP_WC_SUCCESS, false, 1},
-        {CQ_NEXT, CQ_SOLICITED, RDDP_WC_SUCCESS, false, 1}, /* not weakened */
+        {CQ_NEXT, CQ_SOLICITED, RDDP_WC_SUCCESS, false, 1}, /* a stronger arming is not weakened */
         {CQ_SOLICITED, CQ_NEXT, RDDP_WC_SUCCESS, false, 1},
     };
     struct cq_entry ring[8];
@@ -107,14 +107,15 @@ static void test_arm(void **state)
         assert_true(push(&cq, 1, 1, rows[i].status, rows[i].solicited));
         assert_int_equal(events, rows[i].events);
         assert_true(push(&cq, 2, 1, rows[i].status, rows[i].solicited));
-        assert_int_equal(events, rows[i].events); /* once for an arming */
+        assert_int_equal(events, rows[i].events); /* once for each arming */
         cq_arm(&cq, CQ_NEXT);
         assert_true(push(&cq, 3, 1, RDDP_WC_SUCCESS, false));
         assert_int_equal(events, rows[i].events + 1);
     }
 }
 
-/* A place that was taken at the post is free when the completion is polled, forgotten, or lost for want of room. */
+/* A place that was reserved at the post is free again when the completion is polled, forgotten, or lost in an overflow.
+ */
 static void test_places(void **state)
 {
     struct cq_entry ring[4];
@@ -167,9 +168,9 @@ static void test_forget(void **state)
     assert_true(cq_is_empty(&cq));
 }
 
-/* Two writers, two readers, now and then a forgetting. Each writer posts as a queue does: only while a place is free.
- * So the CQ, as large as both queues together, is never full; nothing comes twice, nothing is missing, all is in order.
- */
+/* Two writers, two readers, and now and then cq_forget(). Each writer posts as a queue does: only while a place is
+ * free. So the CQ, as large as both queues together, is never full; no completion is duplicated, none is missing, and
+ * all are in order. */
 enum { RUN = 20000, WRITERS = 2, DEPTH = 32, FORGOTTEN = 100 };
 
 static struct cq shared;
@@ -189,7 +190,7 @@ static void *read_some(void *unused)
         for (uint32_t i = 0; i < n; i++) {
             if (wc[i].qp_num == FORGOTTEN)
                 continue;
-            assert(wc[i].wr_id > last[wc[i].qp_num]); /* each reader sees them rise */
+            assert(wc[i].wr_id > last[wc[i].qp_num]); /* each reader sees increasing numbers */
             last[wc[i].qp_num] = wc[i].wr_id;
             atomic_fetch_add(&seen, 1);
         }

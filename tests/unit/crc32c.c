@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc32c.c - CRC32c gives the results of RFC 3720 B.4, in every variant that runs here, and finds the errors it is for.
- */
+/* crc32c.c - CRC32c gives the results of RFC 3720 B.4 in every variant that runs here, and detects the errors that it
+ * has to detect. */
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "tests/lib/crc_check.h"
@@ -13,7 +13,7 @@
 
 static struct crc_subject subject = {&crc32c_poly, crc32c_variants, crc32c, crc32c_copy, crc32c_name};
 
-/* The examples of RFC 3720 B.4; those show octets in the order of the wire, least significant first. MPA-3.2-09. */
+/* The examples of RFC 3720 B.4, which show octets in wire order, least significant first. MPA-3.2-09. */
 static void rfc3720_examples(void **state)
 {
     static const uint8_t read_command[48] = {
@@ -37,7 +37,7 @@ static void rfc3720_examples(void **state)
     assert_int_equal(crc32c(0, "", 0), 0);
 }
 
-/* Octets followed by their CRC as it is stored always give the same result. */
+/* Octets followed by their own stored CRC always give the same result. */
 static void residue(void **state)
 {
     uint8_t octets[104];
@@ -102,8 +102,8 @@ static void finds_three_wrong_bits(void **state)
     assert_true(accepted(fpdu));
 }
 
-/* MPA-3.2-09: a burst of up to 32 bits is found wherever it is; its first and last bit are wrong, between them chance.
- */
+/* MPA-3.2-09: a burst of up to 32 bits is found wherever it is. Its first and its last bit are wrong; those between are
+ * random. */
 static void finds_bursts(void **state)
 {
     uint8_t fpdu[FPDU], bad[FPDU];

@@ -12,7 +12,7 @@
 
 static struct crc_subject subject = {&crcseg_poly, crcseg_variants, crcseg, crcseg_copy, crcseg_name};
 
-/* SEG-3.4-40: "exactly the Ethernet CRC" but for the generator, given as its exponents and as 0xDB710641. */
+/* SEG-3.4-40: "exactly the Ethernet CRC" except for the generator, given as its exponents and as 0xDB710641. */
 static void generator(void **state)
 {
     static const unsigned exponents[] = {31, 30, 28, 27, 25, 24, 22, 21, 20, 16, 10, 9, 6, 0};
@@ -28,7 +28,7 @@ static void generator(void **state)
     assert_int_equal(crcseg_poly.reflected, reflected);
 }
 
-/* SEG-3.4-40 in octets as they are stored, and SEG-3.4-42: not those of the generators one may take by mistake. */
+/* SEG-3.4-40 as stored octets, and SEG-3.4-42: the result differs from that of generators easily confused with it. */
 static void stored_octets(void **state)
 {
     static const uint8_t check[4] = {0x1e, 0x66, 0x7e, 0xe0}, ethernet[4] = {0x26, 0x39, 0xf4, 0xcb},
@@ -61,7 +61,7 @@ static void known_results(void **state)
     assert_int_equal(crcseg(0, "", 0), 0);
 }
 
-/* Octets followed by their CRC as it is stored always give the same result, in this octet order alone. */
+/* Octets followed by their own stored CRC always give the same result, and only in this octet order. */
 static void residue(void **state)
 {
     uint8_t octets[104];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ddp.c - DDP and RDMAP headers: the vectors both ways, and every wrong field with its fault. */
+/* ddp.c - DDP and RDMAP headers: the vectors decoded and encoded, and every wrong field with its fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { ROOM = 2048 };
 
-/* Header and payload of `seg`, as a wire would send it. */
+/* Encodes header and payload of `seg`, as a wire sends them. */
 static size_t encode(uint8_t *out, const struct seg *seg, unsigned version)
 {
     uint8_t *p = ddp_encode(out, seg, version);
@@ -61,8 +61,8 @@ static void check_same(const struct seg *a, const struct seg *b)
 
 /* --- the vectors --------------------------------------------------------------------------------------------- */
 
-/* DDP-4.1-01 DDP-4.2-01 DDP-4.3-01 DDP-5.2-03 DDP-5.4-01 RDMAP-3-01 RDMAP-4.1-01 RDMAP-4.1-03 RDMAP-4.4-01: each is
- * decoded, and what was decoded is encoded to the same octets. */
+/* DDP-4.1-01 DDP-4.2-01 DDP-4.3-01 DDP-5.2-03 DDP-5.4-01 RDMAP-3-01 RDMAP-4.1-01 RDMAP-4.1-03 RDMAP-4.4-01: each vector
+ * is decoded, and the result is encoded to the same octets. */
 static void vectors_both_ways(void **state)
 {
     json_t *file = vectors_load("mpa"), *entry;
@@ -97,7 +97,7 @@ static struct seg from_vector(json_t *file, const char *id, uint8_t *room)
     return seg;
 }
 
-/* What the vectors mean, field by field. RDMAP-5.1-01 RDMAP-5.2-02 DDP-4.2-02 */
+/* The meaning of the vectors, field by field. RDMAP-5.1-01 RDMAP-5.2-02 DDP-4.2-02 */
 static void vector_fields(void **state)
 {
     static const uint8_t hello[] = "hello";
@@ -186,12 +186,12 @@ static void vector_segments(void **state)
 
 /* --- wrong headers ------------------------------------------------------------------------------------------- */
 
-/* A change of one good ULPDU, and what the receiver must say. */
+/* A change of one good ULPDU, and the fault that the receiver must report. */
 struct change {
     const char *id;
-    size_t at, octets; /* these octets become `value` */
+    size_t at, octets; /* the position and number of the octets that become `value` */
     uint32_t value;
-    int grow; /* octets that are then cut off (negative) or added */
+    int grow; /* the number of octets that are then added, or cut off if negative */
     enum fault fault;
     enum seg_op op;
 };
@@ -215,13 +215,13 @@ static const struct change changes[] = {
     {SEND, 1, 1, 0x03, 0, FAULT_RDMAP_VERSION, SEG_SEND},
     {WRITE, 1, 1, 0x80, 0, FAULT_RDMAP_VERSION, SEG_WRITE},
     {READ, 1, 1, 0xc1, 0, FAULT_RDMAP_VERSION, SEG_SEND},
-    /* reserved bits are not looked at: DDP's four, RDMAP's two, the STag of who does not invalidate */
+    /* reserved bits are ignored: four of DDP, two of RDMAP, and the STag of a Send that does not invalidate */
     {WRITE, 0, 1, 0xfd, 0, FAULT_NONE, SEG_WRITE},
     {SEND, 0, 1, 0x7d, 0, FAULT_NONE, SEG_SEND},
     {SEND, 1, 1, 0x73, 0, FAULT_NONE, SEG_SEND},
     {SEND, 2, 4, 0xffffffff, 0, FAULT_NONE, SEG_SEND},
     {READ, 2, 4, 0xffffffff, 0, FAULT_NONE, SEG_READ_REQ},
-    /* opcodes in the wrong model, or not there */
+    /* opcodes in the wrong buffer model, or undefined */
     {WRITE, 1, 1, 0x43, 0, FAULT_OPCODE, SEG_WRITE},
     {WRITE, 1, 1, 0x41, 0, FAULT_OPCODE, SEG_WRITE},
     {WRITE, 1, 1, 0x47, 0, FAULT_OPCODE, SEG_WRITE},
@@ -233,7 +233,7 @@ static const struct change changes[] = {
     {WRITE, 1, 1, 0x4b, 0, FAULT_OPCODE, SEG_WRITE},
     {SEND, 1, 1, 0x4c, 0, FAULT_OPCODE, SEG_SEND},
     {WRITE, 1, 1, 0x4f, 0, FAULT_OPCODE, SEG_WRITE},
-    /* queues */
+    /* queue numbers */
     {SEND, 6, 4, 5, 0, FAULT_QUEUE, SEG_SEND},
     {SEND, 6, 4, 1, 0, FAULT_QUEUE, SEG_SEND},
     {SEND, 6, 4, 0x01000000, 0, FAULT_QUEUE, SEG_SEND},
@@ -282,7 +282,7 @@ static const struct change changes[] = {
     {FADD, 0, 1, 0x01, 0, FAULT_SHORT, SEG_ATOMIC_REQ},
     {FADD, 0, 0, 0, -1, FAULT_SHORT, SEG_ATOMIC_REQ},
     {FADD, 0, 0, 0, 1, FAULT_SHORT, SEG_ATOMIC_REQ},
-    /* the rest is not for the header alone to judge */
+    /* the header alone cannot show that these are wrong */
     {SEND, 14, 4, 0xffffffff, 0, FAULT_NONE, SEG_SEND},
     {SEND, 10, 4, 0, 0, FAULT_NONE, SEG_SEND},
     {TERM, 10, 4, 2, 0, FAULT_NONE, SEG_TERMINATE},
@@ -304,7 +304,7 @@ static void wrong_headers(void **state)
         for (size_t k = 0; k < c->octets; k++)
             room[c->at + k] = (uint8_t)(c->value >> 8 * (c->octets - 1 - k));
         n = (size_t)((int)n + c->grow);
-        ulpdu = test_malloc(n + 1); /* a checked one: nothing behind the ULPDU may be touched */
+        ulpdu = test_malloc(n + 1); /* exactly as long, so that a sanitizer sees an access behind the ULPDU */
         memcpy(ulpdu, room, n);
         fault = ddp_decode(&seg, ulpdu, n, 1);
         if (fault != c->fault || seg.op != c->op)
@@ -317,7 +317,7 @@ static void wrong_headers(void **state)
     json_decref(file);
 }
 
-/* RDMAP-4.1-03: an STag where none belongs says nothing. */
+/* RDMAP-4.1-03: an STag in a message that has none is ignored. */
 static void stray_invalidate(void **state)
 {
     json_t *file = vectors_load("mpa");
@@ -334,7 +334,7 @@ static void stray_invalidate(void **state)
     json_decref(file);
 }
 
-/* M44-20, M44-21: version 0 is the figures' 40 03, and each version refuses the other. */
+/* M44-20, M44-21: version 0 gives the octets 40 03 of the figures, and each version refuses the other. */
 static void versions(void **state)
 {
     struct seg seg = {.op = SEG_SEND, .flags = SEG_LAST, .msg = 1}, got;

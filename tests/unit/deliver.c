@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* deliver.c - handed over in the order of the stream, or never: DDP-4.1-03, DDP-5.4-01, RDMAP-5.3, RDMAP-5.5-02. */
+/* deliver.c - messages are delivered in the order of the stream or never: DDP-4.1-03, DDP-5.4-01, RDMAP-5.3,
+ * RDMAP-5.5-02. */
 #include <string.h>
 
 #include "tests/lib/stage.h"
@@ -40,7 +41,7 @@ static void test_early_faults(void **state)
         {a_send(1, STAGE_BUFFER, data, 1, 0), FAULT_TOO_LONG},
         {a_send(1, STAGE_BUFFER + 1, data, 0, 0), FAULT_MO},
         {a_send(1, STAGE_BUFFER + 1, data, 1, 0), FAULT_MO},
-        /* message 2 has octets [20, 30), and with the L flag, so: DDP-4.1-02 */
+        /* message 2 already has octets [20, 30) with the L flag: DDP-4.1-02 */
         {a_send(2, 20, data, 10, SEG_LAST), FAULT_NONE},
         {a_send(2, 20, data, 9, SEG_LAST), FAULT_MO},
         {a_send(2, 20, data, 11, SEG_LAST), FAULT_MO},
@@ -51,7 +52,7 @@ static void test_early_faults(void **state)
         {read_of(remote, 5, 8), FAULT_READS},
         {read_of(remote, 0, 8), FAULT_MSN},
         {read_at_offset(1), FAULT_MO},
-        {read_of(local, 2, 8), FAULT_NONE}, /* not looked at before its delivery: RDMAP-5.5-02 */
+        {read_of(local, 2, 8), FAULT_NONE}, /* not checked before its delivery: RDMAP-5.5-02 */
         {response(1, 0, 64), FAULT_NONE},
         {response(1, 13, 7), FAULT_NONE},
         {response(2, 0, 64), FAULT_UNASKED},
@@ -78,14 +79,14 @@ static void test_early_faults(void **state)
         expect_quiet(&s.recv_cq);
         expect_quiet(&s.send_cq);
     }
-    /* An end in front of what is there already. */
+    /* The end of a message in front of octets that are already there. */
     stage_again(NULL);
     post_buffers(1);
     assert_int_equal(arrive_at(&s, a_send(1, 20, data, 10, 0), 2000, 2100), FAULT_NONE);
     assert_int_equal(arrive_at(&s, a_send(1, 10, data, 19, SEG_LAST), 3000, 3100), FAULT_MO);
 }
 
-/* The gap closes, and what is there can never be complete. */
+/* The gap closes, and the message can never become complete. */
 static void test_advance_faults(void **state)
 {
     (void)state;
@@ -100,7 +101,7 @@ static void test_advance_faults(void **state)
             assert_int_equal(arrive_at(&s, a_send(1, 0, data, 10, 0), 100, 200), FAULT_NONE);
             assert_int_equal(arrive_at(&s, a_send(1, 11, data, 10, SEG_LAST), 200, 300), FAULT_NONE);
             break;
-        case 1: /* a message left out */
+        case 1: /* a message that is missing */
             assert_int_equal(arrive_at(&s, a_send(2, 0, data, 10, SEG_LAST), 100, 300), FAULT_NONE);
             break;
         case 2:
@@ -116,7 +117,7 @@ static void test_advance_faults(void **state)
             assert_int_equal(arrive_at(&s, response(0, 0, 10), 100, 200), FAULT_NONE);
             assert_int_equal(arrive_at(&s, response(0, 11, 53), 200, 300), FAULT_NONE);
             break;
-        default: /* a fault of the delivery itself */
+        default: /* a fault that only the delivery finds */
             assert_int_equal(arrive_at(&s, read_of(remote, 1, 8), 100, 300), FAULT_NONE);
             remote->valid = false;
             break;
@@ -131,8 +132,8 @@ static void test_advance_faults(void **state)
 
 /* --- between the queues -------------------------------------------------------------------------------------- */
 
-/* Send with Invalidate and Read Request of the same region take effect in the order of the stream, whichever came
- * first. RDMAP-5.3-03, RDMAP-5.5-02. */
+/* A Send with Invalidate and a Read Request of the same region take effect in stream order, whichever arrived first.
+ * RDMAP-5.3-03, RDMAP-5.5-02. */
 static void test_order_between_queues(void **state)
 {
     struct emit out;
@@ -163,7 +164,7 @@ static void test_order_between_queues(void **state)
     }
 }
 
-/* One CQ for everything shows the order of the stream. DDP-5.3-02 */
+/* One CQ for all completions shows the order of the stream. DDP-5.3-02 */
 static void test_order_in_cq(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -185,7 +186,7 @@ static void test_order_in_cq(void **state)
     }
 }
 
-/* RDMAP-5.5-02: a Read sees the Writes before it. */
+/* RDMAP-5.5-02: a Read returns the data of the Writes before it. */
 static void test_read_after_write(void **state)
 {
     struct emit out;
@@ -202,7 +203,7 @@ static void test_read_after_write(void **state)
 
 /* --- numbers and events -------------------------------------------------------------------------------------- */
 
-/* DDP-4.3-01, DDP-V-msn-wrap-a, -b: 0xffffffff is followed by 0. In order and backwards, Sends and Reads. */
+/* DDP-4.3-01, DDP-V-msn-wrap-a, -b: 0 follows 0xffffffff. Forwards and backwards, for Sends and Reads. */
 static void test_msn_wrap(void **state)
 {
     enum { SENDS = 6, READS = 4, UNIT = 50 };
@@ -250,7 +251,7 @@ static void test_solicited(void **state)
     assert_int_equal(events, 1);
 }
 
-/* RFC 6581 5: a ready-to-receive Send uses up a number, and no receive. */
+/* RFC 6581 5: a ready-to-receive Send takes a number, but no receive. */
 static void test_skip(void **state)
 {
     (void)state;
@@ -261,7 +262,8 @@ static void test_skip(void **state)
     expect_wc(&s.recv_cq, 0, RDDP_WC_SUCCESS);
 }
 
-/* DDP-5.4-01, RDMAP-5.3-01: the length is told, a short message leaves the rest of its buffer alone. */
+/* DDP-5.4-01, RDMAP-5.3-01: the completion gives the length, and a short message leaves the rest of its buffer
+ * unchanged. */
 static void test_length(void **state)
 {
     (void)state;

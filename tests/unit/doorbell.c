@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* doorbell.c - one holder at a time, no ring is lost, and who waits gets in. */
+/* doorbell.c - a doorbell has one holder at a time, no ring is lost, and a thread that waits becomes the holder. */
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,24 +16,24 @@ static void test_alone(void **state)
     assert_true(doorbell_try(&bell));
     assert_true(doorbell_is_held(&bell));
     assert_false(doorbell_try(&bell));
-    assert_true(doorbell_let_go(&bell)); /* nobody rang */
-    assert_true(doorbell_ring(&bell));   /* ours, and rung */
+    assert_true(doorbell_let_go(&bell)); /* there was no ring */
+    assert_true(doorbell_ring(&bell));   /* now held, with a ring pending */
     assert_false(doorbell_ring(&bell));
-    assert_false(doorbell_let_go(&bell)); /* both rings are one piece of work */
+    assert_false(doorbell_let_go(&bell)); /* the two rings make one piece of work */
     assert_true(doorbell_is_held(&bell));
-    assert_false(doorbell_ring(&bell)); /* during the work */
+    assert_false(doorbell_ring(&bell)); /* a ring during the work */
     assert_false(doorbell_let_go(&bell));
     assert_true(doorbell_let_go(&bell));
     assert_false(doorbell_is_held(&bell));
 }
 
-/* Producers add and ring; whoever holds the bell takes all that was added. At the end nothing is left, though nobody
- * looks again. */
+/* Producers add work and ring; the holder of the doorbell takes all that was added. At the end nothing is left,
+ * although no thread looks again. */
 enum { PRODUCERS = 3, RUN = 30000 };
 
 static struct doorbell shared;
 static atomic_uint added;
-static unsigned taken, inside; /* under the bell: tsan would tell */
+static unsigned taken, inside; /* guarded by the bell, which ThreadSanitizer checks */
 
 static void work(void)
 {
@@ -53,7 +53,7 @@ static void *produce(void *unused)
     return unused;
 }
 
-/* Waits for the bell again and again, as a driver does, and is never left to sleep. */
+/* Waits for the doorbell again and again, as a driver does, and is always woken. */
 static void *hold(void *unused)
 {
     for (unsigned i = 0; i < RUN / 300; i++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* early.c - headers of units that came before their turn: in stream order, apart, and no more than there is room for.
- */
+/* early.c - headers of units that arrived before their turn: in stream order, never merged, and within the limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +39,7 @@ static void add(uint64_t begin, uint64_t end)
     assert_int_equal(early_fit(early, begin, end), EARLY_THERE);
 }
 
-/* The octets of one are never those of another, by one octet either. */
+/* Two units never share an octet. */
 static void units_are_apart(void **state)
 {
     (void)state;
@@ -63,7 +62,7 @@ static void units_are_apart(void **state)
     assert_true(early_is_boundary(early, 700));
 }
 
-/* What was borrowed is not kept. */
+/* Borrowed payload is not kept. */
 static void headers_alone(void **state)
 {
     (void)state;
@@ -73,7 +72,7 @@ static void headers_alone(void **state)
     assert_true(early_first(early)->flags & SEG_PLACED);
 }
 
-/* As many as there are places, in any order, out again in that of the stream while others come. */
+/* The table is filled in any order and emptied in stream order, while more units arrive. */
 static void in_stream_order(void **state)
 {
     uint64_t number[EARLY_MAX + EARLY_MAX / 2], at = 0;

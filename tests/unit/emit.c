@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* emit.c - how messages are cut, and what their segments say. Shows RPCR-3.3.1-12. */
+/* emit.c - how messages are cut into segments, and what the headers say. Shows RPCR-3.3.1-12. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -9,8 +9,8 @@
 
 /* --- cutting ------------------------------------------------------------------------------------------------- */
 
-/* RDMAP-5.1-02: MULPDU 1500 leaves 1486 octets to a tagged and 1482 to an untagged segment: DDP-V-seg-t0, -t1, -u0, -u1
- * with MO, TO, L flag and payload as there. DDP-4.1-02, DDP-4.3-02, DDP-5.2-02, RDMAP-3-01. */
+/* RDMAP-5.1-02: with MULPDU 1500 a tagged segment carries 1486 octets and an untagged one 1482: DDP-V-seg-t0, -t1, -u0,
+ * -u1 with the MO, TO, L flag and payload given there. DDP-4.1-02, DDP-4.3-02, DDP-5.2-02, RDMAP-3-01. */
 static void test_cuts_of_vectors(void **state)
 {
     static const struct {
@@ -51,7 +51,8 @@ static void test_cuts_of_vectors(void **state)
     }
 }
 
-/* Every length around a multiple of the segment size: all octets leave, the L flag on the last, never one too many. */
+/* Every length about a multiple of the segment size: all octets leave, the L flag is on the last segment, and there is
+ * no segment too many. */
 static void test_cuts(void **state)
 {
     enum { MAX = 10 };
@@ -78,7 +79,7 @@ static void test_cuts(void **state)
     }
 }
 
-/* As many pieces as a request may have, empty ones among them, cut anywhere: what leaves is what lies there. */
+/* The maximum number of pieces, empty ones among them, cut anywhere: the octets that leave are those of the memory. */
 static void test_pieces(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -154,7 +155,7 @@ static void test_longest(void **state)
 
 /* --- what is said -------------------------------------------------------------------------------------------- */
 
-/* RDMAP-3-01: the Read Request names my own memory as sink, in the words of the region. */
+/* RDMAP-3-01: the Read Request names our own memory as sink, by the region's key and offset. */
 static void test_read_request(void **state)
 {
     struct mr *zero = engine_region(&e, 100, LOCAL | RDDP_ACCESS_ZERO_BASED);
@@ -177,7 +178,7 @@ static void test_read_request(void **state)
     assert_int_equal(out.seg.read.length, 80);
 }
 
-/* RDMAP-4.4-01: the sink comes back as it came, whatever it is. Cut like a Write. */
+/* RDMAP-4.4-01: the response repeats the sink unchanged, whatever it is, and is cut like a Write. */
 static void test_response(void **state)
 {
     uint32_t done = 0;
@@ -212,7 +213,7 @@ static void test_send_with_invalidate(void **state)
     assert_int_equal(expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS).opcode, RDDP_WC_SEND);
 }
 
-/* The octets are copied while posting: what the application does with its memory then is its own affair. */
+/* The post copies the octets, so the application may change its memory afterwards. */
 static void test_inline(void **state)
 {
     uint8_t mine[64], want[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fault.c - every fault has words of its own, and a line says what it was about. */
+/* fault.c - every fault has a text of its own, and the line shows its details. */
 #include <string.h>
 
 #include "tests/lib/engine.h"
@@ -60,7 +60,7 @@ static void test_lines(void **state)
     }
 }
 
-/* However little room there is, it is a beginning of the line, it ends, and nothing behind it is touched. */
+/* With any size of buffer the text is a terminated beginning of the line, and nothing behind the buffer is touched. */
 static void test_cut(void **state)
 {
     (void)state;

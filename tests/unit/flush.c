@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* flush.c - what a failing queue pair tells of each request, and what it leaves alone: RDMAP-6.2-01, RDMAP-8-02. */
+/* flush.c - how a failing queue pair completes each request, and what it leaves alone: RDMAP-6.2-01, RDMAP-8-02. */
 #include <errno.h>
 
 #include "tests/lib/stage.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* RDMAP-6.2-01: outstanding operations complete in error. Once, in order, the culprit with its own status. */
+/* RDMAP-6.2-01: outstanding operations complete in error, once and in order, and the culprit with its own status. */
 static void test_flush(void **state)
 {
     const struct fault_note lost = {.fault = FAULT_LOST}, later = {.fault = FAULT_CRC};
@@ -31,7 +31,7 @@ static void test_flush(void **state)
     assert_int_equal(request(5, RDDP_WR_SEND, 0, 10), 0);
 
     assert_int_equal(arrive_at(&s, read_of(local, 1, 8), 700, 800),
-                     FAULT_NONE); /* not allowed: never to be found out */
+                     FAULT_NONE); /* not permitted, which stays unnoticed */
     qp_blame(&s.qp, SEG_READ_REQ, RDDP_WC_REM_ACCESS_ERR);
     qp_fail(&s.qp, &lost);
     qp_fail(&s.qp, &later);
@@ -53,7 +53,7 @@ static void test_flush(void **state)
     assert_int_equal(qp_advance(&s.qp, 5000), FAULT_NONE);
     expect_quiet(&s.send_cq);
     expect_quiet(&s.recv_cq);
-    /* What comes now is flushed at once, as often as one likes. */
+    /* From here on each request is flushed at once, any number of times. */
     for (uint64_t i = 0; i < 40; i++) {
         assert_int_equal(request(200 + i, RDDP_WR_SEND, 0, 1), 0);
         assert_int_equal(post_recv(&s, 300 + i, NULL, 0), 0);
@@ -63,7 +63,7 @@ static void test_flush(void **state)
     assert_int_equal(request(1, RDDP_WR_SEND, 1 << 4, 1), -EINVAL);
 }
 
-/* Before there was a connection, too. */
+/* The same in a queue pair that was never connected. */
 static void test_flush_idle(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -95,8 +95,8 @@ static void expect_taken(struct side *by, uint32_t wr_id)
     assert_memory_equal(local->base + wr_id % STAGE_BUFFERS * STAGE_BUFFER, data, TAKEN);
 }
 
-/* Receives go to whoever's message comes first; one that is arriving stays whole while its place is posted again; a
- * failing queue pair flushes what it had taken and leaves the rest. RDMAP-8-02. */
+/* A receive goes to the first message that arrives on any queue pair. A message that is arriving stays whole while its
+ * place is posted again. A failing queue pair flushes the receives that it took and leaves the others. RDMAP-8-02. */
 static void test_srq(void **state)
 {
     static uint64_t room[512];
@@ -116,7 +116,7 @@ static void test_srq(void **state)
     assert_int_equal(arrive(&a, a_send(1, 0, data, 4, 0)), FAULT_NONE);            /* takes 0 */
     assert_int_equal(arrive(&b, a_send(1, 0, data, TAKEN, SEG_LAST)), FAULT_NONE); /* takes 1 */
     expect_taken(&b, 1);
-    assert_int_equal(post_shared(&srq, 10), 0); /* into the ring where 0 was, with other memory */
+    assert_int_equal(post_shared(&srq, 10), 0); /* into the place of receive 0, with other memory */
     assert_int_equal(post_shared(&srq, 99), -ENOMEM);
     assert_int_equal(arrive(&a, a_send(1, 4, data + 4, 4, SEG_LAST)), FAULT_NONE);
     assert_int_equal(post_shared(&srq, 99), -ENOMEM); /* complete, but not polled */
@@ -129,7 +129,7 @@ static void test_srq(void **state)
     expect_wc(&a.recv_cq, 2, RDDP_WC_WR_FLUSH_ERR);
     expect_wc(&a.recv_cq, 3, RDDP_WC_WR_FLUSH_ERR);
     expect_quiet(&a.recv_cq);
-    for (uint32_t i = 12; i < 15; i++) /* their places, and that of 4 */
+    for (uint32_t i = 12; i < 15; i++) /* the places of these and of receive 4 */
         assert_int_equal(post_shared(&srq, i), 0);
     assert_int_equal(post_shared(&srq, 99), -ENOMEM);
     for (uint32_t msn = 3; msn <= 9; msn++) {
@@ -146,7 +146,7 @@ static void test_srq(void **state)
         assert_int_equal(post_shared(&srq, i), 0);
 }
 
-/* Who is found guilty when the peer says what it did not like. */
+/* Which request is blamed when the peer reports an error. */
 static void test_blame(void **state)
 {
     static const struct {
@@ -175,7 +175,7 @@ static void test_blame(void **state)
         for (uint64_t id = 2; id <= 5; id++)
             expect_wc(&s.send_cq, id, id == rows[i].culprit ? RDDP_WC_REM_OP_ERR : RDDP_WC_WR_FLUSH_ERR);
     }
-    /* Nothing has left: nobody can be to blame. */
+    /* Nothing has left, so no request can be to blame. */
     stage_again(NULL);
     qp_blame(&s.qp, SEG_SEND, RDDP_WC_REM_OP_ERR);
     assert_int_equal(request(1, RDDP_WR_SEND, 0, 10), 0);
@@ -186,7 +186,7 @@ static void test_blame(void **state)
     expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
 }
 
-/* RDMAP-8-02: a CQ without room fails its queue pair, at once and wherever the completion came from. */
+/* RDMAP-8-02: a CQ without room fails its queue pair at once, whatever the completion is about. */
 static void test_cq_full(void **state)
 {
     (void)state;

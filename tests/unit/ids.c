@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ids.c - no number is given out twice, none is lost, and one given back is the last to be given out again. */
+/* ids.c - no number is handed out twice, none is lost, and a number that was returned is the last to be reused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void takes_turns(void **state)
     assert_false(ids_get(&ids, &id));
 }
 
-/* Round and round, while some stay: these are stepped over each time. */
+/* The search wraps round several times and skips the numbers that stay in use. */
 static void steps_over_the_living(void **state)
 {
     static const uint32_t living[] = {0, 63, 64, 100, 191};

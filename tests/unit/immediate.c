@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* immediate.c - immediate data where messages are numbered in queues: what they are beside, and the receive they take.
- */
+/* immediate.c - immediate data where queues number the messages: the Write they follow, and the receive they take. */
 #include <errno.h>
 #include <string.h>
 
@@ -43,8 +42,8 @@ static void expect_imm(uint64_t wr_id, enum rddp_wc_opcode opcode, uint32_t byte
 
 static const uint64_t of_write = 0x00c0ffee00000000, of_send = 0x00c0ffee00000001;
 
-/* EXT-07: a Write, however many segments it has, then the immediate data with the number of a Send; the request
- * completes when both have left, and nothing comes between. */
+/* EXT-07: a Write of any number of segments, then the immediate data with the number of a Send. The request completes
+ * when both have left, and nothing leaves between them. */
 static void leaves_behind_its_write(void **state)
 {
     struct emit out;
@@ -78,7 +77,7 @@ static void leaves_behind_its_write(void **state)
     expect_idle();
 }
 
-/* A Send with immediate data is these alone; with a payload RFC 7306 has no message for it. */
+/* A Send with immediate data is an Immediate Data message only; RFC 7306 has no message for one with a payload. */
 static void leaves_alone(void **state)
 {
     struct emit out;
@@ -91,7 +90,7 @@ static void leaves_alone(void **state)
     assert_int_equal(out.seg.flags, SEG_LAST);
     assert_true(out.seg.immediate == of_send);
     assert_int_equal(expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS).opcode, RDDP_WC_SEND);
-    /* Of an empty Write there is a message too: the peer shall know what the immediate data are behind. */
+    /* An empty Write is sent, too, so that the peer knows that the immediate data follow a Write. */
     assert_int_equal(post_imm(&s, 2, RDDP_WR_RDMA_WRITE_WITH_IMM, RDDP_SEND_INLINE, 0), 0);
     expect_op(SEG_WRITE);
     out = leave(&s, 40);
@@ -101,7 +100,7 @@ static void leaves_alone(void **state)
     expect_idle();
 }
 
-/* EXT-06: takes a receive in its turn among the Sends, and says how much the Write before it has placed. */
+/* EXT-06: takes a receive in its turn among the Sends, and reports how much the Write before it placed. */
 static void takes_a_receive(void **state)
 {
     (void)state;
@@ -113,7 +112,7 @@ static void takes_a_receive(void **state)
     expect_imm(0, RDDP_WC_RECV_RDMA_WITH_IMM, 42);
     assert_int_equal(arrive(&s, a_send(2, 0, data, 8, SEG_LAST)), FAULT_NONE);
     assert_int_equal(expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS).wc_flags, 0);
-    /* A Send is between, or another one of these: then no Write is meant. */
+    /* After a Send or another Immediate Data message in between, no Write is reported. */
     assert_int_equal(arrive(&s, an_immediate(3, of_write)), FAULT_NONE);
     expect_imm(2, RDDP_WC_RECV_RDMA_WITH_IMM, 0);
     assert_int_equal(arrive(&s, a_write(remote->key, remote->start, data, 20, SEG_LAST)), FAULT_NONE);
@@ -127,7 +126,7 @@ static void takes_a_receive(void **state)
     assert_int_equal(arrive(&s, an_immediate(7, of_write)), FAULT_NO_RECEIVE);
 }
 
-/* A response to a Read of ours may come between: it belongs to nothing that the peer asks for. */
+/* A response to a Read of ours may arrive in between: it belongs to none of the peer's requests. */
 static void response_between(void **state)
 {
     (void)state;
@@ -141,7 +140,8 @@ static void response_between(void **state)
     expect_imm(0, RDDP_WC_RECV_RDMA_WITH_IMM, 21);
 }
 
-/* Out of order it waits for what is before it; what was written early is not counted, and then nothing is said. */
+/* Immediate data that arrive early wait for what is before them. Octets of a Write that arrived early are not counted,
+ * and then no length is reported. */
 static void out_of_order(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void out_of_order(void **state)
     expect_imm(2, RDDP_WC_RECV_RDMA_WITH_IMM, 7);
 }
 
-/* What is written early makes the Write that ends behind it unknown, never too short. */
+/* Early octets make the length of the Write that ends behind them unknown, never too small. */
 static void unknown_not_wrong(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void unknown_not_wrong(void **state)
     expect_imm(0, RDDP_WC_RECV_RDMA_WITH_IMM, 0);
 }
 
-/* The number of a Send that has begun is no longer free, and numbers count on. */
+/* The number of a Send that has begun is taken, and numbers keep counting. */
 static void wrong_numbers(void **state)
 {
     (void)state;
@@ -191,7 +191,8 @@ static void wrong_numbers(void **state)
     assert_int_equal(arrive(&s, an_immediate(1, of_write)), FAULT_MSN);
 }
 
-/* A peer that knows nothing of it says so: the request it is about fails, even while half of it has left. */
+/* A peer without immediate data answers with a Terminate: the request that it blames fails, even while half of it has
+ * left. */
 static void refused_by_the_peer(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void refused_by_the_peer(void **state)
     expect_quiet(&s.send_cq);
 }
 
-/* From one queue pair to another, beside other messages. */
+/* From one queue pair to another, among other messages. */
 static void there(void **state)
 {
     static struct side peer;

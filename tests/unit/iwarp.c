@@ -314,7 +314,7 @@ static void terminate_of_a_fault(void **state)
     assert_int_equal(n, w.tx_pos);
 }
 
-/* A fault that is about another message than the segment that brought it to light does not show that one's header. */
+/* If the fault concerns another message than the segment that revealed it, the segment's header is not copied. */
 static void terminate_of_another(void **state)
 {
     struct wire_state w = {.crc = true, .version = 1};
@@ -337,7 +337,7 @@ static void terminate_of_another(void **state)
     assert_false(wire_iwarp.terminate(&w, &note, &seg, &term, room));
 }
 
-/* RDMAP-7.1-01 rule 3: the header of a Read Request is told even if its segment is gone, or another one is there. */
+/* RDMAP-7.1-01 rule 3: the header of a Read Request is copied even if its segment is gone or replaced by another. */
 static void terminate_of_a_read(void **state)
 {
     struct wire_state w = {.crc = true, .version = 1};
@@ -359,7 +359,7 @@ static void terminate_of_a_read(void **state)
     }
 }
 
-/* M65-11: what fails while connecting has a code of its own. */
+/* M65-11: a failure while connecting has a code of its own. */
 static void terminate_while_connecting(void **state)
 {
     struct wire_state w = {.crc = true, .version = 1};

@@ -40,7 +40,7 @@ static void close_busy(struct loop *loop, struct busy *busy, unsigned n)
     loop_fini(loop);
 }
 
-/* Somebody always waits for the loop, so each round serves one watch: the next round goes on behind it. */
+/* A thread always waits for the loop, so each round serves one watch, and the next round continues behind it. */
 static void test_turns(void **state)
 {
     static const _Atomic uint32_t wanted = 1;
@@ -56,7 +56,7 @@ static void test_turns(void **state)
     close_busy(&loop, busy, WATCHES);
 }
 
-/* Nobody waits: a round serves as many as it was told of, and all get their turns. */
+/* No thread waits: a round serves as many watches as the kernel reported, and all get their turn. */
 static void test_rounds(void **state)
 {
     static const _Atomic uint32_t nobody = 0;
@@ -72,7 +72,7 @@ static void test_rounds(void **state)
     close_busy(&loop, busy, WATCHES);
 }
 
-/* A watch that ends while it waits for its turn is not called any more. */
+/* A watch that ends while it waits for its turn is not called. */
 static void test_ends(void **state)
 {
     static const _Atomic uint32_t wanted = 1;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/lib/rng.h"
-/* The tool is a program: what is to be tested of it comes in by its source. */
+/* The tool is a program, so the functions under test are included as source. */
 #include "tools/mount/dirty.c"
 
 enum { CHUNK_MAX = 64 };
@@ -165,7 +165,7 @@ static void test_lost_at_commit(void **state)
     assert_true(dirty_is_empty(&d));
 }
 
-/* A WRITE says so: what is under way then goes again too, whatever its answer, and so does this one. */
+/* A WRITE shows it: what is outstanding is sent again, too, whatever its answer, and so is this WRITE. */
 static void test_lost_at_write(void **state)
 {
     struct chunk *late, *news;

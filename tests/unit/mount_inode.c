@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* The tool is a program: what is to be tested of it comes in by its source. */
+/* The tool is a program, so the functions under test are included as source. */
 #include "tools/mount/inode.c"
 
 static struct nfs3_fh fh_of(uint64_t n, uint32_t length)

@@ -35,7 +35,7 @@ static int decode(const struct mpa_half *half, const uint8_t *fpdu, size_t n, st
     return mpa_decode(half, wire_room, n, ulpdu, &need);
 }
 
-/* M44-05: without CRC the field is there, sent as zero, and may hold anything. */
+/* M44-05: without CRC the field exists, is sent as zero, and is ignored by the receiver. */
 static void crc_off(void **state)
 {
     struct mpa_half half = {.pos = 512, .markers = true};

@@ -274,7 +274,7 @@ static void reserved_bits(void **state)
     assert_int_equal(mpa_frame_decode(&frame, true, room, 20, &need), -FAULT_START_ENHANCED);
 }
 
-/* M65-09: without A the bits B, C and D are neither sent nor read. */
+/* M65-09: without the flag A the flags B, C and D are neither sent nor evaluated. */
 static void no_rtr_without_peer_to_peer(void **state)
 {
     struct mpa_frame frame = {.revision = 2, .enhanced = true, .rtr = 7, .ird = 5, .ord = 6}, got;
@@ -362,7 +362,7 @@ static void initiator_limits(void **state)
     assert_int_equal(ord, 5);
 }
 
-/* M65-03: who did not ask for negotiation is not answered with one. */
+/* M65-03: an initiator that did not ask for negotiation is not answered with one. */
 static void plain_request(void **state)
 {
     struct mpa_frame request = {.revision = 1}, reply = {.reply = true, .revision = 1};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mr.c - who gets a pointer, and who does not: DDP-7.1-02, DDP-8-01, DDP-8-02, DDP-8-03, RDMAP-7.2-01, RDMAP-8-01. */
+/* mr.c - which accesses get a pointer and which do not: DDP-7.1-02, DDP-8-01, DDP-8-02, DDP-8-03, RDMAP-7.2-01,
+ * RDMAP-8-01. */
 #include <string.h>
 
 #include "tests/lib/engine.h"
@@ -8,7 +9,7 @@
 
 static struct pd pd, other_pd;
 
-/* What the check must say, in arithmetic that has no end at 2^64. */
+/* The expected result, computed in arithmetic that does not wrap at 2^64. */
 __extension__ typedef unsigned __int128 wide;
 
 static enum fault expected(const struct mr *mr, uint64_t offset, uint64_t length)
@@ -36,7 +37,7 @@ static void check_one(const struct mr_table *table, const struct mr *mr, uint64_
     }
 }
 
-/* Every edge with its neighbours as offset, and every length that ends at an edge or next to one. */
+/* Every edge and its neighbours as offset, with every length that ends at an edge or next to one. */
 static void test_bounds(void **state)
 {
     static const struct mr regions[] = {
@@ -61,7 +62,7 @@ static void test_bounds(void **state)
                            1ULL << 63, UINT64_MAX};
 
         mr.pd = &pd;
-        mr.base = (uint8_t *)(uintptr_t)0x1000; /* never followed here */
+        mr.base = (uint8_t *)(uintptr_t)0x1000; /* never dereferenced here */
         mr_table_init(&table, slot, COUNT(slot) - 1);
         assert_true(mr_insert(&table, &mr, 0x12345678));
         for (size_t from = 0; from < COUNT(edge) * 5; from++) {
@@ -77,7 +78,7 @@ static void test_bounds(void **state)
     }
 }
 
-/* The table of DDP-7.1-02, one line a rule: the first that is broken is what is said, in the order of mr.h. */
+/* The table of DDP-7.1-02, one row for each rule: the first broken rule is reported, in the order of mr.h. */
 static void test_order_of_checks(void **state)
 {
     enum { KEY = 0x1000, WR = RDDP_ACCESS_REMOTE_WRITE };
@@ -103,7 +104,7 @@ static void test_order_of_checks(void **state)
         {KEY + 1, &other_pd, WR, UINT64_MAX, 2, FAULT_KEY},
         {KEY + 1, &pd, LOCAL, 0, 64, FAULT_KEY},
         {0, &pd, LOCAL, 0, 64, FAULT_KEY},
-        {KEY | 1ULL << 32, &pd, LOCAL, 0, 64, FAULT_KEY}, /* not cut to 32 bits */
+        {KEY | 1ULL << 32, &pd, LOCAL, 0, 64, FAULT_KEY}, /* not truncated to 32 bits */
         {UINT64_MAX, &pd, LOCAL, 0, 64, FAULT_KEY},
     };
     struct mr_slot slot[4 + 1] = {{0, NULL}};
@@ -120,7 +121,7 @@ static void test_order_of_checks(void **state)
             rows[i].fault);
 }
 
-/* Every set of rights against every set that is granted. */
+/* Every set of requested rights against every set of granted rights. */
 static void test_rights(void **state)
 {
     struct mr_slot slot[4 + 1] = {{0, NULL}};
@@ -140,7 +141,7 @@ static void test_rights(void **state)
     }
 }
 
-/* DDP-8-03, RDMAP-8-01: a key that was taken back is dead, and is not drawn again while anybody may still hold it. */
+/* DDP-8-03, RDMAP-8-01: an invalidated key is dead, and is not drawn again while any party may still hold it. */
 static void test_stale_keys(void **state)
 {
     struct mr_slot slot[8 + 1] = {{0, NULL}}, wider[16 + 1] = {{0, NULL}};
@@ -171,7 +172,8 @@ static void test_stale_keys(void **state)
     assert_true(mr_insert(&table, &a, 3)); /* rehashed: it may be drawn again */
 }
 
-/* Random keys in, out and moved, against a plain list. Half full is as full as it gets, and probing always ends. */
+/* Random keys inserted, removed and moved, compared with a plain list. The table is at most half full, so probing
+ * always ends. */
 static void test_table_model(void **state)
 {
     enum { MRS = 100 };
@@ -224,7 +226,7 @@ static void test_room(void **state)
     assert_false(mr_table_has_room(&table)); /* a tombstone still takes room */
 }
 
-/* RDMAP-5.3-03: the peer may invalidate what it has a right to, in its own domain, once. */
+/* RDMAP-5.3-03: the peer may invalidate a key in its own domain on which it has a right, once. */
 static void test_invalidate(void **state)
 {
     uint64_t moment;
