@@ -110,8 +110,8 @@ deep=$(printf 'd/%.0s' {1..129})
 refused 1 "'\.\.' is refused" one 127.0.0.1:../evil
 refused 1 "'\.\.' is refused" one 127.0.0.1:dir/../../evil
 refused 1 "'\.\.' is refused" 127.0.0.1:../outside/secret got
-refused 1 "absolute names are refused" one 127.0.0.1:/tmp/evil
-refused 1 "absolute names are refused" "127.0.0.1:$work/outside/secret" got
+refused 1 "absolute paths are refused" one 127.0.0.1:/tmp/evil
+refused 1 "absolute paths are refused" "127.0.0.1:$work/outside/secret" got
 refused 1 "leads out of the shared directory" one 127.0.0.1:way-out/evil
 refused 1 "leads out of the shared directory" one 127.0.0.1:dir/way-out/evil
 refused 1 "leads out of the shared directory" 127.0.0.1:way-out/secret got
