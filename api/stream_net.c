@@ -133,7 +133,7 @@ static int check_attr(const struct rddp_stream_net_attr *attr)
 static int stream_net_init_host(struct rddp_stream_net *net)
 {
     struct utcp_host_rooms rooms = {net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
-    struct utcp_host_attr attr;
+    struct utcp_host_attr attr = {.quiet = false};
 
     utcp_attr_default(&attr.tcp);
     attr.tcp.mtu = net->attr.mtu;

@@ -207,7 +207,7 @@ static struct utcp *host_complete(struct utcp_host *h, struct utcp_half *half, c
 static void reset(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
 {
     h->count.strays++;
-    if (s->flags & UTCP_RST)
+    if (s->flags & UTCP_RST || h->attr.quiet)
         return;
     if (now_us - h->resets_us >= 1000000) {
         h->resets_us = now_us;

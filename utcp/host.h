@@ -34,6 +34,7 @@ struct utcp_host_user {
 struct utcp_host_attr {
     struct utcp_attr tcp; /* of the connections that are accepted */
     uint64_t key[2];      /* random and secret */
+    bool quiet;           /* packets of no connection are the kernel's: they are not answered */
 };
 
 struct utcp_host_count {

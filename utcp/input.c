@@ -103,7 +103,7 @@ static bool acceptable(struct utcp *t, const struct utcp_segment *s, int64_t seq
     if ((seq >= 1 || !s->length) && seq <= (int64_t)t->rx.edge &&
         (length ? end > (int64_t)t->rx.next : end >= (int64_t)t->rx.next))
         return true;
-    if (s->flags & UTCP_RST)
+    if (s->flags & UTCP_RST || (s->length && end <= (int64_t)t->rx.adopted))
         return false;
     t->count.out_of_window++;
     if (s->length && end <= (int64_t)t->rx.next && seq >= 1) {

@@ -112,9 +112,10 @@ struct utcp_rx {
     uint32_t irs;
     /* edge: right edge of the window that we promised; fin: number of the FIN + 1, 0: not received. */
     uint64_t next, edge, fin;
-    uint64_t acked; /* the value of `next` in our last acknowledgement */
-    uint64_t kept;  /* octets in order that were not released */
-    uint64_t limit; /* the window never extends beyond this */
+    uint64_t acked;   /* the value of `next` in our last acknowledgement */
+    uint64_t kept;    /* octets in order that were not released */
+    uint64_t limit;   /* the window never extends beyond this */
+    uint64_t adopted; /* numbers below this were acknowledged by another TCP: copies of them are not answered */
     uint8_t scale;
     uint32_t segment_max; /* the longest payload received; two of them make an acknowledgement due */
     uint64_t last_us;
@@ -219,6 +220,12 @@ struct utcp_handshake {
     uint32_t edge; /* octets from receive_next on that we have promised to accept */
 };
 void utcp_adopt(struct utcp *t, const struct utcp_handshake *h, uint64_t now_us);
+
+/* Then, if another TCP had received octets before: the first `octets` positions are there and kept by the user. Until
+ * utcp_settle() segments within them are taken for copies of what was acknowledged, and not answered. `rtt_us`: a
+ * measured round trip, or 0. */
+void utcp_adopt_received(struct utcp *t, uint32_t octets, uint64_t rtt_us, uint64_t now_us);
+void utcp_settle(struct utcp *t);
 
 /* Processes a received segment of this connection. */
 void utcp_input(struct utcp *t, const struct utcp_segment *s, uint64_t now_us);
