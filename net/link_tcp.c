@@ -89,6 +89,11 @@ static uint32_t link_tcp_segment_size(struct link *link)
     return tcp_emss(link_tcp_of(link)->watch.fd);
 }
 
+int link_tcp_fd(const struct link *link)
+{
+    return container_of(link, const struct link_tcp, link)->watch.fd;
+}
+
 static void link_tcp_names(struct link *link, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
     socklen_t local_length = sizeof(*local), peer_length = sizeof(*peer);

@@ -11,4 +11,7 @@
  * closed. */
 struct link *link_tcp_new(struct loop *loop, int fd, bool is_up, bool aligned);
 
+/* Its descriptor, which stays the link's. */
+int link_tcp_fd(const struct link *link);
+
 #endif
