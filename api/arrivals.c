@@ -26,6 +26,7 @@ static void take_link(struct progress *progress, struct rddp_listener *listener,
         return;
     }
     endpoint->listener = listener;
+    endpoint->successor = packet_successor(listener->wire.device);
     conn_init_passive(&endpoint->conn, wire_named(listener->wire.wire), &engine, loop_now_us());
     endpoint_lend(endpoint);
     if (link->kind->in_order)
@@ -95,7 +96,8 @@ void arrivals_adopt(struct progress *progress)
 
 void arrival_give(struct rddp_listener *listener, int fd)
 {
-    struct progress *progress = progress_next(listener->context);
+    bool stays = listener->wire.device; /* with the loop of its device */
+    struct progress *progress = stays ? listener->progress : progress_next(listener->context);
 
     if (listener->pending >= LISTENER_PENDING) {
         context_log(listener->context, RDDP_LOG_WARN, "%u connections wait for an answer: one more is turned away",

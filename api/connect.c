@@ -72,7 +72,7 @@ static int connect_init_active(struct endpoint *endpoint, struct rddp_qp *qp, co
     engine.ird = at_most(attr->ird, qp->qp.attr.ird);
     engine.ord = at_most(attr->ord, qp->qp.attr.ord);
     if (!error)
-        error = qp_prepare(qp, wire, endpoint->link->kind->in_order);
+        error = qp_prepare(qp, wire, endpoint_in_order(endpoint));
     if (!error)
         error = conn_init_active(&endpoint->conn, wire, &engine, &qp->qp, attr->private_data, attr->private_data_length,
                                  now_us);
@@ -92,6 +92,7 @@ static int start_connect(struct progress *progress, struct rddp_qp *qp, struct l
 
     if (!endpoint)
         return -errno;
+    endpoint->successor = packet_successor(attr->wire.device);
     if (peer)
         endpoint->peer = *peer;
     error = connect_init_active(endpoint, qp, attr, now_us);
@@ -122,7 +123,8 @@ static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel
 static int connect_over(struct rddp_qp *qp, int fd, const struct sockaddr_storage *peer,
                         const struct rddp_conn_attr *attr)
 {
-    struct progress *progress = progress_next(qp->context);
+    struct rddp_device *device = attr->wire.device;
+    struct progress *progress = device ? device->progress : progress_next(qp->context);
     struct link *link;
     int error;
 
@@ -192,7 +194,8 @@ int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const s
     if (attr->wire.wire == RDDP_WIRE_SCTP)
         error = connect_sctp(qp, addr, length, attr);
     else
-        error = attr->wire.device ? connect_device(qp, addr, length, attr) : connect_socket(qp, addr, length, attr);
+        error = packet_is_own(attr->wire.device) ? connect_device(qp, addr, length, attr)
+                                                 : connect_socket(qp, addr, length, attr);
     if (error)
         qp_unclaim(qp);
     return error;
@@ -210,7 +213,7 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
         error = -EOPNOTSUPP;
     if (!error)
         error = context_use(qp->context);
-    if (!error && (attr->wire.device || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
+    if (!error && (packet_is_own(attr->wire.device) || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
         error = -EINVAL;
     if (error) {
         close(fd);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/handoff.h"
 #include "api/inherit.h"
-#include "api/packet.h"
 
 enum {
     MTU_MIN = 1280,
@@ -22,14 +22,30 @@ void rddp_device_attr_init(struct rddp_device_attr *attr)
     *attr = (struct rddp_device_attr){.mtu = 1500, .window = 1 << 20, .connections = 1024, .lose_seed = 1};
 }
 
+static bool is_window(uint32_t window)
+{
+    return window >= WINDOW_MIN && window <= UTCP_WINDOW_MAX;
+}
+
+/* What says how a TUN device is to be made says nothing here. */
+static int hand_off_check(const struct rddp_device_attr *attr)
+{
+    if (attr->address || attr->neighbor || attr->name || attr->prefix || attr->checksums || !is_window(attr->window) ||
+        !attr->connections || attr->lose > PACKET_CHANCES)
+        return -EINVAL;
+    return handoff_check();
+}
+
 static int device_check(const struct rddp_device_attr *attr)
 {
     const struct sockaddr *neighbor = attr->neighbor;
     bool v6 = attr->address && attr->address->sa_family == AF_INET6;
 
+    if (attr->hand_off)
+        return hand_off_check(attr);
     if (!attr->address || (!v6 && attr->address->sa_family != AF_INET) || attr->mtu < MTU_MIN || attr->mtu > MTU_MAX ||
-        attr->window < WINDOW_MIN || attr->window > UTCP_WINDOW_MAX || !attr->connections ||
-        attr->lose > PACKET_CHANCES || (attr->name && strlen(attr->name) >= IFNAMSIZ))
+        !is_window(attr->window) || !attr->connections || attr->lose > PACKET_CHANCES ||
+        (attr->name && strlen(attr->name) >= IFNAMSIZ))
         return -EINVAL;
     if (neighbor && (neighbor->sa_family != attr->address->sa_family || attr->prefix > (v6 ? 128 : 32)))
         return -EINVAL;
@@ -39,9 +55,10 @@ static int device_check(const struct rddp_device_attr *attr)
 static int device_begin(struct rddp_device *device)
 {
     const struct sockaddr *own = device->attr.address;
-    socklen_t length = own->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    int error = packet_name_from(&device->own, own, length);
+    socklen_t length = own && own->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int error = own ? packet_name_from(&device->own, own, length) : 0;
 
+    handoff_init(device);
     if (error)
         return error;
     progress_take(device->progress);
@@ -85,7 +102,7 @@ struct rddp_device *rddp_open_device(struct rddp_context *context, const struct 
  * pair ends by itself. */
 static bool is_used(const struct rddp_device *device)
 {
-    if (device->ports)
+    if (device->ports || device->users || handoff_is_awaited(device))
         return true;
     for (const struct packet_link *l = device->links; l; l = l->next) {
         const struct endpoint *endpoint = l->link.owner;
@@ -99,9 +116,10 @@ static bool is_used(const struct rddp_device *device)
 /* Does a link still have an endpoint, or (`with_unsent`) octets that were not acknowledged? Takes the token. */
 static bool is_waited_for(struct rddp_device *device, bool with_unsent)
 {
-    bool waits = false;
+    bool waits;
 
     progress_take(device->progress);
+    waits = handoff_is_begun(device);
     for (const struct packet_link *l = device->links; l && !waits; l = l->next)
         waits = l->link.owner || (with_unsent && l->tcp.tx.una <= l->tcp.tx.end);
     progress_give(device->progress);

@@ -19,6 +19,13 @@ struct rddp_qp;
 struct rddp_qp_info;
 struct rddp_request;
 
+/* Continues a connection that the kernel's TCP has begun, when its start-up is over. take() is called by the driver,
+ * who holds the endpoint. Returns 0 and the new link, at the same positions of both streams; -EAGAIN: try again later;
+ * another negative errno: the endpoint keeps its link. */
+struct successor {
+    int (*take)(struct successor *successor, struct endpoint *endpoint, struct link **link);
+};
+
 /* Who works on an endpoint: the driver of its loop, or a thread that has posted and holds only the endpoint's bell. A
  * poster leaves to the driver everything that needs the token. */
 enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
@@ -67,6 +74,7 @@ struct endpoint {
     struct timer timer;
     struct link *link; /* `link` (owned) and `conn` only for a stream */
     struct conn conn;
+    struct successor *successor;    /* takes `link` over after the start-up; NULL: none */
     struct rddp_qp *qp;             /* NULL: not accepted yet, or detached; the application owns it */
     struct rddp_listener *listener; /* token: until the request was answered */
     struct rddp_request *request;   /* token: the request that the application has; until it was answered */
@@ -84,6 +92,12 @@ struct endpoint {
     struct sockaddr_storage local, peer;
     struct endpoint *next, **before; /* token: the list of the loop's endpoints, or of those to be freed */
 };
+
+/* Is it time for the successor to take over? */
+static inline bool endpoint_succeeds(const struct endpoint *endpoint)
+{
+    return endpoint->successor && endpoint->is_up && endpoint->life->state == CONN_READY;
+}
 
 /* Initialises an endpoint, zeroed except for what its kind has set, and adds it to the loop. Called by the driver, who
  * then holds it. Returns 0, or -ENOMEM: it is neither held nor in the loop, and stays the caller's. */

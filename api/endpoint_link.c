@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "api/attr.h"
@@ -12,6 +13,8 @@
 
 /* --- work ----------------------------------------------------------------------------------------------------------
  */
+
+enum { SUCCEED_AGAIN_US = 500 }; /* until the peer has acknowledged what it was sent last */
 
 static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
 {
@@ -48,10 +51,39 @@ static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role
     return true;
 }
 
+static void put_link(struct endpoint *endpoint, struct link *link);
+
+/* Its successor takes over, if he can already, or the link stays for good. */
+static void endpoint_link_succeed(struct endpoint *endpoint)
+{
+    struct link *link;
+    int error = endpoint->successor->take(endpoint->successor, endpoint, &link);
+
+    if (error == -EAGAIN)
+        return;
+    endpoint->successor = NULL;
+    if (error) {
+        context_log(endpoint->progress->context, RDDP_LOG_WARN, "a connection stays with the kernel's TCP: %s",
+                    strerror(-error));
+        return;
+    }
+    put_link(endpoint, link);
+    endpoint_lend(endpoint);
+    transfer_receive(endpoint);
+}
+
 static bool endpoint_link_work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
 {
     struct conn *conn = &endpoint->conn;
     unsigned wanted;
+
+    if (endpoint_succeeds(endpoint)) {
+        if (role != ENDPOINT_DRIVER)
+            return false;
+        endpoint_link_succeed(endpoint);
+        if (endpoint->successor)
+            return true;
+    }
 
     if (endpoint->starved && role == ENDPOINT_DRIVER)
         conn_lost(conn, FAULT_MEMORY);
@@ -70,8 +102,14 @@ static bool endpoint_link_work(struct endpoint *endpoint, enum endpoint_role rol
 
 static uint64_t endpoint_link_rest(struct endpoint *endpoint, uint64_t now_us)
 {
+    uint64_t at_us = conn_deadline(&endpoint->conn, now_us), again_us = now_us + SUCCEED_AGAIN_US;
+
+    if (endpoint_succeeds(endpoint)) {
+        link_want(endpoint->link, 0);
+        return again_us < at_us ? again_us : at_us;
+    }
     link_want(endpoint->link, wants_of_link(endpoint, conn_wants(&endpoint->conn, now_us)));
-    return conn_deadline(&endpoint->conn, now_us);
+    return at_us;
 }
 
 static void endpoint_link_tick(struct endpoint *endpoint, uint64_t now_us)
@@ -95,10 +133,15 @@ static void poll_link(struct endpoint *endpoint)
 /* --- for the application -------------------------------------------------------------------------------------------
  */
 
+bool endpoint_in_order(const struct endpoint *endpoint)
+{
+    return endpoint->link->kind->in_order && !endpoint->successor;
+}
+
 static int endpoint_link_accept_conn(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
                                      uint64_t now_us)
 {
-    bool in_order = endpoint->link->kind->in_order;
+    bool in_order = endpoint_in_order(endpoint);
     int error = wire_says(endpoint->conn.wire, attr) ? qp_prepare(qp, endpoint->conn.wire, in_order) : -EINVAL;
 
     return error ? error
@@ -223,6 +266,15 @@ static void own_link(struct endpoint *endpoint, struct link *link)
     link_names(link, &endpoint->local, &endpoint->peer);
 }
 
+/* In place of the one that it has. */
+static void put_link(struct endpoint *endpoint, struct link *link)
+{
+    link_close(endpoint->link);
+    own_link(endpoint, link);
+    endpoint->blocked = false;
+    endpoint->emss_us = 0;
+}
+
 struct endpoint *endpoint_new(struct progress *progress, struct link *link)
 {
     struct endpoint *endpoint = calloc(1, sizeof(*endpoint));
@@ -247,9 +299,6 @@ void endpoint_lend(struct endpoint *endpoint)
 
 void endpoint_exchange_link(struct endpoint *endpoint, struct link *link)
 {
-    link_close(endpoint->link);
-    own_link(endpoint, link);
-    endpoint->blocked = false;
-    endpoint->emss_us = 0;
+    put_link(endpoint, link);
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }

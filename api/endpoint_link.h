@@ -12,6 +12,9 @@ struct endpoint *endpoint_new(struct progress *progress, struct link *link);
 /* After conn_init_*(): lends the connection what a link with octets in any order needs. */
 void endpoint_lend(struct endpoint *endpoint);
 
+/* Does the link deliver octets in order, and so will its successor? */
+bool endpoint_in_order(const struct endpoint *endpoint);
+
 /* Processes events of the link (enum link_event). For the driver, who holds the endpoint; links other than
  * packet_link.c call on_link(). */
 void endpoint_told(struct endpoint *endpoint, unsigned events);

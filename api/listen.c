@@ -52,11 +52,15 @@ static int start_listening(struct rddp_listener *listener)
 
     if (error)
         return error;
+    if (listener->wire.device)
+        listener->wire.device->users++;
     listener->channel->users++;
     error = loop_watch(loop, &listener->watch, EPOLLIN);
     if (error) {
         listener->channel->users--;
         loop_forget_timer(loop, &listener->pause);
+        if (listener->wire.device)
+            listener->wire.device->users--;
     }
     return error;
 }
@@ -80,7 +84,12 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
     rddp_wire_attr_init(&listener->wire);
     if (wire)
         listener->wire = *wire;
-    error = wire_is_sane(&listener->wire) ? context_use(channel->context) : -EINVAL;
+    if (packet_successor(listener->wire.device))
+        listener->progress = listener->wire.device->progress;
+    if (!wire_is_sane(&listener->wire) || listener->progress->context != channel->context)
+        error = -EINVAL;
+    else
+        error = context_use(channel->context);
     if (!error)
         return listener;
     free(listener);
@@ -157,7 +166,7 @@ struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const stru
 
     if (listener && listener->wire.wire == RDDP_WIRE_SCTP)
         return begin_sctp(listener, addr, length);
-    if (listener && listener->wire.device)
+    if (listener && packet_is_own(listener->wire.device))
         return begin_on_device(listener, addr, length);
     return listener ? listen_begin(listener, tcp_listen(addr, length, backlog)) : NULL;
 }
@@ -170,7 +179,7 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
 
     if (!error && wire && wire->wire == RDDP_WIRE_SCTP)
         error = -EOPNOTSUPP;
-    if (!error && wire && wire->device)
+    if (!error && wire && packet_is_own(wire->device))
         error = -EINVAL;
     if (!error && !(listener = new_listener(channel, wire, user)))
         error = -errno;
@@ -218,13 +227,15 @@ static void stop_listening(struct rddp_listener *listener)
     progress_take(progress);
     if (listener->wire.wire == RDDP_WIRE_SCTP) {
         endpoint_sctp_unlisten(listener);
-    } else if (listener->wire.device) {
+    } else if (packet_is_own(listener->wire.device)) {
         packet_unlisten(listener->wire.device, &listener->port);
     } else {
         loop_unwatch(&progress->loop, &listener->watch);
         loop_forget_timer(&progress->loop, &listener->pause);
         if (listener->watch.fd >= 0)
             close(listener->watch.fd);
+        if (listener->wire.device)
+            listener->wire.device->users--;
     }
     progress_give(progress);
 }
@@ -260,7 +271,7 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
         endpoint_sctp_addr(listener, addr);
         return 0;
     }
-    if (listener->wire.device) {
+    if (packet_is_own(listener->wire.device)) {
         packet_name_to(&listener->port.name, addr);
         return 0;
     }

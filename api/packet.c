@@ -12,7 +12,7 @@
 #include "api/api.h"
 #include "api/endpoint_link.h"
 
-enum { PORT_FIRST = 49152, PORTS = 16384 };
+enum { PORT_FIRST = 49152, PORTS = 16384, KEEP_IDLE_US = 30000000, PATH_MTU_MAX = 65535 };
 
 /* --- links ---------------------------------------------------------------------------------------------------- */
 
@@ -24,10 +24,12 @@ static void packet_unlink_from(struct packet_link **list, struct packet_link *l)
 }
 
 /* Removes and frees a link that has no endpoint. */
-static void packet_drop(struct packet_link *l)
+void packet_drop(struct packet_link *l)
 {
     struct rddp_device *device = l->device;
 
+    if (l->place_fd >= 0)
+        rawip_remove_port(&device->rawip, l->tcp.local.port);
     utcp_host_remove(&device->host, &l->tcp);
     loop_forget_timer(&device->progress->loop, &l->timer);
     packet_unlink_from(&device->links, l);
@@ -126,10 +128,12 @@ static bool packet_make_room(struct rddp_device *device)
     return oldest;
 }
 
-static struct packet_link *new_link(struct rddp_device *device)
+struct packet_link *packet_add(struct rddp_device *device)
 {
-    struct packet_link *l = packet_make_room(device) ? packet_link_new(device, &device->progress->loop) : NULL;
+    bool has_room = packet_make_room(device);
+    struct packet_link *l = has_room ? packet_link_new(device, &device->progress->loop) : NULL;
 
+    errno = has_room ? ENOMEM : EMFILE;
     if (!l)
         return NULL;
     if (loop_add_timer(&device->progress->loop, &l->timer)) {
@@ -189,7 +193,7 @@ static struct utcp *accept_link(void *of, const struct utcp_name *local, const s
     struct packet_link *l;
 
     (void)remote;
-    if (!packet_listens(of, local) || !(l = new_link(of)))
+    if (!packet_listens(of, local) || !(l = packet_add(of)))
         return NULL;
     l->is_new = true;
     note_touched(of, l);
@@ -233,22 +237,51 @@ static void packet_on_host_timer(struct timer *timer, uint64_t now_us)
     packet_pump_host(device);
 }
 
+/* All that came before these links were handed off has been read. */
+static void packet_settle_down(struct rddp_device *device)
+{
+    for (struct packet_link *l = device->links; l && device->settles; l = l->next) {
+        if (l->is_settling)
+            utcp_settle(&l->tcp);
+        l->is_settling = false;
+    }
+    device->settles = false;
+}
+
+static ssize_t packet_read(const struct packet_input *input, bool *checked)
+{
+    struct rddp_device *device = input->device;
+    struct iovec whole = {device->packet, sizeof(device->packet)};
+    struct tun_note note = {.checked = false};
+    ssize_t n;
+
+    if (device->attr.hand_off)
+        return rawip_recv(input->watch.fd, device->packet, sizeof(device->packet), checked);
+    n = tun_recv(input->watch.fd, &whole, 1, &note);
+    *checked = note.checked;
+    return n;
+}
+
 static void packet_on_packets(struct watch *watch, uint32_t events)
 {
-    struct rddp_device *device = container_of(watch, struct rddp_device, watch);
-    struct iovec whole = {device->packet, sizeof(device->packet)};
-    struct tun_note note;
+    const struct packet_input *input = container_of(watch, struct packet_input, watch);
+    struct rddp_device *device = input->device;
 
     (void)events;
     for (int i = 0; i < PACKET_BATCH; i++) {
-        ssize_t n = tun_recv(device->fd, &whole, 1, &note);
+        bool checked;
+        ssize_t n = packet_read(input, &checked);
         struct utcp *t;
 
-        if (n < 0)
+        if (n == -EMSGSIZE || n == -EBADMSG)
+            continue;
+        if (n < 0) {
+            packet_settle_down(device);
             break;
+        }
         if (packet_is_lost(device))
             continue;
-        t = utcp_host_input(&device->host, device->packet, (uint32_t)n, note.checked, loop_now_us());
+        t = utcp_host_input(&device->host, device->packet, (uint32_t)n, checked, loop_now_us());
         if (t && utcp_urgent(t))
             packet_flush(container_of(t, struct packet_link, tcp));
     }
@@ -280,8 +313,8 @@ struct link *packet_connect(struct rddp_device *device, const struct sockaddr *p
         error = remote.port ? -EAFNOSUPPORT : -EINVAL;
     if (!error && !packet_choose_port(device, &local, &remote))
         error = -EADDRINUSE;
-    if (!error && !(l = new_link(device)))
-        error = device->link_count < device->attr.connections ? -ENOMEM : -EMFILE;
+    if (!error && !(l = packet_add(device)))
+        error = -errno;
     if (error) {
         errno = -error;
         return NULL;
@@ -331,12 +364,13 @@ void packet_unlisten(struct rddp_device *device, struct packet_port *port)
 static int packet_init_host(struct rddp_device *device)
 {
     struct utcp_host_rooms rooms = {device->bucket, device->half, PACKET_BUCKETS, PACKET_HALVES};
-    struct utcp_host_attr attr;
+    struct utcp_host_attr attr = {.quiet = device->attr.hand_off};
 
     utcp_attr_default(&attr.tcp);
-    attr.tcp.mtu = device->attr.mtu;
+    attr.tcp.mtu = device->attr.hand_off ? PATH_MTU_MAX : device->attr.mtu;
     attr.tcp.window = device->attr.window;
-    attr.tcp.partial = !device->attr.checksums;
+    attr.tcp.partial = !device->attr.checksums && !device->attr.hand_off;
+    attr.tcp.keep_idle_us = device->attr.hand_off ? KEEP_IDLE_US : 0;
     if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
         getrandom(&device->next_port, sizeof(device->next_port), 0) != sizeof(device->next_port))
         return -EAGAIN;
@@ -350,27 +384,50 @@ static unsigned offload_of(const struct rddp_device *device)
     return device->joins ? TUN_CHECKSUMS | TUN_SEGMENTS : device->attr.checksums ? 0 : TUN_CHECKSUMS;
 }
 
-int packet_open(struct rddp_device *device)
+static int packet_watch(struct rddp_device *device, struct packet_input *input, int fd)
+{
+    int error;
+
+    *input = (struct packet_input){.watch = {.fd = fd, .ready = packet_on_packets}, .device = device};
+    error = loop_watch(&device->progress->loop, &input->watch, EPOLLIN);
+    if (error)
+        input->watch.ready = NULL;
+    return error;
+}
+
+static int open_tun(struct rddp_device *device)
 {
     const struct rddp_device_attr *attr = &device->attr;
+
+    device->joins = !attr->checksums && !attr->lose;
+    device->fd = tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, offload_of(device));
+    return device->fd < 0 ? device->fd : packet_watch(device, &device->input[0], device->fd);
+}
+
+static int open_rawip(struct rddp_device *device)
+{
+    int error = rawip_open(&device->rawip);
+
+    device->is_raw = !error;
+    for (int family = 0; family < RAWIP_FAMILIES && !error; family++)
+        if (device->rawip.in[family] >= 0)
+            error = packet_watch(device, &device->input[family], device->rawip.in[family]);
+    return error;
+}
+
+int packet_open(struct rddp_device *device)
+{
     struct loop *loop = &device->progress->loop;
     int error = packet_init_host(device);
 
-    device->random = attr->lose_seed;
-    device->joins = !attr->checksums && !attr->lose;
-    device->fd = error ? -1 : tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, offload_of(device));
-    if (!error && device->fd < 0)
-        error = device->fd;
+    device->random = device->attr.lose_seed;
+    device->fd = -1;
     if (!error)
         error = loop_add_timer(loop, &device->timer);
     if (error)
         return error;
     device->timer.fire = packet_on_host_timer;
-    device->watch = (struct watch){.fd = device->fd, .ready = packet_on_packets};
-    error = loop_watch(loop, &device->watch, EPOLLIN);
-    if (error)
-        device->watch.ready = NULL;
-    return error;
+    return device->attr.hand_off ? open_rawip(device) : open_tun(device);
 }
 
 void packet_close(struct rddp_device *device)
@@ -388,14 +445,30 @@ void packet_close(struct rddp_device *device)
     if (device->timer.fire)
         loop_forget_timer(loop, &device->timer);
     device->timer.fire = NULL;
-    if (device->watch.ready)
-        loop_unwatch(loop, &device->watch);
-    device->watch.ready = NULL;
+    for (int i = 0; i < RAWIP_FAMILIES; i++) {
+        if (device->input[i].watch.ready)
+            loop_unwatch(loop, &device->input[i].watch);
+        device->input[i].watch.ready = NULL;
+    }
     packet_leave(device);
+}
+
+/* Where the kernel keeps the places of ours they must not stay kept when the parent gives them up. */
+static void leave_places(struct rddp_device *device)
+{
+    for (struct packet_link *l = device->links; l; l = l->next) {
+        if (l->place_fd >= 0)
+            close(l->place_fd);
+        l->place_fd = -1;
+    }
 }
 
 void packet_leave(struct rddp_device *device)
 {
+    leave_places(device);
+    if (device->is_raw)
+        rawip_close(&device->rawip);
+    device->is_raw = false;
     if (device->fd >= 0)
         close(device->fd);
     device->fd = -1;

@@ -17,6 +17,7 @@
 #include "base/container.h"
 #include "net/link.h"
 #include "net/loop.h"
+#include "net/rawip.h"
 #include "net/tun.h"
 #include "utcp/host.h"
 
@@ -55,6 +56,10 @@ struct packet_link {
 
     void *buffer; /* one mapping for the TCP's tables, `unit_end` and `early` */
     size_t room_octets;
+
+    int place_fd;     /* handed off: the kernel's socket, which keeps its place; -1: there is none */
+    uint32_t scope;   /* of a link-local address */
+    bool is_settling; /* copies of what the kernel has acknowledged may wait to be read */
 };
 
 /* A listener behind a device. The driver calls arrived() with a link that is up; the callee owns it. */
@@ -65,13 +70,22 @@ struct packet_port {
     void (*arrived)(struct packet_port *port, struct link *link);
 };
 
+/* Where packets of a device come in. */
+struct packet_input {
+    struct watch watch; /* `ready` is NULL: it is not watched */
+    struct rddp_device *device;
+};
+
 struct rddp_device {
     struct member member;
     struct progress *progress; /* never changes */
     struct rddp_device_attr attr;
-    struct utcp_name own; /* its own address */
-    struct watch watch;
-    struct timer timer; /* of `host` */
+    struct utcp_name own;                      /* its own address */
+    struct packet_input input[RAWIP_FAMILIES]; /* a TUN device has one */
+    struct rawip rawip;                        /* attr.hand_off: instead of `own`, `fd` and `ports` */
+    struct successor successor;                /* attr.hand_off: takes connections over */
+    _Atomic uint32_t users;                    /* attr.hand_off: listeners */
+    struct timer timer;                        /* of `host` */
     struct utcp_host host;
     struct utcp *bucket[PACKET_BUCKETS];
     struct utcp_half half[PACKET_HALVES];
@@ -80,6 +94,8 @@ struct rddp_device {
     struct packet_port *ports;
     uint16_t next_port;
     bool joins;              /* the device cuts and joins segments of a stream */
+    bool settles;            /* a link is settling */
+    bool is_raw;             /* `rawip` is open */
     _Atomic uint64_t random; /* selects the packets to lose on purpose */
     int fd;
     uint8_t packet[TUN_PACKET_MAX];
@@ -88,6 +104,17 @@ struct rddp_device {
 static inline struct packet_link *packet_link_of(struct link *link)
 {
     return container_of(link, struct packet_link, link);
+}
+
+/* Has it an address of its own? NULL, and a device that takes over connections of the kernel's, have none. */
+static inline bool packet_is_own(const struct rddp_device *device)
+{
+    return device && !device->attr.hand_off;
+}
+
+static inline struct successor *packet_successor(struct rddp_device *device)
+{
+    return device && device->attr.hand_off ? &device->successor : NULL;
 }
 
 /* packet_name.c. Convert addresses to the form of our TCP and back. Returns 0 or -EAFNOSUPPORT. */
@@ -119,6 +146,11 @@ bool packet_receive(struct endpoint *endpoint);
  * once in any case, when no link has an endpoint. */
 int packet_open(struct rddp_device *device);
 void packet_close(struct rddp_device *device);
+
+/* packet.c. By the driver: packet_add() makes a link of this device that is not connected; NULL with errno.
+ * packet_drop() removes and frees a link that has no endpoint. */
+struct packet_link *packet_add(struct rddp_device *device);
+void packet_drop(struct packet_link *l);
 
 /* packet.c. In a child of fork(), after progress_leave(): no packet is sent from now on. */
 void packet_leave(struct rddp_device *device);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "api/mirror.h"
 #include "api/packet.h"
@@ -143,6 +144,7 @@ void packet_info(struct link *link, struct rddp_qp_info *info)
 {
     const struct packet_link *l = packet_link_of(link);
 
+    info->own_tcp = true;
     info->placed_early = l->placed_early;
     info->kept_max = l->tcp.count.kept_max;
     info->sent_again = l->tcp.count.sent_again;
@@ -194,6 +196,8 @@ static bool packet_link_map_rooms(struct packet_link *l)
 
 void packet_link_free(struct packet_link *l)
 {
+    if (l->place_fd >= 0)
+        close(l->place_fd);
     mirror_unmap(l->in, l->in_octets);
     mirror_unmap(l->out, l->out_octets);
     if (l->buffer)
@@ -209,6 +213,7 @@ struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loo
         return NULL;
     l->link = (struct link){.kind = &packets, .loop = loop};
     l->device = device;
+    l->place_fd = -1;
     if (packet_link_map_rooms(l))
         return l;
     packet_link_free(l);

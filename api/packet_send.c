@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* packet_send.c - sends what links have to send, as packets of the device. */
+#include <errno.h>
 #include <string.h>
 
 #include "api/packet.h"
+#include "net/repair.h"
 
 enum { TCP_CHECKSUM_AT = 16 };
 
@@ -34,6 +36,20 @@ void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint3
         (void)tun_send(device->fd, span, 1 + p->spans, &note);
 }
 
+/* Sends by the host's own routes. When the first hop has become too narrow, no router sends a message about it. */
+static void write_raw(struct packet_link *l, const struct utcp_packet *p)
+{
+    struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
+    uint32_t mtu;
+
+    memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
+    if (packet_is_lost(l->device) || rawip_send(&l->device->rawip, span, 1 + p->spans, l->scope) != -EMSGSIZE)
+        return;
+    mtu = repair_mtu(l->place_fd);
+    if (mtu && mtu < l->tcp.attr.mtu)
+        utcp_set_mtu(&l->tcp, mtu);
+}
+
 /* Drops the records of units that were acknowledged. */
 static void forget_acked(struct packet_link *l)
 {
@@ -54,6 +70,10 @@ static void packet_send_send_all(struct packet_link *l)
     bool waits = false;
 
     while (utcp_output(&l->tcp, &next, loop_now_us())) {
+        if (device->attr.hand_off) {
+            write_raw(l, &next);
+            continue;
+        }
         if (waits && device->joins && utcp_packet_join(&p, &next, each))
             continue;
         if (waits)

@@ -112,10 +112,28 @@ void transfer_eat_again(struct endpoint *endpoint)
     transfer_eat(endpoint);
 }
 
-/* The answer does not depend on the time, so a poller need not look at the clock. */
+uint32_t transfer_staged(const struct endpoint *endpoint)
+{
+    const struct stage *stage = &endpoint->progress->stage;
+
+    return stage->owner == endpoint ? stage->octets : endpoint->carry ? endpoint->carry_octets : 0;
+}
+
+void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
+{
+    struct stage *stage = &endpoint->progress->stage;
+
+    occupy(endpoint);
+    memcpy(to, stage->buffer + stage->from, stage->octets);
+    stage->owner = NULL;
+    stage->from = stage->octets = 0;
+}
+
+/* The answer does not depend on the time, so a poller need not look at the clock. What comes when a successor is to
+ * take over is read by him. */
 bool transfer_wants(const struct endpoint *endpoint)
 {
-    return !endpoint->starved && conn_wants(&endpoint->conn, 0) & CONN_RX;
+    return !endpoint->starved && !endpoint_succeeds(endpoint) && conn_wants(&endpoint->conn, 0) & CONN_RX;
 }
 
 bool transfer_receive(struct endpoint *endpoint)

@@ -19,6 +19,10 @@ bool transfer_receive(struct endpoint *endpoint);
 /* Offers the connection again the octets that it could not take, from the stage or from `carry`. */
 void transfer_eat_again(struct endpoint *endpoint);
 
+/* Octets that were read for the connection and that it has not taken: how many, and moved to `to`. For the driver. */
+uint32_t transfer_staged(const struct endpoint *endpoint);
+void transfer_unstage(struct endpoint *endpoint, uint8_t *to);
+
 /* Lends the connection an `out` if it has none, lets it fill that, and sends once. False if the link takes no more, or
  * there is nothing to send. */
 bool transfer_send(struct endpoint *endpoint, uint64_t now_us);

@@ -308,9 +308,17 @@ struct rddp_wire_attr {
     uint16_t sctp_mtu;                         /* octets of the path's packets, default 1500, 576 to 64000 */
 };
 
-/* The library's own TCP behind a TUN device, with an address of its own: data that arrive behind a lost segment are
- * placed at once, and each FPDU is one segment (RFC 5044 5.1). One device serves all connections of a context. It needs
- * the right to make a TUN device: CAP_NET_ADMIN, which everybody has inside `unshare -Urn`. */
+/* The library's own TCP: data that arrive behind a lost segment are placed at once, and each FPDU is one segment
+ * (RFC 5044 5.1). One device serves all connections of a context.
+ *
+ * Usually it has an address of its own, behind a TUN device. It needs the right to make one: CAP_NET_ADMIN, which
+ * everybody has inside `unshare -Urn`.
+ *
+ * With `hand_off` it has no address. The kernel connects and accepts, with the host's own addresses, and the device
+ * takes the connections over when their start-up is over, as network cards for iWARP do. The kernel keeps the port and
+ * ignores the packets. A connection that cannot be taken over stays with the kernel's TCP, and a warning is logged. It
+ * needs CAP_NET_ADMIN and CAP_NET_RAW, a path that does not fragment, and no address translation and no IPsec on this
+ * host. If the process is killed, the kernel answers the next packet of the peer with a reset. */
 struct rddp_device_attr {
     const struct sockaddr *address; /* the address from which connections are made: IPv4 or IPv6; its port is ignored */
     const char *name;               /* the TUN device's name; NULL: the kernel chooses */
@@ -322,6 +330,9 @@ struct rddp_device_attr {
     bool checksums;       /* compute and verify them here; otherwise the device does */
     /* For tests: lose this many of 100,000 packets each way, the same ones for the same seed. */
     uint32_t lose, lose_seed;
+    /* Take over connections of the kernel's TCP. Do not set address, name, neighbor, prefix and checksums then; the MTU
+     * is that of the path. */
+    bool hand_off;
 };
 
 RDDP_API void rddp_device_attr_init(struct rddp_device_attr *attr);
@@ -458,6 +469,7 @@ struct rddp_qp_info {
     enum rddp_wire wire;
     uint8_t mpa_revision;
     bool crc, tx_markers, rx_markers;
+    bool own_tcp; /* the TCP is the library's own: the connection is behind a device, or was handed off to one */
     uint16_t ird, ord;
     uint32_t emss;                 /* octets: the link's current segment size, which limits the largest FPDU */
     uint64_t tx_octets, rx_octets; /* payload */

@@ -45,6 +45,22 @@ static const struct row rows[] = {
      .silent = true,
      .immediate = true,
      .mpa_revision = 2},
+    {.name = "hand-off", .hand_off = true, .crc = true, .aligned = true, .mpa_revision = 2},
+    {.name = "hand-off, v6, markers, losses",
+     .hand_off = true,
+     .v6 = true,
+     .lose = 1000,
+     .crc = true,
+     .client_markers = true,
+     .server_markers = true,
+     .loops = 2,
+     .mpa_revision = 2},
+    {.name = "hand-off, rdmatcp",
+     .hand_off = true,
+     .wire = RDDP_WIRE_RDMATCP,
+     .silent = true,
+     .immediate = true,
+     .mpa_revision = 2},
     {.name = "sctp", .wire = RDDP_WIRE_SCTP, .crc = true, .mpa_revision = 2},
     {.name = "sctp, v6, three loops", .wire = RDDP_WIRE_SCTP, .crc = true, .v6 = true, .loops = 3, .mpa_revision = 2},
     {.name = "rdmatcp", .wire = RDDP_WIRE_RDMATCP, .silent = true, .immediate = true, .mpa_revision = 2},
@@ -87,14 +103,17 @@ static void open_device(struct side *side, const struct row *row, uint32_t net)
     struct sockaddr_storage own, neighbor;
     struct rddp_device_attr attr;
 
-    if (!row->packet)
+    if (!row->packet && !row->hand_off)
         return;
     network_address(&own, net, 2, 0);
     network_address(&neighbor, net, 1, 0);
     rddp_device_attr_init(&attr);
-    attr.address = (struct sockaddr *)&own;
-    attr.neighbor = (struct sockaddr *)&neighbor;
-    attr.prefix = 24;
+    attr.hand_off = row->hand_off;
+    if (row->packet) {
+        attr.address = (struct sockaddr *)&own;
+        attr.neighbor = (struct sockaddr *)&neighbor;
+        attr.prefix = 24;
+    }
     attr.lose = row->lose;
     attr.lose_seed = net;
     side->device = rddp_open_device(side->context, &attr);
@@ -240,6 +259,19 @@ static void open_qp(struct pair *pair, struct side *side)
     assert_non_null(side->qp);
 }
 
+/* Which may be a moment after the application knows of the connection. */
+static void await_hand_off(const struct side *side)
+{
+    uint64_t until = now_ms() + PAIR_WAIT_MS;
+    struct rddp_qp_info info;
+
+    do
+        assert_int_equal(rddp_query_qp(side->qp, &info), 0);
+    while (!info.own_tcp && now_ms() < until && !usleep(200));
+    if (!info.own_tcp)
+        fail_msg("it is not handed off; log:\n%s", side->log);
+}
+
 void pair_join(struct pair *pair)
 {
     struct rddp_conn_attr attr;
@@ -255,6 +287,10 @@ void pair_join(struct pair *pair)
     assert_int_equal(rddp_accept(request.request, pair->server.qp, NULL), 0);
     pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
     pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
+    if (pair->row->hand_off) {
+        await_hand_off(&pair->client);
+        await_hand_off(&pair->server);
+    }
 }
 
 void pair_connect(struct pair *pair)
@@ -399,7 +435,7 @@ int pair_run(const char *group, const struct pair_test *tests, size_t n, bool co
         struct trial *t = &trial[used];
 
         *t = (struct trial){.row = &rows[i % row_count], .connect = connect};
-        if (t->row->packet && !has_network)
+        if ((t->row->packet || t->row->hand_off) && !has_network)
             continue;
         snprintf(t->name, sizeof(t->name), "%s (%s)", tests[i / row_count].name, t->row->name);
         unit[used++] = (struct CMUnitTest){t->name, tests[i / row_count].run, set_up, tear_down, t};

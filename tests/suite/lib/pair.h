@@ -27,6 +27,7 @@ struct row {
     bool silent; /* the peer is not told why a connection ends, and no key can be invalidated remotely */
     bool crc, client_markers, server_markers, peer_to_peer, immediate, v6, aligned;
     bool packet;    /* each side over a device of its own, with the kernel's forwarding between them */
+    bool hand_off;  /* both take over connections of the kernel's, over loopback */
     uint32_t lose;  /* with `packet`: lose this many of 100,000 packets, each way */
     uint32_t loops; /* of each context, instead of the default */
     uint8_t mpa_revision;
