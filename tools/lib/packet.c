@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - the options --packet and its kin: the library's own TCP behind a TUN device. */
+/* packet.c - the options --packet, --hand-off and their kin: the library's own TCP. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -15,6 +15,8 @@ struct packet_options packet_options = {.mtu = 1500, .window_kib = 1024};
 const struct opt packet_opts[] = {
     {0, "packet", "ADDR[/BITS]", "use a TCP in user space at this address, behind a TUN device", OPT_TEXT, AT(address),
      0, 0},
+    {0, "hand-off", NULL, "let the kernel's TCP connect and accept, then take its connections over", OPT_FLAG,
+     AT(hand_off), 0, 0},
     {0, "packet-device", "NAME", "name the device NAME (default: the kernel chooses)", OPT_TEXT, AT(name), 0, 0},
     {0, "packet-neighbor", "ADDR", "give the kernel's end ADDR (default: the first other address of the prefix)",
      OPT_TEXT, AT(neighbor), 0, 0},
@@ -87,16 +89,44 @@ static void parse_neighbor(struct name *neighbor, const struct name *own, uint32
                     packet_options.neighbor);
 }
 
+static void set_common(struct rddp_device_attr *attr)
+{
+    rddp_device_attr_init(attr);
+    attr->window = packet_options.window_kib == 1048576 ? 1 << 30 : packet_options.window_kib * 1024;
+    attr->lose = packet_options.lose;
+}
+
+/* Without the privileges the kernel's TCP does it all, as without the option. */
+static int open_hand_off(struct tool_endpoint *endpoint)
+{
+    struct rddp_device_attr attr;
+    if (packet_options.address)
+        usage_error("--hand-off and --packet contradict each other");
+    set_common(&attr);
+    attr.hand_off = true;
+    endpoint->device = rddp_open_device(endpoint->context, &attr);
+    if (endpoint->device)
+        return 0;
+    if (errno != EPERM && errno != EACCES)
+        return fail(EXIT_FAILED, "cannot take connections over: %s", error_text(errno));
+    warn("--hand-off needs CAP_NET_ADMIN and CAP_NET_RAW: the kernel's TCP is used");
+    return 0;
+}
+
 int tool_packet_open(struct tool_endpoint *endpoint)
 {
     struct rddp_device_attr attr;
     struct name own, neighbor;
     bool has_bits;
-    if (!packet_options.address && (packet_options.name || packet_options.neighbor || packet_options.lose))
-        usage_error("--packet-device, --packet-neighbor and --packet-lose need --packet");
+    if (!packet_options.address && (packet_options.name || packet_options.neighbor))
+        usage_error("--packet-device and --packet-neighbor need --packet");
+    if (packet_options.hand_off)
+        return open_hand_off(endpoint);
+    if (!packet_options.address && packet_options.lose)
+        usage_error("--packet-lose needs --packet or --hand-off");
     if (!packet_options.address)
         return 0;
-    rddp_device_attr_init(&attr);
+    set_common(&attr);
     parse_address(&own, &attr.prefix, &has_bits);
     if (has_bits) {
         parse_neighbor(&neighbor, &own, attr.prefix);
@@ -107,9 +137,7 @@ int tool_packet_open(struct tool_endpoint *endpoint)
     attr.address = (const struct sockaddr *)&own.address;
     attr.name = packet_options.name;
     attr.mtu = packet_options.mtu;
-    attr.window = packet_options.window_kib == 1048576 ? 1 << 30 : packet_options.window_kib * 1024;
     attr.checksums = packet_options.checksums;
-    attr.lose = packet_options.lose;
     endpoint->device = rddp_open_device(endpoint->context, &attr);
     endpoint->own = own.address;
     return endpoint->device ? 0 : fail(EXIT_FAILED, "cannot create a TUN device: %s", error_text(errno));
@@ -154,7 +182,7 @@ static bool is_any(const struct sockaddr_storage *address)
 
 void packet_own(const struct tool_endpoint *endpoint, struct sockaddr_storage *address, socklen_t *length)
 {
-    if (!endpoint->device || !is_any(address))
+    if (!endpoint->device || packet_options.hand_off || !is_any(address))
         return;
     uint16_t port = address_port(address);
     *address = endpoint->own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.h - the options --packet and its kin: the library's own TCP behind a TUN device. */
+/* packet.h - the options --packet, --hand-off and their kin: the library's own TCP. */
 #ifndef TOOLS_LIB_PACKET_H
 #define TOOLS_LIB_PACKET_H
 
@@ -10,7 +10,7 @@ struct packet_options {
     const char *address; /* ADDR or ADDR/BITS; NULL: the kernel's TCP */
     const char *name, *neighbor;
     uint32_t mtu, window_kib, lose;
-    bool checksums;
+    bool checksums, hand_off;
 };
 
 /* Set by opt_parse() for commands that accept these options. */
