@@ -200,6 +200,13 @@ over_packets() { # FUNCTION ARGUMENT ...
     "$@"
 }
 
+# The same when the kernel's TCP, at our side, has handed the connection over to ours.
+over_hand_off() { # FUNCTION ARGUMENT ...
+    packet=(--hand-off)
+    "$@"
+    ! grep -qs "kernel's TCP" "$tmp/$port.err" || fail "it was not handed off: $(tool_says)"
+}
+
 # rping takes a disconnection for a success, even in the middle: exit code 0. That it ends and says so is what counts.
 
 our_client_dies() {
@@ -276,6 +283,15 @@ check "we call over packets of our own, no CRC, $few times" over_packets we_call
 check "we call over packets of our own, longest size, 50 times" over_packets we_call --crc 2 v4 50 65535
 check "they call over packets of our own, $few times" over_packets they_call --no-crc v4 $few 64
 check "they call over packets of our own, longest size, 50 times" over_packets they_call --crc v4 50 65535
+for family in v4 v6; do
+    check "we call by hand-off, IP$family, $few times" over_hand_off we_call --crc 2 $family $few 64
+    check "we call by hand-off, IP$family, no CRC, $few times" over_hand_off we_call --no-crc 1 $family $few 64
+    check "they call by hand-off, IP$family, $few times" over_hand_off they_call --no-crc $family $few 64
+done
+check "we call by hand-off, longest size, 50 times" over_hand_off we_call --crc 2 v4 50 65535
+check "they call by hand-off, longest size, 50 times" over_hand_off they_call --crc v4 50 65535
+check "their server is killed, hand-off" over_hand_off their_server_dies
+check "their client is killed, hand-off" over_hand_off their_client_dies
 check "we call, $many times" we_call --crc 2 v4 $many 64
 check "our client is killed" our_client_dies
 check "our server is killed" our_server_dies
