@@ -223,13 +223,15 @@ static void usctp_stack_tick(void)
 
 /* --- ports and paths ----------------------------------------------------------------------------------------- */
 
+/* The stack knows a path's memory for an address of ours, and does not forget it: it would do that on a thread of its
+ * own, some ticks later, under locks that a child of fork() then finds taken by nobody. Most paths that there ever were
+ * at once is how many it knows. */
 static void forget_path(struct usctp_port *port, struct usctp_path **at)
 {
     struct usctp_path *path = *at;
 
     *at = path->next;
     port->idle_paths--;
-    usrsctp_deregister_address(path);
     path->port = NULL;
     path->next = usctp_stack.free_paths;
     usctp_stack.free_paths = path;
@@ -239,8 +241,12 @@ static struct usctp_path *new_path(void)
 {
     struct usctp_path *path = usctp_stack.free_paths;
 
-    if (!path)
-        return calloc(1, sizeof(*path));
+    if (!path) {
+        path = calloc(1, sizeof(*path));
+        if (path)
+            usrsctp_register_address(path);
+        return path;
+    }
     usctp_stack.free_paths = path->next;
     memset(path, 0, sizeof(*path));
     return path;
@@ -289,7 +295,6 @@ struct usctp_path *usctp_path_to(struct usctp_port *port, const struct sockaddr_
         path->port = port;
         path->peer = *peer;
         port->idle_paths++;
-        usrsctp_register_address(path);
     }
     path->next = port->paths;
     port->paths = path;
