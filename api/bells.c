@@ -48,7 +48,7 @@ enum bells_verdict bells_put_off(struct rddp_qp *qp, const struct endpoint *endp
     uint64_t now_us;
 
     if (qp->context->manual || qp->put_off + 1 >= MOST ||
-        atomic_load_explicit(&qp->qp.sq_taken, memory_order_relaxed) < BUSY)
+        atomic_load_explicit(&qp->qp.sq.taken, memory_order_relaxed) < BUSY)
         return BELLS_RING;
     if (qp->put_off)
         return BELLS_WAIT;

@@ -167,7 +167,7 @@ static uint32_t assoc_draw(struct assoc *a)
 
 uint32_t assoc_open_sink(struct assoc *a, const struct seg_read *read)
 {
-    struct assoc_read *r = &a->read[(a->life.qp->read_head - 1) % QP_READS_MAX];
+    struct assoc_read *r = &a->read[(a->life.qp->reads.head - 1) % QP_READS_MAX];
     uint32_t tag;
 
     do
@@ -181,7 +181,7 @@ const struct assoc_read *assoc_find_sink(const struct assoc *a, uint32_t tag)
 {
     const struct qp *qp = a->life.qp;
 
-    for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
+    for (uint32_t i = qp->reads.tail; i != qp->reads.head; i++)
         if (a->read[i % QP_READS_MAX].tag == tag)
             return &a->read[i % QP_READS_MAX];
     return NULL;

@@ -203,7 +203,7 @@ static enum fault deliver_plain(struct assoc *a, struct assoc_arrival *x)
     if (!x->in_turn)
         return FAULT_NOT_NOW;
     x->seg.op = SEG_SEND;
-    x->seg.msg = a->life.qp->rx_next;
+    x->seg.msg = a->life.qp->arriving.next;
     x->seg.offset = 0;
     x->seg.flags = SEG_LAST;
     return note_qp(a, qp_place(a->life.qp, &x->seg));

@@ -79,7 +79,7 @@ static int hold_back(struct conn *c, const struct seg *seg)
     c->agreed.rx_pos = seg->begin;
     c->held = true;
     c->held_withheld = life_is_withheld(&c->life);
-    c->held_tail = c->life.qp->answer_tail;
+    c->held_tail = c->life.qp->answers.tail;
     return 0;
 }
 
@@ -240,7 +240,7 @@ static bool still_held(const struct conn *c)
 {
     const struct qp *qp = c->life.qp;
 
-    return life_is_open(&c->life) && qp && (c->held_withheld ? qp->withheld != 0 : qp->answer_tail == c->held_tail);
+    return life_is_open(&c->life) && qp && (c->held_withheld ? qp->withheld != 0 : qp->answers.tail == c->held_tail);
 }
 
 unsigned conn_wants(const struct conn *c, uint64_t now_us)

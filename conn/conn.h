@@ -68,7 +68,7 @@ struct conn {
 
     bool held;          /* a segment was put back and must be decoded again: */
     bool held_withheld; /* ... when the withheld message before it was delivered, ... */
-    uint32_t held_tail; /* ... otherwise when a response was emitted: qp->answer_tail differs from this value */
+    uint32_t held_tail; /* ... otherwise when a response was emitted: qp->answers.tail differs from this value */
 
     uint8_t *direct_at;   /* where the payload of the arriving unit is read to, by conn_direct(); NULL: nowhere */
     uint32_t direct_left; /* octets of it that have not arrived */

@@ -50,7 +50,7 @@ bool life_is_drained(const struct life *l)
     const struct qp *qp = l->qp;
 
     return !qp || qp->state == QP_ERROR ||
-           (qp->sq_head == qp->sq_tail && !qp->withheld && (int32_t)(qp->answer_tail - l->last_answer) >= 0);
+           (qp->sq.head == qp->sq.tail && !qp->withheld && (int32_t)(qp->answers.tail - l->last_answer) >= 0);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static bool misses_something(const struct life *l)
 {
     const struct qp *qp = l->qp;
 
-    return l->unfinished || (qp && (qp->read_head != qp->read_tail || qp->rx_claimed != qp->rx_next));
+    return l->unfinished || (qp && (qp->reads.head != qp->reads.tail || qp->arriving.claimed != qp->arriving.next));
 }
 
 void life_peer_ended(struct life *l, bool cut, uint64_t now_us)
@@ -178,7 +178,7 @@ void life_close(struct life *l, uint64_t now_us)
         life_lost(l, FAULT_LOST);
     } else if (l->state == CONN_READY) {
         l->state = CONN_DRAINING;
-        l->last_answer = l->qp ? l->qp->answer_head : 0;
+        l->last_answer = l->qp ? l->qp->answers.head : 0;
         life_stall(l, false, now_us);
         begin_close(l, now_us);
     }

@@ -59,7 +59,7 @@ struct life {
     uint32_t peer_term; /* code of the peer's Terminate, 0xLTCC; 0: none */
     const char *peer_term_text;
 
-    uint32_t last_answer; /* CONN_DRAINING: qp->answer_head when it began; later Reads do not delay the end */
+    uint32_t last_answer; /* CONN_DRAINING: qp->answers.head when it began; later Reads do not delay the end */
     unsigned unfinished;  /* bit N: a message of enum seg_op N from the peer is incomplete */
 
     struct life_limits limits;

@@ -31,8 +31,8 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
     };
 
     if (!is_silent)
-        return cq_push(qp->attr.send_cq, &wc, false, &qp->sq_taken);
-    atomic_fetch_sub_explicit(&qp->sq_taken, 1, memory_order_release);
+        return cq_push(qp->attr.send_cq, &wc, false, &qp->sq.taken);
+    atomic_fetch_sub_explicit(&qp->sq.taken, 1, memory_order_release);
     return true;
 }
 
@@ -43,8 +43,8 @@ static bool complete_is_done(const struct qp *qp, const struct send *s)
 
 enum fault sq_retire(struct qp *qp)
 {
-    while (qp->sq_tail != qp->sq_head && complete_is_done(qp, sq_at(qp, qp->sq_tail)))
-        if (!push_send(qp, sq_at(qp, qp->sq_tail++), RDDP_WC_SUCCESS))
+    while (qp->sq.tail != qp->sq.head && complete_is_done(qp, sq_at(qp, qp->sq.tail)))
+        if (!push_send(qp, sq_at(qp, qp->sq.tail++), RDDP_WC_SUCCESS))
             return qp_fail_cq(qp);
     return FAULT_NONE;
 }
@@ -64,17 +64,17 @@ void expire_sink(struct qp *qp, struct send *s)
  * notify. */
 static void flush_sends(struct qp *qp)
 {
-    uint32_t head = qp->sq_head;
+    uint32_t head = qp->sq.head;
 
-    while (qp->sq_tail != head) {
-        struct send *s = sq_at(qp, qp->sq_tail++);
+    while (qp->sq.tail != head) {
+        struct send *s = sq_at(qp, qp->sq.tail++);
 
         if (s->state == SEND_WAITING)
             expire_sink(qp, s);
         push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
     }
-    qp->sq_next = head;
-    qp->read_tail = qp->read_head;
+    qp->sq.next = head;
+    qp->reads.tail = qp->reads.head;
 }
 
 static void flush_receive(struct qp *qp, uint64_t wr_id, enum rddp_wc_status status)
@@ -94,8 +94,8 @@ static void complete_flush_receives(struct qp *qp)
 {
     uint64_t wr_id;
 
-    for (; qp->rx_next != qp->rx_claimed; qp->rx_next++) {
-        const struct inbound *in = inbound_at(qp, qp->rx_next);
+    for (; qp->arriving.next != qp->arriving.claimed; qp->arriving.next++) {
+        const struct inbound *in = inbound_at(qp, qp->arriving.next);
 
         flush_receive(qp, in->recv.wr_id, in->status);
     }
@@ -109,8 +109,8 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
         return;
     qp->note = *note;
     qp->state = QP_ERROR;
-    qp->emitting = EMIT_NOTHING;
-    qp->answer_tail = qp->answer_head;
+    qp->cut.source = EMIT_NOTHING;
+    qp->answers.tail = qp->answers.head;
     qp->withheld = 0;
     flush_sends(qp);
     complete_flush_receives(qp);
@@ -151,7 +151,7 @@ static bool makes(const struct send *s, enum seg_op op)
 /* Returns the oldest pending Read, or atomic if `op` is SEG_ATOMIC_REQ; NULL: none. */
 static struct send *unanswered(const struct qp *qp, enum seg_op op)
 {
-    for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
+    for (uint32_t i = qp->reads.tail; i != qp->reads.head; i++)
         if (is_atomic(read_out_at(qp, i)->opcode) == (op == SEG_ATOMIC_REQ))
             return read_out_at(qp, i);
     return NULL;
@@ -160,7 +160,7 @@ static struct send *unanswered(const struct qp *qp, enum seg_op op)
 void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
 {
     /* The request that is being cut into segments may be the one, too. */
-    uint32_t left = qp->sq_next + (qp->emitting == EMIT_SEND || qp->emitting == EMIT_IMMEDIATE), i = qp->sq_tail;
+    uint32_t left = qp->sq.next + (qp->cut.source == EMIT_SEND || qp->cut.source == EMIT_IMMEDIATE), i = qp->sq.tail;
 
     if (op == SEG_READ_RESP || op == SEG_ATOMIC_RESP)
         return;
@@ -171,7 +171,7 @@ void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status)
     while (i != left && !makes(sq_at(qp, i), op))
         i++;
     if (i == left)
-        i = qp->sq_tail;
+        i = qp->sq.tail;
     if (i != left)
         sq_at(qp, i)->status = status;
 }

@@ -7,7 +7,7 @@
 
 struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t number)
 {
-    for (uint32_t i = qp->rx_next; i != qp->rx_claimed; i++)
+    for (uint32_t i = qp->arriving.next; i != qp->arriving.claimed; i++)
         if (inbound_at(qp, i)->number == number && inbound_at(qp, i)->op == op)
             return inbound_at(qp, i);
     return NULL;
@@ -18,7 +18,7 @@ enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, st
     if (!rq_posted(qp->rq))
         return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     /* One place is reserved for messages in order, so that the stream cannot block. */
-    if (qp->rx_claimed - qp->rx_next >= qp->attr.window - !in_order)
+    if (qp->arriving.claimed - qp->arriving.next >= qp->attr.window - !in_order)
         return FAULT_NOT_NOW;
     *in = place_claim(qp);
     if (!*in)
@@ -79,7 +79,7 @@ void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)
     if (in) {
         notice(in, seg);
     } else if (seg->op == SEG_READ_RESP) {
-        s = read_out_at(qp, qp->read_tail);
+        s = read_out_at(qp, qp->reads.tail);
         core_control_add(s->response_control, s->response_room, &s->response_length, seg);
     } else if (seg->op != SEG_SEND) {
         qp->control_dropped += seg->control_length;

@@ -15,7 +15,7 @@ bool deliver_has_request(const struct qp *qp, uint32_t msn)
 
 bool deliver_has_response(const struct qp *qp, uint32_t i)
 {
-    return i - qp->read_tail < reads_out(qp) && read_out_at(qp, i)->answered &&
+    return i - qp->reads.tail < reads_out(qp) && read_out_at(qp, i)->answered &&
            read_out_at(qp, i)->rx_end <= qp->rx_pos;
 }
 
@@ -29,7 +29,7 @@ static const enum rddp_wc_opcode received[] = {
 
 enum fault deliver_message(struct qp *qp)
 {
-    const struct inbound *in = inbound_at(qp, qp->rx_next);
+    const struct inbound *in = inbound_at(qp, qp->arriving.next);
     struct rddp_wc wc = {.opcode = received[in->op], .qp_num = qp->attr.number};
 
     /* The region must be invalid for everybody, its current users included, before anybody is told (RFC 5040 5.3). */
@@ -49,18 +49,18 @@ enum fault deliver_message(struct qp *qp)
     wc.wr_id = in->recv.wr_id;
     wc.byte_len = in->length;
     wc.control_length = in->control_length;
-    qp->rx_next++;
+    qp->arriving.next++;
     return cq_push(qp->attr.recv_cq, &wc, in->flags & SEG_SOLICITED, &qp->rq->taken) ? FAULT_NONE : qp_fail_cq(qp);
 }
 
 /* Makes the request ready to be answered by emit.c. */
 enum fault deliver_read_request(struct qp *qp)
 {
-    struct peer_read *p = peer_read_at(qp, qp->answer_head);
+    struct peer_read *p = peer_read_at(qp, qp->answers.head);
     enum fault fault = FAULT_NONE;
     uint8_t *at;
 
-    assert(deliver_has_request(qp, qp->answer_head)); /* a request is one segment */
+    assert(deliver_has_request(qp, qp->answers.head)); /* a request is one segment */
     /* The source of an empty Read is not checked (RFC 5040 5.2). */
     if (p->op == SEG_ATOMIC_REQ)
         fault = atomic_check(qp, &p->atomic, &at);
@@ -68,24 +68,24 @@ enum fault deliver_read_request(struct qp *qp)
         fault = mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
                          RDDP_ACCESS_REMOTE_READ, &at, NULL);
     if (fault) {
-        qp->note = note_read(p, qp->answer_head, fault);
+        qp->note = note_read(p, qp->answers.head, fault);
         return fault;
     }
     p->arrived = false;
-    qp->answer_head++;
+    qp->answers.head++;
     return FAULT_NONE;
 }
 
 enum fault deliver_read_response(struct qp *qp)
 {
-    struct send *s = read_out_at(qp, qp->read_tail);
+    struct send *s = read_out_at(qp, qp->reads.tail);
 
-    if (!deliver_has_response(qp, qp->read_tail))
+    if (!deliver_has_response(qp, qp->reads.tail))
         return FAULT_NONE;
     if (!ranges_cover(&s->got, s->length))
         return note_response(qp, ranges_prefix(&s->got), s->length);
     s->state = SEND_DONE;
     expire_sink(qp, s);
-    qp->read_tail++;
+    qp->reads.tail++;
     return sq_retire(qp);
 }

@@ -8,15 +8,15 @@
 
 static bool has_answer(const struct qp *qp)
 {
-    return qp->answer_tail != qp->answer_head;
+    return qp->answers.tail != qp->answers.head;
 }
 
 /* May the next request be sent, by its fence and the agreed ORD? With an ORD of 0 it is let through, to fail. */
 static bool has_request(const struct qp *qp)
 {
-    const struct send *s = sq_at(qp, qp->sq_next);
+    const struct send *s = sq_at(qp, qp->sq.next);
 
-    if (qp->sq_next == qp->sq_head || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
+    if (qp->sq.next == qp->sq.head || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
         return false;
     return !is_answered(s->opcode) || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
 }
@@ -65,16 +65,16 @@ static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t
 static const struct rddp_sge *emit_gather(struct qp *qp, struct emit *e, const struct send *s, uint32_t length)
 {
     while (length) {
-        const struct rddp_sge *sge = &s->sge[qp->emit_sge];
-        uint32_t rest = sge->length - qp->emit_sge_offset, n = rest < length ? rest : length;
+        const struct rddp_sge *sge = &s->sge[qp->cut.sge];
+        uint32_t rest = sge->length - qp->cut.sge_offset, n = rest < length ? rest : length;
 
-        if (n && add_span(qp, e, sge->lkey, sge->addr + qp->emit_sge_offset, rest, n, 0))
+        if (n && add_span(qp, e, sge->lkey, sge->addr + qp->cut.sge_offset, rest, n, 0))
             return sge;
         length -= n;
-        qp->emit_sge_offset += n;
+        qp->cut.sge_offset += n;
         if (n == rest) {
-            qp->emit_sge++;
-            qp->emit_sge_offset = 0;
+            qp->cut.sge++;
+            qp->cut.sge_offset = 0;
         }
     }
     return NULL;
@@ -89,12 +89,12 @@ static uint32_t emit_cut(uint32_t left, uint32_t max)
 /* Accounts for the segment. Returns whether it was the last of its message. */
 static bool ends_message(struct qp *qp, struct emit *e, uint32_t message_length)
 {
-    qp->emit_offset += e->seg.length;
+    qp->cut.offset += e->seg.length;
     qp->tx_octets += e->seg.length;
-    if (qp->emit_offset < message_length)
+    if (qp->cut.offset < message_length)
         return false;
     e->seg.flags |= SEG_LAST;
-    qp->emitting = EMIT_NOTHING;
+    qp->cut.source = EMIT_NOTHING;
     return true;
 }
 
@@ -104,14 +104,14 @@ static void fill_write(const struct qp *qp, struct seg *seg, const struct send *
 {
     seg->op = SEG_WRITE;
     seg->key = s->remote_key;
-    seg->offset = s->remote_offset + qp->emit_offset;
+    seg->offset = s->remote_offset + qp->cut.offset;
 }
 
 /* Every segment of the message carries Solicited and Invalidate (RFC 5041 4.2: the same RsvdULP in all of them). */
 static void emit_fill_send(const struct qp *qp, struct seg *seg, const struct send *s)
 {
     seg->op = SEG_SEND;
-    seg->offset = qp->emit_offset;
+    seg->offset = qp->cut.offset;
     if (s->flags & RDDP_SEND_SOLICITED)
         seg->flags |= SEG_SOLICITED;
     if (s->opcode == RDDP_WR_SEND_WITH_INV) {
@@ -129,12 +129,12 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
         fill_write(qp, &e->seg, s);
     else
         emit_fill_send(qp, &e->seg, s);
-    e->seg.length = emit_cut(s->length - qp->emit_offset, tagged ? tagged_max : untagged_max);
+    e->seg.length = emit_cut(s->length - qp->cut.offset, tagged ? tagged_max : untagged_max);
     if (s->flags & RDDP_SEND_INLINE) {
         e->volatile_data = true;
         if (e->seg.length) {
             e->region[0] = NULL;
-            e->span[e->spans++] = (struct span){s->inlined + qp->emit_offset, e->seg.length};
+            e->span[e->spans++] = (struct span){s->inlined + qp->cut.offset, e->seg.length};
         }
     } else {
         bad = emit_gather(qp, e, s, e->seg.length);
@@ -144,10 +144,10 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
     if (!ends_message(qp, e, s->length))
         return true;
     if (s->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM) {
-        qp->emitting = EMIT_IMMEDIATE;
+        qp->cut.source = EMIT_IMMEDIATE;
     } else {
         s->state = SEND_QUEUED;
-        qp->sq_next++;
+        qp->sq.next++;
     }
     return true;
 }
@@ -155,15 +155,15 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
 /* "An RDMA Write Message followed by an Immediate Data Operation" is a Write with immediate (RFC 7306 6). */
 static bool emit_immediate(struct qp *qp, struct emit *e)
 {
-    struct send *s = sq_at(qp, qp->sq_next++);
+    struct send *s = sq_at(qp, qp->sq.next++);
 
     e->seg.op = SEG_IMMEDIATE;
     e->seg.flags = SEG_LAST | (s->flags & RDDP_SEND_SOLICITED ? SEG_SOLICITED : 0);
     e->seg.immediate = (uint64_t)s->immediate << 32 |
                        (s->opcode == RDDP_WR_SEND_WITH_IMM ? SEG_IMMEDIATE_OF_SEND : SEG_IMMEDIATE_OF_WRITE);
     s->state = SEND_QUEUED;
-    qp->emitted = EMIT_SEND;
-    qp->emitting = EMIT_NOTHING;
+    qp->cut.last = EMIT_SEND;
+    qp->cut.source = EMIT_NOTHING;
     return true;
 }
 
@@ -194,16 +194,16 @@ static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
             .length = s->length,
         };
     s->state = SEND_WAITING;
-    qp->read_at[qp->read_head++ & qp->read_mask] = qp->sq_next++;
-    qp->emitting = EMIT_NOTHING;
+    qp->reads.at[qp->reads.head++ & qp->reads.mask] = qp->sq.next++;
+    qp->cut.source = EMIT_NOTHING;
     return true;
 }
 
 static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
-    struct send *s = sq_at(qp, qp->sq_next);
+    struct send *s = sq_at(qp, qp->sq.next);
 
-    qp->emitted = EMIT_SEND;
+    qp->cut.last = EMIT_SEND;
     if (is_answered(s->opcode))
         return emit_read_request(qp, e, s);
     if (s->opcode == RDDP_WR_SEND_WITH_IMM)
@@ -217,48 +217,48 @@ static bool emit_request(struct qp *qp, struct emit *e, uint32_t tagged_max, uin
  * checked at delivery, as for a Read. */
 static bool emit_atomic_response(struct qp *qp, struct emit *e)
 {
-    const struct peer_read *p = peer_read_at(qp, qp->answer_tail);
+    const struct peer_read *p = peer_read_at(qp, qp->answers.tail);
     struct fault_note note;
     uint8_t *at;
     enum fault fault = atomic_check(qp, &p->atomic, &at);
 
-    qp->emitted = EMIT_RESPONSE;
+    qp->cut.last = EMIT_RESPONSE;
     if (fault) {
-        note = note_read(p, qp->answer_tail, fault);
+        note = note_read(p, qp->answers.tail, fault);
         qp_fail(qp, &note);
         return false;
     }
     e->seg.op = SEG_ATOMIC_RESP;
     e->seg.flags = SEG_LAST;
     e->seg.atomic = (struct seg_atomic){.id = p->atomic.id, .data = atomic_do(at, &p->atomic)};
-    qp->answer_tail++;
-    qp->emitting = EMIT_NOTHING;
+    qp->answers.tail++;
+    qp->cut.source = EMIT_NOTHING;
     return true;
 }
 
 static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 {
-    const struct peer_read *p = peer_read_at(qp, qp->answer_tail);
-    uint32_t left = p->read.length - qp->emit_offset;
+    const struct peer_read *p = peer_read_at(qp, qp->answers.tail);
+    uint32_t left = p->read.length - qp->cut.offset;
     enum fault fault = FAULT_NONE;
     struct fault_note note;
 
-    qp->emitted = EMIT_RESPONSE;
+    qp->cut.last = EMIT_RESPONSE;
     e->seg.op = SEG_READ_RESP;
     e->seg.key = p->read.sink_key;
-    e->seg.offset = p->read.sink_offset + qp->emit_offset;
+    e->seg.offset = p->read.sink_offset + qp->cut.offset;
     e->seg.length = emit_cut(left, tagged_max);
     /* The access was checked when the request was delivered, but may have been revoked since. */
     if (left)
-        fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->emit_offset, left, e->seg.length,
+        fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->cut.offset, left, e->seg.length,
                          RDDP_ACCESS_REMOTE_READ);
     if (fault) {
-        note = note_read(p, qp->answer_tail, fault);
+        note = note_read(p, qp->answers.tail, fault);
         qp_fail(qp, &note);
         return false;
     }
     if (ends_message(qp, e, p->read.length))
-        qp->answer_tail++;
+        qp->answers.tail++;
     return true;
 }
 
@@ -267,14 +267,14 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 /* Executes requests that send nothing. Returns false if one failed. */
 static bool do_local(struct qp *qp)
 {
-    while (has_request(qp) && sq_at(qp, qp->sq_next)->opcode == RDDP_WR_LOCAL_INV) {
-        struct send *s = sq_at(qp, qp->sq_next);
+    while (has_request(qp) && sq_at(qp, qp->sq.next)->opcode == RDDP_WR_LOCAL_INV) {
+        struct send *s = sq_at(qp, qp->sq.next);
         const struct rddp_sge what = {.lkey = s->remote_key};
 
         if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->parted))
             return fail_key(qp, s, SEG_OPS, &what);
         s->state = SEND_DONE;
-        qp->sq_next++;
+        qp->sq.next++;
         if (sq_retire(qp))
             return false;
     }
@@ -289,37 +289,37 @@ static enum emit_source choose(struct qp *qp)
     if (!answer && !request)
         return EMIT_NOTHING;
     if (answer && request)
-        answer = qp->answer_turn;
-    qp->answer_turn = !answer;
-    qp->emit_offset = qp->emit_sge = qp->emit_sge_offset = 0;
+        answer = qp->answers.turn;
+    qp->answers.turn = !answer;
+    qp->cut.offset = qp->cut.sge = qp->cut.sge_offset = 0;
     return answer ? EMIT_RESPONSE : EMIT_SEND;
 }
 
 bool emit_is_due(const struct qp *qp)
 {
-    return qp->emitting != EMIT_NOTHING || has_answer(qp) || has_request(qp);
+    return qp->cut.source != EMIT_NOTHING || has_answer(qp) || has_request(qp);
 }
 
 bool emit_choose(struct qp *qp)
 {
-    if (qp->emitting == EMIT_NOTHING) {
+    if (qp->cut.source == EMIT_NOTHING) {
         if (!do_local(qp))
             return false;
-        qp->emitting = choose(qp);
+        qp->cut.source = choose(qp);
     }
-    return qp->emitting != EMIT_NOTHING;
+    return qp->cut.source != EMIT_NOTHING;
 }
 
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
-    switch (qp->emitting) {
+    switch (qp->cut.source) {
     case EMIT_SEND:
         return emit_request(qp, e, tagged_max, untagged_max);
     case EMIT_IMMEDIATE:
         return emit_immediate(qp, e);
     case EMIT_RESPONSE:
-        return peer_read_at(qp, qp->answer_tail)->op == SEG_ATOMIC_REQ ? emit_atomic_response(qp, e)
-                                                                       : emit_response(qp, e, tagged_max);
+        return peer_read_at(qp, qp->answers.tail)->op == SEG_ATOMIC_REQ ? emit_atomic_response(qp, e)
+                                                                        : emit_response(qp, e, tagged_max);
     default:
         return false;
     }

@@ -37,15 +37,15 @@ struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault 
 
 enum fault note_message(struct qp *qp, enum fault fault, uint64_t got, uint64_t want)
 {
-    const struct inbound *in = inbound_at(qp, qp->rx_next);
-    const struct seg seg = {.op = SEG_SEND, .msg = qp->rx_next, .key = in->invalidate, .length = in->length};
+    const struct inbound *in = inbound_at(qp, qp->arriving.next);
+    const struct seg seg = {.op = SEG_SEND, .msg = qp->arriving.next, .key = in->invalidate, .length = in->length};
 
     return note_seg(qp, &seg, fault, got, want);
 }
 
 enum fault note_response(struct qp *qp, uint64_t got, uint64_t want)
 {
-    const struct rddp_sge *sink = sink_of(read_out_at(qp, qp->read_tail));
+    const struct rddp_sge *sink = sink_of(read_out_at(qp, qp->reads.tail));
     const struct seg seg = {.op = SEG_READ_RESP, .key = sink->lkey, .offset = sink->addr, .length = sink->length};
 
     return note_seg(qp, &seg, FAULT_UNASKED, got, want);

@@ -41,7 +41,7 @@ struct numbering {
     /* Delivers what is due, first the message that was withheld. NULL: no message of this kind invalidates keys. */
     enum fault (*resume)(struct qp *qp);
 
-    /* Cuts and numbers the next segment of the message that qp->emitting names. Returns false if the queue pair
+    /* Cuts and numbers the next segment of the message that qp->cut.source names. Returns false if the queue pair
      * failed. */
     bool (*emit)(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 };

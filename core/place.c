@@ -52,11 +52,11 @@ static bool core_place_count(struct ranges *got, uint32_t from, uint32_t to, boo
 
 struct inbound *place_claim(struct qp *qp)
 {
-    struct inbound *in = inbound_at(qp, qp->rx_claimed);
+    struct inbound *in = inbound_at(qp, qp->arriving.claimed);
 
     if (!rq_take(qp->rq, &in->recv))
         return NULL;
-    qp->rx_claimed++;
+    qp->arriving.claimed++;
     in->got.count = 0;
     in->end = 0;
     in->reach = 0;
@@ -191,8 +191,8 @@ enum fault place_write(struct qp *qp, const struct seg *seg)
  * 5.5). */
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
 {
-    if (at - qp->answer_tail >= qp->attr.ird)
-        return note_seg(qp, seg, FAULT_READS, (uint64_t)(at - qp->answer_tail) + 1, qp->attr.ird);
+    if (at - qp->answers.tail >= qp->attr.ird)
+        return note_seg(qp, seg, FAULT_READS, (uint64_t)(at - qp->answers.tail) + 1, qp->attr.ird);
     if (seg->offset)
         return note_seg(qp, seg, FAULT_MO, seg->offset, 0);
     *peer_read_at(qp, at) =

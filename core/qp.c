@@ -66,20 +66,20 @@ static void init_rings(struct qp *qp, uint8_t *buffer)
     const struct qp_attr *attr = &qp->attr;
     const struct layout l = qp_lay_out(attr);
 
-    qp->sq = (struct send *)(buffer + l.sq);
-    qp->sq_mask = ring_slots(attr->send_depth) - 1;
-    for (uint32_t i = 0; i <= qp->sq_mask; i++) {
-        qp->sq[i].sge = (struct rddp_sge *)(buffer + l.sq_sge) + (size_t)i * attr->send_sge;
-        qp->sq[i].inlined = buffer + l.sq_inline + i * room_align(attr->inline_max);
+    qp->sq.ring = (struct send *)(buffer + l.sq);
+    qp->sq.mask = ring_slots(attr->send_depth) - 1;
+    for (uint32_t i = 0; i <= qp->sq.mask; i++) {
+        qp->sq.ring[i].sge = (struct rddp_sge *)(buffer + l.sq_sge) + (size_t)i * attr->send_sge;
+        qp->sq.ring[i].inlined = buffer + l.sq_inline + i * room_align(attr->inline_max);
     }
-    qp->read_at = (uint32_t *)(buffer + l.read_at);
-    qp->read_mask = ring_slots(attr->ord) - 1;
-    qp->inbound = (struct inbound *)(buffer + l.inbound);
-    qp->inbound_mask = ring_slots(attr->window) - 1;
-    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
-        qp->inbound[i].recv.sge = (struct rddp_sge *)(buffer + l.inbound_sge) + (size_t)i * recv_sge(attr);
-    qp->peer_read = (struct peer_read *)(buffer + l.peer_read);
-    qp->peer_read_mask = ring_slots(attr->ird) - 1;
+    qp->reads.at = (uint32_t *)(buffer + l.read_at);
+    qp->reads.mask = ring_slots(attr->ord) - 1;
+    qp->arriving.ring = (struct inbound *)(buffer + l.inbound);
+    qp->arriving.mask = ring_slots(attr->window) - 1;
+    for (uint32_t i = 0; i <= qp->arriving.mask; i++)
+        qp->arriving.ring[i].recv.sge = (struct rddp_sge *)(buffer + l.inbound_sge) + (size_t)i * recv_sge(attr);
+    qp->answers.ring = (struct peer_read *)(buffer + l.peer_read);
+    qp->answers.mask = ring_slots(attr->ird) - 1;
     if (!attr->srq)
         rq_init(&qp->own_rq, attr->pd, attr->recv_depth, attr->recv_sge, buffer + l.own_rq);
 }
@@ -90,10 +90,8 @@ static void qp_begin(struct qp *qp, const struct qp_attr *attr, void *buffer)
         .attr = *attr,
         .numbering = &numbering_queues,
         .rq = attr->srq ? attr->srq : &qp->own_rq,
-        .rx_claimed = 1,
-        .rx_next = 1,
-        .answer_head = 1,
-        .answer_tail = 1,
+        .arriving = {.claimed = 1, .next = 1},
+        .answers = {.head = 1, .tail = 1},
         .tx_send_msg = 1,
         .tx_read_msg = 1,
         .tx_atomic_msg = 1,
@@ -117,7 +115,7 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer)
  * pair. */
 static void give_receives_back(struct qp *qp)
 {
-    atomic_fetch_sub(&qp->rq->taken, qp->rx_claimed - qp->rx_next);
+    atomic_fetch_sub(&qp->rq->taken, qp->arriving.claimed - qp->arriving.next);
 }
 
 void qp_reset(struct qp *qp, const struct qp_attr *attr, void *buffer)
@@ -141,8 +139,8 @@ void qp_leave(struct qp *qp)
 {
     if (!qp->attr.srq)
         rq_leave(&qp->own_rq);
-    qp->rq->taken += qp->rx_claimed - qp->rx_next;
-    qp->sq_taken = qp->sq_head - qp->sq_tail;
+    qp->rq->taken += qp->arriving.claimed - qp->arriving.next;
+    qp->sq.taken = qp->sq.head - qp->sq.tail;
 }
 
 void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos)
@@ -170,19 +168,19 @@ void qp_widen(struct qp *qp, uint32_t window, void *buffer)
 {
     struct rddp_sge *sge = (struct rddp_sge *)((uint8_t *)buffer + widen_ring(window));
 
-    assert(!qp->rx_pos && qp->rx_claimed == qp->rx_next && window && window <= QP_WINDOW_MAX);
-    qp->inbound = buffer;
-    qp->inbound_mask = ring_slots(window) - 1;
+    assert(!qp->rx_pos && qp->arriving.claimed == qp->arriving.next && window && window <= QP_WINDOW_MAX);
+    qp->arriving.ring = buffer;
+    qp->arriving.mask = ring_slots(window) - 1;
     qp->attr.window = window;
-    for (uint32_t i = 0; i <= qp->inbound_mask; i++)
-        qp->inbound[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
+    for (uint32_t i = 0; i <= qp->arriving.mask; i++)
+        qp->arriving.ring[i].recv.sge = sge + (size_t)i * qp->rq->sge_max;
 }
 
 void qp_skip_receive(struct qp *qp)
 {
-    assert(qp->rx_claimed == qp->rx_next);
-    qp->rx_claimed++;
-    qp->rx_next++;
+    assert(qp->arriving.claimed == qp->arriving.next);
+    qp->arriving.claimed++;
+    qp->arriving.next++;
 }
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
@@ -287,16 +285,16 @@ static void qp_fill_send(const struct qp *qp, struct send *s, const struct rddp_
 
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
 {
-    uint32_t length, head = atomic_load_explicit(&qp->sq_head, memory_order_relaxed);
+    uint32_t length, head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     int error = check_send(qp, wr, &length);
 
     if (error)
         return error;
-    if (atomic_load_explicit(&qp->sq_taken, memory_order_acquire) >= qp->attr.send_depth)
+    if (atomic_load_explicit(&qp->sq.taken, memory_order_acquire) >= qp->attr.send_depth)
         return -ENOMEM;
-    atomic_fetch_add_explicit(&qp->sq_taken, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&qp->sq.taken, 1, memory_order_relaxed);
     qp_fill_send(qp, sq_at(qp, head), wr, length);
-    atomic_store_explicit(&qp->sq_head, head + 1, memory_order_release);
+    atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
     return 0;
 }
 
@@ -342,7 +340,7 @@ enum fault qp_advance(struct qp *qp, uint64_t pos)
 
 bool qp_waits(const struct qp *qp)
 {
-    return qp->withheld || (qp->sq_tail != qp->sq_head && sq_at(qp, qp->sq_tail)->state == SEND_DONE);
+    return qp->withheld || (qp->sq.tail != qp->sq.head && sq_at(qp, qp->sq.tail)->state == SEND_DONE);
 }
 
 enum fault qp_resume(struct qp *qp)
@@ -374,8 +372,8 @@ bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagg
 void qp_queued(struct qp *qp, uint64_t end)
 {
     /* A request is complete when its last segment has left; each segment overwrites the position of the one before. */
-    if (qp->emitted == EMIT_SEND)
-        sq_at(qp, qp->emitting == EMIT_NOTHING ? qp->sq_next - 1 : qp->sq_next)->end = end;
+    if (qp->cut.last == EMIT_SEND)
+        sq_at(qp, qp->cut.source == EMIT_NOTHING ? qp->sq.next - 1 : qp->sq.next)->end = end;
 }
 
 void qp_sent(struct qp *qp, uint64_t pos)

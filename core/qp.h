@@ -168,6 +168,46 @@ struct written {
     uint64_t early_end; /* up to this stream position some came out of order */
 };
 
+/* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
+
+/* Requests, from the post to the completion. */
+struct send_queue {
+    struct send *ring;
+    uint32_t mask;
+    _Atomic uint32_t head;  /* next to post */
+    uint32_t next;          /* next to emit */
+    uint32_t tail;          /* oldest that is not complete */
+    _Atomic uint32_t taken; /* places in use: from the post until the application has seen the completion */
+};
+
+/* Our Reads and atomics that have left and are not answered, at most attr.ord. */
+struct reads_out {
+    uint32_t *at; /* ring: their places in the send queue */
+    uint32_t mask, head, tail;
+};
+
+/* Messages that are arriving, at most attr.window. */
+struct arriving {
+    struct inbound *ring;
+    uint32_t mask;
+    uint32_t claimed, next; /* message numbers: next to claim a receive, next to deliver (QN 0; first is 1) */
+};
+
+/* Reads and atomics of the peer, at most attr.ird. */
+struct answers {
+    struct peer_read *ring;
+    uint32_t mask;
+    uint32_t head, tail; /* MSN of the next to be delivered (QN 1), and to be answered */
+    bool turn;           /* fairness: whose turn it is when both a request and a response wait */
+};
+
+/* The message that is being cut into segments. */
+struct cut {
+    enum emit_source source, last; /* what it is, and whose the last segment was */
+    uint32_t offset;               /* octets of it already emitted */
+    uint32_t sge, sge_offset;
+};
+
 struct qp {
     struct qp_attr attr;
     _Atomic enum qp_state state;       /* QP_ERROR is set when `note` is whole */
@@ -178,36 +218,21 @@ struct qp {
                          * before qp_connect(), and refused at the post (-EOPNOTSUPP) */
     uint32_t send_max;  /* octets of a Send, where there are no longer ones; else 0 */
 
-    /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
-    struct send *sq;
-    uint32_t sq_mask;
-    _Atomic uint32_t sq_head;  /* next to post */
-    uint32_t sq_next;          /* next to emit */
-    uint32_t sq_tail;          /* oldest that is not complete */
-    _Atomic uint32_t sq_taken; /* places in use: from the post until the application has seen the completion */
-    uint32_t *read_at; /* ring: the places in sq of the Reads that have left and are not answered, at most attr.ord */
-    uint32_t read_mask, read_head, read_tail;
+    struct send_queue sq;
+    struct reads_out reads;
 
     struct rq own_rq, *rq;
-    struct inbound *inbound; /* ring of attr.window */
-    uint32_t inbound_mask;
-    uint32_t rx_claimed, rx_next; /* message numbers: next to claim a receive, next to deliver (QN 0; first is 1) */
-
-    struct peer_read *peer_read; /* ring of attr.ird */
-    uint32_t peer_read_mask;
-    uint32_t answer_head, answer_tail; /* MSN of the next Read Request to be delivered (QN 1), and to be answered */
+    struct arriving arriving;
+    struct answers answers;
     struct written written;
-    uint64_t withheld; /* not 0: the message at rx_next took a key away then, and is told when all who came before have
-                          left */
+    uint64_t withheld; /* not 0: the message at arriving.next took a key away then, and is told when all who came before
+                          have left */
     uint64_t rx_pos;   /* everything before this stream position has arrived and is placed */
 
     uint32_t tx_send_msg, tx_read_msg, tx_atomic_msg; /* next MSN of queues 0, 1, 3; the first is 1 */
     uint32_t rx_atomic_msg;                           /* of the response to our next atomic (queue 3) */
     uint64_t tx_pos;                                  /* everything before this stream position has left */
-    enum emit_source emitting, emitted;               /* the message being cut, and whose the last segment was */
-    uint32_t emit_offset;                             /* octets of the current message already emitted */
-    uint32_t emit_sge, emit_sge_offset;
-    bool answer_turn; /* fairness: whose turn it is when both a request and a response wait */
+    struct cut cut;
 
     uint64_t tx_octets, rx_octets; /* payload, for counters */
     uint64_t control_dropped;      /* octets of control data of Writes and Read Requests that nobody asked for */

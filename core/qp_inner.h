@@ -24,28 +24,28 @@ static inline size_t room_align(size_t octets)
 
 static inline struct send *sq_at(const struct qp *qp, uint32_t i)
 {
-    return &qp->sq[i & qp->sq_mask];
+    return &qp->sq.ring[i & qp->sq.mask];
 }
 
 static inline struct inbound *inbound_at(const struct qp *qp, uint32_t msn)
 {
-    return &qp->inbound[msn & qp->inbound_mask];
+    return &qp->arriving.ring[msn & qp->arriving.mask];
 }
 
 static inline struct peer_read *peer_read_at(const struct qp *qp, uint32_t msn)
 {
-    return &qp->peer_read[msn & qp->peer_read_mask];
+    return &qp->answers.ring[msn & qp->answers.mask];
 }
 
-/* Returns a pending Read; `i` runs from read_tail to read_head. */
+/* Returns a pending Read; `i` runs from reads.tail to reads.head. */
 static inline struct send *read_out_at(const struct qp *qp, uint32_t i)
 {
-    return sq_at(qp, qp->read_at[i & qp->read_mask]);
+    return sq_at(qp, qp->reads.at[i & qp->reads.mask]);
 }
 
 static inline uint32_t reads_out(const struct qp *qp)
 {
-    return qp->read_head - qp->read_tail;
+    return qp->reads.head - qp->reads.tail;
 }
 
 /* Have all visitors left that entered before `moment`? Then what invalidated a key at that moment may be reported. */
@@ -100,8 +100,8 @@ enum fault qp_fail_cq(struct qp *qp);
 /* A Read completed: invalidates its sink if that is RDDP_ACCESS_ONE_SHOT. */
 void expire_sink(struct qp *qp, struct send *s);
 
-/* note.c: fill in qp->note for a fault of a segment, of the message at rx_next, or of the oldest pending Read, and
- * return the fault. note_read() returns the note for a Read Request of the peer. */
+/* note.c: fill in qp->note for a fault of a segment, of the message at arriving.next, or of the oldest pending Read,
+ * and return the fault. note_read() returns the note for a Read Request of the peer. */
 enum fault note_seg(struct qp *qp, const struct seg *seg, enum fault fault, uint64_t got, uint64_t want);
 enum fault note_message(struct qp *qp, enum fault fault, uint64_t got, uint64_t want);
 enum fault note_response(struct qp *qp, uint64_t got, uint64_t want);
@@ -134,9 +134,10 @@ enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send 
 enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t **at);
 uint64_t atomic_do(uint8_t *at, const struct seg_atomic *a);
 
-/* deliver.c: deliver_message() delivers the complete message at rx_next to the application. deliver_read_request()
- * makes the peer's Read at answer_head ready to be answered. deliver_read_response() completes the oldest Read if its
- * response and everything before it have arrived. FAULT_NOT_NOW: the message is withheld and stays in place. */
+/* deliver.c: deliver_message() delivers the complete message at arriving.next to the application.
+ * deliver_read_request() makes the peer's Read at answers.head ready to be answered. deliver_read_response() completes
+ * the oldest Read if its response and everything before it have arrived. FAULT_NOT_NOW: the message is withheld and
+ * stays in place. */
 enum fault deliver_message(struct qp *qp);
 enum fault deliver_read_request(struct qp *qp);
 enum fault deliver_read_response(struct qp *qp);

@@ -20,15 +20,16 @@ static int queues_check(const struct qp *qp, const struct rddp_send_wr *wr, uint
 /* Finds or claims the receive for this message number. */
 static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in)
 {
-    uint32_t ahead = seg->msg - qp->rx_next, posted = qp->rx_claimed - qp->rx_next + rq_posted(qp->rq);
+    uint32_t ahead = seg->msg - qp->arriving.next,
+             posted = qp->arriving.claimed - qp->arriving.next + rq_posted(qp->rq);
 
     if (ahead > INT32_MAX || (in_order && ahead))
-        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->rx_next);
+        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->arriving.next);
     if (ahead >= posted)
         return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     if (ahead >= qp->attr.window)
         return FAULT_NOT_NOW;
-    while (qp->rx_claimed - qp->rx_next <= ahead)
+    while (qp->arriving.claimed - qp->arriving.next <= ahead)
         if (!place_claim(qp))
             return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     *in = inbound_at(qp, seg->msg);
@@ -53,7 +54,7 @@ static enum fault find_read(struct qp *qp, const struct seg *seg, struct send **
 {
     if (!reads_out(qp))
         return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
-    *s = read_out_at(qp, qp->read_tail);
+    *s = read_out_at(qp, qp->reads.tail);
     if (!queues_answers(seg, *s, at) || !in_turn(&(*s)->got, (*s)->early, *at))
         return note_seg(qp, seg, FAULT_UNASKED, seg->offset, sink_of(*s)->addr + ranges_prefix(&(*s)->got));
     return FAULT_NONE;
@@ -66,7 +67,7 @@ static enum fault find_read_early(struct qp *qp, const struct seg *seg, struct s
     uint32_t at;
 
     *found = NULL;
-    for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
+    for (uint32_t i = qp->reads.tail; i != qp->reads.head; i++) {
         struct send *s = read_out_at(qp, i);
 
         if (!queues_answers(seg, s, &at))
@@ -119,11 +120,11 @@ static enum fault take_write(struct qp *qp, const struct seg *seg, bool in_order
 
 static enum fault queues_take_read_request(struct qp *qp, const struct seg *seg, bool in_order)
 {
-    uint32_t ahead = seg->msg - qp->answer_head;
+    uint32_t ahead = seg->msg - qp->answers.head;
 
     /* place_read_request() reports numbers beyond the agreed IRD. */
-    if (ahead > INT32_MAX || (in_order && ahead && seg->msg - qp->answer_tail < qp->attr.ird))
-        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->answer_head);
+    if (ahead > INT32_MAX || (in_order && ahead && seg->msg - qp->answers.tail < qp->attr.ird))
+        return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->answers.head);
     return place_read_request(qp, seg, seg->msg);
 }
 
@@ -139,7 +140,7 @@ static enum fault take_read_response(struct qp *qp, const struct seg *seg, bool 
 /* In order, the response belongs to the oldest request: an earlier Read would have been answered first (RFC 7306 7). */
 static enum fault take_atomic_response(struct qp *qp, const struct seg *seg, bool in_order)
 {
-    for (uint32_t i = qp->read_tail; i != qp->read_head; i++) {
+    for (uint32_t i = qp->reads.tail; i != qp->reads.head; i++) {
         if (answers_atomic(seg, read_out_at(qp, i)))
             return place_atomic_answer(qp, seg, read_out_at(qp, i), in_order);
         if (in_order)
@@ -154,14 +155,14 @@ static bool send_is_here(const struct qp *qp, uint32_t msn)
 {
     const struct inbound *in = inbound_at(qp, msn);
 
-    return qp->rx_claimed - msn - 1 < qp->attr.window && in->flags & SEG_LAST && in->end <= qp->rx_pos;
+    return qp->arriving.claimed - msn - 1 < qp->attr.window && in->flags & SEG_LAST && in->end <= qp->rx_pos;
 }
 
 static enum fault deliver_send(struct qp *qp)
 {
-    const struct inbound *in = inbound_at(qp, qp->rx_next);
+    const struct inbound *in = inbound_at(qp, qp->arriving.next);
 
-    if (!send_is_here(qp, qp->rx_next))
+    if (!send_is_here(qp, qp->arriving.next))
         return FAULT_NONE;
     if (!ranges_cover(&in->got, in->length))
         return note_message(qp, FAULT_MO, ranges_prefix(&in->got), in->length);
@@ -269,15 +270,15 @@ static enum seg_op next_due(const struct qp *qp)
     enum seg_op op = SEG_OPS;
     uint64_t first = UINT64_MAX;
 
-    if (send_is_here(qp, qp->rx_next)) {
+    if (send_is_here(qp, qp->arriving.next)) {
         op = SEG_SEND;
-        first = inbound_at(qp, qp->rx_next)->end;
+        first = inbound_at(qp, qp->arriving.next)->end;
     }
-    if (deliver_has_request(qp, qp->answer_head) && peer_read_at(qp, qp->answer_head)->end < first) {
+    if (deliver_has_request(qp, qp->answers.head) && peer_read_at(qp, qp->answers.head)->end < first) {
         op = SEG_READ_REQ;
-        first = peer_read_at(qp, qp->answer_head)->end;
+        first = peer_read_at(qp, qp->answers.head)->end;
     }
-    if (deliver_has_response(qp, qp->read_tail) && read_out_at(qp, qp->read_tail)->rx_end < first)
+    if (deliver_has_response(qp, qp->reads.tail) && read_out_at(qp, qp->reads.tail)->rx_end < first)
         op = SEG_READ_RESP;
     return op;
 }
@@ -285,15 +286,15 @@ static enum seg_op next_due(const struct qp *qp)
 /* If a message's successor is wholly before rx_pos and the message itself is not, it can never be delivered. */
 static enum fault check_skipped(struct qp *qp)
 {
-    if (send_is_here(qp, qp->rx_next + 1))
-        return note_message(qp, FAULT_MSN, (uint64_t)qp->rx_next + 1, qp->rx_next);
-    if (deliver_has_request(qp, qp->answer_head + 1)) {
-        qp->note = note_read(peer_read_at(qp, qp->answer_head + 1), qp->answer_head + 1, FAULT_MSN);
-        qp->note.got = (uint64_t)qp->answer_head + 1;
-        qp->note.want = qp->answer_head;
+    if (send_is_here(qp, qp->arriving.next + 1))
+        return note_message(qp, FAULT_MSN, (uint64_t)qp->arriving.next + 1, qp->arriving.next);
+    if (deliver_has_request(qp, qp->answers.head + 1)) {
+        qp->note = note_read(peer_read_at(qp, qp->answers.head + 1), qp->answers.head + 1, FAULT_MSN);
+        qp->note.got = (uint64_t)qp->answers.head + 1;
+        qp->note.want = qp->answers.head;
         return FAULT_MSN;
     }
-    if (deliver_has_response(qp, qp->read_tail + 1))
+    if (deliver_has_response(qp, qp->reads.tail + 1))
         return note_response(qp, 0, 0);
     return FAULT_NONE;
 }
@@ -342,7 +343,7 @@ static void number(struct qp *qp, struct seg *seg)
         qp->tx_send_msg += seg->flags & SEG_LAST ? 1 : 0;
         break;
     case SEG_ATOMIC_REQ:
-        seg->atomic.id = sq_at(qp, qp->sq_next - 1)->number = qp->rx_atomic_msg++;
+        seg->atomic.id = sq_at(qp, qp->sq.next - 1)->number = qp->rx_atomic_msg++;
         seg->msg = qp->tx_read_msg++;
         break;
     case SEG_READ_REQ:

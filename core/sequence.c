@@ -58,9 +58,9 @@ static uint32_t oldest_unprocessed(const struct qp *qp)
 {
     uint32_t oldest = qp->sequence->order.next;
 
-    if (qp->answer_tail != qp->answer_head && order_before(peer_read_at(qp, qp->answer_tail)->number, oldest))
-        oldest = peer_read_at(qp, qp->answer_tail)->number;
-    for (uint32_t i = qp->rx_next; i != qp->rx_claimed; i++)
+    if (qp->answers.tail != qp->answers.head && order_before(peer_read_at(qp, qp->answers.tail)->number, oldest))
+        oldest = peer_read_at(qp, qp->answers.tail)->number;
+    for (uint32_t i = qp->arriving.next; i != qp->arriving.claimed; i++)
         if (order_before(inbound_at(qp, i)->number, oldest))
             oldest = inbound_at(qp, i)->number;
     return oldest;
@@ -88,14 +88,14 @@ static void overtake(struct qp *qp, uint32_t i)
 {
     struct inbound in = *inbound_at(qp, i);
 
-    for (; i != qp->rx_next; i--)
+    for (; i != qp->arriving.next; i--)
         *inbound_at(qp, i) = *inbound_at(qp, i - 1);
     *inbound_at(qp, i) = in;
 }
 
 static enum fault hand_over_next(struct qp *qp)
 {
-    const struct inbound *in = inbound_at(qp, qp->rx_next);
+    const struct inbound *in = inbound_at(qp, qp->arriving.next);
 
     order_done(&qp->sequence->order, in->number);
     return deliver_message(qp);
@@ -103,17 +103,17 @@ static enum fault hand_over_next(struct qp *qp)
 
 static enum fault sequence_deliver(struct qp *qp)
 {
-    uint32_t i = qp->rx_next, oldest = oldest_unprocessed(qp);
+    uint32_t i = qp->arriving.next, oldest = oldest_unprocessed(qp);
     enum fault fault = FAULT_NONE;
 
-    while (i != qp->rx_claimed && !fault) {
+    while (i != qp->arriving.claimed && !fault) {
         if (may_deliver(qp, inbound_at(qp, i), oldest)) {
             overtake(qp, i);
             fault = hand_over_next(qp);
-            i = qp->rx_next;
+            i = qp->arriving.next;
             oldest = oldest_unprocessed(qp);
         } else {
-            i = qp->attr.out_of_order ? i + 1 : qp->rx_claimed;
+            i = qp->attr.out_of_order ? i + 1 : qp->arriving.claimed;
         }
     }
     return fault;
@@ -200,7 +200,7 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
     if (!seg->length ||
         mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &to, NULL))
         return false;
-    for (uint32_t i = qp->answer_tail; i != qp->answer_head; i++) {
+    for (uint32_t i = qp->answers.tail; i != qp->answers.head; i++) {
         const struct peer_read *p = peer_read_at(qp, i);
 
         if (order_ready(p->number, seg->msg, seg->order))
@@ -229,7 +229,7 @@ static enum fault check_response(struct qp *qp, const struct seg *seg)
 
     if (!reads_out(qp))
         return note_seg(qp, seg, FAULT_UNASKED, 0, 0);
-    s = read_out_at(qp, qp->read_tail);
+    s = read_out_at(qp, qp->reads.tail);
     if (seg->msg != s->number)
         return note_seg(qp, seg, FAULT_SEG_NUMBER, seg->msg, s->number);
     if (!(seg->flags & SEG_FIRST) != s->begun)
@@ -251,9 +251,9 @@ static enum fault place_in_turn(struct qp *qp, const struct seg *seg)
             return FAULT_NOT_NOW;
         return place_write(qp, seg);
     case SEG_READ_REQ:
-        return place_read_request(qp, seg, qp->answer_head);
+        return place_read_request(qp, seg, qp->answers.head);
     default:
-        return place_answer(qp, seg, read_out_at(qp, qp->read_tail), (uint32_t)seg->offset, true);
+        return place_answer(qp, seg, read_out_at(qp, qp->reads.tail), (uint32_t)seg->offset, true);
     }
 }
 
@@ -288,7 +288,7 @@ static enum fault place_write_early(struct qp *qp, const struct seg *seg)
 
 static enum fault place_response_early(struct qp *qp, const struct seg *seg)
 {
-    for (uint32_t i = qp->read_tail; i != qp->read_head; i++)
+    for (uint32_t i = qp->reads.tail; i != qp->reads.head; i++)
         if (sequence_answers(seg, read_out_at(qp, i)))
             return place_ahead_answer(qp, seg, read_out_at(qp, i), (uint32_t)seg->offset);
     return FAULT_NOT_NOW;
@@ -335,7 +335,7 @@ static enum fault sequence_place(struct qp *qp, const struct seg *seg)
     qp->rx_pos = seg->end;
     control_place(qp, seg, in);
     if (seg->op == SEG_READ_RESP) {
-        read_out_at(qp, qp->read_tail)->begun = true;
+        read_out_at(qp, qp->reads.tail)->begun = true;
         return deliver_read_response(qp);
     }
     take_turn(seq, seg);
@@ -378,9 +378,9 @@ static uint32_t beside(uint32_t max, uint32_t control)
 
 static bool sequence_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
-    struct send *s = sq_at(qp, qp->sq_next);
-    uint32_t offset = qp->emit_offset, number = peer_read_at(qp, qp->answer_tail)->number;
-    bool is_response = qp->emitting == EMIT_RESPONSE;
+    struct send *s = sq_at(qp, qp->sq.next);
+    uint32_t offset = qp->cut.offset, number = peer_read_at(qp, qp->answers.tail)->number;
+    bool is_response = qp->cut.source == EMIT_RESPONSE;
     uint32_t control = is_response || offset ? 0 : s->control_length;
 
     if (!emit_message(qp, e, beside(tagged_max, control), beside(untagged_max, control)))
@@ -419,7 +419,7 @@ const struct numbering numbering_sequence = {
 
 void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *buffer)
 {
-    assert(!qp->sequence && !qp->sq_head && window > 1);
+    assert(!qp->sequence && !qp->sq.head && window > 1);
     qp->numbering = &numbering_sequence;
     qp->sequence = buffer;
     qp->sequence->tx_number = first;

@@ -38,7 +38,7 @@ static struct seg a_segment(struct input *in, const struct qp *qp)
         seg.op = seg.op == SEG_READ_REQ ? SEG_ATOMIC_REQ : SEG_ATOMIC_RESP;
         seg.flags = SEG_LAST;
     }
-    seg.msg = (seg.op == SEG_SEND || seg.op == SEG_IMMEDIATE ? qp->rx_next : qp->answer_head) +
+    seg.msg = (seg.op == SEG_SEND || seg.op == SEG_IMMEDIATE ? qp->arriving.next : qp->answers.head) +
               (uint32_t)(int8_t)(numbers << 4) / 16;
     if (kind & 0x20)
         seg.msg = (uint32_t)input_number(in);
@@ -132,8 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     qp_connect(&a->qp, a->qp.attr.ird, a->qp.attr.ord, 0);
     for (int i = 0; in.at < in.end && i < STEPS_MAX; i++) {
         step(a, &in);
-        assert(a->qp.answer_head - a->qp.answer_tail <= a->qp.attr.ird);
-        assert(a->qp.read_head - a->qp.read_tail <= a->qp.attr.ord);
+        assert(a->qp.answers.head - a->qp.answers.tail <= a->qp.attr.ird);
+        assert(a->qp.reads.head - a->qp.reads.tail <= a->qp.attr.ord);
     }
     qp_fail(&a->qp, &end);
     check_deaf(a);

@@ -57,7 +57,7 @@ static void check_control(struct talk *t)
     arena_poll(t->host.arena);
     assert(qp->control_dropped == (qp->attr.rdma_control ? 0 : t->control));
     assert(t->host.arena->control_told <= t->control);
-    assert(qp->rx_claimed - qp->rx_next <= qp->attr.window);
+    assert(qp->arriving.claimed - qp->arriving.next <= qp->attr.window);
 }
 
 /* Delivers the sent units in order, except for those taken early, until one has to wait. */
@@ -108,8 +108,8 @@ static void next_response(struct peer *p, struct seg *seg, const struct qp *qp, 
 {
     const struct send *s = NULL;
 
-    if (p->read - qp->read_tail >= reads_out(qp)) {
-        p->read = qp->read_tail;
+    if (p->read - qp->reads.tail >= reads_out(qp)) {
+        p->read = qp->reads.tail;
         p->read_octets = 0;
     }
     if (reads_out(qp))

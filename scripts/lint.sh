@@ -72,6 +72,7 @@ analysis() {
 declared() { scripts/declared.py --self-test; }
 
 names() { scripts/names.py; }
+members() { scripts/members.py --self-test; }
 
 pages() { scripts/pages.py --self-test; }
 documents() { scripts/documents.py --self-test; }
@@ -96,6 +97,7 @@ check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
 check declared python3 "declarations"
 check names python3 "names"
+check members python3 "members"
 check pages python3 "manual pages"
 check documents python3 "documents"
 check commits git "commits"

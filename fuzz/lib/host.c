@@ -75,7 +75,7 @@ void host_scribble(struct host *h, struct input *in)
     uint8_t octet = input8(in);
 
     memset(h->arena->mr[ARENA_TARGET].base, octet, ARENA_OCTETS);
-    if (qp->sq_head == qp->sq_tail)
+    if (qp->sq.head == qp->sq.tail)
         arena_scribble(h->arena, octet);
 }
 

@@ -278,5 +278,5 @@ void expect_end(struct host *h, enum fault fault)
     assert_true(h->conn.life.state > CONN_TERMINATING);
     assert_int_equal(said & (said - 1), 0);
     assert_true(said);
-    assert_int_equal(qp->sq_head, qp->sq_tail);
+    assert_int_equal(qp->sq.head, qp->sq.tail);
 }

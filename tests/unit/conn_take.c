@@ -374,7 +374,7 @@ static void delivered_in_turn(void **state)
         hear_units(i, i + 1);
     assert_memory_equal(mr->base, octets, 1000);
     expect_quiet(&h.side.recv_cq);
-    assert_int_equal(h.side.qp.answer_head, 1);
+    assert_int_equal(h.side.qp.answers.head, 1);
     hear_units(0, 1);
     assert_int_equal(expect_wc(&h.side.recv_cq, 9, RDDP_WC_SUCCESS).byte_len, 1000);
     expect_seg(&h, SEG_READ_RESP);

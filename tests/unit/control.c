@@ -119,7 +119,7 @@ static void endless(void **state)
     (void)state;
     post_room(0, 4);
     assert_int_equal(arrive(&s, with(write_(0, 0, 1, 2, SEG_FIRST, 0), 0, 4)), FAULT_NONE);
-    s.qp.inbound[s.qp.rx_next & s.qp.inbound_mask].control_length = UINT32_MAX - 7;
+    s.qp.arriving.ring[s.qp.arriving.next & s.qp.arriving.mask].control_length = UINT32_MAX - 7;
     assert_int_equal(arrive(&s, with(write_(0, 1, 0, 2, 0, 0), 100, 8)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(0, 1, 1, 2, SEG_LAST, 0), 100, 1020)), FAULT_NONE);
     told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 2, UINT32_MAX);

@@ -3,9 +3,8 @@
  * RDMAP-5.5-02. */
 #include <string.h>
 
+#include "base/container.h"
 #include "tests/lib/stage.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static unsigned events;
 
@@ -65,7 +64,7 @@ static void test_early_faults(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < countof(rows); i++) {
         enum fault fault;
 
         stage_again(NULL);
@@ -213,7 +212,7 @@ static void test_msn_wrap(void **state)
     for (int backwards = 0; backwards < 2; backwards++) {
         stage_again(NULL);
         post_buffers(SENDS);
-        s.qp.rx_claimed = s.qp.rx_next = s.qp.answer_head = s.qp.answer_tail = first;
+        s.qp.arriving.claimed = s.qp.arriving.next = s.qp.answers.head = s.qp.answers.tail = first;
         for (uint32_t i = 0; i < SENDS + READS; i++) {
             uint32_t k = backwards ? SENDS + READS - 1 - i : i, msn = first + k - (k < SENDS ? 0 : SENDS);
             struct seg seg = k < SENDS ? a_send(msn, 0, data + k, 1, SEG_LAST) : read_of(remote, msn, 8);
@@ -225,8 +224,8 @@ static void test_msn_wrap(void **state)
             expect_wc(&s.recv_cq, i, RDDP_WC_SUCCESS);
             assert_int_equal(local->base[i * STAGE_BUFFER], data[i]);
         }
-        assert_int_equal(s.qp.rx_next, 3);
-        assert_int_equal(s.qp.answer_head, 1);
+        assert_int_equal(s.qp.arriving.next, 3);
+        assert_int_equal(s.qp.answers.head, 1);
         assert_int_equal(arrive(&s, read_of(remote, 1, 8)), FAULT_READS);
         for (int i = 0; i < READS; i++)
             expect_op(SEG_READ_RESP);

@@ -3,9 +3,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/container.h"
 #include "tests/lib/stage.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- cutting ------------------------------------------------------------------------------------------------- */
 
@@ -28,7 +27,7 @@ static void test_cuts_of_vectors(void **state)
     struct emit out;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < countof(rows); i++) {
         uint32_t done = 0;
 
         assert_int_equal(request(i, rows[i].opcode, 0, 2048), 0);
@@ -134,7 +133,7 @@ static void test_longest(void **state)
     if (reserved == MAP_FAILED)
         skip();
     assert_true(mr_insert(&e.mrs, &big, 1));
-    for (size_t i = 0; i < COUNT(opcodes); i++) {
+    for (size_t i = 0; i < countof(opcodes); i++) {
         uint64_t done = 0, to = i ? UINT64_MAX - UINT32_MAX : 0;
         struct emit out;
 
@@ -253,7 +252,7 @@ static void test_numbers(void **state)
     assert_int_equal(s.qp.tx_read_msg, 1);
     assert_int_equal(s.qp.tx_atomic_msg, 1);
     s.qp.tx_send_msg = s.qp.tx_read_msg = numbers[0];
-    for (size_t i = 0; i < COUNT(numbers); i++) {
+    for (size_t i = 0; i < countof(numbers); i++) {
         assert_int_equal(request(1, RDDP_WR_SEND, 0, 4), 0);
         assert_int_equal(request(2, RDDP_WR_RDMA_WRITE, 0, 4), 0);
         assert_int_equal(request(3, RDDP_WR_RDMA_READ, 0, 4), 0);

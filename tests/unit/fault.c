@@ -2,9 +2,8 @@
 /* fault.c - every fault has a text of its own, and the line shows its details. */
 #include <string.h>
 
+#include "base/container.h"
 #include "tests/lib/engine.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void test_names(void **state)
 {
@@ -52,7 +51,7 @@ static const struct {
 static void test_lines(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lines); i++) {
+    for (size_t i = 0; i < countof(lines); i++) {
         char line[256];
 
         assert_int_equal(fault_describe(&lines[i].note, line, sizeof(line)), strlen(lines[i].line));
@@ -64,7 +63,7 @@ static void test_lines(void **state)
 static void test_cut(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lines); i++) {
+    for (size_t i = 0; i < countof(lines); i++) {
         size_t whole = strlen(lines[i].line);
 
         for (size_t size = 1; size <= whole + 2; size++) {

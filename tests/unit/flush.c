@@ -2,9 +2,8 @@
 /* flush.c - how a failing queue pair completes each request, and what it leaves alone: RDMAP-6.2-01, RDMAP-8-02. */
 #include <errno.h>
 
+#include "base/container.h"
 #include "tests/lib/stage.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* RDMAP-6.2-01: outstanding operations complete in error, once and in order, and the culprit with its own status. */
 static void test_flush(void **state)
@@ -159,7 +158,7 @@ static void test_blame(void **state)
     struct emit out;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < countof(rows); i++) {
         stage_again(NULL);
         assert_int_equal(request(1, RDDP_WR_SEND, 0, 10), 0);
         leave(&s, 100);

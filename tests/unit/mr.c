@@ -3,9 +3,8 @@
  * RDMAP-8-01. */
 #include <string.h>
 
+#include "base/container.h"
 #include "tests/lib/engine.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct pd pd, other_pd;
 
@@ -54,7 +53,7 @@ static void test_bounds(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(regions); i++) {
+    for (size_t i = 0; i < countof(regions); i++) {
         struct mr_slot slot[4 + 1] = {{0, NULL}};
         struct mr_table table;
         struct mr mr = regions[i];
@@ -63,12 +62,12 @@ static void test_bounds(void **state)
 
         mr.pd = &pd;
         mr.base = (uint8_t *)(uintptr_t)0x1000; /* never dereferenced here */
-        mr_table_init(&table, slot, COUNT(slot) - 1);
+        mr_table_init(&table, slot, countof(slot) - 1);
         assert_true(mr_insert(&table, &mr, 0x12345678));
-        for (size_t from = 0; from < COUNT(edge) * 5; from++) {
+        for (size_t from = 0; from < countof(edge) * 5; from++) {
             uint64_t offset = edge[from / 5] + from % 5 - 2;
 
-            for (size_t to = 0; to < COUNT(edge) * 5; to++)
+            for (size_t to = 0; to < countof(edge) * 5; to++)
                 check_one(&table, &mr, offset, edge[to / 5] + to % 5 - 2 - offset);
             for (uint64_t length = 0; length < 3; length++)
                 check_one(&table, &mr, offset, length);
@@ -113,9 +112,9 @@ static void test_order_of_checks(void **state)
     struct mr mr = {.pd = &pd, .base = memory, .length = sizeof(memory), .access = LOCAL};
 
     (void)state;
-    mr_table_init(&table, slot, COUNT(slot) - 1);
+    mr_table_init(&table, slot, countof(slot) - 1);
     assert_true(mr_insert(&table, &mr, KEY));
-    for (size_t i = 0; i < COUNT(rows); i++)
+    for (size_t i = 0; i < countof(rows); i++)
         assert_int_equal(
             mr_check(&table, rows[i].pd, rows[i].key, rows[i].offset, rows[i].length, rows[i].rights, &at, NULL),
             rows[i].fault);
@@ -130,7 +129,7 @@ static void test_rights(void **state)
     struct mr mr = {.pd = &pd, .base = memory, .length = sizeof(memory)};
 
     (void)state;
-    mr_table_init(&table, slot, COUNT(slot) - 1);
+    mr_table_init(&table, slot, countof(slot) - 1);
     assert_true(mr_insert(&table, &mr, 5));
     for (unsigned granted = 0; granted < 8; granted++) {
         for (unsigned wanted = 0; wanted < 8; wanted++) {
@@ -150,7 +149,7 @@ static void test_stale_keys(void **state)
     struct mr a = {.pd = &pd, .base = memory[0], .length = 8}, b = a, c = a;
 
     (void)state;
-    mr_table_init(&table, slot, COUNT(slot) - 1);
+    mr_table_init(&table, slot, countof(slot) - 1);
     assert_false(mr_insert(&table, &a, 0));
     assert_true(mr_insert(&table, &a, 3));
     assert_true(mr_insert(&table, &b, 11)); /* the same slot at first, then the next one */
@@ -164,7 +163,7 @@ static void test_stale_keys(void **state)
     assert_ptr_equal(mr_find(&table, 19), &c);
     assert_int_equal(table.live, 2);
     assert_int_equal(table.used, 3);
-    assert_ptr_equal(mr_table_move(&table, wider, COUNT(wider) - 1), slot);
+    assert_ptr_equal(mr_table_move(&table, wider, countof(wider) - 1), slot);
     assert_int_equal(table.used, 2);
     assert_ptr_equal(mr_find(&table, 11), &b);
     assert_ptr_equal(mr_find(&table, 19), &c);
@@ -214,13 +213,13 @@ static void test_room(void **state)
     struct mr mr[4] = {{.length = 0}};
 
     (void)state;
-    mr_table_init(&table, slot, COUNT(slot) - 1);
-    for (uint32_t i = 0; i < COUNT(mr); i++) {
+    mr_table_init(&table, slot, countof(slot) - 1);
+    for (uint32_t i = 0; i < countof(mr); i++) {
         assert_true(mr_table_has_room(&table));
         assert_true(mr_insert(&table, &mr[i], 8 * i + 7)); /* all of them in the last slot: probing goes round */
     }
     assert_false(mr_table_has_room(&table));
-    for (uint32_t i = 0; i < COUNT(mr); i++)
+    for (uint32_t i = 0; i < countof(mr); i++)
         assert_ptr_equal(mr_find(&table, 8 * i + 7), &mr[i]);
     mr_remove(&table, &mr[0]);
     assert_false(mr_table_has_room(&table)); /* a tombstone still takes room */
@@ -236,7 +235,7 @@ static void test_invalidate(void **state)
     struct mr mr = {.pd = &pd, .base = memory, .length = sizeof(memory), .access = LOCAL};
 
     (void)state;
-    mr_table_init(&table, slot, COUNT(slot) - 1);
+    mr_table_init(&table, slot, countof(slot) - 1);
     assert_true(mr_insert(&table, &mr, 9));
     assert_int_equal(mr_invalidate(&table, &pd, 10, true, &moment), FAULT_INVALIDATE);
     assert_int_equal(mr_invalidate(&table, &pd, 9 | 1ULL << 40, true, &moment), FAULT_INVALIDATE);

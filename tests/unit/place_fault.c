@@ -2,9 +2,8 @@
 /* place_fault.c - each fault of placement once, with its note, its culprit, and without a moved octet. */
 #include <string.h>
 
+#include "base/container.h"
 #include "tests/lib/engine.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum region { ALL, LOCAL_ONLY, READ_ONLY, SEALED, THEIRS, ZERO_BASED, GONE, REGIONS, UNKNOWN, NO_KEY };
 enum { OCTETS = 128 };
@@ -293,7 +292,7 @@ static void test_faults(void **state)
     bool seen[FAULTS] = {false};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < countof(rows); i++) {
         struct bench b;
         struct seg seg;
         enum fault fault;
@@ -335,7 +334,7 @@ static void test_culprits(void **state)
     struct rddp_wc wc;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(sends); i++) {
+    for (size_t i = 0; i < countof(sends); i++) {
         bench_init(&b);
         sends[i].set_up(&b);
         receive_none(&b);

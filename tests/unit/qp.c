@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "tests/lib/engine.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct engine e;
 static struct side s;
@@ -64,7 +63,7 @@ static void test_room(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(limits); i++) {
+    for (size_t i = 0; i < countof(limits); i++) {
         struct qp_attr attr = side_attr(&e);
         uint32_t *value = (uint32_t *)((uint8_t *)&attr + limits[i].at);
 
@@ -102,7 +101,7 @@ static void test_refused(void **state)
     assert_int_equal(post(&s, 1, RDDP_WR_SEND, 0, too_long, 2), -EINVAL);
     assert_int_equal(post(&s, 1, RDDP_WR_SEND, RDDP_SEND_INLINE, &inline_max, 1), 0);
     assert_int_equal(post(&s, 1, RDDP_WR_SEND, RDDP_SEND_INLINE, &inline_over, 1), -EINVAL);
-    for (size_t i = 0; i < COUNT(unknown); i++)
+    for (size_t i = 0; i < countof(unknown); i++)
         assert_int_equal(post(&s, 1, (enum rddp_wr_opcode)unknown[i], 0, many, 1), -EINVAL);
     assert_int_equal(post(&s, 1, RDDP_WR_SEND, 1 << 4, many, 1), -EINVAL);
     assert_int_equal(post(&s, 1, RDDP_WR_SEND, 1u << 31, many, 1), -EINVAL);
@@ -111,7 +110,7 @@ static void test_refused(void **state)
     assert_int_equal(post_recv(&s, 1, many, -1), -EINVAL);
     assert_int_equal(post_recv(&s, 1, longest, 2), 0);
     assert_int_equal(post_recv(&s, 1, too_long, 2), -EINVAL);
-    assert_int_equal(s.qp.sq_head, 4);
+    assert_int_equal(s.qp.sq.head, 4);
     expect_quiet(&s.send_cq);
     side_fini(&s);
 }
@@ -123,15 +122,15 @@ static void test_depth(void **state)
     static const uint32_t depths[] = {1, 2, 3, 5, 8};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(starts) * COUNT(depths); i++) {
+    for (size_t i = 0; i < countof(starts) * countof(depths); i++) {
         struct qp_attr attr = side_attr(&e);
-        uint32_t depth = depths[i / COUNT(starts)], start = starts[i % COUNT(starts)];
+        uint32_t depth = depths[i / countof(starts)], start = starts[i % countof(starts)];
         uint64_t in = 0, out = 0, received = 0;
 
         attr.send_depth = attr.recv_depth = depth;
         attr.signal_all = true;
         side_open(&s, &e, &attr);
-        s.qp.sq_head = s.qp.sq_next = s.qp.sq_tail = start;
+        s.qp.sq.head = s.qp.sq.next = s.qp.sq.tail = start;
         s.qp.own_rq.head = s.qp.own_rq.tail = start;
         for (int round = 0; round < 8; round++) {
             for (; in - out < depth; in++) {
@@ -268,8 +267,8 @@ static void test_signals(void **state)
         assert_int_equal(send_octets(2, RDDP_SEND_SIGNALED, 1), 0);
         leave(&s, 100);
         leave(&s, 100);
-        assert_int_equal(s.qp.sq_tail, 2);
-        assert_int_equal(s.qp.sq_taken, 1 + all);
+        assert_int_equal(s.qp.sq.tail, 2);
+        assert_int_equal(s.qp.sq.taken, 1 + all);
         if (all)
             expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
         expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
@@ -317,7 +316,7 @@ static void test_places(void **state)
     assert_int_equal(post_recv(&s, 3, NULL, 0), 0);
     cq_forget(&s.send_cq, 7);
     cq_forget(&s.recv_cq, 7);
-    assert_int_equal(s.qp.sq_taken, 0);
+    assert_int_equal(s.qp.sq.taken, 0);
     assert_int_equal(s.qp.own_rq.taken, 0);
     side_fini(&s);
 }

@@ -46,7 +46,7 @@ static void check_delivered(struct link *l)
     while (l->answered < responses)
         expect_wc(&s.send_cq, l->answered++, RDDP_WC_SUCCESS);
     expect_quiet(&s.send_cq);
-    assert_int_equal(s.qp.answer_head - 1, count_before(l, SEG_READ_REQ));
+    assert_int_equal(s.qp.answers.head - 1, count_before(l, SEG_READ_REQ));
 }
 
 static void advance(struct link *l)

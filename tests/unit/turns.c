@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* turns.c - whose turn it is to leave, what waits for what, and what this side's own mistakes lead to. */
+#include "base/container.h"
 #include "tests/lib/stage.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- what waits, and whose turn it is ------------------------------------------------------------------------ */
 
@@ -64,7 +63,7 @@ static void test_fence(void **state)
     } rows[] = {{RDDP_WR_SEND, SEG_SEND}, {RDDP_WR_RDMA_WRITE, SEG_WRITE}, {RDDP_WR_RDMA_READ, SEG_READ_REQ}};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < countof(rows); i++) {
         assert_int_equal(request(1, RDDP_WR_RDMA_READ, 0, 8), 0);
         assert_int_equal(request(2, RDDP_WR_RDMA_READ, 0, 9), 0);
         assert_int_equal(request(3, rows[i].opcode, RDDP_SEND_FENCE, 10), 0);
@@ -126,7 +125,7 @@ static void test_ird_again(void **state)
     uint32_t msn = 1;
 
     (void)state;
-    s.qp.answer_head = s.qp.answer_tail = msn = UINT32_MAX - 5;
+    s.qp.answers.head = s.qp.answers.tail = msn = UINT32_MAX - 5;
     for (int round = 0; round < 5; round++) {
         for (int i = 0; i < 4; i++)
             peer_reads(msn++, 10);
@@ -200,7 +199,7 @@ static void test_bad_memory(void **state)
     (void)state;
     dead->valid = false;
     foreign->pd = &e.other_pd;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < countof(rows); i++) {
         const struct rddp_sge bad[] = {
             [NO_KEY] = {remote->start, 8, 0xdead},
             [DEAD] = piece_of(dead, 0, 8),

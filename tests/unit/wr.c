@@ -4,9 +4,8 @@
 
 #include <rddp/wr.h>
 
+#include "base/container.h"
 #include "tests/lib/engine.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Each name in both vocabularies and its number in verbs, which rdma-core's ABI fixes. */
 /* clang-format off */
@@ -42,7 +41,7 @@ static void test_numbers(void **state)
         NUMBERS(ROW)};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(numbers); i++)
+    for (size_t i = 0; i < countof(numbers); i++)
         if (numbers[i].ours != numbers[i].verbs)
             fail_msg("RDDP_%s is %d, and %d in verbs", numbers[i].name, numbers[i].ours, numbers[i].verbs);
 }
