@@ -70,7 +70,7 @@ static int post_atomic(struct lane *lane, const struct test *test, uint64_t numb
     struct rddp_sge sge;
     struct rddp_send_wr wr;
     atomic_request(lane, test->op, number, &sge, &wr);
-    wr.send_flags = RDDP_SEND_SIGNALED;
+    wr.send_flags |= RDDP_SEND_SIGNALED;
     return lane_post(lane, &wr);
 }
 
