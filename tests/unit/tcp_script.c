@@ -101,7 +101,7 @@ SCRIPT(loses_two_without_sack, "passive nosack\nsend 4940\n> A 1 988 1\n> A 989 
 SCRIPT(loses_the_last, "passive\nsend 100\n> PA 1 100 1\nwait 10\n< A 1 0 101 65535\nsend 200\n> PA 101 100 1\n"
                        "wait 59\nnone\nwait 1\n> PA 101 100 1\nnone\nwait 49\nnone\nwait 2\n> PA 101 100 1\n"
                        "wait 419\nnone\nwait 5\n> PA 101 100 1\n< A 1 0 201 65535\nacked 200\nnone\n")
-/* More waits than the window allows: a probe of it does not wait for a delayed ACK. */
+/* More waits than the window allows: the probe is new (RFC 8985 7.3). */
 SCRIPT(probes_with_new, "passive\nsend 988\n> PA 1 988 1\nwait 10\n< A 1 0 989 65535\nsend 20000\n> A 989 988 1\n"
                         "> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n> A 4941 988 1\n> A 5929 988 1\n"
                         "> A 6917 988 1\n> A 7905 988 1\n> A 8893 988 1\n> A 9881 988 1\nnone\nwait 19\nnone\n"
