@@ -9,6 +9,7 @@
 #include "utcp/packet.h"
 
 enum { V4_HEAD = 20, V6_HEAD = 40, PROTOCOL_TCP = 6 };
+enum { LEAD_MAX = 1024 }; /* a segment of so few plain octets is what a transfer begins with */
 
 /* Where the data of a segment goes that continues what came last, and how many octets fit there. */
 static struct stream_buffer *stream_guess_buffer(const struct rddp_stream *s, uint64_t *offset, uint32_t *lead)
@@ -111,7 +112,7 @@ void stream_guess_next(struct rddp_stream *s, const struct utcp_arrival *a, cons
         ahead->offset = (uint64_t)o->buffer_offset + o->data_length;
         if (!o->buffer_offset)
             ahead->lead = o->data_offset;
-    } else if (ahead->position != a->position) {
+    } else if (!ahead->head || ahead->position != a->position || a->length > LEAD_MAX) {
         return;
     }
     ahead->position = a->position + a->length;

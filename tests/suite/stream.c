@@ -224,8 +224,12 @@ static void all_is_plain(void **state)
         memset(&p, 0, sizeof(p));
         make_memory(&p);
         open_pair(&p, without ? 0 : 200, without);
+        if (without)
+            expect_all(&p, 0);
         say(&p, 100, false);
         assert_true(hear(&p, 0) == 0);
+        for (size_t i = 0; i < (size_t)TRANSFERS * LENGTH; i++)
+            assert_int_equal(p.target[i], 0); /* no buffer was named by anybody */
         end_well(&p);
         close_pair(&p);
     }
