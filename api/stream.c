@@ -262,7 +262,7 @@ int rddp_stream_write(struct rddp_stream *s, const void *octets, size_t length, 
 
     if (s->tcp.state == UTCP_CLOSED || s->tcp.tx.finish)
         return -EPIPE;
-    if (flags & ~(unsigned)RDDP_STREAM_MESSAGE || (!length && !mark) || length > UINT64_MAX / 4)
+    if (flags & ~(unsigned)(RDDP_STREAM_MESSAGE | RDDP_STREAM_MORE) || (!length && !mark) || length > UINT64_MAX / 4)
         return -EINVAL;
     if (mark) {
         if (mark->rid > TCPOPT_RID_MAX || length > UINT32_MAX || mark->buffer_offset > UINT32_MAX - length ||
@@ -280,7 +280,7 @@ int rddp_stream_write(struct rddp_stream *s, const void *octets, size_t length, 
     if (length)
         s->piece[(s->piece_head + s->pieces++) & (STREAM_PIECES - 1)] = (struct stream_piece){position, octets, length};
     utcp_send(&s->tcp, s->map.end);
-    if (s->tcp.state >= UTCP_ESTABLISHED)
+    if (s->tcp.state >= UTCP_ESTABLISHED && !(flags & RDDP_STREAM_MORE))
         stream_pump(s);
     return 0;
 }

@@ -94,6 +94,13 @@ int record_put(struct record_rx *rx, size_t n)
     return is_whole(rx);
 }
 
+int record_skip(struct record_rx *rx, size_t n)
+{
+    assert(n <= rx->left);
+    rx->left -= (uint32_t)n;
+    return is_whole(rx);
+}
+
 uint8_t *record_take(struct record_rx *rx, size_t *length)
 {
     uint8_t *data = rx->data;

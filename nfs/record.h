@@ -44,6 +44,10 @@ int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eate
 size_t record_room(struct record_rx *rx, uint8_t **at);
 int record_put(struct record_rx *rx, size_t n);
 
+/* Counts `n` octets of the open fragment, at most what record_room() says, without storing them. Returns 1 or 0 as
+ * above. */
+int record_skip(struct record_rx *rx, size_t n);
+
 /* Returns the complete message, which the caller must free(); the next one may begin. Never NULL. */
 uint8_t *record_take(struct record_rx *rx, size_t *length);
 

@@ -14,7 +14,8 @@ static const struct opt opts[] = {
     {'R', "recurse", NULL, NULL, OPT_FLAG, AT(recursive), 0, 0},
     {0, "parents", NULL, "mkdir: create parents, and accept an existing directory", OPT_FLAG, AT(parents), 0, 0},
     {'f', "force", NULL, "rm: ignore names that do not exist", OPT_FLAG, AT(force), 0, 0},
-    {'p', "port", "PORT", "connect to this port for NFS over RDMA (default 20049)", OPT_U64, AT(port), 1, 65535},
+    {'p', "port", "PORT", "connect to this port for NFS (default 20049; with --packet 2049)", OPT_U64, AT(port), 1,
+     65535},
     {0, "mount-port", "PORT", "connect to this port for MOUNT (default: ask rpcbind, or 20048)", OPT_U64,
      AT(mount_port), 1, 65535},
     {0, "credits", "N", "keep up to N calls outstanding (default 64)", OPT_U32, AT(credits), 1, 1024},
@@ -49,8 +50,7 @@ static const struct verb *find_verb(const char *name)
 
 static int nfs_run(const struct command *command, int argc, char **argv)
 {
-    struct nfs_options options = {
-        .port = NFS_RDMA_PORT, .credits = 64, .depth = 8, .uid = NFS_ID_NONE, .gid = NFS_ID_NONE};
+    struct nfs_options options = {.credits = 64, .depth = 8, .uid = NFS_ID_NONE, .gid = NFS_ID_NONE};
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);
     if (first == argc)
@@ -73,5 +73,6 @@ const struct command nfs_command = {
             "of the export.",
     .opts = opts,
     .wire = true,
+    .packet = true,
     .run = nfs_run,
 };

@@ -11,7 +11,7 @@
 
 #include "nfs/rpcbind.h"
 #include "nfs/server/nfsd.h"
-#include "tools/lib/tool.h"
+#include "tools/lib/packet.h"
 
 enum { EXPORTS_MAX = 64, BOUND_MAX = 6 };
 
@@ -251,8 +251,11 @@ static void print_end(struct nfsd *d)
     struct nfsd_stats stats;
 
     nfsd_stats(d, &stats);
-    printf("%llu calls, %llu octets read, %llu written\n", (unsigned long long)stats.calls,
+    printf("%llu calls, %llu octets read, %llu written", (unsigned long long)stats.calls,
            (unsigned long long)stats.read_octets, (unsigned long long)stats.written_octets);
+    if (packet_options.address)
+        printf(", %llu placed", (unsigned long long)stats.placed_octets);
+    putchar('\n');
 }
 
 /* --- serving ------------------------------------------------------------------------------------------------- */
@@ -261,6 +264,12 @@ static void nfsd_say(void *user, const char *line)
 {
     (void)user;
     warn("%s", line);
+}
+
+static void nfsd_close_net(struct rddp_stream_net *net)
+{
+    if (net)
+        rddp_stream_net_close(net);
 }
 
 static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *server)
@@ -281,9 +290,21 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
     attr.wire = options->wire;
     attr.server = server;
     attr.log = nfsd_say;
+    if (packet_options.address) {
+        struct rddp_stream_net_attr net;
+        struct sockaddr_storage own;
+
+        rddp_stream_net_attr_init(&net);
+        code = packet_stream_net(&net, &attr.net, &own);
+        if (code)
+            return code;
+    }
     running = nfsd_open(&attr, message);
-    if (!running)
-        return fail(EXIT_CONNECT, "%s", message);
+    if (!running) {
+        code = fail(EXIT_CONNECT, "%s", message);
+        nfsd_close_net(attr.net);
+        return code;
+    }
     if (options->rpcbind)
         code = bind_all(running);
     if (!code)
@@ -302,6 +323,7 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
     struct nfsd *d = running;
     running = NULL;
     nfsd_close(d);
+    nfsd_close_net(attr.net);
     return code;
 }
 
@@ -388,5 +410,6 @@ const struct command nfsd_command = {
         "are (AUTH_SYS), and nothing is encrypted: serve trusted networks only, and see --allow.",
     .opts = opts,
     .wire = true,
+    .packet = true,
     .run = tools_nfsd_run,
 };

@@ -94,6 +94,7 @@ RDDP_API void rddp_stream_close(struct rddp_stream *stream);
 
 enum rddp_stream_flag {
     RDDP_STREAM_MESSAGE = 1 << 0, /* a message of the upper protocol begins here (the option's A) */
+    RDDP_STREAM_MORE = 1 << 1,    /* another write follows immediately: do not send for this one alone */
 };
 
 /* The transfer that octets belong to. All octets of a transfer have the same rid and, if it is known, the same

@@ -38,6 +38,46 @@ static bool client_take_out(struct nfs_op **list, struct nfs_op *op)
     return true;
 }
 
+/* --- RDMA, or a TCP of our own ----------------------------------------------------------------------------------- */
+
+uint32_t client_xid(struct nfs_client *c)
+{
+    return c->packet ? caller_xid(c->packet) : requester_xid(c->requester);
+}
+
+static void client_start(struct nfs_client *c, struct request *q)
+{
+    if (c->packet)
+        caller_start(c->packet, q);
+    else
+        requester_start(c->requester, q);
+}
+
+static void client_cancel(struct nfs_client *c, struct request *q)
+{
+    if (c->packet)
+        caller_cancel(c->packet, q);
+    else
+        requester_cancel(c->requester, q);
+}
+
+static void client_work(struct nfs_client *c, int timeout_ms)
+{
+    if (c->packet)
+        caller_wait(c->packet, timeout_ms);
+    else
+        requester_wait(c->requester, timeout_ms);
+}
+
+/* A reply over our own TCP is a message on the heap. */
+static void own_reply(const struct nfs_client *c, struct nfs_op *op)
+{
+    if (!c->packet || op->request.status != REQUEST_OK)
+        return;
+    free(op->record);
+    op->record = op->request.reply;
+}
+
 /* --- ops ------------------------------------------------------------------------------------------------------- */
 
 static void end_with(struct nfs_client *c, struct nfs_op *op, int error, const char *trouble)
@@ -61,7 +101,7 @@ static void launch(struct nfs_client *c, struct nfs_op *op)
     }
     op->request.timeout_ms = op->deadline_ms == UINT64_MAX ? -1 : (int)(op->deadline_ms - now);
     client_append(&c->active, op);
-    requester_start(c->requester, &op->request);
+    client_start(c, &op->request);
 }
 
 static void start_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
@@ -80,7 +120,7 @@ void nfs_start(struct nfs_client *c, struct nfs_op *op)
 void nfs_cancel(struct nfs_client *c, struct nfs_op *op)
 {
     if (client_take_out(&c->active, op))
-        requester_cancel(c->requester, &op->request);
+        client_cancel(c, &op->request);
     else if (!client_take_out(&c->waiting, op))
         client_take_out(&c->over, op);
     op->error = -ECANCELED;
@@ -89,7 +129,8 @@ void nfs_cancel(struct nfs_client *c, struct nfs_op *op)
 void nfs_forget(struct nfs_op *op)
 {
     free(op->memory);
-    op->memory = NULL;
+    free(op->record);
+    op->memory = op->record = NULL;
     op->memory_size = 0;
 }
 
@@ -121,6 +162,7 @@ static void take_ended(struct nfs_client *c)
             continue;
         }
         *at = op->next;
+        own_reply(c, op);
         if (op_decode(op) == OP_DONE) {
             client_append(&c->over, op);
         } else {
@@ -166,7 +208,7 @@ int nfs_wait(struct nfs_client *c, int timeout_ms)
 
     for (bool first = true; n == 0 && (first || clock_ms() < until); first = false) {
         launch_due(c);
-        requester_wait(c->requester, c->over ? 0 : client_patience(c, until));
+        client_work(c, c->over ? 0 : client_patience(c, until));
         take_ended(c);
         n = client_tell(c);
     }
@@ -175,7 +217,7 @@ int nfs_wait(struct nfs_client *c, int timeout_ms)
 
 int nfs_client_fd(const struct nfs_client *c)
 {
-    return requester_fd(c->requester);
+    return c->packet ? caller_fd(c->packet) : requester_fd(c->requester);
 }
 
 /* --- a call that waits ----------------------------------------------------------------------------------------- */
@@ -245,11 +287,37 @@ static int fail_wire(struct nfs_client *c, char *message, int error, const char 
     return client_fail(&c->attr, message, error, what, text);
 }
 
+static struct sockaddr_storage nfs_addr(const struct nfs_client *c)
+{
+    uint16_t port = htons((uint16_t)c->attr.port);
+    struct sockaddr_storage addr = c->addr;
+
+    if (addr.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&addr)->sin6_port = port;
+    else
+        ((struct sockaddr_in *)&addr)->sin_port = port;
+    return addr;
+}
+
+static int connect_packet(struct nfs_client *c, char *message)
+{
+    const struct packet_attr attr = {.net = c->attr.net, .own = c->attr.own, .credits = c->attr.credits};
+    struct sockaddr_storage addr = nfs_addr(c);
+    char what[48];
+    int error;
+
+    c->packet = caller_open(&addr, &attr, c->attr.timeout_ms);
+    if (c->packet)
+        return 0;
+    error = errno ? -errno : -EIO;
+    snprintf(what, sizeof(what), "no connection to port %d", c->attr.port);
+    return client_fail(&c->attr, message, error, what, strerror(-error));
+}
+
 static int connect_rdma(struct nfs_client *c, char *message)
 {
     struct requester_attr attr;
-    uint16_t port = htons((uint16_t)c->attr.port);
-    struct sockaddr_storage addr = c->addr;
+    struct sockaddr_storage addr = nfs_addr(c);
     int error;
 
     requester_attr_init(&attr);
@@ -259,10 +327,6 @@ static int connect_rdma(struct nfs_client *c, char *message)
     attr.log_level = c->attr.log_level;
     attr.log = c->attr.log;
     attr.user = c->attr.log_user;
-    if (addr.ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)&addr)->sin6_port = port;
-    else
-        ((struct sockaddr_in *)&addr)->sin_port = port;
     c->requester = requester_open((struct sockaddr *)&addr, c->addr_length, &attr, c->attr.timeout_ms);
     if (c->requester)
         return 0;
@@ -282,10 +346,14 @@ static uint32_t agreed(uint32_t server, uint32_t preferred)
 /* Whether connections were lost again and again before the first call was answered. */
 static bool never_answers(const struct nfs_client *c)
 {
-    struct requester_stats stats;
+    struct requester_stats stats = {0};
+    struct packet_stats packet = {0};
 
-    requester_stats(c->requester, &stats);
-    return stats.connects >= WIRE_DOUBTS;
+    if (c->packet)
+        caller_stats(c->packet, &packet);
+    else
+        requester_stats(c->requester, &stats);
+    return stats.connects >= WIRE_DOUBTS || packet.connects >= WIRE_DOUBTS;
 }
 
 static int first_call(struct nfs_client *c, struct nfs_op *op)
@@ -310,7 +378,7 @@ static int ask_sizes(struct nfs_client *c, char *message)
     struct nfs_op op = {.proc = NFS3_FSINFO, .args.fh = c->root};
     int error = first_call(c, &op);
 
-    if (op.error == -ECONNRESET || op.error == -ETIMEDOUT) {
+    if (!c->packet && (op.error == -ECONNRESET || op.error == -ETIMEDOUT)) {
         fail_wire(c, message, error, op.trouble);
     } else if (error == 0) {
         c->read_max = agreed(op.result.fsinfo.rtmax, op.result.fsinfo.rtpref);
@@ -338,7 +406,7 @@ struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *mes
     else
         client_fail(attr, message, error, "out of memory", NULL);
     if (error == 0)
-        error = connect_rdma(c, message);
+        error = c->attr.net ? connect_packet(c, message) : connect_rdma(c, message);
     if (error == 0)
         error = ask_sizes(c, message);
     if (error == 0)
@@ -363,11 +431,14 @@ static void end_all(struct nfs_client *c, struct nfs_op **list)
 
 void nfs_client_close(struct nfs_client *c)
 {
-    if (c->requester) {
+    if (c->requester || c->packet) {
         end_all(c, &c->active);
         end_all(c, &c->waiting);
         end_all(c, &c->over);
-        requester_close(c->requester);
+        if (c->packet)
+            caller_close(c->packet);
+        else
+            requester_close(c->requester);
     }
     client_unmount(c);
     free(c->path);
@@ -393,5 +464,16 @@ uint32_t nfs_write_max(const struct nfs_client *c)
 
 void nfs_client_stats(const struct nfs_client *c, struct requester_stats *stats)
 {
-    requester_stats(c->requester, stats);
+    *stats = (struct requester_stats){0};
+    if (c->requester)
+        requester_stats(c->requester, stats);
+}
+
+uint64_t nfs_client_placed(const struct nfs_client *c)
+{
+    struct packet_stats stats = {0};
+
+    if (c->packet)
+        caller_stats(c->packet, &stats);
+    return stats.placed;
 }

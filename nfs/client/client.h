@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <rddp/rddp.h>
+#include <rddp/stream.h>
 
 #include "nfs/mount3.h"
 #include "nfs/nfs3.h"
@@ -28,6 +29,8 @@ struct nfs_client_attr {
     const volatile sig_atomic_t *stop; /* NULL, or a flag set by a signal handler: nfs_call() then returns -EINTR */
     struct rpc_cred cred;              /* default: the credential of this process */
     struct rddp_wire_attr wire;
+    struct rddp_stream_net *net;   /* borrowed: speak over a TCP of our own behind it, and not over RDMA; NULL: RDMA */
+    struct sockaddr_storage own;   /* our address behind it; port 0 */
     enum rddp_log_level log_level; /* default: errors only, or the level in $RDDP_LOG */
     void (*log)(void *user, enum rddp_log_level level, const char *line); /* NULL: standard error */
     void *log_user;
@@ -52,7 +55,7 @@ struct nfs_op {
     uint64_t deadline_ms, again_ms;
     unsigned refusals, delay_ms;
     bool over;
-    uint8_t *memory;
+    uint8_t *memory, *record; /* record: a reply that came over our own TCP */
     size_t memory_size;
 };
 
@@ -94,6 +97,9 @@ int nfs3_errno(enum nfs3_status status);
 /* Resolves `path` from the root, one name at a time. Symbolic links are followed, at most 40, and none may lead above
  * the root; the last one only if `follow`. Returns 0 or a negative errno. */
 int nfs_lookup(struct nfs_client *c, const char *path, bool follow, struct nfs3_fh *fh, struct nfs3_attr *attr);
+
+/* Octets of READs that were placed in the caller's buffer as their packets arrived; over RDMA this is not counted. */
+uint64_t nfs_client_placed(const struct nfs_client *c);
 
 void nfs_client_stats(const struct nfs_client *c, struct requester_stats *stats);
 

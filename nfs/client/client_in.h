@@ -4,6 +4,7 @@
 #define RDDP_NFS_CLIENT_IN_H
 
 #include "nfs/client/client.h"
+#include "nfs/client/packet.h"
 #include "nfs/tcp_call.h"
 
 enum {
@@ -20,7 +21,8 @@ struct nfs_client {
     socklen_t addr_length;
     uint16_t mount_port;
     bool mounted;
-    struct requester *requester;
+    struct requester *requester; /* over RDMA; or */
+    struct packet_caller *packet;
     struct nfs3_fh root;
     uint32_t read_max, write_max;
     struct nfs_op *active;  /* sent to the requester */
@@ -29,6 +31,9 @@ struct nfs_client {
 };
 
 /* --- client_op.c: one op as a request --- */
+
+/* Returns the next XID. */
+uint32_t client_xid(struct nfs_client *c);
 
 /* Builds the request of the op, with a new XID. Returns false and sets op->error on failure. */
 bool op_encode(struct nfs_client *c, struct nfs_op *op);

@@ -62,7 +62,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
         return client_op_refuse(op, -EINVAL, "no such procedure");
     if (!client_op_make_room(op, RPC_CALL_MAX + ARGS_MAX + reply))
         return client_op_refuse(op, -ENOMEM, "out of memory");
-    call.xid = requester_xid(c->requester);
+    call.xid = client_xid(c);
     call.cred = op->cred ? *op->cred : c->attr.cred;
     coder_write(&coder, op->memory, RPC_CALL_MAX + ARGS_MAX);
     rpc_code_call(&coder, &call, &bad_cred);

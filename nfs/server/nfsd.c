@@ -112,6 +112,11 @@ static int open_listeners(struct nfsd *d, char *message)
         if (error == 0)
             d->mount_port = tcp_port_of(&d->tcp.listener[d->tcp.listeners - 1]);
     }
+    if (error == 0 && attr->net) {
+        error = nfspacket_listen(d);
+        if (error)
+            snprintf(message, EXPORT_TEXT, "cannot listen behind the TUN device: %s", strerror(-error));
+    }
     return error;
 }
 
@@ -304,6 +309,7 @@ static int nfsd_turn(struct nfsd *d)
     }
     if (d->rdma.answered)
         nfsrdma_run(d);
+    nfspacket_turn(d);
     nfstcp_turn(d);
     return 0;
 }
@@ -342,6 +348,7 @@ void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats)
                                  .replayed = atomic_load(&c->replayed) + atomic_load(&c->rdma_replayed),
                                  .read_octets = atomic_load(&c->read_octets),
                                  .written_octets = atomic_load(&c->written_octets),
+                                 .placed_octets = atomic_load(&c->placed_octets),
                                  .rdma_connections = atomic_load(&c->rdma_connections),
                                  .tcp_connections = atomic_load(&c->tcp_connections)};
 }

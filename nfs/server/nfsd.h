@@ -5,6 +5,7 @@
 #define RDDP_NFS_SERVER_NFSD_H
 
 #include <rddp/rddp.h>
+#include <rddp/stream.h>
 
 #include "nfs/server/serve.h"
 
@@ -25,6 +26,7 @@ struct nfsd_attr {
     uint32_t credits;     /* of an RDMA connection; default 64 */
     uint32_t idle_ms;     /* disconnect a peer that stops within a call, or takes no reply: default 30000 */
     struct rddp_wire_attr wire;
+    struct rddp_stream_net *net; /* borrowed: NFS and MOUNT are served behind it, too, on the same ports; NULL: none */
     enum rddp_log_level log_level;             /* for RDMA connections; default: as set by rddp_context_attr_init() */
     struct nfs_server *server;                 /* borrowed */
     void (*log)(void *user, const char *line); /* takes lines for the administrator; NULL: they are dropped */
@@ -33,6 +35,7 @@ struct nfsd_attr {
 
 struct nfsd_stats {
     uint64_t calls, errors, replayed, read_octets, written_octets;
+    uint64_t placed_octets; /* of WRITEs that were placed as their packets arrived, over a TCP of ours */
     uint32_t rdma_connections, tcp_connections;
 };
 

@@ -171,6 +171,11 @@ bool nfstcp_is_quiet(const struct nfsd *d);
 void nfstcp_stop(struct nfsd *d);
 void nfstcp_fini(struct nfsd *d);
 
+/* Listens on the ports of NFS and MOUNT behind attr->net. Returns 0 or a negative errno. */
+int nfspacket_listen(struct nfsd *d);
+/* Takes and sends packets, and reads from streams that may send calls. Call it before nfstcp_turn(). */
+void nfspacket_turn(struct nfsd *d);
+
 struct rdma {
     struct source source; /* the first member */
     struct responder *responder;
@@ -188,7 +193,7 @@ void nfsrdma_fini(struct nfsd *d);
 struct counters {
     _Atomic uint64_t calls, errors, replayed, read_octets, written_octets;
     _Atomic uint32_t tcp_connections, rdma_connections;
-    _Atomic uint64_t rdma_replayed;
+    _Atomic uint64_t rdma_replayed, placed_octets;
 };
 
 struct nfsd {
@@ -205,6 +210,7 @@ struct nfsd {
     bool in_memory; /* an export is in memory: a WRITE may then be tried without a worker */
     struct memory memory;
     struct tcp tcp;
+    struct source packets; /* the net of attr.net */
     struct rdma rdma;
     struct counters counters;
     int rdma_port, tcp_port, mount_port;

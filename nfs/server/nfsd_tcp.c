@@ -19,12 +19,14 @@ enum { BACKLOG = 128, STAGE = 65536, READS = 8, PRESSED = 8 };
 
 /* --- the end of a connection ----------------------------------------------------------------------------------- */
 
-/* Closes the socket. The structure lives on while calls of the connection are in work. */
-static void close_conn(struct tcp_conn *conn)
+void nfstcp_close(struct tcp_conn *conn)
 {
     if (conn->source.fd < 0)
         return;
-    close(conn->source.fd);
+    if (conn->packet)
+        nfspacket_close(conn);
+    else
+        close(conn->source.fd);
     conn->source.fd = -1;
     record_fini(&conn->rx);
     free(conn->carry);
@@ -45,7 +47,7 @@ static void nfsd_tcp_want(struct tcp_conn *conn)
     bool reads = !conn->over && !conn->nfsd->stopping && conn->carried == 0 && nfstcp_may_call(conn);
     uint32_t events = (reads ? EPOLLIN : 0U) | (conn->blocked ? EPOLLOUT : 0U);
 
-    if (conn->source.fd < 0 || events == conn->events)
+    if (conn->source.fd < 0 || conn->packet || events == conn->events)
         return;
     if (events & ~conn->events & EPOLLIN)
         conn->moved_ms = clock_ms(); /* the peer was not read until now, so its silence does not count */
@@ -58,7 +60,7 @@ static bool take_record(struct tcp_conn *conn)
     size_t length;
     uint8_t *record = record_take(&conn->rx, &length);
 
-    return nfstcp_call(conn, record, length);
+    return nfstcp_call(conn, record, length, NULL, -1);
 }
 
 /* Parses received octets; what is left when the connection may have no more calls is kept in `carry`. Returns false if
@@ -140,7 +142,7 @@ static void read_conn(struct tcp_conn *conn)
     }
     /* A peer may shut down its sending side and wait for replies. */
     if (!good || (conn->over && conn->owner.jobs == 0))
-        close_conn(conn);
+        nfstcp_close(conn);
 }
 
 static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
@@ -151,11 +153,11 @@ static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
     if (conn->source.fd < 0)
         return;
     if (events & EPOLLERR || (events & EPOLLHUP && !(events & EPOLLIN))) {
-        close_conn(conn);
+        nfstcp_close(conn);
         return;
     }
     if (events & EPOLLOUT && !nfstcp_send(conn)) {
-        close_conn(conn);
+        nfstcp_close(conn);
         return;
     }
     if (events & EPOLLIN && !conn->over)
@@ -195,21 +197,20 @@ static bool nfsd_tcp_make_place(struct nfsd *d, bool stranger, const struct sock
     if (place && conns)
         found = place_find(place, list_places(d, stranger, place, conns), &limits, peer);
     if (found >= 0)
-        close_conn(conns[found]);
+        nfstcp_close(conns[found]);
     free(place);
     free(conns);
     return found != PLACE_NONE;
 }
 
-static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
+struct tcp_conn *nfstcp_add(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
 {
     bool stranger = !nfsd_admits(d, peer);
     struct tcp_conn *conn = nfsd_tcp_make_place(d, stranger, peer) ? calloc(1, sizeof(*conn)) : NULL;
-    int one = 1;
 
     if (!conn)
-        return false;
-    conn->source = (struct source){.ready = conn_ready, .fd = fd};
+        return NULL;
+    conn->source.fd = fd;
     conn->nfsd = d;
     conn->peer = *peer;
     conn->out_last = &conn->out;
@@ -217,19 +218,29 @@ static bool add_conn(struct nfsd *d, int fd, const struct sockaddr_storage *peer
     conn->events = EPOLLIN;
     conn->is_stranger = stranger;
     record_init(&conn->rx, stranger ? NFSD_STRANGER : d->attr.record_max);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-    if (source_watch(d, &conn->source, conn->events) != 0) {
-        free(conn);
-        return false;
-    }
     conn->next = d->tcp.conns;
     d->tcp.conns = conn;
     if (stranger)
         d->tcp.strangers++;
     else
         atomic_fetch_add(&d->counters.tcp_connections, 1);
-    return true;
+    return conn;
+}
+
+static void nfstcp_accept_one(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
+{
+    struct tcp_conn *conn = nfstcp_add(d, fd, peer);
+    int one = 1;
+
+    if (!conn) {
+        close(fd);
+        return;
+    }
+    conn->source.ready = conn_ready;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    if (source_watch(d, &conn->source, conn->events) != 0)
+        nfstcp_close(conn);
 }
 
 /* A listener stays readable while the process has no free descriptors. It is not polled for a while; its peers wait in
@@ -251,8 +262,7 @@ static void listener_ready(struct nfsd *d, struct source *source, uint32_t event
         int fd = accept4(source->fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            if (!add_conn(d, fd, &peer))
-                close(fd);
+            nfstcp_accept_one(d, fd, &peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             pause_listener(d, listener);
             return;
@@ -291,7 +301,7 @@ static void send_dirty(struct tcp *tcp)
         tcp->dirty = conn->next_dirty;
         conn->dirty = false;
         if (conn->source.fd >= 0 && !conn->blocked && !nfstcp_send(conn))
-            close_conn(conn);
+            nfstcp_close(conn);
         nfsd_tcp_want(conn);
     }
 }
@@ -302,12 +312,13 @@ static void nfsd_tcp_resume(struct tcp *tcp)
     for (struct tcp_conn **at = &tcp->conns, *conn; (conn = *at);) {
         if (conn->source.fd >= 0 && conn->carried && nfstcp_may_call(conn) && !conn->nfsd->stopping &&
             !eat_carried(conn))
-            close_conn(conn);
-        if (conn->over && conn->owner.jobs == 0 && conn->carried == 0)
-            close_conn(conn);
+            nfstcp_close(conn);
+        if (conn->over && conn->owner.jobs == 0 && conn->carried == 0 && !conn->packet)
+            nfstcp_close(conn);
         nfsd_tcp_want(conn);
         if (conn->source.fd < 0 && conn->owner.jobs == 0 && !conn->dirty) {
             *at = conn->next;
+            nfspacket_free(conn);
             free(conn);
         } else {
             at = &conn->next;
@@ -342,17 +353,19 @@ void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
     /* When others wait for memory, a peer that takes no replies has less time. */
     limit = memory_is_pressed(&d->memory) ? d->attr.idle_ms / PRESSED : d->attr.idle_ms;
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
-        bool stuck = record_is_open(&conn->rx) && nfstcp_may_call(conn) && now_ms - conn->moved_ms >= d->attr.idle_ms;
+        bool open = record_is_open(&conn->rx) || nfspacket_is_open(conn);
+        bool stuck = open && nfstcp_may_call(conn) && now_ms - conn->moved_ms >= d->attr.idle_ms;
+        bool waits = conn->out || nfspacket_waits(conn);
 
-        if (conn->source.fd >= 0 && (stuck || (conn->out && now_ms - conn->moved_ms >= limit)))
-            close_conn(conn);
+        if (conn->source.fd >= 0 && (stuck || (waits && now_ms - conn->moved_ms >= limit)))
+            nfstcp_close(conn);
     }
 }
 
 bool nfstcp_is_quiet(const struct nfsd *d)
 {
     for (const struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
-        if (conn->source.fd >= 0 && conn->out)
+        if (conn->source.fd >= 0 && (conn->out || nfspacket_waits(conn)))
             return false;
     return true;
 }
@@ -376,7 +389,7 @@ void nfstcp_stop(struct nfsd *d)
 void nfstcp_fini(struct nfsd *d)
 {
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
-        close_conn(conn);
+        nfstcp_close(conn);
     d->tcp.resume = true;
     nfstcp_turn(d);
     while (d->tcp.listeners)

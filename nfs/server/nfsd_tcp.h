@@ -3,6 +3,8 @@
 #ifndef RDDP_NFS_SERVER_NFSD_TCP_H
 #define RDDP_NFS_SERVER_NFSD_TCP_H
 
+#include <sys/uio.h>
+
 #include "nfs/server/nfsd_in.h"
 
 struct nfsd_tcp_call {
@@ -14,6 +16,9 @@ struct nfsd_tcp_call {
     struct nfsd_tcp_call *next; /* in the list of the connection's replies */
     size_t sent;                /* octets of the reply that were sent, including its mark */
     uint8_t mark[RECORD_MARK];
+    int offer;      /* the buffer of the connection that has the call's data; below 0: none */
+    uint64_t end;   /* of the reply in the stream */
+    bool announced; /* that a READ has no data */
 };
 
 struct tcp_conn {
@@ -32,15 +37,37 @@ struct tcp_conn {
     bool dirty, blocked;                   /* it has replies that were not tried; the socket was full */
     bool over;                             /* the peer has shut down its sending side */
     bool is_stranger;                      /* no export allows its peer */
+    struct nfsd_packet *packet;            /* it is a stream of ours, and source.fd is its net's; NULL: a socket */
 };
 
 /* Whether the connection may have another call now. */
 bool nfstcp_may_call(const struct tcp_conn *conn);
 
-/* Starts a call with a received record, which it owns from then on. Returns false if there is no memory. */
-bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length);
+/* Starts a call with a received record, which it owns from then on, and with data that was placed in buffer `offer`
+ * (item NULL or of length 0: none). Returns false if there is no memory. */
+bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length, const struct stream_item *item, int offer);
+/* Ends a call that is in no list. */
+void nfstcp_end_call(struct nfsd_tcp_call *call);
+/* Lists the parts of a reply that were not sent yet, in order. Returns their number, at most NFSTCP_PIECES. */
+enum { NFSTCP_PIECES = 5 };
+int nfstcp_pieces(const struct nfsd_tcp_call *call, struct iovec *iov);
 /* Sends replies until none are left or the socket is full. Returns false if the connection has failed. */
 bool nfstcp_send(struct tcp_conn *conn);
+/* Adds a connection. NULL: its peer has enough of them, or there is no memory. The caller sets source.ready and watches
+ * it. */
+struct tcp_conn *nfstcp_add(struct nfsd *d, int fd, const struct sockaddr_storage *peer);
+/* Closes the connection. The structure lives on while calls of it are in work. */
+void nfstcp_close(struct tcp_conn *conn);
+
+/* nfsd_packet.c: the same for a connection that is a stream. */
+bool nfspacket_send(struct tcp_conn *conn);
+void nfspacket_close(struct tcp_conn *conn); /* the stream alone */
+void nfspacket_free(struct tcp_conn *conn);  /* no call is left */
+void nfspacket_end_call(struct nfsd_tcp_call *call);
+/* Whether it has received part of a record; whether replies wait to be acknowledged. */
+bool nfspacket_is_open(const struct tcp_conn *conn);
+bool nfspacket_waits(const struct tcp_conn *conn);
+
 /* The connection was closed: drops its unsent replies and its calls that have not begun. */
 void nfstcp_abandon(struct tcp_conn *conn);
 

@@ -13,7 +13,7 @@
 #include "rpc/clock.h"
 #include "rpc/xdrbytes.h"
 
-enum { SEND_CALLS = 16, CALL_PIECES = 5, REPLAY_OCTETS = 8192 };
+enum { SEND_CALLS = 16, REPLAY_OCTETS = 8192 };
 
 /* --- the end of a call ----------------------------------------------------------------------------------------- */
 
@@ -24,8 +24,10 @@ static void nfsd_tcp_call_look_at(const struct tcp_conn *conn)
         conn->nfsd->tcp.resume = true;
 }
 
-static void nfsd_tcp_call_end_call(struct nfsd_tcp_call *call)
+void nfstcp_end_call(struct nfsd_tcp_call *call)
 {
+    if (call->conn->packet)
+        nfspacket_end_call(call);
     job_end(&call->job);
     nfsd_tcp_call_look_at(call->conn);
     free(call->record);
@@ -49,7 +51,7 @@ static void queue_reply(struct nfsd_tcp_call *call)
     size_t length = stream_length(call->job.head_length, &call->job.data, call->job.datas);
 
     if (conn->source.fd < 0) {
-        nfsd_tcp_call_end_call(call);
+        nfstcp_end_call(call);
         return;
     }
     if (!conn->out)
@@ -74,7 +76,7 @@ static void answer_as_before(struct nfsd_tcp_call *call, const struct reply *rep
     atomic_fetch_add(&job->nfsd->counters.replayed, 1);
     job->head = reply->length <= NFSD_HEAD ? job->small : malloc(reply->length);
     if (!job->head) {
-        nfsd_tcp_call_end_call(call);
+        nfstcp_end_call(call);
         return;
     }
     memcpy(job->head, reply->payload, reply->length);
@@ -106,7 +108,7 @@ static bool nfsd_tcp_call_begin(struct nfsd_job *job)
     /* The first call is still executed. The last retransmission gets its reply too; an earlier one is dropped. */
     older = part_waiter(entry);
     if (older)
-        nfsd_tcp_call_end_call(older);
+        nfstcp_end_call(older);
     entry->waiter = &call->rpc;
     return false;
 }
@@ -134,11 +136,11 @@ static void nfsd_tcp_call_drop(struct nfsd_job *job)
     if (call->entry) {
         waiter = part_waiter(call->entry);
         if (waiter)
-            nfsd_tcp_call_end_call(waiter);
+            nfstcp_end_call(waiter);
         replay_drop(&job->nfsd->tcp.replay, call->entry);
         call->entry = NULL;
     }
-    nfsd_tcp_call_end_call(call);
+    nfstcp_end_call(call);
 }
 
 static bool nfsd_tcp_call_is_over(const struct nfsd_job *job)
@@ -157,7 +159,7 @@ bool nfstcp_may_call(const struct tcp_conn *conn)
     return conn->owner.jobs < conn->nfsd->attr.calls_max && !conn->owner.waiting;
 }
 
-bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
+bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length, const struct stream_item *item, int offer)
 {
     struct nfsd_tcp_call *call = calloc(1, sizeof(*call));
 
@@ -167,7 +169,14 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
     }
     call->conn = conn;
     call->record = record;
+    call->offer = offer;
     call->rpc = (struct responder_call){.payload = record, .length = length, .user = call};
+    if (item && item->length) {
+        call->rpc.item[0] = *item;
+        call->rpc.items = 1;
+    }
+    call->job.item = call->rpc.item;
+    call->job.items = call->rpc.items;
     call->job.ops = &ops;
     call->job.nfsd = conn->nfsd;
     call->job.owner = &conn->owner;
@@ -182,13 +191,12 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length)
 
 /* --- sending --------------------------------------------------------------------------------------------------- */
 
-/* Lists the parts of a reply that were not sent yet, in order. Returns their number. */
-static int pieces_of(const struct nfsd_tcp_call *call, struct iovec *iov)
+int nfstcp_pieces(const struct nfsd_tcp_call *call, struct iovec *iov)
 {
     static const uint8_t zeros[4];
     const struct nfsd_job *job = &call->job;
     size_t lead = job->datas ? job->data.position : job->head_length, skip = call->sent;
-    const struct iovec all[CALL_PIECES] = {
+    const struct iovec all[NFSTCP_PIECES] = {
         {(void *)(uintptr_t)call->mark, RECORD_MARK},
         {job->head, lead},
         {(void *)(uintptr_t)job->data.data, job->datas ? job->data.length : 0},
@@ -197,7 +205,7 @@ static int pieces_of(const struct nfsd_tcp_call *call, struct iovec *iov)
     };
     int n = 0;
 
-    for (int i = 0; i < CALL_PIECES; i++) {
+    for (int i = 0; i < NFSTCP_PIECES; i++) {
         size_t gone = skip < all[i].iov_len ? skip : all[i].iov_len;
 
         skip -= gone;
@@ -228,21 +236,23 @@ static void nfsd_tcp_call_advance(struct tcp_conn *conn, size_t n)
         conn->outs--;
         if (!conn->out)
             conn->out_last = &conn->out;
-        nfsd_tcp_call_end_call(call);
+        nfstcp_end_call(call);
     }
 }
 
 bool nfstcp_send(struct tcp_conn *conn)
 {
+    if (conn->packet)
+        return nfspacket_send(conn);
     conn->blocked = false;
     while (conn->out && !conn->blocked) {
-        struct iovec iov[SEND_CALLS * CALL_PIECES];
+        struct iovec iov[SEND_CALLS * NFSTCP_PIECES];
         struct msghdr message = {.msg_iov = iov};
         const struct nfsd_tcp_call *call = conn->out;
         ssize_t n;
 
         for (int i = 0; call && i < SEND_CALLS; i++, call = call->next)
-            message.msg_iovlen += (size_t)pieces_of(call, iov + message.msg_iovlen);
+            message.msg_iovlen += (size_t)nfstcp_pieces(call, iov + message.msg_iovlen);
         n = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
         if (n >= 0)
             nfsd_tcp_call_advance(conn, (size_t)n);
@@ -261,14 +271,14 @@ void nfstcp_abandon(struct tcp_conn *conn)
     while (job) {
         struct nfsd_job *next = job->next;
 
-        nfsd_tcp_call_end_call((struct nfsd_tcp_call *)job);
+        nfstcp_end_call((struct nfsd_tcp_call *)job);
         job = next;
     }
     while (conn->out) {
         struct nfsd_tcp_call *call = conn->out;
 
         conn->out = call->next;
-        nfsd_tcp_call_end_call(call);
+        nfstcp_end_call(call);
     }
     conn->outs = 0;
     conn->out_last = &conn->out;

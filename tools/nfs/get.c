@@ -13,6 +13,7 @@ static int transfer(const struct nfs_options *options, const char *source, const
     if (!code) {
         nfs_report_start(&report);
         code = report.pull ? pull_run(&s, &report, destination) : push_run(&s, &report, source);
+        report.placed = nfs_client_placed(s.client);
         nfs_report_end(&report, code);
     }
     nfs_session_close(&s);

@@ -29,6 +29,7 @@ struct nfs_options {
 struct nfs_session {
     const struct nfs_options *options;
     struct nfs_client *client;
+    struct rddp_stream_net *net; /* with --packet */
     struct cp_remote remote;
     const char *inside;   /* the part of remote.path below the export; "" is the export's root */
     char name[XFER_TEXT]; /* "host:/path", for messages */

@@ -81,6 +81,8 @@ static void nfs_report_print_summary(const struct nfs_report *report, double sec
     printf(", %s in %.2f s", octets_text(octets, report->octets), seconds);
     if (report->octets >= RATE_OCTETS && seconds >= 0.01)
         printf(": %s", rate_text(rate, each));
+    if (report->placed)
+        printf("; %s placed", octets_text(octets, report->placed));
     if (report->resumed)
         printf("; %s were there already", octets_text(octets, report->resumed));
     if (report->failed)
@@ -107,6 +109,7 @@ static void nfs_report_print_json(const struct nfs_report *report, int code, dou
     json_u64(&json, "failed", report->failed);
     json_u64(&json, "bytes", report->octets);
     json_u64(&json, "resumed_bytes", report->resumed);
+    json_u64(&json, "placed_bytes", report->placed);
     json_u64(&json, "server_restarts", report->restarts);
     json_real(&json, "seconds", seconds);
     json_real(&json, "bytes_per_second", seconds > 0 ? (double)report->octets / seconds : 0);

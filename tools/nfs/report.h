@@ -13,6 +13,7 @@ struct nfs_report {
     uint64_t start_ns, shown_ns, still_ns, shown_octets, shown_files; /* still_ns: when data last moved */
     double start_cpu_s, rate;
     char trouble[XFER_TEXT + 256]; /* the first failure, for --json */
+    uint64_t placed;               /* octets placed in the buffers of READs, with --packet */
 };
 
 void nfs_report_start(struct nfs_report *report);

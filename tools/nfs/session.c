@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/lib/packet.h"
 #include "tools/nfs/nfs.h"
 
 /* --- trouble ------------------------------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static void nfs_session_say(void *user, enum rddp_log_level level, const char *l
 void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *options)
 {
     nfs_client_attr_init(attr);
-    attr->port = (int)options->port;
+    attr->port = options->port ? (int)options->port : packet_options.address ? NFS_PORT : NFS_RDMA_PORT;
     attr->mount_port = (int)options->mount_port;
     attr->credits = options->credits;
     attr->wire = options->wire;
@@ -138,6 +139,17 @@ static int make_absolute(struct cp_remote *remote)
     return 0;
 }
 
+static int open_packet_net(struct nfs_session *s, struct nfs_client_attr *attr)
+{
+    struct rddp_stream_net_attr net;
+    if (!packet_options.address)
+        return 0;
+    rddp_stream_net_attr_init(&net);
+    int code = packet_stream_net(&net, &s->net, &attr->own);
+    attr->net = s->net;
+    return code;
+}
+
 int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, const char *text)
 {
     struct nfs_client_attr attr;
@@ -155,6 +167,9 @@ int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, c
              s->remote.path);
     nfs_set_attr(&attr, options);
     attr.host = s->remote.host;
+    code = open_packet_net(s, &attr);
+    if (code)
+        return code;
     int found = nfs_client_export(&attr, s->remote.path, error);
     if (found < 0 && nfs_connect_code(-found) == EXIT_CONNECT)
         return fail(EXIT_CONNECT, "%s", xfer_printable(line, error));
@@ -175,7 +190,10 @@ void nfs_session_close(struct nfs_session *s)
 {
     if (s->client)
         nfs_client_close(s->client);
+    if (s->net)
+        rddp_stream_net_close(s->net);
     s->client = NULL;
+    s->net = NULL;
 }
 
 void nfs_session_wait(struct nfs_session *s)

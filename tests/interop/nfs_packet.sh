@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# nfs_packet.sh - NFS version 3 over a TCP of our own: the data of READs and WRITEs are placed at both ends, with losses, too;
+# libnfs over the kernel's TCP, which has no RDMA option, reads and writes the same files. tshark's eyes on the options.
+# TCPOPT-3.1.7-05 TCPOPT-5.1.1-02 TCPOPT-5.1.1-04 TCPOPT-5.1.1-05 TCPOPT-5.1.2-01 TCPOPT-5.1.2-02 TCPOPT-5.1.2-03 TCPOPT-5.1.3-01
+# TCPOPT-5.1.4-01
+set -euo pipefail
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
+needs python3
+in_own_network "$@"
+rddp=$RDDP_BUILD_DIR/rddp here=10.71.0.2 there=10.72.0.2
+[ "$(cat /proc/self/setgroups 2>/dev/null || echo allow)" = allow ] || cannot "the server cannot be other users here"
+ip link set lo up
+echo 1 >/proc/sys/net/ipv4/ip_forward 2>/dev/null || cannot "no forwarding"
+ip tuntap add dev probe mode tun 2>/dev/null || cannot "no TUN device can be made"
+
+export=$dir/export
+chmod 755 "$dir"
+mkdir -p "$export/d" "$dir/got"
+head -c 9000001 /dev/urandom >"$export/big"
+head -c 100003 /dev/urandom >"$export/d/middle"
+echo hello >"$export/small"
+: >"$export/empty"
+head -c 5000 /dev/urandom >"$export/secret"
+chmod 600 "$export/secret"
+
+serve() { # OPTION...
+    "$rddp" nfsd --squash none --async --state "$dir/state" --packet $here/24 "$@" "$export" >"$dir/listening" 2>"$dir/server" &
+    server=$!
+    started=("$server")
+    until grep -q listening "$dir/listening"; do
+        kill -0 "$server" 2>/dev/null || fail "nfsd $*: $(cat "$dir/server")"
+        sleep 0.05
+    done
+}
+stop() {
+    kill "$server"
+    wait "$server" || fail "the server ended badly: $(cat "$dir/server")"
+    started=()
+}
+client() { # CODE WORD...
+    local code=$1 is=0
+    shift
+    timeout 100 "$rddp" nfs --packet $there/24 "$@" >"$dir/said" 2>&1 || is=$?
+    [ $is = "$code" ] || fail "nfs $*: exit code $is, not $code: $(cat "$dir/said")"
+}
+both_ways() { # WHAT OPTION...
+    local what=$1
+    shift
+    rm -rf "$dir/got" "$export/back"
+    client 0 cp -r "$@" "$here:$export" "$dir/got"
+    for file in big small empty d/middle secret; do cmp "$export/$file" "$dir/got/$file" || fail "$what: $file differs"; done
+    got=$(cat "$dir/said")
+    client 0 cp -r "$@" "$dir/got" "$here:$export/back"
+    for file in big small empty d/middle secret; do cmp "$export/$file" "$export/back/$file" || fail "$what: $file differs there"; done
+    rm -rf "$export/back"
+    echo "$what: $got; $(cat "$dir/said")"
+}
+
+serve
+both_ways "in place"
+grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
+both_ways "with losses" --packet-lose 1000
+grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
+stop
+# Three copies went there: of 27.3 MB written, those of WRITEs that found an offered buffer were placed.
+placed=$(sed -n 's/.* \([0-9]*\) placed$/\1/p' "$dir/listening")
+[ "${placed:-0}" -gt 9000000 ] || fail "of what was written only ${placed:-nothing} was placed: $(cat "$dir/listening")"
+tail -1 "$dir/listening"
+
+serve --connections 4
+if command -v nfs-cp >/dev/null; then
+    rm -rf "$dir/got"
+    mkdir "$dir/got"
+    at="nfs://$here$export" ports="nfsport=2049&mountport=20048"
+    timeout 60 nfs-cp "$at/big?$ports" "$dir/got/big" >"$dir/said" 2>&1 || fail "libnfs reads: $(cat "$dir/said")"
+    cmp "$export/big" "$dir/got/big" || fail "libnfs read other octets"
+    timeout 60 nfs-cp "$dir/got/big" "$at/libnfs?$ports" >"$dir/said" 2>&1 || fail "libnfs writes: $(cat "$dir/said")"
+    cmp "$export/big" "$export/libnfs" || fail "libnfs wrote other octets"
+    echo "libnfs: both ways"
+else
+    echo "no libnfs here"
+fi
+# A peer that sends half a record, and one that leaves in the middle, hold nobody up.
+python3 - $here <<'END'
+import socket, struct, sys
+for octets in (b"", b"\x80\0\0", struct.pack(">I", 1 << 31 | 400) + b"half", struct.pack(">I", 0xffffffff), struct.pack(">I", 0)):
+    s = socket.create_connection((sys.argv[1], 2049), 10)
+    s.sendall(octets)
+    s.close()
+END
+both_ways "behind those"
+stop
+
+# --- the options on the wire ----------------------------------------------------------------------------------------
+
+ip tuntap add dev ours mode tun vnet_hdr
+ip link set ours up
+dumpcap -q -i ours -s 0 -B 64 -w "$dir/pcap" -f 'tcp port 2049' 2>"$dir/dumpcap" &
+dumpcap=$!
+until grep -q '^File:' "$dir/dumpcap"; do
+    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
+    sleep 0.1
+done
+serve --packet-device ours
+client 0 get "$here:$export/d/middle" "$dir/got/middle"
+client 0 put "$dir/got/middle" "$here:$export/d/new"
+client 1 --uid 12345 --gid 12345 get "$here:$export/secret" "$dir/got/refused"
+echo "refused: $(cat "$dir/said")"
+stop
+stop_capture
+tshark -r "$dir/pcap" --disable-protocol rpc -Y 'tcp.len > 0 && tcp.option_kind == 25' -T fields -e tcp.dstport -e tcp.options -e tcp.payload 2>/dev/null >"$dir/options"
+python3 - "$dir/options" <<'END' || fail "options that should not be"
+import collections
+import struct
+import sys
+
+READ, WRITE = 6, 7
+calls, seen = {}, collections.Counter()
+for line in open(sys.argv[1]):
+    port, options, payload = line.rstrip("\n").split("\t")
+    octets, payload = bytes.fromhex(options.replace(":", "")), bytes.fromhex(payload.replace(":", ""))
+    at = 0
+    while octets[at] != 25:
+        at += 1 if octets[at] < 2 else octets[at + 1]
+    word = int.from_bytes(octets[at + 2:at + 8], "big")
+    aligned, unsolicited, rid = octets[at + 2] >> 7, word >> 46 & 1, word & (1 << 46) - 1
+    if aligned:  # the mark of a record, and behind it a call or its reply
+        mark, xid, direction = struct.unpack(">III", payload[:12])
+        assert mark >> 31 and mark & 0x7fffffff < 1 << 21 and direction == (port != "2049")
+        if port == "2049":
+            calls[xid] = struct.unpack(">I", payload[24:28])[0]
+        assert xid in calls
+        seen["aligned"] += 1
+    if octets[at + 1] < 16:
+        continue
+    offset, data_offset, length, total = struct.unpack(">IHHI", octets[at + 8:at + 20])
+    assert octets[at + 1] == 20 and rid >> 32 == 0 and calls[rid] == (WRITE if port == "2049" else READ)
+    assert unsolicited == (port == "2049")
+    if aligned:
+        assert rid == xid
+    seen["write" if port == "2049" else "read" if total else "refused"] += 1
+    if not total:
+        assert length == 0 and offset == 0
+print(dict(seen))
+assert seen["read"] > 60 and seen["write"] > 60 and seen["refused"] > 0 and seen["aligned"] > 10
+END
+echo "nfs_packet: all as it should be"
