@@ -275,9 +275,35 @@ serve "$export"
 if until_true ended $waiting && wait $waiting; then pass; else wrong "not what the server says that is back"; fi
 gone "detached" "$mounted"
 
+# --- how much a directory costs ------------------------------------------------------------------------------------
+
+# calls_of AT_MOST NAME SCRIPT...: the calls of a mount that does this and nothing else, and of its end.
+calls_of() {
+    local calls
+    serve "$export"
+    mount_on "$mnt"
+    try "$2" "$3"
+    fusermount3 -u "$mnt"
+    gone "$2" "$mounted"
+    stop "$2"
+    calls=$(sed -n 's/^\([0-9]*\) calls.*/\1/p' "$tmp/server.out")
+    if [ "${calls:-0}" -gt 0 ] && [ "$calls" -le "$1" ]; then pass; else wrong "$2: $calls calls, not $1 at most"; fi
+}
+stop "the server"
+mkdir "$export/many" "$export/changing"
+(cd "$export/many" && touch {1..1000})
+(cd "$export/changing" && touch {1..300})
+calls_of 40 "a walk" '[ "$(find many -type f -size 0 | wc -l)" = 1000 ]'
+# A rename is up to four calls, with the questions for both names; what was read of the directory stays read.
+calls_of 1200 "names that change while they are read" 'python3 -c "
+import os
+for i, entry in enumerate(os.scandir(\"changing\")):
+    if entry.name.isdigit():
+        os.rename(\"changing/\" + entry.name, \"changing/new\" + entry.name)
+"'
+
 # --- a disk that is full -------------------------------------------------------------------------------------------
 
-stop "the server"
 if [ "$(id -u)" = 0 ] && mkdir "$tmp/disk" "$tmp/small" && mount -t tmpfs -o size=4m,mode=755 small "$tmp/disk" 2>/dev/null; then
     serve "$tmp/disk"
     export=$tmp/disk
