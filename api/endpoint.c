@@ -193,15 +193,17 @@ int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const s
 struct endpoint *qp_hold(struct rddp_qp *qp)
 {
     struct progress *progress = qp->progress;
+    struct endpoint *endpoint;
 
     if (!progress)
         return NULL;
     progress_take(progress);
-    if (qp->endpoint)
-        endpoint_hold(qp->endpoint);
+    endpoint = qp->endpoint;
+    if (endpoint)
+        endpoint_hold(endpoint);
     else
-        progress_give(progress);
-    return qp->endpoint;
+        progress_give(progress); /* from here on another thread may connect the queue pair */
+    return endpoint;
 }
 
 void qp_let_go(struct endpoint *endpoint)
