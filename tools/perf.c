@@ -224,7 +224,8 @@ static int perf_run(const struct command *command, int argc, char **argv)
 const struct command perf_command = {
     .name = "perf",
     .summary = "bandwidth and latency, beside raw TCP if wanted",
-    .usage = "[options] HOST[:PORT] [OPERATION...]\n--loopback [options] [OPERATION...]\n--server [options]",
+    .usage = "[options] HOST[:PORT] [OPERATION...]\n--loopback [options] "
+             "[write|send|read|write-imm|fetch-add|cmp-swap|swap|all]\n--server [options]",
     .text =
         "Operations are write, send, read (these three by default), write-imm (Write with immediate data), fetch-add,\n"
         "cmp-swap, swap (atomics, 8 octets), and all. Both sides poll. Of each run the last message is compared, so "

@@ -131,7 +131,7 @@ static bool packet_take_record(struct tcp_conn *conn)
     return good;
 }
 
-static void packet_read(struct tcp_conn *conn)
+static void nfsd_packet_read(struct tcp_conn *conn)
 {
     struct nfsd_packet *p = conn->packet;
     int error = 0;
@@ -350,7 +350,7 @@ static void packet_turn_conn(struct tcp_conn *conn)
         return;
     }
     if (!conn->nfsd->stopping)
-        packet_read(conn);
+        nfsd_packet_read(conn);
     if (conn->source.fd >= 0 && conn->over && !conn->owner.jobs)
         packet_end(conn);
 }
@@ -368,7 +368,7 @@ void nfspacket_turn(struct nfsd *d)
 }
 
 /* nfspacket_turn() does the work, in each turn. */
-static void packet_ready(struct nfsd *d, struct source *source, uint32_t events)
+static void nfsd_packet_ready(struct nfsd *d, struct source *source, uint32_t events)
 {
     (void)d;
     (void)source;
@@ -383,6 +383,6 @@ int nfspacket_listen(struct nfsd *d)
         error = rddp_stream_listen(d->attr.net, (uint16_t)d->tcp_port, PACKET_BACKLOG);
     if (!error && d->mount_port > 0 && d->mount_port != d->tcp_port)
         error = rddp_stream_listen(d->attr.net, (uint16_t)d->mount_port, PACKET_BACKLOG);
-    d->packets = (struct source){.ready = packet_ready, .fd = rddp_stream_net_fd(d->attr.net)};
+    d->packets = (struct source){.ready = nfsd_packet_ready, .fd = rddp_stream_net_fd(d->attr.net)};
     return error ? error : source_watch(d, &d->packets, EPOLLIN);
 }

@@ -111,8 +111,8 @@ offers "--mtu --markers --mpa-rev" ping --m
 offers "--server --size" perf --s
 offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i
-offers "write" perf --loopback w
-offers "send" perf somehost s
+offers "write write-imm" perf --loopback w
+offers "send swap" perf somehost s
 offers "ls stat df cat rm mkdir get put cp exports" nfs ""
 offers "get" nfs -r g
 offers "serve get put" http ""
