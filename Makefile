@@ -17,6 +17,8 @@ test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(JO
 
 all: ## the library and the command, into build/main
 	@$(call build,main,,product)
+static: ## the command alone, with every library inside, into build/static: to carry to another machine
+	@$(call build,static,-DRDDP_STATIC=ON -DRDDP_TESTS=OFF,rddp_tool)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 12
 demo: all ## move a directory tree and a 1 GiB file by RDMA over loopback, verified
@@ -61,4 +63,4 @@ install: all ## libraries, headers, command, manual pages and examples, to PREFI
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all help demo check san tsan fuzz mutants lint bench interop soak-nfs format coverage install clean
+.PHONY: all static help demo check san tsan fuzz mutants lint bench interop soak-nfs format coverage install clean
