@@ -39,13 +39,24 @@ const struct wire *wire_named(enum rddp_wire name)
     return wires[name];
 }
 
+/* usrsctp has one path to each peer, and that is in UDP. */
+static bool sctp_is_sane(const struct rddp_wire_attr *wire)
+{
+    bool kernel = wire->sctp_provider == RDDP_SCTP_KERNEL;
+
+    if (!kernel && (wire->sctp_provider != RDDP_SCTP_USRSCTP || !wire->sctp_udp_port || wire->sctp_address_count))
+        return false;
+    return !wire->device && wire->sctp_adaptation <= RDDP_SCTP_RDMA_NEGOTIATION && wire->sctp_mtu >= SCTP_MTU_MIN &&
+           wire->sctp_mtu <= SCTP_MTU_MAX && wire->startup_timeout_ms &&
+           wire->sctp_address_count < SCTP_ADDRESSES_MAX && (wire->sctp_addresses || !wire->sctp_address_count);
+}
+
 bool wire_is_sane(const struct rddp_wire_attr *wire)
 {
     if ((unsigned)wire->wire >= countof(wires))
         return false;
     if (wire->wire == RDDP_WIRE_SCTP)
-        return !wire->device && wire->sctp_adaptation <= RDDP_SCTP_RDMA_NEGOTIATION && wire->sctp_udp_port &&
-               wire->sctp_mtu >= SCTP_MTU_MIN && wire->sctp_mtu <= SCTP_MTU_MAX && wire->startup_timeout_ms;
+        return sctp_is_sane(wire);
     return (wire->mpa_revision == 1 || wire->mpa_revision == 2) && wire->startup_timeout_ms &&
            (!wire->peer_to_peer || (wire->mpa_revision == 2 && (wire->rtr & 7)));
 }

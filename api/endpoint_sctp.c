@@ -11,6 +11,8 @@
 #include "api/attr.h"
 #include "api/sctp_link.h"
 #include "api/sctp_port.h"
+#include "net/ksctp.h"
+#include "net/usctp.h"
 
 enum { LISTENER_PENDING = 4096 }; /* associations of one listener that were not answered */
 
@@ -20,7 +22,7 @@ struct endpoint_sctp {
     struct assoc assoc;
     struct sctp_link link;
     struct sctp_port *port;
-    struct usctp *usctp;
+    struct sctp_assoc *sctp;
     bool more; /* a turn ended before its work was done */
     struct window_slot slots[WINDOW_CHUNKS];
 };
@@ -156,7 +158,7 @@ static void close_assoc(struct endpoint *endpoint)
     struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
 
     sctp_link_fini(&e->link);
-    usctp_close(e->usctp);
+    e->sctp->provider->close(e->sctp);
     sctp_port_leave(e->port);
 }
 
@@ -185,6 +187,9 @@ static struct sctp_attr stack_attr(const struct rddp_wire_attr *wire)
         .mtu = wire->sctp_mtu,
         .udp_port = wire->sctp_udp_port,
         .connect_ms = wire->startup_timeout_ms,
+        .raw = !wire->sctp_udp_port,
+        .address = wire->sctp_addresses,
+        .addresses = wire->sctp_address_count,
     };
 }
 
@@ -200,35 +205,41 @@ static int assoc_attr_of(const struct rddp_wire_attr *wire, struct assoc_attr *a
     return getrandom(&attr->seed, sizeof(attr->seed), 0) == sizeof(attr->seed) ? 0 : -EAGAIN;
 }
 
-static int open_port(struct rddp_context *context, struct progress *progress, const struct sockaddr *local,
-                     socklen_t length, const struct sctp_attr *attr, struct sctp_port **port)
-{
-    int error = sctp_port_open(progress, local, length, attr, endpoint_sctp_turn, port);
+static const struct sctp_provider *const providers[] = {
+    [RDDP_SCTP_USRSCTP] = &usctp,
+    [RDDP_SCTP_KERNEL] = &ksctp,
+};
 
-    if (error == -EPROTONOSUPPORT)
-        context_log(context, RDDP_LOG_ERROR, "this build has no SCTP: it was made without usrsctp (libusrsctp-dev)");
+static int open_port(struct rddp_context *context, struct progress *progress, const struct sctp_provider *provider,
+                     const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
+                     struct sctp_port **port)
+{
+    int error = sctp_port_open(progress, provider, local, length, attr, endpoint_sctp_turn, port);
+
+    if (error == -EPROTONOSUPPORT && provider->missing(attr))
+        context_log(context, RDDP_LOG_ERROR, "%s", provider->missing(attr));
     return error;
 }
 
 /* Takes over one use of the port and the association, even if it fails; then it has freed `e`. On success the caller
  * holds the endpoint. */
-static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, struct usctp *usctp)
+static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, struct sctp_assoc *sctp)
 {
     int error;
 
     e->port = port;
-    e->usctp = usctp;
+    e->sctp = sctp;
     e->endpoint.life = &e->assoc.life;
     e->endpoint.is_up = true;
-    sctp_link_init(&e->link, &e->assoc, port->usctp, usctp);
+    sctp_link_init(&e->link, &e->assoc, port->socket, sctp);
     error = endpoint_begin(&e->endpoint, port->progress, &association);
     if (error) {
         close_assoc(&e->endpoint);
         free(e);
         return error;
     }
-    usctp_names(usctp, &e->endpoint.local, &e->endpoint.peer);
-    usctp_own(usctp, e);
+    sctp->provider->names(sctp, &e->endpoint.local, &e->endpoint.peer);
+    sctp->provider->own(sctp, e);
     return 0;
 }
 
@@ -262,51 +273,52 @@ int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const s
     struct endpoint_sctp *e = NULL;
     struct sockaddr_storage local;
     struct sctp_port *port;
-    struct usctp *usctp;
+    struct sctp_assoc *sctp;
     socklen_t local_length = any_address(peer->sa_family, &local);
     int error;
 
     if ((peer->sa_family != AF_INET && peer->sa_family != AF_INET6) || length < local_length)
         return -EAFNOSUPPORT;
     stack.alone = true;
-    error = open_port(qp->context, progress, (struct sockaddr *)&local, local_length, &stack, &port);
+    error = open_port(qp->context, progress, providers[attr->wire.sctp_provider], (struct sockaddr *)&local,
+                      local_length, &stack, &port);
     if (error)
         return error;
     e = calloc(1, sizeof(*e));
     error = e ? endpoint_sctp_init_active(e, qp, attr) : -ENOMEM;
     if (!error)
-        error = usctp_connect(port->usctp, peer, &usctp);
+        error = port->socket->provider->connect(port->socket, peer, &sctp);
     if (error) {
         sctp_port_leave(port);
         free(e);
         return error;
     }
-    error = endpoint_sctp_begin(e, port, usctp);
+    error = endpoint_sctp_begin(e, port, sctp);
     *endpoint = error ? NULL : &e->endpoint;
     return error;
 }
 
 /* --- the passive end ---------------------------------------------------------------------------------------------- */
 
-static void endpoint_sctp_turn_away(struct rddp_listener *listener, struct usctp *usctp, const char *why)
+static void endpoint_sctp_turn_away(struct rddp_listener *listener, struct sctp_assoc *sctp, const char *why)
 {
-    usctp_close(usctp);
+    sctp->provider->close(sctp);
     context_log(listener->context, RDDP_LOG_WARN, "an association is turned away: %s", why);
 }
 
-static void take_association(struct rddp_listener *listener, struct sctp_port *port, struct usctp *usctp)
+static void take_association(struct rddp_listener *listener, struct sctp_port *port, struct sctp_assoc *sctp)
 {
     struct endpoint_sctp *e = listener->pending < LISTENER_PENDING ? calloc(1, sizeof(*e)) : NULL;
     struct assoc_attr own;
 
     if (!e || assoc_attr_of(&listener->wire, &own)) {
-        endpoint_sctp_turn_away(listener, usctp, e ? "no random numbers" : "no memory, or too many wait for an answer");
+        endpoint_sctp_turn_away(listener, sctp, e ? "no random numbers" : "no memory, or too many wait for an answer");
         free(e);
         return;
     }
     assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
     sctp_port_use(port);
-    if (endpoint_sctp_begin(e, port, usctp))
+    if (endpoint_sctp_begin(e, port, sctp))
         return;
     listener->pending++;
     e->endpoint.listener = listener;
@@ -343,10 +355,15 @@ int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *
         return -EAFNOSUPPORT;
     sctp_port = endpoint_sctp_port_of(&local);
     endpoint_sctp_set_port(&local, stack.udp_port);
-    error = open_port(listener->context, listener->progress, (struct sockaddr *)&local, length, &stack, &port);
+    error = open_port(listener->context, listener->progress, providers[listener->wire.sctp_provider],
+                      (struct sockaddr *)&local, length, &stack, &port);
     if (error)
         return error;
-    error = usctp_listen(port->usctp, sctp_port);
+    error = port->socket->provider->listen(port->socket, sctp_port);
+    listener->wire.sctp_addresses = NULL; /* the caller's */
+    if (error == -EADDRNOTAVAIL)
+        context_log(listener->context, RDDP_LOG_ERROR,
+                    "no such address, or all of them: a listener of kernel SCTP has to name those its peers are told");
     if (error) {
         sctp_port_leave(port);
         return error;
@@ -362,13 +379,15 @@ void endpoint_sctp_unlisten(struct rddp_listener *listener)
     if (!listener->sctp) /* fork() left it to the parent */
         return;
     listener->sctp->listener = NULL;
-    usctp_unlisten(listener->sctp->usctp);
+    listener->sctp->socket->provider->unlisten(listener->sctp->socket);
     sctp_port_leave(listener->sctp);
     listener->sctp = NULL;
 }
 
 void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
 {
-    usctp_local(listener->sctp->usctp, addr);
-    endpoint_sctp_set_port(addr, usctp_listen_port(listener->sctp->usctp));
+    struct sctp_socket *socket = listener->sctp->socket;
+
+    socket->provider->local(socket, addr);
+    endpoint_sctp_set_port(addr, socket->provider->listen_port(socket));
 }

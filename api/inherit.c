@@ -156,7 +156,7 @@ static void leave_links(struct rddp_context *context)
 static void inherit_leave(struct rddp_context *context)
 {
     leave_descriptors(context);
-    usctp_abandon();
+    usctp.abandon();
     leave_devices(context);
     leave_loops(context);
     leave_queues(context);

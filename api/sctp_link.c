@@ -8,15 +8,15 @@
 
 enum { KEPT_FIRST = 64, KEPT_MAX = WINDOW_CHUNKS + 1 };
 
-void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct usctp_port *port, struct usctp *usctp)
+void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct sctp_socket *socket, struct sctp_assoc *sctp)
 {
-    *l = (struct sctp_link){.assoc = assoc, .port = port, .usctp = usctp};
+    *l = (struct sctp_link){.assoc = assoc, .socket = socket, .sctp = sctp};
 }
 
 void sctp_link_fini(struct sctp_link *l)
 {
     for (uint32_t i = 0; i < l->kept_room; i++)
-        usctp_free(&l->kept[i]);
+        sctp_news_free(&l->kept[i]);
     free(l->kept);
     free(l->held);
 }
@@ -59,7 +59,7 @@ static void sctp_link_give(struct sctp_link *l, uint32_t place, uint64_t now_us)
 
     if (assoc_rx(l->assoc, &m, now_us) == ASSOC_KEPT)
         return;
-    usctp_free(news);
+    sctp_news_free(news);
     if (place < l->kept_free)
         l->kept_free = place;
 }
@@ -69,7 +69,7 @@ static void hear_message(struct sctp_link *l, struct sctp_news *news, uint64_t n
     uint32_t name;
 
     if (!sctp_link_find_place(l)) {
-        usctp_free(news);
+        sctp_news_free(news);
         assoc_lost(l->assoc, FAULT_MEMORY);
         return;
     }
@@ -106,7 +106,7 @@ static void api_sctp_link_hear(struct sctp_link *l, struct sctp_news *news, uint
         assoc_lost(a, FAULT_REJECTED);
         break;
     }
-    usctp_free(news);
+    sctp_news_free(news);
 }
 
 /* --- messages out ----------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static bool submit_held(struct sctp_link *l, uint64_t now_us)
 
     if (!l->held_octets)
         return true;
-    error = usctp_submit(l->usctp, &span, 1, l->held_stream, l->held_ppid);
+    error = l->sctp->provider->submit(l->sctp, &span, 1, l->held_stream, l->held_ppid);
     if (error == -EAGAIN)
         return false;
     l->held_octets = 0;
@@ -159,7 +159,7 @@ static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, uint64_
 
     for (uint32_t i = 0; i < chunk->emit.spans; i++)
         span[1 + i] = chunk->emit.span[i];
-    error = usctp_submit(l->usctp, span, 1 + chunk->emit.spans, chunk->stream, chunk->ppid);
+    error = l->sctp->provider->submit(l->sctp, span, 1 + chunk->emit.spans, chunk->stream, chunk->ppid);
     if (!error)
         assoc_sent(l->assoc, chunk->end, now_us);
     else if (error != -EAGAIN)
@@ -189,10 +189,10 @@ static bool give_all(struct sctp_link *l, bool wait, uint64_t now_us)
 
     if (!l->held_octets && !(assoc_wants(l->assoc) & ASSOC_TX))
         return false;
-    if (usctp_enter(wait)) {
+    if (l->sctp->provider->enter(wait)) {
         more = submit_all(l, now_us);
-        usctp_flush(l->port);
-        usctp_leave();
+        l->sctp->provider->flush(l->socket);
+        l->sctp->provider->leave();
     }
     return more;
 }
@@ -203,11 +203,11 @@ static void sctp_link_end(struct sctp_link *l, uint64_t now_us)
     char reason[NEG_REASON_MAX];
 
     if (assoc_wants(a) & ASSOC_FIN && !l->held_octets) {
-        usctp_shutdown(l->usctp);
+        l->sctp->provider->shutdown(l->sctp);
         assoc_fin(a, now_us);
     }
     if (assoc_wants(a) & ASSOC_ABORT) {
-        usctp_abort(l->usctp, reason, assoc_reason(a, reason));
+        l->sctp->provider->abort(l->sctp, reason, assoc_reason(a, reason));
         assoc_lost(a, FAULT_LOST);
     }
 }
@@ -236,7 +236,7 @@ bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
     while (assoc_due(a, &name)) /* the application has answered */
         sctp_link_give(l, name - 1, now_us);
     while (taken < LINK_TURN_MESSAGES && !assoc_has_signal(a) && !life_is_withheld(&a->life) &&
-           a->life.state != CONN_OVER && usctp_next(l->usctp, &news)) {
+           a->life.state != CONN_OVER && l->sctp->provider->next(l->sctp, &news)) {
         api_sctp_link_hear(l, &news, now_us);
         taken++;
     }

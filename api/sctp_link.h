@@ -5,14 +5,14 @@
 #define RDDP_API_SCTP_LINK_H
 
 #include "conn/assoc.h"
-#include "net/usctp.h"
+#include "net/sctp.h"
 
 enum { LINK_TURN_MESSAGES = 1024 }; /* messages per turn in each direction, so that other associations get their turn */
 
 struct sctp_link {
     struct assoc *assoc;
-    struct usctp_port *port;
-    struct usctp *usctp;
+    struct sctp_socket *socket;
+    struct sctp_assoc *sctp;
     struct sctp_news *kept; /* owned: messages that wait for their turn, indexed by name - 1 */
     uint32_t kept_room, kept_free;
     uint8_t *held; /* owned: a chunk that the provider had no room for */
@@ -21,8 +21,8 @@ struct sctp_link {
     uint64_t held_end;
 };
 
-/* `assoc`, `port` and `usctp` are the caller's and outlive the link. */
-void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct usctp_port *port, struct usctp *usctp);
+/* `assoc`, `socket` and `sctp` are the caller's and outlive the link. */
+void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct sctp_socket *socket, struct sctp_assoc *sctp);
 void sctp_link_fini(struct sctp_link *l);
 
 /* Processes waiting events; stops while assoc_signal() has something to take. Returns true if there may be more. */
@@ -32,8 +32,8 @@ bool sctp_link_hear(struct sctp_link *l, uint64_t now_us);
  * wait for the stack, and returns true if another thread uses it. */
 bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us);
 
-/* After usctp_drive(), for a host without endpoints (tests): hears, ticks and serves. Returns true if there may be
- * more. */
+/* After the provider's drive(), for a host without endpoints (tests): hears, ticks and serves. Returns true if there
+ * may be more. */
 bool sctp_link_turn(struct sctp_link *l, uint64_t now_us);
 
 #endif

@@ -20,21 +20,23 @@ void sctp_port_leave(struct sctp_port *port)
         return;
     loop_unwatch(loop, &port->watch);
     loop_forget_timer(loop, &port->tick);
-    usctp_close_port(port->usctp);
+    port->socket->provider->close_socket(port->socket);
     free(port);
 }
 
 /* The port counts as used meanwhile, because the last association may leave it. */
 void sctp_port_drive(struct sctp_port *port)
 {
-    struct usctp *usctp;
+    struct sctp_socket *socket = port->socket;
+    const struct sctp_provider *provider = socket->provider;
+    struct sctp_assoc *sctp;
     void *owner;
 
     sctp_port_use(port);
-    usctp_drive(port->usctp);
-    while (port->listener && (usctp = usctp_accept(port->usctp)))
-        port->arrived(port->listener, port, usctp);
-    while ((owner = usctp_ready(port->usctp)))
+    provider->drive(socket);
+    while (port->listener && (sctp = provider->accept(socket)))
+        port->arrived(port->listener, port, sctp);
+    while ((owner = provider->ready(socket)))
         port->turn(owner);
     sctp_port_leave(port);
 }
@@ -49,20 +51,20 @@ static void on_tick(struct timer *timer, uint64_t now_us)
 {
     struct sctp_port *port = container_of(timer, struct sctp_port, tick);
 
-    loop_set_timer(&port->progress->loop, timer, now_us + USCTP_TICK_US);
+    loop_set_timer(&port->progress->loop, timer, now_us + port->socket->provider->tick_us);
     sctp_port_drive(port);
 }
 
-int sctp_port_open(struct progress *progress, const struct sockaddr *local, socklen_t length,
-                   const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **out)
+int sctp_port_open(struct progress *progress, const struct sctp_provider *provider, const struct sockaddr *local,
+                   socklen_t length, const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **out)
 {
     struct sctp_port *port = calloc(1, sizeof(*port));
-    int error = port ? usctp_open(local, length, attr, &port->usctp) : -ENOMEM;
+    int error = port ? provider->open(local, length, attr, &port->socket) : -ENOMEM;
 
     if (error)
         goto no_port;
-    *port = (struct sctp_port){.usctp = port->usctp, .progress = progress, .users = 1, .turn = turn};
-    port->watch = (struct watch){.fd = usctp_fd(port->usctp), .ready = on_readable};
+    *port = (struct sctp_port){.socket = port->socket, .progress = progress, .users = 1, .turn = turn};
+    port->watch = (struct watch){.fd = provider->fd(port->socket), .ready = on_readable};
     port->tick.fire = on_tick;
     error = loop_add_timer(&progress->loop, &port->tick);
     if (error)
@@ -70,14 +72,15 @@ int sctp_port_open(struct progress *progress, const struct sockaddr *local, sock
     error = loop_watch(&progress->loop, &port->watch, EPOLLIN);
     if (error)
         goto no_watch;
-    loop_set_timer(&progress->loop, &port->tick, loop_now_us() + USCTP_TICK_US);
+    if (provider->tick_us)
+        loop_set_timer(&progress->loop, &port->tick, loop_now_us() + provider->tick_us);
     *out = port;
     return 0;
 
 no_watch:
     loop_forget_timer(&progress->loop, &port->tick);
 no_timer:
-    usctp_close_port(port->usctp);
+    provider->close_socket(port->socket);
 no_port:
     free(port);
     return error;

@@ -16,6 +16,7 @@
 
 #include "api/sctp_link.h"
 #include "net/loop.h"
+#include "net/usctp.h"
 
 enum { REGION = 4 << 20, DEPTH = 512, SCTP_PORT = 5001, BATCH = 32, SECOND_US = 1000000, HEAD = SCTPDDP_RDMA_HEAD };
 
@@ -50,8 +51,8 @@ static struct sockaddr_in loopback(uint16_t port)
 /* --- an end of an association -------------------------------------------------------------------------------- */
 
 struct end {
-    struct usctp_port *port;
-    struct usctp *usctp;
+    struct sctp_socket *port;
+    struct sctp_assoc *sctp;
     struct assoc assoc;
     struct window_slot slots[WINDOW_CHUNKS];
     struct sctp_link link;
@@ -97,31 +98,31 @@ static void open_end(bool active, uint16_t udp_port)
     mr_insert(&end.mrs, &end.mr, 0x1234);
     cq_init(&end.cq, end.ring, 4096, 4096, NULL);
     qp_init(&end.qp, &queues, calloc(1, qp_room(&queues)));
-    if (usctp_open((struct sockaddr *)&any, sizeof(any), &attr, &end.port))
+    if (usctp.open((struct sockaddr *)&any, sizeof(any), &attr, &end.port))
         give_up("usctp_open");
     if (active) {
         assoc_init_active(&end.assoc, &own, end.slots, &end.qp, NULL, 0, loop_now_us());
-        if (usctp_connect(end.port, (struct sockaddr *)&to, &end.usctp))
+        if (usctp.connect(end.port, (struct sockaddr *)&to, &end.sctp))
             give_up("usctp_connect");
-        sctp_link_init(&end.link, &end.assoc, end.port, end.usctp);
+        sctp_link_init(&end.link, &end.assoc, end.port, end.sctp);
     } else {
         assoc_init_passive(&end.assoc, &own, end.slots, loop_now_us());
-        if (usctp_listen(end.port, SCTP_PORT))
+        if (usctp.listen(end.port, SCTP_PORT))
             give_up("usctp_listen");
     }
 }
 
 static void turn(bool wait)
 {
-    struct pollfd fd = {usctp_fd(end.port), POLLIN, 0};
+    struct pollfd fd = {usctp.fd(end.port), POLLIN, 0};
     struct assoc_signal signal;
 
     if (wait)
         poll(&fd, 1, 1);
-    usctp_drive(end.port);
-    if (!end.usctp && (end.usctp = usctp_accept(end.port)))
-        sctp_link_init(&end.link, &end.assoc, end.port, end.usctp);
-    if (!end.usctp)
+    usctp.drive(end.port);
+    if (!end.sctp && (end.sctp = usctp.accept(end.port)))
+        sctp_link_init(&end.link, &end.assoc, end.port, end.sctp);
+    if (!end.sctp)
         return;
     sctp_link_turn(&end.link, loop_now_us());
     while (assoc_signal(&end.assoc, &signal, loop_now_us()))
@@ -136,7 +137,7 @@ static uint16_t own_port(void)
 {
     struct sockaddr_storage local;
 
-    usctp_local(end.port, &local);
+    usctp.local(end.port, &local);
     return ntohs(((struct sockaddr_in *)&local)->sin_port);
 }
 
@@ -328,7 +329,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: sctp [MTU [SECONDS]]\n");
         return 2;
     }
-    if (!usctp_is_there()) {
+    if (usctp.missing(NULL)) {
         fprintf(stderr, "sctp: built without usrsctp (Debian: libusrsctp-dev)\n");
         return 77;
     }

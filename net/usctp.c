@@ -12,14 +12,12 @@
 
 #include "net/usctp_inner.h"
 
-enum { IPV4_HEAD = 20, IPV6_HEAD = 40, UDP_HEAD = 8 };
-
-bool usctp_is_there(void)
+static const char *usctp_missing(const struct sctp_attr *attr)
 {
-    return true;
+    return attr && attr->raw ? "usrsctp goes over UDP alone here: ask for a UDP port" : NULL;
 }
 
-void usctp_abandon(void)
+static void usctp_abandon(void)
 {
     pid_t ours = getpid();
 
@@ -30,10 +28,16 @@ void usctp_abandon(void)
         }
 }
 
-int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr, struct usctp_port **port)
+static int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
+                      struct sctp_socket **out)
 {
-    struct usctp_port *p = calloc(1, sizeof(*p));
-    int error = p ? 0 : -ENOMEM;
+    struct usctp_port *p;
+    int error;
+
+    if (usctp_missing(attr))
+        return -EPROTONOSUPPORT;
+    p = calloc(1, sizeof(*p));
+    error = p ? 0 : -ENOMEM;
 
     pthread_mutex_lock(&usctp_stack.lock);
     if (!error && !usctp_begin())
@@ -41,12 +45,13 @@ int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp
     if (!error)
         error = udp_open(&p->udp, local, length);
     if (!error) {
+        p->base.provider = &usctp;
         p->attr = *attr;
         p->pid = getpid();
         p->family = local->sa_family;
         p->next = usctp_stack.ports;
         usctp_stack.ports = p;
-        *port = p;
+        *out = &p->base;
     }
     pthread_mutex_unlock(&usctp_stack.lock);
     if (error)
@@ -74,16 +79,18 @@ static void close_listener(struct usctp_port *port)
     }
 }
 
-void usctp_unlisten(struct usctp_port *port)
+static void usctp_unlisten(struct sctp_socket *base)
 {
+    struct usctp_port *port = usctp_port_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
     udp_flush(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-void usctp_close_port(struct usctp_port *port)
+static void usctp_close_socket(struct sctp_socket *base)
 {
+    struct usctp_port *port = usctp_port_of(base);
     struct usctp_port **at = &usctp_stack.ports;
 
     pthread_mutex_lock(&usctp_stack.lock);
@@ -102,14 +109,14 @@ void usctp_close_port(struct usctp_port *port)
     free(port);
 }
 
-int usctp_fd(const struct usctp_port *port)
+static int usctp_fd(struct sctp_socket *base)
 {
-    return port->udp.fd;
+    return usctp_port_of(base)->udp.fd;
 }
 
-void usctp_local(const struct usctp_port *port, struct sockaddr_storage *local)
+static void usctp_local(struct sctp_socket *base, struct sockaddr_storage *local)
 {
-    udp_local(&port->udp, local);
+    udp_local(&usctp_port_of(base)->udp, local);
 }
 
 /* --- sockets ------------------------------------------------------------------------------------------------- */
@@ -126,7 +133,8 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
     int error = 0;
 
     /* spp_pathmtu counts only the octets left for chunks. */
-    path.spp_pathmtu = mtu - (port->family == AF_INET6 ? IPV6_HEAD : IPV4_HEAD) - UDP_HEAD - PACKET_COMMON;
+    path.spp_pathmtu =
+        mtu - (port->family == AF_INET6 ? SCTP_IPV6_HEAD : SCTP_IPV4_HEAD) - SCTP_UDP_HEAD - PACKET_COMMON;
     if (port->attr.connect_ms) {
         init.sinit_max_attempts = (uint16_t)(port->attr.connect_ms / 1000 + 1);
         init.sinit_max_init_timeo = 1000;
@@ -188,8 +196,9 @@ static void give_port_back(uint16_t sctp_port)
         usctp_stack.at_port[sctp_port - USCTP_PORT_FIRST] = NULL;
 }
 
-int usctp_listen(struct usctp_port *port, uint16_t sctp_port)
+static int usctp_listen(struct sctp_socket *base, uint16_t sctp_port)
 {
+    struct usctp_port *port = usctp_port_of(base);
     struct socket *socket;
     uint16_t inner;
     int error;
@@ -210,14 +219,15 @@ int usctp_listen(struct usctp_port *port, uint16_t sctp_port)
     return error;
 }
 
-uint16_t usctp_listen_port(const struct usctp_port *port)
+static uint16_t usctp_listen_port(struct sctp_socket *base)
 {
-    return port->sctp_port;
+    return usctp_port_of(base)->sctp_port;
 }
 
 /* The stack's queue tells that an association is complete; our list tells which one. */
-struct usctp *usctp_accept(struct usctp_port *port)
+static struct sctp_assoc *usctp_accept(struct sctp_socket *base)
 {
+    struct usctp_port *port = usctp_port_of(base);
     struct socket *socket = NULL;
     struct usctp *s = NULL;
 
@@ -236,7 +246,7 @@ struct usctp *usctp_accept(struct usctp_port *port)
         usrsctp_close(socket); /* usctp_stack_find() had no room for it */
     }
     pthread_mutex_unlock(&usctp_stack.lock);
-    return s;
+    return s ? &s->base : NULL;
 }
 
 static int usctp_start(struct usctp_port *port, const struct sockaddr_storage *peer, uint16_t sctp_port,
@@ -268,8 +278,9 @@ static int usctp_start(struct usctp_port *port, const struct sockaddr_storage *p
     return error;
 }
 
-int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct usctp **assoc)
+static int usctp_connect(struct sctp_socket *base, const struct sockaddr *peer, struct sctp_assoc **assoc)
 {
+    struct usctp_port *port = usctp_port_of(base);
     uint16_t udp_port = htons(port->attr.udp_port ? port->attr.udp_port : SCTP_PORT_UDP), sctp_port;
     struct usctp *s = calloc(1, sizeof(*s));
     struct sockaddr_storage to = {0};
@@ -286,7 +297,7 @@ int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct u
         sctp_port = ntohs(((struct sockaddr_in *)&to)->sin_port);
         ((struct sockaddr_in *)&to)->sin_port = udp_port;
     }
-    *s = (struct usctp){.port = port, .peer_port = sctp_port, .accepted = true};
+    *s = (struct usctp){.base.provider = &usctp, .port = port, .peer_port = sctp_port, .accepted = true};
     s->last = &s->first;
     pthread_mutex_lock(&usctp_stack.lock);
     error = usctp_start(port, &to, sctp_port, s);
@@ -295,100 +306,30 @@ int usctp_connect(struct usctp_port *port, const struct sockaddr *peer, struct u
     if (error)
         free(s);
     else
-        *assoc = s;
+        *assoc = &s->base;
     return error;
 }
 
-/* --- events and messages ------------------------------------------------------------------------------------- */
+/* --- the stack for one caller, the end -------------------------------------------------------------------------- */
 
-static uint32_t usctp_payload_max(struct usctp *s)
+static void usctp_flush(struct sctp_socket *base)
 {
-    struct sctp_status status = {0};
-    socklen_t length = sizeof(status);
-
-    if (usrsctp_getsockopt(s->socket, IPPROTO_SCTP, SCTP_STATUS, &status, &length))
-        return 0;
-    return status.sstat_fragmentation_point;
+    udp_flush(&usctp_port_of(base)->udp);
 }
 
-bool usctp_next(struct usctp *s, struct sctp_news *event)
-{
-    struct usctp_entry *news;
-
-    pthread_mutex_lock(&usctp_stack.lock);
-    news = s->first;
-    if (news) {
-        s->first = news->next;
-        if (!s->first)
-            s->last = &s->first;
-        *event = news->event;
-        if (event->kind == SCTP_NEWS_MESSAGE)
-            s->waiting -= event->octets;
-        if (event->kind == SCTP_NEWS_UP) {
-            event->indication = s->indication;
-            event->payload_max = usctp_payload_max(s);
-        }
-    }
-    if (!news && s->starved) {
-        *event = (struct sctp_news){.kind = SCTP_NEWS_LOST};
-        s->starved = false;
-        pthread_mutex_unlock(&usctp_stack.lock);
-        return true;
-    }
-    pthread_mutex_unlock(&usctp_stack.lock);
-    free(news);
-    return news != NULL;
-}
-
-void usctp_free(struct sctp_news *event)
-{
-    free(event->data);
-    event->data = NULL;
-}
-
-int usctp_submit(struct usctp *s, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid)
-{
-    struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = SCTP_UNORDERED, .snd_ppid = htonl(ppid)};
-    uint32_t n = 0;
-    ssize_t sent;
-    int error = 0;
-
-    for (uint32_t i = 0; i < spans && !error; i++) {
-        if (span[i].length > sizeof(usctp_stack.message) - n)
-            error = -EMSGSIZE;
-        else if (span[i].length)
-            memcpy(usctp_stack.message + n, span[i].at, span[i].length);
-        n += span[i].length;
-    }
-    if (!error) {
-        sent = usrsctp_sendv(s->socket, usctp_stack.message, n, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
-        error = sent < 0 ? -errno : 0;
-    }
-    /* If the association has ended, the waiting event tells more than the errno. */
-    if (!error || (error != -EWOULDBLOCK && error != -ENOBUFS && !s->first))
-        return error;
-    s->port->full += !s->full;
-    s->full = true;
-    return -EAGAIN;
-}
-
-void usctp_flush(struct usctp_port *port)
-{
-    udp_flush(&port->udp);
-}
-
-bool usctp_enter(bool wait)
+static bool usctp_enter(bool wait)
 {
     return wait ? !pthread_mutex_lock(&usctp_stack.lock) : !pthread_mutex_trylock(&usctp_stack.lock);
 }
 
-void usctp_leave(void)
+static void usctp_leave(void)
 {
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-void usctp_own(struct usctp *s, void *owner)
+static void usctp_own(struct sctp_assoc *base, void *owner)
 {
+    struct usctp *s = usctp_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
     s->owner = owner;
     if (s->first)
@@ -396,16 +337,18 @@ void usctp_own(struct usctp *s, void *owner)
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-void usctp_shutdown(struct usctp *s)
+static void usctp_shutdown(struct sctp_assoc *base)
 {
+    struct usctp *s = usctp_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
     usrsctp_shutdown(s->socket, SHUT_WR);
     udp_flush(&s->port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-void usctp_abort(struct usctp *s, const char *reason, size_t octets)
+static void usctp_abort(struct sctp_assoc *base, const char *reason, size_t octets)
 {
+    struct usctp *s = usctp_of(base);
     struct sctp_sndinfo info = {.snd_flags = SCTP_ABORT};
 
     pthread_mutex_lock(&usctp_stack.lock);
@@ -423,16 +366,18 @@ static void usctp_set_port(struct sockaddr_storage *addr, uint16_t sctp_port)
         ((struct sockaddr_in *)addr)->sin_port = htons(sctp_port);
 }
 
-void usctp_names(const struct usctp *s, struct sockaddr_storage *local, struct sockaddr_storage *peer)
+static void usctp_names(struct sctp_assoc *base, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
+    struct usctp *s = usctp_of(base);
     *peer = s->path->peer;
     udp_source(peer, local);
     usctp_set_port(local, s->local_port);
     usctp_set_port(peer, s->peer_port);
 }
 
-void usctp_close(struct usctp *s)
+static void usctp_close(struct sctp_assoc *base)
 {
+    struct usctp *s = usctp_of(base);
     struct usctp **at = &s->port->assocs;
     struct linger at_once = {.l_onoff = 1};
 
@@ -456,5 +401,33 @@ void usctp_close(struct usctp *s)
     pthread_mutex_unlock(&usctp_stack.lock);
     usctp_forget(s);
 }
+
+const struct sctp_provider usctp = {
+    .name = "usrsctp",
+    .tick_us = USCTP_TICK_US,
+    .missing = usctp_missing,
+    .abandon = usctp_abandon,
+    .open = usctp_open,
+    .close_socket = usctp_close_socket,
+    .fd = usctp_fd,
+    .local = usctp_local,
+    .listen = usctp_listen,
+    .listen_port = usctp_listen_port,
+    .unlisten = usctp_unlisten,
+    .accept = usctp_accept,
+    .connect = usctp_connect,
+    .drive = usctp_drive,
+    .ready = usctp_ready,
+    .own = usctp_own,
+    .next = usctp_next,
+    .enter = usctp_enter,
+    .leave = usctp_leave,
+    .submit = usctp_submit,
+    .flush = usctp_flush,
+    .shutdown = usctp_shutdown,
+    .abort = usctp_abort,
+    .names = usctp_names,
+    .close = usctp_close,
+};
 
 #endif

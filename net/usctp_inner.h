@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_inner.h - declarations shared by usctp.c and usctp_stack.c; no other file includes it. */
+/* usctp_inner.h - declarations shared by usctp.c, usctp_data.c and usctp_stack.c; no other file includes it. */
 #ifndef RDDP_NET_USCTP_INNER_H
 #define RDDP_NET_USCTP_INNER_H
 
@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <usrsctp.h>
 
+#include "base/container.h"
 #include "net/udp.h"
 #include "net/usctp.h"
 #include "net/usctp_packet.h"
@@ -29,6 +30,7 @@ struct usctp_path {
 };
 
 struct usctp {
+    struct sctp_assoc base;
     struct usctp_port *port;
     struct usctp_path *path;
     struct socket *socket;
@@ -47,6 +49,7 @@ struct usctp {
 };
 
 struct usctp_port {
+    struct sctp_socket base;
     struct udp udp;
     struct sctp_attr attr;
     struct socket *listener;
@@ -61,6 +64,16 @@ struct usctp_port {
     bool silent;   /* that process was the parent of this one: nothing is received or sent */
     struct usctp_port *next;
 };
+
+static inline struct usctp *usctp_of(struct sctp_assoc *base)
+{
+    return container_of(base, struct usctp, base);
+}
+
+static inline struct usctp_port *usctp_port_of(struct sctp_socket *base)
+{
+    return container_of(base, struct usctp_port, base);
+}
 
 /* The stack has one space of SCTP ports per process, while peers see one per UDP socket. Ports from USCTP_PORT_FIRST on
  * are allocated in both; a listener's port is translated. */
@@ -97,6 +110,12 @@ void usctp_forget_paths(struct usctp_port *port);
 
 /* Puts the association into the ready list of its port. */
 void usctp_mark_ready(struct usctp *s);
+
+/* As those of struct sctp_provider; all but submit take the lock themselves. */
+bool usctp_drive(struct sctp_socket *base);
+void *usctp_ready(struct sctp_socket *base);
+bool usctp_next(struct sctp_assoc *base, struct sctp_news *event);
+int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
 
 /* Frees an association and its waiting events. The caller has unlinked it and need not hold the lock. */
 void usctp_forget(struct usctp *s);

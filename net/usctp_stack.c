@@ -141,7 +141,8 @@ static struct usctp *usctp_stack_find(struct usctp_port *port, struct socket *so
     s = calloc(1, sizeof(*s));
     if (!s)
         return NULL;
-    *s = (struct usctp){.port = port, .socket = socket, .path = addr->sconn.sconn_addr, .next = port->assocs};
+    *s = (struct usctp){
+        .base.provider = &usctp, .port = port, .socket = socket, .path = addr->sconn.sconn_addr, .next = port->assocs};
     s->peer_port = ntohs(addr->sconn.sconn_port);
     s->last = &s->first;
     usctp_use_path(s->path);
@@ -390,8 +391,9 @@ static bool usctp_stack_is_full(const struct usctp_port *port)
     return false;
 }
 
-bool usctp_drive(struct usctp_port *port)
+bool usctp_drive(struct sctp_socket *base)
 {
+    struct usctp_port *port = usctp_port_of(base);
     struct udp_batch batch[UDP_BUFFERS];
     int n = 0;
 
@@ -415,8 +417,9 @@ bool usctp_drive(struct usctp_port *port)
     return n == UDP_BUFFERS;
 }
 
-void *usctp_ready(struct usctp_port *port)
+void *usctp_ready(struct sctp_socket *base)
 {
+    struct usctp_port *port = usctp_port_of(base);
     struct usctp *s;
 
     pthread_mutex_lock(&usctp_stack.lock);

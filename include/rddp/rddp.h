@@ -34,6 +34,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include <rddp/wire.h>
 #include <rddp/wr.h>
 
 #ifdef __cplusplus
@@ -253,61 +254,6 @@ RDDP_API int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, s
 
 /* --- connections --------------------------------------------------------------------------------------------- */
 
-enum rddp_wire {
-    RDDP_WIRE_IWARP, /* MPA + DDP + RDMAP over TCP (RFC 5044, 5041, 5040) */
-    /* RDMA/TCP segments (J. Williams, September 2000): see doc/segments.md. Always with a CRC; no private data, no
-     * reject, no Send with Invalidate; remote addresses below 4 GiB. */
-    RDDP_WIRE_RDMATCP,
-    /* SCTP messages over UDP (draft-stewart-otis-sctp-ddp-rdma, RFC 6951): see doc/sctp-negotiation.md. The port of
-     * an address is the SCTP port. Always with a CRC; no atomics. */
-    RDDP_WIRE_SCTP,
-};
-
-/* What an end of RDDP_WIRE_SCTP indicates when the association begins (sctp-ddp-rdma.txt 2.1). Unless both ends
- * indicate RDMA_AND_NEGOTIATION or RDMA_NEGOTIATION there are no private data, Reads, immediate data or invalidation,
- * and a Send is a message of one chunk. If the peer indicates nothing, both ends use RDDP_SCTP_NONE. */
-enum rddp_sctp_adaptation {
-    RDDP_SCTP_NONE,                 /* plain messages: Sends */
-    RDDP_SCTP_DDP,                  /* Writes to the buffers of streams (rkey is the stream), Sends */
-    RDDP_SCTP_DDP_WITH_TAG,         /* Writes, Sends */
-    RDDP_SCTP_RDMA_ONLY,            /* Writes */
-    RDDP_SCTP_RDMA_AND_NEGOTIATION, /* the default: everything except atomics */
-    RDDP_SCTP_RDMA_NEGOTIATION,     /* everything except what would be placed at the peer: Writes, Reads, and atomics */
-};
-
-/* Ready-to-receive messages (RFC 6581 9.2). */
-enum rddp_rtr { RDDP_RTR_SEND = 1, RDDP_RTR_WRITE = 2, RDDP_RTR_READ = 4 };
-
-/* How the two ends talk. Each side has its own; what is in force results from both (see rddp_query_qp()). */
-struct rddp_wire_attr {
-    enum rddp_wire wire;
-    bool crc;     /* ask for CRC32c, default yes; in force if either side asks (RFC 5044 4.4) */
-    bool markers; /* ask the peer for markers in what it sends, default no. We always send them when asked. */
-    /* Initiator: 1 (RFC 5044) or 2 (RFC 6581, negotiates IRD and ORD), the default. A responder answers both. */
-    uint8_t mpa_revision;
-    bool peer_to_peer; /* initiator, revision 2: send a ready-to-receive message, after which the responder may send */
-    unsigned rtr;      /* enum rddp_rtr: which messages we support, default all */
-    /* No start-up frames: markers and CRC always on, DDP version 0 (mpa.txt 8.1). Both ends must set it; there are
-     * no private data and no reject. */
-    bool immediate;
-    /* Hand each FPDU to TCP as a record of its own (MSG_EOR), so that no segment holds two: for peers that place
-     * data out of order; costs throughput. Over a device each segment is one FPDU anyway; there it says that the
-     * peer's are, too, so that FPDUs behind a lost segment are found without markers. Default no. */
-    bool aligned;
-    struct rddp_device *device; /* use the library's own TCP behind this device; NULL: the kernel's */
-    /* Initiator: delay from the peer's reply to our first FPDU, default 5: Linux siw may lose one that comes at once.
-     */
-    uint32_t first_delay_ms;
-    uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
-    /* Limit for a peer that stops in the middle of an FPDU or message: default 30000, 0: none. */
-    uint32_t stall_timeout_ms;
-    uint32_t close_timeout_ms; /* how long a closing connection waits for the peer, default 2000 */
-    /* RDDP_WIRE_SCTP only. */
-    enum rddp_sctp_adaptation sctp_adaptation; /* what we indicate, independent of the peer */
-    uint16_t sctp_udp_port;                    /* UDP port of a listener or of the peer, default 9899 (RFC 6951) */
-    uint16_t sctp_mtu;                         /* octets of the path's packets, default 1500, 576 to 64000 */
-};
-
 /* The library's own TCP: data that arrive behind a lost segment are placed at once, and each FPDU is one segment
  * (RFC 5044 5.1). One device serves all connections of a context.
  *
@@ -401,7 +347,7 @@ RDDP_API const char *rddp_event_str(enum rddp_event_type type);
 /* Listens on `addr` (AF_INET or AF_INET6; port 0 picks a free one). `wire` may be NULL. Events carry `user`. A peer
  * that does not finish its start-up in time is dropped without an event. Over SCTP the port is an SCTP port, and no two
  * listeners may have the same address and sctp_udp_port. NULL: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL,
- * ENOMEM, EMFILE; EPROTONOSUPPORT (RDDP_WIRE_SCTP in a build without usrsctp). */
+ * ENOMEM, EMFILE; EPROTONOSUPPORT (RDDP_WIRE_SCTP: sctp_provider is not available; the log says why). */
 RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,
                                            void *user);
@@ -420,8 +366,9 @@ RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct soc
 
 /* Starts to connect; an event on `channel` reports the result. `attr` may be NULL. -EINVAL: the queue pair was used or
  * is in error and was not reset since, a channel of another context, private data too long, or bad wire attributes;
- * -ENOMEM; -EMFILE; -EAGAIN (no random number available); -EPROTONOSUPPORT (RDDP_WIRE_SCTP in a build without usrsctp);
- * or an error that the system returns for the address at once (-ENETUNREACH, -EAFNOSUPPORT). */
+ * -ENOMEM; -EMFILE; -EAGAIN (no random number available); -EPROTONOSUPPORT (RDDP_WIRE_SCTP: sctp_provider is not
+ * available; the log says why); or an error that the system returns for the address at once (-ENETUNREACH,
+ * -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 

@@ -15,14 +15,15 @@
 
 #include "api/sctp_link.h"
 #include "net/loop.h"
+#include "net/usctp.h"
 
 enum { OCTETS = 200000, TAG = 0x1234, STREAM = 3, SECONDS = 60, DONE = 4, QUEUE = 16 };
 
 struct talk {
     bool active;
     enum sctpddp_adaptation adaptation;
-    struct usctp_port *port;
-    struct usctp *usctp;
+    struct sctp_socket *port;
+    struct sctp_assoc *sctp;
     struct assoc assoc;
     struct window_slot slots[WINDOW_CHUNKS];
     struct sctp_link link;
@@ -105,16 +106,16 @@ static void open_all(char **argv)
         give_up("not an address");
     local.sin_port = t.active ? 0 : htons(attr.udp_port);
     peer.sin_port = htons((uint16_t)atoi(argv[3]));
-    if (usctp_open((struct sockaddr *)&local, sizeof(local), &attr, &t.port))
+    if (usctp.open((struct sockaddr *)&local, sizeof(local), &attr, &t.port))
         give_up("no socket");
     if (t.active) {
         assoc_init_active(&t.assoc, &own, t.slots, &t.qp, NULL, 0, loop_now_us());
-        if (usctp_connect(t.port, (struct sockaddr *)&peer, &t.usctp))
+        if (usctp.connect(t.port, (struct sockaddr *)&peer, &t.sctp))
             give_up("no association");
-        sctp_link_init(&t.link, &t.assoc, t.port, t.usctp);
+        sctp_link_init(&t.link, &t.assoc, t.port, t.sctp);
     } else {
         assoc_init_passive(&t.assoc, &own, t.slots, loop_now_us());
-        if (usctp_listen(t.port, ntohs(peer.sin_port)))
+        if (usctp.listen(t.port, ntohs(peer.sin_port)))
             give_up("cannot listen");
         fprintf(stderr, "listening\n");
     }
@@ -123,14 +124,14 @@ static void open_all(char **argv)
 
 static void turn(void)
 {
-    struct pollfd fd = {usctp_fd(t.port), POLLIN, 0};
+    struct pollfd fd = {usctp.fd(t.port), POLLIN, 0};
     struct assoc_signal signal;
 
     poll(&fd, 1, 5);
-    usctp_drive(t.port);
-    if (!t.usctp && (t.usctp = usctp_accept(t.port)))
-        sctp_link_init(&t.link, &t.assoc, t.port, t.usctp);
-    if (!t.usctp)
+    usctp.drive(t.port);
+    if (!t.sctp && (t.sctp = usctp.accept(t.port)))
+        sctp_link_init(&t.link, &t.assoc, t.port, t.sctp);
+    if (!t.sctp)
         return;
     sctp_link_turn(&t.link, loop_now_us());
     while (assoc_signal(&t.assoc, &signal, loop_now_us()))
@@ -185,8 +186,8 @@ static int finish(bool good)
     else
         printf("aborted: %s %.*s\n", fault_name(l->note.fault), (int)assoc_reason(&t.assoc, reason), reason);
     sctp_link_fini(&t.link);
-    usctp_close(t.usctp);
-    usctp_close_port(t.port);
+    usctp.close(t.sctp);
+    usctp.close_socket(t.port);
     return 0;
 }
 
@@ -229,17 +230,17 @@ static int be_wrong(const char *how, const char *mode)
     chunk.tag += strcmp(how, "tag") == 0;
     chunk.offset = strcmp(how, "offset") == 0 ? OCTETS : 0;
     span.length = (uint32_t)sctpddp_encode(t.adaptation, &chunk, p) + 1;
-    usctp_enter(true);
-    if (usctp_submit(t.usctp, &span, 1, 0, 0))
+    usctp.enter(true);
+    if (usctp.submit(t.sctp, &span, 1, 0, 0))
         give_up("it does not leave");
-    usctp_flush(t.port);
-    usctp_leave();
+    usctp.flush(t.port);
+    usctp.leave();
     return finish(false);
 }
 
 int main(int argc, char **argv)
 {
-    if (!usctp_is_there()) {
+    if (usctp.missing(NULL)) {
         printf("built without usrsctp\n");
         return 77;
     }

@@ -13,6 +13,7 @@
 
 #include "api/sctp_link.h"
 #include "net/loop.h"
+#include "net/usctp.h"
 #include "tests/lib/engine.h"
 
 enum { OCTETS = 1 << 20, SCTP_PORT = 5001, PATIENCE_MS = 20000, READS = 4 };
@@ -20,8 +21,8 @@ enum { OCTETS = 1 << 20, SCTP_PORT = 5001, PATIENCE_MS = 20000, READS = 4 };
 
 /* One end, from its socket to its queue pair. */
 struct end {
-    struct usctp_port *port;
-    struct usctp *usctp;
+    struct sctp_socket *port;
+    struct sctp_assoc *sctp;
     struct assoc assoc;
     struct window_slot *slots;
     struct sctp_link link;
@@ -40,20 +41,20 @@ static struct sockaddr_in loopback(uint16_t port)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
 }
 
-static struct usctp_port *open_port(const struct sctp_attr *attr)
+static struct sctp_socket *open_port(const struct sctp_attr *attr)
 {
     struct sockaddr_in any = loopback(0);
-    struct usctp_port *port = NULL;
+    struct sctp_socket *port = NULL;
 
-    assert_int_equal(usctp_open((const struct sockaddr *)&any, sizeof(any), attr, &port), 0);
+    assert_int_equal(usctp.open((const struct sockaddr *)&any, sizeof(any), attr, &port), 0);
     return port;
 }
 
-static uint16_t udp_port_of(const struct usctp_port *port)
+static uint16_t udp_port_of(struct sctp_socket *port)
 {
     struct sockaddr_storage local;
 
-    usctp_local(port, &local);
+    usctp.local(port, &local);
     return ntohs(((const struct sockaddr_in *)&local)->sin_port);
 }
 
@@ -76,30 +77,30 @@ static void open_end(struct end *e, bool active, enum sctpddp_adaptation adaptat
     e->port = open_port(&attr);
     if (active) {
         assert_int_equal(assoc_init_active(&e->assoc, &own, e->slots, &e->side.qp, NULL, 0, loop_now_us()), 0);
-        assert_int_equal(usctp_connect(e->port, (const struct sockaddr *)&to, &e->usctp), 0);
-        sctp_link_init(&e->link, &e->assoc, e->port, e->usctp);
+        assert_int_equal(usctp.connect(e->port, (const struct sockaddr *)&to, &e->sctp), 0);
+        sctp_link_init(&e->link, &e->assoc, e->port, e->sctp);
     } else {
         assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
-        assert_int_equal(usctp_listen(e->port, SCTP_PORT), 0);
+        assert_int_equal(usctp.listen(e->port, SCTP_PORT), 0);
     }
 }
 
 static void close_end(struct end *e)
 {
     sctp_link_fini(&e->link);
-    if (e->usctp)
-        usctp_close(e->usctp);
-    usctp_close_port(e->port);
+    if (e->sctp)
+        usctp.close(e->sctp);
+    usctp.close_socket(e->port);
     side_fini(&e->side);
     free(e->slots);
 }
 
 static void turn_end(struct end *e)
 {
-    usctp_drive(e->port);
-    if (!e->usctp && (e->usctp = usctp_accept(e->port)))
-        sctp_link_init(&e->link, &e->assoc, e->port, e->usctp);
-    if (!e->usctp)
+    usctp.drive(e->port);
+    if (!e->sctp && (e->sctp = usctp.accept(e->port)))
+        sctp_link_init(&e->link, &e->assoc, e->port, e->sctp);
+    if (!e->sctp)
         return;
     sctp_link_turn(&e->link, loop_now_us());
     while (assoc_signal(&e->assoc, &e->signal, loop_now_us()))
@@ -112,7 +113,7 @@ static void turn_end(struct end *e)
 
 static void turn(void)
 {
-    struct pollfd fds[2] = {{usctp_fd(ends[0].port), POLLIN, 0}, {usctp_fd(ends[1].port), POLLIN, 0}};
+    struct pollfd fds[2] = {{usctp.fd(ends[0].port), POLLIN, 0}, {usctp.fd(ends[1].port), POLLIN, 0}};
 
     poll(fds, 2, 1);
     turn_end(&ends[0]);
@@ -292,19 +293,19 @@ static void rules(void **state)
         open_both(rows[i].peer, SCTPDDP_DDP);
         span.length = (uint32_t)sctpddp_encode(rows[i].peer, &chunk, p) + 1;
         p[span.length - 1] = 0;
-        assert_true(usctp_enter(true));
-        assert_int_equal(usctp_submit(ends[0].usctp, &span, 1, 0, 0), 0);
-        usctp_flush(ends[0].port);
-        usctp_leave();
-        for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !usctp_next(ends[0].usctp, &news);) {
+        assert_true(usctp.enter(true));
+        assert_int_equal(usctp.submit(ends[0].sctp, &span, 1, 0, 0), 0);
+        usctp.flush(ends[0].port);
+        usctp.leave();
+        for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !usctp.next(ends[0].sctp, &news);) {
             assert_true(loop_now_us() < end);
-            usctp_drive(ends[0].port);
+            usctp.drive(ends[0].port);
             turn_end(&ends[1]);
         }
         assert_int_equal(news.kind, SCTP_NEWS_ABORTED);
         assert_true(news.octets > strlen(rows[i].reason));
         assert_memory_equal(news.data, rows[i].reason, strlen(rows[i].reason));
-        usctp_free(&news);
+        sctp_news_free(&news);
         close_both();
     }
 }
@@ -313,27 +314,27 @@ static void rules(void **state)
 static void unreachable(void **state)
 {
     struct sctp_attr attr = {.indication = BOTH, .connect_ms = 1000};
-    struct usctp_port *silent, *port;
+    struct sctp_socket *silent, *port;
     struct sockaddr_in to = loopback(SCTP_PORT);
     struct sctp_news news = {.kind = SCTP_NEWS_UP};
-    struct usctp *usctp;
+    struct sctp_assoc *sctp;
     uint64_t begun = loop_now_us();
 
     (void)state;
     silent = open_port(&attr);
     attr.udp_port = udp_port_of(silent);
     port = open_port(&attr);
-    assert_int_equal(usctp_connect(port, (const struct sockaddr *)&to, &usctp), 0);
-    while (!usctp_next(usctp, &news)) {
+    assert_int_equal(usctp.connect(port, (const struct sockaddr *)&to, &sctp), 0);
+    while (!usctp.next(sctp, &news)) {
         assert_true(loop_now_us() < begun + 1000u * PATIENCE_MS);
         poll(NULL, 0, 5);
-        usctp_drive(port);
+        usctp.drive(port);
     }
     assert_int_equal(news.kind, SCTP_NEWS_LOST);
     assert_true(loop_now_us() - begun >= 900000);
-    usctp_close(usctp);
-    usctp_close_port(port);
-    usctp_close_port(silent);
+    usctp.close(sctp);
+    usctp.close_socket(port);
+    usctp.close_socket(silent);
 }
 
 /* A packet with a wrong checksum, or that is none, is dropped. SCTP-1-02 */
@@ -364,7 +365,7 @@ int main(void)
         cmocka_unit_test(rules),       cmocka_unit_test(unreachable), cmocka_unit_test(garbage),
     };
 
-    if (!usctp_is_there()) {
+    if (usctp.missing(NULL)) {
         printf("usctp: cannot run here: built without usrsctp (Debian: libusrsctp-dev)\n");
         return 77;
     }

@@ -16,6 +16,7 @@
 #include "api/sctp_link.h"
 #include "base/bytes.h"
 #include "net/loop.h"
+#include "net/usctp.h"
 #include "net/usctp_packet.h"
 #include "tests/lib/engine.h"
 
@@ -32,7 +33,7 @@ enum {
 #define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
 
 struct end {
-    struct usctp *usctp;
+    struct sctp_assoc *sctp;
     struct assoc assoc;
     struct window_slot slots[WINDOW_CHUNKS];
     struct sctp_link link;
@@ -46,7 +47,7 @@ struct end {
 
 /* The state of a thread: one listening socket, one connecting socket, and their ends. */
 struct world {
-    struct usctp_port *port[2];
+    struct sctp_socket *port[2];
     struct end *ends; /* 2 * PAIRS: the connecting ones first */
     struct pd pd;
     struct mr_table mrs;
@@ -100,7 +101,7 @@ static void close_end(struct end *e)
     if (e->assoc.life.state != CONN_OVER)
         assoc_lost(&e->assoc, FAULT_LOST);
     sctp_link_fini(&e->link);
-    usctp_close(e->usctp);
+    usctp.close(e->sctp);
     qp_fini(&e->qp);
     free(e->room);
     e->used = false;
@@ -122,31 +123,31 @@ static void connect_one(struct world *w)
     if (!e)
         return;
     open_end(w, e, true);
-    if (usctp_connect(w->port[0], (struct sockaddr *)&to, &e->usctp)) {
+    if (usctp.connect(w->port[0], (struct sockaddr *)&to, &e->sctp)) {
         w->trouble = "no association can be made";
         qp_fini(&e->qp);
         free(e->room);
         e->used = false;
         return;
     }
-    sctp_link_init(&e->link, &e->assoc, w->port[0], e->usctp);
+    sctp_link_init(&e->link, &e->assoc, w->port[0], e->sctp);
     w->opened++;
 }
 
 static void accept_all(struct world *w)
 {
-    struct usctp *usctp;
+    struct sctp_assoc *sctp;
 
-    while ((usctp = usctp_accept(w->port[1]))) {
+    while ((sctp = usctp.accept(w->port[1]))) {
         struct end *e = find_free(w, PAIRS);
 
         if (!e) {
-            usctp_close(usctp);
+            usctp.close(sctp);
             continue;
         }
         open_end(w, e, false);
-        e->usctp = usctp;
-        sctp_link_init(&e->link, &e->assoc, w->port[1], usctp);
+        e->sctp = sctp;
+        sctp_link_init(&e->link, &e->assoc, w->port[1], sctp);
     }
 }
 
@@ -212,11 +213,11 @@ static void befall(struct world *w)
 
 static void turn(struct world *w)
 {
-    struct pollfd fds[2] = {{usctp_fd(w->port[0]), POLLIN, 0}, {usctp_fd(w->port[1]), POLLIN, 0}};
+    struct pollfd fds[2] = {{usctp.fd(w->port[0]), POLLIN, 0}, {usctp.fd(w->port[1]), POLLIN, 0}};
 
     poll(fds, 2, 1);
     for (unsigned i = 0; i < 2; i++)
-        usctp_drive(w->port[i]);
+        usctp.drive(w->port[i]);
     accept_all(w);
     for (unsigned i = 0; i < 2 * PAIRS; i++)
         if (w->ends[i].used)
@@ -225,20 +226,20 @@ static void turn(struct world *w)
 
 /* --- a thread ------------------------------------------------------------------------------------------------ */
 
-static struct usctp_port *open_port(uint16_t udp_port)
+static struct sctp_socket *open_port(uint16_t udp_port)
 {
     const struct sctp_attr attr = {.indication = BOTH, .udp_port = udp_port};
     struct sockaddr_in any = loopback(0);
-    struct usctp_port *port = NULL;
+    struct sctp_socket *port = NULL;
 
-    return usctp_open((struct sockaddr *)&any, sizeof(any), &attr, &port) ? NULL : port;
+    return usctp.open((struct sockaddr *)&any, sizeof(any), &attr, &port) ? NULL : port;
 }
 
-static uint16_t udp_port_of(const struct usctp_port *port)
+static uint16_t udp_port_of(struct sctp_socket *port)
 {
     struct sockaddr_storage local;
 
-    usctp_local(port, &local);
+    usctp.local(port, &local);
     return ntohs(((const struct sockaddr_in *)&local)->sin_port);
 }
 
@@ -257,7 +258,7 @@ static void open_world(struct world *w, unsigned number)
     w->ends = calloc(2 * PAIRS, sizeof(*w->ends));
     w->port[1] = open_port(0);
     w->port[0] = w->port[1] ? open_port(udp_port_of(w->port[1])) : NULL;
-    if (!w->ends || !w->port[0] || usctp_listen(w->port[1], w->sctp_port))
+    if (!w->ends || !w->port[0] || usctp.listen(w->port[1], w->sctp_port))
         w->trouble = "no port";
 }
 
@@ -268,7 +269,7 @@ static void close_world(struct world *w)
         if (w->ends[i].used)
             close_end(&w->ends[i]);
     for (unsigned i = 0; i < 2; i++)
-        usctp_close_port(w->port[i]);
+        usctp.close_socket(w->port[i]);
     for (uint32_t i = OCTETS; i < 2 * OCTETS; i++)
         if (w->memory[i] != 0x5a)
             w->trouble = "an octet outside of the region was changed";
@@ -375,7 +376,7 @@ static void flood(void **state)
         assert_true(fd >= 0);
         assert_int_equal(sendto(fd, packet, n, 0, (struct sockaddr *)&to, sizeof(to)), n);
         close(fd);
-        usctp_drive(w.port[1]);
+        usctp.drive(w.port[1]);
         if (i == USCTP_PATHS)
             used = mallinfo2().uordblks;
     }
@@ -396,7 +397,7 @@ int main(void)
         cmocka_unit_test(flood),
     };
 
-    if (!usctp_is_there()) {
+    if (usctp.missing(NULL)) {
         printf("usctp_chaos: cannot run here: built without usrsctp (Debian: libusrsctp-dev)\n");
         return 77;
     }

@@ -91,6 +91,14 @@ refuse http --packet 10.9.0.2/24 get http://host/../x
 refuse http --packet 10.9.0.2/24 put FILE
 refuse http --packet 10.9.0.2/24 put FILE FILE http://host/x
 refuse http --packet 10.9.0.2/24 --depth 65 get http://host/x
+refuse ping --wire sctp --own-address 127.0.0.1 127.0.0.1
+refuse ping --wire sctp --udp-port 0 127.0.0.1
+refuse ping --wire sctp --sctp kernel --own-address localhost 127.0.0.1
+refuse ping --wire sctp --sctp neither 127.0.0.1
+
+# Where the kernel has no SCTP, or not over UDP, it is said in words.
+expect 3 "kernel SCTP" "$rddp" ping --wire sctp --sctp kernel 127.0.0.1:1
+if grep -qE 'this kernel has .*(modprobe sctp|net.sctp.udp_port)|refused' "$tmp/err"; then pass; else wrong "kernel SCTP: $(cat "$tmp/err")"; fi
 
 # --- completion ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +116,7 @@ offers "ping" pin
 offers "--version" --v
 offers "ping" help pi
 offers "--mtu --markers --mpa-rev" ping --m
-offers "--server --size" perf --s
+offers "--server --size --sctp" perf --s
 offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i
 offers "write write-imm" perf --loopback w

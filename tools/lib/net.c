@@ -159,7 +159,7 @@ const char *wire_text(char text[WIRE_TEXT], const struct rddp_qp_info *info)
     if (info->wire == RDDP_WIRE_RDMATCP)
         snprintf(text, WIRE_TEXT, "rdmatcp, CRC %s", crc);
     else if (info->wire == RDDP_WIRE_SCTP)
-        snprintf(text, WIRE_TEXT, "SCTP over UDP, chunks of %u octets", info->emss);
+        snprintf(text, WIRE_TEXT, "SCTP, chunks of %u octets", info->emss);
     else
         snprintf(text, WIRE_TEXT, "iWARP, MPA revision %u, CRC %s, markers %s", info->mpa_revision, crc, markers);
     return text;

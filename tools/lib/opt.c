@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* opt.c - parses options from a table, and prints the table for --help. */
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +19,12 @@ static const struct opt wire_opts[] = {
     {0, "wire", "iwarp|rdmatcp|sctp",
      "speak iWARP (MPA, DDP, RDMAP), RDMA/TCP segments, or SCTP over UDP; the same at both ends", OPT_CHOICE,
      WIRE(wire), 0, 0},
-    {0, "udp-port", "N", "sctp: UDP port of the listener (default 9899)", OPT_U16, WIRE(sctp_udp_port), 1, 65535},
+    {0, "sctp", "usrsctp|kernel", "sctp: use our own, in UDP (the default), or that of the kernel", OPT_CHOICE,
+     WIRE(sctp_provider), 0, 0},
+    {0, "udp-port", "N", "sctp: UDP port of the listener (default 9899); kernel: 0 for SCTP in IP", OPT_U16,
+     WIRE(sctp_udp_port), 0, 65535},
+    {0, "own-address", "ADDRESS", "sctp, kernel: one more address of this end for the peer; may be repeated",
+     OPT_ADDRESS, 0, 0, 0},
     {0, "mtu", "SIZE", "sctp: octets of the largest packet (default 1500)", OPT_U16, WIRE(sctp_mtu), 576, 64000},
     {0, "crc", NULL, "ask for CRC32c (the default)", OPT_FLAG, WIRE(crc), 0, 0},
     {0, "no-crc", NULL, "do not ask for CRC32c; it is still used if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
@@ -40,7 +46,7 @@ static const struct opt help_opts[] = {
     {0},
 };
 
-enum { OPTS_MAX = 64 };
+enum { OPTS_MAX = 64, OWN_ADDRESSES = 7 };
 
 /* The option tables of a subcommand in one: what getopt_long() needs, and where the value of each option goes. */
 struct parser {
@@ -105,6 +111,24 @@ static bool add_word(struct opt_list *list, const char *text)
     return true;
 }
 
+static bool add_address(struct rddp_wire_attr *wire, const char *text)
+{
+    static struct sockaddr_storage addresses[OWN_ADDRESSES];
+    struct sockaddr_storage *address = &addresses[wire->sctp_address_count];
+
+    if (wire->sctp_address_count == OWN_ADDRESSES)
+        return false;
+    if (inet_pton(AF_INET, text, &((struct sockaddr_in *)address)->sin_addr) == 1)
+        address->ss_family = AF_INET;
+    else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)address)->sin6_addr) == 1)
+        address->ss_family = AF_INET6;
+    else
+        return false;
+    wire->sctp_addresses = addresses;
+    wire->sctp_address_count++;
+    return true;
+}
+
 /* Returns false if `text` is not a number in the range of the option. */
 static bool store_number(const struct opt *opt, void *field, const char *text)
 {
@@ -145,6 +169,8 @@ static bool opt_store(const struct opt *opt, void *into, const char *text)
         return true;
     case OPT_LIST:
         return add_word(field, text);
+    case OPT_ADDRESS:
+        return add_address(into, text);
     case OPT_CHOICE:
         return parse_choice(opt->argument, text, field);
     case OPT_SECONDS:
@@ -163,6 +189,8 @@ _Noreturn static void opt_refuse(const struct opt *opt, const char *text)
         usage_error("--%s %s: not one of %s", opt->name, text, opt->argument);
     if (opt->kind == OPT_LIST)
         usage_error("--%s: more than %d of them", opt->name, OPT_LIST_MAX);
+    if (opt->kind == OPT_ADDRESS)
+        usage_error("--%s %s: not an address in numbers, or more than %d of them", opt->name, text, OWN_ADDRESSES);
     usage_error("--%s %s: not a number of seconds", opt->name, text);
 }
 
@@ -205,6 +233,8 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
         if (!opt_store(parser.opt[i], parser.into[i], optarg))
             opt_refuse(parser.opt[i], optarg);
     }
+    if (command->wire && wire->sctp_provider == RDDP_SCTP_USRSCTP && (wire->sctp_address_count || !wire->sctp_udp_port))
+        usage_error("--own-address and --udp-port 0 need --sctp kernel");
     if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
         wire->immediate = true; /* rdmatcp has no start-up frames either, and so no private data */
     return optind;

@@ -39,6 +39,7 @@ enum opt_kind {
     OPT_SECONDS, /* double: for example 0.2 */
     OPT_TEXT,    /* const char * */
     OPT_LIST,    /* struct opt_list: each use adds a word */
+    OPT_ADDRESS, /* struct rddp_wire_attr: each use adds an address of this end */
     OPT_CHOICE,  /* int or enum: index of the word in `argument`, which is "one|two|three" */
 };
 
