@@ -39,8 +39,12 @@ static struct endpoint_sctp *endpoint_sctp_of(struct endpoint *endpoint)
 static void endpoint_sctp_hear(struct endpoint_sctp *e, uint64_t now_us)
 {
     struct assoc_signal signal;
+    bool was_up = e->assoc.up;
 
     e->more = sctp_link_hear(&e->link, now_us);
+    if (!was_up && e->assoc.up && e->assoc.attr.adaptation && !e->assoc.peer)
+        context_log(e->endpoint.progress->context, RDDP_LOG_WARN,
+                    "the peer indicates no adaptation: plain SCTP messages, no header extension");
     while (assoc_signal(&e->assoc, &signal, now_us))
         continue;
 }
@@ -98,12 +102,24 @@ static void poll_port(struct endpoint *endpoint)
 /* --- for the application -------------------------------------------------------------------------------------------
  */
 
+static int bind_streams(struct assoc *a, const struct rddp_conn_attr *attr)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; !error && i < attr->sctp_stream_count; i++)
+        error = assoc_bind(a, (uint16_t)(i < ASSOC_STREAMS ? i : ASSOC_STREAMS),
+                           attr->sctp_streams[i] ? (uint32_t)attr->sctp_streams[i]->mr.key : 0);
+    return error;
+}
+
 static int accept_assoc(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr,
                         uint64_t now_us)
 {
     struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
     int error = e->assoc.life.state == CONN_WAIT_ANSWER ? qp_prepare_unordered(qp) : -ECONNABORTED;
 
+    if (!error)
+        error = bind_streams(&e->assoc, attr);
     if (!error)
         error =
             assoc_accept(&e->assoc, &qp->qp, at_most(attr->ird, qp->qp.attr.ird), at_most(attr->ord, qp->qp.attr.ord),
@@ -151,6 +167,8 @@ static void endpoint_sctp_info_of(const struct endpoint *endpoint, struct rddp_q
     info->ird = a->ird;
     info->ord = a->ord;
     info->emss = a->payload_max;
+    info->sctp_own = (enum rddp_sctp_adaptation)a->own;
+    info->sctp_peer = (enum rddp_sctp_adaptation)a->peer;
 }
 
 static void close_assoc(struct endpoint *endpoint)
@@ -261,9 +279,10 @@ static int endpoint_sctp_init_active(struct endpoint_sctp *e, struct rddp_qp *qp
     own.ord = at_most(attr->ord, qp->qp.attr.ord);
     if (!error)
         error = qp_prepare_unordered(qp);
-    return error ? error
-                 : assoc_init_active(&e->assoc, &own, e->slots, &qp->qp, attr->private_data, attr->private_data_length,
-                                     loop_now_us());
+    if (!error)
+        error = assoc_init_active(&e->assoc, &own, e->slots, &qp->qp, attr->private_data, attr->private_data_length,
+                                  loop_now_us());
+    return error ? error : bind_streams(&e->assoc, attr);
 }
 
 int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const struct sockaddr *peer, socklen_t length,

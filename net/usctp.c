@@ -129,6 +129,7 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
     struct sctp_paddrparams path = {.spp_flags = SPP_PMTUD_DISABLE};
     struct sctp_initmsg init = {.sinit_num_ostreams = SCTP_STREAMS_MAX, .sinit_max_instreams = SCTP_STREAMS_MAX};
     struct sctp_event event = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1};
+    struct sctp_assoc_value in_turn = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = SCTP_SS_FIRST_COME};
     uint32_t on = 1;
     int error = 0;
 
@@ -153,6 +154,9 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
         error = usrsctp_setsockopt(socket, IPPROTO_SCTP, SCTP_DISABLE_FRAGMENTS, &on, sizeof(on));
     if (!error)
         error = usrsctp_setsockopt(socket, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof(on));
+    /* TSNs in the order of submission, whatever the streams: otherwise a message would overtake a Write. */
+    if (!error)
+        error = usrsctp_setsockopt(socket, IPPROTO_SCTP, SCTP_PLUGGABLE_SS, &in_turn, sizeof(in_turn));
     return error ? -errno : usrsctp_set_non_blocking(socket, 1) ? -errno : 0;
 }
 

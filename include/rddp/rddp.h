@@ -299,6 +299,10 @@ struct rddp_conn_attr {
      * IRD. */
     uint16_t ird, ord;
     struct rddp_wire_attr wire; /* ignored by rddp_accept(): the listener's is used */
+    /* The peer indicates RDDP_SCTP_DDP: its Writes to stream i go to region sctp_streams[i]; NULL: end the connection.
+     * Read during the call only. */
+    struct rddp_mr *const *sctp_streams;
+    uint32_t sctp_stream_count; /* at most 16 */
 };
 
 RDDP_API void rddp_conn_attr_init(struct rddp_conn_attr *attr);
@@ -430,6 +434,7 @@ struct rddp_qp_info {
     uint32_t fault;     /* why the state is RDDP_QP_ERROR: for rddp_fault_str() */
     uint32_t terminate; /* the peer's Terminate code, 0xLTCC (layer, type, code), or 0 */
     struct sockaddr_storage local, peer;
+    enum rddp_sctp_adaptation sctp_own, sctp_peer; /* in force each way; both RDDP_SCTP_NONE if the peer sent none */
 };
 
 RDDP_API int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info); /* returns 0 */
