@@ -293,12 +293,17 @@ static bool through(void)
            (!args.receive || utcp_received(&tcp) == args.octets);
 }
 
+static bool is_over(void)
+{
+    return open_now && (tcp.state == UTCP_CLOSED || tcp.state == UTCP_TIME_WAIT);
+}
+
 /* Until the connection is over, or waits for nothing but old packets to die. Returns when all was through. */
 static uint64_t run(void)
 {
     uint64_t done_us = 0;
 
-    while (!(open_now && (tcp.state == UTCP_CLOSED || tcp.state == UTCP_TIME_WAIT))) {
+    while (!is_over()) {
         struct pollfd p = {.fd = tun_fd, .events = POLLIN};
         bool more = read_some();
         uint64_t now = now_us(), at_us = utcp_host_deadline(&host); /* later than all that reading has sent */
@@ -311,7 +316,7 @@ static uint64_t run(void)
             done_us = now_us();
         if (open_now && utcp_deadline(&tcp) < at_us)
             at_us = utcp_deadline(&tcp);
-        if (!more)
+        if (!more && !is_over())
             poll(&p, 1, at_us == UTCP_NEVER ? 1000 : at_us > now ? (int)((at_us - now + 999) / 1000) : 0);
     }
     return done_us;
@@ -390,7 +395,9 @@ int main(int argc, char **argv)
 
     (void)argc;
     read_args(argv + 1);
-    local = name_of(2, PORT + 1);
+    /* The kernel may remember the connection of the process before: it answers a SYN with the same port a second later.
+     */
+    local = name_of(2, (uint16_t)(PORT + 1 + getpid() % 50000));
     remote = name_of(1, PORT);
     set_up();
     if (pipe(ready) || (peer = fork()) < 0)
