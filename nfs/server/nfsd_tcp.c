@@ -23,6 +23,11 @@ void nfstcp_close(struct tcp_conn *conn)
 {
     if (conn->source.fd < 0)
         return;
+    /* Counted first: a peer that sees the connection closed has its place back. */
+    if (conn->is_stranger)
+        conn->nfsd->tcp.strangers--;
+    else
+        atomic_fetch_sub(&conn->nfsd->counters.tcp_connections, 1);
     if (conn->packet)
         nfspacket_close(conn);
     else
@@ -34,10 +39,6 @@ void nfstcp_close(struct tcp_conn *conn)
     conn->carried = 0;
     nfstcp_abandon(conn);
     conn->nfsd->tcp.resume = true;
-    if (conn->is_stranger)
-        conn->nfsd->tcp.strangers--;
-    else
-        atomic_fetch_sub(&conn->nfsd->counters.tcp_connections, 1);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
