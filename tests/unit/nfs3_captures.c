@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_captures.c - what Linux 6.1's NFS client and server said to each other: each call and reply is taken, and
- * encoded back to the same octets, with the chunks beside the stream and with all of it in its place. */
+/* nfs3_captures.c - decode each NFS call and reply of Linux 6.1's client and server, and encode it back to the same
+ * octets, both with reduced chunks and with whole streams. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { ROOM = 20000, CALLS = 256 };
 
-/* What is under way, and what was seen. */
+/* The calls of one capture, and the numbers of calls, replies and reduced messages that were checked. */
 static struct {
     uint32_t xid;
     enum nfs3_proc proc;
@@ -30,7 +30,7 @@ static void code(struct coder *c, enum nfs3_proc proc, bool call, union nfs3_arg
         nfs3_code_result(c, proc, result);
 }
 
-/* `in` stands behind the RPC header. */
+/* Decode a message and compare its encoding with the input. `in` is positioned after the RPC header. */
 static void comes_back(struct coder *in, enum nfs3_proc proc, bool call)
 {
     static uint8_t again[ROOM];
@@ -85,7 +85,7 @@ static void take_reply(struct coder *c)
             comes_back(c, calls[i].proc, false);
 }
 
-/* The data of a chunk is not in these files, its length is. */
+/* The captures hold the length of each chunk but not its data. */
 static void take_message(char side, const uint8_t *p, size_t n)
 {
     static const uint8_t data[1 << 20];
@@ -136,7 +136,7 @@ static void long_calls(void **state)
     assert_int_equal(seen_replies, 12);
 }
 
-/* Whole streams, whatever went by RDMA Read and Write: seeds of the fuzzer, behind two octets of its own. */
+/* Decode the whole streams in the fuzzer's corpus. The first two octets of a file are the fuzzer's own. */
 static void whole_streams(void **state)
 {
     static uint8_t bytes[ROOM];
@@ -156,7 +156,7 @@ static void whole_streams(void **state)
             path[n] = 0;
             call_count = reply;
             file = fopen(path, "rb");
-            /* Linux does not say READDIR by itself. */
+            /* Linux sends READDIRPLUS by default, so the corpus has no READDIR. */
             assert_int_equal(file != NULL, proc != NFS3_READDIR);
             if (!file)
                 continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_golden.c - octets worked out by hand from the figures of RFC 1813, and values one below, at and above each
+/* nfs3_golden.c - compare encodings with octets derived by hand from RFC 1813, and decode values at and around each
  * bound. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "nfs/nfs3_xdr.h"
 #include "tests/lib/vectors.h"
 
-/* A handle of 5 octets, and attributes in which no two neighbours are alike. */
+/* A handle of 5 octets, and attributes in which no two adjacent fields are equal. */
 #define FH "00000005 aabbccdd ee000000"
 #define ATTR \
     "00000001 000001a4 00000001 000003e8 00000064 0000000000000005 0000000000001000 00000008 00000009 " \
@@ -39,7 +39,7 @@ static const struct nfs3_post_attr post_attr = {
 };
 static const uint8_t verifier[NFS3_VERIFIER] = {0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7};
 
-/* Hex with blanks in it. */
+/* Decode hex digits and ignore the blanks between them. */
 static size_t from_hex(const char *hex, uint8_t *to, size_t room)
 {
     char digits[2048];
@@ -64,7 +64,7 @@ static void same(const struct coder *c, const uint8_t *got, const uint8_t *want,
     assert_memory_equal(got, want, n);
 }
 
-/* Written, they are these octets; read, these octets are the ones that are written again. */
+/* Assert that args encode to these octets, and that these octets survive a decode and an encode. */
 static void check_args(enum nfs3_proc proc, const union nfs3_args *args, const char *hex)
 {
     uint8_t want[1024], got[1024];
@@ -189,7 +189,7 @@ static void readdirplus_octets(void **state)
 
 /* --- bounds ---------------------------------------------------------------------------------------------------- */
 
-/* Is `hex` taken, when the word at `at` is `v`? */
+/* Return true if the decoder accepts `hex` after `v` replaces the word at offset `at`. */
 static bool takes(enum nfs3_proc proc, bool call, const char *hex, size_t at, uint32_t v)
 {
     uint8_t octets[1024];
@@ -222,7 +222,7 @@ static void enums(void **state)
         uint32_t value;
         bool taken;
     } row[] = {
-        /* The type of a file. */
+        /* ftype3 */
         {NFS3_GETATTR, false, "00000000" ATTR, 4, 0, false},
         {NFS3_GETATTR, false, "00000000" ATTR, 4, 1, true},
         {NFS3_GETATTR, false, "00000000" ATTR, 4, 7, true},
@@ -231,24 +231,24 @@ static void enums(void **state)
         {NFS3_MKNOD, true, WHERE "00000001", 20, 1, true},
         {NFS3_MKNOD, true, WHERE "00000007" FALSE4 "00000000 00000000", 20, 7, true},
         {NFS3_MKNOD, true, WHERE "00000008", 20, 8, false},
-        /* How stable data shall be, or is. */
+        /* stable_how in a call and in a reply */
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000000", 24, 0, true},
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000000", 24, 2, true},
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000000", 24, 3, false},
         {NFS3_WRITE, false, FALSE4 "00000000" VERIFIER, 16, 2, true},
         {NFS3_WRITE, false, FALSE4 "00000000" VERIFIER, 16, 3, false},
-        /* How to create. */
+        /* createmode3 */
         {NFS3_CREATE, true, WHERE "00000002" VERIFIER, 20, 2, true},
         {NFS3_CREATE, true, WHERE "00000002" VERIFIER, 20, 3, false},
         {NFS3_CREATE, true, WHERE "00000001" FALSE4 "00000000 00000000", 20, 1, true},
         {NFS3_CREATE, true, WHERE "00000001" FALSE4 "00000000 00000000", 20, 3, false},
-        /* Which time to set. */
+        /* time_how */
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000000", 28, 1, true},
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000000", 28, 3, false},
         {NFS3_SETATTR, true, FH FALSE4 "00000002 0000000100000002 00000000 00000000", 28, 2, true},
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000000", 32, 1, true},
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000000", 32, 3, false},
-        /* Bools: the guard, what is set, what follows. */
+        /* Booleans: the guard, the flags of the attributes to set, the flags of optional fields, the end of a file. */
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000000", 36, 0, true},
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000001 0000000100000002", 36, 1, true},
         {NFS3_SETATTR, true, FH FALSE4 "00000000 00000000 00000000", 36, 2, false},
@@ -261,17 +261,17 @@ static void enums(void **state)
         {NFS3_READ, false, "00000000 00000000 00000000 00000001 00000000", 12, 2, false},
         {NFS3_READDIR, false, "00000000 00000000" VERIFIER "00000000 00000001", 16, 0, true},
         {NFS3_READDIR, false, "00000000 00000000" VERIFIER "00000000 00000001", 16, 2, false},
-        /* READ's count is the length of its data. */
+        /* The count of a READ result must equal the length of its data. */
         {NFS3_READ, false, "00000000 00000000 00000003 00000001 00000003 78797a00", 8, 3, true},
         {NFS3_READ, false, "00000000 00000000 00000003 00000001 00000003 78797a00", 8, 2, false},
         {NFS3_READ, false, "00000000 00000000 00000003 00000001 00000003 78797a00", 8, 4, false},
-        /* Lengths that the stream has not. */
+        /* The length of an opaque field must agree with the length of the stream. */
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000003 78797a00", 28, 4, true},
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000003 78797a00", 28, 5, false},
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000003 78797a00", 28, 0, false},
         {NFS3_WRITE, true, FH "0000000000000008 00000005 00000002 00000003 78797a00", 28, UINT32_MAX, false},
         {NFS3_LOOKUP, true, WHERE, 12, UINT32_MAX - 2, false},
-        /* A status that nobody knows has the failure's result. */
+        /* A result with an unknown status has the fields of a failure. */
         {NFS3_ACCESS, false, "00000000 00000000", 0, 12345, true},
         {NFS3_ACCESS, false, "00000000 00000000", 0, 0, false},
     };
@@ -284,7 +284,7 @@ static void enums(void **state)
     assert_false(takes(NFS3_PROCS, false, "00000000", 0, 0));
 }
 
-/* A handle and a name of each length around their longest. */
+/* Code handles and names one octet below, at and above their longest length. */
 static void lengths(void **state)
 {
     static uint8_t room[2 * NFS3_TEXT_MAX];
@@ -322,7 +322,8 @@ static void lengths(void **state)
     }
 }
 
-/* A put that does not fit leaves the room as it was; a get ends at the end, at FALSE, or at what is no entry. */
+/* nfs3_put_entry() does not advance if the entry does not fit. nfs3_get_entry() stops at the end of the input, at FALSE
+ * and at a word that is not a boolean. */
 static void entries_end(void **state)
 {
     static const uint8_t no[4], neither[4] = {0, 0, 0, 2};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_item.c - the DDP-eligible item beside the stream (RFC 8166 3.4, RFC 8267 4.1): where it belongs, how long it is,
- * which procedures have one. */
+/* nfs3_item.c - test the position and the length of the DDP-eligible item beside the stream (RFC 8166 3.4,
+ * RFC 8267 4.1), and which procedures have such an item. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { ROOM = 256, BEFORE = 12 };
 
 static const char data[] = "fourteen octet";
 
-/* A message behind three words that stand for its RPC header. */
+/* code() puts three words before each message in place of an RPC header. */
 union message {
     union nfs3_args args;
     struct nfs3_result result;
@@ -76,7 +76,7 @@ static const struct {
     enum nfs3_proc proc;
     bool call;
     union message (*make)(uint32_t length);
-    uint32_t position; /* worked out by hand */
+    uint32_t position; /* calculated by hand */
 } eligible[] = {
     {NFS3_WRITE, true, write_message, BEFORE + 8 + 8 + 4 + 4 + 4},
     {NFS3_SYMLINK, true, symlink_message, BEFORE + 4 + 8 + 6 * 4 + 4},
@@ -85,7 +85,7 @@ static const struct {
 };
 enum { ELIGIBLE = sizeof(eligible) / sizeof(eligible[0]) };
 
-/* The item is the data, stands where it was taken from, and fits there again. */
+/* The encoder returns the data as the item. stream_join() of the item and the payload gives the whole stream. */
 static void left_out(void **state)
 {
     uint8_t whole[ROOM], payload[ROOM], joined[ROOM];
@@ -111,7 +111,7 @@ static void left_out(void **state)
     }
 }
 
-/* RFC 8166 3.4.6.2, 3.4.5.2: nothing is no chunk. */
+/* Empty data makes no chunk (RFC 8166 3.4.5.2, 3.4.6.2). */
 static void nothing_is_not_left_out(void **state)
 {
     uint8_t room[ROOM];
@@ -143,26 +143,26 @@ static void taken_in(void **state)
 
         assert_true(takes(room, n, item, proc, call));
         assert_false(takes(room, n, (struct stream_item){0}, proc, call));
-        /* Arguments stand at a position; results have none. */
+        /* An argument item has a position; the decoder ignores the position of a result item. */
         for (int by = -4; by <= 4; by++) {
             struct stream_item moved = {item.position + (uint32_t)by, item.length, data};
 
             assert_int_equal(takes(room, n, moved, proc, call), by == 0 || !call);
         }
-        /* Arguments may have their roundup with them (3.4.5.2), results must not (3.4.6.2). */
+        /* An argument item may include its roundup (RFC 8166 3.4.5.2); a result item must not (3.4.6.2). */
         for (uint32_t length = 1; length <= 10; length++) {
             struct stream_item other = {item.position, length, data};
 
             assert_int_equal(takes(room, n, other, proc, call), length == 6 || (length == 8 && call));
         }
-        /* Inline and beside it as well. */
+        /* The decoder accepts inline data, and refuses an item in addition to inline data. */
         n = encode(&c, room, proc, call, eligible[i].make(6), false);
         assert_true(takes(room, n, (struct stream_item){0}, proc, call));
         assert_false(takes(room, n, item, proc, call));
     }
 }
 
-/* Where nothing is eligible nothing may come, and nothing leaves (RFC 8166 6.1). */
+/* A message without an eligible item is never reduced, and the decoder refuses an item with it (RFC 8166 6.1). */
 static void not_eligible(void **state)
 {
     uint8_t room[ROOM];
@@ -195,7 +195,7 @@ static void not_eligible(void **state)
     }
 }
 
-/* The data of a READ lies where the caller said. */
+/* The decoded data of a READ points into the caller's buffer. */
 static void data_is_not_copied(void **state)
 {
     union message m = read_message(9);
@@ -212,7 +212,7 @@ static void data_is_not_copied(void **state)
     assert_int_equal(m.result.read.count, 9);
 }
 
-/* An item that would end behind what a position can say. */
+/* The encoder refuses an item that would end beyond the largest 32-bit position. */
 static void positions_do_not_wrap(void **state)
 {
     union message m = write_message(8);

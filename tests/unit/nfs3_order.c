@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_order.c - neighbours of one type in the order of RFC 1813 3.3, where a round trip would not see them change
- * places.
- */
+/* nfs3_order.c - check that adjacent fields of one type are encoded in the order of RFC 1813 3.3. A round trip does not
+ * detect that two such fields are swapped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 static uint8_t room[1024];
 
-/* The stream is these words. */
+/* Assert that the stream consists of these words. */
 static void assert_words(const struct coder *c, const uint32_t *want, size_t count)
 {
     struct xdr_in in = {.at = room, .left = coder_length(c)};
@@ -77,7 +76,7 @@ static void results(void **state)
     check_result(NFS3_FSINFO, &info, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11);
 }
 
-/* One bool of four at a time. */
+/* Set each of the first three booleans alone. */
 static void pathconf(void **state)
 {
     struct nfs3_result conf = {.pathconf = {1, 2, true, false, false, false}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs3_round_trip.c - each procedure's arguments and results, drawn at random: they come back as they were, no shorter
- * and no longer stream is taken, and none is longer than nfs3_result_max() says. */
+/* nfs3_round_trip.c - encode and decode random arguments and results of each procedure. The decoder returns the same
+ * values and refuses a shorter or longer stream. No result is longer than nfs3_result_max(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static uint8_t pool[3 * NFS3_TEXT_MAX];
 
 struct draw {
     struct rng rng;
-    uint32_t longest; /* octets of a text */
-    bool full;        /* everything that may be there is, at its longest */
+    uint32_t longest; /* longest text, in octets */
+    bool full;        /* every optional field is present and every handle has its longest length */
 };
 
 static bool draw_bool(struct draw *d)
@@ -180,7 +180,7 @@ static void draw_args(struct draw *d, enum nfs3_proc proc, union nfs3_args *args
     }
 }
 
-/* As many entries as fit into `room`. */
+/* Draw as many entries as fit into `room` octets. */
 static void draw_entries(struct draw *d, bool plus, uint32_t room, struct nfs3_result *result)
 {
     struct xdr_out out = {.at = entries, .left = room};
@@ -200,7 +200,7 @@ static void draw_entries(struct draw *d, bool plus, uint32_t room, struct nfs3_r
     result->list.length = room - (uint32_t)out.left;
 }
 
-/* What a status other than NFS3_OK has too. */
+/* Draw the fields that a result has for every status. */
 static void draw_always(struct draw *d, enum nfs3_proc proc, struct nfs3_result *result)
 {
     if (proc == NFS3_LOOKUP)
@@ -281,7 +281,7 @@ static void draw_result(struct draw *d, enum nfs3_proc proc, const union nfs3_ar
 
 /* --- comparing ------------------------------------------------------------------------------------------------- */
 
-/* The octets are the same; then so is the pointer, for what follows. */
+/* Assert that the octets are equal, and set `*got` to `want` so that the caller can compare the whole structures. */
 static void same_octets(const void *want, uint32_t length, const void **got, uint32_t got_length)
 {
     assert_int_equal(length, got_length);
@@ -356,7 +356,7 @@ static size_t encode(enum nfs3_proc proc, bool call, union message *m, struct co
     return coder_length(c);
 }
 
-/* From memory of its own size, so that a sanitizer sees the first octet read behind it. */
+/* Decode from a heap copy of the exact size, so that a sanitizer detects a read beyond its end. */
 static bool is_taken(enum nfs3_proc proc, bool call, size_t n)
 {
     uint8_t *copy = malloc(n ? n : 1);
@@ -439,7 +439,7 @@ static void every_cut_is_bad(void **state)
                 assert_false(is_taken(proc, call, k));
             for (size_t k = 1; k <= 4; k++)
                 assert_false(is_taken(proc, call, n + k));
-            /* A room that is one octet short. */
+            /* The encoder fails in a buffer that is one octet too short. */
             coder_write(&c, again, n - 1);
             code(&c, proc, call, &m);
             assert_true(c.bad);
@@ -447,7 +447,7 @@ static void every_cut_is_bad(void **state)
     }
 }
 
-/* Of what is full, the stream is as long as nfs3_result_max() says; of anything else, not longer. */
+/* A full result is exactly as long as nfs3_result_max(); no other result is longer. */
 static void longest_results(void **state)
 {
     struct draw full = {.rng = {3}, .longest = 64, .full = true}, any = {.rng = {4}, .longest = 64};

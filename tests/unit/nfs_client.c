@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_client.c - a call of the NFS client without a network: what is offered for which procedure, and what a reply that
- * lies gets. */
+/* nfs_client.c - test the NFS client's calls without a network: the chunks that the client offers for each procedure,
+ * and the error that an inconsistent reply gives. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void chunks(void **state)
     assert_ptr_equal(op.request.result[0].data, buffer);
     assert_int_equal(op.request.result[0].length, 77);
     assert_int_equal(op.request.arguments, 0);
-    /* A chunk of no octets is not understood by everybody. */
+    /* The client offers no chunk of zero octets because some servers refuse such a chunk. */
     op.args.range.count = 0;
     assert_true(op_encode(&client, &op));
     assert_int_equal(op.request.results, 0);
@@ -52,7 +52,7 @@ static void chunks(void **state)
         assert_int_equal(op.request.arguments, n > 0);
         assert_true(n == 0 || op.request.argument[0].data == data);
         assert_true(n == 0 || op.request.argument[0].length == n);
-        /* Behind the length word, which stays. */
+        /* The chunk's position is after the length word, which stays inline. */
         assert_true(n == 0 || op.request.argument[0].position == op.request.call_length);
     }
     nfs_forget(&op);
@@ -77,7 +77,7 @@ static void names(void **state)
     nfs_forget(&op);
 }
 
-/* A reply of READ as a server makes it; `used` octets were written beside it. */
+/* Encode `result` as a server does, claim that the server wrote `used` octets into the chunk, and decode the reply. */
 static enum op_verdict reply(struct nfs_op *op, struct nfs3_result *result, uint32_t used, bool reduce)
 {
     struct rpc_reply header = {.xid = 1};
@@ -126,7 +126,7 @@ static void reads(void **state)
     }
 }
 
-/* JUKEBOX doubles its pause up to a limit. */
+/* Each NFS3ERR_JUKEBOX doubles the delay before the next try, up to a limit. */
 static void later(void **state)
 {
     struct nfs_op op = {.proc = NFS3_GETATTR, .args.fh = handle};

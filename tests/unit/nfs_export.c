@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_export.c - who may come, as whom he is seen, and that the kernel sees him so. */
+/* nfs_export.c - test which clients an export allows, which identity a caller gets, and that the kernel uses this
+ * identity. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +86,7 @@ static void test_nets(void **state)
         {"fd77::2/128", "fd77::2", true},
         {"fd77::2/128", "fd77::3", false},
         {"fd77::2", "fd77::3", false},
-        {"192.0.2.77", "192.0.2.77", true}, /* the first of the list */
+        {"192.0.2.77", "192.0.2.77", true}, /* allows() puts this address first in the list */
     };
 
     (void)state;
@@ -204,7 +205,7 @@ static void test_squash(void **state)
     expect_identity(seen(SQUASH_NONE, RPC_AUTH_NONE, 0, 0), 99, 98, 0, 0);
     expect_identity(seen(SQUASH_NONE, 6, 0, 0), 99, 98, 0, 0);
     expect_identity(seen(SQUASH_NONE, RPC_AUTH_SYS, UINT32_MAX, UINT32_MAX), 99, 98, 3, 0);
-    export_identity(&e, &cred, &who); /* more than there is room for */
+    export_identity(&e, &cred, &who); /* 17 groups are more than RPC_GROUPS_MAX */
     assert_int_equal(who.groups, RPC_GROUPS_MAX);
 }
 
@@ -212,7 +213,7 @@ static void test_squash(void **state)
 
 static char top[64], path[96];
 
-/* A file of user 1000 and group 2000 that others cannot read. */
+/* Make a file of user 1000 and group 2000 that other users cannot read. */
 static int setup(void **state)
 {
     int fd;
@@ -249,7 +250,7 @@ static void *waiting_thread(void *arg)
 {
     (void)arg;
     pthread_barrier_wait(&barrier);
-    pthread_barrier_wait(&barrier); /* the main thread is somebody else now */
+    pthread_barrier_wait(&barrier); /* the main thread has assumed another identity */
     return opens(O_RDWR) ? path : NULL;
 }
 
@@ -295,7 +296,7 @@ static void test_assume(void **state)
     pthread_barrier_destroy(&barrier);
 }
 
-/* What the system says of this thread. */
+/* Return the identity that the kernel has for this thread. */
 static struct identity real_identity(void)
 {
     struct identity who = {.uid = (uid_t)syscall(SYS_setfsuid, -1), .gid = (gid_t)syscall(SYS_setfsgid, -1)};
@@ -306,8 +307,7 @@ static struct identity real_identity(void)
     return who;
 }
 
-/* From each identity to each other one: what differs is changed, be it a single group, and what was before is not
- * lent. */
+/* Change from each identity to each identity. The kernel must then have exactly the new user, group and groups. */
 static void test_one_to_another(void **state)
 {
     static const struct identity who[] = {
@@ -348,7 +348,7 @@ static int in_child(int (*f)(void))
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* A server that may read everything without being user 0 does not lend that to its callers. */
+/* A server that has CAP_DAC_OVERRIDE and is not root does not lend this capability to its callers. */
 static int capable_user(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -367,7 +367,7 @@ static int capable_user(void)
     return opens(O_RDWR) ? 0 : 4;
 }
 
-/* One who may not change stays who he is. */
+/* A server that may not change its identity keeps its own identity. */
 static int plain_user(void)
 {
     const struct identity owner = {.uid = 1000, .gid = 2000};
@@ -380,7 +380,7 @@ static int plain_user(void)
     return 0;
 }
 
-/* The server's own groups are there again afterwards, and were not lent in between. */
+/* A caller does not get the server's groups, and identity_drop() restores these groups. */
 static int server_with_groups(void)
 {
     const struct identity alien = {.uid = 1, .gid = 1};
@@ -414,7 +414,7 @@ int main(void)
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-    if (geteuid() == 0) /* as anybody else, there is one identity */
+    if (geteuid() == 0) /* only root can test other identities */
         failed += cmocka_run_group_tests(identities, NULL, NULL);
     return failed;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_handle.c - file handles say what they were given, nobody else can make one, and their key is kept well. */
+/* nfs_handle.c - test that a file handle returns its contents, that a forged handle is refused, and that the key file
+ * is private. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -125,7 +126,7 @@ static int teardown(void **state)
 {
     (void)state;
     unlink(file);
-    return rmdir(dir); /* fails if something else was left there */
+    return rmdir(dir); /* fails if a test left another file in the directory */
 }
 
 static void write_key(size_t n, mode_t mode)
@@ -152,7 +153,7 @@ static void test_key(void **state)
     assert_int_equal(stat(file, &st), 0);
     assert_int_equal(st.st_mode, S_IFREG | 0600);
     assert_int_equal(st.st_size, HANDLE_KEY);
-    assert_int_equal(handle_key_open(b, NULL, error), 0); /* of this run */
+    assert_int_equal(handle_key_open(b, NULL, error), 0); /* without a directory, the key is valid for this run only */
     assert_memory_not_equal(a, b, HANDLE_KEY);
     write_key(HANDLE_KEY, 0600);
     assert_int_equal(handle_key_open(a, dir, error), 0);

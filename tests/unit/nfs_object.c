@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_object.c - handles lead to their objects through renames and restarts, nobody can make one up, and files are
- * opened with the server's rights while the caller keeps his. */
+/* nfs_object.c - test that a handle finds its object after renames and restarts, that a forged handle is refused, and
+ * that the server opens files with its own rights and then restores the caller's identity. */
 #include "tests/unit/nfs_object.h"
 
 static void test_dots(void **state)
@@ -128,7 +128,7 @@ static void test_others(void **state)
     export_attr_init(&attr);
     assert_int_equal(export_open(&e, "in/sub", &attr, error), 0);
     os = others = open_objects(&e);
-    expect_status(&fh, NFS3ERR_STALE); /* the same key, and no such export */
+    expect_status(&fh, NFS3ERR_STALE); /* the key is the same, but these objects do not have the handle's export */
     objects_close(others);
     assert_int_equal(unlink("state/handle-key"), 0);
     os = others = open_objects(&export);
@@ -191,7 +191,7 @@ static void test_files(void **state)
     object_put(os, object);
 }
 
-/* A server without rights may write what it may not read. */
+/* A server that is not root can write its own file that it may not read. */
 static void test_write_only(void **state)
 {
     struct object *object;
@@ -211,7 +211,8 @@ static void test_write_only(void **state)
     object_put(os, object);
 }
 
-/* What the kernel lets the caller do; and the caller remains who he was when the server's rights were needed. */
+/* object_may() agrees with the kernel's permission checks. The thread still has the caller's identity after the server
+ * opened a file with its own rights. */
 static void test_may(void **state)
 {
     const struct identity owner = {.uid = 1000, .gid = 1}, alien = {.uid = 1001, .gid = 1}, root = {.uid = 0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_object_cache.c - what is kept open has a limit in descriptors, the longest idle goes first, and threads agree. */
+/* nfs_object_cache.c - test that the cache of open objects limits its descriptors, closes the object that was idle
+ * longest first, and works with several threads. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static int open_objects(unsigned open_max)
     return os ? 0 : -1;
 }
 
-/* Files "0" to "23" that have their number in their first octet. */
+/* Look up the handles of the files "0" to "23". The only octet of each file is the number of the file. */
 static int look(void)
 {
     struct nfs3_fh root;
@@ -89,7 +90,7 @@ static int teardown(void **state)
     (void)state;
     snprintf(command, sizeof(command), "rm -rf %s", top);
     bad = system(command);
-    objects_close(os); /* aborts when a test that failed has not put back what it got */
+    objects_close(os); /* aborts if a failed test has not put back an object */
     export_close(&export);
     return bad;
 }
@@ -124,7 +125,7 @@ static void expect_octet(struct object *object, unsigned want, int flags)
     assert_int_equal(octet, want);
 }
 
-/* An empty cache; handles have a new key, hence a new look. */
+/* Start with an empty cache. The handle key is new, so the caller must call look() again. */
 static unsigned start(unsigned open_max)
 {
     objects_close(os);
@@ -138,7 +139,7 @@ static void test_limit(void **state)
     for (unsigned n = OPEN - 2; n <= OPEN + 2; n++) {
         unsigned before = start(OPEN), want = n < OPEN ? n : OPEN;
 
-        assert_int_equal(look(), 0); /* the root is one of them */
+        assert_int_equal(look(), 0); /* look() adds the root, which is one of the n objects */
         for (unsigned i = 0; i < n - 1; i++)
             object_put(os, get(i));
         assert_int_equal(descriptors() - before, want);
@@ -162,7 +163,7 @@ static void test_files_count(void **state)
     assert_true(descriptors() - before > OPEN - 3);
 }
 
-/* What is in use is not closed, even beyond the limit. */
+/* The cache does not close an object in use, even beyond the limit. */
 static void test_in_use(void **state)
 {
     unsigned before = start(OPEN);
@@ -177,7 +178,7 @@ static void test_in_use(void **state)
         struct stat st;
 
         assert_int_equal(object_stat(object[i], &st), 0);
-        assert_ptr_equal(get(i), object[i]); /* there is one of each */
+        assert_ptr_equal(get(i), object[i]); /* a file has only one object */
         object_put(os, object[i]);
     }
     for (unsigned i = 0; i < FILES; i++)
@@ -196,7 +197,7 @@ static void test_oldest_first(void **state)
     object_put(os, first);
     object_put(os, get(1));
     object_put(os, get(2));
-    object_put(os, get(0)); /* is the youngest again */
+    object_put(os, get(0)); /* object 0 is the most recently used again */
     object_put(os, get(3));
     object_put(os, get(4));
     assert_ptr_equal(get(0), first);
@@ -206,7 +207,7 @@ static void test_oldest_first(void **state)
 static void test_least(void **state)
 {
     (void)state;
-    start(0); /* one is always kept */
+    start(0); /* the cache always keeps one object */
     assert_int_equal(look(), 0);
     for (unsigned i = 0; i < FILES; i++) {
         struct object *object = get(i);
@@ -241,7 +242,7 @@ static void test_forget(void **state)
     assert_int_equal(object_get(os, &fh[0], &object), NFS3ERR_STALE);
 }
 
-/* Gone while somebody uses it: it lives as long as he does. */
+/* An object whose file is removed while the object is in use stays open until object_put(). */
 static void test_gone_in_use(void **state)
 {
     struct object *object, *none;
@@ -272,7 +273,7 @@ static struct kept *make(uint8_t number)
     return k;
 }
 
-/* errno of an attempt to run it. */
+/* Run the program and return the errno of execl(). */
 static int run_program(const char *path)
 {
     int status = 0;
@@ -307,7 +308,7 @@ static void test_idle(void **state)
     assert_true(cache_tend(&c, 5000 + CACHE_IDLE_MS));
     assert_null(cache_get(&c, &one));
     assert_int_equal(c.fds, 1);
-    /* What is in use stays; and time may seem to run backwards from one thread to the next. */
+    /* The cache keeps an object in use. The time may be less than in an earlier call from another thread. */
     assert_true(cache_tend(&c, 5000 + 10 * CACHE_IDLE_MS));
     cache_put(&c, k, 10000);
     assert_true(cache_tend(&c, 9000));
@@ -315,7 +316,8 @@ static void test_idle(void **state)
     cache_fini(&c);
 }
 
-/* A program that was written through us can be run a second later: not while we may write it. */
+/* The kernel refuses to run a program while the server has it open for writing. The cache closes the writing
+ * descriptor of an idle object CACHE_WRITER_MS after the last request for this descriptor. */
 static void test_written_program(void **state)
 {
     unsigned before = start(OPEN), held;
@@ -329,7 +331,7 @@ static void test_written_program(void **state)
     snprintf(path, sizeof(path), "%s/0", top);
     held = descriptors() - before;
     assert_int_equal(cache_tend(&os->cache, now_ms() + 2 * CACHE_WRITER_MS), true);
-    assert_int_equal(descriptors() - before, held); /* it is in use */
+    assert_int_equal(descriptors() - before, held); /* the object is in use */
     object_put(os, object);
     cache_tend(&os->cache, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
     assert_int_equal(descriptors() - before, held);
@@ -342,7 +344,7 @@ static void test_written_program(void **state)
     object_put(os, object);
 }
 
-/* A file that is removed behind our back gives its room on the disk back, however it is open. */
+/* objects_tend() closes a file that was removed locally, so that the file system can free the file's space. */
 static void test_removed_behind_our_back(void **state)
 {
     unsigned before = start(OPEN);
@@ -356,7 +358,7 @@ static void test_removed_behind_our_back(void **state)
     object_put(os, object);
     object = get(3);
     object_put(os, object);
-    assert_int_equal(descriptors() - before, 4); /* the directory too */
+    assert_int_equal(descriptors() - before, 4); /* the directory, two objects and one open file */
     snprintf(path, sizeof(path), "%s/2", top);
     assert_int_equal(unlink(path), 0);
     assert_true(objects_tend(os));
@@ -366,7 +368,7 @@ static void test_removed_behind_our_back(void **state)
     object_put(os, object);
 }
 
-/* A quarter of the process's descriptors is not ours. */
+/* The cache leaves a quarter of the process's descriptors to other users. */
 static int small_process(void)
 {
     struct rlimit limit = {64, 64};

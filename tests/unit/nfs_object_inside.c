@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_object_inside.c - no handle, no link, no name and no mount leads out of an export. */
+/* nfs_object_inside.c - test that no handle, link, name or mount gives access to a file outside the export. */
 #include <sched.h>
 #include <sys/mount.h>
 #include <time.h>
@@ -14,13 +14,13 @@ static void test_moved_out(void **state)
     make_file("in/file", "text");
     assert_int_equal(mkdir("in/dir", 0755), 0);
     make_file("in/dir/below", "text");
-    assert_int_equal(mkdir("in-2", 0755), 0); /* begins like the export */
+    assert_int_equal(mkdir("in-2", 0755), 0); /* this name begins with the name of the export */
     file = look("file");
     dir = look("dir");
     below = look("dir/below");
     assert_int_equal(rename("in/file", "in-2/file"), 0);
     assert_int_equal(rename("in/dir", "in-2/dir"), 0);
-    restart(); /* what is open is looked at less often: below */
+    restart(); /* the server checks open objects less often: see test_moved_out_open() */
     expect_status(&file, NFS3ERR_STALE);
     expect_status(&dir, NFS3ERR_STALE);
     expect_status(&below, NFS3ERR_STALE);
@@ -32,7 +32,7 @@ static void test_moved_out(void **state)
     expect_is(&dir, "in/dir");
 }
 
-/* What is open is looked after, too: within seconds. */
+/* The handle of an open directory that is moved out of the export becomes stale within seconds. */
 static void test_moved_out_open(void **state)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
@@ -60,7 +60,7 @@ static void test_moved_out_open(void **state)
     }
     assert_int_equal(status, NFS3ERR_STALE);
     object_put(os, held);
-    expect_is(&hard, "in/hard"); /* opened by a name that is gone: the other one is inside */
+    expect_is(&hard, "in/hard"); /* the name outside is removed, and the name inside remains */
 }
 
 static void test_export_moved(void **state)
@@ -95,7 +95,7 @@ static void test_links(void **state)
     object_put(os, object);
     fh = look("dir/file");
     dir = look("dir");
-    /* A name on the way becomes a link to another file of the same name. */
+    /* A symbolic link to a directory with a file of the same name replaces a directory of the path. */
     assert_int_equal(rename("in/dir", "in/moved"), 0);
     assert_int_equal(symlink("../out", "in/dir"), 0);
     expect_is(&fh, "in/moved/file");
@@ -103,7 +103,7 @@ static void test_links(void **state)
     assert_int_equal(rename("in/moved", "moved"), 0);
     restart();
     expect_status(&fh, NFS3ERR_STALE);
-    /* A hard link of which the kernel knows the other name. */
+    /* The kernel may report the name outside the export for a file with hard links. */
     make_file("in/hard", "text");
     fh = look("hard");
     assert_int_equal(link("in/hard", "out/hard"), 0);
@@ -111,7 +111,7 @@ static void test_links(void **state)
     expect_is(&fh, "out/hard");
 }
 
-/* Paths that are longer than PATH_MAX: the kernel does not tell them. */
+/* The kernel does not report a path that is longer than PATH_MAX. */
 static void test_deep(void **state)
 {
     struct nfs3_fh fh = root_fh();
@@ -140,7 +140,7 @@ static void test_deep(void **state)
     expect_status(&fh, NFS3ERR_STALE);
 }
 
-/* In a mount namespace of its own. */
+/* Test mounts in a separate mount namespace; return 77 if this is not permitted. */
 static int mounts(void)
 {
     struct nfs3_fh root = root_fh(), fh;
@@ -148,7 +148,7 @@ static int mounts(void)
     if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
         mount("none", "in/mount", "tmpfs", 0, NULL) || mount("out", "in/bind", NULL, MS_BIND, NULL))
         return 77;
-    /* The mounts are seen from an export that was opened in this namespace. */
+    /* Only an export that was opened in this namespace sees the mounts. */
     objects_close(os);
     export_close(&export);
     export_open(&export, "in", &(struct export_attr){.anon_uid = 1}, error);

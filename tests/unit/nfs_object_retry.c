@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_object_retry.c - a handle that the kernel cannot open just now: one failure less than the limit, as many. */
+/* nfs_object_retry.c - test that the server tries OPEN_TRIES times to open a handle if the kernel fails. */
 #define _GNU_SOURCE
 #include "tests/unit/nfs_object.h"
 
@@ -9,7 +9,7 @@
 
 static int failures, tries;
 
-/* In the place of the system's own. */
+/* This function replaces the C library's function and fails `failures` times. */
 int open_by_handle_at(int mount, struct file_handle *handle, int flags)
 {
     tries++;
@@ -27,7 +27,7 @@ static void test_retry(void **state)
 
     (void)state;
     if (os->place->mount < 0)
-        skip(); /* no right to use kernel handles */
+        skip(); /* the process may not use kernel handles */
     make_file("in/file", "x");
     fh = look("file");
     for (int n = 0; n <= OPEN_TRIES; n++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_object_search.c - without kernel handles: the hints of a handle show the way, what was seen is found at once, and
- * what was not found is not looked for again and again. */
+/* nfs_object_search.c - test the search without kernel handles: the hints of a handle lead to its object, a known
+ * object is found without a search, and the server does not repeat a search that failed. */
 #include "tests/unit/nfs_object.h"
 
 #include <limits.h>
 
 #include "nfs/server/object_in.h"
 
-/* What the handle of a path holds. */
+/* Look up the handle of a path and return its contents. */
 static struct handle look_into(const char *path, struct nfs3_fh *fh)
 {
     struct handle h;
@@ -26,7 +26,7 @@ static enum nfs3_status status_of(const struct nfs3_fh *fh)
     return status;
 }
 
-/* Whether it would have to be looked for. */
+/* Return true if the server must search for the object of this handle. */
 static bool is_searched(const struct nfs3_fh *fh)
 {
     struct object *object;
@@ -48,7 +48,7 @@ static void expect_path(const struct handle *h, const char *want)
         assert_string_equal(path, want);
 }
 
-/* One file with a name in each of several directories: only the hints say by which it was seen. */
+/* A file has a name in each of several directories. Only the hints tell under which name look() saw the file. */
 static void test_hints(void **state)
 {
     static const char *const name[] = {"a/x", "b/x", "c/x", "d/x", "d/e/f/g/x"};
@@ -74,7 +74,7 @@ static void test_hints(void **state)
     }
 }
 
-/* More names on the way than a handle has room for. */
+/* Look up paths with one name fewer than a handle has hints, as many names, one more and two more. */
 static void test_deep(void **state)
 {
     char path[200] = "in";
@@ -108,14 +108,14 @@ static void test_miss(void **state)
     assert_int_equal(status_of(&fh), NFS3ERR_STALE);
     assert_false(is_searched(&fh));
     assert_int_equal(rename("file", "in/moved"), 0);
-    assert_int_equal(status_of(&fh), NFS3ERR_STALE); /* no second search so soon */
+    assert_int_equal(status_of(&fh), NFS3ERR_STALE); /* the server does not search again so soon */
     again = look("moved");
-    assert_int_equal(status_of(&fh), NFS3_OK); /* but it was seen since */
+    assert_int_equal(status_of(&fh), NFS3_OK); /* look() has seen the file since then */
     assert_memory_equal(&fh, &again, sizeof(fh));
 }
 
-/* Handles that cannot be found are looked for once, all of them; the memory of that has an end, and a good one still
- * is found. */
+/* The server searches only once for nearly every handle that has no object. After a restart the server still finds a
+ * valid handle. */
 static void test_misses(void **state)
 {
     enum { MANY = SEARCH_MISSES / 8 };
@@ -134,7 +134,7 @@ static void test_misses(void **state)
             if (!turn)
                 assert_int_equal(status_of(&stale), NFS3ERR_STALE);
         }
-    /* Some share their place with too many others. */
+    /* The server forgets a few handles that share a place in its table with too many others. */
     assert_in_range(again, 0, MANY / 50);
     restart();
     assert_true(is_searched(&fh));
@@ -142,7 +142,7 @@ static void test_misses(void **state)
     assert_false(is_searched(&fh));
 }
 
-/* The same number, born at another time, is another object. */
+/* An object with the same inode number and another birth time is another object. */
 static void test_birth(void **state)
 {
     struct nfs3_fh fh;
@@ -171,22 +171,22 @@ static void test_names(void **state)
     names_put(os->names, &h, 1, "abc");
     assert_true(names_path(os->names, 1, 1, 2, path, 8));
     assert_string_equal(path, "abc");
-    assert_false(names_path(os->names, 2, 1, 2, path, 8)); /* of another export */
+    assert_false(names_path(os->names, 2, 1, 2, path, 8)); /* the number of another export */
     assert_false(names_path(os->names, 1, 1, 3, path, 8));
     assert_false(names_path(os->names, 1, 1, 1, path, 8)); /* the root has no name */
     new.hint[0] = 7;
-    names_put(os->names, &new, 1, "ab"); /* it has moved: its handle remains */
+    names_put(os->names, &new, 1, "ab"); /* a moved object keeps its hint and thus its handle */
     assert_int_equal(new.hint[0], 9);
     new = h;
     new.birth = 4;
     new.hint[0] = 7;
-    names_put(os->names, &new, 1, "ab"); /* another object */
+    names_put(os->names, &new, 1, "ab"); /* another birth time makes another object */
     assert_int_equal(new.hint[0], 7);
     new.inode = 5;
     names_put(os->names, &new, 2, "cd");
     assert_true(names_path(os->names, 1, 1, 5, path, 7));
     assert_string_equal(path, "ab/cd");
-    assert_false(names_path(os->names, 1, 1, 5, path, 6)); /* a slash at the end is written, then taken away */
+    assert_false(names_path(os->names, 1, 1, 5, path, 6)); /* a removed final slash needs room as well */
     new.inode = 2;
     names_put(os->names, &new, 5, "loop");
     assert_false(names_path(os->names, 1, 1, 5, path, 8));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve.c - handles, attributes and file systems: GETATTR, SETATTR, LOOKUP, FSSTAT, FSINFO, PATHCONF, and what is
- * the same for every procedure. */
+/* nfs_serve.c - test GETATTR, SETATTR, LOOKUP, FSSTAT, FSINFO and PATHCONF, and the checks of all procedures. */
 #include "nfs_serve.h"
 
 #include <sys/sysmacros.h>
@@ -53,7 +52,7 @@ static void types(void **state)
     }
 }
 
-/* A handle of another server's key, one that is none, and one of what is gone: every procedure says so. */
+/* Every procedure refuses the handle of a removed file, a handle without a valid MAC and an empty handle. */
 static void handles(void **state)
 {
     struct bed *b = *state;
@@ -72,7 +71,7 @@ static void handles(void **state)
         assert_int_equal(call(b, proc, &args), NFS3ERR_BADHANDLE);
         assert_false(b->result.attr.present || b->result.wcc.after.present || b->result.dir.present);
     }
-    /* The second handle; what is known of the first is said. */
+    /* The second handle is bad; the reply to RENAME still has the attributes of the first directory. */
     assert_int_equal(move(b, &b->root, "a", &gone, "b"), NFS3ERR_STALE);
     assert_true(b->result.wcc.had && b->result.wcc.after.present);
     assert_false(b->result.to_wcc.had || b->result.to_wcc.after.present);
@@ -129,7 +128,7 @@ static void set_attributes(void **state)
     assert_memory_equal(b->result.read.data, "hel\0\0\0\0\0\0\0", 10);
 }
 
-/* The link itself changes, never what it points to. */
+/* SETATTR of a symbolic link changes the link and never its target. */
 static void set_attributes_of_others(void **state)
 {
     struct bed *b = *state;
@@ -179,7 +178,7 @@ static void guard(void **state)
     assert_int_equal(b->result.wcc.after.attr.size, 1);
 }
 
-/* Among them what says "now", "leave it" and "as it is" to the kernel. */
+/* Some of these values have a special meaning for the kernel: UTIME_NOW, UTIME_OMIT, and UINT32_MAX as an ID. */
 static void bad_attributes(void **state)
 {
     struct bed *b = *state;
@@ -198,7 +197,7 @@ static void bad_attributes(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         union nfs3_args args = {.make = {.where = where(&b->root, "new"), .attr = bad[i], .type = NFS3_FIFO}};
 
-        /* What no file can have is refused before anything is made. */
+        /* The server refuses all rows except the last one before it makes an object. */
         if (i + 1 < sizeof(bad) / sizeof(*bad)) {
             for (enum nfs3_proc proc = NFS3_CREATE; proc <= NFS3_MKNOD; proc++) {
                 args.make.target = text("x");
@@ -225,14 +224,14 @@ static void lookups(void **state)
     assert_memory_equal(&fh, &dir, sizeof(fh.length) + fh.length);
     assert_int_equal(lookup_in(b, &sub, ".", &fh), NFS3_OK);
     assert_memory_equal(&fh, &sub, sizeof(fh.length) + fh.length);
-    /* Never above the export. */
+    /* LOOKUP of ".." never leaves the export. */
     assert_int_equal(lookup_in(b, &dir, "..", &fh), NFS3_OK);
     assert_memory_equal(&fh, &b->root, sizeof(fh.length) + fh.length);
     assert_int_equal(lookup_in(b, &b->root, "..", &fh), NFS3_OK);
     assert_memory_equal(&fh, &b->root, sizeof(fh.length) + fh.length);
     assert_int_equal(lookup_in(b, &b->root, "no", &fh), NFS3ERR_NOENT);
     assert_true(b->result.dir.present);
-    /* A link is an object like others. */
+    /* LOOKUP does not follow a symbolic link. */
     assert_int_equal(symlink("/etc", local(b, "l")), 0);
     fh = lookup(b, "l");
     assert_int_equal(b->result.attr.attr.type, NFS3_LNK);

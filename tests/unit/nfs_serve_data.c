@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_data.c - READ, WRITE, COMMIT and READLINK: ends of files, ends of numbers, full disks, and what is said
- * when data did not get to the disk. */
+/* nfs_serve_data.c - test READ, WRITE, COMMIT and READLINK: the end of a file, the largest offsets, a full disk, and
+ * the reply if data does not reach the disk. */
 #include "nfs_serve.h"
 
 #include <sched.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* In front of the C library's: counts, and fails if told so. */
+/* fsync() and fdatasync() replace the C library's functions. They count their calls and fail if sync_error is set. */
 static unsigned syncs, data_syncs;
 static int sync_error;
 
@@ -26,7 +26,7 @@ int fdatasync(int fd)
     return sync_error ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
-/* Octets of a file that are in memory, if somebody asks not to wait; -1: the file system cannot tell. */
+/* preadv2() with flags finds this number of a file's octets in memory; -1: the file system refuses the flags. */
 static ssize_t cached = INT64_MAX;
 
 ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
@@ -40,7 +40,7 @@ ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
     return pread(fd, iov->iov_base, flags && (size_t)there < iov->iov_len ? (size_t)there : iov->iov_len, at);
 }
 
-/* All of it or nothing, and nothing is left in the result. */
+/* A READ that may not wait serves all the data, or serves nothing and leaves the result empty. */
 static void reads_now(void **state)
 {
     static const struct {
@@ -104,7 +104,7 @@ static void reads(void **state)
     }
     assert_int_equal(get(b, &empty, 0, 0), NFS3_OK);
     assert_true(b->result.read.eof);
-    b->room = 4; /* a transport that takes less */
+    b->room = 4; /* the transport has room for fewer octets */
     assert_int_equal(get(b, &fh, 0, 10), NFS3_OK);
     assert_int_equal(b->result.read.count, 4);
     assert_false(b->result.read.eof);
@@ -124,7 +124,7 @@ static void large_read(void **state)
     assert_true(b->result.read.eof);
 }
 
-/* What has no data has none to read or write. */
+/* READ, WRITE and COMMIT refuse an object that is not a regular file; READLINK refuses all but a link. */
 static void wrong_types(void **state)
 {
     struct bed *b = *state;
@@ -163,12 +163,12 @@ static void writes(void **state)
     assert_int_equal(b->result.wcc.after.attr.size, 12);
     assert_int_equal(get(b, &fh, 0, 100), NFS3_OK);
     assert_memory_equal(b->result.read.data, "01234567abcd", 12);
-    /* Nothing written is no change. */
+    /* A WRITE of zero octets changes nothing. */
     mtime = b->result.attr.attr.mtime;
     assert_int_equal(put(b, &fh, 100, "", 0, NFS3_FILE_SYNC), NFS3_OK);
     assert_int_equal(b->result.wcc.after.attr.size, 12);
     assert_memory_equal(&b->result.wcc.after.attr.mtime, &mtime, sizeof(mtime));
-    /* A hole. */
+    /* A WRITE far beyond the end of the file makes a hole. */
     assert_int_equal(put(b, &fh, 1ULL << 40, "z", 1, NFS3_UNSTABLE), NFS3_OK);
     assert_int_equal(get(b, &fh, (1ULL << 40) - 2, 100), NFS3_OK);
     assert_int_equal(b->result.read.count, 3);
@@ -200,7 +200,7 @@ static void far_writes(void **state)
     assert_memory_equal(b->result.read.data, "0123456789", 10);
 }
 
-/* How much is on the disk is what was asked for, and what is said. */
+/* The server syncs as much as the requested level needs, and reports this level. */
 static void levels(void **state)
 {
     struct bed *b = *state;
@@ -221,7 +221,7 @@ static void levels(void **state)
     assert_int_equal(syncs, 2);
 }
 
-/* Data that did not get to the disk: who commits hears of it, and all others see another verifier. */
+/* If a sync fails, the COMMIT or WRITE that needs it fails, and the verifier in later replies changes. */
 static void lost_data(void **state)
 {
     struct bed *b = *state;
@@ -248,7 +248,7 @@ static void lost_data(void **state)
     assert_memory_not_equal(b->result.write.verifier, "verified", 8);
 }
 
-/* RFC 1813 4.7: names are on the disk before the reply, unless the export says otherwise. */
+/* The server syncs changed names before it replies (RFC 1813 4.7), unless the export is async. */
 static void stable_names(void **state)
 {
     struct bed *b = *state;
@@ -298,7 +298,7 @@ static void links(void **state)
     char target[NFS3_PATH_MAX];
     struct nfs3_fh fh;
 
-    memset(target, 0xff, sizeof(target)); /* no letters, and none of UTF-8 either */
+    memset(target, 0xff, sizeof(target)); /* 0xff is never valid in UTF-8 */
     args.make.target = (struct nfs3_text){target, 4095};
     assert_int_equal(call(b, NFS3_SYMLINK, &args), NFS3_OK);
     assert_int_equal(b->result.attr.attr.type, NFS3_LNK);
@@ -321,7 +321,7 @@ static void links(void **state)
     assert_memory_equal(b->result.target.at, "../../etc/passwd", 16);
 }
 
-/* What was written before there was no room left is said; then there is an error. */
+/* The WRITE that fills the disk reports how many octets were written; the next WRITE fails with NFS3ERR_NOSPC. */
 static void full(void **state)
 {
     enum { DISK = 1 << 20 };

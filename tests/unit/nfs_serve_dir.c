@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_dir.c - READDIR and READDIRPLUS: everything once, in pieces of every size, while others make and remove. */
+/* nfs_serve_dir.c - test that READDIR and READDIRPLUS list each name once, with replies of many sizes, while other
+ * names are created and removed. */
 #include "nfs_serve.h"
 
 enum { MANY = 10000, TOUCHED = 200 };
@@ -49,7 +50,7 @@ static void check_entry(struct bed *b, struct list *l, const struct nfs3_entry *
     }
 }
 
-/* One call's worth. Octets of directory information are counted. */
+/* Check the entries of one reply, and return their octets of directory information. */
 static uint64_t take(struct bed *b, struct list *l, bool plus)
 {
     struct xdr_in in = {.at = b->result.list.entries, .left = b->result.list.length};
@@ -88,7 +89,7 @@ static void list_all(struct bed *b, struct list *l, bool plus, uint32_t dircount
         assert_int_equal(list_from(b, plus, &b->root, l->cookie, dircount, maxcount), NFS3_OK);
         assert_true(b->result.list.length || b->result.list.eof);
         assert_true(take(b, l, plus) <= dircount || !plus);
-        /* Somebody else is busy there, with other names. */
+        /* Create or remove another name while the listing goes on. */
         if (l->calls % 16 == 0) {
             char name[32];
 
@@ -118,7 +119,8 @@ static void many(void **state)
     free(l);
 }
 
-/* Each size: what fits exactly comes, an octet less does not, and nothing at all is NFS3ERR_TOOSMALL. */
+/* Try each maxcount: a list that fits exactly is complete, a list is incomplete with one octet less, and a reply
+ * without room for an entry is NFS3ERR_TOOSMALL. */
 static void sizes(void **state)
 {
     struct bed *b = *state;
@@ -156,7 +158,7 @@ static void sizes(void **state)
     assert_int_equal(list_from(b, true, &b->root, 0, 23, 4096), NFS3ERR_TOOSMALL);
     assert_int_equal(list_from(b, true, &b->root, 0, 28, 4096), NFS3_OK);
     assert_true(take(b, l, true) <= 28);
-    b->room = 40; /* a transport that takes less */
+    b->room = 40; /* the transport has room for fewer octets */
     assert_int_equal(list_from(b, false, &b->root, 0, 0, 4096), NFS3_OK);
     assert_true(b->result.list.length <= 40);
     free(l);
@@ -176,7 +178,7 @@ static void cookies(void **state)
     assert_int_equal(list_from(b, false, &b->root, 0, 0, 4096), NFS3_OK);
     take(b, l, false);
     last = l->cookie;
-    /* Behind the last one there is nothing, and that is the end. */
+    /* A listing after the last cookie is empty and has the end flag. */
     assert_int_equal(list_from(b, false, &b->root, last, 0, 4096), NFS3_OK);
     assert_int_equal(b->result.list.length, 0);
     assert_true(b->result.list.eof);
@@ -191,7 +193,8 @@ static void cookies(void **state)
     free(l);
 }
 
-/* Names as they are: 255 octets, none of UTF-8, a line end. And below the root, ".." is the parent. */
+/* The server lists a name of 255 octets that is not UTF-8, and a name with a line feed. The entry ".." in a directory
+ * below the root has the handle of the parent. */
 static void names(void **state)
 {
     struct bed *b = *state;

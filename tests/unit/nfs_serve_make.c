@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_make.c - names come, move and go: CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME and LINK. */
+/* nfs_serve_make.c - test CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME and LINK. */
 #include "nfs_serve.h"
 
 static enum nfs3_status create(struct bed *b, const char *name, enum nfs3_createmode how, const struct nfs3_sattr *attr)
@@ -21,7 +21,7 @@ static void creates(void **state)
 
     assert_int_equal(create(b, "f", NFS3_GUARDED, &attr), NFS3_OK);
     assert_true(b->result.made.present && b->result.attr.present);
-    assert_int_equal(b->result.attr.attr.mode, 0666); /* whatever our umask is */
+    assert_int_equal(b->result.attr.attr.mode, 0666); /* the server's umask has no effect */
     assert_int_equal(b->result.attr.attr.size, 7);
     assert_true(b->result.wcc.had && b->result.wcc.after.present);
     assert_int_equal(stat(local(b, "f"), &st), 0);
@@ -31,7 +31,7 @@ static void creates(void **state)
     assert_int_equal(b->result.read.count, 7);
     assert_int_equal(create(b, "f", NFS3_GUARDED, &attr), NFS3ERR_EXIST);
     assert_true(b->result.wcc.had && b->result.wcc.after.present);
-    /* UNCHECKED takes what is there, and its size alone is set. */
+    /* UNCHECKED accepts an existing file and sets only its size. */
     attr.mode = 0600;
     attr.size = 3;
     assert_int_equal(create(b, "f", NFS3_UNCHECKED, &attr), NFS3_OK);
@@ -43,7 +43,7 @@ static void creates(void **state)
     assert_int_equal(b->result.attr.attr.size, 3);
     assert_int_equal(create(b, "new", NFS3_UNCHECKED, NULL), NFS3_OK);
     assert_int_equal(b->result.attr.attr.mode & 077, 0);
-    /* A link is not followed, nothing else is taken for a file. */
+    /* CREATE does not follow a symbolic link and does not accept an existing directory. */
     assert_int_equal(symlink("f", local(b, "l")), 0);
     assert_int_equal(symlink("outside", local(b, "m")), 0);
     assert_int_equal(mkdir(local(b, "d"), 0700), 0);
@@ -55,7 +55,8 @@ static void creates(void **state)
     assert_int_equal(access(local(b, "outside"), F_OK), -1);
 }
 
-/* The call again is the call; another one is not, also after a restart. */
+/* A repeated EXCLUSIVE call succeeds, also after a restart. A call with another verifier fails, and so does a repeated
+ * call after a SETATTR. */
 static void exclusive(void **state)
 {
     struct bed *b = *state;
@@ -103,7 +104,7 @@ static void others(void **state)
         assert_int_equal(by_name(b, NFS3_REMOVE, &b->root, "n"), NFS3_OK);
     }
     args.make.type = NFS3_CHR;
-    args.make.major = 0x1001; /* would be another device's number without its head */
+    args.make.major = 0x1001; /* without its upper bits this would be the major number of another device */
     assert_int_equal(call(b, NFS3_MKNOD, &args), NFS3ERR_INVAL);
     args.make.major = 1;
     args.make.minor = 0x100003;
@@ -169,11 +170,11 @@ static void renames(void **state)
     assert_int_equal(move(b, &b->root, "d", &dir, "sub"), NFS3ERR_INVAL);
     assert_int_equal(move(b, &b->root, "e", &dir, "g"), NFS3ERR_NOTDIR);
     assert_int_equal(move(b, &dir, "g", &b->root, "e"), NFS3ERR_ISDIR);
-    /* Two names of one file: nothing happens. */
+    /* RENAME between two names of one file does nothing. */
     assert_int_equal(link(local(b, "d/g"), local(b, "h")), 0);
     assert_int_equal(move(b, &dir, "g", &b->root, "h"), NFS3_OK);
     assert_int_equal(access(local(b, "d/g"), F_OK), 0);
-    /* What was there is replaced. */
+    /* RENAME replaces an existing target. */
     local_write(b, "x", "x", 0600);
     assert_int_equal(move(b, &b->root, "x", &dir, "g"), NFS3_OK);
     assert_int_equal(lookup_in(b, &dir, "g", &f), NFS3_OK);
@@ -194,13 +195,13 @@ static void hard_links(void **state)
     assert_int_equal(hard_link(b, &f, &b->root, "f"), NFS3ERR_EXIST);
     assert_true(b->result.attr.present && b->result.to_wcc.had);
     assert_int_equal(hard_link(b, &dir, &b->root, "x"), NFS3ERR_INVAL);
-    /* The link itself, not what it points to. */
+    /* LINK of a symbolic link makes a name for the link and not for its target. */
     assert_int_equal(hard_link(b, &link, &dir, "m"), NFS3_OK);
     assert_int_equal(lstat(local(b, "d/m"), &st), 0);
     assert_true(S_ISLNK(st.st_mode));
 }
 
-/* What no name is, for every procedure that takes one (RFC 1813 3.2). */
+/* Every procedure that takes a name refuses these names (RFC 1813 3.2). */
 static void hostile_names(void **state)
 {
     struct bed *b = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_model.c - chance against a model: the same operations by NFS and by the system's own calls on another
- * directory have the same outcomes, and leave the same trees. A seed may be the argument. */
+/* nfs_serve_model.c - random operations against a model: the server and the system's own calls on another directory
+ * return the same results and leave the same trees. The argument is an optional seed. */
 #include "nfs_serve.h"
 #include "tests/lib/rng.h"
 
@@ -10,7 +10,7 @@ enum { STEPS = 6000, NAMES = 4, DEPTH = 3, HELD = 8, IO = 9000, FILE_MAX = 10000
 
 static uint64_t first_seed = 1;
 
-struct held { /* a file that is used by its handle, wherever it is by now */
+struct held { /* a file that the test uses by its handle, after any RENAME */
     struct nfs3_fh fh;
     int fd;
 };
@@ -20,15 +20,15 @@ struct model {
     struct rng rng;
     char dir[64];
     int root;
-    unsigned views; /* that READs were served from */
+    unsigned views; /* READs served from a view */
     struct held held[HELD];
     uint8_t data[IO], mine[IO];
 };
 
 struct spot { /* a directory on both sides, and a name in it */
     struct nfs3_fh fh;
-    enum nfs3_status status; /* of the way there */
-    int fd;                  /* -errno */
+    enum nfs3_status status; /* status of the LOOKUPs on the path to the directory */
+    int fd;                  /* or -errno */
     char name[2];
 };
 
@@ -38,7 +38,7 @@ static void random_name(struct model *m, char name[2])
     name[1] = 0;
 }
 
-/* Down some names; links are not followed, by neither. */
+/* Walk down at most DEPTH - 1 random names on both sides, without following symbolic links. */
 static struct spot random_spot(struct model *m)
 {
     struct spot s = {.fh = m->b->root, .fd = dup(m->root)};
@@ -113,7 +113,7 @@ static enum nfs3_status move_or_link(struct model *m, const struct spot *s, int 
             status = hard_link(m->b, &fh, &to.fh, to.name);
         *error = linkat(s->fd, s->name, to.fd, to.name, 0) ? errno : 0;
         if (!fstatat(s->fd, s->name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
-            *error = EINVAL; /* what RFC 1813 has for it, whatever else is wrong */
+            *error = EINVAL; /* expect NFS3ERR_INVAL for a link to a directory, whatever else is wrong */
     } else {
         *error = renameat(s->fd, s->name, to.fd, to.name) ? errno : 0;
         status = move(m->b, &s->fh, s->name, &to.fh, to.name);
@@ -122,7 +122,7 @@ static enum nfs3_status move_or_link(struct model *m, const struct spot *s, int 
     return status;
 }
 
-/* A file by its name becomes one of those that are used by their handles. */
+/* Look a file up by its name and add its handle to `held`. */
 static enum nfs3_status hold(struct model *m, const struct spot *s, int *error)
 {
     struct held *h = &m->held[rng_below(&m->rng, HELD)];
@@ -214,7 +214,7 @@ static void same_file(struct model *m, const struct stat *st, const struct spot 
     }
 }
 
-/* How many entries the server shows, with "." and "..". */
+/* Count the entries that READDIRPLUS returns, with "." and "..". */
 static unsigned count_entries(struct model *m, const struct nfs3_fh *dir)
 {
     union nfs3_args args = {.list = {.dir = *dir, .dircount = 65536, .maxcount = 65536}};
@@ -298,7 +298,7 @@ static void model(void **state)
         if (i % COMPARE_EVERY == 0)
             objects += same_tree(m, &m->b->root, m->root);
     }
-    assert_true(objects > STEPS / COMPARE_EVERY); /* there was something to compare */
+    assert_true(objects > STEPS / COMPARE_EVERY); /* the trees were not empty */
     print_message("%u from views\n", m->views);
     for (unsigned i = 0; i < HELD; i++) {
         if (m->held[i].fd >= 0)
@@ -308,7 +308,7 @@ static void model(void **state)
     free(m);
 }
 
-/* READs point into the page cache. */
+/* Run the model with READs that return views of the page cache. */
 static void model_of_views(void **state)
 {
     struct bed *b = *state;
@@ -317,7 +317,7 @@ static void model_of_views(void **state)
     model(state);
 }
 
-/* The model's directory, too, whatever has become of it. */
+/* Remove the model's directory, too, even after a failed test. */
 static int teardown(void **state)
 {
     struct bed *b = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_mount.c - MNT: paths of exports, below them and past them; and two exports beside each other. */
+/* nfs_serve_mount.c - MNT: paths of exports, paths inside and outside of them, and one export inside another. */
 #include "nfs_serve.h"
 
 static enum mount3_status mount_text(struct bed *b, const char *path, uint32_t length, struct mount3_result *result)
@@ -51,7 +51,7 @@ static void paths(void **state)
     assert_int_equal(mount_path(b, "/out/ssl", &m), MNT3ERR_NOTDIR);
     assert_int_equal(mount_path(b, "/..", &m), MNT3ERR_ACCES);
     assert_int_equal(mount_path(b, "/d/../../etc", &m), MNT3ERR_ACCES);
-    assert_int_equal(mkdir(local(b, "x"), 0700), 0); /* the export's name goes on: not the name in it */
+    assert_int_equal(mkdir(local(b, "x"), 0700), 0); /* the next path extends the export's name and must not find "x" */
     assert_int_equal(mount_path(b, "x", &m), MNT3ERR_NOENT);
     assert_int_equal(mount_text(b, "", 0, &m), MNT3ERR_NOENT);
     assert_int_equal(mount_text(b, "/", 1, &m), MNT3ERR_NOENT);
@@ -77,7 +77,7 @@ static void long_paths(void **state)
     assert_int_equal(mount_text(b, path, MOUNT_PATH_MAX + 1, &m), MNT3ERR_NAMETOOLONG);
 }
 
-/* One export inside of another: the inner one's rules count, and nothing moves between them. */
+/* One export lies inside another: the rules of the inner one apply to it, and RENAME and LINK between them fail. */
 static void two_exports(void **state)
 {
     struct bed *b = *state;
@@ -111,7 +111,7 @@ static void two_exports(void **state)
     assert_int_equal(hard_link(b, &f, &inner, "f"), NFS3ERR_XDEV);
     assert_true(b->result.attr.present);
     assert_false(b->result.to_wcc.had || b->result.to_wcc.after.present);
-    /* The inner root's parent is not its client's. */
+    /* LOOKUP of ".." in the inner root returns the inner root. */
     assert_int_equal(lookup_in(b, &inner, "..", &f), NFS3_OK);
     assert_memory_equal(&f, &inner, sizeof(f.length) + f.length);
     objects_close(b->server.objects);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_rights.c - who may do what: users, read-only exports, and clients that may not come at all. */
+/* nfs_serve_rights.c - access rights: users, read-only exports, and clients without access. */
 #include "nfs_serve.h"
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ static void access_bits(void **state)
     b->cred.groups = 1;
     b->cred.group[0] = BOB;
     assert_int_equal(allowed(b, &f), R | X);
-    /* A mode that forbids the owner is not overridden here. */
+    /* ACCESS does not give the owner rights that the mode denies. */
     assert_int_equal(chmod(local(b, "f"), 0), 0);
     become(b, ALICE);
     assert_int_equal(allowed(b, &f), 0);
@@ -70,7 +70,8 @@ static void access_bits(void **state)
     assert_int_equal(allowed(b, &dir), R | L);
 }
 
-/* RFC 1813 4.4: the owner goes on with what he has open, and a program is read with the right to run it. */
+/* RFC 1813 4.4: the owner may read and write whatever the mode is, and the right to execute a file is enough to read
+ * it. */
 static void data_rights(void **state)
 {
     struct bed *b = *state;
@@ -98,7 +99,7 @@ static void data_rights(void **state)
     assert_int_equal(put(b, &x, 0, "xyz", 3, NFS3_UNSTABLE), NFS3ERR_ACCES);
     assert_int_equal(get(b, &g, 0, 3), NFS3_OK);
     assert_int_equal(put(b, &g, 0, "xyz", 3, NFS3_UNSTABLE), NFS3ERR_ACCES);
-    /* Who may write may truncate as open(O_TRUNC) does, and takes set-user-ID away by it. */
+    /* A caller that may write may also truncate, as with open(O_TRUNC). Both clear the set-user-ID bit. */
     assert_int_equal(chmod(local(b, "g"), 04660), 0);
     size.set_mtime = NFS3_SERVER_TIME;
     assert_int_equal(set(b, &g, &size), NFS3_OK);
@@ -135,7 +136,7 @@ static void attribute_rights(void **state)
     assert_int_equal(b->result.wcc.after.attr.uid, BOB);
 }
 
-/* Entries of the last READDIRPLUS without attributes and handle. */
+/* Count the entries of the last READDIRPLUS that have neither attributes nor a handle, without "." and "..". */
 static unsigned count_unknown(struct bed *b)
 {
     struct xdr_in in = {.at = b->result.list.entries, .left = b->result.list.length};
@@ -186,7 +187,7 @@ static void directory_rights(void **state)
     }
     assert_int_equal(hard_link(b, &fh, &dir, "g"), NFS3_OK);
     assert_int_equal(move(b, &dir, "g", &dir, "h"), NFS3_OK);
-    /* A directory that may be read and not searched: names, and nothing about them. */
+    /* With read but not search permission READDIRPLUS returns names without attributes and handles. */
     assert_int_equal(chmod(local(b, "d"), 0744), 0);
     become(b, BOB);
     assert_int_equal(call(b, NFS3_READDIRPLUS, &list), NFS3_OK);
@@ -197,7 +198,8 @@ static void directory_rights(void **state)
     assert_int_equal(by_name(b, NFS3_REMOVE, &sticky, "a"), NFS3ERR_PERM);
 }
 
-/* Given away at once by those who may, and otherwise not, but made in any case. */
+/* A new object gets the requested owner if the caller may set it. Otherwise the object is made and belongs to the
+ * caller. */
 static void made_for_others(void **state)
 {
     struct bed *b = *state;
@@ -323,7 +325,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Each thread is its caller, whoever the others are. */
+/* Each thread acts with the identity of its own caller. */
 static void threads(void **state)
 {
     struct bed *b = *state;

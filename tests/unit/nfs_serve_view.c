@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_serve_view.c - READ of what is in the page cache, from where it is: when, for whom, and what becomes of it. And
- * WRITE to what is in memory. */
+/* nfs_serve_view.c - READ with views of the page cache: which READs get a view, for which callers, and how a view
+ * changes with its file. Also WRITE to files in memory. */
 #include "nfs_serve.h"
 
 #include <linux/magic.h>
@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-/* Put where a view can be, or skipped. */
+/* Mount a tmpfs on the export, or skip the test. */
 static int in_memory(struct bed *b, const struct export_attr *attr)
 {
     identity_drop();
@@ -29,7 +29,7 @@ static void out_of_memory(struct bed *b, const struct export_attr *attr)
     bed_open(b, attr);
 }
 
-/* A view, as long as it is there; without one and without a buffer there is no result. */
+/* A READ of a file in memory gets a view, with `now` and without. */
 static void reads_of_views(void **state)
 {
     struct bed *b = *state;
@@ -53,14 +53,14 @@ static void reads_of_views(void **state)
         assert_int_equal(b->result.attr.attr.size, 10);
     }
     b->now = false;
-    /* None of these is worth one. */
+    /* A READ of no octets, and a READ at or after the end of the file, get no view. */
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(get(b, &fh, i ? 10 : 0, i), NFS3_OK);
         assert_null(b->view);
     }
     assert_int_equal(get(b, &fh, UINT64_MAX, UINT32_MAX), NFS3_OK);
     assert_null(b->view);
-    /* A hole is read past the view, and stays one. */
+    /* A READ of a hole gets no view and does not fill the hole. */
     assert_int_equal(truncate(local(b, "f"), NFS3_IO_MAX), 0);
     assert_int_equal(get(b, &fh, 0, NFS3_IO_MAX), NFS3_OK);
     assert_null(b->view);
@@ -70,7 +70,7 @@ static void reads_of_views(void **state)
     out_of_memory(b, &attr);
 }
 
-/* Whoever has what was read has it for as long as he likes: a name or a file that goes takes nothing away. */
+/* A view stays readable while it is held, after RENAME and REMOVE of its file. */
 static void views_that_stay(void **state)
 {
     struct bed *b = *state;
@@ -130,8 +130,9 @@ static void cut(struct bed *b)
     view_put(kept);
 }
 
-/* What is cut is zeros for who has it, and the next one reads what is there. In a child, for cmocka has its own handler
- * of SIGBUS in every test, and ours comes with the first view. */
+/* A held view shows zeros after its file was truncated, and the next READ gets a new view. The test runs in a child,
+ * because cmocka installs its own SIGBUS handler in every test, and the server installs its handler with the first
+ * view. */
 static void views_that_are_cut(void **state)
 {
     struct bed *b = *state;
@@ -152,7 +153,8 @@ static void views_that_are_cut(void **state)
     out_of_memory(b, &attr);
 }
 
-/* What is on the disk alone is read in the other way, and is in memory then. */
+/* A READ of data that is only on the disk gets no view and brings the data into memory. The READ after it gets a view.
+ * */
 static void views_of_a_disk(void **state)
 {
     struct bed *b = *state;
@@ -179,7 +181,7 @@ static void views_of_a_disk(void **state)
     assert_non_null(b->view);
 }
 
-/* Rights are those of every READ, and the server may ask what is in memory for a caller who may not. */
+/* A view needs the same rights as any READ. The server can find out what is in memory for a caller that may not. */
 static void rights_of_views(void **state)
 {
     struct bed *b = *state;
@@ -200,7 +202,7 @@ static void rights_of_views(void **state)
     out_of_memory(b, &attr);
 }
 
-/* To memory, if nothing has to be stable; else nothing is done. */
+/* With `now` the server executes an unstable WRITE to a file in memory and does nothing for any other WRITE. */
 static void writes_now(void **state)
 {
     static const struct nfs3_result none;
@@ -237,7 +239,7 @@ static void writes_now(void **state)
 
 int main(void)
 {
-    /* The one that needs the handler of SIGBUS is the first to open a view. */
+    /* The test that needs the SIGBUS handler must be the first to open a view. */
     const struct CMUnitTest tests[] = {
         bed_test(views_that_are_cut), bed_test(reads_of_views),  bed_test(views_that_stay),
         bed_test(views_of_a_disk),    bed_test(rights_of_views), bed_test(writes_now),

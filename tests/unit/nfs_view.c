@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfs_view.c - files as memory: they grow, are cut and go while they are looked at; how many there may be; and faults
- * that are nobody's still end the process. */
+/* nfs_view.c - views of files: files grow, are truncated and are removed while a view is open; limits on views; and
+ * SIGBUS faults outside of views go to the earlier handler. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ enum { KILLED = 1000, PAGES = 8 };
 
 static size_t page;
 
-/* A file in memory, `size` octets 'x'. */
+/* Create a file in memory with `size` octets 'x'. */
 static int file_of(size_t size)
 {
     int fd = memfd_create("view", MFD_CLOEXEC);
@@ -42,7 +42,7 @@ static bool is_all(const uint8_t *at, size_t n, uint8_t octet)
     return true;
 }
 
-/* How it ends: an exit code, or KILLED and a signal. A child begins without a handler, and leaves no core. */
+/* Run `run` in a child without a core dump. Return its exit code, or KILLED plus the signal that ended it. */
 static int in_child(int (*run)(void))
 {
     const struct rlimit none = {0, 0};
@@ -52,7 +52,7 @@ static int in_child(int (*run)(void))
     assert_true(child >= 0);
     if (child == 0) {
         setrlimit(RLIMIT_CORE, &none);
-        alarm(10); /* a fault that nobody mends comes for ever */
+        alarm(10); /* a fault that no handler resolves repeats forever */
         if (!freopen("/dev/null", "w", stderr))
             _exit(99);
         _exit(run());
@@ -78,14 +78,14 @@ static void grows(void **state)
     assert_true(view_is_good(view, 3 * page));
     assert_true(view_is_resident(view, page, 2));
     assert_memory_equal(view_at(view, page), "yz", 2);
-    /* A hole is nowhere, and looking for it makes no page. */
+    /* A hole is not resident. */
     assert_false(view_is_resident(view, page, page + 1));
     assert_false(view_is_resident(view, 2 * page, 1));
     view_put(view);
     close(fd);
 }
 
-/* As far as it was mapped, less the page that is never the file's. */
+/* A view is good up to the end of its mapping, less the last page, which never belongs to the file. */
 static void room_to_grow(void **state)
 {
     static const uint64_t row[] = {0, 1, VIEW_ROUND - 1, VIEW_ROUND, VIEW_ROUND + 1, (uint64_t)VIEW_ROUND * 3 / 2};
@@ -123,10 +123,10 @@ static int cut(void)
     errno = EXDEV;
     if (!is_all(view_at(view, 4 * page + 1), 4 * page - 1, 0) || errno != EXDEV)
         return 4;
-    /* It, and none else. */
+    /* The fault makes this view bad and leaves the other view good. */
     if (view_is_good(view, page) || !view_is_good(other, page))
         return 5;
-    /* Its page stays a zero, and a new one shows what is. */
+    /* The faulted page of this view stays zero, and a new view shows the file's data. */
     if (pwrite(fd, "yyyy", 4, (off_t)(6 * page)) != 4 || !is_all(view_at(view, 6 * page), 4, 0))
         return 6;
     view_put(view);
@@ -144,7 +144,7 @@ static void is_cut(void **state)
     assert_int_equal(in_child(cut), 0);
 }
 
-/* Its users keep it, whatever became of the file and its descriptor. */
+/* A view stays readable until its last user puts it, after unlink() of the file and close() of the descriptor. */
 static void is_removed(void **state)
 {
     char path[] = "/tmp/rddp-view.XXXXXX";
@@ -160,7 +160,7 @@ static void is_removed(void **state)
     close(fd);
     free(data);
     if (!view)
-        skip(); /* a file system that has none */
+        skip(); /* the file system does not support views */
     assert_ptr_equal(view_get(view), view);
     view_put(view);
     assert_true(is_all(view_at(view, 0), page, 'x'));
@@ -182,7 +182,8 @@ static void none_of_these(void **state)
     view_put(NULL);
 }
 
-/* A file of others that one may only read: what is in memory is a secret, and nothing is taken for there. */
+/* The kernel does not tell a user which pages of another user's file are resident if the user may only read it.
+ * view_is_resident() must return false then. */
 static int foreign(void)
 {
     char path[64];
@@ -233,7 +234,7 @@ static void how_many(void **state)
     close(fd);
 }
 
-/* Of large files there are as many as all together may show. */
+/* All views together span at most view_span_max() octets. */
 static void how_much(void **state)
 {
     uint64_t max = view_span_max(), half = max / VIEW_ROUND / 2 * VIEW_ROUND;
@@ -261,7 +262,7 @@ static void how_much(void **state)
 
 /* --- the handler of before -------------------------------------------------------------------------------------- */
 
-/* Faults where there is no view, while there is one. */
+/* Fault outside of every view while a view is open. */
 static int stray(void)
 {
     int fd = file_of(page);
@@ -339,7 +340,7 @@ static void other_faults(void **state)
 
 int main(void)
 {
-    /* What wants to be the first to open a view comes first. */
+    /* Tests that must be the first to open a view come first. */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_faults),  cmocka_unit_test(is_cut),       cmocka_unit_test(not_told),
         cmocka_unit_test(grows),         cmocka_unit_test(room_to_grow), cmocka_unit_test(is_removed),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* order.c - the order rule: the document's own example, the vectors, and every wrap of the numbers. */
+/* order.c - the order rule: the specification's example, the vectors, and wraps of the message numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void rule(void **state)
     json_decref(file);
 }
 
-/* Those that wait, executed as soon as they may, lowest number first. */
+/* Execute the waiting messages that are ready, lowest number first, and return their count. */
 static uint32_t execute(struct order *o, uint32_t number[], uint16_t order[], uint32_t *waiting, uint32_t *executed)
 {
     uint32_t n = 0;
@@ -51,7 +51,7 @@ static uint32_t execute(struct order *o, uint32_t number[], uint16_t order[], ui
     return n;
 }
 
-/* SEG-3.4-17 SEG-3.4-21, and the same again across the wrap of the numbers (SEG-3.4-13). */
+/* SEG-3.4-17 SEG-3.4-21: the simulation as specified, and shifted across the wrap of the numbers (SEG-3.4-13). */
 static void simulation(void **state)
 {
     static const uint32_t shifts[] = {0, 0u - 10, 0u - 12, 0u - 13, 0u - 15, 0x7ffffff0};
@@ -85,7 +85,8 @@ static void expect_none(const struct order *o)
         assert_int_equal(o->done[i], 0);
 }
 
-/* The window at its last number and behind it; what is done already stays so. */
+/* order_done() ignores a number behind the window and a number that is already done. The whole window can be done
+ * before its first number. */
 static void window(void **state)
 {
     struct order o = {.next = UINT32_MAX - 10};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* out.c - what waits for the link leaves in order, whole, and lets go of memory that is not its own. */
+/* out.c - output that waits for the link leaves complete and in order, and releases the regions it borrowed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ enum { REGION = 1 << 17, EXPECTED = 1 << 25 };
 
 static struct out out;
 static uint8_t *room, *expected, region_octets[2][REGION];
-static size_t expected_octets, left_octets; /* all that was added, and how much of it has left */
-static bool *is_end;                        /* a unit ended in front of this one of the expected octets */
+static size_t expected_octets, left_octets; /* octets added, and octets of them that have left */
+static bool *is_end;                        /* is_end[i]: a unit ends before expected[i] */
 static struct mr region[2];
 
 static int set_up(void **state)
@@ -78,7 +78,7 @@ static void end_unit(void)
     is_end[expected_octets] = true;
 }
 
-/* Takes so many octets as a socket does: from the front of the spans. */
+/* Compare the first `n` octets of the spans with the expected ones and remove them, as a socket does. */
 static void leave(size_t n)
 {
     size_t done = 0;
@@ -94,7 +94,7 @@ static void leave(size_t n)
     left_octets += n;
 }
 
-/* The units, one after the other, are what was added as units, and in spans that are there. */
+/* Check that out_next_unit() returns the units that were added, with the expected octets in their spans. */
 static void expect_units(void)
 {
     struct out_cursor at = {0};
@@ -137,7 +137,7 @@ static void expect_consistent(void)
     }
 }
 
-/* Units written one behind the other are one span; a borrowed one parts them. */
+/* Units that are adjacent in the room share one span. A borrowed span separates them. */
 static void spans_merge(void **state)
 {
     (void)state;
@@ -165,7 +165,8 @@ static void spans_merge(void **state)
     assert_int_equal(out.spans, 0);
 }
 
-/* Half of a borrowed span has left; the region changes; what leaves is what was promised. */
+/* out_own() copies the rest of a half-sent borrowed span. Later changes of the region do not change the octets that
+ * leave. */
 static void own_keeps_the_octets(void **state)
 {
     (void)state;
@@ -201,7 +202,7 @@ static void drop_lets_go(void **state)
     expect_consistent();
 }
 
-/* As long as it says that it has room, everything can be owned, and a Terminate of the largest size be added. */
+/* When out_has_room() becomes false, the room is still enough for out_own() and a Terminate of the largest size. */
 static void room_is_enough(void **state)
 {
     static const uint32_t payload[] = {1, 64, 16384, 64768};
@@ -223,14 +224,14 @@ static void room_is_enough(void **state)
             start_again();
         }
     }
-    /* The same with units copied in whole. */
+    /* Repeat this with units that are copied as a whole. */
     while (out_has_room(&out))
         out_commit(&out, WIRE_UNIT_MAX);
     out_commit(&out, WIRE_UNIT_MAX);
     out_drop(&out);
 }
 
-/* The same in spans, however many wait when out_own() parts the last unit from the room behind it. */
+/* The spans are also enough for out_own() and a Terminate, for every number of waiting spans. */
 static void spans_are_enough(void **state)
 {
     (void)state;
@@ -256,7 +257,7 @@ static void spans_are_enough(void **state)
     }
 }
 
-/* As many units as there are places, and one for a Terminate. */
+/* OUT_UNITS - 1 units fit, and the last place is reserved for a Terminate. */
 static void units_are_enough(void **state)
 {
     uint32_t n = 0;
@@ -277,7 +278,7 @@ static void units_are_enough(void **state)
     expect_consistent();
 }
 
-/* MPA-7.3-05: against a plain string of octets. */
+/* MPA-7.3-05: compare random operations with a plain string of octets. */
 static void anything_in_any_order(void **state)
 {
     struct rng r = {20};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* part.c - keys over a part of a region: never wider, never longer, dead with their parent or after their Read:
- * DDP-7.1-02, RDMAP-8-01, RDMAP-7.2-01. */
+/* part.c - keys over a part of a region: they never exceed the region's bounds and rights, and become invalid with the
+ * region or after their Read: DDP-7.1-02, RDMAP-8-01, RDMAP-7.2-01. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* In the table, or false. */
+/* Make `part` and insert it into the table. Return false if mr_part() refuses it. */
 static bool make(struct mr *of, uint32_t at, uint64_t length, unsigned access)
 {
     if (!mr_part(&part, of, of->base + at, length, access | RDDP_ACCESS_ZERO_BASED))
@@ -91,7 +91,7 @@ static void ends_where_it_ends(void **state)
     assert_int_equal(check(0, 1, LOCAL), FAULT_KEY);
 }
 
-/* By addresses it has those of this process, whatever its parent's are. */
+/* A part that is not zero-based uses the addresses of this process, whatever addresses its parent uses. */
 static void has_addresses_of_its_own(void **state)
 {
     uint8_t *at = whole->base + FIRST;
@@ -152,7 +152,7 @@ static void dies_with_its_parent(void **state)
     (void)state;
     assert_true(make(whole, FIRST, OCTETS, LOCAL));
     assert_int_equal(whole->parts, 1);
-    assert_false(mr_part(&nested, &part, part.base, 1, 0)); /* a part has none */
+    assert_false(mr_part(&nested, &part, part.base, 1, 0)); /* a part cannot have parts */
     assert_int_equal(check(0, 1, LOCAL), FAULT_NONE);
     assert_int_equal(mr_invalidate(&e.mrs, &e.pd, whole->key, false, &moment), FAULT_NONE);
     assert_int_equal(check(0, 1, LOCAL), FAULT_KEY);
@@ -178,7 +178,7 @@ static void dies_alone(void **state)
 
 /* --- against a model --------------------------------------------------------------------------------------------- */
 
-/* A part of random place and rights is asked for random octets: it says yes only where both of them would. */
+/* Compare mr_check() for random octets and rights of a random part with the model. */
 static void model(void **state)
 {
     uint32_t seed = 4711;
@@ -220,7 +220,7 @@ static void read_to(uint64_t wr_id, uint32_t length)
     assert_int_equal(post_remote(&s, wr_id, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, &sge, 1, 1, 0), 0);
 }
 
-/* No remote right is needed, and none is given. */
+/* The sink of a Read needs no remote right and gives none. */
 static void good_for_one_read(void **state)
 {
     struct emit emit;
@@ -257,11 +257,11 @@ static void not_for_two(void **state)
     assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
     expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
     expect_wc(&s.send_cq, 2, RDDP_WC_LOC_PROT_ERR);
-    assert_false(mr_is_valid(&part)); /* its Read has failed: that is an end, too */
+    assert_false(mr_is_valid(&part)); /* a failed Read also invalidates its sink */
     mr_remove(&e.mrs, &part);
 }
 
-/* A Read that never began has not used it. */
+/* A Read that never left does not invalidate its one-shot sink. */
 static void not_used_by_what_never_left(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void a_read_too_long_is_refused(void **state)
     mr_remove(&e.mrs, &part);
 }
 
-/* Others who may be using it are waited for, as by every invalidation. */
+/* The Read completes after all visitors that may use the key have left, as with every invalidation. */
 static void waits_for_others(void **state)
 {
     static struct visit place[1];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place.c - what may be placed is, octet by octet, and nothing beside it is touched. */
+/* place.c - valid data is placed octet by octet, and no octet beside it changes. */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "tests/lib/stage.h"
 
-/* RDMAP-5.1-01: every octet of a region, zero-based or not, and no completion. DDP-4.2-02. */
+/* RDMAP-5.1-01, DDP-4.2-02: a Write reaches every octet of a region, zero-based or not, and makes no completion. */
 static void test_write(void **state)
 {
     enum { LENGTH = 128 };
@@ -29,7 +29,7 @@ static void test_write(void **state)
     expect_quiet(&s.recv_cq);
 }
 
-/* DDP-5.2-03: nobody looks at STag and TO of an empty Write, nor at the source of an empty Read (RDMAP-5.2-02). */
+/* DDP-5.2-03: STag and TO of an empty Write are not checked, nor is the source of an empty Read (RDMAP-5.2-02). */
 static void test_empty_tagged(void **state)
 {
     const struct seg_read nothing = {.sink_key = 1, .source_key = 1, .source_offset = UINT64_MAX};
@@ -51,7 +51,7 @@ static void test_empty_tagged(void **state)
     engine_expect(&e);
 }
 
-/* RDMAP-5.3-01: an empty Send takes a receive, with room or without. */
+/* RDMAP-5.3-01: an empty Send takes a receive, which may have room or none. */
 static void test_empty_send(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void test_empty_send(void **state)
     engine_expect(&e);
 }
 
-/* The answer to an empty Read names the sink again; without any memory that is all zeros. */
+/* The request of an empty Read names its sink, or zeros if it has no sink, and the response names the same sink. */
 static void test_empty_read(void **state)
 {
     struct emit out;
@@ -87,7 +87,7 @@ static void test_empty_read(void **state)
     engine_expect(&e);
 }
 
-/* A message in segments of every size into pieces of every kind, empty ones among them. DDP-4.1-01, DDP-5.4-01. */
+/* DDP-4.1-01, DDP-5.4-01: a message in segments of every size is scattered to several pieces, one of them empty. */
 static void test_scatter(void **state)
 {
     enum { TOTAL = 60 };
@@ -119,7 +119,7 @@ static void test_scatter(void **state)
     }
 }
 
-/* An SRQ's receives are checked against its own domain, not the queue pair's. */
+/* Receives of an SRQ are checked against the SRQ's domain, not the queue pair's. */
 static void test_srq_domain(void **state)
 {
     static uint64_t room[64];
@@ -145,7 +145,8 @@ static void test_srq_domain(void **state)
     stage_again(NULL);
 }
 
-/* DDP-5.2-01: messages of up to 2^32 - 1 octets; the last octets of one go where they should, at n - 1, n and n + 1. */
+/* DDP-5.2-01: a message has at most 2^32 - 1 octets. Segments that end one octet below the limit and at it are placed,
+ * and a segment that ends one octet above it is refused. */
 static void test_longest(void **state)
 {
     size_t size = (size_t)UINT32_MAX + 4096;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* place_fault.c - each fault of placement once, with its note, its culprit, and without a moved octet. */
+/* place_fault.c - each fault of placement once: its note, the completion that reports it, and no octet placed. */
 #include <string.h>
 
 #include "base/container.h"
@@ -8,7 +8,7 @@
 enum region { ALL, LOCAL_ONLY, READ_ONLY, SEALED, THEIRS, ZERO_BASED, GONE, REGIONS, UNKNOWN, NO_KEY };
 enum { OCTETS = 128 };
 
-/* An endpoint and memory of every kind. GONE was valid once. */
+/* An endpoint and a region of every kind. The key of GONE has been invalidated. */
 struct bench {
     struct engine e;
     struct side s;
@@ -55,7 +55,7 @@ static uint64_t offset_of(const struct bench *b, enum region r, int64_t at)
 
 /* --- what is there before the segment comes ------------------------------------------------------------------ */
 
-/* 64 octets in two pieces. */
+/* Post a receive of 64 octets in two pieces. */
 static void receive(struct bench *b)
 {
     const struct rddp_sge sge[] = {piece_of(b->mr[ALL], 0, 40), piece_of(b->mr[LOCAL_ONLY], 40, 24)};
@@ -68,7 +68,7 @@ static void receive_none(struct bench *b)
     assert_int_equal(post_recv(&b->s, 1, NULL, 0), 0);
 }
 
-/* The second piece cannot be written: the first one must not be, either. */
+/* The second piece cannot be written, so the first piece must not be written either. */
 static void receive_bad(struct bench *b)
 {
     const struct rddp_sge sge[] = {piece_of(b->mr[ALL], 0, 40), piece_of(b->mr[SEALED], 40, 24)};
@@ -120,7 +120,7 @@ static void read_out_none(struct bench *b)
     leave(&b->s, 1000);
 }
 
-/* The sink was mine when the Read left. */
+/* Invalidate the sink after the Read Request has left. */
 static void read_sink_gone(struct bench *b)
 {
     uint64_t moment;
@@ -148,7 +148,7 @@ static void reads_all(struct bench *b)
 
 /* --- every fault --------------------------------------------------------------------------------------------- */
 
-/* `at` counts from the region's start, for a Send it is the MO; `msn` 0 is for what has none. */
+/* `at` is relative to the region's start, or is the MO of a Send. `msn` is 0 in tagged segments. */
 static const struct row {
     const char *name;
     void (*set_up)(struct bench *b);
@@ -161,7 +161,7 @@ static const struct row {
     enum fault fault;
     uint64_t got, want;
 } rows[] = {
-    /* DDP-7.1-02, RDMAP-7.2-01: tagged, 1 to 5 */
+    /* DDP-7.1-02, RDMAP-7.2-01: tagged errors 1 to 5 */
     {"write: no such key", NULL, SEG_WRITE, UNKNOWN, 0, 0, 8, SEG_LAST, FAULT_KEY, 0, 0},
     {"write: key 0", NULL, SEG_WRITE, NO_KEY, 0, 0, 8, SEG_LAST, FAULT_KEY, 0, 0},
     {"write: invalidated", NULL, SEG_WRITE, GONE, 0, 0, 8, SEG_LAST, FAULT_KEY, 0, 0},
@@ -176,7 +176,7 @@ static const struct row {
     {"write: wraps to the start", NULL, SEG_WRITE, ZERO_BASED, 0, -8, 16, SEG_LAST, FAULT_WRAP, 0, 0},
     {"write: ends at 2^64", NULL, SEG_WRITE, ZERO_BASED, 0, -8, 8, SEG_LAST, FAULT_WRAP, 0, 0},
     {"write: ends before 2^64", NULL, SEG_WRITE, ZERO_BASED, 0, -9, 8, SEG_LAST, FAULT_BOUNDS, 0, 0},
-    /* DDP-7.1-01: untagged, 2 to 5 */
+    /* DDP-7.1-01: untagged errors 2 to 5 */
     {"send: no receive", NULL, SEG_SEND, 0, 1, 0, 8, SEG_LAST, FAULT_NO_RECEIVE, 0, 0},
     {"send: no receive, empty (RDMAP-5.3-01)", NULL, SEG_SEND, 0, 1, 0, 0, SEG_LAST, FAULT_NO_RECEIVE, 0, 0},
     {"send: number already used", receive, SEG_SEND, 0, 0, 0, 8, SEG_LAST, FAULT_MSN, 0, 1},
@@ -189,11 +189,11 @@ static const struct row {
     {"send: too long", receive, SEG_SEND, 0, 1, 0, 65, SEG_LAST, FAULT_TOO_LONG, 65, 64},
     {"send: too long in the end", receive_half, SEG_SEND, 0, 1, 32, 33, SEG_LAST, FAULT_TOO_LONG, 65, 64},
     {"send: too long for nothing", receive_none, SEG_SEND, 0, 1, 0, 1, SEG_LAST, FAULT_TOO_LONG, 1, 0},
-    /* this side's own memory */
+    /* faults of this side's own memory and CQ */
     {"send: receive not writable", receive_bad, SEG_SEND, 0, 1, 0, 64, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
     {"send: receive outside its region", receive_outside, SEG_SEND, 0, 1, 0, 33, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
     {"send: no room for its completion", receive_cq_full, SEG_SEND, 0, 1, 0, 0, SEG_LAST, FAULT_CQ_FULL, 0, 0},
-    /* RDMAP-5.3-03; the key is that of `region` */
+    /* RDMAP-5.3-03: `region` selects the key to invalidate */
     {"invalidate: unknown", receive, SEG_SEND, UNKNOWN, 1, 0, 0, SEG_LAST | SEG_INVALIDATE, FAULT_INVALIDATE, 0, 0},
     {"invalidate: again", receive, SEG_SEND, GONE, 1, 0, 0, SEG_LAST | SEG_INVALIDATE, FAULT_INVALIDATE, 0, 0},
     {"invalidate: not theirs", receive, SEG_SEND, THEIRS, 1, 0, 0, SEG_LAST | SEG_INVALIDATE, FAULT_INVALIDATE, 0, 0},
@@ -276,7 +276,7 @@ static void check_note(const struct bench *b, const struct row *row, const struc
         assert_int_equal(note->offset, seg->offset);
         assert_int_equal(note->length, seg->length);
     }
-    if (row->op == SEG_READ_REQ) { /* not its padding, which nobody copies */
+    if (row->op == SEG_READ_REQ) { /* compare members, because padding is not copied */
         assert_int_equal(note->read.sink_key, seg->read.sink_key);
         assert_int_equal(note->read.sink_offset, seg->read.sink_offset);
         assert_int_equal(note->read.source_key, seg->read.source_key);
@@ -308,18 +308,18 @@ static void test_faults(void **state)
         check_note(&b, &rows[i], &seg);
         engine_expect(&b.e);
         give_up(&b.s);
-        /* DDP-7.1-03: what comes after it is dropped in silence. */
+        /* DDP-7.1-03: later segments are dropped silently. */
         assert_int_equal(arrive(&b.s, a_write(key_of(&b, ALL), offset_of(&b, ALL, 0), data, 8, SEG_LAST)), FAULT_NONE);
         engine_expect(&b.e);
         seen[fault] = true;
         bench_fini(&b);
     }
     for (enum fault fault = FAULT_KEY; fault <= FAULT_TOO_LONG; fault++)
-        assert_true(seen[fault] || fault == FAULT_QUEUE); /* the wire knows of queue numbers */
+        assert_true(seen[fault] || fault == FAULT_QUEUE); /* the wire layer checks queue numbers */
     assert_true(seen[FAULT_UNASKED] && seen[FAULT_READS] && seen[FAULT_INVALIDATE] && seen[FAULT_LOCAL_KEY]);
 }
 
-/* Who is to blame hears why, everybody else is flushed. */
+/* The request at fault completes with the error, and all others are flushed. */
 static void test_culprits(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* placed.c - RPC messages with and without placed parts, cut at any octet and marked rightly or wrongly: the message
- * and its item together are always what was sent. */
+/* placed.c - RPC messages with and without placed parts, cut at any octet, with right and wrong transfer identifiers:
+ * the message and its item together always equal the message that was sent. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void make_message(struct rng *r)
     memcpy(stream + RECORD_MARK, message, TOTAL);
 }
 
-/* The message and its item, joined, are what was sent. */
+/* Check that the message and its item, joined, equal the message that was sent. */
 static void check(struct placed_rx *p, bool with_item)
 {
     struct stream_item item;
@@ -48,7 +48,8 @@ static void check(struct placed_rx *p, bool with_item)
     free(taken);
 }
 
-/* TCPOPT-5.1.1-06: data of this transfer that lies in a buffer stays there; of any other transfer it is copied. */
+/* TCPOPT-5.1.1-06: data of this transfer stays in the buffer it was placed in, and data of any other transfer is
+ * copied. */
 static void transfers(void **state)
 {
     static const struct {
@@ -72,7 +73,7 @@ static void transfers(void **state)
     }
 }
 
-/* Any part may be placed, in any place, under any name. */
+/* Place random parts of the stream, with the right transfer identifier or a wrong one. */
 static void any_part(void **state)
 {
     struct rng r = {17};

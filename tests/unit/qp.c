@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* qp.c - limits of the queues, what posting refuses, who completes in which order. */
+/* qp.c - limits of the queues, requests that posting refuses, and the order of completions. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -80,14 +80,14 @@ static void test_room(void **state)
     }
 }
 
-/* DDP-5.2-01: a message is shorter than 2^32. RFC 5040 5.2: a Read has one sink. */
+/* DDP-5.2-01: a message is shorter than 2^32 octets. RFC 5040 5.2: a Read has one sink. */
 static void test_refused(void **state)
 {
     const struct rddp_sge piece = piece_of(mr, 0, 8), half = piece_of(mr, 0, 0x80000000);
     const struct rddp_sge many[] = {piece, piece, piece, piece, piece};
     const struct rddp_sge too_long[] = {half, half}, longest[] = {half, {.length = 0x7fffffff}};
     const struct rddp_sge inline_max = piece_of(mr, 0, 64), inline_over = piece_of(mr, 0, 65);
-    static const int unknown[] = {-1, 8, 10, 15, 16, 255, 256, INT_MAX}; /* some are known to verbs */
+    static const int unknown[] = {-1, 8, 10, 15, 16, 255, 256, INT_MAX}; /* some of them are opcodes of verbs */
 
     (void)state;
     side_open(&s, &e, NULL);
@@ -115,7 +115,7 @@ static void test_refused(void **state)
     side_fini(&s);
 }
 
-/* A depth that is no power of two is kept to, wherever the counters stand. */
+/* A queue holds exactly its depth, which need not be a power of two, wherever its counters start. */
 static void test_depth(void **state)
 {
     static const uint32_t starts[] = {0, UINT32_MAX - 2, 0x7ffffffe};
@@ -164,10 +164,10 @@ static void test_users(void **state)
     assert_int_equal(s.send_cq.users, 1);
     assert_int_equal(s.recv_cq.users, 1);
     const struct rddp_recv_wr wr = {.wr_id = 1};
-    assert_int_equal(qp_post_recv(&s.qp, &wr), -EINVAL); /* it has an SRQ */
+    assert_int_equal(qp_post_recv(&s.qp, &wr), -EINVAL); /* the queue pair uses an SRQ */
     side_fini(&s);
     assert_int_equal(srq.users, 0);
-    attr.recv_cq = &s.send_cq; /* one CQ for both */
+    attr.recv_cq = &s.send_cq; /* one CQ for both queues */
     side_init(&s, &attr);
     assert_int_equal(s.send_cq.users, 2);
     side_fini(&s);
@@ -175,7 +175,7 @@ static void test_users(void **state)
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
 
-/* DDP-5.3-01, RDMAP-5.5-04: completed in the order of submission, each at its own event. */
+/* DDP-5.3-01, RDMAP-5.5-04: requests complete in the order of submission, each at its own event. */
 static void test_order(void **state)
 {
     struct emit out;
@@ -197,7 +197,7 @@ static void test_order(void **state)
     expect_quiet(&s.send_cq);
     qp_sent(&s.qp, end[0]);
     assert_int_equal(expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS).opcode, RDDP_WC_SEND);
-    qp_sent(&s.qp, end[2]); /* 3 has left, but the Read before it is not answered */
+    qp_sent(&s.qp, end[2]); /* 3 has left, but the Read before it is not answered yet */
     expect_quiet(&s.send_cq);
     assert_int_equal(answer(10), FAULT_NONE);
     struct rddp_wc wc = expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
@@ -209,7 +209,7 @@ static void test_order(void **state)
     side_fini(&s);
 }
 
-/* A message of many segments completes when the last one has left. */
+/* A message of many segments completes when its last segment has left. */
 static void test_last_segment(void **state)
 {
     struct emit out;
@@ -229,7 +229,7 @@ static void test_last_segment(void **state)
     side_fini(&s);
 }
 
-/* What is emitted behind a request does not put off its completion: neither half a request nor a response. */
+/* Output after a request does not delay the request's completion, whether it is half a request or a response. */
 static void test_left_meanwhile(void **state)
 {
     const struct seg_read read = {.source_key = mr->key, .source_offset = mr->start, .length = 20};
@@ -254,7 +254,7 @@ static void test_left_meanwhile(void **state)
     }
 }
 
-/* Nobody hears of an unsignalled request that went well, and its place is free at once. */
+/* A successful unsignalled request makes no completion, and its place is free at once. */
 static void test_signals(void **state)
 {
     (void)state;
@@ -281,8 +281,8 @@ static void test_signals(void **state)
     }
 }
 
-/* A place is free again when the application has polled its completion, not before; of a receive also not while its
- * message is arriving. */
+/* A place becomes free when the application polls its completion. The place of a receive is also taken while its
+ * message arrives. */
 static void test_places(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -307,7 +307,7 @@ static void test_places(void **state)
     expect_wc(&s.recv_cq, 0, RDDP_WC_SUCCESS);
     assert_int_equal(post_recv(&s, 2, NULL, 0), 0);
     assert_int_equal(post_recv(&s, 9, NULL, 0), -ENOMEM);
-    qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST}); /* what is flushed takes its place, too */
+    qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST}); /* flushed requests keep their places, too */
     assert_int_equal(send_octets(9, 0, 1), -ENOMEM);
     assert_int_equal(post_recv(&s, 9, NULL, 0), -ENOMEM);
     expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
@@ -321,8 +321,8 @@ static void test_places(void **state)
     side_fini(&s);
 }
 
-/* So a CQ with a place for each request of its queues never overflows, whatever is posted and however late it is
- * polled. */
+/* A CQ with a place for each request of its queues never overflows, whatever is posted and however late the
+ * application polls. */
 static void test_never_full(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -367,7 +367,7 @@ static void test_never_full(void **state)
     side_fini(&s);
 }
 
-/* What was posted before the connection leaves when it is there. */
+/* Requests posted before the connection is established leave after that. */
 static void test_idle(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -385,7 +385,7 @@ static void test_idle(void **state)
 
 /* --- both ends ----------------------------------------------------------------------------------------------- */
 
-/* Everything at once in both directions, in segments of every size: memories as they should be (RDMAP-3-01). */
+/* All operations at once in both directions, in segments of many sizes: the memories match in the end (RDMAP-3-01). */
 static void test_conversation(void **state)
 {
     (void)state;
@@ -417,10 +417,10 @@ static void test_conversation(void **state)
         expect_wc(&a.send_cq, 3, RDDP_WC_SUCCESS);
         expect_wc(&b.send_cq, 4, RDDP_WC_SUCCESS);
         assert_int_equal(expect_wc(&b.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, 64);
-        assert_memory_equal(theirs->base + 128, mine->base, 64);       /* written */
-        assert_memory_equal(mine->base + 256, theirs->base + 64, 128); /* read, with what was written before */
-        assert_memory_equal(theirs->base + 400, mine->base + 64, 64);  /* sent */
-        assert_memory_equal(theirs->base + 256, mine->base, 64);       /* read by the other */
+        assert_memory_equal(theirs->base + 128, mine->base, 64);       /* Write of a */
+        assert_memory_equal(mine->base + 256, theirs->base + 64, 128); /* Read of a, after its Write */
+        assert_memory_equal(theirs->base + 400, mine->base + 64, 64);  /* Send of a */
+        assert_memory_equal(theirs->base + 256, mine->base, 64);       /* Read of b */
         assert_int_equal(a.qp.tx_octets, b.qp.rx_octets);
         assert_int_equal(b.qp.tx_octets, a.qp.rx_octets);
         side_fini(&a);

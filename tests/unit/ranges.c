@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ranges.c - intervals merge, stay sorted, have a limit, and agree with a map of bits. */
+/* ranges.c - intervals merge, stay sorted, are limited in number, and agree with a bitmap. */
 #include <string.h>
 
 #include "base/ranges.h"
@@ -26,20 +26,20 @@ static void test_merge(void **state)
     EXPECT(&r, {10, 20});
     assert_true(ranges_add(&r, 10, 20));
     EXPECT(&r, {10, 20});
-    assert_true(ranges_add(&r, 12, 15)); /* inside */
+    assert_true(ranges_add(&r, 12, 15)); /* lies inside */
     EXPECT(&r, {10, 20});
-    assert_true(ranges_add(&r, 20, 30)); /* meets the end */
+    assert_true(ranges_add(&r, 20, 30)); /* touches the end */
     EXPECT(&r, {10, 30});
-    assert_true(ranges_add(&r, 5, 10)); /* meets the beginning */
+    assert_true(ranges_add(&r, 5, 10)); /* touches the beginning */
     EXPECT(&r, {5, 30});
     assert_true(ranges_add(&r, 40, 50));
     assert_true(ranges_add(&r, 32, 38));
     EXPECT(&r, {5, 30}, {32, 38}, {40, 50});
-    assert_true(ranges_add(&r, 31, 39)); /* around one, touching none */
+    assert_true(ranges_add(&r, 31, 39)); /* covers one interval, touches no other */
     EXPECT(&r, {5, 30}, {31, 39}, {40, 50});
     assert_true(ranges_add(&r, 39, 40)); /* closes a gap */
     EXPECT(&r, {5, 30}, {31, 50});
-    assert_true(ranges_add(&r, 0, UINT32_MAX)); /* over all */
+    assert_true(ranges_add(&r, 0, UINT32_MAX)); /* covers all */
     EXPECT(&r, {0, UINT32_MAX});
 }
 
@@ -58,10 +58,10 @@ static void test_limit(void **state)
     assert_false(ranges_add(&r, 16, 19));
     assert_false(ranges_add(&r, 96, 97));
     assert_memory_equal(&r, &before, sizeof(r));
-    assert_true(ranges_add(&r, 0, 0)); /* nothing wants no interval */
+    assert_true(ranges_add(&r, 0, 0)); /* an empty interval needs no place */
     assert_true(ranges_add(&r, 50, 50));
     assert_memory_equal(&r, &before, sizeof(r));
-    assert_true(ranges_add(&r, 95, 96)); /* one that meets wants none either */
+    assert_true(ranges_add(&r, 95, 96)); /* an interval that touches another needs no place */
     assert_true(ranges_add(&r, 15, 20));
     assert_int_equal(r.count, RANGES_MAX - 1);
 }
@@ -88,7 +88,7 @@ static void test_prefix_and_cover(void **state)
     assert_true(ranges_cover(&r, UINT32_MAX));
 }
 
-/* Runs of set bits are what the intervals must be. */
+/* Count the runs of set bits. Each run must be one interval. */
 static uint32_t count_runs(const bool *bit, uint32_t n)
 {
     uint32_t runs = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdmatcp.c - RDMA/TCP segments: the vectors both ways, every wrong field with its fault, and framing. */
+/* rdmatcp.c - RDMA/TCP segments: decoding and encoding of the vectors, faults of wrong fields, and framing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static enum fault decode(struct seg *seg, uint8_t *p, size_t n)
     return FAULT_NONE;
 }
 
-/* Framed whole and wrapped around the payload where it lies, octet by octet the same. */
+/* Frame the segment as a whole, and check that wrap() makes the same head and tail around the payload. */
 static size_t encode(const struct seg *seg, uint8_t *out)
 {
     struct wire_state w = {.crc = true, .connection_id = id}, v = w;
@@ -53,7 +53,7 @@ static size_t encode(const struct seg *seg, uint8_t *out)
 
 /* --- the vectors --------------------------------------------------------------------------------------------- */
 
-/* The two largest are given by a rule and both their ends. */
+/* A rule and the octets at both ends define the two largest vectors. */
 static size_t octets_of(const json_t *entry, const json_t *fields)
 {
     size_t head = vector_number(fields, "type") == 1 ? 32 : 24, n = vector_number(fields, "payload_length");
@@ -95,9 +95,9 @@ static void check_fields(const struct seg *seg, const json_t *f)
 }
 
 /* SEG-1-02, SEG-3.4-03, SEG-3.4-06, SEG-3.4-07, SEG-3.4-29, SEG-3.4-33, SEG-3.4-36, SEG-1-03, SEG-2-01, SEG-2-03,
- * SEG-3-01, SEG-3.4-01, SEG-3.4-04, SEG-3.4-10, SEG-3.4-13, SEG-3.4-14, SEG-3.4-16, SEG-3.4-23, SEG-3.4-24, SEG-3.4-26,
- * SEG-3.4-28, SEG-3.4-31, SEG-3.4-34, SEG-3.4-37, SEG-3.4-38, SEG-3.4-39: each is decoded to its fields, and what was
- * decoded is encoded to the same octets; but a pad that is not zero is never ours. */
+ * SEG-3-01, SEG-3.4-01, SEG-3.4-04, SEG-3.4-10, SEG-3.4-13, SEG-3.4-14, SEG-3.4-16, SEG-3.4-23, SEG-3.4-24,
+ * SEG-3.4-26, SEG-3.4-28, SEG-3.4-31, SEG-3.4-34, SEG-3.4-37, SEG-3.4-38, SEG-3.4-39: each vector decodes to its
+ * fields, and the decoded segment encodes to the same octets, except for a pad that is not zero. */
 static void vectors_both_ways(void **state)
 {
     json_t *file = vectors_load("segment"), *entry;
@@ -123,8 +123,8 @@ static void vectors_both_ways(void **state)
     json_decref(file);
 }
 
-/* SEG-1-05, SEG-3.3-01, SEG-3.3-02, SEG-3.4-02, SEG-3.4-08, SEG-3.4-27, SEG-3.4-38, SEG-3.4-41: each named by its
- * field. */
+/* SEG-1-05, SEG-3.3-01, SEG-3.3-02, SEG-3.4-02, SEG-3.4-08, SEG-3.4-27, SEG-3.4-38, SEG-3.4-41: each malformed vector
+ * fails with the fault of its wrong field, and the truncated one needs more octets. */
 static void malformed_vectors(void **state)
 {
     static const struct {
@@ -162,7 +162,7 @@ static void malformed_vectors(void **state)
     json_decref(file);
 }
 
-/* SEG-3.4-39 SEG-3.4-40: the results of the document's CRC as they stand on the wire. */
+/* SEG-3.4-39 SEG-3.4-40: the CRC vectors in wire order. */
 static void crc_vectors(void **state)
 {
     json_t *file = vectors_load("segment"), *crc = json_object_get(file, "crc"), *entry;
@@ -184,7 +184,7 @@ static void crc_vectors(void **state)
 
 /* --- framing --------------------------------------------------------------------------------------------------- */
 
-/* SEG-1-03 SEG-2-05 SEG-4-05 SEG-5-01 SEG-5-02: the segments are found however the stream is cut. */
+/* SEG-1-03 SEG-2-05 SEG-4-05 SEG-5-01 SEG-5-02: the decoder finds the segments wherever the stream is cut. */
 static void stream(void **state)
 {
     json_t *file = vectors_load("segment"), *table = json_object_get(file, "stream"), *entry;
@@ -212,7 +212,7 @@ static void stream(void **state)
 
 /* --- wrong fields ---------------------------------------------------------------------------------------------- */
 
-/* A Write of 8 octets as it leaves, changed, with its CRC right again. */
+/* Encode a Write of 8 octets, set one octet, correct the CRC, and decode the result. */
 static enum fault changed(size_t at, uint8_t v, struct seg *seg)
 {
     const struct seg write = {.op = SEG_WRITE,
@@ -230,7 +230,7 @@ static enum fault changed(size_t at, uint8_t v, struct seg *seg)
     return decode(seg, room, n);
 }
 
-/* SEG-3.4-12 SEG-3.4-30 SEG-3.4-34: what fields say of each other, and whose segment it is. */
+/* SEG-3.4-12 SEG-3.4-30 SEG-3.4-34: fields that contradict each other, and the ID of another connection. */
 static void wrong_fields(void **state)
 {
     struct wire_state w = {.crc = true, .id_known = true, .connection_id = id ^ 1};
@@ -241,16 +241,16 @@ static void wrong_fields(void **state)
     assert_int_equal(changed(31, 8, &seg), FAULT_NONE);
     assert_int_equal(wire_rdmatcp.decode(&w, &seg, room, 44, &need), -FAULT_SEG_ID);
     assert_int_equal(changed(31, 7, &seg), FAULT_SEG_TOTAL);
-    assert_int_equal(changed(31, 9, &seg), FAULT_SEG_TOTAL); /* B and E, and yet not all of it */
+    assert_int_equal(changed(31, 9, &seg), FAULT_SEG_TOTAL); /* B and E are set, but the total is longer */
     assert_int_equal(changed(24, 0xff, &seg), FAULT_NONE);
-    memset(room + 25, 0xff, 3); /* gap 14: the last octet that has an offset is not the last of the segment */
+    memset(room + 25, 0xff, 3); /* gap 14: the segment ends after the last possible offset */
     put32le(room + 40, crcseg(0, room, 40));
     assert_int_equal(decode(&seg, room, 44), FAULT_SEG_PLACE);
     assert_int_equal(changed(3, 39, &seg), FAULT_SEG_TOTAL);
     assert_int_equal(changed(19, 3, &seg), FAULT_SEG_CLEN);
 }
 
-/* SEG-2-04: a unit fits the link's segment, whatever the type. */
+/* SEG-2-04: the largest payload of each type fits the link's segment, and four octets more do not. */
 static void payload_fits(void **state)
 {
     struct wire_state w = {.crc = true};

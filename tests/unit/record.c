@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* record.c - record marking: messages however they are cut, and each limit one below, at, and one above. */
+/* record.c - record marking: messages cut at any octet, and each limit one below, at, and one above. */
 #include "nfs/record.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void mark_of_a_message(void **state)
     assert_memory_equal(mark, expected, sizeof(mark));
 }
 
-/* Two messages, the first in three fragments, brought in pieces of every size. */
+/* Two messages, the first in three fragments, arrive in pieces of every size. */
 static void every_cut(void **state)
 {
     uint8_t stream[64];
@@ -96,7 +96,7 @@ static void every_cut(void **state)
     }
 }
 
-/* What follows a mark may be put into its place. */
+/* The caller may read the octets after a mark directly into the message. */
 static void read_into_place(void **state)
 {
     uint8_t *at;
@@ -124,7 +124,7 @@ static void an_empty_message(void **state)
     assert_int_equal(eat_mark(RECORD_LAST), 1);
     check_taken("");
     assert_int_equal(eat_mark(1), 0);
-    assert_int_equal(eat_mark(0x61000000), 0); /* its octet, and the beginning of another mark */
+    assert_int_equal(eat_mark(0x61000000), 0); /* the message's octet, and three octets of another mark */
     assert_true(record_is_open(&rx));
 }
 
@@ -142,7 +142,7 @@ static void the_longest_message(void **state)
     for (uint32_t n = MAX - 1; n <= MAX + 1; n++) {
         record_fini(&rx);
         assert_int_equal(eat_mark(RECORD_LAST | n), n <= MAX ? 0 : -EMSGSIZE);
-        /* In two fragments; then nothing that was announced is added to what is there. */
+        /* Repeat this with two fragments. The second mark is refused if the message becomes too long. */
         record_fini(&rx);
         assert_int_equal(eat_mark(MAX - 10), 0);
         record_put(&rx, (uint32_t)record_room(&rx, &at));

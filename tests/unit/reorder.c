@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* reorder.c - segments in every order: what is delivered, and when, is what the stream says. DDP-4.1-03, DDP-5.3-02.
- * Shows MPA-3.1-02. */
+/* reorder.c - segments in every order: the stream alone determines what is delivered, and when. DDP-4.1-03,
+ * DDP-5.3-02. Shows MPA-3.1-02. */
 #include <string.h>
 
 #include "tests/lib/stage.h"
@@ -13,11 +13,11 @@ struct link {
     struct seg seg[LINK_MAX];
     uint32_t segs;
     bool here[LINK_MAX], placed[LINK_MAX];
-    uint32_t received, answered; /* completions that came out so far */
+    uint32_t received, answered; /* completions seen so far */
     uint32_t not_now;            /* times that a segment had to wait */
 };
 
-/* Adds what comes next in the stream. */
+/* Append a segment to the stream. */
 static void put(struct link *l, struct seg seg)
 {
     seg.begin = l->segs ? l->seg[l->segs - 1].end : 0;
@@ -35,7 +35,7 @@ static uint32_t count_before(const struct link *l, enum seg_op op)
     return n;
 }
 
-/* Exactly the messages whose end, and everything before it, is here are delivered: in order, no sooner and no later. */
+/* Check that exactly the messages up to the receive position are delivered, in order. */
 static void check_delivered(struct link *l)
 {
     uint32_t sends = count_before(l, SEG_SEND), responses = count_before(l, SEG_READ_RESP);
@@ -66,7 +66,7 @@ static bool place_one(struct link *l, uint32_t i)
 
     check_delivered(l);
     if (fault == FAULT_NOT_NOW) {
-        assert_true(l->seg[i].begin > s.qp.rx_pos); /* never in order */
+        assert_true(l->seg[i].begin > s.qp.rx_pos); /* a segment in order never waits */
         l->not_now++;
         return false;
     }
@@ -74,7 +74,7 @@ static bool place_one(struct link *l, uint32_t i)
     return l->placed[i] = true;
 }
 
-/* Segment i comes out of the network; those that had to wait are tried again as long as that helps. */
+/* Segment i arrives. Waiting segments are tried again as long as one more is placed. */
 static void come(struct link *l, uint32_t i)
 {
     bool more = true;
@@ -180,7 +180,8 @@ static uint32_t run_permutations(void (*fill)(struct link *l))
     return not_now;
 }
 
-/* MPA-3.2-07, MPA-3.2-08, MPA-4-01, MPA-5.2-09, MPA-5.2-10, MPA-5.2-11. */
+/* MPA-3.2-07, MPA-3.2-08, MPA-4-01, MPA-5.2-09, MPA-5.2-10, MPA-5.2-11: in every order no segment waits, and the
+ * memory is the same. */
 static void test_permutations(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static void test_permutations(void **state)
 
 /* --- long streams -------------------------------------------------------------------------------------------- */
 
-/* A Send or the response to a Read, in pieces of any size. */
+/* Append a Send or a Read Response, in pieces of any size. */
 static void put_pieces(struct link *l, uint32_t *seed, bool is_send, uint32_t number)
 {
     uint32_t length = is_send ? chance(seed) % (STAGE_BUFFER + 1) : STAGE_BUFFER, at = 0, n;
@@ -232,8 +233,8 @@ static void put_anything(struct link *l, uint32_t *seed, uint32_t number[4])
     }
 }
 
-/* Random messages in random order, some segments more than once: everything is delivered as it was sent, and memory is
- * what it says (receives and sinks share the local region, so each of its octets has one right value). */
+/* Random messages in random order, some segments more than once: all are delivered as they were sent, and the memory
+ * is right (receives and sinks share the local region, so each of its octets has one right value). */
 static void run_random(uint32_t seed, uint32_t window)
 {
     struct qp_attr attr = side_attr(&e);
@@ -252,7 +253,7 @@ static void run_random(uint32_t seed, uint32_t window)
 
         if (!l.here[i] || !l.placed[i]) {
             come(&l, i);
-        } else { /* once more: too late, or early a second time */
+        } else { /* a duplicate, late or early */
             assert_int_equal(arrive_at(&s, l.seg[i], l.seg[i].begin, l.seg[i].end), FAULT_NONE);
             check_delivered(&l);
         }
@@ -278,7 +279,7 @@ static void test_random(void **state)
         run_random(seed * 7919, 1 + seed % 9);
 }
 
-/* A window of 1 and many holes: segments have to wait, and no more than that. */
+/* With a window of 1 and many holes segments wait, and all of them are delivered in the end. */
 static void test_not_now(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -297,7 +298,7 @@ static void test_not_now(void **state)
     assert_memory_equal(&before, &s.qp, sizeof(before));
     for (uint32_t i = 2; i <= 18; i += 2)
         come(&l, i);
-    /* One interval is kept for the beginning, so three could be placed. */
+    /* One interval is reserved for the beginning, so RANGES_MAX - 1 segments are placed. */
     assert_int_equal(l.placed[2] + l.placed[4] + l.placed[6] + l.placed[8] + l.placed[10], RANGES_MAX - 1);
     assert_int_equal(local->base[4], data[4]);
     assert_int_equal(local->base[8], 0);
@@ -309,12 +310,12 @@ static void test_not_now(void **state)
     assert_int_equal(s.qp.rx_pos, l.seg[20].end);
     assert_memory_equal(local->base, data, 20);
     forget_all(&l);
-    for (uint32_t i = 0; i < l.segs; i++) /* all of it a second time: too late */
+    for (uint32_t i = 0; i < l.segs; i++) /* duplicates of all segments, too late */
         assert_int_equal(arrive_at(&s, l.seg[i], l.seg[i].begin, l.seg[i].end), FAULT_NONE);
     expect_quiet(&s.recv_cq);
 }
 
-/* The same for the answer to a Read. */
+/* The same for a Read Response. */
 static void test_not_now_read(void **state)
 {
     struct link l = {.segs = 0};
@@ -333,7 +334,7 @@ static void test_not_now_read(void **state)
     assert_memory_equal(local->base, data, STAGE_BUFFER);
 }
 
-/* Two Reads into the same memory: an early response could be either's, so it waits for its turn. */
+/* Two Reads into the same memory: an early response could belong to either, so it waits for its turn. */
 static void test_same_sink(void **state)
 {
     struct link l = {.segs = 0};
@@ -352,7 +353,7 @@ static void test_same_sink(void **state)
     assert_true(l.not_now > 0);
 }
 
-/* A link that forgot what it had handed over early hands it over again when its turn has come. */
+/* A link that forgot which segments it delivered early delivers them again in order. */
 static void test_early_again(void **state)
 {
     (void)state;
@@ -373,7 +374,8 @@ static void test_early_again(void **state)
     assert_false(qp_has_output(&s.qp));
 }
 
-/* The places of messages are used again: nothing is left in them of what was there, neither octets nor leniency. */
+/* A message place that is used again keeps neither the octet count of the last message nor its tolerance of
+ * duplicates. */
 static void test_places_again(void **state)
 {
     struct qp_attr attr = side_attr(&e);

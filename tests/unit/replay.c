@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* replay.c - the duplicate-request cache: whose reply is kept, how long, and what makes a call the same. */
+/* replay.c - the duplicate-request cache: which replies it keeps, how long, and which calls are duplicates. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static void what_makes_it_the_same(void **state)
         assert_null(replay_find(&replay, &other[i]));
 }
 
-/* The reply that was kept first goes first, however the entries were made; what is at work stays. */
+/* The reply that was kept first is evicted first, whatever the order of the entries. Entries without a reply stay. */
 static void oldest_goes(void **state)
 {
     struct replay_entry *first = add(1), *second = add(2);
@@ -90,17 +90,17 @@ static void oldest_goes(void **state)
     keep(add(3), "3");
     assert_non_null(add(4));
     assert_true(has(1) && has(2) && has(3) && has(4));
-    keep(add(5), "5"); /* in the place of 2 */
+    keep(add(5), "5"); /* replaces 2 */
     assert_true(has(1) && !has(2) && has(3) && has(4) && has(5));
-    assert_non_null(add(6)); /* ... of 1 */
-    assert_non_null(add(7)); /* ... of 3 */
-    assert_non_null(add(8)); /* ... of 5 */
+    assert_non_null(add(6)); /* replaces 1 */
+    assert_non_null(add(7)); /* replaces 3 */
+    assert_non_null(add(8)); /* replaces 5 */
     assert_true(has(4) && has(6) && has(7) && has(8));
     assert_null(add(9));
     assert_true(has(4) && has(6) && has(7) && has(8));
 }
 
-/* Entries that are dropped at once take nobody's place twice. */
+/* A dropped entry leaves its place free for the next one, so dropped entries do not evict several replies. */
 static void dropped_ones_cost_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_budget.c - the memory of a responder's calls: one below the budget, at it, one above, and the sizes of blocks. */
+/* rpc_budget.c - the memory budget for a responder's calls: each limit one below, at, and one above; and block sizes.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ enum { MAX = 1 << 20, SHARE = MAX / BUDGET_SHARES };
 
 static struct budget budget;
 
-/* What all together have, for one that holds nothing. */
+/* The limit of all connections, for a connection that holds nothing. */
 static void limit_of_all(void **state)
 {
     static const struct {
@@ -38,7 +39,7 @@ static void limit_of_all(void **state)
     }
 }
 
-/* What one connection has. Its only call gets what it wants. */
+/* The limit of one connection. A connection that holds nothing may exceed it. */
 static void limit_of_one(void **state)
 {
     static const struct {
@@ -59,7 +60,7 @@ static void limit_of_one(void **state)
     }
 }
 
-/* What is left to those who hold nothing: who holds something does not get the last part of the budget. */
+/* A connection that holds nothing may use the last part of the budget, and a connection that holds memory may not. */
 static void reserve(void **state)
 {
     enum { COMMON = MAX - MAX / BUDGET_RESERVE };
@@ -76,7 +77,8 @@ static void reserve(void **state)
     }
 }
 
-/* The more hold something, the less each may; and who has gone is none of them. */
+/* The share of each connection shrinks with the number of connections that hold memory. budget_forget() uncounts one.
+ * */
 static void shares_shrink(void **state)
 {
     enum { HOLDERS = 2 * BUDGET_SHARES, EACH = MAX / BUDGET_RESERVE / HOLDERS };
@@ -104,7 +106,7 @@ static void shares_shrink(void **state)
     assert_int_equal(budget.holders, HOLDERS - 2);
 }
 
-/* At least what was asked for, at most a quarter more, and every octet may be written. */
+/* A block has at least the requested size and at most a quarter more, and its first and last octet are writable. */
 static void sizes(void **state)
 {
     (void)state;
@@ -137,7 +139,7 @@ static void sizes(void **state)
     assert_int_equal(budget.reserved, 0);
 }
 
-/* What is kept for later gives way to what is needed now. */
+/* Blocks kept for later are freed when a reservation needs their memory. */
 static void kept_blocks_give_way(void **state)
 {
     uint64_t held[8] = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_place.c - who gives way when there is no place for another connection: one below each limit, at it, and above. */
+/* rpc_place.c - the connection that gives way when there is no place for another: each limit one below, at, and above.
+ * */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,12 +26,12 @@ static struct sockaddr_storage address(unsigned i, bool v6)
         ((struct sockaddr_in6 *)(void *)&a)->sin6_addr.s6_addr[15] = (uint8_t)i;
     else
         ((struct sockaddr_in *)(void *)&a)->sin_addr.s_addr = htonl(i);
-    /* Ports do not matter. */
+    /* The port is arbitrary. */
     ((struct sockaddr_in *)(void *)&a)->sin_port = htons((uint16_t)(1000 + i * 7));
     return a;
 }
 
-/* The connection `i` is from address `from` and has been idle for so long. */
+/* Connection `i` comes from address `from` and has been idle for `idle_ms`. */
 static void set(unsigned i, unsigned from, bool v6, uint64_t idle_ms)
 {
     peer[i] = address(from, v6);
@@ -44,7 +45,7 @@ static int find(unsigned n, unsigned from, bool v6)
     return place_find(place, n, &limits, &newcomer);
 }
 
-/* From different addresses, up to the limit of all. */
+/* Connections from different addresses, up to the limit of all connections. */
 static void limit_of_all(void **state)
 {
     (void)state;
@@ -53,13 +54,13 @@ static void limit_of_all(void **state)
             set(i, 100 + i, v6, REST_MS + 10 * (i ^ 3));
         assert_int_equal(find(0, 1, v6), PLACE_FREE);
         assert_int_equal(find(MAX - 1, 1, v6), PLACE_FREE);
-        assert_int_equal(find(MAX, 1, v6), 4); /* 4 ^ 3 is 7 */
+        assert_int_equal(find(MAX, 1, v6), 4); /* 4 ^ 3 is 7, the longest idle time */
         place[4].is_busy = true;
         assert_int_equal(find(MAX, 1, v6), 5);
     }
 }
 
-/* Who was idle for less time than REST_MS stays, and so does who is busy. */
+/* A connection that was idle for less than REST_MS stays, and so does a busy connection. */
 static void nobody_can(void **state)
 {
     (void)state;
@@ -72,7 +73,7 @@ static void nobody_can(void **state)
     assert_int_equal(find(MAX, 1, false), 3);
 }
 
-/* An address that has all it may have takes from itself, even when there is room. */
+/* A newcomer from an address at its limit replaces a connection of the same address, even when there is room. */
 static void limit_of_an_address(void **state)
 {
     (void)state;
@@ -87,7 +88,7 @@ static void limit_of_an_address(void **state)
     assert_int_equal(find(ADDRESS_MAX + 1, 7, true), PLACE_NONE);
 }
 
-/* When all is full the address that has most gives way, however long others have been silent. */
+/* When all places are taken, the address with the most connections gives way, however long others have been idle. */
 static void who_has_most(void **state)
 {
     static const unsigned from[MAX] = {1, 2, 2, 3, 3, 3, 4, 5};
@@ -98,7 +99,7 @@ static void who_has_most(void **state)
     assert_int_equal(find(MAX, 9, false), 5);
     place[5].is_busy = place[4].is_busy = place[3].is_busy = true;
     assert_int_equal(find(MAX, 9, false), 1);
-    /* An IPv4 and an IPv6 address are never the same. */
+    /* A newcomer with an IPv6 address gets a free place. */
     assert_int_equal(find(3, 2, true), PLACE_FREE);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_scarce.c - a responder and a requester without a network: memory that is short, and what a machine refuses. */
+/* rpc_scarce.c - a responder and a requester without a network: short memory and failing memory registration. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +21,8 @@ enum { CHUNK = 65536, CALL = 48, CONNS = 9, CREDITS = 4, OFFSET = 0x1000, MANY =
 static const struct sockaddr_storage nowhere = {.ss_family = AF_INET};
 static struct responder *responder;
 static unsigned answered[PROVIDER_QPS], handled;
-static bool copy_back; /* the reply has an item, without release */
-static bool hold;      /* it does not answer now */
+static bool copy_back; /* handle() adds an item without a release function to the reply */
+static bool hold;      /* handle() does not answer the call */
 static struct responder_call *held;
 static uint8_t octets[CHUNK];
 
@@ -83,7 +83,7 @@ static void handle(void *user, struct responder_call *call)
         answer(call);
 }
 
-/* A call with a Read chunk, or with a Write chunk, of CHUNK octets. */
+/* Send a call with a Read chunk (pull) or a Write chunk of CHUNK octets. */
 static void send_call(struct rddp_qp *qp, uint32_t xid, bool pull)
 {
     const struct rpcrdma_segment segment = {7, CHUNK, OFFSET};
@@ -138,7 +138,7 @@ static void close_responder(void)
     assert_int_equal(provider.objects, 0);
 }
 
-/* How many RDMA Reads wait at a connection. */
+/* Return the number of posted requests that connection i has not executed. */
 static unsigned pulling(unsigned i)
 {
     return provider.qp[i]->post_head - provider.qp[i]->post_tail;
@@ -153,8 +153,8 @@ static unsigned pulling_all(unsigned conns)
     return n;
 }
 
-/* One less than there is memory for, as many, and one more: that one waits unread, and is served afterwards
- * (RPCR-8.1.4-01). */
+/* One connection less than the memory serves, as many, and one more. The call that gets no memory stays unread until
+ * another call frees its memory (RPCR-8.1.4-01). */
 static void as_much_as_there_is(void **state)
 {
     (void)state;
@@ -186,8 +186,7 @@ static void as_much_as_there_is(void **state)
     }
 }
 
-/* A connection that asks for much gets its share, and the one behind it does not wait for that. What needs no memory
- * passes by. */
+/* A connection with many calls uses only its share of the memory and does not delay the next connection. */
 static void a_share_each(void **state)
 {
     (void)state;
@@ -213,7 +212,7 @@ static void a_share_each(void **state)
     close_responder();
 }
 
-/* A call that alone wants more than there is, is served when nothing else has any. */
+/* A call that needs more memory than the whole budget is served when no other call holds memory. */
 static void more_than_all(void **state)
 {
     (void)state;
@@ -231,8 +230,8 @@ static void more_than_all(void **state)
     close_responder();
 }
 
-/* What holds memory for too long has its connection ended; sooner if somebody waits who has none. One that answers a
- * Read now and then goes on. */
+/* The responder ends a connection whose call holds memory for stall_ms without progress, or for an eighth of
+ * stall_ms if another connection waits for memory. The other connections stay. */
 static void silent_peers(void **state)
 {
     struct responder_stats stats;
@@ -251,7 +250,7 @@ static void silent_peers(void **state)
         assert_int_equal(pulling(0) + pulling(1), 2);
         assert_int_equal(pulling(2), 0);
         for (int more = -50; more <= 0; more += 50) {
-            /* As if so much time had passed. */
+            /* First 50 ms below the limit, then at the limit. */
             responder->slot[0]->moved_ms = responder->now_ms - limit - (uint64_t)more;
             responder->checked_ms = 0;
             assert_int_equal(responder->stats.stalled, 0);
@@ -273,7 +272,7 @@ static void silent_peers(void **state)
     }
 }
 
-/* A peer that is as slow as that, and slower, but goes on. */
+/* A peer that makes progress shortly before each stall limit keeps its connection. */
 static void slow_peer(void **state)
 {
     (void)state;
@@ -295,7 +294,8 @@ static void slow_peer(void **state)
     close_responder();
 }
 
-/* One that holds all that it may, and one whose call is too large for what is left, hold back nobody else. */
+/* Neither a connection that has used up its share nor a call too large for the remaining memory delays a third
+ * connection. */
 static void nobody_stands_in_the_way(void **state)
 {
     (void)state;
@@ -321,8 +321,8 @@ static void nobody_stands_in_the_way(void **state)
     close_responder();
 }
 
-/* Whatever the order in which transfers and messages complete, and whoever leaves: every call of those that stay is
- * answered. The seed is printed when one is not. */
+/* In random orders of completions, and when a connection is lost, the responder answers every call of the remaining
+ * connections. A failure prints its seed. */
 static void nobody_is_forgotten(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static bool is_readable(int fd)
     return poll(&poll_fd, 1, 0) == 1;
 }
 
-/* An answer outside of a turn makes the descriptor readable, and leaves in the next turn. */
+/* An answer given outside responder_run() makes the descriptor readable; the next responder_run() sends it. */
 static void answered_later(void **state)
 {
     (void)state;
@@ -392,7 +392,7 @@ static void answered_later(void **state)
 
 /* --- what the machine refuses ------------------------------------------------------------------------------------ */
 
-/* RPCR-4.5.4-03: an answer that cannot be made ends the connection, and no other is harmed. */
+/* RPCR-4.5.4-03: if the responder cannot register memory for a reply, it ends that connection and no other. */
 static void answer_that_cannot_be_made(void **state)
 {
     (void)state;
@@ -423,8 +423,8 @@ static void take_request(struct rddp_qp *qp, const uint8_t *p, size_t n, uint32_
     requested++;
 }
 
-/* RPCR-4.5.4-02: memory that stays within reach after the reply ends the connection before the call is over; then the
- * call is sent once more. */
+/* RPCR-4.5.4-02: if the requester cannot deregister memory after a reply, it ends the connection before it completes
+ * the call, and then sends the call again. */
 static void fence_that_fails(void **state)
 {
     struct request q = {.call = request_bytes, .call_length = 40, .timeout_ms = 10000, .results = 1};

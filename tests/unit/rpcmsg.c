@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpcmsg.c - the headers of ONC RPC: golden octets of RFC 5531 9, credentials at and over their bounds, every cut. */
+/* rpcmsg.c - the ONC RPC headers: golden octets of RFC 5531 9, credentials at and above their limits, truncated
+ * input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static void not_a_call(void **state)
     assert_false(take_call(octets, sizeof(octets), &call, &bad_cred));
 }
 
-/* What follows is another version's business, and the XID is there for the answer. */
+/* The decoder accepts a call of another RPC version after 12 octets and returns its XID for the reply. */
 static void other_versions(void **state)
 {
     uint8_t octets[sizeof(sys_call)];
@@ -118,7 +119,7 @@ static void other_versions(void **state)
     }
 }
 
-/* Puts a call with these credential and verifier together. */
+/* Encode a call with the given credential and a verifier of the given length. */
 static size_t put_call(uint8_t *to, uint32_t flavor, const void *cred, uint32_t cred_length, uint32_t verifier_length)
 {
     static const uint8_t zeros[RPC_AUTH_MAX + 8];
@@ -135,7 +136,7 @@ static size_t put_call(uint8_t *to, uint32_t flavor, const void *cred, uint32_t 
     return ROOM - out.left;
 }
 
-/* A body of AUTH_SYS with a machine name of `machine` octets and `groups` groups, `more` octets longer than that. */
+/* Encode an AUTH_SYS body with the given lengths of machine name and group list, and append `more` octets. */
 static size_t put_sys(uint8_t *to, uint32_t machine, uint32_t groups, uint32_t more)
 {
     static const uint8_t letters[512];
@@ -178,7 +179,7 @@ static void credentials(void **state)
         assert_int_equal(call.cred.uid, row[i].bad ? 0 : 1000);
         assert_int_equal(call.cred.groups, row[i].bad ? 0 : row[i].groups);
     }
-    /* Cut inside of the body: the call is whole, its credential is not. */
+    /* A truncated AUTH_SYS body spoils the credential, not the call. */
     for (uint32_t n = 0; n < put_sys(body, 3, 2, 0); n++) {
         size_t length = put_call(octets, RPC_AUTH_SYS, body, n, 0);
 
@@ -187,7 +188,8 @@ static void credentials(void **state)
     }
 }
 
-/* Flavors that we do not know are read over, up to 400 octets; so are verifiers, and a longer one is bad. */
+/* The decoder skips a body of an unknown flavor, and a verifier, of up to 400 octets. A longer credential is a bad
+ * credential; a longer verifier makes the call invalid. */
 static void long_bodies(void **state)
 {
     static const uint8_t zeros[RPC_AUTH_MAX + 8];
@@ -257,12 +259,12 @@ static void all_replies(void **state)
         for (size_t n = 0; n <= replies[i].length; n++)
             assert_int_equal(take_reply(room, n, &got), n == replies[i].length);
         assert_memory_equal(&got, &reply, sizeof(got));
-        /* Results follow what went well, and nothing else. */
+        /* Only a successful reply may have results. */
         assert_int_equal(take_reply(room, replies[i].length + 4, &got), reply.result == RPC_SUCCESS);
     }
 }
 
-/* Each number of a reply, above what it may be. */
+/* Message type, reply status, accept status and reject status above their largest value; message type 0 as well. */
 static void wrong_replies(void **state)
 {
     struct rpc_reply got;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpcrdma.c - the header of RPC-over-RDMA: the vectors both ways, what each role makes of bad ones, and the arithmetic.
- */
+/* rpcrdma.c - the RPC-over-RDMA header: vectors both ways, the verdict of each role on malformed headers,
+ * arithmetic. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { ROOM = 8192 };
 
 static enum rpcrdma_verdict decode(struct rpcrdma *h, const char *role, const uint8_t *p, size_t n)
 {
-    /* Memory of its own size, so that a sanitizer sees the first octet read behind it. */
+    /* Copy into a buffer of exactly n octets, so that a sanitizer reports a read behind it. */
     uint8_t *copy = malloc(n ? n : 1);
     enum rpcrdma_verdict verdict;
 
@@ -67,9 +67,9 @@ static void check_lists(const struct rpcrdma *h, const json_t *fields)
     assert_int_equal(h->length, vector_number(fields, "header_length"));
 }
 
-/* RPCR-2.3.2-02, RPCR-3.2-01, RPCR-3.3.1-01, RPCR-3.4.3-02, RPCR-3.4.6-01, RPCR-3.5.3-02, RPCR-4.1-02, RPCR-4.2.2-01,
- * RPCR-4.2.3-01, RPCR-4.2.4-03, RPCR-4.3.1-01, RPCR-4.3.2-01, RPCR-4-01, RPCR-4.2-01, RPCR-4.7-01, RPCR-4.2.4-01,
- * RPCR-4.3-01: decoded as the fields say, and encoded back. */
+/* RPCR-2.3.2-02, RPCR-3.2-01, RPCR-3.3.1-01, RPCR-3.4.3-02, RPCR-3.4.6-01, RPCR-3.5.3-02, RPCR-4.1-02,
+ * RPCR-4.2.2-01, RPCR-4.2.3-01, RPCR-4.2.4-03, RPCR-4.3.1-01, RPCR-4.3.2-01, RPCR-4-01, RPCR-4.2-01, RPCR-4.7-01,
+ * RPCR-4.2.4-01, RPCR-4.3-01: each vector decodes to its fields and encodes to its octets. */
 static void messages(void **state)
 {
     json_t *file = vectors_load("rpcrdma"), *entry;
@@ -98,7 +98,7 @@ static void messages(void **state)
         assert_int_equal(rpcrdma_encode(&h, again, h.length), h.length);
         assert_memory_equal(again, bytes, h.length);
         assert_int_equal(rpcrdma_encode(&h, again, h.length - 1), 0);
-        /* No prefix of the header is taken for a whole message (RPCR-4.5-02). */
+        /* The decoder accepts no truncated header (RPCR-4.5-02). */
         for (size_t k = 0; k < h.length; k++)
             assert_int_not_equal(decode(&h, vector_text(entry, "sender"), bytes, k), RPCRDMA_ACCEPT);
     }
@@ -130,7 +130,7 @@ static void malformed(void **state)
             assert_int_equal(decode(&h, "requester", bytes, n), verdict_of(expect, true));
         if (strcmp(vector_text(entry, "id"), "RPCR-X-pos3") != 0)
             assert_int_equal(decode(&h, "responder", bytes, n), verdict_of(expect, false));
-        else /* a Read list of any kind is no reply's */
+        else /* a reply must not have a Read list */
             assert_int_equal(decode(&h, "responder", bytes, n), RPCRDMA_DISCARD);
     }
     json_decref(file);
@@ -146,7 +146,7 @@ static size_t call_with(uint8_t *to, const struct rpcrdma *h)
     return n + 40;
 }
 
-/* What the vectors do not have: readings G2, G5, G17, G18 and wraps. */
+/* Cases that the vectors lack: readings G2, G5, G17, G18, and segments that wrap. */
 static void bad_chunks(void **state)
 {
     const struct rpcrdma_segment a = {1, 100, 1000}, b = {1, 100, 1099}, c = {1, 100, 1100}, wrap = {2, 2, UINT64_MAX};
@@ -188,7 +188,7 @@ static void bad_chunks(void **state)
     }
 }
 
-/* RPCR-4.6-01, RPCR-A-01, RPCR-L-*: as many segments as a header may have, and one more. */
+/* RPCR-4.6-01, RPCR-A-01, RPCR-L-*: the most segments and chunks that a header may have, and one more. */
 static void limits(void **state)
 {
     const struct rpcrdma_segment s = {1, 4, 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctpddp.c - the SCTP DDP/RDMA adaptation on the wire: the vectors both ways, and the tables of who may send what. */
+/* sctpddp.c - the SCTP DDP/RDMA adaptation on the wire: vectors both ways, and which adaptation may send which mode. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static enum sctpddp_adaptation by_name(const char *name)
     return SCTPDDP_PLAIN;
 }
 
-/* The user data of a DATA chunk: behind its 16 octets, up to its Length, without the padding. SCTP-1-01 SCTP-2.2-05 */
+/* Return the length of the user data of a DATA chunk: its Length without header and padding. SCTP-1-01 SCTP-2.2-05 */
 static size_t user_data(const uint8_t *p, size_t n)
 {
     size_t length = get16(p + 2);
@@ -85,7 +85,7 @@ static void vectors_both_ways(void **state)
     json_decref(file);
 }
 
-/* A value, length or type that is not the document's is no indication. SCTP-2.1-02 */
+/* The decoder accepts an adaptation indication only with a type, length and value of the document. SCTP-2.1-02 */
 static void parameters(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void parameters(void **state)
     assert_int_equal(sctpddp_adaptation_of(UINT32_MAX), SCTPDDP_PLAIN);
 }
 
-/* One octet less than the header extension, all of it, one more. SCTP-2.2-18 */
+/* Messages from zero octets to one octet more than the header extension. SCTP-2.2-18 */
 static void short_messages(void **state)
 {
     json_t *file = vectors_load("sctp"), *entry;
@@ -165,7 +165,7 @@ static void receive_matrix(void **state)
             assert_int_equal(fault, rules[text[1] - '1']);
         else
             assert_int_equal(fault, FAULT_CHUNK_MODE);
-        /* U, B and E are free where nothing is placed, and nowhere else. */
+        /* The flags U, B and E may have any value in NO_PLACEMENT_MODE only. */
         if (fault == FAULT_NONE)
             assert_int_equal(sctpddp_judge(sender, &chunk, false), chunk.mode ? FAULT_CHUNK_FLAGS : FAULT_NONE);
     }
@@ -213,7 +213,7 @@ static void serial_numbers(void **state)
     assert_false(sctpddp_reached(0x80000000, 0));
 }
 
-/* A mode has 24 bits, and its octet of flags is no part of it. Reserved flags are there to see, and mean nothing. */
+/* The mode has 24 bits, and the octet beside it holds the flags. The decoder keeps reserved flags. */
 static void mode_and_flags(void **state)
 {
     struct sctpddp_chunk chunk = {.mode = 0xffffff, .flags = 0xff, .tag = 1, .offset = UINT64_MAX, .aws = 2}, back;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctpddp_neg.c - the negotiation's messages both ways, each field that can be wrong, and reasons of an ABORT. */
+/* sctpddp_neg.c - negotiation messages both ways, every field that can be wrong, and the reason text of an ABORT. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static const uint8_t hi[] = "hi";
 
-/* The bytes of doc/sctp-negotiation.md. */
+/* The messages of doc/sctp-negotiation.md. */
 static const struct {
     struct neg neg;
     const char *hex;
@@ -71,7 +71,7 @@ static void both_ways(void **state)
     }
 }
 
-/* Each is complete, and one octet less is not, unless the last octets are data. */
+/* A message truncated anywhere before its data is too short; a message truncated at its data is valid. */
 static void cut_off(void **state)
 {
     (void)state;
@@ -104,18 +104,18 @@ static void wrong_fields(void **state)
     assert_int_equal(changed(0, 0, 2, 0), FAULT_NEG_VERSION);
     assert_int_equal(changed(0, 1, 0, 0), FAULT_NEG_TYPE);
     assert_int_equal(changed(0, 1, 5, 0), FAULT_NEG_TYPE);
-    assert_int_equal(changed(0, 3, NEG_REJECT, 0), FAULT_NEG_FIELD); /* a request that rejects */
-    assert_int_equal(changed(0, 3, 4, 0), FAULT_NEG_FIELD);          /* a flag that nobody knows */
+    assert_int_equal(changed(0, 3, NEG_REJECT, 0), FAULT_NEG_FIELD); /* a request must not have the reject flag */
+    assert_int_equal(changed(0, 3, 4, 0), FAULT_NEG_FIELD);          /* an unknown flag */
     assert_int_equal(changed(0, 2, 1, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(2, 3, NEG_INVALIDATE | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(2, 3, 32, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(3, 3, NEG_WRITTEN | NEG_LAST, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(3, 3, NEG_WRITTEN | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
     assert_int_equal(changed(3, 3, NEG_IMMEDIATE | NEG_LAST, 0), FAULT_NONE);
-    assert_int_equal(changed(3, 11, 1, 0), FAULT_NEG_FIELD); /* an offset, and no data */
-    assert_int_equal(changed(3, 0, 1, 1), FAULT_NEG_FIELD);  /* data where the Write had them */
+    assert_int_equal(changed(3, 11, 1, 0), FAULT_NEG_FIELD); /* an offset without data */
+    assert_int_equal(changed(3, 0, 1, 1), FAULT_NEG_FIELD);  /* data in a message with NEG_WRITTEN */
     assert_int_equal(changed(4, 3, 1, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(4, 0, 1, 1), FAULT_NEG_FIELD); /* longer than it is */
+    assert_int_equal(changed(4, 0, 1, 1), FAULT_NEG_FIELD); /* longer than a Read request */
     assert_int_equal(changed(5, 0, 1, 1), FAULT_NEG_FIELD);
     /* 511, 512 and 513 octets of private data */
     assert_int_equal(changed(1, 0, 1, NEG_PRIVATE_MAX - 1), FAULT_NONE);
@@ -145,7 +145,7 @@ static void reasons(void **state)
         assert_int_equal(blame.op, SEG_READ_REQ);
         assert_string_not_equal(blame.text, "the peer aborted the association");
     }
-    /* Cut anywhere, or nobody's: no code, and no octet behind it is read. */
+    /* A truncated or unknown reason has no code, and the parser reads no octet behind it. */
     for (size_t k = 0; k < 8; k++) {
         neg_explain(reason, k, &blame);
         assert_int_equal(blame.code, 0);

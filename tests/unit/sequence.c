@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sequence.c - messages in one sequence: numbers out and in, what breaks a message, and the order they are processed
- * in.
- */
+/* sequence.c - the numbering of messages in one sequence: numbers sent and received, broken messages, processing
+ * order. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,8 +9,8 @@
 /* --- leaving ---------------------------------------------------------------------------------------------------- */
 
 /* SEG-3.3-01, SEG-3.4-16, SEG-3.4-22, SEG-3.4-28, SEG-3.4-44, SEG-3.4-04, SEG-3.4-13, SEG-3.4-15, SEG-3.4-31,
- * SEG-3.4-34, SEG-4-01, SEG-4-02, SEG-4-03: one sequence from where it was told to begin, B and E at the ends, the
- * defaults of order. */
+ * SEG-3.4-34, SEG-4-01, SEG-4-02, SEG-4-03: all messages share one sequence that begins at the configured number;
+ * the first segment has B and the last E; each operation has its default order. */
 static void numbers_out(void **state)
 {
     const struct rddp_sge sge = piece_of(remote, 0, 100);
@@ -58,7 +57,8 @@ static void numbers_out(void **state)
     }
 }
 
-/* SEG-2-02: what the wire cannot say is refused while posting, at its limit; and elsewhere what only it can say. */
+/* SEG-2-02: posting accepts the largest offset and control length that a segment header can express and refuses
+ * larger ones. Without the sequence numbering, posting refuses control data and RDDP_SEND_ORDER. */
 static void refused(void **state)
 {
     const struct rddp_sge sge = piece_of(remote, 0, 16);
@@ -88,7 +88,7 @@ static void refused(void **state)
     assert_int_equal(qp_post_send(&s.qp, &wr), -EINVAL);
 }
 
-/* SEG-3.4-23 -24 -25 -26: control data leave with the first segment, beside its payload. */
+/* SEG-3.4-23 -24 -25 -26: the first segment carries the control data and has less room for payload. */
 static void control_out(void **state)
 {
     const struct rddp_sge sge = piece_of(remote, 0, 100);
@@ -109,7 +109,8 @@ static void control_out(void **state)
     assert_int_equal(seg.offset, 48);
 }
 
-/* SEG-3.4-14 SEG-3.4-43 SEG-4-04 SEG-4-06: a response has its request's number, no buffer, and offsets of its own. */
+/* SEG-3.4-14 SEG-3.4-43 SEG-4-04 SEG-4-06: a Read response has the number of its request, no buffer key, and offsets
+ * that begin at 0. */
 static void response_out(void **state)
 {
     (void)state;
@@ -130,8 +131,8 @@ static void response_out(void **state)
 
 /* --- arriving in turn --------------------------------------------------------------------------------------------- */
 
-/* SEG-3.4-13 SEG-3.4-27 SEG-3.4-30 SEG-3.4-31 SEG-3.4-34 SEG-4-03: what breaks a message is named by its field, and
- * nothing of it is placed. */
+/* SEG-3.4-13 SEG-3.4-27 SEG-3.4-30 SEG-3.4-31 SEG-3.4-34 SEG-4-03: the fault of a broken message names the wrong
+ * field, and the receiver places no octet of the wrong segment. */
 static void broken_messages(void **state)
 {
     const struct seg open_write = write_(0, 0, 10, 30, SEG_FIRST, 0), open_send = send_(0, 0, 10, SEG_FIRST, 0);
@@ -146,8 +147,8 @@ static void broken_messages(void **state)
         {open_write, other_key, FAULT_SEG_BUFFER},
         {open_write, write_(0, 10, 10, 31, 0, 0), FAULT_SEG_TOTAL},
         {open_write, write_(0, 11, 10, 30, 0, 0), FAULT_SEG_PLACE},
-        {open_write, write_(0, 10, 21, 30, 0, 0), FAULT_SEG_TOTAL},        /* beyond its length */
-        {open_write, write_(0, 10, 19, 30, SEG_LAST, 0), FAULT_SEG_TOTAL}, /* E before its length */
+        {open_write, write_(0, 10, 21, 30, 0, 0), FAULT_SEG_TOTAL},        /* beyond the total length */
+        {open_write, write_(0, 10, 19, 30, SEG_LAST, 0), FAULT_SEG_TOTAL}, /* E before the total length */
         {open_send, send_(0, 11, 10, 0, 0), FAULT_SEG_OFFSET},
         {open_send, send_(0, 9, 10, 0, 0), FAULT_SEG_OFFSET},
         {write_(0, 0, 10, 10, WHOLE, 0), send_(2, 0, 10, WHOLE, 0), FAULT_SEG_NUMBER},
@@ -170,11 +171,11 @@ static void broken_messages(void **state)
         engine_expect(&e);
     }
     sequence_again(false);
-    assert_int_equal(arrive(&s, write_(0, 0, 10, 20, 0, 0)), FAULT_SEG_BEGIN); /* the very first without B */
+    assert_int_equal(arrive(&s, write_(0, 0, 10, 20, 0, 0)), FAULT_SEG_BEGIN); /* no B */
 }
 
-/* SEG-3.4-05, SEG-3.4-26, SEG-3.4-24, SEG-3.4-25: control data go to the receive's own room, whatever fits, and all are
- * counted. */
+/* SEG-3.4-05, SEG-3.4-26, SEG-3.4-24, SEG-3.4-25: the control data of a Send go to the control buffer of the
+ * receive. The receiver drops what does not fit, and control_length counts all octets. */
 static void control_in(void **state)
 {
     uint8_t room[8];
@@ -208,7 +209,7 @@ static void control_in(void **state)
     engine_expect(&e);
 }
 
-/* SEG-3.4-14 SEG-3.4-43: responses are matched by number, oldest first, at their offset. */
+/* SEG-3.4-14 SEG-3.4-43: a Read response must have the number of the oldest Read and the next offset. */
 static void response_in(void **state)
 {
     struct seg seg;
@@ -242,16 +243,17 @@ static void response_in(void **state)
 /* --- order, in turn ------------------------------------------------------------------------------------------------
  */
 
-/* SEG-3.4-17 SEG-3.4-21: a Send waits for the Reads before it to be answered, and the Sends behind it for it. */
+/* SEG-3.4-17 SEG-3.4-21: a Send completes after the responses to the Reads before it have been sent, and later Sends
+ * complete after that Send, unless the receiver allows the order that they ask for. */
 static void send_waits_for_read(void **state)
 {
     (void)state;
     post_buffers(4);
     assert_int_equal(arrive(&s, read_(0, 100, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, send_(1, 0, 10, WHOLE, 0)), FAULT_NONE);
-    assert_int_equal(arrive(&s, send_(2, 0, 20, WHOLE, SEG_ORDER_ANY)), FAULT_NONE); /* not allowed here */
+    assert_int_equal(arrive(&s, send_(2, 0, 20, WHOLE, SEG_ORDER_ANY)), FAULT_NONE); /* order not allowed */
     expect_quiet(&s.recv_cq);
-    assert_memory_equal(local->base, data, 10); /* placed all the same */
+    assert_memory_equal(local->base, data, 10); /* the receiver has placed the Send */
     leave(&s, 60);
     expect_quiet(&s.recv_cq);
     leave(&s, 60);
@@ -262,7 +264,7 @@ static void send_waits_for_read(void **state)
     post_buffers(4);
     assert_int_equal(arrive(&s, read_(0, 100, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, send_(1, 0, 10, WHOLE, 0)), FAULT_NONE);
-    assert_int_equal(arrive(&s, send_(2, 0, 20, WHOLE, 1)), FAULT_NONE); /* waits for 0, not for 1 */
+    assert_int_equal(arrive(&s, send_(2, 0, 20, WHOLE, 1)), FAULT_NONE); /* this Send waits for message 0, not for 1 */
     expect_quiet(&s.recv_cq);
     assert_int_equal(arrive(&s, send_(3, 0, 30, WHOLE, 3)), FAULT_NONE);
     received(2, 30);
@@ -272,7 +274,7 @@ static void send_waits_for_read(void **state)
     received(1, 20);
 }
 
-/* SEG-3.4-17 SEG-3.4-19: a Write does not change what an earlier Read has still to read. */
+/* SEG-3.4-17 SEG-3.4-19: a Write does not change octets that an earlier Read has still to read. */
 static void write_waits_for_read(void **state)
 {
     uint8_t before[100];
@@ -281,7 +283,7 @@ static void write_waits_for_read(void **state)
     (void)state;
     memcpy(before, remote->base, 100);
     assert_int_equal(arrive(&s, read_(0, 100, 0)), FAULT_NONE);
-    assert_int_equal(arrive(&s, write_(1, 100, 10, 10, WHOLE, 0)), FAULT_NONE); /* beside it */
+    assert_int_equal(arrive(&s, write_(1, 100, 10, 10, WHOLE, 0)), FAULT_NONE); /* outside the octets of the Read */
     for (int i = 0; i < 2; i++)
         assert_int_equal(arrive(&s, write_(2, 99, 10, 10, WHOLE, 0)), FAULT_NOT_NOW);
     assert_int_equal(remote->base[99], before[99]);
@@ -290,12 +292,12 @@ static void write_waits_for_read(void **state)
     assert_int_equal(arrive(&s, write_(2, 99, 10, 10, WHOLE, 0)), FAULT_NONE);
     assert_int_equal(remote->base[99], data[99]);
     assert_int_equal(arrive(&s, read_(3, 100, 0)), FAULT_NONE);
-    assert_int_equal(arrive(&s, write_(4, 0, 10, 10, WHOLE, 1)), FAULT_NONE); /* need not wait for it */
+    assert_int_equal(arrive(&s, write_(4, 0, 10, 10, WHOLE, 1)), FAULT_NONE); /* order 1 need not wait for message 3 */
     assert_int_equal(arrive(&s, write_(5, 0, 10, 10, WHOLE, 1)), FAULT_NOT_NOW);
     assert_int_equal(arrive(&s, write_(5, 0, 10, 10, WHOLE, SEG_ORDER_ANY)), FAULT_NONE);
 }
 
-/* More Sends wait than there is room for: the stream waits, too. */
+/* When the window is full of waiting Sends, the receiver refuses the next one for now. */
 static void window_full(void **state)
 {
     (void)state;

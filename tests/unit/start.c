@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* start.c - MPA's start-up: what is agreed from every pair of frames, what is refused, and when it is given up. */
+/* start.c - the MPA start-up: what each pair of frames agrees on, IRD and ORD, rejects, and limits of private data. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int reject_it(const void *data, uint16_t length)
     return error;
 }
 
-/* All that has left is this start-up frame. */
+/* Expect that the connection has sent exactly this start-up frame. */
 static void expect_frame(const void *frame, size_t n)
 {
     assert_int_equal(h.sent_octets - h.read_octets, n);
@@ -42,7 +42,7 @@ static void expect_in_force(bool crc, bool tx_markers, bool rx_markers, uint8_t 
     h.peer = (struct wire_state){.crc = crc, .tx_markers = rx_markers, .rx_markers = tx_markers, .version = version};
 }
 
-/* A Send of ours and one of the peer's go through, framed as was agreed. */
+/* A Send in each direction arrives, framed as agreed. */
 static void expect_talk(void)
 {
     static const uint8_t word[] = "a word";
@@ -66,7 +66,8 @@ static void expect_talk(void)
 
 /* --- what is in force ---------------------------------------------------------------------------------------- */
 
-/* One of 32: bits 0 and 1 are the peer's C and M, 2 and 3 ours, 4 says the revision. */
+/* One of 32 combinations: bits 0 and 1 are the C and M of the peer, bits 2 and 3 our own, bit 4 selects the
+ * revision. */
 struct mix {
     bool peer_crc, peer_markers, crc, markers;
     uint8_t revision;
@@ -78,7 +79,7 @@ static struct mix mix_of(unsigned i)
 }
 
 /* MPA-3.2-01, MPA-8.1-04, M44-04, DDP-6.1-01, M44-02, M44-03, M44-05, M44-09, M44-14, M65-02, M65-03, M65-04,
- * MPA-8.1-01: the responder. */
+ * MPA-8.1-01: what the responder replies and agrees on. */
 static void responder_agrees(void **state)
 {
     (void)state;
@@ -114,7 +115,7 @@ static void responder_agrees(void **state)
     }
 }
 
-/* The same for the initiator. M44-02 M44-03 M44-05 M44-09 M44-20 M65-01. */
+/* M44-02 M44-03 M44-05 M44-09 M44-20 M65-01: what the initiator requests and agrees on. */
 static void initiator_agrees(void **state)
 {
     (void)state;
@@ -146,7 +147,7 @@ static void initiator_agrees(void **state)
     }
 }
 
-/* M44-21: a peer of the RDMA Consortium's dialect gets markers and CRC both ways, and DDP and RDMAP version 0. */
+/* M44-21: a peer of revision 0 (RDMA Consortium) gets markers and CRC both ways, and DDP and RDMAP version 0. */
 static void revision_0(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -164,8 +165,8 @@ static void revision_0(void **state)
     expect_talk();
 }
 
-/* MPA-8.1-02, MPA-8.1-03, MPA-7.1-09: framing from the first octet, which is the zero marker's; nobody waits for
- * anybody. */
+/* MPA-8.1-02, MPA-8.1-03, MPA-7.1-09: without start-up frames the stream is framed from its first octet, which
+ * begins the zero marker, and neither side waits for the other. */
 static void immediate(void **state)
 {
     static const uint8_t zero_marker[4];
@@ -206,13 +207,13 @@ static void immediate_reject(void **state)
 
 /* --- IRD and ORD --------------------------------------------------------------------------------------------- */
 
-/* M65-05 M65-06 M65-08: the responder's side. What it has room for is 4 and 4. */
+/* M65-05 M65-06 M65-08: the responder accepts with IRD 4 and ORD 4. */
 static void responder_reads(void **state)
 {
     static const struct {
-        uint16_t ird, ord;           /* of the request */
-        uint16_t says_ird, says_ord; /* of the reply */
-        uint16_t has_ird, has_ord;   /* then in force */
+        uint16_t ird, ord;           /* in the request */
+        uint16_t says_ird, says_ord; /* in the reply */
+        uint16_t has_ird, has_ord;   /* used by the queue pair */
     } rows[] = {
         {16, 8, 4, 4, 4, 4},          {2, 2, 4, 2, 4, 2},
         {0, 0, 4, 0, 4, 0},           {4, 200, 4, 4, 4, 4},
@@ -241,12 +242,12 @@ static void responder_reads(void **state)
     }
 }
 
-/* M65-05 M65-07 M65-08: the initiator's, which has room for 4 and 4. An ORD above our IRD is answered by the Terminate
- * of RFC 6581 9.1, and that is our first FPDU, with a marker if the peer wants them. */
+/* M65-05 M65-07 M65-08: the initiator requests IRD 4 and ORD 4. It answers an ORD above its IRD with the Terminate
+ * of RFC 6581 9.1 as its first FPDU. */
 static void initiator_reads(void **state)
 {
     static const struct {
-        uint16_t ird, ord; /* of the reply */
+        uint16_t ird, ord; /* in the reply */
         uint16_t has_ord;
         bool ends;
     } rows[] = {
@@ -284,7 +285,8 @@ static void initiator_reads(void **state)
 
 /* --- a reject ------------------------------------------------------------------------------------------------ */
 
-/* M44-14 M44-15 M65-06: the stream stays until the peer ends it; no FPDU is ever sent. */
+/* M44-14 M44-15 M65-06: after a reject the responder ends its stream, waits for the end of the stream of the peer,
+ * and sends no FPDU. */
 static void responder_rejects(void **state)
 {
     struct conn_attr attr = host_attr();

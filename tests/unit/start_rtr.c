@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* start_rtr.c - who may send first: the responder waits (RFC 5044 7.1.2), the initiator is ready and says so (RFC
- * 6581). */
+/* start_rtr.c - which side may send first: the responder waits (RFC 5044 7.1.2), the initiator sends a
+ * ready-to-receive message (RFC 6581). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "tests/unit/conn_host.h"
 
-enum { C = 0x40, S = 0x10, A = 0x8000, B = 0x4000 }; /* of the first word; in the second they are C and D */
+/* A and B are the flags of the IRD word. The same bits of the ORD word are C and D of RFC 6581. */
+enum { C = 0x40, S = 0x10, A = 0x8000, B = 0x4000 };
 
 enum { RTR_ALL = MPA_RTR_SEND | MPA_RTR_WRITE | MPA_RTR_READ };
 
-/* What the three ready-to-receive messages are on the wire. */
+/* The three ready-to-receive messages on the wire. */
 static const uint8_t rtr_send[18] = {0x41, 0x43, [13] = 1};
 static const uint8_t rtr_write[14] = {0xc1, 0x40, [5] = 1};
 static const uint8_t rtr_read[46] = {0x41, 0x41, [9] = 1, [13] = 1, [21] = 1, [37] = 1};
@@ -32,7 +33,7 @@ static size_t frame_with(uint8_t *frame, bool reply, uint16_t ird, uint16_t ord,
                                 0);
 }
 
-/* An initiator of these attributes that has its reply; the clock has not moved since. */
+/* Connect an initiator with these attributes and deliver the reply; the clock does not move. */
 static void initiate(const struct conn_attr *attr, uint16_t ird, uint16_t ord, unsigned rtr)
 {
     uint8_t frame[MPA_FRAME_MAX];
@@ -44,7 +45,7 @@ static void initiate(const struct conn_attr *attr, uint16_t ird, uint16_t ord, u
     host_hear(&h, frame, frame_with(frame, true, ird, ord, rtr));
 }
 
-/* A responder that has accepted a request with these bits, 4 reads each way. */
+/* Connect a responder that accepts a request for the ready-to-receive messages `asked`, with IRD 4 and ORD 4. */
 static void respond(unsigned own, unsigned asked)
 {
     struct conn_attr attr = peer_attr(own);
@@ -77,7 +78,7 @@ static void expect_rtr(unsigned rtr)
         expect_ulpdu(&h, rtr_read, sizeof(rtr_read));
 }
 
-/* The peer says its own. */
+/* Deliver the ready-to-receive message of the peer. */
 static void hear_rtr(unsigned rtr)
 {
     struct seg seg = {.op = SEG_READ_REQ, .flags = SEG_LAST, .msg = 1, .read = {.sink_key = 1, .source_key = 1}};
@@ -91,8 +92,9 @@ static void hear_rtr(unsigned rtr)
 
 /* --- the initiator ------------------------------------------------------------------------------------------- */
 
-/* M65-01 M65-09 M65-10: every pair. The message leaves when the first FPDU may, not a microsecond before, and what was
- * posted long ago comes behind it with the next message number. Nothing in common: Terminate 0x2007 at once. */
+/* M65-01 M65-09 M65-10: every pair of offers. The initiator sends the ready-to-receive message first_delay_us after
+ * the reply and not a microsecond earlier. A Send posted before follows with the next message number. If the offers
+ * have nothing in common, the initiator sends Terminate 0x2007 at once. */
 static void initiator_says_ready(void **state)
 {
     static const uint8_t term[22] = {0x41, 0x47, [9] = 2, [13] = 1, [18] = 0x20, [19] = 0x07};
@@ -127,7 +129,7 @@ static void initiator_says_ready(void **state)
     }
 }
 
-/* M65-09: asked for A, not answered with A. */
+/* M65-09: the initiator asked for peer-to-peer mode (A), and the reply lacks A. */
 static void responder_knows_no_peers(void **state)
 {
     struct conn_attr attr = peer_attr(RTR_ALL);
@@ -142,7 +144,8 @@ static void responder_knows_no_peers(void **state)
     expect_end(&h, FAULT_RTR);
 }
 
-/* Without being asked for, A means nothing, and no message is owed. */
+/* If the initiator did not ask for peer-to-peer mode, it ignores A in the reply and sends no ready-to-receive
+ * message. */
 static void not_asked_for(void **state)
 {
     struct conn_attr attr = peer_attr(RTR_ALL);
@@ -155,7 +158,7 @@ static void not_asked_for(void **state)
     assert_int_equal(h.told, CONN_NEWS_ESTABLISHED);
 }
 
-/* The first FPDU of any initiator is held back: siw leaves one that follows the reply at once unprocessed. */
+/* Every initiator delays its first FPDU, because siw does not process an FPDU that directly follows the reply. */
 static void first_fpdu_waits(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -177,8 +180,8 @@ static void first_fpdu_waits(void **state)
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
 }
 
-/* A zero-length Read counts like any: with an ORD of 1 the application's own waits for the answer to it (M65-10
- * RDMAP-6.1-01). That answer is not the queue pair's. */
+/* The zero-length Read counts as a Read: with an ORD of 1 the Read of the application waits until it is answered
+ * (M65-10 RDMAP-6.1-01). The response to the zero-length Read causes no completion. */
 static void read_takes_its_place(void **state)
 {
     struct conn_attr attr = peer_attr(MPA_RTR_READ);
@@ -202,7 +205,7 @@ static void read_takes_its_place(void **state)
     expect_quiet(&h.side.send_cq);
 }
 
-/* Who may have no read out cannot say so by a Read (RFC 6581 9.1). */
+/* An initiator with an ORD of 0 cannot use a Read as its ready-to-receive message (RFC 6581 9.1). */
 static void no_read_without_ord(void **state)
 {
     struct conn_attr attr = peer_attr(MPA_RTR_READ);
@@ -218,8 +221,8 @@ static void no_read_without_ord(void **state)
     expect_rtr(MPA_RTR_SEND);
 }
 
-/* However a connection ends before that: the message leaves first. A kernel peer that does not get it stops for good
- * (siw 6.1, iwcm.c). */
+/* If the connection is closed, detached or fails early, the initiator still sends the ready-to-receive message
+ * first. A kernel peer that does not receive this message hangs (siw 6.1, iwcm.c). */
 static void ready_is_said_before_the_end(void **state)
 {
     struct conn_attr attr = peer_attr(RTR_ALL);
@@ -251,7 +254,7 @@ static void ready_is_said_before_the_end(void **state)
     }
 }
 
-/* The link takes an octet at a time: request, message and what follows keep their order. */
+/* The link takes one octet at a time: the ready-to-receive message and the Send keep their order. */
 static void link_is_narrow(void **state)
 {
     struct conn_attr attr = peer_attr(RTR_ALL);
@@ -274,8 +277,8 @@ static void link_is_narrow(void **state)
 
 /* --- the responder ------------------------------------------------------------------------------------------- */
 
-/* M44-16 M65-09 M65-10 M65-13: it answers with the one that both can do, waits for it, and only then is it established
- * and says what has been waiting. A Send of this kind takes no receive. */
+/* M44-16 M65-09 M65-10 M65-13: the responder replies with the message that both sides support and waits for it. Only
+ * then is the connection established and does the responder send. A ready-to-receive Send uses up no receive. */
 static void responder_waits(void **state)
 {
     (void)state;
@@ -308,7 +311,8 @@ static void responder_waits(void **state)
     }
 }
 
-/* M44-16 without a ready-to-receive message: the first FPDU of any kind, valid and whole. */
+/* M44-16 without a ready-to-receive message: the responder sends nothing before it has received one whole valid FPDU
+ * of any kind. */
 static void responder_waits_for_any_fpdu(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -334,7 +338,7 @@ static void responder_waits_for_any_fpdu(void **state)
     expect_wc(&h.side.send_cq, 2, RDDP_WC_SUCCESS);
 }
 
-/* M44-16: not even a Terminate, when this side fails by itself meanwhile. */
+/* M44-16: a responder that fails while it waits sends no Terminate. */
 static void responder_fails_in_silence(void **state)
 {
     const struct fault_note full = {.fault = FAULT_CQ_FULL};
@@ -350,7 +354,7 @@ static void responder_fails_in_silence(void **state)
     expect_end(&h, FAULT_CQ_FULL);
 }
 
-/* M44-17: the whole of the start-up has one clock, and the message belongs to it. */
+/* M44-17: one timer covers the whole start-up including the ready-to-receive message. */
 static void ready_never_comes(void **state)
 {
     (void)state;
@@ -366,8 +370,8 @@ static void ready_never_comes(void **state)
     assert_int_equal(h.told, CONN_NEWS_REQUEST | CONN_NEWS_FAILED);
 }
 
-/* The initiator cannot do it and says so: that is no connection that came and went (M65-07 M65-10), in the RFC's
- * octets and in those of siw. */
+/* An initiator that supports none of the messages sends a Terminate. The responder then reports a failed connection
+ * that was never established (M65-07 M65-10), for the octets of the RFC and those of siw. */
 static void terminate_instead(void **state)
 {
     static const uint8_t words[][4] = {{0x20, 0x07}, {0x20, 0x06}, {0x02, 0x07}, {0x02, 0x06}};
@@ -387,7 +391,7 @@ static void terminate_instead(void **state)
     }
 }
 
-/* What only looks like the message: a Send of a later number (MSN, RFC 5041 4.3), of the middle of a message. */
+/* Sends that are no ready-to-receive message: one with a later MSN (RFC 5041 4.3) and one with an offset above 0. */
 static void not_quite_ready(void **state)
 {
     struct seg rows[] = {a_send(2, 0, "", 0, SEG_LAST), a_send(1, 4, "", 0, SEG_LAST)};

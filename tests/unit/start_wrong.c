@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* start_wrong.c - start-up frames that are not right, too early, too late, or cut off by the end of the stream. */
+/* start_wrong.c - start-up frames that are malformed, too early, too late, or cut off by the end of the stream. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 
 enum { M = 0x80, C = 0x40, R = 0x20, S = 0x10 };
 
-/* An end that waits for the peer's first frame; an initiator has a Send posted, which never leaves. */
+/* Start a connection that waits for the first frame of the peer. An initiator has a Send posted, which it never
+ * sends. */
 static void begin(bool active, uint8_t revision)
 {
     struct conn_attr attr = host_attr();
@@ -24,7 +25,8 @@ static void begin(bool active, uint8_t revision)
     h.read_octets = h.sent_octets;
 }
 
-/* It is over at once, without a word (RFC 5044 8, error 4), and the application knows why. */
+/* Expect that the connection is over, has sent nothing (RFC 5044 8, error 4), and has told the application the
+ * fault. */
 static void expect_closed(enum fault fault)
 {
     expect_end(&h, fault);
@@ -40,7 +42,7 @@ static void expect_closed(enum fault fault)
 
 /* --- wrong --------------------------------------------------------------------------------------------------- */
 
-/* M44-10 M44-13: each octet of the key, and as soon as it differs. The other side's key is one, too. */
+/* M44-10 M44-13: the connection fails at the first wrong octet of the key. The key of the other role is wrong, too. */
 static void key_is_wrong(void **state)
 {
     uint8_t frame[MPA_FRAME_MAX];
@@ -62,7 +64,7 @@ static void key_is_wrong(void **state)
     }
 }
 
-/* M44-11 M44-12 M65-01, whole and octet by octet. */
+/* M44-11 M44-12 M65-01: wrong numbers, in a whole frame and octet by octet. */
 static void numbers_are_wrong(void **state)
 {
     static const struct {
@@ -94,7 +96,7 @@ static void numbers_are_wrong(void **state)
     }
 }
 
-/* M65-12: an answer must be of the revision and the form of the question (M44-11 M65-03). */
+/* M65-12: a reply must have the revision and the form of the request (M44-11 M65-03). */
 static void reply_does_not_fit(void **state)
 {
     static const struct {
@@ -112,7 +114,7 @@ static void reply_does_not_fit(void **state)
     }
 }
 
-/* R in a request and the reserved flags are not looked at; nor is S below revision 2, where it is one of them. */
+/* The receiver ignores R in a request, the reserved flags, and S in revision 1, where S is reserved. */
 static void reserved_bits(void **state)
 {
     uint8_t frame[MPA_FRAME_MAX];
@@ -127,7 +129,7 @@ static void reserved_bits(void **state)
     assert_int_equal(h.conn.start.peer.private_length, 0);
 }
 
-/* An initiator may say nothing before our answer (RFC 5044 7.1.2 rule 6); siw resets, too. */
+/* An initiator must send nothing between its request and the reply (RFC 5044 7.1.2 rule 6); siw resets, too. */
 static void early_octets(void **state)
 {
     uint8_t frame[MPA_FRAME_MAX + 1];
@@ -146,7 +148,7 @@ static void early_octets(void **state)
 
 /* --- late ---------------------------------------------------------------------------------------------------- */
 
-/* M44-17: one octet now and then does not put it off, and the clock counts to the microsecond. */
+/* M44-17: single octets do not extend the start-up timeout, which is exact to the microsecond. */
 static void peer_is_slow(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -169,7 +171,7 @@ static void peer_is_slow(void **state)
     }
 }
 
-/* What comes in the last microsecond is in time; then the clock is no longer the peer's. */
+/* A frame in the last microsecond is in time; after that no timeout applies. */
 static void peer_is_just_in_time(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -189,7 +191,7 @@ static void peer_is_just_in_time(void **state)
 
 /* --- cut off ------------------------------------------------------------------------------------------------- */
 
-/* MPA-9-03 MPA-5.1-10: the peer ends its stream instead. */
+/* MPA-9-03 MPA-5.1-10: the peer ends its stream before or within its frame. */
 static void stream_ends(void **state)
 {
     uint8_t frame[MPA_FRAME_MAX];
@@ -219,7 +221,7 @@ static void stream_ends_before_the_answer(void **state)
     expect_closed(FAULT_CUT);
 }
 
-/* A reset, in each state of the start-up. */
+/* The connection is lost in each state of the start-up. */
 static void stream_is_lost(void **state)
 {
     uint8_t frame[MPA_FRAME_MAX];
@@ -236,7 +238,7 @@ static void stream_is_lost(void **state)
     }
 }
 
-/* The application closes, or its queue pair goes, before there is anything to end. */
+/* The application closes or detaches the connection in each state of the start-up. */
 static void application_gives_up(void **state)
 {
     uint8_t frame[MPA_FRAME_MAX];
@@ -256,7 +258,7 @@ static void application_gives_up(void **state)
     }
 }
 
-/* A queue pair that fails by itself while the peer thinks about it takes the connection with it. */
+/* A queue pair that fails before the reply ends the connection. */
 static void queue_pair_fails(void **state)
 {
     const struct fault_note note = {.fault = FAULT_CQ_FULL};

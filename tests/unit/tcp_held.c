@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp_held.c - what is held behind holes, against a model of one flag an octet; its limit; SACK blocks in their order.
- */
+/* tcp_held.c - the ranges received behind holes, compared with a model; their limit; the order of SACK blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +53,7 @@ static void against_a_model(void **state)
     }
 }
 
-/* A limit, one below, at and above it; what touches a range needs no room. */
+/* Ranges up to the limit fit; one more is refused. An addition that touches a range needs no new entry. */
 static void limit(void **state)
 {
     struct utcp_held_range room[4];
@@ -80,7 +79,7 @@ static void limit(void **state)
     assert_int_equal(kept, 7);
 }
 
-/* RFC 2018 4: the range of the latest segment comes first, then those before it, none twice. */
+/* RFC 2018 4: the range of the latest segment comes first, then the earlier ones, each once. */
 static void blocks(void **state)
 {
     struct utcp_held_range room[8];
@@ -97,7 +96,7 @@ static void blocks(void **state)
     assert_true(b[0].from == 20 + 0xfffffff0 && b[0].to == 25 + 0xfffffff0);
     assert_true(b[1].from == 50 + 0xfffffff0 && b[2].from == 40 + 0xfffffff0 && b[3].from == 30 + 0xfffffff0);
     assert_int_equal(utcp_held_blocks(&h, 0, b, 2), 2);
-    /* A range that grows again and again does not push the others out. */
+    /* A range that grows repeatedly does not displace the others. */
     for (uint64_t i = 0; i < 10; i++)
         utcp_held_add(&h, 53 + i, 54 + i, 0);
     assert_int_equal(utcp_held_blocks(&h, 0, b, 4), 4);

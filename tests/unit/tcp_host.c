@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp_host.c - many connections behind one address: who gets a packet, floods of SYNs, strays, an old connection anew.
- */
+/* tcp_host.c - many connections at one address: delivery of packets, SYN floods, stray segments, reopened
+ * connections. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A packet of the client `number` to port `port`. */
+/* Deliver a packet of client `number` to port `port`. */
 static struct utcp *send_in(struct rig *r, uint32_t number, uint16_t port, uint8_t flags, uint32_t seq, uint32_t ack)
 {
     struct utcp_name from = tcpnet_name(1, false), to = tcpnet_name(0, false);
@@ -142,7 +142,7 @@ static void accepts(void **state)
         assert_ptr_equal(utcp_host_find(&r->host, &t->local, &t->remote), t);
         assert_ptr_equal(send_in(r, i, 80, UTCP_ACK, ISN + 1, t->attr.isn + 1), t);
     }
-    /* No room for one more: it is not refused, it has to try again. */
+    /* Without room for another connection, the host keeps the half-open one, and the client has to try again. */
     assert_null(shake(r, TCPS + 1));
     assert_false(answer(r, &s));
     assert_int_equal(r->host.half_count, 1);
@@ -163,7 +163,7 @@ static void strays(void **state)
     assert_true(answer(r, &s) && s.flags == UTCP_RST && s.seq == 99);
     assert_null(send_in(r, 1, 80, UTCP_RST | UTCP_ACK, ISN, 99));
     assert_false(answer(r, &s));
-    /* So many a second. */
+    /* The host sends at most UTCP_RESETS resets a second. */
     for (uint32_t i = 2; i < UTCP_RESETS; i++) {
         send_in(r, i, 81, UTCP_SYN, ISN, 0);
         assert_true(answer(r, &s));
@@ -175,7 +175,7 @@ static void strays(void **state)
     assert_true(answer(r, &s));
 }
 
-/* 10,000 SYNs hold as many places as there are, and somebody who goes on at once gets through. */
+/* 10,000 SYNs use at most HALVES half-open entries, and a client that acknowledges at once is accepted. */
 static void flood(void **state)
 {
     struct rig *r = *state;
@@ -194,7 +194,7 @@ static void flood(void **state)
     assert_true(r->host.half_count >= HALVES - 1 && r->host.count.displaced > 9000);
 }
 
-/* An answer to a SYN is repeated, at last given up; a reset takes the place back at once. */
+/* The host repeats its SYN-ACK and finally gives up. An exact reset frees the half-open entry at once. */
 static void answers_again(void **state)
 {
     struct rig *r = *state;
@@ -216,18 +216,18 @@ static void answers_again(void **state)
     send_in(r, 1, 80, UTCP_RST, ISN + 1, 0);
     assert_int_equal(r->host.half_count, 0);
     assert_false(answer(r, &s));
-    /* The same SYN again gets the same answer, another one from there begins anew. */
+    /* A repeated SYN keeps its entry; a SYN with another sequence number from the same client replaces it. */
     send_in(r, 1, 80, UTCP_SYN, ISN, 0);
     send_in(r, 1, 80, UTCP_SYN, ISN, 0);
     send_in(r, 1, 80, UTCP_SYN, ISN + 9, 0);
     assert_int_equal(r->host.half_count, 1);
     assert_true(answer(r, &s) && s.ack == ISN + 10);
-    /* An acknowledgement of something else is a stray. */
+    /* A wrong acknowledgement is a stray segment and is answered with a reset. */
     assert_null(send_in(r, 1, 80, UTCP_ACK, ISN + 10, s.seq + 2));
     assert_true(answer(r, &s) && s.flags == UTCP_RST);
 }
 
-/* RFC 9293 3.6.1: TIME-WAIT ends for a SYN that is newer, and for no other. */
+/* RFC 9293 3.6.1: only a SYN with a newer sequence number ends TIME-WAIT. */
 static void reopens(void **state)
 {
     struct rig *r = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp_packet.c - headers both ways, every cut and every flipped bit; options of every length; what ICMP tells. */
+/* tcp_packet.c - headers both ways, truncated packets and flipped bits; options of every length; ICMP messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,8 @@ static struct utcp_name name_of(bool v6, uint8_t last, uint16_t port)
     return name;
 }
 
-/* A packet with a timestamp and the option KIND, and a payload of an odd length in two odd spans. */
+/* Build a packet with a timestamp, the option KIND, and a payload of odd length in two spans, the first of odd
+ * length. */
 static uint32_t make(uint8_t *octets, bool v6, bool partial)
 {
     static const uint8_t payload[] = "seven and seventy octets";
@@ -63,13 +64,13 @@ static void both_ways(void **state)
         assert_memory_equal(s.payload, "seven and seventy octets", 21);
         assert_true(s.opt.has_stamp && s.opt.stamp == 7 && s.opt.echo == 8 && !s.opt.has_mss);
         assert_true(s.opt.extra && s.opt.extra_length == 4 && s.opt.extra_at == 32 && s.opt.extra[2] == 0x80);
-        /* Octets behind the IP packet, as Ethernet pads, belong to nobody. */
+        /* The reader ignores octets behind the IP packet, such as Ethernet padding. */
         assert_int_equal(utcp_packet_read(octets, n + 9, false, KIND, &s, &b), UTCP_KIND_SEGMENT);
         assert_int_equal(s.length, 21);
     }
 }
 
-/* A device may finish the checksum: what is in the field is then the sum of the pseudo-header. */
+/* If a device finishes the checksum, the checksum field holds the sum of the pseudo-header. */
 static void partial(void **state)
 {
     uint8_t whole[ROOM], part[ROOM];
@@ -105,7 +106,7 @@ static void every_cut_and_bit(void **state)
             cut[bit / 8] ^= (uint8_t)(1 << bit % 8);
             passed += utcp_packet_read(cut, n, false, KIND, &s, &b) == UTCP_KIND_SEGMENT;
         }
-        /* IPv6 has no checksum of its own: traffic class, flow label and hop limit may be anything. */
+        /* The IPv6 header has no checksum: traffic class, flow label and hop limit may have any value. */
         assert_int_equal(passed, v6 ? 8 + 20 + 8 : 0);
     }
 }
@@ -128,7 +129,7 @@ static void lengths(void **state)
     assert_true(o.broken && !o.extra);
     utcp_options_read(&o, octets, 0, KIND);
     assert_false(o.broken);
-    /* Only the first counts, and none behind the end of the list. */
+    /* The reader returns the first option of the kind, and none behind the end of the list. */
     put32(put32(octets, KIND << 24 | 4 << 16 | 1), KIND << 24 | 4 << 16 | 2);
     utcp_options_read(&o, octets, 8, KIND);
     assert_ptr_equal(o.extra, octets);
@@ -137,7 +138,7 @@ static void lengths(void **state)
     assert_null(o.extra);
 }
 
-/* Sums of pieces of any length at any place are those of the whole. */
+/* The sum over pieces of any length and alignment equals the sum over the whole. */
 static void pieces(void **state)
 {
     struct rng r = {3};
@@ -166,7 +167,7 @@ static void pieces(void **state)
     }
 }
 
-/* MPA-10.1-03: the quoted packet is found in what a router says, and nothing else is believed. */
+/* MPA-10.1-03: the reader finds the quoted packet in a Packet Too Big message and refuses a wrong checksum. */
 static void too_big(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void too_big(void **state)
     }
 }
 
-/* The vectors of the paper that describes it: key 00..0f, octets 00, 01, 02 ... */
+/* The vectors of the SipHash paper: key 00..0f, input 00, 01, 02 ... */
 static void siphash(void **state)
 {
     static const struct {

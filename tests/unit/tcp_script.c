@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp_script.c - what one connection answers, packet by packet: states, windows, losses, probes, forged segments. */
+/* tcp_script.c - the answers of one connection, packet by packet: states, windows, losses, probes, forged segments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
         tcpscript_play(#name, text); \
     }
 
-/* RFC 9293 figure 6; options that the peer does not offer are not used. TCPOPT-3.2-01 */
+/* RFC 9293 figure 6; the connection does not use options that the peer does not offer. TCPOPT-3.2-01 */
 SCRIPT(connects, "active option=25\n"
                  "> S 0 0 - option=1902 window=65535\n"
                  "none\n"
@@ -27,14 +27,14 @@ SCRIPT(connects_plainly, "active option=25\n"
                          "< SA 0 0 1 2000 nostamp\n"
                          "> A 1 0 1\n"
                          "send 2000\n"
-                         "> A 1 536 1\n" /* no MSS option: 536 (RFC 9293 3.7.1) */
+                         "> A 1 536 1\n" /* without an MSS option the MSS is 536 (RFC 9293 3.7.1) */
                          "> A 537 536 1\n"
                          "> A 1073 536 1\n"
                          "> PA 1609 392 1\n"
                          "none\n")
 SCRIPT(is_refused, "active\n> S 0 0 -\n< RA 0 0 1 0\nstate closed\nerror -111\nnone\n")
 SCRIPT(refused_by_a_stranger, "active\n> S 0 0 -\n< RA 0 0 77 0\nstate syn-sent\n< R 0 0 1 0\nstate syn-sent\n")
-/* RFC 9293 figure 8: an old acknowledgement is answered with a reset. */
+/* RFC 9293 figure 8: the connection answers an old acknowledgement with a reset. */
 SCRIPT(half_open_peer, "active\n> S 0 0 -\n< A 500 0 300 1000\n> R 300 0 -\nstate syn-sent\n")
 SCRIPT(gives_up_connecting, "active\n> S 0 0 -\nwait 1000\n> S 0 0 -\nwait 2000\n> S 0 0 -\nwait 4000\n> S 0 0 -\n"
                             "wait 8000\n> S 0 0 -\nwait 16000\n> S 0 0 -\nwait 32000\n> S 0 0 -\nwait 60000\n"
@@ -55,16 +55,17 @@ SCRIPT(both_finish, "passive\nfinish\n> FA 1 0 1\n< FA 1 0 1 65535\nstate closin
 SCRIPT(fin_before_its_turn, "passive keep=0\n< FA 101 50 1 65535\nstate established\n> A 1 0 1 block=101-151\n"
                             "< A 1 100 1 65535\nstate close-wait\n> A 1 0 152\nreceived 150\n")
 
-/* An acknowledgement for every second full segment, else 5 ms later (RFC 9293 3.8.6.3). */
+/* The receiver acknowledges every second full segment at once, and other data after 5 ms (RFC 9293 3.8.6.3). */
 SCRIPT(delayed_acks, "passive\n< A 1 1000 1 65535\nnone\n< A 1001 1000 1 65535\n> A 1 0 2001\n"
                      "< A 2001 1000 1 65535\nnone\nwait 4\nnone\nwait 1\n> A 1 0 3001\nnone\n")
-/* RFC 2018 4, RFC 2883 4: every order, and what came twice. */
+/* RFC 2018 4, RFC 2883 4: SACK blocks for segments out of order and for duplicates. */
 SCRIPT(tells_holes, "passive\n< A 1001 1000 1 65535\n> A 1 0 1 block=1001-2001\n< A 3001 1000 1 65535\n"
                     "> A 1 0 1 block=3001-4001 block=1001-2001\n< A 1001 1000 1 65535\n"
                     "> A 1 0 1 block=1001-2001 block=3001-4001 block=1001-2001\n"
                     "< A 1 1000 1 65535\n> A 1 0 2001 block=3001-4001\n< A 2001 1000 1 65535\n> A 1 0 4001\n"
                     "< A 1 1000 1 65535\n> A 1 0 4001 block=1-1001\nreceived 4000\n")
-/* Input in batches ends when an acknowledgement is full. */
+/* A pending acknowledgement becomes urgent, which ends a batch of input, when it has no more room for SACK blocks or
+ * covers too many segments. */
 SCRIPT(many_holes, "passive\n< A 1001 10 1 65535\nurgent 0\n< A 2001 10 1 65535\nurgent 1\n"
                    "> A 1 0 1 block=2001-2011 block=1001-1011\nurgent 0\n< A 2001 10 1 65535\nurgent 0\n"
                    "< A 3001 10 1 65535\nurgent 1\n> A 1 0 1 block=2001-2011 block=3001-3011 block=2001-2011\nnone\n")
@@ -72,78 +73,81 @@ SCRIPT(many_segments,
        "passive\n< A 1 100 1 65535\n< A 101 100 1 65535\n< A 201 100 1 65535\n< A 301 100 1 65535\n"
        "< A 401 100 1 65535\n< A 501 100 1 65535\n< A 601 100 1 65535\nurgent 0\n< A 701 100 1 65535\nurgent 1\n"
        "> A 1 0 801\nurgent 0\nnone\n")
-/* Blocks come with the latest first: that is not another order on the path, and the loss is known at once. */
+/* The SACK blocks list the latest range first. The sender does not take this order for reordering on the path and
+ * detects the loss at once. */
 SCRIPT(two_new_blocks,
        "passive\nsend 6916\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
        "> A 4941 988 1\n> PA 5929 988 1\nwait 10\n< A 1 0 1 65535 block=4941-6917 block=989-3953\n"
        "> A 1 988 1\n> A 3953 988 1\nnone\n")
 
-/* What is refused, a wrong CRC for instance, has never come (mpa.txt 9). */
+/* Octets that the user refuses, for example for a wrong CRC, count as not received (mpa.txt 9). */
 SCRIPT(refused_octets,
        "passive\nrefuse 1\n< A 1 1000 1 65535\n> A 1 0 1\nreceived 0\n< A 1 1000 1 65535\nreceived 1000\n"
        "refuse 1\n< A 2001 1000 1 65535\n> A 1 0 1001\n< A 2001 1000 1 65535\n> A 1 0 1001 block=2001-3001\n")
-/* The first octets win: an overlap hands up only what is new. MPA-5.1-05 MPA-5.1-06 */
+/* The octets that came first stay: the receiver passes up only the new octets of an overlap. MPA-5.1-05 MPA-5.1-06 */
 SCRIPT(overlaps, "passive keep=0\nkeep 1\n< A 501 500 1 65535\n> A 1 0 1 block=501-1001\n< A 1 2000 1 65535\n"
                  "> A 1 0 2001 block=501-1001\nreceived 2000\nkept 2000\n")
 
-/* Three segments behind a hole, and the lost one is sent again at once (RFC 8985 6.2). */
+/* Three segments selectively acknowledged behind a hole make the sender repeat the lost one at once (RFC 8985 6.2). */
 SCRIPT(loses_one,
        "passive\nsend 5000\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
        "> PA 4941 60 1\nwait 10\n< A 1 0 1 65535 block=989-1977\nnone\n< A 1 0 1 65535 block=989-2965\nnone\n"
        "< A 1 0 1 65535 block=989-3953\n> A 1 988 1\nnone\nwait 10\n< A 1 0 5001 65535\nacked 5000\nnone\n")
-/* Without SACK it takes three duplicates, and each partial acknowledgement tells of one more (RFC 6582). */
+/* Without SACK the sender needs three duplicate acknowledgements, and a partial acknowledgement reveals the next
+ * loss (RFC 6582). */
 SCRIPT(loses_two_without_sack, "passive nosack\nsend 4940\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n"
                                "> PA 3953 988 1\nwait 10\n< A 1 0 1 65535\n< A 1 0 1 65535\nnone\n< A 1 0 1 65535\n"
                                "> A 1 988 1\nnone\nwait 10\n< A 1 0 1977 65535\n> A 1977 988 1\nnone\nwait 10\n"
                                "< A 1 0 4941 65535\nacked 4940\n")
-/* The last segment is lost: a probe after two round trips and the time of a delayed ACK (RFC 8985 7). The peer has no
- * reason to delay its answer to that, so the time-out behind it is short; the next are not. */
+/* The last segment is lost: the sender sends a probe after two round trips and the time of a delayed ACK (RFC 8985
+ * 7). The peer has no reason to delay its answer to the probe, so the next timeout is short; later timeouts are not. */
 SCRIPT(loses_the_last, "passive\nsend 100\n> PA 1 100 1\nwait 10\n< A 1 0 101 65535\nsend 200\n> PA 101 100 1\n"
                        "wait 59\nnone\nwait 1\n> PA 101 100 1\nnone\nwait 49\nnone\nwait 2\n> PA 101 100 1\n"
                        "wait 419\nnone\nwait 5\n> PA 101 100 1\n< A 1 0 201 65535\nacked 200\nnone\n")
-/* More waits than the window allows: the probe is new (RFC 8985 7.3). */
+/* If more data wait than the window allows, the probe carries new data (RFC 8985 7.3). */
 SCRIPT(probes_with_new, "passive\nsend 988\n> PA 1 988 1\nwait 10\n< A 1 0 989 65535\nsend 20000\n> A 989 988 1\n"
                         "> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n> A 4941 988 1\n> A 5929 988 1\n"
                         "> A 6917 988 1\n> A 7905 988 1\n> A 8893 988 1\n> A 9881 988 1\nnone\nwait 19\nnone\n"
                         "wait 1\n> A 10869 988 1\nnone\n")
-/* What was sent again is lost again, and nothing else is under way: the probe, not a time-out, finds out. */
+/* A retransmission is lost and nothing else is in flight: a probe detects the loss before the timeout. */
 SCRIPT(loses_it_again,
        "passive\nsend 4940\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> PA 3953 988 1\nwait 10\n"
        "< A 1 0 1 65535 block=989-4941\n> A 1 988 1\nnone\nwait 19\nnone\nwait 1\n> A 1 988 1\nwait 10\n"
        "< A 1 0 4941 65535\nacked 4940\nnone\n")
-/* For some segments behind a hole nothing is delayed. */
+/* After a hole the receiver acknowledges some segments without delay. */
 SCRIPT(prompt_acks, "passive\n< A 1001 1000 1 65535\n> A 1 0 1 block=1001-2001\n< A 1 1000 1 65535\n> A 1 0 2001\n"
                     "< A 2001 1000 1 65535\n> A 1 0 3001\n< A 3001 1000 1 65535\n> A 1 0 4001\n")
-/* Nothing comes any more. */
+/* The peer is silent: the connection gives up after its timeout. */
 SCRIPT(peer_is_gone, "passive giveup=1000\nsend 100\n> PA 1 100 1\nwait 1000\n> PA 1 100 1\nwait 2000\n> RA 101 0 1\n"
                      "state closed\nerror -110\n")
 
-/* A closed window is probed, and data never goes behind it (RFC 9293 3.8.6.1). */
+/* The sender probes a closed window and sends no data beyond the window (RFC 9293 3.8.6.1). */
 SCRIPT(window_closes,
        "passive\nsend 3000\n< A 1 0 1 1500\n> A 1 988 1\nnone\n< A 1 0 989 0\nnone\nwait 1000\n> A 988 0 1\n"
        "none\n< A 1 0 989 0\nnone\nwait 2000\n> A 988 0 1\n< A 1 0 989 65535\n> A 989 988 1\n"
        "> A 1977 988 1\n> PA 2965 36 1\nnone\n")
-/* Not in small pieces (RFC 9293 3.8.6.2.1). */
+/* The sender waits for a larger window before it sends a small piece (RFC 9293 3.8.6.2.1). */
 SCRIPT(small_window,
        "passive\nsend 3000\n< A 1 0 1 100\nnone\nwait 1000\n> A 1 100 1\nnone\n< A 1 0 101 65535\n> A 101 988 1\n")
-/* Our own closes as octets are kept, and opens when it is worth it. MPA-13-05 */
+/* The receive window closes while the user keeps octets, and opens again only by a worthwhile amount. MPA-13-05 */
 SCRIPT(we_read_slowly,
        "passive window=4000\nkeep 1\n< A 1 2000 1 65535\nnone\n< A 2001 2000 1 65535\n> A 1 0 4001 window=0\n"
        "< A 4001 1 1 65535\n> A 1 0 4001 window=0\nrelease 900\nnone\nrelease 1100\n"
        "> A 1 0 4001 window=2000\nkept 2000\nnone\n")
 
-/* RFC 5961: a reset and a SYN have to be exact; what is near is challenged, what is far is nothing. */
+/* RFC 5961: an exact reset ends the connection. A reset inside the window and any SYN are challenged; a reset
+ * outside the window is ignored. */
 SCRIPT(forged_resets, "passive\n< R 2 0 0 0\n> A 1 0 1\nstate established\n< R 70000 0 0 0\nnone\n< R 1 0 0 0\n"
                       "state closed\nerror -104\n")
 SCRIPT(forged_syns, "passive\n< S 1 0 0 1000\n> A 1 0 1\n< S 30000 0 0 1000\n> A 1 0 1\nstate established\n")
 SCRIPT(forged_acks, "passive\nsend 100\n> PA 1 100 1\n< A 1 500 200 65535\n> A 101 0 1\nreceived 0\nacked 0\n"
                     "< A 1 500 4294800000 65535\n> A 101 0 1\nreceived 0\n")
-/* Challenges are counted. */
+/* The connection sends at most ten challenges a second. */
 SCRIPT(many_challenges, "passive\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
                         "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
                         "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A 1 0 1\n"
                         "< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\nnone\nwait 1001\n< S 1 0 0 1000\n> A 1 0 1\n")
-/* RFC 7323 5: an old duplicate by its timestamp; a segment without one. MPA-5.1-04 */
+/* RFC 7323 5: the receiver drops an old duplicate by its timestamp, and a segment without a timestamp. MPA-5.1-04 */
 SCRIPT(old_stamps, "passive\nwait 100\n< A 1 10 1 65535\nwait 40\n> A 1 0 11\n< A 11 10 1 65535 stamp=900\n> A 1 0 11\n"
                    "received 10\n< A 11 10 1 65535 nostamp\nnone\nreceived 10\n")
 SCRIPT(outside_the_window, "passive window=4000\n< A 5000 10 1 65535\n> A 1 0 1\nreceived 0\n< A 3901 200 1 65535\n"
@@ -156,8 +160,8 @@ SCRIPT(keeps_alive,
        "wait 10000\n> A 0 0 1\nwait 10000\n> RA 1 0 1\nstate closed\nerror -110\n")
 SCRIPT(is_probed, "passive\n< A 0 0 1 65535\n> A 1 0 1\nnone\n")
 
-/* The path becomes narrower: what is under way is cut anew (RFC 1191), if the message is about it. MPA-4-02 MPA-10.1-03
- * MPA-13-06 */
+/* The path MTU shrinks: the sender cuts the segments in flight anew (RFC 1191) if the ICMP message quotes one of
+ * them. MPA-4-02 MPA-10.1-03 MPA-13-06 */
 SCRIPT(
     narrower_path,
     "passive\nemss 968\nsend 1976\n> A 1 988 1\n> PA 989 988 1\nnone\ntoobig 5000 600\nnone\ntoobig 1 600\nemss 528\n"

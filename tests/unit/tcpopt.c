@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcpopt.c - the TCP RDMA option against its vectors; both segmentation tables of the document, octet by octet; any
- * stream cut any way describes each of its octets once. */
+/* tcpopt.c - the TCP RDMA option: its vectors; both segmentation tables of the document, octet by octet; random
+ * segmentation, which describes each octet once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static const struct {
     {"reject:data past end of segment", TCPOPT_DATA_LENGTH},
     {"reject:buffer offset wraps", TCPOPT_WRAP},
     {"reject:past total", TCPOPT_PAST_TOTAL},
-    /* What the option cannot know: the receiver's buffer, and what came before. */
+    /* The decoder knows neither the buffer of the receiver nor earlier options. */
     {"reject:past end of buffer", TCPOPT_GOOD},
     {"reject:total length changed", TCPOPT_GOOD},
     {"reject:truncated", TCPOPT_BAD_LENGTH},
@@ -90,7 +90,7 @@ static void options(void **state)
         good++;
         same_fields(&o, fields);
         if (o.length == TCPOPT_MARK && (octets[2] & 0x7f || octets[3]))
-            continue; /* bits that mean nothing there: we send zeros */
+            continue; /* the encoder writes reserved bits as zeros */
         assert_ptr_equal(tcpopt_encode(again, &o), again + n);
         assert_memory_equal(again, octets, n);
     }
@@ -98,7 +98,7 @@ static void options(void **state)
     json_decref(file);
 }
 
-/* TCPOPT-3.1-02 TCPOPT-3.3-01: whole option blocks as the TCP header has them. */
+/* TCPOPT-3.1-02 TCPOPT-3.3-01: whole option blocks of a TCP header. */
 static void blocks(void **state)
 {
     json_t *file = vectors_load("tcpopt"), *entry;
@@ -127,7 +127,7 @@ static void blocks(void **state)
     json_decref(file);
 }
 
-/* TCPOPT-5.1.1-01 TCPOPT-5.2.1-01 TCPOPT-5.3.1-01, and the boundaries of their fields. */
+/* TCPOPT-5.1.1-01 TCPOPT-5.2.1-01 TCPOPT-5.3.1-01: RIDs with fields at their limits. */
 static void rids(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void add(struct tcpopt_map *m, bool message, bool data, uint32_t buffer_o
     assert_true(tcpopt_map_add(m, &s, length));
 }
 
-/* The two tables of section 4, and what they leave open: the length of the payload, and where a message begins. */
+/* The two tables of section 4, with the payload lengths, which the document leaves open. */
 static const struct row {
     uint32_t sequence, buffer_offset, data_offset, data_length, payload;
     bool aligned;
@@ -207,7 +207,7 @@ static void tables(void **state)
     }
 }
 
-/* A transfer of no octets (TCPOPT-5.1.2-02); a message without one (TCPOPT-3.1.6-03). */
+/* A transfer of zero octets (TCPOPT-5.1.2-02); a message without a transfer (TCPOPT-3.1.6-03). */
 static void nothing_to_move(void **state)
 {
     struct tcpopt_section room[4], empty = {.data = true, .has_total = true, .rid = 5}, text = {.message = true};
@@ -229,7 +229,7 @@ static void nothing_to_move(void **state)
     assert_int_equal(tcpopt_map_cut(&m, 15, 7, 100), 7);
     assert_true(tcpopt_map_describe(&m, 15, 7, &o) && o.length == TCPOPT_MARK && o.aligned);
     assert_false(tcpopt_map_describe(&m, 16, 6, &o));
-    /* The ring is full: one more of the same kind goes on, another kind does not fit. */
+    /* When the ring is full, a section of the last kind extends the last entry; another kind does not fit. */
     text.message = false;
     assert_true(tcpopt_map_add(&m, &text, 1));
     assert_false(tcpopt_map_add(&m, &empty, 1));
@@ -237,9 +237,8 @@ static void nothing_to_move(void **state)
     assert_true(tcpopt_map_add(&m, &empty, 1));
 }
 
-/* TCPOPT-3.1.4-03 TCPOPT-3.1.2-02 TCPOPT-3.1.3-02 TCPOPT-3.1.8-01 TCPOPT-3.1.1-01: whatever the sections and the room,
- * every octet of data is in a segment that describes it, once, and no option says more than there is. Cut anew in less
- * room it is the same. */
+/* TCPOPT-3.1.4-03 TCPOPT-3.1.2-02 TCPOPT-3.1.3-02 TCPOPT-3.1.8-01 TCPOPT-3.1.1-01: for any sections and any room,
+ * the option of each segment describes exactly the data octets of that segment, also when the room changes. */
 static void any_cut(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* term.c - Terminates: every fault to its code, every vector both ways, and what Linux siw really sends. */
+/* term.c - Terminates: the code of every fault, the vectors both ways, and the Terminates that Linux siw sends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static unsigned code_of(const json_t *fields)
                       vector_number(fields, "code"));
 }
 
-/* The segment that a Terminate header is about, as far as its copy tells. */
+/* Reconstruct the segment that a Terminate is about from the copied headers. */
 static struct seg copied(const uint8_t *term, size_t n)
 {
     struct seg seg = {.op = SEG_OPS};
@@ -36,8 +36,8 @@ static struct seg copied(const uint8_t *term, size_t n)
 
 /* --- the vectors --------------------------------------------------------------------------------------------- */
 
-/* RDMAP-5.4-01 RDMAP-7.1-01 DDP-7.1-01 DDP-7.1-02 DDP-7.1-03 DDP-7.2-01: code and copied headers are put down as the
- * vector has them, and read from both orders. */
+/* RDMAP-5.4-01 RDMAP-7.1-01 DDP-7.1-01 DDP-7.1-02 DDP-7.1-03 DDP-7.2-01: the encoder writes code and copied headers
+ * as in the vector, and the decoder reads the bit orders of the RFC and of siw. */
 static void vectors_both_ways(void **state)
 {
     json_t *file = vectors_load("mpa"), *entry;
@@ -64,8 +64,8 @@ static void vectors_both_ways(void **state)
         term_explain(rfc + HEAD, n - HEAD, first, &blame);
         assert_int_equal(blame.code, code_of(fields));
         assert_int_equal(blame.op, seg.op);
-        /* Without headers a catastrophe of DDP reads as protection of RDMAP, which siw never sends so (it adds
-         * headers). */
+        /* Without headers, a DDP local catastrophic error in the bit order of siw reads as an RDMAP remote
+         * protection error. Siw always adds headers to this error. */
         if (!strcmp(vector_text(entry, "id"), "TERM-V-ddp-cat"))
             continue;
         term_explain(siw + HEAD, n - HEAD, first, &blame);
@@ -77,7 +77,7 @@ static void vectors_both_ways(void **state)
     json_decref(file);
 }
 
-/* "DDP tagged 0x00, M D" of the observations as a code. */
+/* Convert an observation such as "DDP tagged 0x00, M D" to a code. */
 static unsigned observed_code(const char *as)
 {
     static const struct {
@@ -102,7 +102,8 @@ static unsigned observed_code(const char *as)
     return 0;
 }
 
-/* What Linux siw was seen to send, read as what it meant. Its initiator's complaints are its first FPDU. */
+/* The decoder understands the Terminates observed from Linux siw. The siw initiator sends a Terminate as its first
+ * FPDU. */
 static void siw_controls(void **state)
 {
     json_t *file = vectors_load("siw_observed"), *entry;
@@ -153,9 +154,9 @@ static void siw_whole_messages(void **state)
 
 /* --- faults -------------------------------------------------------------------------------------------------- */
 
-/* Every fault that a document has a code for: RFC 5041 7.2, RFC 5040 figure 9, RFC 5044 8, RFC 6581 8, once more and
- * apart from the table of the wire, for a Write, a Send and a Read Request; what is left out is our own catastrophe, 0.
- * M44-13 M44-19 M65-07 M65-10 M65-11 MPA-9-02 MPA-9-04 MPA-9-05 */
+/* Every fault with a code in RFC 5041 7.2, RFC 5040 figure 9, RFC 5044 8 or RFC 6581 8, written independently of the
+ * table in the code, for a Write, a Send and a Read Request. Faults left out have code 0, local catastrophic. M44-13
+ * M44-19 M65-07 M65-10 M65-11 MPA-9-02 MPA-9-04 MPA-9-05 */
 static void every_fault(void **state)
 {
     enum { NO = TERM_SILENCE };
@@ -226,7 +227,7 @@ static void every_fault(void **state)
     }
 }
 
-/* Each code that we send is one that we would understand where it is sent: a start-up's in the first FPDU. */
+/* The decoder understands each code that the encoder sends, start-up codes in the first FPDU. */
 static void own_codes_have_words(void **state)
 {
     (void)state;
@@ -264,7 +265,8 @@ static unsigned has(unsigned code, const uint8_t *head, uint32_t head_length, si
     return room[2];
 }
 
-/* RFC 5040 figure 10 and 7.1 rules 1 to 3: which headers go with which code; half a header never does. RDMAP-7.1-01 */
+/* RFC 5040 figure 10 and 7.1 rules 1 to 3: the code selects the copied headers, and a header is copied whole or not
+ * at all. RDMAP-7.1-01 */
 static void headers_by_code(void **state)
 {
     (void)state;
@@ -282,7 +284,7 @@ static void headers_by_code(void **state)
     assert_int_equal(has(0x1101, NULL, 0, 4), 0);
 }
 
-/* Which header bit is which, where a peer sets only one of the two that belong together. */
+/* The meaning of each header bit when a peer sets only one bit of a pair. */
 static void header_bits_apart(void **state)
 {
     static const struct {
@@ -306,7 +308,8 @@ static void header_bits_apart(void **state)
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
-/* Without a header bit the order is told by the code alone, and where two are possible, by the time. */
+/* Without header bits the code alone tells the bit order; if both orders are possible, the decoder depends on
+ * whether the Terminate is the first FPDU. */
 static void order_without_headers(void **state)
 {
     static const struct {
@@ -335,7 +338,7 @@ static void order_without_headers(void **state)
     }
 }
 
-/* Whatever a peer sends there are words, and nothing behind it is read. */
+/* Random Terminates get an explanation, and the decoder reads no octet behind them. */
 static void anything_is_explained(void **state)
 {
     uint64_t seed = 1;

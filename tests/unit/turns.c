@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* turns.c - whose turn it is to leave, what waits for what, and what this side's own mistakes lead to. */
+/* turns.c - the order in which messages are sent, which requests wait, and the effect of local errors. */
 #include "base/container.h"
 #include "tests/lib/stage.h"
 
 /* --- what waits, and whose turn it is ------------------------------------------------------------------------ */
 
-/* RDMAP-6.1-01: never more Reads outstanding than agreed, and what is behind them keeps its order. */
+/* RDMAP-6.1-01: at most ORD Reads are outstanding, and the requests behind them keep their order. */
 static void test_ord(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -27,13 +27,13 @@ static void test_ord(void **state)
             if (i + ord < 6)
                 expect_op(SEG_READ_REQ);
             if (i + ord == 5)
-                expect_op(SEG_SEND); /* it only had to wait for the Reads before it to leave */
+                expect_op(SEG_SEND); /* the Send waits only until the Reads before it are sent */
         }
         expect_wc(&s.send_cq, 6, RDDP_WC_SUCCESS);
     }
 }
 
-/* Without any ORD a Read could never leave: it says so instead of waiting for ever. */
+/* With an ORD of 0 a Read could never be sent: it fails instead of waiting forever. */
 static void test_no_ord(void **state)
 {
     struct qp_attr attr = side_attr(&e);
@@ -54,7 +54,7 @@ static void test_no_ord(void **state)
     expect_wc(&s.send_cq, 2, RDDP_WC_LOC_QP_OP_ERR);
 }
 
-/* A fence waits for the Reads before it to be answered, not for anything else. RDMAP-5.5-03 */
+/* A fenced request waits for the responses to earlier Reads, and for nothing else. RDMAP-5.5-03 */
 static void test_fence(void **state)
 {
     static const struct {
@@ -73,7 +73,7 @@ static void test_fence(void **state)
         expect_idle();
         assert_int_equal(answer_read(8), FAULT_NONE);
         expect_idle();
-        peer_reads((uint32_t)i + 1, 5); /* what the peer asks for does not wait */
+        peer_reads((uint32_t)i + 1, 5); /* a response to the peer does not wait */
         expect_op(SEG_READ_RESP);
         expect_idle();
         assert_int_equal(answer_read(9), FAULT_NONE);
@@ -83,7 +83,7 @@ static void test_fence(void **state)
             assert_int_equal(answer_read(10), FAULT_NONE);
         for (uint64_t id = 1; id <= 4; id++)
             expect_wc(&s.send_cq, id, RDDP_WC_SUCCESS);
-        /* Without a Read there is nothing to wait for. */
+        /* Without an outstanding Read a fence does not wait. */
         assert_int_equal(request(5, RDDP_WR_SEND, 0, 8), 0);
         assert_int_equal(request(6, RDDP_WR_SEND, RDDP_SEND_FENCE, 8), 0);
         expect_op(SEG_SEND);
@@ -93,8 +93,7 @@ static void test_fence(void **state)
     }
 }
 
-/* Requests and responses alternate, message by message; neither waits for all of the other. RDMAP-5.2-01, RDMAP-5.5-05.
- */
+/* Requests and responses alternate, message by message. RDMAP-5.2-01, RDMAP-5.5-05. */
 static void test_turns(void **state)
 {
     uint32_t responses = 0, sends = 0;
@@ -119,7 +118,7 @@ static void test_turns(void **state)
     expect_idle();
 }
 
-/* IRD places are free again when the response has left, so the next round is as good as the first. RDMAP-5.2-03 */
+/* A sent response frees its IRD place, so later rounds work like the first. RDMAP-5.2-03 */
 static void test_ird_again(void **state)
 {
     uint32_t msn = 1;
@@ -151,7 +150,7 @@ static void test_local_invalidate(void **state)
     assert_int_equal(request(4, RDDP_WR_SEND, 0, 5), 0);
     expect_op(SEG_SEND);
     expect_op(SEG_READ_REQ);
-    expect_idle(); /* it is fenced */
+    expect_idle(); /* the LOCAL_INV is fenced */
     assert_true(gone->valid);
     assert_int_equal(answer_read(8), FAULT_NONE);
     assert_true(qp_has_output(&s.qp));
@@ -161,7 +160,7 @@ static void test_local_invalidate(void **state)
     expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
     assert_int_equal(expect_wc(&s.send_cq, 3, RDDP_WC_SUCCESS).opcode, RDDP_WC_LOCAL_INV);
     expect_wc(&s.send_cq, 4, RDDP_WC_SUCCESS);
-    /* Alone it completes although nothing leaves; a second time is an error of this side. */
+    /* A LOCAL_INV with nothing to send after it completes, too; invalidating a key twice is a local error. */
     remote->valid = true;
     assert_int_equal(post_remote(&s, 5, RDDP_WR_LOCAL_INV, RDDP_SEND_SIGNALED, NULL, 0, remote->key, 0), 0);
     assert_true(qp_has_output(&s.qp));
@@ -178,7 +177,8 @@ static void test_local_invalidate(void **state)
 
 /* --- mistakes ------------------------------------------------------------------------------------------------ */
 
-/* A request with bad memory completes as such, those before it as they can, those behind it are flushed. */
+/* A request with bad memory completes with a protection error. Earlier requests complete with success if they were
+ * sent, and otherwise are flushed like the later ones. */
 static void test_bad_memory(void **state)
 {
     static const struct {
@@ -221,7 +221,7 @@ static void test_bad_memory(void **state)
         assert_int_equal(request(4, RDDP_WR_SEND, 0, 10), 0);
         assert_int_equal(post_recv(&s, 5, NULL, 0), 0);
         leave(&s, 100);
-        assert_true(qp_emit(&s.qp, &out, 100, 100)); /* 2 is still with the socket */
+        assert_true(qp_emit(&s.qp, &out, 100, 100)); /* request 2 is still being sent */
         qp_queued(&s.qp, s.qp.tx_pos + 50);
         assert_true(qp_has_output(&s.qp));
         assert_false(qp_emit(&s.qp, &out, 100, 100));
@@ -237,7 +237,8 @@ static void test_bad_memory(void **state)
     }
 }
 
-/* A piece that ends outside its region is found out before its first octet leaves. Empty pieces are not looked at. */
+/* A piece that ends outside its region fails before its first octet is sent. The keys of empty pieces are not
+ * checked. */
 static void test_bad_end(void **state)
 {
     const struct rddp_sge empty = {.addr = 1, .lkey = 0xdead}, piece = piece_of(remote, STAGE_REMOTE - 50, 51);
@@ -254,8 +255,8 @@ static void test_bad_end(void **state)
     assert_int_equal(s.qp.state, QP_ERROR);
 }
 
-/* The region of a response has gone since the request was accepted, or goes in the middle of it, or lost its right.
- * RDMAP-7.1-01: all of the request is noted. */
+/* The region of a response is invalidated before or during the response, or loses its access right. RDMAP-7.1-01:
+ * the fault note has all fields of the request. */
 static void test_response_gone(void **state)
 {
     enum { BEFORE, IN_THE_MIDDLE, RIGHT, WAYS };

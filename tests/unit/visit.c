@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* visit.c - what took a key away is told when nobody can be using the region any more: RDMAP-5.3-03. */
+/* visit.c - an invalidation completes only after every visitor that may use the region has left: RDMAP-5.3-03. */
 #include <string.h>
 
 #include "tests/lib/engine.h"
@@ -45,9 +45,9 @@ static void only_those_before(void **state)
     (void)state;
     assert_true(visits_are_over(&e.mrs.visits, 0));
     moment = visits_part(&e.mrs.visits);
-    assert_true(visits_are_over(&e.mrs.visits, moment)); /* nobody is inside */
+    assert_true(visits_are_over(&e.mrs.visits, moment)); /* there is no visitor */
     enter(0);
-    assert_true(visits_are_over(&e.mrs.visits, moment)); /* he cannot find it any more */
+    assert_true(visits_are_over(&e.mrs.visits, moment)); /* a later visitor does not count */
     later = visits_part(&e.mrs.visits);
     assert_false(visits_are_over(&e.mrs.visits, later));
     enter(1);
@@ -73,13 +73,13 @@ static void one_who_stays_may_renew(void **state)
     visit_leave(&place[2]);
 }
 
-/* One place less than there are, all of them, and one more. */
+/* Take every shared place, then one more. */
 static void places_for_anybody(void **state)
 {
     (void)state;
     assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[1]);
     assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[2]);
-    assert_null(visit_enter_any(&e.mrs.visits, 1)); /* the first is not for anybody */
+    assert_null(visit_enter_any(&e.mrs.visits, 1)); /* place 0 is not shared */
     visit_leave(&place[1]);
     assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[1]);
     visit_leave(&place[1]);
@@ -107,7 +107,7 @@ static void write_some(uint64_t wr_id)
     assert_int_equal(post_remote(&s, wr_id, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &sge, 1, 1, 0), 0);
 }
 
-/* Requests behind it leave, and complete behind it. */
+/* Requests behind a LOCAL_INV are sent while it waits, and complete after it. */
 static void completes_when_they_have_left(void **state)
 {
     struct emit emit;
@@ -129,7 +129,7 @@ static void completes_when_they_have_left(void **state)
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_quiet(&s.send_cq);
     visit_leave(&place[0]);
-    enter(1); /* who comes later holds nothing up */
+    enter(1); /* a later visitor does not delay the LOCAL_INV */
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
     expect_wc(&s.send_cq, 3, RDDP_WC_SUCCESS);
@@ -170,7 +170,7 @@ static void two_wait_for_two(void **state)
     expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
 }
 
-/* A completion that says nothing of the region need not wait. */
+/* A flushed LOCAL_INV completes without waiting for visitors. */
 static void failure_flushes_it(void **state)
 {
     struct emit emit;
@@ -201,7 +201,7 @@ static void post_receives(uint64_t n)
         assert_int_equal(post_recv(&s, i, (struct rddp_sge[]){piece_of(other, 8 * (uint32_t)i, 8)}, 1), 0);
 }
 
-/* What follows waits, too: nothing changes as long as it comes again and again. */
+/* A Send behind a waiting Send with Invalidate waits, too; delivering it repeatedly changes nothing. */
 static void is_withheld_until_they_have_left(void **state)
 {
     struct rddp_wc wc;
@@ -229,7 +229,7 @@ static void is_withheld_until_they_have_left(void **state)
     expect_wc(&s.recv_cq, 2, RDDP_WC_SUCCESS);
 }
 
-/* A key that was invalid before is a fault now as ever, whoever is inside. */
+/* Invalidating an invalid key is a fault, with or without a visitor. */
 static void twice_is_a_fault(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void twice_is_a_fault(void **state)
     visit_leave(&place[0]);
 }
 
-/* Behind a gap: what is due behind it comes in its turn when it has been told. */
+/* A Send that came early completes after the waiting Send with Invalidate before it. */
 static void holds_up_what_was_early(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* wr.c - the numbers of <rddp/wr.h> are those of <infiniband/verbs.h>. */
+/* wr.c - the numbers of <rddp/wr.h> equal those of <infiniband/verbs.h>. */
 #include <string.h>
 
 #include <rddp/wr.h>
@@ -7,7 +7,7 @@
 #include "base/container.h"
 #include "tests/lib/engine.h"
 
-/* Each name in both vocabularies and its number in verbs, which rdma-core's ABI fixes. */
+/* Each name that both headers have, and its number in verbs, which the ABI of rdma-core fixes. */
 /* clang-format off */
 #define NUMBERS(is) \
     is(WR_RDMA_WRITE, 0) is(WR_RDMA_WRITE_WITH_IMM, 1) is(WR_SEND, 2) is(WR_SEND_WITH_IMM, 3) is(WR_RDMA_READ, 4) \
@@ -46,7 +46,7 @@ static void test_numbers(void **state)
             fail_msg("RDDP_%s is %d, and %d in verbs", numbers[i].name, numbers[i].ours, numbers[i].verbs);
 }
 
-/* What verbs does not have takes no number that verbs uses or may soon use. */
+/* Flags and opcodes that verbs lacks use no number that verbs uses or reserves. */
 static void test_own(void **state)
 {
     const unsigned verbs_flags = 0x1f, verbs_access = 0x3ff | 0x3ff00000;
@@ -55,7 +55,7 @@ static void test_own(void **state)
     assert_int_equal((RDDP_SEND_ORDER | RDDP_SEND_MASKED) & verbs_flags, 0);
     assert_int_equal((RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE) & verbs_access, 0);
     assert_true(RDDP_WC_RECV_RDMA_READ & RDDP_WC_RECV);
-    assert_true(RDDP_WC_RECV_RDMA_READ > 136); /* the last is IBV_WC_DRIVER3 */
+    assert_true(RDDP_WC_RECV_RDMA_READ > 136); /* IBV_WC_DRIVER3 is the last opcode of verbs */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* xdrbytes.c - the bounded XDR stream: numbers, opaques with their roundup, and streams that run short. */
+/* xdrbytes.c - the bounded XDR stream: numbers, opaques with their padding, and streams that are too short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void round_trip(void **state)
     }
 }
 
-/* RPCR-8.2.2.3-04: what the roundup holds does not matter on receipt. */
+/* RPCR-8.2.2.3-04: the reader ignores the value of padding octets. */
 static void roundup_is_ignored(void **state)
 {
     static const uint8_t bytes[8] = {1, 2, 3, 4, 5, 9, 9, 9};
