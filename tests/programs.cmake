@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# What the folders of small programs share: examples, bench, tests, fuzz.
+# The folders of small programs share these functions: examples, bench, tests, fuzz.
 
-# rddp_programs(KIND LIBRARY...): each KIND/*.c becomes the program KIND_NAME, built as KIND/NAME; what they share lies in
-# KIND/lib/*.c. Their names are left in KIND_programs.
+# rddp_programs(KIND LIBRARY...) makes each KIND/NAME.c the target KIND_NAME, built as the program KIND/NAME. Every program
+# also compiles KIND/lib/*.c. The function sets KIND_programs to the list of names.
 function(rddp_programs kind)
     file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
     file(GLOB sources CONFIGURE_DEPENDS ${kind}/*.c)
@@ -19,9 +19,10 @@ function(rddp_programs kind)
     set(${kind}_programs ${programs} PARENT_SCOPE)
 endfunction()
 
-# rddp_test(NAME LABEL SECONDS COMMAND...): the test LABEL.NAME. Exit 0 is passed, 77 is "cannot run here". SECONDS limits
-# it on a machine that does nothing else; a busy one gets three times that, a build with sanitizers six times.
-# It finds the sources, the build and the command in RDDP_SOURCE_DIR, RDDP_BUILD_DIR and RDDP_TOOL; `rddp` is in its PATH.
+# rddp_test(NAME LABEL SECONDS COMMAND...) adds the test LABEL.NAME. Exit code 0 means passed, 77 means "cannot run here".
+# SECONDS is enough on an idle machine. The time-out is three times SECONDS for busy machines, six times with sanitizers.
+# The environment names the sources, the build and the command in RDDP_SOURCE_DIR, RDDP_BUILD_DIR and RDDP_TOOL, and PATH
+# contains `rddp`.
 function(rddp_test name label seconds)
     if(RDDP_SANITIZE)
         set(slower 6)

@@ -15,12 +15,12 @@ import xml.etree.ElementTree as ElementTree
 import zlib
 
 TSHARK = ["tshark", "-T", "pdml", "-J", "tcp iwarp_mpa iwarp_ddp_rdmap data",
-          # One of our ports may be another protocol's by chance, such as 44321.
+          # One of our ports may by chance belong to another protocol, such as 44321.
           "-o", "tcp.try_heuristic_first:TRUE",
-          # Two processors can hand loopback packets over in another order than they were sent in.
+          # Two processors can deliver loopback packets out of order.
           "-o", "tcp.reassemble_out_of_order:TRUE",
           "-o", "iwarp_ddp_rdmap.reassemble_iwarp_rdma_send:FALSE",
-          # They would take our payload for a protocol of theirs.
+          # These dissectors would take our payload for their protocol.
           "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct"]
 OPCODES = ["write", "read-request", "read-response", "send", "send-inv", "send-se", "send-se-inv", "terminate"]
 HEADS = {"write": 14, "read-response": 14, "read-request": 46}  # 18 the others
@@ -269,7 +269,7 @@ def main():
     seen = dissect(sys.argv[1])
     if not seen:
         sys.exit("fpdus: nothing in %s" % sys.argv[1])
-    # Directions without markers of streams that have some in the other.
+    # Find the directions without markers whose opposite direction has markers.
     strange = [(stream, arrow) for stream, arrow in seen
                if asks(seen[stream, arrow]) and not asks(seen[stream, "<" if arrow == ">" else ">"])]
     with tempfile.NamedTemporaryFile() as copy:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# handoff.sh - connections that the kernel's TCP has begun go on with ours, over a pair of veth devices between two network
-# namespaces: with the kernel's TCP and with itself at the other end, in both roles, over every MTU, with losses; killed;
-# without privileges; beside forged packets. tshark sees one FPDU in each of our segments, and no anomaly.
+# handoff.sh - our TCP takes over connections that the kernel's TCP has begun, over a veth pair between two network
+# namespaces. The peer is the kernel's TCP or our own. The test covers both roles, every MTU, losses, killed processes,
+# missing privileges and forged packets. tshark must see one FPDU in each of our segments, and no anomaly.
 # MPA-2-01 MPA-3.2-04 MPA-4-02 MPA-4-03 MPA-5.1-01 MPA-5.1-03 MPA-7.3-02 MPA-7.3-03
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
@@ -10,7 +10,7 @@ source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
 needs python3 tshark dumpcap nsenter setpriv ss
 in_own_network "$@"
 rddp=$RDDP_BUILD_DIR/rddp
-# The name of its namespace as /proc has it, which numbers processes in another way.
+# The process writes the path of its namespace as /proc shows it, because /proc numbers processes differently.
 # shellcheck disable=SC2016
 unshare --net bash -c 'read -r pid rest </proc/self/stat; echo "/proc/$pid/ns/net" >"$1"; exec sleep 1000' far "$dir/far" &
 far_away=$!
@@ -87,14 +87,14 @@ serve near --hand-off --immediate
 both_ways far '[fd81::1]' --immediate --hand-off
 stop
 
-# Without privileges the kernel's TCP does it, and the reason is said.
+# Without privileges the kernel's TCP keeps the connection, and rddp prints the reason.
 serve near
 setpriv --bounding-set=-net_admin,-net_raw --inh-caps=-all "$rddp" cp -p 700 --hand-off "$dir/source" 127.0.0.1:sent >"$dir/said" 2>&1 ||
     fail "without privileges: $(cat "$dir/said")"
 grep -q 'CAP_NET_ADMIN and CAP_NET_RAW' "$dir/said" || fail "without privileges nothing is said: $(cat "$dir/said")"
 stop
 
-# The peer of a process that is killed learns of it with its next packet.
+# When a process is killed, its peer learns of it with the peer's next packet.
 head -c 300000000 /dev/zero >"$dir/large"
 serve near --hand-off
 far "$rddp" cp -p 700 "$dir/large" 10.81.0.1:large >"$dir/said" 2>&1 &
@@ -146,16 +146,16 @@ for line in sys.stdin:
 print(seen, wrong)' >"$dir/units"
 read -r seen wrong <"$dir/units"
 [ "$seen" -gt 2000 ] && [ "$wrong" = 0 ] || fail "$wrong of $seen segments are not one FPDU"
-# The request has 32 octets; the kernel leaves the checksums of its own packets, up to there, to the device.
+# The request has 32 octets. The kernel leaves the checksums of the packets that it sends up to there to the device.
 look "$dir/clean" "ip.src == 10.81.0.1 && (tcp.seq > 33 || (tcp.seq == 33 && tcp.len > 0)) && ($odd)" frame.number _ws.col.Info >"$dir/odd"
-# A probe for a peer that has been given no processor time for long looks like a retransmission.
+# A probe to a peer that got no processor time for a while looks like a retransmission.
 [ "$(wc -l <"$dir/odd")" -le 2 ] || fail "anomalies: $(head -5 "$dir/odd")"
 [ -z "$(look "$dir/clean" "tcp.flags.reset == 1" frame.number)" ] || fail "somebody has sent a reset"
 [ "$(look "$dir/clean" "tcp.flags.fin == 1" ip.src | sort -u | wc -l)" = 2 ] || fail "no FIN both ways"
 echo "$seen segments, each one FPDU; $(wc -l <"$dir/odd") anomalies"
 
-# One packet in a hundred is lost, by ourselves: a packet socket sees what arrives before any rule at the ingress does, and
-# what a rule drops as it leaves the peer its TCP knows at once, and sends again before what follows.
+# rddp itself drops one packet in a hundred, because a rule does not work. A packet socket sees an arriving packet before any
+# ingress rule does. A packet dropped as it leaves the peer is known to the peer's TCP, which resends it at once.
 lose=(--packet-lose 1000)
 serve near --hand-off --markers "${lose[@]}"
 both_ways far 10.81.0.1 --markers

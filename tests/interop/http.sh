@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# http.sh - `rddp http` to itself: bodies land in place; to curl, to Python's server and to nginx over the kernel's TCP, which
-# has no RDMA option: nothing is lost. A client that means no good gets what it deserves. tshark's eyes on the options.
+# http.sh - tests `rddp http`. With rddp at both ends, bodies are placed directly. With curl, Python's server and nginx over
+# the kernel's TCP, which has no RDMA option, no data are lost. A hostile client is refused. tshark checks the options.
 # TCPOPT-5.2.1-01 TCPOPT-5.2.1-02 TCPOPT-5.2.2-01 TCPOPT-5.2.2-02 TCPOPT-5.2.3-01 TCPOPT-3.1.7-01
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
@@ -139,7 +139,7 @@ stop
 
 # --- our client, and servers of others ------------------------------------------------------------------------------
 
-# Until the other side has an address, there is none to listen on.
+# The servers can listen on this address only when the interface has it.
 ip addr add 10.73.0.1/24 dev lo
 elsewhere() { # NAME URL
     rm -f "$got"/*
@@ -215,8 +215,8 @@ for line in open(sys.argv[1]):
     if length >= 16:
         word = int.from_bytes(octets[at + 2:at + 8], "big")
         seen[stream, port == "80"][word & (1 << 46) - 1].add((length, word >> 46 & 1))
-# Three HEADs, or one and what was sent behind it, come first; a GET's data has the index of the request, U is 0, and a
-# listing has no total.
+# The first requests are three HEADs, or one HEAD and the requests pipelined behind it. The data of a GET carry the index of
+# the request, U is 0, and a listing has no total.
 gets, puts = seen["0", True], seen["1", False]
 print("GET:", dict(gets), "PUT:", dict(puts))
 assert len(gets) == 3 and all(0 < rid < 6 for rid in gets)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfs_packet.sh - NFS version 3 over a TCP of our own: the data of READs and WRITEs are placed at both ends, with losses, too;
-# libnfs over the kernel's TCP, which has no RDMA option, reads and writes the same files. tshark's eyes on the options.
+# nfs_packet.sh - tests NFS version 3 over our TCP: both ends place the data of READs and WRITEs, also with losses. libnfs
+# over the kernel's TCP, which has no RDMA option, reads and writes the same files. tshark checks the options.
 # TCPOPT-3.1.7-05 TCPOPT-5.1.1-02 TCPOPT-5.1.1-04 TCPOPT-5.1.1-05 TCPOPT-5.1.2-01 TCPOPT-5.1.2-02 TCPOPT-5.1.2-03 TCPOPT-5.1.3-01
 # TCPOPT-5.1.4-01
 set -euo pipefail
@@ -64,7 +64,7 @@ grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
 both_ways "with losses" --packet-lose 1000
 grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
 stop
-# Three copies went there: of 27.3 MB written, those of WRITEs that found an offered buffer were placed.
+# The client wrote three copies, 27.3 MB. The server places only the WRITEs for which it has offered a buffer.
 placed=$(sed -n 's/.* \([0-9]*\) placed$/\1/p' "$dir/listening")
 [ "${placed:-0}" -gt 9000000 ] || fail "of what was written only ${placed:-nothing} was placed: $(cat "$dir/listening")"
 tail -1 "$dir/listening"
@@ -82,7 +82,7 @@ if command -v nfs-cp >/dev/null; then
 else
     echo "no libnfs here"
 fi
-# A peer that sends half a record, and one that leaves in the middle, hold nobody up.
+# A peer that sends half a record and a peer that leaves in the middle do not delay other clients.
 python3 - $here <<'END'
 import socket, struct, sys
 for octets in (b"", b"\x80\0\0", struct.pack(">I", 1 << 31 | 400) + b"half", struct.pack(">I", 0xffffffff), struct.pack(">I", 0)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfs_tshark.sh - tshark dissects our NFS: `rddp nfs` on `rddp nfsd` in a network of its own, every procedure with its
-# call and reply, and nothing malformed.
+# nfs_tshark.sh - tshark dissects the NFS traffic of `rddp nfs` and `rddp nfsd` in a network of its own. It must see a call
+# and a reply of every procedure that `rddp nfs` uses, and no malformed packet.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -21,7 +21,7 @@ for _ in $(seq 100); do
     sleep 0.05
 done
 
-# One call at a time: of several messages in a packet tshark shows but the first one.
+# The client makes one call at a time, because tshark shows only the first of several messages in a packet.
 nfs() { timeout 60 "$rddp" nfs --credits 1 --mount-port 20048 "$@" >"$dir/out" || fail "rddp nfs $*: $?"; }
 for n in 0 1 3 4 100 3900 4096 5000 70000 1500000; do head -c $n /dev/urandom >"$dir/tree/f$n"; done
 for n in $(seq 200); do : >"$dir/tree/empty-with-a-long-name-$n"; done
@@ -38,13 +38,13 @@ nfs rm -r "$remote/tree"
 ! timeout 60 "$rddp" nfs --mount-port 20048 cat "$remote/nothing" >/dev/null 2>&1 || fail "there was nothing to read"
 stop_capture
 
-# The reserved port that MOUNT is called from may be known for something else.
+# The reserved port from which the client calls MOUNT may belong to another protocol.
 dissect() { tshark -r "$dir/pcap" -d tcp.port==20048,rpc -Y "$@" 2>/dev/null; }
 count() { dissect "$1" | wc -l; }
-# tshark does not put the octets of Write chunks back where they belong: for it replies to READ and READLINK end too soon.
+# tshark does not insert the octets of Write chunks into replies, so it sees READ and READLINK replies as too short.
 bad=$(dissect '_ws.malformed && !(rpcordma.writes_count > 0 && nfs.procedure_v3 in {5, 6})' | head -n 3)
 [ -z "$bad" ] || fail "malformed: $bad"
-# Each call and its reply, by their XID.
+# Count the messages of each XID: every call must have its reply.
 dissect rpcordma -T fields -e rpcordma.xid | sort | uniq -c >"$dir/xids"
 odd=$(awk '$1 != 2' "$dir/xids" | head -n 3)
 [ -z "$odd" ] || fail "not one call and one reply: $odd"

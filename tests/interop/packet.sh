@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# packet.sh - the command over packets of our own, with the kernel's TCP and with itself at the other end, in both roles,
-# over every MTU, with losses; tshark sees one FPDU in each of our segments, also in those that are sent again, and no
-# anomaly. MPA-2-01 MPA-3.2-04 MPA-4-03 MPA-5.1-01 MPA-7.3-02 MPA-7.3-03 MPA-7.3-09
+# packet.sh - tests the command with our TCP (--packet). The peer is the kernel's TCP or our own. The test covers both roles,
+# every MTU and losses. tshark must see one FPDU in each of our segments, also in retransmissions, and no anomaly.
+# MPA-2-01 MPA-3.2-04 MPA-4-03 MPA-5.1-01 MPA-7.3-02 MPA-7.3-03 MPA-7.3-09
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -67,7 +67,7 @@ for options in --aligned --markers "--markers --no-crc" "--wire rdmatcp" --immed
 done
 stop
 
-# One FPDU is one segment. What is lost here is lost behind the capture, and is seen again.
+# Each segment is one FPDU. Packets are lost behind the capture, so it shows a lost packet and its retransmission.
 ip tuntap add dev ours mode tun vnet_hdr
 ip link set ours up
 odd="(tcp.analysis.flags && !tcp.analysis.window_update) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
@@ -75,7 +75,7 @@ look() { # FILE FILTER FIELD...
     local file=$1 filter=$2 fields=()
     shift 2
     for field in "$@"; do fields+=(-e "$field"); done
-    # They would take our payload for a protocol of theirs.
+    # These dissectors would take our payload for their protocol.
     tshark --disable-protocol rpcordma --disable-protocol smb_direct -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$file" -Y "$filter" -T fields "${fields[@]}" 2>/dev/null
 }
 capture() { # FILE LOSSES
@@ -92,7 +92,7 @@ capture() { # FILE LOSSES
     stop
     stop_capture
 }
-# Segments with data: how many, and how many are not an FPDU from the first octet to the last.
+# Prints the number of segments with data, and how many of them are not exactly one FPDU.
 units() { # FILE FILTER
     look "$1" "$2 && tcp.len > 0" tcp.payload | python3 -c '
 import sys
@@ -110,7 +110,7 @@ capture "$dir/clean" 0
 read -r seen wrong <<<"$(units "$dir/clean" "ip.src == 10.71.0.2")"
 [ "$seen" -gt 3000 ] && [ "$wrong" = 0 ] || fail "$wrong of $seen segments are not one FPDU"
 look "$dir/clean" "ip.src == 10.71.0.2 && ($odd)" frame.number _ws.col.Info >"$dir/odd"
-# A probe for a peer that has been given no processor time for long looks like a retransmission.
+# A probe to a peer that got no processor time for a while looks like a retransmission.
 [ "$(wc -l <"$dir/odd")" -le 2 ] || fail "anomalies: $(head -5 "$dir/odd")"
 echo "$seen segments, each one FPDU; $(wc -l <"$dir/odd") anomalies"
 capture "$dir/lossy" 1000
@@ -118,7 +118,7 @@ read -r seen wrong <<<"$(units "$dir/lossy" "ip.src == 10.71.0.2")"
 again=$(look "$dir/lossy" 'ip.src == 10.71.0.2 && tcp.len > 0 && tcp.analysis.out_of_order || tcp.analysis.retransmission' frame.number | wc -l)
 [ "$seen" -gt 3000 ] && [ "$wrong" = 0 ] && [ "$again" -gt 5 ] || fail "with losses, $wrong of $seen segments are not one FPDU, $again came again"
 echo "with losses: $seen segments, each one FPDU, $again of them again"
-# It can fail: the kernel does not care where FPDUs begin.
+# Show that the check can fail: the kernel's TCP does not align segments with FPDUs.
 start_capture "$dir/kernel"
 serve -a 127.0.0.1
 timeout 60 "$rddp" cp -p 700 "$dir/source" 127.0.0.1:sent >/dev/null

@@ -34,7 +34,8 @@ def main():
         if found != expected:
             sys.exit(f"rfc7306: {way} {name}: other values: {found}, not {expected}")
 
-    # Bandwidth, then latency, where Writes go both ways. Verbs' value stands in the first half (EXT-06).
+    # The bandwidth test comes first, then the latency test, in which Writes go both ways. The Verbs value is in the first
+    # half of the field (EXT-06).
     is_seen(there, "immediate", [i << 32 for i in 2 * count])
     is_seen(back, "immediate", [i << 32 for i in count])
     is_seen(there, "atomic", 2 * (N * [0] + 2 * N * [2]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# rfc7306_tshark.sh - wireshark/rfc7306.lua reads the immediate data and atomics that we send, each with its values, and
-# notices wrong ones. EXT-02 EXT-04 EXT-05 EXT-06 are asked of the capture.
+# rfc7306_tshark.sh - wireshark/rfc7306.lua dissects the immediate data and atomics that we send with their values, and
+# reports wrong ones. EXT-02 EXT-04 EXT-05 EXT-06 are checked in the capture.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -14,7 +14,7 @@ options=(-X "lua_script:$RDDP_SOURCE_DIR/wireshark/rfc7306.lua" -o tcp.try_heuri
 ip link set lo mtu 1500 up
 ip link set lo gso_max_segs 1 2>/dev/null || true
 start_capture "$dir/capture"
-# On one CPU loopback keeps the order of packets, and so does the capture.
+# On one CPU loopback keeps the packets in order, and so does the capture.
 taskset -c 0 "$RDDP_TOOL" perf --loopback -n 20 -s 8 write-imm fetch-add cmp-swap swap >"$dir/perf" || fail "perf: $(cat "$dir/perf")"
 stop_capture
 
@@ -32,7 +32,7 @@ read_capture() { # CAPTURE: one line a packet; of each field what its messages h
 read_capture "$dir/capture" >"$dir/lines"
 python3 "$here/rfc7306_lines.py" <"$dir/lines" || fail "the capture is not what it must be"
 
-# It can fail: the old value that an atomic brings, an operation that there is not, and immediate data of 9 octets.
+# Show that the check can fail: change an atomic's old value, an atomic's operation, and the length of immediate data.
 spoil() { # FROM TO OFFSET VALUE: of the last message that begins like this, the octet there
     python3 - "$@" <<'END'
 import sys
@@ -43,7 +43,7 @@ open(sys.argv[2], "wb").write(octets)
 sys.exit(at < 0)
 END
 }
-# Length, DDP's control octet, RDMAP's: an answer, a request, immediate data.
+# Each pattern is the length and the control octets of DDP and RDMAP: of a response, a request and immediate data.
 for wrong in "001e414b 31 1 values" "0046414a 23 4 unknown" "001a4148 1 1 short"; do
     read -r begins offset value word <<<"$wrong"
     spoil "$dir/capture" "$dir/spoilt" "$begins" "$offset" "$value" || fail "no message $begins in the capture"

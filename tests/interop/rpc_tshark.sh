@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# rpc_tshark.sh - tshark dissects our RPC-over-RDMA: every message of the example program, without a malformed one, in a
-# network of its own.
+# rpc_tshark.sh - tshark dissects every RPC-over-RDMA message of the example program in a network of its own, and must see no
+# malformed message.
 # Shows RPCR-5-03, RPCR-9-03.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# rpcbind.sh - a server over RDMA is known to rpcbind as rdma and rdma6, and a client that has no port finds it there; in a
-# network and a /run of its own.
+# rpcbind.sh - a server over RDMA registers with rpcbind as rdma and rdma6, and a client without a port number finds it there.
+# The test has its own network and its own /run.
 # Shows RPCR-5-02, RPCR-5-05, RPCR-9-01.
 set -euo pipefail
 

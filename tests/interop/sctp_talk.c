@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_talk.c - one end of an association over usrsctp, for tests with tshark and with another implementation of SCTP.
+/* sctp_talk.c - is one end of an association over usrsctp, for tests with tshark and another implementation of SCTP.
  *
  *     sctp_talk listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG]
  *
- * Both ends write their whole buffer into the other's (tag 0x1234, or stream 3 of DDP), say that it is there, check
- * what they have got, and the one that connected shuts down. WRONG is what it does instead: `mode N`, `tag` or
- * `offset`. Prints one line: "ok", "aborted: FAULT" or "aborted by the peer: REASON". */
+ * Each end writes its whole buffer into the peer's (tag 0x1234, or stream 3 of DDP), signals that the data are there
+ * and checks what it received. Then the end that connected shuts down. WRONG makes an end break a rule instead: `mode
+ * N`, `tag` or `offset`. Prints one line: "ok", "aborted: FAULT" or "aborted by the peer: REASON". */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -168,7 +168,7 @@ static bool is_over(void)
     return t.assoc.life.state == CONN_OVER;
 }
 
-/* How it ended; never returns while it has not. */
+/* Waits until the association is over, then prints how it ended. */
 static int finish(bool good)
 {
     static char reason[NEG_REASON_MAX];
@@ -177,7 +177,7 @@ static int finish(bool good)
     if (good && t.active)
         assoc_close(&t.assoc, loop_now_us());
     wait_until(is_over);
-    for (unsigned i = 0; i < 20; i++) /* the last words leave */
+    for (unsigned i = 0; i < 20; i++) /* let the last packets leave */
         turn();
     if (l->note.fault == FAULT_NONE && good)
         printf("ok\n");
@@ -216,7 +216,7 @@ static int exchange(void)
     return finish(good);
 }
 
-/* One chunk that no peer may take. */
+/* Sends one chunk that every peer must refuse. */
 static int be_wrong(const char *how, const char *mode)
 {
     struct sctpddp_chunk chunk = {.mode = SCTPDDP_MODE_RDMA, .tag = TAG, .aws = (uint32_t)t.assoc.tx_pos};

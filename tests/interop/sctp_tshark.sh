@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# sctp_tshark.sh - tshark reads our associations, one of each indication: the checksums, the indications in INIT and INIT-ACK, and
-# with wireshark/sctpddp.lua every header extension. SCTP-1-03 SCTP-2.1-01 SCTP-2.2-01 SCTP-2.2-02 SCTP-2.2-04 SCTP-2.2-28
-# SCTP-3.1-01 SCTP-3.1-03 SCTP-3.1-06 SCTP-3.2.2-01 are asked of the capture.
+# sctp_tshark.sh - tshark dissects our associations, one of each indication: checksums, the indications in INIT and INIT-ACK,
+# and every header extension with wireshark/sctpddp.lua. SCTP-1-03 SCTP-2.1-01 SCTP-2.2-01 SCTP-2.2-02 SCTP-2.2-04 SCTP-2.2-28
+# SCTP-3.1-01 SCTP-3.1-03 SCTP-3.1-06 SCTP-3.2.2-01 are checked in the capture.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -59,13 +59,13 @@ for kind in 1 2 3 4 5; do
             fail "the indication $kind is not in chunk type $type"
     done
 done
-# Each DATA chunk is unordered and whole, and has a header that the dissector reads.
+# Each DATA chunk must be unordered and unfragmented, with a header that the dissector can parse.
 ask sctp.chunk_type==0 sctp.data_u_bit sctp.data_b_bit sctp.data_e_bit | tr ',\t' '\n\n' | sort -u >"$dir/bits"
 [ "$(cat "$dir/bits")" = 1 ] || [ "$(cat "$dir/bits")" = True ] || fail "U, B, E: $(cat "$dir/bits")"
 chunks=$(ask sctp.chunk_type==0 sctp.data_tsn_raw | tr ',' '\n' | wc -l)
 heads=$(ask sctpddp sctpddp.mode | tr ',' '\n' | wc -l)
 [ "$chunks" = "$heads" ] && [ "$chunks" -gt 1000 ] || fail "$heads headers in $chunks chunks"
-# The AWS of each direction counts its chunks, from 0 on, but for the one that was sent to be wrong.
+# The AWS of each direction must count its chunks from 0, except in the association that sends a wrong chunk.
 ask 'sctpddp && sctp.srcport != 5003 && sctp.dstport != 5003' sctp.srcport sctp.dstport sctpddp.aws >"$dir/aws"
 python3 -c '
 import sys
@@ -79,7 +79,7 @@ for line in sys.stdin:
         next_aws[source, destination] = max(expected, int(number) + 1)
 print(sum(next_aws.values()))
 ' <"$dir/aws" >"$dir/counted" || fail "$(cat "$dir/counted")"
-# The only rule that is broken is the one that was to be.
+# Only the rule that the test breaks on purpose may be reported.
 [ "$(ask 'sctpddp.r1' sctpddp.mode | wc -l)" = 1 ] || fail "R1 is not seen once"
 [ -z "$(ask 'sctpddp.r2 || sctpddp.r3 || sctpddp.r4 || sctpddp.mode.unknown || sctpddp.short || sctpddp.reserved || sctpddp.offset.not_zero' frame.number)" ] ||
     fail "a rule is broken"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# sctpddp_tshark.sh - wireshark/sctpddp.lua reads every vector of the SCTP DDP/RDMA adaptation, each rule that a peer breaks,
-# and nothing where an end indicated no adaptation. SCTP-2.1-01 SCTP-2.2-01 SCTP-2.2-18 SCTP-3.1-06
+# sctpddp_tshark.sh - wireshark/sctpddp.lua dissects every vector of the SCTP DDP/RDMA adaptation, reports each broken rule,
+# and dissects nothing where an end indicated no adaptation. SCTP-2.1-01 SCTP-2.2-01 SCTP-2.2-18 SCTP-3.1-06
 set -euo pipefail
 name=$(basename "$0" .sh)
 cannot() { echo "$name: cannot run here: $*"; exit 77; }
@@ -17,7 +17,7 @@ unset XDG_CONFIG_HOME
 python3 "${RDDP_SOURCE_DIR:?}/tests/interop/sctpddp_capture.py" "$dir/capture" >"$dir/expected"
 options=(-X "lua_script:$RDDP_SOURCE_DIR/wireshark/sctpddp.lua" -o sctp.try_heuristic_first:TRUE -o "sctp.checksum:CRC 32c")
 
-# One line a chunk, in the form of sctpddp_capture.py.
+# Print one line per chunk, in the format of sctpddp_capture.py.
 errors=(short:sctpddp.short r1:sctpddp.r1 r2:sctpddp.r2 r3:sctpddp.r3 r4:sctpddp.r4 mode:sctpddp.mode.unknown
     reserved:sctpddp.reserved offset:sctpddp.offset.not_zero released:sctpddp.released)
 read_capture() { # CAPTURE
@@ -42,7 +42,7 @@ for line in sys.stdin:
 diff "$dir/expected" "$dir/found" >"$dir/diff" || fail "expected (<) and found (>): $(cat "$dir/diff")"
 [ "$(wc -l <"$dir/found")" -gt 50 ] || fail "too few chunks: $(wc -l <"$dir/found")"
 
-# The indications and the checksums are what tshark itself makes of them.
+# tshark's own SCTP dissector checks the indications and the checksums.
 tshark "${options[@]}" -r "$dir/capture" -T fields -e sctp.checksum.status 2>/dev/null | sort -u >"$dir/checksums"
 [ "$(cat "$dir/checksums")" = 1 ] || fail "checksums: $(cat "$dir/checksums")"
 tshark "${options[@]}" -r "$dir/capture" -T fields -e sctp.adaptation_layer_indication 2>/dev/null | sort -u | tr -d '\n' >"$dir/values"

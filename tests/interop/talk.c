@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* talk.c - holds a fixed conversation over each way to connect, and prints what must be seen of it on the wire. */
+/* talk.c - runs a fixed conversation over each kind of connection and prints what tshark must see of it on the wire. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum {
     BUFFER = 256 << 10,
-    SMALL = 4096, /* octets of the regions that allow little */
+    SMALL = 4096, /* octets of each region with restricted rights */
     WAIT_S = 10,
     CLIENT_IRD = 8,
     CLIENT_ORD = 4,
@@ -20,7 +20,7 @@ enum {
     SERVER_ORD = 16,
 };
 
-/* How a connection ends: the client closes it, or does something wrong and gets a Terminate. */
+/* How a connection ends: the client closes it, breaks a rule and gets a Terminate, or is rejected. */
 enum end {
     END_CLOSE,
     END_REJECT,
@@ -37,7 +37,7 @@ static const struct row {
     const char *name;
     uint8_t revision;
     bool crc, client_markers, server_markers;
-    unsigned rtr; /* not 0: peer-to-peer mode, by this */
+    unsigned rtr; /* not 0: peer-to-peer mode with this ready-to-receive message */
     enum end end;
 } rows[] = {
     {"revision 1, no CRC", 1, false, false, false, 0, END_CLOSE},
@@ -57,17 +57,17 @@ static const struct row {
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 struct side {
-    struct stream stream; /* of what it sends */
+    struct stream stream; /* what this side sends */
     struct rddp_pd *pd;
     struct rddp_cq *cq;
     struct rddp_qp *qp;
-    struct rddp_mr *all, *little, *victim; /* every right; no remote one; to be invalidated by the peer */
+    struct rddp_mr *all, *little, *victim; /* all has every right, little no remote one; the peer invalidates victim */
     uint8_t buffer[BUFFER];
 };
 
 static struct side client, server;
 static unsigned row_number;
-static uint32_t longest; /* message of this row */
+static uint32_t longest; /* longest message of this row */
 
 /* --- help ---------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static void must(int result, const char *what)
         give_up(what);
 }
 
-/* The next completion must be this one. */
+/* Checks that the next completion has this opcode. */
 static void expect(struct side *side, enum rddp_wc_opcode opcode)
 {
     time_t until = time(NULL) + WAIT_S;
@@ -148,10 +148,10 @@ static void read_from(struct side *from, struct side *to, uint32_t at, uint32_t 
     say_read_request(&from->stream, &sink, wr.rkey, wr.remote_addr);
     post(from, &wr);
     expect(from, RDDP_WC_RDMA_READ);
-    say_read_response(&to->stream, &sink, to->buffer + at); /* now every Write before it is in place there */
+    say_read_response(&to->stream, &sink, to->buffer + at); /* every earlier Write is placed at the peer by now */
 }
 
-/* Opcodes as RFC 5040 figure 4 has them. */
+/* `opcode` is the RDMAP opcode of RFC 5040 figure 4. */
 static void send_to(struct side *from, struct side *to, unsigned opcode, uint32_t length)
 {
     struct rddp_sge sge = piece(from, 0, length);
@@ -184,7 +184,8 @@ static void send_invalidating(struct side *from, struct side *to, unsigned opcod
     must(rddp_dereg_mr(to->victim), "rddp_dereg_mr");
 }
 
-/* Lengths from nothing to many segments, with every pad there is. One message at a time: what is said is in order. */
+/* Sends messages of no octets to many segments, with every pad length. It sends one message at a time, so that the
+ * lines are in order. */
 static void converse(void)
 {
     send_to(&client, &server, 3, 1000);
@@ -280,7 +281,7 @@ static void wrong_send(enum end end, unsigned code)
     post(&client, &wr);
 }
 
-/* The codes are those of RFC 5041 7.2 and RFC 5040 figure 9, 0xLTCC. */
+/* The codes are those of RFC 5041 7.2 and RFC 5040 figure 9, in the form 0xLTCC. */
 static void finish(const struct row *row, struct rddp_event_channel *events)
 {
     static const unsigned codes[] = {
@@ -290,7 +291,7 @@ static void finish(const struct row *row, struct rddp_event_channel *events)
     unsigned code = codes[row->end];
 
     switch (row->end) {
-    case END_REJECT: /* it has not begun */
+    case END_REJECT: /* a rejected connection was never established */
         return;
     case END_CLOSE:
         must(rddp_disconnect(client.qp), "rddp_disconnect");
@@ -354,8 +355,8 @@ static struct rddp_conn_attr conn_attr(const struct row *row, bool is_client)
     return attr;
 }
 
-/* RFC 6581 6: A over IRD, B for a Send, C for a Write and D for a Read over ORD. The server's ORD is what the client
- * can take, since it has more; a rejection offers nothing. */
+/* RFC 6581 6: bit A stands above IRD, bit B means a Send, and bits C and D above ORD mean a Write and a Read. The
+ * server could use a larger ORD, so its ORD is what the client can take. A rejection offers nothing. */
 static void say_starts(const struct row *row)
 {
     uint16_t a_b = (uint16_t)((row->rtr ? 0x8000 : 0) | (row->rtr & RDDP_RTR_SEND ? 0x4000 : 0));
@@ -414,8 +415,8 @@ static void connect_sides(const struct row *row, struct rddp_event_channel *even
     rddp_destroy_listener(listener);
 }
 
-/* Markers in what a side sends are what its peer asked for. tshark 4.0 finds its way among them only as long as a TCP
- * segment is one FPDU: then messages are short. */
+/* A side sends markers if its peer asked for them. tshark 4.0 parses a stream with markers only while each TCP segment
+ * is one FPDU, so messages are short then. */
 static void begin_streams(const struct row *row)
 {
     struct rddp_qp_info info;
@@ -431,7 +432,7 @@ static void begin_streams(const struct row *row)
     }
 }
 
-/* A ready-to-receive message is an empty one (RFC 6581 9.2). */
+/* A ready-to-receive message is empty (RFC 6581 9.2). */
 static void say_ready(unsigned rtr)
 {
     struct rddp_sge nothing = {.lkey = 1};

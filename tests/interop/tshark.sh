@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# tshark.sh - what we send is what we say: tshark dissects a conversation over each way to connect, in a network of its
-# own, and sees each message as talk foretold it.
+# tshark.sh - tshark dissects a conversation over each kind of connection in a network of its own, and must see each message
+# as talk predicted it.
 # Shows MPA-7.3-04.
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
@@ -15,7 +15,7 @@ compare() { # WANT SEEN: by connection and direction; within one, order counts
     diff <(grep -v '^#' "$1" | LC_ALL=C sort -s -k1,1n -k2,2) <(grep -v '^#' "$2" | LC_ALL=C sort -s -k1,1n -k2,2)
 }
 
-# Every copy of the first octets that the client ever sends gets one bit turned over.
+# Flips one bit in every copy of the first octets of the client's payload.
 spoil() { # CAPTURE COPY
     python3 - "$1" "$2" <<'END'
 import sys
@@ -27,8 +27,9 @@ open(sys.argv[2], "wb").write(capture.replace(octets, octets[:-1] + bytes([octet
 END
 }
 
-# Without segmentation offload the capture shows what TCP makes of our FPDUs. 1500 cuts messages into many; 30000 makes
-# large ones. (TCP's segment size follows the window while it is more than half of that, and could change on the way.)
+# Without segmentation offload the capture shows how TCP segments our FPDUs. An MTU of 1500 cuts messages into many FPDUs;
+# 30000 makes large FPDUs. (With an MTU so large that a segment exceeds half the window, TCP's segment size would follow the
+# window and could change during the conversation.)
 for mtu in 1500 30000; do
     ip link set lo mtu $mtu up
     ip link set lo gso_max_segs 1 2>/dev/null || true
@@ -47,7 +48,7 @@ for mtu in 1500 30000; do
     [ "$fpdus" -gt 200 ] || fail "MTU $mtu: no more than $fpdus FPDUs"
     echo "MTU $mtu: $(grep -vc '^#' "$dir/want") lines agree; $(tail -1 "$dir/seen" | tail -c +3)"
 
-    # It can fail: a message that was another, and octets that are not what left.
+    # Show that the check can fail: with a changed message and with changed octets.
     sed '0,/ read-request qn=1 msn=2 /s// read-request qn=1 msn=3 /' "$dir/want" >"$dir/wrong"
     ! compare "$dir/wrong" "$dir/seen" >/dev/null || fail "a wrong expectation is not noticed"
     spoil "$dir/capture" "$dir/spoiled"

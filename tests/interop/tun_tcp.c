@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tun_tcp.c - our TCP behind a TUN device talks to the kernel's: each checks every octet that it gets.
+/* tun_tcp.c - connects our TCP behind a TUN device with the kernel's TCP. Each end checks every octet that it receives.
  *
- * tun_tcp WORD...: connect or listen (what ours does); send, receive or both; v4 or v6; mtu=N octets=N loss=N (packets
- * of 100000, each way) unit=N option=N (octets) window=N; fast (checksums are left to the device). Prints what it
- * measured. Needs a network namespace in which it may make a device. */
+ * tun_tcp WORD...: connect or listen (the role of our TCP); send, receive or both; v4 or v6; mtu=N octets=N loss=N (N
+ * of 100000 packets are lost in each direction) unit=N option=N (octets) window=N; fast (the device computes
+ * checksums). It prints its measurements. It needs a network namespace in which it may create a device. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -140,7 +140,7 @@ static struct utcp_name name_of(uint8_t last, uint16_t port)
     return name;
 }
 
-/* The kernel's side of the talk. */
+/* Functions for the kernel's end of the connection. */
 static socklen_t address_of(struct sockaddr_storage *to, uint8_t last)
 {
     struct utcp_name name = name_of(last, PORT);
@@ -171,7 +171,7 @@ static int kernel_socket(int ready_fd)
         return fd;
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-    (void)setsockopt(fd, SOL_IP, IP_FREEBIND, &(int){1}, sizeof(int)); /* an IPv6 address may need a moment */
+    (void)setsockopt(fd, SOL_IP, IP_FREEBIND, &(int){1}, sizeof(int)); /* an IPv6 address may not be ready yet */
     if (bind(fd, (struct sockaddr *)&address, length) || listen(fd, 1) || write(ready_fd, "", 1) != 1)
         die("the kernel's listen");
     stream = accept(fd, NULL, NULL);
@@ -243,7 +243,7 @@ static void leave(const struct utcp_packet *p)
         dropped++;
         return;
     }
-    /* What the device's queue has no room for is lost, as anywhere. */
+    /* If the device's queue is full the packet is lost, as on any network. */
     dropped += tun_send(tun_fd, span, 1 + p->spans, &note) != 0;
 }
 
@@ -298,7 +298,7 @@ static bool is_over(void)
     return open_now && (tcp.state == UTCP_CLOSED || tcp.state == UTCP_TIME_WAIT);
 }
 
-/* Until the connection is over, or waits for nothing but old packets to die. Returns when all was through. */
+/* Runs until the connection is closed or in TIME-WAIT. Returns the time when the transfer was complete. */
 static uint64_t run(void)
 {
     uint64_t done_us = 0;
@@ -306,7 +306,7 @@ static uint64_t run(void)
     while (!is_over()) {
         struct pollfd p = {.fd = tun_fd, .events = POLLIN};
         bool more = read_some();
-        uint64_t now = now_us(), at_us = utcp_host_deadline(&host); /* later than all that reading has sent */
+        uint64_t now = now_us(), at_us = utcp_host_deadline(&host); /* now is later than all sends of read_some() */
 
         if (open_now)
             utcp_timeout(&tcp, now);
@@ -395,8 +395,8 @@ int main(int argc, char **argv)
 
     (void)argc;
     read_args(argv + 1);
-    /* The kernel may remember the connection of the process before: it answers a SYN with the same port a second later.
-     */
+    /* The kernel may remember the connection of an earlier process, and would answer a SYN from the same port a second
+     * later, so each process uses another port. */
     local = name_of(2, (uint16_t)(PORT + 1 + getpid() % 50000));
     remote = name_of(1, PORT);
     set_up();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# tun_tcp.sh - our TCP behind a TUN device against the kernel's, in both roles and directions, over every MTU, with losses;
-# tshark looks at our packets: no checksum is wrong, nothing is odd. MPA-4-02 TCPOPT-0-02 TCPOPT-3.1.8-02
+# tun_tcp.sh - tests our TCP behind a TUN device with the kernel's TCP, in both roles and directions, over every MTU, with
+# losses. tshark must see no wrong checksum and no anomaly in our packets. MPA-4-02 TCPOPT-0-02 TCPOPT-3.1.8-02
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -24,11 +24,11 @@ talk connect both v6 octets=2000000
 talk listen both octets=2000000 option=20
 talk listen send v6 octets=2000000 mtu=9000 fast option=20
 talk connect receive octets=4000000 fast
-# One packet in a hundred is lost, each way; more than one in twenty of a few. Units and options stay as they are.
+# loss=1000 drops one packet in a hundred in each direction, loss=5000 one in twenty. Units and options must stay intact.
 talk connect send octets=8000000 loss=1000 option=20 unit=4321
 talk connect receive octets=8000000 loss=1000
 talk listen both octets=1000000 loss=5000 option=16
-# Nothing comes twice where nothing was sent again: the kernel understands what we say that we have.
+# The kernel must understand our SACK blocks: it may not resend many more segments than were lost.
 talk connect receive octets=8000000 loss=500 window=4000000
 duplicates=$(sed 's/.*duplicates=\([0-9]*\).*/\1/' "$dir/said") dropped=$(sed 's/.*dropped=\([0-9]*\).*/\1/' "$dir/said")
 [ "$duplicates" -le $((dropped + 5)) ] || fail "$duplicates segments came twice, $dropped were lost"
@@ -58,14 +58,14 @@ capture "$dir/send" connect send octets=1000000 option=20
 capture "$dir/both" listen both octets=1000000 option=20 mtu=1500
 for file in send both; do
     [ "$(look "$dir/$file" "$ours && tcp.len > 0" | wc -l)" -gt 300 ] || fail "$file: our segments are not in the capture"
-    # A probe for a peer that has been given no processor time for long looks like a retransmission.
+    # A probe to a peer that got no processor time for a while looks like a retransmission.
     look "$dir/$file" "$ours && ($odd)" >"$dir/odd"
     [ "$(wc -l <"$dir/odd")" -le "$(cat "$dir/$file.probes")" ] || fail "$file: $(head -5 "$dir/odd")"
-    # Each segment with data has the option, on a boundary of four octets.
+    # Each segment with data must have the option, aligned to four octets.
     tshark -r "$dir/$file" -Y "$ours && tcp.len > 0" -T fields -e tcp.options 2>/dev/null |
         grep -qvE '^0101080a.{16}1914' && fail "$file: data without the option, or not where it has to be"
 done
-# It can fail.
+# Show that the check can fail.
 capture "$dir/lossy" connect send octets=1000000 loss=5000
 look "$dir/lossy" "$ours && ($odd)" >"$dir/odd"
 [ -s "$dir/odd" ] || fail "losses are not noticed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# cp.sh - `rddp serve` and `rddp cp` over the loopback: trees there and back, refusals, broken transfers, liars.
-# In `A && B || bad`, bad is for whichever fails. Names that stand nowhere here are those of cp.sh in lib.
+# cp.sh - tests `rddp serve` and `rddp cp` over loopback: trees in both directions, refusals, broken transfers, hostile peers.
+# In `A && B || bad`, bad reports whichever fails. tests/lib/cp.sh defines the names that this script does not.
 # shellcheck disable=SC2015,SC2154
 set -uo pipefail
 
@@ -245,8 +245,8 @@ mib=192
 head -c ${mib}M /dev/urandom >big
 chmod 640 big && touch -d '2011-11-11 11:11:11.123456789' big
 
-# Kills -9 VICTIM when a temporary in DIR has grown to a third; then it is there, and its final name is not. On a busy
-# machine we may come too late: 1.
+# Kills VICTIM with SIGKILL when the temporary file in DIR has a third of the size. Returns 0 if the final name does not exist
+# then, and 1 if the copy was complete before, as may happen on a busy machine.
 kill_in_the_middle() { # VICTIM DIR
     local size=0
     while kill -0 "$1" 2>/dev/null; do
@@ -259,7 +259,7 @@ kill_in_the_middle() { # VICTIM DIR
     return 1
 }
 
-# Breaks off a copy of `big` into DIR by killing the client, or the server; that is $port's afterwards.
+# Breaks off a copy of `big` into DIR: break_client kills the client, break_server kills the server that it started.
 break_client() { # DIR ARGUMENT...
     local dir=$1
     shift
@@ -292,7 +292,7 @@ break_server() { # DIR ARGUMENT...
     bad "rddp cp $* could not be broken off"
 }
 
-# The same command again goes on in the middle.
+# Runs the same command again and checks that it resumes in the middle.
 resumes() { # ARGUMENT...
     local at
     timeout 60 "$tool" cp -p "$port" "$@" >out 2>said || bad "rddp cp $* does not go on: $(cat said)"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# cp_again.sh - `rddp cp` of what is there already: unchanged files, dry runs, lists, holes, peers of another version.
-# In `A && B || bad`, bad is for whichever fails. Names that stand nowhere here are those of cp.sh in lib.
+# cp_again.sh - tests `rddp cp` onto existing files: unchanged files, dry runs, lists, holes, peers of another version.
+# In `A && B || bad`, bad reports whichever fails. tests/lib/cp.sh defines the names that this script does not.
 # shellcheck disable=SC2015,SC2154
 set -uo pipefail
 # shellcheck source=tests/lib/cp.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/lib/cp.sh"
 
-# A copy whose JSON is true of the Python expression.
+# Makes a copy and checks that the Python expression is true of its JSON output.
 told() { # EXPRESSION ARGUMENT...
     local what=$1
     shift
@@ -31,11 +31,11 @@ for way in push pull; do
     [ $way = push ] || set -- 127.0.0.1:tree/. back
     told "o['files'] == 0 and o['files_unchanged'] == 703 and o['bytes'] == 0 and o['unchanged_bytes'] > 9000000" -r "$@"
     same tree $to
-    # One changes its size, one its time, one is gone; one only its mode, which needs no data.
+    # One file changes its size, one its time and one is removed. One changes only its mode, which needs no data.
     echo longer >$from/sub/many/1 && touch $from/sub/many/2 && rm $to/sub/many/3 && chmod 600 $from/sub/many/4
     told "o['files'] == 3 and o['files_unchanged'] == 700 and o['bytes'] < 20" -r "$@"
     same $from $to
-    # Same size and time, other octets: only --checksum sees it, in small files and in large ones.
+    # Files with the same size and time but other octets: only --checksum notices them, in small and in large files.
     touch -r $to/sub/many/5 stamp && echo X >$to/sub/many/5 && touch -r stamp $to/sub/many/5
     touch -r $to/large stamp && printf X | dd of=$to/large bs=1 seek=5000000 conv=notrunc status=none && touch -r stamp $to/large
     told "o['files'] == 0 and o['files_unchanged'] == 703" -r "$@"
@@ -96,13 +96,13 @@ if [ "$(du -k sparse | cut -f1)" -lt 1024 ]; then
         [ "$(du -k "$file" | cut -f1)" -lt 1024 ] || bad "holes: $how: they are not kept: $(du -k "$file")"
     done
     told "o['files_unchanged'] == 1" --checksum sparse 127.0.0.1:sparse
-    # A part that is kept, with holes in it, is gone on with.
+    # A file that is a single hole takes no disk blocks at the target.
     "$tool" cp -q -p "$port" hollow 127.0.0.1:hollow || bad "a file that is nothing but a hole"
     [ "$(stat -c '%s %b' shared/hollow)" = "2147483648 0" ] || bad "a hole at the end: $(stat -c '%s %b' shared/hollow)"
 else
     echo "left out: this file system keeps no holes"
 fi
-# No hole is refused for want of space.
+# A file with holes is not refused for lack of space.
 mkdir full
 cat >full.sh <<'END'
 mount -t tmpfs -o size=4m none full || exit 77

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# cp_told.sh - what `rddp cp` and `rddp serve` say: figures that mean something, wrong wires, failures, interruptions.
-# In `A && B || bad`, bad is for whichever fails. Names that stand nowhere here are those of cp.sh in lib.
+# cp_told.sh - tests the output of `rddp cp` and `rddp serve`: plausible figures, wrong wires, failures, interruptions.
+# In `A && B || bad`, bad reports whichever fails. tests/lib/cp.sh defines the names that this script does not.
 # shellcheck disable=SC2015,SC2154
 set -uo pipefail
 # shellcheck source=tests/lib/cp.sh disable=SC1091
@@ -27,7 +27,7 @@ grep -q 'everybody who can reach this machine may read and write shared' open.lo
 open=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' open.log)
 timeout 30 "$tool" cp -q -p "$open" one 127.0.0.1:small || bad "a server for everybody"
 grep -q '^127\.0\.0\.1:' open.log && ! grep -q ffff open.log || bad "an IPv4 address is not written as one: $(cat open.log)"
-# A wire that the other end does not speak is named at both ends, and at once.
+# Both ends report at once a wire that the other end does not speak.
 for wire in "--wire rdmatcp" --immediate; do
     # shellcheck disable=SC2086
     timeout 8 "$tool" cp -q -p "$open" $wire one 127.0.0.1:small 2>said
@@ -62,7 +62,7 @@ port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' main.log)
 
 part "a partition"
 head -c 200M /dev/zero >slow
-# A server that does not run is as far away as one behind a broken line.
+# A stopped server looks to the client like a server behind a broken line.
 "$tool" cp -p "$port" --markers slow 127.0.0.1:slow >out 2>said &
 pid=$!
 for _ in {1..500}; do compgen -G 'shared/.slow.rddp-*' >/dev/null && break; sleep 0.01; done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# fstab.sh - mount(8) and a line of fstab mount with rddp, under the name mount.rddp.
+# fstab.sh - tests that mount(8) mounts with rddp under the name mount.rddp, by command and by a line of fstab.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -24,7 +24,7 @@ leave() {
     cleanup
 }
 trap leave EXIT
-# mount(8) looks for its helpers in /sbin alone: what is seen there in this namespace is ours as well.
+# mount(8) looks for its helpers only in /sbin, so an overlay adds our helper to /sbin in this namespace.
 mount -t overlay overlay -o "lowerdir=$tmp/sbin:$(readlink -f /sbin)" "$(readlink -f /sbin)" 2>/dev/null ||
     { echo "fstab: no overlay to be had"; exit 77; }
 

@@ -240,7 +240,7 @@ def client_cases():
     yield 'an offset from nowhere', lambda p: push(p, message(entry(FILE, 1, '', size=9, offset=5)))
     yield 'an offset beyond the end', lambda p: push(p, message(entry(FILE, 1, '', size=9, offset=1 << 63)))
     yield 'offers of one entry', lambda p: push(p, *[message(entry(OFFER, 1, 'f', size=1 << 24))] * 2)
-    # The caller has put a file `big` there that these offers name, so that each is kept open.
+    # The caller has created the file `big` that these offers name, so the server keeps each of them open.
     yield 'offers too many', lambda p: push(
         p, *[message(entry(OFFER, i, 'big', size=1 << 24)) for i in range(1, 10)], name='',
         flags=RECURSIVE | IS_DIR | CHECKSUM)

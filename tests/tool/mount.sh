@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# mount.sh - rddp mount on a server of ours: programs use it as any directory, two mounts see each other, the server restarts,
-# goes away, and it is unmounted in all ways.
+# mount.sh - tests rddp mount with our server: programs use the mount as a directory, two mounts see each other's changes, the
+# server restarts and goes away, and the mount ends in every way.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -10,13 +10,13 @@ source "${RDDP_SOURCE_DIR:?}/tests/lib/tool.sh"
 "$rddp" mount --help | grep -q -- --server-permissions || { echo "mount: built without libfuse3"; exit 77; }
 [ -c /dev/fuse ] && { : <>/dev/fuse; } 2>/dev/null || { echo "mount: /dev/fuse cannot be used here"; exit 77; }
 command -v fusermount3 >/dev/null || { echo "mount: no fusermount3"; exit 77; }
-# A mount namespace that somebody else makes meanwhile would keep a copy of our mounts, and so their processes.
+# Without our own namespace, another process's new mount namespace would copy our mounts and keep their processes alive.
 if [ "$(id -u)" = 0 ] && [ "${1:-}" != inside ] && unshare --mount true 2>/dev/null; then
     rm -rf "$tmp"
     exec unshare --mount "$0" inside
 fi
 
-# A file system that forgets nothing and waits for no disk, if there is one.
+# Use /dev/shm if possible, because it does not wait for a disk.
 store=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo "$tmp")")
 export=$store/export mnt="$tmp/m n,t" second=$tmp/second
 mkdir "$export" "$mnt" "$second"
@@ -35,7 +35,7 @@ leave() {
     trap - EXIT
     [ ${#mounts[@]} = 0 ] || kill -9 "${mounts[@]}" 2>/dev/null
     [ -z "$server" ] || kill -9 "$server" 2>/dev/null
-    # Nothing is removed through a mount that is still there.
+    # Do not remove files through a mount that still exists.
     if unmount "$mnt" && unmount "$second" && unmount "$tmp/small"; then
         ! grep -qsF " $tmp/disk tmpfs " /proc/self/mounts || umount -l "$tmp/disk"
         rm -rf "$store"
@@ -72,7 +72,7 @@ mount_on() { # DIR OPTION...: in the foreground, as a child of ours; sets `mount
     mounts+=("$mounted")
     until_true is_mounted "$1" && return
     cat "$tmp/mount.err"
-    # A container may have the device, and not the right.
+    # A container may have the device without the right to mount.
     ! grep -q "mount failed: Operation not permitted" "$tmp/mount.err" || { echo "mount: FUSE is not permitted here"; exit 77; }
     wrong "no mount on $1"
     exit 1
@@ -199,7 +199,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         $as touch open/x; [ \"\$(stat -c %u:%g open/x)\" = 65534:65534 ]; ! $as chown 0 open/x; rm -r mine shown closed open"
     try "a group" "install -g 1234 -m 640 /dev/null grouped; ! $as cat grouped
         setpriv --reuid 65534 --regid 65534 --groups 77,1234 cat grouped; rm grouped"
-    # A write by somebody else takes SUID and SGID away, and that is the server's business.
+    # A write by another user clears SUID and SGID, and the server does this.
     try "SUID and SGID are cleared by a write" "echo x >suid; chmod 6777 suid; stat suid >/dev/null
         setpriv --reuid 65534 --regid 65534 --clear-groups sh -c 'echo y >>suid'; [ \"\$(stat -c %a suid)\" = 777 ]; rm suid"
 fi
@@ -255,7 +255,7 @@ serve "$export"
 mount_on "$mnt"
 try "hard" 'cat x'
 crash
-# There is no such file; but only the server knows.
+# The file does not exist, and only the server can tell.
 python3 -c 'import os, signal, sys
 signal.signal(signal.SIGUSR1, lambda *a: None)
 try: os.stat(sys.argv[1])
@@ -277,7 +277,7 @@ gone "detached" "$mounted"
 
 # --- how much a directory costs ------------------------------------------------------------------------------------
 
-# calls_of AT_MOST NAME SCRIPT...: the calls of a mount that does this and nothing else, and of its end.
+# calls_of AT_MOST NAME SCRIPT... checks how many calls a mount makes that runs only SCRIPT and is then unmounted.
 calls_of() {
     local calls
     serve "$export"
@@ -294,7 +294,7 @@ mkdir "$export/many" "$export/changing"
 (cd "$export/many" && touch {1..1000})
 (cd "$export/changing" && touch {1..300})
 calls_of 40 "a walk" '[ "$(find many -type f -size 0 | wc -l)" = 1000 ]'
-# A rename is up to four calls, with the questions for both names; what was read of the directory stays read.
+# A rename makes up to four calls, including the lookups of both names. The directory entries read so far stay cached.
 calls_of 1200 "names that change while they are read" 'python3 -c "
 import os
 for i, entry in enumerate(os.scandir(\"changing\")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfs.sh - `rddp nfs` with an `rddp nfsd`: trees there and back, listings, wires, errors, and a server that dies in between.
+# nfs.sh - tests `rddp nfs` with `rddp nfsd`: trees in both directions, listings, wires, errors, and a server that dies.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -18,7 +18,7 @@ serve() { # OPTION...: sets rdma_port and mount_port
     mount_port=$(sed -n '2s/.*mountport=\([0-9]*\).*/\1/p' "$tmp/server.out")
     rdma_port=$(sed -n '2s/.*proto=rdma,port=\([0-9]*\).*/\1/p' "$tmp/server.out")
 }
-# The same ports again; they may take a moment to be free.
+# Starts the server on the same ports again. The ports may take a moment to become free.
 again() {
     for _ in {1..100}; do
         "$rddp" nfsd -a 127.0.0.1 -p 0 --rdma-port "$rdma_port" --mount-port "$mount_port" --state "$tmp/state" \
@@ -116,7 +116,7 @@ if cmp -s "$tmp/out" <(cat tree/large two); then pass; else wrong "cat: other oc
 
 # --- listings --------------------------------------------------------------------------------------------------------
 
-# Names with control characters are printed otherwise.
+# rddp prints names with control characters in another form.
 ok "ls" ls "$at/there/many"
 if cmp -s "$tmp/out" <(ls tree/many); then pass; else wrong "ls: other names"; fi
 ok "ls -a" ls -a "$at/there/many"
@@ -196,7 +196,7 @@ ok "IPv6: get" -q get "[::1]:$shared/dir/six" six
 if cmp -s data six; then pass; else wrong "IPv6: other octets"; fi
 kill "$server" && wait "$server"
 
-# One that speaks another is named, and soon.
+# The client soon reports a server that speaks another wire.
 for pair in "|--wire rdmatcp|--wire rdmatcp" "|--immediate|--immediate" "--wire rdmatcp||iWARP" "--wire rdmatcp|--immediate|--immediate"; do
     IFS='|' read -r there here guess <<<"$pair"
     read -ra words <<<"$there"
@@ -217,7 +217,8 @@ serve --address 127.0.0.1
 mib=160
 head -c ${mib}M /dev/urandom >big
 
-# Waits until PATTERN has a third of it, kills -9 the server and starts it again. 1: the copy was over before.
+# Waits until the file of PATTERN has a third of the size, kills the server with SIGKILL and restarts it. Returns 1 if the
+# copy was complete before.
 kill_server() { # PATTERN PID
     local size
     # shellcheck disable=SC2086 # the pattern is to be expanded
@@ -249,7 +250,7 @@ if [ $code = 0 ] && cmp -s big big2; then pass; else wrong "get over a restart: 
 
 # --- interrupted -----------------------------------------------------------------------------------------------------------
 
-# Interrupts an `rddp nfs WORDS` when a file of PATTERN has a quarter of it; $code is what it ended with.
+# Runs `rddp nfs WORDS` and sends it SIGNAL when the file of PATTERN has a quarter of the size. Sets $code to its exit code.
 interrupt() { # PATTERN SIGNAL WORDS...
     local pattern=$1 signal=$2 size
     shift 2
@@ -264,7 +265,7 @@ interrupt() { # PATTERN SIGNAL WORDS...
     code=$?
 }
 
-# What is there of a large file is gone on with; the same command twice interrupted, too.
+# An interrupted `get` of a large file is resumed by the same command.
 for _ in {1..10}; do
     rm -f big2 .big2.rddp-*
     interrupt '.big2.rddp-*' INT get "$at/dir/big" big2
@@ -274,12 +275,12 @@ if [ $code = 130 ] && [ ! -e big2 ]; then pass; else wrong "get, interrupted: ex
 ok "get goes on" get "$at/dir/big" big2
 if grep -qE '^big2: resumed at [0-9.]+ MB$' "$tmp/err"; then pass; else wrong "get does not go on"; fi
 if cmp -s big big2 && [ -z "$(find . -maxdepth 1 -name '.big2*')" ]; then pass; else wrong "get that went on: other octets"; fi
-# What was left by one who was killed has holes where READs were under way, and is not.
+# A part left by a killed `get` has holes where READs were under way, so it is not resumed.
 rm -f big2 && interrupt '.big2.rddp-*' KILL get "$at/dir/big" big2
 ok "get after a kill" --json get "$at/dir/big" big2
 if cmp -s big big2; then pass; else wrong "get after a kill: other octets"; fi
 expect_json "get after a kill" 'v["resumed_bytes"] == 0'
-# Nor is one of a file that has changed since.
+# A part of a file that has changed since is not resumed either.
 for _ in {1..10}; do
     rm -f big2 .big2.rddp-*
     interrupt '.big2.rddp-*' INT get "$at/dir/big" big2
@@ -289,7 +290,7 @@ touch "$shared/dir/big"
 ok "get of a file that changed" --json get "$at/dir/big" big2
 expect_json "get of a file that changed" 'v["resumed_bytes"] == 0'
 rm -f .big2.rddp-*
-# No part of a file has its name at the server, whatever ends the command, and what can be removed is.
+# However the command ends, no partial file has the final name at the server. After SIGINT the command removes the part.
 for signal in INT KILL; do
     for _ in {1..10}; do
         rm -f "$shared"/dir/{,.}big.part* "$shared"/dir/.big.part.rddp-*
@@ -302,7 +303,7 @@ done
 rm -f "$shared"/dir/.big.part.rddp-*
 echo old >"$shared/dir/old" && ok "put over what is there" -q put one "$at/dir/old"
 if cmp -s one "$shared/dir/old"; then pass; else wrong "put over what is there: other octets"; fi
-# A server that hangs does not keep the command.
+# SIGINT ends the command even while the server hangs.
 "$rddp" nfs --port "$rdma_port" --mount-port "$mount_port" -q get "$at/dir/big" big3 2>"$tmp/err" &
 client=$!
 for _ in {1..500}; do

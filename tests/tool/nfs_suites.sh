@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfs_suites.sh - programs that others wrote to find faults in file systems, on `rddp mount` of `rddp nfsd`: fio checks what it
-# reads, dbench works like an office, stress-ng does to names, times, rights and directories what nobody expects.
+# nfs_suites.sh - runs file system test programs of other projects on `rddp mount` of `rddp nfsd`: fio verifies the data that
+# it reads, dbench simulates office work, and stress-ng does unusual operations on names, times, rights and directories.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -56,8 +56,8 @@ run_suite() { # NAME SECONDS COMMAND...: in a directory of its own, which is emp
     cd / && rm -rf "${mnt:?}/$1"
 }
 
-# Names, links, times, rights, and reading directories that change; each checks itself. Not what NFS version 3 has not:
-# extended attributes, leases, O_TMPFILE.
+# These stressors test names, links, times, rights and reading of changing directories, and check their results. The list has
+# no stressor for what NFS version 3 lacks: extended attributes, leases, O_TMPFILE.
 stressors=(chdir chmod chown dentry dir dirdeep fcntl filename fstat getdent hdd link mknod open rename seek symlink
     sync-file touch utime)
 for suite in "${suites[@]}"; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfsd.sh - rddp nfsd: what it prints, MOUNT as python writes it, libnfs as a client of another make, restarts, signals, errors.
+# nfsd.sh - tests rddp nfsd: its output, MOUNT calls from Python, libnfs as another client, restarts, signals, errors.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -12,7 +12,8 @@ chmod 755 "$dir" "$dir/sub"
 echo hello >"$dir/a"
 free=(--rdma-port 0 --mount-port 0 --state "$tmp/state")
 
-# One call over TCP: "mnt PATH" prints the file handle or the status, "export" a line for each, "getattr FH" type and status.
+# call.py makes one call over TCP. "mnt PATH" prints the file handle or the status, "export" prints one line per export, and
+# "getattr FH" prints type and status.
 cat >"$tmp/call.py" <<'END'
 import socket, struct, sys
 port, what, *rest = sys.argv[1:]
@@ -54,7 +55,7 @@ call() { expect "$1" "$2" python3 "$tmp/call.py" "${@:3}"; }
 
 serve() { # OPTION...: sets port, mount_port and rdma_port
     start nfsd "${free[@]}" "$@" "$dir"
-    # The lines come in one write.
+    # nfsd prints the lines with one write, so all of them are there now.
     mount_port=$(sed -n '2s/.*mountport=\([0-9]*\).*/\1/p' "$tmp/server.out")
     rdma_port=$(sed -n '2s/.*proto=rdma,port=\([0-9]*\).*/\1/p' "$tmp/server.out")
 }
@@ -166,7 +167,7 @@ expect 0 "rddp nfs put" bash -c 'own put "$@"' _ "$tmp/data" "127.0.0.1:$dir/sub
 cmp "$tmp/data" "$dir/sub/mine" && pass || wrong "rddp nfs put: other octets"
 expect 0 "rddp nfs get" bash -c 'own get "$@"' _ "127.0.0.1:$dir/sub/mine" "$tmp/back"
 cmp "$tmp/data" "$tmp/back" && pass || wrong "rddp nfs get: other octets"
-# A program that came this way can be run where it lies, a moment after it was written.
+# A program written over NFS can be run in the exported directory soon afterwards.
 expect 0 "a program is written" bash -c 'own put "$@"' _ "$(type -P true)" "127.0.0.1:$dir/sub/program"
 chmod 755 "$dir/sub/program"
 for _ in {1..100}; do
@@ -176,7 +177,7 @@ done
 expect 0 "a program that was written is run" "$dir/sub/program"
 stop "stop after rddp nfs"
 
-# A file that becomes larger than the server's user may make it: an error for the client, and no end of the server.
+# When a file exceeds the file size limit of the server's user, the client gets an error and the server goes on.
 unlimited=$rddp
 printf '#!/bin/sh\nulimit -f 1000\nexec "%s" "$@"\n' "$rddp" >"$tmp/limited"
 chmod 755 "$tmp/limited"

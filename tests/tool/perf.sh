@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# perf.sh - rddp perf against itself: every operation verified, its tables and its JSON, credits, one client at a time.
-# Figures are not looked at: only that they are there.
+# perf.sh - tests rddp perf with itself: verification of every operation, tables, JSON, credits, one client at a time.
+# It checks only that the figures are there, not their values.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -23,8 +23,8 @@ for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --i
     count "$options" 6 ' verified'
 done
 
-# Immediate data and atomics (EXT-01 EXT-02 EXT-04 EXT-05 EXT-06 EXT-07): each message is counted at the other side. A
-# wire without them says so before anything begins.
+# Immediate data and atomics (EXT-01 EXT-02 EXT-04 EXT-05 EXT-06 EXT-07): the other side counts each message. On a
+# wire without them, perf says so before it begins.
 expect 0 "all operations" "$rddp" perf --loopback -n 300 -s 1,8,1000,70000 all
 count "all operations" 38 ' verified'
 count "all operations" 6 '^(fetch-add|cmp-swap|swap) +8 .* verified'
@@ -41,7 +41,7 @@ done
 expect 0 "all of rdmatcp" "$rddp" perf --loopback -n 20 --wire rdmatcp all
 count "all of rdmatcp" 6 ' verified'
 
-# Sizes around the head of a receive, which is 64 octets, and around segments; many more Sends than there are receives.
+# Test sizes around the 64 octets of a receive's head and around segment sizes, with many more Sends than receives.
 expect 0 "sizes" "$rddp" perf --loopback -n 30 -s 1,7,8,9,63,65,1000,4095:5000,65535,65537,1M,3M
 count "sizes" 72 ' verified'
 expect 0 "credits" "$rddp" perf --loopback --bw send -n 5000 -s 1,8,5000

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# ping.sh - rddp ping against itself: its own protocol and rping's, both families, wrong peers, sudden deaths.
+# ping.sh - tests rddp ping with itself: its own protocol and rping's, both address families, wrong peers, killed processes.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -83,12 +83,12 @@ stop "persistent"
 
 # --- what is wrong shows -------------------------------------------------------------------------------------------
 
-# A server that sends back what it gets is no rping server: nothing is ever written into the sink.
+# A server that echoes messages is not an rping server: it never writes into the sink.
 start ping --server -a 127.0.0.1
 expect 1 "rping with a peer that does not write" "$rddp" ping --rping -V -c 3 "127.0.0.1:$port"
 expect_text "rping with a peer that does not write" 'data mismatch' err
 stop "no rping server"
-# A message of 16 octets is an advertisement to an rping server: its Read of our nonsense ends the connection.
+# An rping server takes a message of 16 octets as an advertisement. Its Read of the invalid address ends the connection.
 start ping --rping --server -a 127.0.0.1
 expect 1 "a peer that reads nonsense" "$rddp" ping -c 3 -s 16 "127.0.0.1:$port"
 expect_one_line "a peer that reads nonsense" ping

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# rpc.sh - a program made by rpcgen, over RDMA: the example's client against its server, by address and by name, in IPv4 and
-# IPv6, two at once; and with rpcbind where there is one.
+# rpc.sh - tests a program made by rpcgen over RDMA: the example's client calls its server by address and by name, over IPv4
+# and IPv6, with two clients at once, and through rpcbind if it is installed.
 # Shows RPCR-2.3.1-01, RPCR-3.4.4.3-02, RPCR-4.4.2-01, RPCR-5-01, RPCR-6.1-02, RPCR-6.1-08, RPCR-6.2-02.
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# usage.sh - the frame of the command: help, wrong usage, completion; each option stands in its manual page.
+# usage.sh - tests help, wrong usage and completion, and that the manual page of each subcommand has all of its options.
 # shellcheck disable=SC2154 # rddp, tmp, port and server are tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -34,7 +34,7 @@ for command in "${commands[@]}"; do
     page=$RDDP_SOURCE_DIR/doc/man/rddp-$command.1
     [ -f "$page" ] || { wrong "there is no page rddp-$command.1"; continue; }
     while read -r option; do
-        # How the two ends talk is explained in one place for all.
+        # rddp.1 explains the options that several subcommands share.
         if grep -qF -e "$option" <(sed 's/\\-/-/g' "$page" "${page%-*}.1"); then pass; else wrong "$page does not explain $option"; fi
     done < <(options_of "$command")
 done
@@ -96,7 +96,7 @@ refuse ping --wire sctp --udp-port 0 127.0.0.1
 refuse ping --wire sctp --sctp kernel --own-address localhost 127.0.0.1
 refuse ping --wire sctp --sctp neither 127.0.0.1
 
-# Where the kernel has no SCTP, or not over UDP, it is said in words.
+# If the kernel has no SCTP, or no SCTP over UDP, the command reports it.
 expect 3 "kernel SCTP" "$rddp" ping --wire sctp --sctp kernel 127.0.0.1:1
 if grep -qE 'this kernel has .*(modprobe sctp|net.sctp.udp_port)|refused' "$tmp/err"; then pass; else wrong "kernel SCTP: $(cat "$tmp/err")"; fi
 

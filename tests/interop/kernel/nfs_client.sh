@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfs_client.sh - our NFS client, `rddp nfs` and `rddp mount`, works on Linux's server, knfsd.
+# nfs_client.sh - tests our NFS clients, `rddp nfs` and `rddp mount`, against Linux's server, knfsd.
 #
 #   nfs_client.sh PATH/TO/rddp
 #
-# One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md says what is tested.
-# RDDP_KERNEL_FULL=1: the long runs; RDDP_KERNEL_ONLY=REGEX: only these cases.
+# It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md lists the cases.
+# RDDP_KERNEL_FULL=1 runs the long cases too. RDDP_KERNEL_ONLY=REGEX runs only the cases whose name matches.
 set -u
 
 test_name=nfs_client
@@ -138,7 +138,7 @@ small_ones() { # mkdir, stat, df, ls -l, rm
     in_guest "[ ! -e /export/m ]" || fail "rm -r leaves it"
 }
 
-# siw may overlook what comes at once behind its MPA Reply: a client that waits for ever would hang now and then.
+# siw may overlook data that arrive right behind its MPA Reply. A client without a time-out would sometimes hang then.
 connects() { # TIMES SECONDS
     local i began=$SECONDS
     for ((i = 0; i < $1; i++)); do
@@ -147,12 +147,12 @@ connects() { # TIMES SECONDS
     ((SECONDS - began <= $2)) || fail "$1 connections took $((SECONDS - began)) s"
 }
 
-# knfsd has room for as many calls as it granted, 64, and siw ends a connection with one more.
+# knfsd has room for the 64 calls that it granted. siw ends a connection that sends one more.
 more_than_credits() {
     whole_file 16 --credits 256 --depth 64
 }
 
-# knfsd goes and comes again; what was not committed is gone.
+# Restarts knfsd, which loses the data that were not committed.
 knfsd_restart() { # COMMITS before the case
     knfsd_stop
     [ "$(knfsd_commits)" != "$1" ] || in_guest "find /export -maxdepth 1 -type f -exec truncate -s 0 {} +"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# nfs_server.sh - Linux's NFS client works on our server: over RDMA and TCP, through reconnects, squashed and read-only.
+# nfs_server.sh - tests our server with Linux's NFS client: over RDMA and TCP, with reconnects, squashed and read-only.
 #
 #   nfs_server.sh PATH/TO/rddp     the guest's client, our server on the host
 #   nfs_server.sh --self           the guest's client and knfsd in the same guest: where this fails, the fault is not ours
 #
-# One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md says what is tested.
-# RDDP_KERNEL_FULL=1: the long runs; RDDP_KERNEL_ONLY=REGEX: only these cases.
+# It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md lists the cases.
+# RDDP_KERNEL_FULL=1 runs the long cases too. RDDP_KERNEL_ONLY=REGEX runs only the cases whose name matches.
 # Shows MPA-11-01.
 set -u
 
@@ -56,7 +56,7 @@ server_start() { # SQUASH [OPTION ...]
         return
     fi
     rm -f "$tmp/server.rc"
-    # A case has a subshell to itself, so whoever waits for the server leaves word in files.
+    # Each case runs in its own subshell, so the subshell that waits for the server reports in files.
     (
         "$guest" ns "$rddp" nfsd --state "$tmp/state" --squash "$@" "$export_dir" &
         echo $! >"$tmp/server.pid"
@@ -185,7 +185,7 @@ below() { # a folder of the export, and a folder that is not exported
 
 client_commits() { in_guest "sed -n '/ mounted on .mnt.a /,/^\$/p' /proc/self/mountstats | awk '\$1 == \"COMMIT:\" { print \$2 }'"; }
 
-# A server that dies has lost what was written UNSTABLE and not committed; its new verifier tells the client to send it again.
+# A server that dies loses the UNSTABLE writes that were not committed. Its new verifier tells the client to resend them.
 dies_while_written() { # MIB
     local i commits before
     before=$(client_commits)
@@ -197,7 +197,7 @@ dies_while_written() { # MIB
     done
     commits=$(client_commits)
     server_kill
-    # A dead program leaves the octets to its kernel; a dead machine does not.
+    # When only the server process dies its kernel keeps the written octets. The truncate simulates a dead machine.
     [ "$commits" != "$before" ] || at_server truncate -s 0 "$export_dir/big"
     sleep 1
     server_start none --no-crc
@@ -209,8 +209,8 @@ dies_while_written() { # MIB
 
 cut() { "$guest" ns ss -K "sport = :$1" "dst 10.77.0.2" &>/dev/null; }
 
-# The connection is cut while names come and go. What was done and not answered comes again with the same XID: the server
-# must know that it was done.
+# Cuts the connection while the client creates and removes names. The client repeats an unanswered call with the same XID, and
+# the server must know that it has done the call.
 cut_under_names() { # PORT CUTS COUNT
     local i
     in_guest "(sh /tmp/bin/work.sh /mnt/a once $3 >/tmp/once.out 2>&1; echo \$? >/tmp/once.rc) &"
@@ -242,7 +242,7 @@ cut_under_data() { # PORT MIB
     in_guest "/tmp/bin/fsop forget /mnt/a/big && /tmp/bin/fsop check /mnt/a/big 0 $(($2 << 20)) 11; rm /mnt/a/big" 120
 }
 
-# A client that has nothing to say goes after five minutes, and comes again when it has.
+# An idle client disconnects after five minutes and connects again for its next call.
 idle() { # PORT
     in_guest "ls /mnt/a >/dev/null"
     wait_for 400 gone "$1" || fail "the client stays"
@@ -353,7 +353,7 @@ check "read-only export, TCP" readonly_export tcp
 check "the guest's kernel is well" kernel_is_well
 server_stop
 
-# A siw that asks for the CRC, and a server that does.
+# Test a server that asks for the CRC, then a siw that asks for it.
 if [ ! "$self" ]; then
     server_start none --crc
     check "the server alone wants the CRC" mount_case /mnt/a rdma v4

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# rping.sh - rddp ping against rping on a real kernel: both ways, every MPA start-up that siw knows, and sudden deaths.
+# rping.sh - tests rddp ping with rping on a real kernel: both roles, every MPA start-up that siw knows, and killed processes.
 #
 #   rping.sh PATH/TO/rddp
 #
-# One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md says what is tested.
+# It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md lists the cases.
 set -u
 
 guest=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/guest
@@ -35,7 +35,7 @@ trap 'exit 1' HUP INT TERM
 boot() { # --crc or --no-crc
     guest_crc=$1
     if [ "$1" = --crc ]; then "$guest" up --crc; else "$guest" up; fi || exit
-    # The first four octets of a segment, "MPA ", are those of Request and Reply.
+    # The capture keeps the segments that begin with "MPA ", which are Requests and Replies.
     "$guest" ns tcpdump -Z root -U --immediate-mode -i tap0 -w "$tmp/wire.pcap" \
         'tcp[(tcp[12] & 0xf0) >> 2 : 4] = 0x4d504120 or
          (ip6[6] = 6 and ip6[40 + ((ip6[52] & 0xf0) >> 2) : 4] = 0x4d504120)' 2>"$tmp/tcpdump.err" &
@@ -168,7 +168,7 @@ wire_shows() { # REQUEST REPLY, as frame() prints them
 
 we_call() { # CRC REVISION FAMILY COUNT SIZE
     local quirk=
-    # Of a request of revision 1 siw reports room for no Read, and rping takes just that; with -q it asks for one.
+    # For a request of revision 1 siw reports no room for Reads, and rping accepts that. With -q rping asks for one Read.
     [ "$2" = 1 ] && quirk=-q
     rping_start -s $quirk -a "${theirs[$3]}" -S "$5"
     rping_listens
@@ -191,7 +191,7 @@ they_call() { # CRC FAMILY COUNT SIZE
     wire_shows "$(frame "$guest_crc" 2)" "$(frame "$reply" 2)"
 }
 
-# The same over a TCP of our own, behind a TUN device: siw's is the kernel's.
+# Runs FUNCTION with our TCP behind a TUN device on our side. siw uses the kernel's TCP.
 over_packets() { # FUNCTION ARGUMENT ...
     packet=(--packet 10.78.0.2/24)
     ours[v4]=10.78.0.2
@@ -200,14 +200,14 @@ over_packets() { # FUNCTION ARGUMENT ...
     "$@"
 }
 
-# The same when the kernel's TCP, at our side, has handed the connection over to ours.
+# Runs FUNCTION with a connection that the kernel's TCP on our side has handed over to our TCP.
 over_hand_off() { # FUNCTION ARGUMENT ...
     packet=(--hand-off)
     "$@"
     ! grep -qs "kernel's TCP" "$tmp/$port.err" || fail "it was not handed off: $(tool_says)"
 }
 
-# rping takes a disconnection for a success, even in the middle: exit code 0. That it ends and says so is what counts.
+# rping takes a disconnection as success, even in the middle, and exits with 0. The cases check that it ends and reports it.
 
 our_client_dies() {
     rping_start -s -a "${theirs[v4]}"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# sctp.sh - our associations with those of a real kernel, over UDP: each indication, both ways, each rule broken by either side, and
-# loss and reordering. lib/sctp_peer.c is the other end, with an adaptation of its own.
+# sctp.sh - tests our associations with a real kernel's SCTP over UDP: each indication, both roles, each rule broken by either
+# side, loss and reordering. The peer is lib/sctp_peer.c, which has its own implementation of the adaptation.
 #
 #   sctp.sh PATH/TO/sctp_talk
 #
-# One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here.
+# It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here.
 # SCTP-2.1-01 SCTP-2.2-23 SCTP-2.2-24 SCTP-3.1-02 SCTP-3.2.1-R1 SCTP-3.2.1-R2 SCTP-3.2.1-R3 SCTP-3.2.1-R4 SCTP-3.2.1-09
 set -u
 

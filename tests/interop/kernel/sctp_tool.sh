@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# sctp_tool.sh - rddp over a real kernel's SCTP, in the guest, with rddp over usrsctp on this side; kernel with kernel in
-# plain IP; and an association with two paths of which one is lost.
+# sctp_tool.sh - tests rddp over a real kernel's SCTP in the guest with rddp over usrsctp on the host. It also tests the
+# kernel's SCTP at both ends over plain IP, and an association with two paths that loses one of them.
 #
 #   sctp_tool.sh PATH/TO/rddp
 #
-# One line a case. Exit code: 0 all passed, 1 not all, 77 it cannot run here.
+# It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here.
 # SCTP-2.1-01 SCTP-2.1-08 SCTP-2.2-12 SCTP-2.2-24 SCTP-3.1-01 SCTP-3.1-02 SCTP-3.2.1-R6
 set -u
 
@@ -20,7 +20,7 @@ source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 . "$source_dir/tests/interop/kernel/lib/peer.sh"
 undo+=(servers_stop)
 
-# What the guest runs has all of its libraries inside.
+# The program for the guest is statically linked.
 build=$(dirname "$(dirname "$rddp")")
 if ! make -s -C "$source_dir" BUILD="$build" static >"$tmp/static.log" 2>&1; then
     echo "sctp_tool: skipped: no static command: $(tail -n 1 "$tmp/static.log")"
@@ -32,7 +32,7 @@ strip -o "$tmp/rddp" "$build/static/rddp"
 
 "$guest" up || exit
 "$guest" put "$tmp/rddp" /tmp/rddp || exit 1
-# Linux 6.1 loses what it hands down for others to cut when SCTP goes over UDP.
+# Linux 6.1 loses SCTP packets over UDP that it leaves to GSO for segmentation.
 in_guest 'modprobe -a sctp veth sch_netem && echo 9899 >/proc/sys/net/sctp/udp_port &&
     ip link set dev eth0 gso_max_size 1400 && mkdir /tmp/there' || { echo "sctp_tool: skipped: the guest has no SCTP"; exit 77; }
 mkdir "$tmp/here"
@@ -135,7 +135,7 @@ servers_stop
 
 # --- two paths, one of them lost -----------------------------------------------------------------------------------
 
-# Timers of SCTP (RFC 9260 16): RTO.Initial 0.5 s, RTO.Min 0.3 s, RTO.Max 1 s, Path.Max.Retrans 1, HB.interval 1 s.
+# The timers of SCTP (RFC 9260 16) are: RTO.Initial 0.5 s, RTO.Min 0.3 s, RTO.Max 1 s, Path.Max.Retrans 1, HB.interval 1 s.
 two_paths() {
     in_guest '
         for n in a b; do ip netns add $n && ip -n $n link set lo up || exit; done
@@ -154,8 +154,8 @@ two_paths() {
         cat /tmp/serve.log; exit 1'
 }
 
-# The busier path is cut when the copy is under way: nothing goes through it any more, in either direction. Says how
-# long it took until the other path carried data; the guest may have stood still meanwhile, which only adds to it.
+# Cuts the busier path in both directions while the copy runs. Prints how long it took until the other path carried data. If
+# the guest stood still meanwhile, the printed time is longer.
 cut_one() {
     in_guest '
         sent() { ip netns exec b cat /sys/class/net/b$1/statistics/tx_bytes; }

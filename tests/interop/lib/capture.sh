@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # shellcheck shell=bash
-# capture.sh - what the tests with tshark share: a network and a folder of their own, and what passes on loopback in a file.
-# Sourced. All of it goes when the script does, however that is.
+# capture.sh - gives each test with tshark its own network and folder, and captures the loopback traffic in a file.
+# A script sources it. Network, folder and processes are removed when the script ends, also after a failure.
 
 name=$(basename "$0" .sh)
 cannot() { echo "$name: cannot run here: $*"; exit 77; }
@@ -14,7 +14,7 @@ needs() { # TOOL...
     done
 }
 
-# in_own_network "$@": once more, in a network namespace: root's, or one in which we are root. Sets `dir`.
+# in_own_network "$@" runs the script again in a network namespace of its own, in which the script is root. Sets `dir`.
 in_own_network() {
     local new=(unshare --net --pid --fork --kill-child)
     if [ "${1:-}" != inside ]; then
@@ -36,7 +36,7 @@ cleanup() {
     rm -rf "$dir"
 }
 
-# Two processors can hand loopback packets over in another order than they were sent in.
+# Two processors can deliver loopback packets out of order.
 tshark() { command tshark -o tcp.reassemble_out_of_order:TRUE "$@"; }
 
 start_capture() { # FILE
@@ -51,7 +51,7 @@ start_capture() { # FILE
     fail "dumpcap does not begin"
 }
 
-# Everything has passed by now, but may wait in dumpcap's ring.
+# Every packet has been sent by now, but some may still wait in dumpcap's ring.
 stop_capture() {
     sleep 1
     kill -INT "$dumpcap"

@@ -57,7 +57,7 @@ def expect(name, octets, wanted):
 
 END = b"GET /small HTTP/1.1\r\n" + H + b"Connection: close\r\n\r\n"
 GET = b"GET /small HTTP/1.1\r\n" + H + b"\r\n"
-# One connection, many requests: answers come in their order, and the last one closes.
+# The server answers many requests on one connection in order, and closes after the last one.
 got = expect("pipeline", GET * 200 + END, [200] * 201)
 if got.count(small) != 201:
     wrong("pipeline: other octets")
@@ -67,7 +67,7 @@ if any(open(os.path.join(directory, "p%d" % i), "rb").read() != b"hell%d" % i fo
     wrong("pipelined puts: other octets")
 expect("an empty line behind a body", b"PUT /p0 HTTP/1.1\r\n" + H + b"Content-Length: 1\r\n\r\nx\r\n" + END, [204, 200])
 expect("missing things between good ones", GET + b"GET /none HTTP/1.1\r\n" + H + b"\r\n" + END, [200, 404, 200])
-# What could be taken for another request is refused, and the connection closed: the second request is nobody's.
+# The server refuses an ambiguous request and closes the connection, so it never serves the second request.
 for name, fields in (("both", b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"),
                      ("both, the other way round", b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"),
                      ("two lengths", b"Content-Length: 4\r\nContent-Length: 40\r\n"),
@@ -78,7 +78,7 @@ for name, fields in (("both", b"Content-Length: 4\r\nTransfer-Encoding: chunked\
 expect("a coding that we do not have", b"PUT /smuggled HTTP/1.1\r\n" + H + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + END, [501])
 expect("a GET with a body", b"GET /small HTTP/1.1\r\n" + H + b"Content-Length: 5\r\n\r\nGET /" + END, [200])
 expect("a broken chunk", b"PUT /smuggled HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello0\r\n\r\n" + END, [400])
-# Nothing outside of the directory.
+# The server refuses paths outside of the directory.
 for target in (b"/../secret", b"/..%2fsecret", b"/%2e%2e/secret", b"//secret", b"/sub/../../secret", b"/small%00.x"):
     expect(target.decode(), b"GET " + target + b" HTTP/1.1\r\n" + H + b"Connection: close\r\n\r\n", [400])
 for target in (b"/out", b"/out-dir/secret", b"/pipe"):
@@ -88,7 +88,7 @@ for target in (b"/out", b"/out-dir/secret", b"/pipe"):
         wrong("a secret")
 for target, status in ((b"/../made", 400), (b"/out-dir/made", 404), (b"/sub", 409), (b"/sub/", 409), (b"/none/made", 409)):
     expect("put " + target.decode(), b"PUT " + target + b" HTTP/1.1\r\n" + H + b"Content-Length: 1\r\n\r\nx", [status])
-# Limits.
+# The server enforces its limits.
 expect("a head without end", b"GET / HTTP/1.1\r\n" + H + b"X: " + b"y" * 20000, [431])
 expect("fields without end", b"GET / HTTP/1.1\r\n" + H + b"X: y\r\n" * 101 + b"\r\n", [431])
 expect("a long target", b"GET /" + b"y" * 4096 + b" HTTP/1.1\r\n" + H + b"\r\n", [414])
@@ -100,7 +100,7 @@ expect("a chunk without end", b"PUT /above HTTP/1.1\r\n" + H + b"Transfer-Encodi
 expect("no length", b"PUT /above HTTP/1.1\r\n" + H + b"\r\n", [411])
 expect("another method", b"DELETE /small HTTP/1.1\r\n" + H + b"Connection: close\r\n\r\n", [405])
 expect("no HTTP", b"\x16\x03\x01\x02\x00\x01\r\n\r\n", [400])
-# Slow ones are given up, and hold nobody else meanwhile.
+# The server drops slow clients, and they do not delay other clients meanwhile.
 slow = [connect() for _ in range(8)]
 for i, s in enumerate(slow):
     s.sendall((b"", b"G", GET[:-2], b"PUT /slow HTTP/1.1\r\n" + H + b"Content-Length: 1000000\r\n\r\nabc")[i % 4])
@@ -116,7 +116,7 @@ time.sleep(max(0, 4 - (time.monotonic() - begun)))
 got = rest(reader)
 if not got.endswith(b"<reset>"):
     wrong("whoever reads nothing is not given up: %d octets" % len(got))
-# A peer that leaves in the middle leaves nothing behind.
+# A client that disconnects in the middle leaves no file behind.
 s = connect()
 s.sendall(b"PUT /half HTTP/1.1\r\n" + H + b"Content-Length: 1000\r\n\r\nhalf")
 s.close()

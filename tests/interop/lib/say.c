@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* say.c - foretells what a dissector must see of each message. Nothing here comes from the library: the arithmetic of
- * the documents is done once more. */
+/* say.c - prints what a dissector must see of each message. It uses no code of the library and does the arithmetic of
+ * the documents independently. */
 #include "tests/interop/lib/say.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 enum { TAGGED_HEAD = 14, UNTAGGED_HEAD = 18, READ_HEAD = 28, TERMINATE_HEAD = 4 };
 
-/* RFC 5044 4.5: what a TCP segment leaves over after length, CRC, pad and markers. */
+/* Computes the room that length, CRC, pad and markers leave for a ULPDU in a TCP segment (RFC 5044 4.5). */
 void stream_begin(struct stream *stream, bool crc, bool markers, uint32_t emss)
 {
     uint32_t most = emss - (6 + (markers ? 4 * ((emss + 511) / 512) : 0) + emss % 4);
@@ -24,8 +24,8 @@ uint32_t stream_one_segment(const struct stream *stream)
     return stream->ulpdu_max - UNTAGGED_HEAD;
 }
 
-/* Puts an FPDU into the stream; returns how many markers are in it. One stands wherever the position is a multiple of
- * 512 and an octet of the FPDU follows (RFC 5044 4.3). */
+/* Adds an FPDU to the stream and returns how many markers it contains. A marker stands wherever the position is a
+ * multiple of 512 and an octet of the FPDU follows (RFC 5044 4.3). */
 static unsigned add_fpdu(struct stream *stream, uint32_t ulpdu)
 {
     uint32_t left = (2 + ulpdu + 3) / 4 * 4 + 4;
@@ -46,7 +46,7 @@ static unsigned add_fpdu(struct stream *stream, uint32_t ulpdu)
     return markers;
 }
 
-/* RFC 1950's checksum, of which zlib has the other copy. */
+/* Computes the checksum of RFC 1950. fpdus.py uses zlib's implementation. */
 static uint32_t adler32(const uint8_t *p, uint32_t n)
 {
     uint32_t a = 1, b = 0;
@@ -58,7 +58,7 @@ static uint32_t adler32(const uint8_t *p, uint32_t n)
     return b << 16 | a;
 }
 
-/* What every message's line ends with. */
+/* Prints the end of every message's line. */
 static void say_payload(struct stream *stream, uint32_t head, const void *data, uint32_t length)
 {
     uint32_t left = length, max = stream->ulpdu_max - head;
@@ -131,9 +131,9 @@ void say_read_request(struct stream *stream, const struct rddp_sge *sink, uint32
     say_payload(stream, UNTAGGED_HEAD + READ_HEAD, NULL, 0);
 }
 
-/* The M, D and R bits tell of what follows. tshark 4.0 takes every DDP header for one of 14 octets, unless the error is
- * an untagged buffer's, and what follows for RDMAP's, if R is set: so many of the copied octets are what it can show.
- */
+/* The M, D and R bits say which fields follow. tshark 4.0 takes every copied DDP header to have 14 octets, unless the
+ * error is one of an untagged buffer, and takes the octets behind it as RDMAP's if R is set. It can show only these of
+ * the copied octets. */
 void say_terminate(struct stream *stream, unsigned code, uint32_t segment, const char *ddp, const char *rdma)
 {
     uint32_t octets = (uint32_t)(strlen(ddp) + strlen(rdma)) / 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* say.h - foretells what a dissector must see of each message: one line a message on stdout. */
+/* say.h - prints what a dissector must see of each message, one line per message on stdout. */
 #ifndef RDDP_TESTS_INTEROP_SAY_H
 #define RDDP_TESTS_INTEROP_SAY_H
 
@@ -15,17 +15,17 @@ struct stream {
     uint32_t start_octets; /* of the Request or Reply */
     bool crc, markers;
     uint32_t ulpdu_max;
-    uint64_t position;     /* octets of FPDUs so far */
+    uint64_t position;     /* total octets of FPDUs so far */
     unsigned sends, reads; /* message numbers used on queues 0 and 1 */
 };
 
-/* After the start-up: what was agreed, and TCP's segment size. */
+/* Call this after the start-up, with the agreed CRC and markers and with TCP's segment size. */
 void stream_begin(struct stream *stream, bool crc, bool markers, uint32_t emss);
 
-/* Octets that any message may have and still be one segment. */
+/* Returns the largest payload in octets with which a message of any kind is still one segment. */
 uint32_t stream_one_segment(const struct stream *stream);
 
-/* What a Request or Reply says. `ird` and `ord` are the words of RFC 6581, for revision 2 only. */
+/* The contents of a Request or Reply. `ird` and `ord` are the words of RFC 6581 and exist in revision 2 only. */
 struct start {
     bool reply, markers, crc, reject;
     uint8_t revision;
@@ -39,11 +39,11 @@ void say_send(struct stream *stream, unsigned opcode, uint32_t invalidate, const
 void say_read_request(struct stream *stream, const struct rddp_sge *sink, uint32_t stag, uint64_t to);
 void say_read_response(struct stream *stream, const struct rddp_sge *sink, const void *data);
 
-/* `code` is 0xLTCC; `segment` the ULPDU's octets, and the rest its headers as hexadecimal digits: DDP's, and RDMAP's of
- * a Read Request or "". */
+/* `code` is 0xLTCC and `segment` is the length of the ULPDU in octets. `ddp` is its DDP header in hexadecimal digits,
+ * and `rdma` is the RDMAP header of a Read Request or "". */
 void say_terminate(struct stream *stream, unsigned code, uint32_t segment, const char *ddp, const char *rdma);
 
-/* Octets of the direction in all. */
+/* Prints the total octets of the direction. */
 void say_total(const struct stream *stream);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fsop.c - one operation on a file system that a shell cannot ask for, or cannot look at closely enough. */
+/* fsop.c - performs one file system operation that a shell cannot request, or cannot check closely enough. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -109,7 +109,7 @@ int in_processes(int n, int (*run)(int self, void *user), void *user)
     return good;
 }
 
-/* --- one call, and its errno ------------------------------------------------------------------------------------- */
+/* --- one call and its errno -------------------------------------------------------------------------------------- */
 
 static int use(int fd, bool write_too)
 {
@@ -208,7 +208,7 @@ static const char *errno_word(int value)
     return strerror(value);
 }
 
-/* WORD[,WORD] CALL ARGUMENT...: the call fails with one of these, or succeeds where that is 0. */
+/* WORD[,WORD] CALL ARGUMENT...: checks that the call fails with one of these errors. The word 0 stands for success. */
 static int op_errno(int argc, char **argv)
 {
     if (argc < 3)
@@ -223,7 +223,7 @@ static int op_errno(int argc, char **argv)
     die("%s %s: %s, not %s", argv[1], argv[2], got, argv[0]);
 }
 
-/* UID GID COMMAND...: without any other group. */
+/* UID GID COMMAND...: runs the command as this user and group, without supplementary groups. */
 static int op_as(int argc, char **argv)
 {
     if (argc < 3)
@@ -236,7 +236,7 @@ static int op_as(int argc, char **argv)
     die_errno("%s", argv[2]);
 }
 
-/* FILE: times with nanoseconds are kept, one left alone stays, and "now" is now. */
+/* FILE: checks that times keep their nanoseconds, that UTIME_OMIT leaves a time alone and that UTIME_NOW sets it. */
 static int op_times(int argc, char **argv)
 {
     const struct timespec set[2] = {{1000000001, 123456789}, {1234567890, 987654321}};
@@ -259,7 +259,7 @@ static int op_times(int argc, char **argv)
     return 0;
 }
 
-/* DIR: figures that can be true. */
+/* DIR: checks that the figures of statfs are plausible. */
 static int op_statfs(int argc, char **argv)
 {
     struct statfs s;

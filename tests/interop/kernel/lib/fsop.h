@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fsop.h - what the parts of fsop share. An operation exits with 0 if all was as it must be, else it says what was not.
- */
+/* fsop.h - declares what the source files of fsop share. An operation exits with 0 if every check passed, else it
+ * prints the check that failed. */
 #ifndef RDDP_TESTS_KERNEL_FSOP_H
 #define RDDP_TESTS_KERNEL_FSOP_H
 
@@ -9,21 +9,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One line on standard error, and the end with exit code 1. */
+/* Prints one line on standard error and exits with code 1. */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same with the word of `errno` behind it. */
+/* Works as die() and appends the text of `errno`. */
 _Noreturn void die_errno(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 uint64_t number(const char *text);
 int open_or_die(const char *path, int flags);
 void write_all(int fd, const void *data, size_t n, off_t offset);
-/* Short at the end of the file only. */
+/* Returns fewer than n octets only at the end of the file. */
 size_t read_all(int fd, void *data, size_t n, off_t offset);
 
-/* What belongs at octets [offset, offset + n) of the file of this seed; `offset` a multiple of 8. */
+/* Writes the pattern of `seed` for file octets [offset, offset + n) to `to`; `offset` must be a multiple of 8. */
 void pattern(uint64_t seed, uint64_t offset, uint8_t *to, size_t n);
 
-/* Starts `n` processes, each with its number, and waits for them: how many of them ended with code 0. */
+/* Starts `n` processes, passes each its number, waits for them and returns how many exited with code 0. */
 int in_processes(int n, int (*run)(int self, void *user), void *user);
 
 int op_fill(int argc, char **argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fsop_data.c - octets of files: patterns written and compared, holes, mappings, several writers. */
+/* fsop_data.c - tests file data: writes and compares patterns, and tests holes, mappings and concurrent writers. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ int op_check(int argc, char **argv)
     return 0;
 }
 
-/* FILE...: the caches let go of them. */
+/* FILE...: drops the cached pages of the files. */
 int op_forget(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
@@ -105,7 +105,7 @@ static void zeros(int fd, off_t from, off_t to)
     free(data);
 }
 
-/* FILE: islands in a sea of 6 GiB, and what truncate makes of them. */
+/* FILE: writes a few octets into a sparse file of 6 GiB and checks the holes, also after truncate. */
 int op_sparse(int argc, char **argv)
 {
     static const off_t islands[] = {5, 1 << 20, (off_t)1 << 31, ((off_t)3 << 31) - 7};
@@ -128,7 +128,7 @@ int op_sparse(int argc, char **argv)
             die("no island at %lld", (long long)islands[i]);
         zeros(fd, i ? islands[i] - (1 << 18) : 0, islands[i]);
     }
-    /* Down into an island and up again: what was cut off must not come back. */
+    /* Shrink the file into the middle of a written range and grow it again: the octets cut off must read as zeros. */
     if (ftruncate(fd, islands[1] + 3) || ftruncate(fd, islands[1] + 10000))
         die_errno("ftruncate");
     zeros(fd, islands[1] + 3, islands[1] + 10000);
@@ -137,7 +137,7 @@ int op_sparse(int argc, char **argv)
     return 0;
 }
 
-/* FILE: a shared mapping writes and sees what others write. */
+/* FILE: checks that writes through a shared mapping reach the file, and that the mapping shows other writes. */
 int op_mmap(int argc, char **argv)
 {
     enum { LENGTH = 1 << 20 };
@@ -185,7 +185,7 @@ static int write_ranges(int self, void *user)
     return close(fd) ? 1 : 0;
 }
 
-/* FILE WRITERS BLOCKS: each its own blocks of one file, at the same time; no block ends with a page. */
+/* FILE WRITERS BLOCKS: processes write their own blocks of one file concurrently; no block ends at a page boundary. */
 int op_ranges(int argc, char **argv)
 {
     if (argc != 3)
@@ -219,7 +219,7 @@ static int append_records(int self, void *user)
     return close(fd) ? 1 : 0;
 }
 
-/* FILE WRITERS COUNT: O_APPEND from several processes of one host loses nothing and tears nothing. */
+/* FILE WRITERS COUNT: processes of one host append with O_APPEND; op_records() finds lost and torn records. */
 int op_append(int argc, char **argv)
 {
     if (argc != 3)
@@ -232,7 +232,7 @@ int op_append(int argc, char **argv)
     return op_records(argc, argv);
 }
 
-/* FILE WRITERS COUNT: all records of each writer are there, each writer's in order. */
+/* FILE WRITERS COUNT: checks that every record of every writer is there, and that each writer's are in order. */
 int op_records(int argc, char **argv)
 {
     if (argc != 3)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fsop_names.c - directories: many names, strange names, names that go away while they are used. */
+/* fsop_names.c - tests directories: many names, strange names, and names that are removed while in use. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void make_names(const char *dir, const char *prefix, int from, int to)
     }
 }
 
-/* DIR PREFIX COUNT: makes PREFIX00000 and so on. */
+/* DIR PREFIX COUNT: creates COUNT files, PREFIX00000 and up. */
 int op_names(int argc, char **argv)
 {
     if (argc != 3)
@@ -39,7 +39,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All names of `prefix` once, other names at most once; how many others. */
+/* Checks that every name of `prefix` is listed once and any other name at most once. Returns the number of others. */
 static int list_once(const char *path, const char *prefix, int count)
 {
     size_t n = 0, room = 0;
@@ -78,7 +78,7 @@ static int list_once(const char *path, const char *prefix, int count)
     return (int)n - seen - dots;
 }
 
-/* DIR PREFIX COUNT [OTHERS]: reads the directory: the names of PREFIX, each once, and so many others. */
+/* DIR PREFIX COUNT [OTHERS]: checks that the directory lists each name of PREFIX once, and OTHERS other names. */
 int op_list(int argc, char **argv)
 {
     if (argc < 3)
@@ -89,7 +89,7 @@ int op_list(int argc, char **argv)
     return 0;
 }
 
-/* DIR PREFIX COUNT ROUNDS: what is there stays visible, once, while another process makes and removes names. */
+/* DIR PREFIX COUNT ROUNDS: lists each existing name once while another process creates and removes other names. */
 int op_busy(int argc, char **argv)
 {
     if (argc != 4)
@@ -124,7 +124,7 @@ static int create_exclusively(int self, void *user)
     return fd < 0 ? 1 : 0;
 }
 
-/* DIR RACERS ROUNDS: of several processes that create one name exclusively one succeeds. */
+/* DIR RACERS ROUNDS: several processes create the same name exclusively, and exactly one succeeds. */
 int op_excl(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -136,7 +136,7 @@ int op_excl(int argc, char **argv)
         int winners = in_processes((int)number(argv[1]), create_exclusively, path);
         if (winners != 1)
             die("%d winners", winners);
-        /* An exclusive CREATE hides its verifier in the times; the client must have put them right. */
+        /* An exclusive CREATE stores its verifier in the file's times. The client must have set them afterwards. */
         if (stat(path, &st) || (st.st_mode & 07777) != 0640 || st.st_size)
             die("mode %o, size %lld", st.st_mode, (long long)st.st_size);
         if (st.st_mtim.tv_sec < 1700000000 || st.st_atim.tv_sec < 1700000000)
@@ -147,7 +147,7 @@ int op_excl(int argc, char **argv)
     return 0;
 }
 
-/* DIR: an open file works without a name, also when another got its name, and leaves nothing behind. */
+/* DIR: an open file still works after unlink or a rename over it, and leaves no name behind when it is closed. */
 int op_silly(int argc, char **argv)
 {
     char path[PATH_MAX], other[PATH_MAX], text[8] = "";
@@ -174,7 +174,7 @@ int op_silly(int argc, char **argv)
     return list_once(argv[0], "", 0);
 }
 
-/* DIR: every octet that a name may have, alone and with others; lengths of 255 and 256. */
+/* DIR: creates names with every permitted octet, alone and combined, of up to 255 octets; 256 octets must fail. */
 int op_odd(int argc, char **argv)
 {
     char name[NAME + 1];
@@ -189,7 +189,7 @@ int op_odd(int argc, char **argv)
         if (c != '/' && 256 - c != '/')
             close(open_or_die(name, O_WRONLY | O_CREAT | O_EXCL));
     }
-    for (size_t n = 2; n < NAME; n++) { /* each with another padding, and none like the others */
+    for (size_t n = 2; n < NAME; n++) { /* the lengths cover every XDR padding */
         memset(name, 0xe4, n);
         name[n] = 0;
         close(open_or_die(name, O_WRONLY | O_CREAT | O_EXCL));
@@ -219,7 +219,7 @@ int op_odd(int argc, char **argv)
     return list_once(".", "", 0);
 }
 
-/* DIR LEVELS: directories in directories, with a path longer than a system call takes, there and back. */
+/* DIR LEVELS: nests directories until the path is longer than a system call takes, then goes back up. */
 int op_deep(int argc, char **argv)
 {
     char name[101];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fsx.c - chance works on one file, and a copy of it in memory says what each read must bring.
+/* fsx.c - does random operations on one file and compares each read with a copy of the file in memory.
  *
  *   fsx FILE SEED STEPS [SIZE]
  *
- * Writes, reads, mapped writes and reads, truncation, appending, fsync, and closing and opening again, of any length at
- * any place below SIZE (default 256 KiB). A failure prints the seed, the step and the steps before it. */
+ * The operations are writes, reads, mapped writes and reads, truncation, appending, fsync, and closing and opening the
+ * file again, of any length at any place below SIZE (default 256 KiB). A failure prints the seed, the step and the
+ * steps before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ struct fsx {
     const char *path;
     int fd;
     uint64_t seed, chance;
-    size_t size, size_max; /* of the file, now and at most */
+    size_t size, size_max; /* current and maximum size of the file */
     uint8_t *model, *buffer;
     unsigned step;
     struct {
@@ -72,7 +73,7 @@ static void compare(struct fsx *x, const uint8_t *got, size_t offset, size_t len
     }
 }
 
-/* Offsets and lengths like to lie at the edges of pages. */
+/* Returns n, or often a value at or near the page boundary below n. */
 static size_t edge(struct fsx *x, size_t n)
 {
     switch (chance(x, 4)) {
@@ -195,7 +196,7 @@ static void step_sync(struct fsx *x)
     note(x, "fsync", 0, 0);
     if (fsync(x->fd))
         fail(x, "fsync");
-    /* What the client does not keep it has to ask for. */
+    /* Drop the cached pages so that the client must read them from the server. */
     if (chance(x, 2))
         posix_fadvise(x->fd, 0, 0, POSIX_FADV_DONTNEED);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # shellcheck shell=bash disable=SC2034
-# peer.sh - what the tests of NFS share: the guest, a line a case, helpers in the guest, knfsd, mounts, the wire.
-# Sourced with the name of the test in `test_name`. Leaves no guest, process, mount or file behind.
+# peer.sh - has the functions that the tests share: guest, result lines, helpers in the guest, knfsd, mounts, captures.
+# A script sources it with the name of the test in `test_name`. It leaves no guest, process, mount or file behind.
 
 lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 guest=$(dirname "$lib")/guest
@@ -63,7 +63,7 @@ helpers_build() { # static, so that they run in the guest too
     mkdir -p "$tmp/bin"
     "${CC:-gcc}" "${flags[@]}" -o "$tmp/bin/fsop" "$lib"/fsop*.c && "${CC:-gcc}" "${flags[@]}" -o "$tmp/bin/fsx" "$lib/fsx.c" &&
         cp "$lib/work.sh" "$tmp/bin/" || { echo "$test_name: skipped: no static programs can be built"; exit 77; }
-    # A tree of real files, for copying: this one's sources.
+    # The tests copy this tree of real files, which are sources of this project.
     tar -C "$lib/../../../.." -cf "$tmp/tree.tar" base wire conn Makefile CMakeLists.txt 2>/dev/null
     mkdir "$tmp/tree" && tar -C "$tmp/tree" -xf "$tmp/tree.tar"
     ln -s base/bytes.h "$tmp/tree/link" && ln "$tmp/tree/CMakeLists.txt" "$tmp/tree/hard"
@@ -108,7 +108,7 @@ kernel_is_well() {
     [ -z "$log" ] || fail "$log"
 }
 
-# The client's own counters: the 20th figure of "xprt: rdma" are the replies that it could make no sense of.
+# Checks the client's own counters. The 20th figure of "xprt: rdma" is the number of replies that the client could not parse.
 client_is_content() { # DIRECTORY
     local line
     line=$(in_guest "sed -n '/ mounted on ${1//\//\\/} /,/^\$/p' /proc/self/mountstats" | grep -m 1 'xprt:.*rdma') ||
@@ -128,7 +128,7 @@ capture_start() { # the MPA frames: their first four octets are those of Request
     wait_for 10 grep -qs listening "$tmp/tcpdump.err" || { cat "$tmp/tcpdump.err" >&2; exit 1; }
 }
 
-# The last Request and Reply: flags, revision, length of private data, IRD and ORD with their flags, in hexadecimal.
+# Prints flags, revision, length of private data, IRD and ORD with their flags of the last Request and Reply, in hexadecimal.
 mpa_frames() {
     "$guest" ns tcpdump -nr "$tmp/wire.pcap" -x 2>/dev/null | sed -n 's/^\s*0x[0-9a-f]*: //p' | tr -d ' \n' |
         grep -oE '4d504120494420526[57][a-f0-9]{2}204672616d65.{16}' | tail -n 2 | sed 's/.*204672616d65//' | xargs

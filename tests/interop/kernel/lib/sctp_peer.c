@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_peer.c - the other end of an association: Linux's SCTP sockets, and the DDP/RDMA adaptation written anew from
- * sctp-ddp-rdma.txt and doc/sctp-negotiation.md, with nothing of rddp in it.
+/* sctp_peer.c - is the peer of an association over Linux's SCTP sockets. It implements the DDP/RDMA adaptation a second
+ * time from sctp-ddp-rdma.txt and doc/sctp-negotiation.md, and uses no code of rddp.
  *
  *     sctp_peer listen|connect OWN-ADDRESS PEER-ADDRESS PORT INDICATION [WRONG [MODE]]
  *
- * Does what interop/sctp_talk.c does, and prints the same lines; with how many signals had to wait. */
+ * It does what interop/sctp_talk.c does and prints the same lines, with the number of signals that had to wait. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -32,7 +32,8 @@ static sctp_assoc_t id;
 static uint8_t in[OCTETS], out[OCTETS], buffer[BUFFER];
 static uint32_t sent, piece, aws, peer_indication;
 
-/* The peer's sequence: which numbers are here, up to where all are, and what waits for that. */
+/* The peer's sequence: the numbers received, the number up to which all are received, and the number a signal awaits.
+ */
 static bool here[NUMBERS];
 static uint32_t cumulative, wait_for, signals_held;
 static bool any, waiting;
@@ -94,7 +95,7 @@ static void abort_for(const char *text)
     over = true;
 }
 
-/* False: there is no room now. */
+/* Returns false if the send buffer has no room now. */
 static bool chunk(uint32_t mode, uint8_t flags, uint32_t tag, uint64_t offset, const void *data, uint32_t n)
 {
     uint8_t p[BUFFER];
@@ -141,7 +142,7 @@ static void find_piece(void)
     piece = status.sstat_fragmentation_point - 20;
 }
 
-/* As much as there is room for. */
+/* Sends as much as the send buffer has room for. */
 static void send_more(void)
 {
     uint32_t mode = kind <= 2 ? (uint32_t)kind : 3;
@@ -168,7 +169,7 @@ static void be_wrong(const char *how, const char *number)
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
-/* Everything up to the signal is placed: all octets are there. */
+/* If every chunk up to the signal is placed, checks that all octets have arrived. */
 static void check_told(void)
 {
     if (!waiting || (int32_t)(cumulative - wait_for) < 0)
@@ -255,13 +256,13 @@ static void take(const uint8_t *p, uint32_t n, const struct sctp_sndrcvinfo *inf
         any = true;
         cumulative = UINT32_MAX;
     } else if (!any) {
-        any = true; /* the first that is read need not be the first that was sent */
+        any = true; /* the first chunk read may not be the first chunk sent */
         cumulative = (int32_t)(info->sinfo_cumtsn - info->sinfo_tsn) < 0 ? info->sinfo_cumtsn : info->sinfo_tsn - 1;
     }
     count(head == 20 ? (uint32_t)get(p + 16, 4) : info->sinfo_tsn, signal);
 }
 
-/* The reason in the ABORT that comes along (RFC 9260 3.3.7). */
+/* Prints the reason in the ABORT that comes with the notification (RFC 9260 3.3.7). */
 static void lost(const struct sctp_assoc_change *change, size_t n)
 {
     const uint8_t *p = change->sac_info;
@@ -332,7 +333,7 @@ static void set(int option, const void *value, socklen_t n, const char *what)
         die(what);
 }
 
-/* Linux 6.1 loses what it hands down for others to cut when SCTP goes over UDP. */
+/* Linux 6.1 loses SCTP packets over UDP that it leaves to GSO for segmentation. */
 static void stop_gso(void)
 {
     struct ethtool_value off = {.cmd = ETHTOOL_SGSO};
@@ -381,7 +382,7 @@ static void begin(const char *peer, const char *port)
         die("connect");
 }
 
-/* Where both negotiate HELLO comes first, and its answer. */
+/* If both ends negotiate, a HELLO and its answer come first. */
 static void greet(void)
 {
     if (!up || !peer_indication || started)

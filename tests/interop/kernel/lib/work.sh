@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# work.sh - everyday work and its odd corners on a mounted directory; runs in the guest and on the host.
+# work.sh - does common and unusual file operations on a mounted directory. It runs in the guest and on the host.
 #
 #   work.sh DIRECTORY CASE [ARGUMENT ...]
 #
-# Works in a folder of its own below DIRECTORY, which it removes when all was well; one line says what was not.
+# It works in its own folder below DIRECTORY and removes the folder if all checks passed. One line reports a failed check.
 set -u
 bin=$(cd "$(dirname "$0")" && pwd)
 fsop=$bin/fsop
@@ -219,7 +219,7 @@ work_permissions() { # as others than root; the server squashes nobody
     must $as EACCES read mine/f
     must $as 0 chmod mine/f 0400
     must $as 0 read mine/f
-    # Who opened a file may go on with it, whatever becomes of its mode (RFC 1813 4.4).
+    # A process that has opened a file may still use it after the file's mode has changed (RFC 1813 4.4).
     must "$fsop" as 1000 1000 sh -c 'exec 5>mine/kept; chmod 0 mine/kept; echo still >&5 && exec 5>&-'
     is "$(cat mine/kept)" still "what an owner writes into a file of mode 0"
     chown 0:3000 mine && chmod 770 mine || bad "cannot change"
@@ -275,7 +275,7 @@ work_short() { # a little of everything, for another address family or transport
     must "$fsop" errno ENOENT read nothing
 }
 
-# Changes that must happen once, whatever the transport does meanwhile: a second try would fail.
+# Makes changes that must happen exactly once, even if the transport fails meanwhile. Doing one twice would fail.
 work_once() { # COUNT
     i=0
     while [ $i -lt "$1" ]; do
