@@ -4,7 +4,6 @@
  * fair [SECONDS [MBIT [DELAY_MS]]]: 30, 50 and 10 unless told; the queue holds what the path does in a round trip.
  * Makes network namespaces of its own: both senders in one, the kernel's TCP as the receiver of both in another, and
  * this program between them, which lets packets pass at that rate. Fails if one gets less than 40 %. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -24,6 +23,7 @@
 
 #include <rddp/stream.h>
 
+#include "bench/lib/path.h"
 #include "net/tun.h"
 
 enum { PORT = 700, CHUNK = 1 << 18, WAITING = 1 << 16, PACKET = 1600, MTU = 1500, AHEAD = 4 << 20, LEAST = 40 };
@@ -45,36 +45,16 @@ static _Atomic uint64_t *heard; /* by the receiver: octets of the kernel's strea
 static atomic_bool over;
 static uint8_t chunk[CHUNK];
 
-static uint64_t now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-static _Noreturn void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
-{
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
-}
-
 /* --- between the namespaces ------------------------------------------------------------------------------------ */
 
 static int open_tun(uint32_t net)
 {
-    struct sockaddr_in own = address(net, 1, 0);
+    struct sockaddr_in own = path_address(net, 1, 0);
     int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, MTU, 0); /* the other end is in its prefix */
 
     if (fd < 0) {
         errno = -fd;
-        die("tun_set_up");
+        path_die("tun_set_up");
     }
     return fd;
 }
@@ -82,7 +62,7 @@ static int open_tun(uint32_t net)
 static void take_in(struct way *w)
 {
     struct tun_note note;
-    uint64_t now = now_us(), start;
+    uint64_t now = path_now_us(), start;
     ssize_t n = 1;
 
     while (w->count < WAITING) {
@@ -104,7 +84,7 @@ static void take_in(struct way *w)
 /* Returns when the next one is to leave. */
 static uint64_t let_go(struct way *w)
 {
-    while (w->count && w->waiting[w->head].at_us <= now_us()) {
+    while (w->count && w->waiting[w->head].at_us <= path_now_us()) {
         struct span span = {w->waiting[w->head].octets, w->waiting[w->head].length};
 
         (void)tun_send(w->to, &span, 1, &(struct tun_note){.partial = false});
@@ -118,7 +98,7 @@ static _Noreturn void relay(struct way *way)
 {
     for (;;) {
         struct pollfd polled[2] = {{way[0].from, POLLIN, 0}, {way[1].from, POLLIN, 0}};
-        uint64_t at_us = UINT64_MAX, now = now_us();
+        uint64_t at_us = UINT64_MAX, now = path_now_us();
         struct timespec wait;
 
         for (int i = 0; i < 2; i++) {
@@ -140,18 +120,18 @@ static _Noreturn void relay(struct way *way)
 static _Noreturn void receive(void)
 {
     static uint8_t octets[CHUNK];
-    struct sockaddr_in here = address(2, 1, PORT), peer;
+    struct sockaddr_in here = path_address(2, 1, PORT), peer;
     int listener = socket(AF_INET, SOCK_STREAM, 0), fd[2];
 
     if (bind(listener, (struct sockaddr *)&here, sizeof(here)) || listen(listener, 2))
-        die("listen");
+        path_die("listen");
     for (int i = 0; i < 2; i++) {
         socklen_t length = sizeof(peer);
         int new = accept(listener, (struct sockaddr *)&peer, &length);
 
         if (new < 0)
-            die("accept");
-        fd[peer.sin_addr.s_addr == address(1, 2, 0).sin_addr.s_addr] = new;
+            path_die("accept");
+        fd[peer.sin_addr.s_addr == path_address(1, 2, 0).sin_addr.s_addr] = new;
     }
     for (;;) {
         struct pollfd polled[2] = {{fd[0], POLLIN, 0}, {fd[1], POLLIN, 0}};
@@ -161,7 +141,7 @@ static _Noreturn void receive(void)
             ssize_t n = polled[i].revents ? read(fd[i], octets, sizeof(octets)) : 0;
 
             if (n < 0)
-                die("read");
+                path_die("read");
             heard[i] += (uint64_t)n;
         }
     }
@@ -173,10 +153,10 @@ static _Noreturn void other_side(uint64_t rate, uint64_t delay_us, int ready)
     struct way *way = calloc(2, sizeof(*way));
 
     if (!way)
-        die("calloc");
+        path_die("calloc");
     way[0].from = way[1].to = open_tun(3);
     if (unshare(CLONE_NEWNET))
-        die("unshare");
+        path_die("unshare");
     way[0].to = way[1].from = open_tun(2);
     way[0].rate = rate;
     way[0].room = rate * 2 * delay_us / 1000000;
@@ -184,37 +164,37 @@ static _Noreturn void other_side(uint64_t rate, uint64_t delay_us, int ready)
     if (!fork())
         receive();
     if (write(ready, "", 1) != 1)
-        die("write");
+        path_die("write");
     relay(way);
 }
 
 static int connect_kernel(void)
 {
-    struct sockaddr_in to = address(2, 1, PORT);
+    struct sockaddr_in to = path_address(2, 1, PORT);
 
     for (int i = 0; i < 100; i++, usleep(10000)) {
         int fd = socket(AF_INET, SOCK_STREAM, 0);
 
         if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5))
-            die("TCP_CONGESTION");
+            path_die("TCP_CONGESTION");
         if (!connect(fd, (struct sockaddr *)&to, sizeof(to)))
             return fd;
         close(fd);
     }
-    die("connect");
+    path_die("connect");
 }
 
 static void *send_kernel(void *of)
 {
     while (!over)
         if (send(*(int *)of, chunk, CHUNK, 0) < 0)
-            die("send");
+            path_die("send");
     return NULL;
 }
 
 static struct rddp_stream *connect_ours(struct rddp_stream_net **net)
 {
-    struct sockaddr_in neighbor = address(1, 1, 0), from = address(1, 2, 0), to = address(2, 1, PORT);
+    struct sockaddr_in neighbor = path_address(1, 1, 0), from = path_address(1, 2, 0), to = path_address(2, 1, PORT);
     struct rddp_stream_net_attr attr;
     struct rddp_stream *stream;
 
@@ -223,7 +203,7 @@ static struct rddp_stream *connect_ours(struct rddp_stream_net **net)
     attr.prefix = 24;
     *net = rddp_stream_net_open(&attr);
     if (!*net || !(stream = rddp_stream_connect(*net, (struct sockaddr *)&from, (struct sockaddr *)&to)))
-        die("rddp_stream_connect");
+        path_die("rddp_stream_connect");
     while (rddp_stream_state(stream) == RDDP_STREAM_CONNECTING)
         rddp_stream_progress(*net, 10);
     return stream;
@@ -231,10 +211,10 @@ static struct rddp_stream *connect_ours(struct rddp_stream_net **net)
 
 static void send_ours(struct rddp_stream_net *net, struct rddp_stream *stream, uint64_t until_us)
 {
-    while (now_us() < until_us) {
+    while (path_now_us() < until_us) {
         while (rddp_stream_unacked(stream) < AHEAD)
             if (rddp_stream_write(stream, chunk, CHUNK, 0, NULL))
-                die("rddp_stream_write");
+                path_die("rddp_stream_write");
         rddp_stream_progress(net, 10);
     }
 }
@@ -250,8 +230,8 @@ static int share(uint32_t span_s, double rate)
     pthread_t thread;
 
     if (pthread_create(&thread, NULL, send_kernel, &kernel))
-        die("pthread_create");
-    send_ours(net, ours, now_us() + span_s * 1000000ULL);
+        path_die("pthread_create");
+    send_ours(net, ours, path_now_us() + span_s * 1000000ULL);
     for (int i = 0; i < 2; i++)
         said[i] = heard[i];
     over = true;
@@ -279,14 +259,14 @@ int main(int argc, char **argv)
     if (heard == MAP_FAILED || (unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) ||
         (fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY)) < 0 || write(fd, "1", 1) != 1 || pipe(ready) ||
         (pid = fork()) < 0)
-        die("a network namespace");
+        path_die("a network namespace");
     if (!pid) {
         setpgid(0, 0);
         other_side(rate, delay_us, ready[1]);
     }
     close(ready[1]);
     if (read(ready[0], &octet, 1) != 1)
-        die("the other side has ended");
+        path_die("the other side has ended");
     unfair = share(span_s, (double)rate);
     kill(-pid, SIGKILL);
     waitpid(pid, NULL, 0);

@@ -6,7 +6,6 @@
  * with the kernel forwarding between them; both ends and the losses are in this thread. Kernel's TCP: two
  * namespaces, and a process that carries packets between their TUN devices with the same loss; with CUBIC, as ours,
  * and with BBR where the kernel has it. `ratio` is relative to the faster of the two. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,12 +18,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rddp/rddp.h>
 
 #include "base/container.h"
+#include "bench/lib/path.h"
 #include "net/tun.h"
 
 enum { PORT = 700, PIECE = 1 << 20, AHEAD = 8, CHANCES = 100000, RELAY_BATCH = 64 };
@@ -33,22 +32,7 @@ static uint8_t *source, *target;
 
 static double seconds(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static _Noreturn void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
-{
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
+    return (double)path_now_us() / 1e6;
 }
 
 /* --- ours ---------------------------------------------------------------------------------------------------- */
@@ -71,7 +55,7 @@ struct end {
 
 static void open_end(struct end *end, uint32_t net, uint32_t mtu, uint32_t lose, void *memory, size_t length)
 {
-    struct sockaddr_in own = address(net, 2, 0), neighbor = address(net, 1, 0);
+    struct sockaddr_in own = path_address(net, 2, 0), neighbor = path_address(net, 1, 0);
     struct rddp_context_attr context;
     struct rddp_device_attr device;
     struct rddp_qp_attr qp;
@@ -96,7 +80,7 @@ static void open_end(struct end *end, uint32_t net, uint32_t mtu, uint32_t lose,
     device.lose = lose;
     end->device = rddp_open_device(end->context, &device);
     if (!end->qp || !end->mr || !end->device)
-        die("rddp");
+        path_die("rddp");
 }
 
 static void close_end(struct end *end)
@@ -129,7 +113,7 @@ static bool turn(struct end *both, struct end *of, enum rddp_event_type type, st
 
 static void connect_ends(struct end *both, const struct way *way)
 {
-    struct sockaddr_in to = address(2, 2, PORT);
+    struct sockaddr_in to = path_address(2, 2, PORT);
     struct rddp_request *request = NULL;
     struct rddp_listener *listener;
     struct rddp_conn_attr attr;
@@ -143,7 +127,7 @@ static void connect_ends(struct end *both, const struct way *way)
     listener = rddp_listen(both[1].events, (struct sockaddr *)&to, sizeof(to), 1, &attr.wire, NULL);
     attr.wire.device = both[0].device;
     if (!listener || rddp_connect(both[0].qp, both[0].events, (struct sockaddr *)&to, sizeof(to), &attr))
-        die("rddp_connect");
+        path_die("rddp_connect");
     while (!turn(both, &both[1], RDDP_EVENT_CONNECT_REQUEST, &request))
         ;
     rddp_accept(request, both[1].qp, NULL);
@@ -166,7 +150,7 @@ static void post(struct end *both, uint32_t piece, bool last)
                               .next = last ? &say : NULL};
 
     if (rddp_post_send(both[0].qp, &wr, NULL))
-        die("rddp_post_send");
+        path_die("rddp_post_send");
 }
 
 static double carry(struct end *both, uint32_t pieces)
@@ -184,7 +168,7 @@ static double carry(struct end *both, uint32_t pieces)
         for (int i = 0; i < 2; i++)
             while (rddp_poll_cq(both[i].cq, 1, &wc) > 0) {
                 if (wc.status)
-                    die(rddp_wc_status_str(wc.status));
+                    path_die(rddp_wc_status_str(wc.status));
                 done += wc.opcode == RDDP_WC_RDMA_WRITE;
                 over |= wc.opcode == RDDP_WC_RECV;
             }
@@ -214,7 +198,7 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
     cpu = cpu_seconds() - cpu;
     for (uint32_t i = 0; i < AHEAD && i < pieces; i++)
         if (memcmp(target + (size_t)i * PIECE, source, PIECE) != 0)
-            die("wrong data");
+            path_die("wrong data");
     memset(target, 0, (size_t)AHEAD * PIECE);
     rddp_query_qp(both[1].qp, &in);
     rddp_query_qp(both[0].qp, &out);
@@ -230,12 +214,12 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
 
 static int open_tun(uint32_t net, uint32_t mtu)
 {
-    struct sockaddr_in own = address(net, 1, 0);
+    struct sockaddr_in own = path_address(net, 1, 0);
     int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, mtu, 0); /* the other end is in the same prefix */
 
     if (fd < 0) {
         errno = -fd;
-        die("tun_set_up");
+        path_die("tun_set_up");
     }
     return fd;
 }
@@ -257,17 +241,17 @@ static void carry_packets(int from, int to, uint32_t lose)
 
 static _Noreturn void serve(void)
 {
-    struct sockaddr_in here = address(2, 1, PORT);
+    struct sockaddr_in here = path_address(2, 1, PORT);
     int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
     ssize_t n;
 
     if (bind(listener, (struct sockaddr *)&here, sizeof(here)) || listen(listener, 1))
-        die("listen");
+        path_die("listen");
     fd = accept(listener, NULL, NULL);
     while ((n = read(fd, target, PIECE)) > 0)
         ;
     if (n < 0 || write(fd, "", 1) != 1)
-        die("read");
+        path_die("read");
     pause();
     exit(0);
 }
@@ -279,12 +263,12 @@ static _Noreturn void relay(uint32_t mtu, uint32_t lose, int ready)
 
     fd[0] = open_tun(1, mtu);
     if (unshare(CLONE_NEWNET))
-        die("unshare");
+        path_die("unshare");
     fd[1] = open_tun(2, mtu);
     if (!fork())
         serve();
     if (write(ready, "", 1) != 1)
-        die("write");
+        path_die("write");
     for (;;) {
         struct pollfd polled[2] = {{fd[0], POLLIN, 0}, {fd[1], POLLIN, 0}};
 
@@ -297,7 +281,7 @@ static _Noreturn void relay(uint32_t mtu, uint32_t lose, int ready)
 /* Returns the goodput; 0: the kernel has no such congestion control for us. */
 static double run_kernel(const char *control, uint32_t mtu, uint32_t lose, uint32_t pieces)
 {
-    struct sockaddr_in to = address(2, 1, PORT);
+    struct sockaddr_in to = path_address(2, 1, PORT);
     int ready[2], fd = socket(AF_INET, SOCK_STREAM, 0);
     bool usable = !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, (socklen_t)strlen(control));
     double start, took, gb = (double)pieces * PIECE / 1e9;
@@ -308,13 +292,13 @@ static double run_kernel(const char *control, uint32_t mtu, uint32_t lose, uint3
     if (!usable)
         return 0;
     if (pipe(ready) || (pid = fork()) < 0)
-        die("fork");
+        path_die("fork");
     if (!pid) {
         setpgid(0, 0);
         relay(mtu, lose, ready[1]);
     }
     if (read(ready[0], &byte, 1) != 1)
-        die("the relay process has ended");
+        path_die("the relay process has ended");
     for (int i = 0; i < 100; i++, usleep(10000)) {
         fd = socket(AF_INET, SOCK_STREAM, 0);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, (socklen_t)strlen(control));
@@ -325,10 +309,10 @@ static double run_kernel(const char *control, uint32_t mtu, uint32_t lose, uint3
     start = seconds();
     for (uint32_t i = 0; i < pieces; i++)
         if (send(fd, source, PIECE, 0) != PIECE)
-            die("send");
+            path_die("send");
     shutdown(fd, SHUT_WR);
     if (read(fd, &byte, 1) != 1)
-        die("read");
+        path_die("read");
     took = seconds() - start;
     printf("kernel, %-8s %6u %6.1f %8.2f\n", control, mtu, lose / 1000.0, gb * 8 / took);
     fflush(stdout);
@@ -354,11 +338,11 @@ int main(int argc, char **argv)
 
     if ((unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) ||
         (fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY)) < 0 || write(fd, "1", 1) != 1)
-        die("a network namespace");
+        path_die("a network namespace");
     source = malloc(PIECE);
     target = malloc((size_t)AHEAD * PIECE);
     if (!source || !target)
-        die("malloc");
+        path_die("malloc");
     for (uint32_t i = 0; i < PIECE; i++)
         source[i] = (uint8_t)(i * 7 + i / 253);
     printf("                    MTU loss %%     Gb/s    ratio cpu s/GB  early MB   kept max    again\n");

@@ -4,7 +4,6 @@
  *
  * stream [MIB]: transfers MIB for each line, default 64. It creates its own network namespace. `copies` counts the
  * receiver's copies in user space. */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -14,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rddp/stream.h>
 
 #include "base/container.h"
+#include "bench/lib/path.h"
 
 enum { PORT = 700, TRANSFER = 1 << 20, HEAD = 64, WINDOW = 1 << 20, AHEAD = 8, NAP_MS = 20 };
 
@@ -27,10 +26,7 @@ static uint8_t *source, *target;
 
 static double seconds(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (double)path_now_us() / 1e6;
 }
 
 static double cpu_seconds(void)
@@ -42,21 +38,9 @@ static double cpu_seconds(void)
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
 }
 
-static _Noreturn void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
-{
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
-}
-
 static struct rddp_stream_net *open_net(uint32_t number, uint32_t mtu, uint32_t lose, bool option)
 {
-    struct sockaddr_in neighbor = address(number, 1, 0);
+    struct sockaddr_in neighbor = path_address(number, 1, 0);
     struct rddp_stream_net_attr attr;
     struct rddp_stream_net *net;
 
@@ -69,7 +53,7 @@ static struct rddp_stream_net *open_net(uint32_t number, uint32_t mtu, uint32_t 
     attr.lose = number == 1 ? lose : 0; /* in each direction */
     net = rddp_stream_net_open(&attr);
     if (!net)
-        die("rddp_stream_net_open");
+        path_die("rddp_stream_net_open");
     return net;
 }
 
@@ -81,7 +65,7 @@ static uint32_t write_some(struct rddp_stream *s, uint32_t written, uint32_t tra
 
         if (rddp_stream_write(s, source, HEAD, RDDP_STREAM_MESSAGE, NULL) ||
             rddp_stream_write(s, source, TRANSFER, 0, &mark))
-            die("rddp_stream_write");
+            path_die("rddp_stream_write");
         written++;
     }
     return written;
@@ -98,7 +82,7 @@ static uint64_t read_some(struct rddp_stream *s, uint32_t *expected, uint32_t tr
         if (r.kind != RDDP_STREAM_PLACED || r.buffer_offset + r.length < TRANSFER)
             continue;
         if (memcmp(target + r.rid % (2 * AHEAD) * TRANSFER, source, TRANSFER) != 0)
-            die("wrong data");
+            path_die("wrong data");
         rddp_stream_forget(s, r.rid);
         if (*expected < transfers) {
             rddp_stream_expect(s, *expected, target + (uint64_t)(*expected % (2 * AHEAD)) * TRANSFER, TRANSFER);
@@ -142,7 +126,7 @@ static void *send_all(void *of)
 static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
 {
     struct rddp_stream_net *here = open_net(1, mtu, lose, option), *there = open_net(2, mtu, lose, option);
-    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT);
+    struct sockaddr_in from = path_address(1, 2, 0), to = path_address(2, 2, PORT);
     uint64_t octets = 0, all = (uint64_t)transfers * (TRANSFER + HEAD);
     struct rddp_stream *sender, *reader = NULL;
     struct sending sending = {.net = here, .transfers = transfers};
@@ -153,7 +137,7 @@ static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
     rddp_stream_listen(there, PORT, 1);
     sender = rddp_stream_connect(here, (struct sockaddr *)&from, (struct sockaddr *)&to);
     if (!sender)
-        die("rddp_stream_connect");
+        path_die("rddp_stream_connect");
     while (!(reader = rddp_stream_accept(there))) {
         rddp_stream_progress(here, 1);
         rddp_stream_progress(there, 1);
@@ -164,7 +148,7 @@ static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
     cpu = cpu_seconds();
     sending.stream = sender;
     if (pthread_create(&thread, NULL, send_all, &sending))
-        die("pthread_create");
+        path_die("pthread_create");
     while (octets < all) {
         rddp_stream_progress(there, NAP_MS);
         octets += read_some(reader, &expected, transfers);
@@ -188,11 +172,11 @@ int main(int argc, char **argv)
 
     if ((unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) ||
         (fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY)) < 0 || write(fd, "1", 1) != 1)
-        die("a network namespace");
+        path_die("a network namespace");
     source = malloc(TRANSFER);
     target = malloc((size_t)2 * AHEAD * TRANSFER);
     if (!source || !target)
-        die("malloc");
+        path_die("malloc");
     for (uint32_t i = 0; i < TRANSFER; i++)
         source[i] = (uint8_t)(i * 7 + i / 253);
     printf("stream     MTU loss %%     Gb/s cpu s/GB copies/B  early MB   kept max    again timeouts\n");
