@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "api/handoff.h"
 #include "api/inherit.h"
+#include "api/packet_name.h"
 
 enum {
     MTU_MIN = 1280,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/packet_name.h"
 #include "api/transfer.h"
 #include "net/link_tcp.h"
 #include "net/repair.h"

@@ -13,6 +13,7 @@
 #include "api/endpoint_sctp.h"
 #include "api/inherit.h"
 #include "api/packet.h"
+#include "api/packet_name.h"
 
 enum {
     ACCEPTS = 64,      /* connections accepted in one round of the loop */

@@ -2,6 +2,7 @@
 /* packet.c - a device: distributes its packets to links, accepts connections, and ends links that linger. All functions
  * run by the driver of the device's loop. */
 #include "api/packet.h"
+#include "api/packet_name.h"
 
 #include <errno.h>
 #include <stdlib.h>

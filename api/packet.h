@@ -117,10 +117,6 @@ static inline struct successor *packet_successor(struct rddp_device *device)
     return device && device->attr.hand_off ? &device->successor : NULL;
 }
 
-/* packet_name.c. Convert addresses to the form of our TCP and back. Returns 0 or -EAFNOSUPPORT. */
-int packet_name_from(struct utcp_name *name, const struct sockaddr *from, socklen_t length);
-void packet_name_to(const struct utcp_name *name, struct sockaddr_storage *to);
-
 /* packet_send.c. packet_is_lost(): shall this packet be lost on purpose? packet_write() sends a packet, which the
  * device cuts into segments of `each` octets. packet_flush() sends everything that a link has to send, and sets its
  * timer. */

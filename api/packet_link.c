@@ -8,6 +8,7 @@
 
 #include "api/mirror.h"
 #include "api/packet.h"
+#include "api/packet_name.h"
 #include "wire/wire.h"
 
 enum {

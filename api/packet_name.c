@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* packet_name.c - converts addresses between sockaddr and the form of our TCP. */
-#include <arpa/inet.h>
+#include "api/packet_name.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
-#include "api/packet.h"
-
-int packet_name_from(struct utcp_name *name, const struct sockaddr *from, socklen_t length)
+int packet_name_of(struct utcp_name *name, const struct sockaddr *from, socklen_t length)
 {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
@@ -16,8 +15,6 @@ int packet_name_from(struct utcp_name *name, const struct sockaddr *from, sockle
     if (length >= sizeof(v4) && from->sa_family == AF_INET) {
         memcpy(&v4, from, sizeof(v4));
         name->port = ntohs(v4.sin_port);
-        if (v4.sin_addr.s_addr == htonl(INADDR_ANY))
-            return 0;
         name->ip[10] = name->ip[11] = 0xff;
         memcpy(name->ip + 12, &v4.sin_addr, 4);
         return 0;
@@ -29,6 +26,16 @@ int packet_name_from(struct utcp_name *name, const struct sockaddr *from, sockle
         return 0;
     }
     return -EAFNOSUPPORT;
+}
+
+int packet_name_from(struct utcp_name *name, const struct sockaddr *from, socklen_t length)
+{
+    static const uint8_t any[4];
+    int error = packet_name_of(name, from, length);
+
+    if (!error && utcp_is_v4(name) && !memcmp(name->ip + 12, any, sizeof(any)))
+        memset(name->ip, 0, sizeof(name->ip));
+    return error;
 }
 
 void packet_name_to(const struct utcp_name *name, struct sockaddr_storage *to)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "api/packet_name.h"
 #include "base/container.h"
 
 enum { RING_TIMES = 4, PORT_FIRST = 49152, PORTS = 16384 };
@@ -162,27 +163,6 @@ void rddp_stream_close(struct rddp_stream *s)
     free(s);
 }
 
-static int name_from(struct utcp_name *name, const struct sockaddr *from)
-{
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-
-    memset(name, 0, sizeof(*name));
-    if (from->sa_family == AF_INET) {
-        memcpy(&v4, from, sizeof(v4));
-        name->ip[10] = name->ip[11] = 0xff;
-        memcpy(name->ip + 12, &v4.sin_addr, 4);
-        name->port = ntohs(v4.sin_port);
-    } else if (from->sa_family == AF_INET6) {
-        memcpy(&v6, from, sizeof(v6));
-        memcpy(name->ip, &v6.sin6_addr, 16);
-        name->port = ntohs(v6.sin6_port);
-    } else {
-        return -EINVAL;
-    }
-    return 0;
-}
-
 /* Chooses a local port that is free towards `remote`, unless `local` has one. */
 static int stream_choose_port(struct rddp_stream_net *net, struct utcp_name *local, const struct utcp_name *remote)
 {
@@ -202,10 +182,10 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
     struct utcp_name local, remote;
     struct rddp_stream *s = NULL;
     uint64_t now_us = loop_now_us();
-    int error = name_from(&local, from);
+    int error = packet_name_of(&local, from, sizeof(struct sockaddr_in6)) ? -EINVAL : 0;
 
-    if (!error)
-        error = name_from(&remote, to);
+    if (!error && packet_name_of(&remote, to, sizeof(struct sockaddr_in6)))
+        error = -EINVAL;
     if (!error && (utcp_is_v4(&local) != utcp_is_v4(&remote) || !remote.port))
         error = -EINVAL;
     if (!error)
@@ -227,17 +207,7 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
 
 void rddp_stream_peer(const struct rddp_stream *s, struct sockaddr_storage *peer)
 {
-    const struct utcp_name *name = &s->tcp.remote;
-    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(name->port)};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(name->port)};
-
-    memset(peer, 0, sizeof(*peer));
-    memcpy(&v4.sin_addr, name->ip + 12, 4);
-    memcpy(&v6.sin6_addr, name->ip, 16);
-    if (utcp_is_v4(name))
-        memcpy(peer, &v4, sizeof(v4));
-    else
-        memcpy(peer, &v6, sizeof(v6));
+    packet_name_to(&s->tcp.remote, peer);
 }
 
 int rddp_stream_state(const struct rddp_stream *s)
