@@ -22,6 +22,8 @@ enum {
     HERE_US = 5,          /* a poller whose last poll is no older than this is still at work */
     LOOK_US = 600,        /* between two looks from the park: each costs a poller some microseconds */
     IDLE_US = 3000,       /* without a poll and without work for this long the thread leaves the park */
+    LET_IN_NS = 20000,    /* leave the token to a thread that waits, in steps of this, ... */
+    LET_IN_STEPS = 100,   /* ... at most so many */
     TIMER_SLACK_NS = 1000 /* with the kernel's default each sleep is 50 us longer */
 };
 
@@ -79,14 +81,30 @@ static bool poller_is_here(struct progress *progress)
     return false;
 }
 
-/* The thread that gives a mutex back usually takes it again at once: it has to yield if others want the token. */
+/* The thread that gives a mutex back usually takes it again at once. So it leaves its processor until one of those who
+ * want the token has it; but not for long, in case that thread hardly ever runs. */
+static void let_another_in(const struct progress *progress)
+{
+    const struct timespec step = {.tv_nsec = LET_IN_NS};
+    uint32_t waiting = atomic_load_explicit(&progress->wanted, memory_order_relaxed);
+
+    if (waiting)
+        sched_yield();
+    for (int i = 0; i < LET_IN_STEPS; i++) {
+        uint32_t still = atomic_load_explicit(&progress->wanted, memory_order_relaxed);
+
+        if (!still || still < waiting)
+            return;
+        nanosleep(&step, NULL);
+    }
+}
+
 static void do_round(struct progress *progress)
 {
     progress_take(progress);
     progress_work(progress);
     progress_give(progress);
-    if (atomic_load_explicit(&progress->wanted, memory_order_relaxed))
-        sched_yield();
+    let_another_in(progress);
 }
 
 static void sleep_and_serve(struct progress *progress, struct habit *habit)
