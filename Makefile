@@ -44,7 +44,8 @@ lint: ## layers, layout, sizes, licences, manual pages, documents, commits, cppc
 	@scripts/lint.sh
 bench: all ## throughput and latency beside raw TCP
 	@$(call run,main,scripts/bench.sh)
-interop: ## tshark, and a Linux guest kernel, as the other side
+interop: ## tshark, the kernel's TCP, and a Linux guest kernel, as the other side
+	@scripts/setup.sh interop
 	@$(call build,main)
 	@$(call test,main) -j 1 -L 'interop|kernel'
 soak-nfs: all ## hours for NFS and a Linux guest: files of 1 GiB, a kill in the middle of one, more of chance
