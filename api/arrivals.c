@@ -28,7 +28,7 @@ static void take_link(struct progress *progress, struct rddp_listener *listener,
     endpoint->listener = listener;
     endpoint->successor = packet_successor(listener->wire.device);
     conn_init_passive(&endpoint->conn, wire_named(listener->wire.wire), &engine, loop_now_us());
-    endpoint_lend(endpoint);
+    link_attach(link);
     if (link->kind->in_order)
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     else

@@ -77,7 +77,7 @@ static int connect_init_active(struct endpoint *endpoint, struct rddp_qp *qp, co
         error = conn_init_active(&endpoint->conn, wire, &engine, &qp->qp, attr->private_data, attr->private_data_length,
                                  now_us);
     if (!error)
-        endpoint_lend(endpoint);
+        link_attach(endpoint->link);
     return error;
 }
 

@@ -8,7 +8,6 @@
 
 #include "api/api.h"
 #include "api/attr.h"
-#include "api/packet.h"
 #include "api/transfer.h"
 
 /* --- work ----------------------------------------------------------------------------------------------------------
@@ -68,7 +67,7 @@ static void endpoint_link_succeed(struct endpoint *endpoint)
         return;
     }
     put_link(endpoint, link);
-    endpoint_lend(endpoint);
+    link_attach(endpoint->link);
     transfer_receive(endpoint);
 }
 
@@ -183,6 +182,7 @@ static void endpoint_link_heard(const struct endpoint *endpoint, struct rddp_eve
 static void endpoint_link_info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
 {
     const struct conn *conn = &endpoint->conn;
+    struct link_counts counts;
 
     info->wire = conn->wire == &wire_rdmatcp ? RDDP_WIRE_RDMATCP : RDDP_WIRE_IWARP;
     info->mpa_revision = conn->start.revision;
@@ -192,8 +192,11 @@ static void endpoint_link_info_of(const struct endpoint *endpoint, struct rddp_q
     info->ird = conn->start.ird;
     info->ord = conn->start.ord;
     info->emss = conn->attr.emss;
-    if (!endpoint->link->kind->in_order)
-        packet_info(endpoint->link, info);
+    info->own_tcp = !endpoint->link->kind->in_order;
+    link_count(endpoint->link, &counts);
+    info->placed_early = counts.placed_early;
+    info->kept_max = counts.kept_max;
+    info->sent_again = counts.sent_again;
 }
 
 static void close_carrier(struct endpoint *endpoint)
@@ -289,12 +292,6 @@ struct endpoint *endpoint_new(struct progress *progress, struct link *link)
     endpoint->life = &endpoint->conn.life;
     own_link(endpoint, link);
     return endpoint;
-}
-
-void endpoint_lend(struct endpoint *endpoint)
-{
-    if (!endpoint->link->kind->in_order)
-        packet_begin(endpoint);
 }
 
 void endpoint_exchange_link(struct endpoint *endpoint, struct link *link)

@@ -9,9 +9,6 @@
  * NULL: the link was closed; errno is ENOMEM. */
 struct endpoint *endpoint_new(struct progress *progress, struct link *link);
 
-/* After conn_init_*(): lends the connection what a link with octets in any order needs. */
-void endpoint_lend(struct endpoint *endpoint);
-
 /* Does the link deliver octets in order, and so will its successor? */
 bool endpoint_in_order(const struct endpoint *endpoint);
 

@@ -128,15 +128,14 @@ void packet_flush(struct packet_link *l);
  * its timer. Call packet_link_free() when no packet can reach it any more. */
 struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loop);
 void packet_link_free(struct packet_link *l);
-void packet_info(struct link *link, struct rddp_qp_info *info);
 /* Is there enough room to send, so that the owner should be told? */
 bool packet_link_is_writable(const struct packet_link *l);
 
-/* packet_read.c. packet_arrived() is the TCP's callback for arriving octets. packet_begin() prepares a new endpoint on
- * such a link. packet_receive() processes what has arrived; returns whether anything did. */
+/* packet_read.c. packet_arrived() is the TCP's callback for arriving octets. The others are
+ * link_attach() and link_present(). */
 struct utcp_verdict packet_arrived(void *user, const struct utcp_arrival *a);
-void packet_begin(struct endpoint *endpoint);
-bool packet_receive(struct endpoint *endpoint);
+void packet_attach(struct link *link);
+bool packet_present(struct link *link);
 
 /* packet.c. For device.c, by the driver: open and close the device. Returns 0 or a negative errno; call packet_close()
  * once in any case, when no link has an endpoint. */

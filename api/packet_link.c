@@ -141,19 +141,21 @@ static void packet_link_close_link(struct link *link)
         loop_set_timer(link->loop, &l->timer, loop_now_us());
 }
 
-void packet_info(struct link *link, struct rddp_qp_info *info)
+static void packet_link_count(struct link *link, struct link_counts *counts)
 {
     const struct packet_link *l = packet_link_of(link);
 
-    info->own_tcp = true;
-    info->placed_early = l->placed_early;
-    info->kept_max = l->tcp.count.kept_max;
-    info->sent_again = l->tcp.count.sent_again;
+    counts->placed_early = l->placed_early;
+    counts->kept_max = l->tcp.count.kept_max;
+    counts->sent_again = l->tcp.count.sent_again;
 }
 
 static const struct link_kind packets = {
     .name = "TCP of our own",
     .keeps_units = true,
+    .present = packet_present,
+    .attach = packet_attach,
+    .count = packet_link_count,
     .want = packet_link_want,
     .send = send_unit,
     .finish = packet_link_finish,

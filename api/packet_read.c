@@ -6,9 +6,11 @@
 
 #include "api/packet.h"
 
-void packet_begin(struct endpoint *endpoint)
+void packet_attach(struct link *link)
 {
-    conn_lend_early(&endpoint->conn, packet_link_of(endpoint->link)->early);
+    struct endpoint *endpoint = link->owner;
+
+    conn_lend_early(&endpoint->conn, packet_link_of(link)->early);
 }
 
 /* Has framing begun, behind the start-up? Then records where. */
@@ -105,9 +107,10 @@ static void read_kept(struct packet_link *l, struct conn *c)
     }
 }
 
-bool packet_receive(struct endpoint *endpoint)
+bool packet_present(struct link *link)
 {
-    struct packet_link *l = packet_link_of(endpoint->link);
+    struct endpoint *endpoint = link->owner;
+    struct packet_link *l = packet_link_of(link);
     struct conn *c = &endpoint->conn;
     uint64_t before = read_to(l, c), received;
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/packet.h"
 #include "api/transfer.h"
 
 enum {
@@ -105,7 +104,7 @@ static ssize_t api_transfer_receive(struct endpoint *endpoint, bool *full)
 void transfer_eat_again(struct endpoint *endpoint)
 {
     if (!endpoint->link->kind->in_order) {
-        packet_receive(endpoint);
+        (void)link_present(endpoint->link);
         return;
     }
     occupy(endpoint);
@@ -142,7 +141,7 @@ bool transfer_receive(struct endpoint *endpoint)
     bool full = true;
 
     if (!endpoint->link->kind->in_order)
-        return packet_receive(endpoint);
+        return link_present(endpoint->link);
     while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
         ssize_t n = api_transfer_receive(endpoint, &full);
 

@@ -37,12 +37,21 @@ struct link_room {
     size_t then_octets;
 };
 
+/* What a kind that is not in_order has counted. */
+struct link_counts {
+    uint64_t placed_early; /* octets that were placed before octets in front of them had arrived */
+    uint64_t kept_max;     /* the most octets that ever waited for their turn */
+    uint64_t sent_again;   /* segments that were retransmitted */
+};
+
 /* The operations of a kind; none of them waits. See the wrappers below. */
 struct link_kind {
     const char *name;
     bool keeps_units; /* send() is called with one unit at a time, which starts a packet of its own */
-    /* Octets arrive in stream order and are read with receive(); otherwise the link presents packets to conn_take(). */
-    bool in_order;
+    bool in_order;    /* octets are read in stream order, with receive(); otherwise the kind has the next three */
+    bool (*present)(struct link *link);
+    void (*attach)(struct link *link);
+    void (*count)(struct link *link, struct link_counts *counts);
     bool reads_to_places; /* receive() can fill two places in one call */
     void (*want)(struct link *link, unsigned wants);
     ssize_t (*receive)(struct link *link, const struct link_room *room);
@@ -74,6 +83,26 @@ static inline void link_want(struct link *link, unsigned wants)
 static inline ssize_t link_receive(struct link *link, const struct link_room *room)
 {
     return link->kind->receive(link, room);
+}
+
+/* Instead of reading: gives the owner what has arrived, in any order. Returns whether anything did. */
+static inline bool link_present(struct link *link)
+{
+    return link->kind->present(link);
+}
+
+/* After the owner's connection was initialised: lends it what octets in any order need. */
+static inline void link_attach(struct link *link)
+{
+    if (link->kind->attach)
+        link->kind->attach(link);
+}
+
+static inline void link_count(struct link *link, struct link_counts *counts)
+{
+    *counts = (struct link_counts){0};
+    if (link->kind->count)
+        link->kind->count(link, counts);
 }
 
 /* Sends octets. Returns how many were accepted; -EAGAIN: none now; or another negative errno. Raises no SIGPIPE. */
