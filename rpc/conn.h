@@ -27,6 +27,12 @@ struct failure {
     uint64_t until_ms;
 };
 
+struct failures {
+    struct failure entry[FAILURES];
+    uint32_t count;    /* total so far; the next entry is this modulo FAILURES */
+    uint64_t until_ms; /* when the newest entry expires; later the table need not be searched */
+};
+
 struct responder {
     struct responder_attr attr;
     struct rddp_context *context;
@@ -50,9 +56,7 @@ struct responder {
     struct rpc_serve *spare;
     unsigned spares;
     struct replay replay;
-    struct failure failure[FAILURES];
-    uint32_t failures;         /* total so far; the next entry is this modulo FAILURES */
-    uint64_t failure_until_ms; /* when the newest entry expires; later the table need not be searched */
+    struct failures failures;
     struct responder_stats stats;
     struct rpc_spin spin;
     struct rpc_log log;

@@ -19,10 +19,10 @@ static void key_of(struct replay_key *key, const struct rpc_serve *serve)
 void failure_note(struct rpc_serve *serve)
 {
     struct responder *r = serve->call.responder;
-    struct failure *failure = &r->failure[r->failures++ % FAILURES];
+    struct failure *failure = &r->failures.entry[r->failures.count++ % FAILURES];
 
     key_of(&failure->key, serve);
-    failure->until_ms = r->failure_until_ms = clock_ms() + FAILURE_MS;
+    failure->until_ms = r->failures.until_ms = clock_ms() + FAILURE_MS;
 }
 
 bool failure_is_known(const struct rpc_serve *serve)
@@ -31,11 +31,11 @@ bool failure_is_known(const struct rpc_serve *serve)
     struct replay_key key;
     uint64_t now;
 
-    if (!r->failures || r->failure_until_ms <= (now = clock_ms()))
+    if (!r->failures.count || r->failures.until_ms <= (now = clock_ms()))
         return false;
     key_of(&key, serve);
     for (unsigned i = 0; i < FAILURES; i++)
-        if (r->failure[i].until_ms > now && memcmp(&r->failure[i].key, &key, sizeof(key)) == 0)
+        if (r->failures.entry[i].until_ms > now && memcmp(&r->failures.entry[i].key, &key, sizeof(key)) == 0)
             return true;
     return false;
 }

@@ -23,6 +23,17 @@ struct request_list {
     uint32_t count;
 };
 
+/* What silence.c knows of a responder that does not answer. */
+struct silence {
+    uint64_t quiet_ms; /* when calls began to wait on this connection without a message; 0: none wait, or this was not
+                          noticed yet */
+    uint64_t nudge_ms; /* when to send the next nudge, unless this connection has `answered` */
+    unsigned nudge_gap_ms;
+    bool answered;
+    uint64_t mute_ms; /* when calls began to wait without a message, across connections; 0: none wait */
+    bool is_mute;     /* the silence was logged */
+};
+
 struct requester {
     struct requester_attr attr;
     struct sockaddr_storage addr;
@@ -43,19 +54,13 @@ struct requester {
     struct request **bucket;          /* table of sent calls by XID; `buckets` is a power of two */
     uint32_t buckets;
     uint64_t deadline_ms; /* no call has an earlier deadline */
-    uint64_t quiet_ms; /* when calls began to wait on this connection without a message; 0: none wait, or this was not
-                          noticed yet */
-    uint64_t nudge_ms; /* when to send the next nudge, unless this connection has `answered` */
-    unsigned nudge_gap_ms;
-    bool answered;
+    struct silence silence;
     uint32_t granted;
     uint32_t *ghost; /* XIDs of cancelled calls that may still be answered and keep their credits until then */
     uint32_t ghosts, next_xid;
     int ended;
     struct requester_stats stats;
     struct rpc_spin spin;
-    uint64_t mute_ms; /* when calls began to wait without a message, across connections; 0: none wait */
-    bool is_mute;     /* the silence was logged */
     struct rpc_log log;
 };
 

@@ -18,11 +18,11 @@ void silence_tell(struct requester *r, uint64_t now)
     char text[RPC_ADDRESS];
 
     if (!silence_waits(r)) {
-        r->mute_ms = 0;
-    } else if (!r->mute_ms) {
-        r->mute_ms = now;
-    } else if (!r->is_mute && now - r->mute_ms >= SILENCE_TELL_MS) {
-        r->is_mute = true;
+        r->silence.mute_ms = 0;
+    } else if (!r->silence.mute_ms) {
+        r->silence.mute_ms = now;
+    } else if (!r->silence.is_mute && now - r->silence.mute_ms >= SILENCE_TELL_MS) {
+        r->silence.is_mute = true;
         rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server is not responding; calls that wait: %u",
                 rpc_address_text(text, &r->addr), r->sent.count + r->queued.count);
     }
@@ -30,17 +30,18 @@ void silence_tell(struct requester *r, uint64_t now)
 
 uint64_t silence_tell_at(const struct requester *r)
 {
-    return r->mute_ms && !r->is_mute && silence_waits(r) ? r->mute_ms + SILENCE_TELL_MS : UINT64_MAX;
+    return r->silence.mute_ms && !r->silence.is_mute && silence_waits(r) ? r->silence.mute_ms + SILENCE_TELL_MS
+                                                                         : UINT64_MAX;
 }
 
 static void tell_of_life(struct requester *r)
 {
     char text[RPC_ADDRESS];
 
-    r->mute_ms = 0;
-    if (!r->is_mute)
+    r->silence.mute_ms = 0;
+    if (!r->silence.is_mute)
         return;
-    r->is_mute = false;
+    r->silence.is_mute = false;
     rpc_log(&r->log, RDDP_LOG_WARN, "%s: the server responds again", rpc_address_text(text, &r->addr));
 }
 
@@ -48,14 +49,14 @@ static void tell_of_life(struct requester *r)
 
 void silence_begin(struct requester *r)
 {
-    r->quiet_ms = 0;
-    r->answered = false;
+    r->silence.quiet_ms = 0;
+    r->silence.answered = false;
 }
 
 void silence_broken(struct requester *r)
 {
-    r->quiet_ms = 0;
-    r->answered = true;
+    r->silence.quiet_ms = 0;
+    r->silence.answered = true;
     tell_of_life(r);
 }
 
@@ -63,10 +64,10 @@ void silence_broken(struct requester *r)
  * of no octets provides that data and has no effect (RFC 5040 5.1). Returns false if the connection must be closed. */
 static bool nudge(struct requester *r, uint64_t now)
 {
-    if (r->answered || now < r->nudge_ms || !rpc_link_has_private_data(&r->attr.wire))
+    if (r->silence.answered || now < r->silence.nudge_ms || !rpc_link_has_private_data(&r->attr.wire))
         return true;
-    r->nudge_gap_ms = r->nudge_gap_ms * 2 < NUDGE_MAX_MS ? r->nudge_gap_ms * 2 : NUDGE_MAX_MS;
-    r->nudge_ms = now + r->nudge_gap_ms;
+    r->silence.nudge_gap_ms = r->silence.nudge_gap_ms * 2 < NUDGE_MAX_MS ? r->silence.nudge_gap_ms * 2 : NUDGE_MAX_MS;
+    r->silence.nudge_ms = now + r->silence.nudge_gap_ms;
     r->stats.nudges++;
     return rpc_link_nudge(&r->link) == 0;
 }
@@ -74,23 +75,23 @@ static bool nudge(struct requester *r, uint64_t now)
 bool silence_bearable(struct requester *r, uint64_t now)
 {
     if (!silence_waits(r)) {
-        r->quiet_ms = 0;
+        r->silence.quiet_ms = 0;
         return true;
     }
-    if (!r->quiet_ms) {
-        r->quiet_ms = now;
-        r->nudge_gap_ms = NUDGE_FIRST_MS;
-        r->nudge_ms = now + NUDGE_FIRST_MS;
+    if (!r->silence.quiet_ms) {
+        r->silence.quiet_ms = now;
+        r->silence.nudge_gap_ms = NUDGE_FIRST_MS;
+        r->silence.nudge_ms = now + NUDGE_FIRST_MS;
         return true;
     }
-    return now - r->quiet_ms < r->attr.silence_ms && nudge(r, now);
+    return now - r->silence.quiet_ms < r->attr.silence_ms && nudge(r, now);
 }
 
 uint64_t silence_until(const struct requester *r)
 {
-    uint64_t until = r->quiet_ms + r->attr.silence_ms;
+    uint64_t until = r->silence.quiet_ms + r->attr.silence_ms;
 
-    if (!silence_waits(r) || !r->quiet_ms)
+    if (!silence_waits(r) || !r->silence.quiet_ms)
         return UINT64_MAX;
-    return !r->answered && r->nudge_ms < until ? r->nudge_ms : until;
+    return !r->silence.answered && r->silence.nudge_ms < until ? r->silence.nudge_ms : until;
 }

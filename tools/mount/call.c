@@ -237,7 +237,7 @@ static void kill_call(struct mount_call *c)
         nfs_cancel(c->m->client, &c->op);
         c->op.error = -EINTR;
         mount_call_done(&c->op);
-    } else if (c->queue) {
+    } else if (c->wait.queue) {
         sync_unqueue(c);
         call_reply_error(c, EINTR);
     }

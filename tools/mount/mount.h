@@ -51,6 +51,13 @@ struct file {
 
 enum { CALL_NAMES = 2 };
 
+/* Which uncommitted data of its inode a call waits for. */
+struct mount_wait {
+    struct mount_call **queue; /* the list of waiting calls that it is in; NULL: it does not wait */
+    uint64_t seq, start, end;
+    bool commit; /* until they are committed, not only sent */
+};
+
 /* A request of the kernel, and the NFS call that is currently made for it. */
 struct mount_call {
     struct nfs_op op; /* the first member */
@@ -58,9 +65,8 @@ struct mount_call {
     fuse_req_t req; /* NULL: the kernel does not wait for it */
     struct rpc_cred cred;
     void (*then)(struct mount_call *c);
-    bool under_way;            /* the client has the op */
-    struct dir *dir;           /* the directory whose op is under way instead of this one's */
-    struct mount_call **queue; /* the list of waiting calls that it is in */
+    bool under_way;  /* the client has the op */
+    struct dir *dir; /* the directory whose op is under way instead of this one's */
     struct mount_call *next_killed;
     uint64_t started; /* value of m->clock */
     void (*after)(struct mount_call *c);
@@ -80,8 +86,7 @@ struct mount_call {
     uint32_t size, got;
     int error;
 
-    uint64_t wait_seq, wait_start, wait_end; /* which uncommitted data of c->inode it waits for */
-    bool wait_commit;
+    struct mount_wait wait;
     struct mount_call *next;
 };
 

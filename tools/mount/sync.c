@@ -172,9 +172,9 @@ static bool mount_sync_waits(const struct mount_call *c)
 
     if (!d)
         return false;
-    if (c->wait_commit)
-        return dirty_is_uncommitted(d, c->wait_seq);
-    return dirty_is_unsent(d, c->wait_seq, c->wait_start, c->wait_end);
+    if (c->wait.commit)
+        return dirty_is_uncommitted(d, c->wait.seq);
+    return dirty_is_unsent(d, c->wait.seq, c->wait.start, c->wait.end);
 }
 
 static void mount_sync_append(struct mount_call **list, struct mount_call *c)
@@ -188,17 +188,17 @@ static void mount_sync_append(struct mount_call **list, struct mount_call *c)
 static void enqueue(struct mount_call **queue, struct mount_call *c)
 {
     mount_sync_append(queue, c);
-    c->queue = queue;
+    c->wait.queue = queue;
 }
 
 void sync_unqueue(struct mount_call *c)
 {
-    struct mount_call **at = c->queue;
+    struct mount_call **at = c->wait.queue;
 
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    c->queue = NULL;
+    c->wait.queue = NULL;
 }
 
 static void mount_sync_serve_waiting(struct inode *inode)
@@ -210,7 +210,7 @@ static void mount_sync_serve_waiting(struct inode *inode)
             at = &c->next;
         } else {
             *at = c->next;
-            c->queue = NULL;
+            c->wait.queue = NULL;
             mount_sync_append(&ready, c);
         }
     }
@@ -229,7 +229,7 @@ static void serve_blocked(struct mount *m)
             at = &c->next;
         } else {
             *at = c->next;
-            c->queue = NULL;
+            c->wait.queue = NULL;
             mount_sync_append(&ready, c);
         }
     }
@@ -245,7 +245,7 @@ static bool wants_commit(const struct inode *inode)
         return false;
     for (const struct mount_call *c = inode->waiting; c; c = c->next) {
         /* All data that it waits for have been sent. */
-        if (c->wait_commit && !dirty_is_unsent(inode->dirty, c->wait_seq, 0, UINT64_MAX))
+        if (c->wait.commit && !dirty_is_unsent(inode->dirty, c->wait.seq, 0, UINT64_MAX))
             return true;
     }
     return false;
@@ -269,27 +269,27 @@ static void pump(struct mount *m, struct inode *inode)
 static void mount_sync_wait_for(struct mount_call *c, void (*then)(struct mount_call *))
 {
     c->after = then;
-    c->wait_seq = c->inode->dirty ? c->inode->dirty->seq : 0;
+    c->wait.seq = c->inode->dirty ? c->inode->dirty->seq : 0;
     if (!mount_sync_waits(c)) {
         then(c);
         return;
     }
     enqueue(&c->inode->waiting, c);
-    if (c->wait_commit && wants_commit(c->inode))
+    if (c->wait.commit && wants_commit(c->inode))
         commit(c->m, c->inode);
 }
 
 void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*then)(struct mount_call *c))
 {
-    c->wait_commit = false;
-    c->wait_start = start;
-    c->wait_end = end;
+    c->wait.commit = false;
+    c->wait.start = start;
+    c->wait.end = end;
     mount_sync_wait_for(c, then);
 }
 
 void when_committed(struct mount_call *c, void (*then)(struct mount_call *c))
 {
-    c->wait_commit = true;
+    c->wait.commit = true;
     mount_sync_wait_for(c, then);
 }
 

@@ -45,7 +45,7 @@ int xfer_link_open(struct xfer_link *link, struct tool_endpoint *endpoint)
 {
     *link = (struct xfer_link){.endpoint = endpoint, .credits = XFER_RECEIVES};
     link->rx_ns = link->tx_ns = clock_ns();
-    link->out[0].length = XFER_HEAD;
+    link->out.queue[0].length = XFER_HEAD;
     return region_make(endpoint, (size_t)(XFER_RECEIVES + LINK_SENDS) * XFER_MESSAGE, RDDP_ACCESS_LOCAL_WRITE,
                        &link->messages);
 }
@@ -103,9 +103,9 @@ static bool link_may_send(const struct xfer_link *link)
 
 static void send_closed(struct xfer_link *link)
 {
-    while (link->state == LINK_UP && link->out_send != link->out_fill && link_may_send(link)) {
-        unsigned i = link->out_send;
-        const struct link_out *out = &link->out[i % LINK_SENDS];
+    while (link->state == LINK_UP && link->out.send != link->out.fill && link_may_send(link)) {
+        unsigned i = link->out.send;
+        const struct link_out *out = &link->out.queue[i % LINK_SENDS];
         struct xfer_head head = {.length = out->length,
                                  .credits = (uint16_t)link->owed,
                                  .released = link->taken,
@@ -121,7 +121,7 @@ static void send_closed(struct xfer_link *link)
                                       .send_flags = RDDP_SEND_SIGNALED};
         if (!link_post(link, wr))
             return;
-        link->out_send++;
+        link->out.send++;
         link->credits--;
         link->owed = 0;
         link->told = head.released;
@@ -132,24 +132,24 @@ static void send_closed(struct xfer_link *link)
 /* Closes the message that is being filled. It is sent at once if there is a credit. */
 static void close_message(struct xfer_link *link)
 {
-    struct link_out *out = &link->out[link->out_fill % LINK_SENDS];
+    struct link_out *out = &link->out.queue[link->out.fill % LINK_SENDS];
     out->from = link->queued;
     out->to = link->queued = link->put;
-    link->out_fill++;
-    link->out[link->out_fill % LINK_SENDS] = (struct link_out){.length = XFER_HEAD};
+    link->out.fill++;
+    link->out.queue[link->out.fill % LINK_SENDS] = (struct link_out){.length = XFER_HEAD};
     send_closed(link);
 }
 
 static bool has_spare(const struct xfer_link *link)
 {
-    return link->out_fill - link->out_done < LINK_SENDS - 1;
+    return link->out.fill - link->out.done < LINK_SENDS - 1;
 }
 
 bool xfer_link_can_put(struct xfer_link *link)
 {
     if (link->state != LINK_UP)
         return false;
-    if (link->out[link->out_fill % LINK_SENDS].length + XFER_RECORD_MAX <= XFER_MESSAGE)
+    if (link->out.queue[link->out.fill % LINK_SENDS].length + XFER_RECORD_MAX <= XFER_MESSAGE)
         return true;
     if (!has_spare(link))
         return false;
@@ -163,8 +163,8 @@ void xfer_link_put(struct xfer_link *link, const struct xfer_record *record)
         assert(link->state != LINK_UP);
         return;
     }
-    struct link_out *out = &link->out[link->out_fill % LINK_SENDS];
-    out->length += (uint32_t)xfer_encode(send_at(link, link->out_fill) + out->length, record);
+    struct link_out *out = &link->out.queue[link->out.fill % LINK_SENDS];
+    out->length += (uint32_t)xfer_encode(send_at(link, link->out.fill) + out->length, record);
     if (link->put - link->queued >= XFER_DATA && has_spare(link))
         close_message(link);
 }
@@ -182,9 +182,9 @@ void xfer_link_flush(struct xfer_link *link)
     if (link->state != LINK_UP)
         return;
     send_closed(link);
-    bool filled = link->out[link->out_fill % LINK_SENDS].length > XFER_HEAD;
+    bool filled = link->out.queue[link->out.fill % LINK_SENDS].length > XFER_HEAD;
     /* A message that is closed but not sent will carry everything that is due. */
-    if (has_spare(link) && link->out_send == link->out_fill && (filled || link_due(link, false)))
+    if (has_spare(link) && link->out.send == link->out.fill && (filled || link_due(link, false)))
         close_message(link);
 }
 
@@ -240,8 +240,8 @@ static void link_complete(struct xfer_link *link, const struct rddp_wc *wc)
     }
     switch (wc->wr_id >> 32) {
     case WR_SEND:
-        link->sent = link->out[index % LINK_SENDS].to;
-        link->out_done++;
+        link->sent = link->out.queue[index % LINK_SENDS].to;
+        link->out.done++;
         return; /* nothing was received from the peer */
     case WR_RECEIVE:
         xfer_link_receive(link, index, wc->byte_len);

@@ -44,6 +44,12 @@ struct link_out {
     uint32_t length;
 };
 
+/* A queue; its counters are not reduced modulo its size: the message being filled, the next to send, to complete. */
+struct link_outs {
+    struct link_out queue[LINK_SENDS];
+    unsigned fill, send, done;
+};
+
 struct xfer_link {
     struct tool_endpoint *endpoint;
     struct rddp_qp *qp;
@@ -61,8 +67,7 @@ struct xfer_link {
     size_t in_at;  /* offset of the next record in the oldest message; 0: at its start */
     unsigned owed; /* reposted receives that the peer was not told of */
 
-    struct link_out out[LINK_SENDS];
-    unsigned out_fill, out_send, out_done;
+    struct link_outs out;
     unsigned credits;
 
     uint64_t filled;   /* source: octets before this position are in the ring */
