@@ -144,20 +144,26 @@ void utcp_abort(struct utcp *t)
     t->due.reset_seq = t->attr.isn + (uint32_t)t->tx.max;
 }
 
-void utcp_release(struct utcp *t, uint64_t octets)
+/* The window may have become larger. Tells the peer only when it is worth a packet (RFC 9293 3.8.6.2.2). */
+static void offer_window(struct utcp *t)
 {
-    assert(octets <= t->rx.kept);
-    t->rx.kept -= octets;
-    /* Tell the peer only when it is worth a packet (RFC 9293 3.8.6.2.2). */
     if (utcp_synchronized(t) && !t->rx.fin && utcp_rx_edge(t) > t->rx.edge &&
         utcp_rx_edge(t) - t->rx.edge >= utcp_min(t->attr.window / 2, 2 * (uint64_t)t->tx.mss) &&
         t->rx.edge - t->rx.next < t->attr.window / 2)
         t->due.ack = true;
 }
 
+void utcp_release(struct utcp *t, uint64_t octets)
+{
+    assert(octets <= t->rx.kept);
+    t->rx.kept -= octets;
+    offer_window(t);
+}
+
 void utcp_limit(struct utcp *t, uint64_t position)
 {
     t->rx.limit = position == UINT64_MAX ? position : position + 1;
+    offer_window(t);
 }
 
 void utcp_set_mtu(struct utcp *t, uint32_t mtu)

@@ -307,6 +307,8 @@ static void ask_user(struct play *p)
         utcp_abort(&p->tcp);
     else if (!strcmp(what, "release"))
         utcp_release(&p->tcp, number(p, 1));
+    else if (!strcmp(what, "limit"))
+        utcp_limit(&p->tcp, number(p, 1));
     else if (!strcmp(what, "refuse"))
         p->refuse = number(p, 1);
     else if (!strcmp(what, "keep"))

@@ -10,7 +10,7 @@
  *         block=FROM-TO window=N option=HEX
  *     none                                         nothing is sent now
  *     wait MS                                      time passes, timers fire
- *     send N | finish | abort | release N | refuse N | keep N
+ *     send N | finish | abort | release N | limit N | refuse N | keep N
  *         the user: N octets in all; refuse and keep apply to the next octets
  *     mtu N | toobig SEQ N                         the path
  *     state NAME | error N | received N | acked N | kept N | emss N | urgent N

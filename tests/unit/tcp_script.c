@@ -135,6 +135,10 @@ SCRIPT(we_read_slowly,
        "< A 4001 1 1 65535\n> A 1 0 4001 window=0\nrelease 900\nnone\nrelease 1100\n"
        "> A 1 0 4001 window=2000\nkept 2000\nnone\n")
 
+/* What the user keeps nothing of ends at a limit, too, and the peer learns when it moves (RFC 9293 3.8.6.2.2). */
+SCRIPT(limit_moves, "passive window=4000\nlimit 4000\n< A 1 2000 1 65535\nnone\n< A 2001 2000 1 65535\n"
+                    "> A 1 0 4001 window=0\nlimit 4900\nnone\nlimit 6000\n> A 1 0 4001 window=2000\nnone\n")
+
 /* RFC 5961: an exact reset ends the connection. A reset inside the window and any SYN are challenged; a reset
  * outside the window is ignored. */
 SCRIPT(forged_resets, "passive\n< R 2 0 0 0\n> A 1 0 1\nstate established\n< R 70000 0 0 0\nnone\n< R 1 0 0 0\n"
@@ -201,6 +205,7 @@ int main(void)
         cmocka_unit_test(window_closes),
         cmocka_unit_test(small_window),
         cmocka_unit_test(we_read_slowly),
+        cmocka_unit_test(limit_moves),
         cmocka_unit_test(forged_resets),
         cmocka_unit_test(forged_syns),
         cmocka_unit_test(forged_acks),
