@@ -113,15 +113,16 @@ static void consume_fin(struct utcp *t, uint64_t now_us)
     }
 }
 
-/* Acknowledges every second full segment. Acknowledges at once, and for some segments afterwards, if octets arrived out
- * of order: the peer then has a small window and waits. */
+/* Acknowledges every second full segment, and every very long one. Acknowledges at once, and for some segments
+ * afterwards, if octets arrived out of order: the peer then has a small window and waits. */
 static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
 {
     bool wrong = !in_order || t->held.count || t->rx.dsack.from != t->rx.dsack.to;
+    uint64_t enough = utcp_min(2 * (uint64_t)t->rx.segment_max, UTCP_LONG);
 
     if (wrong)
         t->due.prompt = UTCP_PROMPT_ACKS;
-    if (wrong || t->due.prompt || t->rx.next - t->rx.acked >= 2 * (uint64_t)t->rx.segment_max)
+    if (wrong || t->due.prompt || t->rx.next - t->rx.acked >= enough)
         t->due.ack = true;
     else if (t->timer.ack_us == UTCP_NEVER && t->rx.next != t->rx.acked)
         t->timer.ack_us = now_us + UTCP_DELAYED_ACK_US;

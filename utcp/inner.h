@@ -10,8 +10,10 @@ enum {
     UTCP_PEER_DELAY_US = 40000, /* how long a peer may delay its own, as a rule */
     UTCP_PROBE_MIN_US = 2000,   /* a peer that has to share its processor is not gone */
     UTCP_PROBED_RTO_US = 40000, /* the floor of the time-out behind a probe that is answered at once */
-    UTCP_UNSAID_EARLY = 2, /* segments in a batch for which one acknowledgement is enough, with holes and without */
+    /* Segments in a batch for which one acknowledgement is enough. FEW: with holes, or if the segments are long. */
+    UTCP_UNSAID_FEW = 2,
     UTCP_UNSAID = 8,
+    UTCP_LONG = 32768,     /* a segment of this length is acknowledged even if it is alone: a window has few of them */
     UTCP_PROMPT_ACKS = 16, /* segments after a hole that are acknowledged without delay */
     UTCP_STAMPS_LENGTH = 12,
     UTCP_PERSIST_MIN_US = 200000,

@@ -288,8 +288,9 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 bool utcp_urgent(const struct utcp *t)
 {
     bool twice = t->rx.dsack.from != t->rx.dsack.to;
+    bool few = t->held.count || t->due.prompt || t->rx.segment_max >= UTCP_LONG;
 
-    return t->due.ack && (t->due.unsaid >= (t->held.count || t->due.prompt ? UTCP_UNSAID_EARLY : UTCP_UNSAID) ||
+    return t->due.ack && (t->due.unsaid >= (few ? UTCP_UNSAID_FEW : UTCP_UNSAID) ||
                           (t->sack && t->held.fresh + twice >= UTCP_SACKS - 1));
 }
 

@@ -69,6 +69,11 @@ SCRIPT(tells_holes, "passive\n< A 1001 1000 1 65535\n> A 1 0 1 block=1001-2001\n
 SCRIPT(many_holes, "passive\n< A 1001 10 1 65535\nurgent 0\n< A 2001 10 1 65535\nurgent 1\n"
                    "> A 1 0 1 block=2001-2011 block=1001-1011\nurgent 0\n< A 2001 10 1 65535\nurgent 0\n"
                    "< A 3001 10 1 65535\nurgent 1\n> A 1 0 1 block=2001-2011 block=3001-3011 block=2001-2011\nnone\n")
+/* A window has few very long segments, and the sender must not wait for the delayed acknowledgement of one: each is
+ * acknowledged, also behind shorter ones, and two are urgent. */
+SCRIPT(long_segments, "passive window=400000 mtu=65000\n< A 1 32767 1 65535\nnone\nwait 5\n> A 1 0 32768\n"
+                      "< A 32768 64000 1 65535\nurgent 0\n< A 96768 64000 1 65535\nurgent 1\n> A 1 0 160768\n"
+                      "urgent 0\nnone\n< A 160768 64000 1 65535\n> A 1 0 224768\n< A 224768 100 1 65535\nnone\n")
 SCRIPT(many_segments,
        "passive\n< A 1 100 1 65535\n< A 101 100 1 65535\n< A 201 100 1 65535\n< A 301 100 1 65535\n"
        "< A 401 100 1 65535\n< A 501 100 1 65535\n< A 601 100 1 65535\nurgent 0\n< A 701 100 1 65535\nurgent 1\n"
@@ -191,6 +196,7 @@ int main(void)
         cmocka_unit_test(delayed_acks),
         cmocka_unit_test(tells_holes),
         cmocka_unit_test(many_holes),
+        cmocka_unit_test(long_segments),
         cmocka_unit_test(many_segments),
         cmocka_unit_test(two_new_blocks),
         cmocka_unit_test(refused_octets),
