@@ -226,6 +226,7 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
     if (!n->acked)
         return;
     t->timer.rtos = 0;
+    t->timer.base_us = 0;
     t->timer.stalled_us = now_us;
     utcp_arm(t, now_us);
 }

@@ -219,11 +219,10 @@ static void write_new(struct utcp *t, struct utcp_packet *p, uint32_t length, bo
 
 /* The time-out has a minimum because a peer may delay acknowledgements. A peer acknowledges at once what it received
  * before, and every second full segment (RFC 5681 4.2): after such a probe the minimum is lower. */
-static uint64_t probed_rto_us(const struct utcp *t, bool prompt)
+static void shorten_rto(struct utcp *t, uint64_t now_us)
 {
-    if (t->timer.rtos || !prompt)
-        return utcp_rtt_backed_off(&t->rtt, t->timer.rtos);
-    return t->rtt.srtt_us + utcp_max(4 * t->rtt.variation_us, UTCP_PROBED_RTO_US);
+    t->timer.base_us = t->rtt.srtt_us + utcp_max(4 * t->rtt.variation_us, UTCP_PROBED_RTO_US);
+    utcp_arm(t, now_us);
 }
 
 /* Sends one more segment to learn about the last ones (RFC 8985 7.3). */
@@ -246,7 +245,10 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     t->tlp.end = t->tx.next;
     t->tlp.due = t->tlp.sampled = false;
     t->count.probes++;
-    t->timer.rto_us = now_us + probed_rto_us(t, t->tlp.again || length + UTCP_OPTION_ROOM >= t->tx.mss);
+    if (!t->timer.rtos && (t->tlp.again || length + UTCP_OPTION_ROOM >= t->tx.mss))
+        shorten_rto(t, now_us);
+    else
+        utcp_arm(t, now_us);
     t->timer.probe_us = UTCP_NEVER;
     return true;
 }

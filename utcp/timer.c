@@ -4,6 +4,8 @@
 
 #include "utcp/inner.h"
 
+enum { SHORT_RTOS = 4 }; /* then the peer is not only unlucky */
+
 /* RFC 8985 7.2. A probe with new octets helps even if the peer delays the acknowledgement of the only segment before
  * it. */
 static uint64_t probe_delay_us(const struct utcp *t)
@@ -24,9 +26,17 @@ void utcp_arm_probe(struct utcp *t, uint64_t now_us)
         t->timer.probe_us = utcp_min(now_us + probe_delay_us(t), t->timer.rto_us);
 }
 
+/* Each time-out is twice the last (RFC 6298 5.5). */
+static uint64_t backed_off_us(const struct utcp *t)
+{
+    if (!t->timer.base_us || t->timer.rtos >= SHORT_RTOS)
+        return utcp_rtt_backed_off(&t->rtt, t->timer.rtos);
+    return t->timer.base_us << t->timer.rtos;
+}
+
 void utcp_arm(struct utcp *t, uint64_t now_us)
 {
-    t->timer.rto_us = t->board.count ? now_us + utcp_rtt_backed_off(&t->rtt, t->timer.rtos) : UTCP_NEVER;
+    t->timer.rto_us = t->board.count ? now_us + backed_off_us(t) : UTCP_NEVER;
     utcp_arm_probe(t, now_us);
 }
 

@@ -38,8 +38,8 @@ void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_r
     utcp_held_init(&t->held, rooms->held, rooms->helds);
     utcp_rtt_init(&t->rtt);
     utcp_rack_init(&t->rack);
-    t->timer = (struct utcp_timers){UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER,
-                                    UTCP_NEVER, 0,          0,          0,          0,          0};
+    t->timer = (struct utcp_timers){UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER,
+                                    0,          0,          0,          0,          0,          0};
     t->tx.end = 1;
 }
 

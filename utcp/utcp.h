@@ -146,6 +146,7 @@ struct utcp_recovery {
 
 struct utcp_timers {
     uint64_t rto_us, probe_us, reorder_us, persist_us, ack_us, keep_us, over_us;
+    uint64_t base_us; /* of a time-out that was shortened because the peer has to answer at once; 0: none */
     uint32_t rtos, persists, keeps, syns;
     uint64_t stalled_us; /* since when unacknowledged octets have been waiting */
 };
