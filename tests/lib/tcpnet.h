@@ -39,6 +39,8 @@ struct tcpnet_end {
     bool open, listening, finished;
     uint64_t to_send, said, heard; /* octets: in all, given to the engine, read */
     uint32_t seed, expect_seed;
+    const struct utcp_user *user; /* used instead of the end's own, with `of`, unless NULL; `taking` is not used then */
+    void *of;
     enum tcpnet_taking taking;
     uint64_t expected;                             /* octets that will come in all */
     uint8_t *seen;                                 /* a bit for each of them */
