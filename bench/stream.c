@@ -2,7 +2,8 @@
 /* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel forwarding between them, for each MTU and
  * loss rate, with the option and as a plain stream; each end is a thread.
  *
- * stream [MIB]: transfers MIB for each line, default 64. It creates its own network namespace. `copies` counts the
+ * stream [MIB [checksums]]: transfers MIB for each line, default 64; with `checksums` the streams compute and verify
+ * them, not the devices. It creates its own network namespace. `copies` counts the
  * receiver's copies in user space. */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -23,6 +24,7 @@
 enum { PORT = 700, TRANSFER = 1 << 20, HEAD = 64, WINDOW = 1 << 20, AHEAD = 8, NAP_MS = 20 };
 
 static uint8_t *source, *target;
+static bool checksums;
 
 static double seconds(void)
 {
@@ -50,6 +52,7 @@ static struct rddp_stream_net *open_net(uint32_t number, uint32_t mtu, uint32_t 
     attr.mtu = mtu;
     attr.window = WINDOW;
     attr.no_option = !option;
+    attr.checksums = checksums;
     attr.lose = number == 1 ? lose : 0; /* in each direction */
     net = rddp_stream_net_open(&attr);
     if (!net)
@@ -180,6 +183,7 @@ int main(int argc, char **argv)
     uint32_t transfers = argc > 1 ? (uint32_t)atoi(argv[1]) : 64;
     int fd;
 
+    checksums = argc > 2 && !strcmp(argv[2], "checksums");
     if ((unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) ||
         (fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY)) < 0 || write(fd, "1", 1) != 1)
         path_die("a network namespace");

@@ -8,6 +8,7 @@ declare -A packages=(
     [build]="gcc libc6-dev make cmake pkg-config libxxhash-dev libtirpc-dev rpcsvc-proto libsodium-dev libfuse3-dev libusrsctp-dev"
     [check]="g++ libcmocka-dev libjansson-dev libibverbs-dev python3 iproute2 strace tshark rpcbind fuse3 libnfs-utils fio dbench stress-ng"
     [interop]="clang libbpf-dev nftables"
+    [bench]="liblwip-dev"
     [fuzz]="clang libclang-rt-14-dev llvm"
     [lint]="binutils clang-format cppcheck mandoc shellcheck python3"
     [coverage]="gcovr"
