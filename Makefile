@@ -13,7 +13,8 @@ build = scripts/setup.sh build check && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTAL
     --log-level=WARNING && cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3) -- \
     --no-print-directory
 run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=$(abspath $(BUILD)/$1)/rddp $2
-test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(JOBS)
+# Two places for each job, see tests/programs.cmake.
+test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(shell expr 2 \* $(JOBS))
 
 all: ## the library and the command, into build/main
 	@$(call build,main,,product)
@@ -31,7 +32,7 @@ san: ## the tests under AddressSanitizer and UBSan
 	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
 tsan: ## the tests under ThreadSanitizer
 	@$(call build,tsan,-DRDDP_SANITIZE=thread)
-	@$(call test,tsan) -L 'unit|suite' -R '$(TSAN_TESTS)' # a simulation has one thread
+	@SIM_RUNS=5 $(call test,tsan) -L 'unit|suite|sim' -R '$(TSAN_TESTS)' # a simulation has one thread: a few runs
 fuzz: ## each libFuzzer target for FUZZ_SECONDS
 	@scripts/setup.sh fuzz
 	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang)

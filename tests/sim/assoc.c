@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* assoc.c - associations under loss and reordering, in virtual time: every octet is in its place, nothing is delivered
- * before everything earlier is placed, and every request completes once. A failure prints its seed. */
+ * before everything earlier is placed, and every request completes once.
+ *
+ * SIM_RUNS=10000 sets the number of runs. A failure prints its seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 
 #define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
 
-enum { RUNS = 120, REQUESTS = 120, OCTETS = 1500, ROUNDS_MAX = 20000, CHUNKS = 3000, CHUNK = 16 };
+enum { RUNS = 120, SIGNAL_RUNS = 19, REQUESTS = 120, OCTETS = 1500, ROUNDS_MAX = 20000, CHUNKS = 3000, CHUNK = 16 };
 
 /* The requests of one side: request i uses place i of each region. */
 struct party {
@@ -25,6 +27,13 @@ struct party {
 static struct net n;
 static struct party party[2];
 static uint32_t current;
+
+static unsigned long runs(unsigned long usual)
+{
+    const char *count = getenv("SIM_RUNS");
+
+    return count ? strtoul(count, NULL, 0) : usual;
+}
 
 static void show_seed(void)
 {
@@ -170,8 +179,8 @@ static void one_run(uint32_t seed)
 static void requests(void **state)
 {
     (void)state;
-    for (uint32_t seed = 1; seed <= RUNS; seed++)
-        one_run(seed);
+    for (unsigned long seed = 1; seed <= runs(RUNS); seed++)
+        one_run((uint32_t)seed);
 }
 
 /* Chunks of a hand-made peer arrive in random order, each with a signal. Signals are reported in AWS order, also across
@@ -182,7 +191,7 @@ static void signals(void **state)
     static uint8_t data[CHUNKS][CHUNK];
 
     (void)state;
-    for (uint32_t seed = 1; seed < 20; seed++) {
+    for (uint32_t seed = 1; seed <= runs(SIGNAL_RUNS); seed++) {
         struct net_side *s = &n.side[1];
         uint32_t told = 0;
         struct mr *mr;

@@ -17,8 +17,14 @@
 
 enum { RTR_ALL = RDDP_RTR_SEND | RDDP_RTR_WRITE | RDDP_RTR_READ };
 
+#ifdef __SANITIZE_THREAD__
+enum { ONLY_THREADS = true };
+#else
+enum { ONLY_THREADS = false };
+#endif
+
 static const struct row rows[] = {
-    {.name = "crc", .crc = true, .mpa_revision = 2},
+    {.name = "crc", .threads = true, .crc = true, .mpa_revision = 2},
     {.name = "plain", .mpa_revision = 2},
     {.name = "markers", .crc = true, .client_markers = true, .server_markers = true, .mpa_revision = 2},
     {.name = "client markers, no crc", .client_markers = true, .mpa_revision = 1},
@@ -29,9 +35,10 @@ static const struct row rows[] = {
     {.name = "peer to peer by read", .crc = true, .peer_to_peer = true, .mpa_revision = 2, .rtr = RDDP_RTR_READ},
     {.name = "immediate", .immediate = true, .mpa_revision = 2},
     {.name = "aligned, v6", .crc = true, .client_markers = true, .aligned = true, .v6 = true, .mpa_revision = 2},
-    {.name = "three loops", .crc = true, .loops = 3, .mpa_revision = 2},
+    {.name = "three loops", .threads = true, .crc = true, .loops = 3, .mpa_revision = 2},
     {.name = "packets", .packet = true, .crc = true, .aligned = true, .mpa_revision = 2},
     {.name = "packets, markers, losses",
+     .threads = true,
      .packet = true,
      .lose = 1000,
      .crc = true,
@@ -49,6 +56,7 @@ static const struct row rows[] = {
      .mpa_revision = 2},
     {.name = "hand-off", .hand_off = true, .crc = true, .aligned = true, .mpa_revision = 2},
     {.name = "hand-off, v6, markers, losses",
+     .threads = true,
      .hand_off = true,
      .v6 = true,
      .lose = 1000,
@@ -64,8 +72,19 @@ static const struct row rows[] = {
      .immediate = true,
      .mpa_revision = 2},
     {.name = "sctp", .wire = RDDP_WIRE_SCTP, .crc = true, .mpa_revision = 2},
-    {.name = "sctp, v6, three loops", .wire = RDDP_WIRE_SCTP, .crc = true, .v6 = true, .loops = 3, .mpa_revision = 2},
-    {.name = "rdmatcp", .wire = RDDP_WIRE_RDMATCP, .silent = true, .immediate = true, .mpa_revision = 2},
+    {.name = "sctp, v6, three loops",
+     .threads = true,
+     .wire = RDDP_WIRE_SCTP,
+     .crc = true,
+     .v6 = true,
+     .loops = 3,
+     .mpa_revision = 2},
+    {.name = "rdmatcp",
+     .threads = true,
+     .wire = RDDP_WIRE_RDMATCP,
+     .silent = true,
+     .immediate = true,
+     .mpa_revision = 2},
 };
 
 static uint64_t now_ms(void)
@@ -437,6 +456,8 @@ int pair_run(const char *group, const struct pair_test *tests, size_t n, bool co
         struct trial *t = &trial[used];
 
         *t = (struct trial){.row = &rows[i % row_count], .connect = connect};
+        if (ONLY_THREADS && !t->row->threads)
+            continue;
         if ((t->row->packet || t->row->hand_off) && !has_network)
             continue;
         if (t->row->wire == RDDP_WIRE_SCTP && usctp.missing(NULL)) {

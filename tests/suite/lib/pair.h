@@ -17,7 +17,7 @@ enum {
     PAIR_BUFFER = 4 << 20, /* octets of each side's region */
     PAIR_GUARD = 4096,     /* octets in front of and behind it that must not change */
     PAIR_DEPTH = 64,
-    PAIR_WAIT_MS = 10000,
+    PAIR_WAIT_MS = 30000, /* for what must come: a busy machine may take its time */
 };
 
 /* A way to connect: a new row runs every test over it. */
@@ -30,6 +30,7 @@ struct row {
     bool hand_off;  /* both take over connections of the kernel's, over loopback */
     uint32_t lose;  /* with `packet`: lose this many of 100,000 packets, each way */
     uint32_t loops; /* of each context, instead of the default */
+    bool threads;   /* threads meet here as in no row before: ThreadSanitizer sees these rows alone */
     uint8_t mpa_revision;
     unsigned rtr;
 };
