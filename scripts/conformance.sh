@@ -32,10 +32,24 @@ check_references() { # TABLE: check the references of all rows
     done < <(grep -E '^\|' "$table" | grep -v 'Open:' | grep -oE "$reference" | sort -u)
 }
 
+# named[FILE ID] is set if this file contains this ID.
+declare -A named=()
+note_names() { # ID
+    local file id
+    while IFS=: read -r file id; do
+        named["$file $id"]=1
+    done < <(grep -rowE "$1" tests)
+}
+
 named_back() { # ROW: whether a file that it names contains its ID
-    local files
-    mapfile -t files < <(grep -oE "$reference" <<<"$1" | sed 's,^\([^:]*\).*,tests/\1,')
-    grep -qwF -e "$(cut -d' ' -f2 <<<"$1")" "${files[@]}"
+    local id row=$1
+    id=${row#| }
+    id=${id%% *}
+    while [[ $row =~ $reference ]]; do
+        [ -z "${named["tests/${BASH_REMATCH[0]%%:*} $id"]:-}" ] || return 0
+        row=${row#*"${BASH_REMATCH[0]}"}
+    done
+    return 1
 }
 
 check_rows() { # TABLE ID
@@ -59,6 +73,7 @@ check_rows() { # TABLE ID
 
 check() { # TABLE ID
     check_references "$1"
+    note_names "$2"
     check_rows "$1" "$2"
 }
 

@@ -21,15 +21,22 @@ endfunction()
 
 # rddp_test(NAME LABEL SECONDS COMMAND...) adds the test LABEL.NAME. Exit code 0 means passed, 77 means "cannot run here".
 # SECONDS is enough on an idle machine. The time-out is three times SECONDS for busy machines, six times with sanitizers.
+# A processor has two places: tests that mostly wait take one, tests that compute take two, and all do with sanitizers.
+# (`make` runs ctest with as many places as there are.) Tests with more SECONDS begin first.
 # The environment names the sources, the build and the command in RDDP_SOURCE_DIR, RDDP_BUILD_DIR and RDDP_TOOL, and PATH
 # contains `rddp`.
 function(rddp_test name label seconds)
+    set(places 1)
+    if(RDDP_SANITIZE OR label MATCHES "^(sim|lint|fuzz-replay)$")
+        set(places 2)
+    endif()
     if(RDDP_SANITIZE)
         set(slower 6)
     else()
         set(slower 3)
     endif()
     add_test(NAME ${label}.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+    set_tests_properties(${label}.${name} PROPERTIES PROCESSORS ${places} COST ${seconds})
     math(EXPR seconds "${slower} * ${seconds}")
     set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT ${seconds} SKIP_RETURN_CODE 77
         ENVIRONMENT "RDDP_SOURCE_DIR=${PROJECT_SOURCE_DIR};RDDP_BUILD_DIR=${PROJECT_BINARY_DIR};RDDP_TOOL=${PROJECT_BINARY_DIR}/rddp"

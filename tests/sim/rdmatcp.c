@@ -17,7 +17,7 @@
 #include "tests/sim/lib/ending.h"
 #include "tests/sim/lib/sim.h"
 
-enum { RUNS = 2500 };
+enum { RUNS = 1250 };
 
 static void runs(void **state)
 {
