@@ -2,10 +2,16 @@
 /* packet.c - specific to connections over a device: early placement, refused calls, lingering, and the kernel's TCP as
  * the other end in either role. */
 #include <errno.h>
+#include <linux/virtio_net.h>
+#include <net/ethernet.h>
 #include <netinet/in.h>
+#include <netpacket/packet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
 #include "tests/suite/lib/network.h"
 #include "tests/suite/lib/pair.h"
 
@@ -60,6 +66,87 @@ static void placed_early(void **state)
         assert_true(info.kept_max < 32768);
     assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
     assert_true(!pair->row->lose || info.sent_again);
+}
+
+/* Opens a socket that gets each packet that the kernel sends to any device. */
+static int watch_packets(void)
+{
+    struct timeval limit = {.tv_sec = 0, .tv_usec = 100000};
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)), room = 8 << 20, on = 1;
+
+    assert_true(fd >= 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+    assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+    return fd;
+}
+
+static void check_fpdus(const uint8_t *p, size_t n, size_t each)
+{
+    for (size_t length; n; p += length, n -= length) {
+        length = n < each ? n : each;
+        assert_int_equal(length, (2 + get16(p) + 3) / 4 * 4 + 4);
+    }
+}
+
+/* Reads what was sent. A packet may stand for segments of equal length, into which the device cuts it. None is longer
+ * than `mtu`, and if `framed`, each is one FPDU without markers. Returns the number of packets with data. */
+static uint32_t check_segments(int fd, uint32_t mtu, bool framed)
+{
+    static struct {
+        struct virtio_net_hdr is;
+        uint8_t octets[65536];
+    } packet;
+    struct sockaddr_ll from;
+    socklen_t length = sizeof(from);
+    uint32_t packets = 0;
+    ssize_t n;
+
+    while ((n = recvfrom(fd, &packet, sizeof(packet), 0, (struct sockaddr *)&from, &length)) > 0) {
+        const uint8_t *ip = packet.octets;
+        size_t octets = (size_t)n - sizeof(packet.is), head = (ip[0] & 15) * 4U + (ip[32] >> 4) * 4U;
+        size_t each = packet.is.gso_type ? packet.is.gso_size : octets - head;
+
+        length = sizeof(from);
+        if (from.sll_pkttype != PACKET_OUTGOING || ip[0] >> 4 != 4 || ip[9] != IPPROTO_TCP || octets == head)
+            continue;
+        packets++;
+        assert_true(head + each <= mtu);
+        if (framed)
+            check_fpdus(ip + head, octets - head, each);
+    }
+    return packets;
+}
+
+/* The kernel says that the path takes less than the device: the EMSS follows, FPDUs follow the EMSS by the formula, and
+ * what was in flight is cut again. MPA-4-03 MPA-5.1-01 MPA-5.1-02 */
+static void narrower(void **state)
+{
+    static const uint32_t mtus[] = {1400, 576};
+    struct pair *pair = of(state);
+    bool framed = pair->row->aligned && !pair->row->client_markers;
+    struct rddp_qp_info info;
+
+    for (size_t i = 0; i < sizeof(mtus) / sizeof(*mtus); i++) {
+        unsigned round = (unsigned)(2 * i);
+        int fd;
+
+        pair_pattern(pair->client.buffer, LENGTH, round);
+        pair_receive(&pair->server, round, LENGTH, 1);
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, round, 0, LENGTH, 0, 0), 0);
+        assert_true(network_narrow(false, 2, mtus[i]));
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, round, 0, LENGTH, 0, 0), 0);
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, round, 0, 1, 0, RDDP_SEND_SIGNALED), 0);
+        assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+        assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_SUCCESS);
+        assert_true(pair_is_pattern(pair->server.buffer, LENGTH, round));
+        assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
+        assert_int_equal(info.emss, mtus[i] - 40 - 12);
+        fd = watch_packets();
+        write_and_say(pair, round + 1);
+        assert_true(check_segments(fd, mtus[i], framed) > 10);
+        close(fd);
+    }
 }
 
 static void refuses(const struct pair *pair, const struct rddp_device_attr *attr)
@@ -169,7 +256,7 @@ static void unreachable(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {PAIR_TEST(placed_early), PAIR_TEST(refused), PAIR_TEST(ports),
-                                             PAIR_TEST(lingers), PAIR_TEST(unreachable)};
+                                             PAIR_TEST(narrower),     PAIR_TEST(lingers), PAIR_TEST(unreachable)};
 
     return pair_run("packet", tests, sizeof(tests) / sizeof(*tests), true);
 }

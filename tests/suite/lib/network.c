@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -54,7 +55,8 @@ static bool unshare_all(void)
 bool network_own(void)
 {
     return !access("/dev/net/tun", R_OK | W_OK) && unshare_all() && bring_up_loopback() &&
-           write_file("/proc/sys/net/ipv4/ip_forward", "1");
+           write_file("/proc/sys/net/ipv4/ip_forward", "1") &&
+           (access("/proc/sys/net/ipv6", R_OK) || write_file("/proc/sys/net/ipv6/conf/all/forwarding", "1"));
 }
 
 socklen_t network_address(struct sockaddr_storage *address, uint32_t net, uint32_t host, uint16_t port)
@@ -65,4 +67,43 @@ socklen_t network_address(struct sockaddr_storage *address, uint32_t net, uint32
     memset(address, 0, sizeof(*address));
     memcpy(address, &v4, sizeof(v4));
     return sizeof(v4);
+}
+
+socklen_t network_address_of(struct sockaddr_storage *address, bool v6, uint32_t net, uint32_t host, uint16_t port)
+{
+    struct sockaddr_in6 name = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+    if (!v6)
+        return network_address(address, net, host, port);
+    name.sin6_addr.s6_addr[0] = 0xfd;
+    name.sin6_addr.s6_addr[1] = (uint8_t)net;
+    name.sin6_addr.s6_addr[15] = (uint8_t)host;
+    memset(address, 0, sizeof(*address));
+    memcpy(address, &name, sizeof(name));
+    return sizeof(name);
+}
+
+bool network_narrow(bool v6, uint32_t net, uint32_t mtu)
+{
+    struct sockaddr_storage wanted;
+    socklen_t length = network_address_of(&wanted, v6, net, 1, 0);
+    struct ifreq request = {.ifr_mtu = (int)mtu};
+    struct ifaddrs *all, *i;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool done = false;
+
+    if (fd < 0 || getifaddrs(&all)) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    for (i = all; i && !done; i = i->ifa_next) {
+        if (!i->ifa_addr || memcmp(i->ifa_addr, &wanted, length) != 0)
+            continue;
+        strncpy(request.ifr_name, i->ifa_name, sizeof(request.ifr_name) - 1);
+        done = !ioctl(fd, SIOCSIFMTU, &request);
+    }
+    freeifaddrs(all);
+    close(fd);
+    return done;
 }

@@ -13,5 +13,10 @@ bool network_own(void);
 
 /* Fills in the address 10.NET.0.HOST; returns its length. */
 socklen_t network_address(struct sockaddr_storage *address, uint32_t net, uint32_t host, uint16_t port);
+/* Fills in the address fdNET::HOST if `v6`, else as network_address() does. */
+socklen_t network_address_of(struct sockaddr_storage *address, bool v6, uint32_t net, uint32_t host, uint16_t port);
+
+/* Changes the MTU of the device whose kernel end has the address of host 1 in `net`. Returns false if it cannot. */
+bool network_narrow(bool v6, uint32_t net, uint32_t mtu);
 
 #endif
