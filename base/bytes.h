@@ -35,18 +35,23 @@ static inline uint8_t *put16(uint8_t *p, uint16_t v)
     return p + 2;
 }
 
+/* Words are stored whole: gcc merges single octets with those of the words beside them, at great length. */
 static inline uint8_t *put32(uint8_t *p, uint32_t v)
 {
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
-    return p + 4;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    memcpy(p, &v, sizeof(v));
+    return p + sizeof(v);
 }
 
 static inline uint8_t *put64(uint8_t *p, uint64_t v)
 {
-    return put32(put32(p, (uint32_t)(v >> 32)), (uint32_t)v);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    memcpy(p, &v, sizeof(v));
+    return p + sizeof(v);
 }
 
 static inline uint32_t get32le(const uint8_t *p)
