@@ -103,28 +103,43 @@ static bool iwarp_interleaves(const struct wire_state *agreed)
 }
 
 /* The payload of a Terminate is in seg->data; the payload of every other segment is in the spans. */
-static unsigned payload(const struct seg *seg, const struct span *span, unsigned spans, struct span *piece)
+static const struct span *payload(const struct seg *seg, const struct span *span, unsigned *spans, struct span *data)
 {
-    if (seg->op == SEG_TERMINATE) {
-        *piece = (struct span){.at = seg->data, .length = seg->length};
-        return 1;
-    }
-    assert(spans <= WIRE_SPANS_MAX);
+    assert(*spans <= WIRE_SPANS_MAX);
+    if (seg->op != SEG_TERMINATE)
+        return span;
+    *data = (struct span){.at = seg->data, .length = seg->length};
+    *spans = 1;
+    return data;
+}
+
+/* A marker may fall into the header, so it is a piece as the others are. */
+static size_t frame_with_markers(const struct wire_state *agreed, const struct seg *seg, const struct span *span,
+                                 unsigned spans, uint8_t *out)
+{
+    const struct mpa_half half = tx_half(agreed);
+    struct span piece[1 + WIRE_SPANS_MAX];
+    uint8_t head[DDP_HEAD_MAX];
+
+    piece[0] = (struct span){.at = head, .length = (uint32_t)(ddp_encode(head, seg, agreed->version) - head)};
     for (unsigned i = 0; i < spans; i++)
-        piece[i] = span[i];
-    return spans;
+        piece[1 + i] = span[i];
+    return mpa_encode(&half, out, piece, 1 + spans);
 }
 
 static size_t iwarp_frame(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
                           uint8_t *out)
 {
-    struct mpa_half half = tx_half(agreed);
-    struct span piece[1 + WIRE_SPANS_MAX];
-    uint8_t head[DDP_HEAD_MAX];
+    const struct mpa_half half = tx_half(agreed);
+    uint8_t *ulpdu = out + MPA_LENGTH;
+    struct span data;
     size_t octets;
 
-    piece[0] = (struct span){.at = head, .length = (uint32_t)(ddp_encode(head, seg, agreed->version) - head)};
-    octets = mpa_encode(&half, out, piece, 1 + payload(seg, span, spans, piece + 1));
+    span = payload(seg, span, &spans, &data);
+    if (agreed->tx_markers)
+        octets = frame_with_markers(agreed, seg, span, spans, out);
+    else
+        octets = mpa_complete(&half, out, (uint32_t)(ddp_encode(ulpdu, seg, agreed->version) - ulpdu), span, spans);
     agreed->tx_pos += octets;
     return octets;
 }
@@ -133,21 +148,21 @@ static void iwarp_wrap(struct wire_state *agreed, const struct seg *seg, const s
                        uint8_t *head, size_t *head_length, uint8_t *tail, size_t *tail_length)
 {
     struct mpa_half half = tx_half(agreed);
-    struct span piece[WIRE_SPANS_MAX];
-    unsigned pieces = payload(seg, span, spans, piece);
     uint32_t length = 0, crc = 0;
+    struct span data;
 
     assert(!agreed->tx_markers);
+    span = payload(seg, span, &spans, &data);
     *head_length = (size_t)(ddp_encode(head + MPA_LENGTH, seg, agreed->version) - head);
-    for (unsigned i = 0; i < pieces; i++)
-        length += piece[i].length;
+    for (unsigned i = 0; i < spans; i++)
+        length += span[i].length;
     length += (uint32_t)*head_length - MPA_LENGTH;
     assert(length <= MPA_ULPDU_MAX);
     put16(head, (uint16_t)length);
     if (agreed->crc) {
         crc = crc32c(0, head, *head_length);
-        for (unsigned i = 0; i < pieces; i++)
-            crc = crc32c(crc, piece[i].at, piece[i].length);
+        for (unsigned i = 0; i < spans; i++)
+            crc = crc32c(crc, span[i].at, span[i].length);
     }
     *tail_length = mpa_tail(&half, tail, length, crc);
     agreed->tx_pos += MPA_LENGTH + length + *tail_length;

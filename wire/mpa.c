@@ -91,12 +91,11 @@ static void close_up(const struct mpa_half *half, const struct unit *unit, uint8
     }
 }
 
-/* Does the checks of mpa_decode() and changes nothing. */
-static int mpa_check(const struct mpa_half *half, const uint8_t *p, size_t n, struct unit *unit, size_t *need)
+/* Does the checks of mpa_decode() but for the markers, and changes nothing. */
+static inline int mpa_check(const struct mpa_half *half, const uint8_t *p, size_t n, struct unit *unit, size_t *need)
 {
-    *unit = (struct unit){.lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0};
-    if (n >= unit->lead + MPA_LENGTH)
-        unit->length = get16(p + unit->lead);
+    unit->lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
+    unit->length = n >= unit->lead + MPA_LENGTH ? get16(p + unit->lead) : 0;
     if (unit->length > MPA_ULPDU_MAX)
         return -FAULT_LENGTH;
     unit->octets = mpa_fpdu_octets(half, unit->length);
@@ -107,8 +106,6 @@ static int mpa_check(const struct mpa_half *half, const uint8_t *p, size_t n, st
     /* The CRC is the only little-endian field on the wire (figures 5 and 6 of mpa.txt; as in iSCSI). */
     if (half->crc && crc32c(0, p, unit->octets - MPA_CRC) != get32le(p + unit->octets - MPA_CRC))
         return -FAULT_CRC;
-    if (half->markers && !markers_agree(half, unit, p))
-        return -FAULT_MARKER;
     return (int)unit->octets;
 }
 
@@ -120,6 +117,8 @@ int mpa_decode(const struct mpa_half *half, uint8_t *p, size_t n, struct span *u
     assert(half->pos % 4 == 0);
     if (octets <= 0)
         return octets;
+    if (half->markers && !markers_agree(half, &unit, p))
+        return -FAULT_MARKER;
     if (half->markers)
         close_up(half, &unit, p);
     *ulpdu = (struct span){.at = p + unit.lead + MPA_LENGTH, .length = unit.length};
@@ -134,6 +133,8 @@ int mpa_look(const struct mpa_half *half, const uint8_t *p, size_t n, uint8_t *h
 
     if (octets <= 0)
         return octets;
+    if (half->markers && !markers_agree(half, &unit, p))
+        return -FAULT_MARKER;
     *ulpdu = unit.length;
     at = unit.lead + MPA_LENGTH;
     for (size_t i = 0; i < capacity && i < unit.length; i++) {
@@ -202,9 +203,7 @@ static void mpa_sum(struct writer *w)
 
 static void mpa_put(const struct mpa_half *half, struct writer *w, const uint8_t *p, size_t n)
 {
-    if (half->markers) {
-        put_interleaved(w, p, n);
-    } else if (half->crc && n >= FUSE_MIN) {
+    if (half->crc && n >= FUSE_MIN) {
         mpa_sum(w);
         w->crc = crc32c_copy(w->crc, w->next, p, n);
         w->summed = w->next += n;
@@ -213,24 +212,47 @@ static void mpa_put(const struct mpa_half *half, struct writer *w, const uint8_t
     }
 }
 
+/* Returns the octets of a ULPDU: `ready` and those of the pieces. */
+static uint32_t ulpdu_octets(uint32_t ready, const struct span *piece, unsigned pieces)
+{
+    for (unsigned i = 0; i < pieces; i++)
+        ready += piece[i].length;
+    assert(ready <= MPA_ULPDU_MAX);
+    return ready;
+}
+
+size_t mpa_complete(const struct mpa_half *half, uint8_t *out, uint32_t ready, const struct span *piece,
+                    unsigned pieces)
+{
+    struct writer w = {.next = out + MPA_LENGTH + ready, .summed = out};
+    uint32_t length = ulpdu_octets(ready, piece, pieces);
+
+    put16(out, (uint16_t)length);
+    for (unsigned i = 0; i < pieces; i++)
+        mpa_put(half, &w, piece[i].at, piece[i].length);
+    put32le(w.next, 0); /* the CRC follows the pad and overwrites the rest */
+    w.next += pad_octets(length);
+    if (half->crc)
+        mpa_sum(&w);
+    return (size_t)(put32le(w.next, w.crc) - out);
+}
+
 size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *piece, unsigned pieces)
 {
     static const uint8_t zeros[3];
-    size_t lead = half->markers && half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
+    size_t lead = half->pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
     struct writer w = {.next = out, .summed = out, .pos = half->pos, .header = half->pos + lead};
+    uint32_t length = ulpdu_octets(0, piece, pieces);
     uint8_t header[MPA_LENGTH];
-    uint32_t length = 0;
 
-    for (unsigned i = 0; i < pieces; i++)
-        length += piece[i].length;
-    assert(length <= MPA_ULPDU_MAX);
+    if (!half->markers)
+        return mpa_complete(half, out, 0, piece, pieces);
     put16(header, (uint16_t)length);
-    mpa_put(half, &w, header, sizeof(header));
+    put_interleaved(&w, header, sizeof(header));
     for (unsigned i = 0; i < pieces; i++)
-        mpa_put(half, &w, piece[i].at, piece[i].length);
-    mpa_put(half, &w, zeros, pad_octets(length));
-    if (half->markers)
-        put_marker(&w);
+        put_interleaved(&w, piece[i].at, piece[i].length);
+    put_interleaved(&w, zeros, pad_octets(length));
+    put_marker(&w);
     if (half->crc)
         mpa_sum(&w);
     return (size_t)(put32le(w.next, w.crc) - out);

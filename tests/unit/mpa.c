@@ -131,6 +131,30 @@ static void fpdus_both_ways(void **state)
     json_decref(file);
 }
 
+/* Without markers it is the same whatever part of the ULPDU was written in place before. */
+static void ready_in_place(void **state)
+{
+    static uint8_t whole[2048];
+
+    (void)state;
+    fill(ulpdu_room, 1400, 3);
+    for (size_t n = 0; n <= 1400; n += n < 70 ? 1 : 133) {
+        const struct mpa_half half = {.crc = n % 2 == 0};
+        size_t octets = encode(&half, ulpdu_room, n);
+
+        memcpy(whole, out_room, octets);
+        for (size_t ready = 0; ready <= n; ready += ready < 70 ? 1 : 133) {
+            struct span rest = {ulpdu_room + ready, (uint32_t)(n - ready)};
+
+            memset(out_room, 0xaa, sizeof(whole));
+            memcpy(out_room + MPA_LENGTH, ulpdu_room, ready);
+            assert_int_equal(mpa_complete(&half, out_room, (uint32_t)ready, &rest, 1), octets);
+            assert_memory_equal(out_room, whole, octets);
+            assert_int_equal(out_room[octets], 0xaa);
+        }
+    }
+}
+
 /* MPA-7.1-06: a marker that falls between two FPDUs is the following one's. */
 static void marker_between(void **state)
 {
@@ -420,6 +444,7 @@ int main(void)
         cmocka_unit_test(every_marker_is_checked),
         cmocka_unit_test(longest),
         cmocka_unit_test(need_is_exact),
+        cmocka_unit_test(ready_in_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
