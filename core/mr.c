@@ -119,21 +119,31 @@ bool mr_is_valid(const struct mr *mr)
     return mr->valid && (!mr->parent || mr->parent->valid);
 }
 
-struct mr *mr_find(const struct mr_table *table, uint64_t key)
+/* Unlike probe() it reads each key once: the free slot at which it ends may be being filled with another key. */
+static inline struct mr *mr_look_up(const struct mr_table *table, uint64_t key)
 {
-    struct mr_slot *slot;
+    const struct mr_slots *slots = atomic_load(&table->slots);
+    uint32_t i = (uint32_t)key & (slots->count - 1), found;
 
     if (!key || key > UINT32_MAX)
         return NULL;
-    slot = probe(atomic_load(&table->slots), (uint32_t)key);
-    /* The probe may have ended at a slot that is being filled with another key. */
-    return atomic_load_explicit(&slot->key, memory_order_acquire) == key ? atomic_load(&slot->mr) : NULL;
+    while ((found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {
+        if (!found)
+            return NULL;
+        i = (i + 1) & (slots->count - 1);
+    }
+    return atomic_load(&slots->slot[i].mr);
+}
+
+struct mr *mr_find(const struct mr_table *table, uint64_t key)
+{
+    return mr_look_up(table, key);
 }
 
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
                     unsigned rights, uint8_t **at, struct mr **found)
 {
-    struct mr *mr = mr_find(table, key);
+    struct mr *mr = mr_look_up(table, key);
 
     if (!mr || !mr_is_valid(mr))
         return FAULT_KEY;

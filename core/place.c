@@ -22,13 +22,19 @@ static enum fault note_local(struct qp *qp, const struct seg *seg, const struct 
     return FAULT_LOCAL_KEY;
 }
 
+/* Nothing is left to copy if the payload was taken early, or read to its place (qp_locate()). */
+static inline void place_piece(const struct seg *seg, const struct piece *piece, const uint8_t *from)
+{
+    if (piece->length && piece->at != from && !(seg->flags & SEG_PLACED))
+        memcpy(piece->at, from, piece->length);
+}
+
 static void place_copy(const struct seg *seg, const struct piece *piece, uint32_t pieces)
 {
     const uint8_t *from = seg->data;
 
-    for (uint32_t i = 0; i < pieces && !(seg->flags & SEG_PLACED); i++) {
-        if (piece[i].at != from) /* qp_locate(): it was read to its place */
-            memcpy(piece[i].at, from, piece[i].length);
+    for (uint32_t i = 0; i < pieces; i++) {
+        place_piece(seg, &piece[i], from);
         from += piece[i].length;
     }
 }
@@ -181,7 +187,7 @@ enum fault place_write(struct qp *qp, const struct seg *seg)
     enum fault fault = aim_write(qp, seg, &piece);
 
     if (!fault)
-        place_copy(seg, &piece, seg->length != 0);
+        place_piece(seg, &piece, seg->data);
     return fault;
 }
 
@@ -225,7 +231,7 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
         return fault;
     if (!core_place_count(&s->got, at, at + seg->length, in_order))
         return FAULT_NOT_NOW;
-    place_copy(seg, &sink, seg->length != 0);
+    place_piece(seg, &sink, seg->data);
     s->early |= !in_order;
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
@@ -271,7 +277,7 @@ enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
     enum fault fault = aim_write(qp, seg, &piece);
 
     if (!fault && seg->data)
-        place_copy(seg, &piece, seg->length != 0);
+        place_piece(seg, &piece, seg->data);
     return fault;
 }
 
@@ -284,7 +290,7 @@ enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct
                                 RDDP_ACCESS_LOCAL_WRITE, &sink.at, NULL))
         return FAULT_NOT_NOW;
     if (seg->data)
-        place_copy(seg, &sink, seg->length != 0);
+        place_piece(seg, &sink, seg->data);
     return FAULT_NONE;
 }
 
