@@ -212,16 +212,10 @@ static void put_off_and_unlock(struct rddp_qp *qp, enum bells_verdict verdict)
 static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
 {
     enum bells_verdict verdict = BELLS_RING;
-    int error = 0;
+    int error;
 
     spin_lock(&qp->spin);
-    if (qp->qp.state == QP_IDLE)
-        error = -EINVAL;
-    while (*wr && !error) {
-        error = qp_post_send(&qp->qp, *wr);
-        if (!error)
-            *wr = (*wr)->next;
-    }
+    error = qp->qp.state == QP_IDLE ? -EINVAL : qp_post_sends(&qp->qp, wr);
     if (!error && qp->endpoint)
         verdict = bells_put_off(qp, qp->endpoint);
     if (verdict == BELLS_RING)

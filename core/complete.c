@@ -16,10 +16,15 @@ static const enum rddp_wc_opcode completed[] = {
     [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
 };
 
-/* Pushes the completion of a request, unless it succeeded and is not signalled. Returns false if the CQ is full. */
+/* A request that succeeded completes without a word unless it is signalled. */
+static bool is_silent(const struct qp *qp, const struct send *s)
+{
+    return !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
+}
+
+/* Pushes the completion of a request. Returns false if the CQ is full. */
 static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status status)
 {
-    bool is_silent = status == RDDP_WC_SUCCESS && !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
     struct rddp_wc wc = {
         .wr_id = s->wr_id,
         .status = status,
@@ -30,10 +35,13 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
         .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
     };
 
-    if (!is_silent)
-        return cq_push(qp->attr.send_cq, &wc, false, &qp->sq.taken);
-    atomic_fetch_sub_explicit(&qp->sq.taken, 1, memory_order_release);
-    return true;
+    return cq_push(qp->attr.send_cq, &wc, false, &qp->sq.taken);
+}
+
+static void complete_give_back(struct qp *qp, uint32_t places)
+{
+    if (places)
+        atomic_fetch_sub_explicit(&qp->sq.taken, places, memory_order_release);
 }
 
 static bool complete_is_done(const struct qp *qp, const struct send *s)
@@ -43,9 +51,22 @@ static bool complete_is_done(const struct qp *qp, const struct send *s)
 
 enum fault sq_retire(struct qp *qp)
 {
-    while (qp->sq.tail != qp->sq.head && complete_is_done(qp, sq_at(qp, qp->sq.tail)))
-        if (!push_send(qp, sq_at(qp, qp->sq.tail++), RDDP_WC_SUCCESS))
+    uint32_t silent = 0, head = atomic_load_explicit(&qp->sq.head, memory_order_acquire);
+
+    while (qp->sq.tail != head && complete_is_done(qp, sq_at(qp, qp->sq.tail))) {
+        const struct send *s = sq_at(qp, qp->sq.tail++);
+
+        if (is_silent(qp, s)) {
+            silent++;
+            continue;
+        }
+        /* Whoever polls a completion may post to the places of all that came before. */
+        complete_give_back(qp, silent);
+        silent = 0;
+        if (!push_send(qp, s, RDDP_WC_SUCCESS))
             return qp_fail_cq(qp);
+    }
+    complete_give_back(qp, silent);
     return FAULT_NONE;
 }
 

@@ -264,27 +264,22 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 
 /* --- turns --------------------------------------------------------------------------------------------------- */
 
-/* Executes requests that send nothing. Returns false if one failed. */
-static bool do_local(struct qp *qp)
+/* Executes a request that sends nothing. Returns false if it failed. */
+static bool do_local(struct qp *qp, struct send *s)
 {
-    while (has_request(qp) && sq_at(qp, qp->sq.next)->opcode == RDDP_WR_LOCAL_INV) {
-        struct send *s = sq_at(qp, qp->sq.next);
-        const struct rddp_sge what = {.lkey = s->remote_key};
+    const struct rddp_sge what = {.lkey = s->remote_key};
 
-        if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->parted))
-            return fail_key(qp, s, SEG_OPS, &what);
-        s->state = SEND_DONE;
-        qp->sq.next++;
-        if (sq_retire(qp))
-            return false;
-    }
-    return true;
+    if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->parted))
+        return fail_key(qp, s, SEG_OPS, &what);
+    s->state = SEND_DONE;
+    qp->sq.next++;
+    return !sq_retire(qp);
 }
 
 /* Selects the next message: a request or a response if only one is ready, otherwise by turns. */
-static enum emit_source choose(struct qp *qp)
+static enum emit_source choose(struct qp *qp, bool request)
 {
-    bool answer = has_answer(qp), request = has_request(qp);
+    bool answer = has_answer(qp);
 
     if (!answer && !request)
         return EMIT_NOTHING;
@@ -302,11 +297,14 @@ bool emit_is_due(const struct qp *qp)
 
 bool emit_choose(struct qp *qp)
 {
-    if (qp->cut.source == EMIT_NOTHING) {
-        if (!do_local(qp))
+    bool request;
+
+    if (qp->cut.source != EMIT_NOTHING)
+        return true;
+    while ((request = has_request(qp)) && sq_at(qp, qp->sq.next)->opcode == RDDP_WR_LOCAL_INV)
+        if (!do_local(qp, sq_at(qp, qp->sq.next)))
             return false;
-        qp->cut.source = choose(qp);
-    }
+    qp->cut.source = choose(qp, request);
     return qp->cut.source != EMIT_NOTHING;
 }
 

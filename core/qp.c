@@ -283,19 +283,36 @@ static void qp_fill_send(const struct qp *qp, struct send *s, const struct rddp_
         copy_inline(s->inlined, wr->sg_list, (uint32_t)wr->num_sge);
 }
 
+static uint32_t free_places(const struct qp *qp)
+{
+    return qp->attr.send_depth - atomic_load_explicit(&qp->sq.taken, memory_order_acquire);
+}
+
+int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr)
+{
+    uint32_t length, head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed), room = free_places(qp), n = 0;
+    int error = 0;
+
+    for (; *wr && !(error = check_send(qp, *wr, &length)); *wr = (*wr)->next) {
+        if (n == room && n == (room = free_places(qp))) {
+            error = -ENOMEM;
+            break;
+        }
+        qp_fill_send(qp, sq_at(qp, head + n++), *wr, length);
+    }
+    if (n) {
+        atomic_fetch_add_explicit(&qp->sq.taken, n, memory_order_relaxed);
+        atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);
+    }
+    return error;
+}
+
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
 {
-    uint32_t length, head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
-    int error = check_send(qp, wr, &length);
+    struct rddp_send_wr alone = *wr, *at = &alone;
 
-    if (error)
-        return error;
-    if (atomic_load_explicit(&qp->sq.taken, memory_order_acquire) >= qp->attr.send_depth)
-        return -ENOMEM;
-    atomic_fetch_add_explicit(&qp->sq.taken, 1, memory_order_relaxed);
-    qp_fill_send(qp, sq_at(qp, head), wr, length);
-    atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
-    return 0;
+    alone.next = NULL;
+    return qp_post_sends(qp, &at);
 }
 
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr)

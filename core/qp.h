@@ -276,6 +276,8 @@ void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status);
  * region, as a peer would name it.
  * --- */
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
+/* The same for a list, from its front until one fails: *wr is then that one, else NULL. They become visible at once. */
+int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
 /* Does something wait that has taken a key away, until nobody can be using the region any more? */

@@ -148,6 +148,70 @@ static void test_depth(void **state)
     }
 }
 
+/* A list is taken from its front: up to the first wrong request, or to the last free place, wherever counters start. */
+static void test_list(void **state)
+{
+    static const struct {
+        int posted, wrong, taken; /* requests in the list; which is wrong, or -1; how many are taken */
+        int error;
+    } lists[] = {{1, -1, 1, 0}, {3, -1, 3, 0}, {4, -1, 3, -ENOMEM}, {3, 0, 0, -EINVAL}, {3, 2, 2, -EINVAL}};
+    struct rddp_send_wr wr[4], *at;
+
+    (void)state;
+    for (size_t i = 0; i < countof(lists); i++) {
+        struct qp_attr attr = side_attr(&e);
+
+        attr.send_depth = 3;
+        side_open(&s, &e, &attr);
+        s.qp.sq.head = s.qp.sq.next = s.qp.sq.tail = UINT32_MAX - 1;
+        for (int k = 0; k < lists[i].posted; k++)
+            wr[k] = (struct rddp_send_wr){
+                .wr_id = (uint64_t)k,
+                .next = k + 1 < lists[i].posted ? &wr[k + 1] : NULL,
+                .opcode = k == lists[i].wrong ? (enum rddp_wr_opcode)99 : RDDP_WR_SEND,
+                .send_flags = RDDP_SEND_SIGNALED,
+            };
+        at = wr;
+        assert_int_equal(qp_post_sends(&s.qp, &at), lists[i].error);
+        assert_ptr_equal(at, lists[i].error ? &wr[lists[i].taken] : NULL);
+        assert_int_equal(s.qp.sq.taken, lists[i].taken);
+        for (int k = 0; k < lists[i].taken; k++) {
+            leave(&s, 100);
+            expect_wc(&s.send_cq, (uint64_t)k, RDDP_WC_SUCCESS);
+        }
+        assert_false(qp_has_output(&s.qp));
+        assert_int_equal(s.qp.sq.taken, 0);
+        side_fini(&s);
+    }
+}
+
+static uint32_t taken_when_told;
+
+static void note_taken(struct cq *cq)
+{
+    (void)cq;
+    taken_when_told = s.qp.sq.taken;
+}
+
+/* The places of unsignalled requests are free before a later completion can be polled: its poller may count on them. */
+static void test_silent_first(void **state)
+{
+    (void)state;
+    side_open(&s, &e, NULL);
+    s.send_cq.notify = note_taken;
+    cq_arm(&s.send_cq, CQ_NEXT);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(send_octets(i, i == 2 ? RDDP_SEND_SIGNALED : 0, 1), 0);
+        qp_emit(&s.qp, &(struct emit){.spans = 0}, 100, 100);
+        qp_queued(&s.qp, i + 1);
+    }
+    qp_sent(&s.qp, 3);
+    assert_int_equal(taken_when_told, 1);
+    expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
+    assert_int_equal(s.qp.sq.taken, 0);
+    side_fini(&s);
+}
+
 static void test_users(void **state)
 {
     static uint64_t room[1024];
@@ -436,7 +500,7 @@ int main(void)
         cmocka_unit_test(test_users),          cmocka_unit_test(test_order),   cmocka_unit_test(test_last_segment),
         cmocka_unit_test(test_left_meanwhile), cmocka_unit_test(test_signals), cmocka_unit_test(test_places),
         cmocka_unit_test(test_never_full),     cmocka_unit_test(test_places),  cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_conversation),
+        cmocka_unit_test(test_conversation),   cmocka_unit_test(test_list),    cmocka_unit_test(test_silent_first),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
