@@ -106,27 +106,42 @@ static enum fault conn_place(struct conn *c, const struct seg *seg, uint64_t now
     return fault || !life_is_withheld(&c->life) ? fault : life_resume(&c->life, now_us);
 }
 
+/* The queue pair does not see the messages that only start the connection. Returns whether this is one. */
+static bool is_of_start(struct conn *c, const struct seg *seg)
+{
+    if (is_ready_send(c, seg))
+        qp_skip_receive(c->life.qp);
+    else if (c->start.rtr_answer_due && seg->op == SEG_READ_RESP && !seg->length)
+        c->start.rtr_answer_due = false;
+    else
+        return false;
+    qp_advance(c->life.qp, seg->end);
+    return true;
+}
+
+static void place_failed(struct conn *c, const struct seg *seg, uint64_t now_us)
+{
+    const struct fault_note note = c->life.qp->note;
+
+    conn_fail(c, &note, seg, now_us);
+}
+
 int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us)
 {
-    struct fault_note note;
-    enum fault fault;
+    bool is_starting = c->start.hold || c->start.rtr_answer_due;
+    enum fault fault = FAULT_NONE;
 
     life_stall(&c->life, false, now_us);
     if (seg->op == SEG_TERMINATE) {
         terminated(c, seg, now_us);
         return eaten;
     }
-    if (is_ready_send(c, seg)) {
-        qp_skip_receive(c->life.qp);
-        qp_advance(c->life.qp, seg->end);
-    } else if (c->start.rtr_answer_due && seg->op == SEG_READ_RESP && !seg->length) {
-        c->start.rtr_answer_due = false;
-        qp_advance(c->life.qp, seg->end);
-    } else if ((fault = conn_place(c, seg, now_us))) {
-        if (fault == FAULT_NOT_NOW)
-            return hold_back(c, seg);
-        note = c->life.qp->note;
-        conn_fail(c, &note, seg, now_us);
+    if (!is_starting || !is_of_start(c, seg))
+        fault = conn_place(c, seg, now_us);
+    if (fault == FAULT_NOT_NOW)
+        return hold_back(c, seg);
+    if (fault) {
+        place_failed(c, seg, now_us);
         return eaten;
     }
     life_message(&c->life, seg->op, seg->flags & SEG_LAST, now_us);
@@ -280,8 +295,7 @@ static void conn_encode(struct conn *c, struct emit *e)
     size_t head_length, tail_length;
 
     if (!may_borrow(c, e)) {
-        out_commit(out, c->wire->frame(&c->agreed, &e->seg, e->span, e->spans, head));
-        out_end_unit(out);
+        out_commit_unit(out, c->wire->frame(&c->agreed, &e->seg, e->span, e->spans, head));
         return;
     }
     c->wire->wrap(&c->agreed, &e->seg, e->span, e->spans, head, &head_length, tail, &tail_length);
@@ -289,8 +303,7 @@ static void conn_encode(struct conn *c, struct emit *e)
     for (uint32_t i = 0; i < e->spans; i++)
         out_borrow(out, e->span[i], e->region[i]);
     memmove(out_space(out), tail, tail_length);
-    out_commit(out, tail_length);
-    out_end_unit(out);
+    out_commit_unit(out, tail_length);
 }
 
 static void fill_rtr(struct conn *c)
@@ -335,8 +348,7 @@ void conn_fill(struct conn *c, uint64_t now_us)
 
     if (c->start.frame_length) {
         memcpy(out_space(c->life.out), c->start.frame, c->start.frame_length);
-        out_commit(c->life.out, c->start.frame_length);
-        out_end_unit(c->life.out);
+        out_commit_unit(c->life.out, c->start.frame_length);
         c->start.frame_length = 0;
     }
     if (c->start.rtr_due && !rtr_waits(c, now_us))

@@ -218,7 +218,7 @@ static void life_watch(struct life *l, enum seg_op op, bool listens, uint64_t no
     l->message_deadline_us[op] = waits ? now_us + l->limits.stall_us : 0;
 }
 
-void life_message(struct life *l, enum seg_op op, bool is_last, uint64_t now_us)
+void life_unfinished(struct life *l, enum seg_op op, bool is_last, uint64_t now_us)
 {
     if (is_last)
         l->unfinished &= ~(1u << op);

@@ -123,9 +123,16 @@ void life_sent(struct life *l, uint64_t now_us);
 /* A unit of the peer is incomplete, or no unit is any more. Starts or stops the stall limit. */
 void life_stall(struct life *l, bool unfinished, uint64_t now_us);
 
+/* For life_message() alone. */
+void life_unfinished(struct life *l, enum seg_op op, bool is_last, uint64_t now_us);
+
 /* A unit of the peer's message of kind `op` arrived; is it the last one? The next unit must follow within stall_us. An
  * incomplete unit is limited by life_stall() instead. */
-void life_message(struct life *l, enum seg_op op, bool is_last, uint64_t now_us);
+static inline void life_message(struct life *l, enum seg_op op, bool is_last, uint64_t now_us)
+{
+    if (!is_last || l->unfinished)
+        life_unfinished(l, op, is_last, now_us);
+}
 
 /* Stops the peer's time limits while we do not read, and restarts them afterwards. */
 void life_listen(struct life *l, bool listens, uint64_t now_us);

@@ -14,17 +14,6 @@ void out_init(struct out *out, uint8_t *buffer)
     out->torn = false;
 }
 
-bool out_has_room(const struct out *out)
-{
-    return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_ROOM &&
-           out->first + out->spans + OUT_UNIT_SPANS + 1 <= OUT_SPANS && out->unit_first + out->units + 2 <= OUT_UNITS;
-}
-
-uint8_t *out_space(struct out *out)
-{
-    return out->buffer + out->used;
-}
-
 static void out_append(struct out *out, struct span span, struct mr *region)
 {
     assert(out->first + out->spans < OUT_SPANS);
@@ -35,7 +24,7 @@ static void out_append(struct out *out, struct span span, struct mr *region)
     out->open += span.length;
 }
 
-void out_commit(struct out *out, size_t octets)
+static inline void commit(struct out *out, size_t octets)
 {
     uint8_t *at = out_space(out);
     struct span *last = out->spans ? &out->span[out->first + out->spans - 1] : NULL;
@@ -51,6 +40,30 @@ void out_commit(struct out *out, size_t octets)
     }
 }
 
+static inline void end_unit(struct out *out)
+{
+    assert(out->unit_first + out->units < OUT_UNITS);
+    if (out->open)
+        out->unit[out->unit_first + out->units++] = out->open;
+    out->open = 0;
+}
+
+void out_commit(struct out *out, size_t octets)
+{
+    commit(out, octets);
+}
+
+void out_end_unit(struct out *out)
+{
+    end_unit(out);
+}
+
+void out_commit_unit(struct out *out, size_t octets)
+{
+    commit(out, octets);
+    end_unit(out);
+}
+
 void out_borrow(struct out *out, struct span span, struct mr *region)
 {
     if (!span.length)
@@ -60,14 +73,6 @@ void out_borrow(struct out *out, struct span span, struct mr *region)
         region->sending++;
         out->borrowed += span.length;
     }
-}
-
-void out_end_unit(struct out *out)
-{
-    assert(out->unit_first + out->units < OUT_UNITS);
-    if (out->open)
-        out->unit[out->unit_first + out->units++] = out->open;
-    out->open = 0;
 }
 
 bool out_next_unit(const struct out *out, struct out_cursor *at, struct out_unit *unit)
@@ -94,6 +99,11 @@ bool out_next_unit(const struct out *out, struct out_cursor *at, struct out_unit
 /* Accounts `octets` that were sent to the units. */
 static void leave_units(struct out *out, uint32_t octets)
 {
+    if (!out->octets) { /* all of it */
+        out->open = out->unit_first = out->units = 0;
+        out->torn = false;
+        return;
+    }
     while (octets && out->units) {
         uint32_t *first = &out->unit[out->unit_first], take = octets < *first ? octets : *first;
 

@@ -52,12 +52,21 @@ void out_init(struct out *out, uint8_t *buffer);
 
 /* Is there room for one more unit of any wire, and for a Terminate behind it? The Terminate may need its own span,
  * because what out_own() copied does not continue the last unit. */
-bool out_has_room(const struct out *out);
+static inline bool out_has_room(const struct out *out)
+{
+    return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_ROOM &&
+           out->first + out->spans + OUT_UNIT_SPANS + 1 <= OUT_SPANS && out->unit_first + out->units + 2 <= OUT_UNITS;
+}
 
 /* Returns where to write the next unit: WIRE_UNIT_MAX octets if out_has_room(). out_commit() adds what was written
- * there. */
-uint8_t *out_space(struct out *out);
+ * there, out_commit_unit() a whole unit. */
+static inline uint8_t *out_space(const struct out *out)
+{
+    return out->buffer + out->used;
+}
+
 void out_commit(struct out *out, size_t octets);
+void out_commit_unit(struct out *out, size_t octets);
 
 /* Adds a span of registered memory, which must stay until it was sent or out_own() was called. Counts
  * region->sending. */
