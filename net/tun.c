@@ -18,6 +18,8 @@
  * fit: with the kernel's default of 500 a single sender at an MTU of 1500 loses every third window. */
 enum { QUEUE_PACKETS = 16384 };
 
+enum { PAGE = 4096, TAIL_MAX = 1024 };
+
 static int tun_give_up(int fd)
 {
     int error = errno;
@@ -185,6 +187,18 @@ ssize_t tun_recv(int fd, const struct iovec *piece, uint32_t pieces, struct tun_
     return n - (ssize_t)sizeof(header);
 }
 
+/* Returns how many octets the kernel shall store in one piece, the rest in pages: the headers, and a tail that would
+ * need a page more. */
+static uint16_t piece_length(const struct span *span, uint32_t spans)
+{
+    uint32_t octets = 0, tail;
+
+    for (uint32_t i = 0; i < spans; i++)
+        octets += span[i].length;
+    tail = octets % PAGE;
+    return (uint16_t)(octets > PAGE && tail > span[0].length && tail <= TAIL_MAX ? tail : span[0].length);
+}
+
 int tun_send(int fd, const struct span *span, uint32_t spans, const struct tun_note *note)
 {
     struct virtio_net_hdr header = {0};
@@ -197,6 +211,7 @@ int tun_send(int fd, const struct span *span, uint32_t spans, const struct tun_n
         header.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
         header.csum_start = note->start;
         header.csum_offset = note->offset;
+        header.hdr_len = piece_length(span, spans);
     }
     if (note->each) {
         header.gso_type = note->v6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
