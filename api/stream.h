@@ -21,7 +21,8 @@ enum {
     STREAM_OFFERS = 64,
     STREAM_PLACES = 8192, /* ranges placed and not read; when they run out octets are kept instead */
     STREAM_SENTS = 16384,
-    STREAM_BATCH = 64,
+    STREAM_BATCH = 64, /* packets that are read before anything else is done */
+    STREAM_BATCH_OCTETS = 1 << 18,
     STREAM_BUCKETS = 1024,
     STREAM_HALVES = 1024,
     STREAM_CHANCES = 100000, /* of which `lose` are lost */

@@ -92,12 +92,13 @@ static void stream_net_on_packets(struct watch *watch, uint32_t events)
     struct tun_note note;
 
     (void)events;
-    for (int i = 0; i < STREAM_BATCH; i++) {
+    for (uint32_t i = 0, octets = 0; i < STREAM_BATCH && octets < STREAM_BATCH_OCTETS; i++) {
         ssize_t n = tun_recv(net->fd, piece, stream_guess(net, piece), &note);
         struct utcp *t;
 
         if (n < 0)
             break;
+        octets += (uint32_t)n;
         if (stream_loses(net))
             continue;
         stream_guess_read(net, (size_t)n, note.checked);
