@@ -108,6 +108,7 @@ struct rddp_stream_net {
     uint16_t next_port;
     uint64_t random; /* chooses the packets to lose on purpose */
     int fd;
+    uint32_t linger_vain, linger_skips; /* looks without sleeping: in vain since the last success; not done next */
     struct stream_guess guess;
     uint8_t packet[TUN_PACKET_MAX];
 };

@@ -12,6 +12,7 @@
 #include "base/container.h"
 
 enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096 };
+enum { LINGER_US = 50, LINGER_VAIN_MAX = 6 };
 
 void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr)
 {
@@ -220,6 +221,24 @@ int rddp_stream_net_fd(const struct rddp_stream_net *net)
     return net->loop.epoll_fd;
 }
 
+/* Packets often come soon after the last. But where they do not, looking for them is a waste: after each look in vain
+ * there are twice as many sleeps without one. */
+static bool stream_net_linger(struct rddp_stream_net *net)
+{
+    if (net->linger_skips) {
+        net->linger_skips--;
+        return false;
+    }
+    if (loop_linger(&net->loop, LINGER_US)) {
+        net->linger_vain = 0;
+        return true;
+    }
+    if (net->linger_vain < LINGER_VAIN_MAX)
+        net->linger_vain++;
+    net->linger_skips = (1U << net->linger_vain) - 1;
+    return false;
+}
+
 int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
 {
     static const _Atomic uint32_t nobody;
@@ -227,7 +246,7 @@ int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
     if (loop_run(&net->loop, &nobody) || !timeout_ms)
         return 0;
     errno = 0;
-    if (!loop_sleep(&net->loop, timeout_ms) && errno == EINTR)
+    if (!stream_net_linger(net) && !loop_sleep(&net->loop, timeout_ms) && errno == EINTR)
         return -EINTR;
     loop_run(&net->loop, &nobody);
     return 0;

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "base/container.h"
+#include "base/spin.h"
+
+enum { LINGER_STEP_US = 5 }; /* each look takes locks that whoever brings packets needs, too */
 
 uint64_t loop_now_us(void)
 {
@@ -185,6 +188,20 @@ bool loop_sleep(const struct loop *loop, int timeout_ms)
     struct epoll_event event;
 
     return epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) > 0;
+}
+
+bool loop_linger(const struct loop *loop, uint32_t us)
+{
+    uint64_t now_us = loop_now_us(), end_us = now_us + us, look_us;
+
+    while (now_us < end_us) {
+        look_us = now_us + LINGER_STEP_US;
+        while ((now_us = loop_now_us()) < look_us)
+            spin_pause();
+        if (loop_sleep(loop, 0))
+            return true;
+    }
+    return false;
 }
 
 int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)

@@ -72,6 +72,11 @@ void loop_forget_timer(struct loop *loop, struct timer *timer);
  * time-out or a signal. */
 bool loop_sleep(const struct loop *loop, int timeout_ms);
 
+/* Looks for `us` microseconds whether something is ready or a timer is due, without sleeping, and processes nothing:
+ * needs no lock. A sleeper costs the sender of a packet some microseconds to wake, and much longer to arrive. Events
+ * that follow each other closely are found together. */
+bool loop_linger(const struct loop *loop, uint32_t us);
+
 /* Calls back for everything that is ready or due now, and returns the number of callbacks. Returns early if another
  * thread waits for its turn (*wanted is not 0); the next call continues there, so that no watch starves. */
 int loop_run(struct loop *loop, const _Atomic uint32_t *wanted);

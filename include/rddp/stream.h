@@ -59,7 +59,7 @@ RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: it s
 /* Returns a descriptor that is readable while rddp_stream_progress() has work to do. Do nothing else with it. */
 RDDP_API int rddp_stream_net_fd(const struct rddp_stream_net *net);
 /* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit).
- * Returns 0 or -EINTR. */
+ * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0 or -EINTR. */
 RDDP_API int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms);
 
 /* --- connections --------------------------------------------------------------------------------------------- */

@@ -94,12 +94,35 @@ static void test_ends(void **state)
     close_busy(&loop, busy, 4);
 }
 
+/* Looking without sleeping finds a watch that is ready and a timer that is due, and processes nothing. It ends if there
+ * is nothing. */
+static void test_linger(void **state)
+{
+    struct timer timer = {.fire = NULL};
+    struct busy busy[1];
+    struct loop loop;
+    uint64_t octets;
+
+    (void)state;
+    open_busy(&loop, busy, 1);
+    assert_true(loop_linger(&loop, UINT32_MAX));
+    assert_int_equal(busy[0].called, 0);
+    assert_int_equal(read(busy[0].watch.fd, &octets, sizeof(octets)), sizeof(octets));
+    assert_false(loop_linger(&loop, 100));
+    assert_int_equal(loop_add_timer(&loop, &timer), 0);
+    loop_set_timer(&loop, &timer, loop_now_us() + 2000);
+    assert_true(loop_linger(&loop, UINT32_MAX));
+    loop_forget_timer(&loop, &timer);
+    close_busy(&loop, busy, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_linger),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
