@@ -3,7 +3,7 @@
  * kernel's TCP.
  *
  * packet [MIB]: transfers MIB for each line, default 64. It creates its own network namespaces. Own TCP: two devices
- * with the kernel forwarding between them; both ends and the losses are in this thread. Kernel's TCP: two
+ * with the kernel forwarding between them, and a thread for each end, on a processor of its own. Kernel's TCP: two
  * namespaces, and a process that carries packets between their TUN devices with the same loss; with CUBIC, as ours,
  * and with BBR where the kernel has it. `ratio` is relative to the faster of the two. */
 #include <errno.h>
@@ -11,8 +11,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,27 +155,60 @@ static void post(struct end *both, uint32_t piece, bool last)
         path_die("rddp_post_send");
 }
 
-static double carry(struct end *both, uint32_t pieces)
+struct sending {
+    struct end *both;
+    uint32_t pieces;
+    atomic_bool over;
+};
+
+/* Counts completions of this kind. */
+static uint32_t completed(struct end *end, enum rddp_wc_opcode opcode)
 {
-    struct rddp_recv_wr receive = {.num_sge = 0};
-    uint32_t posted = 0, done = 0;
-    double start = seconds();
+    uint32_t count = 0;
     struct rddp_wc wc;
 
-    rddp_post_recv(both[1].qp, &receive, NULL);
-    for (bool over = false; !over;) {
-        for (; posted < pieces && posted - done < AHEAD; posted++)
-            post(both, posted, posted + 1 == pieces);
-        turn(both, &both[0], RDDP_EVENT_DISCONNECTED, NULL);
-        for (int i = 0; i < 2; i++)
-            while (rddp_poll_cq(both[i].cq, 1, &wc) > 0) {
-                if (wc.status)
-                    path_die(rddp_wc_status_str(wc.status));
-                done += wc.opcode == RDDP_WC_RDMA_WRITE;
-                over |= wc.opcode == RDDP_WC_RECV;
-            }
+    rddp_progress(end->context, 0);
+    while (rddp_poll_cq(end->cq, 1, &wc) > 0) {
+        if (wc.status)
+            path_die(rddp_wc_status_str(wc.status));
+        count += wc.opcode == opcode;
     }
-    return seconds() - start;
+    return count;
+}
+
+static void *send_all(void *of)
+{
+    struct sending *s = of;
+    uint32_t posted = 0, done = 0;
+
+    path_pin(0);
+    while (!s->over) {
+        for (; posted < s->pieces && posted - done < AHEAD; posted++)
+            post(s->both, posted, posted + 1 == s->pieces);
+        done += completed(&s->both[0], RDDP_WC_RDMA_WRITE);
+    }
+    return NULL;
+}
+
+static double carry(struct end *both, uint32_t pieces)
+{
+    struct sending sending = {.both = both, .pieces = pieces};
+    struct rddp_recv_wr receive = {.num_sge = 0};
+    double start, took;
+    pthread_t thread;
+
+    rddp_post_recv(both[1].qp, &receive, NULL);
+    start = seconds();
+    if (pthread_create(&thread, NULL, send_all, &sending))
+        path_die("pthread_create");
+    path_pin(1);
+    while (!completed(&both[1], RDDP_WC_RECV))
+        ;
+    took = seconds() - start;
+    sending.over = true;
+    pthread_join(thread, NULL);
+    path_unpin();
+    return took;
 }
 
 static double cpu_seconds(void)
@@ -191,6 +226,7 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
     struct rddp_qp_info in, out;
     struct end both[2];
 
+    memset(target, 0, (size_t)AHEAD * PIECE);
     open_end(&both[0], 1, mtu, lose, source, PIECE);
     open_end(&both[1], 2, mtu, 0, target, (size_t)AHEAD * PIECE);
     connect_ends(both, way);
@@ -199,7 +235,6 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
     for (uint32_t i = 0; i < AHEAD && i < pieces; i++)
         if (memcmp(target + (size_t)i * PIECE, source, PIECE) != 0)
             path_die("wrong data");
-    memset(target, 0, (size_t)AHEAD * PIECE);
     rddp_query_qp(both[1].qp, &in);
     rddp_query_qp(both[0].qp, &out);
     printf("%-16s %6u %6.1f %8.2f %8.2f %8.2f %9.1f %10llu %8llu\n", way->name, mtu, lose / 1000.0, gb * 8 / took,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel forwarding between them, for each MTU and
- * loss rate, with the option and as a plain stream; each end is a thread.
+ * loss rate, with the option and as a plain stream; each end is a thread on a processor of its own.
  *
  * stream [MIB [checksums]]: transfers MIB for each line, default 64; with `checksums` the streams compute and verify
- * them, not the devices. It creates its own network namespace. `copies` counts the
- * receiver's copies in user space. */
+ * them, not the devices. It creates its own network namespace. `copies` counts the receiver's copies in user space;
+ * `path` is what passes the devices without any TCP. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -20,6 +20,7 @@
 
 #include "base/container.h"
 #include "bench/lib/path.h"
+#include "bench/lib/raw.h"
 
 enum { PORT = 700, TRANSFER = 1 << 20, HEAD = 64, WINDOW = 1 << 20, AHEAD = 8, NAP_MS = 20 };
 
@@ -125,6 +126,7 @@ static void *send_all(void *of)
     struct sending *s = of;
     uint32_t written = 0;
 
+    path_pin(0);
     while (!s->over) {
         written = write_some(s->stream, written, s->transfers);
         rddp_stream_progress(s->net, NAP_MS);
@@ -159,6 +161,7 @@ static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
     sending.stream = sender;
     if (pthread_create(&thread, NULL, send_all, &sending))
         path_die("pthread_create");
+    path_pin(1);
     while (octets < all) {
         rddp_stream_progress(there, NAP_MS);
         octets += read_some(reader, &expected, transfers);
@@ -167,6 +170,7 @@ static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
     cpu = cpu_seconds() - cpu;
     sending.over = true;
     pthread_join(thread, NULL);
+    path_unpin();
     printf("%-7s %6u %6.1f", option ? "option" : "plain", mtu, lose / 1000.0);
     report(reader, sender, took, cpu, (double)all / 1e9);
     if (option)
@@ -194,6 +198,8 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < TRANSFER; i++)
         source[i] = (uint8_t)(i * 7 + i / 253);
     printf("stream     MTU loss %%     Gb/s cpu s/GB copies/B  early MB   kept max    again timeouts\n");
+    for (size_t m = 0; m < countof(mtus); m++)
+        printf("path    %6u        %8.2f\n", mtus[m], raw_goodput(mtus[m], WINDOW));
     for (size_t option = 0; option < 2; option++)
         for (size_t m = 0; m < countof(mtus); m++)
             for (size_t l = 0; l < countof(losses); l++)

@@ -14,4 +14,10 @@ struct sockaddr_in path_address(uint32_t net, uint32_t host, uint16_t port);
 
 uint64_t path_now_us(void);
 
+/* Bind the calling thread to one of the processors that the program may use, counted from 0 and beginning again behind
+ * the last; let it run on all of them again. A thread that another wakes often runs on its waker's processor, and
+ * interrupts it. */
+void path_pin(unsigned processor);
+void path_unpin(void);
+
 #endif
