@@ -132,6 +132,68 @@ same "$srv/middle" "$srv/curl"
 timeout 120 python3 "$RDDP_SOURCE_DIR/tests/interop/lib/http_peer.py" $here 80 "$srv" || fail "a peer that means no good"
 curl -sS "$url/big" | cmp - "$srv/big" || fail "behind all that"
 stop
+serve --clients 4 "$srv"
+timeout 120 python3 - $here <<'END' || fail "clients without a place"
+import socket, sys, time
+def connect():
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.settimeout(20) # less than the server's 60
+    s.connect((sys.argv[1], 80))
+    return s
+def get(s, name, close=True):
+    s.sendall(b"GET /" + name + b" HTTP/1.1\r\nHost: a\r\n" + (b"Connection: close\r\n" if close else b"") + b"\r\n")
+def rest(s):
+    got = b""
+    while part := s.recv(65536):
+        got += part
+    return got
+# Silent clients hold all places: the longest silent one gives way to each newcomer.
+silent = [connect() for _ in range(4)]
+for _ in range(2):
+    s = connect()
+    get(s, b"small")
+    assert rest(s).endswith(b"hello\n")
+gone = 0
+for s in silent:
+    s.settimeout(0.1)
+    try:
+        gone += s.recv(1) == b""
+    except ConnectionResetError:
+        gone += 1
+    except TimeoutError:
+        pass
+assert 1 <= gone <= 2, gone
+for s in silent:
+    s.close()
+# Clients that are served keep their places, however slowly they read.
+slow = [connect() for _ in range(4)]
+for s in slow:
+    get(s, b"big")
+    s.recv(1)
+late = connect()
+get(late, b"small")
+late.settimeout(2)
+try:
+    assert not late.recv(1), "an answer, though all places are taken"
+except TimeoutError:
+    pass
+for s in slow:
+    assert len(rest(s)) > 5000000
+late.settimeout(20)
+assert rest(late).endswith(b"hello\n")
+END
+stop
+# The limit of the size of files is an answer, not the end of the server.
+ulimit -S -f 100 # KiB
+serve --writable "$srv"
+ulimit -S -f unlimited
+[ "$(curl -sS -o said -w '%{http_code}' -T part "$url/beyond")" = 507 ] || fail "beyond the limit of the size of files: $(cat said)"
+client 1 put "$srv/middle" "$srv/big" "$url/sub/"
+says '507 Insufficient Storage'
+curl -sS "$url/small" | cmp - "$srv/small" || fail "behind the limit of the size of files"
+[ -z "$(find "$srv" -name '*beyond*')" ] || fail "left behind: $(ls -A "$srv")"
+stop
 serve --allow 10.99.0.0/16 "$srv"
 ! curl -sS "$url/small" >"$dir/said" 2>&1 || fail "an address that --allow does not have"
 grep -q 'turned away' "$dir/server" || fail "no line about it"

@@ -221,6 +221,13 @@ bool http_conn_work(struct http_conn *conn)
 
 /* --- beginning and end --------------------------------------------------------------------------------------- */
 
+uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns)
+{
+    bool idle = conn->state == HTTP_CONN_HEAD && !conn->head_have && !conn->in.left &&
+                !rddp_stream_unacked(conn->out.stream) && now_ns > conn->pace.last_ns;
+    return idle ? now_ns - conn->pace.last_ns : 0;
+}
+
 void http_conn_watch(struct http_conn *conn, uint64_t now_ns)
 {
     struct http_pace *pace = &conn->pace;

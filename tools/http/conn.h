@@ -80,6 +80,8 @@ struct http_conn {
 struct http_conn *http_conn_open(const struct http_served *served, struct rddp_stream *stream, uint64_t now_ns);
 /* Does what can be done, up to a bound. True: there may be more to do at once. */
 bool http_conn_work(struct http_conn *conn);
+/* Nanoseconds for which the peer has asked for nothing, with all answers acknowledged; 0: it is served. */
+uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns);
 /* Ends a peer that is too slow. */
 void http_conn_watch(struct http_conn *conn, uint64_t now_ns);
 void http_conn_close(struct http_conn *conn);

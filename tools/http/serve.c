@@ -7,30 +7,70 @@
 
 #include "tools/http/conn.h"
 
-enum { WATCH_MS = 100 };
+/* BACKLOG: connections that wait for a place. */
+enum { WATCH_MS = 100, REST_S = 1, BACKLOG = 64 };
 
 struct http_server {
     struct http_served served;
     struct rddp_stream_net *net;
     struct http_conn *conn[HTTP_CLIENTS_MAX];
     uint64_t conns;
+    struct rddp_stream *next; /* waits for a place; may be NULL */
 };
 
-static void http_take(struct http_server *server, struct rddp_stream *stream)
+static void http_drop(struct http_server *server, uint64_t i)
+{
+    http_conn_close(server->conn[i]);
+    server->conn[i] = server->conn[--server->conns];
+}
+
+/* Makes room for another connection: the one that has asked for nothing for the longest time gives way, if that is
+ * REST_S or more. False: all have requests under way. */
+static bool make_place(struct http_server *server, uint64_t now_ns)
+{
+    uint64_t most_ns = REST_S * 1000000000ULL, found = server->conns;
+    if (server->conns < server->served.options->clients)
+        return true;
+    for (uint64_t i = 0; i < server->conns; i++) {
+        uint64_t idle_ns = http_conn_idle_ns(server->conn[i], now_ns);
+        if (idle_ns >= most_ns) {
+            most_ns = idle_ns;
+            found = i;
+        }
+    }
+    if (found == server->conns)
+        return false;
+    http_drop(server, found);
+    return true;
+}
+
+/* The next connection that is allowed. False: there is none. */
+static bool await_next(struct http_server *server, struct sockaddr_storage *peer)
+{
+    char text[ADDRESS_TEXT];
+    while (server->next || (server->next = rddp_stream_accept(server->net))) {
+        rddp_stream_peer(server->next, peer);
+        if (clients_have(&server->served.allowed, (const struct sockaddr *)peer))
+            return true;
+        warn_seldom("%s: turned away: no --allow has its address", address_text(text, peer));
+        rddp_stream_close(server->next);
+        server->next = NULL;
+    }
+    return false;
+}
+
+static void take_all(struct http_server *server, uint64_t now_ns)
 {
     struct sockaddr_storage peer;
     char text[ADDRESS_TEXT];
-    rddp_stream_peer(stream, &peer);
-    if (!clients_have(&server->served.allowed, (const struct sockaddr *)&peer)) {
-        warn_seldom("%s: turned away: no --allow has its address", address_text(text, &peer));
-        rddp_stream_close(stream);
-        return;
+    while (await_next(server, &peer) && make_place(server, now_ns)) {
+        struct http_conn *conn = http_conn_open(&server->served, server->next, now_ns);
+        server->next = NULL;
+        if (conn)
+            server->conn[server->conns++] = conn;
+        else
+            warn_seldom("%s: no memory for another client", address_text(text, &peer));
     }
-    struct http_conn *conn = http_conn_open(&server->served, stream, clock_ns());
-    if (conn)
-        server->conn[server->conns++] = conn;
-    else
-        warn_seldom("%s: no memory for another client", address_text(text, &peer));
 }
 
 /* Gives every connection its turn. True: one of them has more to do. */
@@ -46,8 +86,7 @@ static bool turn_all(struct http_server *server, bool watch)
             i++;
             continue;
         }
-        http_conn_close(conn);
-        server->conn[i] = server->conn[--server->conns];
+        http_drop(server, i);
         more = true;
     }
     return more;
@@ -58,18 +97,18 @@ static void http_run_server(struct http_server *server)
     uint64_t watched_ns = clock_ns();
     bool more = false;
     while (!tool_stopped) {
-        struct rddp_stream *stream;
         rddp_stream_progress(server->net, more ? 0 : WATCH_MS);
-        while (server->conns < server->served.options->clients && (stream = rddp_stream_accept(server->net)))
-            http_take(server, stream);
         uint64_t now_ns = clock_ns();
+        take_all(server, now_ns);
         bool watch = now_ns - watched_ns > WATCH_MS * 1000000ULL;
         if (watch)
             watched_ns = now_ns;
         more = turn_all(server, watch);
     }
     while (server->conns)
-        http_conn_close(server->conn[--server->conns]);
+        http_drop(server, 0);
+    if (server->next)
+        rddp_stream_close(server->next);
 }
 
 int http_serve(const struct http_options *options, int argc, char **argv)
@@ -85,8 +124,8 @@ int http_serve(const struct http_options *options, int argc, char **argv)
     if (server.served.root < 0)
         return fail(EXIT_FAILED, "%s: %s", argv[0], error_text(errno));
     raise_file_limit();
-    int code = http_open_net(options, (uint32_t)options->clients, &server.net, &own);
-    if (!code && rddp_stream_listen(server.net, (uint16_t)options->port, (uint32_t)options->clients))
+    int code = http_open_net(options, (uint32_t)options->clients + BACKLOG + 1, &server.net, &own);
+    if (!code && rddp_stream_listen(server.net, (uint16_t)options->port, BACKLOG))
         code = fail(EXIT_FAILED, "cannot listen");
     if (!code) {
         if (options->writable && !options->allow.count)
