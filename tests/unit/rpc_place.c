@@ -103,13 +103,23 @@ static void who_has_most(void **state)
     assert_int_equal(find(3, 2, true), PLACE_FREE);
 }
 
+/* The octets of an IPv4 address lie where an IPv6 address has its flow label. */
+static void families(void **state)
+{
+    struct sockaddr_storage v4 = address(7, false), v6 = address(0, true);
+
+    (void)state;
+    ((struct sockaddr_in6 *)(void *)&v6)->sin6_flowinfo = htonl(7);
+    assert_false(place_same_address(&v4, &v6));
+    assert_false(place_same_address(&v6, &v4));
+    assert_true(place_same_address(&v4, &v4) && place_same_address(&v6, &v6));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limit_of_all),
-        cmocka_unit_test(nobody_can),
-        cmocka_unit_test(limit_of_an_address),
-        cmocka_unit_test(who_has_most),
+        cmocka_unit_test(limit_of_all), cmocka_unit_test(nobody_can), cmocka_unit_test(limit_of_an_address),
+        cmocka_unit_test(who_has_most), cmocka_unit_test(families),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
