@@ -8,8 +8,9 @@
 
 #include <sched.h>
 
-/* Longer than any turn: a lock that is held for longer is held by the forking thread itself, or by a stopped one. */
-enum { PATIENCE_US = 1000000 };
+/* Longer than any turn, also on a machine that has far too much to do: a lock that is held for longer is held by the
+ * forking thread itself, or by a stopped one. */
+enum { PATIENCE_US = 5000000 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* Guards the list, and is held while the process forks. First in the lock order. */

@@ -232,6 +232,8 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server)
     if (row->peer_to_peer)
         wire.rtr = row->rtr;
     wire.first_delay_ms = 0;
+    if (ONLY_THREADS) /* everything is slow then */
+        wire.close_timeout_ms = PAIR_WAIT_MS / 2;
     if (udp_port_pid != getpid()) { /* a child has its own */
         udp_port = free_udp_port();
         udp_port_pid = getpid();
