@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""members.py [--self-test] - no struct has more members than a reader takes in at a glance.
+"""members.py [--self-test] - checks that no struct has more than LIMIT members, which a reader takes in at a glance.
 
-Each declarator is a member, those of a nested struct without a name are
-its owner's, and one with a name counts once. Prints each that has more than LIMIT, and fails."""
+Each declarator is a member. The members of a nested struct without a name belong to its owner; a nested struct with a
+name counts once.
+"""
 
 import re
 import subprocess
@@ -19,7 +20,7 @@ def blank(match):
 
 
 def end_of(text, at):
-    """Behind the brace that closes the one at `at`."""
+    """Returns the position behind the brace that closes the one at `at`."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "{") - (text[i] == "}")
@@ -29,7 +30,7 @@ def end_of(text, at):
 
 
 def declarators(statement):
-    """Commas outside of parentheses and brackets part declarators."""
+    """Counts declarators: commas outside of parentheses and brackets separate them."""
     depth = commas = 0
     for c in statement:
         depth += (c in "([") - (c in ")]")
@@ -56,7 +57,7 @@ def members(body):
 
 
 def too_many(text):
-    """(line, tag, members) of each."""
+    """Yields (line, tag, members) for each struct that is too large."""
     text = NOT_CODE.sub(blank, text)
     for match in OPENS.finditer(text):
         start = match.end() - 1

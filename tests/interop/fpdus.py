@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""fpdus.py CAPTURE - what tshark sees of each message in a capture of talk, in talk's own words: one line a message.
+"""fpdus.py CAPTURE - prints one line for each message that tshark finds in a capture of talk, in talk's format.
 
-tshark 4.0 knows markers only in a peculiar way, so it reads a capture twice. If one side has asked for markers, it
-expects them in both directions: the direction without them is read from a copy of the capture in which nobody asks.
-And it wants every TCP segment to be one FPDU when there are markers, which is talk's affair.
+tshark reads the capture twice, because tshark 4.0 expects markers in both directions if one side has asked for them:
+the direction without markers is read from a copy of the capture in which neither side asks. With markers it also
+expects each TCP segment to be one FPDU; talk sends them so.
 """
 import collections
 import re
@@ -27,7 +27,7 @@ HEADS = {"write": 14, "read-response": 14, "read-request": 46}  # 18 the others
 
 
 def frames(path, which):
-    """What tshark makes of each frame that its filter `which` lets through."""
+    """Yields tshark's dissection of each frame that matches its display filter `which`."""
     with tempfile.TemporaryFile() as errors:
         tshark = subprocess.Popen(TSHARK + ["-r", path, "-Y", which], stdout=subprocess.PIPE, stderr=errors)
         wrong = ""
@@ -86,7 +86,7 @@ class Unit:
         return self.number("iwarp_ddp.tagged_offset" if tagged else "iwarp_ddp.mo")
 
     def data(self):
-        """The payload. When tshark takes markers out, it leaves 4 octets too many between two of them: done again."""
+        """Returns the payload. Removes the markers again, because tshark leaves 4 octets too many between two of them."""
         head = HEADS.get(self.what(), 18)
         if self.what() == "terminate":
             return b""
@@ -99,7 +99,7 @@ class Unit:
 
 
 def units(frame):
-    """What is in a frame. The dissectors of what an FPDU holds follow it as siblings."""
+    """Yields the units of a frame. The dissections of an FPDU's contents follow it as siblings."""
     found = []
 
     def walk(element):
@@ -138,7 +138,7 @@ def terminate_line(unit):
 
 
 def head_line(unit):
-    """The headers of a message's first segment."""
+    """Returns the headers of a message's first segment as text."""
     what = unit.what()
     if unit.number("iwarp_ddp.tagged_flag"):
         return "%s stag=0x%08x to=0x%016x" % (what, unit.number("iwarp_ddp.stag"), unit.offset())
@@ -152,7 +152,7 @@ def head_line(unit):
 
 
 class Direction:
-    """What one side says. Its lines are complete when the messages are; whatever is wrong becomes part of a line."""
+    """The messages of one side as lines. A line is complete when its message is, and names whatever is wrong."""
 
     def __init__(self):
         self.lines = []
@@ -175,7 +175,7 @@ class Direction:
                 self.wrong.append("marker")
 
     def check_headers(self, unit):
-        """Every segment says the same as the first of its message, and where it goes on."""
+        """Checks that each segment repeats its message's headers and continues where the last one ended."""
         if unit.number("iwarp_ddp.dv") != 1 or unit.number("iwarp_rdma.version") != 1:
             self.wrong.append("version")
         if unit.number("iwarp_ddp.rsvd") or unit.number("iwarp_rdma.rsv"):
@@ -232,7 +232,7 @@ class Direction:
 
 
 def dissect(path, which="tcp"):
-    """The directions of a capture, by stream and > (from who connected) or <."""
+    """Returns the directions of a capture by (stream, '>' from the side that connected or '<')."""
     directions = collections.defaultdict(Direction)
     clients = {}
     for frame in frames(path, which):
@@ -252,7 +252,7 @@ def dissect(path, which="tcp"):
 
 
 def without_markers(path, copy):
-    """A copy of the capture in which the M bits of all Requests and Replies are 0."""
+    """Writes a copy of the capture in which the M bits of all Requests and Replies are 0."""
     with open(path, "rb") as capture:
         octets = bytearray(capture.read())
     for start in re.finditer(rb"MPA ID Re[qp] Frame", bytes(octets)):

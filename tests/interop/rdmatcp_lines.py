@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""rdmatcp_lines.py - what the document asks of a capture of RDMA/TCP segments, given as tshark's fields on stdin."""
+"""rdmatcp_lines.py - checks a capture of RDMA/TCP segments against the document; reads tshark's fields from stdin."""
 import collections
 import sys
 

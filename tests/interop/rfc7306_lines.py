@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""rfc7306_lines.py - what rfc7306_tshark.sh reads of a capture of `rddp perf -n 20 write-imm fetch-add cmp-swap swap` is
-what these operations must send. Each line is a packet; its columns are the fields that the script lists."""
+"""rfc7306_lines.py - checks a capture of `rddp perf -n 20 write-imm fetch-add cmp-swap swap` against RFC 7306. Each line of
+stdin is a packet; its columns are the fields that rfc7306_tshark.sh lists."""
 
 import sys
 

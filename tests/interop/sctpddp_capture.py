@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """sctpddp_capture.py CAPTURE - writes the chunks of tests/vectors/sctp.json, and others that break a rule, as SCTP over UDP
-(RFC 6951). Each association begins with INIT and INIT-ACK. Prints what a reader has to find, one line a DATA chunk."""
+(RFC 6951). Each association begins with INIT and INIT-ACK. Prints one line for each DATA chunk: what a dissector must say of it."""
 import json
 import os
 import struct

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""tcpopt_vectors.py make CAPTURE | check: the vectors of the TCP RDMA option as a capture, and what tshark has to say of each."""
+"""tcpopt_vectors.py make CAPTURE | check - writes the vectors of the TCP RDMA option as a capture; checks what tshark says of
+them."""
 import json
 import os
 import struct
@@ -17,7 +18,7 @@ def checksum(octets):
 
 
 def vectors():
-    """Each vector that fits a TCP header, with its options and the payload that it is about."""
+    """Yields each vector that fits a TCP header, with its options and the payload that it describes."""
     with open(os.environ["RDDP_SOURCE_DIR"] + "/tests/vectors/tcpopt.json") as file:
         for vector in json.load(file)["options"]:
             context = vector.get("context", {})
@@ -39,7 +40,7 @@ def make(name):
 
 
 def wanted(vector):
-    """The columns of a good vector, and what tshark complains about."""
+    """Returns the columns that tshark must print for a vector, and its complaint."""
     fields = vector.get("fields", {})
     names = ("length", "A", "U", "rid", "buffer_offset", "data_offset", "data_length", "total_length")
     complaint = next((WORDS[key] for key in WORDS if vector["expect"].startswith(key)), "")
@@ -53,7 +54,7 @@ def check(lines):
         values = [int(c, 0) if c else "" for c in columns]
         fields, complaint = wanted(vector)
         if fields[0] == 4:
-            fields[2] = ""  # U means nothing there
+            fields[2] = ""  # U has no meaning there
         if fields[0] and values != fields:
             sys.exit(f"{vector['id']}: {values}, not {fields}")
         if any((words in said) != (words == complaint) for words in set(WORDS.values())):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A peer of `rddp serve` or `rddp cp` that lies: hostile.py client PORT | fuzz PORT SEED COUNT | old PORT |
-server CASE | cases.
+"""hostile.py client PORT | fuzz PORT SEED COUNT | old PORT | server CASE | cases - attacks `rddp serve` or `rddp cp`.
 
 It speaks just enough iWARP (RFC 5040, 5041, 5044) for Sends and RDMA Writes, and the protocol of doc/cp-protocol.md.
-As a client it says one line a case and ends with 1 if one of them was taken; as a server it serves one client one case.
+As a client it prints one line for each case, and exits with 1 if the server accepted one of them; as a server it plays
+one case to one client.
 """
 import itertools
 import random
@@ -87,7 +87,7 @@ class Peer:
         self.fpdu(struct.pack('>BBIQ', 0xC1, 0x40, key, address) + payload)
 
     def receive(self):
-        """The payload of the next Send."""
+        """Returns the payload of the next Send."""
         while True:
             length = struct.unpack('>H', self.octets(2))[0]
             ulpdu = self.octets(length)
@@ -113,7 +113,7 @@ def message(*records, credits=0, released=0, ring=(0, 0), length=None):
 
 
 def records(payload):
-    """(kind, body) of each record of a message."""
+    """Yields (kind, body) for each record of a message."""
     at = 32
     while at < len(payload):
         kind, length = struct.unpack('>HH', payload[at:at + 4])
@@ -162,7 +162,8 @@ def connect(port):
 
 
 def answer_to(peer, *sent):
-    """What comes of these messages: 'refused RESULT' of an ERROR, 'failed RESULT' of a DONE, 'taken', or 'cut off'."""
+    """Sends these messages and returns what happened: 'refused RESULT' (an ERROR), 'failed RESULT' (a DONE), 'taken',
+    'cut off' or 'no answer'."""
     deadline = time.monotonic() + 10
     try:
         for payload in sent:
@@ -196,7 +197,7 @@ def ring_of(peer):
 
 
 def outside_ring(port, delta):
-    """RDMA Writes at and behind the ends of the server's ring."""
+    """Writes across and behind the ends of the server's ring."""
     peer = connect(port)
     peer.send(message(start(0, '', 'ring')))
     key, address, size = ring_of(peer)
@@ -301,14 +302,14 @@ def client_cases():
 
 
 def old_hello(port):
-    """An rddp of version 1 is refused in its own words: its magic number, and result 24."""
+    """Checks that an rddp of version 1 is refused in its own format: its magic number, and result 24."""
     peer = Peer(socket.create_connection(('127.0.0.1', port)), passive=False, magic=MAGIC - 1)
     told = struct.unpack('>IHH', peer.private) if peer.rejected else None
     return told != (MAGIC - 1, 24, 0)
 
 
 def no_credit(port):
-    """Everything is said to be done before it could be sent, for no credit is ever given."""
+    """Reports everything as done without ever granting a credit."""
     peer = connect(port)
     peer.send(message(start(PULL | RECURSIVE, 'many')))
     time.sleep(0.3)
@@ -321,8 +322,8 @@ def no_credit(port):
 
 
 def patience(port):
-    """While the server hashes for long, it goes on granting credits for what only keeps the connection alive. On a busy
-    machine it may have hashed before we come to ask: then again."""
+    """Checks that a server that hashes for long still grants credits for keep-alives. On a busy machine it may finish
+    hashing before this asks; then it tries again."""
     for _ in range(10):
         granted = granted_meanwhile(port)
         if granted >= 60:
@@ -384,7 +385,7 @@ def mutate(rng, payload):
 
 
 def run_fuzz(port, seed, count):
-    """Valid pushes and pulls of which each message may be changed. Whatever comes of it, the server must go on."""
+    """Sends valid pushes and pulls with randomly changed messages. The server must survive all of them."""
     rng = random.Random(seed)
     for _ in range(count):
         sent = rng.choice((

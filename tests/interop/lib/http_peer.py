@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""http_peer.py HOST PORT DIRECTORY - a client over the kernel's TCP that means no good: each case in a connection of its own.
-The directory is what is served, writable, with a limit of 1 MiB and a time-out of 2 s."""
+"""http_peer.py HOST PORT DIRECTORY - attacks an HTTP server over the kernel's TCP; each case has its own connection.
+DIRECTORY is served, writable, with a limit of 1 MiB and a time-out of 2 s."""
 import os
 import socket
 import sys
@@ -27,7 +27,7 @@ def connect():
 
 
 def rest(s):
-    """Everything until the server closes."""
+    """Returns everything that arrives until the server closes."""
     got = b""
     try:
         while part := s.recv(65536):
@@ -106,7 +106,7 @@ for i, s in enumerate(slow):
     s.sendall((b"", b"G", GET[:-2], b"PUT /slow HTTP/1.1\r\n" + H + b"Content-Length: 1000000\r\n\r\nabc")[i % 4])
 reader = connect()
 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-reader.sendall(b"GET /big HTTP/1.1\r\n" + H + b"\r\n") # and nothing of it is read
+reader.sendall(b"GET /big HTTP/1.1\r\n" + H + b"\r\n") # and never reads the answer
 expect("beside slow ones", GET * 20 + END, [200] * 21)
 begun = time.monotonic()
 for s in slow:
