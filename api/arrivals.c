@@ -22,7 +22,7 @@ static void take_link(struct progress *progress, struct rddp_listener *listener,
 
     if (!endpoint) {
         listener->pending--;
-        context_log(listener->context, RDDP_LOG_ERROR, "a connection is turned away: %s", strerror(errno));
+        context_log(listener->context, RDDP_LOG_ERROR, "refused a connection: %s", strerror(errno));
         return;
     }
     endpoint->listener = listener;
@@ -49,7 +49,7 @@ static void send_on(struct progress *to, struct rddp_listener *listener, int fd)
     if (!arrival) {
         close(fd);
         listener->pending--;
-        context_log(listener->context, RDDP_LOG_ERROR, "out of memory: a connection is turned away");
+        context_log(listener->context, RDDP_LOG_ERROR, "out of memory: refused a connection");
         return;
     }
     *arrival = (struct arrival){.listener = listener, .fd = fd};
@@ -100,7 +100,7 @@ void arrival_give(struct rddp_listener *listener, int fd)
     struct progress *progress = stays ? listener->progress : progress_next(listener->context);
 
     if (listener->pending >= LISTENER_PENDING) {
-        context_log(listener->context, RDDP_LOG_WARN, "%u connections wait for an answer: one more is turned away",
+        context_log(listener->context, RDDP_LOG_WARN, "refused a connection: %u others already wait for an answer",
                     listener->pending);
         close(fd);
         return;

@@ -322,7 +322,7 @@ int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const s
 static void endpoint_sctp_turn_away(struct rddp_listener *listener, struct sctp_assoc *sctp, const char *why)
 {
     sctp->provider->close(sctp);
-    context_log(listener->context, RDDP_LOG_WARN, "an association is turned away: %s", why);
+    context_log(listener->context, RDDP_LOG_WARN, "refused an association: %s", why);
 }
 
 static void take_association(struct rddp_listener *listener, struct sctp_port *port, struct sctp_assoc *sctp)

@@ -324,7 +324,7 @@ static void check_words(const struct cp_options *options, int argc, char **argv,
         if (!options->list && is_remote(argv[i]) == is_remote(argv[last]))
             usage_error("expected one of SRC and DST to be HOST:PATH (write ./NAME for a local name with a colon)");
         if (is_remote(argv[i]) && options->links == LINKS_FOLLOW)
-            usage_error("--links=follow: a server follows none");
+            usage_error("--links=follow: the server does not follow links");
     }
     if (options->checksum && !options->resume)
         usage_error("--checksum and --no-resume exclude each other");

@@ -52,7 +52,7 @@ static int http_run(const struct command *command, int argc, char **argv)
     while (verb < end && strcmp(verb->name, argv[first]))
         verb++;
     if (verb == end)
-        usage_error("'%s' is none of serve, get, put", argv[first]);
+        usage_error("expected serve, get or put, got '%s'", argv[first]);
     int words = argc - ++first;
     if (words < verb->min || words > verb->max)
         usage_error("%s: %s", verb->name, words < verb->min ? "a name is missing" : "too many names");

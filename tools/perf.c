@@ -100,7 +100,7 @@ static void take_op(struct perf_options *options, const char *word)
             continue;
         known = options->op[op] = true;
         if (!wire_has(options, op))
-            usage_error("%s: not with %s", word, wire_name(&options->wire));
+            usage_error("%s: not possible with %s", word, wire_name(&options->wire));
     }
     if (!known)
         usage_error("no test '%s': write, send, read, write-imm, fetch-add, cmp-swap, swap or all", word);
@@ -210,7 +210,7 @@ static int perf_run(const struct command *command, int argc, char **argv)
     perf_complete(&options);
     catch_signals();
     if (options.loopback && packet_options.address)
-        usage_error("--loopback and --packet contradict each other");
+        usage_error("give either --loopback or --packet, not both");
     if (options.loopback)
         return run_loopback(&options);
 

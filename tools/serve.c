@@ -41,10 +41,10 @@ static void serve_refuse(struct rddp_request *request, unsigned version, enum xf
     rddp_request_addr(request, &address);
     address_text(peer, &address);
     if (result == XFER_OTHER_VERSION && version)
-        warn_seldom("%s: turned away: its rddp speaks version %u of the copying protocol, this one version %d", peer,
+        warn_seldom("%s: refused: its rddp speaks version %u of the copying protocol, this one version %d", peer,
                     version, XFER_VERSION);
     else
-        warn_seldom("%s: turned away: %s", peer,
+        warn_seldom("%s: refused: %s", peer,
                     result == XFER_OTHER_VERSION ? "not an `rddp cp`"
                     : result == XFER_NO_ACCESS   ? "no --allow has its address"
                                                  : xfer_result_text(result));

@@ -196,7 +196,7 @@ curl -sS "$url/small" | cmp - "$srv/small" || fail "behind the limit of the size
 stop
 serve --allow 10.99.0.0/16 "$srv"
 ! curl -sS "$url/small" >"$dir/said" 2>&1 || fail "an address that --allow does not have"
-grep -q 'turned away' "$dir/server" || fail "no line about it"
+grep -q ': refused: ' "$dir/server" || fail "no line about it"
 stop
 
 # --- our client, and servers of others ------------------------------------------------------------------------------

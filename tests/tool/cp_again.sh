@@ -136,7 +136,7 @@ for _ in {1..200}; do [ -s port ] && break; sleep 0.02; done
 timeout 30 "$tool" cp -q -p "$(cat port)" --mpa-rev 1 tree/file 127.0.0.1:x 2>said
 [ $? = 4 ] && grep -q 'speaks version 1 of the copying protocol, this one version 2' said || bad "a server of version 1: $(cat said)"
 python3 "$here/hostile.py" old "$port" || bad "a client of version 1 is not refused in its own words"
-grep -q 'turned away: its rddp speaks version 1 of the copying protocol, this one version 2' main.log || bad "a client of version 1 leaves no line: $(cat main.log)"
+grep -q 'refused: its rddp speaks version 1 of the copying protocol, this one version 2' main.log || bad "a client of version 1 leaves no line: $(cat main.log)"
 
 kill -0 "$main" || bad "the server did not survive"
 stop "$main"

@@ -50,7 +50,7 @@ for _ in {1..200}; do grep -q '^listening' allow.log && break; sleep 0.02; done
 allowed=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' allow.log)
 timeout 30 "$tool" cp -q -p "$allowed" one 127.0.0.1:small 2>said
 [ $? = 3 ] && grep -q 'the server says: permission denied' said || bad "a client that is not allowed: $(cat said)"
-grep -q '^rddp serve: 127.0.0.1:[0-9]*: turned away: no --allow has its address$' allow.log || bad "a client that is not allowed leaves no line: $(cat allow.log)"
+grep -q '^rddp serve: 127.0.0.1:[0-9]*: refused: no --allow has its address$' allow.log || bad "a client that is not allowed leaves no line: $(cat allow.log)"
 grep -q 'everybody who' allow.log && bad "a server that is not for everybody says it is"
 stop "$pid"
 serve few --allow 10.0.0.0/8 --allow 127.0.0.0/8 shared

@@ -153,7 +153,7 @@ static void http_client_drive(struct http_client *client)
             last_ns = clock_ns();
         } else if (clock_ns() - last_ns > timeout_ns) {
             client->code =
-                fail(EXIT_FAILED, "%s: nothing came for %g s", client->server.text, client->options->timeout_s);
+                fail(EXIT_FAILED, "%s: received nothing for %g s", client->server.text, client->options->timeout_s);
             return;
         }
         rddp_stream_progress(client->net, got ? 0 : WAIT_MS);

@@ -123,7 +123,7 @@ int http_get(const struct http_options *options, int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         parse_url(&other, argv[i]);
         if (strcmp(other.authority, url.authority))
-            usage_error("%s: another server than %s; run the command once for each", argv[i], url.authority);
+            usage_error("%s: not on %s; run the command once for each server", argv[i], url.authority);
         add_job(&client, other.target, false);
     }
     int code = open_output(&client, options->output);

@@ -52,7 +52,7 @@ static bool await_next(struct http_server *server, struct sockaddr_storage *peer
         rddp_stream_peer(server->next, peer);
         if (clients_have(&server->served.allowed, (const struct sockaddr *)peer))
             return true;
-        warn_seldom("%s: turned away: no --allow has its address", address_text(text, peer));
+        warn_seldom("%s: refused: no --allow has its address", address_text(text, peer));
         rddp_stream_close(server->next);
         server->next = NULL;
     }

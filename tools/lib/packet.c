@@ -101,7 +101,7 @@ static int open_hand_off(struct tool_endpoint *endpoint)
 {
     struct rddp_device_attr attr;
     if (packet_options.address)
-        usage_error("--hand-off and --packet contradict each other");
+        usage_error("give either --hand-off or --packet, not both");
     set_common(&attr);
     attr.hand_off = true;
     endpoint->device = rddp_open_device(endpoint->context, &attr);

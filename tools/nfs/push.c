@@ -152,7 +152,7 @@ static bool written(struct copy_job *job, struct slot *slot)
     if (slot->done == slot->length || job->failed || job->changed)
         return true;
     if (n == 0) {
-        job_fail(slot->copy, job, EXIT_PROTOCOL, "the server takes no octets and gives no reason");
+        job_fail(slot->copy, job, EXIT_PROTOCOL, "the server wrote nothing and reported no error");
         return true;
     }
     ask_write(job, slot);

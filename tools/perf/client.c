@@ -272,7 +272,7 @@ static int greet(struct client *client, const struct target *target)
     };
     code = lane_ask(lane, &hello, CONTROL_WELCOME, &lane->peer);
     if (!code && lane->peer.size != size)
-        code = fail(EXIT_PROTOCOL, "the server's memory is not of the size that was asked for");
+        code = fail(EXIT_PROTOCOL, "the server's memory does not have the requested size");
     return code;
 }
 

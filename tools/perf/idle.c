@@ -61,7 +61,8 @@ static int open_crowd(struct crowd *crowd, struct rddp_qp *first)
     int code = rddp_query_qp(first, &info) ? EXIT_FAILED : 0;
     while (!code && crowd->established < crowd->wanted) {
         if (tool_stopped || clock_ns() > until_ns)
-            return fail(EXIT_FAILED, tool_stopped ? "interrupted" : "not all connections in %d s", SILENCE_S);
+            return fail(EXIT_FAILED, tool_stopped ? "interrupted" : "not all connections were established within %d s",
+                        SILENCE_S);
         while (!code && crowd->started < crowd->wanted && crowd->started - crowd->established < AT_ONCE)
             code = start_one(crowd, &info);
         if (!code) {

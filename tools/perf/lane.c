@@ -206,7 +206,7 @@ static int perf_lane_take_data(struct lane *lane, const struct rddp_wc *wc)
     lane->data_received++;
     if (has_number != (lane->data_op == OP_WRITE_IMM) ||
         (has_number && be32toh(wc->imm_data) != (uint32_t)lane->data_received))
-        return fail(EXIT_PROTOCOL, "message %" PRIu64 " has other immediate data than it should", lane->data_received);
+        return fail(EXIT_PROTOCOL, "message %" PRIu64 " has the wrong immediate data", lane->data_received);
     return 0;
 }
 
@@ -222,11 +222,11 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
     } else {
         struct message message;
         if (wc->byte_len != HEAD || !perf_lane_decode(lane->ring.at + (size_t)slot * HEAD, &message))
-            return fail(EXIT_PROTOCOL, "the peer is no `rddp perf` of this version");
+            return fail(EXIT_PROTOCOL, "the peer is not `rddp perf` of this version");
         if (message.type == CONTROL_CREDIT)
             lane->credits = message.count;
         else if (lane->inbox_count == INBOX)
-            return fail(EXIT_PROTOCOL, "the peer says more than it should");
+            return fail(EXIT_PROTOCOL, "the peer sent a message that is longer than expected");
         else
             lane->inbox[lane->inbox_count++] = message;
     }
@@ -251,7 +251,7 @@ static int count_silence(struct lane *lane)
     if (lane->idle)
         lane->idle(lane);
     if (now_ns - lane->quiet_since_ns > SILENCE_S * 1000000000ull)
-        return fail(EXIT_FAILED, "the peer has said nothing for %d s", SILENCE_S);
+        return fail(EXIT_FAILED, "received nothing from the peer for %d s", SILENCE_S);
     return 0;
 }
 
@@ -342,8 +342,7 @@ int lane_hear(struct lane *lane, enum control type, struct message *message)
 {
     int code = lane_hear_any(lane, message);
     if (!code && message->type != type)
-        return fail(EXIT_PROTOCOL, "the peer says something else than it should (%d instead of %d)", message->type,
-                    type);
+        return fail(EXIT_PROTOCOL, "unexpected message from the peer (type %d instead of %d)", message->type, type);
     return code;
 }
 

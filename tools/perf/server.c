@@ -127,7 +127,7 @@ static int welcome(struct host *host)
     struct message hello;
     int code = lane_hear(lane, CONTROL_HELLO, &hello);
     if (!code && (!hello.size || hello.size > PERF_SIZE_MAX))
-        return fail(EXIT_PROTOCOL, "%s: it wants messages of %" PRIu64 " octets", host->peer, hello.size);
+        return fail(EXIT_PROTOCOL, "%s: the client asked for messages of %" PRIu64 " octets", host->peer, hello.size);
     if (!code)
         code = lane_size(lane, hello.size);
     if (code)
@@ -228,7 +228,7 @@ static int perf_server_tell(int fd, const struct tool_endpoint *endpoint)
     struct sockaddr_storage address = {0};
     rddp_listener_addr(endpoint->listener, &address);
     uint16_t port = address_port(&address);
-    return write(fd, &port, sizeof(port)) == sizeof(port) ? 0 : fail(EXIT_FAILED, "cannot tell the port");
+    return write(fd, &port, sizeof(port)) == sizeof(port) ? 0 : fail(EXIT_FAILED, "cannot report the port");
 }
 
 static void perf_server_serve(struct host *host)

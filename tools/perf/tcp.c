@@ -87,7 +87,7 @@ static int receive_all(const struct stream *stream, uint64_t n, size_t call)
         if (!since_ns)
             since_ns = clock_ns();
         if (tool_stopped || clock_ns() - since_ns > SILENCE_S * 1000000000ull)
-            return fail(EXIT_FAILED, tool_stopped ? "interrupted" : "raw TCP: nothing came for %d s", SILENCE_S);
+            return fail(EXIT_FAILED, tool_stopped ? "interrupted" : "raw TCP: received nothing for %d s", SILENCE_S);
     }
     return 0;
 }
@@ -158,7 +158,7 @@ int tcp_server(struct lane *lane, const struct message *start)
 {
     uint16_t port = 0;
     if (!start->size || start->size > CALL)
-        return fail(EXIT_PROTOCOL, "raw TCP: a read of no or too many octets");
+        return fail(EXIT_PROTOCOL, "raw TCP: the peer asked to read no or too many octets");
     int listener = listen_beside(lane, &port);
     if (listener < 0)
         return trouble("listen");

@@ -129,8 +129,8 @@ static int go_ahead(struct ping_session *session)
 static int start_read(const struct server *server, struct ping_session *session)
 {
     if (session->remote.size > server->options->size)
-        return fail(EXIT_FAILED, "%s: its buffer of %" PRIu32 " octets is larger than ours of %" PRIu64, session->peer,
-                    session->remote.size, server->options->size);
+        return fail(EXIT_FAILED, "%s: the peer's buffer of %" PRIu32 " octets is larger than ours of %" PRIu64,
+                    session->peer, session->remote.size, server->options->size);
     session->memory.at[SOURCE + session->remote.size] = 0;
     session->phase = WANT_READ;
     return session_post(session, KIND_READ, RDDP_WR_RDMA_READ, SOURCE, session->remote.size);
@@ -161,7 +161,7 @@ static int take_message(const struct server *server, struct ping_session *sessio
     case WANT_SINK:
         return start_write(session);
     default:
-        return fail(EXIT_PROTOCOL, "%s: an unexpected message while it should wait", session->peer);
+        return fail(EXIT_PROTOCOL, "%s: unexpected message while the peer should wait", session->peer);
     }
 }
 
