@@ -96,13 +96,10 @@ static struct utcp_sum pseudo(const struct utcp_name *from, const struct utcp_na
                               uint32_t length)
 {
     struct utcp_sum sum = {0};
-    uint8_t tail[8] = {0};
+    uint8_t head[40], *q = put_bytes(put_bytes(head, from->ip, sizeof(from->ip)), to->ip, sizeof(to->ip));
 
-    put32(tail, length);
-    tail[7] = protocol;
-    utcp_sum_add(&sum, from->ip, sizeof(from->ip));
-    utcp_sum_add(&sum, to->ip, sizeof(to->ip));
-    utcp_sum_add(&sum, tail, sizeof(tail));
+    put32(put32(q, length), protocol);
+    utcp_sum_add(&sum, head, sizeof(head));
     return sum;
 }
 
