@@ -57,11 +57,16 @@ static struct utcp **host_bucket_of(const struct utcp_host *h, const struct utcp
     return &h->bucket[pair_hash(h, local, remote, HASH_PAIR) & (h->buckets - 1)];
 }
 
+static bool is_between(const struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote)
+{
+    return utcp_same_name(&t->local, local) && utcp_same_name(&t->remote, remote);
+}
+
 struct utcp *utcp_host_find(const struct utcp_host *h, const struct utcp_name *local, const struct utcp_name *remote)
 {
-    struct utcp *t = *host_bucket_of(h, local, remote);
+    struct utcp *t = h->recent && is_between(h->recent, local, remote) ? h->recent : *host_bucket_of(h, local, remote);
 
-    while (t && !(utcp_same_name(&t->local, local) && utcp_same_name(&t->remote, remote)))
+    while (t && !is_between(t, local, remote))
         t = t->next;
     return t;
 }
@@ -72,6 +77,7 @@ void utcp_host_add(struct utcp_host *h, struct utcp *t)
 
     t->next = *bucket;
     *bucket = t;
+    h->recent = 0; /* it may be an old connection between the same addresses, which is found behind this one */
 }
 
 void utcp_host_remove(struct utcp_host *h, struct utcp *t)
@@ -83,6 +89,8 @@ void utcp_host_remove(struct utcp_host *h, struct utcp *t)
     if (*at)
         *at = t->next;
     t->next = 0;
+    if (h->recent == t)
+        h->recent = 0;
 }
 
 static struct utcp_half *ways_of(const struct utcp_host *h, const struct utcp_name *local,
@@ -267,6 +275,7 @@ static struct utcp *on_segment(struct utcp_host *h, const struct utcp_segment *s
 {
     struct utcp *t = utcp_host_find(h, &s->to, &s->from);
 
+    h->recent = t;
     now_us = host_touch(h, t, now_us);
     if (t && t->state != UTCP_CLOSED && reopens(t, s)) {
         utcp_over(t, 0);

@@ -46,7 +46,8 @@ struct utcp_host {
     void *of;
     struct utcp_host_attr attr;
     struct utcp **bucket;
-    uint32_t buckets; /* a power of two */
+    uint32_t buckets;    /* a power of two */
+    struct utcp *recent; /* the connection of the last segment, or NULL: the next is often for it, too */
     struct utcp_half *half;
     uint32_t halves, half_count, half_due; /* halves: a power of two, at least UTCP_HALF_WAYS */
     uint32_t half_at;                      /* where to look first for one that must be answered */

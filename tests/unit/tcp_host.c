@@ -146,6 +146,8 @@ static void accepts(void **state)
     assert_null(shake(r, TCPS + 1));
     assert_false(answer(r, &s));
     assert_int_equal(r->host.half_count, 1);
+    /* The connection of the last segment is gone like any other. */
+    assert_ptr_equal(send_in(r, 1, 80, UTCP_ACK, ISN + 1, r->tcp[0].attr.isn + 1), &r->tcp[0]);
     utcp_host_remove(&r->host, &r->tcp[0]);
     assert_null(utcp_host_find(&r->host, &r->tcp[0].local, &r->tcp[0].remote));
     assert_ptr_equal(utcp_host_find(&r->host, &r->tcp[1].local, &r->tcp[1].remote), &r->tcp[1]);
@@ -244,7 +246,8 @@ static void reopens(void **state)
     assert_ptr_equal(send_in(r, 1, 80, UTCP_SYN, ISN + 100, 0), t);
     assert_int_equal(t->state, UTCP_CLOSED);
     assert_true(answer(r, &s) && s.flags == (UTCP_SYN | UTCP_ACK) && s.ack == ISN + 101);
-    assert_ptr_equal(send_in(r, 1, 80, UTCP_ACK, ISN + 101, s.seq + 1), &r->tcp[1]);
+    for (int i = 0; i < 2; i++)
+        assert_ptr_equal(send_in(r, 1, 80, UTCP_ACK, ISN + 101, s.seq + 1), &r->tcp[1]);
 }
 
 int main(void)
