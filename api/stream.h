@@ -20,6 +20,8 @@ enum {
     STREAM_BUFFERS = 1024,
     STREAM_OFFERS = 64,
     STREAM_PLACES = 8192, /* ranges placed and not read; when they run out octets are kept instead */
+    STREAM_MARKS = 1024,  /* beginnings of messages behind a gap */
+    STREAM_TAKENS = 1024, /* ranges that were read before their turn */
     STREAM_SENTS = 16384,
     STREAM_BATCH = 64, /* packets that are read before anything else is done */
     STREAM_BATCH_OCTETS = 1 << 18,
@@ -69,6 +71,19 @@ struct stream_places {
     uint32_t first, count;
 };
 
+/* Octets [from, to) of the stream were read before their turn; `plain` of them wait in the ring. */
+struct stream_taken {
+    uint64_t from, to, plain;
+};
+
+/* Messages behind a gap: sorted, where they begin, and what was read of them. Octets [at, end) are the rest of one. */
+struct stream_early {
+    uint64_t mark[STREAM_MARKS];
+    uint32_t marks, takens;
+    struct stream_taken taken[STREAM_TAKENS];
+    uint64_t at, end;
+};
+
 struct rddp_stream {
     struct utcp tcp;
     struct rddp_stream_net *net;
@@ -87,6 +102,7 @@ struct rddp_stream {
     struct stream_buffer *buffer, *offer; /* named ones, sorted by RID; offered ones, in the order of the calls */
     uint32_t buffers, offers;
     struct stream_ahead ahead;
+    struct stream_early early;
     struct rddp_stream_counters count;
 };
 
@@ -152,6 +168,13 @@ static inline uint32_t stream_find_buffer(const struct rddp_stream *s, uint64_t 
 
 /* stream_read.c: what the TCP calls with each arrival. */
 struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a);
+/* Copies kept octets from `position` on. */
+void stream_read_ring(struct rddp_stream *s, uint64_t position, uint8_t *to, uint64_t length);
+
+/* stream_early.c. stream_early_note(): a segment behind a gap begins a message at `position`. stream_early_skip() moves
+ * the reader over what was read before its turn, and returns where the next such octets begin. */
+void stream_early_note(struct rddp_stream *s, uint64_t position);
+uint64_t stream_early_skip(struct rddp_stream *s);
 
 /* stream_guess.c. Where to read the next packet to; what was read, and whether its checksum is known to be right. */
 uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3]);

@@ -180,10 +180,12 @@ struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a)
     /* The ring holds `ring_octets` from where the reader is. */
     if (a->position + a->length > s->read_to + s->ring_octets)
         return (struct utcp_verdict){0, 0};
-    if (a->option) {
-        if (tcpopt_decode(&o, a->option, a->option_length, a->option_at, a->segment_length) != TCPOPT_GOOD)
-            s->count.options_bad++;
-        else if (tcpopt_transfers(&o))
+    if (a->option && tcpopt_decode(&o, a->option, a->option_length, a->option_at, a->segment_length) != TCPOPT_GOOD) {
+        s->count.options_bad++;
+    } else if (a->option) {
+        if (o.aligned && a->early)
+            stream_early_note(s, a->segment_position);
+        if (tcpopt_transfers(&o))
             placed = stream_read_place(s, a, &o, &before);
     }
     if (!placed)
@@ -194,10 +196,10 @@ struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a)
     return (struct utcp_verdict){a->length, (uint32_t)(a->length - placed)};
 }
 
-static void read_placed(struct rddp_stream *s, uint64_t received, struct rddp_stream_record *record)
+static void read_placed(struct rddp_stream *s, uint64_t stop, struct rddp_stream_record *record)
 {
     struct stream_place *p = s->places.place + s->places.first;
-    uint64_t length = (p->to < received ? p->to : received) - s->read_to;
+    uint64_t length = (p->to < stop ? p->to : stop) - s->read_to;
 
     *record = (struct rddp_stream_record){RDDP_STREAM_PLACED, length, s->read_to, p->rid, p->at, p->buffer_offset};
     p->from += length;
@@ -207,26 +209,32 @@ static void read_placed(struct rddp_stream *s, uint64_t received, struct rddp_st
         s->places.first = --s->places.count ? s->places.first + 1 : 0;
 }
 
+void stream_read_ring(struct rddp_stream *s, uint64_t position, uint8_t *to, uint64_t length)
+{
+    uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
+
+    if (first > length)
+        first = length;
+    memcpy(to, s->ring + at, first);
+    memcpy(to + first, s->ring, length - first);
+    s->count.octets_copied += length;
+}
+
 static void read_plain(struct rddp_stream *s, uint64_t most, uint8_t *to, struct rddp_stream_record *record)
 {
-    uint64_t at = s->read_to & (s->ring_octets - 1), first = s->ring_octets - at;
-
     *record = (struct rddp_stream_record){.kind = RDDP_STREAM_PLAIN, .length = most, .position = s->read_to};
-    if (first > most)
-        first = most;
-    memcpy(to, s->ring + at, first);
-    memcpy(to + first, s->ring, most - first);
-    s->count.octets_copied += most;
+    stream_read_ring(s, s->read_to, to, most);
     utcp_release(&s->tcp, most);
 }
 
 int rddp_stream_read(struct rddp_stream *s, void *to, size_t capacity, struct rddp_stream_record *record)
 {
-    uint64_t received = utcp_received(&s->tcp), stop = received;
+    uint64_t taken = stream_early_skip(s), received = utcp_received(&s->tcp),
+             stop = received < taken ? received : taken;
     const struct stream_place *p = s->places.count ? s->places.place + s->places.first : NULL;
 
     if (s->read_to < received && p && p->from == s->read_to) {
-        read_placed(s, received, record);
+        read_placed(s, stop, record);
     } else if (s->read_to < received) {
         if (!capacity)
             return -EINVAL;

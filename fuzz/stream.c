@@ -10,7 +10,7 @@
 #include "api/stream.h"
 #include "base/bytes.h"
 
-enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251 };
+enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251, EARLY_ROOM = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
@@ -19,6 +19,8 @@ static struct rddp_stream *stream;
 static uint8_t memory[BUFFERS][GUARD + LENGTH + GUARD];
 static uint8_t octets[8192 + PATTERN];
 static uint64_t position;
+static uint8_t read_early[EARLY_ROOM]; /* octets that were read before their turn */
+static uint64_t early_end;
 
 static uint8_t octet_at(uint64_t at)
 {
@@ -82,6 +84,8 @@ static void begin(void)
         rddp_stream_expect(stream, i, memory[i] + GUARD, LENGTH);
     rddp_stream_offer(stream, memory[BUFFERS - 1] + GUARD, LENGTH);
     position = 0;
+    memset(read_early, 0, early_end);
+    early_end = 0;
 }
 
 static void come_in(const uint8_t *p)
@@ -108,6 +112,38 @@ static void come_in(const uint8_t *p)
     utcp_input(&stream->tcp, &s, loop_now_us());
 }
 
+static void check_plain(const uint8_t *at, uint64_t from, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        assert(at[i] == octet_at(from + i));
+}
+
+/* A message before its turn is whole, and no octet of it is read twice. */
+static void read_a_message(void)
+{
+    uint64_t rest = 1, at = 0;
+    struct rddp_stream_record r;
+    uint8_t plain[64];
+
+    while (rest && rddp_stream_read_early(stream, plain, sizeof(plain), &r, &rest) == 1) {
+        assert(r.kind != RDDP_STREAM_FINISH && r.length && (!at || r.position == at));
+        assert(r.position > position && r.position + r.length <= EARLY_ROOM);
+        if (r.kind == RDDP_STREAM_PLAIN)
+            check_plain(plain, r.position, r.length);
+        at = r.position + r.length;
+        for (uint64_t i = r.position; i < at; i++)
+            assert(!read_early[i]++);
+        early_end = at > early_end ? at : early_end;
+    }
+    assert(!rest || !at);
+}
+
+static void skip_early(void)
+{
+    while (position < early_end && read_early[position])
+        position++;
+}
+
 static void read_some(uint32_t most)
 {
     struct rddp_stream_record r;
@@ -116,14 +152,17 @@ static void read_some(uint32_t most)
     while (most-- && rddp_stream_read(stream, plain, sizeof(plain), &r) == 1) {
         const uint8_t *at = r.kind == RDDP_STREAM_PLACED ? r.at : plain;
 
+        skip_early();
         assert(r.kind != RDDP_STREAM_FINISH && r.position == position && r.length);
         if (r.kind == RDDP_STREAM_PLAIN)
-            for (size_t i = 0; i < r.length; i++)
-                assert(at[i] == octet_at(position + i));
+            check_plain(at, position, r.length);
         else
             assert(r.buffer_offset + r.length <= LENGTH);
+        for (uint64_t i = position; i < position + r.length && i < early_end; i++)
+            assert(!read_early[i]);
         position += r.length;
     }
+    skip_early();
 }
 
 static void check_guards(void)
@@ -141,6 +180,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
     for (; length >= STEP; input += STEP, length -= STEP) {
         if (input[0] % 8 == 7)
             read_some(input[1]);
+        else if (input[0] % 8 == 5)
+            read_a_message();
         else if (input[0] % 32 == 6)
             rddp_stream_forget(stream, input[1] % BUFFERS);
         else

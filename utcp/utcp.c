@@ -218,6 +218,13 @@ uint64_t utcp_received(const struct utcp *t)
     return t->rx.next ? t->rx.next - 1 - utcp_ended(t) : 0;
 }
 
+bool utcp_has(const struct utcp *t, uint64_t from, uint64_t to)
+{
+    from++; /* the SYN is number 0 */
+    to++;
+    return !utcp_held_missing(&t->held, &from, &to);
+}
+
 uint32_t utcp_emss(const struct utcp *t, uint32_t option_length)
 {
     return t->tx.mss - option_length;

@@ -252,7 +252,11 @@ void utcp_set_mtu(struct utcp *t, uint32_t mtu);
 
 uint64_t utcp_acked(const struct utcp *t);    /* everything before has arrived at the peer */
 uint64_t utcp_received(const struct utcp *t); /* everything before has arrived here */
-bool utcp_ended(const struct utcp *t);        /* the peer's FIN has arrived, and everything before it */
+
+/* Did all octets of [from, to), which lies behind a gap, arrive? */
+bool utcp_has(const struct utcp *t, uint64_t from, uint64_t to);
+
+bool utcp_ended(const struct utcp *t); /* the peer's FIN has arrived, and everything before it */
 /* Returns the longest payload of a segment with an option of `option_length` octets. */
 uint32_t utcp_emss(const struct utcp *t, uint32_t option_length);
 

@@ -168,6 +168,15 @@ struct rddp_stream_record {
  * -ECONNABORTED. */
 RDDP_API int rddp_stream_read(struct rddp_stream *stream, void *to, size_t capacity, struct rddp_stream_record *record);
 
+/* Takes the next part of a message that has arrived whole although octets before it are missing. The peer tells where
+ * messages begin (RDDP_STREAM_MESSAGE), so that several may look like one, and the last of a stream is not seen. Stores
+ * in *rest how many octets of the message follow this part: take them, too, before any other call for the stream.
+ * rddp_stream_read() leaves out what was taken here. For upper protocols whose messages may be processed in any order
+ * (NFS and CIFS, not HTTP/1.1; draft-csapuntz-tcprdma-00, 3.1.6). Returns 1, or 0 if there is no such message. -EINVAL:
+ * plain octets are next and `capacity` is 0. */
+RDDP_API int rddp_stream_read_early(struct rddp_stream *stream, void *to, size_t capacity,
+                                    struct rddp_stream_record *record, uint64_t *rest);
+
 struct rddp_stream_counters {
     /* Early: placed before something in front of them had arrived. */
     uint64_t octets_in, octets_placed, octets_placed_early;
@@ -176,7 +185,8 @@ struct rddp_stream_counters {
     uint64_t options_bad, options_unknown, options_outside, options_total;
     uint64_t unsolicited_refused;
     uint64_t segments_in, segments_out, sent_again, timeouts;
-    uint64_t octets_copied; /* copies made in user space at the receiver, in octets */
+    uint64_t octets_copied;     /* copies made in user space at the receiver, in octets */
+    uint64_t octets_read_early; /* taken by rddp_stream_read_early() */
 };
 
 RDDP_API void rddp_stream_count(const struct rddp_stream *stream, struct rddp_stream_counters *counters);
