@@ -128,11 +128,10 @@ void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
     stage->from = stage->octets = 0;
 }
 
-/* The answer does not depend on the time, so a poller need not look at the clock. What comes when a successor is to
- * take over is read by him. */
+/* What comes when a successor is to take over is read by him. */
 bool transfer_wants(const struct endpoint *endpoint)
 {
-    return !endpoint->starved && !endpoint_succeeds(endpoint) && conn_wants(&endpoint->conn, 0) & CONN_RX;
+    return !endpoint->starved && !endpoint_succeeds(endpoint) && conn_wants_rx(&endpoint->conn);
 }
 
 bool transfer_receive(struct endpoint *endpoint)

@@ -258,17 +258,21 @@ static bool still_held(const struct conn *c)
     return life_is_open(&c->life) && qp && (c->held_withheld ? qp->withheld != 0 : qp->answers.tail == c->held_tail);
 }
 
+bool conn_wants_rx(const struct conn *c)
+{
+    return c->life.state != CONN_OVER && c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held &&
+           !life_is_withheld(&c->life);
+}
+
 unsigned conn_wants(const struct conn *c, uint64_t now_us)
 {
-    unsigned wants = 0;
+    unsigned wants = conn_wants_rx(c) ? CONN_RX : 0;
     bool out = c->life.out && c->life.out->octets;
 
     if (c->life.state == CONN_OVER)
         return 0;
     if (c->held && !still_held(c))
         wants |= CONN_AGAIN;
-    else if (c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held && !life_is_withheld(&c->life))
-        wants |= CONN_RX;
     if (out || c->start.frame_length || ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
         (conn_may_send(c, now_us) && c->life.qp && !conn_is_done(c) && qp_has_output(c->life.qp)))
         return wants | CONN_TX;

@@ -144,6 +144,9 @@ void conn_lost(struct conn *c, enum fault fault);
  * left a region. Call it before conn_wants(), after requests were posted, and at conn_deadline(). */
 void conn_check(struct conn *c, uint64_t now_us);
 
+/* Can more octets be used? The CONN_RX bit of conn_wants(), alone and at any time. */
+bool conn_wants_rx(const struct conn *c);
+
 /* Returns enum conn_want bits. */
 unsigned conn_wants(const struct conn *c, uint64_t now_us);
 

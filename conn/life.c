@@ -241,13 +241,10 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* Visitors leave a region soon, but nobody notifies us: check again after LIFE_RESUME_US. */
-enum fault life_resume(struct life *l, uint64_t now_us)
+enum fault life_resume_waiting(struct life *l, uint64_t now_us)
 {
     enum fault fault;
 
-    l->resume_us = 0;
-    if (!l->qp || !qp_waits(l->qp))
-        return FAULT_NONE;
     visit_renew(&l->qp->attr.mrs->visits, l->visit);
     fault = qp_resume(l->qp);
     l->resume_us = qp_waits(l->qp) ? now_us + LIFE_RESUME_US : 0;
@@ -262,7 +259,7 @@ uint64_t life_deadline(const struct life *l)
         return at;
     at = earlier(at, l->startup_deadline_us);
     at = earlier(at, l->stall_deadline_us);
-    for (enum seg_op op = 0; op < SEG_OPS && !l->stall_deadline_us; op++)
+    for (enum seg_op op = 0; op < SEG_OPS && l->unfinished && !l->stall_deadline_us; op++)
         at = earlier(at, l->message_deadline_us[op]);
     at = earlier(at, l->resume_us);
     at = earlier(at, l->close_deadline_us);

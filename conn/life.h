@@ -140,9 +140,16 @@ void life_listen(struct life *l, bool listens, uint64_t now_us);
 /* Units arrived, but none of a message that should have continued. Returns true if a limit has passed. */
 bool life_is_late(struct life *l, uint64_t now_us);
 
+/* For life_resume() alone. */
+enum fault life_resume_waiting(struct life *l, uint64_t now_us);
+
 /* Lets the queue pair deliver what waited until others left a region. Returns FAULT_NONE or the fault found in its
  * stream. */
-enum fault life_resume(struct life *l, uint64_t now_us);
+static inline enum fault life_resume(struct life *l, uint64_t now_us)
+{
+    l->resume_us = 0;
+    return l->qp && qp_waits(l->qp) ? life_resume_waiting(l, now_us) : FAULT_NONE;
+}
 
 /* Must we delay everything further from the peer? The message that took a region away has to be delivered first. */
 static inline bool life_is_withheld(const struct life *l)

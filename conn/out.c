@@ -24,7 +24,7 @@ static void out_append(struct out *out, struct span span, struct mr *region)
     out->open += span.length;
 }
 
-static inline void commit(struct out *out, size_t octets)
+static inline void out_add(struct out *out, size_t octets)
 {
     uint8_t *at = out_space(out);
     struct span *last = out->spans ? &out->span[out->first + out->spans - 1] : NULL;
@@ -50,7 +50,7 @@ static inline void end_unit(struct out *out)
 
 void out_commit(struct out *out, size_t octets)
 {
-    commit(out, octets);
+    out_add(out, octets);
 }
 
 void out_end_unit(struct out *out)
@@ -60,7 +60,7 @@ void out_end_unit(struct out *out)
 
 void out_commit_unit(struct out *out, size_t octets)
 {
-    commit(out, octets);
+    out_add(out, octets);
     end_unit(out);
 }
 

@@ -69,7 +69,7 @@ bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic ui
 
 /* Takes `n` entries, at most BATCH. Gives their places back only after the ring has room: a request posted to such a
  * place must find room for its completion. Called with `reading` held. */
-static void cq_take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
+static void take_batch(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
 {
     _Atomic uint32_t *taken[BATCH];
 
@@ -87,12 +87,10 @@ static void cq_take(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n
     }
 }
 
-uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n)
+uint32_t cq_take(struct cq *cq, struct rddp_wc *wc, uint32_t n)
 {
     uint32_t tail, there, batch;
 
-    if (cq_is_empty(cq))
-        return 0;
     spin_lock(&cq->reading);
     tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
     there = atomic_load_explicit(&cq->head, memory_order_acquire) - tail;
@@ -100,16 +98,10 @@ uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n)
         n = there;
     for (uint32_t i = 0; i < n; i += batch) {
         batch = n - i < BATCH ? n - i : BATCH;
-        cq_take(cq, tail + i, wc + i, batch);
+        take_batch(cq, tail + i, wc + i, batch);
     }
     spin_unlock(&cq->reading);
     return n;
-}
-
-bool cq_is_empty(const struct cq *cq)
-{
-    return atomic_load_explicit(&cq->head, memory_order_acquire) ==
-           atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
 bool cq_arm(struct cq *cq, enum cq_arm arm)

@@ -46,10 +46,20 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
  * `overflowed`. */
 bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken);
 
-/* Takes up to `n` completions, oldest first; returns their number. */
-uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n);
+static inline bool cq_is_empty(const struct cq *cq)
+{
+    return atomic_load_explicit(&cq->head, memory_order_acquire) ==
+           atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
 
-bool cq_is_empty(const struct cq *cq);
+/* For cq_poll() alone: the CQ is probably not empty. */
+uint32_t cq_take(struct cq *cq, struct rddp_wc *wc, uint32_t n);
+
+/* Takes up to `n` completions, oldest first; returns their number. */
+static inline uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n)
+{
+    return cq_is_empty(cq) ? 0 : cq_take(cq, wc, n);
+}
 
 /* Arms for one event. CQ_NEXT is not weakened by a later CQ_SOLICITED (as with ibv_req_notify_cq()). Returns whether
  * the CQ was CQ_QUIET before. */

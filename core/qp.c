@@ -355,11 +355,6 @@ enum fault qp_advance(struct qp *qp, uint64_t pos)
 
 /* --- waiting until others have left -------------------------------------------------------------------------- */
 
-bool qp_waits(const struct qp *qp)
-{
-    return qp->withheld || (qp->sq.tail != qp->sq.head && sq_at(qp, qp->sq.tail)->state == SEND_DONE);
-}
-
 enum fault qp_resume(struct qp *qp)
 {
     enum fault fault = FAULT_NONE;

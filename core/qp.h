@@ -281,7 +281,11 @@ int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
 /* Does something wait that has taken a key away, until nobody can be using the region any more? */
-bool qp_waits(const struct qp *qp);
+static inline bool qp_waits(const struct qp *qp)
+{
+    return qp->withheld || (qp->sq.tail != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
+                            qp->sq.ring[qp->sq.tail & qp->sq.mask].state == SEND_DONE);
+}
 
 /* Completes of that what can be; to be called now and then while qp_waits(). Faults are those of qp_advance(). */
 enum fault qp_resume(struct qp *qp);

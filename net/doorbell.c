@@ -9,35 +9,19 @@
 
 #include "base/spin.h"
 
-enum {
-    HELD = 1,
-    RUNG = 2,
-    WAITED_FOR = 4,
-    SPINS = 200, /* attempts before sleeping: most holders have let go by then */
-};
-
-bool doorbell_ring(struct doorbell *doorbell)
-{
-    return !(atomic_fetch_or(&doorbell->word, HELD | RUNG) & HELD);
-}
-
-bool doorbell_try(struct doorbell *doorbell)
-{
-    uint32_t word = atomic_load_explicit(&doorbell->word, memory_order_relaxed);
-
-    return !(word & HELD) && atomic_compare_exchange_strong(&doorbell->word, &word, word | HELD);
-}
+enum { SPINS = 200 }; /* attempts before sleeping: most holders have let go by then */
 
 /* Marks the word as waited for and sleeps until the holder has let go. */
 static void sleep_once(struct doorbell *doorbell)
 {
     uint32_t word = atomic_load(&doorbell->word);
 
-    if (!(word & HELD))
+    if (!(word & DOORBELL_HELD))
         return;
-    if (!(word & WAITED_FOR) && !atomic_compare_exchange_strong(&doorbell->word, &word, word | WAITED_FOR))
+    if (!(word & DOORBELL_WAITED_FOR) &&
+        !atomic_compare_exchange_strong(&doorbell->word, &word, word | DOORBELL_WAITED_FOR))
         return;
-    syscall(SYS_futex, &doorbell->word, FUTEX_WAIT_PRIVATE, word | WAITED_FOR, NULL, NULL, 0);
+    syscall(SYS_futex, &doorbell->word, FUTEX_WAIT_PRIVATE, word | DOORBELL_WAITED_FOR, NULL, NULL, 0);
 }
 
 void doorbell_hold(struct doorbell *doorbell)
@@ -49,24 +33,25 @@ void doorbell_hold(struct doorbell *doorbell)
             sleep_once(doorbell);
 }
 
-bool doorbell_let_go(struct doorbell *doorbell)
+bool doorbell_answer(struct doorbell *doorbell)
 {
     uint32_t word = atomic_load_explicit(&doorbell->word, memory_order_relaxed);
 
     do {
-        if ((word & (RUNG | WAITED_FOR)) == RUNG) {
+        if ((word & (DOORBELL_RUNG | DOORBELL_WAITED_FOR)) == DOORBELL_RUNG) {
             /* Clear the bell before the work: requests during the work ring it again. */
-            atomic_fetch_and(&doorbell->word, ~(uint32_t)RUNG);
+            atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);
             return false;
         }
-    } while (!atomic_compare_exchange_weak(&doorbell->word, &word, word & WAITED_FOR ? word & RUNG : 0));
+    } while (
+        !atomic_compare_exchange_weak(&doorbell->word, &word, word & DOORBELL_WAITED_FOR ? word & DOORBELL_RUNG : 0));
     /* The next holder may free the word; the futex call uses its address only as a number. */
-    if (word & WAITED_FOR)
+    if (word & DOORBELL_WAITED_FOR)
         syscall(SYS_futex, &doorbell->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     return true;
 }
 
 bool doorbell_is_held(const struct doorbell *doorbell)
 {
-    return atomic_load(&doorbell->word) & HELD;
+    return atomic_load(&doorbell->word) & DOORBELL_HELD;
 }
