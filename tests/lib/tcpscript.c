@@ -99,6 +99,8 @@ static void begin(struct play *p)
         p->attr.no_sack |= !strcmp(p->word[i], "nosack");
         p->attr.no_stamps |= !strcmp(p->word[i], "nostamps");
         p->attr.no_scale |= !strcmp(p->word[i], "noscale");
+        h.stamp_known &= strcmp(p->word[i], "unstamped") != 0;
+        h.stamp_recent = h.stamp_known ? STAMP : 0;
         if ((v = value(p, i, "window")))
             p->attr.window = h.edge = (uint32_t)atoi(v);
         if ((v = value(p, i, "mtu")))
@@ -196,6 +198,9 @@ static void expect_word(struct play *p, uint32_t i, const struct utcp_segment *s
     } else if ((v = value(p, i, "window"))) {
         if (s->window != (uint32_t)atoi(v))
             wrong(p, "another window", was);
+    } else if ((v = value(p, i, "echo"))) {
+        if (s->opt.echo != (uint32_t)atoi(v))
+            wrong(p, "another timestamp echo", was);
     } else if ((v = value(p, i, "option"))) {
         if (!s->opt.extra || s->opt.extra_length != hex_decode(v, hex, sizeof(hex)) ||
             memcmp(hex, s->opt.extra, s->opt.extra_length) != 0)

@@ -3,11 +3,11 @@
  *
  * A line is one step; # begins a comment. Numbers count from each side's SYN, which is 0.
  *     active | passive [WORD...]                   the connection connects, or was accepted. WORDs limit or set it:
- *         nosack nostamps noscale window=N mtu=N keep=MS option=KIND giveup=MS
+ *         nosack nostamps noscale unstamped window=N mtu=N keep=MS option=KIND giveup=MS
  *     < FLAGS SEQ LENGTH ACK WINDOW [WORD...]      this segment arrives; FLAGS of SFRPA. WORDs:
  *         mss=N scale=N sack stamp=N block=FROM-TO option=HEX nostamp
  *     > FLAGS SEQ LENGTH ACK [WORD...]             the next packet sent is this one; ACK may be -. WORDs:
- *         block=FROM-TO window=N option=HEX
+ *         block=FROM-TO window=N option=HEX echo=N
  *     none                                         nothing is sent now
  *     wait MS                                      time passes, timers fire
  *     send N | finish | abort | release N | limit N | refuse N | keep N

@@ -162,6 +162,10 @@ SCRIPT(many_challenges, "passive\n< S 1 0 0 1000\n> A 1 0 1\n< S 1 0 0 1000\n> A
 /* RFC 7323 5: the receiver drops an old duplicate by its timestamp, and a segment without a timestamp. MPA-5.1-04 */
 SCRIPT(old_stamps, "passive\nwait 100\n< A 1 10 1 65535\nwait 40\n> A 1 0 11\n< A 11 10 1 65535 stamp=900\n> A 1 0 11\n"
                    "received 10\n< A 11 10 1 65535 nostamp\nnone\nreceived 10\n")
+/* Of a connection that another TCP began the last timestamp is not known: 0 is echoed, and PAWS begins with the next
+ * segment. */
+SCRIPT(unknown_stamp, "passive unstamped\nsend 10\n> PA 1 10 1 echo=0\n< A 1 5 11 65535 stamp=-5\nwait 5\n"
+                      "> A 11 0 6 echo=-5\n< A 6 5 11 65535 stamp=-90\n> A 11 0 6 echo=-5\nreceived 5\n")
 SCRIPT(outside_the_window, "passive window=4000\n< A 5000 10 1 65535\n> A 1 0 1\nreceived 0\n< A 3901 200 1 65535\n"
                            "> A 1 0 1 block=3901-4001\n")
 
@@ -220,6 +224,7 @@ int main(void)
         cmocka_unit_test(forged_acks),
         cmocka_unit_test(many_challenges),
         cmocka_unit_test(old_stamps),
+        cmocka_unit_test(unknown_stamp),
         cmocka_unit_test(outside_the_window),
         cmocka_unit_test(keeps_alive),
         cmocka_unit_test(is_probed),
