@@ -99,7 +99,7 @@ static void open_end(struct tcpnet_end *e, const struct utcp_attr *attr)
 {
     struct utcp_rooms rooms = {e->sent, TCPNET_SENTS, e->held, TCPNET_HELDS};
 
-    utcp_open(&e->tcp, attr, &rooms, e->user ? e->user : &user, e->user ? e->of : e);
+    utcp_open(&e->tcp, attr, &rooms, e->own.user ? e->own.user : &user, e->own.user ? e->own.of : e);
     e->open = true;
 }
 

@@ -28,6 +28,12 @@ enum tcpnet_taking {
     TCPNET_MIXES,  /* some of each, and refuses some */
 };
 
+/* Who has the octets of an end. */
+struct tcpnet_user {
+    const struct utcp_user *user;
+    void *of;
+};
+
 /* One end: what it sends and what it received. The octets are those of tcpnet_octet(). */
 struct tcpnet_end {
     struct utcp_host host;
@@ -39,8 +45,7 @@ struct tcpnet_end {
     bool open, listening, finished;
     uint64_t to_send, said, heard; /* octets: in all, given to the engine, read */
     uint32_t seed, expect_seed;
-    const struct utcp_user *user; /* used instead of the end's own, with `of`, unless NULL; `taking` is not used then */
-    void *of;
+    struct tcpnet_user own; /* used instead of the end's, unless NULL; `taking` is not used then */
     enum tcpnet_taking taking;
     uint64_t expected;                             /* octets that will come in all */
     uint8_t *seen;                                 /* a bit for each of them */
@@ -49,7 +54,7 @@ struct tcpnet_end {
     uint32_t option;                               /* octets of option in every data segment */
     uint64_t read_every_us, read_at_us, read_most; /* for a slow reader */
     struct tcpnet_path path;                       /* from here to the other end */
-    uint64_t free_us, queued;
+    uint64_t free_us;
     struct rng rng;
     uint64_t packets, lost, options_seen;
 };

@@ -259,9 +259,9 @@ static void transfer(uint64_t seed)
         net.end[i].path.delay_us = 1000;
         net.end[i].path.lose = 1000;
     }
-    net.end[0].user = is_conn() ? &conn_sender : &stream_sender;
-    net.end[1].user = is_conn() ? &conn_receiver : &stream_receiver;
-    net.end[1].of = &reader;
+    net.end[0].own.user = is_conn() ? &conn_sender : &stream_sender;
+    net.end[1].own.user = is_conn() ? &conn_receiver : &stream_receiver;
+    net.end[1].own.of = &reader;
     net.end[0].to_send = length;
     utcp_attr_default(&attr);
     attr.window = WINDOW;
