@@ -315,7 +315,7 @@ static void lying_servers(void **state)
         {LIE_EARLY_END, "get 127.0.0.1:/fake/big got", 1, "ends before"},
         {LIE_EARLY_END, "cat 127.0.0.1:/fake/big", 1, "changed while it was read"},
         {LIE_COUNT, "get 127.0.0.1:/fake/big got", 4, "RFC 1813"},
-        {LIE_TAKES_NONE, "put big 127.0.0.1:/fake/to", 4, "takes no octets"},
+        {LIE_TAKES_NONE, "put big 127.0.0.1:/fake/to", 4, "wrote nothing"},
         {LIE_TAKES_MORE, "put big 127.0.0.1:/fake/to", 4, "RFC 1813"},
         {LIE_GARBAGE, "ls 127.0.0.1:/fake", 4, "RFC 1813"},
     };
