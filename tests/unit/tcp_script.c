@@ -93,6 +93,23 @@ SCRIPT(refused_octets,
 SCRIPT(overlaps, "passive keep=0\nkeep 1\n< A 501 500 1 65535\n> A 1 0 1 block=501-1001\n< A 1 2000 1 65535\n"
                  "> A 1 0 2001 block=501-1001\nreceived 2000\nkept 2000\n")
 
+/* Octets that come again are reported first (RFC 2883 4.1.1). */
+SCRIPT(tells_repeats, "passive keep=0\n< A 1 1000 1 65535\nnone\n< A 1001 1000 1 65535\n> A 1 0 2001\n"
+                      "< A 1 1000 1 65535\n> A 1 0 2001 block=1-1001\nreceived 2000\nnone\n")
+
+/* A peer that acknowledges octet by octet gets no segment for each of them (RFC 3465 2.1). */
+SCRIPT(acked_by_octets, "passive\nsend 20000\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n"
+                        "> A 3953 988 1\n> A 4941 988 1\n> A 5929 988 1\n> A 6917 988 1\n> A 7905 988 1\n"
+                        "> A 8893 988 1\nnone\nwait 1\n< A 1 0 2 65535\nnone\n< A 1 0 3 65535\nnone\n"
+                        "< A 1 0 4 65535\nnone\n< A 1 0 5 65535\nnone\nacked 4\n")
+
+/* In recovery the sender goes on in proportion to what arrives, with seven tenths of its window (RFC 6937 3.1). */
+SCRIPT(goes_on_in_recovery,
+       "passive\nsend 20000\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
+       "> A 4941 988 1\n> A 5929 988 1\n> A 6917 988 1\n> A 7905 988 1\n> A 8893 988 1\nnone\nwait 10\n"
+       "< A 1 0 1 65535 block=989-3953\n> A 1 988 1\nnone\n"
+       "< A 1 0 1 65535 block=989-4941\n> A 9881 988 1\nnone\n< A 1 0 1 65535 block=989-5929\n> A 10869 988 1\nnone\n")
+
 /* Three segments selectively acknowledged behind a hole make the sender repeat the lost one at once (RFC 8985 6.2). */
 SCRIPT(loses_one,
        "passive\nsend 5000\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
@@ -208,6 +225,9 @@ int main(void)
         cmocka_unit_test(two_new_blocks),
         cmocka_unit_test(refused_octets),
         cmocka_unit_test(overlaps),
+        cmocka_unit_test(tells_repeats),
+        cmocka_unit_test(acked_by_octets),
+        cmocka_unit_test(goes_on_in_recovery),
         cmocka_unit_test(loses_one),
         cmocka_unit_test(loses_two_without_sack),
         cmocka_unit_test(loses_the_last),
