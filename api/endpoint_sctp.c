@@ -267,7 +267,7 @@ static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, 
 static socklen_t any_address(sa_family_t family, struct sockaddr_storage *local)
 {
     *local = (struct sockaddr_storage){.ss_family = family};
-    return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    return sctp_address_length(family);
 }
 
 static int endpoint_sctp_init_active(struct endpoint_sctp *e, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
@@ -345,20 +345,6 @@ static void take_association(struct rddp_listener *listener, struct sctp_port *p
     endpoint_let_go(&e->endpoint, ENDPOINT_DRIVER);
 }
 
-static uint16_t endpoint_sctp_port_of(const struct sockaddr_storage *addr)
-{
-    return ntohs(addr->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)addr)->sin6_port
-                                             : ((const struct sockaddr_in *)addr)->sin_port);
-}
-
-static void endpoint_sctp_set_port(struct sockaddr_storage *addr, uint16_t port)
-{
-    if (addr->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)addr)->sin_port = htons(port);
-}
-
 int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
 {
     struct sctp_attr stack = stack_attr(&listener->wire);
@@ -372,8 +358,8 @@ int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *
     memcpy(&local, addr, length);
     if (local.ss_family != AF_INET && (local.ss_family != AF_INET6 || length < sizeof(struct sockaddr_in6)))
         return -EAFNOSUPPORT;
-    sctp_port = endpoint_sctp_port_of(&local);
-    endpoint_sctp_set_port(&local, stack.udp_port);
+    sctp_port = sctp_port_of(&local);
+    sctp_set_port(&local, stack.udp_port);
     error = open_port(listener->context, listener->progress, providers[listener->wire.sctp_provider],
                       (struct sockaddr *)&local, length, &stack, &port);
     if (error)
@@ -408,5 +394,5 @@ void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_st
     struct sctp_socket *socket = listener->sctp->socket;
 
     socket->provider->local(socket, addr);
-    endpoint_sctp_set_port(addr, socket->provider->listen_port(socket));
+    sctp_set_port(addr, socket->provider->listen_port(socket));
 }

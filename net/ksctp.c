@@ -45,9 +45,9 @@ static int ksctp_open(const struct sockaddr *local, socklen_t length, const stru
                       struct sctp_socket **out)
 {
     struct ksctp_port *port;
-    int fd;
+    int fd, error;
 
-    if (length < ksctp_socket_length(local->sa_family) || attr->addresses >= SCTP_ADDRESSES_MAX)
+    if (length < sctp_address_length(local->sa_family) || attr->addresses >= SCTP_ADDRESSES_MAX)
         return -EINVAL;
     fd = ksctp_socket_open(local->sa_family, attr);
     if (fd < 0)
@@ -62,12 +62,13 @@ static int ksctp_open(const struct sockaddr *local, socklen_t length, const stru
     port->attr = *attr;
     port->fd = fd;
     port->pid = getpid();
-    memcpy(&port->local, local, ksctp_socket_length(local->sa_family));
+    memcpy(&port->local, local, sctp_address_length(local->sa_family));
     port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (port->epoll_fd < 0) {
+        error = -errno;
         close(fd);
         free(port);
-        return -errno;
+        return error;
     }
     *out = &port->base;
     return 0;
@@ -108,8 +109,7 @@ static uint16_t ksctp_listen_port(struct sctp_socket *base)
     struct sockaddr_storage local;
 
     ksctp_local(base, &local);
-    return ntohs(local.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&local)->sin6_port
-                                             : ((struct sockaddr_in *)&local)->sin_port);
+    return sctp_port_of(&local);
 }
 
 /* Associations at a socket that is closed like this are aborted. */
@@ -207,9 +207,9 @@ static int ksctp_connect(struct sctp_socket *base, const struct sockaddr *peer, 
         return -ENOMEM;
     s->accepted = true;
     s->begun_us = loop_now_us();
-    memcpy(&s->peer, peer, ksctp_socket_length(peer->sa_family));
+    memcpy(&s->peer, peer, sctp_address_length(peer->sa_family));
     error = ksctp_watch(port, s->fd, s);
-    if (!error && connect(s->fd, peer, ksctp_socket_length(peer->sa_family)) && errno != EINPROGRESS)
+    if (!error && connect(s->fd, peer, sctp_address_length(peer->sa_family)) && errno != EINPROGRESS)
         error = -errno;
     if (error)
         ksctp_free(s);

@@ -10,13 +10,9 @@
 #include <unistd.h>
 
 #include "net/ksctp.h"
+#include "net/udp.h"
 
 static const char udp_switch[] = "/proc/sys/net/sctp/udp_port";
-
-socklen_t ksctp_socket_length(sa_family_t family)
-{
-    return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
 
 /* --- is it there? -------------------------------------------------------------------------------------------- */
 
@@ -149,44 +145,31 @@ static bool is_wildcard(const struct sockaddr_storage *address)
     return ((const struct sockaddr_in *)address)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-static void put_port(struct sockaddr_storage *address, uint16_t port)
-{
-    if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)address)->sin_port = htons(port);
-}
-
 int ksctp_socket_bind(int fd, const struct sockaddr_storage *address, uint32_t addresses, uint16_t port)
 {
-    socklen_t length = ksctp_socket_length(address->ss_family);
+    socklen_t length = sctp_address_length(address->ss_family);
 
     for (uint32_t i = 0; i < addresses; i++) {
         struct sockaddr_storage own = address[i];
 
         if (own.ss_family != address->ss_family || is_wildcard(&own))
             return -EADDRNOTAVAIL;
-        put_port(&own, i ? 0 : port); /* of the others it is the same */
+        sctp_set_port(&own, i ? 0 : port); /* of the others it is the same */
         if (i ? set(fd, SCTP_SOCKOPT_BINDX_ADD, &own, length) : bind(fd, (struct sockaddr *)&own, length))
             return -errno;
     }
     return 0;
 }
 
-/* A datagram socket is asked: it finds its way without a packet. */
 int ksctp_socket_source(const struct sockaddr *peer, struct sockaddr_storage *source)
 {
-    socklen_t length = ksctp_socket_length(peer->sa_family), room = sizeof(*source);
     struct sockaddr_storage to = {0};
-    int fd = socket(peer->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = 0;
+    int error;
 
-    if (fd < 0)
-        return -errno;
-    memcpy(&to, peer, length);
-    put_port(&to, SCTP_PORT_UDP);
-    if (connect(fd, (struct sockaddr *)&to, length) || getsockname(fd, (struct sockaddr *)source, &room))
-        error = -errno;
-    close(fd);
-    put_port(source, 0);
+    memcpy(&to, peer, sctp_address_length(peer->sa_family));
+    sctp_set_port(&to, SCTP_PORT_UDP);
+    error = udp_source(&to, source);
+    if (!error)
+        sctp_set_port(source, 0);
     return error;
 }

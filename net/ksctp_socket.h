@@ -16,10 +16,7 @@ const char *ksctp_socket_missing(const struct sctp_attr *attr);
  * to its peers. `port` is one of SCTP, 0 for any. -EADDRNOTAVAIL: an address is missing, or names none. */
 int ksctp_socket_bind(int fd, const struct sockaddr_storage *address, uint32_t addresses, uint16_t port);
 
-/* The address that packets to `peer` come from. */
+/* Stores the address that packets to `peer` come from, without a port. Returns 0 or a negative errno. */
 int ksctp_socket_source(const struct sockaddr *peer, struct sockaddr_storage *source);
-
-/* Octets of an address of this family. */
-socklen_t ksctp_socket_length(sa_family_t family);
 
 #endif

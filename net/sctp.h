@@ -5,6 +5,8 @@
 #ifndef RDDP_NET_SCTP_H
 #define RDDP_NET_SCTP_H
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +61,27 @@ struct sctp_attr {
     const struct sockaddr_storage *address; /* further local addresses; borrowed until listen() or connect() returns */
     uint32_t addresses;                     /* at most SCTP_ADDRESSES_MAX - 1 */
 };
+
+/* Read and set the port of an address of AF_INET or AF_INET6. */
+static inline uint16_t sctp_port_of(const struct sockaddr_storage *addr)
+{
+    return ntohs(addr->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)addr)->sin6_port
+                                             : ((const struct sockaddr_in *)addr)->sin_port);
+}
+
+static inline void sctp_set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+    if (addr->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)addr)->sin_port = htons(port);
+}
+
+/* Octets of an address of this family. */
+static inline socklen_t sctp_address_length(sa_family_t family)
+{
+    return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
 
 static inline void sctp_news_free(struct sctp_news *news)
 {

@@ -85,17 +85,19 @@ void udp_local(const struct udp *u, struct sockaddr_storage *local)
     getsockname(u->fd, (struct sockaddr *)local, &length);
 }
 
-void udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local)
+int udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local)
 {
-    int fd = socket(peer->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct udp u = {.fd = fd};
+    struct udp u = {.fd = socket(peer->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    int error;
 
     *local = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
-    if (fd < 0)
-        return;
-    if (!udp_connect(&u, peer))
+    if (u.fd < 0)
+        return -errno;
+    error = udp_connect(&u, peer);
+    if (!error)
         udp_local(&u, local);
-    close(fd);
+    close(u.fd);
+    return error;
 }
 
 /* --- in ------------------------------------------------------------------------------------------------------ */

@@ -52,8 +52,9 @@ int udp_connect(struct udp *u, const struct sockaddr_storage *peer);
 /* Stores the local address. */
 void udp_local(const struct udp *u, struct sockaddr_storage *local);
 
-/* Stores the local address that the system would use to send to `peer`; AF_UNSPEC: there is no route. */
-void udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local);
+/* Stores the local address that the system would use to send to `peer`. Returns 0 or a negative errno, and AF_UNSPEC
+ * then: there is no route. */
+int udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local);
 
 /* Receives up to UDP_BUFFERS batches into the stage. Returns their number; 0: none now; or a negative errno. An ICMP
  * error for a packet that we sent is not an error here. */

@@ -285,22 +285,16 @@ static int usctp_start(struct usctp_port *port, const struct sockaddr_storage *p
 static int usctp_connect(struct sctp_socket *base, const struct sockaddr *peer, struct sctp_assoc **assoc)
 {
     struct usctp_port *port = usctp_port_of(base);
-    uint16_t udp_port = htons(port->attr.udp_port ? port->attr.udp_port : SCTP_PORT_UDP), sctp_port;
+    uint16_t sctp_port;
     struct usctp *s = calloc(1, sizeof(*s));
     struct sockaddr_storage to = {0};
     int error;
 
     if (!s)
         return -ENOMEM;
-    if (peer->sa_family == AF_INET6) {
-        memcpy(&to, peer, sizeof(struct sockaddr_in6));
-        sctp_port = ntohs(((struct sockaddr_in6 *)&to)->sin6_port);
-        ((struct sockaddr_in6 *)&to)->sin6_port = udp_port;
-    } else {
-        memcpy(&to, peer, sizeof(struct sockaddr_in));
-        sctp_port = ntohs(((struct sockaddr_in *)&to)->sin_port);
-        ((struct sockaddr_in *)&to)->sin_port = udp_port;
-    }
+    memcpy(&to, peer, sctp_address_length(peer->sa_family));
+    sctp_port = sctp_port_of(&to);
+    sctp_set_port(&to, port->attr.udp_port ? port->attr.udp_port : SCTP_PORT_UDP);
     *s = (struct usctp){.base.provider = &usctp, .port = port, .peer_port = sctp_port, .accepted = true};
     s->last = &s->first;
     pthread_mutex_lock(&usctp_stack.lock);
@@ -362,21 +356,13 @@ static void usctp_abort(struct sctp_assoc *base, const char *reason, size_t octe
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-static void usctp_set_port(struct sockaddr_storage *addr, uint16_t sctp_port)
-{
-    if (addr->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)addr)->sin6_port = htons(sctp_port);
-    else
-        ((struct sockaddr_in *)addr)->sin_port = htons(sctp_port);
-}
-
 static void usctp_names(struct sctp_assoc *base, struct sockaddr_storage *local, struct sockaddr_storage *peer)
 {
     struct usctp *s = usctp_of(base);
     *peer = s->path->peer;
-    udp_source(peer, local);
-    usctp_set_port(local, s->local_port);
-    usctp_set_port(peer, s->peer_port);
+    if (!udp_source(peer, local))
+        sctp_set_port(local, s->local_port);
+    sctp_set_port(peer, s->peer_port);
 }
 
 static void usctp_close(struct sctp_assoc *base)
