@@ -198,6 +198,11 @@ static const struct endpoint_kind association = {
 
 /* --- both ends ---------------------------------------------------------------------------------------------------- */
 
+static const struct sctp_provider *const providers[] = {
+    [RDDP_SCTP_USRSCTP] = &usctp,
+    [RDDP_SCTP_KERNEL] = &ksctp,
+};
+
 static struct sctp_attr stack_attr(const struct rddp_wire_attr *wire)
 {
     return (struct sctp_attr){
@@ -216,17 +221,13 @@ static int assoc_attr_of(const struct rddp_wire_attr *wire, struct assoc_attr *a
 {
     *attr = (struct assoc_attr){
         .adaptation = (enum sctpddp_adaptation)wire->sctp_adaptation,
+        .batches = providers[wire->sctp_provider]->batches != NULL,
         .limits = {.startup_us = (uint64_t)wire->startup_timeout_ms * 1000,
                    .stall_us = (uint64_t)wire->stall_timeout_ms * 1000,
                    .close_us = (uint64_t)wire->close_timeout_ms * 1000},
     };
     return getrandom(&attr->seed, sizeof(attr->seed), 0) == sizeof(attr->seed) ? 0 : -EAGAIN;
 }
-
-static const struct sctp_provider *const providers[] = {
-    [RDDP_SCTP_USRSCTP] = &usctp,
-    [RDDP_SCTP_KERNEL] = &ksctp,
-};
 
 static int open_port(struct rddp_context *context, struct progress *progress, const struct sctp_provider *provider,
                      const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,

@@ -227,6 +227,15 @@ bool sctp_link_serve(struct sctp_link *l, bool wait, uint64_t now_us)
     return more;
 }
 
+/* If both stacks send batches, each may acknowledge the other's as a whole. */
+static void tell_batches(struct sctp_link *l)
+{
+    if (l->told || !l->assoc->attr.batches || !(l->assoc->peer_hello.flags & NEG_BATCHES))
+        return;
+    l->told = true;
+    l->sctp->provider->batches(l->sctp);
+}
+
 bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
@@ -240,6 +249,7 @@ bool sctp_link_hear(struct sctp_link *l, uint64_t now_us)
         api_sctp_link_hear(l, &news, now_us);
         taken++;
     }
+    tell_batches(l);
     return taken == LINK_TURN_MESSAGES || assoc_has_signal(a);
 }
 

@@ -13,6 +13,7 @@ struct sctp_link {
     struct assoc *assoc;
     struct sctp_socket *socket;
     struct sctp_assoc *sctp;
+    bool told;              /* the provider knows that the peer's sends batches */
     struct sctp_news *kept; /* owned: messages that wait for their turn, indexed by name - 1 */
     uint32_t kept_room, kept_free;
     uint8_t *held; /* owned: a chunk that the provider had no room for */

@@ -73,6 +73,7 @@ static void open_end(bool active, uint16_t udp_port)
         .indication = SCTPDDP_RDMA_AND_NEGOTIATION, .mtu = (uint16_t)mtu, .udp_port = udp_port};
     const struct assoc_attr own = {
         .adaptation = SCTPDDP_RDMA_AND_NEGOTIATION,
+        .batches = true,
         .ird = 16,
         .ord = 16,
         .seed = 1,

@@ -45,6 +45,7 @@ enum assoc_verdict {
 struct assoc_attr {
     enum sctpddp_adaptation adaptation; /* the adaptation that we indicate */
     bool strict;                        /* refuse a peer that indicates another adaptation */
+    bool batches;                       /* the provider sends batches and wants to know whether the peer's does */
     uint16_t ird, ord;
     uint16_t stream; /* the stream of our chunks, except in DDP_MODE */
     /* enum sctpddp_flag: the signals that the last chunk of each Write requests from a peer that does not negotiate. */

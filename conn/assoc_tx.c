@@ -44,8 +44,9 @@ static void emit_hello(struct assoc *a, struct assoc_chunk *out)
     struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT};
     struct neg neg = {.type = NEG_HELLO, .ird = a->attr.ird, .ord = a->attr.ord};
 
+    neg.flags = a->attr.batches ? NEG_BATCHES : 0;
     if (!a->life.active) {
-        neg.flags = (uint16_t)(NEG_REPLY | (a->reject ? NEG_REJECT : 0));
+        neg.flags |= (uint16_t)(NEG_REPLY | (a->reject ? NEG_REJECT : 0));
         neg.ird = a->ird;
         neg.ord = a->ord;
     }

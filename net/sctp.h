@@ -151,6 +151,11 @@ struct sctp_provider {
     int (*submit)(struct sctp_assoc *assoc, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
     void (*flush)(struct sctp_socket *socket);
 
+    /* The peer said that its stack sends batches: from now on one acknowledgement for each batch is enough, where RFC
+     * 9260 6.2 asks for one for every second packet, and our own batches need not be cut to Max.Burst packets. NULL:
+     * this stack sends no batches, and its owner must not say that it does. */
+    void (*batches)(struct sctp_assoc *assoc);
+
     /* End an association: shutdown() when everything is acknowledged, abort() at once with a reason. */
     void (*shutdown)(struct sctp_assoc *assoc);
     void (*abort)(struct sctp_assoc *assoc, const char *reason, size_t octets);

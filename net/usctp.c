@@ -104,6 +104,10 @@ static void usctp_close_socket(struct sctp_socket *base)
         if (usctp_stack.at_port[i] == port)
             usctp_stack.at_port[i] = NULL;
     usctp_forget_paths(port);
+    for (struct usctp_entry *spare; (spare = port->spare);) {
+        port->spare = spare->next;
+        free(spare);
+    }
     udp_close(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
     free(port);
@@ -335,6 +339,17 @@ static void usctp_own(struct sctp_assoc *base, void *owner)
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
+static void usctp_batches(struct sctp_assoc *base)
+{
+    struct usctp *s = usctp_of(base);
+    struct sctp_assoc_value burst = {.assoc_id = SCTP_CURRENT_ASSOC, .assoc_value = USCTP_BURST};
+
+    pthread_mutex_lock(&usctp_stack.lock);
+    if (!usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_MAX_BURST, &burst, sizeof(burst)))
+        s->path->batches = true;
+    pthread_mutex_unlock(&usctp_stack.lock);
+}
+
 static void usctp_shutdown(struct sctp_assoc *base)
 {
     struct usctp *s = usctp_of(base);
@@ -414,6 +429,7 @@ const struct sctp_provider usctp = {
     .leave = usctp_leave,
     .submit = usctp_submit,
     .flush = usctp_flush,
+    .batches = usctp_batches,
     .shutdown = usctp_shutdown,
     .abort = usctp_abort,
     .names = usctp_names,

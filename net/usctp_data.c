@@ -36,6 +36,7 @@ bool usctp_next(struct sctp_assoc *base, struct sctp_news *event)
             event->indication = s->indication;
             event->payload_max = usctp_payload_max(s);
         }
+        usctp_put_entry(s->port, news);
     }
     if (!news && s->starved) {
         *event = (struct sctp_news){.kind = SCTP_NEWS_LOST};
@@ -44,7 +45,6 @@ bool usctp_next(struct sctp_assoc *base, struct sctp_news *event)
         return true;
     }
     pthread_mutex_unlock(&usctp_stack.lock);
-    free(news);
     return news != NULL;
 }
 

@@ -12,6 +12,8 @@
 #include "net/usctp.h"
 #include "net/usctp_packet.h"
 
+enum { USCTP_SPARES = 4096 };
+
 /* An event in the list of its association. */
 struct usctp_entry {
     struct sctp_news event;
@@ -25,6 +27,8 @@ struct usctp_path {
     struct sockaddr_storage peer; /* UDP address */
     struct usctp_path *next;
     struct packet_init init; /* the last INIT or INIT-ACK received */
+    bool batches;            /* the peer sends batches, and one acknowledgement for each is enough */
+    bool gaps;               /* our last SACK to it reported gaps */
     uint32_t users;
     uint64_t used_us;
 };
@@ -59,9 +63,11 @@ struct usctp_port {
     struct usctp_path *paths;
     uint32_t idle_paths, pending;
     struct usctp *assocs, *ready;
-    uint32_t full; /* associations with `full` set */
-    pid_t pid;     /* the process that opened it */
-    bool silent;   /* that process was the parent of this one: nothing is received or sent */
+    struct usctp_entry *spare; /* entries to use again */
+    uint32_t spares;           /* at most USCTP_SPARES */
+    uint32_t full;             /* associations with `full` set */
+    pid_t pid;                 /* the process that opened it */
+    bool silent;               /* that process was the parent of this one: nothing is received or sent */
     struct usctp_port *next;
 };
 
@@ -116,6 +122,10 @@ bool usctp_drive(struct sctp_socket *base);
 void *usctp_ready(struct sctp_socket *base);
 bool usctp_next(struct sctp_assoc *base, struct sctp_news *event);
 int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
+
+/* Takes an entry from those to use again, all zero, or from memory; NULL: no memory. usctp_put_entry() puts it back. */
+struct usctp_entry *usctp_get_entry(struct usctp_port *port);
+void usctp_put_entry(struct usctp_port *port, struct usctp_entry *entry);
 
 /* Frees an association and its waiting events. The caller has unlinked it and need not hold the lock. */
 void usctp_forget(struct usctp *s);

@@ -11,11 +11,17 @@ enum {
     DESTINATION = 2,
     CHECKSUM = 8,
     CHUNK = 4,
+    DATA = 0,
     INIT = 1,
     INIT_ACK = 2,
+    SACK = 3,
     ABORT = 6,
     INIT_TSN = CHUNK + 12, /* offset in the chunk */
     INIT_OCTETS = CHUNK + 16,
+    DATA_OCTETS = CHUNK + 12,
+    DATA_IMMEDIATE = 0x08, /* the I bit */
+    SACK_GAPS = CHUNK + 8, /* offset in the chunk */
+    SACK_OCTETS = CHUNK + 12,
     CAUSE = 4,
     CAUSE_USER = 12,
 };
@@ -50,6 +56,39 @@ bool packet_read_init(const uint8_t *p, size_t n, struct packet_init *init)
     if (n < PACKET_COMMON + INIT_OCTETS || (chunk[0] != INIT && chunk[0] != INIT_ACK))
         return false;
     init->tsn = get32(chunk + INIT_TSN);
+    return true;
+}
+
+bool packet_read_data(const uint8_t *p, size_t n, uint32_t *tsn, uint32_t *next)
+{
+    size_t at = PACKET_COMMON;
+    uint32_t chunks = 0;
+
+    for (; at + DATA_OCTETS <= n; chunks++) {
+        size_t octets = get16(p + at + 2);
+
+        if (p[at] != DATA || octets <= DATA_OCTETS || octets > n - at)
+            return false;
+        if (!chunks)
+            *tsn = get32(p + at + CHUNK);
+        else if (get32(p + at + CHUNK) != *tsn + chunks)
+            return false;
+        at += (octets + 3) & ~(size_t)3;
+    }
+    *next = *tsn + chunks;
+    return chunks && at == n;
+}
+
+void packet_ask_ack(uint8_t *p)
+{
+    p[PACKET_COMMON + 1] |= DATA_IMMEDIATE;
+}
+
+bool packet_read_sack(const uint8_t *p, size_t n, bool *gaps)
+{
+    if (n < PACKET_COMMON + SACK_OCTETS || p[PACKET_COMMON] != SACK)
+        return false;
+    *gaps = get16(p + PACKET_COMMON + SACK_GAPS) != 0;
     return true;
 }
 

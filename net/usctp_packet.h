@@ -34,6 +34,16 @@ uint16_t packet_destination(const uint8_t *p);
 void packet_set_destination(uint8_t *p, uint16_t port);
 void packet_set_source(uint8_t *p, uint16_t port);
 
+/* If the packet is DATA chunks alone, with consecutive TSNs and without padding behind the last, returns true, the TSN
+ * of the first chunk, and the one behind the last. */
+bool packet_read_data(const uint8_t *p, size_t n, uint32_t *tsn, uint32_t *next);
+
+/* Sets the I bit of a packet of DATA chunks: acknowledge at once (RFC 9260 3.3.1). */
+void packet_ask_ack(uint8_t *p);
+
+/* If the packet starts with a SACK, returns true and whether it reports gaps. */
+bool packet_read_sack(const uint8_t *p, size_t n, bool *gaps);
+
 /* If the packet is an INIT, writes the ABORT that refuses it (RFC 9260 8.4) and returns true. */
 bool packet_refuse(const uint8_t *p, size_t n, uint8_t refusal[PACKET_REFUSAL]);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "net/loop.h"
+#include "net/usctp_bundle.h"
 
 enum { TICK_MS = USCTP_TICK_US / 1000, TICKS_MAX = 100, CHUNKS_QUEUED = 32768 };
 
@@ -29,6 +30,7 @@ static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t 
     room = udp_room(&path->port->udp, &path->peer, (uint32_t)length);
     if (packet_source(buffer) == path->port->inner)
         packet_set_source(buffer, path->port->sctp_port);
+    packet_read_sack(buffer, length, &path->gaps);
     packet_seal(room, buffer, length);
     udp_put(&path->port->udp, (uint32_t)length);
     return 0;
@@ -51,9 +53,32 @@ void usctp_mark_ready(struct usctp *s)
     s->port->ready = s;
 }
 
+struct usctp_entry *usctp_get_entry(struct usctp_port *port)
+{
+    struct usctp_entry *entry = port->spare;
+
+    if (!entry)
+        return calloc(1, sizeof(*entry));
+    port->spare = entry->next;
+    port->spares--;
+    *entry = (struct usctp_entry){.next = NULL};
+    return entry;
+}
+
+void usctp_put_entry(struct usctp_port *port, struct usctp_entry *entry)
+{
+    if (port->spares >= USCTP_SPARES) {
+        free(entry);
+        return;
+    }
+    entry->next = port->spare;
+    port->spare = entry;
+    port->spares++;
+}
+
 static struct usctp_entry *usctp_stack_tell(struct usctp *s, enum sctp_news_kind kind)
 {
-    struct usctp_entry *news = calloc(1, sizeof(*news));
+    struct usctp_entry *news = usctp_get_entry(s->port);
 
     usctp_mark_ready(s);
     if (!news) {
@@ -341,23 +366,56 @@ static void usctp_stack_refuse(struct usctp_path *path, const uint8_t *p, uint32
     udp_put(&path->port->udp, sizeof(refusal));
 }
 
-/* Processes one packet. Drops it if the CRC is wrong; records the fields of an INIT, which the stack does not
- * report. */
-static void usctp_stack_receive(struct usctp_path *path, uint8_t *p, uint32_t n)
+/* Is this a packet for the stack? Drops it if the CRC is wrong; records the fields of an INIT, which the stack does not
+ * report. Who sent an INIT has yet to say whether it sends batches. */
+static bool usctp_stack_admit(struct usctp_path *path, uint8_t *p, uint32_t n)
 {
     uint16_t sctp_port;
 
     if (!packet_is_sound(p, n))
-        return;
+        return false;
     path->used_us = usctp_stack.ticked_us;
     sctp_port = packet_destination(p);
     if (!find_port(path->port, &sctp_port)) {
         usctp_stack_refuse(path, p, n);
-        return;
+        return false;
     }
     packet_set_destination(p, sctp_port);
-    packet_read_init(p, n, &path->init);
-    usrsctp_conninput(path, p, n, 0);
+    if (packet_read_init(p, n, &path->init))
+        path->batches = false;
+    return true;
+}
+
+/* Several packets at once: without the I bit the stack would take them for one, of which it acknowledges every second.
+ */
+static void usctp_stack_end(struct usctp_path *path, struct bundle *bundle)
+{
+    if (bundle->packets > 1)
+        packet_ask_ack(bundle->at);
+    if (bundle->packets)
+        usrsctp_conninput(path, bundle->at, bundle->octets, 0);
+    *bundle = (struct bundle){0};
+}
+
+/* Packets behind a gap are processed one by one, because their sender counts the SACKs that report it. */
+static void usctp_stack_receive(struct usctp_path *path, const struct udp_batch *batch)
+{
+    struct bundle bundle = {0};
+    uint32_t n;
+
+    for (uint32_t at = 0; at < batch->octets; at += n) {
+        uint8_t *p = batch->at + at;
+
+        n = batch->octets - at < batch->each ? batch->octets - at : batch->each;
+        if (!usctp_stack_admit(path, p, n))
+            continue;
+        if (path->batches && !path->gaps && bundle_add(&bundle, p, n))
+            continue;
+        usctp_stack_end(path, &bundle);
+        if (!path->batches || path->gaps || !bundle_add(&bundle, p, n))
+            usrsctp_conninput(path, p, n, 0);
+    }
+    usctp_stack_end(path, &bundle);
 }
 
 /* An ICMP error counts only until the peer has answered. */
@@ -403,11 +461,8 @@ bool usctp_drive(struct sctp_socket *base)
     for (int i = 0; i < n; i++) {
         struct usctp_path *path = batch[i].octets ? usctp_path_to(port, &batch[i].from) : NULL;
 
-        for (uint32_t at = 0; path && at < batch[i].octets; at += batch[i].each) {
-            uint32_t left = batch[i].octets - at;
-
-            usctp_stack_receive(path, batch[i].at + at, left < batch[i].each ? left : batch[i].each);
-        }
+        if (path)
+            usctp_stack_receive(path, &batch[i]);
     }
     usctp_stack_tick();
     flush_all();

@@ -14,7 +14,7 @@ static const struct {
     uint8_t has_data;
     uint16_t flags;
 } types[] = {
-    [NEG_HELLO]        = {NEG_HELLO_HEAD,    1, NEG_REPLY | NEG_REJECT},
+    [NEG_HELLO]        = {NEG_HELLO_HEAD,    1, NEG_REPLY | NEG_REJECT | NEG_BATCHES},
     [NEG_SEND]         = {NEG_SEND_HEAD,     1, SEND_FLAGS},
     [NEG_READ_REQUEST] = {NEG_READ_OCTETS,   0, 0},
     [NEG_PLACED]       = {NEG_PLACED_OCTETS, 0, 0},

@@ -18,8 +18,9 @@ enum neg_type {
 };
 
 enum neg_flag {
-    NEG_REPLY = 1 << 0,  /* HELLO: this is the reply */
-    NEG_REJECT = 1 << 1, /* HELLO, with NEG_REPLY: the association is rejected */
+    NEG_REPLY = 1 << 0,   /* HELLO: this is the reply */
+    NEG_REJECT = 1 << 1,  /* HELLO, with NEG_REPLY: the association is rejected */
+    NEG_BATCHES = 1 << 2, /* HELLO: its sender's SCTP sends batches, and needs one acknowledgement for each */
 
     NEG_LAST = 1 << 0,       /* SEND: the last fragment of its message */
     NEG_SOLICITED = 1 << 1,  /* SEND: asks for an event */

@@ -13,6 +13,7 @@
 
 #include "api/sctp_link.h"
 #include "net/loop.h"
+#include "net/udp.h"
 #include "net/usctp.h"
 #include "tests/lib/engine.h"
 
@@ -34,6 +35,7 @@ struct end {
 
 static struct engine engine;
 static struct end ends[2];
+static bool batches = true; /* each end says that it sends them */
 static const struct life_limits limits = {.startup_us = 5000000, .stall_us = 5000000, .close_us = 2000000};
 
 static struct sockaddr_in loopback(uint16_t port)
@@ -60,7 +62,8 @@ static uint16_t udp_port_of(struct sctp_socket *port)
 
 static struct assoc_attr attr_of(enum sctpddp_adaptation adaptation)
 {
-    return (struct assoc_attr){.adaptation = adaptation, .ird = READS, .ord = READS, .seed = 7, .limits = limits};
+    return (struct assoc_attr){
+        .adaptation = adaptation, .batches = batches, .ird = READS, .ord = READS, .seed = 7, .limits = limits};
 }
 
 static void open_end(struct end *e, bool active, enum sctpddp_adaptation adaptation, uint16_t udp_port)
@@ -111,11 +114,52 @@ static void turn_end(struct end *e)
     e->assoc.life.news = 0;
 }
 
+/* Between the two ends, if it is used: loses one packet of `each`, and keeps batches otherwise. `near` is where end 0
+ * sends to, `far` sends to end 1. */
+static struct relay {
+    struct udp near, far;
+    struct sockaddr_storage active, passive;
+    uint32_t each, seed, lost, passed, batched;
+} relay;
+
+static void relay_pass(struct udp *from, struct udp *to, const struct sockaddr_storage *address)
+{
+    static uint8_t buffer[UDP_BUFFERS * UDP_BUFFER_OCTETS];
+    const struct udp_stage stage = {buffer};
+    struct udp_batch batch[UDP_BUFFERS];
+    int n = udp_recv(from, &stage, batch);
+
+    for (int i = 0; i < n; i++) {
+        if (from == &relay.near)
+            relay.active = batch[i].from;
+        relay.batched += batch[i].octets > batch[i].each;
+        for (uint32_t at = 0; at < batch[i].octets; at += batch[i].each) {
+            uint32_t left = batch[i].octets - at, octets = left < batch[i].each ? left : batch[i].each;
+
+            relay.passed++;
+            if (chance(&relay.seed) % relay.each == 0) {
+                relay.lost++;
+                continue;
+            }
+            memcpy(udp_room(to, address, octets), batch[i].at + at, octets);
+            udp_put(to, octets);
+        }
+    }
+    udp_flush(to);
+}
+
 static void turn(void)
 {
-    struct pollfd fds[2] = {{usctp.fd(ends[0].port), POLLIN, 0}, {usctp.fd(ends[1].port), POLLIN, 0}};
+    struct pollfd fds[4] = {{usctp.fd(ends[0].port), POLLIN, 0},
+                            {usctp.fd(ends[1].port), POLLIN, 0},
+                            {relay.near.fd, POLLIN, 0},
+                            {relay.far.fd, POLLIN, 0}};
 
-    poll(fds, 2, 1);
+    poll(fds, relay.each ? 4 : 2, 1);
+    if (relay.each) {
+        relay_pass(&relay.near, &relay.far, &relay.passive);
+        relay_pass(&relay.far, &relay.near, &relay.active);
+    }
     turn_end(&ends[0]);
     turn_end(&ends[1]);
 }
@@ -132,11 +176,26 @@ static bool is_established(const struct end *e)
     return e->news & CONN_NEWS_ESTABLISHED;
 }
 
+static uint16_t open_relay(uint16_t to)
+{
+    struct sockaddr_in any = loopback(0), passive = loopback(to);
+    struct sockaddr_storage local;
+
+    if (!relay.each)
+        return to;
+    assert_int_equal(udp_open(&relay.near, (const struct sockaddr *)&any, sizeof(any)), 0);
+    assert_int_equal(udp_open(&relay.far, (const struct sockaddr *)&any, sizeof(any)), 0);
+    memset(&relay.passive, 0, sizeof(relay.passive));
+    memcpy(&relay.passive, &passive, sizeof(passive));
+    udp_local(&relay.near, &local);
+    return ntohs(((const struct sockaddr_in *)&local)->sin_port);
+}
+
 static void open_both(enum sctpddp_adaptation active, enum sctpddp_adaptation passive)
 {
     engine_init(&engine);
     open_end(&ends[1], false, passive, 0);
-    open_end(&ends[0], true, active, udp_port_of(ends[1].port));
+    open_end(&ends[0], true, active, open_relay(udp_port_of(ends[1].port)));
     until(is_established(&ends[0]) && is_established(&ends[1]));
 }
 
@@ -337,6 +396,32 @@ static void unreachable(void **state)
     usctp.close_socket(silent);
 }
 
+/* Batches, of which packets are lost, with one acknowledgement for a batch and without: everything arrives, and each
+ * end knows whether the other sends batches. */
+static void lossy(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        relay = (struct relay){.each = UINT32_MAX, .seed = 5};
+        batches = i == 0;
+        open_both(BOTH, BOTH);
+        relay.each = 60;
+        for (uint32_t k = 0; k < 4; k++) {
+            write_and_check(k % 2, 1 + k);
+            send_and_check(k % 2, OCTETS - k);
+        }
+        read_and_check(0);
+        assert_true(relay.lost > 20 && relay.batched > 20);
+        assert_int_equal(ends[0].link.told, batches);
+        assert_int_equal(ends[1].link.told, batches);
+        close_both();
+        udp_close(&relay.near);
+        udp_close(&relay.far);
+    }
+    relay.each = 0;
+    batches = true;
+}
+
 /* A packet with a wrong checksum, or that is none, is dropped. SCTP-1-02 */
 static void garbage(void **state)
 {
@@ -362,7 +447,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indications), cmocka_unit_test(closed_well), cmocka_unit_test(refused),
-        cmocka_unit_test(rules),       cmocka_unit_test(unreachable), cmocka_unit_test(garbage),
+        cmocka_unit_test(rules),       cmocka_unit_test(unreachable), cmocka_unit_test(lossy),
+        cmocka_unit_test(garbage),
     };
 
     if (usctp.missing(NULL)) {

@@ -70,7 +70,8 @@ static struct sockaddr_in loopback(uint16_t port)
 
 static void open_end(struct world *w, struct end *e, bool active)
 {
-    const struct assoc_attr own = {.adaptation = BOTH, .ird = 1, .ord = 1, .seed = 1, .limits = limits};
+    const struct assoc_attr own = {
+        .adaptation = BOTH, .batches = true, .ird = 1, .ord = 1, .seed = 1, .limits = limits};
     const struct qp_attr attr = {
         .pd = &w->pd,
         .mrs = &w->mrs,

@@ -22,6 +22,7 @@ static const struct {
      "010100000000000000100203"
      "6869"},
     {{.type = NEG_HELLO, .flags = NEG_REPLY | NEG_REJECT}, "010100030000000000000000"},
+    {{.type = NEG_HELLO, .flags = NEG_REPLY | NEG_BATCHES}, "010100050000000000000000"},
     {{.type = NEG_SEND,
       .flags = NEG_LAST | NEG_INVALIDATE,
       .id = 7,
@@ -105,18 +106,18 @@ static void wrong_fields(void **state)
     assert_int_equal(changed(0, 1, 0, 0), FAULT_NEG_TYPE);
     assert_int_equal(changed(0, 1, 5, 0), FAULT_NEG_TYPE);
     assert_int_equal(changed(0, 3, NEG_REJECT, 0), FAULT_NEG_FIELD); /* a request must not have the reject flag */
-    assert_int_equal(changed(0, 3, 4, 0), FAULT_NEG_FIELD);          /* an unknown flag */
+    assert_int_equal(changed(0, 3, 8, 0), FAULT_NEG_FIELD);          /* an unknown flag */
     assert_int_equal(changed(0, 2, 1, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(2, 3, NEG_INVALIDATE | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(2, 3, 32, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(3, 3, NEG_WRITTEN | NEG_LAST, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(3, 3, NEG_WRITTEN | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(3, 3, NEG_IMMEDIATE | NEG_LAST, 0), FAULT_NONE);
-    assert_int_equal(changed(3, 11, 1, 0), FAULT_NEG_FIELD); /* an offset without data */
-    assert_int_equal(changed(3, 0, 1, 1), FAULT_NEG_FIELD);  /* data in a message with NEG_WRITTEN */
-    assert_int_equal(changed(4, 3, 1, 0), FAULT_NEG_FIELD);
-    assert_int_equal(changed(4, 0, 1, 1), FAULT_NEG_FIELD); /* longer than a Read request */
-    assert_int_equal(changed(5, 0, 1, 1), FAULT_NEG_FIELD);
+    assert_int_equal(changed(3, 3, NEG_INVALIDATE | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
+    assert_int_equal(changed(3, 3, 32, 0), FAULT_NEG_FIELD);
+    assert_int_equal(changed(4, 3, NEG_WRITTEN | NEG_LAST, 0), FAULT_NEG_FIELD);
+    assert_int_equal(changed(4, 3, NEG_WRITTEN | NEG_IMMEDIATE, 0), FAULT_NEG_FIELD);
+    assert_int_equal(changed(4, 3, NEG_IMMEDIATE | NEG_LAST, 0), FAULT_NONE);
+    assert_int_equal(changed(4, 11, 1, 0), FAULT_NEG_FIELD); /* an offset without data */
+    assert_int_equal(changed(4, 0, 1, 1), FAULT_NEG_FIELD);  /* data in a message with NEG_WRITTEN */
+    assert_int_equal(changed(5, 3, 1, 0), FAULT_NEG_FIELD);
+    assert_int_equal(changed(5, 0, 1, 1), FAULT_NEG_FIELD); /* longer than a Read request */
+    assert_int_equal(changed(6, 0, 1, 1), FAULT_NEG_FIELD);
     /* 511, 512 and 513 octets of private data */
     assert_int_equal(changed(1, 0, 1, NEG_PRIVATE_MAX - 1), FAULT_NONE);
     assert_int_equal(changed(1, 0, 1, NEG_PRIVATE_MAX), FAULT_NONE);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* usctp_bundle.c - which packets are joined, and what the stack then sees: the same chunks in the same order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "net/usctp_bundle.h"
+#include "net/usctp_packet.h"
+
+enum { HEAD = 16, ROOM = 4096 };
+
+static uint8_t room[ROOM];
+
+/* Appends a DATA chunk with `octets` of data, each of the TSN's lowest octet. Returns the end, padding included. */
+static uint8_t *put_data(uint8_t *q, uint32_t tsn, uint32_t octets)
+{
+    uint8_t *end = q + ((HEAD + octets + 3) & ~3u);
+
+    memset(q, 0, (size_t)(end - q));
+    q = put16(put8(put8(q, 0), 7), (uint16_t)(HEAD + octets));
+    put32(q, tsn);
+    memset(q + HEAD - 4, (int)(tsn & 0xff), octets);
+    return end;
+}
+
+static uint8_t *put_head(uint8_t *q, uint32_t tag)
+{
+    return put32(put32(put16(put16(q, 1), 2), tag), 0);
+}
+
+/* A packet with one chunk at `at`; returns its octets. */
+static uint32_t packet(uint8_t *at, uint32_t tag, uint32_t tsn, uint32_t octets)
+{
+    return (uint32_t)(put_data(put_head(at, tag), tsn, octets) - at);
+}
+
+/* Ten packets, of which some have two chunks; TSNs pass 2^32. */
+static void joined(void **state)
+{
+    uint8_t want[ROOM], *q = put_head(want, 7), *at = room;
+    struct bundle b = {0};
+    uint32_t tsn = 0xfffffffa;
+
+    (void)state;
+    for (uint32_t i = 0; i < 10; i++) {
+        uint8_t *end = put_data(put_head(at, 7), tsn, 33 + i);
+
+        q = put_data(q, tsn++, 33 + i);
+        if (i % 3 == 0) {
+            end = put_data(end, tsn, 1 + i);
+            q = put_data(q, tsn++, 1 + i);
+        }
+        assert_true(bundle_add(&b, at, (uint32_t)(end - at)));
+        at = end;
+    }
+    assert_int_equal(b.packets, 10);
+    assert_int_equal(b.octets, q - want);
+    assert_memory_equal(b.at, want, b.octets);
+    packet_ask_ack(b.at);
+    assert_int_equal(b.at[PACKET_COMMON + 1], 0x0f);
+    want[PACKET_COMMON + 1] |= 0x08;
+    assert_memory_equal(b.at, want, b.octets);
+}
+
+/* What cannot follow leaves the bundle as it is. */
+static void refused(void **state)
+{
+    static const struct {
+        uint32_t tag, tsn;
+        uint8_t type, cut;
+    } rows[] = {
+        {7, 12, 0, 0},  /* a TSN is missing */
+        {7, 10, 0, 0},  /* a TSN comes again */
+        {8, 11, 0, 0},  /* another association */
+        {7, 11, 3, 0},  /* not DATA */
+        {7, 11, 64, 0}, /* I-DATA */
+        {7, 11, 0, 4},  /* cut off */
+    };
+    struct bundle b = {0};
+    uint32_t n = packet(room, 7, 10, 100), more;
+
+    (void)state;
+    assert_true(bundle_add(&b, room, n));
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        more = packet(room + n, rows[i].tag, rows[i].tsn, 100);
+        room[n + PACKET_COMMON] = rows[i].type;
+        assert_false(bundle_add(&b, room + n, more - rows[i].cut));
+        assert_int_equal(b.packets, 1);
+        assert_int_equal(b.octets, n);
+    }
+    more = packet(room + n, 7, 11, 100);
+    assert_true(bundle_add(&b, room + n, more));
+}
+
+/* A chunk shorter than its header, without data, or behind which octets remain. */
+static void not_data(void **state)
+{
+    uint32_t tsn, next, n = packet(room, 7, 10, 20);
+
+    (void)state;
+    assert_true(packet_read_data(room, n, &tsn, &next));
+    assert_int_equal(tsn, 10);
+    assert_int_equal(next, 11);
+    assert_false(packet_read_data(room, n + 4, &tsn, &next));
+    assert_false(packet_read_data(room, PACKET_COMMON, &tsn, &next));
+    for (uint16_t length = 0; length <= HEAD; length++) {
+        put16(room + PACKET_COMMON + 2, length);
+        assert_false(packet_read_data(room, n, &tsn, &next));
+    }
+    put16(room + PACKET_COMMON + 2, 0xffff);
+    assert_false(packet_read_data(room, n, &tsn, &next));
+}
+
+static void sacks(void **state)
+{
+    uint8_t p[28] = {0};
+    bool gaps = true;
+
+    (void)state;
+    p[PACKET_COMMON] = 3;
+    assert_true(packet_read_sack(p, sizeof(p), &gaps));
+    assert_false(gaps);
+    put16(p + PACKET_COMMON + 12, 1);
+    assert_true(packet_read_sack(p, sizeof(p), &gaps));
+    assert_true(gaps);
+    assert_false(packet_read_sack(p, sizeof(p) - 1, &gaps));
+    p[PACKET_COMMON] = 0;
+    assert_false(packet_read_sack(p, sizeof(p), &gaps));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joined),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(not_data),
+        cmocka_unit_test(sacks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
