@@ -85,8 +85,12 @@ timeout 30 "$tool" cp -q -p "$port" one 127.0.0.1:there 127.0.0.1:several 2>/dev
 rm -rf several shared/several
 
 part "other wires"
+# A build without usrsctp has no SCTP of its own.
+sctp=()
+"$tool" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
+    sctp=("--wire sctp --udp-port $((20000 + RANDOM % 12000))")
 for wire in --no-crc --markers "--no-crc --markers" "--mpa-rev 1" "--mpa-rev 1 --markers" --immediate --p2p \
-    "--wire rdmatcp"; do
+    "--wire rdmatcp" "${sctp[@]}"; do
     mkdir wire
     read -ra words <<<"$wire"
     serve wire wire "${words[@]}"

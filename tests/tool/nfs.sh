@@ -181,7 +181,11 @@ kill "$server" && wait "$server"
 # --- other wires, IPv6 -------------------------------------------------------------------------------------------------
 
 head -c 3000001 /dev/urandom >data
-for wire in --no-crc --markers "--mpa-rev 2 --p2p" "--wire rdmatcp"; do
+# A build without usrsctp has no SCTP of its own.
+sctp=()
+"$rddp" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
+    sctp=("--wire sctp --udp-port $((20000 + RANDOM % 12000))")
+for wire in --no-crc --markers "--mpa-rev 2 --p2p" "--wire rdmatcp" "${sctp[@]}"; do
     read -ra words <<<"$wire"
     serve --address 127.0.0.1 "${words[@]}"
     ok "$wire: put" -q "${words[@]}" put data "$at/dir/wire"

@@ -16,7 +16,12 @@ count() { # NAME NUMBER PATTERN: so many lines of the output
 expect 0 "all" "$rddp" perf --loopback -n 20
 count "all" 6 ' verified'
 count "all" 2 '^write .* verified'
-for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --immediate --p2p "--wire rdmatcp" --thread "-a ::1"; do
+# A build without usrsctp has no SCTP of its own.
+sctp=()
+"$rddp" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
+    sctp=("--wire sctp --udp-port $((20000 + RANDOM % 12000))")
+for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --immediate --p2p "--wire rdmatcp" "${sctp[@]}" \
+    --thread "-a ::1"; do
     [ "$options" != "-a ::1" ] || grep -qs ' lo$' /proc/net/if_inet6 || continue
     # shellcheck disable=SC2086
     expect 0 "$options" "$rddp" perf --loopback -n 20 $options

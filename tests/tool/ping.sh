@@ -61,6 +61,13 @@ start ping --server -a 127.0.0.1 -1 --wire rdmatcp
 expect 0 "rdmatcp" "$rddp" ping -c 3 -i 0 -s 100000 --wire rdmatcp "127.0.0.1:$port"
 expect_text "rdmatcp" '100000 octets, rdmatcp, CRC on'
 ends 0 "rdmatcp"
+if ! "$rddp" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp'; then
+    udp=$((20000 + RANDOM % 12000))
+    start ping --server -a 127.0.0.1 -1 --wire sctp --udp-port $udp
+    expect 0 "sctp" "$rddp" ping -c 3 -i 0 -s 100000 --wire sctp --udp-port $udp "127.0.0.1:$port"
+    expect_text "sctp" '100000 octets, SCTP, chunks of'
+    ends 0 "sctp"
+fi
 
 # --- rping's -------------------------------------------------------------------------------------------------------
 
