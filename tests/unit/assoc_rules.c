@@ -307,6 +307,7 @@ static void sinks(void **state)
     } rows[] = {
         {0, 100, SCTPDDP_NOTIFY, FAULT_NONE},
         {0, 101, SCTPDDP_NOTIFY, FAULT_UNASKED},
+        {0, 101, 0, FAULT_UNASKED},
         {0, 99, SCTPDDP_NOTIFY, FAULT_UNASKED}, /* has NOTIFY, but is not all */
         {0, 100, 0, FAULT_UNASKED},             /* is all, but lacks NOTIFY */
         {1, 99, SCTPDDP_NOTIFY, FAULT_UNASKED},
