@@ -33,6 +33,8 @@ BANDWIDTH = [
     ("write, CRC", ["--crc", "write"], MIB, 0.70),
     ("write, CRC and markers", ["--crc", "--markers", "write"], MIB, 0.60),
     ("write, RDMA/TCP segments", ["--wire", "rdmatcp", "write"], MIB, 0.70),
+    ("write, SCTP", ["--wire", "sctp", "write"], MIB, None),
+    ("read, SCTP", ["--wire", "sctp", "read"], MIB, None),
     ("send, CRC", ["--crc", "send"], MIB, None),
     ("read, CRC", ["--crc", "read"], MIB, None),
 ]
