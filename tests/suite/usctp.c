@@ -114,12 +114,12 @@ static void turn_end(struct end *e)
     e->assoc.life.news = 0;
 }
 
-/* Between the two ends, if it is used: loses one packet of `each`, and keeps batches otherwise. `near` is where end 0
- * sends to, `far` sends to end 1. */
+/* Between the two ends, if it is used: loses or changes one packet of `each`, and keeps batches otherwise. `near` is
+ * where end 0 sends to, `far` sends to end 1. */
 static struct relay {
     struct udp near, far;
     struct sockaddr_storage active, passive;
-    uint32_t each, seed, lost, passed, batched;
+    uint32_t each, seed, harmed, batched;
 } relay;
 
 static void relay_pass(struct udp *from, struct udp *to, const struct sockaddr_storage *address)
@@ -136,12 +136,15 @@ static void relay_pass(struct udp *from, struct udp *to, const struct sockaddr_s
         for (uint32_t at = 0; at < batch[i].octets; at += batch[i].each) {
             uint32_t left = batch[i].octets - at, octets = left < batch[i].each ? left : batch[i].each;
 
-            relay.passed++;
-            if (chance(&relay.seed) % relay.each == 0) {
-                relay.lost++;
+            bool harmed = chance(&relay.seed) % relay.each == 0;
+            uint8_t *room;
+
+            relay.harmed += harmed;
+            if (harmed && relay.harmed % 2)
                 continue;
-            }
-            memcpy(udp_room(to, address, octets), batch[i].at + at, octets);
+            room = udp_room(to, address, octets);
+            memcpy(room, batch[i].at + at, octets);
+            room[octets / 2] ^= (uint8_t)harmed;
             udp_put(to, octets);
         }
     }
@@ -396,8 +399,8 @@ static void unreachable(void **state)
     usctp.close_socket(silent);
 }
 
-/* Batches, of which packets are lost, with one acknowledgement for a batch and without: everything arrives, and each
- * end knows whether the other sends batches. */
+/* SCTP-1-02. Batches, of which packets are lost or changed, with one acknowledgement for a batch and without:
+ * everything arrives, and each end knows whether the other sends batches. */
 static void lossy(void **state)
 {
     (void)state;
@@ -411,7 +414,7 @@ static void lossy(void **state)
             send_and_check(k % 2, OCTETS - k);
         }
         read_and_check(0);
-        assert_true(relay.lost > 20 && relay.batched > 20);
+        assert_true(relay.harmed > 20 && relay.batched > 20);
         assert_int_equal(ends[0].link.told, batches);
         assert_int_equal(ends[1].link.told, batches);
         close_both();
