@@ -6,6 +6,8 @@
 
 #include <sys/uio.h>
 
+#include <string.h>
+
 #include <rddp/stream.h>
 
 #include "net/loop.h"
@@ -168,8 +170,18 @@ static inline uint32_t stream_find_buffer(const struct rddp_stream *s, uint64_t 
 
 /* stream_read.c: what the TCP calls with each arrival. */
 struct utcp_verdict stream_arrived(void *user, const struct utcp_arrival *a);
+
 /* Copies kept octets from `position` on. */
-void stream_read_ring(struct rddp_stream *s, uint64_t position, uint8_t *to, uint64_t length);
+static inline void stream_read_ring(struct rddp_stream *s, uint64_t position, uint8_t *to, uint64_t length)
+{
+    uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
+
+    if (first > length)
+        first = length;
+    memcpy(to, s->ring + at, first);
+    memcpy(to + first, s->ring, length - first);
+    s->count.octets_copied += length;
+}
 
 /* stream_early.c. stream_early_note(): a segment behind a gap begins a message at `position`. stream_early_skip() moves
  * the reader over what was read before its turn, and returns where the next such octets begin. */

@@ -209,17 +209,6 @@ static void read_placed(struct rddp_stream *s, uint64_t stop, struct rddp_stream
         s->places.first = --s->places.count ? s->places.first + 1 : 0;
 }
 
-void stream_read_ring(struct rddp_stream *s, uint64_t position, uint8_t *to, uint64_t length)
-{
-    uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
-
-    if (first > length)
-        first = length;
-    memcpy(to, s->ring + at, first);
-    memcpy(to + first, s->ring, length - first);
-    s->count.octets_copied += length;
-}
-
 static void read_plain(struct rddp_stream *s, uint64_t most, uint8_t *to, struct rddp_stream_record *record)
 {
     *record = (struct rddp_stream_record){.kind = RDDP_STREAM_PLAIN, .length = most, .position = s->read_to};
