@@ -42,7 +42,9 @@ static int perf_client_run_test(struct client *client, struct test *test, struct
     lane_reset(lane, test, test->kind == KIND_LATENCY ? test->count : 0);
     double cpu_s = cpu_seconds();
     uint64_t start_ns = clock_ns();
+    lane_let_wait(lane, test->kind == KIND_BANDWIDTH ? !op_takes_receive(test->op) : op_is_full_round_trip(test->op));
     code = test->kind == KIND_BANDWIDTH ? bandwidth_client(lane, test) : latency_client(lane, test, run->samples_us);
+    lane_let_wait(lane, false);
     if (!code)
         code = lane_ask(lane, &(struct message){.type = CONTROL_DONE}, CONTROL_ARRIVED, &answer);
     run->seconds = (double)(clock_ns() - start_ns) / 1e9;

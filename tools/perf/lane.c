@@ -9,7 +9,7 @@
 
 #include "tools/perf/perf.h"
 
-enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, RECV_ID = 1 << 16 };
+enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, ALIVE_POLLS = 64, RECV_ID = 1 << 16 };
 
 const char *const op_names[OPS] = {"write", "send", "read", "write-imm", "fetch-add", "cmp-swap", "swap"};
 
@@ -225,6 +225,8 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
             return fail(EXIT_PROTOCOL, "the peer is not `rddp perf` of this version");
         if (message.type == CONTROL_CREDIT)
             lane->credits = message.count;
+        else if (message.type == CONTROL_ALIVE)
+            ; /* that it came is all it says */
         else if (lane->inbox_count == INBOX)
             return fail(EXIT_PROTOCOL, "the peer sent a message that is longer than expected");
         else
@@ -260,9 +262,27 @@ void lane_heard(struct lane *lane)
     lane->idle_polls = lane->quiet_since_ns = 0;
 }
 
+void lane_let_wait(struct lane *lane, bool peer_waits)
+{
+    lane->peer_waits = peer_waits;
+    lane->alive_ns = clock_ns();
+}
+
+static int tell_alive(struct lane *lane)
+{
+    uint64_t now_ns = clock_ns();
+    if (now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
+        return 0;
+    lane->alive_ns = now_ns;
+    return lane_tell(lane, &(struct message){.type = CONTROL_ALIVE});
+}
+
 int lane_poll(struct lane *lane)
 {
     struct rddp_wc wc[POLL];
+    int code = lane->peer_waits && ++lane->polls % ALIVE_POLLS == 0 ? tell_alive(lane) : 0;
+    if (code)
+        return code;
     int n = rddp_poll_cq(lane->endpoint->cq, POLL, wc);
     if (!n)
         return count_silence(lane);
@@ -282,7 +302,7 @@ int lane_poll(struct lane *lane)
                 lane->completed = wc[i].wr_id;
             continue;
         }
-        int code = take_receive(lane, &wc[i]);
+        code = take_receive(lane, &wc[i]);
         if (code)
             return code;
     }

@@ -79,6 +79,7 @@ enum {
     INBOX = 8,
     BUSY_POLLS = 64, /* so often in vain before the processor is offered to others */
     SILENCE_S = 30,  /* a peer that says nothing for so long in a test is gone */
+    ALIVE_S = 5,     /* how often to tell a peer that only waits that the test goes on */
 };
 
 enum control {
@@ -94,6 +95,7 @@ enum control {
     CONTROL_MEMORY, /* how much memory is resident? */
     CONTROL_MEMORY_IS,
     CONTROL_BYE,
+    CONTROL_ALIVE, /* the test goes on, though nothing of it completes at the peer */
 };
 
 /* A control message. What the fields mean depends on the type; zero is what is not used. */
@@ -127,7 +129,9 @@ struct lane {
     unsigned inbox_count;
 
     uint64_t idle_polls, quiet_since_ns;
-    bool silent_end; /* that the connection ended is for the other side to say: it is in the same command */
+    bool peer_waits;          /* until it hears DONE: no request of the test completes there */
+    uint64_t polls, alive_ns; /* while it waits; when it was last told that the test goes on */
+    bool silent_end;          /* that the connection ended is for the other side to say: it is in the same command */
     void (*idle)(struct lane *lane); /* called now and then while there is nothing, or NULL */
     void *idle_user;
 };
@@ -159,6 +163,8 @@ int lane_ask(struct lane *lane, const struct message *question, enum control typ
 
 /* Takes what completions there are. 0 or an exit code, also when nothing came for too long or a signal did. */
 int lane_poll(struct lane *lane);
+/* Does the peer only wait while this side tests? Then lane_poll() tells it now and then that the test goes on. */
+void lane_let_wait(struct lane *lane, bool peer_waits);
 /* Something came, of which no completion tells. */
 void lane_heard(struct lane *lane);
 /* Posts again all receives that were consumed. */
