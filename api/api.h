@@ -37,7 +37,7 @@ enum {
     LOOPS_MAX = 64,       /* loops of a context: a bit each in rddp_cq.loops */
     QP_NUMBERS = 1 << 24, /* as in verbs */
     MR_SLOTS = 256,       /* initial size of the table of keys */
-    OUT_ROOM_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* offset of the buffer behind a `struct out` */
+    OUT_BUFFER_AT = (sizeof(struct out) + PAGE - 1) / PAGE * PAGE, /* offset of the buffer behind a `struct out` */
 };
 
 /* The public objects. The application owns each handle from its create call to its destroy call; both must not overlap
@@ -88,11 +88,11 @@ struct rddp_qp {
     /* NULL without a connection. Changed under `spin` and context->lock by the driver, who holds the endpoint; so each
      * of the token, context->lock and `spin` is enough to read it. */
     struct endpoint *endpoint;
-    uint32_t put_off;           /* guarded by spin: posts since the bell was last rung (bells.h) */
-    bool has_bell;              /* guarded by spin: it is in the list of put-off bells */
-    struct rddp_qp *next_bell;  /* written before it is added to that list */
-    struct qp_attr made;        /* the attributes of creation; qp.attr holds what was agreed */
-    void *buffer, *window_room; /* owned: the rings; the wider window of a connection (attach.c) */
+    uint32_t put_off;             /* guarded by spin: posts since the bell was last rung (bells.h) */
+    bool has_bell;                /* guarded by spin: it is in the list of put-off bells */
+    struct rddp_qp *next_bell;    /* written before it is added to that list */
+    struct qp_attr made;          /* the attributes of creation; qp.attr holds what was agreed */
+    void *buffer, *window_buffer; /* owned: the rings; the wider window of a connection (attach.c) */
     void *user;
     /* Set under context->lock: where its events go, from connect or accept until reset. */
     struct rddp_event_channel *channel;

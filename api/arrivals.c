@@ -112,7 +112,7 @@ void arrival_give(struct rddp_listener *listener, int fd)
         send_on(progress, listener, fd);
 }
 
-bool arrivals_have_room(const struct packet_port *port)
+bool arrivals_have_space(const struct packet_port *port)
 {
     return container_of(port, struct rddp_listener, port)->pending < LISTENER_PENDING;
 }

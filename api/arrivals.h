@@ -21,7 +21,7 @@ void arrival_give(struct rddp_listener *listener, int fd);
 struct arrival *arrival_take(struct progress *progress, const struct rddp_listener *listener);
 
 /* The calls of a struct packet_port: a device delivers connections that are already up. By the driver of its loop. */
-bool arrivals_have_room(const struct packet_port *port);
+bool arrivals_have_space(const struct packet_port *port);
 void arrival_from_device(struct packet_port *port, struct link *link);
 
 /* Makes connections of all arrivals of this loop. Called by its driver. */

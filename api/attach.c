@@ -38,16 +38,16 @@ static uint32_t window(const struct qp *qp)
 /* Lets messages arrive while earlier ones are incomplete. */
 static int widen(struct rddp_qp *qp)
 {
-    qp->window_room = calloc(1, qp_widen_room(&qp->qp, window(&qp->qp)));
-    if (!qp->window_room)
+    qp->window_buffer = calloc(1, qp_widen_size(&qp->qp, window(&qp->qp)));
+    if (!qp->window_buffer)
         return -ENOMEM;
-    qp_widen(&qp->qp, window(&qp->qp), qp->window_room);
+    qp_widen(&qp->qp, window(&qp->qp), qp->window_buffer);
     return 0;
 }
 
 int qp_prepare_unordered(struct rddp_qp *qp)
 {
-    return qp->window_room ? 0 : widen(qp);
+    return qp->window_buffer ? 0 : widen(qp);
 }
 
 /* "The initial message number [...] SHOULD be selected at random" (rdma-tcp-segments.txt 3.4). */
@@ -57,14 +57,14 @@ int qp_prepare(struct rddp_qp *qp, const struct wire *wire, bool in_order)
     void *buffer;
 
     if (wire->numbering != SEG_NUMBERS_SEQUENCE)
-        return in_order || qp->window_room ? 0 : widen(qp);
+        return in_order || qp->window_buffer ? 0 : widen(qp);
     if (getrandom(&first, sizeof(first), 0) != sizeof(first))
         return -EAGAIN;
-    buffer = calloc(1, qp_sequence_room(&qp->qp, window(&qp->qp)));
+    buffer = calloc(1, qp_sequence_size(&qp->qp, window(&qp->qp)));
     if (!buffer)
         return -ENOMEM;
-    free(qp->window_room); /* of an earlier attempt to connect */
-    qp->window_room = buffer;
-    qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_room);
+    free(qp->window_buffer); /* of an earlier attempt to connect */
+    qp->window_buffer = buffer;
+    qp_sequence(&qp->qp, first, window(&qp->qp), qp->window_buffer);
     return 0;
 }

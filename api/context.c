@@ -45,7 +45,7 @@ static int count_loops(struct rddp_context *context, const struct rddp_context_a
 
 static int init_memory(struct rddp_context *context)
 {
-    void *buffer = calloc(1, mr_slots_room(MR_SLOTS));
+    void *buffer = calloc(1, mr_slots_size(MR_SLOTS));
 
     if (!buffer)
         return -ENOMEM;

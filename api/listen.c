@@ -81,7 +81,7 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
                                        .user = user,
                                        .pause.fire = accept_again,
                                        .watch = {.fd = -1, .ready = accept_some},
-                                       .port = {.has_room = arrivals_have_room, .arrived = arrival_from_device}};
+                                       .port = {.has_space = arrivals_have_space, .arrived = arrival_from_device}};
     rddp_wire_attr_init(&listener->wire);
     if (wire)
         listener->wire = *wire;

@@ -83,16 +83,16 @@ static void take_over(struct progress *progress, const struct mr *mr)
 }
 
 /* Makes room for one more region. Under mrs_lock. Look-ups may still use *old, which the caller frees. */
-static int memory_make_room(struct mr_table *mrs, void **old)
+static int memory_make_space(struct mr_table *mrs, void **old)
 {
     uint32_t slots = MR_SLOTS;
     void *buffer;
 
-    if (mr_table_has_room(mrs))
+    if (mr_table_has_space(mrs))
         return 0;
     while (slots < 4 * (mrs->live + 1))
         slots *= 2;
-    buffer = calloc(1, mr_slots_room(slots));
+    buffer = calloc(1, mr_slots_size(slots));
     if (!buffer)
         return -ENOMEM;
     *old = mr_table_move(mrs, buffer, slots);
@@ -102,7 +102,7 @@ static int memory_make_room(struct mr_table *mrs, void **old)
 /* Enters a region under a new key. Under mrs_lock. */
 static int memory_insert(struct rddp_context *context, struct rddp_mr *mr, void **old)
 {
-    int error = memory_make_room(&context->mrs, old);
+    int error = memory_make_space(&context->mrs, old);
     uint32_t key;
 
     if (error)

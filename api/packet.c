@@ -115,7 +115,7 @@ static void packet_on_timer(struct timer *timer, uint64_t now_us)
 }
 
 /* If there are too many links, the oldest in TIME-WAIT gives way. */
-static bool packet_make_room(struct rddp_device *device)
+static bool packet_make_space(struct rddp_device *device)
 {
     struct packet_link *oldest = NULL;
 
@@ -131,10 +131,10 @@ static bool packet_make_room(struct rddp_device *device)
 
 struct packet_link *packet_add(struct rddp_device *device)
 {
-    bool has_room = packet_make_room(device);
-    struct packet_link *l = has_room ? packet_link_new(device, &device->progress->loop) : NULL;
+    bool has_space = packet_make_space(device);
+    struct packet_link *l = has_space ? packet_link_new(device, &device->progress->loop) : NULL;
 
-    errno = has_room ? ENOMEM : EMFILE;
+    errno = has_space ? ENOMEM : EMFILE;
     if (!l)
         return NULL;
     if (loop_add_timer(&device->progress->loop, &l->timer)) {
@@ -164,7 +164,7 @@ static bool packet_listens(void *of, const struct utcp_name *local)
 
     for (const struct packet_port *port = device->ports; port; port = port->next)
         if (is_at(port, local))
-            return port->has_room(port);
+            return port->has_space(port);
     return false;
 }
 
@@ -364,7 +364,7 @@ void packet_unlisten(struct rddp_device *device, struct packet_port *port)
 
 static int packet_init_host(struct rddp_device *device)
 {
-    struct utcp_host_rooms rooms = {device->bucket, device->half, PACKET_BUCKETS, PACKET_HALVES};
+    struct utcp_host_buffers buffers = {device->bucket, device->half, PACKET_BUCKETS, PACKET_HALVES};
     struct utcp_host_attr attr = {.quiet = device->attr.hand_off};
 
     utcp_attr_default(&attr.tcp);
@@ -375,7 +375,7 @@ static int packet_init_host(struct rddp_device *device)
     if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
         getrandom(&device->next_port, sizeof(device->next_port), 0) != sizeof(device->next_port))
         return -EAGAIN;
-    utcp_host_init(&device->host, &attr, &rooms, &host_user, device);
+    utcp_host_init(&device->host, &attr, &buffers, &host_user, device);
     return 0;
 }
 

@@ -55,7 +55,7 @@ struct packet_link {
     uint32_t unit_head, units;
 
     void *buffer; /* one mapping for the TCP's tables, `unit_end` and `early` */
-    size_t room_octets;
+    size_t buffer_octets;
 
     int place_fd;     /* handed off: the kernel's socket, which keeps its place; -1: there is none */
     uint32_t scope;   /* of a link-local address */
@@ -66,7 +66,7 @@ struct packet_link {
 struct packet_port {
     struct utcp_name name; /* address all 0: any */
     struct packet_port *next;
-    bool (*has_room)(const struct packet_port *port);
+    bool (*has_space)(const struct packet_port *port);
     void (*arrived)(struct packet_port *port, struct link *link);
 };
 

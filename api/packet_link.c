@@ -57,7 +57,7 @@ static void packet_link_fetch(void *user, uint64_t position, uint32_t length, st
 
 static const struct utcp_user tcp_user = {packet_link_cut, packet_link_fetch, packet_arrived};
 
-static uint64_t room_to_send(const struct packet_link *l)
+static uint64_t space_to_send(const struct packet_link *l)
 {
     uint64_t waits = l->written - utcp_acked(&l->tcp);
 
@@ -66,7 +66,7 @@ static uint64_t room_to_send(const struct packet_link *l)
 
 bool packet_link_is_writable(const struct packet_link *l)
 {
-    return room_to_send(l) >= l->out_octets / WRITABLE_FRACTION;
+    return space_to_send(l) >= l->out_octets / WRITABLE_FRACTION;
 }
 
 static ssize_t send_unit(struct link *link, const struct span *span, uint32_t spans)
@@ -79,7 +79,7 @@ static ssize_t send_unit(struct link *link, const struct span *span, uint32_t sp
         return -ECONNRESET;
     for (uint32_t i = 0; i < spans; i++)
         octets += span[i].length;
-    if (octets > room_to_send(l))
+    if (octets > space_to_send(l))
         return -EAGAIN;
     for (uint32_t i = 0; i < spans; at += span[i++].length)
         memcpy(at, span[i].at, span[i].length);
@@ -167,11 +167,11 @@ static const struct link_kind packets = {
 /* --- memory ----------------------------------------------------------------------------------------------- */
 
 /* Maps the buffers. Pages that are never touched take no memory. */
-static bool packet_link_map_rooms(struct packet_link *l)
+static bool packet_link_map_buffers(struct packet_link *l)
 {
     size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_held_range);
     size_t early = sizeof(*l->early), unit = PACKET_UNITS * sizeof(*l->unit_end);
-    struct utcp_rooms rooms = {.sents = PACKET_SENTS, .helds = PACKET_HELDS};
+    struct utcp_buffers buffers = {.sents = PACKET_SENTS, .helds = PACKET_HELDS};
     uint8_t *at;
 
     for (l->out_octets = 2 * WIRE_UNIT_MAX; l->out_octets & (l->out_octets - 1);)
@@ -179,20 +179,21 @@ static bool packet_link_map_rooms(struct packet_link *l)
     while (l->out_octets < OUT_TIMES * (uint64_t)l->device->attr.window)
         l->out_octets *= 2;
     l->in_octets = l->out_octets * IN_TIMES / OUT_TIMES;
-    l->room_octets = sent + held + early + unit;
+    l->buffer_octets = sent + held + early + unit;
     l->in = mirror_map(l->in_octets);
     l->out = mirror_map(l->out_octets);
-    l->buffer = mmap(NULL, l->room_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    l->buffer =
+        mmap(NULL, l->buffer_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (l->buffer == MAP_FAILED)
         l->buffer = NULL;
     if (!l->in || !l->out || !l->buffer)
         return false;
     at = l->buffer;
-    rooms.sent = (void *)at;
-    rooms.held = (void *)(at += sent);
+    buffers.sent = (void *)at;
+    buffers.held = (void *)(at += sent);
     l->unit_end = (void *)(at += held);
     l->early = (void *)(at + unit);
-    utcp_open(&l->tcp, &l->device->host.attr.tcp, &rooms, &tcp_user, l);
+    utcp_open(&l->tcp, &l->device->host.attr.tcp, &buffers, &tcp_user, l);
     utcp_limit(&l->tcp, l->in_octets / 2);
     return true;
 }
@@ -204,7 +205,7 @@ void packet_link_free(struct packet_link *l)
     mirror_unmap(l->in, l->in_octets);
     mirror_unmap(l->out, l->out_octets);
     if (l->buffer)
-        munmap(l->buffer, l->room_octets);
+        munmap(l->buffer, l->buffer_octets);
     free(l);
 }
 
@@ -217,7 +218,7 @@ struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loo
     l->link = (struct link){.kind = &packets, .loop = loop};
     l->device = device;
     l->place_fd = -1;
-    if (packet_link_map_rooms(l))
+    if (packet_link_map_buffers(l))
         return l;
     packet_link_free(l);
     return NULL;

@@ -128,13 +128,13 @@ static void close_wake(struct progress *progress)
 
 int progress_init(struct progress *progress, struct rddp_context *context)
 {
-    static_assert(sizeof(struct out) <= OUT_ROOM_AT, "the room would lie in the struct");
+    static_assert(sizeof(struct out) <= OUT_BUFFER_AT, "the buffer would lie in the struct");
     static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
     int error;
 
     *progress =
         (struct progress){.context = context, .visit = &context->visits[progress - context->progress], .wake.fd = -1};
-    progress->outs.size = OUT_ROOM_AT + OUT_ROOM;
+    progress->outs.size = OUT_BUFFER_AT + OUT_BUFFER;
     progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can hold of one connection */
     pthread_mutex_init(&progress->token, NULL);
     error = loop_init(&progress->loop);

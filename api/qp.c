@@ -23,7 +23,7 @@ struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t m
         errno = EINVAL;
         return NULL;
     }
-    srq = calloc(1, sizeof(*srq) + rq_room(max_wr, max_sge));
+    srq = calloc(1, sizeof(*srq) + rq_size(max_wr, max_sge));
     if (!srq)
         return NULL;
     srq->context = pd->context;
@@ -134,7 +134,7 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     }
     if (is_at_home(pd, attr)) {
         engine = engine_attr(pd, attr);
-        space = qp_room(&engine);
+        space = qp_size(&engine);
     }
     if (!space) {
         errno = EINVAL;
@@ -168,7 +168,7 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     pthread_mutex_lock(&context->lock);
     ids_put(&context->qp_numbers, qp->qp.attr.number);
     pthread_mutex_unlock(&context->lock);
-    free(qp->window_room);
+    free(qp->window_buffer);
     free(qp->buffer);
     free(qp);
     return 0;

@@ -45,8 +45,8 @@ int rddp_reset_qp(struct rddp_qp *qp)
         return error;
     qp_strip(qp);
     qp_reset(&qp->qp, &qp->made, qp->buffer);
-    free(qp->window_room);
-    qp->window_room = NULL;
+    free(qp->window_buffer);
+    qp->window_buffer = NULL;
     qp->last = (struct rddp_qp_info){.state = RDDP_QP_IDLE};
     qp->put_off = 0;
     return 0;

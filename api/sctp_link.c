@@ -15,7 +15,7 @@ void sctp_link_init(struct sctp_link *l, struct assoc *assoc, struct sctp_socket
 
 void sctp_link_fini(struct sctp_link *l)
 {
-    for (uint32_t i = 0; i < l->kept_room; i++)
+    for (uint32_t i = 0; i < l->kept_capacity; i++)
         sctp_news_free(&l->kept[i]);
     free(l->kept);
     free(l->held);
@@ -26,10 +26,10 @@ void sctp_link_fini(struct sctp_link *l)
 /* Finds a free place in `kept`. Returns false if there is no memory, or more messages than an association may keep. */
 static bool sctp_link_find_place(struct sctp_link *l)
 {
-    uint32_t space = l->kept_room ? 2 * l->kept_room : KEPT_FIRST;
+    uint32_t space = l->kept_capacity ? 2 * l->kept_capacity : KEPT_FIRST;
     struct sctp_news *kept;
 
-    for (; l->kept_free < l->kept_room; l->kept_free++)
+    for (; l->kept_free < l->kept_capacity; l->kept_free++)
         if (!l->kept[l->kept_free].data)
             return true;
     if (space > 2 * KEPT_MAX)
@@ -37,9 +37,9 @@ static bool sctp_link_find_place(struct sctp_link *l)
     kept = realloc(l->kept, space * sizeof(*kept));
     if (!kept)
         return false;
-    memset(kept + l->kept_room, 0, (space - l->kept_room) * sizeof(*kept));
+    memset(kept + l->kept_capacity, 0, (space - l->kept_capacity) * sizeof(*kept));
     l->kept = kept;
-    l->kept_room = space;
+    l->kept_capacity = space;
     return true;
 }
 

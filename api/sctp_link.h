@@ -15,7 +15,7 @@ struct sctp_link {
     struct sctp_assoc *sctp;
     bool told;              /* the provider knows that the peer's sends batches */
     struct sctp_news *kept; /* owned: messages that wait for their turn, indexed by name - 1 */
-    uint32_t kept_room, kept_free;
+    uint32_t kept_capacity, kept_free;
     uint8_t *held; /* owned: a chunk that the provider had no room for */
     uint32_t held_octets, held_ppid;
     uint16_t held_stream;

@@ -84,31 +84,32 @@ static void stream_on_timer(struct timer *timer, uint64_t now_us)
 }
 
 /* One mapping for all arrays: pages that are never touched take no memory. */
-static int stream_map_rooms(struct rddp_stream *s)
+static int stream_map_buffers(struct rddp_stream *s)
 {
     size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), held = STREAM_PLACES * sizeof(struct utcp_held_range);
     size_t piece = STREAM_PIECES * sizeof(*s->piece), section = 2 * STREAM_PIECES * sizeof(*s->map.ring);
     size_t place = STREAM_PLACES * sizeof(*s->places.place), buffer = STREAM_BUFFERS * sizeof(*s->buffer);
     size_t offer = STREAM_OFFERS * sizeof(*s->offer);
-    struct utcp_rooms rooms = {.sents = STREAM_SENTS, .helds = STREAM_PLACES};
+    struct utcp_buffers buffers = {.sents = STREAM_SENTS, .helds = STREAM_PLACES};
     uint8_t *at;
 
     for (s->ring_octets = 1; s->ring_octets < RING_TIMES * (uint64_t)s->net->attr.window;)
         s->ring_octets *= 2;
-    s->room_octets = s->ring_octets + sent + held + piece + section + place + buffer + offer;
-    s->room = mmap(NULL, s->room_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (s->room == MAP_FAILED)
+    s->memory_octets = s->ring_octets + sent + held + piece + section + place + buffer + offer;
+    s->memory =
+        mmap(NULL, s->memory_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->memory == MAP_FAILED)
         return -ENOMEM;
-    at = s->room;
+    at = s->memory;
     s->ring = at;
-    rooms.sent = (void *)(at += s->ring_octets);
-    rooms.held = (void *)(at += sent);
+    buffers.sent = (void *)(at += s->ring_octets);
+    buffers.held = (void *)(at += sent);
     s->piece = (void *)(at += held);
     tcpopt_map_init(&s->map, (void *)(at + piece), 2 * STREAM_PIECES);
     s->places.place = (void *)(at += piece + section);
     s->buffer = (void *)(at += place);
     s->offer = (void *)(at + buffer);
-    utcp_open(&s->tcp, &s->net->host.attr.tcp, &rooms, &stream_user, s);
+    utcp_open(&s->tcp, &s->net->host.attr.tcp, &buffers, &stream_user, s);
     return 0;
 }
 
@@ -120,12 +121,12 @@ struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error)
     if (!s)
         return NULL;
     s->net = net;
-    *error = stream_map_rooms(s);
+    *error = stream_map_buffers(s);
     if (!*error)
         *error = loop_add_timer(&net->loop, &s->timer);
     if (*error) {
-        if (s->room != MAP_FAILED)
-            munmap(s->room, s->room_octets);
+        if (s->memory != MAP_FAILED)
+            munmap(s->memory, s->memory_octets);
         free(s);
         return NULL;
     }
@@ -159,7 +160,7 @@ void rddp_stream_close(struct rddp_stream *s)
     net->guess = (struct stream_guess){0};
     for (uint32_t i = 0; !s->accepted && i < net->ports; i++)
         net->port[i].waiting -= net->port[i].port == s->port;
-    munmap(s->room, s->room_octets);
+    munmap(s->memory, s->memory_octets);
     free(s);
 }
 

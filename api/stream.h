@@ -58,7 +58,7 @@ struct stream_ahead {
 struct stream_guess {
     struct rddp_stream *stream, *recent; /* whose it should be, or NULL; whose the last segment with data was */
     uint8_t *hole, *at;
-    uint32_t heads, room, length;
+    uint32_t heads, space, length;
 };
 
 /* Octets [from, to) of the stream lie in a buffer. */
@@ -93,8 +93,8 @@ struct rddp_stream {
     struct timer timer;
     bool accepted, is_touched; /* accepted: the application has it */
     uint16_t port;             /* the listening port that it came to, until it is accepted */
-    void *room;                /* one mapping for all arrays below; the stream owns it */
-    size_t room_octets;
+    void *memory;              /* one mapping for all arrays below; the stream owns it */
+    size_t memory_octets;
     struct stream_piece *piece;
     uint32_t piece_head, pieces;
     struct tcpopt_map map;

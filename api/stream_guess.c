@@ -33,7 +33,7 @@ uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3])
 {
     struct rddp_stream *s = net->guess.stream;
     struct stream_buffer *b = NULL;
-    uint64_t offset, room;
+    uint64_t offset, space;
     uint32_t lead, head;
 
     net->guess.length = 0;
@@ -43,17 +43,17 @@ uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3])
     if (!b)
         return 1;
     head = s->ahead.head + lead;
-    room = stream_buffer_end(b) - offset;
-    if (room > sizeof(net->packet) - head)
-        room = sizeof(net->packet) - head;
+    space = stream_buffer_end(b) - offset;
+    if (space > sizeof(net->packet) - head)
+        space = sizeof(net->packet) - head;
     net->guess.hole = net->packet + head;
     net->guess.at = b->at + offset;
-    net->guess.room = (uint32_t)room;
+    net->guess.space = (uint32_t)space;
     net->guess.heads = s->ahead.head;
     piece[0].iov_len = head;
-    piece[1] = (struct iovec){net->guess.at, room};
-    piece[2] = (struct iovec){net->guess.hole + room, sizeof(net->packet) - head - room};
-    net->guess.length = net->guess.room;
+    piece[1] = (struct iovec){net->guess.at, space};
+    piece[2] = (struct iovec){net->guess.hole + space, sizeof(net->packet) - head - space};
+    net->guess.length = net->guess.space;
     return piece[2].iov_len ? 3 : 2;
 }
 
@@ -75,7 +75,7 @@ void stream_guess_read(struct rddp_stream_net *net, size_t octets, bool checked)
 
     if (!g->length)
         return;
-    g->length = octets <= head ? 0 : octets - head < g->room ? (uint32_t)(octets - head) : g->room;
+    g->length = octets <= head ? 0 : octets - head < g->space ? (uint32_t)(octets - head) : g->space;
     if (g->length && (!checked || !guess_is_plain(net)))
         stream_guess_undo(net, net->packet, sizeof(net->packet));
 }

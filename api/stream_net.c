@@ -134,7 +134,7 @@ static int check_attr(const struct rddp_stream_net_attr *attr)
 
 static int stream_net_init_host(struct rddp_stream_net *net)
 {
-    struct utcp_host_rooms rooms = {net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
+    struct utcp_host_buffers buffers = {net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
     struct utcp_host_attr attr = {.quiet = false};
 
     utcp_attr_default(&attr.tcp);
@@ -145,7 +145,7 @@ static int stream_net_init_host(struct rddp_stream_net *net)
     if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
         getrandom(&net->next_port, sizeof(net->next_port), 0) != sizeof(net->next_port))
         return -EAGAIN;
-    utcp_host_init(&net->host, &attr, &rooms, &host_user, net);
+    utcp_host_init(&net->host, &attr, &buffers, &host_user, net);
     return 0;
 }
 

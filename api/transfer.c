@@ -9,7 +9,7 @@
 enum {
     DIRECT_LEAST = 8192,  /* the least payload that is read straight to its place */
     APART_READS = 4,      /* after such a payload this many reads expect another one ... */
-    APART_ROOM = 1024,    /* ... and read at most this many octets behind it into the stage */
+    APART_OCTETS = 1024,  /* ... and read at most this many octets behind it into the stage */
     EMSS_AGE_US = 100000, /* the link's segment size is looked up this often */
 };
 
@@ -84,11 +84,11 @@ static ssize_t api_transfer_receive(struct endpoint *endpoint, bool *full)
         endpoint->apart = APART_READS;
     if (endpoint->apart) {
         endpoint->apart -= !direct.octets;
-        space = direct.behind + APART_ROOM;
+        space = direct.behind + APART_OCTETS;
     }
     end = stage->buffer + stage->from + stage->octets;
-    n = link_receive(endpoint->link, direct.octets ? &(struct link_room){direct.at, direct.octets, end, space}
-                                                   : &(struct link_room){.at = end, .octets = space});
+    n = link_receive(endpoint->link, direct.octets ? &(struct link_buffers){direct.at, direct.octets, end, space}
+                                                   : &(struct link_buffers){.at = end, .octets = space});
     if (n <= 0)
         return n;
     *full = n == direct.octets + space;
@@ -171,7 +171,7 @@ static bool lend_out(struct endpoint *endpoint)
     out = pool_get(&endpoint->progress->outs);
     if (!out)
         return false;
-    out_init(out, (uint8_t *)out + OUT_ROOM_AT);
+    out_init(out, (uint8_t *)out + OUT_BUFFER_AT);
     conn->life.out = out;
     return true;
 }

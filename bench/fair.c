@@ -31,7 +31,7 @@ enum { PORT = 700, CHUNK = 1 << 18, WAITING = 1 << 16, PACKET = 1600, MTU = 1500
 /* Packets that are on their way, in one direction. */
 struct way {
     int from, to;
-    uint64_t rate, room, delay_us; /* octets a second, 0: any; octets that may wait */
+    uint64_t rate, queue, delay_us; /* octets a second, 0: any; octets that may wait */
     uint64_t free_us;
     uint32_t head, count;
     struct {
@@ -72,7 +72,7 @@ static void take_in(struct way *w)
         if ((n = tun_recv(w->from, &whole, 1, &note)) <= 0)
             return;
         start = w->free_us > now ? w->free_us : now;
-        if (w->rate && (start - now) * w->rate / 1000000 > w->room)
+        if (w->rate && (start - now) * w->rate / 1000000 > w->queue)
             continue; /* the queue is full */
         w->free_us = w->rate ? start + (uint64_t)n * 1000000 / w->rate : now;
         w->waiting[slot].at_us = w->free_us + w->delay_us;
@@ -159,7 +159,7 @@ static _Noreturn void other_side(uint64_t rate, uint64_t delay_us, int ready)
         path_die("unshare");
     way[0].to = way[1].from = open_tun(2);
     way[0].rate = rate;
-    way[0].room = rate * 2 * delay_us / 1000000;
+    way[0].queue = rate * 2 * delay_us / 1000000;
     way[0].delay_us = way[1].delay_us = delay_us;
     if (!fork())
         receive();

@@ -90,13 +90,13 @@ int main(int argc, char **argv)
     job_arguments(&job, argc, argv);
     open_all();
     for (uint32_t i = 0; i < job.depth; i++) {
-        void *room = aligned_alloc(4096, (job.size + 4095) / 4096 * 4096);
+        void *buffer = aligned_alloc(4096, (job.size + 4095) / 4096 * 4096);
 
-        if (!room)
+        if (!buffer)
             job_fail("nfs", "out of memory");
-        op[i] = (struct nfs_op){.proc = proc[job.kind], .done = done, .user = room};
-        op[i].buffer = job.kind == JOB_READ ? room : NULL;
-        job_pattern(room, job.kind == JOB_READ ? 0 : job.size);
+        op[i] = (struct nfs_op){.proc = proc[job.kind], .done = done, .user = buffer};
+        op[i].buffer = job.kind == JOB_READ ? buffer : NULL;
+        job_pattern(buffer, job.kind == JOB_READ ? 0 : job.size);
     }
     job_begin(&job);
     for (uint32_t i = 0; i < job.depth; i++)

@@ -189,7 +189,7 @@ static void start(struct run *run, struct slot *slot)
     p = put32(put32(put32(put32(p, 0), 0), 0), 0);
     *q = (struct request){.call = slot->call, .call_length = (size_t)(p - slot->call), .timeout_ms = 10000};
     q->reply = slot->reply;
-    q->reply_room = REPLY_HEAD + 4;
+    q->reply_size = REPLY_HEAD + 4;
     if (run->proc == PROC_READ) {
         q->results = 1;
         q->result[0] = (struct request_item){.data = slot->data, .length = options.size};

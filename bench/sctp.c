@@ -98,7 +98,7 @@ static void open_end(bool active, uint16_t udp_port)
     end.mr = (struct mr){.base = memory, .length = REGION, .pd = &end.pd, .access = 7};
     mr_insert(&end.mrs, &end.mr, 0x1234);
     cq_init(&end.cq, end.ring, 4096, 4096, NULL);
-    qp_init(&end.qp, &queues, calloc(1, qp_room(&queues)));
+    qp_init(&end.qp, &queues, calloc(1, qp_size(&queues)));
     if (usctp.open((struct sockaddr *)&any, sizeof(any), &attr, &end.port))
         give_up("usctp_open");
     if (active) {

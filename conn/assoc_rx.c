@@ -41,18 +41,18 @@ static enum fault note_qp(struct assoc *a, enum fault fault)
 /* Plain messages are ordered by their arrival alone. */
 static enum fault assoc_rx_locate(struct assoc *a, struct assoc_arrival *x, bool again)
 {
-    struct window *w = &a->window;
-    uint32_t next = (uint32_t)(w->origin + w->next), sequence = x->m->tsn;
+    struct window *window = &a->window;
+    uint32_t next = (uint32_t)(window->origin + window->next), sequence = x->m->tsn;
     enum fault fault = FAULT_NONE;
 
     if (a->peer == SCTPDDP_PLAIN)
-        sequence = next + w->ahead;
+        sequence = next + window->ahead;
     else if (sctpddp_has_aws(a->peer))
         sequence = x->chunk.aws;
-    x->pos = w->next;
+    x->pos = window->next;
     if (!again)
-        fault = window_find(w, sequence, &x->pos);
-    x->in_turn = x->pos == w->next;
+        fault = window_find(window, sequence, &x->pos);
+    x->in_turn = x->pos == window->next;
     return fault ? note(a, x, fault, sequence, next) : FAULT_NONE;
 }
 

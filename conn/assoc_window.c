@@ -6,36 +6,36 @@
 
 #include "wire/sctpddp.h"
 
-static struct window_slot *slot_at(const struct window *w, uint64_t pos)
+static struct window_slot *slot_at(const struct window *window, uint64_t pos)
 {
-    return &w->slot[pos % WINDOW_CHUNKS];
+    return &window->slot[pos % WINDOW_CHUNKS];
 }
 
-void window_init(struct window *w, struct window_slot *slot, uint32_t origin)
+void window_init(struct window *window, struct window_slot *slot, uint32_t origin)
 {
-    *w = (struct window){.slot = slot, .origin = origin};
+    *window = (struct window){.slot = slot, .origin = origin};
 }
 
-enum fault window_find(const struct window *w, uint32_t sequence, uint64_t *pos)
+enum fault window_find(const struct window *window, uint32_t sequence, uint64_t *pos)
 {
-    uint32_t ahead = sequence - (uint32_t)(w->origin + w->next);
+    uint32_t ahead = sequence - (uint32_t)(window->origin + window->next);
 
     if (ahead > 0x80000000u)
         return FAULT_CHUNK_AGAIN;
     if (ahead >= WINDOW_CHUNKS)
         return FAULT_CHUNK_AHEAD;
-    *pos = w->next + ahead;
-    return slot_at(w, *pos)->state == WINDOW_ABSENT ? FAULT_NONE : FAULT_CHUNK_AGAIN;
+    *pos = window->next + ahead;
+    return slot_at(window, *pos)->state == WINDOW_ABSENT ? FAULT_NONE : FAULT_CHUNK_AGAIN;
 }
 
-enum fault window_check_release(const struct window *w, uint64_t pos, uint32_t tag, bool releases)
+enum fault window_check_release(const struct window *window, uint64_t pos, uint32_t tag, bool releases)
 {
-    uint32_t left = w->ahead;
+    uint32_t left = window->ahead;
 
-    if (!left || (!releases && !w->releases))
+    if (!left || (!releases && !window->releases))
         return FAULT_NONE;
-    for (uint64_t at = w->next; left; at++) {
-        const struct window_slot *slot = slot_at(w, at);
+    for (uint64_t at = window->next; left; at++) {
+        const struct window_slot *slot = slot_at(window, at);
 
         if (slot->state == WINDOW_ABSENT)
             continue;
@@ -47,42 +47,42 @@ enum fault window_check_release(const struct window *w, uint64_t pos, uint32_t t
     return FAULT_NONE;
 }
 
-void window_keep(struct window *w, uint64_t pos, uint32_t name)
+void window_keep(struct window *window, uint64_t pos, uint32_t name)
 {
-    struct window_slot *slot = slot_at(w, pos);
+    struct window_slot *slot = slot_at(window, pos);
 
-    assert(slot->state == WINDOW_ABSENT && pos - w->next < WINDOW_CHUNKS);
+    assert(slot->state == WINDOW_ABSENT && pos - window->next < WINDOW_CHUNKS);
     *slot = (struct window_slot){.value = name, .state = WINDOW_KEPT};
-    w->ahead++;
+    window->ahead++;
 }
 
-void window_place(struct window *w, uint64_t pos, uint32_t tag, bool tagged, uint8_t flags)
+void window_place(struct window *window, uint64_t pos, uint32_t tag, bool tagged, uint8_t flags)
 {
-    struct window_slot *slot = slot_at(w, pos);
+    struct window_slot *slot = slot_at(window, pos);
 
-    assert(slot->state != WINDOW_PLACED && pos - w->next < WINDOW_CHUNKS);
-    w->ahead += slot->state == WINDOW_ABSENT;
-    w->releases += (flags & SCTPDDP_RELEASE) != 0;
+    assert(slot->state != WINDOW_PLACED && pos - window->next < WINDOW_CHUNKS);
+    window->ahead += slot->state == WINDOW_ABSENT;
+    window->releases += (flags & SCTPDDP_RELEASE) != 0;
     *slot = (struct window_slot){.value = tag, .state = WINDOW_PLACED, .flags = flags, .tagged = tagged};
 }
 
-bool window_pop(struct window *w, struct window_slot *slot)
+bool window_pop(struct window *window, struct window_slot *slot)
 {
-    struct window_slot *at = slot_at(w, w->next);
+    struct window_slot *at = slot_at(window, window->next);
 
     if (at->state != WINDOW_PLACED)
         return false;
     *slot = *at;
     *at = (struct window_slot){.state = WINDOW_ABSENT};
-    w->next++;
-    w->ahead--;
-    w->releases -= (slot->flags & SCTPDDP_RELEASE) != 0;
+    window->next++;
+    window->ahead--;
+    window->releases -= (slot->flags & SCTPDDP_RELEASE) != 0;
     return true;
 }
 
-bool window_due(const struct window *w, uint32_t *name)
+bool window_due(const struct window *window, uint32_t *name)
 {
-    const struct window_slot *slot = slot_at(w, w->next);
+    const struct window_slot *slot = slot_at(window, window->next);
 
     *name = slot->value;
     return slot->state == WINDOW_KEPT;

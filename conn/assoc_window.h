@@ -33,26 +33,26 @@ struct window {
     uint32_t origin;          /* the sequence number of position 0 */
 };
 
-void window_init(struct window *w, struct window_slot *slot, uint32_t origin);
+void window_init(struct window *window, struct window_slot *slot, uint32_t origin);
 
 /* Returns the position of a sequence number in *pos. FAULT_CHUNK_AGAIN: it was received before. FAULT_CHUNK_AHEAD: it
  * is WINDOW_CHUNKS or more ahead; exactly 2^31 counts as ahead. */
-enum fault window_find(const struct window *w, uint32_t sequence, uint64_t *pos);
+enum fault window_find(const struct window *window, uint32_t sequence, uint64_t *pos);
 
 /* May a chunk with this tag be placed at `pos`? Returns FAULT_CHUNK_RELEASED if a chunk before it releases the tag, or
  * if the chunk releases the tag and a later chunk with the tag has been placed. */
-enum fault window_check_release(const struct window *w, uint64_t pos, uint32_t tag, bool releases);
+enum fault window_check_release(const struct window *window, uint64_t pos, uint32_t tag, bool releases);
 
 /* Records that the chunk at `pos` waits for its turn; window_due() will return `name`. */
-void window_keep(struct window *w, uint64_t pos, uint32_t name);
+void window_keep(struct window *window, uint64_t pos, uint32_t name);
 
 /* Records that the chunk at `pos` was placed and that its signals wait. The chunk may have been a kept one. */
-void window_place(struct window *w, uint64_t pos, uint32_t tag, bool tagged, uint8_t flags);
+void window_place(struct window *window, uint64_t pos, uint32_t tag, bool tagged, uint8_t flags);
 
 /* Removes the chunk at `next` if it has been placed and copies its slot to *slot. Returns false otherwise. */
-bool window_pop(struct window *w, struct window_slot *slot);
+bool window_pop(struct window *window, struct window_slot *slot);
 
 /* Is the chunk at `next` a kept one? Then *name is its name. */
-bool window_due(const struct window *w, uint32_t *name);
+bool window_due(const struct window *window, uint32_t *name);
 
 #endif

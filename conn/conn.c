@@ -16,9 +16,9 @@ void conn_fail(struct conn *c, const struct fault_note *note, const struct seg *
 {
     struct life *l = &c->life;
     /* A responder sends nothing before the initiator's first FPDU, not even a Terminate (RFC 5044 7.1.2 rule 4). */
-    bool framed = !life_in_startup(l) && l->state < CONN_TERMINATING && (!c->start.hold || seg);
+    bool framed = !life_in_startup(l) && l->state < CONN_TERMINATING && (!c->start.silent || seg);
 
-    life_fail(l, note, framed && c->wire->terminate(&c->agreed, note, seg, &l->term, l->term_room), now_us);
+    life_fail(l, note, framed && c->wire->terminate(&c->agreed, note, seg, &l->term, l->term_buffer), now_us);
 }
 
 void conn_lost(struct conn *c, enum fault fault)
@@ -61,14 +61,14 @@ static void terminated(struct conn *c, const struct seg *seg, uint64_t now_us)
 /* A ready-to-receive message that is a Send is not visible to the consumer (RFC 6581 5). */
 static bool is_ready_send(const struct conn *c, const struct seg *seg)
 {
-    return c->start.hold && c->start.rtr & MPA_RTR_SEND && seg->op == SEG_SEND && seg->flags == SEG_LAST &&
+    return c->start.silent && c->start.rtr & MPA_RTR_SEND && seg->op == SEG_SEND && seg->flags == SEG_LAST &&
            seg->msg == 1 && !seg->offset && !seg->length;
 }
 
 /* The initiator's first FPDU was valid: the responder may send now (RFC 5044 7.1.2 rule 4). */
 static void conn_release(struct conn *c)
 {
-    c->start.hold = false;
+    c->start.silent = false;
     if (c->start.rtr)
         life_established(&c->life);
 }
@@ -128,7 +128,7 @@ static void place_failed(struct conn *c, const struct seg *seg, uint64_t now_us)
 
 int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us)
 {
-    bool is_starting = c->start.hold || c->start.rtr_answer_due;
+    bool is_starting = c->start.silent || c->start.rtr_answer_due;
     enum fault fault = FAULT_NONE;
 
     life_stall(&c->life, false, now_us);
@@ -145,7 +145,7 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
         return eaten;
     }
     life_message(&c->life, seg->op, seg->flags & SEG_LAST, now_us);
-    if (c->start.hold)
+    if (c->start.silent)
         conn_release(c);
     return eaten;
 }
@@ -235,7 +235,7 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
 static bool conn_may_send(const struct conn *c, uint64_t now_us)
 {
-    return life_is_open(&c->life) && !c->start.hold && !c->start.rtr_answer_due && now_us >= c->start.tx_after_us;
+    return life_is_open(&c->life) && !c->start.silent && !c->start.rtr_answer_due && now_us >= c->start.tx_after_us;
 }
 
 /* Must our ready-to-receive message wait? It precedes everything else and is sent even if the connection ends: siw 6.1
@@ -340,7 +340,7 @@ static void fill_segments(struct conn *c)
     uint32_t untagged_max = c->wire->payload_max(&c->agreed, false, c->attr.emss);
     struct emit e;
 
-    while (out_has_room(c->life.out) && !conn_is_done(c) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
+    while (out_has_space(c->life.out) && !conn_is_done(c) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
         conn_encode(c, &e);
         qp_queued(c->life.qp, c->agreed.tx_pos);
     }

@@ -55,7 +55,7 @@ struct start {
     unsigned rtr;         /* the ready-to-receive message that was chosen: one bit, or 0 */
     bool rtr_due;         /* we must send it */
     bool rtr_answer_due;  /* it was a Read: send nothing until its empty response, which the queue pair does not see */
-    bool hold;            /* responder: send nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
+    bool silent;          /* responder: send nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
     uint64_t tx_after_us; /* send no FPDU before this time */
 };
 

@@ -39,7 +39,8 @@ bool conn_direct(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, 
     uint32_t head;
     uint8_t *at;
 
-    if (!life_is_open(&c->life) || !c->life.qp || c->start.hold || !c->wire->peek || (c->direct_at && !c->direct_left))
+    if (!life_is_open(&c->life) || !c->life.qp || c->start.silent || !c->wire->peek ||
+        (c->direct_at && !c->direct_left))
         return false;
     head = c->wire->peek(&c->agreed, &seg, p, *n);
     if (!head || (!c->direct_at && (uint64_t)*n - head + least > seg.length))

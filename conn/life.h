@@ -54,7 +54,7 @@ struct life {
     struct fault_note note; /* why the connection ended; FAULT_NONE after a good end */
 
     struct seg term; /* our Terminate, while `term_due` */
-    uint8_t term_room[WIRE_TERM_MAX];
+    uint8_t term_buffer[WIRE_TERM_MAX];
     bool term_due;
     uint32_t peer_term; /* code of the peer's Terminate, 0xLTCC; 0: none */
     const char *peer_term_text;

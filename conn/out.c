@@ -29,7 +29,7 @@ static inline void out_add(struct out *out, size_t octets)
     uint8_t *at = out_space(out);
     struct span *last = out->spans ? &out->span[out->first + out->spans - 1] : NULL;
 
-    assert(octets <= OUT_ROOM - out->used);
+    assert(octets <= OUT_BUFFER - out->used);
     out->used += (uint32_t)octets;
     if (last && last->at + last->length == at && !out->region[out->first + out->spans - 1]) {
         last->length += (uint32_t)octets;
@@ -156,7 +156,7 @@ void out_own(struct out *out)
 
         if (!out->region[i])
             continue;
-        assert(span->length <= OUT_ROOM - out->used);
+        assert(span->length <= OUT_BUFFER - out->used);
         memcpy(out_space(out), span->at, span->length);
         span->at = out_space(out);
         out->used += span->length;

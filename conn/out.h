@@ -16,14 +16,14 @@ enum {
     /* Octets gathered for one call to the socket. Copies of more would leave the cache before they are sent. */
     OUT_OCTETS = 1 << 19,
     /* The buffer can hold a copy of everything gathered, and a Terminate behind it. */
-    OUT_ROOM = OUT_OCTETS + 2 * WIRE_UNIT_MAX,
+    OUT_BUFFER = OUT_OCTETS + 2 * WIRE_UNIT_MAX,
     OUT_SPANS = 96,
     OUT_UNITS = 4096,
     OUT_UNIT_SPANS = 2 + WIRE_SPANS_MAX, /* spans of one unit: head, payload, tail */
 };
 
 struct out {
-    uint8_t *buffer;   /* OUT_ROOM octets, owned by the host */
+    uint8_t *buffer;   /* OUT_BUFFER octets, owned by the host */
     uint32_t used;     /* octets of `buffer` in use */
     uint32_t octets;   /* octets that wait, in the buffer or in registered memory */
     uint32_t borrowed; /* how many of them are in registered memory */
@@ -52,13 +52,13 @@ void out_init(struct out *out, uint8_t *buffer);
 
 /* Is there room for one more unit of any wire, and for a Terminate behind it? The Terminate may need its own span,
  * because what out_own() copied does not continue the last unit. */
-static inline bool out_has_room(const struct out *out)
+static inline bool out_has_space(const struct out *out)
 {
-    return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_ROOM &&
+    return out->octets < OUT_OCTETS && out->used + out->borrowed + 2 * WIRE_UNIT_MAX <= OUT_BUFFER &&
            out->first + out->spans + OUT_UNIT_SPANS + 1 <= OUT_SPANS && out->unit_first + out->units + 2 <= OUT_UNITS;
 }
 
-/* Returns where to write the next unit: WIRE_UNIT_MAX octets if out_has_room(). out_commit() adds what was written
+/* Returns where to write the next unit: WIRE_UNIT_MAX octets if out_has_space(). out_commit() adds what was written
  * there, out_commit_unit() a whole unit. */
 static inline uint8_t *out_space(const struct out *out)
 {

@@ -37,7 +37,7 @@ static void ready_immediately(struct conn *c)
         start_ready(c, true, false, false, 0);
         c->agreed.connection_id = c->attr.connection_id;
         c->agreed.id_known = c->life.active;
-        c->start.hold = !c->life.active;
+        c->start.silent = !c->life.active;
     } else {
         start_ready(c, true, true, true, 0);
     }
@@ -189,7 +189,7 @@ int conn_accept(struct conn *c, struct qp *qp, uint16_t ird, uint16_t ord, const
         return error;
     }
     start_ready(c, reply.crc, c->start.peer.markers, reply.markers, is_rdmac(c) ? 0 : 1);
-    c->start.hold = true;
+    c->start.silent = true;
     c->start.rtr = reply.peer_to_peer ? reply.rtr : 0;
     if (c->start.rtr)
         c->life.startup_deadline_us = now_us + c->attr.startup_us;

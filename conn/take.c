@@ -134,7 +134,7 @@ static enum conn_verdict take_early(struct conn *c, uint8_t *p, size_t n, uint64
 
 enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets, uint64_t now_us)
 {
-    bool may_place = life_is_open(&c->life) && c->life.qp && !c->start.hold && !c->start.rtr_answer_due;
+    bool may_place = life_is_open(&c->life) && c->life.qp && !c->start.silent && !c->start.rtr_answer_due;
     enum conn_verdict verdict;
 
     *octets = n;

@@ -59,7 +59,7 @@ static void core_control_add(uint8_t *to, uint32_t capacity, uint32_t *length, c
 
 void control_add(struct inbound *in, const struct seg *seg)
 {
-    core_control_add(in->recv.control, in->recv.control_room, &in->control_length, seg);
+    core_control_add(in->recv.control, in->recv.control_size, &in->control_length, seg);
 }
 
 /* Records control data. A Write is processed when its last segment was placed, a Read Request when it was answered. */
@@ -80,7 +80,7 @@ void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)
         notice(in, seg);
     } else if (seg->op == SEG_READ_RESP) {
         s = read_out_at(qp, qp->reads.tail);
-        core_control_add(s->response_control, s->response_room, &s->response_length, seg);
+        core_control_add(s->response_control, s->response_size, &s->response_length, seg);
     } else if (seg->op != SEG_SEND) {
         qp->control_dropped += seg->control_length;
     }

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <rddp/wr.h>
 
-size_t mr_slots_room(uint32_t count)
+size_t mr_slots_size(uint32_t count)
 {
     static_assert(sizeof(struct mr_slots) <= sizeof(struct mr_slot), "see mr.h");
     return sizeof(struct mr_slots) + count * sizeof(struct mr_slot);
@@ -23,7 +23,7 @@ void mr_table_init(struct mr_table *table, void *buffer, uint32_t count)
 }
 
 /* At most half full: a probe then looks at two or three slots, whether the key exists or not, and always terminates. */
-bool mr_table_has_room(const struct mr_table *table)
+bool mr_table_has_space(const struct mr_table *table)
 {
     return table->used < atomic_load_explicit(&table->slots, memory_order_relaxed)->count / 2;
 }
@@ -63,7 +63,7 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
 {
     struct mr_slot *slot;
 
-    assert(mr_table_has_room(table));
+    assert(mr_table_has_space(table));
     /* 0 marks a free slot, and wires send the STag 0 where they mean none. */
     if (!key)
         return false;

@@ -53,14 +53,14 @@ struct mr_table {
 };
 
 /* Returns the octets for `count` slots, aligned for any type: at most count + 1 times the size of a slot. */
-size_t mr_slots_room(uint32_t count);
+size_t mr_slots_size(uint32_t count);
 
 /* Initialises the table with `buffer`: zeroed, for `count` slots (a power of two). The memory stays the caller's. If
  * other threads will look up, call visits_init() next. */
 void mr_table_init(struct mr_table *table, void *buffer, uint32_t count);
 
 /* Is there room for one more region at a load that keeps look-ups short? If not, call mr_table_move() first. */
-bool mr_table_has_room(const struct mr_table *table);
+bool mr_table_has_space(const struct mr_table *table);
 
 /* Moves the live regions to `buffer` (zeroed, for at least 2 * (live + 1) slots). Returns the old memory, which may be
  * freed when no look-up can still be using it. */

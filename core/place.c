@@ -119,8 +119,8 @@ static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *re
     return NULL;
 }
 
-static enum fault aim_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order,
-                              struct piece *piece, uint32_t *pieces)
+static enum fault locate_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order,
+                                 struct piece *piece, uint32_t *pieces)
 {
     enum fault fault = check_reach(qp, seg, in, in_order);
     const struct rddp_sge *bad;
@@ -138,7 +138,7 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
 {
     struct piece piece[QP_SGE_MAX];
     uint32_t pieces, offset = (uint32_t)seg->offset;
-    enum fault fault = aim_message(qp, seg, in, in_order, piece, &pieces);
+    enum fault fault = locate_message(qp, seg, in, in_order, piece, &pieces);
 
     if (fault)
         return fault;
@@ -169,7 +169,7 @@ void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned fl
 /* --- RDMA Write ---------------------------------------------------------------------------------------------- */
 
 /* STag and TO of an empty message are not checked (RFC 5041 5.2, RFC 5040 5.1). */
-static enum fault aim_write(struct qp *qp, const struct seg *seg, struct piece *piece)
+static enum fault locate_write(struct qp *qp, const struct seg *seg, struct piece *piece)
 {
     enum fault fault;
 
@@ -184,7 +184,7 @@ static enum fault aim_write(struct qp *qp, const struct seg *seg, struct piece *
 enum fault place_write(struct qp *qp, const struct seg *seg)
 {
     struct piece piece;
-    enum fault fault = aim_write(qp, seg, &piece);
+    enum fault fault = locate_write(qp, seg, &piece);
 
     if (!fault)
         place_piece(seg, &piece, seg->data);
@@ -210,7 +210,7 @@ enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
     return FAULT_NONE;
 }
 
-static enum fault aim_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece)
+static enum fault locate_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece)
 {
     const struct rddp_sge *sge = sink_of(s);
 
@@ -225,7 +225,7 @@ static enum fault aim_answer(struct qp *qp, const struct seg *seg, struct send *
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order)
 {
     struct piece sink;
-    enum fault fault = aim_answer(qp, seg, s, at, &sink);
+    enum fault fault = locate_answer(qp, seg, s, at, &sink);
 
     if (fault)
         return fault;
@@ -274,7 +274,7 @@ enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struc
 enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
 {
     struct piece piece;
-    enum fault fault = aim_write(qp, seg, &piece);
+    enum fault fault = locate_write(qp, seg, &piece);
 
     if (!fault && seg->data)
         place_piece(seg, &piece, seg->data);
@@ -300,7 +300,7 @@ enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbo
 {
     struct piece piece[QP_SGE_MAX];
     uint32_t pieces;
-    enum fault fault = aim_message(qp, seg, in, true, piece, &pieces);
+    enum fault fault = locate_message(qp, seg, in, true, piece, &pieces);
 
     *at = !fault && pieces == 1 ? piece[0].at : NULL;
     return fault;
@@ -309,7 +309,7 @@ enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbo
 enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at)
 {
     struct piece piece = {0};
-    enum fault fault = aim_write(qp, seg, &piece);
+    enum fault fault = locate_write(qp, seg, &piece);
 
     *at = fault ? NULL : piece.at;
     return fault;
@@ -318,7 +318,7 @@ enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at)
 enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t offset, uint8_t **at)
 {
     struct piece piece = {0};
-    enum fault fault = aim_answer(qp, seg, s, offset, &piece);
+    enum fault fault = locate_answer(qp, seg, s, offset, &piece);
 
     *at = fault ? NULL : piece.at;
     return fault;

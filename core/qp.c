@@ -23,7 +23,7 @@ static size_t qp_part(size_t *end, size_t count, size_t each)
 {
     size_t begin = *end;
 
-    *end += room_align(count * each);
+    *end += size_align(count * each);
     return begin;
 }
 
@@ -40,9 +40,9 @@ static struct layout qp_lay_out(const struct qp_attr *attr)
 
     l.sq = qp_part(&end, sends, sizeof(struct send));
     l.sq_sge = qp_part(&end, sends * attr->send_sge, sizeof(struct rddp_sge));
-    l.sq_inline = qp_part(&end, sends, room_align(attr->inline_max));
+    l.sq_inline = qp_part(&end, sends, size_align(attr->inline_max));
     l.read_at = qp_part(&end, ring_slots(attr->ord), sizeof(uint32_t));
-    l.own_rq = qp_part(&end, 1, attr->srq ? 0 : rq_room(attr->recv_depth, attr->recv_sge));
+    l.own_rq = qp_part(&end, 1, attr->srq ? 0 : rq_size(attr->recv_depth, attr->recv_sge));
     l.inbound = qp_part(&end, window, sizeof(struct inbound));
     l.inbound_sge = qp_part(&end, window * recv_sge(attr), sizeof(struct rddp_sge));
     l.peer_read = qp_part(&end, ring_slots(attr->ird), sizeof(struct peer_read));
@@ -50,7 +50,7 @@ static struct layout qp_lay_out(const struct qp_attr *attr)
     return l;
 }
 
-size_t qp_room(const struct qp_attr *attr)
+size_t qp_size(const struct qp_attr *attr)
 {
     if (attr->send_depth > QP_DEPTH_MAX || attr->recv_depth > QP_DEPTH_MAX || attr->send_sge > QP_SGE_MAX ||
         attr->recv_sge > QP_SGE_MAX || attr->inline_max > QP_INLINE_MAX || attr->ird > QP_READS_MAX ||
@@ -70,7 +70,7 @@ static void init_rings(struct qp *qp, uint8_t *buffer)
     qp->sq.mask = ring_slots(attr->send_depth) - 1;
     for (uint32_t i = 0; i <= qp->sq.mask; i++) {
         qp->sq.ring[i].sge = (struct rddp_sge *)(buffer + l.sq_sge) + (size_t)i * attr->send_sge;
-        qp->sq.ring[i].inlined = buffer + l.sq_inline + i * room_align(attr->inline_max);
+        qp->sq.ring[i].inlined = buffer + l.sq_inline + i * size_align(attr->inline_max);
     }
     qp->reads.at = (uint32_t *)(buffer + l.read_at);
     qp->reads.mask = ring_slots(attr->ord) - 1;
@@ -102,7 +102,7 @@ static void qp_begin(struct qp *qp, const struct qp_attr *attr, void *buffer)
 
 void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer)
 {
-    assert(qp_room(attr));
+    assert(qp_size(attr));
     qp_begin(qp, attr, buffer);
     attr->pd->users++;
     attr->send_cq->users++;
@@ -121,7 +121,7 @@ static void give_receives_back(struct qp *qp)
 void qp_reset(struct qp *qp, const struct qp_attr *attr, void *buffer)
 {
     give_receives_back(qp);
-    memset(buffer, 0, qp_room(attr));
+    memset(buffer, 0, qp_size(attr));
     qp_begin(qp, attr, buffer);
 }
 
@@ -156,10 +156,10 @@ void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos)
 
 static size_t widen_ring(uint32_t window)
 {
-    return room_align(ring_slots(window) * sizeof(struct inbound));
+    return size_align(ring_slots(window) * sizeof(struct inbound));
 }
 
-size_t qp_widen_room(const struct qp *qp, uint32_t window)
+size_t qp_widen_size(const struct qp *qp, uint32_t window)
 {
     return widen_ring(window) + ring_slots(window) * qp->rq->sge_max * sizeof(struct rddp_sge);
 }
@@ -290,11 +290,11 @@ static uint32_t free_places(const struct qp *qp)
 
 int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr)
 {
-    uint32_t length, head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed), room = free_places(qp), n = 0;
+    uint32_t length, head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed), space = free_places(qp), n = 0;
     int error = 0;
 
     for (; *wr && !(error = check_send(qp, *wr, &length)); *wr = (*wr)->next) {
-        if (n == room && n == (room = free_places(qp))) {
+        if (n == space && n == (space = free_places(qp))) {
             error = -ENOMEM;
             break;
         }

@@ -36,13 +36,13 @@ struct recv {
     uint32_t sges;
     uint32_t capacity; /* octets, at most QP_MESSAGE_MAX */
     uint8_t *control;  /* where the message's control data go */
-    uint32_t control_room;
+    uint32_t control_size;
 };
 
 /* A receive queue: a queue pair's own, or shared by many (SRQ). */
 struct rq {
     struct recv *ring;
-    struct rddp_sge *sge_room; /* depth * sge_max */
+    struct rddp_sge *sges; /* depth * sge_max */
     struct pd *pd;
     uint32_t depth, sge_max;
     uint32_t mask;          /* the ring has a power of two of places, so that free-running counters may wrap */
@@ -53,7 +53,7 @@ struct rq {
 };
 
 /* Octets that rq_init() wants, aligned for any type. A user of `pd` that its creator counts, as for a region. */
-size_t rq_room(uint32_t depth, uint32_t sge_max);
+size_t rq_size(uint32_t depth, uint32_t sge_max);
 void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *buffer);
 
 /* 0; -ENOMEM if full (with what is not polled yet), -EINVAL for too many sges or too long a sum. Nothing is looked at
@@ -96,7 +96,7 @@ struct send {
     bool early;                 /* an RDMA Read: a segment of its response came out of order */
     /* An RDMA Read of a SEG_NUMBERS_SEQUENCE wire: where control data of the response go, and how many came. */
     uint8_t *response_control;
-    uint32_t response_room, response_length;
+    uint32_t response_size, response_length;
 };
 
 /* A message that is arriving at the receive claimed for it. A Write or Read Request has one for its control data. */
@@ -239,9 +239,9 @@ struct qp {
 };
 
 /* Octets of room that qp_init() wants for these attributes; 0 if one is over its limit (a window of 0 is, too). */
-size_t qp_room(const struct qp_attr *attr);
+size_t qp_size(const struct qp_attr *attr);
 
-/* `room` is zeroed, aligned for any type and stays the caller's; everything else is counted into pd, cqs and srq. */
+/* `buffer` is zeroed, aligned for any type and stays the caller's; everything else is counted into pd, cqs and srq. */
 void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer);
 
 /* Gives the claims on pd, cqs and srq back. Completions not yet polled stay in the CQs: see cq_forget(). */
@@ -353,14 +353,14 @@ void qp_queued(struct qp *qp, uint64_t end);
 void qp_sent(struct qp *qp, uint64_t pos);
 
 /* For a link that delivers out of order, before anything arrives: `window` messages of the peer may be in arrival at
- * once, up to QP_WINDOW_MAX. `room` is as qp_init()'s, of qp_widen_room() octets. */
-size_t qp_widen_room(const struct qp *qp, uint32_t window);
+ * once, up to QP_WINDOW_MAX. `buffer` is as qp_init()'s, of qp_widen_size() octets. */
+size_t qp_widen_size(const struct qp *qp, uint32_t window);
 void qp_widen(struct qp *qp, uint32_t window, void *buffer);
 
 /* For a SEG_NUMBERS_SEQUENCE wire, before anything leaves or arrives: our messages begin with number `first` (drawn at
- * random), and `window` Sends of the peer may wait for their delivery, from 2 to QP_WINDOW_MAX. `room` is as
- * qp_init()'s, of qp_sequence_room() octets. From here on requests are held to what that wire can say. */
-size_t qp_sequence_room(const struct qp *qp, uint32_t window);
+ * random), and `window` Sends of the peer may wait for their delivery, from 2 to QP_WINDOW_MAX. `buffer` is as
+ * qp_init()'s, of qp_sequence_size() octets. From here on requests are held to what that wire can say. */
+size_t qp_sequence_size(const struct qp *qp, uint32_t window);
 void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *buffer);
 
 /* A Send of zero length as ready-to-receive message (RFC 6581 5) is not visible to the consumer: the next message

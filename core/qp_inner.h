@@ -17,7 +17,7 @@ static inline uint32_t ring_slots(uint32_t depth)
     return slots;
 }
 
-static inline size_t room_align(size_t octets)
+static inline size_t size_align(size_t octets)
 {
     return (octets + 15) & ~(size_t)15;
 }

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-size_t rq_room(uint32_t depth, uint32_t sge_max)
+size_t rq_size(uint32_t depth, uint32_t sge_max)
 {
     size_t slots = ring_slots(depth);
 
-    return room_align(slots * sizeof(struct recv)) + room_align(slots * sge_max * sizeof(struct rddp_sge));
+    return size_align(slots * sizeof(struct recv)) + size_align(slots * sge_max * sizeof(struct rddp_sge));
 }
 
 void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *buffer)
@@ -18,14 +18,14 @@ void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, voi
 
     *rq = (struct rq){
         .ring = buffer,
-        .sge_room = (struct rddp_sge *)((uint8_t *)buffer + room_align(slots * sizeof(struct recv))),
+        .sges = (struct rddp_sge *)((uint8_t *)buffer + size_align(slots * sizeof(struct recv))),
         .pd = pd,
         .depth = depth,
         .sge_max = sge_max,
         .mask = slots - 1,
     };
     for (uint32_t i = 0; i < slots; i++)
-        rq->ring[i].sge = rq->sge_room + (size_t)i * sge_max;
+        rq->ring[i].sge = rq->sges + (size_t)i * sge_max;
 }
 
 int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length)
@@ -48,7 +48,7 @@ static void rq_fill(struct recv *recv, const struct rddp_recv_wr *wr, uint32_t c
     recv->capacity = capacity;
     recv->sges = (uint32_t)wr->num_sge;
     recv->control = wr->control;
-    recv->control_room = wr->control ? wr->control_room : 0;
+    recv->control_size = wr->control ? wr->control_size : 0;
     for (uint32_t i = 0; i < recv->sges; i++)
         recv->sge[i] = wr->sg_list[i];
 }
@@ -94,7 +94,7 @@ static void rq_copy(struct recv *to, const struct recv *recv)
     to->capacity = recv->capacity;
     to->sges = recv->sges;
     to->control = recv->control;
-    to->control_room = recv->control_room;
+    to->control_size = recv->control_size;
     for (uint32_t i = 0; i < recv->sges; i++)
         to->sge[i] = recv->sge[i];
 }

@@ -11,9 +11,9 @@
 
 /* --- memory ------------------------------------------------------------------------------------------------- */
 
-size_t qp_sequence_room(const struct qp *qp, uint32_t window)
+size_t qp_sequence_size(const struct qp *qp, uint32_t window)
 {
-    return room_align(sizeof(struct sequence)) + qp_widen_room(qp, window);
+    return size_align(sizeof(struct sequence)) + qp_widen_size(qp, window);
 }
 
 /* --- posting ------------------------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static void sequence_fill(struct send *s, const struct rddp_send_wr *wr)
     s->control = wr->control;
     s->control_length = wr->control_length;
     s->response_control = wr->response_control;
-    s->response_room = wr->response_control ? wr->response_room : 0;
+    s->response_size = wr->response_control ? wr->response_size : 0;
     s->response_length = 0;
 }
 
@@ -423,5 +423,5 @@ void qp_sequence(struct qp *qp, uint32_t first, uint32_t window, void *buffer)
     qp->numbering = &numbering_sequence;
     qp->sequence = buffer;
     qp->sequence->tx_number = first;
-    qp_widen(qp, window, (uint8_t *)buffer + room_align(sizeof(struct sequence)));
+    qp_widen(qp, window, (uint8_t *)buffer + size_align(sizeof(struct sequence)));
 }

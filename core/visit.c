@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-void visits_init(struct visits *visits, struct visit *room, uint32_t count)
+void visits_init(struct visits *visits, struct visit *slots, uint32_t count)
 {
-    visits->visit = room;
+    visits->visit = slots;
     visits->count = count;
     atomic_init(&visits->now, 1);
 }

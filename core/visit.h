@@ -19,8 +19,8 @@ struct visits {
     uint32_t count;
 };
 
-/* `room` points to `count` zeroed slots, which stay the caller's. */
-void visits_init(struct visits *visits, struct visit *room, uint32_t count);
+/* `slots` points to `count` zeroed slots, which stay the caller's. */
+void visits_init(struct visits *visits, struct visit *slots, uint32_t count);
 
 /* Between visit_enter() and visit_leave() the visitor may look up and use what it finds. No other visitor may use the
  * slot. */

@@ -106,7 +106,7 @@ static void negotiate(struct world *w, struct input *in)
     uint8_t p[256];
     struct sctpddp_chunk chunk = {.data = p, .mode = SCTPDDP_NO_PLACEMENT};
     struct neg neg = {.type = (enum neg_type)(input8(in) % 4 + 1), .flags = input8(in) & 31};
-    uint32_t room;
+    uint32_t space;
 
     chunk.aws = sequence(w, in);
     neg.id = input8(in);
@@ -118,10 +118,10 @@ static void negotiate(struct world *w, struct input *in)
     neg.source_offset = input_number(in);
     neg.length = (uint32_t)input_number(in);
     chunk.length = (uint32_t)neg_encode(&neg, p);
-    room = input8(in) & 127;
+    space = input8(in) & 127;
     if (neg.type <= NEG_SEND) {
-        memset(p + chunk.length, input8(in), room);
-        chunk.length += room;
+        memset(p + chunk.length, input8(in), space);
+        chunk.length += space;
     }
     give_chunk(w, in, &chunk, chunk.aws);
 }

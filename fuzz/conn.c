@@ -79,8 +79,8 @@ static size_t some_octets(struct input *in, uint8_t *to)
 static void say_fpdu(struct host *h, struct input *in, size_t piece)
 {
     static uint8_t ulpdu[1 << 16], fpdu[WIRE_UNIT_MAX];
-    const struct wire_state *w = &h->conn.agreed;
-    struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
+    const struct wire_state *agreed = &h->conn.agreed;
+    struct mpa_half half = {.pos = agreed->rx_pos, .markers = agreed->rx_markers, .crc = agreed->crc};
     struct span span = {ulpdu, (uint32_t)some_octets(in, ulpdu)};
 
     hear_in(h, fpdu, mpa_encode(&half, fpdu, &span, 1), piece);
@@ -183,8 +183,8 @@ static void check_deaf(struct host *h, struct input *in)
 
 static void check_sent(const struct host *h)
 {
-    const struct wire_state *w = &h->conn.agreed;
-    struct wire_state peer = {.crc = w->crc, .rx_markers = w->tx_markers, .version = w->version};
+    const struct wire_state *agreed = &h->conn.agreed;
+    struct wire_state peer = {.crc = agreed->crc, .rx_markers = agreed->tx_markers, .version = agreed->version};
 
     host_check_sent(h, peer, h->conn.life.note.fault == FAULT_TERMINATED);
 }

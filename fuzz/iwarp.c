@@ -25,9 +25,9 @@ enum {
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
 /* Writes markers and CRC into the FPDU at `p`, if it is complete. */
-static void repair(const struct wire_state *w, unsigned options, uint8_t *p, size_t n)
+static void repair(const struct wire_state *agreed, unsigned options, uint8_t *p, size_t n)
 {
-    struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
+    struct mpa_half half = {.pos = agreed->rx_pos, .markers = agreed->rx_markers, .crc = agreed->crc};
     size_t lead = half.markers && half.pos % MPA_INTERVAL == 0 ? MPA_MARKER : 0;
     uint32_t ulpdu = n >= lead + MPA_LENGTH ? get16(p + lead) : MPA_ULPDU_MAX + 1;
     size_t octets = mpa_fpdu_octets(&half, ulpdu);
@@ -42,55 +42,55 @@ static void repair(const struct wire_state *w, unsigned options, uint8_t *p, siz
 }
 
 /* Checks that a Terminate for a fault of the decoder can be encoded and understood. */
-static void complain(const struct wire_state *w, enum fault fault, const struct seg *seg)
+static void complain(const struct wire_state *agreed, enum fault fault, const struct seg *seg)
 {
     struct fault_note note = {.fault = fault, .op = seg->op, .msg = seg->msg, .read = seg->read};
-    uint8_t room[WIRE_TERM_MAX];
+    uint8_t buffer[WIRE_TERM_MAX];
     struct wire_blame blame;
     struct seg term;
 
     assert(fault > FAULT_NONE && fault < FAULTS && seg->op < SEG_OPS);
-    if (!wire_iwarp.terminate(w, &note, seg, &term, room))
+    if (!wire_iwarp.terminate(agreed, &note, seg, &term, buffer))
         return;
     assert(term.length >= 4 && term.length <= WIRE_TERM_MAX);
     term.begin = 1024;
     wire_iwarp.explain(&term, &blame);
-    assert(blame.text && blame.code == get16(room));
+    assert(blame.text && blame.code == get16(buffer));
 }
 
 /* Decodes one FPDU. Returns its length, or 0 at the end. */
-static size_t one_unit(struct wire_state *w, unsigned options, uint8_t *p, size_t n)
+static size_t one_unit(struct wire_state *agreed, unsigned options, uint8_t *p, size_t n)
 {
-    uint64_t begin = w->rx_pos;
+    uint64_t begin = agreed->rx_pos;
     size_t need = 0;
     struct wire_blame blame;
     struct seg seg;
     int eaten;
 
-    repair(w, options, p, n);
-    eaten = wire_iwarp.decode(w, &seg, p, n, &need);
+    repair(agreed, options, p, n);
+    eaten = wire_iwarp.decode(agreed, &seg, p, n, &need);
     if (eaten <= 0) {
-        assert(w->rx_pos == begin);
+        assert(agreed->rx_pos == begin);
         if (eaten == 0)
             assert(need > n && need <= WIRE_UNIT_MAX);
         else
-            complain(w, (enum fault) - eaten, &seg);
+            complain(agreed, (enum fault) - eaten, &seg);
         return 0;
     }
-    assert((size_t)eaten <= n && seg.begin == begin && seg.end == begin + (size_t)eaten && w->rx_pos == seg.end);
+    assert((size_t)eaten <= n && seg.begin == begin && seg.end == begin + (size_t)eaten && agreed->rx_pos == seg.end);
     assert(seg.op < SEG_OPS && seg.head >= p && seg.data == seg.head + seg.head_length);
     assert(seg.data + seg.length <= p + eaten - MPA_CRC);
     if (seg.op == SEG_TERMINATE) {
         wire_iwarp.explain(&seg, &blame);
         assert(blame.text && blame.op <= SEG_OPS);
     }
-    unit_send_back(&wire_iwarp, w, &seg);
+    unit_send_back(&wire_iwarp, agreed, &seg);
     return (size_t)eaten;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
 {
-    struct wire_state w = {0};
+    struct wire_state agreed = {0};
     uint8_t *stream;
     size_t n, at = 0, eaten;
 
@@ -101,13 +101,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
     if (!stream)
         return 0;
     memcpy(stream, input + OPTIONS, n);
-    w.crc = input[0] & WITH_CRC;
-    w.rx_markers = input[0] & WITH_MARKERS;
-    w.version = input[0] & VERSION_0 ? 0 : 1;
-    w.rx_pos = get16(input + 1) * 4ULL;
+    agreed.crc = input[0] & WITH_CRC;
+    agreed.rx_markers = input[0] & WITH_MARKERS;
+    agreed.version = input[0] & VERSION_0 ? 0 : 1;
+    agreed.rx_pos = get16(input + 1) * 4ULL;
     if (input[0] & NEAR_2_32)
-        w.rx_pos = (1ULL << 32) - w.rx_pos;
-    while ((eaten = one_unit(&w, input[0], stream + at, n - at)))
+        agreed.rx_pos = (1ULL << 32) - agreed.rx_pos;
+    while ((eaten = one_unit(&agreed, input[0], stream + at, n - at)))
         at += eaten;
     free(stream);
     return 0;

@@ -22,12 +22,12 @@ static void check_same(const struct mpa_frame *a, const struct mpa_frame *b)
 
 static void send_back(const struct mpa_frame *frame, size_t octets)
 {
-    uint8_t room[MPA_FRAME_MAX];
+    uint8_t buffer[MPA_FRAME_MAX];
     struct mpa_frame again;
     size_t need;
 
-    assert(mpa_frame_encode(room, frame) == octets);
-    assert(mpa_frame_decode(&again, frame->reply, room, octets, &need) == (int)octets && need == octets);
+    assert(mpa_frame_encode(buffer, frame) == octets);
+    assert(mpa_frame_decode(&again, frame->reply, buffer, octets, &need) == (int)octets && need == octets);
     check_same(frame, &again);
 }
 
@@ -36,13 +36,13 @@ static void send_back(const struct mpa_frame *frame, size_t octets)
 static void agree(const struct mpa_frame *peer, unsigned rtr, uint16_t own_ird, uint16_t own_ord)
 {
     struct mpa_frame reply = {.reply = true, .revision = peer->revision};
-    uint8_t room[MPA_FRAME_MAX];
+    uint8_t buffer[MPA_FRAME_MAX];
     uint16_t ird, ord;
 
     mpa_agree_responder(peer, own_ird, own_ord, rtr, &reply, &ird, &ord);
     assert(ird == own_ird && ord <= own_ord && reply.enhanced == peer->enhanced);
     assert(!peer->enhanced || peer->ird == MPA_NO_NEGOTIATION || ord <= peer->ird);
-    assert(mpa_frame_encode(room, &reply) == MPA_FRAME_HEAD + (peer->enhanced ? MPA_ENHANCED : 0U));
+    assert(mpa_frame_encode(buffer, &reply) == MPA_FRAME_HEAD + (peer->enhanced ? MPA_ENHANCED : 0U));
     if (mpa_agree_initiator(peer, own_ird, own_ord, &ird, &ord) == FAULT_NONE)
         assert(!peer->enhanced || peer->ord == MPA_NO_NEGOTIATION || peer->ord <= ird);
     assert(!peer->enhanced || peer->ird == MPA_NO_NEGOTIATION || ord <= peer->ird);

@@ -11,11 +11,11 @@
 #include "nfs/mount3.h"
 #include "nfs/rpcmsg.h"
 
-enum { ROOM = 1 << 19, ITEM_MAX = 1 << 15, GROUPS = 4 };
+enum { BUFFER = 1 << 19, ITEM_MAX = 1 << 15, GROUPS = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
-static uint8_t room[2][ROOM];
+static uint8_t buffer[2][BUFFER];
 static const uint8_t beside[ITEM_MAX];
 
 static void code(struct coder *c, enum nfs3_proc proc, bool call, union nfs3_args *args, struct nfs3_result *result)
@@ -39,22 +39,22 @@ static void check(struct coder *c, enum nfs3_proc proc, bool call)
     if (c->bad)
         return;
     assert(c->in.left == 0 && c->reduced == (c->item.length > 0));
-    coder_write(&out, room[0], ROOM);
+    coder_write(&out, buffer[0], BUFFER);
     out.position = from;
     out.reduce = c->reduced;
     code(&out, proc, call, &args, &result);
     assert(!out.bad && out.reduced == c->reduced && out.position == c->position && coder_length(&out) == left);
     assert(!out.reduced || out.item.position == c->item.position);
-    coder_read(&in, room[0], coder_length(&out));
+    coder_read(&in, buffer[0], coder_length(&out));
     in.position = from;
     in.item = out.item;
     code(&in, proc, call, &args, &result);
     assert(!in.bad);
-    coder_write(&again, room[1], ROOM);
+    coder_write(&again, buffer[1], BUFFER);
     again.position = from;
     again.reduce = out.reduced;
     code(&again, proc, call, &args, &result);
-    assert(!again.bad && coder_length(&again) == left && memcmp(room[0], room[1], left) == 0);
+    assert(!again.bad && coder_length(&again) == left && memcmp(buffer[0], buffer[1], left) == 0);
 }
 
 static void check_call(const uint8_t *at, size_t length)
@@ -68,10 +68,10 @@ static void check_call(const uint8_t *at, size_t length)
     if (in.bad || bad_cred || call.rpc_version != 2)
         return;
     assert(call.cred.groups <= RPC_GROUPS_MAX && in.position <= RPC_CALL_MAX);
-    coder_write(&out, room[0], ROOM);
+    coder_write(&out, buffer[0], BUFFER);
     rpc_code_call(&out, &call, &bad_cred);
     assert(!out.bad && coder_length(&out) <= in.position);
-    coder_read(&back, room[0], coder_length(&out));
+    coder_read(&back, buffer[0], coder_length(&out));
     rpc_code_call(&back, &got, &bad_cred);
     assert(!back.bad && !bad_cred && back.in.left == 0 && memcmp(&got, &call, sizeof(got)) == 0);
     if (call.program == NFS_PROGRAM)
@@ -88,10 +88,10 @@ static void check_reply(enum nfs3_proc proc, const uint8_t *at, size_t length)
     if (in.bad)
         return;
     assert(in.position <= RPC_REPLY_MAX);
-    coder_write(&out, room[0], ROOM);
+    coder_write(&out, buffer[0], BUFFER);
     rpc_code_reply(&out, &reply);
     assert(!out.bad && coder_length(&out) <= in.position);
-    coder_read(&back, room[0], coder_length(&out));
+    coder_read(&back, buffer[0], coder_length(&out));
     rpc_code_reply(&back, &got);
     assert(!back.bad && back.in.left == 0 && memcmp(&got, &reply, sizeof(got)) == 0);
     if (reply.result == RPC_SUCCESS)
@@ -121,7 +121,7 @@ static void check_mount(enum mount3_proc proc, const uint8_t *at, size_t length)
     coder_read(&in, at, length);
     mount3_code_args(&in, proc, &path);
     if (!in.bad) {
-        coder_write(&out, room[0], ROOM);
+        coder_write(&out, buffer[0], BUFFER);
         mount3_code_args(&out, proc, &path);
         assert(!out.bad && coder_length(&out) == length);
     }
@@ -131,10 +131,10 @@ static void check_mount(enum mount3_proc proc, const uint8_t *at, size_t length)
     mount3_code_mnt(&in, &result);
     assert(result.fh.length <= NFS3_FH_MAX && result.flavors <= MOUNT_FLAVORS_MAX);
     if (!in.bad) {
-        coder_write(&out, room[0], ROOM);
+        coder_write(&out, buffer[0], BUFFER);
         mount3_code_mnt(&out, &result);
         assert(!out.bad && coder_length(&out) <= length);
-        coder_read(&in, room[0], coder_length(&out));
+        coder_read(&in, buffer[0], coder_length(&out));
         mount3_code_mnt(&in, &got);
         assert(!in.bad && memcmp(&got, &result, sizeof(got)) == 0);
     }
@@ -150,11 +150,11 @@ static void check_entries(bool plus, const uint8_t *at, size_t length)
     struct nfs3_entry entry, got;
 
     while (nfs3_get_entry(&in, &entry, plus)) {
-        struct xdr_out out = {.at = room[0], .left = ROOM};
-        struct xdr_in back = {.at = room[0]};
+        struct xdr_out out = {.at = buffer[0], .left = BUFFER};
+        struct xdr_in back = {.at = buffer[0]};
 
         assert(nfs3_put_entry(&out, &entry, plus));
-        back.left = ROOM - out.left;
+        back.left = BUFFER - out.left;
         assert(nfs3_get_entry(&back, &got, plus) && back.left == 0);
         assert(got.fileid == entry.fileid && got.cookie == entry.cookie && got.name.length == entry.name.length);
         assert(memcmp(got.name.at, entry.name.at, got.name.length) == 0);

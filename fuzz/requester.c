@@ -9,11 +9,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
-enum { CALLS = 8, ROOM = 5000, MESSAGE_MAX = 4200 };
+enum { CALLS = 8, BUFFER = 5000, MESSAGE_MAX = 4200 };
 
 static struct slot {
     struct request request;
-    uint8_t call[ROOM], argument[ROOM], result[2][ROOM], reply[ROOM];
+    uint8_t call[BUFFER], argument[BUFFER], result[2][BUFFER], reply[BUFFER];
     uint8_t message[4096]; /* as sent */
     size_t length;
 } slot[CALLS];
@@ -35,7 +35,7 @@ static void check(void)
 
         if (is_under_way(q))
             continue;
-        assert(q->mrs == 0 && q->reply_length <= q->reply_room);
+        assert(q->mrs == 0 && q->reply_length <= q->reply_size);
         for (unsigned k = 0; k < q->results; k++)
             assert(q->result[k].used <= q->result[k].length);
     }
@@ -54,7 +54,7 @@ static void start(struct requester *r)
     *q = (struct request){.call = s->call, .call_length = 40, .reply = s->reply, .timeout_ms = 10000};
     xdr_put32(&out, requester_xid(r));
     xdr_put32(&out, 0);
-    q->reply_room = 24 + sizes[how / 8 % 5];
+    q->reply_size = 24 + sizes[how / 8 % 5];
     if (how & 64) {
         q->arguments = 1;
         q->argument[0] = (struct request_item){.data = s->argument, .position = 40, .length = (uint32_t)sizes[how % 5]};
@@ -157,10 +157,10 @@ static void deliver(struct rddp_qp *qp, bool raw)
         provider_deliver(qp, message, n, invalidated);
 }
 
-static size_t backward(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t room)
+static size_t backward(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t buffer)
 {
     (void)user;
-    length = length < room ? length : room;
+    length = length < buffer ? length : buffer;
     memcpy(reply, call, length);
     return length;
 }

@@ -12,12 +12,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
 static void check_same(const struct rpcrdma *h, const uint8_t *input, size_t length)
 {
-    static uint8_t room[RPCRDMA_HEADER_MAX];
+    static uint8_t buffer[RPCRDMA_HEADER_MAX];
 
     assert(h->length <= length && h->segments <= RPCRDMA_SEGMENTS && h->writes <= RPCRDMA_CHUNKS);
     assert(rpcrdma_size(h) == h->length);
-    assert(rpcrdma_encode(h, room, sizeof(room)) == h->length);
-    assert(memcmp(room, input, h->length) == 0);
+    assert(rpcrdma_encode(h, buffer, sizeof(buffer)) == h->length);
+    assert(memcmp(buffer, input, h->length) == 0);
 }
 
 /* Fills each chunk with half of its length and checks the sum; one octet more than its length does not fit. */

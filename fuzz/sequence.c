@@ -177,13 +177,13 @@ static void bend(struct input *in, uint8_t *unit, size_t n)
 static size_t say(struct talk *t, struct input *in, uint8_t *unit, uint64_t pos)
 {
     static uint8_t payload[1 << 12], again[WIRE_UNIT_MAX];
-    struct wire_state w = {.crc = true, .id_known = true, .connection_id = ID}, rx = w;
+    struct wire_state agreed = {.crc = true, .id_known = true, .connection_id = ID}, rx = agreed;
     struct seg seg = next_segment(t, in);
     struct span span = {payload, seg.length};
     size_t n, need;
 
     memset(payload, (int)pos, seg.length);
-    n = wire_rdmatcp.frame(&w, &seg, &span, 1, unit);
+    n = wire_rdmatcp.frame(&agreed, &seg, &span, 1, unit);
     if (input8(in) > 0xe0)
         bend(in, unit, n);
     memcpy(again, unit, n);

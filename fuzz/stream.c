@@ -10,7 +10,7 @@
 #include "api/stream.h"
 #include "base/bytes.h"
 
-enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251, EARLY_ROOM = 1 << 20 };
+enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251, EARLY_MAX = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
@@ -19,7 +19,7 @@ static struct rddp_stream *stream;
 static uint8_t memory[BUFFERS][GUARD + LENGTH + GUARD];
 static uint8_t octets[8192 + PATTERN];
 static uint64_t position;
-static uint8_t read_early[EARLY_ROOM]; /* octets that were read before their turn */
+static uint8_t read_early[EARLY_MAX]; /* octets that were read before their turn */
 static uint64_t early_end;
 
 static uint8_t octet_at(uint64_t at)
@@ -47,18 +47,18 @@ static void make_net(void)
 {
     static const struct utcp_host_user user = {.listens = listens, .accept = accept_none};
     struct utcp_host_attr attr = {.key = {1, 2}};
-    struct utcp_host_rooms rooms;
+    struct utcp_host_buffers buffers;
 
     net = calloc(1, sizeof(*net));
     assert(net && !loop_init(&net->loop));
     rddp_stream_net_attr_init(&net->attr);
     net->attr.window = 16384;
     net->fd = -1;
-    rooms = (struct utcp_host_rooms){net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
+    buffers = (struct utcp_host_buffers){net->bucket, net->half, STREAM_BUCKETS, STREAM_HALVES};
     utcp_attr_default(&attr.tcp);
     attr.tcp.window = net->attr.window;
     attr.tcp.option_kind = TCPOPT_KIND;
-    utcp_host_init(&net->host, &attr, &rooms, &user, net);
+    utcp_host_init(&net->host, &attr, &buffers, &user, net);
     for (size_t i = 0; i < sizeof(octets); i++)
         octets[i] = octet_at(i);
 }
@@ -127,7 +127,7 @@ static void read_a_message(void)
 
     while (rest && rddp_stream_read_early(stream, plain, sizeof(plain), &r, &rest) == 1) {
         assert(r.kind != RDDP_STREAM_FINISH && r.length && (!at || r.position == at));
-        assert(r.position > position && r.position + r.length <= EARLY_ROOM);
+        assert(r.position > position && r.position + r.length <= EARLY_MAX);
         if (r.kind == RDDP_STREAM_PLAIN)
             check_plain(plain, r.position, r.length);
         at = r.position + r.length;

@@ -104,8 +104,8 @@ static void come_from(struct talk *t, uint64_t from, uint64_t to, uint64_t spoil
 static void say_fpdu(struct talk *t, struct input *in)
 {
     static uint8_t ulpdu[1 << 12];
-    const struct wire_state *w = &t->host.conn.agreed;
-    struct mpa_half half = {.pos = t->said, .markers = w->rx_markers, .crc = w->crc};
+    const struct wire_state *agreed = &t->host.conn.agreed;
+    struct mpa_half half = {.pos = t->said, .markers = agreed->rx_markers, .crc = agreed->crc};
     struct span span = {ulpdu, 0};
     uint8_t n = input8(in);
 

@@ -20,11 +20,11 @@ static struct utcp_sent sent[SENTS];
 static struct utcp_held_range held[HELDS];
 static uint64_t handed[WINDOW * 64 / 64]; /* a bit for each octet of the stream that was received */
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
     (void)user;
-    assert(position < TO_SEND && ready && room >= 24);
-    return ready < room - 4 ? ready : room - 4;
+    assert(position < TO_SEND && ready && buffer >= 24);
+    return ready < buffer - 4 ? ready : buffer - 4;
 }
 
 static void fetch(void *user, uint64_t position, uint32_t n, struct utcp_piece *piece)
@@ -172,7 +172,7 @@ static void raw(const uint8_t *p, size_t n)
 {
     static struct utcp *bucket[4];
     static struct utcp_half half[4];
-    struct utcp_host_rooms rooms = {bucket, half, 4, 4};
+    struct utcp_host_buffers buffers = {bucket, half, 4, 4};
     struct utcp_host_attr attr = {.key = {1, 2}};
     struct utcp_packet out;
     struct utcp_host host;
@@ -180,7 +180,7 @@ static void raw(const uint8_t *p, size_t n)
     memset(half, 0, sizeof(half));
     utcp_attr_default(&attr.tcp);
     attr.tcp.option_kind = 25;
-    utcp_host_init(&host, &attr, &rooms, &host_user, 0);
+    utcp_host_init(&host, &attr, &buffers, &host_user, 0);
     utcp_host_input(&host, p, (uint32_t)n, true, 1);
     while (utcp_host_output(&host, &out, 1))
         assert(out.head_length <= UTCP_HEAD_MAX);
@@ -197,7 +197,7 @@ static void begin(uint8_t how)
                                .stamps = how & 16,
                                .option = how & 32,
                                .edge = WINDOW};
-    struct utcp_rooms rooms = {sent, SENTS, held, HELDS};
+    struct utcp_buffers buffers = {sent, SENTS, held, HELDS};
     struct utcp_attr attr;
 
     memset(handed, 0, sizeof(handed));
@@ -207,7 +207,7 @@ static void begin(uint8_t how)
     attr.window = WINDOW;
     attr.option_kind = 25;
     attr.keep_idle_us = 5000000;
-    utcp_open(&tcp, &attr, &rooms, &user, 0);
+    utcp_open(&tcp, &attr, &buffers, &user, 0);
     if (how & 64)
         utcp_connect(&tcp, &h.local, &h.remote, 1000000);
     else

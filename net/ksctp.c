@@ -225,11 +225,11 @@ static int ksctp_transmit(int fd, sctp_assoc_t id, struct iovec *iov, size_t n, 
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
+        char buffer[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
     } control = {0};
     struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = flags, .snd_ppid = htonl(ppid), .snd_assoc_id = id};
     struct msghdr m = {
-        .msg_iov = iov, .msg_iovlen = n, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+        .msg_iov = iov, .msg_iovlen = n, .msg_control = control.buffer, .msg_controllen = sizeof(control.buffer)};
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
     c->cmsg_level = IPPROTO_SCTP;

@@ -120,11 +120,11 @@ enum ksctp_item ksctp_read(struct ksctp *s, int fd, struct sctp_news *news)
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(struct sctp_rcvinfo)) + CMSG_SPACE(sizeof(struct sctp_sndrcvinfo))];
+        char buffer[CMSG_SPACE(sizeof(struct sctp_rcvinfo)) + CMSG_SPACE(sizeof(struct sctp_sndrcvinfo))];
     } control;
     struct iovec iov = {s->port->message, sizeof(s->port->message)};
     struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buffer, .msg_controllen = sizeof(control.buffer)};
     ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 
     if (n < 0 && errno == EINTR)

@@ -30,7 +30,7 @@ enum link_event {
 enum link_want { LINK_WANT_READ = 1 << 0, LINK_WANT_WRITE = 1 << 1, LINK_WANT_END = 1 << 2 };
 
 /* Where to read to: the first octets to `at`, the next ones to `then`. */
-struct link_room {
+struct link_buffers {
     uint8_t *at;
     size_t octets;
     uint8_t *then; /* NULL unless the kind has reads_to_places */
@@ -54,7 +54,7 @@ struct link_kind {
     void (*count)(struct link *link, struct link_counts *counts);
     bool reads_to_places; /* receive() can fill two places in one call */
     void (*want)(struct link *link, unsigned wants);
-    ssize_t (*receive)(struct link *link, const struct link_room *room);
+    ssize_t (*receive)(struct link *link, const struct link_buffers *buffers);
     ssize_t (*send)(struct link *link, const struct span *span, uint32_t spans);
     void (*finish)(struct link *link);
     uint32_t (*segment_size)(struct link *link);
@@ -80,9 +80,9 @@ static inline void link_want(struct link *link, unsigned wants)
 }
 
 /* Reads octets. Returns their number; 0: the end of the stream; -EAGAIN: none now; or another negative errno. */
-static inline ssize_t link_receive(struct link *link, const struct link_room *room)
+static inline ssize_t link_receive(struct link *link, const struct link_buffers *buffers)
 {
-    return link->kind->receive(link, room);
+    return link->kind->receive(link, buffers);
 }
 
 /* Instead of reading: gives the owner what has arrived, in any order. Returns whether anything did. */

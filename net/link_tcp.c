@@ -61,12 +61,12 @@ static void link_tcp_want(struct link *link, unsigned wants)
     loop_rewatch(link->loop, &link_tcp_of(link)->watch, events);
 }
 
-static ssize_t link_tcp_receive(struct link *link, const struct link_room *room)
+static ssize_t link_tcp_receive(struct link *link, const struct link_buffers *buffers)
 {
     int fd = link_tcp_of(link)->watch.fd;
 
-    return room->then ? tcp_recv_apart(fd, room->at, room->octets, room->then, room->then_octets)
-                      : tcp_recv(fd, room->at, room->octets);
+    return buffers->then ? tcp_recv_apart(fd, buffers->at, buffers->octets, buffers->then, buffers->then_octets)
+                         : tcp_recv(fd, buffers->at, buffers->octets);
 }
 
 static ssize_t send_octets(struct link *link, const struct span *span, uint32_t spans)

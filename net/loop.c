@@ -85,13 +85,13 @@ static void arm(struct loop *loop)
 
 static int grow_heap(struct loop *loop)
 {
-    uint32_t space = 2 * loop->heap_room + 64;
+    uint32_t space = 2 * loop->heap_capacity + 64;
     struct timer **heap = realloc(loop->heap, ((size_t)space + 1) * sizeof(*heap)); /* place 0 is not used */
 
     if (!heap)
         return -ENOMEM;
     loop->heap = heap;
-    loop->heap_room = space;
+    loop->heap_capacity = space;
     return 0;
 }
 
@@ -101,7 +101,7 @@ int loop_add_timer(struct loop *loop, struct timer *timer)
 
     pthread_mutex_lock(&loop->timer_lock);
     timer->place = 0;
-    if (loop->users == loop->heap_room)
+    if (loop->users == loop->heap_capacity)
         error = grow_heap(loop);
     loop->users += !error;
     pthread_mutex_unlock(&loop->timer_lock);

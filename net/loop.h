@@ -36,8 +36,8 @@ struct loop {
     int at, count;
     pthread_mutex_t timer_lock; /* guards the heap; released while a timer fires */
     struct timer **heap;
-    uint32_t timers, users, heap_room; /* timers set; timers added; capacity of the heap */
-    uint64_t armed_us;                 /* when timer_fd expires; never later than the earliest timer */
+    uint32_t timers, users, heap_capacity; /* timers set; timers added; capacity of the heap */
+    uint64_t armed_us;                     /* when timer_fd expires; never later than the earliest timer */
     struct watch timer_watch;
 };
 

@@ -179,7 +179,7 @@ void rawip_remove_port(struct rawip *r, uint16_t port)
 
 /* --- the sockets ------------------------------------------------------------------------------------------------- */
 
-static void set_room(int fd, int forced, int usual, int octets)
+static void set_buffer(int fd, int forced, int usual, int octets)
 {
     /* Beyond the limits of others; without the privilege as much as they allow. */
     if (setsockopt(fd, SOL_SOCKET, forced, &octets, sizeof(octets)))
@@ -196,7 +196,7 @@ static int open_in(const struct rawip *r, int family)
 
     if (fd < 0)
         return -errno;
-    set_room(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_OCTETS);
+    set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_OCTETS);
     error = attach(fd, r, family);
     if (!error &&
         (setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) || bind(fd, (struct sockaddr *)&all, sizeof(all))))
@@ -213,7 +213,7 @@ static int open_out(int family)
 
     if (fd < 0)
         return -errno;
-    set_room(fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_OCTETS);
+    set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_OCTETS);
     return fd;
 }
 

@@ -151,9 +151,9 @@ ssize_t tcp_recv(int fd, void *to, size_t capacity)
     return n < 0 ? -errno : n;
 }
 
-ssize_t tcp_recv_apart(int fd, void *to, size_t capacity, void *then, size_t then_room)
+ssize_t tcp_recv_apart(int fd, void *to, size_t capacity, void *then, size_t then_capacity)
 {
-    struct iovec iov[] = {{to, capacity}, {then, then_room}};
+    struct iovec iov[] = {{to, capacity}, {then, then_capacity}};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     ssize_t n;
 

@@ -33,7 +33,7 @@ ssize_t tcp_send(int fd, const struct span *span, uint32_t spans, bool record);
 ssize_t tcp_recv(int fd, void *to, size_t capacity);
 
 /* Like tcp_recv(), with a second place for the octets after the first `capacity`. */
-ssize_t tcp_recv_apart(int fd, void *to, size_t capacity, void *then, size_t then_room);
+ssize_t tcp_recv_apart(int fd, void *to, size_t capacity, void *then, size_t then_capacity);
 
 /* Ends the outgoing stream. */
 void tcp_finish(int fd);

@@ -217,7 +217,7 @@ static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_st
     return a->ss_family == b->ss_family && memcmp(a, b, udp_length_of(a)) == 0;
 }
 
-uint8_t *udp_room(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
+uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
 {
     bool fits = u->out_octets && !u->out_closed && octets <= u->out_each && u->out_packets < UDP_BATCH_PACKETS &&
                 octets <= UDP_BATCH_OCTETS - u->out_octets && same_peer(&u->out_to, to);

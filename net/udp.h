@@ -62,7 +62,7 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
 
 /* Returns room for a packet of `octets` to `to`, behind the packets that wait; sends those first if they cannot be in
  * one batch with it. udp_put() then adds the packet. NULL: `octets` exceeds UDP_BATCH_OCTETS. */
-uint8_t *udp_room(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);
+uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);
 void udp_put(struct udp *u, uint32_t octets);
 
 /* Sends the packets that wait. Packets that the socket does not accept are lost and counted in `dropped`. */

@@ -21,17 +21,17 @@ struct usctp_stack usctp_stack = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t set_df)
 {
     struct usctp_path *path = addr;
-    uint8_t *room;
+    uint8_t *packet;
 
     (void)tos;
     (void)set_df;
     if (!path->port || path->port->silent || length < PACKET_COMMON || length > UDP_BATCH_OCTETS)
         return EINVAL;
-    room = udp_room(&path->port->udp, &path->peer, (uint32_t)length);
+    packet = udp_buffer(&path->port->udp, &path->peer, (uint32_t)length);
     if (packet_source(buffer) == path->port->inner)
         packet_set_source(buffer, path->port->sctp_port);
     packet_read_sack(buffer, length, &path->gaps);
-    packet_seal(room, buffer, length);
+    packet_seal(packet, buffer, length);
     udp_put(&path->port->udp, (uint32_t)length);
     return 0;
 }
@@ -362,7 +362,7 @@ static void usctp_stack_refuse(struct usctp_path *path, const uint8_t *p, uint32
 
     if (!packet_refuse(p, n, refusal))
         return;
-    memcpy(udp_room(&path->port->udp, &path->peer, sizeof(refusal)), refusal, sizeof(refusal));
+    memcpy(udp_buffer(&path->port->udp, &path->peer, sizeof(refusal)), refusal, sizeof(refusal));
     udp_put(&path->port->udp, sizeof(refusal));
 }
 

@@ -80,7 +80,7 @@ int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eate
     return error;
 }
 
-size_t record_room(struct record_rx *rx, uint8_t **at)
+size_t record_space(struct record_rx *rx, uint8_t **at)
 {
     *at = rx->left ? rx->data + rx->length : NULL;
     return rx->left;

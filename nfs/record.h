@@ -38,13 +38,13 @@ bool record_is_open(const struct record_rx *rx);
  * error. */
 int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eaten);
 
-/* The same without a copy. record_room() returns how many octets of the open fragment are still to come, and where they
- * belong; 0 if no fragment is open. record_put() says that `n` of them were written there, and returns 1 or 0 as
+/* The same without a copy. record_space() returns how many octets of the open fragment are still to come, and where
+ * they belong; 0 if no fragment is open. record_put() says that `n` of them were written there, and returns 1 or 0 as
  * above. */
-size_t record_room(struct record_rx *rx, uint8_t **at);
+size_t record_space(struct record_rx *rx, uint8_t **at);
 int record_put(struct record_rx *rx, size_t n);
 
-/* Counts `n` octets of the open fragment, at most what record_room() says, without storing them. Returns 1 or 0 as
+/* Counts `n` octets of the open fragment, at most what record_space() says, without storing them. Returns 1 or 0 as
  * above. */
 int record_skip(struct record_rx *rx, size_t n);
 

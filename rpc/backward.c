@@ -36,7 +36,7 @@ void backward_send(struct rpc_conn *conn)
     uint8_t head[RPCRDMA_HEADER_MIN];
 
     while (conn->back_queued && rpcrdma_allowed(asked, conn->back_granted, backward_count(conn->back_sent)) &&
-           rpc_link_has_room(&conn->link, 0)) {
+           rpc_link_has_space(&conn->link, 0)) {
         struct backcall *b = conn->back_queued;
         struct rpcrdma h = {.xid = xid_of(b), .version = RPCRDMA_VERSION, .credit = asked, .proc = RDMA_MSG};
         struct link_message message = {head, b->call, rpcrdma_encode(&h, head, sizeof(head)), b->length};

@@ -89,9 +89,9 @@ bool requester_send_queued(struct requester *r)
     if (r->attr.wire.wire == RDDP_WIRE_RDMATCP)
         limits.access = RDDP_ACCESS_ZERO_BASED;
     while (r->queued.first && rpcrdma_allowed(r->attr.credits, r->granted, requester_in_flight(r)) &&
-           rpc_link_has_room(&r->link, 0)) {
+           rpc_link_has_space(&r->link, 0)) {
         struct request *q = r->queued.first;
-        size_t n = request_build(q, r->pd, &limits, rpc_link_message_room(&r->link));
+        size_t n = request_build(q, r->pd, &limits, rpc_link_message(&r->link));
 
         request_take_out(&r->queued, q);
         if (n == 0) {

@@ -31,9 +31,9 @@ static bool answer_backward(struct requester *r, const struct link_done *done)
         answer.proc = RDMA_ERROR;
         answer.error = ERR_CHUNK;
     }
-    if (!rpc_link_has_room(&r->link, 0))
+    if (!rpc_link_has_space(&r->link, 0))
         return false;
-    to = rpc_link_message_room(&r->link);
+    to = rpc_link_message(&r->link);
     head = rpcrdma_encode(&answer, to, r->link.send_max);
     if (answer.proc == RDMA_MSG) {
         n = r->attr.backward(r->attr.user, done->data + h.length, done->length - h.length, to + head,

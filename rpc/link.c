@@ -171,7 +171,7 @@ int rpc_link_repost(struct rpc_link *link, uint32_t index)
     return link->receives == LINK_BATCH ? link_flush_receives(link) : 0;
 }
 
-bool rpc_link_has_room(const struct rpc_link *link, uint32_t requests)
+bool rpc_link_has_space(const struct rpc_link *link, uint32_t requests)
 {
     return link->idle_count && link->queue_left > requests;
 }
@@ -188,9 +188,9 @@ static int stage(struct rpc_link *link, const struct rddp_send_wr *wr, const str
     return link->sends == LINK_BATCH ? rpc_link_flush(link) : 0;
 }
 
-uint8_t *rpc_link_message_room(struct rpc_link *link)
+uint8_t *rpc_link_message(struct rpc_link *link)
 {
-    assert(rpc_link_has_room(link, 0));
+    assert(rpc_link_has_space(link, 0));
     return send_buffer(link, link->idle[link->idle_count - 1]);
 }
 
@@ -210,7 +210,7 @@ int rpc_link_send_here(struct rpc_link *link, size_t length, uint32_t invalidate
 
 int rpc_link_send(struct rpc_link *link, const struct link_message *message, uint32_t invalidate)
 {
-    uint8_t *to = rpc_link_message_room(link);
+    uint8_t *to = rpc_link_message(link);
 
     assert(message->head_length + message->body_length <= link->attr.send_size);
     memcpy(to, message->head, message->head_length);

@@ -75,7 +75,7 @@ int rpc_link_take(struct rpc_link *link, struct link_done *done);
 int rpc_link_repost(struct rpc_link *link, uint32_t index);
 
 /* Whether there is room now for `requests` and one Send. */
-bool rpc_link_has_room(const struct rpc_link *link, uint32_t requests);
+bool rpc_link_has_space(const struct rpc_link *link, uint32_t requests);
 
 /* Sends a header and a payload with the next flush; both are copied. `invalidate` is the peer's handle to invalidate,
  * or 0 for none. Returns 0 or a negative errno. */
@@ -85,9 +85,9 @@ struct link_message {
 };
 int rpc_link_send(struct rpc_link *link, const struct link_message *message, uint32_t invalidate);
 
-/* The same without a copy: write the message (at most send_max octets) to rpc_link_message_room(), then call
+/* The same without a copy: write the message (at most send_max octets) to rpc_link_message(), then call
  * rpc_link_send_here(). */
-uint8_t *rpc_link_message_room(struct rpc_link *link);
+uint8_t *rpc_link_message(struct rpc_link *link);
 int rpc_link_send_here(struct rpc_link *link, size_t length, uint32_t invalidate);
 
 /* Posts an RDMA Read or Write of one local piece with the next flush. The completion returns `cookie`, a pointer to any

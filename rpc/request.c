@@ -119,7 +119,7 @@ static bool add_results(struct request *q, struct rddp_pd *pd, struct rpcrdma *h
     }
     if (!q->offers_reply)
         return true;
-    if (!offer(q, pd, q->reply, (uint32_t)q->reply_room, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE, &segment))
+    if (!offer(q, pd, q->reply, (uint32_t)q->reply_size, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE, &segment))
         return false;
     q->reply_handle = segment.handle;
     q->reply_offset = segment.offset;
@@ -142,7 +142,7 @@ size_t request_build(struct request *q, struct rddp_pd *pd, const struct request
         return 0;
     whole = stream_length(q->call_length, item, q->arguments);
     /* RFC 8166 4.3.3: offer a Reply chunk only if the longest reply does not fit inline. */
-    q->offers_reply = fixed + q->reply_room > limits->receive_max;
+    q->offers_reply = fixed + q->reply_size > limits->receive_max;
     fixed += q->offers_reply ? REPLY_CHUNK_OCTETS : 0;
     join = fixed + whole <= limits->send_max;
     if (!join && fixed + READ_OCTETS * q->arguments + q->call_length <= limits->send_max)
@@ -193,7 +193,7 @@ static bool reply_is_mine(const struct request *q, const struct rpcrdma *h)
         return true;
     segment = &h->segment[h->reply.first];
     if (!q->offers_reply || h->reply.count != 1 || segment->handle != q->reply_handle ||
-        segment->offset != q->reply_offset || segment->length > q->reply_room)
+        segment->offset != q->reply_offset || segment->length > q->reply_size)
         return false;
     return h->proc == RDMA_NOMSG || segment->length == 0;
 }
@@ -212,7 +212,7 @@ enum request_status request_take(struct request *q, const struct rpcrdma *h, con
     if (!results_are_mine(q, h) || !reply_is_mine(q, h))
         return REQUEST_BAD_REPLY;
     if (h->proc == RDMA_MSG) {
-        if (length > q->reply_room)
+        if (length > q->reply_size)
             return REQUEST_BAD_REPLY;
         memcpy(q->reply, payload, length);
         q->reply_length = length;

@@ -47,7 +47,7 @@ struct request {
     struct request_item argument[REQUEST_ITEMS], result[REQUEST_ITEMS];
     unsigned arguments, results;
     uint8_t *reply; /* a buffer for the longest possible reply without the reduced results */
-    size_t reply_room;
+    size_t reply_size;
     int timeout_ms; /* -1: no time limit */
 
     enum request_state state;

@@ -145,7 +145,7 @@ void serve_launch(struct rpc_serve *serve)
 
     if (conn->dead)
         return;
-    if (!conn->waiting && rpc_link_has_room(&conn->link, serve->transfers)) {
+    if (!conn->waiting && rpc_link_has_space(&conn->link, serve->transfers)) {
         serve_post(serve);
         return;
     }
@@ -158,7 +158,7 @@ void serve_launch(struct rpc_serve *serve)
 
 void serve_waiting(struct rpc_conn *conn)
 {
-    while (!conn->dead && conn->waiting && rpc_link_has_room(&conn->link, conn->waiting->transfers)) {
+    while (!conn->dead && conn->waiting && rpc_link_has_space(&conn->link, conn->waiting->transfers)) {
         struct rpc_serve *serve = conn->waiting;
 
         conn->waiting = serve->next_waiting;

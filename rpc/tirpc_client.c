@@ -25,7 +25,7 @@ struct rdma_client {
     pthread_mutex_t lock;
     struct xdr_reducer call;
     uint8_t *reply, *bounce;
-    size_t reply_room, bounce_room;
+    size_t reply_size, bounce_size;
     struct rpc_log log;
 };
 
@@ -105,15 +105,15 @@ static bool prepare_reply(struct rdma_client *c, struct client_call *call)
         n += result + 4U;
         result = 0;
     }
-    if (!tirpc_client_reserve(&c->reply, &c->reply_room, REPLY_HEAD_MAX + n))
+    if (!tirpc_client_reserve(&c->reply, &c->reply_size, REPLY_HEAD_MAX + n))
         return false;
     call->request.reply = c->reply;
-    call->request.reply_room = REPLY_HEAD_MAX + n;
+    call->request.reply_size = REPLY_HEAD_MAX + n;
     if (result == 0)
         return true;
     if (proc->place)
         place = proc->place(call->results);
-    if (!place && !tirpc_client_reserve(&c->bounce, &c->bounce_room, result))
+    if (!place && !tirpc_client_reserve(&c->bounce, &c->bounce_size, result))
         return false;
     call->request.results = 1;
     call->request.result[0] = (struct request_item){.data = place ? place : c->bounce, .length = result};
@@ -177,7 +177,7 @@ static void tell_of_refusal(struct rdma_client *c, const struct client_call *cal
             "program %u, procedure %u: the server refuses the call (ERR_CHUNK): its %zu octets are more than the "
             "server's read_max, or the reply is longer than reply_max (%zu octets)",
             c->program, number, q->call_length + (q->arguments ? q->argument[0].length : 0),
-            q->reply_room - REPLY_HEAD_MAX);
+            q->reply_size - REPLY_HEAD_MAX);
 }
 
 static enum clnt_stat no_reply(struct rdma_client *c, enum request_status status)

@@ -4,10 +4,10 @@
 
 #include <assert.h>
 
-void utcp_board_init(struct utcp_board *b, struct utcp_sent *room, uint32_t segments)
+void utcp_board_init(struct utcp_board *b, struct utcp_sent *slots, uint32_t segments)
 {
     assert(segments && (segments & (segments - 1)) == 0);
-    *b = (struct utcp_board){.ring = room, .capacity = segments};
+    *b = (struct utcp_board){.ring = slots, .capacity = segments};
     utcp_board_clear(b);
 }
 

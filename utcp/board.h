@@ -34,8 +34,8 @@ struct utcp_board {
     uint32_t lost_from;    /* no segment before this one, counted from the head, is lost */
 };
 
-/* `room` holds `segments` entries, a power of two; it stays the caller's and must outlive the board. */
-void utcp_board_init(struct utcp_board *b, struct utcp_sent *room, uint32_t segments);
+/* `slots` holds `segments` entries, a power of two; it stays the caller's and must outlive the board. */
+void utcp_board_init(struct utcp_board *b, struct utcp_sent *slots, uint32_t segments);
 void utcp_board_clear(struct utcp_board *b);
 
 /* utcp_board_at() returns the segment `i` places after the first. utcp_board_find() returns the index of the first

@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <string.h>
 
-void utcp_held_init(struct utcp_held *h, struct utcp_held_range *room, uint32_t ranges)
+void utcp_held_init(struct utcp_held *h, struct utcp_held_range *slots, uint32_t ranges)
 {
-    *h = (struct utcp_held){.range = room, .capacity = ranges};
+    *h = (struct utcp_held){.range = slots, .capacity = ranges};
 }
 
 static struct utcp_held_range *held_at(const struct utcp_held *h, uint32_t i)

@@ -23,8 +23,8 @@ struct utcp_held {
     uint32_t fresh;                    /* ranges that changed since utcp_held_told() */
 };
 
-/* `room` holds `ranges` entries, which need not be initialised; it stays the caller's and must outlive *h. */
-void utcp_held_init(struct utcp_held *h, struct utcp_held_range *room, uint32_t ranges);
+/* `slots` holds `ranges` entries, which need not be initialised; it stays the caller's and must outlive *h. */
+void utcp_held_init(struct utcp_held *h, struct utcp_held_range *slots, uint32_t ranges);
 
 /* Narrows [*from, *to) to its first missing part; returns false if nothing is missing. */
 bool utcp_held_missing(const struct utcp_held *h, uint64_t *from, uint64_t *to);

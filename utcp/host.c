@@ -11,19 +11,19 @@
 
 enum { HALF_AGAIN_US = 1000000, HASH_PAIR = 1, HASH_ISN, HASH_STAMP };
 
-void utcp_host_init(struct utcp_host *h, const struct utcp_host_attr *attr, const struct utcp_host_rooms *rooms,
+void utcp_host_init(struct utcp_host *h, const struct utcp_host_attr *attr, const struct utcp_host_buffers *buffers,
                     const struct utcp_host_user *user, void *of)
 {
-    assert((rooms->buckets & (rooms->buckets - 1)) == 0 && (rooms->halves & (rooms->halves - 1)) == 0);
-    assert(rooms->halves >= UTCP_HALF_WAYS);
+    assert((buffers->buckets & (buffers->buckets - 1)) == 0 && (buffers->halves & (buffers->halves - 1)) == 0);
+    assert(buffers->halves >= UTCP_HALF_WAYS);
     *h = (struct utcp_host){
         .user = user,
         .of = of,
         .attr = *attr,
-        .bucket = rooms->bucket,
-        .buckets = rooms->buckets,
-        .half = rooms->half,
-        .halves = rooms->halves,
+        .bucket = buffers->bucket,
+        .buckets = buffers->buckets,
+        .half = buffers->half,
+        .halves = buffers->halves,
         .half_us = UTCP_NEVER,
     };
 }

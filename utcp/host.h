@@ -61,13 +61,13 @@ struct utcp_host {
 };
 
 /* Memory of the host; it stays the caller's and must outlive the host. */
-struct utcp_host_rooms {
+struct utcp_host_buffers {
     struct utcp **bucket; /* all NULL */
     struct utcp_half *half;
     uint32_t buckets, halves;
 };
 
-void utcp_host_init(struct utcp_host *h, const struct utcp_host_attr *attr, const struct utcp_host_rooms *rooms,
+void utcp_host_init(struct utcp_host *h, const struct utcp_host_attr *attr, const struct utcp_host_buffers *buffers,
                     const struct utcp_host_user *user, void *of);
 
 /* Processes a packet. `checked`: its TCP checksum was verified. Returns the connection that it was for, perhaps a new

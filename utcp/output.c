@@ -245,7 +245,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     t->tlp.end = t->tx.next;
     t->tlp.due = t->tlp.sampled = false;
     t->count.probes++;
-    if (!t->timer.rtos && (t->tlp.again || length + UTCP_OPTION_ROOM >= t->tx.mss))
+    if (!t->timer.rtos && (t->tlp.again || length + UTCP_OPTION_SPACE >= t->tx.mss))
         shorten_rto(t, now_us);
     else
         utcp_arm(t, now_us);

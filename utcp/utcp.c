@@ -27,15 +27,15 @@ static uint8_t scale_for(uint32_t window)
     return scale;
 }
 
-void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_rooms *rooms,
+void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_buffers *buffers,
                const struct utcp_user *user, void *of)
 {
     *t = (struct utcp){.user = user, .of = of, .attr = *attr, .rx.limit = UINT64_MAX};
     if (t->attr.window > UTCP_WINDOW_MAX)
         t->attr.window = UTCP_WINDOW_MAX;
     t->rx.scale = t->attr.no_scale ? 0 : scale_for(t->attr.window);
-    utcp_board_init(&t->board, rooms->sent, rooms->sents);
-    utcp_held_init(&t->held, rooms->held, rooms->helds);
+    utcp_board_init(&t->board, buffers->sent, buffers->sents);
+    utcp_held_init(&t->held, buffers->held, buffers->helds);
     utcp_rtt_init(&t->rtt);
     utcp_rack_init(&t->rack);
     t->timer = (struct utcp_timers){UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER,

@@ -24,9 +24,9 @@
 #define UTCP_NEVER UINT64_MAX
 
 enum {
-    UTCP_OPTION_ROOM = UTCP_OPTIONS_MAX - 12, /* octets left for options of a data segment beside timestamps */
-    UTCP_WINDOW_MAX = 1 << 30,                /* RFC 7323 2.3 */
-    UTCP_MTU_V4_MIN = 576,                    /* a path that claims less is not believed (RFC 1191 3) */
+    UTCP_OPTION_SPACE = UTCP_OPTIONS_MAX - 12, /* octets left for options of a data segment beside timestamps */
+    UTCP_WINDOW_MAX = 1 << 30,                 /* RFC 7323 2.3 */
+    UTCP_MTU_V4_MIN = 576,                     /* a path that claims less is not believed (RFC 1191 3) */
     UTCP_MTU_V6_MIN = 1280,
     UTCP_CHALLENGES = 10, /* challenge ACKs per second (RFC 5961 7) */
 };
@@ -48,7 +48,7 @@ enum utcp_state {
 struct utcp_piece {
     struct span span[UTCP_SPANS];
     uint32_t spans;
-    uint8_t option[UTCP_OPTION_ROOM];
+    uint8_t option[UTCP_OPTION_SPACE];
     uint32_t option_length;
 };
 
@@ -193,7 +193,7 @@ struct utcp {
 };
 
 /* Memory of a connection; it stays the caller's and must outlive the connection. */
-struct utcp_rooms {
+struct utcp_buffers {
     struct utcp_sent *sent;
     uint32_t sents; /* a power of two: segments in flight */
     struct utcp_held_range *held;
@@ -203,7 +203,7 @@ struct utcp_rooms {
 void utcp_attr_default(struct utcp_attr *attr);
 
 /* Begin a connection. The next utcp_output() returns the first SYN. */
-void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_rooms *rooms,
+void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_buffers *buffers,
                const struct utcp_user *user, void *of);
 void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote, uint64_t now_us);
 

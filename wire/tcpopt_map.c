@@ -4,10 +4,10 @@
 
 #include <assert.h>
 
-void tcpopt_map_init(struct tcpopt_map *m, struct tcpopt_section *room, uint32_t sections)
+void tcpopt_map_init(struct tcpopt_map *m, struct tcpopt_section *slots, uint32_t sections)
 {
     assert(sections && (sections & (sections - 1)) == 0);
-    *m = (struct tcpopt_map){.ring = room, .capacity = sections};
+    *m = (struct tcpopt_map){.ring = slots, .capacity = sections};
 }
 
 static struct tcpopt_section *tcpopt_map_at(const struct tcpopt_map *m, uint32_t i)

@@ -22,9 +22,9 @@ struct tcpopt_map {
     bool fold;    /* octets after a piece of data may share its segment even if a message begins there */
 };
 
-/* Initialises an empty map. `room` holds `sections` entries (a power of two), stays the caller's and must outlive the
+/* Initialises an empty map. `slots` holds `sections` entries (a power of two), stays the caller's and must outlive the
  * map. */
-void tcpopt_map_init(struct tcpopt_map *m, struct tcpopt_section *room, uint32_t sections);
+void tcpopt_map_init(struct tcpopt_map *m, struct tcpopt_section *slots, uint32_t sections);
 /* Appends `length` octets described by *s; the map sets `from`. Returns false if the ring is full. A transfer of no
  * octets (a failed READ, 5.1.2) is a section of length 0 before others. */
 bool tcpopt_map_add(struct tcpopt_map *m, const struct tcpopt_section *s, uint64_t length);

@@ -18,7 +18,7 @@ static uint64_t next, finished;
 
 static void done(int status, struct nfs_context *context, void *data, void *user);
 
-static void start(uint8_t *room)
+static void start(uint8_t *buffer)
 {
     uint64_t at = next;
     int error;
@@ -27,11 +27,11 @@ static void start(uint8_t *room)
         return;
     next += job.kind == JOB_GETATTR ? 1 : job.size;
     if (job.kind == JOB_GETATTR)
-        error = nfs_fstat64_async(nfs, file, done, room);
+        error = nfs_fstat64_async(nfs, file, done, buffer);
     else if (job.kind == JOB_READ)
-        error = nfs_pread_async(nfs, file, at, job.size, done, room);
+        error = nfs_pread_async(nfs, file, at, job.size, done, buffer);
     else
-        error = nfs_pwrite_async(nfs, file, at, job.size, room, done, room);
+        error = nfs_pwrite_async(nfs, file, at, job.size, buffer, done, buffer);
     if (error)
         job_fail("libnfs", nfs_get_error(nfs));
 }
@@ -65,19 +65,19 @@ static void open_all(void)
 
 int main(int argc, char **argv)
 {
-    uint8_t *room[JOB_DEPTH_MAX];
+    uint8_t *buffer[JOB_DEPTH_MAX];
 
     job_arguments(&job, argc, argv);
     open_all();
     for (uint32_t i = 0; i < job.depth; i++) {
-        room[i] = aligned_alloc(4096, (job.size + 4095) / 4096 * 4096);
-        if (!room[i])
+        buffer[i] = aligned_alloc(4096, (job.size + 4095) / 4096 * 4096);
+        if (!buffer[i])
             job_fail("libnfs", "out of memory");
-        job_pattern(room[i], job.kind == JOB_READ ? 0 : job.size);
+        job_pattern(buffer[i], job.kind == JOB_READ ? 0 : job.size);
     }
     job_begin(&job);
     for (uint32_t i = 0; i < job.depth; i++)
-        start(room[i]);
+        start(buffer[i]);
     while (finished < job.total) {
         struct pollfd fd = {.fd = nfs_get_fd(nfs), .events = (short)nfs_which_events(nfs)};
 
@@ -89,8 +89,8 @@ int main(int argc, char **argv)
     job_end(&job);
     for (uint32_t i = 0; i < job.depth; i++) {
         if (job.kind == JOB_READ)
-            job_check(room[i], job.size);
-        free(room[i]);
+            job_check(buffer[i], job.size);
+        free(buffer[i]);
     }
     nfs_close(nfs, file);
     nfs_destroy_context(nfs);

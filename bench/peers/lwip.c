@@ -113,13 +113,13 @@ static bool read_packet(void)
 {
     struct pbuf *p = pbuf_alloc(PBUF_RAW, PACKET_MAX, PBUF_RAM);
     struct tun_note note;
-    struct iovec room;
+    struct iovec slots;
     ssize_t length;
 
     if (!p)
         path_die("pbuf_alloc");
-    room = (struct iovec){p->payload, p->len};
-    length = tun_recv(tun_fd, &room, 1, &note);
+    slots = (struct iovec){p->payload, p->len};
+    length = tun_recv(tun_fd, &slots, 1, &note);
     if (length > 0 && !is_lost()) {
         pbuf_realloc(p, (u16_t)length);
         device.input(p, &device);

@@ -58,10 +58,10 @@ static void open_queues(struct arena *a, uint32_t window, uint32_t reads, const 
     };
 
     cq_init(&a->cq, a->ring, ARENA_REQUESTS, ARENA_REQUESTS, NULL);
-    assert(qp_room(&attr));
-    a->qp_room = calloc(1, qp_room(&attr));
-    assert(a->qp_room);
-    qp_init(&a->qp, &attr, a->qp_room);
+    assert(qp_size(&attr));
+    a->qp_buffer = calloc(1, qp_size(&attr));
+    assert(a->qp_buffer);
+    qp_init(&a->qp, &attr, a->qp_buffer);
 }
 
 static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_attr *allowed)
@@ -72,19 +72,19 @@ static struct arena *open_with(uint32_t window, uint32_t reads, const struct qp_
     assert(a);
     mr_table_init(&a->mrs, a->slot, 32);
     for (uint32_t i = 0; i < ARENA_REGIONS; i++) {
-        a->room[i] = malloc(2 * GUARD + ARENA_OCTETS);
-        assert(a->room[i]);
-        memset(a->room[i], GUARD_OCTET, 2 * GUARD + ARENA_OCTETS);
+        a->buffer[i] = malloc(2 * GUARD + ARENA_OCTETS);
+        assert(a->buffer[i]);
+        memset(a->buffer[i], GUARD_OCTET, 2 * GUARD + ARENA_OCTETS);
         a->mr[i] = (struct mr){
             .pd = i == ARENA_FOREIGN ? &a->other_pd : &a->pd,
-            .base = a->room[i] + GUARD,
+            .base = a->buffer[i] + GUARD,
             .length = ARENA_OCTETS,
             .access = access_of[i],
         };
-        a->whole = (struct mr){.pd = &a->pd, .base = a->room[i], .length = 2 * GUARD + ARENA_OCTETS, .valid = true};
+        a->whole = (struct mr){.pd = &a->pd, .base = a->buffer[i], .length = 2 * GUARD + ARENA_OCTETS, .valid = true};
         a->whole.access = access_of[i];
         if (i == ARENA_PART &&
-            !mr_part(&a->mr[i], &a->whole, a->room[i] + GUARD, ARENA_OCTETS, access_of[i] | RDDP_ACCESS_ZERO_BASED))
+            !mr_part(&a->mr[i], &a->whole, a->buffer[i] + GUARD, ARENA_OCTETS, access_of[i] | RDDP_ACCESS_ZERO_BASED))
             abort();
         if (!mr_insert(&a->mrs, &a->mr[i], i + 1))
             abort();
@@ -104,9 +104,9 @@ struct arena *arena_open_sequence(uint32_t window, uint32_t reads, const struct 
 {
     struct arena *a = open_with(1, reads, attr);
 
-    a->sequence_room = calloc(1, qp_sequence_room(&a->qp, window));
-    assert(a->sequence_room);
-    qp_sequence(&a->qp, UINT32_MAX - 3, window, a->sequence_room);
+    a->sequence_buffer = calloc(1, qp_sequence_size(&a->qp, window));
+    assert(a->sequence_buffer);
+    qp_sequence(&a->qp, UINT32_MAX - 3, window, a->sequence_buffer);
     return a;
 }
 
@@ -135,13 +135,13 @@ static void name(struct arena *a, const struct rddp_sge *sge, int count)
 }
 
 /* Memory of exactly the given size, so that sanitizers detect accesses beyond it. */
-static uint8_t *some_room(struct arena *a, struct input *in)
+static uint8_t *some_buffer(struct arena *a, struct input *in)
 {
     uint32_t octets = input8(in) * 4U + input8(in) % 4;
 
     a->control[a->posted] = malloc(octets + 1);
     assert(a->control[a->posted]);
-    a->control_room[a->posted] = octets;
+    a->control_size[a->posted] = octets;
     a->control[a->posted][octets] = GUARD_OCTET;
     return a->control[a->posted];
 }
@@ -159,8 +159,8 @@ static void some_control(struct arena *a, struct input *in, struct rddp_send_wr 
     if (!(kind & 8))
         return;
     free(a->control[a->posted]); /* of a request that was refused */
-    recv->control = send->response_control = some_room(a, in);
-    recv->control_room = send->response_room = a->control_room[a->posted];
+    recv->control = send->response_control = some_buffer(a, in);
+    recv->control_size = send->response_size = a->control_size[a->posted];
 }
 
 /* Three bits of the input select one of these. */
@@ -254,23 +254,23 @@ void arena_close(struct arena *a)
     for (uint32_t i = 0; i < a->posted; i++)
         assert(a->outcome[i] != POSTED);
     for (uint32_t i = 0; i < ARENA_REGIONS; i++) {
-        check_untouched(a->room[i], GUARD);
-        check_untouched(a->room[i] + GUARD + ARENA_OCTETS, GUARD);
+        check_untouched(a->buffer[i], GUARD);
+        check_untouched(a->buffer[i] + GUARD + ARENA_OCTETS, GUARD);
         if (i == ARENA_LOCAL)
             check_named(a);
         else if (i != ARENA_TARGET && i != ARENA_PART)
             check_untouched(a->mr[i].base, ARENA_OCTETS);
         assert(!a->mr[i].sending);
-        free(a->room[i]);
+        free(a->buffer[i]);
     }
     qp_fini(&a->qp);
     assert(!a->pd.users && !a->cq.users);
     for (uint32_t i = 0; i < ARENA_REQUESTS; i++) {
-        assert(!a->control[i] || a->control[i][a->control_room[i]] == GUARD_OCTET);
+        assert(!a->control[i] || a->control[i][a->control_size[i]] == GUARD_OCTET);
         free(a->control[i]);
     }
-    free(a->sequence_room);
-    free(a->qp_room);
+    free(a->sequence_buffer);
+    free(a->qp_buffer);
     free(a);
 }
 

@@ -30,17 +30,17 @@ struct arena {
     struct mr_slot slot[32 + 1];
     struct mr mr[ARENA_REGIONS];
     struct mr whole; /* the memory around ARENA_PART; it has no key */
-    uint8_t *room[ARENA_REGIONS];
+    uint8_t *buffer[ARENA_REGIONS];
     struct cq cq;
     struct cq_entry ring[ARENA_REQUESTS];
     struct qp qp;
-    void *qp_room;
+    void *qp_buffer;
     uint8_t outcome[ARENA_REQUESTS]; /* for each wr_id: 0 posted, 1 complete, 2 may complete silently */
     uint32_t octets[ARENA_REQUESTS]; /* in its SGEs */
     uint32_t posted;
-    void *sequence_room;
-    uint8_t *control[ARENA_REQUESTS]; /* for a sequence: buffers for control data, of `control_room` octets */
-    uint32_t control_room[ARENA_REQUESTS];
+    void *sequence_buffer;
+    uint8_t *control[ARENA_REQUESTS]; /* for a sequence: buffers for control data, of `control_size` octets */
+    uint32_t control_size[ARENA_REQUESTS];
     uint64_t control_told;       /* octets of control data that completions of Writes and Read Requests reported */
     uint8_t named[ARENA_OCTETS]; /* octets of ARENA_LOCAL that a receive or a sink has named */
 };

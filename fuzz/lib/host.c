@@ -7,7 +7,7 @@
 #include <string.h>
 
 uint8_t host_stage[HOST_STAGE];
-static uint8_t out_room[OUT_ROOM], sent[HOST_SENT];
+static uint8_t out_buffer[OUT_BUFFER], sent[HOST_SENT];
 
 void host_eat(struct host *h)
 {
@@ -51,7 +51,7 @@ void host_pump(struct host *h)
     eat_again(h);
     while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
         if (!c->life.out) {
-            out_init(&h->out, out_room);
+            out_init(&h->out, out_buffer);
             c->life.out = &h->out;
         }
         if (c->start.frame_length)

@@ -18,17 +18,17 @@ static void check_same(const struct seg *a, const struct seg *b)
     assert(a->begin == b->begin && a->end == b->end);
 }
 
-void unit_send_back(const struct wire *wire, const struct wire_state *w, const struct seg *seg)
+void unit_send_back(const struct wire *wire, const struct wire_state *agreed, const struct seg *seg)
 {
     static uint8_t unit[WIRE_UNIT_MAX];
-    struct wire_state tx = *w, rx = *w;
+    struct wire_state tx = *agreed, rx = *agreed;
     struct span span = {.at = seg->data, .length = seg->length};
     uint8_t head[WIRE_HEAD_MAX], tail[WIRE_TAIL_MAX];
     size_t head_length, tail_length, need, n;
     struct seg again;
 
     tx.tx_pos = rx.rx_pos = seg->begin;
-    tx.tx_markers = w->rx_markers;
+    tx.tx_markers = agreed->rx_markers;
     n = wire->frame(&tx, seg, &span, 1, unit);
     assert(n <= WIRE_UNIT_MAX && tx.tx_pos == seg->end);
     if (!tx.tx_markers && !seg->control_length) {

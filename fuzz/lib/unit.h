@@ -7,6 +7,6 @@
 
 /* `w` is the state in which the peer's stream was decoded to `seg`. The segment is framed whole, and also around its
  * payload if the wire can do that. Both must give the same octets, and decoding them the same segment. */
-void unit_send_back(const struct wire *wire, const struct wire_state *w, const struct seg *seg);
+void unit_send_back(const struct wire *wire, const struct wire_state *agreed, const struct seg *seg);
 
 #endif

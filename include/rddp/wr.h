@@ -94,7 +94,7 @@ struct rddp_send_wr {
     const void *control;     /* octets sent beside the data and never placed in a region; in use until the completion */
     /* RDMA Read: memory, in no region, for control data of the response; NULL: they are dropped. */
     void *response_control;
-    uint32_t response_room; /* octets at response_control */
+    uint32_t response_size; /* octets at response_control */
 };
 
 struct rddp_recv_wr {
@@ -103,7 +103,7 @@ struct rddp_recv_wr {
     struct rddp_sge *sg_list;
     int num_sge;
     void *control;         /* memory, in no region, for the message's control data; NULL: they are dropped */
-    uint32_t control_room; /* octets at control */
+    uint32_t control_size; /* octets at control */
 };
 
 /* Values are those of enum ibv_wc_status. The REM_* values come if the peer's Terminate or abort says what it is about

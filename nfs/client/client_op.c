@@ -23,7 +23,7 @@ static bool client_op_refuse(struct nfs_op *op, int error, const char *trouble)
     return false;
 }
 
-static bool client_op_make_room(struct nfs_op *op, size_t n)
+static bool client_op_make_space(struct nfs_op *op, size_t n)
 {
     uint8_t *memory;
 
@@ -60,7 +60,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     op->trouble = NULL;
     if ((unsigned)op->proc >= NFS3_PROCS)
         return client_op_refuse(op, -EINVAL, "no such procedure");
-    if (!client_op_make_room(op, RPC_CALL_MAX + ARGS_MAX + reply))
+    if (!client_op_make_space(op, RPC_CALL_MAX + ARGS_MAX + reply))
         return client_op_refuse(op, -ENOMEM, "out of memory");
     call.xid = client_xid(c);
     call.cred = op->cred ? *op->cred : c->attr.cred;
@@ -84,7 +84,7 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     }
     offer_result(op);
     op->request.reply = op->memory + RPC_CALL_MAX + ARGS_MAX;
-    op->request.reply_room = reply;
+    op->request.reply_size = reply;
     return true;
 }
 

@@ -70,21 +70,21 @@ struct way {
     char target[NFS3_PATH_MAX];
 };
 
-static int step_up(struct way *w)
+static int step_up(struct way *way)
 {
-    if (w->deep == 0)
+    if (way->deep == 0)
         return -EXDEV;
-    w->deep--;
-    w->attr_known = false;
+    way->deep--;
+    way->attr_known = false;
     return 0;
 }
 
 /* Puts the target of a link in front of the rest of the path. It is relative to the directory of the link. */
-static int path_insert(struct way *w, const struct nfs3_text *target, bool slash)
+static int path_insert(struct way *way, const struct nfs3_text *target, bool slash)
 {
-    size_t left = strlen(w->left), between = left || slash;
+    size_t left = strlen(way->left), between = left || slash;
 
-    if (++w->links > LINKS_MAX)
+    if (++way->links > LINKS_MAX)
         return -ELOOP;
     if (target->length == 0)
         return -ENOENT;
@@ -94,84 +94,84 @@ static int path_insert(struct way *w, const struct nfs3_text *target, bool slash
         return -EPROTO;
     if (target->length + left > 2 * NFS3_PATH_MAX)
         return -ENAMETOOLONG;
-    memmove(w->left + target->length + between, w->left, left + 1);
-    memcpy(w->left, target->at, target->length);
+    memmove(way->left + target->length + between, way->left, left + 1);
+    memcpy(way->left, target->at, target->length);
     if (between)
-        w->left[target->length] = '/';
+        way->left[target->length] = '/';
     return 0;
 }
 
-static int path_read_link(struct way *w, const struct nfs3_fh *fh, bool slash)
+static int path_read_link(struct way *way, const struct nfs3_fh *fh, bool slash)
 {
     int error;
 
-    w->op.proc = NFS3_READLINK;
-    w->op.args.fh = *fh;
-    w->op.buffer = w->target;
-    error = nfs_call(w->client, &w->op);
-    w->op.buffer = NULL;
-    return error ? error : path_insert(w, &w->op.result.target, slash);
+    way->op.proc = NFS3_READLINK;
+    way->op.args.fh = *fh;
+    way->op.buffer = way->target;
+    error = nfs_call(way->client, &way->op);
+    way->op.buffer = NULL;
+    return error ? error : path_insert(way, &way->op.result.target, slash);
 }
 
-static int get_attr(struct way *w)
+static int get_attr(struct way *way)
 {
     int error;
 
-    if (w->attr_known)
+    if (way->attr_known)
         return 0;
-    w->op.proc = NFS3_GETATTR;
-    w->op.args.fh = w->fh[w->deep];
-    error = nfs_call(w->client, &w->op);
+    way->op.proc = NFS3_GETATTR;
+    way->op.args.fh = way->fh[way->deep];
+    error = nfs_call(way->client, &way->op);
     if (error == 0) {
-        w->attr = w->op.result.attr.attr;
-        w->attr_known = true;
+        way->attr = way->op.result.attr.attr;
+        way->attr_known = true;
     }
     return error;
 }
 
-static int step_down(struct way *w, const char *name, size_t n)
+static int step_down(struct way *way, const char *name, size_t n)
 {
     int error;
 
     if (n > NFS3_NAME_MAX)
         return -ENAMETOOLONG;
-    if (w->deep == DEEP_MAX)
+    if (way->deep == DEEP_MAX)
         return -ENAMETOOLONG;
-    w->op.proc = NFS3_LOOKUP;
-    w->op.args.where.dir = w->fh[w->deep];
-    w->op.args.where.name = (struct nfs3_text){name, (uint32_t)n};
-    error = nfs_call(w->client, &w->op);
+    way->op.proc = NFS3_LOOKUP;
+    way->op.args.where.dir = way->fh[way->deep];
+    way->op.args.where.name = (struct nfs3_text){name, (uint32_t)n};
+    error = nfs_call(way->client, &way->op);
     if (error)
         return error;
-    w->fh[++w->deep] = w->op.result.fh;
-    w->attr_known = w->op.result.attr.present;
-    w->attr = w->op.result.attr.attr;
-    return get_attr(w);
+    way->fh[++way->deep] = way->op.result.fh;
+    way->attr_known = way->op.result.attr.present;
+    way->attr = way->op.result.attr.attr;
+    return get_attr(way);
 }
 
 /* Takes the first name off the rest of the path. A slash after the last name requires a directory. */
-static int path_step(struct way *w)
+static int path_step(struct way *way)
 {
-    size_t n = strcspn(w->left, "/"), skip = n + strspn(w->left + n, "/");
-    bool last = w->left[skip] == 0, slash = skip > n;
+    size_t n = strcspn(way->left, "/"), skip = n + strspn(way->left + n, "/");
+    bool last = way->left[skip] == 0, slash = skip > n;
     char name[NFS3_NAME_MAX + 1] = "";
     int error = 0;
 
     if (n > NFS3_NAME_MAX)
         return -ENAMETOOLONG;
-    memcpy(name, w->left, n);
-    memmove(w->left, w->left + skip, strlen(w->left + skip) + 1);
+    memcpy(name, way->left, n);
+    memmove(way->left, way->left + skip, strlen(way->left + skip) + 1);
     if (n == 0 || strcmp(name, ".") == 0)
         return 0;
     if (strcmp(name, "..") == 0)
-        return step_up(w);
-    error = step_down(w, name, n);
-    if (error == 0 && w->attr.type == NFS3_LNK && (!last || slash || w->follow)) {
-        struct nfs3_fh link = w->fh[w->deep];
+        return step_up(way);
+    error = step_down(way, name, n);
+    if (error == 0 && way->attr.type == NFS3_LNK && (!last || slash || way->follow)) {
+        struct nfs3_fh link = way->fh[way->deep];
 
-        step_up(w);
-        error = path_read_link(w, &link, slash);
-    } else if (error == 0 && slash && w->attr.type != NFS3_DIR) {
+        step_up(way);
+        error = path_read_link(way, &link, slash);
+    } else if (error == 0 && slash && way->attr.type != NFS3_DIR) {
         error = -ENOTDIR;
     }
     return error;
@@ -179,24 +179,24 @@ static int path_step(struct way *w)
 
 int nfs_lookup(struct nfs_client *c, const char *path, bool follow, struct nfs3_fh *fh, struct nfs3_attr *attr)
 {
-    struct way *w = strlen(path) <= NFS3_PATH_MAX ? calloc(1, sizeof(*w)) : NULL;
+    struct way *way = strlen(path) <= NFS3_PATH_MAX ? calloc(1, sizeof(*way)) : NULL;
     int error = 0;
 
-    if (!w)
+    if (!way)
         return strlen(path) > NFS3_PATH_MAX ? -ENAMETOOLONG : -ENOMEM;
-    w->client = c;
-    w->follow = follow;
-    w->fh[0] = *nfs_root(c);
-    strcpy(w->left, path);
-    while (error == 0 && *w->left)
-        error = path_step(w);
+    way->client = c;
+    way->follow = follow;
+    way->fh[0] = *nfs_root(c);
+    strcpy(way->left, path);
+    while (error == 0 && *way->left)
+        error = path_step(way);
     if (error == 0)
-        error = get_attr(w);
+        error = get_attr(way);
     if (error == 0) {
-        *fh = w->fh[w->deep];
-        *attr = w->attr;
+        *fh = way->fh[way->deep];
+        *attr = way->attr;
     }
-    nfs_forget(&w->op);
-    free(w);
+    nfs_forget(&way->op);
+    free(way);
     return error;
 }

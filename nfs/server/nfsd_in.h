@@ -16,7 +16,7 @@
 
 enum {
     NFSD_HEAD = 1024,          /* octets of a reply without data and directory entries */
-    NFSD_ROOM_MAX = 2 << 20,   /* octets that a result may point to */
+    NFSD_RESULT_MAX = 2 << 20, /* octets that a result may point to */
     NFSD_BUFFER = NFS3_IO_MAX, /* size of the buffers that are kept for later large READs */
     NFSD_BUFFER_MIN = 65536,   /* READs larger than this use such a buffer */
     NFSD_BUFFERS = 32,

@@ -197,8 +197,8 @@ void job_start(struct nfsd_job *job)
     for (unsigned i = 0; i < job->items; i++)
         job->charge += job->item[i].length;
     if (said == SAID_CALL && job->reply.result == RPC_SUCCESS && is_nfs(job)) {
-        job->capacity = nfs_room(proc_of(job), &job->args);
-        job->capacity = job->capacity < NFSD_ROOM_MAX ? job->capacity : NFSD_ROOM_MAX;
+        job->capacity = nfs_result_size(proc_of(job), &job->args);
+        job->capacity = job->capacity < NFSD_RESULT_MAX ? job->capacity : NFSD_RESULT_MAX;
     }
     job->charge += job->capacity;
     job->owner->jobs++;
@@ -301,7 +301,7 @@ static void code_result(struct nfsd_job *job, struct coder *c)
 }
 
 /* The octets that the reply takes at most, without the data that are left out. */
-static size_t head_room(const struct nfsd_job *job)
+static size_t head_space(const struct nfsd_job *job)
 {
     size_t space = NFSD_HEAD;
 
@@ -343,7 +343,7 @@ static void nfsd_job_count(const struct nfsd_job *job)
 
 void job_finish(struct nfsd_job *job)
 {
-    size_t space = head_room(job);
+    size_t space = head_space(job);
 
     job->head = space <= NFSD_HEAD ? job->small : malloc(space);
     if (!job->head || !nfsd_job_encode(job, space)) {

@@ -108,7 +108,7 @@ static ssize_t read_once(struct tcp_conn *conn, bool *good)
     uint8_t *at;
     ssize_t n;
 
-    space = record_room(&conn->rx, &at);
+    space = record_space(&conn->rx, &at);
     iov[0] = (struct iovec){at, space};
     iov[1] = (struct iovec){conn->nfsd->tcp.stage, STAGE};
     n = space ? readv(conn->source.fd, iov, 2) : read(conn->source.fd, iov[1].iov_base, STAGE);

@@ -113,7 +113,7 @@ static struct kept *object_cache_evict(struct cache *c, struct kept *k, struct k
     return k;
 }
 
-static struct kept *evict_for_room(struct cache *c)
+static struct kept *evict_for_space(struct cache *c)
 {
     struct kept *list = NULL;
 
@@ -150,7 +150,7 @@ struct kept *cache_add(struct cache *c, struct kept *k)
         k->next = *slot(c, &k->fh);
         *slot(c, &k->fh) = k;
         c->fds += fds(k);
-        list = evict_for_room(c);
+        list = evict_for_space(c);
     }
     pthread_mutex_unlock(&c->lock);
     destroy_all(list);
@@ -174,7 +174,7 @@ void cache_put(struct cache *c, struct kept *k, uint64_t now)
         } else {
             k->idle = now;
             list_push(c, k);
-            list = evict_for_room(c);
+            list = evict_for_space(c);
         }
     }
     pthread_mutex_unlock(&c->lock);
@@ -221,7 +221,7 @@ int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int 
             k->written = now_ms();
         }
         c->fds++;
-        list = evict_for_room(c);
+        list = evict_for_space(c);
     }
     pthread_mutex_unlock(&c->lock);
     destroy_all(list);

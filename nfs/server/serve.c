@@ -51,7 +51,7 @@ static const struct procedure procedures[NFS3_PROCS] = {
 
 enum { QUICK_READ = 65536 };
 
-size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args)
+size_t nfs_result_size(enum nfs3_proc proc, const union nfs3_args *args)
 {
     uint32_t wanted = 0;
 

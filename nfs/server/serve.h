@@ -26,8 +26,8 @@ struct nfs_request {
     const struct rpc_cred *cred;
     enum nfs3_proc proc;
     const union nfs3_args *args;
-    /* A buffer for what the result points to: READ's data, READLINK's path, directory entries. nfs_room() returns the
-     * size it needs. A READ with `now` needs no buffer if a view is enough. */
+    /* A buffer for what the result points to: READ's data, READLINK's path, directory entries. nfs_result_size()
+     * returns the size it needs. A READ with `now` needs no buffer if a view is enough. */
     uint8_t *buffer;
     size_t capacity;
     bool now; /* do not execute a READ or WRITE that would block on the disk */
@@ -39,7 +39,7 @@ struct nfs_request {
     struct nfs3_result *result; /* set to zero by the caller */
 };
 
-size_t nfs_room(enum nfs3_proc proc, const union nfs3_args *args);
+size_t nfs_result_size(enum nfs3_proc proc, const union nfs3_args *args);
 
 /* Whether the procedure can block on the disk, so that it should run in a worker. A small READ is not slow: it can be
  * tried with `now`. */

@@ -79,7 +79,7 @@ static void on_sigbus(int signal, siginfo_t *info, void *context)
 static void view_prepare(void)
 {
     struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    struct rlimit room;
+    struct rlimit limit;
     long pages = sysconf(_SC_PHYS_PAGES);
 
     page = (size_t)sysconf(_SC_PAGESIZE);
@@ -87,7 +87,7 @@ static void view_prepare(void)
     handled = sigaction(SIGBUS, NULL, &former) == 0 && sigaction(SIGBUS, &action, NULL) == 0;
     /* No views where the address space is limited. Views may map twice the memory of the machine: the page cache is
      * smaller than that, and the page tables, 1/512 of it, live as long as the view. */
-    if (sizeof(void *) >= 8 && pages > 0 && getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur == RLIM_INFINITY)
+    if (sizeof(void *) >= 8 && pages > 0 && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY)
         span_max = 2 * (uint64_t)pages * page;
 }
 

@@ -54,38 +54,38 @@ static struct work *queue_pop(struct queue *queue)
 static void *work_on(void *user)
 {
     static const uint64_t one = 1;
-    struct workers *w = user;
+    struct workers *workers = user;
 
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&workers->lock);
     for (;;) {
         struct work *work;
 
-        while (!w->todo.first && !w->ending)
-            pthread_cond_wait(&w->more, &w->lock);
-        if (!w->todo.first)
+        while (!workers->todo.first && !workers->ending)
+            pthread_cond_wait(&workers->more, &workers->lock);
+        if (!workers->todo.first)
             break;
-        work = queue_pop(&w->todo);
-        pthread_mutex_unlock(&w->lock);
+        work = queue_pop(&workers->todo);
+        pthread_mutex_unlock(&workers->lock);
         work->run(work);
-        pthread_mutex_lock(&w->lock);
+        pthread_mutex_lock(&workers->lock);
         /* The counter of an eventfd cannot overflow here, so the write cannot fail. */
-        if (queue_push(&w->done, work) && write(w->fd, &one, sizeof(one)) < 0)
+        if (queue_push(&workers->done, work) && write(workers->fd, &one, sizeof(one)) < 0)
             abort();
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&workers->lock);
     return NULL;
 }
 
-static int start_threads(struct workers *w, unsigned threads)
+static int start_threads(struct workers *workers, unsigned threads)
 {
     sigset_t all, before;
     int error = 0;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (w->threads < threads && error == 0) {
-        error = pthread_create(&w->thread[w->threads], NULL, work_on, w);
-        w->threads += error == 0;
+    while (workers->threads < threads && error == 0) {
+        error = pthread_create(&workers->thread[workers->threads], NULL, work_on, workers);
+        workers->threads += error == 0;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
@@ -93,65 +93,65 @@ static int start_threads(struct workers *w, unsigned threads)
 
 struct workers *workers_open(unsigned threads)
 {
-    struct workers *w = calloc(1, sizeof(*w));
+    struct workers *workers = calloc(1, sizeof(*workers));
     int error;
 
-    if (!w)
+    if (!workers)
         return NULL;
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->more, NULL);
-    queue_init(&w->todo);
-    queue_init(&w->done);
-    w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    error = w->fd < 0 ? errno : 0;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->more, NULL);
+    queue_init(&workers->todo);
+    queue_init(&workers->done);
+    workers->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    error = workers->fd < 0 ? errno : 0;
     threads = threads < 1 ? 1 : threads > WORKERS_MAX ? WORKERS_MAX : threads;
     if (!error)
-        error = start_threads(w, threads);
+        error = start_threads(workers, threads);
     if (!error)
-        return w;
-    workers_close(w);
+        return workers;
+    workers_close(workers);
     errno = error;
     return NULL;
 }
 
-void workers_close(struct workers *w)
+void workers_close(struct workers *workers)
 {
-    pthread_mutex_lock(&w->lock);
-    w->ending = true;
-    pthread_cond_broadcast(&w->more);
-    pthread_mutex_unlock(&w->lock);
-    while (w->threads)
-        pthread_join(w->thread[--w->threads], NULL);
-    if (w->fd >= 0)
-        close(w->fd);
-    pthread_cond_destroy(&w->more);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
+    pthread_mutex_lock(&workers->lock);
+    workers->ending = true;
+    pthread_cond_broadcast(&workers->more);
+    pthread_mutex_unlock(&workers->lock);
+    while (workers->threads)
+        pthread_join(workers->thread[--workers->threads], NULL);
+    if (workers->fd >= 0)
+        close(workers->fd);
+    pthread_cond_destroy(&workers->more);
+    pthread_mutex_destroy(&workers->lock);
+    free(workers);
 }
 
-void workers_give(struct workers *w, struct work *work)
+void workers_give(struct workers *workers, struct work *work)
 {
-    pthread_mutex_lock(&w->lock);
-    queue_push(&w->todo, work);
-    pthread_cond_signal(&w->more);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&workers->lock);
+    queue_push(&workers->todo, work);
+    pthread_cond_signal(&workers->more);
+    pthread_mutex_unlock(&workers->lock);
 }
 
-int workers_fd(const struct workers *w)
+int workers_fd(const struct workers *workers)
 {
-    return w->fd;
+    return workers->fd;
 }
 
-struct work *workers_take(struct workers *w)
+struct work *workers_take(struct workers *workers)
 {
     struct work *all;
     uint64_t count;
 
-    pthread_mutex_lock(&w->lock);
-    if (read(w->fd, &count, sizeof(count)) < 0)
+    pthread_mutex_lock(&workers->lock);
+    if (read(workers->fd, &count, sizeof(count)) < 0)
         count = 0; /* EAGAIN: nothing was written since the last read */
-    all = w->done.first;
-    queue_init(&w->done);
-    pthread_mutex_unlock(&w->lock);
+    all = workers->done.first;
+    queue_init(&workers->done);
+    pthread_mutex_unlock(&workers->lock);
     return all;
 }

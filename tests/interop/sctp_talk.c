@@ -86,7 +86,7 @@ static void prepare(void)
     add_region(&t.small, t.word, sizeof(t.word), RDDP_ACCESS_LOCAL_WRITE, 3);
     cq_init(&t.send_cq, t.send_ring, 64, 64, NULL);
     cq_init(&t.recv_cq, t.recv_ring, 64, 64, NULL);
-    qp_init(&t.qp, &attr, calloc(1, qp_room(&attr)));
+    qp_init(&t.qp, &attr, calloc(1, qp_size(&attr)));
     qp_post_recv(&t.qp, &wr);
 }
 

@@ -68,9 +68,9 @@ static uint64_t now_us(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
-    uint32_t length = room - args.option;
+    uint32_t length = buffer - args.option;
 
     (void)user;
     if (args.unit && length > args.unit - position % args.unit)
@@ -114,7 +114,7 @@ static bool listens(void *of, const struct utcp_name *local)
 
 static struct utcp *begin(void *of, const struct utcp_name *local, const struct utcp_name *remote)
 {
-    struct utcp_rooms rooms = {sent, SENTS, held, HELDS};
+    struct utcp_buffers buffers = {sent, SENTS, held, HELDS};
 
     (void)of;
     (void)local;
@@ -122,7 +122,7 @@ static struct utcp *begin(void *of, const struct utcp_name *local, const struct 
     if (open_now)
         return NULL;
     open_now = true;
-    utcp_open(&tcp, &host.attr.tcp, &rooms, &user, NULL);
+    utcp_open(&tcp, &host.attr.tcp, &buffers, &user, NULL);
     return &tcp;
 }
 
@@ -324,7 +324,7 @@ static uint64_t run(void)
 
 static void set_up(void)
 {
-    struct utcp_host_rooms rooms = {bucket, half, BUCKETS, HALVES};
+    struct utcp_host_buffers buffers = {bucket, half, BUCKETS, HALVES};
     struct utcp_host_attr attr = {.key = {now_us(), 7}};
     struct utcp_name own = name_of(1, 0);
     char name[IFNAMSIZ] = "ours";
@@ -348,7 +348,7 @@ static void set_up(void)
     attr.tcp.window = args.window;
     attr.tcp.partial = args.fast;
     attr.tcp.option_kind = KIND;
-    utcp_host_init(&host, &attr, &rooms, &host_user, NULL);
+    utcp_host_init(&host, &attr, &buffers, &host_user, NULL);
 }
 
 static void read_args(char **word)

@@ -90,7 +90,7 @@ bool cifs_take_id(struct cifs_ids *ids, uint16_t *pid, uint16_t *mid)
 {
     uint32_t i = find_id(ids, ids->next);
 
-    if (ids->count == ids->room)
+    if (ids->count == ids->capacity)
         return false;
     while (i < ids->count && ids->taken[i] == ids->next) {
         ids->next++;

@@ -36,8 +36,8 @@ bool cifs_decode(struct cifs_message *m, const uint8_t from[CIFS_FRAME + CIFS_ME
 /* The requests under way of a connection: no two have the same PID and MID (5.3.1.2). */
 struct cifs_ids {
     uint32_t next;   /* PID << 16 | MID */
-    uint32_t *taken; /* `count` of `room`, sorted */
-    uint32_t count, room;
+    uint32_t *taken; /* `count` of `capacity`, sorted */
+    uint32_t count, capacity;
 };
 
 /* False: all room is taken. */

@@ -25,9 +25,9 @@ void engine_fini(struct engine *e)
     for (uint32_t i = 0; i < e->areas; i++) {
         struct area *a = &e->area[i];
 
-        check_guard(a->room);
-        check_guard(a->room + GUARD + a->mr.length);
-        free(a->room);
+        check_guard(a->buffer);
+        check_guard(a->buffer + GUARD + a->mr.length);
+        free(a->buffer);
         free(a->want);
     }
 }
@@ -37,13 +37,13 @@ struct mr *engine_region(struct engine *e, uint32_t length, unsigned access)
     struct area *a = &e->area[e->areas];
 
     assert_true(e->areas < ENGINE_AREAS);
-    a->room = malloc(2 * (size_t)GUARD + length);
+    a->buffer = malloc(2 * (size_t)GUARD + length);
     a->want = malloc(length + 1);
-    assert_true(a->room && a->want);
-    memset(a->room, GUARD_OCTET, 2 * (size_t)GUARD + length);
-    memset(a->room + GUARD, 0, length);
+    assert_true(a->buffer && a->want);
+    memset(a->buffer, GUARD_OCTET, 2 * (size_t)GUARD + length);
+    memset(a->buffer + GUARD, 0, length);
     a->mr.pd = &e->pd;
-    a->mr.base = a->room + GUARD;
+    a->mr.base = a->buffer + GUARD;
     a->mr.start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uint64_t)(uintptr_t)a->mr.base;
     a->mr.length = length;
     a->mr.access = access;
@@ -108,11 +108,11 @@ void side_init(struct side *s, const struct qp_attr *attr)
     cq_init(&s->recv_cq, s->recv_ring, ENGINE_WC, ENGINE_WC, NULL);
     a.send_cq = a.send_cq ? a.send_cq : &s->send_cq;
     a.recv_cq = a.recv_cq ? a.recv_cq : &s->recv_cq;
-    assert_true(qp_room(&a) > 0);
+    assert_true(qp_size(&a) > 0);
     /* Exactly the size requested, so that a sanitizer finds accesses beyond it. */
-    s->room = calloc(1, qp_room(&a));
-    assert_non_null(s->room);
-    qp_init(&s->qp, &a, s->room);
+    s->buffer = calloc(1, qp_size(&a));
+    assert_non_null(s->buffer);
+    qp_init(&s->qp, &a, s->buffer);
 }
 
 void side_fini(struct side *s)
@@ -120,7 +120,7 @@ void side_fini(struct side *s)
     qp_fini(&s->qp);
     assert_int_equal(s->send_cq.users, 0);
     assert_int_equal(s->recv_cq.users, 0);
-    free(s->room);
+    free(s->buffer);
 }
 
 void side_open(struct side *s, struct engine *e, const struct qp_attr *attr)

@@ -26,7 +26,7 @@ enum {
 /* Registered memory. engine_fini() fails the test if an octet beside it was changed. */
 struct area {
     struct mr mr;
-    uint8_t *room;
+    uint8_t *buffer;
     uint8_t *want; /* what engine_expect() compares it with */
 };
 
@@ -62,7 +62,7 @@ struct side {
     struct qp qp;
     struct cq send_cq, recv_cq;
     struct cq_entry send_ring[ENGINE_WC], recv_ring[ENGINE_WC];
-    void *room;
+    void *buffer;
 };
 
 /* 16 requests of 4 sges per queue, 64 octets inline, 4 Reads each way, a window of 8, number 7. */

@@ -26,7 +26,7 @@ struct conn_attr host_attr(void)
 
 /* --- life ---------------------------------------------------------------------------------------------------- */
 
-static void *room_of(size_t n)
+static void *buffer_of(size_t n)
 {
     void *p = malloc(n);
 
@@ -42,9 +42,9 @@ void host_init(struct host *h, const struct qp_attr *attr)
     engine_init(&h->engine);
     usual = side_attr(&h->engine);
     side_init(&h->side, attr ? attr : &usual);
-    h->room = room_of(OUT_ROOM);
-    h->sent = room_of(HOST_SENT);
-    h->stage = room_of(HOST_SENT);
+    h->buffer = buffer_of(OUT_BUFFER);
+    h->sent = buffer_of(HOST_SENT);
+    h->stage = buffer_of(HOST_SENT);
     h->now_us = HOST_START_US;
     h->takes = SIZE_MAX;
 }
@@ -57,7 +57,7 @@ void host_fini(struct host *h)
         assert_int_equal(h->engine.area[i].mr.sending, 0);
     side_fini(&h->side);
     engine_fini(&h->engine);
-    free(h->room);
+    free(h->buffer);
     free(h->sent);
     free(h->stage);
 }
@@ -77,10 +77,12 @@ void host_passive(struct host *h, const struct conn_attr *attr)
 /* Sets up the peer's framing from what the connection has agreed on. */
 static void take_agreement(struct host *h)
 {
-    const struct wire_state *w = &h->conn.agreed;
+    const struct wire_state *agreed = &h->conn.agreed;
 
-    h->peer = (struct wire_state){
-        .crc = w->crc, .tx_markers = w->rx_markers, .rx_markers = w->tx_markers, .version = w->version};
+    h->peer = (struct wire_state){.crc = agreed->crc,
+                                  .tx_markers = agreed->rx_markers,
+                                  .rx_markers = agreed->tx_markers,
+                                  .version = agreed->version};
 }
 
 void host_ready(struct host *h, bool active, const struct conn_attr *attr)
@@ -139,7 +141,7 @@ void host_pump(struct host *h)
         uint32_t before;
 
         if (!c->life.out) {
-            out_init(&h->out, h->room);
+            out_init(&h->out, h->buffer);
             c->life.out = &h->out;
         }
         before = h->out.octets;
@@ -222,7 +224,7 @@ size_t peer_frames(struct host *h, struct seg seg, uint8_t *out)
 
 void peer_says(struct host *h, struct seg seg)
 {
-    uint8_t *unit = room_of(WIRE_UNIT_MAX);
+    uint8_t *unit = buffer_of(WIRE_UNIT_MAX);
 
     host_hear(h, unit, peer_frames(h, seg, unit));
     free(unit);

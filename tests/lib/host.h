@@ -15,7 +15,7 @@ struct host {
     struct engine engine;
     struct side side;
     struct out out;
-    uint8_t *room;
+    uint8_t *buffer;
     uint64_t now_us;
     size_t takes;       /* octets that the link still accepts */
     uint8_t *sent;      /* all that was sent so far */

@@ -7,7 +7,7 @@
 
 enum { UNITS = 2048 };
 
-static void *sequence_room;
+static void *sequence_buffer;
 static bool placed[UNITS];
 
 const uint32_t first = UINT32_MAX - 1;
@@ -20,9 +20,9 @@ static void begin(bool out_of_order, bool rdma_control)
     attr.rdma_control = rdma_control;
     stage_again(&attr);
     memset(placed, 0, sizeof(placed));
-    free(sequence_room);
-    sequence_room = calloc(1, qp_sequence_room(&s.qp, WINDOW));
-    qp_sequence(&s.qp, first, WINDOW, sequence_room);
+    free(sequence_buffer);
+    sequence_buffer = calloc(1, qp_sequence_size(&s.qp, WINDOW));
+    qp_sequence(&s.qp, first, WINDOW, sequence_buffer);
 }
 
 void sequence_again(bool out_of_order)
@@ -46,8 +46,8 @@ int sequence_open(void **state)
 
 int sequence_shut(void **state)
 {
-    free(sequence_room);
-    sequence_room = NULL;
+    free(sequence_buffer);
+    sequence_buffer = NULL;
     return stage_close(state);
 }
 

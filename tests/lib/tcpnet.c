@@ -12,9 +12,9 @@
 
 #include "base/bytes.h"
 
-enum { PATTERN = 65521, PATTERN_ROOM = PATTERN + 65536, KIND = 25 };
+enum { PATTERN = 65521, PATTERN_SIZE = PATTERN + 65536, KIND = 25 };
 
-static uint8_t pattern[PATTERN_ROOM];
+static uint8_t pattern[PATTERN_SIZE];
 
 static void make_pattern(void)
 {
@@ -23,7 +23,7 @@ static void make_pattern(void)
     if (pattern[1])
         return;
     rng_fill(&r, pattern, PATTERN);
-    for (uint32_t i = PATTERN; i < PATTERN_ROOM; i++)
+    for (uint32_t i = PATTERN; i < PATTERN_SIZE; i++)
         pattern[i] = pattern[i - PATTERN];
 }
 
@@ -32,10 +32,10 @@ uint8_t tcpnet_octet(uint32_t seed, uint64_t position)
     return pattern[(position + seed) % PATTERN];
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
     const struct tcpnet_end *e = user;
-    uint32_t length = room - e->option;
+    uint32_t length = buffer - e->option;
 
     if (e->unit && position % e->unit + length > e->unit && length > e->unit - position % e->unit)
         length = e->unit - (uint32_t)(position % e->unit);
@@ -97,9 +97,9 @@ static const struct utcp_user user = {cut, fetch, arrived};
 
 static void open_end(struct tcpnet_end *e, const struct utcp_attr *attr)
 {
-    struct utcp_rooms rooms = {e->sent, TCPNET_SENTS, e->held, TCPNET_HELDS};
+    struct utcp_buffers buffers = {e->sent, TCPNET_SENTS, e->held, TCPNET_HELDS};
 
-    utcp_open(&e->tcp, attr, &rooms, e->own.user ? e->own.user : &user, e->own.user ? e->own.of : e);
+    utcp_open(&e->tcp, attr, &buffers, e->own.user ? e->own.user : &user, e->own.user ? e->own.of : e);
     e->open = true;
 }
 
@@ -170,9 +170,9 @@ void tcpnet_connect(struct tcpnet *n, const struct utcp_attr *a, const struct ut
     for (uint32_t i = 0; i < 2; i++) {
         struct tcpnet_end *e = &n->end[i];
         struct utcp_host_attr attr = {.tcp = i ? *b : *a, .key[0] = rng_next(&n->rng)};
-        struct utcp_host_rooms rooms = {e->bucket, e->half, TCPNET_BUCKETS, TCPNET_HALVES};
+        struct utcp_host_buffers buffers = {e->bucket, e->half, TCPNET_BUCKETS, TCPNET_HALVES};
 
-        utcp_host_init(&e->host, &attr, &rooms, &host_user, e);
+        utcp_host_init(&e->host, &attr, &buffers, &host_user, e);
         e->expected = n->end[!i].to_send;
         e->expect_seed = n->end[!i].seed;
         e->seen = calloc(1, e->expected / 8 + 1);
@@ -194,9 +194,9 @@ static void push(struct tcpnet *n, struct tcpnet_packet p)
 {
     uint32_t i = n->packets++;
 
-    if (n->packets > n->room) {
-        n->room = n->room ? 2 * n->room : 64;
-        n->heap = realloc(n->heap, n->room * sizeof(*n->heap));
+    if (n->packets > n->space) {
+        n->space = n->space ? 2 * n->space : 64;
+        n->heap = realloc(n->heap, n->space * sizeof(*n->heap));
         assert_non_null(n->heap);
     }
     for (; i && before(&p, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)

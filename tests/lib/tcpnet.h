@@ -69,7 +69,7 @@ struct tcpnet {
     struct tcpnet_end end[2];
     uint64_t now_us, number;
     struct tcpnet_packet *heap;
-    uint32_t packets, room;
+    uint32_t packets, space;
     struct rng rng;
     /* Called with each packet that is about to be sent; may be NULL. */
     void (*see)(struct tcpnet *n, uint32_t from, const uint8_t *octets, uint32_t length);

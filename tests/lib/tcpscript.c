@@ -54,11 +54,11 @@ static const char *value(const struct play *p, uint32_t i, const char *key)
     return strncmp(p->word[i], key, n) == 0 && p->word[i][n] == '=' ? p->word[i] + n + 1 : NULL;
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
     (void)user;
     (void)position;
-    return ready < room ? ready : room;
+    return ready < buffer ? ready : buffer;
 }
 
 static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
@@ -86,7 +86,7 @@ static const struct utcp_user user = {cut, fetch, arrived};
 
 static void begin(struct play *p)
 {
-    struct utcp_rooms rooms = {p->sent, SENTS, p->held, HELDS};
+    struct utcp_buffers buffers = {p->sent, SENTS, p->held, HELDS};
     struct utcp_name local = tcpnet_name(0, false), remote = tcpnet_name(1, false);
     struct utcp_handshake h = {local, remote, ISN + 1, IRS + 1, 65535, 1000, 0,
                                0,     true,   true,    true,    STAMP, true, 65535};
@@ -112,7 +112,7 @@ static void begin(struct play *p)
         if ((v = value(p, i, "option")))
             p->attr.option_kind = (uint8_t)atoi(v);
     }
-    utcp_open(&p->tcp, &p->attr, &rooms, &user, p);
+    utcp_open(&p->tcp, &p->attr, &buffers, &user, p);
     p->stamps = !p->attr.no_stamps;
     p->stamp = STAMP;
     h.sack = !p->attr.no_sack;
@@ -211,7 +211,7 @@ static void expect_word(struct play *p, uint32_t i, const struct utcp_segment *s
 }
 
 /* Decodes the next packet sent, also as text. */
-static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t room)
+static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t buffer)
 {
     static uint8_t octets[65536 + 128];
     struct utcp_packet packet;
@@ -226,7 +226,7 @@ static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t ro
     if (utcp_packet_read(octets, (uint32_t)(q - octets), false, p->attr.option_kind, s, &b) != UTCP_KIND_SEGMENT)
         wrong(p, "not a packet", "");
     tcpnet_check(&p->tcp);
-    snprintf(text, room, "%s%s%s%s%s %u %u %u window=%u%s", s->flags & UTCP_SYN ? "S" : "",
+    snprintf(text, buffer, "%s%s%s%s%s %u %u %u window=%u%s", s->flags & UTCP_SYN ? "S" : "",
              s->flags & UTCP_FIN ? "F" : "", s->flags & UTCP_RST ? "R" : "", s->flags & UTCP_PSH ? "P" : "",
              s->flags & UTCP_ACK ? "A" : "", s->seq - ISN, s->length, s->flags & UTCP_ACK ? s->ack - IRS : 0, s->window,
              s->opt.sacks ? " with blocks" : "");

@@ -59,12 +59,12 @@ static void works(struct pair *pair)
     struct rddp_pd *pd;
     struct rddp_mr *mr;
     struct rddp_wc wc = {0};
-    uint8_t room[64];
+    uint8_t buffer[64];
 
     alarm(PATIENCE_S);
     pd = rddp_alloc_pd(pair->client.context);
     assert_non_null(pd);
-    mr = rddp_reg_mr(pd, room, sizeof(room), 0);
+    mr = rddp_reg_mr(pd, buffer, sizeof(buffer), 0);
     assert_non_null(mr);
     assert_int_equal(rddp_dereg_mr(mr), 0);
     assert_int_equal(rddp_dealloc_pd(pd), 0);

@@ -78,12 +78,12 @@ static struct rddp_stream_mark mark_of(const struct cifs_message *m, uint8_t ope
                                      .unsolicited = !m->reply};
 }
 
-static void put(struct rddp_stream *s, const struct cifs_message *m, uint8_t *room, const uint8_t *data)
+static void put(struct rddp_stream *s, const struct cifs_message *m, uint8_t *buffer, const uint8_t *data)
 {
     struct rddp_stream_mark mark = mark_of(m, 0);
 
-    cifs_encode(room, m);
-    assert_int_equal(rddp_stream_write(s, room, MESSAGE, RDDP_STREAM_MESSAGE, NULL), 0);
+    cifs_encode(buffer, m);
+    assert_int_equal(rddp_stream_write(s, buffer, MESSAGE, RDDP_STREAM_MESSAGE, NULL), 0);
     if (cifs_data(m))
         assert_int_equal(rddp_stream_write(s, data, m->count, 0, &mark), 0);
 }
@@ -165,7 +165,7 @@ static void exchange(void **state)
     struct side side[2] = {0};
     struct rng r = {9};
     uint32_t taken[OPS];
-    struct cifs_ids ids = {.next = 0xfffa, .taken = taken, .room = OPS};
+    struct cifs_ids ids = {.next = 0xfffa, .taken = taken, .capacity = OPS};
 
     (void)state;
     if (!own_network()) {
@@ -211,13 +211,13 @@ static void exchange(void **state)
  * set where a NetBIOS header begins, and nowhere else; U where the client sends data. */
 static void frames(void **state)
 {
-    struct tcpopt_section room[64];
+    struct tcpopt_section slots[64];
     struct tcpopt_map map;
     uint64_t starts[OPS];
     unsigned n = 0, seen = 0;
 
     (void)state;
-    tcpopt_map_init(&map, room, 64);
+    tcpopt_map_init(&map, slots, 64);
     for (uint8_t i = 0; i < 8; i++) {
         struct cifs_message m = {.command = CIFS_READ, .reply = i % 2, .pid = 0xffff, .mid = i, .count = 5000};
         struct tcpopt_section head = {.message = true}, data = {.data = true, .has_total = true, .total = 5000};
@@ -248,7 +248,7 @@ static void frames(void **state)
 /* TCPOPT-5.3.1-02: more requests than there are MIDs, and no two have the same pair. */
 static void many_requests(void **state)
 {
-    struct cifs_ids ids = {.next = 0xfffffffe, .taken = malloc((MANY + 1) * sizeof(uint32_t)), .room = MANY};
+    struct cifs_ids ids = {.next = 0xfffffffe, .taken = malloc((MANY + 1) * sizeof(uint32_t)), .capacity = MANY};
     uint16_t pid, mid, first_pid = 0;
     bool changes = false;
 

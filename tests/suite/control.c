@@ -12,7 +12,7 @@
 
 enum { LIMIT = 1020, PAYLOAD = 100000 };
 
-static uint8_t header[LIMIT], room[LIMIT + 4];
+static uint8_t header[LIMIT], buffer[LIMIT + 4];
 
 static struct pair *of(void **state)
 {
@@ -27,13 +27,13 @@ static void open_pair(void **state)
     of(state)->qp_attr.rdma_control = true;
     pair_connect(of(state));
     pair_pattern(header, sizeof(header), 7);
-    memset(room, 0xee, sizeof(room));
+    memset(buffer, 0xee, sizeof(buffer));
 }
 
 static void receive(struct side *side, uint64_t id, uint32_t octets)
 {
     struct rddp_sge sge = pair_sge(side, PAYLOAD, PAYLOAD);
-    struct rddp_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .control = room, .control_room = octets};
+    struct rddp_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .control = buffer, .control_size = octets};
 
     assert_int_equal(rddp_post_recv(side->qp, &wr, NULL), 0);
 }
@@ -58,10 +58,10 @@ static void expect(struct rddp_wc wc, uint64_t id, enum rddp_wc_opcode opcode, s
     assert_int_equal(wc.opcode, opcode);
     assert_int_equal(wc.byte_len, payload);
     assert_int_equal(wc.control_length, control);
-    assert_memory_equal(room, header, n);
-    for (size_t i = n; i < sizeof(room); i++)
-        assert_int_equal(room[i], 0xee);
-    memset(room, 0xee, sizeof(room));
+    assert_memory_equal(buffer, header, n);
+    for (size_t i = n; i < sizeof(buffer); i++)
+        assert_int_equal(buffer[i], 0xee);
+    memset(buffer, 0xee, sizeof(buffer));
 }
 
 /* SEG-3.4-23 SEG-3.4-24 SEG-3.4-25: 1, 254 and 255 words, in a room of 254; 0 words are not reported. */
@@ -223,8 +223,8 @@ static void responses(void **state)
         struct rddp_send_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_READ};
 
         wr.send_flags = RDDP_SEND_SIGNALED;
-        wr.response_control = room;
-        wr.response_room = LIMIT - 4;
+        wr.response_control = buffer;
+        wr.response_size = LIMIT - 4;
         memset(pair->client.buffer, 0, 64);
         assert_int_equal(rddp_post_send(qp, &wr, NULL), 0);
         answer(fd, control[i]);

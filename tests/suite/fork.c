@@ -144,7 +144,7 @@ static void close_side(struct side *side)
     error = rddp_dealloc_pd(side->pd);
     CHECK(!error || (error == -EBUSY && others_registered));
     CHECK(rddp_close(side->context) == error);
-    free(side->room);
+    free(side->guarded);
 }
 
 static void close_all(struct pair *pair)
@@ -351,14 +351,14 @@ static void *send_on(void *arg)
 static void *register_on(void *arg)
 {
     struct traffic *traffic = arg;
-    static uint8_t room[4096];
+    static uint8_t buffer[4096];
 
     fork_thread_runs();
     while (!traffic->stop) {
         struct rddp_mr *mr;
 
         fork_not_now();
-        mr = rddp_reg_mr(traffic->pair->client.pd, room, sizeof(room), 0);
+        mr = rddp_reg_mr(traffic->pair->client.pd, buffer, sizeof(buffer), 0);
         traffic->wrong += !mr || rddp_dereg_mr(mr);
         fork_again();
     }

@@ -73,7 +73,7 @@ static int dial(const struct other *it)
 }
 
 /* Reads until the end of the stream; *ms is how long that took. Returns the octets received. */
-static size_t read_to_end(int fd, uint8_t *to, size_t room, int64_t *ms)
+static size_t read_to_end(int fd, uint8_t *to, size_t buffer, int64_t *ms)
 {
     struct timespec from, until;
     struct pollfd pollfd = {.fd = fd, .events = POLLIN};
@@ -83,7 +83,7 @@ static size_t read_to_end(int fd, uint8_t *to, size_t room, int64_t *ms)
     clock_gettime(CLOCK_MONOTONIC, &from);
     do {
         assert_int_equal(poll(&pollfd, 1, PAIR_WAIT_MS), 1);
-        k = read(fd, to + n, room - n);
+        k = read(fd, to + n, buffer - n);
         if (k > 0)
             n += (size_t)k;
     } while (k > 0);
@@ -223,11 +223,11 @@ static void post_until_it_waits(struct pair *pair, struct rddp_qp *qp, struct rd
  * Terminate reports that the other requests name no memory. */
 static void deregistered_while_it_waits(void **state)
 {
-    enum { LENGTH = 30000, ROOM = 64 << 20 };
+    enum { LENGTH = 30000, BUFFER = 64 << 20 };
     static const uint8_t empty_write[20] = {0, 14, 0xc1, 0x40};
     struct pair *pair = of(state);
     struct other it = listen_impatiently(pair);
-    uint8_t *source = malloc(LENGTH), *said = malloc(ROOM), *at = said;
+    uint8_t *source = malloc(LENGTH), *said = malloc(BUFFER), *at = said;
     struct rddp_mr *mr = rddp_reg_mr(pair->server.pd, source, LENGTH, 0);
     struct rddp_qp *qp;
     int fd = dial(&it);
@@ -241,7 +241,7 @@ static void deregistered_while_it_waits(void **state)
     post_until_it_waits(pair, qp, mr, source, LENGTH);
     assert_int_equal(rddp_dereg_mr(mr), 0);
     memset(source, 0, LENGTH);
-    read_to_end(fd, said, ROOM, &ms);
+    read_to_end(fd, said, BUFFER, &ms);
     for (at += 20; at[2] & 0x80; at += 2 + 14 + LENGTH + 4) { /* tagged; 14 octets of header, no pad */
         assert_int_equal(at[0] << 8 | at[1], 14 + LENGTH);
         assert_true(pair_is_pattern(at + 16, LENGTH, 9));

@@ -117,16 +117,16 @@ static void regions(void **state)
 {
     struct objects *o = *state;
     struct rddp_mr *mr;
-    char room[64];
+    char buffer[64];
 
-    makes_nothing(rddp_reg_mr(o->pd, room, 64, RDDP_ACCESS_REMOTE_WRITE), EINVAL);
-    makes_nothing(rddp_reg_mr(o->pd, room, 64, RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE), EINVAL);
-    makes_nothing(rddp_reg_mr(o->pd, room, 64, 1U << 31), EINVAL);
-    makes_nothing(rddp_reg_mr(o->pd, room, SIZE_MAX, 0), EINVAL);
+    makes_nothing(rddp_reg_mr(o->pd, buffer, 64, RDDP_ACCESS_REMOTE_WRITE), EINVAL);
+    makes_nothing(rddp_reg_mr(o->pd, buffer, 64, RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE), EINVAL);
+    makes_nothing(rddp_reg_mr(o->pd, buffer, 64, 1U << 31), EINVAL);
+    makes_nothing(rddp_reg_mr(o->pd, buffer, SIZE_MAX, 0), EINVAL);
     makes_nothing(rddp_reg_mr(o->pd, NULL, 64, 0), EINVAL);
     makes_nothing(rddp_reg_mr(o->pd, (void *)(uintptr_t)4096, 64, 0), EFAULT);
     makes_nothing(rddp_reg_mr(o->pd, (void *)(uintptr_t) "constant", 8, RDDP_ACCESS_LOCAL_WRITE), EFAULT);
-    mr = rddp_reg_mr(o->pd, room, 64, 0);
+    mr = rddp_reg_mr(o->pd, buffer, 64, 0);
     assert_non_null(mr);
     returns(rddp_dealloc_pd(o->pd), EBUSY);
     returns(rddp_dereg_mr(mr), 0);

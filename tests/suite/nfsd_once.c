@@ -84,7 +84,7 @@ static void cut_at_work(void **state)
     start();
     fake.slow = fake.hold = true;
     for (int asks = 0; asks < 2; asks++) {
-        struct request q = {.call = message, .reply = answer, .reply_room = sizeof(answer), .timeout_ms = -1};
+        struct request q = {.call = message, .reply = answer, .reply_size = sizeof(answer), .timeout_ms = -1};
 
         call_open(true);
         if (asks == 0)

@@ -29,7 +29,7 @@ static struct requester *rdma_connect(int wait_ms)
 static bool rdma_is_served(struct requester *requester)
 {
     static uint8_t reply[512];
-    struct request q = {.call = message, .reply = reply, .reply_room = sizeof(reply), .timeout_ms = WAIT_MS};
+    struct request q = {.call = message, .reply = reply, .reply_size = sizeof(reply), .timeout_ms = WAIT_MS};
 
     build(NFS3_GETATTR, &some_file, false, NULL);
     q.call_length = message_length;
@@ -203,7 +203,7 @@ static void many_over_rdma(void **state)
         assert_non_null(requester[i]);
         build(NFS3_GETATTR, &some_file, false, NULL);
         memcpy(call[i], message, message_length);
-        q[i] = (struct request){.call = call[i], .call_length = message_length, .reply = reply[i], .reply_room = 512};
+        q[i] = (struct request){.call = call[i], .call_length = message_length, .reply = reply[i], .reply_size = 512};
         q[i].timeout_ms = 10 * WAIT_MS;
         requester_start(requester[i], &q[i]);
     }

@@ -116,7 +116,7 @@ static uint64_t calls_of_deaf_rdma_peer(void)
 
         build(NFS3_READ, &args, false, NULL);
         memcpy(call[i], message, message_length);
-        q[i] = (struct request){.call = call[i], .call_length = message_length, .reply = reply[i], .reply_room = 512};
+        q[i] = (struct request){.call = call[i], .call_length = message_length, .reply = reply[i], .reply_size = 512};
         q[i].timeout_ms = -1;
         q[i].results = 1;
         q[i].result[0] = (struct request_item){.data = data + (size_t)i * NFS3_IO_MAX, .length = NFS3_IO_MAX};

@@ -70,7 +70,7 @@ static void without_descriptors(void **state)
         fillers++;
     assert_in_range(fillers, 4, 63);
     closed_twice = 0;
-    for (int room = 0; room < 8 && !context; room++) {
+    for (int space = 0; space < 8 && !context; space++) {
         context = rddp_open(NULL);
         assert_true(context || errno == EMFILE);
         assert_int_equal(closed_twice, 0);

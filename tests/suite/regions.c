@@ -22,17 +22,17 @@ struct memory {
 static int open_memory(void **state)
 {
     static struct memory m;
-    uint8_t *room;
+    uint8_t *buffer;
 
     m.page = (size_t)sysconf(_SC_PAGESIZE);
     m.context = rddp_open(NULL);
     m.pd = rddp_alloc_pd(m.context);
-    room = mmap(NULL, (PAGES + 2) * m.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (!m.pd || room == MAP_FAILED)
+    buffer = mmap(NULL, (PAGES + 2) * m.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!m.pd || buffer == MAP_FAILED)
         return -1;
-    m.at = room + m.page;
+    m.at = buffer + m.page;
     *state = &m;
-    return munmap(room, m.page) || munmap(m.at + PAGES * m.page, m.page);
+    return munmap(buffer, m.page) || munmap(m.at + PAGES * m.page, m.page);
 }
 
 static int close_memory(void **state)

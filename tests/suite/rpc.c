@@ -126,12 +126,12 @@ static void long_call_with_item(void **state)
     close_both(r);
 }
 
-static void check_fetch(struct requester *r, uint32_t n, uint32_t room)
+static void check_fetch(struct requester *r, uint32_t n, uint32_t space)
 {
     memset(target, 0xa5, TARGET);
     exchange_init(e, r, PROC_FETCH, &n, 1, 4);
     e->request.results = 1;
-    e->request.result[0] = (struct request_item){.data = target, .length = room};
+    e->request.result[0] = (struct request_item){.data = target, .length = space};
     assert_int_equal(run(r), REQUEST_OK);
     assert_int_equal(e->request.result[0].used, n);
     assert_int_equal(e->request.reply_length, SERVICE_REPLY_HEAD + 4);
@@ -206,7 +206,7 @@ static void misfits(void **state)
  * (RPCR-4.3.2.3-02). */
 static void several_results(void **state)
 {
-    uint32_t n = 5001, rooms = 6000;
+    uint32_t n = 5001, buffers = 6000;
     struct requester *r;
 
     (void)state;
@@ -215,12 +215,12 @@ static void several_results(void **state)
         memset(target, 0xa5, TARGET);
         exchange_init(e, r, form == 1 ? PROC_ONE_OF_TWO : PROC_TWO, &n, 1, form == 2 ? 20000 : 12);
         e->request.results = 2;
-        e->request.result[0] = (struct request_item){.data = form == 2 ? NULL : target, .length = rooms};
-        e->request.result[1] = (struct request_item){.data = target + rooms, .length = rooms};
+        e->request.result[0] = (struct request_item){.data = form == 2 ? NULL : target, .length = buffers};
+        e->request.result[1] = (struct request_item){.data = target + buffers, .length = buffers};
         assert_int_equal(run(r), REQUEST_OK);
         assert_int_equal(e->request.result[0].used, form == 2 ? 0 : n);
         assert_int_equal(e->request.result[1].used, form == 1 ? 0 : n);
-        check_pattern(form == 2 ? target + rooms : target, n);
+        check_pattern(form == 2 ? target + buffers : target, n);
         if (form == 2) {
             assert_int_equal(e->request.reply_length, SERVICE_REPLY_HEAD + 12 + 5004);
             check_pattern(e->reply + SERVICE_REPLY_HEAD + 4, n);

@@ -33,7 +33,7 @@ static void control_data(void **state)
 {
     static const uint16_t lengths[] = {0, 4, 64, 1020};
     struct pair *pair = of(state);
-    uint8_t header[1024], room[1024];
+    uint8_t header[1024], buffer[1024];
 
     if (!is_ours(state))
         skip();
@@ -42,18 +42,19 @@ static void control_data(void **state)
     for (size_t i = 0; i < 4; i++) {
         for (size_t payload = 0; payload <= 200000; payload += 100000) {
             struct rddp_sge sge = pair_sge(&pair->server, 0, 200000);
-            struct rddp_recv_wr recv = {.sg_list = &sge, .num_sge = 1, .control = room, .control_room = sizeof(room)};
+            struct rddp_recv_wr recv = {
+                .sg_list = &sge, .num_sge = 1, .control = buffer, .control_size = sizeof(buffer)};
             struct rddp_wc wc;
 
             memset(pair->server.buffer, 0, 200001);
-            memset(room, 0xee, sizeof(room));
+            memset(buffer, 0xee, sizeof(buffer));
             assert_int_equal(rddp_post_recv(pair->server.qp, &recv, NULL), 0);
             wc = send_with(pair, header, lengths[i], payload);
             assert_int_equal(wc.status, RDDP_WC_SUCCESS);
             assert_int_equal(wc.byte_len, payload);
             assert_int_equal(wc.control_length, lengths[i]);
-            assert_memory_equal(room, header, lengths[i]);
-            assert_int_equal(room[lengths[i]], 0xee);
+            assert_memory_equal(buffer, header, lengths[i]);
+            assert_int_equal(buffer[lengths[i]], 0xee);
             assert_true(pair_is_pattern(pair->server.buffer, payload, 8));
             assert_int_equal(pair->server.buffer[payload], 0);
         }

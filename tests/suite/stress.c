@@ -23,8 +23,8 @@ enum {
     LANES = 3, /* permanent connections, with a posting thread each */
     POLLERS = 2,
     DEPTH = 64,
-    ROOM = 1 << 20, /* octets of the region; each lane uses a part of it at each end */
-    PART = ROOM / (2 * LANES),
+    BUFFER = 1 << 20, /* octets of the region; each lane uses a part of it at each end */
+    PART = BUFFER / (2 * LANES),
     REGIONS = 40,
     FORK_MS = 40,
     CHILD_S = 40,
@@ -48,7 +48,7 @@ struct world {
     struct rddp_mr *mr;
     struct rddp_listener *listener;
     struct sockaddr_in addr;
-    uint8_t *room;
+    uint8_t *buffer;
     struct lane lane[LANES];
     struct rddp_qp *guest[GUESTS]; /* used by the host's thread only */
     atomic_bool stop, ending;
@@ -169,7 +169,7 @@ static void *register_on(void *arg)
     (void)arg;
     while (!world.stop) {
         for (int i = 0; i < REGIONS; i++) {
-            mr[i] = rddp_reg_mr(world.pd, world.room, ROOM, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_READ);
+            mr[i] = rddp_reg_mr(world.pd, world.buffer, BUFFER, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_READ);
             CHECK(mr[i]);
         }
         for (int i = 0; i < REGIONS; i++)
@@ -398,8 +398,8 @@ static void open_world(uint32_t loops)
     world.cq = rddp_create_cq(world.context, 8192, NULL, NULL);
     world.events = rddp_create_event_channel(world.context);
     assert_int_equal(fcntl(rddp_event_channel_fd(world.events), F_SETFL, O_NONBLOCK), 0);
-    world.room = calloc(1, ROOM);
-    world.mr = rddp_reg_mr(world.pd, world.room, ROOM,
+    world.buffer = calloc(1, BUFFER);
+    world.mr = rddp_reg_mr(world.pd, world.buffer, BUFFER,
                            RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_WRITE |
                                RDDP_ACCESS_ZERO_BASED);
     assert_non_null(world.mr);
@@ -423,7 +423,7 @@ static void close_world(void)
     assert_int_equal(rddp_destroy_event_channel(world.events), 0);
     assert_int_equal(rddp_dealloc_pd(world.pd), 0);
     assert_int_equal(rddp_close(world.context), 0);
-    free(world.room);
+    free(world.buffer);
 }
 
 static bool is_balanced(void)

@@ -55,11 +55,11 @@ static void close_all(void)
 
 static void put(unsigned peer, uint32_t number, uint32_t octets)
 {
-    uint8_t *room = udp_room(&from, &address[peer], octets);
+    uint8_t *buffer = udp_buffer(&from, &address[peer], octets);
 
-    assert_non_null(room);
-    memset(room, (int)(number & 0xff), octets);
-    put32(room, number);
+    assert_non_null(buffer);
+    memset(buffer, (int)(number & 0xff), octets);
+    put32(buffer, number);
     udp_put(&from, octets);
 }
 
@@ -144,7 +144,7 @@ static void limits(void **state)
     (void)state;
     open_all(AF_INET);
     assert_int_equal(udp_recv(&to[0], &stage, batch), 0);
-    assert_null(udp_room(&from, &address[0], UDP_BATCH_OCTETS + 1));
+    assert_null(udp_buffer(&from, &address[0], UDP_BATCH_OCTETS + 1));
     put(0, 0, UDP_BATCH_OCTETS);
     udp_flush(&from);
     expect(0, 0, 1, octets);

@@ -137,14 +137,14 @@ static void relay_pass(struct udp *from, struct udp *to, const struct sockaddr_s
             uint32_t left = batch[i].octets - at, octets = left < batch[i].each ? left : batch[i].each;
 
             bool harmed = chance(&relay.seed) % relay.each == 0;
-            uint8_t *room;
+            uint8_t *packet;
 
             relay.harmed += harmed;
             if (harmed && relay.harmed % 2)
                 continue;
-            room = udp_room(to, address, octets);
-            memcpy(room, batch[i].at + at, octets);
-            room[octets / 2] ^= (uint8_t)harmed;
+            packet = udp_buffer(to, address, octets);
+            memcpy(packet, batch[i].at + at, octets);
+            packet[octets / 2] ^= (uint8_t)harmed;
             udp_put(to, octets);
         }
     }

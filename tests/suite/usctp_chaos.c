@@ -38,7 +38,7 @@ struct end {
     struct window_slot slots[WINDOW_CHUNKS];
     struct sctp_link link;
     struct qp qp;
-    void *room;
+    void *buffer;
     struct cq cq;
     struct cq_entry ring[64];
     uint32_t written;
@@ -87,9 +87,9 @@ static void open_end(struct world *w, struct end *e, bool active)
     };
 
     memset(e, 0, sizeof(*e));
-    e->room = calloc(1, qp_room(&attr));
+    e->buffer = calloc(1, qp_size(&attr));
     cq_init(&e->cq, e->ring, 64, 64, NULL);
-    qp_init(&e->qp, &attr, e->room);
+    qp_init(&e->qp, &attr, e->buffer);
     e->used = true;
     if (active)
         assoc_init_active(&e->assoc, &own, e->slots, &e->qp, NULL, 0, loop_now_us());
@@ -104,7 +104,7 @@ static void close_end(struct end *e)
     sctp_link_fini(&e->link);
     usctp.close(e->sctp);
     qp_fini(&e->qp);
-    free(e->room);
+    free(e->buffer);
     e->used = false;
 }
 
@@ -127,7 +127,7 @@ static void connect_one(struct world *w)
     if (usctp.connect(w->port[0], (struct sockaddr *)&to, &e->sctp)) {
         w->trouble = "no association can be made";
         qp_fini(&e->qp);
-        free(e->room);
+        free(e->buffer);
         e->used = false;
         return;
     }

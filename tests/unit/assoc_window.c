@@ -12,28 +12,28 @@
 #include "tests/lib/vectors.h"
 #include "wire/sctpddp.h"
 
-static struct window w;
+static struct window window;
 static struct window_slot slots[WINDOW_CHUNKS];
 
 static void begin(uint32_t origin)
 {
     memset(slots, 0, sizeof(slots));
-    window_init(&w, slots, origin);
+    window_init(&window, slots, origin);
 }
 
 static enum fault find(uint32_t sequence)
 {
     uint64_t pos;
 
-    return window_find(&w, sequence, &pos);
+    return window_find(&window, sequence, &pos);
 }
 
 static void place(uint32_t sequence, uint8_t flags)
 {
     uint64_t pos;
 
-    assert_int_equal(window_find(&w, sequence, &pos), FAULT_NONE);
-    window_place(&w, pos, 0, true, flags);
+    assert_int_equal(window_find(&window, sequence, &pos), FAULT_NONE);
+    window_place(&window, pos, 0, true, flags);
 }
 
 /* The vector says which signals become due with which chunk. SCTP-2.2-24 SCTP-2.2-29 SCTP-2.2-23 */
@@ -50,15 +50,15 @@ static void signals_in_turn(void **state)
         size_t k = 0;
 
         place((uint32_t)vector_number(entry, "arrives_aws"), (uint8_t)vector_number(entry, "flags"));
-        while (window_pop(&w, &slot)) {
+        while (window_pop(&window, &slot)) {
             if (!slot.flags)
                 continue;
             signal = json_array_get(released, k++);
-            assert_int_equal(w.next - 1, json_integer_value(json_array_get(signal, 0)));
+            assert_int_equal(window.next - 1, json_integer_value(json_array_get(signal, 0)));
             assert_int_equal(slot.flags, json_integer_value(json_array_get(signal, 1)));
         }
         assert_int_equal(k, json_array_size(released));
-        assert_int_equal((uint32_t)(w.next - 1), vector_number(entry, "cumulative_aws"));
+        assert_int_equal((uint32_t)(window.next - 1), vector_number(entry, "cumulative_aws"));
     }
     json_decref(file);
 }
@@ -76,7 +76,7 @@ static void how_far_ahead(void **state)
         begin(o);
         for (uint32_t k = 0; k < 3; k++) {
             place(o + k, 0);
-            assert_true(window_pop(&w, &slot));
+            assert_true(window_pop(&window, &slot));
         }
         assert_int_equal(find(o + 2), FAULT_CHUNK_AGAIN);
         assert_int_equal(find(o), FAULT_CHUNK_AGAIN);
@@ -88,17 +88,17 @@ static void how_far_ahead(void **state)
         assert_int_equal(find(o + 3 + WINDOW_CHUNKS - 1), FAULT_NONE);
         for (uint32_t k = 1; k < WINDOW_CHUNKS; k++)
             place(o + 3 + k, SCTPDDP_NOTIFY);
-        assert_int_equal(w.ahead, WINDOW_CHUNKS - 1);
-        assert_false(window_pop(&w, &slot));
+        assert_int_equal(window.ahead, WINDOW_CHUNKS - 1);
+        assert_false(window_pop(&window, &slot));
         assert_int_equal(find(o + 3 + 17), FAULT_CHUNK_AGAIN);
         place(o + 3, 0);
         for (uint32_t k = 0; k < WINDOW_CHUNKS; k++) {
-            assert_true(window_pop(&w, &slot));
+            assert_true(window_pop(&window, &slot));
             assert_int_equal(slot.flags, k ? SCTPDDP_NOTIFY : 0);
         }
-        assert_false(window_pop(&w, &slot));
-        assert_int_equal(w.ahead, 0);
-        assert_int_equal(w.next, 3 + WINDOW_CHUNKS);
+        assert_false(window_pop(&window, &slot));
+        assert_int_equal(window.ahead, 0);
+        assert_int_equal(window.next, 3 + WINDOW_CHUNKS);
     }
 }
 
@@ -110,19 +110,19 @@ static void kept(void **state)
 
     (void)state;
     begin(5);
-    assert_int_equal(window_find(&w, 6, &pos), FAULT_NONE);
-    window_keep(&w, pos, 42);
+    assert_int_equal(window_find(&window, 6, &pos), FAULT_NONE);
+    window_keep(&window, pos, 42);
     assert_int_equal(find(6), FAULT_CHUNK_AGAIN);
-    assert_false(window_due(&w, &name));
+    assert_false(window_due(&window, &name));
     place(5, 0);
-    assert_true(window_pop(&w, &slot));
-    assert_true(window_due(&w, &name));
+    assert_true(window_pop(&window, &slot));
+    assert_true(window_due(&window, &name));
     assert_int_equal(name, 42);
-    assert_false(window_pop(&w, &slot));
-    window_place(&w, pos, 0, false, 0);
-    assert_int_equal(w.ahead, 1);
-    assert_true(window_pop(&w, &slot));
-    assert_int_equal(w.ahead, 0);
+    assert_false(window_pop(&window, &slot));
+    window_place(&window, pos, 0, false, 0);
+    assert_int_equal(window.ahead, 1);
+    assert_true(window_pop(&window, &slot));
+    assert_int_equal(window.ahead, 0);
 }
 
 /* Nothing is placed behind a release of its tag, whichever of the two arrives first. SCTP-2.2-21 */
@@ -132,22 +132,22 @@ static void releases(void **state)
 
     (void)state;
     begin(0);
-    window_place(&w, 2, 7, true, SCTPDDP_RELEASE);
-    assert_int_equal(w.releases, 1);
-    assert_int_equal(window_check_release(&w, 1, 7, false), FAULT_NONE);
-    assert_int_equal(window_check_release(&w, 3, 7, false), FAULT_CHUNK_RELEASED);
-    assert_int_equal(window_check_release(&w, 3, 8, false), FAULT_NONE);
-    assert_int_equal(window_check_release(&w, 1, 7, true), FAULT_CHUNK_RELEASED);
-    window_place(&w, 3, 8, true, 0);
-    assert_int_equal(window_check_release(&w, 1, 8, true), FAULT_CHUNK_RELEASED);
-    assert_int_equal(window_check_release(&w, 4, 8, true), FAULT_NONE);
-    window_place(&w, 4, 9, false, 0); /* a message whose tag belongs to the application */
-    assert_int_equal(window_check_release(&w, 1, 9, true), FAULT_NONE);
-    window_place(&w, 0, 1, true, 0);
-    window_place(&w, 1, 1, true, 0);
-    while (window_pop(&w, &slot))
+    window_place(&window, 2, 7, true, SCTPDDP_RELEASE);
+    assert_int_equal(window.releases, 1);
+    assert_int_equal(window_check_release(&window, 1, 7, false), FAULT_NONE);
+    assert_int_equal(window_check_release(&window, 3, 7, false), FAULT_CHUNK_RELEASED);
+    assert_int_equal(window_check_release(&window, 3, 8, false), FAULT_NONE);
+    assert_int_equal(window_check_release(&window, 1, 7, true), FAULT_CHUNK_RELEASED);
+    window_place(&window, 3, 8, true, 0);
+    assert_int_equal(window_check_release(&window, 1, 8, true), FAULT_CHUNK_RELEASED);
+    assert_int_equal(window_check_release(&window, 4, 8, true), FAULT_NONE);
+    window_place(&window, 4, 9, false, 0); /* a message whose tag belongs to the application */
+    assert_int_equal(window_check_release(&window, 1, 9, true), FAULT_NONE);
+    window_place(&window, 0, 1, true, 0);
+    window_place(&window, 1, 1, true, 0);
+    while (window_pop(&window, &slot))
         ;
-    assert_int_equal(w.releases, 0);
+    assert_int_equal(window.releases, 0);
 }
 
 int main(void)

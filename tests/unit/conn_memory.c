@@ -208,7 +208,7 @@ static void own_key_is_wrong(void **state)
     assert_true(h.conn.life.note.key == 0x666);
 }
 
-static void completions_have_no_room(void **state)
+static void completions_have_no_space(void **state)
 {
     (void)state;
     begin();
@@ -223,7 +223,7 @@ static void completions_have_no_room(void **state)
 }
 
 /* The overflow shows when the last octets have left, and no other event makes the connection look. */
-static void completions_of_sends_have_no_room(void **state)
+static void completions_of_sends_have_no_space(void **state)
 {
     (void)state;
     begin();
@@ -297,8 +297,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(read_of_what_is_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(read_of_what_is_stable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(own_key_is_wrong, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(completions_have_no_room, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(completions_of_sends_have_no_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(completions_have_no_space, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(completions_of_sends_have_no_space, set_up, tear_down),
         cmocka_unit_test_setup_teardown(region_goes_while_it_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(owner_has_gone, set_up, tear_down),
     };

@@ -140,13 +140,13 @@ static void we_hold_it_back(void **state)
     const struct seg read = {.op = SEG_READ_REQ};
     uint8_t unit[256];
     struct seg seg;
-    void *room;
+    void *buffer;
 
     (void)state;
     next_connection();
     mr = engine_region(&h.engine, LENGTH, ALL_ACCESS | RDDP_ACCESS_ZERO_BASED);
-    room = calloc(1, qp_sequence_room(&h.side.qp, 4));
-    qp_sequence(&h.side.qp, 1, 4, room);
+    buffer = calloc(1, qp_sequence_size(&h.side.qp, 4));
+    qp_sequence(&h.side.qp, 1, 4, buffer);
     conn_init_passive(&h.conn, &wire_rdmatcp, &attr, h.now_us);
     assert_int_equal(conn_accept(&h.conn, &h.side.qp, 4, 4, NULL, 0, h.now_us), 0);
     h.peer = (struct wire_state){.crc = true, .id_known = true, .connection_id = 7};
@@ -174,7 +174,7 @@ static void we_hold_it_back(void **state)
     expect_end(&h, FAULT_STALLED);
     conn_detach(&h.conn, h.now_us);
     h.side.qp.sequence = NULL;
-    free(room);
+    free(buffer);
 }
 
 /* --- closing ------------------------------------------------------------------------------------------------- */

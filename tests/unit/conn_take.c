@@ -16,7 +16,7 @@ enum kind { MARKERS, ALIGNED, BARE, SEGMENTS, KINDS };
 
 static struct mr *mr;
 static struct early *early;
-static void *room;
+static void *buffer;
 static uint8_t octets[REGION], stream[STREAM], arrived[STREAM];
 static size_t begin_of[UNITS + 1]; /* of each unit in stream[], and the end of the last unit */
 static size_t units;
@@ -35,8 +35,8 @@ static void ready(enum kind how)
     mr = engine_region(&h.engine, REGION, ALL_ACCESS | RDDP_ACCESS_ZERO_BASED);
     pattern(octets, REGION, 3);
     if (kind == SEGMENTS) {
-        room = calloc(1, qp_sequence_room(&h.side.qp, SEQUENCE_WINDOW));
-        qp_sequence(&h.side.qp, 1, SEQUENCE_WINDOW, room);
+        buffer = calloc(1, qp_sequence_size(&h.side.qp, SEQUENCE_WINDOW));
+        qp_sequence(&h.side.qp, 1, SEQUENCE_WINDOW, buffer);
         conn_init_passive(&h.conn, &wire_rdmatcp, &attr, h.now_us);
         assert_int_equal(conn_accept(&h.conn, &h.side.qp, 4, 4, NULL, 0, h.now_us), 0);
         h.peer = (struct wire_state){.crc = true, .id_known = true, .connection_id = 0x0123456789abcdef};
@@ -53,8 +53,8 @@ static void ready(enum kind how)
 static void done(void)
 {
     conn_detach(&h.conn, h.now_us);
-    free(room);
-    room = NULL;
+    free(buffer);
+    buffer = NULL;
 }
 
 /* Appends one unit to the peer's stream. */

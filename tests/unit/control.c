@@ -6,9 +6,9 @@
 #include "core/sequence.h"
 #include "tests/lib/sequence.h"
 
-enum { ROOM = 1024, UNTOUCHED = 0xee };
+enum { BUFFER = 1024, UNTOUCHED = 0xee };
 
-static uint8_t head[ROOM], room[ROOM + 4];
+static uint8_t head[BUFFER], buffer[BUFFER + 4];
 
 /* Attaches `length` octets of head[], from `at` on, to the segment. */
 static struct seg with(struct seg seg, uint32_t at, uint32_t length)
@@ -19,21 +19,21 @@ static struct seg with(struct seg seg, uint32_t at, uint32_t length)
 }
 
 /* Posts a receive of a whole buffer with room for this many octets of control data. */
-static void post_room(uint64_t wr_id, uint32_t octets)
+static void post_size(uint64_t wr_id, uint32_t octets)
 {
     static struct rddp_sge sge;
-    struct rddp_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .control = room, .control_room = octets};
+    struct rddp_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .control = buffer, .control_size = octets};
 
     sge = piece_of(local, 0, STAGE_BUFFER);
     assert_int_equal(qp_post_recv(&s.qp, &wr), 0);
 }
 
-static void expect_room(uint32_t octets)
+static void expect_size(uint32_t octets)
 {
-    assert_memory_equal(room, head, octets);
-    for (uint32_t i = octets; i < sizeof(room); i++)
-        assert_int_equal(room[i], UNTOUCHED);
-    memset(room, UNTOUCHED, sizeof(room));
+    assert_memory_equal(buffer, head, octets);
+    for (uint32_t i = octets; i < sizeof(buffer); i++)
+        assert_int_equal(buffer[i], UNTOUCHED);
+    memset(buffer, UNTOUCHED, sizeof(buffer));
 }
 
 static void told(uint64_t wr_id, enum rddp_wc_opcode opcode, uint32_t length, uint32_t control)
@@ -49,7 +49,7 @@ static void told(uint64_t wr_id, enum rddp_wc_opcode opcode, uint32_t length, ui
 static int open_control(void **state)
 {
     pattern(head, sizeof(head), 9);
-    memset(room, UNTOUCHED, sizeof(room));
+    memset(buffer, UNTOUCHED, sizeof(buffer));
     if (sequence_open(state))
         return -1;
     sequence_for_control(false);
@@ -71,18 +71,18 @@ static void writes(void **state)
         for (uint32_t got = lengths[i] - 1; got <= lengths[i] + 1; got++) {
             memset(remote->base, 0, 32);
             engine_remember(&e);
-            post_room(id, got);
+            post_size(id, got);
             assert_int_equal(arrive(&s, with(write_(n++, 8, 10, 10, WHOLE, 0), 0, lengths[i])), FAULT_NONE);
             told(id++, RDDP_WC_RECV_RDMA_WITH_IMM, 10, lengths[i]);
-            expect_room(got < lengths[i] ? got : lengths[i]);
+            expect_size(got < lengths[i] ? got : lengths[i]);
             memcpy(want_of(&e, remote) + 8, data + 8, 10);
             engine_expect(&e);
         }
     }
-    post_room(id, 0);
+    post_size(id, 0);
     assert_int_equal(arrive(&s, with(write_(n++, 0, 0, 0, WHOLE, 0), 0, 4)), FAULT_NONE); /* no payload and no room */
     told(id, RDDP_WC_RECV_RDMA_WITH_IMM, 0, 4);
-    expect_room(0);
+    expect_size(0);
     assert_int_equal(arrive(&s, write_(n, 0, 10, 10, WHOLE, 0)), FAULT_NONE); /* no control data: no receive */
     expect_quiet(&s.recv_cq);
     assert_int_equal(s.qp.control_dropped, 0);
@@ -92,24 +92,24 @@ static void writes(void **state)
 static void segments(void **state)
 {
     (void)state;
-    post_room(0, ROOM);
-    post_room(1, ROOM);
-    post_room(2, 10);
+    post_size(0, BUFFER);
+    post_size(1, BUFFER);
+    post_size(2, 10);
     assert_int_equal(arrive(&s, with(write_(0, 0, 10, 30, SEG_FIRST, 0), 0, 8)), FAULT_NONE);
     assert_int_equal(arrive(&s, write_(0, 10, 10, 30, 0, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(0, 20, 5, 30, 0, 0), 8, 4)), FAULT_NONE);
     expect_quiet(&s.recv_cq);
     assert_int_equal(arrive(&s, write_(0, 25, 5, 30, SEG_LAST, 0)), FAULT_NONE);
     told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 30, 12);
-    expect_room(12);
+    expect_size(12);
     assert_int_equal(arrive(&s, write_(1, 0, 10, 20, SEG_FIRST, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(1, 10, 10, 20, SEG_LAST, 0), 0, 1020)), FAULT_NONE);
     told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 1020);
-    expect_room(1020);
+    expect_size(1020);
     assert_int_equal(arrive(&s, with(write_(2, 0, 10, 20, SEG_FIRST, 0), 0, 8)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(2, 10, 10, 20, SEG_LAST, 0), 8, 8)), FAULT_NONE);
     told(2, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 16);
-    expect_room(10);
+    expect_size(10);
 }
 
 /* A peer may send segments of nothing but control data for ever: the count stops at its maximum, and no memory outside
@@ -117,13 +117,13 @@ static void segments(void **state)
 static void endless(void **state)
 {
     (void)state;
-    post_room(0, 4);
+    post_size(0, 4);
     assert_int_equal(arrive(&s, with(write_(0, 0, 1, 2, SEG_FIRST, 0), 0, 4)), FAULT_NONE);
     s.qp.arriving.ring[s.qp.arriving.next & s.qp.arriving.mask].control_length = UINT32_MAX - 7;
     assert_int_equal(arrive(&s, with(write_(0, 1, 0, 2, 0, 0), 100, 8)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(write_(0, 1, 1, 2, SEG_LAST, 0), 100, 1020)), FAULT_NONE);
     told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 2, UINT32_MAX);
-    expect_room(4);
+    expect_size(4);
 }
 
 /* Without a receive the connection fails as for a Send; a Write with a fault ends with its receive flushed. */
@@ -140,7 +140,7 @@ static void no_receive(void **state)
     engine_expect(&e);
     expect_idle();
 
-    post_room(5, ROOM);
+    post_size(5, BUFFER);
     wrong.key++;
     assert_int_equal(arrive(&s, wrong), FAULT_KEY);
     qp_fail(&s.qp, &lost);
@@ -148,8 +148,8 @@ static void no_receive(void **state)
     expect_quiet(&s.recv_cq);
 
     sequence_for_control(false); /* in the middle of one */
-    post_room(6, ROOM);
-    post_room(7, ROOM);
+    post_size(6, BUFFER);
+    post_size(7, BUFFER);
     assert_int_equal(arrive(&s, with(write_(0, 0, 10, 20, SEG_FIRST, 0), 0, 4)), FAULT_NONE);
     qp_fail(&s.qp, &lost);
     expect_wc(&s.recv_cq, 6, RDDP_WC_WR_FLUSH_ERR);
@@ -163,12 +163,12 @@ static void not_asked_for(void **state)
 {
     (void)state;
     sequence_again(false);
-    post_room(0, ROOM);
+    post_size(0, BUFFER);
     assert_int_equal(arrive(&s, with(write_(0, 0, 10, 10, WHOLE, 0), 0, 4)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(read_(1, 10, 0), 0, 1020)), FAULT_NONE);
     leave(&s, 100);
     expect_quiet(&s.recv_cq);
-    expect_room(0);
+    expect_size(0);
     assert_int_equal(s.qp.control_dropped, 1024);
     assert_int_equal(arrive(&s, with(send_(2, 0, 10, WHOLE, 0), 0, 4)), FAULT_NONE);
     told(0, RDDP_WC_RECV, 10, 4);
@@ -214,8 +214,8 @@ static void held(void **state)
     struct seg seg = with(write_(1, 0, 10, 10, WHOLE, 0), 0, 4);
 
     (void)state;
-    post_room(0, ROOM);
-    post_room(1, ROOM);
+    post_size(0, BUFFER);
+    post_size(1, BUFFER);
     assert_int_equal(arrive(&s, read_(0, 100, 0)), FAULT_NONE);
     for (int i = 0; i < 3; i++)
         assert_int_equal(arrive(&s, seg), FAULT_NOT_NOW);
@@ -224,7 +224,7 @@ static void held(void **state)
     expect_quiet(&s.recv_cq);
     assert_int_equal(arrive(&s, seg), FAULT_NONE);
     told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
-    expect_room(4);
+    expect_size(4);
     assert_int_equal(arrive(&s, with(write_(2, 0, 10, 10, WHOLE, 0), 0, 8)), FAULT_NONE);
     told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 8);
 }
@@ -258,10 +258,10 @@ static void early(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 4; i++)
-        post_room(i, ROOM);
+        post_size(i, BUFFER);
     assert_int_equal(unit(0, seg[0]), FAULT_NONE);
     told(0, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
-    expect_room(4);
+    expect_size(4);
     for (uint32_t i = 3; i > 1; i--)
         for (int twice = 0; twice < 2; twice++)
             assert_int_equal(unit(i, seg[i]), FAULT_NONE);
@@ -269,16 +269,16 @@ static void early(void **state)
     assert_memory_equal(remote->base + 40, data + 40, 10);
     expect_quiet(&s.recv_cq);
     memset(remote->base + 20, 0x33, 10); /* the application changes the memory that it has now */
-    expect_room(0);
+    expect_size(0);
     assert_int_equal(unit(1, seg[1]), FAULT_NONE);
     expect_quiet(&s.recv_cq);
     assert_int_equal(unit(2, seg[2]), FAULT_NONE);
     told(1, RDDP_WC_RECV_RDMA_WITH_IMM, 20, 12);
-    assert_memory_equal(room, head + 4, 12);
+    assert_memory_equal(buffer, head + 4, 12);
     assert_int_equal(remote->base[20], 0x33);
     assert_int_equal(unit(3, seg[3]), FAULT_NONE);
     told(2, RDDP_WC_RECV_RDMA_WITH_IMM, 10, 4);
-    assert_memory_equal(room, head + 16, 4);
+    assert_memory_equal(buffer, head + 16, 4);
     assert_int_equal(unit(4, with(write_(3, 0, 1, 1, WHOLE, 0), 0, 4)), FAULT_NONE);
     told(3, RDDP_WC_RECV_RDMA_WITH_IMM, 1, 4);
 }
@@ -306,9 +306,9 @@ static void read_requests(void **state)
     const struct fault_note lost = {.fault = FAULT_LOST};
 
     (void)state;
-    post_room(0, ROOM);
-    post_room(1, 1019);
-    post_room(2, ROOM);
+    post_size(0, BUFFER);
+    post_size(1, 1019);
+    post_size(2, BUFFER);
     assert_int_equal(arrive(&s, with(read_(0, 100, 0), 0, 4)), FAULT_NONE);
     assert_int_equal(arrive(&s, read_(1, 10, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, with(read_(2, 0, 0), 0, 1020)), FAULT_NONE);
@@ -320,7 +320,7 @@ static void read_requests(void **state)
     expect_quiet(&s.recv_cq);
     leave(&s, 60);
     told(1, RDDP_WC_RECV_RDMA_READ, 0, 1020);
-    expect_room(1019);
+    expect_size(1019);
     assert_int_equal(arrive(&s, with(read_(3, 100, 0), 0, 4)), FAULT_NONE);
     leave(&s, 60);
     qp_fail(&s.qp, &lost);
@@ -334,8 +334,8 @@ static void post_read(uint64_t wr_id, uint32_t octets, unsigned flags)
     struct rddp_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_READ};
 
     wr.send_flags = flags;
-    wr.response_control = room;
-    wr.response_room = octets;
+    wr.response_control = buffer;
+    wr.response_size = octets;
     assert_int_equal(qp_post_send(&s.qp, &wr), 0);
     expect_op(SEG_READ_REQ);
 }
@@ -359,20 +359,20 @@ static void responses(void **state)
         post_read(n, octets, RDDP_SEND_SIGNALED);
         assert_int_equal(arrive(&s, with(answer(n, 0, 64, WHOLE), 0, 1020)), FAULT_NONE);
         assert_int_equal(expect_wc(&s.send_cq, n, RDDP_WC_SUCCESS).control_length, 1020);
-        expect_room(octets < 1020 ? octets : 1020);
+        expect_size(octets < 1020 ? octets : 1020);
         assert_memory_equal(local->base, data, 64);
     }
-    post_read(n, ROOM, RDDP_SEND_SIGNALED);
+    post_read(n, BUFFER, RDDP_SEND_SIGNALED);
     assert_int_equal(arrive(&s, answer(n, 0, 64, WHOLE)), FAULT_NONE);
     assert_int_equal(expect_wc(&s.send_cq, n++, RDDP_WC_SUCCESS).control_length, 0);
-    post_read(n, ROOM, 0);
+    post_read(n, BUFFER, 0);
     assert_int_equal(arrive(&s, with(answer(n++, 0, 64, WHOLE), 0, 4)), FAULT_NONE);
     expect_quiet(&s.send_cq);
-    expect_room(4);
+    expect_size(4);
     post_read(n, 0, RDDP_SEND_SIGNALED);
     assert_int_equal(arrive(&s, with(answer(n, 0, 64, WHOLE), 0, 4)), FAULT_NONE);
     assert_int_equal(expect_wc(&s.send_cq, n, RDDP_WC_SUCCESS).control_length, 4);
-    expect_room(0);
+    expect_size(0);
 }
 
 /* The control data of several segments, early ones among them, are joined in stream order, once. */
@@ -381,19 +381,19 @@ static void early_responses(void **state)
     struct seg seg[3];
 
     (void)state;
-    post_read(0, ROOM, RDDP_SEND_SIGNALED);
+    post_read(0, BUFFER, RDDP_SEND_SIGNALED);
     seg[0] = with(answer(0, 0, 20, SEG_FIRST), 0, 4);
     seg[1] = with(answer(0, 20, 20, 0), 4, 8);
     seg[2] = with(answer(0, 40, 24, SEG_LAST), 12, 4);
     assert_int_equal(unit(2, seg[2]), FAULT_NONE);
     assert_int_equal(unit(1, seg[1]), FAULT_NONE);
-    expect_room(0);
+    expect_size(0);
     for (uint32_t i = 0; i < 3; i++) {
         expect_quiet(&s.send_cq);
         assert_int_equal(unit(i, seg[i]), FAULT_NONE);
     }
     assert_int_equal(expect_wc(&s.send_cq, 0, RDDP_WC_SUCCESS).control_length, 16);
-    expect_room(16);
+    expect_size(16);
     assert_memory_equal(local->base, data, 64);
 }
 
@@ -421,7 +421,7 @@ static void solicited(void **state)
     seg = with(write_(0, 0, 10, 10, WHOLE, 0), 0, 4);
     for (unsigned asked = 0; asked < 2; asked++) {
         sequence_for_control(false);
-        post_room(0, ROOM);
+        post_size(0, BUFFER);
         seg.reserved = asked ? SEQUENCE_SOLICITED : 0;
         cq_arm(&s.recv_cq, CQ_SOLICITED);
         assert_int_equal(arrive(&s, seg), FAULT_NONE);

@@ -11,7 +11,7 @@
 #include "tests/lib/vectors.h"
 #include "wire/ddp.h"
 
-enum { ROOM = 2048 };
+enum { BUFFER = 2048 };
 
 /* Encodes header and payload of `seg`, as a wire sends them. */
 static size_t encode(uint8_t *out, const struct seg *seg, unsigned version)
@@ -70,8 +70,8 @@ static void vectors_both_ways(void **state)
 
     (void)state;
     vectors_each(file, "ddp_rdmap", i, entry) {
-        uint8_t ulpdu[ROOM], again[ROOM];
-        size_t n = vector_hex(entry, "hex", ulpdu, ROOM);
+        uint8_t ulpdu[BUFFER], again[BUFFER];
+        size_t n = vector_hex(entry, "hex", ulpdu, BUFFER);
         enum fault fault;
         struct seg seg;
 
@@ -88,12 +88,12 @@ static void vectors_both_ways(void **state)
     json_decref(file);
 }
 
-static struct seg from_vector(json_t *file, const char *id, uint8_t *room)
+static struct seg from_vector(json_t *file, const char *id, uint8_t *buffer)
 {
     struct seg seg;
-    size_t n = vector_hex(vectors_find(file, "ddp_rdmap", id), "hex", room, ROOM);
+    size_t n = vector_hex(vectors_find(file, "ddp_rdmap", id), "hex", buffer, BUFFER);
 
-    assert_int_equal(ddp_decode(&seg, room, n, 1), FAULT_NONE);
+    assert_int_equal(ddp_decode(&seg, buffer, n, 1), FAULT_NONE);
     return seg;
 }
 
@@ -153,11 +153,11 @@ static void vector_fields(void **state)
         {"DDP-V-msn-wrap-b", {.op = SEG_SEND, .flags = SEG_LAST, .msg = 0, .data = (const uint8_t *)"x", .length = 1}},
     };
     json_t *file = vectors_load("mpa");
-    uint8_t room[ROOM];
+    uint8_t buffer[BUFFER];
 
     (void)state;
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-        struct seg seg = from_vector(file, want[i].id, room);
+        struct seg seg = from_vector(file, want[i].id, buffer);
 
         check_same(&seg, &want[i].seg);
     }
@@ -169,12 +169,12 @@ static void vector_segments(void **state)
 {
     static const char *const id[] = {"DDP-V-seg-u0", "DDP-V-seg-u1", "DDP-V-seg-t0", "DDP-V-seg-t1"};
     json_t *file = vectors_load("mpa");
-    uint8_t room[ROOM];
+    uint8_t buffer[BUFFER];
 
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         json_t *fields = json_object_get(vectors_find(file, "ddp_rdmap", id[i]), "fields");
-        struct seg seg = from_vector(file, id[i], room);
+        struct seg seg = from_vector(file, id[i], buffer);
 
         assert_int_equal(seg.offset, vector_number(fields, i < 2 ? "MO" : "TO"));
         assert_int_equal(seg.length, vector_number(fields, "payload"));
@@ -296,16 +296,16 @@ static void wrong_headers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         const struct change *c = &changes[i];
-        uint8_t room[ROOM] = {0}, *ulpdu;
-        size_t n = vector_hex(vectors_find(file, "ddp_rdmap", c->id), "hex", room, ROOM);
+        uint8_t buffer[BUFFER] = {0}, *ulpdu;
+        size_t n = vector_hex(vectors_find(file, "ddp_rdmap", c->id), "hex", buffer, BUFFER);
         struct seg seg;
         enum fault fault;
 
         for (size_t k = 0; k < c->octets; k++)
-            room[c->at + k] = (uint8_t)(c->value >> 8 * (c->octets - 1 - k));
+            buffer[c->at + k] = (uint8_t)(c->value >> 8 * (c->octets - 1 - k));
         n = (size_t)((int)n + c->grow);
         ulpdu = test_malloc(n + 1); /* exactly as long, so that a sanitizer sees an access behind the ULPDU */
-        memcpy(ulpdu, room, n);
+        memcpy(ulpdu, buffer, n);
         fault = ddp_decode(&seg, ulpdu, n, 1);
         if (fault != c->fault || seg.op != c->op)
             fail_msg("change %zu of %s: fault %d, op %d", i, c->id, (int)fault, (int)seg.op);
@@ -321,16 +321,16 @@ static void wrong_headers(void **state)
 static void stray_invalidate(void **state)
 {
     json_t *file = vectors_load("mpa");
-    uint8_t room[ROOM];
-    struct seg seg = from_vector(file, SEND, room);
+    uint8_t buffer[BUFFER];
+    struct seg seg = from_vector(file, SEND, buffer);
 
     (void)state;
-    put32(room + 2, 0x12345678);
-    assert_int_equal(ddp_decode(&seg, room, seg.head_length + seg.length, 1), FAULT_NONE);
+    put32(buffer + 2, 0x12345678);
+    assert_int_equal(ddp_decode(&seg, buffer, seg.head_length + seg.length, 1), FAULT_NONE);
     assert_int_equal(seg.invalidate, 0);
     seg.invalidate = 0x12345678;
-    ddp_encode(room, &seg, 1);
-    assert_int_equal(get32(room + 2), 0);
+    ddp_encode(buffer, &seg, 1);
+    assert_int_equal(get32(buffer + 2), 0);
     json_decref(file);
 }
 
@@ -338,16 +338,16 @@ static void stray_invalidate(void **state)
 static void versions(void **state)
 {
     struct seg seg = {.op = SEG_SEND, .flags = SEG_LAST, .msg = 1}, got;
-    uint8_t room[DDP_HEAD_MAX];
+    uint8_t buffer[DDP_HEAD_MAX];
 
     (void)state;
-    assert_int_equal(encode(room, &seg, 0), 18);
-    assert_int_equal(get16(room), 0x4003);
-    assert_int_equal(ddp_decode(&got, room, 18, 0), FAULT_NONE);
-    assert_int_equal(ddp_decode(&got, room, 18, 1), FAULT_DDP_VERSION);
-    encode(room, &seg, 1);
-    assert_int_equal(get16(room), 0x4143);
-    assert_int_equal(ddp_decode(&got, room, 18, 0), FAULT_DDP_VERSION);
+    assert_int_equal(encode(buffer, &seg, 0), 18);
+    assert_int_equal(get16(buffer), 0x4003);
+    assert_int_equal(ddp_decode(&got, buffer, 18, 0), FAULT_NONE);
+    assert_int_equal(ddp_decode(&got, buffer, 18, 1), FAULT_DDP_VERSION);
+    encode(buffer, &seg, 1);
+    assert_int_equal(get16(buffer), 0x4143);
+    assert_int_equal(ddp_decode(&got, buffer, 18, 0), FAULT_DDP_VERSION);
 }
 
 /* The first two octets of everything that can be sent (RFC 5040 figure 4). */
@@ -375,21 +375,21 @@ static void control_octets(void **state)
         {SEG_ATOMIC_RESP, SEG_LAST, 0x414b},
         {SEG_IMMEDIATE, SEG_LAST | SEG_SOLICITED, 0x4149},
     };
-    uint8_t room[DDP_HEAD_MAX];
+    uint8_t buffer[DDP_HEAD_MAX];
 
     (void)state;
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         struct seg seg = {.op = want[i].op, .flags = want[i].flags};
 
-        ddp_encode(room, &seg, 1);
-        assert_int_equal(get16(room), want[i].octets);
-        assert_int_equal(ddp_op(room, 2), want[i].op);
+        ddp_encode(buffer, &seg, 1);
+        assert_int_equal(get16(buffer), want[i].octets);
+        assert_int_equal(ddp_op(buffer, 2), want[i].op);
     }
-    assert_int_equal(ddp_op(room, 1), SEG_OPS);
-    put16(room, 0xc143);
-    assert_int_equal(ddp_op(room, 2), SEG_OPS);
-    put16(room, 0x414c);
-    assert_int_equal(ddp_op(room, 2), SEG_OPS);
+    assert_int_equal(ddp_op(buffer, 1), SEG_OPS);
+    put16(buffer, 0xc143);
+    assert_int_equal(ddp_op(buffer, 2), SEG_OPS);
+    put16(buffer, 0x414c);
+    assert_int_equal(ddp_op(buffer, 2), SEG_OPS);
 }
 
 int main(void)

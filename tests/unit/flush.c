@@ -98,14 +98,14 @@ static void expect_taken(struct side *by, uint32_t wr_id)
  * place is posted again. A failing queue pair flushes the receives that it took and leaves the others. RDMAP-8-02. */
 static void test_srq(void **state)
 {
-    static uint64_t room[512];
+    static uint64_t space[512];
     static struct side a, b;
     struct qp_attr attr = side_attr(&e);
     struct rq srq;
 
     (void)state;
-    assert_true(rq_room(SRQ_DEPTH, 1) <= sizeof(room));
-    rq_init(&srq, &e.pd, SRQ_DEPTH, 1, room);
+    assert_true(rq_size(SRQ_DEPTH, 1) <= sizeof(space));
+    rq_init(&srq, &e.pd, SRQ_DEPTH, 1, space);
     attr.srq = &srq;
     side_open(&a, &e, &attr);
     side_open(&b, &e, &attr);

@@ -97,12 +97,12 @@ static unsigned random_spans(struct rng *rng, uint32_t length, struct span *span
 static struct wire_state random_state(struct rng *rng)
 {
     uint64_t r = rng_next(rng);
-    struct wire_state w = {.crc = r & 1, .tx_markers = r & 2, .version = r >> 2 & 1};
+    struct wire_state agreed = {.crc = r & 1, .tx_markers = r & 2, .version = r >> 2 & 1};
 
-    w.rx_markers = w.tx_markers;
-    w.tx_pos = (r & 8 ? 1ULL << 32 : 4096) - 512 + (r >> 8) % 256 * 4;
-    w.rx_pos = w.tx_pos;
-    return w;
+    agreed.rx_markers = agreed.tx_markers;
+    agreed.tx_pos = (r & 8 ? 1ULL << 32 : 4096) - 512 + (r >> 8) % 256 * 4;
+    agreed.rx_pos = agreed.tx_pos;
+    return agreed;
 }
 
 /* MPA-2-02 MPA-3.2-02 MPA-6-01 MPA-7.1-05 MPA-7.1-10 DDP-3-01 DDP-4.2-01 DDP-4.3-01: what is framed comes out as it
@@ -115,25 +115,25 @@ static void round_trip(void **state)
     for (unsigned round = 0; round < 30000; round++) {
         uint32_t limit = round % 200 ? 3000 : PAYLOAD_MAX - 4;
         struct seg seg = random_segment(&rng, rng_below(&rng, limit)), got;
-        struct wire_state w = random_state(&rng);
+        struct wire_state agreed = random_state(&rng);
         struct span span[WIRE_SPANS_MAX];
         unsigned spans = random_spans(&rng, seg.length, span);
-        uint64_t begin = w.tx_pos;
+        uint64_t begin = agreed.tx_pos;
         size_t n, need = 0;
 
         memset(unit, 0xee, 64);
-        n = wire_iwarp.frame(&w, &seg, span, spans, unit);
+        n = wire_iwarp.frame(&agreed, &seg, span, spans, unit);
         assert_true(n <= WIRE_UNIT_MAX);
-        assert_int_equal(w.tx_pos, begin + n);
+        assert_int_equal(agreed.tx_pos, begin + n);
         assert_int_equal(n % 4, 0);
-        assert_int_equal(wire_iwarp.decode(&w, &got, unit, n - 1, &need), 0);
+        assert_int_equal(wire_iwarp.decode(&agreed, &got, unit, n - 1, &need), 0);
         assert_int_equal(need, n);
-        assert_int_equal(w.rx_pos, begin);
-        assert_int_equal(wire_iwarp.decode(&w, &got, unit, n, &need), n);
+        assert_int_equal(agreed.rx_pos, begin);
+        assert_int_equal(wire_iwarp.decode(&agreed, &got, unit, n, &need), n);
         check_same(&got, &seg, payload);
         assert_int_equal(got.begin, begin);
         assert_int_equal(got.end, begin + n);
-        assert_int_equal(w.rx_pos, w.tx_pos);
+        assert_int_equal(agreed.rx_pos, agreed.tx_pos);
     }
 }
 
@@ -145,23 +145,23 @@ static void wrap_is_frame(void **state)
     (void)state;
     for (unsigned round = 0; round < 5000; round++) {
         struct seg seg = random_segment(&rng, rng_below(&rng, round % 100 ? 3000 : PAYLOAD_MAX - 4));
-        struct wire_state w = random_state(&rng), again;
+        struct wire_state agreed = random_state(&rng), again;
         struct span span[WIRE_SPANS_MAX];
         unsigned spans = random_spans(&rng, seg.length, span);
         uint8_t tail[WIRE_TAIL_MAX];
         size_t n, head_length, tail_length;
 
-        w.tx_markers = false;
-        again = w;
-        assert_false(wire_iwarp.interleaves(&w));
-        n = wire_iwarp.frame(&w, &seg, span, spans, unit);
+        agreed.tx_markers = false;
+        again = agreed;
+        assert_false(wire_iwarp.interleaves(&agreed));
+        n = wire_iwarp.frame(&agreed, &seg, span, spans, unit);
         wire_iwarp.wrap(&again, &seg, span, spans, other, &head_length, tail, &tail_length);
         assert_true(head_length <= WIRE_HEAD_MAX && tail_length <= WIRE_TAIL_MAX);
         assert_int_equal(head_length + seg.length + tail_length, n);
         assert_memory_equal(unit, other, head_length);
         assert_memory_equal(unit + head_length, payload, seg.length);
         assert_memory_equal(unit + n - tail_length, tail, tail_length);
-        assert_int_equal(again.tx_pos, w.tx_pos);
+        assert_int_equal(again.tx_pos, agreed.tx_pos);
     }
 }
 
@@ -171,7 +171,7 @@ static void figures(void **state)
 {
     json_t *file = vectors_load("mpa");
     static const uint8_t zeros[464];
-    struct wire_state w = {.crc = true, .tx_markers = true};
+    struct wire_state agreed = {.crc = true, .tx_markers = true};
     struct seg seg = {.op = SEG_SEND, .flags = SEG_LAST, .msg = 1, .length = 24};
     struct span span = {.at = zeros, .length = 24};
     uint8_t want[1024];
@@ -179,26 +179,26 @@ static void figures(void **state)
 
     (void)state;
     n = vector_hex(vectors_find(file, "fpdus", "MPA-V-fig5"), "hex", want, sizeof(want));
-    assert_int_equal(wire_iwarp.frame(&w, &seg, &span, 1, unit), n);
+    assert_int_equal(wire_iwarp.frame(&agreed, &seg, &span, 1, unit), n);
     assert_memory_equal(unit, want, n);
 
-    w.tx_pos = 0;
+    agreed.tx_pos = 0;
     seg.length = span.length = 464;
     n = vector_hex(vectors_find(file, "fpdus", "MPA-V-fig6-first"), "hex", want, sizeof(want));
-    assert_int_equal(wire_iwarp.frame(&w, &seg, &span, 1, unit), n);
+    assert_int_equal(wire_iwarp.frame(&agreed, &seg, &span, 1, unit), n);
     assert_memory_equal(unit, want, n);
-    assert_int_equal(w.tx_pos, 0x1ec);
+    assert_int_equal(agreed.tx_pos, 0x1ec);
 
     seg.msg = 2;
     seg.length = span.length = 24;
     n = vector_hex(vectors_find(file, "fpdus", "MPA-V-fig6"), "hex", want, sizeof(want));
-    assert_int_equal(wire_iwarp.frame(&w, &seg, &span, 1, unit), n);
+    assert_int_equal(wire_iwarp.frame(&agreed, &seg, &span, 1, unit), n);
     assert_memory_equal(unit, want, n);
 
-    w.tx_pos = 0x1ec;
-    w.version = 1;
+    agreed.tx_pos = 0x1ec;
+    agreed.version = 1;
     n = vector_hex(vectors_find(file, "fpdus", "MPA-V-rfc5044-fig6"), "hex", want, sizeof(want));
-    assert_int_equal(wire_iwarp.frame(&w, &seg, &span, 1, unit), n);
+    assert_int_equal(wire_iwarp.frame(&agreed, &seg, &span, 1, unit), n);
     assert_memory_equal(unit, want, n);
     json_decref(file);
 }
@@ -211,45 +211,45 @@ static void payload_max(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 6 * 2; i++) {
-        struct wire_state w = {.crc = true, .tx_markers = i & 1, .version = 1};
-        uint32_t mulpdu = mpa_mulpdu(emss[i / 2], w.tx_markers);
+        struct wire_state agreed = {.crc = true, .tx_markers = i & 1, .version = 1};
+        uint32_t mulpdu = mpa_mulpdu(emss[i / 2], agreed.tx_markers);
         struct seg seg = {.op = SEG_WRITE, .flags = SEG_LAST};
 
-        assert_int_equal(wire_iwarp.payload_max(&w, true, emss[i / 2]), mulpdu - 14);
-        assert_int_equal(wire_iwarp.payload_max(&w, false, emss[i / 2]), mulpdu - 18);
-        assert_int_equal(wire_iwarp.interleaves(&w), i & 1);
+        assert_int_equal(wire_iwarp.payload_max(&agreed, true, emss[i / 2]), mulpdu - 14);
+        assert_int_equal(wire_iwarp.payload_max(&agreed, false, emss[i / 2]), mulpdu - 18);
+        assert_int_equal(wire_iwarp.interleaves(&agreed), i & 1);
         seg.length = mulpdu - 14;
         if (emss[i / 2] >= 140)
-            assert_true(wire_iwarp.frame(&w, &seg, &(struct span){payload, seg.length}, 1, unit) <= emss[i / 2]);
+            assert_true(wire_iwarp.frame(&agreed, &seg, &(struct span){payload, seg.length}, 1, unit) <= emss[i / 2]);
     }
 }
 
 /* --- faults and Terminates ----------------------------------------------------------------------------------- */
 
 /* A ULPDU of the vectors in an FPDU, decoded; `fault` is what must come of it. */
-static struct seg decode_vector(const char *id, struct wire_state *w, enum fault fault)
+static struct seg decode_vector(const char *id, struct wire_state *agreed, enum fault fault)
 {
     json_t *file = vectors_load("mpa");
-    struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
+    struct mpa_half half = {.pos = agreed->rx_pos, .markers = agreed->rx_markers, .crc = agreed->crc};
     uint8_t ulpdu[2048];
     struct seg seg;
     size_t n = vector_hex(vectors_find(file, "ddp_rdmap", id), "hex", ulpdu, sizeof(ulpdu)), need = 0;
 
     n = mpa_encode(&half, unit, &(struct span){ulpdu, (uint32_t)n}, 1);
-    assert_int_equal(wire_iwarp.decode(w, &seg, unit, n, &need), fault ? -(int)fault : (int)n);
+    assert_int_equal(wire_iwarp.decode(agreed, &seg, unit, n, &need), fault ? -(int)fault : (int)n);
     json_decref(file);
     return seg;
 }
 
 /* An opcode that no document knows, in a ULPDU of 26 octets. */
-static struct seg decode_wrong_opcode(struct wire_state *w)
+static struct seg decode_wrong_opcode(struct wire_state *agreed)
 {
     const uint8_t ulpdu[26] = {0x41, 0x4c, [13] = 5};
-    struct mpa_half half = {.pos = w->rx_pos, .markers = w->rx_markers, .crc = w->crc};
+    struct mpa_half half = {.pos = agreed->rx_pos, .markers = agreed->rx_markers, .crc = agreed->crc};
     size_t n = mpa_encode(&half, unit, &(struct span){ulpdu, sizeof(ulpdu)}, 1), need = 0;
     struct seg seg;
 
-    assert_int_equal(wire_iwarp.decode(w, &seg, unit, n, &need), -(int)FAULT_OPCODE);
+    assert_int_equal(wire_iwarp.decode(agreed, &seg, unit, n, &need), -(int)FAULT_OPCODE);
     return seg;
 }
 
@@ -257,30 +257,30 @@ static struct seg decode_wrong_opcode(struct wire_state *w)
  */
 static void faults_of_framing(void **state)
 {
-    struct wire_state w = {.crc = true, .tx_markers = true, .rx_markers = true, .version = 1};
+    struct wire_state agreed = {.crc = true, .tx_markers = true, .rx_markers = true, .version = 1};
     struct seg seg = {.op = SEG_WRITE, .flags = SEG_LAST, .key = 7, .length = 1000}, got;
-    size_t n = wire_iwarp.frame(&w, &seg, &(struct span){payload, 1000}, 1, unit), need = 0;
+    size_t n = wire_iwarp.frame(&agreed, &seg, &(struct span){payload, 1000}, 1, unit), need = 0;
 
     (void)state;
     unit[100] ^= 1;
     got.op = SEG_SEND;
-    assert_int_equal(wire_iwarp.decode(&w, &got, unit, n, &need), -FAULT_CRC);
-    assert_int_equal(w.rx_pos, 0);
+    assert_int_equal(wire_iwarp.decode(&agreed, &got, unit, n, &need), -FAULT_CRC);
+    assert_int_equal(agreed.rx_pos, 0);
     assert_null(got.head);
     assert_int_equal(got.length, 0);
     unit[100] ^= 1;
     unit[512 + 3] ^= 4;
     put32le(unit + n - 4, crc32c(0, unit, n - 4));
-    assert_int_equal(wire_iwarp.decode(&w, &got, unit, n, &need), -FAULT_MARKER);
+    assert_int_equal(wire_iwarp.decode(&agreed, &got, unit, n, &need), -FAULT_MARKER);
     put16(unit + 4, 64769);
-    assert_int_equal(wire_iwarp.decode(&w, &got, unit, n, &need), -FAULT_LENGTH);
-    assert_int_equal(w.rx_pos, 0);
+    assert_int_equal(wire_iwarp.decode(&agreed, &got, unit, n, &need), -FAULT_LENGTH);
+    assert_int_equal(agreed.rx_pos, 0);
 }
 
 /* A zero-length ULPDU is good framing, and no DDP segment. */
 static void empty_ulpdu(void **state)
 {
-    struct wire_state w = {.crc = true, .version = 1};
+    struct wire_state agreed = {.crc = true, .version = 1};
     struct mpa_half half = {.crc = true};
     struct span nothing = {payload, 0};
     struct seg seg;
@@ -288,8 +288,8 @@ static void empty_ulpdu(void **state)
 
     (void)state;
     assert_int_equal(n, 8);
-    assert_int_equal(wire_iwarp.decode(&w, &seg, unit, n, &need), -FAULT_SHORT);
-    assert_int_equal(w.rx_pos, 0);
+    assert_int_equal(wire_iwarp.decode(&agreed, &seg, unit, n, &need), -FAULT_SHORT);
+    assert_int_equal(agreed.rx_pos, 0);
     assert_int_equal(seg.end, 8);
 }
 
@@ -298,88 +298,88 @@ static void terminate_of_a_fault(void **state)
 {
     static const uint8_t want[] = {0x41, 0x47, 0, 0, 0, 0, 0,    0,    0,    2, 0, 0,
                                    0,    1,    0, 0, 0, 0, 0x02, 0x06, 0xc0, 0, 0, 26};
-    struct wire_state w = {.crc = true, .version = 1};
-    struct seg seg = decode_wrong_opcode(&w), term;
+    struct wire_state agreed = {.crc = true, .version = 1};
+    struct seg seg = decode_wrong_opcode(&agreed), term;
     struct fault_note note = {.fault = FAULT_OPCODE, .op = seg.op, .msg = seg.msg};
-    uint8_t room[WIRE_TERM_MAX];
+    uint8_t buffer[WIRE_TERM_MAX];
     size_t n;
 
     (void)state;
-    assert_true(wire_iwarp.terminate(&w, &note, &seg, &term, room));
+    assert_true(wire_iwarp.terminate(&agreed, &note, &seg, &term, buffer));
     assert_int_equal(term.op, SEG_TERMINATE);
-    n = wire_iwarp.frame(&w, &term, NULL, 0, other);
+    n = wire_iwarp.frame(&agreed, &term, NULL, 0, other);
     assert_int_equal(get16(other), 18 + 4 + 2 + 18);
     assert_memory_equal(other + 2, want, sizeof(want));
     assert_memory_equal(other + 2 + sizeof(want), seg.head, 18);
-    assert_int_equal(n, w.tx_pos);
+    assert_int_equal(n, agreed.tx_pos);
 }
 
 /* If the fault concerns another message than the segment that revealed it, the segment's header is not copied. */
 static void terminate_of_another(void **state)
 {
-    struct wire_state w = {.crc = true, .version = 1};
-    struct seg seg = decode_vector("DDP-V-send", &w, FAULT_NONE), term;
+    struct wire_state agreed = {.crc = true, .version = 1};
+    struct seg seg = decode_vector("DDP-V-send", &agreed, FAULT_NONE), term;
     struct fault_note note = {.fault = FAULT_TOO_LONG, .op = SEG_SEND, .msg = seg.msg};
-    uint8_t room[WIRE_TERM_MAX];
+    uint8_t buffer[WIRE_TERM_MAX];
 
     (void)state;
-    assert_true(wire_iwarp.terminate(&w, &note, &seg, &term, room));
-    assert_int_equal(get32(room), 0x1205c000);
+    assert_true(wire_iwarp.terminate(&agreed, &note, &seg, &term, buffer));
+    assert_int_equal(get32(buffer), 0x1205c000);
     note.msg++;
-    assert_true(wire_iwarp.terminate(&w, &note, &seg, &term, room));
-    assert_int_equal(get32(room), 0x12050000);
+    assert_true(wire_iwarp.terminate(&agreed, &note, &seg, &term, buffer));
+    assert_int_equal(get32(buffer), 0x12050000);
     assert_int_equal(term.length, 4);
     note.msg--;
     note.op = SEG_WRITE;
-    assert_true(wire_iwarp.terminate(&w, &note, &seg, &term, room));
+    assert_true(wire_iwarp.terminate(&agreed, &note, &seg, &term, buffer));
     assert_int_equal(term.length, 4);
     note.fault = FAULT_TERMINATED;
-    assert_false(wire_iwarp.terminate(&w, &note, &seg, &term, room));
+    assert_false(wire_iwarp.terminate(&agreed, &note, &seg, &term, buffer));
 }
 
 /* RDMAP-7.1-01 rule 3: the header of a Read Request is copied even if its segment is gone or replaced by another. */
 static void terminate_of_a_read(void **state)
 {
-    struct wire_state w = {.crc = true, .version = 1};
-    struct seg seg = decode_vector("DDP-V-rreq", &w, FAULT_NONE), term;
+    struct wire_state agreed = {.crc = true, .version = 1};
+    struct seg seg = decode_vector("DDP-V-rreq", &agreed, FAULT_NONE), term;
     struct fault_note note = {.fault = FAULT_KEY, .op = SEG_READ_REQ, .msg = seg.msg, .read = seg.read};
     struct seg later = seg;
     const struct seg *about[] = {&seg, NULL, &later};
-    uint8_t room[WIRE_TERM_MAX];
+    uint8_t buffer[WIRE_TERM_MAX];
 
     (void)state;
     later.msg++;
     for (unsigned i = 0; i < 3; i++) {
-        memset(room, 0xee, sizeof(room));
-        assert_true(wire_iwarp.terminate(&w, &note, about[i], &term, room));
+        memset(buffer, 0xee, sizeof(buffer));
+        assert_true(wire_iwarp.terminate(&agreed, &note, about[i], &term, buffer));
         assert_int_equal(term.length, 4 + 2 + 18 + 28);
-        assert_int_equal(get32(room), 0x0100e000);
-        assert_int_equal(get16(room + 4), 46);
-        assert_memory_equal(room + 6, seg.head, 46);
+        assert_int_equal(get32(buffer), 0x0100e000);
+        assert_int_equal(get16(buffer + 4), 46);
+        assert_memory_equal(buffer + 6, seg.head, 46);
     }
 }
 
 /* M65-11: a failure while connecting has a code of its own. */
 static void terminate_while_connecting(void **state)
 {
-    struct wire_state w = {.crc = true, .version = 1};
+    struct wire_state agreed = {.crc = true, .version = 1};
     struct fault_note note = {.fault = FAULT_MEMORY};
     struct seg term;
-    uint8_t room[WIRE_TERM_MAX];
+    uint8_t buffer[WIRE_TERM_MAX];
 
     (void)state;
-    assert_true(wire_iwarp.terminate(&w, &note, NULL, &term, room));
-    assert_int_equal(get32(room), 0x20050000);
-    w.tx_pos = 44;
-    assert_true(wire_iwarp.terminate(&w, &note, NULL, &term, room));
-    assert_int_equal(get32(room), 0x00000000);
+    assert_true(wire_iwarp.terminate(&agreed, &note, NULL, &term, buffer));
+    assert_int_equal(get32(buffer), 0x20050000);
+    agreed.tx_pos = 44;
+    assert_true(wire_iwarp.terminate(&agreed, &note, NULL, &term, buffer));
+    assert_int_equal(get32(buffer), 0x00000000);
 }
 
 /* The same octets mean one thing in the first FPDU, where a start-up may have failed, and another later. */
 static void explain(void **state)
 {
-    struct wire_state w = {.crc = true, .version = 1};
-    struct seg seg = decode_vector("TERM-V-llp-6", &w, FAULT_NONE);
+    struct wire_state agreed = {.crc = true, .version = 1};
+    struct seg seg = decode_vector("TERM-V-llp-6", &agreed, FAULT_NONE);
     struct wire_blame blame;
 
     (void)state;
@@ -390,7 +390,7 @@ static void explain(void **state)
     wire_iwarp.explain(&seg, &blame);
     assert_int_equal(blame.code, 0x0206);
 
-    seg = decode_vector("TERM-V-rdmap-p-2", &w, FAULT_NONE);
+    seg = decode_vector("TERM-V-rdmap-p-2", &agreed, FAULT_NONE);
     wire_iwarp.explain(&seg, &blame);
     assert_int_equal(blame.code, 0x0102);
     assert_int_equal(blame.op, SEG_READ_REQ);

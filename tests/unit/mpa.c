@@ -13,9 +13,9 @@
 #include "tests/lib/vectors.h"
 #include "wire/mpa.h"
 
-enum { ROOM = 1 << 17 };
+enum { BUFFER = 1 << 17 };
 
-static uint8_t ulpdu_room[ROOM], wire_room[ROOM], out_room[ROOM];
+static uint8_t ulpdu_buffer[BUFFER], wire_buffer[BUFFER], out_buffer[BUFFER];
 
 /* The pattern of the vectors' long ULPDUs; `k` numbers the ULPDU of a stream. */
 static void fill(uint8_t *p, size_t n, unsigned k)
@@ -28,15 +28,15 @@ static size_t encode(const struct mpa_half *half, const uint8_t *ulpdu, size_t n
 {
     struct span piece = {.at = ulpdu, .length = (uint32_t)n};
 
-    return mpa_encode(half, out_room, &piece, 1);
+    return mpa_encode(half, out_buffer, &piece, 1);
 }
 
-/* Decodes a copy, as decoding closes it up, which is left in wire_room. */
+/* Decodes a copy, as decoding closes it up, which is left in wire_buffer. */
 static int decode(const struct mpa_half *half, const uint8_t *fpdu, size_t n, struct span *ulpdu, size_t *need)
 {
-    if (fpdu != wire_room)
-        memmove(wire_room, fpdu, n);
-    return mpa_decode(half, wire_room, n, ulpdu, need);
+    if (fpdu != wire_buffer)
+        memmove(wire_buffer, fpdu, n);
+    return mpa_decode(half, wire_buffer, n, ulpdu, need);
 }
 
 static void check_decodes(const struct mpa_half *half, const uint8_t *fpdu, size_t n, const uint8_t *ulpdu,
@@ -65,15 +65,15 @@ static size_t vector_ulpdu(const json_t *entry)
     size_t n = vector_number(entry, "ulpdu_length");
 
     if (json_object_get(entry, "ulpdu"))
-        return vector_hex(entry, "ulpdu", ulpdu_room, ROOM);
-    fill(ulpdu_room, n, 0);
+        return vector_hex(entry, "ulpdu", ulpdu_buffer, BUFFER);
+    fill(ulpdu_buffer, n, 0);
     return n;
 }
 
 /* Of the longest ones the file has the beginning and the end; the end has the CRC of all of it. */
 static void check_octets(const json_t *entry, const uint8_t *fpdu, size_t n)
 {
-    uint8_t want[ROOM / 16];
+    uint8_t want[BUFFER / 16];
     size_t length;
 
     if (json_object_get(entry, "hex")) {
@@ -119,12 +119,12 @@ static void fpdus_both_ways(void **state)
             continue;
         half.crc = strcmp(vector_text(entry, "id"), "MPA-V-crc-off") != 0;
         length = vector_ulpdu(entry);
-        n = encode(&half, ulpdu_room, length);
+        n = encode(&half, ulpdu_buffer, length);
         assert_int_equal(n, vector_number(entry, "fpdu_length"));
         assert_int_equal(n, mpa_fpdu_octets(&half, (uint32_t)length));
-        check_octets(entry, out_room, n);
-        check_markers(entry, half.pos, out_room);
-        check_decodes(&half, out_room, n, ulpdu_room, length);
+        check_octets(entry, out_buffer, n);
+        check_markers(entry, half.pos, out_buffer);
+        check_decodes(&half, out_buffer, n, ulpdu_buffer, length);
         seen++;
     }
     assert_int_equal(seen, 32);
@@ -137,20 +137,20 @@ static void ready_in_place(void **state)
     static uint8_t whole[2048];
 
     (void)state;
-    fill(ulpdu_room, 1400, 3);
+    fill(ulpdu_buffer, 1400, 3);
     for (size_t n = 0; n <= 1400; n += n < 70 ? 1 : 133) {
         const struct mpa_half half = {.crc = n % 2 == 0};
-        size_t octets = encode(&half, ulpdu_room, n);
+        size_t octets = encode(&half, ulpdu_buffer, n);
 
-        memcpy(whole, out_room, octets);
+        memcpy(whole, out_buffer, octets);
         for (size_t ready = 0; ready <= n; ready += ready < 70 ? 1 : 133) {
-            struct span rest = {ulpdu_room + ready, (uint32_t)(n - ready)};
+            struct span rest = {ulpdu_buffer + ready, (uint32_t)(n - ready)};
 
-            memset(out_room, 0xaa, sizeof(whole));
-            memcpy(out_room + MPA_LENGTH, ulpdu_room, ready);
-            assert_int_equal(mpa_complete(&half, out_room, (uint32_t)ready, &rest, 1), octets);
-            assert_memory_equal(out_room, whole, octets);
-            assert_int_equal(out_room[octets], 0xaa);
+            memset(out_buffer, 0xaa, sizeof(whole));
+            memcpy(out_buffer + MPA_LENGTH, ulpdu_buffer, ready);
+            assert_int_equal(mpa_complete(&half, out_buffer, (uint32_t)ready, &rest, 1), octets);
+            assert_memory_equal(out_buffer, whole, octets);
+            assert_int_equal(out_buffer[octets], 0xaa);
         }
     }
 }
@@ -166,12 +166,12 @@ static void marker_between(void **state)
 
     (void)state;
     for (size_t i = 0; i < json_array_size(ulpdus); i++) {
-        ptrdiff_t length = hex_decode(json_string_value(json_array_get(ulpdus, i)), ulpdu_room, ROOM);
-        size_t octets = encode(&half, ulpdu_room, (size_t)length);
+        ptrdiff_t length = hex_decode(json_string_value(json_array_get(ulpdus, i)), ulpdu_buffer, BUFFER);
+        size_t octets = encode(&half, ulpdu_buffer, (size_t)length);
 
         assert_int_equal(octets, json_integer_value(json_array_get(json_object_get(entry, "fpdu_lengths"), i)));
-        assert_memory_equal(out_room, want + at, octets);
-        check_decodes(&half, want + at, octets, ulpdu_room, (size_t)length);
+        assert_memory_equal(out_buffer, want + at, octets);
+        check_decodes(&half, want + at, octets, ulpdu_buffer, (size_t)length);
         half.pos += octets;
         at += octets;
     }
@@ -183,7 +183,7 @@ static void check_stream(const json_t *entry)
 {
     json_t *fpdus = json_object_get(entry, "fpdus"), *fpdu, *marker;
     uint32_t start = (uint32_t)vector_number(entry, "seq_start");
-    static uint8_t want[ROOM];
+    static uint8_t want[BUFFER];
     size_t n = vector_hex(entry, "hex", want, sizeof(want)), i, k;
 
     json_array_foreach(fpdus, i, fpdu) {
@@ -192,10 +192,10 @@ static void check_stream(const json_t *entry)
         struct mpa_half half = {.pos = at, .markers = true, .crc = true};
 
         assert_int_equal((uint32_t)(start + at), vector_number(fpdu, "seq"));
-        fill(ulpdu_room, length, (unsigned)i);
-        assert_int_equal(encode(&half, ulpdu_room, length), octets);
-        assert_memory_equal(out_room, want + at, octets);
-        check_decodes(&half, want + at, octets, ulpdu_room, length);
+        fill(ulpdu_buffer, length, (unsigned)i);
+        assert_int_equal(encode(&half, ulpdu_buffer, length), octets);
+        assert_memory_equal(out_buffer, want + at, octets);
+        check_decodes(&half, want + at, octets, ulpdu_buffer, length);
         json_array_foreach(json_object_get(fpdu, "markers"), k, marker) {
             uint32_t seq = (uint32_t)vector_number(marker, "seq");
             uint16_t pointer = (uint16_t)vector_number(marker, "fpduptr");
@@ -233,11 +233,11 @@ static void negative(void **state)
         struct mpa_half half = {.pos = vector_number(entry, "stream_offset"),
                                 .markers = vector_flag(entry, "markers_on")};
         const char *expect = vector_text(entry, "expect");
-        size_t n = vector_hex(entry, "hex", out_room, ROOM);
+        size_t n = vector_hex(entry, "hex", out_buffer, BUFFER);
         int got;
 
         half.crc = true;
-        got = verdict(&half, out_room, n);
+        got = verdict(&half, out_buffer, n);
         if (!strncmp(expect, "error 2", 7))
             assert_int_equal(got, -FAULT_CRC);
         else if (!strncmp(expect, "error 3", 7))
@@ -338,16 +338,16 @@ static void both_pointer_bases(void **state)
     size_t n;
 
     (void)state;
-    fill(ulpdu_room, 1442, 0);
+    fill(ulpdu_buffer, 1442, 0);
     for (unsigned add = 0; add <= 16; add += 4) {
-        n = encode(&half, ulpdu_room, 1442);
+        n = encode(&half, ulpdu_buffer, 1442);
         for (size_t at = 512; at < n; at += 512)
-            put16(out_room + at + 2, (uint16_t)(get16(out_room + at + 2) + add));
-        repair_crc(out_room, n);
+            put16(out_buffer + at + 2, (uint16_t)(get16(out_buffer + at + 2) + add));
+        repair_crc(out_buffer, n);
         if (add <= 4)
-            check_decodes(&half, out_room, n, ulpdu_room, 1442);
+            check_decodes(&half, out_buffer, n, ulpdu_buffer, 1442);
         else
-            assert_int_equal(verdict(&half, out_room, n), -FAULT_MARKER);
+            assert_int_equal(verdict(&half, out_buffer, n), -FAULT_MARKER);
     }
 }
 
@@ -358,21 +358,21 @@ static void every_marker_is_checked(void **state)
     size_t n;
 
     (void)state;
-    fill(ulpdu_room, 5000, 0);
+    fill(ulpdu_buffer, 5000, 0);
     for (size_t at = 412; at < 5000; at += 512) {
         for (unsigned bit = 2; bit < 16; bit++) {
-            n = encode(&half, ulpdu_room, 5000);
-            put16(out_room + at + 2, (uint16_t)(get16(out_room + at + 2) ^ 1U << bit));
-            assert_int_equal(verdict(&half, out_room, n), -FAULT_CRC);
-            assert_int_equal(verdict(&unchecked, out_room, n), -FAULT_MARKER);
-            repair_crc(out_room, n);
-            assert_int_equal(verdict(&half, out_room, n), -FAULT_MARKER);
+            n = encode(&half, ulpdu_buffer, 5000);
+            put16(out_buffer + at + 2, (uint16_t)(get16(out_buffer + at + 2) ^ 1U << bit));
+            assert_int_equal(verdict(&half, out_buffer, n), -FAULT_CRC);
+            assert_int_equal(verdict(&unchecked, out_buffer, n), -FAULT_MARKER);
+            repair_crc(out_buffer, n);
+            assert_int_equal(verdict(&half, out_buffer, n), -FAULT_MARKER);
         }
-        n = encode(&half, ulpdu_room, 5000);
-        put16(out_room + at, 0xffff);
-        put16(out_room + at + 2, get16(out_room + at + 2) | 3);
-        repair_crc(out_room, n);
-        check_decodes(&half, out_room, n, ulpdu_room, 5000);
+        n = encode(&half, ulpdu_buffer, 5000);
+        put16(out_buffer + at, 0xffff);
+        put16(out_buffer + at + 2, get16(out_buffer + at + 2) | 3);
+        repair_crc(out_buffer, n);
+        check_decodes(&half, out_buffer, n, ulpdu_buffer, 5000);
     }
 }
 
@@ -380,7 +380,7 @@ static void every_marker_is_checked(void **state)
  */
 static void longest(void **state)
 {
-    static uint8_t fpdu[ROOM];
+    static uint8_t fpdu[BUFFER];
     size_t need = 0;
     struct span got;
 
@@ -412,19 +412,19 @@ static void need_is_exact(void **state)
             struct mpa_half half = {.pos = pos, .markers = true, .crc = true};
             size_t n, known = (pos ? 0 : MPA_MARKER) + MPA_LENGTH;
 
-            fill(ulpdu_room, length, 9);
-            n = encode(&half, ulpdu_room, length);
-            memcpy(wire_room, out_room, n);
+            fill(ulpdu_buffer, length, 9);
+            n = encode(&half, ulpdu_buffer, length);
+            memcpy(wire_buffer, out_buffer, n);
             for (size_t k = 0; k < n; k += k < 16 || k + 16 > n ? 1 : 13) {
                 size_t need = 0;
                 struct span got;
 
-                assert_int_equal(mpa_decode(&half, wire_room, k, &got, &need), 0);
+                assert_int_equal(mpa_decode(&half, wire_buffer, k, &got, &need), 0);
                 assert_true(need > k && need <= n);
                 assert_true(k < known || need == n);
             }
-            assert_memory_equal(wire_room, out_room, n);
-            check_decodes(&half, wire_room, n, ulpdu_room, length);
+            assert_memory_equal(wire_buffer, out_buffer, n);
+            check_decodes(&half, wire_buffer, n, ulpdu_buffer, length);
         }
     }
 }

@@ -12,18 +12,18 @@
 #include "tests/lib/rng.h"
 #include "wire/mpa.h"
 
-static uint8_t ulpdu_room[1024], out_room[2048], wire_room[2048];
+static uint8_t ulpdu_buffer[1024], out_buffer[2048], wire_buffer[2048];
 
 static void fill(size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        ulpdu_room[i] = (uint8_t)(i * 11 + 1);
+        ulpdu_buffer[i] = (uint8_t)(i * 11 + 1);
 }
 
 static size_t encode(const struct mpa_half *half, size_t n)
 {
     fill(n);
-    return mpa_encode(half, out_room, &(struct span){ulpdu_room, (uint32_t)n}, 1);
+    return mpa_encode(half, out_buffer, &(struct span){ulpdu_buffer, (uint32_t)n}, 1);
 }
 
 /* Decodes a copy, as decoding closes it up. */
@@ -31,8 +31,8 @@ static int decode(const struct mpa_half *half, const uint8_t *fpdu, size_t n, st
 {
     size_t need = 0;
 
-    memcpy(wire_room, fpdu, n);
-    return mpa_decode(half, wire_room, n, ulpdu, &need);
+    memcpy(wire_buffer, fpdu, n);
+    return mpa_decode(half, wire_buffer, n, ulpdu, &need);
 }
 
 /* M44-05: without CRC the field exists, is sent as zero, and is ignored by the receiver. */
@@ -44,13 +44,13 @@ static void crc_off(void **state)
 
     (void)state;
     n = encode(&half, 700);
-    assert_int_equal(get32(out_room + n - MPA_CRC), 0);
-    put32(out_room + n - MPA_CRC, 0xdeadbeef);
-    out_room[20] ^= 1;
-    ulpdu_room[20 - 6] ^= 1;
-    assert_int_equal(decode(&half, out_room, n, &got), n);
+    assert_int_equal(get32(out_buffer + n - MPA_CRC), 0);
+    put32(out_buffer + n - MPA_CRC, 0xdeadbeef);
+    out_buffer[20] ^= 1;
+    ulpdu_buffer[20 - 6] ^= 1;
+    assert_int_equal(decode(&half, out_buffer, n, &got), n);
     assert_int_equal(got.length, 700);
-    assert_memory_equal(got.at, ulpdu_room, 700);
+    assert_memory_equal(got.at, ulpdu_buffer, 700);
 }
 
 static void flip(uint8_t *p, size_t bit)
@@ -76,7 +76,7 @@ static void crc_finds_three_bits(void **state)
     (void)state;
     n = encode(&half, 18);
     bits = 8 * n;
-    memcpy(fpdu, out_room, n);
+    memcpy(fpdu, out_buffer, n);
     for (size_t a = 0; a < bits; a++) {
         flip(fpdu, a);
         assert_true(detected(&half, fpdu, n));
@@ -110,7 +110,7 @@ static void crc_finds_bursts(void **state)
             for (unsigned sample = 0; sample < 8; sample++) {
                 uint64_t inner = sample ? rng_next(&rng) : ~0ULL;
 
-                memcpy(fpdu, out_room, n);
+                memcpy(fpdu, out_buffer, n);
                 for (unsigned bit = 0; bit < length; bit++)
                     if (bit == 0 || bit == length - 1 || inner >> bit & 1)
                         flip(fpdu, at + bit);
@@ -130,12 +130,12 @@ static void bad_fpdu_stops_the_chain(void **state)
 
     (void)state;
     n = encode(&half, 40);
-    memcpy(wire_room, out_room, n);
-    wire_room[10] ^= 0x20;
+    memcpy(wire_buffer, out_buffer, n);
+    wire_buffer[10] ^= 0x20;
     half.pos = n;
-    n += mpa_encode(&half, wire_room + n, &(struct span){ulpdu_room, 40}, 1);
+    n += mpa_encode(&half, wire_buffer + n, &(struct span){ulpdu_buffer, 40}, 1);
     half.pos = 0;
-    assert_int_equal(mpa_decode(&half, wire_room, n, &got, &need), -FAULT_CRC);
+    assert_int_equal(mpa_decode(&half, wire_buffer, n, &got, &need), -FAULT_CRC);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include "tests/lib/vectors.h"
 #include "wire/mpa_start.h"
 
-enum { ROOM = 1024 };
+enum { BUFFER = 1024 };
 
 static bool is_reply(const uint8_t *p)
 {
@@ -39,8 +39,8 @@ static enum fault expected(const char *id)
 
 static void check_fields(const json_t *fields, const struct mpa_frame *frame)
 {
-    uint8_t data[ROOM];
-    size_t n = vector_hex(fields, "private_data", data, ROOM), skip = frame->enhanced ? 4 : 0;
+    uint8_t data[BUFFER];
+    size_t n = vector_hex(fields, "private_data", data, BUFFER), skip = frame->enhanced ? 4 : 0;
 
     assert_int_equal(frame->markers, vector_number(fields, "M"));
     assert_int_equal(frame->crc, vector_number(fields, "C"));
@@ -60,8 +60,8 @@ static void vectors_both_ways(void **state)
 
     (void)state;
     vectors_each(file, "startup", i, entry) {
-        uint8_t octets[ROOM], again[MPA_FRAME_MAX];
-        size_t n = vector_hex(entry, "hex", octets, ROOM), need = 0;
+        uint8_t octets[BUFFER], again[MPA_FRAME_MAX];
+        size_t n = vector_hex(entry, "hex", octets, BUFFER), need = 0;
         enum fault fault = expected(vector_text(entry, "id"));
         struct mpa_frame frame;
         int eaten = mpa_frame_decode(&frame, is_reply(octets), octets, n, &need);
@@ -78,12 +78,12 @@ static void vectors_both_ways(void **state)
     json_decref(file);
 }
 
-static struct mpa_frame from_vector(json_t *file, const char *id, uint8_t *room)
+static struct mpa_frame from_vector(json_t *file, const char *id, uint8_t *buffer)
 {
-    size_t n = vector_hex(vectors_find(file, "startup", id), "hex", room, ROOM), need = 0;
+    size_t n = vector_hex(vectors_find(file, "startup", id), "hex", buffer, BUFFER), need = 0;
     struct mpa_frame frame;
 
-    assert_int_equal(mpa_frame_decode(&frame, is_reply(room), room, n, &need), n);
+    assert_int_equal(mpa_frame_decode(&frame, is_reply(buffer), buffer, n, &need), n);
     return frame;
 }
 
@@ -103,11 +103,11 @@ static void enhanced_fields(void **state)
         {"MPA-U-v2-rpcrdma", false, 0, 1, 0},
     };
     json_t *file = vectors_load("mpa");
-    uint8_t room[ROOM];
+    uint8_t buffer[BUFFER];
 
     (void)state;
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-        struct mpa_frame frame = from_vector(file, want[i].id, room);
+        struct mpa_frame frame = from_vector(file, want[i].id, buffer);
 
         assert_true(frame.enhanced);
         assert_int_equal(frame.peer_to_peer, want[i].peer_to_peer);
@@ -120,14 +120,14 @@ static void enhanced_fields(void **state)
 
 static void check_observed(const char *flags, const char *enhanced, unsigned rtr)
 {
-    uint8_t room[ROOM] = "MPA ID Rep Frame";
-    ptrdiff_t head = hex_decode(flags, room + 16, 4), n = enhanced ? hex_decode(enhanced, room + 20, 4) : 0;
+    uint8_t buffer[BUFFER] = "MPA ID Rep Frame";
+    ptrdiff_t head = hex_decode(flags, buffer + 16, 4), n = enhanced ? hex_decode(enhanced, buffer + 20, 4) : 0;
     struct mpa_frame frame;
     size_t need = 0;
 
     assert_int_equal(head, 4);
-    n = 20 + get16(room + 18);
-    assert_int_equal(mpa_frame_decode(&frame, true, room, (size_t)n, &need), n);
+    n = 20 + get16(buffer + 18);
+    assert_int_equal(mpa_frame_decode(&frame, true, buffer, (size_t)n, &need), n);
     assert_int_equal(frame.enhanced, enhanced != NULL);
     assert_int_equal(frame.rtr, rtr);
 }
@@ -163,8 +163,8 @@ static void siw_replies(void **state)
 static void any_cut(void **state)
 {
     json_t *file = vectors_load("mpa");
-    uint8_t room[ROOM] = {0};
-    struct mpa_frame frame = from_vector(file, "MPA-U-v2-rpcrdma", room);
+    uint8_t buffer[BUFFER] = {0};
+    struct mpa_frame frame = from_vector(file, "MPA-U-v2-rpcrdma", buffer);
     size_t whole = 20 + 4 + frame.private_length;
 
     (void)state;
@@ -173,7 +173,7 @@ static void any_cut(void **state)
         size_t need = 0;
         int eaten;
 
-        memcpy(p, room, n);
+        memcpy(p, buffer, n);
         eaten = mpa_frame_decode(&frame, false, p, n, &need);
         assert_int_equal(eaten, n < whole ? 0 : (int)whole);
         assert_int_equal(need, n < 20 ? 20 : whole);
@@ -208,83 +208,83 @@ static void wrong_key_at_once(void **state)
 /* M44-11: a revision is judged as soon as it is there. */
 static void revisions(void **state)
 {
-    uint8_t room[20] = "MPA ID Req Frame";
+    uint8_t buffer[20] = "MPA ID Req Frame";
     struct mpa_frame frame;
     size_t need = 0;
 
     (void)state;
     for (unsigned revision = 0; revision < 256; revision++) {
-        room[17] = (uint8_t)revision;
-        assert_int_equal(mpa_frame_decode(&frame, false, room, 18, &need), revision > 2 ? -FAULT_START_REVISION : 0);
-        assert_int_equal(mpa_frame_decode(&frame, false, room, 20, &need), revision > 2 ? -FAULT_START_REVISION : 20);
+        buffer[17] = (uint8_t)revision;
+        assert_int_equal(mpa_frame_decode(&frame, false, buffer, 18, &need), revision > 2 ? -FAULT_START_REVISION : 0);
+        assert_int_equal(mpa_frame_decode(&frame, false, buffer, 20, &need), revision > 2 ? -FAULT_START_REVISION : 20);
     }
 }
 
 /* M44-12 M44-18: 512 octets of private data and not one more; known before any of it is there. */
 static void private_data_limit(void **state)
 {
-    uint8_t data[MPA_PRIVATE_MAX], room[MPA_FRAME_MAX + 1];
+    uint8_t data[MPA_PRIVATE_MAX], buffer[MPA_FRAME_MAX + 1];
     struct mpa_frame frame = {.revision = 1, .private_data = data, .private_length = MPA_PRIVATE_MAX}, got;
     size_t n, need = 0;
 
     (void)state;
     memset(data, 0xab, sizeof(data));
-    n = mpa_frame_encode(room, &frame);
+    n = mpa_frame_encode(buffer, &frame);
     assert_int_equal(n, MPA_FRAME_MAX);
-    assert_int_equal(mpa_frame_decode(&got, false, room, n, &need), n);
+    assert_int_equal(mpa_frame_decode(&got, false, buffer, n, &need), n);
     assert_int_equal(got.private_length, 512);
     assert_memory_equal(got.private_data, data, 512);
-    put16(room + 18, 513);
-    assert_int_equal(mpa_frame_decode(&got, false, room, 20, &need), -FAULT_START_LENGTH);
-    put16(room + 18, 0xffff);
-    assert_int_equal(mpa_frame_decode(&got, false, room, 20, &need), -FAULT_START_LENGTH);
+    put16(buffer + 18, 513);
+    assert_int_equal(mpa_frame_decode(&got, false, buffer, 20, &need), -FAULT_START_LENGTH);
+    put16(buffer + 18, 0xffff);
+    assert_int_equal(mpa_frame_decode(&got, false, buffer, 20, &need), -FAULT_START_LENGTH);
 
     frame.enhanced = true;
     frame.revision = 2;
     frame.private_length = MPA_PRIVATE_MAX - MPA_ENHANCED;
-    n = mpa_frame_encode(room, &frame);
+    n = mpa_frame_encode(buffer, &frame);
     assert_int_equal(n, MPA_FRAME_MAX);
-    assert_int_equal(mpa_frame_decode(&got, false, room, n, &need), n);
+    assert_int_equal(mpa_frame_decode(&got, false, buffer, n, &need), n);
     assert_int_equal(got.private_length, 508);
 }
 
 /* Reserved bits are not looked at; S is one of them before revision 2, and R in a Request (RFC 5044 7.1.1). M65-01 */
 static void reserved_bits(void **state)
 {
-    uint8_t room[20] = "MPA ID Req Frame";
+    uint8_t buffer[20] = "MPA ID Req Frame";
     struct mpa_frame frame;
     size_t need = 0;
 
     (void)state;
-    room[16] = 0x3f;
-    room[17] = 1;
-    assert_int_equal(mpa_frame_decode(&frame, false, room, 20, &need), 20);
+    buffer[16] = 0x3f;
+    buffer[17] = 1;
+    assert_int_equal(mpa_frame_decode(&frame, false, buffer, 20, &need), 20);
     assert_false(frame.enhanced);
     assert_false(frame.reject);
     assert_false(frame.markers);
     assert_false(frame.crc);
-    mpa_frame_encode(room, &frame);
-    assert_int_equal(room[16], 0);
-    memcpy(room, "MPA ID Rep Frame", 16);
-    room[16] = 0x20;
-    assert_int_equal(mpa_frame_decode(&frame, true, room, 20, &need), 20);
+    mpa_frame_encode(buffer, &frame);
+    assert_int_equal(buffer[16], 0);
+    memcpy(buffer, "MPA ID Rep Frame", 16);
+    buffer[16] = 0x20;
+    assert_int_equal(mpa_frame_decode(&frame, true, buffer, 20, &need), 20);
     assert_true(frame.reject);
-    room[16] = 0x10;
-    room[17] = 2;
-    assert_int_equal(mpa_frame_decode(&frame, true, room, 20, &need), -FAULT_START_ENHANCED);
+    buffer[16] = 0x10;
+    buffer[17] = 2;
+    assert_int_equal(mpa_frame_decode(&frame, true, buffer, 20, &need), -FAULT_START_ENHANCED);
 }
 
 /* M65-09: without the flag A the flags B, C and D are neither sent nor evaluated. */
 static void no_rtr_without_peer_to_peer(void **state)
 {
     struct mpa_frame frame = {.revision = 2, .enhanced = true, .rtr = 7, .ird = 5, .ord = 6}, got;
-    uint8_t room[MPA_FRAME_MAX];
-    size_t n = mpa_frame_encode(room, &frame), need = 0;
+    uint8_t buffer[MPA_FRAME_MAX];
+    size_t n = mpa_frame_encode(buffer, &frame), need = 0;
 
     (void)state;
-    assert_int_equal(get32(room + 20), 0x00050006);
-    put32(room + 20, 0x4005c006);
-    assert_int_equal(mpa_frame_decode(&got, false, room, n, &need), n);
+    assert_int_equal(get32(buffer + 20), 0x00050006);
+    put32(buffer + 20, 0x4005c006);
+    assert_int_equal(mpa_frame_decode(&got, false, buffer, n, &need), n);
     assert_int_equal(got.rtr, 0);
     assert_int_equal(got.ird, 5);
     assert_int_equal(got.ord, 6);
@@ -293,9 +293,9 @@ static void no_rtr_without_peer_to_peer(void **state)
         static const uint32_t octets[] = {0x80050006, 0xc0050006, 0x80058006, 0xc0058006,
                                           0x80054006, 0xc0054006, 0x8005c006, 0xc005c006};
 
-        n = mpa_frame_encode(room, &frame);
-        assert_int_equal(get32(room + 20), octets[frame.rtr]);
-        assert_int_equal(mpa_frame_decode(&got, false, room, n, &need), n);
+        n = mpa_frame_encode(buffer, &frame);
+        assert_int_equal(get32(buffer + 20), octets[frame.rtr]);
+        assert_int_equal(mpa_frame_decode(&got, false, buffer, n, &need), n);
         assert_int_equal(got.rtr, frame.rtr);
     }
 }
@@ -307,8 +307,8 @@ static void depths(void **state)
 {
     enum { FREE = MPA_NO_NEGOTIATION };
     static const struct {
-        uint16_t asked_ird, asked_ord, room_ird, room_ord;  /* of the initiator's frame; of the responder */
-        uint16_t reply_ird, reply_ord, ord_here, ord_there; /* here: the responder */
+        uint16_t asked_ird, asked_ord, space_ird, space_ord; /* of the initiator's frame; of the responder */
+        uint16_t reply_ird, reply_ord, ord_here, ord_there;  /* here: the responder */
     } rows[] = {
         {16, 8, 4, 4, 4, 4, 4, 4},          {4, 4, 16, 8, 16, 4, 4, 4},
         {0, 0, 16, 16, 16, 0, 0, 0},        {1, 128, 128, 0, 128, 0, 0, 128},
@@ -323,20 +323,20 @@ static void depths(void **state)
         struct mpa_frame reply = {.reply = true, .revision = 2};
         uint16_t ird = 0, ord = 0;
 
-        mpa_agree_responder(&request, rows[i].room_ird, rows[i].room_ord, 7, &reply, &ird, &ord);
+        mpa_agree_responder(&request, rows[i].space_ird, rows[i].space_ord, 7, &reply, &ird, &ord);
         assert_true(reply.enhanced);
         assert_false(reply.peer_to_peer);
         assert_int_equal(reply.rtr, 0);
         assert_int_equal(reply.ird, rows[i].reply_ird);
         assert_int_equal(reply.ord, rows[i].reply_ord);
-        assert_int_equal(ird, rows[i].room_ird);
+        assert_int_equal(ird, rows[i].space_ird);
         assert_int_equal(ord, rows[i].ord_here);
         if (rows[i].asked_ird == FREE || rows[i].asked_ord == FREE)
             continue;
         assert_int_equal(mpa_agree_initiator(&reply, request.ird, request.ord, &ird, &ord), FAULT_NONE);
         assert_int_equal(ird, request.ird);
         assert_int_equal(ord, rows[i].ord_there);
-        assert_true(ord <= rows[i].room_ird && rows[i].ord_here <= ird);
+        assert_true(ord <= rows[i].space_ird && rows[i].ord_here <= ird);
     }
 }
 

@@ -12,9 +12,9 @@
 #include "tests/lib/rng.h"
 #include "wire/mpa.h"
 
-enum { ROOM = 1 << 17 };
+enum { BUFFER = 1 << 17 };
 
-static uint8_t ulpdu_room[ROOM], wire_room[ROOM], out_room[ROOM];
+static uint8_t ulpdu_buffer[BUFFER], wire_buffer[BUFFER], out_buffer[BUFFER];
 
 /* `k` numbers the record of a stream. */
 static void fill(uint8_t *p, size_t n, unsigned k)
@@ -29,16 +29,16 @@ static void check_decodes(const struct mpa_half *half, const uint8_t *fpdu, size
     struct span got;
     size_t need = 0;
 
-    memcpy(wire_room, fpdu, n);
-    assert_int_equal(mpa_decode(half, wire_room, n, &got, &need), n);
+    memcpy(wire_buffer, fpdu, n);
+    assert_int_equal(mpa_decode(half, wire_buffer, n, &got, &need), n);
     assert_int_equal(got.length, length);
-    assert_memory_equal(got.at, ulpdu_room, length);
+    assert_memory_equal(got.at, ulpdu_buffer, length);
 }
 
 /* The encoder once more and as simply as can be, octet after octet. */
 static size_t simple_encode(uint64_t pos, bool markers, const uint8_t *ulpdu, size_t n, uint8_t *out)
 {
-    static uint8_t body[ROOM];
+    static uint8_t body[BUFFER];
     size_t octets = 2 + n + (-(2 + n) & 3), at = 0, i;
     uint64_t header = pos + (markers && pos % 512 == 0 ? 4 : 0);
 
@@ -68,18 +68,18 @@ static void random_records(void **state)
         struct mpa_half half = {.markers = rng_one_in(&rng, 2), .crc = true};
         uint32_t length = rng_below(&rng, round % 100 ? 1500 : MPA_ULPDU_MAX + 1), cut = rng_below(&rng, length + 1);
         size_t n;
-        static uint8_t want[ROOM];
+        static uint8_t want[BUFFER];
         struct span piece[3];
 
         half.pos = rng_below(&rng, 4096) * 4 + (round % 3 ? (1ULL << 32) - 8192 : 0);
-        rng_fill(&rng, ulpdu_room, length);
-        piece[0] = (struct span){ulpdu_room, cut};
-        piece[1] = (struct span){ulpdu_room + cut, (length - cut) / 2};
+        rng_fill(&rng, ulpdu_buffer, length);
+        piece[0] = (struct span){ulpdu_buffer, cut};
+        piece[1] = (struct span){ulpdu_buffer + cut, (length - cut) / 2};
         piece[2] = (struct span){piece[1].at + piece[1].length, length - cut - piece[1].length};
-        n = mpa_encode(&half, out_room, piece, 3);
-        assert_int_equal(n, simple_encode(half.pos, half.markers, ulpdu_room, length, want));
-        assert_memory_equal(out_room, want, n);
-        check_decodes(&half, out_room, n, length);
+        n = mpa_encode(&half, out_buffer, piece, 3);
+        assert_int_equal(n, simple_encode(half.pos, half.markers, ulpdu_buffer, length, want));
+        assert_memory_equal(out_buffer, want, n);
+        check_decodes(&half, out_buffer, n, length);
     }
 }
 
@@ -97,16 +97,16 @@ static void feed(const uint8_t *stream, size_t n, size_t step, const uint32_t *l
         int eaten;
 
         now = now < n - at ? now : n - at;
-        memcpy(wire_room + have, stream + at, now);
+        memcpy(wire_buffer + have, stream + at, now);
         have += now;
         at += now;
-        while ((eaten = mpa_decode(&half, wire_room, have, &got, &need)) > 0) {
+        while ((eaten = mpa_decode(&half, wire_buffer, have, &got, &need)) > 0) {
             assert_int_equal(got.length, length[k]);
-            fill(ulpdu_room, length[k], k);
-            assert_memory_equal(got.at, ulpdu_room, length[k]);
+            fill(ulpdu_buffer, length[k], k);
+            assert_memory_equal(got.at, ulpdu_buffer, length[k]);
             half.pos += (unsigned)eaten;
             have -= (unsigned)eaten;
-            memmove(wire_room, wire_room + eaten, have);
+            memmove(wire_buffer, wire_buffer + eaten, have);
             k++;
         }
         assert_int_equal(eaten, 0);
@@ -122,15 +122,15 @@ static void cuts(void **state)
     static const size_t steps[] = {1, 3, 511, 513, 65536, 0};
     static const uint32_t length[] = {100, 300, 700, 1, 128, 5, 1442, 30, 27, 26, 6, 9000, 0, 20000, 508, 504};
     enum { RECORDS = sizeof(length) / sizeof(length[0]) };
-    static uint8_t stream[ROOM];
+    static uint8_t stream[BUFFER];
     struct mpa_half half = {.markers = true, .crc = true};
     size_t n = 0;
 
     (void)state;
     for (unsigned k = 0; k < RECORDS; k++) {
-        fill(ulpdu_room, length[k], k);
+        fill(ulpdu_buffer, length[k], k);
         half.pos = n;
-        n += mpa_encode(&half, stream + n, &(struct span){ulpdu_room, length[k]}, 1);
+        n += mpa_encode(&half, stream + n, &(struct span){ulpdu_buffer, length[k]}, 1);
     }
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
         feed(stream, n, steps[i], length, RECORDS);
@@ -145,9 +145,9 @@ static void fake_markers(void **state)
         size_t n;
 
         for (size_t i = 0; i + 16 <= 4096; i += 16)
-            put32le(put32(put32(put32(ulpdu_room + i, 0), (uint32_t)i + 2), 0x00040000), 0xc74b6748);
-        n = mpa_encode(&half, out_room, &(struct span){ulpdu_room, 4096}, 1);
-        check_decodes(&half, out_room, n, 4096);
+            put32le(put32(put32(put32(ulpdu_buffer + i, 0), (uint32_t)i + 2), 0x00040000), 0xc74b6748);
+        n = mpa_encode(&half, out_buffer, &(struct span){ulpdu_buffer, 4096}, 1);
+        check_decodes(&half, out_buffer, n, 4096);
     }
 }
 

@@ -177,22 +177,22 @@ static void test_table_model(void **state)
 {
     enum { MRS = 100 };
     static struct mr mr[MRS];
-    static struct mr_slot room[2][512 + 1];
+    static struct mr_slot slots[2][512 + 1];
     struct mr_table table;
     uint32_t seed = 77, next = 0;
     bool in[MRS] = {false};
 
     (void)state;
-    mr_table_init(&table, room[0], 4);
+    mr_table_init(&table, slots[0], 4);
     assert_null(mr_find(&table, 1));
     for (int step = 0; step < 20000; step++) {
         uint32_t i = chance(&seed) % MRS;
 
-        if (!mr_table_has_room(&table)) {
+        if (!mr_table_has_space(&table)) {
             next = !next;
-            memset(room[next], 0, sizeof(room[next]));
-            mr_table_move(&table, room[next], 512);
-            assert_true(mr_table_has_room(&table));
+            memset(slots[next], 0, sizeof(slots[next]));
+            mr_table_move(&table, slots[next], 512);
+            assert_true(mr_table_has_space(&table));
         }
         if (in[i]) {
             mr_remove(&table, &mr[i]);
@@ -206,7 +206,7 @@ static void test_table_model(void **state)
     }
 }
 
-static void test_room(void **state)
+static void test_size(void **state)
 {
     struct mr_slot slot[8 + 1] = {{0, NULL}};
     struct mr_table table;
@@ -215,14 +215,14 @@ static void test_room(void **state)
     (void)state;
     mr_table_init(&table, slot, countof(slot) - 1);
     for (uint32_t i = 0; i < countof(mr); i++) {
-        assert_true(mr_table_has_room(&table));
+        assert_true(mr_table_has_space(&table));
         assert_true(mr_insert(&table, &mr[i], 8 * i + 7)); /* all of them in the last slot: probing goes round */
     }
-    assert_false(mr_table_has_room(&table));
+    assert_false(mr_table_has_space(&table));
     for (uint32_t i = 0; i < countof(mr); i++)
         assert_ptr_equal(mr_find(&table, 8 * i + 7), &mr[i]);
     mr_remove(&table, &mr[0]);
-    assert_false(mr_table_has_room(&table)); /* a tombstone still takes room */
+    assert_false(mr_table_has_space(&table)); /* a tombstone still takes room */
 }
 
 /* RDMAP-5.3-03: the peer may invalidate a key in its own domain on which it has a right, once. */
@@ -262,7 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),     cmocka_unit_test(test_order_of_checks), cmocka_unit_test(test_rights),
-        cmocka_unit_test(test_stale_keys), cmocka_unit_test(test_table_model),     cmocka_unit_test(test_room),
+        cmocka_unit_test(test_stale_keys), cmocka_unit_test(test_table_model),     cmocka_unit_test(test_size),
         cmocka_unit_test(test_invalidate),
     };
 

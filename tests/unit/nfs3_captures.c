@@ -13,7 +13,7 @@
 #include "rpc/rpcrdma.h"
 #include "tests/lib/capture.h"
 
-enum { ROOM = 20000, CALLS = 256 };
+enum { BUFFER = 20000, CALLS = 256 };
 
 /* The calls of one capture, and the numbers of calls, replies and reduced messages that were checked. */
 static struct {
@@ -33,7 +33,7 @@ static void code(struct coder *c, enum nfs3_proc proc, bool call, union nfs3_arg
 /* Decode a message and compare its encoding with the input. `in` is positioned after the RPC header. */
 static void comes_back(struct coder *in, enum nfs3_proc proc, bool call)
 {
-    static uint8_t again[ROOM];
+    static uint8_t again[BUFFER];
     const uint8_t *from = in->in.at;
     size_t n = in->in.left;
     struct nfs3_result result;
@@ -139,7 +139,7 @@ static void long_calls(void **state)
 /* Decode the whole streams in the fuzzer's corpus. The first two octets of a file are the fuzzer's own. */
 static void whole_streams(void **state)
 {
-    static uint8_t bytes[ROOM];
+    static uint8_t bytes[BUFFER];
     char path[256];
 
     (void)state;

@@ -40,7 +40,7 @@ static const struct nfs3_post_attr post_attr = {
 static const uint8_t verifier[NFS3_VERIFIER] = {0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7};
 
 /* Decode hex digits and ignore the blanks between them. */
-static size_t from_hex(const char *hex, uint8_t *to, size_t room)
+static size_t from_hex(const char *hex, uint8_t *to, size_t buffer)
 {
     char digits[2048];
     size_t n = 0;
@@ -50,7 +50,7 @@ static size_t from_hex(const char *hex, uint8_t *to, size_t room)
         if (*hex != ' ' && n < sizeof(digits) - 1)
             digits[n++] = *hex;
     digits[n] = 0;
-    length = hex_decode(digits, to, room);
+    length = hex_decode(digits, to, buffer);
     assert_true(length > 0);
     return (size_t)length;
 }
@@ -287,36 +287,36 @@ static void enums(void **state)
 /* Code handles and names one octet below, at and above their longest length. */
 static void lengths(void **state)
 {
-    static uint8_t room[2 * NFS3_TEXT_MAX];
+    static uint8_t buffer[2 * NFS3_TEXT_MAX];
     static char name[NFS3_TEXT_MAX + 1];
     union nfs3_args args = {.fh = {.length = NFS3_FH_MAX - 1}};
     struct coder c;
 
     (void)state;
     for (uint32_t n = NFS3_FH_MAX - 1; n <= NFS3_FH_MAX + 1; n++) {
-        struct xdr_out out = {.at = room, .left = sizeof(room)};
+        struct xdr_out out = {.at = buffer, .left = sizeof(buffer)};
 
         xdr_put32(&out, n);
-        coder_read(&c, room, 4 + n + xdr_roundup(n));
+        coder_read(&c, buffer, 4 + n + xdr_roundup(n));
         nfs3_code_args(&c, NFS3_GETATTR, &args);
         assert_int_equal(c.bad, n > NFS3_FH_MAX);
         assert_int_equal(args.fh.length, c.bad ? 0 : n);
         args.fh.length = n;
-        coder_write(&c, room, sizeof(room));
+        coder_write(&c, buffer, sizeof(buffer));
         nfs3_code_args(&c, NFS3_GETATTR, &args);
         assert_int_equal(c.bad, n > NFS3_FH_MAX);
     }
     for (uint32_t n = NFS3_TEXT_MAX - 1; n <= NFS3_TEXT_MAX + 1; n++) {
-        struct xdr_out out = {.at = room, .left = sizeof(room)};
+        struct xdr_out out = {.at = buffer, .left = sizeof(buffer)};
 
         xdr_put32(&out, 0);
         xdr_put32(&out, n);
         xdr_putopaque(&out, name, n);
-        coder_read(&c, room, sizeof(room) - out.left);
+        coder_read(&c, buffer, sizeof(buffer) - out.left);
         nfs3_code_args(&c, NFS3_LOOKUP, &args);
         assert_int_equal(c.bad, n > NFS3_TEXT_MAX);
         args = (union nfs3_args){.where.name = {name, n}};
-        coder_write(&c, room, sizeof(room));
+        coder_write(&c, buffer, sizeof(buffer));
         nfs3_code_args(&c, NFS3_LOOKUP, &args);
         assert_int_equal(c.bad, n > NFS3_TEXT_MAX);
     }
@@ -328,21 +328,21 @@ static void entries_end(void **state)
 {
     static const uint8_t no[4], neither[4] = {0, 0, 0, 2};
     struct nfs3_entry entry = {.fileid = 1, .name = {"abc", 3}, .cookie = 2}, got;
-    uint8_t room[28];
+    uint8_t buffer[28];
     struct xdr_in in;
 
     (void)state;
-    for (size_t n = 0; n <= sizeof(room); n++) {
-        struct xdr_out out = {.at = room, .left = n};
+    for (size_t n = 0; n <= sizeof(buffer); n++) {
+        struct xdr_out out = {.at = buffer, .left = n};
 
-        assert_int_equal(nfs3_put_entry(&out, &entry, false), n == sizeof(room));
-        assert_ptr_equal(out.at, n == sizeof(room) ? room + n : room);
+        assert_int_equal(nfs3_put_entry(&out, &entry, false), n == sizeof(buffer));
+        assert_ptr_equal(out.at, n == sizeof(buffer) ? buffer + n : buffer);
         assert_false(out.bad);
     }
-    for (size_t n = 0; n <= sizeof(room); n++) {
-        in = (struct xdr_in){.at = room, .left = n};
-        assert_int_equal(nfs3_get_entry(&in, &got, false), n == sizeof(room));
-        assert_int_equal(in.bad, n > 0 && n < sizeof(room));
+    for (size_t n = 0; n <= sizeof(buffer); n++) {
+        in = (struct xdr_in){.at = buffer, .left = n};
+        assert_int_equal(nfs3_get_entry(&in, &got, false), n == sizeof(buffer));
+        assert_int_equal(in.bad, n > 0 && n < sizeof(buffer));
     }
     assert_int_equal(got.cookie, 2);
     assert_memory_equal(got.name.at, "abc", 3);

@@ -10,7 +10,7 @@
 
 #include "nfs/nfs3_xdr.h"
 
-enum { ROOM = 256, BEFORE = 12 };
+enum { BUFFER = 256, BEFORE = 12 };
 
 static const char data[] = "fourteen octet";
 
@@ -32,9 +32,9 @@ static void code(struct coder *c, enum nfs3_proc proc, bool call, union message 
         nfs3_code_result(c, proc, &m->result);
 }
 
-static size_t encode(struct coder *c, uint8_t *room, enum nfs3_proc proc, bool call, union message m, bool reduce)
+static size_t encode(struct coder *c, uint8_t *octets, enum nfs3_proc proc, bool call, union message m, bool reduce)
 {
-    coder_write(c, room, ROOM);
+    coder_write(c, octets, BUFFER);
     c->reduce = reduce;
     code(c, proc, call, &m);
     assert_false(c->bad);
@@ -88,7 +88,7 @@ enum { ELIGIBLE = sizeof(eligible) / sizeof(eligible[0]) };
 /* The encoder returns the data as the item. stream_join() of the item and the payload gives the whole stream. */
 static void left_out(void **state)
 {
-    uint8_t whole[ROOM], payload[ROOM], joined[ROOM];
+    uint8_t whole[BUFFER], payload[BUFFER], joined[BUFFER];
     struct coder c;
 
     (void)state;
@@ -114,58 +114,58 @@ static void left_out(void **state)
 /* Empty data makes no chunk (RFC 8166 3.4.5.2, 3.4.6.2). */
 static void nothing_is_not_left_out(void **state)
 {
-    uint8_t room[ROOM];
+    uint8_t octets[BUFFER];
     struct coder c;
 
     (void)state;
     for (unsigned i = 0; i < ELIGIBLE; i++) {
-        size_t n = encode(&c, room, eligible[i].proc, eligible[i].call, eligible[i].make(0), true);
+        size_t n = encode(&c, octets, eligible[i].proc, eligible[i].call, eligible[i].make(0), true);
         struct stream_item item = {eligible[i].position, 4, data};
 
         assert_false(c.reduced || c.item.length);
         assert_int_equal(n, eligible[i].position);
-        assert_true(takes(room, n, (struct stream_item){0}, eligible[i].proc, eligible[i].call));
-        assert_false(takes(room, n, item, eligible[i].proc, eligible[i].call));
+        assert_true(takes(octets, n, (struct stream_item){0}, eligible[i].proc, eligible[i].call));
+        assert_false(takes(octets, n, item, eligible[i].proc, eligible[i].call));
     }
 }
 
 static void taken_in(void **state)
 {
-    uint8_t room[ROOM];
+    uint8_t octets[BUFFER];
     struct coder c;
 
     (void)state;
     for (unsigned i = 0; i < ELIGIBLE; i++) {
         enum nfs3_proc proc = eligible[i].proc;
         bool call = eligible[i].call;
-        size_t n = encode(&c, room, proc, call, eligible[i].make(6), true);
+        size_t n = encode(&c, octets, proc, call, eligible[i].make(6), true);
         struct stream_item item = c.item;
 
-        assert_true(takes(room, n, item, proc, call));
-        assert_false(takes(room, n, (struct stream_item){0}, proc, call));
+        assert_true(takes(octets, n, item, proc, call));
+        assert_false(takes(octets, n, (struct stream_item){0}, proc, call));
         /* An argument item has a position; the decoder ignores the position of a result item. */
         for (int by = -4; by <= 4; by++) {
             struct stream_item moved = {item.position + (uint32_t)by, item.length, data};
 
-            assert_int_equal(takes(room, n, moved, proc, call), by == 0 || !call);
+            assert_int_equal(takes(octets, n, moved, proc, call), by == 0 || !call);
         }
         /* An argument item may include its roundup (RFC 8166 3.4.5.2); a result item must not (3.4.6.2). */
         for (uint32_t length = 1; length <= 10; length++) {
             struct stream_item other = {item.position, length, data};
 
-            assert_int_equal(takes(room, n, other, proc, call), length == 6 || (length == 8 && call));
+            assert_int_equal(takes(octets, n, other, proc, call), length == 6 || (length == 8 && call));
         }
         /* The decoder accepts inline data, and refuses an item in addition to inline data. */
-        n = encode(&c, room, proc, call, eligible[i].make(6), false);
-        assert_true(takes(room, n, (struct stream_item){0}, proc, call));
-        assert_false(takes(room, n, item, proc, call));
+        n = encode(&c, octets, proc, call, eligible[i].make(6), false);
+        assert_true(takes(octets, n, (struct stream_item){0}, proc, call));
+        assert_false(takes(octets, n, item, proc, call));
     }
 }
 
 /* A message without an eligible item is never reduced, and the decoder refuses an item with it (RFC 8166 6.1). */
 static void not_eligible(void **state)
 {
-    uint8_t room[ROOM];
+    uint8_t octets[BUFFER];
     struct coder c;
 
     (void)state;
@@ -186,11 +186,11 @@ static void not_eligible(void **state)
                 m.result.attr.attr.type = NFS3_REG;
             if (i == 2)
                 m.result.status = NFS3ERR_IO;
-            n = encode(&c, room, proc, call, m, true);
+            n = encode(&c, octets, proc, call, m, true);
             assert_false(c.reduced);
-            assert_true(takes(room, n, (struct stream_item){0}, proc, call));
+            assert_true(takes(octets, n, (struct stream_item){0}, proc, call));
             for (uint32_t at = 0; at <= n; at += 4)
-                assert_false(takes(room, n, (struct stream_item){at, 4, data}, proc, call));
+                assert_false(takes(octets, n, (struct stream_item){at, 4, data}, proc, call));
         }
     }
 }
@@ -199,12 +199,12 @@ static void not_eligible(void **state)
 static void data_is_not_copied(void **state)
 {
     union message m = read_message(9);
-    uint8_t room[ROOM], buffer[16];
+    uint8_t octets[BUFFER], buffer[16];
     struct coder c;
-    size_t n = encode(&c, room, NFS3_READ, false, m, true);
+    size_t n = encode(&c, octets, NFS3_READ, false, m, true);
 
     (void)state;
-    coder_read(&c, room, n);
+    coder_read(&c, octets, n);
     c.item = (struct stream_item){0, 9, buffer};
     code(&c, NFS3_READ, false, &m);
     assert_false(c.bad);
@@ -216,12 +216,12 @@ static void data_is_not_copied(void **state)
 static void positions_do_not_wrap(void **state)
 {
     union message m = write_message(8);
-    uint8_t room[ROOM];
+    uint8_t octets[BUFFER];
     struct coder c;
 
     (void)state;
     for (uint32_t more = 0; more < 2; more++) {
-        coder_write(&c, room, sizeof(room));
+        coder_write(&c, octets, sizeof(octets));
         c.reduce = true;
         c.position = UINT32_MAX - 28 - BEFORE - 8 - 3 + more;
         code(&c, NFS3_WRITE, true, &m);

@@ -10,12 +10,12 @@
 
 #include "nfs/nfs3_xdr.h"
 
-static uint8_t room[1024];
+static uint8_t buffer[1024];
 
 /* Assert that the stream consists of these words. */
 static void assert_words(const struct coder *c, const uint32_t *want, size_t count)
 {
-    struct xdr_in in = {.at = room, .left = coder_length(c)};
+    struct xdr_in in = {.at = buffer, .left = coder_length(c)};
 
     assert_false(c->bad);
     assert_int_equal(in.left, 4 * count);
@@ -27,7 +27,7 @@ static void assert_words(const struct coder *c, const uint32_t *want, size_t cou
     do { \
         static const uint32_t words[] = {__VA_ARGS__}; \
         struct coder coder; \
-        coder_write(&coder, room, sizeof(room)); \
+        coder_write(&coder, buffer, sizeof(buffer)); \
         nfs3_code_args(&coder, proc, args); \
         assert_words(&coder, words, sizeof(words) / sizeof(words[0])); \
     } while (0)
@@ -35,7 +35,7 @@ static void assert_words(const struct coder *c, const uint32_t *want, size_t cou
     do { \
         static const uint32_t words[] = {__VA_ARGS__}; \
         struct coder coder; \
-        coder_write(&coder, room, sizeof(room)); \
+        coder_write(&coder, buffer, sizeof(buffer)); \
         nfs3_code_result(&coder, proc, result); \
         assert_words(&coder, words, sizeof(words) / sizeof(words[0])); \
     } while (0)

@@ -11,9 +11,9 @@
 #include "nfs/nfs3_xdr.h"
 #include "tests/lib/rng.h"
 
-enum { ROOM = 1 << 16, DRAWS = 200, CUT_DRAWS = 20 };
+enum { BUFFER = 1 << 16, DRAWS = 200, CUT_DRAWS = 20 };
 
-static uint8_t stream[ROOM], again[ROOM], entries[ROOM / 2];
+static uint8_t stream[BUFFER], again[BUFFER], entries[BUFFER / 2];
 static uint8_t pool[3 * NFS3_TEXT_MAX];
 
 /* --- drawing --------------------------------------------------------------------------------------------------- */
@@ -180,10 +180,10 @@ static void draw_args(struct draw *d, enum nfs3_proc proc, union nfs3_args *args
     }
 }
 
-/* Draw as many entries as fit into `room` octets. */
-static void draw_entries(struct draw *d, bool plus, uint32_t room, struct nfs3_result *result)
+/* Draw as many entries as fit into `space` octets. */
+static void draw_entries(struct draw *d, bool plus, uint32_t space, struct nfs3_result *result)
 {
-    struct xdr_out out = {.at = entries, .left = room};
+    struct xdr_out out = {.at = entries, .left = space};
     struct nfs3_entry entry;
 
     do {
@@ -197,7 +197,7 @@ static void draw_entries(struct draw *d, bool plus, uint32_t room, struct nfs3_r
     } while (nfs3_put_entry(&out, &entry, plus));
     assert_false(out.bad);
     result->list.entries = entries;
-    result->list.length = room - (uint32_t)out.left;
+    result->list.length = space - (uint32_t)out.left;
 }
 
 /* Draw the fields that a result has for every status. */

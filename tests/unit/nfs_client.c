@@ -84,7 +84,7 @@ static enum op_verdict reply(struct nfs_op *op, struct nfs3_result *result, uint
     struct coder c;
 
     assert_true(op_encode(&client, op));
-    coder_write(&c, op->request.reply, op->request.reply_room);
+    coder_write(&c, op->request.reply, op->request.reply_size);
     rpc_code_reply(&c, &header);
     c.reduce = reduce;
     nfs3_code_result(&c, op->proc, result);

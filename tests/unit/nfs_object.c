@@ -25,10 +25,10 @@ static void test_dots(void **state)
     assert_int_equal(name_at(&deep, "..", &fh), 0);
     assert_true(same(&fh, &sub));
     object = get(&deep);
-    assert_int_equal(object_name(os, object, NULL, &fh, &st), 0);
+    assert_int_equal(object_name(objects, object, NULL, &fh, &st), 0);
     assert_true(same(&fh, &deep));
     assert_true(S_ISDIR(st.st_mode));
-    object_put(os, object);
+    object_put(objects, object);
     assert_int_equal(name_at(&root, "none", &fh), -ENOENT);
     assert_int_equal(name_at(&root, "", &fh), -EINVAL);
     assert_int_equal(name_at(&root, "sub/deep", &fh), -EINVAL);
@@ -116,7 +116,7 @@ static void test_forged(void **state)
 
 static void test_others(void **state)
 {
-    struct objects *mine = os, *others;
+    struct objects *mine = objects, *others;
     struct export_attr attr;
     struct nfs3_fh fh;
     struct export e;
@@ -127,14 +127,14 @@ static void test_others(void **state)
     fh = look("file");
     export_attr_init(&attr);
     assert_int_equal(export_open(&e, "in/sub", &attr, error), 0);
-    os = others = open_objects(&e);
+    objects = others = open_objects(&e);
     expect_status(&fh, NFS3ERR_STALE); /* the key is the same, but these objects do not have the handle's export */
     objects_close(others);
     assert_int_equal(unlink("state/handle-key"), 0);
-    os = others = open_objects(&export);
+    objects = others = open_objects(&export);
     expect_status(&fh, NFS3ERR_BADHANDLE);
     objects_close(others);
-    os = mine;
+    objects = mine;
     expect_is(&fh, "in/file");
     export_close(&e);
 }
@@ -164,31 +164,31 @@ static void test_files(void **state)
     make_file("in/file", "text");
     fh = look("file");
     object = get(&fh);
-    reader = object_file(os, object, O_RDONLY);
+    reader = object_file(objects, object, O_RDONLY);
     assert_true(reader >= 0);
-    assert_int_equal(object_file(os, object, O_RDONLY), reader);
+    assert_int_equal(object_file(objects, object, O_RDONLY), reader);
     assert_int_equal(pread(reader, text, 8, 0), 4);
     assert_int_equal(pwrite(reader, "no", 2, 0), -1);
-    writer = object_file(os, object, O_RDWR);
+    writer = object_file(objects, object, O_RDWR);
     assert_true(writer >= 0);
-    assert_int_equal(object_file(os, object, O_RDWR), writer);
+    assert_int_equal(object_file(objects, object, O_RDWR), writer);
     assert_int_equal(pwrite(writer, "TEXT", 4, 0), 4);
     assert_int_equal(pread(reader, text, 8, 0), 4);
     assert_string_equal(text, "TEXT");
-    object_put(os, object);
+    object_put(objects, object);
     restart();
     object = get(&fh);
-    writer = object_file(os, object, O_RDWR);
-    assert_int_equal(object_file(os, object, O_RDONLY), writer);
-    object_put(os, object);
+    writer = object_file(objects, object, O_RDWR);
+    assert_int_equal(object_file(objects, object, O_RDONLY), writer);
+    object_put(objects, object);
     object = get(&root);
-    assert_int_equal(object_file(os, object, O_RDONLY), -EISDIR);
-    object_put(os, object);
+    assert_int_equal(object_file(objects, object, O_RDONLY), -EISDIR);
+    object_put(objects, object);
     assert_int_equal(mkfifo("in/fifo", 0600), 0);
     fh = look("fifo");
     object = get(&fh);
-    assert_int_equal(object_file(os, object, O_RDONLY), -EINVAL);
-    object_put(os, object);
+    assert_int_equal(object_file(objects, object, O_RDONLY), -EINVAL);
+    object_put(objects, object);
 }
 
 /* A server that is not root can write its own file that it may not read. */
@@ -203,12 +203,12 @@ static void test_write_only(void **state)
     assert_int_equal(chmod("in/file", 0200), 0);
     fh = look("file");
     object = get(&fh);
-    fd = object_file(os, object, O_RDWR);
+    fd = object_file(objects, object, O_RDWR);
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, "TEXT", 4, 0), 4);
-    fd = object_file(os, object, O_RDONLY);
+    fd = object_file(objects, object, O_RDONLY);
     assert_int_equal(fd < 0, geteuid() != 0);
-    object_put(os, object);
+    object_put(objects, object);
 }
 
 /* object_may() agrees with the kernel's permission checks. The thread still has the caller's identity after the server
@@ -233,7 +233,7 @@ static void test_may(void **state)
     identity_assume(&alien);
     object = get(&fh);
     assert_int_equal(open("in/file", O_RDONLY), -1);
-    assert_true(object_file(os, object, O_RDWR) >= 0);
+    assert_true(object_file(objects, object, O_RDWR) >= 0);
     assert_int_equal(open("in/file", O_RDONLY), -1);
     assert_int_equal(object_may(object, NULL, R_OK), -EACCES);
     assert_int_equal(object_may(object, &owner, R_OK | W_OK), 0);
@@ -241,7 +241,7 @@ static void test_may(void **state)
     assert_int_equal(object_may(object, &alien, W_OK), -EACCES);
     assert_int_equal(object_may(object, &root, R_OK | W_OK), 0);
     assert_int_equal(object_may(object, &root, X_OK), -EACCES);
-    object_put(os, object);
+    object_put(objects, object);
     identity_assume(&alien);
     assert_int_equal(name_at(&closed, "file", &fh), -EACCES);
     identity_drop();

@@ -22,7 +22,7 @@
 /* top/in is exported, top/state holds the key; top is the working directory. */
 static char top[64], error[EXPORT_TEXT];
 static struct export export;
-static struct objects *os;
+static struct objects *objects;
 static bool kernel;
 
 static inline struct objects *open_objects(struct export *e)
@@ -43,9 +43,9 @@ static inline struct objects *open_objects(struct export *e)
 
 static inline void restart(void)
 {
-    objects_close(os);
-    os = open_objects(&export);
-    assert_non_null(os);
+    objects_close(objects);
+    objects = open_objects(&export);
+    assert_non_null(objects);
 }
 
 static inline int setup(void **state)
@@ -59,8 +59,8 @@ static inline int setup(void **state)
     export_attr_init(&attr);
     if (export_open(&export, "in", &attr, error))
         return -1;
-    os = open_objects(&export);
-    return os ? 0 : -1;
+    objects = open_objects(&export);
+    return objects ? 0 : -1;
 }
 
 static inline int teardown(void **state)
@@ -71,7 +71,7 @@ static inline int teardown(void **state)
     (void)state;
     snprintf(command, sizeof(command), "rm -rf %s", top);
     bad = chdir("/") || system(command);
-    objects_close(os); /* aborts if a failed test did not put back what it got */
+    objects_close(objects); /* aborts if a failed test did not put back what it got */
     export_close(&export);
     return bad;
 }
@@ -89,7 +89,7 @@ static inline struct object *get(const struct nfs3_fh *fh)
 {
     struct object *object;
 
-    assert_int_equal(object_get(os, fh, &object), NFS3_OK);
+    assert_int_equal(object_get(objects, fh, &object), NFS3_OK);
     return object;
 }
 
@@ -97,7 +97,7 @@ static inline struct nfs3_fh root_fh(void)
 {
     struct nfs3_fh fh;
 
-    assert_int_equal(object_root(os, &export, &fh), 0);
+    assert_int_equal(object_root(objects, &export, &fh), 0);
     return fh;
 }
 
@@ -105,9 +105,9 @@ static inline int name_at(const struct nfs3_fh *dir, const char *name, struct nf
 {
     struct object *object = get(dir);
     struct stat st;
-    int bad = object_name(os, object, name, fh, &st);
+    int bad = object_name(objects, object, name, fh, &st);
 
-    object_put(os, object);
+    object_put(objects, object);
     return bad;
 }
 
@@ -131,12 +131,12 @@ static inline bool same(const struct nfs3_fh *a, const struct nfs3_fh *b)
 static inline void expect_status(const struct nfs3_fh *fh, enum nfs3_status status)
 {
     struct object *object;
-    enum nfs3_status got = object_get(os, fh, &object);
+    enum nfs3_status got = object_get(objects, fh, &object);
 
     if (got != status)
         fail_msg("a handle is answered with %d instead of %d", got, status);
     if (got == NFS3_OK)
-        object_put(os, object);
+        object_put(objects, object);
     else
         assert_null(object);
 }
@@ -151,7 +151,7 @@ static inline void expect_is(const struct nfs3_fh *fh, const char *path)
     assert_int_equal(a.st_ino, b.st_ino);
     assert_int_equal(object->type, b.st_mode & S_IFMT);
     assert_ptr_equal(object->export, &export);
-    object_put(os, object);
+    object_put(objects, object);
 }
 
 /* Returns the exit code. */

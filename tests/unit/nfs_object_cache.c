@@ -23,7 +23,7 @@ enum { FILES = 24, OPEN = 8, THREADS = 4, TURNS = 1500 };
 
 static char top[64], error[EXPORT_TEXT];
 static struct export export;
-static struct objects *os;
+static struct objects *objects;
 static struct nfs3_fh fh[FILES];
 static bool kernel = true;
 
@@ -36,8 +36,8 @@ static int open_objects(unsigned open_max)
     attr.exports = 1;
     attr.open_max = open_max;
     attr.kernel_handles = kernel;
-    os = objects_open(&attr, error);
-    return os ? 0 : -1;
+    objects = objects_open(&attr, error);
+    return objects ? 0 : -1;
 }
 
 /* Look up the handles of the files "0" to "23". The only octet of each file is the number of the file. */
@@ -45,18 +45,18 @@ static int look(void)
 {
     struct nfs3_fh root;
     struct object *dir;
-    int bad = object_root(os, &export, &root);
+    int bad = object_root(objects, &export, &root);
 
-    if (bad || object_get(os, &root, &dir) != NFS3_OK)
+    if (bad || object_get(objects, &root, &dir) != NFS3_OK)
         return -1;
     for (unsigned i = 0; i < FILES && !bad; i++) {
         char name[4];
         struct stat st;
 
         snprintf(name, sizeof(name), "%u", i);
-        bad = object_name(os, dir, name, &fh[i], &st);
+        bad = object_name(objects, dir, name, &fh[i], &st);
     }
-    object_put(os, dir);
+    object_put(objects, dir);
     return bad;
 }
 
@@ -90,7 +90,7 @@ static int teardown(void **state)
     (void)state;
     snprintf(command, sizeof(command), "rm -rf %s", top);
     bad = system(command);
-    objects_close(os); /* aborts if a failed test has not put back an object */
+    objects_close(objects); /* aborts if a failed test has not put back an object */
     export_close(&export);
     return bad;
 }
@@ -111,13 +111,13 @@ static struct object *get(unsigned i)
 {
     struct object *object;
 
-    assert_int_equal(object_get(os, &fh[i], &object), NFS3_OK);
+    assert_int_equal(object_get(objects, &fh[i], &object), NFS3_OK);
     return object;
 }
 
 static void expect_octet(struct object *object, unsigned want, int flags)
 {
-    int fd = object_file(os, object, flags);
+    int fd = object_file(objects, object, flags);
     uint8_t octet = 0xff;
 
     assert_true(fd >= 0);
@@ -128,7 +128,7 @@ static void expect_octet(struct object *object, unsigned want, int flags)
 /* Start with an empty cache. The handle key is new, so the caller must call look() again. */
 static unsigned start(unsigned open_max)
 {
-    objects_close(os);
+    objects_close(objects);
     assert_int_equal(open_objects(open_max), 0);
     return descriptors();
 }
@@ -141,7 +141,7 @@ static void test_limit(void **state)
 
         assert_int_equal(look(), 0); /* look() adds the root, which is one of the n objects */
         for (unsigned i = 0; i < n - 1; i++)
-            object_put(os, get(i));
+            object_put(objects, get(i));
         assert_int_equal(descriptors() - before, want);
     }
 }
@@ -157,7 +157,7 @@ static void test_files_count(void **state)
 
         expect_octet(object, i, O_RDONLY);
         expect_octet(object, i, O_RDWR);
-        object_put(os, object);
+        object_put(objects, object);
         assert_true(descriptors() - before <= OPEN);
     }
     assert_true(descriptors() - before > OPEN - 3);
@@ -179,10 +179,10 @@ static void test_in_use(void **state)
 
         assert_int_equal(object_stat(object[i], &st), 0);
         assert_ptr_equal(get(i), object[i]); /* a file has only one object */
-        object_put(os, object[i]);
+        object_put(objects, object[i]);
     }
     for (unsigned i = 0; i < FILES; i++)
-        object_put(os, object[i]);
+        object_put(objects, object[i]);
     assert_int_equal(descriptors() - before, OPEN);
 }
 
@@ -194,14 +194,14 @@ static void test_oldest_first(void **state)
     start(3);
     assert_int_equal(look(), 0);
     first = get(0);
-    object_put(os, first);
-    object_put(os, get(1));
-    object_put(os, get(2));
-    object_put(os, get(0)); /* object 0 is the most recently used again */
-    object_put(os, get(3));
-    object_put(os, get(4));
+    object_put(objects, first);
+    object_put(objects, get(1));
+    object_put(objects, get(2));
+    object_put(objects, get(0)); /* object 0 is the most recently used again */
+    object_put(objects, get(3));
+    object_put(objects, get(4));
     assert_ptr_equal(get(0), first);
-    object_put(os, first);
+    object_put(objects, first);
 }
 
 static void test_least(void **state)
@@ -213,7 +213,7 @@ static void test_least(void **state)
         struct object *object = get(i);
 
         expect_octet(object, i, O_RDWR);
-        object_put(os, object);
+        object_put(objects, object);
     }
 }
 
@@ -227,19 +227,19 @@ static void test_forget(void **state)
     (void)state;
     before = start(OPEN);
     assert_int_equal(look(), 0);
-    assert_int_equal(object_root(os, &export, &root), 0);
-    assert_int_equal(object_get(os, &root, &dir), NFS3_OK);
+    assert_int_equal(object_root(objects, &export, &root), 0);
+    assert_int_equal(object_get(objects, &root, &dir), NFS3_OK);
     object = get(0);
     expect_octet(object, 0, O_RDWR);
-    object_put(os, object);
+    object_put(objects, object);
     held = descriptors() - before;
     assert_int_equal(held, 3);
     snprintf(path, sizeof(path), "%s/0", top);
     assert_int_equal(unlink(path), 0);
-    object_forget(os, dir, "0");
+    object_forget(objects, dir, "0");
     assert_int_equal(descriptors() - before, 1);
-    object_put(os, dir);
-    assert_int_equal(object_get(os, &fh[0], &object), NFS3ERR_STALE);
+    object_put(objects, dir);
+    assert_int_equal(object_get(objects, &fh[0], &object), NFS3ERR_STALE);
 }
 
 /* An object whose file is removed while the object is in use stays open until object_put(). */
@@ -254,10 +254,10 @@ static void test_gone_in_use(void **state)
     object = get(1);
     snprintf(path, sizeof(path), "%s/1", top);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(object_get(os, &fh[1], &none), NFS3ERR_STALE);
-    assert_int_equal(object_get(os, &fh[1], &none), NFS3ERR_STALE);
+    assert_int_equal(object_get(objects, &fh[1], &none), NFS3ERR_STALE);
+    assert_int_equal(object_get(objects, &fh[1], &none), NFS3ERR_STALE);
     expect_octet(object, 1, O_RDONLY);
-    object_put(os, object);
+    object_put(objects, object);
     assert_int_equal(descriptors() - before, 1);
 }
 
@@ -327,21 +327,21 @@ static void test_written_program(void **state)
     (void)state;
     assert_int_equal(look(), 0);
     object = get(0);
-    assert_true(object_file(os, object, O_RDWR) >= 0);
+    assert_true(object_file(objects, object, O_RDWR) >= 0);
     snprintf(path, sizeof(path), "%s/0", top);
     held = descriptors() - before;
-    assert_int_equal(cache_tend(&os->cache, now_ms() + 2 * CACHE_WRITER_MS), true);
+    assert_int_equal(cache_tend(&objects->cache, now_ms() + 2 * CACHE_WRITER_MS), true);
     assert_int_equal(descriptors() - before, held); /* the object is in use */
-    object_put(os, object);
-    cache_tend(&os->cache, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
+    object_put(objects, object);
+    cache_tend(&objects->cache, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
     assert_int_equal(descriptors() - before, held);
     assert_int_equal(run_program(path), ETXTBSY);
-    cache_tend(&os->cache, ((struct kept *)object)->written + CACHE_WRITER_MS);
+    cache_tend(&objects->cache, ((struct kept *)object)->written + CACHE_WRITER_MS);
     assert_int_equal(descriptors() - before, held - 1);
     assert_int_equal(run_program(path), ENOEXEC);
     object = get(0);
     expect_octet(object, 0, O_RDWR);
-    object_put(os, object);
+    object_put(objects, object);
 }
 
 /* objects_tend() closes a file that was removed locally, so that the file system can free the file's space. */
@@ -355,17 +355,17 @@ static void test_removed_behind_our_back(void **state)
     assert_int_equal(look(), 0);
     object = get(2);
     expect_octet(object, 2, O_RDONLY);
-    object_put(os, object);
+    object_put(objects, object);
     object = get(3);
-    object_put(os, object);
+    object_put(objects, object);
     assert_int_equal(descriptors() - before, 4); /* the directory, two objects and one open file */
     snprintf(path, sizeof(path), "%s/2", top);
     assert_int_equal(unlink(path), 0);
-    assert_true(objects_tend(os));
+    assert_true(objects_tend(objects));
     assert_int_equal(descriptors() - before, 2);
-    assert_int_equal(object_get(os, &fh[2], &object), NFS3ERR_STALE);
+    assert_int_equal(object_get(objects, &fh[2], &object), NFS3ERR_STALE);
     object = get(3);
-    object_put(os, object);
+    object_put(objects, object);
 }
 
 /* The cache leaves a quarter of the process's descriptors to other users. */
@@ -374,7 +374,7 @@ static int small_process(void)
     struct rlimit limit = {64, 64};
     unsigned before;
 
-    objects_close(os);
+    objects_close(objects);
     if (setrlimit(RLIMIT_NOFILE, &limit) || open_objects(4096) || look())
         return 1;
     before = descriptors();
@@ -383,7 +383,7 @@ static int small_process(void)
 
         expect_octet(object, i, O_RDONLY);
         expect_octet(object, i, O_RDWR);
-        object_put(os, object);
+        object_put(objects, object);
     }
     return descriptors() - before < 48 && descriptors() - before > 40 ? 0 : 2;
 }
@@ -412,14 +412,14 @@ static void *hammer(void *arg)
         uint8_t octet = 0xff;
         int fd;
 
-        if (object_get(os, &fh[i], &object) != NFS3_OK)
+        if (object_get(objects, &fh[i], &object) != NFS3_OK)
             return "an object is not found";
-        fd = object_file(os, object, rand_r(&seed) % 2 ? O_RDONLY : O_RDWR);
+        fd = object_file(objects, object, rand_r(&seed) % 2 ? O_RDONLY : O_RDWR);
         if (fd < 0 || pread(fd, &octet, 1, 0) != 1 || octet != i)
             return "a descriptor is not that of its object";
-        object_put(os, object);
+        object_put(objects, object);
         if (turn % 64 == 0)
-            object_forget(os, NULL, NULL);
+            object_forget(objects, NULL, NULL);
     }
     return NULL;
 }

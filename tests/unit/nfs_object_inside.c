@@ -51,15 +51,15 @@ static void test_moved_out_open(void **state)
     dir = look("dir");
     held = get(&dir);
     assert_int_equal(rename("in/dir", "out"), 0);
-    assert_int_equal(object_name(os, held, "..", &fh, &st), -ESTALE);
+    assert_int_equal(object_name(objects, held, "..", &fh, &st), -ESTALE);
     for (unsigned i = 0; i < 100 && status == NFS3_OK; i++) {
-        status = object_get(os, &dir, &object);
+        status = object_get(objects, &dir, &object);
         if (object)
-            object_put(os, object);
+            object_put(objects, object);
         nanosleep(&pause, NULL);
     }
     assert_int_equal(status, NFS3ERR_STALE);
-    object_put(os, held);
+    object_put(objects, held);
     expect_is(&hard, "in/hard"); /* the name outside is removed, and the name inside remains */
 }
 
@@ -90,9 +90,9 @@ static void test_links(void **state)
     soft = look("link");
     expect_is(&soft, "in/link");
     object = get(&soft);
-    assert_int_equal(object_name(os, object, "file", &fh, &st), -ENOTDIR);
-    assert_int_equal(object_file(os, object, O_RDONLY), -EINVAL);
-    object_put(os, object);
+    assert_int_equal(object_name(objects, object, "file", &fh, &st), -ENOTDIR);
+    assert_int_equal(object_file(objects, object, O_RDONLY), -EINVAL);
+    object_put(objects, object);
     fh = look("dir/file");
     dir = look("dir");
     /* A symbolic link to a directory with a file of the same name replaces a directory of the path. */
@@ -149,10 +149,10 @@ static int mounts(void)
         mount("none", "in/mount", "tmpfs", 0, NULL) || mount("out", "in/bind", NULL, MS_BIND, NULL))
         return 77;
     /* Only an export that was opened in this namespace sees the mounts. */
-    objects_close(os);
+    objects_close(objects);
     export_close(&export);
     export_open(&export, "in", &(struct export_attr){.anon_uid = 1}, error);
-    os = open_objects(&export);
+    objects = open_objects(&export);
     return name_at(&root, "mount", &fh) == -EXDEV && name_at(&root, "bind", &fh) == -EXDEV ? 0 : 1;
 }
 

@@ -26,7 +26,7 @@ static void test_retry(void **state)
     struct nfs3_fh fh;
 
     (void)state;
-    if (os->place->mount < 0)
+    if (objects->place->mount < 0)
         skip(); /* the process may not use kernel handles */
     make_file("in/file", "x");
     fh = look("file");

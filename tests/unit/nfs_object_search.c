@@ -13,16 +13,16 @@ static struct handle look_into(const char *path, struct nfs3_fh *fh)
     struct handle h;
 
     *fh = look(path);
-    assert_true(handle_get(os->key, fh, &h));
+    assert_true(handle_get(objects->key, fh, &h));
     return h;
 }
 
 static enum nfs3_status status_of(const struct nfs3_fh *fh)
 {
     struct object *object;
-    enum nfs3_status status = object_get(os, fh, &object);
+    enum nfs3_status status = object_get(objects, fh, &object);
 
-    object_put(os, object);
+    object_put(objects, object);
     return status;
 }
 
@@ -31,17 +31,17 @@ static bool is_searched(const struct nfs3_fh *fh)
 {
     struct object *object;
     bool search = false;
-    enum nfs3_status status = object_find(os, fh, &search, &object);
+    enum nfs3_status status = object_find(objects, fh, &search, &object);
 
     assert_true(!search || status == NFS3ERR_JUKEBOX);
-    object_put(os, object);
+    object_put(objects, object);
     return search;
 }
 
 static void expect_path(const struct handle *h, const char *want)
 {
     char path[PATH_MAX];
-    bool known = names_path(os->names, export.id, os->place->inode, h->inode, path, sizeof(path));
+    bool known = names_path(objects->names, export.id, objects->place->inode, h->inode, path, sizeof(path));
 
     assert_int_equal(known, want != NULL);
     if (want)
@@ -129,7 +129,7 @@ static void test_misses(void **state)
     for (int turn = 0; turn < 2; turn++)
         for (uint64_t i = 0; i < MANY; i++) {
             h.inode = ((uint64_t)1 << 40) + i;
-            handle_put(os->key, &h, &stale);
+            handle_put(objects->key, &h, &stale);
             again += turn && is_searched(&stale);
             if (!turn)
                 assert_int_equal(status_of(&stale), NFS3ERR_STALE);
@@ -154,11 +154,11 @@ static void test_birth(void **state)
     if (!h.birth)
         skip();
     h.birth++;
-    handle_put(os->key, &h, &fh);
+    handle_put(objects->key, &h, &fh);
     assert_int_equal(status_of(&fh), NFS3ERR_STALE);
     h.birth--;
     h.inode = UINT64_MAX;
-    handle_put(os->key, &h, &fh);
+    handle_put(objects->key, &h, &fh);
     assert_int_equal(status_of(&fh), NFS3ERR_STALE);
 }
 
@@ -168,28 +168,28 @@ static void test_names(void **state)
     char path[8];
 
     (void)state;
-    names_put(os->names, &h, 1, "abc");
-    assert_true(names_path(os->names, 1, 1, 2, path, 8));
+    names_put(objects->names, &h, 1, "abc");
+    assert_true(names_path(objects->names, 1, 1, 2, path, 8));
     assert_string_equal(path, "abc");
-    assert_false(names_path(os->names, 2, 1, 2, path, 8)); /* the number of another export */
-    assert_false(names_path(os->names, 1, 1, 3, path, 8));
-    assert_false(names_path(os->names, 1, 1, 1, path, 8)); /* the root has no name */
+    assert_false(names_path(objects->names, 2, 1, 2, path, 8)); /* the number of another export */
+    assert_false(names_path(objects->names, 1, 1, 3, path, 8));
+    assert_false(names_path(objects->names, 1, 1, 1, path, 8)); /* the root has no name */
     new.hint[0] = 7;
-    names_put(os->names, &new, 1, "ab"); /* a moved object keeps its hint and thus its handle */
+    names_put(objects->names, &new, 1, "ab"); /* a moved object keeps its hint and thus its handle */
     assert_int_equal(new.hint[0], 9);
     new = h;
     new.birth = 4;
     new.hint[0] = 7;
-    names_put(os->names, &new, 1, "ab"); /* another birth time makes another object */
+    names_put(objects->names, &new, 1, "ab"); /* another birth time makes another object */
     assert_int_equal(new.hint[0], 7);
     new.inode = 5;
-    names_put(os->names, &new, 2, "cd");
-    assert_true(names_path(os->names, 1, 1, 5, path, 7));
+    names_put(objects->names, &new, 2, "cd");
+    assert_true(names_path(objects->names, 1, 1, 5, path, 7));
     assert_string_equal(path, "ab/cd");
-    assert_false(names_path(os->names, 1, 1, 5, path, 6)); /* a removed final slash needs room as well */
+    assert_false(names_path(objects->names, 1, 1, 5, path, 6)); /* a removed final slash needs room as well */
     new.inode = 2;
-    names_put(os->names, &new, 5, "loop");
-    assert_false(names_path(os->names, 1, 1, 5, path, 8));
+    names_put(objects->names, &new, 5, "loop");
+    assert_false(names_path(objects->names, 1, 1, 5, path, 8));
 }
 
 int main(void)

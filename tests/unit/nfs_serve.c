@@ -279,20 +279,20 @@ static void statuses(void **state)
     assert_int_equal(nfs3_status_of(EBADF), NFS3ERR_SERVERFAULT);
 }
 
-static void rooms(void **state)
+static void buffers(void **state)
 {
     union nfs3_args args = {.range = {.count = 65536}};
 
     (void)state;
-    assert_int_equal(nfs_room(NFS3_READ, &args), 65536);
+    assert_int_equal(nfs_result_size(NFS3_READ, &args), 65536);
     assert_false(nfs_is_slow(NFS3_READ, &args));
     args.range.count++;
     assert_true(nfs_is_slow(NFS3_READ, &args));
     args.range.count = UINT32_MAX;
-    assert_int_equal(nfs_room(NFS3_READ, &args), NFS3_IO_MAX);
+    assert_int_equal(nfs_result_size(NFS3_READ, &args), NFS3_IO_MAX);
     args.list.maxcount = UINT32_MAX;
-    assert_int_equal(nfs_room(NFS3_READDIR, &args), NFS3_IO_MAX);
-    assert_int_equal(nfs_room(NFS3_WRITE, &args), 0);
+    assert_int_equal(nfs_result_size(NFS3_READDIR, &args), NFS3_IO_MAX);
+    assert_int_equal(nfs_result_size(NFS3_WRITE, &args), 0);
     assert_true(nfs_is_slow(NFS3_CREATE, &args));
     assert_true(nfs_is_slow(NFS3_COMMIT, &args));
     assert_false(nfs_is_slow(NFS3_GETATTR, &args));
@@ -314,7 +314,7 @@ int main(void)
         bed_test(lookups),
         bed_test(file_system),
         cmocka_unit_test(statuses),
-        cmocka_unit_test(rooms),
+        cmocka_unit_test(buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ struct bed {
     struct view *view;
     struct nfs3_result result;
     uint8_t *buffer;
-    size_t room; /* fewer octets than nfs_room() asks for; 0: exactly those */
+    size_t space; /* fewer octets than nfs_result_size() asks for; 0: exactly those */
 };
 
 static inline void bed_open(struct bed *b, const struct export_attr *attr)
@@ -144,13 +144,13 @@ static inline struct nfs3_where where(const struct nfs3_fh *dir, const char *nam
 /* Serves a call and returns the status; b->result has the result, which must be encodable in XDR. */
 static inline enum nfs3_status call(struct bed *b, enum nfs3_proc proc, const union nfs3_args *args)
 {
-    size_t room = b->room ? b->room : nfs_room(proc, args);
+    size_t space = b->space ? b->space : nfs_result_size(proc, args);
     struct nfs_request request = {.server = &b->server,
                                   .peer = (const struct sockaddr *)&b->peer,
                                   .cred = &b->cred,
                                   .proc = proc,
                                   .args = args,
-                                  .capacity = room,
+                                  .capacity = space,
                                   .now = b->now,
                                   .view = b->views ? &b->view : NULL,
                                   .result = &b->result};
@@ -161,14 +161,14 @@ static inline enum nfs3_status call(struct bed *b, enum nfs3_proc proc, const un
     view_put(b->view);
     b->view = NULL;
     free(b->buffer);
-    b->buffer = malloc(room + 1);
+    b->buffer = malloc(space + 1);
     assert_non_null(b->buffer);
-    b->buffer[room] = 0xa5;
+    b->buffer[space] = 0xa5;
     request.buffer = b->buffer;
     memset(&b->result, 0, sizeof(b->result));
     b->served = nfs_serve(&request);
     assert_true(b->served || b->now);
-    assert_int_equal(b->buffer[room], 0xa5);
+    assert_int_equal(b->buffer[space], 0xa5);
     coder_write(&c, xdr, NFS3_IO_MAX + 1024);
     nfs3_code_result(&c, proc, &b->result);
     assert_false(c.bad);

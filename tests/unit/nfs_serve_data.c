@@ -104,7 +104,7 @@ static void reads(void **state)
     }
     assert_int_equal(get(b, &empty, 0, 0), NFS3_OK);
     assert_true(b->result.read.eof);
-    b->room = 4; /* the transport has room for fewer octets */
+    b->space = 4; /* the transport has room for fewer octets */
     assert_int_equal(get(b, &fh, 0, 10), NFS3_OK);
     assert_int_equal(b->result.read.count, 4);
     assert_false(b->result.read.eof);

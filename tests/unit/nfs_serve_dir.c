@@ -158,7 +158,7 @@ static void sizes(void **state)
     assert_int_equal(list_from(b, true, &b->root, 0, 23, 4096), NFS3ERR_TOOSMALL);
     assert_int_equal(list_from(b, true, &b->root, 0, 28, 4096), NFS3_OK);
     assert_true(take(b, l, true) <= 28);
-    b->room = 40; /* the transport has room for fewer octets */
+    b->space = 40; /* the transport has room for fewer octets */
     assert_int_equal(list_from(b, false, &b->root, 0, 0, 4096), NFS3_OK);
     assert_true(b->result.list.length <= 40);
     free(l);

@@ -86,7 +86,7 @@ static void grows(void **state)
 }
 
 /* A view is good up to the end of its mapping, less the last page, which never belongs to the file. */
-static void room_to_grow(void **state)
+static void space_to_grow(void **state)
 {
     static const uint64_t row[] = {0, 1, VIEW_ROUND - 1, VIEW_ROUND, VIEW_ROUND + 1, (uint64_t)VIEW_ROUND * 3 / 2};
 
@@ -342,9 +342,9 @@ int main(void)
 {
     /* Tests that must be the first to open a view come first. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_faults),  cmocka_unit_test(is_cut),       cmocka_unit_test(not_told),
-        cmocka_unit_test(grows),         cmocka_unit_test(room_to_grow), cmocka_unit_test(is_removed),
-        cmocka_unit_test(none_of_these), cmocka_unit_test(how_many),     cmocka_unit_test(how_much),
+        cmocka_unit_test(other_faults),  cmocka_unit_test(is_cut),        cmocka_unit_test(not_told),
+        cmocka_unit_test(grows),         cmocka_unit_test(space_to_grow), cmocka_unit_test(is_removed),
+        cmocka_unit_test(none_of_these), cmocka_unit_test(how_many),      cmocka_unit_test(how_much),
     };
 
     page = (size_t)sysconf(_SC_PAGESIZE);

@@ -13,7 +13,7 @@
 enum { REGION = 1 << 17, EXPECTED = 1 << 25 };
 
 static struct out out;
-static uint8_t *room, *expected, region_octets[2][REGION];
+static uint8_t *buffer, *expected, region_octets[2][REGION];
 static size_t expected_octets, left_octets; /* octets added, and octets of them that have left */
 static bool *is_end;                        /* is_end[i]: a unit ends before expected[i] */
 static struct mr region[2];
@@ -23,24 +23,24 @@ static int set_up(void **state)
     struct rng r = {1};
 
     (void)state;
-    room = malloc(OUT_ROOM);
+    buffer = malloc(OUT_BUFFER);
     expected = malloc(EXPECTED);
-    assert_non_null(room);
+    assert_non_null(buffer);
     is_end = calloc(EXPECTED + 1, 1);
     assert_non_null(expected);
     assert_non_null(is_end);
-    memset(room, 0, OUT_ROOM);
+    memset(buffer, 0, OUT_BUFFER);
     expected_octets = left_octets = 0;
     memset(region, 0, sizeof(region));
     rng_fill(&r, region_octets, sizeof(region_octets));
-    out_init(&out, room);
+    out_init(&out, buffer);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    free(room);
+    free(buffer);
     free(expected);
     free(is_end);
     return 0;
@@ -125,7 +125,7 @@ static void expect_consistent(void)
         spans[0] += out.region[i] == &region[0];
         spans[1] += out.region[i] == &region[1];
         if (!out.region[i])
-            assert_true(out.span[i].at >= room && out.span[i].at + out.span[i].length <= room + out.used);
+            assert_true(out.span[i].at >= buffer && out.span[i].at + out.span[i].length <= buffer + out.used);
     }
     expect_units();
     assert_int_equal(octets, out.octets);
@@ -196,21 +196,21 @@ static void drop_lets_go(void **state)
     out_drop(&out);
     left_octets = expected_octets;
     expect_consistent();
-    assert_true(out_has_room(&out));
+    assert_true(out_has_space(&out));
     commit("again");
     leave(5);
     expect_consistent();
 }
 
-/* When out_has_room() becomes false, the room is still enough for out_own() and a Terminate of the largest size. */
-static void room_is_enough(void **state)
+/* When out_has_space() becomes false, the room is still enough for out_own() and a Terminate of the largest size. */
+static void space_is_enough(void **state)
 {
     static const uint32_t payload[] = {1, 64, 16384, 64768};
 
     (void)state;
     for (size_t i = 0; i < sizeof(payload) / sizeof(payload[0]); i++) {
         for (uint32_t pieces = 0; pieces <= WIRE_SPANS_MAX; pieces++) {
-            while (out_has_room(&out)) {
+            while (out_has_space(&out)) {
                 commit("a head");
                 for (uint32_t k = 0; k < pieces; k++)
                     borrow(0, 0, payload[i] / pieces);
@@ -225,7 +225,7 @@ static void room_is_enough(void **state)
         }
     }
     /* Repeat this with units that are copied as a whole. */
-    while (out_has_room(&out))
+    while (out_has_space(&out))
         out_commit(&out, WIRE_UNIT_MAX);
     out_commit(&out, WIRE_UNIT_MAX);
     out_drop(&out);
@@ -237,11 +237,11 @@ static void spans_are_enough(void **state)
     (void)state;
     for (uint32_t waiting = 1; waiting <= OUT_SPANS; waiting++) {
         for (uint32_t pieces = 1; pieces <= WIRE_SPANS_MAX; pieces++) {
-            while (out.spans < waiting && out_has_room(&out)) {
+            while (out.spans < waiting && out_has_space(&out)) {
                 borrow(0, 0, 10);
                 end_unit();
             }
-            while (out_has_room(&out)) {
+            while (out_has_space(&out)) {
                 commit("a head");
                 for (uint32_t k = 0; k < pieces; k++)
                     borrow(0, 0, 10);
@@ -263,7 +263,7 @@ static void units_are_enough(void **state)
     uint32_t n = 0;
 
     (void)state;
-    for (; out_has_room(&out); n++) {
+    for (; out_has_space(&out); n++) {
         commit("unit");
         end_unit();
     }
@@ -274,7 +274,7 @@ static void units_are_enough(void **state)
     leave(4 * (size_t)n);
     assert_int_equal(out.units, 1);
     leave(9);
-    assert_true(out_has_room(&out));
+    assert_true(out_has_space(&out));
     expect_consistent();
 }
 
@@ -288,7 +288,7 @@ static void anything_in_any_order(void **state)
         char text[65] = {0};
 
         memset(text, 'a' + i % 26, rng_below(&r, sizeof(text)));
-        if (out_has_room(&out) && rng_below(&r, 3)) {
+        if (out_has_space(&out) && rng_below(&r, 3)) {
             commit(text);
             for (uint32_t k = rng_below(&r, 4); k; k--)
                 borrow((int)rng_below(&r, 2), rng_below(&r, REGION / 2), rng_size(&r, REGION / 8));
@@ -313,7 +313,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(spans_merge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(own_keeps_the_octets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(drop_lets_go, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(room_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(space_is_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(units_are_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(spans_are_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(anything_in_any_order, set_up, tear_down),

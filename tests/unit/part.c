@@ -194,14 +194,14 @@ static void model(void **state)
 
         whole->access = granted;
         next_key += 1 + chance(&seed) % 50;
-        if (!mr_table_has_room(&e.mrs)) {
-            struct mr_slot *room = calloc(1, mr_slots_room(ENGINE_SLOTS));
+        if (!mr_table_has_space(&e.mrs)) {
+            struct mr_slot *slots = calloc(1, mr_slots_size(ENGINE_SLOTS));
 
-            memcpy(room, e.slot, mr_slots_room(ENGINE_SLOTS));
+            memcpy(slots, e.slot, mr_slots_size(ENGINE_SLOTS));
             memset(e.slot, 0, sizeof(e.slot));
-            atomic_store(&e.mrs.slots, (struct mr_slots *)(void *)room);
+            atomic_store(&e.mrs.slots, (struct mr_slots *)(void *)slots);
             mr_table_move(&e.mrs, e.slot, ENGINE_SLOTS);
-            free(room);
+            free(slots);
         }
         assert_int_equal(make(whole, at, n, asked), fits);
         if (!fits)

@@ -122,7 +122,7 @@ static void test_scatter(void **state)
 /* Receives of an SRQ are checked against the SRQ's domain, not the queue pair's. */
 static void test_srq_domain(void **state)
 {
-    static uint64_t room[64];
+    static uint64_t space[64];
     struct qp_attr attr = side_attr(&e);
     struct mr *theirs = engine_region(&e, 8, LOCAL);
     const struct rddp_sge good = piece_of(theirs, 0, 8), bad = piece_of(local, 0, 8);
@@ -130,8 +130,8 @@ static void test_srq_domain(void **state)
 
     (void)state;
     theirs->pd = &e.other_pd;
-    assert_true(rq_room(4, 1) <= sizeof(room));
-    rq_init(&srq, &e.other_pd, 4, 1, room);
+    assert_true(rq_size(4, 1) <= sizeof(space));
+    rq_init(&srq, &e.other_pd, 4, 1, space);
     attr.srq = &srq;
     stage_again(&attr);
     engine_remember(&e);

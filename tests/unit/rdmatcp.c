@@ -12,36 +12,36 @@
 #include "tests/lib/vectors.h"
 #include "wire/wire.h"
 
-enum { ROOM = 66000 };
+enum { BUFFER = 66000 };
 
 static const uint64_t id = 0x0123456789abcdef;
-static uint8_t room[ROOM], again[ROOM], payload[ROOM];
+static uint8_t buffer[BUFFER], again[BUFFER], payload[BUFFER];
 
 static enum fault decode(struct seg *seg, uint8_t *p, size_t n)
 {
-    struct wire_state w = {.crc = true};
+    struct wire_state agreed = {.crc = true};
     size_t need;
-    int eaten = wire_rdmatcp.decode(&w, seg, p, n, &need);
+    int eaten = wire_rdmatcp.decode(&agreed, seg, p, n, &need);
 
     if (eaten <= 0)
         return (enum fault) - eaten;
     assert_int_equal(eaten, n);
-    assert_int_equal(w.rx_pos, n);
-    assert_true(w.id_known);
-    assert_int_equal(w.connection_id, id);
+    assert_int_equal(agreed.rx_pos, n);
+    assert_true(agreed.id_known);
+    assert_int_equal(agreed.connection_id, id);
     return FAULT_NONE;
 }
 
 /* Frame the segment as a whole, and check that wrap() makes the same head and tail around the payload. */
 static size_t encode(const struct seg *seg, uint8_t *out)
 {
-    struct wire_state w = {.crc = true, .connection_id = id}, v = w;
+    struct wire_state agreed = {.crc = true, .connection_id = id}, v = agreed;
     const struct span span[2] = {{seg->data, seg->length / 3},
                                  {seg->data + seg->length / 3, seg->length - seg->length / 3}};
-    size_t n = wire_rdmatcp.frame(&w, seg, span, 2, out), head_length, tail_length;
+    size_t n = wire_rdmatcp.frame(&agreed, seg, span, 2, out), head_length, tail_length;
     uint8_t head[WIRE_HEAD_MAX], tail[WIRE_TAIL_MAX];
 
-    assert_int_equal(w.tx_pos, n);
+    assert_int_equal(agreed.tx_pos, n);
     if (seg->control_length)
         return n;
     wire_rdmatcp.wrap(&v, seg, span, 2, head, &head_length, tail, &tail_length);
@@ -59,13 +59,13 @@ static size_t octets_of(const json_t *entry, const json_t *fields)
     size_t head = vector_number(fields, "type") == 1 ? 32 : 24, n = vector_number(fields, "payload_length");
 
     if (!json_object_get(entry, "payload_rule"))
-        return vector_hex(entry, "hex", room, ROOM);
-    memset(room, 0, ROOM);
-    vector_hex(entry, "hex_first_64", room, ROOM);
+        return vector_hex(entry, "hex", buffer, BUFFER);
+    memset(buffer, 0, BUFFER);
+    vector_hex(entry, "hex_first_64", buffer, BUFFER);
     for (size_t i = 0; i < n; i++)
-        room[head + i] = (uint8_t)(i * 7 + (i >> 8));
+        buffer[head + i] = (uint8_t)(i * 7 + (i >> 8));
     n = vector_number(fields, "wire_length");
-    vector_hex(entry, "hex_last_16", room + n - 16, 16);
+    vector_hex(entry, "hex_last_16", buffer + n - 16, 16);
     return n;
 }
 
@@ -87,10 +87,10 @@ static void check_fields(const struct seg *seg, const json_t *f)
                      vector_number_or(f, "buffer_offset", vector_number_or(f, "data_offset", 0)));
     assert_int_equal(is_request ? seg->read.length : seg->total, vector_number_or(f, "rdma_length", 0));
     if (json_object_get(f, "payload")) {
-        assert_int_equal(vector_hex(f, "payload", payload, ROOM), seg->length);
+        assert_int_equal(vector_hex(f, "payload", payload, BUFFER), seg->length);
         assert_memory_equal(seg->data, payload, seg->length);
     }
-    assert_int_equal(vector_hex(f, "control", payload, ROOM), seg->control_length);
+    assert_int_equal(vector_hex(f, "control", payload, BUFFER), seg->control_length);
     assert_memory_equal(seg->control, payload, seg->control_length);
 }
 
@@ -110,13 +110,13 @@ static void vectors_both_ways(void **state)
         struct seg seg;
 
         assert_int_equal(n, vector_number(fields, "wire_length"));
-        assert_int_equal(decode(&seg, room, n), FAULT_NONE);
+        assert_int_equal(decode(&seg, buffer, n), FAULT_NONE);
         check_fields(&seg, fields);
         assert_int_equal(encode(&seg, again), n);
         if (strcmp(vector_text(entry, "id"), "SEG-V-pad-nonzero"))
-            assert_memory_equal(again, room, n);
+            assert_memory_equal(again, buffer, n);
         else
-            assert_memory_equal(again, room, n - 4 - vector_number(fields, "pad"));
+            assert_memory_equal(again, buffer, n - 4 - vector_number(fields, "pad"));
         seen++;
     }
     assert_int_equal(seen, 42);
@@ -149,13 +149,13 @@ static void malformed_vectors(void **state)
     (void)state;
     assert_int_equal(json_array_size(vectors_list(file, "malformed")), sizeof(want) / sizeof(want[0]));
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-        size_t n = vector_hex(vectors_find(file, "malformed", want[i].id), "hex", room, ROOM), need = 0;
-        struct wire_state w = {.crc = true};
+        size_t n = vector_hex(vectors_find(file, "malformed", want[i].id), "hex", buffer, BUFFER), need = 0;
+        struct wire_state agreed = {.crc = true};
         struct seg seg;
 
-        assert_int_equal(wire_rdmatcp.decode(&w, &seg, room, n, &need), -(int)want[i].fault);
-        assert_int_equal(w.rx_pos, 0);
-        assert_false(w.id_known);
+        assert_int_equal(wire_rdmatcp.decode(&agreed, &seg, buffer, n, &need), -(int)want[i].fault);
+        assert_int_equal(agreed.rx_pos, 0);
+        assert_false(agreed.id_known);
         if (!want[i].fault)
             assert_int_equal(need, n + 1);
     }
@@ -174,8 +174,8 @@ static void crc_vectors(void **state)
     vector_hex(json_object_get(crc, "check_123456789"), "chosen_reflected_LE", want, 4);
     assert_memory_equal(got, want, 4);
     vectors_each(crc, "more", i, entry) {
-        n = vector_hex(entry, "hex", room, ROOM);
-        put32le(got, crcseg(0, room, n));
+        n = vector_hex(entry, "hex", buffer, BUFFER);
+        put32le(got, crcseg(0, buffer, n));
         vector_hex(entry, "crc_octets", want, 4);
         assert_memory_equal(got, want, 4);
     }
@@ -188,8 +188,8 @@ static void crc_vectors(void **state)
 static void stream(void **state)
 {
     json_t *file = vectors_load("segment"), *table = json_object_get(file, "stream"), *entry;
-    size_t n = vector_hex(table, "hex", room, ROOM), i, from = 0;
-    struct wire_state w = {.crc = true};
+    size_t n = vector_hex(table, "hex", buffer, BUFFER), i, from = 0;
+    struct wire_state agreed = {.crc = true};
     struct seg seg;
 
     (void)state;
@@ -198,10 +198,10 @@ static void stream(void **state)
 
         assert_int_equal(from, vector_number(entry, "offset"));
         for (size_t have = 0; have < length; have++) {
-            assert_int_equal(wire_rdmatcp.decode(&w, &seg, room + from, have, &need), 0);
+            assert_int_equal(wire_rdmatcp.decode(&agreed, &seg, buffer + from, have, &need), 0);
             assert_true(need > have && need <= length);
         }
-        assert_int_equal(wire_rdmatcp.decode(&w, &seg, room + from, n - from, &need), length);
+        assert_int_equal(wire_rdmatcp.decode(&agreed, &seg, buffer + from, n - from, &need), length);
         assert_int_equal(seg.begin, from);
         assert_int_equal(seg.end, from + length);
         from += length;
@@ -223,29 +223,29 @@ static enum fault changed(size_t at, uint8_t v, struct seg *seg)
                               .total = 8,
                               .data = (const uint8_t *)"payload!",
                               .length = 8};
-    size_t n = encode(&write, room);
+    size_t n = encode(&write, buffer);
 
-    room[at] = v;
-    put32le(room + n - 4, crcseg(0, room, n - 4));
-    return decode(seg, room, n);
+    buffer[at] = v;
+    put32le(buffer + n - 4, crcseg(0, buffer, n - 4));
+    return decode(seg, buffer, n);
 }
 
 /* SEG-3.4-12 SEG-3.4-30 SEG-3.4-34: fields that contradict each other, and the ID of another connection. */
 static void wrong_fields(void **state)
 {
-    struct wire_state w = {.crc = true, .id_known = true, .connection_id = id ^ 1};
+    struct wire_state agreed = {.crc = true, .id_known = true, .connection_id = id ^ 1};
     struct seg seg;
     size_t need;
 
     (void)state;
     assert_int_equal(changed(31, 8, &seg), FAULT_NONE);
-    assert_int_equal(wire_rdmatcp.decode(&w, &seg, room, 44, &need), -FAULT_SEG_ID);
+    assert_int_equal(wire_rdmatcp.decode(&agreed, &seg, buffer, 44, &need), -FAULT_SEG_ID);
     assert_int_equal(changed(31, 7, &seg), FAULT_SEG_TOTAL);
     assert_int_equal(changed(31, 9, &seg), FAULT_SEG_TOTAL); /* B and E are set, but the total is longer */
     assert_int_equal(changed(24, 0xff, &seg), FAULT_NONE);
-    memset(room + 25, 0xff, 3); /* gap 14: the segment ends after the last possible offset */
-    put32le(room + 40, crcseg(0, room, 40));
-    assert_int_equal(decode(&seg, room, 44), FAULT_SEG_PLACE);
+    memset(buffer + 25, 0xff, 3); /* gap 14: the segment ends after the last possible offset */
+    put32le(buffer + 40, crcseg(0, buffer, 40));
+    assert_int_equal(decode(&seg, buffer, 44), FAULT_SEG_PLACE);
     assert_int_equal(changed(3, 39, &seg), FAULT_SEG_TOTAL);
     assert_int_equal(changed(19, 3, &seg), FAULT_SEG_CLEN);
 }
@@ -253,17 +253,18 @@ static void wrong_fields(void **state)
 /* SEG-2-04: the largest payload of each type fits the link's segment, and four octets more do not. */
 static void payload_fits(void **state)
 {
-    struct wire_state w = {.crc = true};
+    struct wire_state agreed = {.crc = true};
 
     (void)state;
     for (uint32_t emss = 128; emss < 70000; emss += 7) {
-        uint32_t send = wire_rdmatcp.payload_max(&w, false, emss), write = wire_rdmatcp.payload_max(&w, true, emss);
+        uint32_t send = wire_rdmatcp.payload_max(&agreed, false, emss),
+                 write = wire_rdmatcp.payload_max(&agreed, true, emss);
         uint32_t limit = emss < 65536 ? emss : 65536;
 
         assert_true(((24 + send + 3) & ~3u) + 4 <= limit && ((32 + write + 3) & ~3u) + 4 <= limit);
         assert_true(24 + send + 4 + 4 > limit && 32 + write + 4 + 4 > limit);
     }
-    assert_true(wire_rdmatcp.payload_max(&w, false, 0) > 0);
+    assert_true(wire_rdmatcp.payload_max(&agreed, false, 0) > 0);
 }
 
 int main(void)

@@ -102,17 +102,17 @@ static void read_into_place(void **state)
     uint8_t *at;
 
     (void)state;
-    assert_int_equal(record_room(&rx, &at), 0);
+    assert_int_equal(record_space(&rx, &at), 0);
     assert_int_equal(eat_mark(3), 0);
-    assert_int_equal(record_room(&rx, &at), 3);
+    assert_int_equal(record_space(&rx, &at), 3);
     memcpy(at, "abc", 3);
     assert_int_equal(record_put(&rx, 3), 0);
-    assert_int_equal(record_room(&rx, &at), 0);
+    assert_int_equal(record_space(&rx, &at), 0);
     assert_int_equal(eat_mark(RECORD_LAST | 2), 0);
-    assert_int_equal(record_room(&rx, &at), 2);
+    assert_int_equal(record_space(&rx, &at), 2);
     *at = 'd';
     assert_int_equal(record_put(&rx, 1), 0);
-    assert_int_equal(record_room(&rx, &at), 1);
+    assert_int_equal(record_space(&rx, &at), 1);
     *at = 'e';
     assert_int_equal(record_put(&rx, 1), 1);
     check_taken("abcde");
@@ -145,7 +145,7 @@ static void the_longest_message(void **state)
         /* Repeat this with two fragments. The second mark is refused if the message becomes too long. */
         record_fini(&rx);
         assert_int_equal(eat_mark(MAX - 10), 0);
-        record_put(&rx, (uint32_t)record_room(&rx, &at));
+        record_put(&rx, (uint32_t)record_space(&rx, &at));
         assert_int_equal(eat_mark(RECORD_LAST | (n - MAX + 10)), n <= MAX ? 0 : -EMSGSIZE);
     }
     record_fini(&rx);

@@ -159,9 +159,9 @@ static void as_much_as_there_is(void **state)
 {
     (void)state;
     for (unsigned conns = CONNS - 2; conns <= CONNS; conns++) {
-        unsigned room = CONNS - 1, first = conns < room ? conns : room;
+        unsigned space = CONNS - 1, first = conns < space ? conns : space;
 
-        open_responder(room, conns);
+        open_responder(space, conns);
         for (unsigned i = 0; i < conns; i++)
             send_call(provider.qp[i], 100 + i, true);
         responder_run(responder, 0);
@@ -440,7 +440,7 @@ static void fence_that_fails(void **state)
     r = requester_open((const struct sockaddr *)&nowhere, sizeof(nowhere), &attr, 0);
     assert_non_null(r);
     q.reply = reply;
-    q.reply_room = sizeof(reply);
+    q.reply_size = sizeof(reply);
     q.result[0] = (struct request_item){.data = result, .length = sizeof(result)};
     requester_start(r, &q);
     for (int i = 0; i < 2; i++) {

@@ -11,7 +11,7 @@
 
 #include "nfs/rpcmsg.h"
 
-enum { ROOM = 2048 };
+enum { BUFFER = 2048 };
 
 /* A call with AUTH_SYS, stamp 0 and no machine name: 24 + 8 + 28 + 8 octets. */
 static const uint8_t sys_call[] = {
@@ -51,17 +51,17 @@ static bool take_reply(const uint8_t *octets, size_t n, struct rpc_reply *reply)
 static void calls(void **state)
 {
     struct rpc_call call = {0x12345678, 2, 100003, 3, 7, {RPC_AUTH_SYS, 1000, 100, 2, {4, 27}}}, got;
-    uint8_t room[ROOM];
+    uint8_t buffer[BUFFER];
     struct coder c;
     bool bad_cred;
 
     (void)state;
-    coder_write(&c, room, sizeof(room));
+    coder_write(&c, buffer, sizeof(buffer));
     rpc_code_call(&c, &call, &bad_cred);
     assert_false(c.bad || bad_cred);
     assert_int_equal(coder_length(&c), sizeof(sys_call));
     assert_int_equal(c.position, sizeof(sys_call));
-    assert_memory_equal(room, sys_call, sizeof(sys_call));
+    assert_memory_equal(buffer, sys_call, sizeof(sys_call));
     for (size_t n = 0; n <= sizeof(sys_call); n++) {
         memset(&got, 0, sizeof(got));
         assert_int_equal(take_call(sys_call, n, &got, &bad_cred), n == sizeof(sys_call));
@@ -75,15 +75,15 @@ static void calls_of_nobody(void **state)
 {
     static const uint8_t want[16];
     struct rpc_call call = {.xid = 1, .rpc_version = 2, .cred.flavor = RPC_AUTH_NONE};
-    uint8_t room[ROOM];
+    uint8_t buffer[BUFFER];
     struct coder c;
     bool bad_cred;
 
     (void)state;
-    coder_write(&c, room, sizeof(room));
+    coder_write(&c, buffer, sizeof(buffer));
     rpc_code_call(&c, &call, &bad_cred);
     assert_int_equal(coder_length(&c), 40);
-    assert_memory_equal(room + 24, want, 16);
+    assert_memory_equal(buffer + 24, want, 16);
 }
 
 static void not_a_call(void **state)
@@ -123,7 +123,7 @@ static void other_versions(void **state)
 static size_t put_call(uint8_t *to, uint32_t flavor, const void *cred, uint32_t cred_length, uint32_t verifier_length)
 {
     static const uint8_t zeros[RPC_AUTH_MAX + 8];
-    struct xdr_out out = {.at = to, .left = ROOM};
+    struct xdr_out out = {.at = to, .left = BUFFER};
 
     xdr_putopaque(&out, sys_call, 24);
     xdr_put32(&out, flavor);
@@ -133,14 +133,14 @@ static size_t put_call(uint8_t *to, uint32_t flavor, const void *cred, uint32_t 
     xdr_put32(&out, verifier_length);
     xdr_putopaque(&out, zeros, verifier_length);
     assert_false(out.bad);
-    return ROOM - out.left;
+    return BUFFER - out.left;
 }
 
 /* Encode an AUTH_SYS body with the given lengths of machine name and group list, and append `more` octets. */
 static size_t put_sys(uint8_t *to, uint32_t machine, uint32_t groups, uint32_t more)
 {
     static const uint8_t letters[512];
-    struct xdr_out out = {.at = to, .left = ROOM};
+    struct xdr_out out = {.at = to, .left = BUFFER};
 
     xdr_put32(&out, 99);
     xdr_put32(&out, machine);
@@ -151,7 +151,7 @@ static size_t put_sys(uint8_t *to, uint32_t machine, uint32_t groups, uint32_t m
     for (uint32_t i = 0; i < groups; i++)
         xdr_put32(&out, i);
     xdr_putopaque(&out, letters, more);
-    return ROOM - out.left;
+    return BUFFER - out.left;
 }
 
 static void credentials(void **state)
@@ -163,7 +163,7 @@ static void credentials(void **state)
         {0, 0, 0, false},  {254, 0, 0, false}, {255, 0, 0, false},  {256, 0, 0, true}, {0, 15, 0, false},
         {0, 16, 0, false}, {0, 17, 0, true},   {255, 16, 0, false}, {7, 3, 4, true},   {0, 16, 400, true},
     };
-    static uint8_t body[ROOM], octets[ROOM];
+    static uint8_t body[BUFFER], octets[BUFFER];
     struct rpc_call call;
     bool bad_cred;
 
@@ -193,7 +193,7 @@ static void credentials(void **state)
 static void long_bodies(void **state)
 {
     static const uint8_t zeros[RPC_AUTH_MAX + 8];
-    static uint8_t octets[ROOM];
+    static uint8_t octets[BUFFER];
     struct rpc_call call;
     bool bad_cred;
 
@@ -214,16 +214,16 @@ static void long_bodies(void **state)
 static void many_groups_are_not_written(void **state)
 {
     struct rpc_call call = {.rpc_version = 2, .cred = {.flavor = RPC_AUTH_SYS, .groups = RPC_GROUPS_MAX}};
-    uint8_t room[ROOM];
+    uint8_t buffer[BUFFER];
     struct coder c;
     bool bad_cred;
 
     (void)state;
-    coder_write(&c, room, sizeof(room));
+    coder_write(&c, buffer, sizeof(buffer));
     rpc_code_call(&c, &call, &bad_cred);
     assert_false(c.bad);
     call.cred.groups++;
-    coder_write(&c, room, sizeof(room));
+    coder_write(&c, buffer, sizeof(buffer));
     rpc_code_call(&c, &call, &bad_cred);
     assert_true(c.bad);
 }
@@ -248,19 +248,19 @@ static void all_replies(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         struct rpc_reply reply = replies[i].reply, got;
-        uint8_t room[64] = {0};
+        uint8_t buffer[64] = {0};
         struct coder c;
 
-        coder_write(&c, room, sizeof(room));
+        coder_write(&c, buffer, sizeof(buffer));
         rpc_code_reply(&c, &reply);
         assert_false(c.bad);
         assert_int_equal(coder_length(&c), replies[i].length);
-        assert_memory_equal(room, replies[i].octets, replies[i].length);
+        assert_memory_equal(buffer, replies[i].octets, replies[i].length);
         for (size_t n = 0; n <= replies[i].length; n++)
-            assert_int_equal(take_reply(room, n, &got), n == replies[i].length);
+            assert_int_equal(take_reply(buffer, n, &got), n == replies[i].length);
         assert_memory_equal(&got, &reply, sizeof(got));
         /* Only a successful reply may have results. */
-        assert_int_equal(take_reply(room, replies[i].length + 4, &got), reply.result == RPC_SUCCESS);
+        assert_int_equal(take_reply(buffer, replies[i].length + 4, &got), reply.result == RPC_SUCCESS);
     }
 }
 
@@ -290,7 +290,7 @@ static void wrong_replies(void **state)
 static void verifiers_of_replies(void **state)
 {
     static const uint8_t zeros[RPC_AUTH_MAX + 8];
-    uint8_t octets[ROOM];
+    uint8_t octets[BUFFER];
     struct rpc_reply got;
 
     (void)state;

@@ -13,7 +13,7 @@
 #include "rpc/stream.h"
 #include "tests/lib/vectors.h"
 
-enum { ROOM = 8192 };
+enum { BUFFER = 8192 };
 
 static enum rpcrdma_verdict decode(struct rpcrdma *h, const char *role, const uint8_t *p, size_t n)
 {
@@ -78,7 +78,7 @@ static void messages(void **state)
     (void)state;
     vectors_each(file, "messages", i, entry) {
         const json_t *fields = json_object_get(entry, "fields");
-        uint8_t bytes[ROOM], again[ROOM];
+        uint8_t bytes[BUFFER], again[BUFFER];
         size_t n = vector_hex(entry, "hex", bytes, sizeof(bytes));
         struct rpcrdma h;
 
@@ -122,7 +122,7 @@ static void malformed(void **state)
     (void)state;
     vectors_each(file, "malformed", i, entry) {
         const char *by = vector_text(entry, "received_by"), *expect = vector_text(entry, "expect");
-        uint8_t bytes[ROOM];
+        uint8_t bytes[BUFFER];
         size_t n = vector_hex(entry, "hex", bytes, sizeof(bytes));
         struct rpcrdma h;
 
@@ -138,7 +138,7 @@ static void malformed(void **state)
 
 static size_t call_with(uint8_t *to, const struct rpcrdma *h)
 {
-    size_t n = rpcrdma_encode(h, to, ROOM);
+    size_t n = rpcrdma_encode(h, to, BUFFER);
 
     assert_true(n > 0);
     memset(to + n, 0, 40);
@@ -173,7 +173,7 @@ static void bad_chunks(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
         struct rpcrdma h = {.xid = 7, .version = 1, .credit = 1, .proc = row[i].proc}, got;
-        uint8_t bytes[ROOM];
+        uint8_t bytes[BUFFER];
 
         for (int k = 0; k < 2; k++)
             if (row[i].read[k].length)
@@ -193,7 +193,7 @@ static void limits(void **state)
 {
     const struct rpcrdma_segment s = {1, 4, 0};
     struct rpcrdma h = {.xid = 7, .version = 1, .proc = RDMA_MSG}, got;
-    uint8_t bytes[ROOM], longer[ROOM];
+    uint8_t bytes[BUFFER], longer[BUFFER];
     size_t n;
 
     (void)state;
@@ -212,9 +212,9 @@ static void limits(void **state)
     n = call_with(bytes, &h);
     assert_int_equal(rpcrdma_decode_call(&got, bytes, n), RPCRDMA_ACCEPT);
     h.proc = RDMA_DONE;
-    assert_int_equal(rpcrdma_encode(&h, bytes, ROOM), 0); /* RPCR-4.6.2-01 */
+    assert_int_equal(rpcrdma_encode(&h, bytes, BUFFER), 0); /* RPCR-4.6.2-01 */
     h.proc = RDMA_MSGP;
-    assert_int_equal(rpcrdma_encode(&h, bytes, ROOM), 0); /* RPCR-4.6.1-01 */
+    assert_int_equal(rpcrdma_encode(&h, bytes, BUFFER), 0); /* RPCR-4.6.1-01 */
 }
 
 /* RPCR-3.4.6-04, RPCR-3.4.6-03, RPCR-3.4.6-05, RPCR-3.4.4-02, RPCR-S-fill */

@@ -11,7 +11,7 @@
 #include "tests/lib/vectors.h"
 #include "wire/sctpddp.h"
 
-enum { ROOM = 2048, DATA_HEAD = 16, WHOLE = 7 };
+enum { BUFFER = 2048, DATA_HEAD = 16, WHOLE = 7 };
 
 static enum sctpddp_adaptation by_name(const char *name)
 {
@@ -37,8 +37,8 @@ static size_t user_data(const uint8_t *p, size_t n)
 static void check_chunk(const json_t *entry, enum sctpddp_adaptation sender)
 {
     const json_t *fields = json_object_get(entry, "fields"), *ext = json_object_get(fields, "ext");
-    uint8_t p[ROOM], again[SCTPDDP_HEAD_MAX];
-    size_t n = user_data(p, vector_hex(entry, "hex", p, ROOM));
+    uint8_t p[BUFFER], again[SCTPDDP_HEAD_MAX];
+    size_t n = user_data(p, vector_hex(entry, "hex", p, BUFFER));
     const uint8_t *user = p + DATA_HEAD;
     struct sctpddp_chunk chunk;
 
@@ -66,7 +66,7 @@ static void vectors_both_ways(void **state)
 
     (void)state;
     vectors_each(file, "chunks", i, entry) {
-        uint8_t p[ROOM], again[SCTPDDP_PARAMETER];
+        uint8_t p[BUFFER], again[SCTPDDP_PARAMETER];
         enum sctpddp_adaptation found;
         size_t n;
 
@@ -74,7 +74,7 @@ static void vectors_both_ways(void **state)
             check_chunk(entry, by_name(vector_text(entry, "association")));
             continue;
         }
-        n = vector_hex(entry, "hex", p, ROOM);
+        n = vector_hex(entry, "hex", p, BUFFER);
         assert_true(sctpddp_get_parameter(p, n, &found));
         assert_int_equal(found, vector_number(json_object_get(entry, "fields"), "indication"));
         assert_ptr_equal(sctpddp_put_parameter(again, found), again + n);
@@ -119,8 +119,8 @@ static void short_messages(void **state)
     (void)state;
     vectors_each(file, "malformed", i, entry) {
         enum sctpddp_adaptation sender = by_name(vector_text(entry, "association"));
-        uint8_t p[ROOM];
-        size_t n = user_data(p, vector_hex(entry, "hex", p, ROOM));
+        uint8_t p[BUFFER];
+        size_t n = user_data(p, vector_hex(entry, "hex", p, BUFFER));
         struct sctpddp_chunk chunk;
 
         if (strstr(vector_text(entry, "expect"), "short")) {

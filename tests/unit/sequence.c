@@ -178,14 +178,14 @@ static void broken_messages(void **state)
  * receive. The receiver drops what does not fit, and control_length counts all octets. */
 static void control_in(void **state)
 {
-    uint8_t room[8];
+    uint8_t buffer[8];
     const struct rddp_sge sge = piece_of(local, 0, 64);
-    struct rddp_recv_wr wr = {.sg_list = (struct rddp_sge *)&sge, .num_sge = 1, .control = room, .control_room = 6};
+    struct rddp_recv_wr wr = {.sg_list = (struct rddp_sge *)&sge, .num_sge = 1, .control = buffer, .control_size = 6};
     struct seg seg = send_(0, 0, 10, SEG_FIRST, 0), write = write_(1, 0, 8, 8, WHOLE, 0);
     struct rddp_wc wc;
 
     (void)state;
-    memset(room, 0xee, sizeof(room));
+    memset(buffer, 0xee, sizeof(buffer));
     assert_int_equal(qp_post_recv(&s.qp, &wr), 0);
     seg.control = data + 100;
     seg.control_length = 4;
@@ -197,8 +197,8 @@ static void control_in(void **state)
     wc = expect_wc(&s.recv_cq, 0, RDDP_WC_SUCCESS);
     assert_int_equal(wc.byte_len, 20);
     assert_int_equal(wc.control_length, 8);
-    assert_memory_equal(room, data + 100, 6);
-    assert_int_equal(room[6], 0xee);
+    assert_memory_equal(buffer, data + 100, 6);
+    assert_int_equal(buffer[6], 0xee);
     assert_memory_equal(local->base, data, 20);
     memcpy(want_of(&e, remote), remote->base, STAGE_REMOTE);
     memcpy(want_of(&e, local), local->base, STAGE_LOCAL);

@@ -18,7 +18,7 @@ enum {
     WINDOW = 1 << 20,
     RING = 4 * WINDOW,
     SEQUENCE_WINDOW = 8,
-    ROOM = LENGTH + (1 << 20),
+    BUFFER = LENGTH + (1 << 20),
     MIN_SEEN = 200000, /* octets behind holes in a run that shows anything */
     HOURS = 3600,
 };
@@ -27,7 +27,7 @@ enum kind { OPTION, PLAIN, MARKERS, ALIGNED, SEGMENTS };
 
 static struct tcpnet net;
 static enum kind kind;
-static uint8_t octets[LENGTH], stream[ROOM], target[LENGTH];
+static uint8_t octets[LENGTH], stream[BUFFER], target[LENGTH];
 static uint64_t length; /* of the stream */
 static uint64_t placed_early;
 
@@ -39,7 +39,7 @@ static void *numbers;
 static uint64_t base; /* the connection counts the octets of its start-up, too */
 static uint64_t end_of[UNITS];
 static size_t units;
-static uint8_t kept[ROOM];
+static uint8_t kept[BUFFER];
 
 static void frame_writes(void)
 {
@@ -50,7 +50,7 @@ static void frame_writes(void)
     next_connection();
     mr = engine_region(&h.engine, LENGTH, ALL_ACCESS | RDDP_ACCESS_ZERO_BASED);
     if (kind == SEGMENTS) {
-        numbers = calloc(1, qp_sequence_room(&h.side.qp, SEQUENCE_WINDOW));
+        numbers = calloc(1, qp_sequence_size(&h.side.qp, SEQUENCE_WINDOW));
         qp_sequence(&h.side.qp, 1, SEQUENCE_WINDOW, numbers);
         conn_init_passive(&h.conn, &wire_rdmatcp, &attr, h.now_us);
         assert_int_equal(conn_accept(&h.conn, &h.side.qp, 4, 4, NULL, 0, h.now_us), 0);
@@ -81,7 +81,7 @@ static void frame_writes(void)
     }
 }
 
-static uint32_t cut_unit(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut_unit(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
     size_t low = 0, high = units;
     uint64_t rest;
@@ -96,7 +96,7 @@ static uint32_t cut_unit(void *user, uint64_t position, uint32_t ready, uint32_t
             high = middle;
     }
     rest = end_of[low] - position;
-    assert_true(rest <= room);
+    assert_true(rest <= buffer);
     return rest < ready ? (uint32_t)rest : ready;
 }
 
@@ -182,12 +182,12 @@ static void write_messages(void)
     }
 }
 
-static uint32_t cut_message(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut_message(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
     (void)user;
     if (kind == OPTION)
-        return tcpopt_map_cut(&map, position, ready, room);
-    return ready < room ? ready : room;
+        return tcpopt_map_cut(&map, position, ready, buffer);
+    return ready < buffer ? ready : buffer;
 }
 
 static void fetch_message(void *user, uint64_t position, uint32_t n, struct utcp_piece *piece)

@@ -10,19 +10,19 @@
 #include "tests/lib/rng.h"
 #include "utcp/held.h"
 
-enum { OCTETS = 400, ROOM = 300 };
+enum { OCTETS = 400, BUFFER = 300 };
 
 static void against_a_model(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        struct utcp_held_range room[ROOM];
+        struct utcp_held_range slots[BUFFER];
         struct utcp_held h;
         struct rng r = {seed};
         bool there[OCTETS + 1] = {0};
         uint64_t next = 1, kept = 0, total = 0;
 
-        utcp_held_init(&h, room, ROOM);
+        utcp_held_init(&h, slots, BUFFER);
         for (int step = 0; step < 300; step++) {
             uint64_t from = next + 1 + rng_below(&r, 60), to = from + 1 + rng_size(&r, 30), gap_from, gap_to;
 
@@ -56,12 +56,12 @@ static void against_a_model(void **state)
 /* Ranges up to the limit fit; one more is refused. An addition that touches a range needs no new entry. */
 static void limit(void **state)
 {
-    struct utcp_held_range room[4];
+    struct utcp_held_range slots[4];
     struct utcp_held h;
     uint64_t kept = 0;
 
     (void)state;
-    utcp_held_init(&h, room, 4);
+    utcp_held_init(&h, slots, 4);
     for (uint64_t i = 0; i < 4; i++) {
         assert_true(utcp_held_fits(&h, 10 + 4 * i, 12 + 4 * i));
         assert_true(utcp_held_add(&h, 10 + 4 * i, 12 + 4 * i, 2));
@@ -82,12 +82,12 @@ static void limit(void **state)
 /* RFC 2018 4: the range of the latest segment comes first, then the earlier ones, each once. */
 static void blocks(void **state)
 {
-    struct utcp_held_range room[8];
+    struct utcp_held_range slots[8];
     struct utcp_held h;
     struct utcp_block b[4];
 
     (void)state;
-    utcp_held_init(&h, room, 8);
+    utcp_held_init(&h, slots, 8);
     assert_int_equal(utcp_held_blocks(&h, 0, b, 4), 0);
     for (uint64_t i = 1; i <= 5; i++)
         utcp_held_add(&h, 10 * i, 10 * i + 3, 0);

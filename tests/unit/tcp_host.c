@@ -20,17 +20,17 @@ struct rig {
     struct utcp tcp[TCPS];
     struct utcp_sent sent[TCPS][16];
     struct utcp_held_range held[TCPS][16];
-    uint32_t tcps, room;
+    uint32_t tcps, space;
     bool listening;
     struct utcp_attr attr;
     uint64_t now_us;
 };
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t room)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
 {
     (void)user;
     (void)position;
-    return ready < room ? ready : room;
+    return ready < buffer ? ready : buffer;
 }
 
 static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
@@ -58,13 +58,13 @@ static struct utcp *accept_one(void *of, const struct utcp_name *local, const st
 {
     static const struct utcp_user user = {cut, fetch, arrived};
     struct rig *r = of;
-    struct utcp_rooms rooms = {r->sent[r->tcps], 16, r->held[r->tcps], 16};
+    struct utcp_buffers buffers = {r->sent[r->tcps], 16, r->held[r->tcps], 16};
 
     (void)local;
     (void)remote;
-    if (r->tcps == r->room)
+    if (r->tcps == r->space)
         return NULL;
-    utcp_open(&r->tcp[r->tcps], &r->attr, &rooms, &user, r);
+    utcp_open(&r->tcp[r->tcps], &r->attr, &buffers, &user, r);
     return &r->tcp[r->tcps++];
 }
 
@@ -73,16 +73,16 @@ static int set_up(void **state)
     static const struct utcp_host_user user = {.listens = listens, .accept = accept_one};
     struct rig *r = calloc(1, sizeof(*r));
     struct utcp_host_attr attr = {.key = {1, 2}};
-    struct utcp_host_rooms rooms;
+    struct utcp_host_buffers buffers;
 
     assert_non_null(r);
-    rooms = (struct utcp_host_rooms){r->bucket, r->half, BUCKETS, HALVES};
+    buffers = (struct utcp_host_buffers){r->bucket, r->half, BUCKETS, HALVES};
     utcp_attr_default(&r->attr);
     attr.tcp = r->attr;
-    r->room = TCPS;
+    r->space = TCPS;
     r->listening = true;
     r->now_us = 2000000;
-    utcp_host_init(&r->host, &attr, &rooms, &user, r);
+    utcp_host_init(&r->host, &attr, &buffers, &user, r);
     *state = r;
     return 0;
 }

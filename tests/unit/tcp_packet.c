@@ -13,7 +13,7 @@
 #include "utcp/hash.h"
 #include "utcp/packet.h"
 
-enum { ROOM = 256, KIND = 25 };
+enum { BUFFER = 256, KIND = 25 };
 
 static struct utcp_name name_of(bool v6, uint8_t last, uint16_t port)
 {
@@ -48,7 +48,7 @@ static void both_ways(void **state)
 {
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
-        uint8_t octets[ROOM];
+        uint8_t octets[BUFFER];
         uint32_t n = make(octets, v6, false);
         struct utcp_segment s;
         struct utcp_too_big b;
@@ -73,7 +73,7 @@ static void both_ways(void **state)
 /* If a device finishes the checksum, the checksum field holds the sum of the pseudo-header. */
 static void partial(void **state)
 {
-    uint8_t whole[ROOM], part[ROOM];
+    uint8_t whole[BUFFER], part[BUFFER];
     uint32_t n = make(whole, false, false);
     struct utcp_segment s;
     struct utcp_too_big b;
@@ -92,7 +92,7 @@ static void every_cut_and_bit(void **state)
 {
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
-        uint8_t octets[ROOM], cut[ROOM];
+        uint8_t octets[BUFFER], cut[BUFFER];
         uint32_t n = make(octets, v6, false), passed = 0;
         struct utcp_segment s;
         struct utcp_too_big b;
@@ -113,7 +113,7 @@ static void every_cut_and_bit(void **state)
 
 static void lengths(void **state)
 {
-    uint8_t octets[ROOM] = {0};
+    uint8_t octets[BUFFER] = {0};
     struct utcp_options o;
 
     (void)state;
@@ -172,7 +172,7 @@ static void too_big(void **state)
 {
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
-        uint8_t ours[ROOM], octets[ROOM] = {0}, *icmp = octets + (v6 ? 40 : 20);
+        uint8_t ours[BUFFER], octets[BUFFER] = {0}, *icmp = octets + (v6 ? 40 : 20);
         uint32_t quoted = v6 ? 48 : 28, n;
         struct utcp_name from = name_of(v6, 1, 4000), to = name_of(v6, 2, 5000);
         struct utcp_segment s;

@@ -180,10 +180,10 @@ static void check_row(const struct tcpopt_map *m, const struct row *row, bool to
  * TCPOPT-4-03 TCPOPT-4-04 TCPOPT-4-05 TCPOPT-3.1.4-02 TCPOPT-3.1.6-01 TCPOPT-3.3-02 TCPOPT-3.3-03 */
 static void table(const struct row *row, size_t rows, bool fold, bool total)
 {
-    struct tcpopt_section room[SECTIONS];
+    struct tcpopt_section slots[SECTIONS];
     struct tcpopt_map m;
 
-    tcpopt_map_init(&m, room, SECTIONS);
+    tcpopt_map_init(&m, slots, SECTIONS);
     m.fold = fold;
     add(&m, true, false, 0, 100, total);
     add(&m, false, true, 0, 2000, total);
@@ -210,12 +210,12 @@ static void tables(void **state)
 /* A transfer of zero octets (TCPOPT-5.1.2-02); a message without a transfer (TCPOPT-3.1.6-03). */
 static void nothing_to_move(void **state)
 {
-    struct tcpopt_section room[4], empty = {.data = true, .has_total = true, .rid = 5}, text = {.message = true};
+    struct tcpopt_section slots[4], empty = {.data = true, .has_total = true, .rid = 5}, text = {.message = true};
     struct tcpopt_map m;
     struct tcpopt o;
 
     (void)state;
-    tcpopt_map_init(&m, room, 4);
+    tcpopt_map_init(&m, slots, 4);
     assert_true(tcpopt_map_add(&m, &text, 10));
     assert_true(tcpopt_map_add(&m, &empty, 0));
     text.message = false;
@@ -244,12 +244,12 @@ static void any_cut(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 2000; seed++) {
         struct rng r = {seed};
-        struct tcpopt_section room[SECTIONS];
+        struct tcpopt_section slots[SECTIONS];
         struct tcpopt_map m;
         uint64_t rid[STREAM] = {0};
         uint32_t at[STREAM] = {0}, width = 24 + rng_size(&r, 1500), offset = 0;
 
-        tcpopt_map_init(&m, room, SECTIONS);
+        tcpopt_map_init(&m, slots, SECTIONS);
         m.fold = rng_one_in(&r, 2);
         while (m.end < STREAM) {
             uint32_t length = 1 + rng_size(&r, 900);

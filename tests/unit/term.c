@@ -12,7 +12,7 @@
 #include "wire/ddp.h"
 #include "wire/term.h"
 
-enum { ROOM = 128, HEAD = DDP_UNTAGGED_HEAD };
+enum { BUFFER = 128, HEAD = DDP_UNTAGGED_HEAD };
 
 static unsigned code_of(const json_t *fields)
 {
@@ -46,7 +46,7 @@ static void vectors_both_ways(void **state)
     (void)state;
     vectors_each(file, "ddp_rdmap", i, entry) {
         json_t *fields = json_object_get(entry, "fields");
-        uint8_t rfc[ROOM], siw[ROOM], room[WIRE_TERM_MAX];
+        uint8_t rfc[BUFFER], siw[BUFFER], buffer[WIRE_TERM_MAX];
         struct wire_blame blame;
         struct seg seg;
         size_t n;
@@ -54,11 +54,11 @@ static void vectors_both_ways(void **state)
 
         if (strncmp(vector_text(entry, "id"), "TERM-", 5))
             continue;
-        n = vector_hex(entry, "hex", rfc, ROOM);
-        assert_int_equal(vector_hex(entry, "hex_as_linux_siw_little_endian", siw, ROOM), n);
+        n = vector_hex(entry, "hex", rfc, BUFFER);
+        assert_int_equal(vector_hex(entry, "hex_as_linux_siw_little_endian", siw, BUFFER), n);
         seg = copied(rfc + HEAD, n - HEAD);
-        assert_int_equal(term_encode(room, code_of(fields), seg.head ? &seg : NULL), n - HEAD);
-        assert_memory_equal(room, rfc + HEAD, n - HEAD);
+        assert_int_equal(term_encode(buffer, code_of(fields), seg.head ? &seg : NULL), n - HEAD);
+        assert_memory_equal(buffer, rfc + HEAD, n - HEAD);
 
         first = vector_number(fields, "layer") == 2 && vector_number(fields, "code") >= 5;
         term_explain(rfc + HEAD, n - HEAD, first, &blame);
@@ -113,10 +113,10 @@ static void siw_controls(void **state)
     vectors_each(file, "terminates", i, entry) {
         bool first = strstr(vector_text(entry, "cause"), "(initiator)") != NULL;
         struct wire_blame blame;
-        uint8_t room[ROOM] = {0};
+        uint8_t buffer[BUFFER] = {0};
 
-        assert_int_equal(vector_hex(entry, "control", room, ROOM), 4);
-        term_explain(room, 4, first, &blame);
+        assert_int_equal(vector_hex(entry, "control", buffer, BUFFER), 4);
+        term_explain(buffer, 4, first, &blame);
         if (blame.code != observed_code(vector_text(entry, "as")))
             fail_msg("%s: read as %04x", vector_text(entry, "cause"), blame.code);
         assert_null(strstr(blame.text, "no document"));
@@ -136,8 +136,8 @@ static void siw_whole_messages(void **state)
 
     (void)state;
     vectors_each(file, "full_terminate_fpdus", i, entry) {
-        uint8_t ulpdu[ROOM];
-        size_t n = vector_hex(entry, "ulpdu", ulpdu, ROOM);
+        uint8_t ulpdu[BUFFER];
+        size_t n = vector_hex(entry, "ulpdu", ulpdu, BUFFER);
         struct wire_blame blame;
         struct seg seg;
 
@@ -234,12 +234,12 @@ static void own_codes_have_words(void **state)
     for (unsigned fault = 0; fault < FAULTS; fault++) {
         for (unsigned op = 0; op < SEG_OPS; op++) {
             unsigned code = term_code((enum fault)fault, (enum seg_op)op, true);
-            uint8_t room[WIRE_TERM_MAX];
+            uint8_t buffer[WIRE_TERM_MAX];
             struct wire_blame blame;
 
             if (code == TERM_SILENCE)
                 continue;
-            term_explain(room, term_encode(room, code, NULL), code >> 12 == 2, &blame);
+            term_explain(buffer, term_encode(buffer, code, NULL), code >> 12 == 2, &blame);
             assert_int_equal(blame.code, code);
             assert_null(strstr(blame.text, "no document"));
         }
@@ -254,15 +254,15 @@ static const uint8_t request[46] = {0x41, 0x41, [9] = 1, [13] = 1, [45] = 0xaa};
 static unsigned has(unsigned code, const uint8_t *head, uint32_t head_length, size_t octets)
 {
     struct seg seg = {.head = head, .head_length = head_length, .length = 3};
-    uint8_t room[WIRE_TERM_MAX];
+    uint8_t buffer[WIRE_TERM_MAX];
 
-    assert_int_equal(term_encode(room, code, &seg), octets);
-    assert_int_equal(room[3], 0);
+    assert_int_equal(term_encode(buffer, code, &seg), octets);
+    assert_int_equal(buffer[3], 0);
     if (octets > 4) {
-        assert_int_equal(get16(room + 4), head_length + 3);
-        assert_memory_equal(room + 6, head, octets - 6);
+        assert_int_equal(get16(buffer + 4), head_length + 3);
+        assert_memory_equal(buffer + 6, head, octets - 6);
     }
-    return room[2];
+    return buffer[2];
 }
 
 /* RFC 5040 figure 10 and 7.1 rules 1 to 3: the code selects the copied headers, and a header is copied whole or not
@@ -292,17 +292,17 @@ static void header_bits_apart(void **state)
         enum seg_op op;
     } want[] = {{0x40, SEG_WRITE}, {0x80, SEG_OPS}, {0x20, SEG_OPS},
                 {0x02, SEG_WRITE}, {0x01, SEG_OPS}, {0x04, SEG_OPS}};
-    uint8_t room[6 + 14] = {0x11, 0x01, 0, 0, 0, 16, 0xc1, 0x40};
+    uint8_t buffer[6 + 14] = {0x11, 0x01, 0, 0, 0, 16, 0xc1, 0x40};
     struct wire_blame blame;
 
     (void)state;
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-        room[2] = want[i].bits;
-        term_explain(room, sizeof(room), false, &blame);
+        buffer[2] = want[i].bits;
+        term_explain(buffer, sizeof(buffer), false, &blame);
         assert_int_equal(blame.op, want[i].op);
     }
-    room[2] = 0xc0;
-    term_explain(room, 7, false, &blame);
+    buffer[2] = 0xc0;
+    term_explain(buffer, 7, false, &blame);
     assert_int_equal(blame.op, SEG_OPS);
 }
 
@@ -326,13 +326,13 @@ static void order_without_headers(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-        uint8_t room[4] = {(uint8_t)(want[i].octets >> 8), (uint8_t)want[i].octets};
+        uint8_t buffer[4] = {(uint8_t)(want[i].octets >> 8), (uint8_t)want[i].octets};
         struct wire_blame blame;
 
-        term_explain(room, 4, true, &blame);
+        term_explain(buffer, 4, true, &blame);
         assert_int_equal(blame.code, want[i].first);
         assert_null(strstr(blame.text, "no document"));
-        term_explain(room, 4, false, &blame);
+        term_explain(buffer, 4, false, &blame);
         assert_int_equal(blame.code, want[i].later);
         assert_null(strstr(blame.text, "no document"));
     }

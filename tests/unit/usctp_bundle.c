@@ -11,9 +11,9 @@
 #include "net/usctp_bundle.h"
 #include "net/usctp_packet.h"
 
-enum { HEAD = 16, ROOM = 4096 };
+enum { HEAD = 16, BUFFER = 4096 };
 
-static uint8_t room[ROOM];
+static uint8_t buffer[BUFFER];
 
 /* Appends a DATA chunk with `octets` of data, each of the TSN's lowest octet. Returns the end, padding included. */
 static uint8_t *put_data(uint8_t *q, uint32_t tsn, uint32_t octets)
@@ -41,7 +41,7 @@ static uint32_t packet(uint8_t *at, uint32_t tag, uint32_t tsn, uint32_t octets)
 /* Ten packets, of which some have two chunks; TSNs pass 2^32. */
 static void joined(void **state)
 {
-    uint8_t want[ROOM], *q = put_head(want, 7), *at = room;
+    uint8_t want[BUFFER], *q = put_head(want, 7), *at = buffer;
     struct bundle b = {0};
     uint32_t tsn = 0xfffffffa;
 
@@ -81,38 +81,38 @@ static void refused(void **state)
         {7, 11, 0, 4},  /* cut off */
     };
     struct bundle b = {0};
-    uint32_t n = packet(room, 7, 10, 100), more;
+    uint32_t n = packet(buffer, 7, 10, 100), more;
 
     (void)state;
-    assert_true(bundle_add(&b, room, n));
+    assert_true(bundle_add(&b, buffer, n));
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        more = packet(room + n, rows[i].tag, rows[i].tsn, 100);
-        room[n + PACKET_COMMON] = rows[i].type;
-        assert_false(bundle_add(&b, room + n, more - rows[i].cut));
+        more = packet(buffer + n, rows[i].tag, rows[i].tsn, 100);
+        buffer[n + PACKET_COMMON] = rows[i].type;
+        assert_false(bundle_add(&b, buffer + n, more - rows[i].cut));
         assert_int_equal(b.packets, 1);
         assert_int_equal(b.octets, n);
     }
-    more = packet(room + n, 7, 11, 100);
-    assert_true(bundle_add(&b, room + n, more));
+    more = packet(buffer + n, 7, 11, 100);
+    assert_true(bundle_add(&b, buffer + n, more));
 }
 
 /* A chunk shorter than its header, without data, or behind which octets remain. */
 static void not_data(void **state)
 {
-    uint32_t tsn, next, n = packet(room, 7, 10, 20);
+    uint32_t tsn, next, n = packet(buffer, 7, 10, 20);
 
     (void)state;
-    assert_true(packet_read_data(room, n, &tsn, &next));
+    assert_true(packet_read_data(buffer, n, &tsn, &next));
     assert_int_equal(tsn, 10);
     assert_int_equal(next, 11);
-    assert_false(packet_read_data(room, n + 4, &tsn, &next));
-    assert_false(packet_read_data(room, PACKET_COMMON, &tsn, &next));
+    assert_false(packet_read_data(buffer, n + 4, &tsn, &next));
+    assert_false(packet_read_data(buffer, PACKET_COMMON, &tsn, &next));
     for (uint16_t length = 0; length <= HEAD; length++) {
-        put16(room + PACKET_COMMON + 2, length);
-        assert_false(packet_read_data(room, n, &tsn, &next));
+        put16(buffer + PACKET_COMMON + 2, length);
+        assert_false(packet_read_data(buffer, n, &tsn, &next));
     }
-    put16(room + PACKET_COMMON + 2, 0xffff);
-    assert_false(packet_read_data(room, n, &tsn, &next));
+    put16(buffer + PACKET_COMMON + 2, 0xffff);
+    assert_false(packet_read_data(buffer, n, &tsn, &next));
 }
 
 static void sacks(void **state)

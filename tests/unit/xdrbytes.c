@@ -14,20 +14,20 @@
 static void round_trip(void **state)
 {
     static const uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8}, zeros[4];
-    uint8_t room[64];
+    uint8_t buffer[64];
 
     (void)state;
     for (size_t n = 0; n <= sizeof(data); n++) {
-        struct xdr_out out = {.at = room, .left = sizeof(room)};
+        struct xdr_out out = {.at = buffer, .left = sizeof(buffer)};
         struct xdr_in in;
         const uint8_t *got;
 
-        memset(room, 0xff, sizeof(room));
+        memset(buffer, 0xff, sizeof(buffer));
         xdr_put32(&out, 0x01020304);
         xdr_putopaque(&out, data, n);
         xdr_put64(&out, 0x1122334455667788);
         assert_false(out.bad);
-        in = (struct xdr_in){.at = room, .left = sizeof(room) - out.left};
+        in = (struct xdr_in){.at = buffer, .left = sizeof(buffer) - out.left};
         assert_int_equal(in.left, 12 + n + xdr_roundup(n));
         assert_int_equal(xdr_get32(&in), 0x01020304);
         got = xdr_getopaque(&in, n);
@@ -51,12 +51,12 @@ static void roundup_is_ignored(void **state)
 
 static void short_streams(void **state)
 {
-    uint8_t room[16] = {0};
+    uint8_t buffer[16] = {0};
 
     (void)state;
     for (size_t n = 0; n < 12; n++) {
-        struct xdr_in in = {.at = room, .left = n};
-        struct xdr_out out = {.at = room, .left = n};
+        struct xdr_in in = {.at = buffer, .left = n};
+        struct xdr_out out = {.at = buffer, .left = n};
 
         xdr_get32(&in);
         xdr_get64(&in);
@@ -64,13 +64,13 @@ static void short_streams(void **state)
         xdr_put64(&out, 0);
         xdr_put32(&out, 0);
         assert_true(out.bad);
-        in = (struct xdr_in){.at = room, .left = n};
+        in = (struct xdr_in){.at = buffer, .left = n};
         assert_null(xdr_getopaque(&in, n + 1));
-        in = (struct xdr_in){.at = room, .left = n};
+        in = (struct xdr_in){.at = buffer, .left = n};
         assert_null(xdr_getopaque(&in, SIZE_MAX - 1));
         assert_true(in.bad);
-        out = (struct xdr_out){.at = room, .left = n};
-        xdr_putopaque(&out, room, n + 1);
+        out = (struct xdr_out){.at = buffer, .left = n};
+        xdr_putopaque(&out, buffer, n + 1);
         assert_true(out.bad);
     }
 }

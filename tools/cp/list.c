@@ -87,7 +87,7 @@ static void cp_list_flush(struct cp_list *list)
     list->count = list->octets = 0;
 }
 
-static bool cp_list_make_room(struct cp_list *list)
+static bool cp_list_make_space(struct cp_list *list)
 {
     size_t space = list->capacity ? 2 * list->capacity : 256;
     if (list->count < list->capacity)
@@ -107,7 +107,7 @@ static void cp_list_take_line(void *user, const struct xfer_record *record)
     last_name(name, list->remote->path);
     const char *path = *record->path ? record->path : name; /* the file that was asked for itself */
     size_t n = strlen(path) + 1, target = strlen(record->name) + 1;
-    if (list->octets + n + target > BATCH_OCTETS || !cp_list_make_room(list))
+    if (list->octets + n + target > BATCH_OCTETS || !cp_list_make_space(list))
         cp_list_flush(list);
     struct cp_line *line = list->count < list->capacity ? malloc(sizeof(*line) + n + target) : NULL;
     bool known = record->flags == XFER_FILE || record->flags == XFER_DIRECTORY || record->flags == XFER_LINK;

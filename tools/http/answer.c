@@ -35,10 +35,10 @@ static int write_step(struct http_answer *answer, struct http_out *out, uint32_t
 {
     uint8_t *at;
     uint64_t left = answer->size - answer->at;
-    size_t room = http_out_room(out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
-    if (!room)
+    size_t space = http_out_space(out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
+    if (!space)
         return 0;
-    ssize_t got = pread(answer->fd, at, n < room ? n : room, (off_t)answer->at);
+    ssize_t got = pread(answer->fd, at, n < space ? n : space, (off_t)answer->at);
     if (got <= 0)
         return -EIO;
     bool marked = answer->size <= UINT32_MAX;

@@ -83,7 +83,7 @@ static bool take_head(struct http_conn *conn)
 {
     if (!look(conn, !conn->head_have))
         return conn->state != HTTP_CONN_HEAD;
-    size_t room = HTTP_HEAD_MAX - conn->head_have, n = conn->in.left < room ? conn->in.left : room;
+    size_t space = HTTP_HEAD_MAX - conn->head_have, n = conn->in.left < space ? conn->in.left : space;
     memcpy(conn->head + conn->head_have, conn->in.at, n);
     size_t end = http_head_end(conn->head, conn->head_have + n, &conn->head_scanned);
     if (end)

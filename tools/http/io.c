@@ -31,14 +31,14 @@ void http_in_took(struct http_in *in, size_t n)
     in->left -= n;
 }
 
-size_t http_out_room(const struct http_out *out, uint8_t **at)
+size_t http_out_space(const struct http_out *out, uint8_t **at)
 {
     uint64_t used = rddp_stream_unacked(out->stream), place = out->written & (HTTP_RING - 1);
     *at = out->ring + place;
-    uint64_t room = used < HTTP_RING ? HTTP_RING - used : 0;
-    if (room < HTTP_STEP / 4) /* rather wait than cut small pieces */
+    uint64_t space = used < HTTP_RING ? HTTP_RING - used : 0;
+    if (space < HTTP_STEP / 4) /* rather wait than cut small pieces */
         return 0;
-    return room < HTTP_RING - place ? room : HTTP_RING - place;
+    return space < HTTP_RING - place ? space : HTTP_RING - place;
 }
 
 bool http_out_send(struct http_out *out, size_t n, unsigned flags, const struct rddp_stream_mark *mark)
@@ -54,7 +54,7 @@ size_t http_out_text(struct http_out *out, const void *text, size_t n, bool begi
     size_t sent = 0;
     while (sent < n) {
         uint8_t *at;
-        size_t room = http_out_room(out, &at), part = n - sent < room ? n - sent : room;
+        size_t space = http_out_space(out, &at), part = n - sent < space ? n - sent : space;
         if (part)
             memcpy(at, (const uint8_t *)text + sent, part);
         if (!part || !http_out_send(out, part, begins && !sent ? RDDP_STREAM_MESSAGE : 0, NULL))
@@ -82,7 +82,7 @@ bool http_frame_send(struct http_frame *frame, struct http_out *out, struct rddp
         size_t to = frame->sent < HTTP_FRAME_HEAD  ? HTTP_FRAME_HEAD
                     : frame->sent < frame->data_to ? frame->data_to
                                                    : frame->length;
-        size_t room = http_out_room(out, &at), n = to - frame->sent < room ? to - frame->sent : room;
+        size_t space = http_out_space(out, &at), n = to - frame->sent < space ? to - frame->sent : space;
         bool data = to == frame->data_to && frame->sent >= HTTP_FRAME_HEAD;
         if (!n)
             return false;

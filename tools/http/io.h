@@ -38,7 +38,7 @@ struct http_out {
 };
 
 /* Room for the next octets, at *at. 0: wait. */
-size_t http_out_room(const struct http_out *out, uint8_t **at);
+size_t http_out_space(const struct http_out *out, uint8_t **at);
 /* Sends `n` octets that were put into that room. False: too many pieces wait, or the stream is over; nothing is sent.
  */
 bool http_out_send(struct http_out *out, size_t n, unsigned flags, const struct rddp_stream_mark *mark);

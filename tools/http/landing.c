@@ -13,28 +13,28 @@
 enum { EVERYBODY_MODE = 0666 };
 
 /* Without blocks of its own a mapped page could meet a full disk, and that is a signal: such a file is not mapped. */
-static int landing_make_room(struct landing *landing, uint64_t room)
+static int landing_make_space(struct landing *landing, uint64_t space)
 {
-    if (!room)
+    if (!space)
         return 0;
-    if (fallocate(landing->fd, 0, 0, (off_t)room))
+    if (fallocate(landing->fd, 0, 0, (off_t)space))
         return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
-    void *map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, landing->fd, 0);
+    void *map = mmap(NULL, space, PROT_READ | PROT_WRITE, MAP_SHARED, landing->fd, 0);
     if (map == MAP_FAILED)
         return 0;
     landing->map = map;
-    landing->mapped = room;
+    landing->mapped = space;
     return 0;
 }
 
-int landing_open(struct landing *landing, int parent, const char *name, uint64_t room)
+int landing_open(struct landing *landing, int parent, const char *name, uint64_t buffer)
 {
     *landing = (struct landing){.parent = parent, .fd = -1};
     snprintf(landing->name, sizeof(landing->name), "%s", name);
     int error = temp_unique(landing->temp, name) ? 0 : -EIO;
     if (!error) {
         landing->fd = temp_make(parent, landing->temp, name);
-        error = landing->fd < 0 ? landing->fd : landing_make_room(landing, room);
+        error = landing->fd < 0 ? landing->fd : landing_make_space(landing, buffer);
     }
     if (!error)
         return 0;

@@ -81,7 +81,7 @@ static void end_answer(struct http_client *client)
 static int take_answer_head(struct http_client *client)
 {
     struct http_answering *answering = &client->answering;
-    size_t room = HTTP_HEAD_MAX - answering->have, n = client->in.left < room ? client->in.left : room;
+    size_t space = HTTP_HEAD_MAX - answering->have, n = client->in.left < space ? client->in.left : space;
     if (!client->flights)
         return no_http(client, "an answer that nobody asked for");
     memcpy(answering->octets + answering->have, client->in.at, n);

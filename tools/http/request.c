@@ -187,10 +187,10 @@ static int open_landing(struct http_conn *conn)
     char *slash = strrchr(conn->path, '/');
     const char *name = slash ? slash + 1 : conn->path;
     struct stat st;
-    uint64_t room = conn->request.body == HTTP_BODY_LENGTH && conn->request.length >= MAP_MIN &&
-                            conn->request.length <= UINT32_MAX && rddp_stream_has_option(conn->in.stream)
-                        ? conn->request.length
-                        : 0;
+    uint64_t space = conn->request.body == HTTP_BODY_LENGTH && conn->request.length >= MAP_MIN &&
+                             conn->request.length <= UINT32_MAX && rddp_stream_has_option(conn->in.stream)
+                         ? conn->request.length
+                         : 0;
     if (strlen(name) > XFER_NAME)
         return -ENAMETOOLONG;
     if (slash)
@@ -205,7 +205,7 @@ static int open_landing(struct http_conn *conn)
         close(parent);
         return -EISDIR;
     }
-    return landing_open(&conn->landing, parent, name, room);
+    return landing_open(&conn->landing, parent, name, space);
 }
 
 static void take(struct http_conn *conn, bool is_directory)

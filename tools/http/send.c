@@ -31,10 +31,10 @@ static struct http_job *next_job(const struct http_client *client)
 /* The file is mapped, and its buffer named, before the GET leaves: nothing of the answer can come too early. */
 static int expect_file(struct http_client *client, struct http_job *job)
 {
-    uint64_t room = job->size == UINT64_MAX ? MAP_GUESS : job->size;
-    bool maps = rddp_stream_has_option(client->in.stream) && room >= MAP_SMALL && room <= UINT32_MAX;
+    uint64_t space = job->size == UINT64_MAX ? MAP_GUESS : job->size;
+    bool maps = rddp_stream_has_option(client->in.stream) && space >= MAP_SMALL && space <= UINT32_MAX;
     int parent = fcntl(client->directory, F_DUPFD_CLOEXEC, 0);
-    int error = parent < 0 ? -errno : landing_open(&job->landing, parent, job->name, maps ? room : 0);
+    int error = parent < 0 ? -errno : landing_open(&job->landing, parent, job->name, maps ? space : 0);
     if (!error && job->landing.map)
         error =
             rddp_stream_expect(client->in.stream, rddp_rid_http(client->index), job->landing.map, job->landing.mapped);
@@ -115,14 +115,14 @@ static bool send_body_octets(struct http_client *client)
     struct http_job *job = sending->job;
     uint8_t *at;
     uint64_t left = job->size - sending->at;
-    size_t room = http_out_room(&client->out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
+    size_t space = http_out_space(&client->out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
     if (!left) {
         sending->job = NULL;
         return true;
     }
-    if (!room)
+    if (!space)
         return false;
-    ssize_t got = pread(job->fd, at, n < room ? n : room, (off_t)sending->at);
+    ssize_t got = pread(job->fd, at, n < space ? n : space, (off_t)sending->at);
     if (got <= 0)
         return break_off(client, got ? error_text(errno) : "became shorter while it was read");
     struct rddp_stream_mark mark = body_mark(client);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_MIN = 4096 };
+enum { SPACE_MIN = 4096 };
 
 void dirty_init(struct dirty *d)
 {
@@ -85,7 +85,7 @@ static void mount_dirty_keep(struct dirty *d, struct chunk *c)
 
 /* --- writes come in -------------------------------------------------------------------------------------------- */
 
-static bool mount_dirty_make_room(struct dirty *d, struct chunk *c, uint32_t capacity)
+static bool mount_dirty_make_space(struct dirty *d, struct chunk *c, uint32_t capacity)
 {
     uint8_t *data = realloc(c->data, capacity);
 
@@ -117,7 +117,7 @@ static bool mount_dirty_gather(struct dirty *d, uint64_t offset, const void *dat
         uint32_t space = c->capacity;
         while (space - c->length < length)
             space = space > length_max / 2 ? length_max : space * 2;
-        if (!mount_dirty_make_room(d, c, space))
+        if (!mount_dirty_make_space(d, c, space))
             return false;
     }
     memcpy(c->data + c->length, data, length);
@@ -135,7 +135,7 @@ bool dirty_add(struct dirty *d, uint64_t offset, const void *data, uint32_t leng
         if (!c)
             return false;
         *c = (struct chunk){.seq = d->seq, .sync = sync, .offset = offset, .length = length, .cred = *cred};
-        if (!mount_dirty_make_room(d, c, length < ROOM_MIN ? ROOM_MIN : length)) {
+        if (!mount_dirty_make_space(d, c, length < SPACE_MIN ? SPACE_MIN : length)) {
             free(c);
             return false;
         }

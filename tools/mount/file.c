@@ -234,13 +234,13 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
     else if (!sync_write(c->m, c->inode, &c->cred, (uint64_t)offset, data, c->size, through))
         call_reply_error(c, ENOMEM);
     else if (fi->writepage)
-        when_room(c, page_reply);
+        when_space(c, page_reply);
     else if (through)
         when_committed(c, write_reply);
     else if (fi->flags & O_DIRECT)
         when_written(c, (uint64_t)offset, (uint64_t)offset + size, write_reply);
     else
-        when_room(c, write_reply);
+        when_space(c, write_reply);
 }
 
 static void file_synced(struct mount_call *c)

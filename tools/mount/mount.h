@@ -152,7 +152,7 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
  * committed, or have failed; when there is room for more. */
 void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*then)(struct mount_call *c));
 void when_committed(struct mount_call *c, void (*then)(struct mount_call *c));
-void when_room(struct mount_call *c, void (*then)(struct mount_call *c));
+void when_space(struct mount_call *c, void (*then)(struct mount_call *c));
 /* Removes a call from its list of waiting calls. */
 void sync_unqueue(struct mount_call *c);
 /* Returns an error that was not yet reported to the users of this file, and marks it reported. */

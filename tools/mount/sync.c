@@ -293,7 +293,7 @@ void when_committed(struct mount_call *c, void (*then)(struct mount_call *c))
     mount_sync_wait_for(c, then);
 }
 
-void when_room(struct mount_call *c, void (*then)(struct mount_call *c))
+void when_space(struct mount_call *c, void (*then)(struct mount_call *c))
 {
     c->after = then;
     if (!mount_sync_is_full(c->m) && c->inode->dirty->actives <= ACTIVES_MAX) {

@@ -69,7 +69,7 @@ static void make_request(const struct lane *lane, const struct test *test, uint6
 }
 
 /* How many requests may be posted now, up to a lot. */
-static unsigned room(const struct lane *lane, const struct test *test, uint64_t posted)
+static unsigned space(const struct lane *lane, const struct test *test, uint64_t posted)
 {
     uint64_t n = test->window - (posted - lane->completed);
     if (op_takes_receive(test->op) && n > CREDITS + lane->credits - posted)
@@ -85,7 +85,7 @@ int bandwidth_client(struct lane *lane, const struct test *test)
     while (lane->completed < test->count) {
         struct rddp_sge sges[LOT];
         struct rddp_send_wr wrs[LOT];
-        unsigned n = room(lane, test, posted);
+        unsigned n = space(lane, test, posted);
         for (unsigned i = 0; i < n; i++) {
             make_request(lane, test, ++posted, &sges[i], &wrs[i]);
             wrs[i].next = i + 1 < n ? &wrs[i + 1] : NULL;

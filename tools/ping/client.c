@@ -56,7 +56,7 @@ int pinger_await(struct pinger *pinger, uint32_t length)
 /* --- our own protocol ---------------------------------------------------------------------------------------- */
 
 /* The first half of the memory is sent from, the second half is received into. */
-static size_t ping_client_echo_room(const struct ping_options *options)
+static size_t ping_client_echo_size(const struct ping_options *options)
 {
     return 2 * (options->size ? options->size : 1);
 }
@@ -101,7 +101,7 @@ static int echo_go(struct pinger *pinger, uint64_t iteration)
 
 const struct trip echo_trip = {
     .what = "from",
-    .room = ping_client_echo_room,
+    .size = ping_client_echo_size,
     .access = RDDP_ACCESS_LOCAL_WRITE,
     .prepare = echo_prepare,
     .go = echo_go,
@@ -237,7 +237,7 @@ static int run_pinger(struct pinger *pinger, const struct target *target)
     int code = endpoint_open(&pinger->endpoint, &(struct endpoint_attr){.wire = pinger->options->wire.wire});
     if (!code)
         code =
-            region_make(&pinger->endpoint, pinger->trip->room(pinger->options), pinger->trip->access, &pinger->memory);
+            region_make(&pinger->endpoint, pinger->trip->size(pinger->options), pinger->trip->access, &pinger->memory);
     uint64_t start_ns = clock_ns();
     if (!code)
         code = connect_pinger(pinger, target);

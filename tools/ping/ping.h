@@ -58,7 +58,7 @@ struct pinger {
  * the program. */
 struct trip {
     const char *what; /* printed between "64 octets" and the peer */
-    size_t (*room)(const struct ping_options *options);
+    size_t (*size)(const struct ping_options *options);
     unsigned access; /* access rights of the memory */
     uint16_t reads;  /* IRD and ORD to ask for; 0: the library's default */
     endpoint_prepare *prepare;
@@ -106,7 +106,7 @@ struct server {
 /* The server side of a protocol. */
 struct service {
     const char *what; /* for output: "messages" */
-    size_t (*room)(const struct ping_options *options);
+    size_t (*size)(const struct ping_options *options);
     uint16_t reads; /* IRD and ORD */
     /* Posts receives before the connection is accepted */
     int (*open)(const struct server *server, struct ping_session *session);

@@ -40,7 +40,7 @@ void rping_fill(unsigned char *out, size_t size, uint64_t iteration)
  * and two offsets. */
 enum { OUT = 0, IN = RPING_MESSAGE, SOURCE = 2 * RPING_MESSAGE };
 
-static size_t client_room(const struct ping_options *options)
+static size_t client_size(const struct ping_options *options)
 {
     return SOURCE + 2 * options->size;
 }
@@ -89,7 +89,7 @@ static int client_go(struct pinger *pinger, uint64_t iteration)
 
 const struct trip rping_trip = {
     .what = "read and written by",
-    .room = client_room,
+    .size = client_size,
     .access = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_WRITE,
     .reads = 1,
     .prepare = client_prepare,
@@ -109,7 +109,7 @@ enum rping_phase {
 enum rping_kind { KIND_RECV, KIND_READ, KIND_WRITE, KIND_SEND };
 
 /* One octet more than the Read fetches: its zero terminates a source that has none. */
-static size_t server_room(const struct ping_options *options)
+static size_t server_size(const struct ping_options *options)
 {
     return SOURCE + options->size + 1;
 }
@@ -192,7 +192,7 @@ static bool server_may_end(const struct server *server, const struct ping_sessio
 
 const struct service rping_service = {
     .what = "iterations",
-    .room = server_room,
+    .size = server_size,
     .reads = 1,
     .open = server_open,
     .complete = server_complete,

@@ -47,7 +47,7 @@ int session_post(struct ping_session *session, unsigned kind, enum rddp_wr_opcod
  * one slot is always posted while the other may still be sent. */
 enum { ECHO_SLOTS = 2, ECHO_SENT = 4 };
 
-static size_t ping_server_echo_room(const struct ping_options *options)
+static size_t ping_server_echo_size(const struct ping_options *options)
 {
     return ECHO_SLOTS * (options->size ? options->size : 1);
 }
@@ -79,7 +79,7 @@ static bool echo_may_end(const struct server *server, const struct ping_session 
 
 const struct service echo_service = {
     .what = "messages",
-    .room = ping_server_echo_room,
+    .size = ping_server_echo_size,
     .open = echo_open,
     .complete = echo_complete,
     .may_end = echo_may_end,
@@ -113,7 +113,7 @@ static int open_session(struct server *server, struct ping_session *session)
     rddp_qp_attr_init(&attr);
     attr.max_send_wr = attr.max_recv_wr = SESSION_WRS;
     attr.user = session;
-    int code = region_make(&server->endpoint, server->service->room(server->options), RDDP_ACCESS_LOCAL_WRITE,
+    int code = region_make(&server->endpoint, server->service->size(server->options), RDDP_ACCESS_LOCAL_WRITE,
                            &session->memory);
     if (!code)
         code = endpoint_qp(&server->endpoint, &attr, &session->qp);

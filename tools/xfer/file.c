@@ -63,7 +63,7 @@ bool part_find(struct file_part *part, int parent, const char *name, const struc
     return true;
 }
 
-int part_hash(struct file_part *part, uint8_t buffer[PART_ROOM])
+int part_hash(struct file_part *part, uint8_t buffer[PART_BUFFER])
 {
     if (part->hashed >= part->data_end) {
         uint64_t hole = hole_at(part->fd, part->hashed, part->length, &part->data_end);
@@ -74,7 +74,7 @@ int part_hash(struct file_part *part, uint8_t buffer[PART_ROOM])
             return part->hashed < part->length;
     }
     uint64_t left = part->data_end - part->hashed;
-    ssize_t n = pread(part->fd, buffer, left < PART_ROOM ? (size_t)left : PART_ROOM, (off_t)part->hashed);
+    ssize_t n = pread(part->fd, buffer, left < PART_BUFFER ? (size_t)left : PART_BUFFER, (off_t)part->hashed);
     if (n < 0 && errno == EINTR)
         return 1;
     if (n <= 0)

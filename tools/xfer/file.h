@@ -22,8 +22,8 @@ bool file_is(int parent, const char *name, const struct path_stamp *stamp);
 /* Finds the file with this stamp, or its temporary, in `parent`. Returns false if there is nothing to resume. */
 bool part_find(struct file_part *part, int parent, const char *name, const struct path_stamp *stamp);
 /* Hashes some more octets, using `buffer`. Returns 1 if there are more, 0 if all are hashed, or a negative errno. */
-enum { PART_ROOM = 1 << 18 };
-int part_hash(struct file_part *part, uint8_t buffer[PART_ROOM]);
+enum { PART_BUFFER = 1 << 18 };
+int part_hash(struct file_part *part, uint8_t buffer[PART_BUFFER]);
 void part_digest(const struct file_part *part, uint8_t digest[XFER_DIGEST]);
 void part_drop(struct file_part *part);
 

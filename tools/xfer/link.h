@@ -108,7 +108,7 @@ void xfer_link_put(struct xfer_link *link, const struct xfer_record *record);
 
 /* Source: returns contiguous room in the ring for the next octets. *n is the minimum on entry and the length on return.
  * NULL: there is none now. */
-uint8_t *xfer_link_room(struct xfer_link *link, size_t *n);
+uint8_t *xfer_link_space(struct xfer_link *link, size_t *n);
 /* Marks `n` octets of that room as filled. */
 void xfer_link_fill(struct xfer_link *link, size_t n);
 /* Puts a DATA record about the octets filled since the last one. */

@@ -90,7 +90,7 @@ bool ring_admits(struct xfer_link *link, const struct xfer_head *head)
     return true;
 }
 
-uint8_t *xfer_link_room(struct xfer_link *link, size_t *n)
+uint8_t *xfer_link_space(struct xfer_link *link, size_t *n)
 {
     uint64_t free_from = link->sent < link->released ? link->sent : link->released;
     size_t size = link->ring.size, offset = (size_t)(link->filled % size);

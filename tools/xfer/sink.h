@@ -34,8 +34,8 @@ struct xfer_sink {
     struct sink_directory parent, ahead;  /* for entries, and for offers, which come earlier */
 
     struct sink_offer offers[XFER_OFFERS];
-    struct sink_offer *hashing; /* the offer that is being hashed, to be answered then */
-    uint8_t buffer[PART_ROOM];  /* for hashing */
+    struct sink_offer *hashing;  /* the offer that is being hashed, to be answered then */
+    uint8_t buffer[PART_BUFFER]; /* for hashing */
     uint32_t last_offer, last_id;
 
     struct file_in file; /* the file being received; fd -1: none */

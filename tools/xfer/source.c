@@ -228,7 +228,7 @@ static int64_t read_piece(struct xfer_source *source, const struct source_entry 
 {
     until = until < source->data_end ? until : source->data_end;
     size_t n = until - source->offset < PIECE ? (size_t)(until - source->offset) : PIECE;
-    uint8_t *at = xfer_link_room(source->link, &n);
+    uint8_t *at = xfer_link_space(source->link, &n);
     if (!at)
         return 0;
     ssize_t got;

@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     /* The program goes with this process, and is needed until the last segment has arrived. */
     if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &patience, sizeof(patience)) || close(fd))
         quit(1, "close: %s", strerror(errno));
-    printf("options written=%u no_room=%u read=%u aligned=%u\n", flow->written, flow->without_room, described,
+    printf("options written=%u no_room=%u read=%u aligned=%u\n", flow->written, flow->without_space, described,
            announced);
     return 0;
 }

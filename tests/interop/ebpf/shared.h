@@ -21,7 +21,7 @@ struct flow {
     __u32 sections;
     __u32 send_base, receive_base; /* sequence numbers of the first octets */
     __u32 negotiated;
-    __u32 written, without_room; /* segments with an option; segments that had no room for one */
+    __u32 written, without_space; /* segments with an option; segments that had no room for one */
     __u32 events_lost;
     __u32 fill;
 };

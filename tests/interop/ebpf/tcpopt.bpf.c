@@ -169,7 +169,7 @@ static void write(struct bpf_sock_ops *ops, struct flow *flow)
     if (!n)
         flow->written++;
     else
-        flow->without_room++;
+        flow->without_space++;
 }
 
 static void parse(struct bpf_sock_ops *ops, struct flow *flow)

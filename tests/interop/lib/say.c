@@ -32,16 +32,16 @@ static unsigned add_fpdu(struct stream *stream, uint32_t ulpdu)
     unsigned markers = 0;
 
     while (left) {
-        uint32_t room = (uint32_t)(512 - stream->position % 512);
+        uint32_t space = (uint32_t)(512 - stream->position % 512);
 
-        if (stream->markers && room == 512) {
+        if (stream->markers && space == 512) {
             stream->position += 4;
             markers++;
             continue;
         }
-        room = room < left ? room : left;
-        stream->position += room;
-        left -= room;
+        space = space < left ? space : left;
+        stream->position += space;
+        left -= space;
     }
     return markers;
 }

@@ -18,12 +18,12 @@ void request_control(struct request *r, uint16_t length, struct rng *rng)
     memcpy(r->control + length, r->control, length);
 }
 
-void receive_control(struct receive *in, uint32_t room)
+void receive_control(struct receive *in, uint32_t space)
 {
-    in->control = malloc(room + GUARD);
+    in->control = malloc(space + GUARD);
     assert(in->control);
-    in->control_room = room;
-    memset(in->control, GUARD_OCTET, room + GUARD);
+    in->control_size = space;
+    memset(in->control, GUARD_OCTET, space + GUARD);
 }
 
 void request_immediate(struct request *r, struct rng *rng)
@@ -48,7 +48,7 @@ void control_taken_back(struct request *r)
 /* As much as there was room for must have arrived, and nothing beyond. */
 void control_check(const struct receive *in, const struct request *r, const struct rddp_wc *wc)
 {
-    uint32_t n = r->control_length < in->control_room ? r->control_length : in->control_room;
+    uint32_t n = r->control_length < in->control_size ? r->control_length : in->control_size;
 
     if (r->with_imm != !!(wc->wc_flags & RDDP_WC_WITH_IMM) || (r->with_imm && wc->imm_data != r->imm_data))
         report_failure("request %llu brought other immediate data", (unsigned long long)r->wr_id);
@@ -59,7 +59,7 @@ void control_check(const struct receive *in, const struct request *r, const stru
         return;
     if (n && memcmp(in->control, r->control + r->control_length, n))
         report_failure("request %llu brought other control data", (unsigned long long)r->wr_id);
-    for (; n < in->control_room + GUARD; n++)
+    for (; n < in->control_size + GUARD; n++)
         if (in->control[n] != GUARD_OCTET)
             report_failure("octets behind the control data of request %llu were touched", (unsigned long long)r->wr_id);
 }

@@ -21,7 +21,7 @@ static struct stack *there(struct sim *s)
 /* A responder may have to stay silent for ever if the initiator sends nothing. */
 static bool is_ready(const struct stack *s)
 {
-    return s->conn.life.state == CONN_READY && s->conn.life.established && !s->conn.start.hold;
+    return s->conn.life.state == CONN_READY && s->conn.life.established && !s->conn.start.silent;
 }
 
 static bool both_ready(const struct sim *s)
@@ -321,7 +321,7 @@ static void judge_side(const struct sim *s, int side)
     if (!s->was_established)
         may |= LOST | STUCK;
     /* A responder that closes with posted work which it may never send. */
-    if (c->start.hold)
+    if (c->start.silent)
         may |= FAULT_BIT(FAULT_STALLED);
     if (!(may & FAULT_BIT(c->life.note.fault)))
         report_failure("side %d ends with: %s", side, fault_text(c->life.note.fault));

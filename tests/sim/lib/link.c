@@ -31,13 +31,13 @@ bool link_is_full(const struct link *l)
 
 size_t link_takes(struct link *l)
 {
-    size_t room = l->attr.window - (size_t)(l->sent - l->taken);
+    size_t space = l->attr.window - (size_t)(l->sent - l->taken);
 
     if (l->deaf)
         return LINK_WINDOW_MAX;
     if (link_is_full(l) || rng_one_in(&l->rng, 8))
         return 0;
-    return rng_one_in(&l->rng, 2) ? room : smaller(room, 1 + rng_size(&l->rng, l->attr.window));
+    return rng_one_in(&l->rng, 2) ? space : smaller(space, 1 + rng_size(&l->rng, l->attr.window));
 }
 
 static uint64_t arrival(struct link *l, uint64_t now_us)
@@ -108,9 +108,10 @@ uint64_t link_next_us(const struct link *l)
     return l->ended && !l->end_told && l->stuck_at == UINT64_MAX ? l->end_us : UINT64_MAX;
 }
 
-size_t link_receive(struct link *l, uint8_t *to, size_t room, uint64_t now_us)
+size_t link_receive(struct link *l, uint8_t *to, size_t buffer, uint64_t now_us)
 {
-    size_t most = smaller(room, rng_one_in(&l->rng, 3) ? l->attr.cut_max : 1 + rng_size(&l->rng, l->attr.cut_max - 1));
+    size_t most =
+        smaller(buffer, rng_one_in(&l->rng, 3) ? l->attr.cut_max : 1 + rng_size(&l->rng, l->attr.cut_max - 1));
     size_t n = smaller(link_has(l, now_us), most);
     size_t at = (size_t)(l->taken % LINK_WINDOW_MAX), first = smaller(n, LINK_WINDOW_MAX - at);
 

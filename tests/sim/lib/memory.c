@@ -11,7 +11,7 @@ enum { GUARD = 512, GUARD_OCTET = 0xa5, TRIES = 6 };
 
 static uint8_t *octets_of(const struct region *r)
 {
-    return r->room + GUARD;
+    return r->buffer + GUARD;
 }
 
 static void enter(struct region *r, struct mr_table *table, struct rng *rng)
@@ -19,8 +19,8 @@ static void enter(struct region *r, struct mr_table *table, struct rng *rng)
     uint32_t slots = table->slots->count;
 
     r->mr.valid = true;
-    if (!mr_table_has_room(table))
-        free(mr_table_move(table, calloc(1, mr_slots_room(slots)), slots));
+    if (!mr_table_has_space(table))
+        free(mr_table_move(table, calloc(1, mr_slots_size(slots)), slots));
     while (!mr_insert(table, &r->mr, (uint32_t)rng_next(rng)))
         ;
 }
@@ -29,10 +29,10 @@ void region_init(struct region *r, struct mr_table *table, struct pd *pd, uint32
                  struct rng *rng)
 {
     *r = (struct region){.mr = {.pd = pd, .length = length, .access = access}};
-    r->room = malloc(2 * (size_t)GUARD + length);
+    r->buffer = malloc(2 * (size_t)GUARD + length);
     r->shadow = malloc(length + 1);
-    assert(r->room && r->shadow);
-    memset(r->room, GUARD_OCTET, 2 * (size_t)GUARD + length);
+    assert(r->buffer && r->shadow);
+    memset(r->buffer, GUARD_OCTET, 2 * (size_t)GUARD + length);
     rng_fill(rng, octets_of(r), length);
     memcpy(r->shadow, octets_of(r), length);
     r->mr.base = octets_of(r);
@@ -42,7 +42,7 @@ void region_init(struct region *r, struct mr_table *table, struct pd *pd, uint32
 
 void region_fini(struct region *r)
 {
-    free(r->room);
+    free(r->buffer);
     free(r->shadow);
 }
 
@@ -86,7 +86,7 @@ const char *region_wrong(const struct region *r)
 {
     static char text[80];
 
-    if (!is_guard(r->room))
+    if (!is_guard(r->buffer))
         return "an octet in front of a region was touched";
     if (!is_guard(octets_of(r) + r->mr.length))
         return "an octet behind a region was touched";

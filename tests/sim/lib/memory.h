@@ -26,7 +26,7 @@ struct area {
 
 struct region {
     struct mr mr;
-    uint8_t *room;   /* guard, octets, guard */
+    uint8_t *buffer; /* guard, octets, guard */
     uint8_t *shadow; /* the octets as far as they are known */
     struct area *areas;
     bool doomed; /* will be invalidated or removed soon: do not use it for new requests */

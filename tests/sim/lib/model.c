@@ -83,7 +83,7 @@ static struct rddp_send_wr wr_of(struct request *r, struct rddp_sge *sge, const 
         .control = r->control,
         .control_length = r->control_length,
         .response_control = r->response,
-        .response_room = sizeof(r->response),
+        .response_size = sizeof(r->response),
     };
 
     if (wire->numbering == SEG_NUMBERS_SEQUENCE && r->opcode == RDDP_WR_RDMA_WRITE && r->wr_id % 3) {
@@ -148,7 +148,7 @@ bool party_post_receive(struct party *p, struct receive *in)
     int error;
 
     wr.control = in->control;
-    wr.control_room = in->control_room;
+    wr.control_size = in->control_size;
     in->wr_id = wr.wr_id;
     for (uint32_t i = 0; i < in->areas; i++)
         sge[i] = area_sge(&in->area[i]);

@@ -13,7 +13,7 @@ struct receive {
     struct area area[QP_SGE_MAX];
     uint32_t areas, capacity;
     uint8_t *control; /* room for control data, with guard octets behind it */
-    uint32_t control_room;
+    uint32_t control_size;
     bool completed;
 };
 
@@ -122,10 +122,10 @@ void word_judge(const struct party *p);
 
 /* --- control data (control.c) --- */
 
-/* request_control(): `length` octets go with `r`. receive_control(): `in`, which is not posted yet, has room for `room`
- * octets. */
+/* request_control(): `length` octets go with `r`. receive_control(): `in`, which is not posted yet, has space for
+ * `space` octets. */
 void request_control(struct request *r, uint16_t length, struct rng *rng);
-void receive_control(struct receive *in, uint32_t room);
+void receive_control(struct receive *in, uint32_t space);
 
 /* request_immediate(): `r` carries immediate data. posted_as() returns its opcode of verbs. */
 void request_immediate(struct request *r, struct rng *rng);

@@ -18,7 +18,7 @@ enum {
     ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ,
 };
 
-static void *room_of(size_t octets)
+static void *buffer_of(size_t octets)
 {
     void *p = calloc(1, octets ? octets : 1);
 
@@ -70,12 +70,12 @@ static void init_queues(struct stack *s)
     struct qp_attr qp = s->attr.qp;
 
     for (int i = 0; i < 2; i++) {
-        s->ring[i] = room_of(STACK_CQE * sizeof(struct cq_entry));
+        s->ring[i] = buffer_of(STACK_CQE * sizeof(struct cq_entry));
         cq_init(i ? &s->recv_cq : &s->send_cq, s->ring[i], STACK_CQE, s->attr.cqe, i ? on_event : NULL);
     }
     if (s->attr.shared) {
-        s->srq_room = room_of(rq_room(s->attr.srq_depth, qp.recv_sge));
-        rq_init(&s->srq, &s->pd, s->attr.srq_depth, qp.recv_sge, s->srq_room);
+        s->srq_buffer = buffer_of(rq_size(s->attr.srq_depth, qp.recv_sge));
+        rq_init(&s->srq, &s->pd, s->attr.srq_depth, qp.recv_sge, s->srq_buffer);
         qp.srq = &s->srq;
         qp.recv_depth = qp.recv_sge = 0;
     }
@@ -83,25 +83,25 @@ static void init_queues(struct stack *s)
     qp.mrs = &s->mrs;
     qp.send_cq = &s->send_cq;
     qp.recv_cq = &s->recv_cq;
-    s->qp_room = room_of(qp_room(&qp));
-    qp_init(&s->qp, &qp, s->qp_room);
+    s->qp_buffer = buffer_of(qp_size(&qp));
+    qp_init(&s->qp, &qp, s->qp_buffer);
     if (is_sequence(s)) {
         uint32_t window = 1 + qp.window;
 
-        s->sequence_room = room_of(qp_sequence_room(&s->qp, window));
-        qp_sequence(&s->qp, (uint32_t)rng_next(&s->rng), window, s->sequence_room);
+        s->sequence_buffer = buffer_of(qp_sequence_size(&s->qp, window));
+        qp_sequence(&s->qp, (uint32_t)rng_next(&s->rng), window, s->sequence_buffer);
     }
 }
 
 void stack_init(struct stack *s, const struct stack_attr *attr, uint64_t seed)
 {
     *s = (struct stack){.attr = *attr, .rng = {seed}};
-    mr_table_init(&s->mrs, room_of(mr_slots_room(STACK_SLOTS)), STACK_SLOTS);
+    mr_table_init(&s->mrs, buffer_of(mr_slots_size(STACK_SLOTS)), STACK_SLOTS);
     init_regions(s);
     init_queues(s);
-    s->out_room = malloc(OUT_ROOM);
+    s->out_buffer = malloc(OUT_BUFFER);
     s->stage = malloc(STAGE);
-    assert(s->out_room && s->stage);
+    assert(s->out_buffer && s->stage);
 }
 
 void stack_fini(struct stack *s)
@@ -113,10 +113,10 @@ void stack_fini(struct stack *s)
     free(s->mrs.slots);
     free(s->ring[0]);
     free(s->ring[1]);
-    free(s->qp_room);
-    free(s->srq_room);
-    free(s->sequence_room);
-    free(s->out_room);
+    free(s->qp_buffer);
+    free(s->srq_buffer);
+    free(s->sequence_buffer);
+    free(s->out_buffer);
     free(s->stage);
     packets_fini(s);
 }
@@ -152,8 +152,8 @@ void stack_destroy_qp(struct stack *s)
     qp_fini(&s->qp);
     cq_forget(&s->send_cq, s->qp.attr.number);
     cq_forget(&s->recv_cq, s->qp.attr.number);
-    free(s->qp_room);
-    s->qp_room = NULL;
+    free(s->qp_buffer);
+    s->qp_buffer = NULL;
     memset(&s->qp, 0xdd, sizeof(s->qp));
 }
 
@@ -217,14 +217,14 @@ static void receive(struct stack *s, uint64_t now_us)
 }
 
 /* Sends one unit per packet, as many as the link accepts. Returns the octets. */
-static size_t send_packets(struct stack *s, size_t room, uint64_t now_us)
+static size_t send_packets(struct stack *s, size_t space, uint64_t now_us)
 {
     struct out_cursor at = {0};
     struct out_unit unit;
     size_t sent = 0;
 
     while (!link_is_full(s->tx) && out_next_unit(&s->out, &at, &unit)) {
-        size_t n = unit.octets < room - sent ? unit.octets : room - sent;
+        size_t n = unit.octets < space - sent ? unit.octets : space - sent;
 
         if (!n)
             break;
@@ -240,7 +240,7 @@ static void send(struct stack *s, uint64_t now_us)
     size_t n = link_takes(s->tx);
 
     if (!s->conn.life.out) {
-        out_init(out, s->out_room);
+        out_init(out, s->out_buffer);
         s->conn.life.out = out;
     }
     conn_fill(&s->conn, now_us);

@@ -42,7 +42,7 @@ struct stack {
     struct rng rng;
     struct conn conn;
     struct out out;
-    uint8_t *out_room;
+    uint8_t *out_buffer;
     uint8_t *stage; /* octets received and not consumed: `staged` octets from `stage_from` on */
     size_t stage_from, staged;
     struct link *tx, *rx;
@@ -58,7 +58,7 @@ struct stack {
     struct cq_entry *ring[2];
     struct qp qp;
     struct rq srq;
-    void *qp_room, *srq_room, *sequence_room;
+    void *qp_buffer, *srq_buffer, *sequence_buffer;
     bool detached;
     struct packets *packets; /* set once framing has begun on such a link */
     uint64_t early;          /* octets placed before their turn */

@@ -187,25 +187,26 @@ static bool fill_sink(struct party *p, struct request *r, const uint8_t *octets)
  * (RDMAP-5.5-02). */
 static struct request *write_to_read(const struct party *p)
 {
-    struct request *w = p->oldest;
+    struct request *written = p->oldest;
 
-    while (w && !(w->opcode == RDDP_WR_RDMA_WRITE && !w->landed && w->octets && w->length && w->remote.region &&
-                  w->remote.region->mr.access & RDDP_ACCESS_REMOTE_READ))
-        w = w->next;
-    return w;
+    while (written &&
+           !(written->opcode == RDDP_WR_RDMA_WRITE && !written->landed && written->octets && written->length &&
+             written->remote.region && written->remote.region->mr.access & RDDP_ACCESS_REMOTE_READ))
+        written = written->next;
+    return written;
 }
 
 static bool fill_read(struct party *p, struct request *r, const struct work_attr *work)
 {
-    struct request *w = rng_one_in(&p->rng, 4) ? write_to_read(p) : NULL;
+    struct request *written = rng_one_in(&p->rng, 4) ? write_to_read(p) : NULL;
 
     if (work->hot && rng_one_in(&p->rng, 3))
         return area_claim(&r->remote, &p->peer->stack->region[REGION_HOT], r->length, AREA_ANY, &p->rng) &&
                fill_sink(p, r, NULL);
-    if (w) {
-        r->length = w->length;
-        area_share(&r->remote, &w->remote, AREA_SOURCE);
-        return fill_sink(p, r, w->octets);
+    if (written) {
+        r->length = written->length;
+        area_share(&r->remote, &written->remote, AREA_SOURCE);
+        return fill_sink(p, r, written->octets);
     }
     if (!r->length && rng_one_in(&p->rng, 2))
         return fill_sink(p, r, (const uint8_t *)"");

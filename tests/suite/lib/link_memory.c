@@ -93,16 +93,16 @@ static void want(struct link *link, unsigned wants)
     pthread_mutex_unlock(&end->memory->lock);
 }
 
-static ssize_t receive(struct link *link, const struct link_room *room)
+static ssize_t receive(struct link *link, const struct link_buffers *buffers)
 {
     struct end *end = end_of(link);
     size_t n = 0;
     bool is_over;
 
-    assert(!room->then);
+    assert(!buffers->then);
     pthread_mutex_lock(&end->memory->lock);
-    for (; n < room->octets && end->read < end->written; n++)
-        room->at[n] = end->octets[end->read++ % LINK_MEMORY_MAX];
+    for (; n < buffers->octets && end->read < end->written; n++)
+        buffers->at[n] = end->octets[end->read++ % LINK_MEMORY_MAX];
     is_over = other_of(end)->has_ended;
     if (!n && is_lost(end))
         n = (size_t)-ECONNRESET;

@@ -9,7 +9,7 @@
 
 #include "nfs/rpcmsg.h"
 
-enum { ROOT = FAKE_ROOT, FIRST = ROOT + 1, REPLY_ROOM = 256 << 10 };
+enum { ROOT = FAKE_ROOT, FIRST = ROOT + 1, REPLY_SIZE = 256 << 10 };
 
 uint8_t fake_octet(uint64_t at)
 {
@@ -310,13 +310,13 @@ static void answer(struct fake *f, struct responder_call *call, enum nfs3_proc p
                    struct nfs3_result *result)
 {
     struct rpc_reply header = {.xid = xid};
-    uint8_t *message = calloc(1, REPLY_ROOM);
+    uint8_t *message = calloc(1, REPLY_SIZE);
     struct reply reply = {.payload = message};
     struct coder c;
 
     if (one_of(&f->refuse))
         header.result = (enum rpc_result)atomic_load(&f->refusal);
-    coder_write(&c, message, REPLY_ROOM);
+    coder_write(&c, message, REPLY_SIZE);
     rpc_code_reply(&c, &header);
     c.reduce = true;
     if (header.result == RPC_SUCCESS && atomic_load(&f->lie) != LIE_GARBAGE)
@@ -340,7 +340,7 @@ static void handle(void *user, struct responder_call *call)
     struct fake *f = user;
     struct nfs3_result result = {.status = NFS3_OK};
     union nfs3_args args = {0};
-    uint8_t *entries = malloc(REPLY_ROOM);
+    uint8_t *entries = malloc(REPLY_SIZE);
     struct rpc_call header;
     bool bad_cred, cut;
     struct coder c;

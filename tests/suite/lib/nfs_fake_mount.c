@@ -13,7 +13,7 @@
 
 static void answer_mount(int fd, const uint8_t *message, size_t n)
 {
-    uint8_t room[1024];
+    uint8_t buffer[1024];
     struct mount3_result result = {
         .status = MNT3_OK, .fh = fake_handle(FAKE_ROOT), .flavors = 1, .flavor = {RPC_AUTH_SYS}};
     struct nfs3_text path, export = {"/fake", 5};
@@ -27,7 +27,7 @@ static void answer_mount(int fd, const uint8_t *message, size_t n)
     rpc_code_call(&in, &call, &bad_cred);
     mount3_code_args(&in, call.procedure, &path);
     header.xid = call.xid;
-    coder_write(&out, room + RECORD_MARK, sizeof(room) - RECORD_MARK);
+    coder_write(&out, buffer + RECORD_MARK, sizeof(buffer) - RECORD_MARK);
     rpc_code_reply(&out, &header);
     if (call.procedure == MOUNT3_MNT) {
         result.status = path.length == 5 && memcmp(path.at, "/fake", 5) == 0 ? MNT3_OK : MNT3ERR_NOENT;
@@ -36,8 +36,8 @@ static void answer_mount(int fd, const uint8_t *message, size_t n)
         mount3_code_export(&out, &export, NULL, &groups, 0);
         code_bool(&out, &no);
     }
-    record_mark(room, coder_length(&out));
-    if (write(fd, room, RECORD_MARK + coder_length(&out)) < 0)
+    record_mark(buffer, coder_length(&out));
+    if (write(fd, buffer, RECORD_MARK + coder_length(&out)) < 0)
         return;
 }
 

@@ -160,10 +160,10 @@ static void open_side(struct side *side, uint32_t loops)
     side->channel = rddp_create_comp_channel(side->context);
     side->pd = rddp_alloc_pd(side->context);
     side->cq = rddp_create_cq(side->context, 4 * PAIR_DEPTH, side, side->channel);
-    side->room = malloc(PAIR_BUFFER + 2 * PAIR_GUARD);
-    assert_non_null(side->room);
-    memset(side->room, 0xa5, PAIR_BUFFER + 2 * PAIR_GUARD);
-    side->buffer = side->room + PAIR_GUARD;
+    side->guarded = malloc(PAIR_BUFFER + 2 * PAIR_GUARD);
+    assert_non_null(side->guarded);
+    memset(side->guarded, 0xa5, PAIR_BUFFER + 2 * PAIR_GUARD);
+    side->buffer = side->guarded + PAIR_GUARD;
     side->mr = rddp_reg_mr(side->pd, side->buffer, PAIR_BUFFER,
                            RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_WRITE |
                                RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_ZERO_BASED);
@@ -173,7 +173,7 @@ static void open_side(struct side *side, uint32_t loops)
 static void check_guards(const struct side *side)
 {
     for (size_t i = 0; i < PAIR_GUARD; i++) {
-        assert_int_equal(side->room[i], 0xa5);
+        assert_int_equal(side->guarded[i], 0xa5);
         assert_int_equal(side->buffer[PAIR_BUFFER + i], 0xa5);
     }
 }
@@ -196,7 +196,7 @@ static void close_side(struct side *side)
     assert_int_equal(rddp_dealloc_pd(side->pd), 0);
     assert_int_equal(rddp_close(side->context), 0);
     pthread_mutex_destroy(&side->log_lock);
-    free(side->room);
+    free(side->guarded);
 }
 
 /* --- both ------------------------------------------------------------------------------------------------------ */

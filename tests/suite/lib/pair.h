@@ -44,9 +44,9 @@ struct side {
     struct rddp_cq *cq;
     struct rddp_qp *qp;
     struct rddp_mr *mr;
-    uint8_t *room;   /* guard, region, guard */
-    uint8_t *buffer; /* the region: zero-based, all rights */
-    char log[8192];  /* lines that the library logged */
+    uint8_t *guarded; /* guard, region, guard */
+    uint8_t *buffer;  /* the region: zero-based, all rights */
+    char log[8192];   /* lines that the library logged */
     size_t logged;
     pthread_mutex_t log_lock; /* the library logs from its own threads */
 };

@@ -331,7 +331,7 @@ void exchange_init(struct exchange *e, struct requester *r, enum service_proc pr
     e->request.call = e->call;
     e->request.call_length = service_call(e->call, requester_xid(r), proc, word, n);
     e->request.reply = e->reply;
-    e->request.reply_room = SERVICE_REPLY_HEAD + reply_max;
+    e->request.reply_size = SERVICE_REPLY_HEAD + reply_max;
     e->request.timeout_ms = SERVICE_WAIT_MS;
 }
 

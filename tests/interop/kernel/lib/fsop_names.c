@@ -42,7 +42,7 @@ static int by_text(const void *a, const void *b)
 /* Checks that every name of `prefix` is listed once and any other name at most once. Returns the number of others. */
 static int list_once(const char *path, const char *prefix, int count)
 {
-    size_t n = 0, room = 0;
+    size_t n = 0, space = 0;
     char **names = NULL;
     DIR *dir = opendir(path);
     if (!dir)
@@ -52,8 +52,8 @@ static int list_once(const char *path, const char *prefix, int count)
         struct dirent *d = readdir(dir);
         if (!d)
             break;
-        if (n == room)
-            names = realloc(names, (room = room * 2 + 64) * sizeof(*names));
+        if (n == space)
+            names = realloc(names, (space = space * 2 + 64) * sizeof(*names));
         if (!names || !(names[n++] = strdup(d->d_name)))
             die("no memory");
     }

@@ -72,7 +72,7 @@ static ssize_t transmit(const void *data, size_t n, uint16_t stream, uint16_t fl
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(struct sctp_sndrcvinfo))];
+        char buffer[CMSG_SPACE(sizeof(struct sctp_sndrcvinfo))];
     } control = {0};
     struct sctp_sndrcvinfo info = {.sinfo_stream = stream, .sinfo_flags = flags, .sinfo_assoc_id = id};
     struct iovec iov = {(void *)(uintptr_t)data, n};
