@@ -33,7 +33,7 @@ static void place_copy(const struct seg *seg, const struct piece *piece, uint32_
 {
     const uint8_t *from = seg->data;
 
-    for (uint32_t i = 0; i < pieces; i++) {
+    for (uint32_t i = 0; i < pieces && from; i++) { /* NULL: the payload was taken early */
         place_piece(seg, &piece[i], from);
         from += piece[i].length;
     }
