@@ -160,9 +160,9 @@ static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
     if (eaten > 0)
         return unit_arrived(c, &seg, eaten, now_us);
-    if (eaten == 0 || take_refuses(c, (enum fault) - eaten))
+    if (eaten == 0 || take_refuses(c, fault_of(eaten)))
         return 0;
-    fail_unit(c, (enum fault) - eaten, &seg, now_us);
+    fail_unit(c, fault_of(eaten), &seg, now_us);
     return eaten;
 }
 

@@ -223,7 +223,7 @@ int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us)
     if (eaten == 0)
         return 0;
     if (eaten < 0) {
-        conn_lost(c, (enum fault) - eaten);
+        conn_lost(c, fault_of(eaten));
         return eaten;
     }
     memcpy(c->start.peer_data, c->start.peer.private_data, c->start.peer.private_length);

@@ -89,7 +89,7 @@ static enum conn_verdict take_unit(struct conn *c, const struct wire_state *agre
 
     *octets = n;
     if (unit < 0)
-        return sure && may_be_spoilt((enum fault) - unit) ? CONN_REFUSED : CONN_KEEP;
+        return sure && may_be_spoilt(fault_of(unit)) ? CONN_REFUSED : CONN_KEEP;
     if (!unit)
         return CONN_KEEP;
     *octets = (size_t)unit;

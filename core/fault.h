@@ -111,6 +111,12 @@ struct fault_note {
 const char *fault_name(enum fault fault);
 const char *fault_text(enum fault fault);
 
+/* Returns the fault in a result that is minus a fault, such as that of a wire's decode(). */
+static inline enum fault fault_of(int result)
+{
+    return (enum fault) - result;
+}
+
 /* Returns the operation in the documents' words, such as "RDMA Write". Never NULL. */
 const char *seg_op_name(enum seg_op op);
 

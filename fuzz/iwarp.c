@@ -74,7 +74,7 @@ static size_t one_unit(struct wire_state *agreed, unsigned options, uint8_t *p, 
         if (eaten == 0)
             assert(need > n && need <= WIRE_UNIT_MAX);
         else
-            complain(agreed, (enum fault) - eaten, &seg);
+            complain(agreed, fault_of(eaten), &seg);
         return 0;
     }
     assert((size_t)eaten <= n && seg.begin == begin && seg.end == begin + (size_t)eaten && agreed->rx_pos == seg.end);

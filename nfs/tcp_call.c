@@ -60,22 +60,22 @@ static void bind_reserved(int fd, int family)
 
 static int tcp_call_dial(const struct tcp_call *t, bool reserved, uint64_t until)
 {
-    int fd = socket(t->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc, error = 0;
-    socklen_t length = sizeof(error);
+    int fd = socket(t->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error, result = 0;
+    socklen_t length = sizeof(result);
 
     if (fd < 0)
         return -errno;
     if (reserved)
         bind_reserved(fd, t->addr.ss_family);
-    rc = connect(fd, (const struct sockaddr *)&t->addr, t->length) ? -errno : 0;
-    if (rc == -EINPROGRESS)
-        rc = tcp_call_wait_for(fd, POLLOUT, until);
-    if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0)
-        rc = -error;
-    if (rc == 0)
+    error = connect(fd, (const struct sockaddr *)&t->addr, t->length) ? -errno : 0;
+    if (error == -EINPROGRESS)
+        error = tcp_call_wait_for(fd, POLLOUT, until);
+    if (error == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &result, &length) == 0)
+        error = -result;
+    if (error == 0)
         return fd;
     close(fd);
-    return rc;
+    return error;
 }
 
 static int tcp_call_send_all(int fd, const uint8_t *p, size_t n, uint64_t until)

@@ -57,7 +57,7 @@ static void paths(void **state)
 {
     static const struct {
         const char *path;
-        int rc;
+        int error;
         bool follow;
         uint64_t fileid;
     } row[] = {
@@ -93,10 +93,10 @@ static void paths(void **state)
         fake_add(&fake, link[i].name, strlen(link[i].name), NFS3_LNK)->target = link[i].target;
     connect_fake(-1);
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-        int rc = nfs_lookup(client, row[i].path, row[i].follow, &fh, &attr);
+        int error = nfs_lookup(client, row[i].path, row[i].follow, &fh, &attr);
 
-        if (rc != row[i].rc || (rc == 0 && attr.fileid != row[i].fileid))
-            fail_msg("'%s': %d, file %d", row[i].path, rc, (int)attr.fileid);
+        if (error != row[i].error || (error == 0 && attr.fileid != row[i].fileid))
+            fail_msg("'%s': %d, file %d", row[i].path, error, (int)attr.fileid);
     }
     memset(name, 'n', sizeof(name));
     name[256] = 0;

@@ -59,7 +59,7 @@ static int serve(int ports, bool crc)
     struct nfs_server server = {.export = &export, .exports = 1};
     char error[EXPORT_TEXT];
     struct ports p;
-    int rc;
+    int failed;
 
     export_attr_init(&export_attr);
     export_attr.squash = SQUASH_NONE;
@@ -80,11 +80,11 @@ static int serve(int ports, bool crc)
         return 1;
     }
     p = (struct ports){nfsd_rdma_port(nfsd), nfsd_mount_port(nfsd)};
-    rc = write(ports, &p, sizeof(p)) != sizeof(p) || nfsd_run(nfsd);
+    failed = write(ports, &p, sizeof(p)) != sizeof(p) || nfsd_run(nfsd);
     nfsd_close(nfsd);
     objects_close(server.objects);
     export_close(&export);
-    return rc;
+    return failed;
 }
 
 static pid_t server = -1;

@@ -200,14 +200,14 @@ static int foreign(void)
 
 static void not_told(void **state)
 {
-    int rc = in_child(foreign);
+    int error = in_child(foreign);
 
     (void)state;
-    if (rc == 77) {
+    if (error == 77) {
         print_message("SKIPPED: to be somebody else: not root\n");
         skip();
     }
-    assert_int_equal(rc, 0);
+    assert_int_equal(error, 0);
 }
 
 /* --- limits ----------------------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static enum fault decode(struct seg *seg, uint8_t *p, size_t n)
     int eaten = wire_rdmatcp.decode(&agreed, seg, p, n, &need);
 
     if (eaten <= 0)
-        return (enum fault) - eaten;
+        return fault_of(eaten);
     assert_int_equal(eaten, n);
     assert_int_equal(agreed.rx_pos, n);
     assert_true(agreed.id_known);

@@ -54,10 +54,10 @@ static int eat_mark(uint32_t word)
 {
     uint8_t mark[] = {(uint8_t)(word >> 24), (uint8_t)(word >> 16), (uint8_t)(word >> 8), (uint8_t)word};
     size_t eaten;
-    int rc = record_eat(&rx, mark, sizeof(mark), &eaten);
+    int error = record_eat(&rx, mark, sizeof(mark), &eaten);
 
     assert_int_equal(eaten, 4);
-    return rc;
+    return error;
 }
 
 static void mark_of_a_message(void **state)
@@ -85,11 +85,11 @@ static void every_cut(void **state)
 
         for (size_t at = 0, eaten; at < n; at += eaten) {
             size_t part = n - at < step ? n - at : step;
-            int rc = record_eat(&rx, stream + at, part, &eaten);
+            int error = record_eat(&rx, stream + at, part, &eaten);
 
             assert_in_range(eaten, 1, part);
-            assert_true(rc == 1 || (rc == 0 && eaten == part && record_is_open(&rx)));
-            if (rc == 1)
+            assert_true(error == 1 || (error == 0 && eaten == part && record_is_open(&rx)));
+            if (error == 1)
                 check_taken(whole++ ? "next" : "abcdefgh");
         }
         assert_int_equal(whole, 2);

@@ -15,12 +15,12 @@ static void print_export(void *user, const char *path, const char *groups)
 int nfs_exports(const struct nfs_options *options, int argc, char **argv)
 {
     struct nfs_client_attr attr;
-    char error[NFS_CLIENT_TEXT], line[XFER_TEXT];
-    int rc;
+    char text[NFS_CLIENT_TEXT], line[XFER_TEXT];
+    int error;
 
     (void)argc;
     nfs_set_attr(&attr, options);
     attr.host = argv[0];
-    rc = nfs_client_exports(&attr, print_export, NULL, error);
-    return rc ? fail(nfs_connect_code(-rc), "%s", xfer_printable(line, error)) : 0;
+    error = nfs_client_exports(&attr, print_export, NULL, text);
+    return error ? fail(nfs_connect_code(-error), "%s", xfer_printable(line, text)) : 0;
 }
