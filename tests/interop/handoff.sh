@@ -163,8 +163,13 @@ both_ways far '[fd81::1]' --markers
 stop
 serve far --markers
 both_ways near 10.81.0.2 --markers --hand-off "${lose[@]}"
-"$rddp" cp -p 700 --hand-off "${lose[@]}" --json --markers 10.81.0.2:sent "$dir/back" >"$dir/json" || fail "with losses: $(cat "$dir/json")"
-early=$(sed -n 's/.*"placed_early_bytes": \([0-9]*\).*/\1/p' "$dir/json")
+# Chance may lose nothing of one copy, which is a few hundred packets on a fast machine.
+early=0
+for ((i = 0; i < 20 && early <= 10000; i++)); do
+    rm -rf "$dir/back"
+    "$rddp" cp -p 700 --hand-off "${lose[@]}" --json --markers 10.81.0.2:sent "$dir/back" >"$dir/json" || fail "with losses: $(cat "$dir/json")"
+    early=$((early + $(sed -n 's/.*"placed_early_bytes": \([0-9]*\).*/\1/p' "$dir/json")))
+done
 [ "$early" -gt 10000 ] || fail "behind losses only $early octets were placed early"
-echo "losses: $early of 3000000 octets were placed early"
+echo "losses: $early octets of $i copies were placed early"
 stop
