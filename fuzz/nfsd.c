@@ -270,7 +270,7 @@ static void any_args(enum nfs3_proc proc, union nfs3_args *args)
 }
 
 /* Builds a valid call, of which the caller may then change some octets. */
-static size_t build(uint8_t *to, size_t buffer, bool reduce, struct stream_item *item)
+static size_t build(uint8_t *to, size_t space, bool reduce, struct stream_item *item)
 {
     static const uint32_t user[] = {0, 1000, 65534, UINT32_MAX};
     static uint32_t xid = 1;
@@ -285,12 +285,12 @@ static size_t build(uint8_t *to, size_t buffer, bool reduce, struct stream_item 
     call.cred.gid = user[who >> 2 & 3];
     call.cred.groups = who >> 4 & 3;
     call.cred.group[1] = 1000;
-    coder_write(&c, to, buffer);
+    coder_write(&c, to, space);
     c.reduce = reduce;
     rpc_code_call(&c, &call, &bad);
     if (proc & 0x80) {
         call.program = MOUNT_PROGRAM;
-        coder_write(&c, to, buffer);
+        coder_write(&c, to, space);
         call.procedure %= MOUNT3_PROCS;
         rpc_code_call(&c, &call, &bad);
         mount3_code_args(&c, (enum mount3_proc)call.procedure, &(struct nfs3_text){"/tmp/../tmp", 11});

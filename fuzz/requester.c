@@ -157,10 +157,10 @@ static void deliver(struct rddp_qp *qp, bool raw)
         provider_deliver(qp, message, n, invalidated);
 }
 
-static size_t backward(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t buffer)
+static size_t backward(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t space)
 {
     (void)user;
-    length = length < buffer ? length : buffer;
+    length = length < space ? length : space;
     memcpy(reply, call, length);
     return length;
 }

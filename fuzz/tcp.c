@@ -20,11 +20,11 @@ static struct utcp_sent sent[SENTS];
 static struct utcp_held_range held[HELDS];
 static uint64_t handed[WINDOW * 64 / 64]; /* a bit for each octet of the stream that was received */
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
     (void)user;
-    assert(position < TO_SEND && ready && buffer >= 24);
-    return ready < buffer - 4 ? ready : buffer - 4;
+    assert(position < TO_SEND && ready && space >= 24);
+    return ready < space - 4 ? ready : space - 4;
 }
 
 static void fetch(void *user, uint64_t position, uint32_t n, struct utcp_piece *piece)

@@ -34,14 +34,14 @@ static void take_apart(const uint8_t *p, size_t n, uint32_t payload)
         assert(memcmp(octets, seen.extra, o.length) == 0);
 }
 
-static void cut(const uint8_t *p, size_t n, uint32_t buffer)
+static void cut(const uint8_t *p, size_t n, uint32_t space)
 {
     struct tcpopt_section ring[SECTIONS];
     struct tcpopt_map m;
     uint64_t told = 0, data = 0;
 
     tcpopt_map_init(&m, ring, SECTIONS);
-    m.fold = buffer & 1;
+    m.fold = space & 1;
     for (; n >= SECTION; n -= SECTION, p += SECTION) {
         struct tcpopt_section s = {.message = p[0] & 1,
                                    .data = p[0] & 2,
@@ -56,12 +56,12 @@ static void cut(const uint8_t *p, size_t n, uint32_t buffer)
         data += s.data ? get16(p + 4) + 1U : 0;
     }
     for (uint64_t position = 0; position < m.end;) {
-        uint32_t length = tcpopt_map_cut(&m, position, (uint32_t)(m.end - position), buffer);
+        uint32_t length = tcpopt_map_cut(&m, position, (uint32_t)(m.end - position), space);
         struct tcpopt o;
 
         assert(length && length <= m.end - position);
         told += tcpopt_map_describe(&m, position, length, &o) ? o.data_length : 0;
-        assert(length + o.length <= buffer);
+        assert(length + o.length <= space);
         position += length;
         tcpopt_map_trim(&m, position);
     }

@@ -68,9 +68,9 @@ static uint64_t now_us(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
-    uint32_t length = buffer - args.option;
+    uint32_t length = space - args.option;
 
     (void)user;
     if (args.unit && length > args.unit - position % args.unit)

@@ -32,10 +32,10 @@ uint8_t tcpnet_octet(uint32_t seed, uint64_t position)
     return pattern[(position + seed) % PATTERN];
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
     const struct tcpnet_end *e = user;
-    uint32_t length = buffer - e->option;
+    uint32_t length = space - e->option;
 
     if (e->unit && position % e->unit + length > e->unit && length > e->unit - position % e->unit)
         length = e->unit - (uint32_t)(position % e->unit);

@@ -54,11 +54,11 @@ static const char *value(const struct play *p, uint32_t i, const char *key)
     return strncmp(p->word[i], key, n) == 0 && p->word[i][n] == '=' ? p->word[i] + n + 1 : NULL;
 }
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
     (void)user;
     (void)position;
-    return ready < buffer ? ready : buffer;
+    return ready < space ? ready : space;
 }
 
 static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)
@@ -211,7 +211,7 @@ static void expect_word(struct play *p, uint32_t i, const struct utcp_segment *s
 }
 
 /* Decodes the next packet sent, also as text. */
-static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t buffer)
+static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t space)
 {
     static uint8_t octets[65536 + 128];
     struct utcp_packet packet;
@@ -226,7 +226,7 @@ static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t bu
     if (utcp_packet_read(octets, (uint32_t)(q - octets), false, p->attr.option_kind, s, &b) != UTCP_KIND_SEGMENT)
         wrong(p, "not a packet", "");
     tcpnet_check(&p->tcp);
-    snprintf(text, buffer, "%s%s%s%s%s %u %u %u window=%u%s", s->flags & UTCP_SYN ? "S" : "",
+    snprintf(text, space, "%s%s%s%s%s %u %u %u window=%u%s", s->flags & UTCP_SYN ? "S" : "",
              s->flags & UTCP_FIN ? "F" : "", s->flags & UTCP_RST ? "R" : "", s->flags & UTCP_PSH ? "P" : "",
              s->flags & UTCP_ACK ? "A" : "", s->seq - ISN, s->length, s->flags & UTCP_ACK ? s->ack - IRS : 0, s->window,
              s->opt.sacks ? " with blocks" : "");

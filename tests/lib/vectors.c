@@ -112,7 +112,7 @@ static int digit(char c)
     return at ? (int)(at - digits) % 16 : -1;
 }
 
-ptrdiff_t hex_decode(const char *hex, void *to, size_t buffer)
+ptrdiff_t hex_decode(const char *hex, void *to, size_t space)
 {
     uint8_t *p = to;
     size_t n;
@@ -121,16 +121,16 @@ ptrdiff_t hex_decode(const char *hex, void *to, size_t buffer)
         int high = digit(hex[2 * n]);
         int low = digit(hex[2 * n + 1]);
 
-        if (high < 0 || low < 0 || n == buffer)
+        if (high < 0 || low < 0 || n == space)
             return -1;
         p[n] = (uint8_t)(high << 4 | low);
     }
     return (ptrdiff_t)n;
 }
 
-size_t vector_hex(const json_t *entry, const char *key, void *to, size_t buffer)
+size_t vector_hex(const json_t *entry, const char *key, void *to, size_t space)
 {
-    ptrdiff_t n = hex_decode(vector_text(entry, key), to, buffer);
+    ptrdiff_t n = hex_decode(vector_text(entry, key), to, space);
 
     if (n < 0)
         bad(entry, key, "not hex, or longer than the test's buffer");

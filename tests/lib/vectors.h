@@ -28,11 +28,11 @@ bool vector_flag(const json_t *entry, const char *key);
 /* Returns the number, or `otherwise` if the entry has no such key. */
 uint64_t vector_number_or(const json_t *entry, const char *key, uint64_t otherwise);
 
-/* Decodes the hex string `key` of `entry` into `to`, at most `buffer` octets, and returns its length. */
-size_t vector_hex(const json_t *entry, const char *key, void *to, size_t buffer);
+/* Decodes the hex string `key` of `entry` into `to`, at most `space` octets, and returns its length. */
+size_t vector_hex(const json_t *entry, const char *key, void *to, size_t space);
 
 /* Decodes `hex`, two digits per octet without separators, into `to`. Returns the length, or -1 if it is not hex or
- * longer than `buffer`. */
-ptrdiff_t hex_decode(const char *hex, void *to, size_t buffer);
+ * longer than `space`. */
+ptrdiff_t hex_decode(const char *hex, void *to, size_t space);
 
 #endif

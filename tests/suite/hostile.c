@@ -73,7 +73,7 @@ static int dial(const struct other *it)
 }
 
 /* Reads until the end of the stream; *ms is how long that took. Returns the octets received. */
-static size_t read_to_end(int fd, uint8_t *to, size_t buffer, int64_t *ms)
+static size_t read_to_end(int fd, uint8_t *to, size_t space, int64_t *ms)
 {
     struct timespec from, until;
     struct pollfd pollfd = {.fd = fd, .events = POLLIN};
@@ -83,7 +83,7 @@ static size_t read_to_end(int fd, uint8_t *to, size_t buffer, int64_t *ms)
     clock_gettime(CLOCK_MONOTONIC, &from);
     do {
         assert_int_equal(poll(&pollfd, 1, PAIR_WAIT_MS), 1);
-        k = read(fd, to + n, buffer - n);
+        k = read(fd, to + n, space - n);
         if (k > 0)
             n += (size_t)k;
     } while (k > 0);

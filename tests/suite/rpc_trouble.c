@@ -200,11 +200,11 @@ static void silence(void **state)
 
 /* --- the other direction ---------------------------------------------------------------------------------------- */
 
-static size_t answer(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t buffer)
+static size_t answer(void *user, const uint8_t *call, size_t length, uint8_t *reply, size_t space)
 {
     unsigned *asked = user;
 
-    assert_true(length >= SERVICE_CALL_HEAD && buffer > 64);
+    assert_true(length >= SERVICE_CALL_HEAD && space > 64);
     assert_int_equal(get32(call + 20), 99);
     memset(reply, 0, 28);
     memcpy(reply, call, 4);

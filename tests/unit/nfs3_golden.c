@@ -40,7 +40,7 @@ static const struct nfs3_post_attr post_attr = {
 static const uint8_t verifier[NFS3_VERIFIER] = {0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7};
 
 /* Decode hex digits and ignore the blanks between them. */
-static size_t from_hex(const char *hex, uint8_t *to, size_t buffer)
+static size_t from_hex(const char *hex, uint8_t *to, size_t space)
 {
     char digits[2048];
     size_t n = 0;
@@ -50,7 +50,7 @@ static size_t from_hex(const char *hex, uint8_t *to, size_t buffer)
         if (*hex != ' ' && n < sizeof(digits) - 1)
             digits[n++] = *hex;
     digits[n] = 0;
-    length = hex_decode(digits, to, buffer);
+    length = hex_decode(digits, to, space);
     assert_true(length > 0);
     return (size_t)length;
 }

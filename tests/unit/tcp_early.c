@@ -81,7 +81,7 @@ static void frame_writes(void)
     }
 }
 
-static uint32_t cut_unit(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut_unit(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
     size_t low = 0, high = units;
     uint64_t rest;
@@ -96,7 +96,7 @@ static uint32_t cut_unit(void *user, uint64_t position, uint32_t ready, uint32_t
             high = middle;
     }
     rest = end_of[low] - position;
-    assert_true(rest <= buffer);
+    assert_true(rest <= space);
     return rest < ready ? (uint32_t)rest : ready;
 }
 
@@ -182,12 +182,12 @@ static void write_messages(void)
     }
 }
 
-static uint32_t cut_message(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut_message(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
     (void)user;
     if (kind == OPTION)
-        return tcpopt_map_cut(&map, position, ready, buffer);
-    return ready < buffer ? ready : buffer;
+        return tcpopt_map_cut(&map, position, ready, space);
+    return ready < space ? ready : space;
 }
 
 static void fetch_message(void *user, uint64_t position, uint32_t n, struct utcp_piece *piece)

@@ -26,11 +26,11 @@ struct rig {
     uint64_t now_us;
 };
 
-static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t buffer)
+static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t space)
 {
     (void)user;
     (void)position;
-    return ready < buffer ? ready : buffer;
+    return ready < space ? ready : space;
 }
 
 static void fetch(void *user, uint64_t position, uint32_t length, struct utcp_piece *piece)

@@ -27,14 +27,14 @@ static int landing_make_space(struct landing *landing, uint64_t space)
     return 0;
 }
 
-int landing_open(struct landing *landing, int parent, const char *name, uint64_t buffer)
+int landing_open(struct landing *landing, int parent, const char *name, uint64_t space)
 {
     *landing = (struct landing){.parent = parent, .fd = -1};
     snprintf(landing->name, sizeof(landing->name), "%s", name);
     int error = temp_unique(landing->temp, name) ? 0 : -EIO;
     if (!error) {
         landing->fd = temp_make(parent, landing->temp, name);
-        error = landing->fd < 0 ? landing->fd : landing_make_space(landing, buffer);
+        error = landing->fd < 0 ? landing->fd : landing_make_space(landing, space);
     }
     if (!error)
         return 0;

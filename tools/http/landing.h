@@ -18,10 +18,10 @@ struct landing {
     uint64_t position, placed; /* octets so far; of them, those that lay there already */
 };
 
-/* Begins the file `name` in the directory `parent`, which becomes the landing's. `buffer`: make room for so many octets
+/* Begins the file `name` in the directory `parent`, which becomes the landing's. `space`: make room for so many octets
  * now and map them, so that a placed octet can meet no full disk; 0: map nothing. Returns 0 or a negative errno, and
  * then nothing is open. */
-int landing_open(struct landing *landing, int parent, const char *name, uint64_t buffer);
+int landing_open(struct landing *landing, int parent, const char *name, uint64_t space);
 /* Takes the next octets; `placed`: they are in a buffer, which may be this file. 0 or a negative errno. */
 int landing_take(struct landing *landing, const uint8_t *octets, size_t n, bool placed);
 /* Gives the file its length and its name, and closes it. No peer may write to the map any longer. 0 or a negative

@@ -108,10 +108,9 @@ uint64_t link_next_us(const struct link *l)
     return l->ended && !l->end_told && l->stuck_at == UINT64_MAX ? l->end_us : UINT64_MAX;
 }
 
-size_t link_receive(struct link *l, uint8_t *to, size_t buffer, uint64_t now_us)
+size_t link_receive(struct link *l, uint8_t *to, size_t space, uint64_t now_us)
 {
-    size_t most =
-        smaller(buffer, rng_one_in(&l->rng, 3) ? l->attr.cut_max : 1 + rng_size(&l->rng, l->attr.cut_max - 1));
+    size_t most = smaller(space, rng_one_in(&l->rng, 3) ? l->attr.cut_max : 1 + rng_size(&l->rng, l->attr.cut_max - 1));
     size_t n = smaller(link_has(l, now_us), most);
     size_t at = (size_t)(l->taken % LINK_WINDOW_MAX), first = smaller(n, LINK_WINDOW_MAX - at);
 

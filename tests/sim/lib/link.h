@@ -56,8 +56,8 @@ void link_end(struct link *l, uint64_t now_us);
 size_t link_has(const struct link *l, uint64_t now_us);
 uint64_t link_next_us(const struct link *l);
 
-/* Receives some of what has arrived, at most `buffer` octets. */
-size_t link_receive(struct link *l, uint8_t *to, size_t buffer, uint64_t now_us);
+/* Receives some of what has arrived, at most `space` octets. */
+size_t link_receive(struct link *l, uint8_t *to, size_t space, uint64_t now_us);
 
 /* Drops the first `n` octets in flight. */
 void link_consume(struct link *l, size_t n);

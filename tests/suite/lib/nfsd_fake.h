@@ -366,14 +366,14 @@ static inline void call_close(void)
         close(caller.fd);
 }
 
-/* Sends `message` with `item` (NULL: none). Receives the reply, with up to `buffer` octets of its item at `data` (NULL:
+/* Sends `message` with `item` (NULL: none). Receives the reply, with up to `space` octets of its item at `data` (NULL:
  * all inline). */
-static inline enum request_status exchange(const struct stream_item *item, void *data, uint32_t buffer, uint32_t *came)
+static inline enum request_status exchange(const struct stream_item *item, void *data, uint32_t space, uint32_t *came)
 {
     struct request q = {.call = message,
                         .call_length = message_length,
                         .reply = answer,
-                        .reply_size = buffer ? 4096 : sizeof(answer),
+                        .reply_size = space ? 4096 : sizeof(answer),
                         .timeout_ms = WAIT_MS};
     enum request_status status;
 
@@ -389,9 +389,9 @@ static inline enum request_status exchange(const struct stream_item *item, void 
         q.argument[0] = (struct request_item){
             .data = (void *)(uintptr_t)item->data, .position = item->position, .length = item->length};
     }
-    if (buffer) {
+    if (space) {
         q.results = 1;
-        q.result[0] = (struct request_item){.data = data, .length = buffer};
+        q.result[0] = (struct request_item){.data = data, .length = space};
     }
     status = requester_run(caller.requester, &q);
     answer_length = q.reply_length;
