@@ -12,10 +12,9 @@
 
 #include "tests/lib/rng.h"
 #include "tests/suite/lib/network.h"
-#include <rddp/stream.h>
+#include "tests/suite/lib/stream_path.h"
 
 enum {
-    PORT = 700,
     HEAD = 64,
     DATA = 5000,
     PART = HEAD + DATA,
@@ -26,61 +25,7 @@ enum {
 
 static uint8_t source[ALL], target[MESSAGES][DATA], seen[ALL];
 
-struct path {
-    struct rddp_stream_net *net[2];
-    struct rddp_stream *end[2];
-};
-
-static struct rddp_stream_net *open_net(uint32_t number, uint32_t lose)
-{
-    struct sockaddr_storage neighbor;
-    struct rddp_stream_net_attr attr;
-    struct rddp_stream_net *net;
-
-    network_address(&neighbor, number, 1, 0);
-    rddp_stream_net_attr_init(&attr);
-    attr.neighbor = (struct sockaddr *)&neighbor;
-    attr.prefix = 24;
-    attr.lose = lose;
-    attr.lose_seed = 3 + number;
-    net = rddp_stream_net_open(&attr);
-    if (!net)
-        fail_msg("rddp_stream_net_open: %s", strerror(errno));
-    return net;
-}
-
-static void turn(struct path *p)
-{
-    rddp_stream_progress(p->net[0], 0);
-    rddp_stream_progress(p->net[1], 1);
-}
-
-static void open_path(struct path *p, uint32_t lose)
-{
-    struct sockaddr_storage from, to;
-
-    network_address(&from, 1, 2, 0);
-    network_address(&to, 2, 2, PORT);
-    p->net[0] = open_net(1, lose);
-    p->net[1] = open_net(2, lose);
-    p->end[1] = NULL;
-    assert_int_equal(rddp_stream_listen(p->net[1], PORT, 1), 0);
-    p->end[0] = rddp_stream_connect(p->net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
-    assert_non_null(p->end[0]);
-    for (int i = 0; i < ROUNDS && !(p->end[1] = rddp_stream_accept(p->net[1])); i++)
-        turn(p);
-    assert_non_null(p->end[1]);
-}
-
-static void close_path(struct path *p)
-{
-    for (int i = 0; i < 2; i++) {
-        rddp_stream_close(p->end[i]);
-        assert_int_equal(rddp_stream_net_close(p->net[i]), 0);
-    }
-}
-
-static void write_all(struct path *p)
+static void write_all(struct stream_path *p)
 {
     for (uint32_t i = 0; i < MESSAGES; i++) {
         struct rddp_stream_mark mark = {.rid = i, .total = DATA, .has_total = true};
@@ -132,16 +77,16 @@ static void run(uint32_t lose, struct rddp_stream_counters *count, uint32_t *mes
 {
     uint8_t plain[900];
     struct rddp_stream_record r = {0};
-    struct path p;
+    struct stream_path p;
     uint64_t in_order = 0;
 
     memset(seen, 0, sizeof(seen));
     memset(target, 0, sizeof(target));
     *messages = 0;
-    open_path(&p, lose);
+    stream_path_open(&p, &(struct stream_path_attr){.lose = lose});
     write_all(&p);
     for (int i = 0; i < ROUNDS && r.kind != RDDP_STREAM_FINISH; i++) {
-        turn(&p);
+        stream_path_turn(&p);
         while (read_message(p.end[1], in_order))
             ++*messages;
         while (r.kind != RDDP_STREAM_FINISH && rddp_stream_read(p.end[1], plain, sizeof(plain), &r) > 0) {
@@ -156,7 +101,7 @@ static void run(uint32_t lose, struct rddp_stream_counters *count, uint32_t *mes
         assert_int_equal(seen[i], 1);
     rddp_stream_count(p.end[1], count);
     assert_true(count->octets_read_early >= (uint64_t)*messages * PART);
-    close_path(&p);
+    stream_path_close(&p);
 }
 
 static void behind_a_gap(void **state)

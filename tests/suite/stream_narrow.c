@@ -2,7 +2,6 @@
 /* stream_narrow.c - the path of a stream becomes narrower in the middle of transfers, and the kernel that forwards its
  * packets says so by ICMP, for IPv4 and IPv6: segments are cut again, and their options are computed again.
  * TCPOPT-0-01 TCPOPT-3.1.8-01 */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,58 +12,13 @@
 
 #include "tests/lib/rng.h"
 #include "tests/suite/lib/network.h"
-#include <rddp/stream.h>
+#include "tests/suite/lib/stream_path.h"
 
-enum { PORT = 700, HEAD = 64, TRANSFERS = 60, LENGTH = 200001, ROUNDS = 60000, WIDE = 9000 };
+enum { HEAD = 64, TRANSFERS = 60, LENGTH = 200001, ROUNDS = 60000, WIDE = 9000 };
 
 static uint8_t source[LENGTH], head[HEAD], target[TRANSFERS][LENGTH];
 
-struct path {
-    struct rddp_stream_net *net[2];
-    struct rddp_stream *end[2];
-    bool v6;
-};
-
-static struct rddp_stream_net *open_net(uint32_t number, bool v6)
-{
-    struct sockaddr_storage neighbor;
-    struct rddp_stream_net_attr attr;
-    struct rddp_stream_net *net;
-
-    network_address_of(&neighbor, v6, number, 1, 0);
-    rddp_stream_net_attr_init(&attr);
-    attr.neighbor = (struct sockaddr *)&neighbor;
-    attr.prefix = v6 ? 64 : 24;
-    attr.mtu = WIDE;
-    net = rddp_stream_net_open(&attr);
-    if (!net)
-        fail_msg("rddp_stream_net_open: %s", strerror(errno));
-    return net;
-}
-
-static void turn(struct path *p)
-{
-    rddp_stream_progress(p->net[0], 0);
-    rddp_stream_progress(p->net[1], 1);
-}
-
-static void open_path(struct path *p)
-{
-    struct sockaddr_storage from, to;
-
-    network_address_of(&from, p->v6, 1, 2, 0);
-    network_address_of(&to, p->v6, 2, 2, PORT);
-    p->net[0] = open_net(1, p->v6);
-    p->net[1] = open_net(2, p->v6);
-    assert_int_equal(rddp_stream_listen(p->net[1], PORT, 1), 0);
-    p->end[0] = rddp_stream_connect(p->net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
-    assert_non_null(p->end[0]);
-    for (int i = 0; i < ROUNDS && !(p->end[1] = rddp_stream_accept(p->net[1])); i++)
-        turn(p);
-    assert_non_null(p->end[1]);
-}
-
-static void write_all(struct path *p)
+static void write_all(struct stream_path *p)
 {
     memset(target, 0, sizeof(target));
     for (uint32_t i = 0; i < TRANSFERS; i++) {
@@ -78,7 +32,7 @@ static void write_all(struct path *p)
 }
 
 /* Reads what there is: heads are plain, and nothing else. */
-static uint64_t read_some(struct path *p, bool *over)
+static uint64_t read_some(struct stream_path *p, bool *over)
 {
     static uint8_t plain[1 << 16];
     struct rddp_stream_record r;
@@ -99,15 +53,15 @@ static void narrower(bool v6)
     const uint64_t all = (uint64_t)TRANSFERS * (HEAD + LENGTH);
     const uint32_t mtus[] = {4000, v6 ? 1280 : 600};
     struct rddp_stream_counters in, out;
-    struct path p = {.v6 = v6};
+    struct stream_path p;
     uint64_t octets = 0;
     uint32_t step = 0;
     bool over = false;
 
-    open_path(&p);
+    stream_path_open(&p, &(struct stream_path_attr){.v6 = v6, .mtu = WIDE});
     write_all(&p);
     for (int i = 0; i < ROUNDS && !over; i++) {
-        turn(&p);
+        stream_path_turn(&p);
         octets += read_some(&p, &over);
         if (step < 2 && octets > all / 3 * (step + 1))
             assert_true(network_narrow(v6, 2, mtus[step++]));
@@ -122,10 +76,7 @@ static void narrower(bool v6)
     /* The last third was cut to the narrowest path, in which an option and headers have their room. */
     assert_true(in.segments_in > all / 3 / mtus[1]);
     assert_true(out.segments_out >= in.segments_in);
-    for (int i = 0; i < 2; i++) {
-        rddp_stream_close(p.end[i]);
-        assert_int_equal(rddp_stream_net_close(p.net[i]), 0);
-    }
+    stream_path_close(&p);
 }
 
 static void narrower_v4(void **state)
