@@ -20,12 +20,14 @@ static inline void spin_pause(void)
 #endif
 }
 
+/* Returns when the lock was seen free. */
+void spin_wait(const struct spin *spin);
+
 /* Acquires the lock, and sees everything that was written before it was last released. */
 static inline void spin_lock(struct spin *spin)
 {
     while (atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))
-        while (atomic_load_explicit(&spin->taken, memory_order_relaxed))
-            spin_pause();
+        spin_wait(spin);
 }
 
 static inline void spin_unlock(struct spin *spin)
