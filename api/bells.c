@@ -15,17 +15,9 @@ enum {
     BUSY = 8,       /* a burst has at least this many requests posted and not polled ... */
     MOST = 128,     /* a bell is rung for at most this many posts */
     RECENT_US = 20, /* ... and a connection that sent something no longer ago than this */
-    LATEST_US = 50, /* a bell is rung after this time at the latest */
+    LATEST_US = 50, /* a bell is rung after this time at the latest, ... */
+    EARLY_US = 5,   /* ... or this much earlier, if the timer happens to run out then */
 };
-
-/* The timer of a loop is set for the oldest bell, and moved only while there is one queue pair: a burst that follows
- * another closely does not let it run out. */
-static bool wants_timer(const struct bells *bells, uint64_t now_us)
-{
-    uint64_t due_us = atomic_load_explicit(&bells->due_us, memory_order_relaxed);
-
-    return due_us < now_us + LATEST_US / 2;
-}
 
 /* Puts a queue pair in front of those whose bell is put off. True: it is the only one. */
 static bool bells_put_in(struct bells *bells, struct rddp_qp *qp)
@@ -55,15 +47,21 @@ enum bells_verdict bells_put_off(struct rddp_qp *qp, const struct endpoint *endp
     now_us = loop_now_us();
     if (now_us - atomic_load_explicit(&endpoint->sent_us, memory_order_relaxed) > RECENT_US)
         return BELLS_RING;
-    return bells_put_in(bells, qp) && wants_timer(bells, now_us) ? BELLS_SET_TIMER : BELLS_WAIT;
+    if (bells_put_in(bells, qp)) /* otherwise others may have waited longer */
+        atomic_store_explicit(&bells->since_us, now_us, memory_order_relaxed);
+    return atomic_load(&bells->timed) || atomic_exchange(&bells->timed, true) ? BELLS_WAIT : BELLS_SET_TIMER;
+}
+
+static void timer_start(struct bells *bells, uint64_t in_us)
+{
+    const struct itimerspec when = {.it_value.tv_nsec = (long)in_us * 1000};
+
+    timerfd_settime(bells->timer.fd, 0, &when, NULL);
 }
 
 void bells_set_timer(struct progress *progress)
 {
-    const struct itimerspec latest = {.it_value.tv_nsec = LATEST_US * 1000L};
-
-    atomic_store_explicit(&progress->bells.due_us, loop_now_us() + LATEST_US, memory_order_relaxed);
-    timerfd_settime(progress->bells.timer.fd, 0, &latest, NULL);
+    timer_start(&progress->bells, LATEST_US);
 }
 
 /* Rings for the first of those that were taken: *endpoint is then to be let go of, or NULL. False: there is none. The
@@ -130,14 +128,29 @@ void bells_forget(struct rddp_qp *qp)
         bells_ring(qp->progress);
 }
 
+/* A burst that began after the timer was set has time left. So a thread that posts one burst after another leaves the
+ * timer alone, which is dear to set. */
 static void bells_on_time(struct watch *watch, uint32_t events)
 {
     uint64_t expirations;
 
+    struct progress *progress = container_of(watch, struct progress, bells.timer);
+    struct bells *bells = &progress->bells;
+    uint64_t age_us;
+
     (void)events;
-    if (read(watch->fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
-        abort();
-    bells_ring(container_of(watch, struct progress, bells.timer));
+    if (read(watch->fd, &expirations, sizeof(expirations)) < 0) {
+        if (errno != EAGAIN)
+            abort();
+        return;
+    }
+    age_us = loop_now_us() - atomic_load_explicit(&bells->since_us, memory_order_relaxed);
+    if (age_us + EARLY_US < LATEST_US) {
+        timer_start(bells, LATEST_US - age_us);
+        return;
+    }
+    atomic_store(&bells->timed, false); /* a bell put off after this sets the timer; all others are rung now */
+    bells_ring(progress);
 }
 
 int bells_init(struct progress *progress)

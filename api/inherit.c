@@ -37,7 +37,7 @@ static void leave_loops(struct rddp_context *context)
         progress->arrivals_lock = progress->bells.lock = (struct spin){false};
         progress->outs.spin = progress->carries.spin = (struct spin){false};
         progress->bells.waiting = progress->bells.taken = NULL;
-        progress->bells.due_us = 0;
+        progress->bells.timed = false;
         progress->holding = 0;
         progress->hot = NULL;
         progress->stage.owner = NULL;

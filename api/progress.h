@@ -38,8 +38,9 @@ struct bells {
     _Atomic(struct rddp_qp *) waiting;
     _Atomic(struct rddp_qp *) taken; /* guarded by lock: moved out of `waiting`, to be rung for */
     struct spin lock;
-    _Atomic uint64_t due_us; /* the time that the timer was last set for */
-    struct watch timer;      /* a timerfd: the bells must be rung now */
+    _Atomic uint64_t since_us; /* no bell that waits was put off before this time */
+    _Atomic bool timed;        /* the timer is set, or somebody is about to set it */
+    struct watch timer;        /* a timerfd: the bells must be rung now */
 };
 
 /* A loop: a context has one or more. An endpoint stays with the loop in which it was made. */

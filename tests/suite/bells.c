@@ -7,7 +7,14 @@
 #include "api/api.h"
 #include "tests/suite/lib/pair.h"
 
-enum { BURST = PAIR_DEPTH - 1, SIZE = 8, TRIES_MS = 5000 };
+enum { BURST = PAIR_DEPTH - 1, SIZE = 8, PLACES = 64, TRIES_MS = 5000 };
+
+/* Where a burst lies on both sides. Bursts that follow each other do not overlap: a lost Write may arrive after Writes
+ * of the next burst (RFC 5040 5.5). */
+static size_t place_of(unsigned seed)
+{
+    return (size_t)(seed % PLACES) * BURST * SIZE;
+}
 
 static int64_t now_ms(void)
 {
@@ -26,12 +33,12 @@ static void sleep_ms(long ms)
 static void post_burst(struct pair *pair, unsigned seed, bool *waits)
 {
     struct rddp_qp *qp = pair->client.qp;
+    size_t at = place_of(seed);
 
-    pair_pattern(pair->client.buffer, (size_t)BURST * SIZE, seed);
-    for (size_t i = 0; i < BURST; i++)
-        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, i * SIZE, SIZE, i * SIZE,
-                                   RDDP_SEND_SIGNALED),
-                         0);
+    pair_pattern(pair->client.buffer + at, (size_t)BURST * SIZE, seed);
+    for (size_t i = 0; i < BURST; i++, at += SIZE)
+        assert_int_equal(
+            pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, at, SIZE, at, RDDP_SEND_SIGNALED), 0);
     spin_lock(&qp->spin);
     *waits = qp->put_off > 0;
     spin_unlock(&qp->spin);
@@ -48,7 +55,7 @@ static void wait_for_burst(struct pair *pair, unsigned seed)
         assert_true(now_ms() < end_ms);
         sleep_ms(1);
     }
-    assert_true(pair_is_pattern(pair->server.buffer, (size_t)BURST * SIZE, seed));
+    assert_true(pair_is_pattern(pair->server.buffer + place_of(seed), (size_t)BURST * SIZE, seed));
 }
 
 /* Posts bursts until the last post of one waits for its bell. Returns false on a machine that is too slow for that. */
@@ -84,6 +91,27 @@ static void nobody_polls(void **state)
     }
 }
 
+/* The timer is not set for each burst: after many of them, the last one must not be forgotten. */
+static void stops_after_many(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_wc wc[BURST];
+    unsigned seed = 0;
+    bool waits;
+
+    for (int i = 0; i < 10; i++) {
+        for (int j = 0; j < 30; j++) {
+            post_burst(pair, ++seed, &waits);
+            pair_completions(&pair->client, wc, BURST);
+        }
+        wait_for_burst(pair, seed);
+        if (!burst_waits(pair, &seed))
+            skip();
+        wait_for_burst(pair, seed);
+        pair_completions(&pair->client, wc, BURST);
+    }
+}
+
 /* Posted requests are sent although their queue pair is destroyed; over SCTP only those that its stack has room for. */
 static void queue_pair_goes(void **state)
 {
@@ -101,6 +129,7 @@ int main(void)
 {
     static const struct pair_test tests[] = {
         PAIR_TEST(nobody_polls),
+        PAIR_TEST(stops_after_many),
         PAIR_TEST(queue_pair_goes),
     };
 
