@@ -3,17 +3,19 @@
  * [SECONDS]]
  *
  * cq: polls its CQ; memory: polls its memory only; both: eight empty polls of the CQ, then memory, like
- * ib_write_lat, UCX and MPI. Rounds are interleaved; medians are printed. */
+ * ib_write_lat, UCX and MPI. These keep two processors busy, one on each side, and the threads of both contexts want
+ * one, too. reads: as `both`, by Reads of a peer that sleeps, so that one processor is enough for the programs.
+ * Rounds are interleaved; medians are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/lib/ends.h"
 
-enum { TRIPS_MAX = 1 << 20, SIZE = 8, EMPTY_POLLS = 8, PARTS = 4, WAYS = 3 };
-enum way { WAY_CQ, WAY_MEMORY, WAY_BOTH };
+enum { TRIPS_MAX = 1 << 20, SIZE = 8, EMPTY_POLLS = 8, PARTS = 4, WAYS = 4 };
+enum way { WAY_CQ, WAY_MEMORY, WAY_BOTH, WAY_READS };
 
-static const char *const way_name[WAYS] = {"cq", "memory", "both"};
+static const char *const way_name[WAYS] = {"cq", "memory", "both", "reads"};
 static const double part[PARTS] = {0.5, 0.9, 0.99, 0.999};
 static enum way way;
 static double took_us[TRIPS_MAX];
@@ -52,6 +54,24 @@ static void answer(struct end *end)
     }
 }
 
+/* Reads eight octets, which are zero, to where the count is awaited. The completion of the Read before is due. */
+static void read_zero(struct end *end, uint64_t count)
+{
+    struct rddp_sge to = {(uint64_t)(uintptr_t)arrived(end), SIZE, rddp_mr_key(end->mr)};
+    struct rddp_send_wr wr = {
+        .sg_list = &to, .num_sge = 1, .opcode = RDDP_WR_RDMA_READ, .remote_addr = end->peer_at, .rkey = end->peer_key};
+    int error;
+
+    *arrived(end) = count;
+    wr.send_flags = RDDP_SEND_SIGNALED;
+    error = rddp_post_send(end->qp, &wr, NULL);
+    if (error)
+        ends_fail("rddp_post_send", error);
+    for (int polls = 0; polls < EMPTY_POLLS; polls++)
+        ends_poll(end, 1);
+    wait_for(end, 0);
+}
+
 static void measure(double seconds, double result[PARTS])
 {
     uint64_t end_ns, before;
@@ -59,14 +79,19 @@ static void measure(double seconds, double result[PARTS])
     struct end end;
     size_t n = 0;
 
-    ends_start(&peer, answer);
+    ends_start(&peer, way == WAY_READS ? NULL : answer);
     ends_open(&end, &peer, NULL, 1);
     end.peer_at += ENDS_OCTETS / 2;
-    ends_tell(&end, &peer);
+    if (way != WAY_READS)
+        ends_tell(&end, &peer);
     for (end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9); ends_now_ns() < end_ns && n < TRIPS_MAX; n++) {
         before = ends_now_ns();
-        send_count(&end, n + 1);
-        wait_for(&end, n + 1);
+        if (way == WAY_READS) {
+            read_zero(&end, n + 1);
+        } else {
+            send_count(&end, n + 1);
+            wait_for(&end, n + 1);
+        }
         took_us[n] = (double)(ends_now_ns() - before) / 2e3;
     }
     for (int i = 0; i < PARTS; i++)
@@ -90,14 +115,14 @@ int main(int argc, char **argv)
                 value[i][j][round] = result[j];
         }
     printf("half a round trip of %d octets, us (%d rounds)\n", SIZE, rounds);
-    printf("waits on      p50      p90      p99    p99.9   p90 against cq\n");
+    printf("waits on      p50      p90      p99    p99.9   p90 against cq   p99.9 against p50\n");
     for (int i = 0; i < WAYS; i++) {
         for (int j = 0; j < PARTS; j++)
             result[j] = ends_at(value[i][j], (size_t)rounds, 0.5);
         if (i == WAY_CQ)
             polling = result[1];
-        printf("%-7s %8.1f %8.1f %8.1f %8.1f   %.2f\n", way_name[i], result[0], result[1], result[2], result[3],
-               result[1] / polling);
+        printf("%-7s %8.1f %8.1f %8.1f %8.1f   %14.2f   %17.1f\n", way_name[i], result[0], result[1], result[2],
+               result[3], result[1] / polling, result[3] / result[0]);
     }
     return 0;
 }
