@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,6 +73,13 @@ static void catch_crashes(void)
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         signal(numbers[i], on_signal);
+}
+
+/* Targets allocate the same large regions for each input: keep them, instead of asking the kernel for clear pages. */
+static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 /* xorshift64*: gives the same mutations of a seed on every machine. */
@@ -217,6 +225,7 @@ int main(int argc, char **argv)
     if (LLVMFuzzerInitialize)
         LLVMFuzzerInitialize(&argc, &argv);
     catch_crashes();
+    keep_memory();
     if (S_ISDIR(status.st_mode)) {
         load_folder(argv[1]);
     } else {

@@ -5,6 +5,8 @@ set -euo pipefail
 name=$(basename "$0" .sh)
 source_dir=${RDDP_SOURCE_DIR:?}
 fail() { echo "$name: $*" >&2; exit 1; }
+# shellcheck source=tests/lib/objects.sh disable=SC1091
+source "$source_dir/tests/lib/objects.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -12,6 +14,7 @@ launcher=$(sed -n 's/^CMAKE_C_COMPILER_LAUNCHER:[A-Z]*=//p' "${RDDP_BUILD_DIR:?}
 cmake -S "$source_dir" -B "$dir/build" -DRDDP_USRSCTP=OFF -DRDDP_TESTS=OFF \
     -DCMAKE_C_COMPILER_LAUNCHER="$launcher" >"$dir/log" 2>&1 || fail "$(tail -n 20 "$dir/log")"
 grep -q 'SCTP in user space is left out' "$dir/log" || fail "cmake does not say that usrsctp is missing"
+reuse_objects "$source_dir" "$dir/build" # all layers but net/
 cmake --build "$dir/build" -j "${JOBS:-2}" --target rddp >"$dir/log" 2>&1 || fail "$(tail -n 20 "$dir/log")"
 ! ldd "$dir/build/librddp.so" | grep -q usrsctp || fail "the library needs usrsctp's"
 export LD_PRELOAD=$dir/build/librddp.so

@@ -9,6 +9,8 @@ tool=${RDDP_TOOL:-rddp}
 failures=0
 pids=()
 
+# shellcheck source=tests/lib/folder.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/lib/folder.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/rddp-cp-XXXXXX")
 chmod 755 "$work"
 cleanup() {

@@ -3,9 +3,11 @@
 #ifndef TESTS_LIB_RNG_H
 #define TESTS_LIB_RNG_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct rng {
     uint64_t state;
@@ -57,12 +59,14 @@ static inline uint32_t rng_size(struct rng *r, uint32_t most)
 static inline void rng_fill(struct rng *r, void *to, size_t n)
 {
     uint8_t *p = to;
-    uint64_t word = 0;
+    uint64_t word;
 
-    for (size_t i = 0; i < n; i++) {
-        word = i % 8 ? word >> 8 : rng_next(r);
-        p[i] = (uint8_t)word;
+    for (; n >= 8; n -= 8, p += 8) {
+        word = htole64(rng_next(r));
+        memcpy(p, &word, 8);
     }
+    word = n ? htole64(rng_next(r)) : 0;
+    memcpy(p, &word, n);
 }
 
 #endif

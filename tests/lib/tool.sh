@@ -5,6 +5,8 @@
 
 rddp=${RDDP_TOOL:?the path of rddp}
 [ -x "$rddp" ] || { echo "there is no $rddp" >&2; exit 1; }
+# shellcheck source=tests/lib/folder.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/lib/folder.sh"
 tmp=$(mktemp -d)
 failed=0 passed=0 server='' port=''
 

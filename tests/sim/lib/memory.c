@@ -118,8 +118,11 @@ static bool is_free(const struct area *a)
 
 static void link_in(struct area *a)
 {
-    a->next = a->region->areas;
-    a->region->areas = a;
+    a->link = &a->region->areas;
+    a->next = *a->link;
+    *a->link = a;
+    if (a->next)
+        a->next->link = &a->next;
 }
 
 bool area_claim(struct area *a, struct region *r, uint32_t length, enum area_use use, struct rng *rng)
@@ -146,13 +149,11 @@ void area_share(struct area *a, const struct area *with, enum area_use use)
 
 void area_release(struct area *a)
 {
-    struct area **link;
-
     if (!a->region)
         return;
-    for (link = &a->region->areas; *link != a; link = &(*link)->next)
-        ;
-    *link = a->next;
+    *a->link = a->next;
+    if (a->next)
+        a->next->link = a->link;
     a->region = NULL;
 }
 
