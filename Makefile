@@ -49,6 +49,9 @@ interop: ## tshark, the kernel's TCP, and a Linux guest kernel, as the other sid
 	@scripts/setup.sh interop
 	@$(call build,main)
 	@$(call test,main) -j 1 -L 'interop|kernel'
+soak: ## the tests that chance, time or a fresh compilation makes better, longer than in `make check`
+	@$(call build,main)
+	@RDDP_LONG=1 $(call test,main) -L soak
 soak-nfs: all ## hours for NFS and a Linux guest: files of 1 GiB, a kill in the middle of one, more of chance
 	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/nfs_server.sh $(abspath $(BUILD)/main/rddp))
 	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/nfs_client.sh $(abspath $(BUILD)/main/rddp))
@@ -65,4 +68,4 @@ install: all ## libraries, headers, command, manual pages and examples, to PREFI
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all static help demo check san tsan fuzz mutants lint bench interop soak-nfs format coverage install clean
+.PHONY: all static help demo check san tsan fuzz mutants lint bench interop soak soak-nfs format coverage install clean

@@ -56,13 +56,22 @@ void net_fini(struct net *n)
 
 /* --- one direction ------------------------------------------------------------------------------------------- */
 
-static void submit(struct net *n, unsigned from, const struct assoc_chunk *chunk)
+static struct net_message *free_message(struct net_side *s)
 {
-    struct net_side *s = &n->side[from], *to = &n->side[!from];
-    struct net_message *m = to->inbox;
+    struct net_message *m = s->inbox;
 
     while (m->used)
-        assert_true(++m < to->inbox + NET_MESSAGES);
+        assert_true(++m < s->inbox + NET_MESSAGES);
+    if (m == s->inbox + s->inbox_top)
+        s->inbox_top++;
+    return m;
+}
+
+static void submit(struct net *n, unsigned from, const struct assoc_chunk *chunk)
+{
+    struct net_side *s = &n->side[from];
+    struct net_message *m = free_message(&n->side[!from]);
+
     *m = (struct net_message){.used = true, .tsn = s->tsn++, .ppid = chunk->ppid, .stream = chunk->stream};
     memcpy(m->data, chunk->head, chunk->head_length);
     m->octets = chunk->head_length;
@@ -129,18 +138,21 @@ static bool serve(struct net *n, unsigned i)
 
 static void deliver(struct net *n, unsigned i, struct net_message *m)
 {
+    struct net_side *s = &n->side[i];
     const struct assoc_message message = {
         .data = m->data,
         .octets = m->octets,
         .tsn = m->tsn,
         .ppid = m->ppid,
         .stream = m->stream,
-        .name = (uint32_t)(m - n->side[i].inbox) + 1,
+        .name = (uint32_t)(m - s->inbox) + 1,
         .whole = true,
     };
 
-    m->kept = assoc_rx(&n->side[i].assoc, &message, n->now_us) == ASSOC_KEPT;
+    m->kept = assoc_rx(&s->assoc, &message, n->now_us) == ASSOC_KEPT;
     m->used = m->kept;
+    while (s->inbox_top && !s->inbox[s->inbox_top - 1].used)
+        s->inbox_top--;
     take_signals(n, i);
 }
 
@@ -158,7 +170,7 @@ static bool receive(struct net *n, unsigned i)
     struct net_side *s = &n->side[i];
     struct net_message *next = NULL;
 
-    for (struct net_message *m = s->inbox; m < s->inbox + NET_MESSAGES; m++)
+    for (struct net_message *m = s->inbox; m < s->inbox + s->inbox_top; m++)
         if (m->used && !m->kept && m->at_us <= n->now_us && (!next || m->at_us < next->at_us))
             next = m;
     if (!next)
@@ -170,7 +182,7 @@ static bool receive(struct net *n, unsigned i)
 
 static bool is_under_way(const struct net_side *s)
 {
-    for (const struct net_message *m = s->inbox; m < s->inbox + NET_MESSAGES; m++)
+    for (const struct net_message *m = s->inbox; m < s->inbox + s->inbox_top; m++)
         if (m->used && !m->kept)
             return true;
     return false;
@@ -253,12 +265,10 @@ enum assoc_verdict net_give(struct net *n, unsigned side, const void *data, uint
                             uint16_t stream, bool whole)
 {
     struct net_side *s = &n->side[side];
-    struct net_message *m = s->inbox;
+    struct net_message *m = free_message(s);
     struct assoc_message message = {.octets = octets, .tsn = tsn, .stream = stream, .whole = whole, .ppid = 77};
     enum assoc_verdict verdict;
 
-    while (m->used)
-        m++;
     *m = (struct net_message){.octets = octets, .tsn = tsn, .stream = stream};
     assert_true(octets <= NET_PAYLOAD);
     if (octets)

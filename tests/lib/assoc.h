@@ -28,6 +28,7 @@ struct net_side {
     struct window_slot slots[WINDOW_CHUNKS];
     struct side side;
     struct net_message *inbox; /* NET_MESSAGES entries */
+    uint32_t inbox_top;        /* none at or behind it is used */
     uint32_t tsn;              /* of its next message */
     uint32_t sent, lost;
     bool shut, aborted, told_end, told_abort;

@@ -65,8 +65,8 @@ static inline void rng_fill(struct rng *r, void *to, size_t n)
         word = htole64(rng_next(r));
         memcpy(p, &word, 8);
     }
-    word = n ? htole64(rng_next(r)) : 0;
-    memcpy(p, &word, n);
+    for (word = n ? rng_next(r) : 0; n; n--, word >>= 8)
+        *p++ = (uint8_t)word;
 }
 
 #endif

@@ -5,8 +5,8 @@
  * Shown: SEG-1-01 SEG-1-04 SEG-2-05 SEG-3.4-12 SEG-3.4-24 SEG-3.4-25 SEG-4-04 SEG-4-05 SEG-5-03 SEG-5-04 SEG-5-05
  * SEG-5-07.
  *
- * SIM_RUNS=100000 sets the number of runs; SIM_SEED=0x1234 sets the first seed. A failed run prints its seed.
- * SIM_VERBOSE=1 describes each run. */
+ * SIM_RUNS=100000 sets the number of runs, RDDP_LONG=1 ten times the usual; SIM_SEED=0x1234 sets the first seed. A
+ * failed run prints its seed. SIM_VERBOSE=1 describes each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "tests/sim/lib/ending.h"
 #include "tests/sim/lib/sim.h"
 
-enum { RUNS = 1250 };
+enum { RUNS = 400 };
 
 static void runs(void **state)
 {
@@ -28,7 +28,7 @@ static void runs(void **state)
     printf("sim: %llu MB came early, %llu shared queues, %llu Writes and Reads with control data\n",
            (unsigned long long)t.early / 1000000, (unsigned long long)t.shared, (unsigned long long)t.told);
     if (all)
-        assert_true(t.early > 1000000 && t.told > 5000);
+        assert_true(t.early > 1000000 && t.told > 1500);
     if (all)
         ending_tally(&wire_rdmatcp);
 }

@@ -115,7 +115,8 @@ static void runs(void **state)
     uint64_t seed = first ? strtoull(first, NULL, 0) : 1;
 
     (void)state;
-    for (uint64_t end = seed + (count ? strtoull(count, NULL, 0) : RUNS); seed < end; seed++) {
+    for (uint64_t end = seed + (count ? strtoull(count, NULL, 0) : RUNS * (getenv("RDDP_LONG") ? 10 : 1)); seed < end;
+         seed++) {
         if (getenv("SIM_VERBOSE"))
             fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         one(seed);

@@ -3,11 +3,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/suite/lib/pair.h"
 
-enum { ROUNDS = 12, LENGTH = 65536 };
+enum { ROUNDS = 4, LONG_ROUNDS = 24, LENGTH = 65536 };
 
 /* A hang is reported as a failure. */
 enum { PATIENCE_S = 20 };
@@ -78,9 +79,10 @@ static void works(struct pair *pair)
 
 static void cancel_all(struct pair *pair, void *(*run)(void *), void *user)
 {
+    int rounds = getenv("RDDP_LONG") ? LONG_ROUNDS : ROUNDS;
     pthread_t thread[2];
 
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         unsigned before = atomic_load(&turns);
 
         for (int i = 0; i < 2; i++)

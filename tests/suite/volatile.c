@@ -3,13 +3,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/suite/lib/pair.h"
 
-enum { LENGTH = 1 << 20, HALF = LENGTH / 2, TURNS = 64 };
+enum { LENGTH = 1 << 20, HALF = LENGTH / 2, TURNS = 8, LONG_TURNS = 64 };
 
 struct file {
     int fd;
@@ -111,7 +112,7 @@ static void file_is_written(void **state)
     map(&file, &pair->client);
     atomic_store(&writing, true);
     assert_int_equal(pthread_create(&thread, NULL, write_on, file.at), 0);
-    for (int i = 0; i < TURNS; i++)
+    for (int i = 0; i < (getenv("RDDP_LONG") ? LONG_TURNS : TURNS); i++)
         write_all(pair, &file);
     atomic_store(&writing, false);
     pthread_join(thread, NULL);

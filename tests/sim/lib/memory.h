@@ -16,7 +16,7 @@ enum area_use {
 
 /* A part of a region that a request uses. It is linked into the region and must not move. */
 struct area {
-    struct region *region; /* NULL: not claimed */
+    struct region *region;     /* NULL: not claimed */
     struct area *next, **link; /* link: what points to this area */
     uint32_t at, length;
     enum area_use use;

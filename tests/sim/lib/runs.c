@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* runs.c - a number of runs, as the environment says. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/sim/lib/sim.h"
+
+enum { LONGER = 10 };
 
 static unsigned long long number(const char *name, unsigned long long otherwise)
 {
@@ -14,9 +17,12 @@ static unsigned long long number(const char *name, unsigned long long otherwise)
 
 bool sim_runs(const struct wire *wire, unsigned long long usual, struct tally *t)
 {
-    unsigned long long count = number("SIM_RUNS", usual), seed = number("SIM_SEED", 1);
+    unsigned long long most = getenv("RDDP_LONG") ? LONGER * usual : usual;
+    unsigned long long count = number("SIM_RUNS", most), seed = number("SIM_SEED", 1);
     struct rng seeds = {seed};
 
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* each run needs the same memory again */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     for (unsigned long long i = 0; i < count; i++)
         sim_run(i ? rng_next(&seeds) : seed, wire, t);
     printf("sim: %llu runs: %llu requests, %llu receives, %llu MB completed, %llu flushed\n",

@@ -39,8 +39,8 @@ struct tally {
 /* Runs the simulation to its end. Does not return after a failure. */
 void sim_run(uint64_t seed, const struct wire *wire, struct tally *tally);
 
-/* Runs SIM_RUNS times, `usual` by default, starting with seed SIM_SEED; prints the totals. Returns false if there were
- * fewer runs than usual, so that not everything may have occurred. */
+/* Runs SIM_RUNS times, `usual` by default and ten times that with RDDP_LONG, starting with seed SIM_SEED; prints the
+ * totals. Returns false if there were fewer runs than usual, so that not everything may have occurred. */
 bool sim_runs(const struct wire *wire, unsigned long long usual, struct tally *tally);
 
 /* Draws everything about the run. */
