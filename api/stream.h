@@ -127,6 +127,9 @@ struct rddp_stream_net {
     uint64_t random; /* chooses the packets to lose on purpose */
     int fd;
     uint32_t linger_vain, linger_skips; /* looks without sleeping: in vain since the last success; not done next */
+    uint32_t batch;                     /* packets that the last look found */
+    uint64_t empty_us;                  /* when the device had none */
+    bool is_watched, stays_watched;     /* by the loop; always, because the application has its descriptor */
     struct stream_guess guess;
     uint8_t packet[TUN_PACKET_MAX];
 };
@@ -135,6 +138,12 @@ static inline const struct stream_piece *stream_piece_at(const struct rddp_strea
 {
     return &s->piece[(s->piece_head + i) & (STREAM_PIECES - 1)];
 }
+
+/* stream_net.c. Reads and processes a batch of packets. */
+void stream_net_receive(struct rddp_stream_net *net);
+
+/* stream_progress.c. Makes packets wake the loop. Returns 0, or an errno of loop_watch(). */
+int stream_net_watch(struct rddp_stream_net *net);
 
 /* stream_send.c */
 

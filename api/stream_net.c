@@ -12,7 +12,6 @@
 #include "base/container.h"
 
 enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096 };
-enum { LINGER_US = 50, LINGER_VAIN_MAX = 6 };
 
 void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr)
 {
@@ -86,19 +85,20 @@ static void stream_net_settle_touched(struct rddp_stream_net *net)
     }
 }
 
-static void stream_net_on_packets(struct watch *watch, uint32_t events)
+void stream_net_receive(struct rddp_stream_net *net)
 {
-    struct rddp_stream_net *net = container_of(watch, struct rddp_stream_net, watch);
     struct iovec piece[3];
     struct tun_note note;
+    uint32_t octets = 0;
 
-    (void)events;
-    for (uint32_t i = 0, octets = 0; i < STREAM_BATCH && octets < STREAM_BATCH_OCTETS; i++) {
+    for (net->batch = 0; net->batch < STREAM_BATCH && octets < STREAM_BATCH_OCTETS; net->batch++) {
         ssize_t n = tun_recv(net->fd, piece, stream_guess(net, piece), &note);
         struct utcp *t;
 
-        if (n < 0)
+        if (n < 0) {
+            net->empty_us = loop_now_us();
             break;
+        }
         octets += (uint32_t)n;
         if (stream_loses(net))
             continue;
@@ -107,8 +107,16 @@ static void stream_net_on_packets(struct watch *watch, uint32_t events)
         if (t)
             stream_net_touch(net, container_of(t, struct rddp_stream, tcp));
     }
+    if (!net->batch)
+        return;
     stream_net_settle_touched(net);
     stream_net_pump_host(net);
+}
+
+static void stream_net_on_packets(struct watch *watch, uint32_t events)
+{
+    (void)events;
+    stream_net_receive(container_of(watch, struct rddp_stream_net, watch));
 }
 
 static int open_device(struct rddp_stream_net *net)
@@ -153,7 +161,7 @@ static void stream_net_fini(struct rddp_stream_net *net)
 {
     if (net->timer.fire)
         loop_forget_timer(&net->loop, &net->timer);
-    if (net->watch.ready)
+    if (net->is_watched)
         loop_unwatch(&net->loop, &net->watch);
     loop_fini(&net->loop);
     if (net->fd >= 0)
@@ -175,10 +183,7 @@ static int stream_net_init(struct rddp_stream_net *net)
         return error;
     net->timer.fire = stream_net_on_host_timer;
     net->watch = (struct watch){.fd = net->fd, .ready = stream_net_on_packets};
-    error = loop_watch(&net->loop, &net->watch, EPOLLIN);
-    if (error)
-        net->watch.ready = NULL;
-    return error;
+    return stream_net_watch(net);
 }
 
 struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *attr)
@@ -213,42 +218,6 @@ int rddp_stream_net_close(struct rddp_stream_net *net)
         rddp_stream_close(s);
     }
     stream_net_fini(net);
-    return 0;
-}
-
-int rddp_stream_net_fd(const struct rddp_stream_net *net)
-{
-    return net->loop.epoll_fd;
-}
-
-/* Packets often come soon after the last. But where they do not, looking for them is a waste: after each look in vain
- * there are twice as many sleeps without one. */
-static bool stream_net_linger(struct rddp_stream_net *net)
-{
-    if (net->linger_skips) {
-        net->linger_skips--;
-        return false;
-    }
-    if (loop_linger(&net->loop, LINGER_US)) {
-        net->linger_vain = 0;
-        return true;
-    }
-    if (net->linger_vain < LINGER_VAIN_MAX)
-        net->linger_vain++;
-    net->linger_skips = (1U << net->linger_vain) - 1;
-    return false;
-}
-
-int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
-{
-    static const _Atomic uint32_t nobody;
-
-    if (loop_run(&net->loop, &nobody) || !timeout_ms)
-        return 0;
-    errno = 0;
-    if (!stream_net_linger(net) && !loop_sleep(&net->loop, timeout_ms) && errno == EINTR)
-        return -EINTR;
-    loop_run(&net->loop, &nobody);
     return 0;
 }
 

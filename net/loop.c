@@ -12,8 +12,6 @@
 #include "base/container.h"
 #include "base/spin.h"
 
-enum { LINGER_STEP_US = 5 }; /* each look takes locks that whoever brings packets needs, too */
-
 uint64_t loop_now_us(void)
 {
     struct timespec t;
@@ -190,18 +188,13 @@ bool loop_sleep(const struct loop *loop, int timeout_ms)
     return epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) > 0;
 }
 
-bool loop_linger(const struct loop *loop, uint32_t us)
+uint64_t loop_spin(uint64_t end_us)
 {
-    uint64_t now_us = loop_now_us(), end_us = now_us + us, look_us;
+    uint64_t now_us;
 
-    while (now_us < end_us) {
-        look_us = now_us + LINGER_STEP_US;
-        while ((now_us = loop_now_us()) < look_us)
-            spin_pause();
-        if (loop_sleep(loop, 0))
-            return true;
-    }
-    return false;
+    while ((now_us = loop_now_us()) < end_us)
+        spin_pause();
+    return now_us;
 }
 
 int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)

@@ -72,10 +72,9 @@ void loop_forget_timer(struct loop *loop, struct timer *timer);
  * time-out or a signal. */
 bool loop_sleep(const struct loop *loop, int timeout_ms);
 
-/* Looks for `us` microseconds whether something is ready or a timer is due, without sleeping, and processes nothing:
- * needs no lock. A sleeper costs the sender of a packet some microseconds to wake, and much longer to arrive. Events
- * that follow each other closely are found together. */
-bool loop_linger(const struct loop *loop, uint32_t us);
+/* Waits until `end_us` without sleeping, for those who look again and again whether something has come. A sleeper costs
+ * the sender of a packet some microseconds to wake, and much longer to arrive. Returns the time. */
+uint64_t loop_spin(uint64_t end_us);
 
 /* Calls back for everything that is ready or due now, and returns the number of callbacks. Returns early if another
  * thread waits for its turn (*wanted is not 0); the next call continues there, so that no watch starves. */

@@ -56,8 +56,9 @@ RDDP_API void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr);
 RDDP_API struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *attr);
 RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: it still has a stream */
 
-/* Returns a descriptor that is readable while rddp_stream_progress() has work to do. Do nothing else with it. */
-RDDP_API int rddp_stream_net_fd(const struct rddp_stream_net *net);
+/* Returns a descriptor that is readable while rddp_stream_progress() has work to do, or -ENOMEM or -ENOSPC. Do nothing
+ * else with it. Packets cost their sender more from this call on, because they have to wake somebody. */
+RDDP_API int rddp_stream_net_fd(struct rddp_stream_net *net);
 /* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit).
  * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0 or -EINTR. */
 RDDP_API int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms);

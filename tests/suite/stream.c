@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 #include "tests/lib/rng.h"
 #include <rddp/stream.h>
 
-enum { PORT = 700, HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000 };
+enum { PORT = 700, HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000, PATIENCE_MS = 20000 };
 
 struct pair {
     struct rddp_stream_net *net[2];
@@ -466,12 +467,44 @@ static void failures(void **state)
     close_pair(&p);
 }
 
+/* Does the descriptor of a net tell of packets that the other sends from now on? Sends several first, which it finds
+ * together. */
+static bool fd_tells(struct pair *p, int *fd)
+{
+    static const uint8_t octets[20000];
+    struct pollfd waits;
+
+    assert_int_equal(rddp_stream_write(p->end[0], octets, sizeof(octets), 0, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        rddp_stream_progress(p->net[1], 0);
+    if (*fd < 0)
+        *fd = rddp_stream_net_fd(p->net[1]);
+    waits = (struct pollfd){.fd = *fd, .events = POLLIN};
+    rddp_stream_progress(p->net[0], 0);
+    assert_int_equal(rddp_stream_write(p->end[0], octets, 1, 0, NULL), 0);
+    return poll(&waits, 1, PATIENCE_MS) == 1;
+}
+
+/* The net stops watching its device while packets come together, but not where the application waits for it. */
+static void descriptor(void **state)
+{
+    struct pair p = {0};
+    int fd = -1;
+
+    (void)state;
+    open_pair(&p, 0, false);
+    assert_true(fd_tells(&p, &fd));
+    assert_true(fd_tells(&p, &fd));
+    close_pair(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_placed), cmocka_unit_test(all_is_plain),  cmocka_unit_test(some_is_placed),
         cmocka_unit_test(unsolicited),   cmocka_unit_test(total_changes), cmocka_unit_test(limits),
         cmocka_unit_test(copies_little), cmocka_unit_test(in_no_order),   cmocka_unit_test(failures),
+        cmocka_unit_test(descriptor),
     };
 
     own_network();
