@@ -127,11 +127,12 @@ static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, ui
 static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, uint32_t length, bool fin,
                        uint64_t now_us)
 {
-    struct utcp_piece piece = {0};
     uint32_t payload = length - fin;
+    struct utcp_piece piece;
     struct utcp_head h;
     uint8_t flags = fin ? UTCP_FIN : 0;
 
+    piece.spans = piece.option_length = 0;
     if (payload)
         t->user->fetch(t->of, number - 1, payload, &piece);
     if (payload && number + payload == t->tx.end)

@@ -3,6 +3,7 @@
 #include "utcp/packet.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "utcp/checksum.h"
@@ -38,18 +39,26 @@ static void map_v4(struct utcp_name *name, const uint8_t *p)
     memcpy(name->ip + sizeof(mapped), p, 4);
 }
 
+/* The sum over a header of whole 32-bit words: 2^16 counts as 1, so that they are added as they are. */
+static uint16_t sum_words(const uint8_t *p, uint32_t n)
+{
+    struct utcp_sum sum = {0};
+
+    for (uint32_t i = 0; i < n; i += 4)
+        sum.sum += get32(p + i);
+    return utcp_sum_fold(&sum);
+}
+
 static enum utcp_kind read_v4(struct datagram *d, const uint8_t *p, uint32_t n, bool quoted)
 {
     uint32_t head = 4 * (uint32_t)(p[0] & 0xf), total;
-    struct utcp_sum sum = {0};
 
     if (n < V4_HEAD || head < V4_HEAD || head > n)
         return UTCP_KIND_BAD;
     total = get16(p + 2);
     if (total < head || (total > n && !quoted))
         return UTCP_KIND_BAD;
-    utcp_sum_add(&sum, p, head);
-    if (utcp_sum_fold(&sum) != 0xffff && !quoted)
+    if (sum_words(p, head) != 0xffff && !quoted)
         return UTCP_KIND_BAD_CHECKSUM;
     if (get16(p + 6) & V4_FRAGMENT)
         return UTCP_KIND_OTHER;
@@ -95,11 +104,10 @@ static enum utcp_kind read_ip(struct datagram *d, const uint8_t *p, uint32_t n, 
 static struct utcp_sum pseudo(const struct utcp_name *from, const struct utcp_name *to, uint8_t protocol,
                               uint32_t length)
 {
-    struct utcp_sum sum = {0};
-    uint8_t head[40], *q = put_bytes(put_bytes(head, from->ip, sizeof(from->ip)), to->ip, sizeof(to->ip));
+    struct utcp_sum sum = {.sum = (uint64_t)length + protocol};
 
-    put32(put32(q, length), protocol);
-    utcp_sum_add(&sum, head, sizeof(head));
+    for (uint32_t i = 0; i < sizeof(from->ip); i += 4)
+        sum.sum += (uint64_t)get32(from->ip + i) + get32(to->ip + i);
     return sum;
 }
 
@@ -233,7 +241,6 @@ enum utcp_kind utcp_packet_read(const uint8_t *octets, uint32_t n, bool checked,
 static uint8_t *write_ip(uint8_t *q, const struct utcp_name *from, const struct utcp_name *to, uint32_t length)
 {
     uint8_t *start = q;
-    struct utcp_sum sum = {0};
 
     if (!utcp_is_v4(to)) {
         q = put16(put32(q, 6U << 28), (uint16_t)length);
@@ -245,8 +252,7 @@ static uint8_t *write_ip(uint8_t *q, const struct utcp_name *from, const struct 
     q = put16(put16(q, 0), V4_DONT_FRAGMENT);
     q = put16(put8(put8(q, TTL), PROTOCOL_TCP), 0);
     q = put_bytes(put_bytes(q, from->ip + 12, 4), to->ip + 12, 4);
-    utcp_sum_add(&sum, start, V4_HEAD);
-    put16(start + 10, (uint16_t)~utcp_sum_fold(&sum));
+    put16(start + 10, (uint16_t)~sum_words(start, V4_HEAD));
     return q;
 }
 
@@ -260,8 +266,9 @@ void utcp_packet_write(struct utcp_packet *p, const struct utcp_name *from, cons
     assert(h->options % 4 == 0 && h->options <= UTCP_OPTIONS_MAX);
     q = put32(put32(put16(put16(q, from->port), to->port), h->seq), h->ack);
     q = put16(put8(put8(q, (uint8_t)(head << 2)), h->flags), h->window);
-    q = put32(q, 0); /* checksum, urgent pointer */
-    q = put_bytes(q, h->option, h->options);
+    q = put32(q, 0);                         /* checksum, urgent pointer */
+    memcpy(q, h->option, sizeof(h->option)); /* all of them: a copy of known length is no call */
+    q += h->options;
     p->ip_length = (uint32_t)(tcp - p->head);
     p->head_length = (uint32_t)(q - p->head);
     if (!p->partial) {
@@ -287,7 +294,6 @@ static void lengthen(struct utcp_packet *p, uint32_t octets)
 {
     uint8_t *ip = p->head, *check = p->head + p->ip_length + 16;
     uint32_t sum = get16(check) + octets;
-    struct utcp_sum head = {0};
 
     put16(check, (uint16_t)((sum & 0xffff) + (sum >> 16)));
     if (ip[0] >> 4 == 6) {
@@ -296,8 +302,7 @@ static void lengthen(struct utcp_packet *p, uint32_t octets)
     }
     put16(ip + 2, (uint16_t)(get16(ip + 2) + octets));
     put16(ip + 10, 0);
-    utcp_sum_add(&head, ip, V4_HEAD);
-    put16(ip + 10, (uint16_t)~utcp_sum_fold(&head));
+    put16(ip + 10, (uint16_t)~sum_words(ip, V4_HEAD));
 }
 
 bool utcp_packet_join(struct utcp_packet *p, const struct utcp_packet *next, uint32_t each)
