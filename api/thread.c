@@ -39,7 +39,8 @@ void progress_poll(struct progress *progress)
 {
     struct endpoint *hot = progress->hot;
 
-    atomic_store_explicit(&progress->polled_us, loop_now_us(), memory_order_relaxed);
+    if (!progress->context->manual) /* otherwise there is no thread that wants to know */
+        atomic_store_explicit(&progress->polled_us, loop_now_us(), memory_order_relaxed);
     if (hot && !hot->blocked && ++progress->hot_turns % HOT_TURNS)
         hot->kind->poll(hot);
     else

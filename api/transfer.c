@@ -242,6 +242,7 @@ bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
     if (n <= 0)
         return false;
     conn_sent(conn, (size_t)n, now_us);
-    atomic_store_explicit(&endpoint->sent_us, loop_now_us(), memory_order_relaxed);
+    if (!endpoint->progress->context->manual) /* otherwise no bell is put off */
+        atomic_store_explicit(&endpoint->sent_us, loop_now_us(), memory_order_relaxed);
     return true;
 }

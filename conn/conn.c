@@ -346,10 +346,20 @@ static void fill_segments(struct conn *c)
     }
 }
 
+static void fill_terminate(struct conn *c)
+{
+    struct emit e = {
+        .seg = c->life.term,
+        .span[0] = {c->life.term.data, c->life.term.length},
+        .spans = 1,
+    };
+
+    conn_encode(c, &e);
+    c->life.term_due = false;
+}
+
 void conn_fill(struct conn *c, uint64_t now_us)
 {
-    struct emit e = {.spans = 0};
-
     if (c->start.frame_length) {
         memcpy(out_space(c->life.out), c->start.frame, c->start.frame_length);
         out_commit_unit(c->life.out, c->start.frame_length);
@@ -361,13 +371,8 @@ void conn_fill(struct conn *c, uint64_t now_us)
         fill_segments(c);
         conn_check(c, now_us);
     }
-    if (c->life.term_due && !c->start.rtr_due) {
-        e.seg = c->life.term;
-        e.span[0] = (struct span){c->life.term.data, c->life.term.length};
-        e.spans = 1;
-        conn_encode(c, &e);
-        c->life.term_due = false;
-    }
+    if (c->life.term_due && !c->start.rtr_due)
+        fill_terminate(c);
 }
 
 /* Returns the stream position up to which octets were sent. The start-up frame is not part of this stream. */
