@@ -31,6 +31,7 @@ static const struct opt opts[] = {
      1, PERF_REPEAT_MAX},
     {0, "tcp-ref", NULL, "measure plain TCP in turn with each run, and print the ratio", OPT_FLAG, AT(tcp_ref), 0, 0},
     {0, "thread", NULL, "keep the library's thread beside the polling", OPT_FLAG, AT(threaded), 0, 0},
+    {0, "stable", NULL, "bandwidth: promise not to change what is being sent", OPT_FLAG, AT(stable), 0, 0},
     {0, "idle", "N", "do only this: open N idle connections and print their memory", OPT_U64, AT(idle), 1, 1000000},
     {0, "json", NULL, "print one JSON object (doc/perf-json.md)", OPT_FLAG, AT(json), 0, 0},
     {0},

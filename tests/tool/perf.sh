@@ -21,7 +21,7 @@ sctp=()
 "$rddp" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
     sctp=("--wire sctp --udp-port $((20000 + RANDOM % 12000))")
 for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --immediate --p2p "--wire rdmatcp" "${sctp[@]}" \
-    --thread "-a ::1"; do
+    --thread --stable "-a ::1"; do
     [ "$options" != "-a ::1" ] || grep -qs ' lo$' /proc/net/if_inet6 || continue
     # shellcheck disable=SC2086
     expect 0 "$options" "$rddp" perf --loopback -n 20 $options

@@ -116,7 +116,7 @@ offers "ping" pin
 offers "--version" --v
 offers "ping" help pi
 offers "--mtu --markers --mpa-rev" ping --m
-offers "--server --size --sctp" perf --s
+offers "--server --size --stable --sctp" perf --s
 offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i
 offers "write write-imm" perf --loopback w

@@ -44,6 +44,8 @@ static void data_request(const struct lane *lane, const struct test *test, uint6
     size_t part = read ? 2 * lane->size : last ? lane->size : 0;
     uint64_t remote_part = !read ? 2 * lane->size : last ? lane->size : 0;
     *sge = region_sge(&lane->data, part, (uint32_t)test->size);
+    if (lane->source && !read)
+        sge->lkey = rddp_mr_key(lane->source);
     *wr = (struct rddp_send_wr){
         .wr_id = number,
         .sg_list = sge,

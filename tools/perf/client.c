@@ -256,7 +256,7 @@ static int greet(struct client *client, const struct target *target)
     rddp_conn_attr_init(&attr);
     attr.wire = client->options->wire;
     lane_qp_attr(&qp_attr);
-    int code = lane_open(lane, &client->endpoint);
+    int code = lane_open(lane, &client->endpoint, client->options->stable);
     if (!code)
         code = endpoint_connect(&client->endpoint, target, &qp_attr, &attr, lane_prepare, lane, &lane->qp, NULL, NULL);
     uint64_t size = HEAD;

@@ -88,9 +88,10 @@ static bool perf_lane_decode(const unsigned char in[HEAD], struct message *messa
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
-int lane_open(struct lane *lane, struct tool_endpoint *endpoint)
+int lane_open(struct lane *lane, struct tool_endpoint *endpoint, bool stable)
 {
     lane->endpoint = endpoint;
+    lane->stable = stable;
     return region_make(endpoint, RING * HEAD, RDDP_ACCESS_LOCAL_WRITE, &lane->ring);
 }
 
@@ -99,6 +100,9 @@ void lane_close(struct lane *lane)
     if (lane->qp)
         rddp_destroy_qp(lane->qp);
     lane->qp = NULL;
+    if (lane->source)
+        rddp_dereg_mr(lane->source);
+    lane->source = NULL;
     region_free(&lane->ring);
     region_free(&lane->data);
 }
@@ -188,6 +192,12 @@ int lane_size(struct lane *lane, uint64_t size)
                            &lane->data);
     if (code)
         return code;
+    if (lane->stable) {
+        lane->source =
+            rddp_reg_mr(lane->endpoint->pd, lane->data.at, 2 * size, RDDP_ACCESS_STABLE | lane->endpoint->access);
+        if (!lane->source)
+            return fail(EXIT_FAILED, "cannot register %" PRIu64 " octets: %s", 2 * size, error_text(errno));
+    }
     /* Touched now, so that no test pays for it. */
     memset(lane->data.at, 0, lane->data.size);
     code = lane_repost(lane);

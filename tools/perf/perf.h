@@ -42,7 +42,7 @@ enum {
 #define PERF_COUNT_MAX 1000000000
 
 struct perf_options {
-    bool server, loopback, once, json, latency, bandwidth, tcp_ref, threaded;
+    bool server, loopback, once, json, latency, bandwidth, tcp_ref, threaded, stable;
     bool op[OPS];
     const char *address, *size_text;
     uint64_t port;
@@ -114,7 +114,9 @@ struct lane {
      * them, at a multiple of 8, the word that the peer's atomics change and the one that answers to ours come to. */
     struct region data;
     uint64_t size;
-    struct message peer; /* where the peer's memory is: offset, key, size */
+    bool stable;
+    struct rddp_mr *source; /* if `stable`: the first two parts, as RDDP_ACCESS_STABLE */
+    struct message peer;    /* where the peer's memory is: offset, key, size */
 
     uint64_t completed;     /* requests: number of the last that is known to be complete */
     uint64_t data_expected; /* receives that are data, of `data_size` octets, before control comes again */
@@ -137,7 +139,7 @@ struct lane {
 };
 
 /* Makes the memory that does not depend on the peer. Then lane_prepare() as endpoint_prepare, or before accepting. */
-int lane_open(struct lane *lane, struct tool_endpoint *endpoint);
+int lane_open(struct lane *lane, struct tool_endpoint *endpoint, bool stable);
 int lane_prepare(struct rddp_qp *qp, void *lane);
 void lane_close(struct lane *lane); /* the queue pair too */
 void lane_qp_attr(struct rddp_qp_attr *attr);

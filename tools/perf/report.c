@@ -225,6 +225,7 @@ void report_json(const struct report *report)
     json_bool(&json, "markers_sent", info->tx_markers);
     json_bool(&json, "markers_received", info->rx_markers);
     json_text(&json, "progress", report->options->threaded ? "thread" : "poll");
+    json_bool(&json, "stable", report->options->stable);
     json_open(&json, "results", '[');
     for (const struct row *row = report->rows; row < report->rows + report->row_count; row++)
         json_row(&json, row, report->options->tcp_ref);

@@ -33,7 +33,7 @@ static int accept_client(struct host *host, struct rddp_request *request)
     host->lane = (struct lane){.idle = host->lane.idle, .idle_user = host, .silent_end = host->options->loopback};
     host->established = host->over = false;
     lane_qp_attr(&attr);
-    int code = lane_open(&host->lane, &host->endpoint);
+    int code = lane_open(&host->lane, &host->endpoint, host->options->stable);
     if (!code)
         code = endpoint_qp(&host->endpoint, &attr, &qp);
     if (!code)
