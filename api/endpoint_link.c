@@ -246,7 +246,7 @@ void endpoint_told(struct endpoint *endpoint, unsigned events)
     else if (events & LINK_ENDED)
         conn_rx_end(&endpoint->conn, 0, loop_now_us());
     else if (events & LINK_LOST)
-        conn_lost(&endpoint->conn, FAULT_LOST);
+        conn_lost(&endpoint->conn, transfer_fault_of(endpoint->link->error));
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 

@@ -114,21 +114,6 @@ static void packet_on_timer(struct timer *timer, uint64_t now_us)
         endpoint_let_go(endpoint, ENDPOINT_DRIVER);
 }
 
-/* If there are too many links, the oldest in TIME-WAIT gives way. */
-static bool packet_make_space(struct rddp_device *device)
-{
-    struct packet_link *oldest = NULL;
-
-    if (device->link_count < device->attr.connections)
-        return true;
-    for (struct packet_link *l = device->links; l; l = l->next)
-        if (!l->link.owner && !l->is_new && !l->is_touched && l->tcp.state == UTCP_TIME_WAIT)
-            oldest = l; /* new ones are first in the list */
-    if (oldest)
-        packet_drop(oldest);
-    return oldest;
-}
-
 struct packet_link *packet_add(struct rddp_device *device)
 {
     bool has_space = packet_make_space(device);

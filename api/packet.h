@@ -147,6 +147,10 @@ void packet_close(struct rddp_device *device);
 struct packet_link *packet_add(struct rddp_device *device);
 void packet_drop(struct packet_link *l);
 
+/* packet_space.c. By the driver: is there space for one more link? A link that holds its place for nothing gives way.
+ */
+bool packet_make_space(struct rddp_device *device);
+
 /* packet.c. In a child of fork(), after progress_leave(): no packet is sent from now on. */
 void packet_leave(struct rddp_device *device);
 

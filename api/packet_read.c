@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/packet.h"
+#include "api/transfer.h"
 
 void packet_attach(struct link *link)
 {
@@ -125,6 +126,6 @@ bool packet_present(struct link *link)
     if (conn_wants(c, 0) & CONN_RX && utcp_ended(&l->tcp))
         conn_rx_end(c, received - read_to(l, c), loop_now_us());
     else if (conn_wants(c, 0) & CONN_RX && l->tcp.state == UTCP_CLOSED)
-        conn_lost(c, FAULT_LOST);
+        conn_lost(c, transfer_fault_of(l->tcp.error));
     return read_to(l, c) != before;
 }

@@ -147,7 +147,7 @@ bool transfer_receive(struct endpoint *endpoint)
         if (n == -EAGAIN)
             break;
         if (n < 0)
-            conn_lost(&endpoint->conn, FAULT_LOST);
+            conn_lost(&endpoint->conn, transfer_fault_of((int)n));
         else if (n == 0)
             conn_rx_end(&endpoint->conn, endpoint->progress->stage.octets, loop_now_us());
         else
@@ -238,7 +238,7 @@ bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
     }
     endpoint->blocked = n == -EAGAIN;
     if (n < 0 && n != -EAGAIN)
-        conn_lost(conn, FAULT_LOST);
+        conn_lost(conn, transfer_fault_of((int)n));
     if (n <= 0)
         return false;
     conn_sent(conn, (size_t)n, now_us);

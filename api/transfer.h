@@ -6,9 +6,17 @@
 #ifndef RDDP_API_TRANSFER_H
 #define RDDP_API_TRANSFER_H
 
+#include <errno.h>
+
 #include "api/endpoint.h"
 
 enum { TURN_OCTETS = 1 << 20 /* read from one link, or sent to it, before the others get their turn */ };
+
+/* Why a connection is lost whose link ended with this errno. */
+static inline enum fault transfer_fault_of(int error)
+{
+    return error == -ETIMEDOUT ? FAULT_STALLED : FAULT_LOST;
+}
 
 /* Does the connection want more octets? */
 bool transfer_wants(const struct endpoint *endpoint);

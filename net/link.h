@@ -70,7 +70,7 @@ struct link {
     /* The owner's callback, called by the driver of the loop; it may close the link. */
     void (*told)(struct link *link, unsigned events);
     bool is_up;
-    int error; /* a negative errno: why the handshake failed */
+    int error; /* a negative errno: why the handshake failed, or how a link that was up ended; 0: not known */
 };
 
 /* Sets the events that the owner waits for from now on. */

@@ -271,9 +271,11 @@ struct rddp_device_attr {
     const struct sockaddr *neighbor; /* the kernel's own address on the device; NULL: it is configured already */
     uint32_t prefix;                 /* bits of `neighbor` that all addresses behind the device share */
     uint32_t mtu;                    /* octets, 1280 to 65535, default 1500 */
-    uint32_t window;      /* octets of a connection that may wait for their turn: 4096 to 1 GiB, default 1 MiB */
-    uint32_t connections; /* connections at once, closing ones included; default 1024 */
-    bool checksums;       /* compute and verify them here; otherwise the device does */
+    uint32_t window; /* octets of a connection that may wait for their turn: 4096 to 1 GiB, default 1 MiB */
+    /* Connections at once, closing ones included; default 1024. If there are as many, a new one takes the place of one
+     * that is closing, or else of one whose peer has not begun the start-up. */
+    uint32_t connections;
+    bool checksums; /* compute and verify them here; otherwise the device does */
     /* For tests: lose this many of 100,000 packets each way, the same ones for the same seed. */
     uint32_t lose, lose_seed;
     /* Take over connections of the kernel's TCP. Do not set address, name, neighbor, prefix and checksums then; the MTU
@@ -315,7 +317,8 @@ enum rddp_event_type {
     RDDP_EVENT_UNREACHABLE,     /* no TCP connection, no association */
     RDDP_EVENT_CONNECT_ERROR,   /* the start-up failed */
     /* The connection is over and all requests are flushed. status is -ECONNRESET also if the peer closed in the
-     * middle of a message, or with a Read unanswered. */
+     * middle of a message, or with a Read unanswered; -ETIMEDOUT also if the TCP below gave up a peer that acknowledges
+     * nothing. A peer that closes its window and answers probes is not given up (RFC 9293 3.8.6.1): disconnect. */
     RDDP_EVENT_DISCONNECTED,
 };
 

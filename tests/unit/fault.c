@@ -44,7 +44,7 @@ static const struct {
     {{.fault = FAULT_NO_RECEIVE, .op = SEG_SEND, .msg = 0}, "Send 0: no receive is posted for it (RFC 5041 7.1)"},
     {{.fault = FAULT_IRD, .got = 16, .want = 16},
      "the peer wants more RDMA Reads at once than this end allows (RFC 6581 9.1)"},
-    {{.fault = FAULT_LOST, .got = 1}, "the connection below is lost: reset, unreachable or not answering (RFC 5044 8)"},
+    {{.fault = FAULT_LOST, .got = 1}, "the connection below is lost: reset or unreachable (RFC 5044 8)"},
     {{.fault = FAULTS}, "an unknown fault"},
 };
 
