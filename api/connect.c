@@ -189,6 +189,8 @@ int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const s
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
+    if (packet_is_left(attr->wire.device))
+        return -ENODEV;
     if (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel))
         return -EINVAL;
     if (attr->wire.wire == RDDP_WIRE_SCTP)
@@ -213,6 +215,8 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
         error = -EOPNOTSUPP;
     if (!error)
         error = context_use(qp->context);
+    if (!error && packet_is_left(attr->wire.device))
+        error = -ENODEV;
     if (!error && (packet_is_own(attr->wire.device) || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
         error = -EINVAL;
     if (error) {

@@ -91,6 +91,8 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
         error = -EINVAL;
     else
         error = context_use(channel->context);
+    if (!error && packet_is_left(listener->wire.device))
+        error = -ENODEV;
     if (!error)
         return listener;
     free(listener);

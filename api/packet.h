@@ -117,6 +117,12 @@ static inline struct successor *packet_successor(struct rddp_device *device)
     return device && device->attr.hand_off ? &device->successor : NULL;
 }
 
+/* In a child of fork(): it has left a device that takes connections over to the parent, and cannot take any. */
+static inline bool packet_is_left(const struct rddp_device *device)
+{
+    return device && device->attr.hand_off && !device->is_raw;
+}
+
 /* packet_send.c. packet_is_lost(): shall this packet be lost on purpose? packet_write() sends a packet, which the
  * device cuts into segments of `each` octets. packet_flush() sends everything that a link has to send, and sets its
  * timer. */

@@ -243,7 +243,7 @@ static void talk(struct pair *pair)
     CHECK(!rddp_destroy_listener(listener));
 }
 
-/* The TCP behind the device is the parent's, and only the parent may send its packets. */
+/* The TCP behind the device is the parent's, and only the parent may send its packets, or take connections over. */
 static void expect_no_device(struct pair *pair)
 {
     struct rddp_wire_attr wire = pair_wire(pair->row, true);
@@ -270,9 +270,9 @@ static void use_all(struct pair *pair)
 
     expect_lost(&pair->client);
     expect_lost(&pair->server);
-    if (pair->row->packet)
+    if (pair->row->packet || pair->row->hand_off)
         expect_no_device(pair);
-    else
+    if (!pair->row->packet)
         CHECK(rddp_listener_addr(pair->listener, &addr) == -EBADF);
     talk(pair);
     CHECK((second = rddp_open(NULL)));
