@@ -248,6 +248,23 @@ static ssize_t packet_read(const struct packet_input *input, bool *checked)
     return n;
 }
 
+/* Somebody has removed the TUN device: its connections end. The descriptor stays, because posters may be sending. */
+static void packet_lose(struct rddp_device *device, int error)
+{
+    loop_unwatch(&device->progress->loop, &device->input[0].watch);
+    device->input[0].watch.ready = NULL;
+    context_log(device->progress->context, RDDP_LOG_ERROR, "the device is gone: %s", strerror(-error));
+    for (struct packet_link *l = device->links; l; l = l->next) {
+        (void)packet_touch(device, &l->tcp, 0);
+        utcp_abort(&l->tcp);
+    }
+}
+
+static bool packet_is_lost_for_good(const struct rddp_device *device, ssize_t error)
+{
+    return !device->attr.hand_off && error != -EAGAIN;
+}
+
 static void packet_on_packets(struct watch *watch, uint32_t events)
 {
     const struct packet_input *input = container_of(watch, struct packet_input, watch);
@@ -263,6 +280,8 @@ static void packet_on_packets(struct watch *watch, uint32_t events)
             continue;
         if (n < 0) {
             packet_settle_down(device);
+            if (packet_is_lost_for_good(device, n))
+                packet_lose(device, (int)n);
             break;
         }
         if (packet_is_lost(device))
@@ -276,6 +295,12 @@ static void packet_on_packets(struct watch *watch, uint32_t events)
 }
 
 /* --- connecting and listening ----------------------------------------------------------------------------- */
+
+/* Neither removed nor left to the parent of this process. */
+static bool packet_is_usable(const struct rddp_device *device)
+{
+    return device->fd >= 0 && device->input[0].watch.ready;
+}
 
 /* Chooses a local port that is free towards `remote`. */
 static bool packet_choose_port(struct rddp_device *device, struct utcp_name *local, const struct utcp_name *remote)
@@ -293,7 +318,7 @@ struct link *packet_connect(struct rddp_device *device, const struct sockaddr *p
     struct utcp_name local = device->own, remote;
     uint64_t now_us = loop_now_us();
     struct packet_link *l = NULL;
-    int error = device->fd < 0 ? -ENODEV : packet_name_from(&remote, peer, length);
+    int error = packet_is_usable(device) ? packet_name_from(&remote, peer, length) : -ENODEV;
 
     if (!error && (!remote.port || utcp_is_v4(&local) != utcp_is_v4(&remote)))
         error = remote.port ? -EAFNOSUPPORT : -EINVAL;
@@ -325,7 +350,7 @@ int packet_listen(struct rddp_device *device, struct packet_port *port)
 {
     bool any = !port->name.port;
 
-    if (device->fd < 0)
+    if (!packet_is_usable(device))
         return -ENODEV;
     for (uint32_t i = 0; any && i < PORTS && (!i || is_listened_to(device, port->name.port)); i++)
         port->name.port = (uint16_t)(PORT_FIRST + device->next_port++ % PORTS);

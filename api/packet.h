@@ -162,7 +162,7 @@ void packet_leave(struct rddp_device *device);
 
 /* packet.c. By the driver. packet_connect() returns a link that is connecting to `peer`, or NULL with errno.
  * packet_listen() starts and packet_unlisten() stops listening at a port; port 0 is replaced by a free one. Returns 0,
- * -EADDRINUSE or -EAFNOSUPPORT; -ENODEV: the device belongs to the parent. */
+ * -EADDRINUSE or -EAFNOSUPPORT; -ENODEV: the device belongs to the parent, or was removed. */
 struct link *packet_connect(struct rddp_device *device, const struct sockaddr *peer, socklen_t length);
 int packet_listen(struct rddp_device *device, struct packet_port *port);
 void packet_unlisten(struct rddp_device *device, struct packet_port *port);

@@ -185,6 +185,8 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
     uint64_t now_us = loop_now_us();
     int error = packet_name_of(&local, from, sizeof(struct sockaddr_in6)) ? -EINVAL : 0;
 
+    if (net->is_gone)
+        error = -ENODEV;
     if (!error && packet_name_of(&remote, to, sizeof(struct sockaddr_in6)))
         error = -EINVAL;
     if (!error && (utcp_is_v4(&local) != utcp_is_v4(&remote) || !remote.port))

@@ -130,6 +130,7 @@ struct rddp_stream_net {
     uint32_t batch;                     /* packets that the last look found */
     uint64_t empty_us;                  /* when the device had none */
     bool is_watched, stays_watched;     /* by the loop; always, because the application has its descriptor */
+    bool is_gone;                       /* the device was removed */
     struct stream_guess guess;
     uint8_t packet[TUN_PACKET_MAX];
 };

@@ -85,6 +85,19 @@ static void stream_net_settle_touched(struct rddp_stream_net *net)
     }
 }
 
+/* Somebody has removed the TUN device: all streams fail. */
+static void stream_net_lose(struct rddp_stream_net *net)
+{
+    if (net->is_watched)
+        loop_unwatch(&net->loop, &net->watch);
+    net->is_watched = false;
+    net->is_gone = true;
+    for (struct rddp_stream *s = net->streams; s; s = s->next) {
+        utcp_abort(&s->tcp);
+        s->tcp.error = -ENODEV;
+    }
+}
+
 void stream_net_receive(struct rddp_stream_net *net)
 {
     struct iovec piece[3];
@@ -95,6 +108,8 @@ void stream_net_receive(struct rddp_stream_net *net)
         ssize_t n = tun_recv(net->fd, piece, stream_guess(net, piece), &note);
         struct utcp *t;
 
+        if (n < 0 && n != -EAGAIN && n != -EMSGSIZE)
+            stream_net_lose(net);
         if (n < 0) {
             net->empty_us = loop_now_us();
             break;

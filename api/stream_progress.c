@@ -11,9 +11,9 @@ enum { LINGER_US = 50, LINGER_VAIN_MAX = 6, LOOK_US = 5, UNWATCHED_SLEEP_MS = 1 
 
 int stream_net_watch(struct rddp_stream_net *net)
 {
-    int error = net->is_watched ? 0 : loop_watch(&net->loop, &net->watch, EPOLLIN);
+    int error = net->is_watched || net->is_gone ? 0 : loop_watch(&net->loop, &net->watch, EPOLLIN);
 
-    net->is_watched = !error;
+    net->is_watched = !error && !net->is_gone;
     return error;
 }
 
@@ -32,7 +32,7 @@ static bool stream_net_look(struct rddp_stream_net *net)
     bool called;
 
     net->batch = 0;
-    if (!net->is_watched)
+    if (!net->is_watched && !net->is_gone)
         stream_net_receive(net);
     called = loop_run(&net->loop, &nobody) || net->batch;
     if (!called)
@@ -67,13 +67,13 @@ static bool stream_net_linger(struct rddp_stream_net *net)
     return false;
 }
 
-int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
+static int stream_net_work(struct rddp_stream_net *net, int timeout_ms)
 {
     bool looked = timeout_ms && !net->is_watched && loop_now_us() < net->empty_us + LOOK_US;
 
     if (!looked && (stream_net_look(net) || !timeout_ms))
         return 0;
-    if (stream_net_linger(net))
+    if (!net->is_gone && stream_net_linger(net))
         return 0;
     if (stream_net_watch(net)) /* no memory for it */
         timeout_ms = UNWATCHED_SLEEP_MS;
@@ -82,4 +82,11 @@ int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
         return -EINTR;
     stream_net_look(net);
     return 0;
+}
+
+int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
+{
+    int error = stream_net_work(net, timeout_ms);
+
+    return net->is_gone ? -ENODEV : error;
 }

@@ -374,8 +374,8 @@ RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct soc
 /* Starts to connect; an event on `channel` reports the result. `attr` may be NULL. -EINVAL: the queue pair was used or
  * is in error and was not reset since, a channel of another context, private data too long, or bad wire attributes;
  * -ENOMEM; -EMFILE; -EAGAIN (no random number available); -EPROTONOSUPPORT (RDDP_WIRE_SCTP: sctp_provider is not
- * available; the log says why); or an error that the system returns for the address at once (-ENETUNREACH,
- * -EAFNOSUPPORT). */
+ * available; the log says why); -ENODEV (the device was removed); or an error that the system returns for the address
+ * at once (-ENETUNREACH, -EAFNOSUPPORT). */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 

@@ -60,7 +60,8 @@ RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: it s
  * else with it. Packets cost their sender more from this call on, because they have to wake somebody. */
 RDDP_API int rddp_stream_net_fd(struct rddp_stream_net *net);
 /* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit).
- * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0 or -EINTR. */
+ * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0; -EINTR;
+ * -ENODEV: somebody has removed the device, and nothing but timers is left to wait for. */
 RDDP_API int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms);
 
 /* --- connections --------------------------------------------------------------------------------------------- */
@@ -71,7 +72,7 @@ RDDP_API int rddp_stream_listen(struct rddp_stream_net *net, uint16_t port, uint
 /* Returns the oldest connection that was not accepted. NULL: EAGAIN (there is none). */
 RDDP_API struct rddp_stream *rddp_stream_accept(struct rddp_stream_net *net);
 /* Connects from an address behind the device; port 0 in `from`: any free port. NULL: EADDRINUSE, EINVAL, ENOMEM, EMFILE
- * (too many streams). */
+ * (too many streams), ENODEV (the device was removed). */
 RDDP_API struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struct sockaddr *from,
                                                  const struct sockaddr *to);
 
@@ -81,7 +82,8 @@ enum rddp_stream_state {
     RDDP_STREAM_ENDED, /* both sides have finished, and everything was acknowledged */
 };
 
-/* Returns the state, or why the stream failed: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED. */
+/* Returns the state, or why the stream failed: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED,
+ * -ENODEV (the device was removed). */
 RDDP_API int rddp_stream_state(const struct rddp_stream *stream);
 RDDP_API bool rddp_stream_has_option(const struct rddp_stream *stream); /* did both sides offer it? */
 

@@ -1,73 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* cifs.c - READs and WRITEs of CIFS in NetBIOS frames between two nets of ours, with losses: the data are placed by PID
  * and MID; how the frames are cut into segments; and PIDs and MIDs of many requests. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/lib/cifs.h"
 #include "tests/lib/rng.h"
+#include "tests/suite/lib/network.h"
+#include "tests/suite/lib/stream_path.h"
 #include "wire/tcpopt_map.h"
-#include <rddp/stream.h>
 
-enum {
-    PORT = 445,
-    OPS = 24,
-    DATA = 60001,
-    ROUNDS = 60000,
-    MESSAGE = CIFS_FRAME + CIFS_MESSAGE,
-    MSS = 1400,
-    MANY = 65537
-};
+enum { OPS = 24, DATA = 60001, ROUNDS = 60000, MESSAGE = CIFS_FRAME + CIFS_MESSAGE, MSS = 1400, MANY = 65537 };
 
 static uint8_t source[OPS * DATA], target[OPS * DATA], offered[OPS / 2 * DATA];
 static uint8_t say[2][OPS][MESSAGE];
-
-/* A network of our own: where none can be had the test cannot run. */
-static bool own_network(void)
-{
-    int fd;
-    bool good;
-
-    if ((unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) || access("/dev/net/tun", R_OK | W_OK))
-        return false;
-    fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY);
-    good = fd >= 0 && write(fd, "1", 1) == 1;
-    close(fd);
-    return good;
-}
-
-static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
-{
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
-}
-
-static struct rddp_stream_net *open_net(uint32_t number)
-{
-    struct sockaddr_in neighbor = address(number, 1, 0);
-    struct rddp_stream_net_attr attr;
-    struct rddp_stream_net *net;
-
-    rddp_stream_net_attr_init(&attr);
-    attr.neighbor = (struct sockaddr *)&neighbor;
-    attr.prefix = 24;
-    attr.lose = 500;
-    attr.lose_seed = number;
-    net = rddp_stream_net_open(&attr);
-    if (!net)
-        fail_msg("rddp_stream_net_open: %s", strerror(errno));
-    return net;
-}
 
 /* 5.3.2: data from the server are asked for, data from the client are not. */
 static struct rddp_stream_mark mark_of(const struct cifs_message *m, uint8_t operation)
@@ -132,23 +83,6 @@ static bool get(struct side *side)
     return true;
 }
 
-static void open_ends(struct rddp_stream_net *net[2], struct side side[2])
-{
-    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT);
-
-    net[0] = open_net(1);
-    net[1] = open_net(2);
-    assert_int_equal(rddp_stream_listen(net[1], PORT, 1), 0);
-    side[0].stream = rddp_stream_connect(net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
-    assert_non_null(side[0].stream);
-    for (int i = 0; i < ROUNDS && !(side[1].stream = rddp_stream_accept(net[1])); i++) {
-        rddp_stream_progress(net[0], 0);
-        rddp_stream_progress(net[1], 1);
-    }
-    assert_non_null(side[1].stream);
-    assert_true(rddp_stream_has_option(side[1].stream));
-}
-
 /* TCPOPT-5.3.1-03: the server answers with the PID and the MID of the request, whatever they are. */
 static void answer(struct side *server)
 {
@@ -161,19 +95,21 @@ static void answer(struct side *server)
 /* READs and WRITEs under way together; a buffer has the name of its request before that leaves. */
 static void exchange(void **state)
 {
-    struct rddp_stream_net *net[2];
+    struct stream_path path;
     struct side side[2] = {0};
     struct rng r = {9};
     uint32_t taken[OPS];
     struct cifs_ids ids = {.next = 0xfffa, .taken = taken, .capacity = OPS};
 
     (void)state;
-    if (!own_network()) {
+    if (!network_own()) {
         print_message("cannot run here: no network namespace, no forwarding, or no TUN device\n");
         skip();
     }
     rng_fill(&r, source, sizeof(source));
-    open_ends(net, side);
+    stream_path_open(&path, &(struct stream_path_attr){.lose = 500});
+    for (int i = 0; i < 2; i++)
+        side[i].stream = path.end[i];
     for (uint32_t i = 0; i < OPS / 2; i++)
         assert_int_equal(rddp_stream_offer(side[1].stream, offered + i * DATA, DATA), 0);
     for (uint32_t i = 0; i < OPS; i++) {
@@ -188,8 +124,7 @@ static void exchange(void **state)
         put(side[0].stream, &m, say[0][i], source + i * DATA);
     }
     for (int i = 0; i < ROUNDS && side[0].done < OPS; i++) {
-        rddp_stream_progress(net[0], 0);
-        rddp_stream_progress(net[1], 1);
+        stream_path_turn(&path);
         while (get(&side[1]))
             answer(&side[1]);
         while (get(&side[0]))
@@ -201,10 +136,7 @@ static void exchange(void **state)
     assert_int_equal(side[1].placed, OPS / 2 * DATA);
     for (uint32_t i = 0; i < OPS; i += 2)
         assert_memory_equal(target + i * DATA, source + i * DATA, DATA);
-    for (int i = 0; i < 2; i++)
-        rddp_stream_close(side[i].stream);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(rddp_stream_net_close(net[i]), 0);
+    stream_path_close(&path);
 }
 
 /* TCPOPT-5.3.1-04 TCPOPT-5.3.1-05 TCPOPT-5.3.2-01 TCPOPT-5.3.2-02 TCPOPT-5.3.3-01: of frames cut into segments, A is

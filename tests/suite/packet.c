@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -253,10 +254,37 @@ static void unreachable(void **state)
     assert_int_equal(rddp_destroy_qp(qp), 0);
 }
 
+/* The device is taken away from below: connections end, no more can be made, and nobody spins on what is left of it. */
+static void removed(void **state)
+{
+    struct pair *pair = of(state);
+    struct timespec a_while = {.tv_nsec = 400000000}, begun, ended;
+    struct rddp_wire_attr wire = pair_wire(pair->row, true);
+    struct rddp_conn_attr attr;
+    struct rddp_qp *qp = pair->client.qp;
+
+    assert_true(network_remove(1));
+    assert_int_equal(pair_event(&pair->client, RDDP_EVENT_DISCONNECTED).status, -ECONNRESET);
+    assert_true(pair_said(&pair->client, "the device is gone"));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun);
+    nanosleep(&a_while, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
+    assert_true((ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 < 100);
+    assert_int_equal(rddp_reset_qp(qp), 0);
+    rddp_conn_attr_init(&attr);
+    attr.wire.device = pair->client.device;
+    assert_int_equal(rddp_connect(qp, pair->client.events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), &attr),
+                     -ENODEV);
+    wire.device = pair->client.device;
+    assert_null(rddp_listen(pair->client.events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), 1, &wire, NULL));
+    assert_int_equal(errno, ENODEV);
+}
+
 int main(void)
 {
-    static const struct pair_test tests[] = {PAIR_TEST(placed_early), PAIR_TEST(refused), PAIR_TEST(ports),
-                                             PAIR_TEST(narrower),     PAIR_TEST(lingers), PAIR_TEST(unreachable)};
+    static const struct pair_test tests[] = {PAIR_TEST(removed),    PAIR_TEST(placed_early), PAIR_TEST(refused),
+                                             PAIR_TEST(ports),      PAIR_TEST(narrower),     PAIR_TEST(lingers),
+                                             PAIR_TEST(unreachable)};
 
     return pair_run("packet", tests, sizeof(tests) / sizeof(*tests), true);
 }

@@ -1,108 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* stream.c - the public calls of rddp/stream.h: two nets with the kernel's forwarding between them, and losses. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/lib/rng.h"
-#include <rddp/stream.h>
+#include "tests/suite/lib/network.h"
+#include "tests/suite/lib/stream_path.h"
 
-enum { PORT = 700, HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000, PATIENCE_MS = 20000 };
+enum { HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000, PATIENCE_MS = 20000 };
 
 struct pair {
-    struct rddp_stream_net *net[2];
-    struct rddp_stream *end[2];
+    struct stream_path path;
     uint8_t *source, *target;
     bool checked; /* the device vouches for checksums */
 };
 
-/* Moves to an own network namespace; skips the program if there is none to be had. */
-static void own_network(void)
-{
-    int fd;
-
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) {
-        print_message("cannot run here: no network namespace\n");
-        exit(77);
-    }
-    fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY);
-    if (fd < 0 || write(fd, "1", 1) != 1 || access("/dev/net/tun", R_OK | W_OK)) {
-        print_message("cannot run here: no forwarding, or no TUN device\n");
-        exit(77);
-    }
-    close(fd);
-}
-
-static struct sockaddr_in address(uint32_t net, uint32_t host, uint16_t port)
-{
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(10U << 24 | net << 16 | host), .sin_port = htons(port)};
-}
-
-static struct rddp_stream_net *open_net(uint32_t number, uint32_t lose, bool no_option, bool checked)
-{
-    struct sockaddr_in neighbor = address(number, 1, 0);
-    struct rddp_stream_net_attr attr;
-    struct rddp_stream_net *net;
-
-    rddp_stream_net_attr_init(&attr);
-    attr.neighbor = (struct sockaddr *)&neighbor;
-    attr.prefix = 24;
-    attr.lose = lose;
-    attr.lose_seed = 7 + number;
-    attr.no_option = no_option;
-    attr.checksums = number == 1 && !checked;
-    net = rddp_stream_net_open(&attr);
-    if (!net)
-        fail_msg("rddp_stream_net_open: %s", strerror(errno));
-    return net;
-}
-
 static void turn(struct pair *p)
 {
-    rddp_stream_progress(p->net[0], 0);
-    rddp_stream_progress(p->net[1], 1);
+    stream_path_turn(&p->path);
 }
 
 static void open_pair(struct pair *p, uint32_t lose, bool no_option)
 {
-    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT);
-
-    p->net[0] = open_net(1, lose, false, p->checked);
-    p->net[1] = open_net(2, lose, no_option, p->checked);
-    assert_int_equal(rddp_stream_listen(p->net[1], PORT, 1), 0);
-    p->end[0] = rddp_stream_connect(p->net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
-    assert_non_null(p->end[0]);
-    assert_int_equal(rddp_stream_state(p->end[0]), RDDP_STREAM_CONNECTING);
-    for (int i = 0; i < ROUNDS && !(p->end[1] = rddp_stream_accept(p->net[1])); i++)
-        turn(p);
-    assert_non_null(p->end[1]);
-    assert_int_equal(rddp_stream_state(p->end[0]), RDDP_STREAM_OPEN);
-    assert_int_equal(rddp_stream_has_option(p->end[1]), !no_option);
-    assert_int_equal(rddp_stream_has_option(p->end[0]), !no_option);
+    stream_path_open(&p->path,
+                     &(struct stream_path_attr){.lose = lose, .no_option = no_option, .checksums = !p->checked});
 }
 
 static void close_pair(struct pair *p)
 {
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(rddp_stream_net_close(p->net[i]), p->end[i] ? -EBUSY : 0);
-        if (p->end[i])
-            rddp_stream_close(p->end[i]);
-    }
-    for (int i = 0; i < 2; i++)
-        if (p->end[i])
-            assert_int_equal(rddp_stream_net_close(p->net[i]), 0);
+    stream_path_close(&p->path);
     free(p->source);
     free(p->target);
 }
@@ -125,12 +58,12 @@ static void say(struct pair *p, uint64_t first_rid, bool unsolicited)
     for (uint32_t i = 0; i < TRANSFERS; i++) {
         struct rddp_stream_mark mark = {first_rid + i, 0, LENGTH, i % 2 || p->checked, unsolicited};
 
-        assert_int_equal(rddp_stream_write(p->end[0], text, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
-        assert_int_equal(rddp_stream_write(p->end[0], p->source + (size_t)i * LENGTH, LENGTH, 0, &mark), 0);
-        assert_int_equal(rddp_stream_write(p->end[0], text + HEAD, TAIL, 0, NULL), 0);
+        assert_int_equal(rddp_stream_write(p->path.end[0], text, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
+        assert_int_equal(rddp_stream_write(p->path.end[0], p->source + (size_t)i * LENGTH, LENGTH, 0, &mark), 0);
+        assert_int_equal(rddp_stream_write(p->path.end[0], text + HEAD, TAIL, 0, NULL), 0);
     }
-    assert_int_equal(rddp_stream_finish(p->end[0]), 0);
-    assert_int_equal(rddp_stream_write(p->end[0], text, 1, 0, NULL), -EPIPE);
+    assert_int_equal(rddp_stream_finish(p->path.end[0]), 0);
+    assert_int_equal(rddp_stream_write(p->path.end[0], text, 1, 0, NULL), -EPIPE);
 }
 
 /* Returns the octet that was sent at this position. */
@@ -155,7 +88,8 @@ static uint64_t hear(struct pair *p, uint64_t first_rid)
 
     for (int i = 0; i < ROUNDS && r.kind != RDDP_STREAM_FINISH; i++) {
         turn(p);
-        while (r.kind != RDDP_STREAM_FINISH && (got = rddp_stream_read(p->end[1], plain, sizeof(plain), &r)) != 0) {
+        while (r.kind != RDDP_STREAM_FINISH &&
+               (got = rddp_stream_read(p->path.end[1], plain, sizeof(plain), &r)) != 0) {
             const uint8_t *at = r.kind == RDDP_STREAM_PLACED ? r.at : plain;
 
             assert_int_equal(got, 1);
@@ -177,20 +111,20 @@ static uint64_t hear(struct pair *p, uint64_t first_rid)
 
 static void end_well(struct pair *p)
 {
-    assert_int_equal(rddp_stream_finish(p->end[1]), 0);
-    for (int i = 0; i < ROUNDS && (rddp_stream_state(p->end[0]) != RDDP_STREAM_ENDED ||
-                                   rddp_stream_state(p->end[1]) != RDDP_STREAM_ENDED);
+    assert_int_equal(rddp_stream_finish(p->path.end[1]), 0);
+    for (int i = 0; i < ROUNDS && (rddp_stream_state(p->path.end[0]) != RDDP_STREAM_ENDED ||
+                                   rddp_stream_state(p->path.end[1]) != RDDP_STREAM_ENDED);
          i++)
         turn(p);
-    assert_int_equal(rddp_stream_state(p->end[0]), RDDP_STREAM_ENDED);
-    assert_int_equal(rddp_stream_state(p->end[1]), RDDP_STREAM_ENDED);
-    assert_true(rddp_stream_unacked(p->end[0]) == 0);
+    assert_int_equal(rddp_stream_state(p->path.end[0]), RDDP_STREAM_ENDED);
+    assert_int_equal(rddp_stream_state(p->path.end[1]), RDDP_STREAM_ENDED);
+    assert_true(rddp_stream_unacked(p->path.end[0]) == 0);
 }
 
 static void expect_all(struct pair *p, uint64_t first_rid)
 {
     for (uint32_t i = 0; i < TRANSFERS; i++)
-        assert_int_equal(rddp_stream_expect(p->end[1], first_rid + i, p->target + (size_t)i * LENGTH, LENGTH), 0);
+        assert_int_equal(rddp_stream_expect(p->path.end[1], first_rid + i, p->target + (size_t)i * LENGTH, LENGTH), 0);
 }
 
 /* TCPOPT-0-01 TCPOPT-0-03 TCPOPT-0-04 TCPOPT-1-01 TCPOPT-1-02 TCPOPT-3.1.4-06 TCPOPT-3.1.5-01 TCPOPT-3.1.5-02
@@ -207,7 +141,7 @@ static void all_is_placed(void **state)
     say(&p, 100, false);
     assert_true(hear(&p, 100) == (uint64_t)TRANSFERS * LENGTH);
     assert_memory_equal(p.target, p.source, (size_t)TRANSFERS * LENGTH);
-    rddp_stream_count(p.end[1], &count);
+    rddp_stream_count(p.path.end[1], &count);
     assert_true(count.octets_placed == (uint64_t)TRANSFERS * LENGTH && count.octets_placed_early > LENGTH);
     assert_true(count.kept_max <= 1024);
     assert_true(!count.options_bad && !count.options_unknown && !count.options_outside && !count.options_total);
@@ -249,12 +183,12 @@ static void some_is_placed(void **state)
     make_memory(&p);
     open_pair(&p, 0, false);
     memset(guarded, 0xee, LENGTH);
-    assert_int_equal(rddp_stream_expect(p.end[1], 103, guarded, LENGTH / 2), 0);
-    assert_int_equal(rddp_stream_expect(p.end[1], 100, p.target, LENGTH), 0);
-    assert_int_equal(rddp_stream_expect(p.end[1], 100 | 1ULL << 45, p.target + LENGTH, LENGTH), 0);
-    assert_int_equal(rddp_stream_expect(p.end[1], 101, p.target + LENGTH, LENGTH), 0);
-    assert_int_equal(rddp_stream_forget(p.end[1], 101), 0);
-    assert_int_equal(rddp_stream_forget(p.end[1], 101), -ENOENT);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 103, guarded, LENGTH / 2), 0);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 100, p.target, LENGTH), 0);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 100 | 1ULL << 45, p.target + LENGTH, LENGTH), 0);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 101, p.target + LENGTH, LENGTH), 0);
+    assert_int_equal(rddp_stream_forget(p.path.end[1], 101), 0);
+    assert_int_equal(rddp_stream_forget(p.path.end[1], 101), -ENOENT);
     say(&p, 100, false);
     placed = hear(&p, 100);
     assert_true(placed >= LENGTH + LENGTH / 2 - 1500 && placed <= LENGTH + LENGTH / 2);
@@ -262,7 +196,7 @@ static void some_is_placed(void **state)
         assert_int_equal(guarded[i], 0xee);
     for (size_t i = LENGTH; i < 2 * (size_t)LENGTH; i++)
         assert_int_equal(p.target[i], 0);
-    rddp_stream_count(p.end[1], &count);
+    rddp_stream_count(p.path.end[1], &count);
     assert_true(count.options_outside > 0 && count.options_unknown > 0);
     free(guarded);
     close_pair(&p);
@@ -277,15 +211,15 @@ static void unsolicited(void **state)
     (void)state;
     make_memory(&p);
     open_pair(&p, 0, false);
-    assert_int_equal(rddp_stream_offer(p.end[1], p.target, 10), 0); /* too short for any transfer */
+    assert_int_equal(rddp_stream_offer(p.path.end[1], p.target, 10), 0); /* too short for any transfer */
     for (size_t i = 1; i <= 3; i++)
-        assert_int_equal(rddp_stream_offer(p.end[1], p.target + i * LENGTH, LENGTH), 0);
+        assert_int_equal(rddp_stream_offer(p.path.end[1], p.target + i * LENGTH, LENGTH), 0);
     say(&p, 5000, true);
     assert_true(hear(&p, 5000) == 3 * (uint64_t)LENGTH);
     assert_memory_equal(p.target + LENGTH, p.source, 3 * (size_t)LENGTH);
-    rddp_stream_count(p.end[1], &count);
+    rddp_stream_count(p.path.end[1], &count);
     assert_true(count.unsolicited_refused > 0);
-    assert_int_equal(rddp_stream_forget(p.end[1], 5000), 0);
+    assert_int_equal(rddp_stream_forget(p.path.end[1], 5000), 0);
     close_pair(&p);
 }
 
@@ -302,19 +236,19 @@ static void total_changes(void **state)
     (void)state;
     make_memory(&p);
     open_pair(&p, 0, false);
-    assert_int_equal(rddp_stream_expect(p.end[1], 9, p.target, 5000), 0);
-    assert_int_equal(rddp_stream_write(p.end[0], p.source, 2000, 0, &first), 0);
-    assert_int_equal(rddp_stream_write(p.end[0], p.source + 2000, 2000, 0, &second), 0);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 9, p.target, 5000), 0);
+    assert_int_equal(rddp_stream_write(p.path.end[0], p.source, 2000, 0, &first), 0);
+    assert_int_equal(rddp_stream_write(p.path.end[0], p.source + 2000, 2000, 0, &second), 0);
     for (int i = 0; i < ROUNDS && heard < 4000; i++) {
         turn(&p);
-        while (rddp_stream_read(p.end[1], plain, sizeof(plain), &r) > 0) {
+        while (rddp_stream_read(p.path.end[1], plain, sizeof(plain), &r) > 0) {
             assert_int_equal(r.kind, heard < 2000 ? RDDP_STREAM_PLACED : RDDP_STREAM_PLAIN);
             assert_memory_equal(r.kind == RDDP_STREAM_PLACED ? r.at : plain, p.source + heard, r.length);
             heard += r.length;
         }
     }
     assert_true(heard == 4000);
-    rddp_stream_count(p.end[1], &count);
+    rddp_stream_count(p.path.end[1], &count);
     assert_true(count.options_total > 0 && count.octets_placed == 2000);
     close_pair(&p);
 }
@@ -332,7 +266,7 @@ static void copies_little(void **state)
     say(&p, 100, false);
     assert_true(hear(&p, 100) == (uint64_t)TRANSFERS * LENGTH);
     assert_memory_equal(p.target, p.source, (size_t)TRANSFERS * LENGTH);
-    rddp_stream_count(p.end[1], &count);
+    rddp_stream_count(p.path.end[1], &count);
     assert_true(count.octets_copied * 100 <= count.octets_in);
     close_pair(&p);
 }
@@ -345,12 +279,12 @@ static void say_in_no_order(struct pair *p)
         const uint8_t *from = p->source + (size_t)k * LENGTH;
         struct rddp_stream_mark mark = {100 + k, half, LENGTH, true, false};
 
-        assert_int_equal(rddp_stream_write(p->end[0], p->source, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
-        assert_int_equal(rddp_stream_write(p->end[0], from + half, LENGTH - half, 0, &mark), 0);
+        assert_int_equal(rddp_stream_write(p->path.end[0], p->source, HEAD, RDDP_STREAM_MESSAGE, NULL), 0);
+        assert_int_equal(rddp_stream_write(p->path.end[0], from + half, LENGTH - half, 0, &mark), 0);
         mark.buffer_offset = 0;
-        assert_int_equal(rddp_stream_write(p->end[0], from, half, 0, &mark), 0);
+        assert_int_equal(rddp_stream_write(p->path.end[0], from, half, 0, &mark), 0);
     }
-    assert_int_equal(rddp_stream_finish(p->end[0]), 0);
+    assert_int_equal(rddp_stream_finish(p->path.end[0]), 0);
 }
 
 /* TCPOPT-3.1.5-02: the place of the next data cannot be guessed; nothing that has been placed is ever touched again,
@@ -372,7 +306,7 @@ static void in_no_order(void **state)
         placed = 0;
         for (int i = 0; i < ROUNDS && r.kind != RDDP_STREAM_FINISH; i++) {
             turn(&p);
-            while (r.kind != RDDP_STREAM_FINISH && rddp_stream_read(p.end[1], plain, sizeof(plain), &r) > 0) {
+            while (r.kind != RDDP_STREAM_FINISH && rddp_stream_read(p.path.end[1], plain, sizeof(plain), &r) > 0) {
                 const uint8_t *at = r.at;
 
                 if (r.kind != RDDP_STREAM_PLACED)
@@ -399,27 +333,27 @@ static void limits(void **state)
     (void)state;
     open_pair(&p, 0, false);
     for (uint64_t i = 0; i < 1024; i++)
-        assert_int_equal(rddp_stream_expect(p.end[1], 7 * i % 1024, octets, sizeof(octets)), 0);
-    assert_int_equal(rddp_stream_expect(p.end[1], 5000, octets, sizeof(octets)), -ENOSPC);
-    assert_int_equal(rddp_stream_expect(p.end[1], 5, octets, sizeof(octets)), -EEXIST);
-    assert_int_equal(rddp_stream_expect(p.end[1], 1ULL << 46, octets, sizeof(octets)), -EINVAL);
-    assert_int_equal(rddp_stream_expect(p.end[1], 5000, octets, 0), -EINVAL);
+        assert_int_equal(rddp_stream_expect(p.path.end[1], 7 * i % 1024, octets, sizeof(octets)), 0);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 5000, octets, sizeof(octets)), -ENOSPC);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 5, octets, sizeof(octets)), -EEXIST);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 1ULL << 46, octets, sizeof(octets)), -EINVAL);
+    assert_int_equal(rddp_stream_expect(p.path.end[1], 5000, octets, 0), -EINVAL);
     for (int i = 0; i < 64; i++)
-        assert_int_equal(rddp_stream_offer(p.end[1], octets, sizeof(octets)), 0);
-    assert_int_equal(rddp_stream_offer(p.end[1], octets, sizeof(octets)), -ENOSPC);
+        assert_int_equal(rddp_stream_offer(p.path.end[1], octets, sizeof(octets)), 0);
+    assert_int_equal(rddp_stream_offer(p.path.end[1], octets, sizeof(octets)), -ENOSPC);
     for (uint16_t i = 1; i < 16; i++)
-        assert_int_equal(rddp_stream_listen(p.net[1], PORT + i, 1), 0);
-    assert_int_equal(rddp_stream_listen(p.net[1], PORT, 1), -EADDRINUSE);
-    assert_int_equal(rddp_stream_listen(p.net[1], PORT + 16, 1), -ENOSPC);
-    assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0, &wrong), -EINVAL);
-    assert_int_equal(rddp_stream_write(p.end[0], octets, 6, 0, &past), -EINVAL);
-    assert_int_equal(rddp_stream_write(p.end[0], octets, 0, 0, NULL), -EINVAL);
-    assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0x80, NULL), -EINVAL);
+        assert_int_equal(rddp_stream_listen(p.path.net[1], STREAM_PATH_PORT + i, 1), 0);
+    assert_int_equal(rddp_stream_listen(p.path.net[1], STREAM_PATH_PORT, 1), -EADDRINUSE);
+    assert_int_equal(rddp_stream_listen(p.path.net[1], STREAM_PATH_PORT + 16, 1), -ENOSPC);
+    assert_int_equal(rddp_stream_write(p.path.end[0], octets, 5, 0, &wrong), -EINVAL);
+    assert_int_equal(rddp_stream_write(p.path.end[0], octets, 6, 0, &past), -EINVAL);
+    assert_int_equal(rddp_stream_write(p.path.end[0], octets, 0, 0, NULL), -EINVAL);
+    assert_int_equal(rddp_stream_write(p.path.end[0], octets, 5, 0x80, NULL), -EINVAL);
     for (int i = 0; i < 1024; i++)
-        assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0, &past), 0);
-    assert_int_equal(rddp_stream_write(p.end[0], octets, 5, 0, &past), -EAGAIN);
-    assert_true(rddp_stream_unacked(p.end[0]) == 5 * 1024);
-    assert_int_equal(rddp_stream_read(p.end[1], octets, sizeof(octets), &r), 0);
+        assert_int_equal(rddp_stream_write(p.path.end[0], octets, 5, 0, &past), 0);
+    assert_int_equal(rddp_stream_write(p.path.end[0], octets, 5, 0, &past), -EAGAIN);
+    assert_true(rddp_stream_unacked(p.path.end[0]) == 5 * 1024);
+    assert_int_equal(rddp_stream_read(p.path.end[1], octets, sizeof(octets), &r), 0);
     rddp_stream_net_attr_init(&attr);
     attr.mtu = 1279;
     assert_null(rddp_stream_net_open(&attr));
@@ -430,15 +364,18 @@ static void limits(void **state)
 /* Nobody listens; the peer resets; more connections than the backlog. */
 static void failures(void **state)
 {
-    struct sockaddr_in from = address(1, 2, 0), to = address(2, 2, PORT + 1), listened = address(2, 2, PORT);
+    struct sockaddr_storage from, to, listened;
     struct pair p = {0};
     struct rddp_stream *more[3];
     struct rddp_stream_record r;
     uint8_t octet;
 
     (void)state;
+    network_address(&from, 1, 2, 0);
+    network_address(&to, 2, 2, STREAM_PATH_PORT + 1);
+    network_address(&listened, 2, 2, STREAM_PATH_PORT);
     open_pair(&p, 0, false);
-    more[0] = rddp_stream_connect(p.net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
+    more[0] = rddp_stream_connect(p.path.net[0], (struct sockaddr *)&from, (struct sockaddr *)&to);
     assert_non_null(more[0]);
     for (int i = 0; i < ROUNDS && rddp_stream_state(more[0]) == RDDP_STREAM_CONNECTING; i++)
         turn(&p);
@@ -446,24 +383,44 @@ static void failures(void **state)
     assert_int_equal(rddp_stream_read(more[0], &octet, 1, &r), -ECONNREFUSED);
     assert_int_equal(rddp_stream_write(more[0], &octet, 1, 0, NULL), -EPIPE);
     rddp_stream_close(more[0]);
-    more[1] = rddp_stream_connect(p.net[0], (struct sockaddr *)&from, (struct sockaddr *)&listened);
-    more[2] = rddp_stream_connect(p.net[0], (struct sockaddr *)&from, (struct sockaddr *)&listened);
+    more[1] = rddp_stream_connect(p.path.net[0], (struct sockaddr *)&from, (struct sockaddr *)&listened);
+    more[2] = rddp_stream_connect(p.path.net[0], (struct sockaddr *)&from, (struct sockaddr *)&listened);
     assert_true(more[1] && more[2]);
     for (int i = 0; i < 100; i++)
         turn(&p);
-    more[0] = rddp_stream_accept(p.net[1]);
+    more[0] = rddp_stream_accept(p.path.net[1]);
     assert_non_null(more[0]);
-    assert_null(rddp_stream_accept(p.net[1]));
+    assert_null(rddp_stream_accept(p.path.net[1]));
     assert_int_equal(errno, EAGAIN);
-    rddp_stream_close(p.end[1]);
-    p.end[1] = NULL;
-    for (int i = 0; i < ROUNDS && rddp_stream_state(p.end[0]) == RDDP_STREAM_OPEN; i++)
+    rddp_stream_close(p.path.end[1]);
+    p.path.end[1] = NULL;
+    for (int i = 0; i < ROUNDS && rddp_stream_state(p.path.end[0]) == RDDP_STREAM_OPEN; i++)
         turn(&p);
-    assert_int_equal(rddp_stream_state(p.end[0]), -ECONNRESET);
+    assert_int_equal(rddp_stream_state(p.path.end[0]), -ECONNRESET);
     for (int i = 0; i < 3; i++)
         rddp_stream_close(more[i]);
-    rddp_stream_close(p.end[0]);
-    p.end[0] = NULL;
+    rddp_stream_close(p.path.end[0]);
+    p.path.end[0] = NULL;
+    close_pair(&p);
+}
+
+/* The device is taken away from below. */
+static void removed(void **state)
+{
+    struct sockaddr_storage from, to;
+    struct pair p = {0};
+
+    (void)state;
+    network_address(&from, 1, 2, 0);
+    network_address(&to, 2, 2, STREAM_PATH_PORT);
+    open_pair(&p, 0, false);
+    assert_true(network_remove(1));
+    for (int i = 0; i < ROUNDS && rddp_stream_state(p.path.end[0]) == RDDP_STREAM_OPEN; i++)
+        turn(&p);
+    assert_int_equal(rddp_stream_state(p.path.end[0]), -ENODEV);
+    assert_int_equal(rddp_stream_progress(p.path.net[0], 1), -ENODEV);
+    assert_null(rddp_stream_connect(p.path.net[0], (struct sockaddr *)&from, (struct sockaddr *)&to));
+    assert_int_equal(errno, ENODEV);
     close_pair(&p);
 }
 
@@ -474,14 +431,14 @@ static bool fd_tells(struct pair *p, int *fd)
     static const uint8_t octets[20000];
     struct pollfd waits;
 
-    assert_int_equal(rddp_stream_write(p->end[0], octets, sizeof(octets), 0, NULL), 0);
+    assert_int_equal(rddp_stream_write(p->path.end[0], octets, sizeof(octets), 0, NULL), 0);
     for (int i = 0; i < 10; i++)
-        rddp_stream_progress(p->net[1], 0);
+        rddp_stream_progress(p->path.net[1], 0);
     if (*fd < 0)
-        *fd = rddp_stream_net_fd(p->net[1]);
+        *fd = rddp_stream_net_fd(p->path.net[1]);
     waits = (struct pollfd){.fd = *fd, .events = POLLIN};
-    rddp_stream_progress(p->net[0], 0);
-    assert_int_equal(rddp_stream_write(p->end[0], octets, 1, 0, NULL), 0);
+    rddp_stream_progress(p->path.net[0], 0);
+    assert_int_equal(rddp_stream_write(p->path.end[0], octets, 1, 0, NULL), 0);
     return poll(&waits, 1, PATIENCE_MS) == 1;
 }
 
@@ -504,9 +461,12 @@ int main(void)
         cmocka_unit_test(all_is_placed), cmocka_unit_test(all_is_plain),  cmocka_unit_test(some_is_placed),
         cmocka_unit_test(unsolicited),   cmocka_unit_test(total_changes), cmocka_unit_test(limits),
         cmocka_unit_test(copies_little), cmocka_unit_test(in_no_order),   cmocka_unit_test(failures),
-        cmocka_unit_test(descriptor),
+        cmocka_unit_test(descriptor),    cmocka_unit_test(removed),
     };
 
-    own_network();
+    if (!network_own()) {
+        print_message("cannot run here: no network namespace, no forwarding, or no TUN device\n");
+        return 77;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

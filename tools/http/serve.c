@@ -92,12 +92,12 @@ static bool turn_all(struct http_server *server, bool watch)
     return more;
 }
 
-static void http_run_server(struct http_server *server)
+static int http_run_server(struct http_server *server)
 {
     uint64_t watched_ns = clock_ns();
-    bool more = false;
-    while (!tool_stopped) {
-        rddp_stream_progress(server->net, more ? 0 : WATCH_MS);
+    bool more = false, gone = false;
+    while (!tool_stopped && !gone) {
+        gone = rddp_stream_progress(server->net, more ? 0 : WATCH_MS) == -ENODEV;
         uint64_t now_ns = clock_ns();
         take_all(server, now_ns);
         bool watch = now_ns - watched_ns > WATCH_MS * 1000000ULL;
@@ -109,6 +109,7 @@ static void http_run_server(struct http_server *server)
         http_drop(server, 0);
     if (server->next)
         rddp_stream_close(server->next);
+    return gone ? fail(EXIT_FAILED, "the TUN device was removed") : EXIT_OK;
 }
 
 int http_serve(const struct http_options *options, int argc, char **argv)
@@ -133,7 +134,7 @@ int http_serve(const struct http_options *options, int argc, char **argv)
         address_set_port(&own, (uint16_t)options->port);
         printf("listening on %s\n", address_text(text, &own));
         fflush(stdout);
-        http_run_server(&server);
+        code = http_run_server(&server);
     }
     if (server.net)
         rddp_stream_net_close(server.net);

@@ -3,8 +3,10 @@
 #include "tests/suite/lib/network.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -83,27 +85,56 @@ socklen_t network_address_of(struct sockaddr_storage *address, bool v6, uint32_t
     return sizeof(name);
 }
 
-bool network_narrow(bool v6, uint32_t net, uint32_t mtu)
+/* The name of the device whose kernel end has the address of host 1 in `net`. */
+static bool network_find(char name[IFNAMSIZ], bool v6, uint32_t net)
 {
     struct sockaddr_storage wanted;
     socklen_t length = network_address_of(&wanted, v6, net, 1, 0);
-    struct ifreq request = {.ifr_mtu = (int)mtu};
-    struct ifaddrs *all, *i;
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool done = false;
+    struct ifaddrs *all;
+    bool found = false;
 
-    if (fd < 0 || getifaddrs(&all)) {
-        if (fd >= 0)
-            close(fd);
+    if (getifaddrs(&all))
         return false;
-    }
-    for (i = all; i && !done; i = i->ifa_next) {
-        if (!i->ifa_addr || memcmp(i->ifa_addr, &wanted, length) != 0)
-            continue;
-        strncpy(request.ifr_name, i->ifa_name, sizeof(request.ifr_name) - 1);
-        done = !ioctl(fd, SIOCSIFMTU, &request);
+    for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+        found = i->ifa_addr && !memcmp(i->ifa_addr, &wanted, length);
+        if (found)
+            strncpy(name, i->ifa_name, IFNAMSIZ - 1);
     }
     freeifaddrs(all);
-    close(fd);
+    return found;
+}
+
+bool network_narrow(bool v6, uint32_t net, uint32_t mtu)
+{
+    struct ifreq request = {.ifr_mtu = (int)mtu};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool done = fd >= 0 && network_find(request.ifr_name, v6, net) && !ioctl(fd, SIOCSIFMTU, &request);
+
+    if (fd >= 0)
+        close(fd);
     return done;
+}
+
+bool network_remove(uint32_t net)
+{
+    char name[IFNAMSIZ] = "";
+    struct {
+        struct nlmsghdr head;
+        struct ifinfomsg link;
+    } ask = {.head = {.nlmsg_len = sizeof(ask), .nlmsg_type = RTM_DELLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK}};
+    struct {
+        struct nlmsghdr head;
+        struct nlmsgerr error;
+    } said = {.error.error = -EIO};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+    if (fd < 0)
+        return false;
+    if (network_find(name, false, net)) {
+        ask.link.ifi_index = (int)if_nametoindex(name);
+        if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
+            (void)recv(fd, &said, sizeof(said), 0);
+    }
+    close(fd);
+    return !said.error.error;
 }

@@ -16,6 +16,9 @@ socklen_t network_address(struct sockaddr_storage *address, uint32_t net, uint32
 /* Fills in the address fdNET::HOST if `v6`, else as network_address() does. */
 socklen_t network_address_of(struct sockaddr_storage *address, bool v6, uint32_t net, uint32_t host, uint16_t port);
 
+/* Removes the device whose kernel end has the address of host 1 in `net`. Returns false if it cannot. */
+bool network_remove(uint32_t net);
+
 /* Changes the MTU of the device whose kernel end has the address of host 1 in `net`. Returns false if it cannot. */
 bool network_narrow(bool v6, uint32_t net, uint32_t mtu);
 

@@ -39,7 +39,7 @@ void raw_peer_say(struct raw_peer *peer, uint8_t flags, const void *octets, uint
     struct utcp_head head = {.seq = peer->next, .ack = peer->acked, .window = peer->window, .flags = flags};
 
     raw_peer_write(peer, &head, octets, n);
-    peer->next += n + (flags & UTCP_SYN) / UTCP_SYN + (flags & UTCP_FIN) / UTCP_FIN;
+    peer->next += n;
 }
 
 /* Reads one packet. Returns false if there is none. *ours: it is a segment of this connection. */

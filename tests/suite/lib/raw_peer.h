@@ -30,7 +30,7 @@ int raw_peer_device(uint32_t net);
 bool raw_peer_connect(struct raw_peer *peer, int fd, uint32_t net, uint16_t port, const struct sockaddr_storage *to,
                       uint16_t window, int limit_ms);
 
-/* Sends a segment of its connection, with `acked` and `window` as they are now. */
+/* Sends a segment of its connection, not a SYN or a FIN, with `acked` and `window` as they are now. */
 void raw_peer_say(struct raw_peer *peer, uint8_t flags, const void *octets, uint32_t n);
 
 /* Takes the next segment of its connection, and notes what has come in order. False: there is none within `limit_ms`.
