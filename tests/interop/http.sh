@@ -110,6 +110,18 @@ client 1 put "$dir/large" "$srv/small" "$url/sub/"
 says '413 Content Too Large'
 same "$srv/small" "$srv/sub/small"
 stop
+# More than has room on the disk when the head has come: most of what follows is placed, too.
+: >"$dir/listening"
+"$rddp" http serve --writable --packet $here/24 "$srv" >"$dir/listening" 2>"$dir/server" &
+server=$!
+started=("$server")
+until grep -q listening "$dir/listening"; do sleep 0.05; done
+head -c 60000000 /dev/urandom >"$dir/long"
+client 0 put "$dir/long" "$url/sub/"
+same "$dir/long" "$srv/sub/long"
+grep -qE 'PUT /sub/long: 201, 60000000 octets, [45][0-9]{7} placed in the file' "$dir/listening" || fail "little was placed: $(cat "$dir/listening")"
+rm "$dir/long" "$srv/sub/long"
+stop
 
 # --- curl, over the kernel's TCP ------------------------------------------------------------------------------------
 

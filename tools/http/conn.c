@@ -116,6 +116,15 @@ static bool body_is_whole(const struct http_conn *conn)
     return conn->request.body == HTTP_BODY_CHUNKED ? conn->chunk.state == HTTP_CHUNK_DONE : !conn->body_left;
 }
 
+/* A peer that says how much will come, and sends nothing, takes no more of the disk than HTTP_AHEAD. */
+static void make_room(struct http_conn *conn)
+{
+    if (!conn->lands || !landing_grow(&conn->landing))
+        return;
+    (void)rddp_stream_forget(conn->in.stream, rddp_rid_http(conn->index));
+    conn->lands = !http_request_expect(conn);
+}
+
 /* Takes data, or the framing in front of it. A status: the request fails. */
 static int take_part(struct http_conn *conn)
 {
@@ -133,6 +142,7 @@ static int take_part(struct http_conn *conn)
     if (error)
         return http_status_of(error);
     http_in_took(&conn->in, n);
+    make_room(conn);
     if (conn->request.body == HTTP_BODY_CHUNKED && n)
         http_chunk_took(&conn->chunk, n);
     conn->body_left -= conn->request.body == HTTP_BODY_LENGTH ? n : 0;

@@ -13,6 +13,7 @@
 enum {
     HTTP_OFFERS = 4, /* buffers for bodies that come before their head is read */
     HTTP_OFFER_OCTETS = 262144,
+    HTTP_AHEAD = 16 << 20, /* octets of a body that have room on the disk before they come */
     HTTP_TEXT_MAX = 2 * HTTP_TARGET_MAX + 512,
     HTTP_HEAD_S = 20,     /* for a head, from its first octet to its last */
     HTTP_LINGER_S = 5,    /* for the peer to close, too */
@@ -70,6 +71,7 @@ struct http_conn {
     struct http_chunk chunk;
     struct landing landing;
     bool existed; /* what is put replaces a file */
+    bool lands;   /* its octets land in the file itself */
     struct http_answer answer;
     uint8_t *offered; /* HTTP_OFFERS buffers; NULL: none */
     struct http_offer offer[HTTP_OFFERS];
@@ -88,6 +90,8 @@ void http_conn_close(struct http_conn *conn);
 
 /* request.c: decides on the request whose head has come. */
 void http_request_begin(struct http_conn *conn, size_t length);
+/* Names the part of the file that octets may land in. 0 or the errno of rddp_stream_expect(). */
+int http_request_expect(struct http_conn *conn);
 void http_request_put_done(struct http_conn *conn);
 /* An answer of a line of text; `why` may be NULL. */
 void http_request_refuse(struct http_conn *conn, int status, const char *why);

@@ -13,28 +13,45 @@
 enum { EVERYBODY_MODE = 0666 };
 
 /* Without blocks of its own a mapped page could meet a full disk, and that is a signal: such a file is not mapped. */
-static int landing_make_space(struct landing *landing, uint64_t space)
+static int landing_make_space(struct landing *landing, uint64_t space, uint64_t ahead)
 {
+    uint64_t first = space < ahead ? space : ahead;
     if (!space)
         return 0;
-    if (fallocate(landing->fd, 0, 0, (off_t)space))
+    if (fallocate(landing->fd, 0, 0, (off_t)first))
         return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
     void *map = mmap(NULL, space, PROT_READ | PROT_WRITE, MAP_SHARED, landing->fd, 0);
     if (map == MAP_FAILED)
         return 0;
     landing->map = map;
     landing->mapped = space;
+    landing->reserved = first;
+    landing->ahead = ahead;
     return 0;
 }
 
-int landing_open(struct landing *landing, int parent, const char *name, uint64_t space)
+bool landing_grow(struct landing *landing)
+{
+    uint64_t to = landing->position + landing->ahead;
+    if (to > landing->mapped)
+        to = landing->mapped;
+    if (!landing->map || to <= landing->reserved ||
+        (to < landing->mapped && to - landing->reserved < landing->ahead / 2))
+        return false;
+    if (fallocate(landing->fd, 0, (off_t)landing->reserved, (off_t)(to - landing->reserved)))
+        return false; /* the rest is written, and meets the full disk there */
+    landing->reserved = to;
+    return true;
+}
+
+int landing_open(struct landing *landing, int parent, const char *name, uint64_t space, uint64_t ahead)
 {
     *landing = (struct landing){.parent = parent, .fd = -1};
     snprintf(landing->name, sizeof(landing->name), "%s", name);
     int error = temp_unique(landing->temp, name) ? 0 : -EIO;
     if (!error) {
         landing->fd = temp_make(parent, landing->temp, name);
-        error = landing->fd < 0 ? landing->fd : landing_make_space(landing, space);
+        error = landing->fd < 0 ? landing->fd : landing_make_space(landing, space, ahead);
     }
     if (!error)
         return 0;

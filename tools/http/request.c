@@ -205,7 +205,12 @@ static int open_landing(struct http_conn *conn)
         close(parent);
         return -EISDIR;
     }
-    return landing_open(&conn->landing, parent, name, space);
+    return landing_open(&conn->landing, parent, name, space, HTTP_AHEAD);
+}
+
+int http_request_expect(struct http_conn *conn)
+{
+    return rddp_stream_expect(conn->in.stream, rddp_rid_http(conn->index), conn->landing.map, conn->landing.reserved);
 }
 
 static void take(struct http_conn *conn, bool is_directory)
@@ -227,9 +232,8 @@ static void take(struct http_conn *conn, bool is_directory)
             http_request_refuse(conn, http_status_of(error), NULL);
             return;
         }
-        if (conn->landing.map) /* what comes from here on lands in the file itself, unless an offered buffer has it */
-            (void)rddp_stream_expect(conn->in.stream, rddp_rid_http(conn->index), conn->landing.map,
-                                     conn->landing.mapped);
+        /* What comes from here on lands in the file itself, unless an offered buffer has it. */
+        conn->lands = conn->landing.map && !http_request_expect(conn);
         conn->closes = !stays;
         conn->body_left = conn->request.length;
         conn->chunk = (struct http_chunk){0};

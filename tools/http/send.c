@@ -34,7 +34,7 @@ static int expect_file(struct http_client *client, struct http_job *job)
     uint64_t space = job->size == UINT64_MAX ? MAP_GUESS : job->size;
     bool maps = rddp_stream_has_option(client->in.stream) && space >= MAP_SMALL && space <= UINT32_MAX;
     int parent = fcntl(client->directory, F_DUPFD_CLOEXEC, 0);
-    int error = parent < 0 ? -errno : landing_open(&job->landing, parent, job->name, maps ? space : 0);
+    int error = parent < 0 ? -errno : landing_open(&job->landing, parent, job->name, maps ? space : 0, space);
     if (!error && job->landing.map)
         error =
             rddp_stream_expect(client->in.stream, rddp_rid_http(client->index), job->landing.map, job->landing.mapped);
