@@ -219,6 +219,8 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
      * there was a round trip. */
     t->tlp.sampled |= n->acked && n->echo_us;
     take_probe(t, n, duplicate);
+    if (n->acked)
+        utcp_undo_judge(t, n->echo_us);
     leave_recovery(t);
     without_sack(t, n, duplicate);
     utcp_detect_losses(t, now_us);

@@ -53,6 +53,20 @@ static void link_newest(struct utcp_board *b, struct utcp_sent *s)
     b->flight += s->length;
 }
 
+static void link_oldest(struct utcp_board *b, struct utcp_sent *s)
+{
+    uint32_t slot = (uint32_t)(s - b->ring);
+
+    s->newer = b->oldest;
+    s->older = UTCP_BOARD_NONE;
+    if (b->oldest != UTCP_BOARD_NONE)
+        b->ring[b->oldest].older = slot;
+    else
+        b->newest = slot;
+    b->oldest = slot;
+    b->flight += s->length;
+}
+
 static void unlink_sent(struct utcp_board *b, struct utcp_sent *s)
 {
     if (s->older != UTCP_BOARD_NONE)
@@ -137,6 +151,19 @@ void utcp_board_renege(struct utcp_board *b)
         b->lost++;
     }
     b->lost_from = 0;
+}
+
+void utcp_board_regain(struct utcp_board *b)
+{
+    for (uint32_t i = b->count; b->lost && i--;) {
+        struct utcp_sent *s = utcp_board_at(b, i);
+
+        if (!(s->flags & UTCP_SENT_LOST))
+            continue;
+        s->flags = (uint8_t)(s->flags & ~UTCP_SENT_LOST);
+        b->lost--;
+        link_oldest(b, s);
+    }
 }
 
 struct utcp_sent *utcp_board_lost(struct utcp_board *b)

@@ -53,6 +53,8 @@ void utcp_board_mark_lost(struct utcp_board *b, struct utcp_sent *s);
 void utcp_board_mark_sent(struct utcp_board *b, struct utcp_sent *s, uint64_t now_us);
 /* The peer discarded what it had acknowledged selectively: all segments are lost. */
 void utcp_board_renege(struct utcp_board *b);
+/* What is considered lost was only late: it is in flight as before, and was sent before all others. */
+void utcp_board_regain(struct utcp_board *b);
 /* Returns the first lost segment, or NULL. */
 struct utcp_sent *utcp_board_lost(struct utcp_board *b);
 

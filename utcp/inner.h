@@ -57,6 +57,11 @@ void utcp_set_mss(struct utcp *t);
 bool utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64_t now_us);
 void utcp_enter_recovery(struct utcp *t);
 void utcp_detect_losses(struct utcp *t, uint64_t now_us);
+/* undo.c. Keep the window before a time-out reduces it; note that octets were sent again; judge by the first
+ * acknowledgement of new octets whether the time-out was wrong, and take it back. `echo_us`: as in ack.c. */
+void utcp_undo_keep(struct utcp *t);
+void utcp_undo_sent(struct utcp *t, uint64_t now_us);
+void utcp_undo_judge(struct utcp *t, uint64_t echo_us);
 /* data.c: processes payload and FIN, of which at least a part is in the window. */
 void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t now_us);
 uint64_t utcp_rx_edge(const struct utcp *t);

@@ -161,6 +161,7 @@ static void write_again(struct utcp *t, struct utcp_packet *p, struct utcp_sent 
     t->count.sent_again++;
     write_data(t, p, s->from, s->length, s->flags & UTCP_SENT_FIN, now_us);
     utcp_board_mark_sent(&t->board, s, now_us);
+    utcp_undo_sent(t, now_us);
     if (t->timer.rto_us == UTCP_NEVER)
         utcp_arm(t, now_us);
     else

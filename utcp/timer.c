@@ -91,6 +91,10 @@ static void on_rto(struct utcp *t, uint64_t now_us)
         if (i == 0 || s->at_us + recent_us <= now_us)
             utcp_board_mark_lost(&t->board, s);
     }
+    if (!r->on)
+        utcp_undo_keep(t);
+    else if (!r->timed_out)
+        t->undo.on = false;
     if (!(r->on && r->timed_out))
         utcp_cubic_congested(&t->cubic, t->cubic.cwnd);
     t->cubic.cwnd = t->board.flight + t->tx.mss;

@@ -180,7 +180,7 @@ void utcp_set_mtu(struct utcp *t, uint32_t mtu)
     /* The segments in flight do not fit any more: they are cut again, from the first octet that the peer may lack. */
     utcp_board_clear(&t->board);
     t->tx.next = t->tx.una;
-    t->recovery.on = false;
+    t->recovery.on = t->undo.on = false;
     t->tlp = (struct utcp_tlp){0};
     t->timer.rto_us = t->timer.probe_us = t->timer.reorder_us = UTCP_NEVER;
     if (t->cubic.cwnd < t->tx.mss)

@@ -144,6 +144,13 @@ struct utcp_recovery {
     uint32_t duplicates;
 };
 
+/* The last time-out, as long as it may prove wrong. */
+struct utcp_undo {
+    bool on;
+    uint64_t at_us; /* when something was first sent again; 0: not yet */
+    struct utcp_cubic cubic;
+};
+
 struct utcp_timers {
     uint64_t rto_us, probe_us, reorder_us, persist_us, ack_us, keep_us, over_us;
     uint64_t base_us; /* of a time-out that was shortened because the peer has to answer at once; 0: none */
@@ -164,6 +171,7 @@ struct utcp_due {
 struct utcp_count {
     uint64_t segments_in, segments_out, octets_in, octets_out;
     uint64_t sent_again, timeouts, probes, duplicates, early_octets, refused, paws, challenges, out_of_window, bad_acks;
+    uint64_t undone; /* time-outs that were wrong */
     uint64_t kept_max;
 };
 
@@ -185,6 +193,7 @@ struct utcp {
     struct utcp_tlp tlp;
     struct utcp_cubic cubic;
     struct utcp_recovery recovery;
+    struct utcp_undo undo;
     struct utcp_board board;
     struct utcp_held held;
     struct utcp_timers timer;

@@ -174,6 +174,8 @@ static void come_in(struct play *p)
         } else if ((v = value(p, i, "stamp"))) {
             s.opt.has_stamp = true;
             s.opt.stamp = (uint32_t)atoi(v);
+        } else if ((v = value(p, i, "late"))) {
+            s.opt.echo -= (uint32_t)atoi(v);
         } else if ((v = value(p, i, "block"))) {
             s.opt.sack[s.opt.sacks++] = block_of(v, ISN);
         } else if ((v = value(p, i, "option"))) {

@@ -5,7 +5,8 @@
  *     active | passive [WORD...]                   the connection connects, or was accepted. WORDs limit or set it:
  *         nosack nostamps noscale unstamped window=N mtu=N keep=MS option=KIND giveup=MS
  *     < FLAGS SEQ LENGTH ACK WINDOW [WORD...]      this segment arrives; FLAGS of SFRPA. WORDs:
- *         mss=N scale=N sack stamp=N block=FROM-TO option=HEX nostamp
+ *         mss=N scale=N sack stamp=N block=FROM-TO option=HEX nostamp late=MS (the echo of what was sent MS before the
+ *         last packet)
  *     > FLAGS SEQ LENGTH ACK [WORD...]             the next packet sent is this one; ACK may be -. WORDs:
  *         block=FROM-TO window=N option=HEX echo=N
  *     none                                         nothing is sent now

@@ -14,7 +14,7 @@
 #include "tests/suite/lib/network.h"
 #include "tests/suite/lib/stream_path.h"
 
-enum { HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000, PATIENCE_MS = 20000 };
+enum { HEAD = 64, TAIL = 10, TRANSFERS = 40, LENGTH = 100001, ROUNDS = 60000, PATIENCE_MS = 20000, QUIET = 100 };
 
 struct pair {
     struct stream_path path;
@@ -424,8 +424,8 @@ static void removed(void **state)
     close_pair(&p);
 }
 
-/* Does the descriptor of a net tell of packets that the other sends from now on? Sends several first, which it finds
- * together. */
+/* Does the descriptor of a net tell of a packet that the other sends when all is quiet? Sends several first, which it
+ * finds together. */
 static bool fd_tells(struct pair *p, int *fd)
 {
     static const uint8_t octets[20000];
@@ -437,7 +437,11 @@ static bool fd_tells(struct pair *p, int *fd)
     if (*fd < 0)
         *fd = rddp_stream_net_fd(p->path.net[1]);
     waits = (struct pollfd){.fd = *fd, .events = POLLIN};
-    rddp_stream_progress(p->path.net[0], 0);
+    for (int quiet = 0; quiet < QUIET;) {
+        rddp_stream_progress(p->path.net[0], 0);
+        quiet = poll(&waits, 1, 1) ? 0 : quiet + 1;
+        rddp_stream_progress(p->path.net[1], 0);
+    }
     assert_int_equal(rddp_stream_write(p->path.end[0], octets, 1, 0, NULL), 0);
     return poll(&waits, 1, PATIENCE_MS) == 1;
 }

@@ -139,6 +139,31 @@ SCRIPT(loses_it_again,
        "passive\nsend 4940\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> PA 3953 988 1\nwait 10\n"
        "< A 1 0 1 65535 block=989-4941\n> A 1 988 1\nnone\nwait 19\nnone\nwait 1\n> A 1 988 1\nwait 10\n"
        "< A 1 0 4941 65535\nacked 4940\nnone\n")
+/* The path was silent for longer than the time-out, and nothing was lost: the acknowledgement echoes what was sent
+ * first. The sender repeats no more, and has its window again (RFC 3522, RFC 9438 4.9.1). */
+#define SILENT_PATH \
+    "passive\nsend 988\n> PA 1 988 1\nwait 10\n< A 1 0 989 65535\nsend 30000\n> A 989 988 1\n> A 1977 988 1\n" \
+    "> A 2965 988 1\n> A 3953 988 1\n> A 4941 988 1\n> A 5929 988 1\n> A 6917 988 1\n> A 7905 988 1\n" \
+    "> A 8893 988 1\n> A 9881 988 1\nnone\nwait 20\n> A 10869 988 1\nnone\nwait 51\n> A 989 988 1\nnone\n"
+SCRIPT(timed_out_too_early,
+       SILENT_PATH "wait 5\n< A 1 0 2965 65535 late=71\n> A 11857 988 1\n> A 12845 988 1\n> A 13833 988 1\nnone\n"
+                   "< A 1 0 11857 65535\n> A 14821 988 1\n")
+/* The acknowledgement echoes what was sent again: the rest was lost as well, and comes in slow start. */
+SCRIPT(timed_out_rightly, SILENT_PATH "wait 5\n< A 1 0 1977 65535\n> A 1977 988 1\n> A 2965 988 1\nnone\n")
+/* Without timestamps nobody knows. */
+SCRIPT(timed_out_unstamped,
+       "passive nostamps\nsend 1000\n> PA 1 1000 1\nwait 10\n< A 1 0 1001 65535\nsend 3000\n> A 1001 1000 1\n"
+       "> PA 2001 1000 1\nwait 20\n> PA 2001 1000 1\nnone\nwait 51\n> A 1001 1000 1\nnone\n"
+       "< A 1 0 2001 65535\n> PA 2001 1000 1\nnone\n")
+
+/* The window says what the path carries only if it was used: it does not grow while the application sends less (RFC
+ * 9438 4.2, RFC 7661), and it does when it was what limited sending. */
+SCRIPT(window_not_used,
+       "passive\nsend 988\n> PA 1 988 1\nwait 10\n< A 1 0 989 65535\nsend 1976\n> PA 989 988 1\nwait 10\n"
+       "< A 1 0 1977 65535\nsend 2964\n> PA 1977 988 1\nwait 10\n< A 1 0 2965 65535\nsend 3952\n> PA 2965 988 1\n"
+       "wait 10\n< A 1 0 3953 65535\nsend 40000\n> A 3953 988 1\n> A 4941 988 1\n> A 5929 988 1\n> A 6917 988 1\n"
+       "> A 7905 988 1\n> A 8893 988 1\n> A 9881 988 1\n> A 10869 988 1\n> A 11857 988 1\n> A 12845 988 1\nnone\n"
+       "wait 10\n< A 1 0 5929 65535\n> A 13833 988 1\n> A 14821 988 1\n> A 15809 988 1\n> A 16797 988 1\nnone\n")
 /* After a hole the receiver acknowledges some segments without delay. */
 SCRIPT(prompt_acks, "passive\n< A 1001 1000 1 65535\n> A 1 0 1 block=1001-2001\n< A 1 1000 1 65535\n> A 1 0 2001\n"
                     "< A 2001 1000 1 65535\n> A 1 0 3001\n< A 3001 1000 1 65535\n> A 1 0 4001\n")
@@ -233,6 +258,10 @@ int main(void)
         cmocka_unit_test(loses_the_last),
         cmocka_unit_test(probes_with_new),
         cmocka_unit_test(loses_it_again),
+        cmocka_unit_test(timed_out_too_early),
+        cmocka_unit_test(timed_out_rightly),
+        cmocka_unit_test(timed_out_unstamped),
+        cmocka_unit_test(window_not_used),
         cmocka_unit_test(prompt_acks),
         cmocka_unit_test(peer_is_gone),
         cmocka_unit_test(window_closes),
