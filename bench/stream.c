@@ -2,9 +2,10 @@
 /* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel forwarding between them, for each MTU and
  * loss rate, with the option and as a plain stream; each end is a thread on a processor of its own.
  *
- * stream [MIB [checksums]]: transfers MIB for each line, default 64; with `checksums` the streams compute and verify
- * them, not the devices. It creates its own network namespace. `copies` counts the receiver's copies in user space;
- * `path` is what passes the devices without any TCP. */
+ * stream [MIB [ROUNDS]] [checksums]: transfers MIB for each line, default 64. With ROUNDS measures all lines so many
+ * times in turn, and prints the one with the median goodput, and the range. With `checksums` the streams compute and
+ * verify them, not the devices. It creates its own network namespace. `copies` counts the receiver's copies in user
+ * space; `path` is what passes the devices without any TCP. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -18,12 +19,21 @@
 
 #include <rddp/stream.h>
 
-#include "base/container.h"
 #include "bench/lib/path.h"
 #include "bench/lib/raw.h"
 
+enum { MTUS = 4, LOSSES = 4, ROUNDS_MAX = 32 };
 enum { PORT = 700, TRANSFER = 1 << 20, HEAD = 64, WINDOW = 1 << 20, AHEAD = 8, NAP_MS = 20 };
 
+static const uint32_t mtus[MTUS] = {1280, 1500, 9000, 65000}, losses[LOSSES] = {0, 100, 1000, 5000};
+
+/* What one line shows. */
+struct line {
+    double gbps, cpu, copies, early_mb;
+    uint64_t kept_max, sent_again, timeouts;
+};
+
+static struct line lines[2][MTUS][LOSSES][ROUNDS_MAX], paths[MTUS][ROUNDS_MAX];
 static uint8_t *source, *target;
 static bool checksums;
 
@@ -102,16 +112,39 @@ static void verify(uint32_t transfers)
             path_die("wrong data");
 }
 
-static void report(const struct rddp_stream *to, const struct rddp_stream *from, double took, double cpu, double gb)
+static struct line line_of(const struct rddp_stream *to, const struct rddp_stream *from, double took, double cpu,
+                           double gb)
 {
     struct rddp_stream_counters in, out;
 
     rddp_stream_count(to, &in);
     rddp_stream_count(from, &out);
-    printf("%8.2f %8.2f %8.4f %9.1f %10llu %8llu %8llu\n", gb * 8 / took, cpu / gb,
-           (double)in.octets_copied / (double)in.octets_in, (double)in.octets_placed_early / 1e6,
-           (unsigned long long)in.kept_max, (unsigned long long)out.sent_again, (unsigned long long)out.timeouts);
-    fflush(stdout);
+    return (struct line){
+        .gbps = gb * 8 / took,
+        .cpu = cpu / gb,
+        .copies = (double)in.octets_copied / (double)in.octets_in,
+        .early_mb = (double)in.octets_placed_early / 1e6,
+        .kept_max = in.kept_max,
+        .sent_again = out.sent_again,
+        .timeouts = out.timeouts,
+    };
+}
+
+static int by_goodput(const void *a, const void *b)
+{
+    double x = ((const struct line *)a)->gbps, y = ((const struct line *)b)->gbps;
+
+    return x < y ? -1 : x > y;
+}
+
+static void report(struct line *line, uint32_t rounds)
+{
+    const struct line *l = line + rounds / 2;
+
+    qsort(line, rounds, sizeof(*line), by_goodput);
+    printf("%8.2f %8.2f %8.4f %9.1f %10llu %8llu %8llu  %.2f-%.2f\n", l->gbps, l->cpu, l->copies, l->early_mb,
+           (unsigned long long)l->kept_max, (unsigned long long)l->sent_again, (unsigned long long)l->timeouts,
+           line[0].gbps, line[rounds - 1].gbps);
 }
 
 struct sending {
@@ -134,7 +167,7 @@ static void *send_all(void *of)
     return NULL;
 }
 
-static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
+static struct line run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
 {
     struct rddp_stream_net *here = open_net(1, mtu, lose, option), *there = open_net(2, mtu, lose, option);
     struct sockaddr_in from = path_address(1, 2, 0), to = path_address(2, 2, PORT);
@@ -142,6 +175,7 @@ static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
     struct rddp_stream *sender, *reader = NULL;
     struct sending sending = {.net = here, .transfers = transfers};
     double start, cpu, took;
+    struct line line;
     uint32_t expected = 0;
     pthread_t thread;
 
@@ -171,23 +205,55 @@ static void run(uint32_t mtu, uint32_t lose, bool option, uint32_t transfers)
     sending.over = true;
     pthread_join(thread, NULL);
     path_unpin();
-    printf("%-7s %6u %6.1f", option ? "option" : "plain", mtu, lose / 1000.0);
-    report(reader, sender, took, cpu, (double)all / 1e9);
+    line = line_of(reader, sender, took, cpu, (double)all / 1e9);
     if (option)
         verify(transfers);
     rddp_stream_close(sender);
     rddp_stream_close(reader);
     rddp_stream_net_close(here);
     rddp_stream_net_close(there);
+    return line;
+}
+
+static void measure(uint32_t round, uint32_t transfers)
+{
+    for (size_t m = 0; m < MTUS; m++)
+        paths[m][round].gbps = raw_goodput(mtus[m], WINDOW);
+    for (int plain = 0; plain < 2; plain++)
+        for (size_t m = 0; m < MTUS; m++)
+            for (size_t l = 0; l < LOSSES; l++)
+                lines[plain][m][l][round] = run(mtus[m], losses[l], !plain, transfers);
+}
+
+static void report_all(uint32_t rounds)
+{
+    printf("stream     MTU loss %%     Gb/s cpu s/GB copies/B  early MB   kept max    again timeouts  range of Gb/s\n");
+    for (size_t m = 0; m < MTUS; m++) {
+        qsort(paths[m], rounds, sizeof(paths[m][0]), by_goodput);
+        printf("path    %6u        %8.2f%61.2f-%.2f\n", mtus[m], paths[m][rounds / 2].gbps, paths[m][0].gbps,
+               paths[m][rounds - 1].gbps);
+    }
+    for (int plain = 0; plain < 2; plain++)
+        for (size_t m = 0; m < MTUS; m++)
+            for (size_t l = 0; l < LOSSES; l++) {
+                printf("%-7s %6u %6.1f", plain ? "plain" : "option", mtus[m], losses[l] / 1000.0);
+                report(lines[plain][m][l], rounds);
+            }
 }
 
 int main(int argc, char **argv)
 {
-    static const uint32_t mtus[] = {1500, 9000, 65000}, losses[] = {0, 100, 1000, 5000};
-    uint32_t transfers = argc > 1 ? (uint32_t)atoi(argv[1]) : 64;
+    uint32_t transfers, rounds;
     int fd;
 
-    checksums = argc > 2 && !strcmp(argv[2], "checksums");
+    checksums = argc > 1 && !strcmp(argv[argc - 1], "checksums");
+    argc -= checksums;
+    transfers = argc > 1 ? (uint32_t)atoi(argv[1]) : 64;
+    rounds = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
+    if (!transfers || !rounds || rounds > ROUNDS_MAX) {
+        fprintf(stderr, "usage: stream [MIB [ROUNDS]] [checksums], at most %d rounds\n", ROUNDS_MAX);
+        return 2;
+    }
     if ((unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET)) ||
         (fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY)) < 0 || write(fd, "1", 1) != 1)
         path_die("a network namespace");
@@ -197,12 +263,8 @@ int main(int argc, char **argv)
         path_die("malloc");
     for (uint32_t i = 0; i < TRANSFER; i++)
         source[i] = (uint8_t)(i * 7 + i / 253);
-    printf("stream     MTU loss %%     Gb/s cpu s/GB copies/B  early MB   kept max    again timeouts\n");
-    for (size_t m = 0; m < countof(mtus); m++)
-        printf("path    %6u        %8.2f\n", mtus[m], raw_goodput(mtus[m], WINDOW));
-    for (size_t option = 0; option < 2; option++)
-        for (size_t m = 0; m < countof(mtus); m++)
-            for (size_t l = 0; l < countof(losses); l++)
-                run(mtus[m], losses[l], !option, transfers);
+    for (uint32_t round = 0; round < rounds; round++)
+        measure(round, transfers);
+    report_all(rounds);
     return 0;
 }

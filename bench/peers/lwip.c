@@ -310,7 +310,7 @@ static void compare(void)
 
 int main(int argc, char **argv)
 {
-    static const uint32_t mtus[] = {1500, 9000, 65000}, losses[] = {0, 1000};
+    static const uint32_t mtus[] = {1280, 1500, 9000, 65000}, losses[] = {0, 1000};
     uint64_t octets = (argc > 1 ? strtoull(argv[1], NULL, 10) : 64) * BLOCK;
     int fd;
 
