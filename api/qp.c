@@ -202,10 +202,12 @@ static void ring_and_unlock(struct rddp_qp *qp)
 /* In a burst of posts the bell waits a little. Releases qp->spin, which the caller holds. */
 static void put_off_and_unlock(struct rddp_qp *qp, enum bells_verdict verdict)
 {
+    struct progress *progress = qp->endpoint->progress; /* where the bell is, wherever the queue pair goes meanwhile */
+
     qp->put_off++;
     spin_unlock(&qp->spin);
     if (verdict == BELLS_SET_TIMER)
-        bells_set_timer(qp->progress);
+        bells_set_timer(progress);
 }
 
 /* Both post requests from the front of a list until one fails; *wr is then that one. */
