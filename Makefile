@@ -7,6 +7,8 @@ TSAN_TESTS ?= .
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 MUTANTS ?=
+RUNS ?= 50
+LOAD ?= 8
 
 # $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME; $(call run,NAME,PROGRAM) tells a program where it is.
 build = scripts/setup.sh build check && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) \
@@ -27,6 +29,9 @@ demo: all ## move a directory tree and a 1 GiB file by RDMA over loopback, verif
 check: ## every test that needs no guest kernel
 	@$(call build,main)
 	@$(call test,main) -LE kernel
+check-again: ## the tests of `make check` RUNS times beside LOAD processes that compute, until one fails
+	@$(call build,main)
+	@scripts/again.sh $(BUILD)/main $(RUNS) $(LOAD)
 san: ## the tests under AddressSanitizer and UBSan
 	@$(call build,san,-DRDDP_SANITIZE=address$(comma)undefined)
 	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
@@ -68,4 +73,4 @@ install: all ## libraries, headers, command, manual pages and examples, to PREFI
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all static help demo check san tsan fuzz mutants lint bench interop soak soak-nfs format coverage install clean
+.PHONY: all static help demo check check-again san tsan fuzz mutants lint bench interop soak soak-nfs format coverage install clean
