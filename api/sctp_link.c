@@ -141,7 +141,7 @@ static bool submit_held(struct sctp_link *l, uint64_t now_us)
 
     if (!l->held_octets)
         return true;
-    error = l->sctp->provider->submit(l->sctp, &span, 1, l->held_stream, l->held_ppid);
+    error = l->sctp->provider->submit(l->sctp, &span, 1, l->held_stream, l->held_ppid, false);
     if (error == -EAGAIN)
         return false;
     l->held_octets = 0;
@@ -152,14 +152,14 @@ static bool submit_held(struct sctp_link *l, uint64_t now_us)
     return true;
 }
 
-static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, uint64_t now_us)
+static bool submit(struct sctp_link *l, const struct assoc_chunk *chunk, bool more, uint64_t now_us)
 {
     struct span span[1 + EMIT_SPANS] = {{chunk->head, chunk->head_length}};
     int error;
 
     for (uint32_t i = 0; i < chunk->emit.spans; i++)
         span[1 + i] = chunk->emit.span[i];
-    error = l->sctp->provider->submit(l->sctp, span, 1 + chunk->emit.spans, chunk->stream, chunk->ppid);
+    error = l->sctp->provider->submit(l->sctp, span, 1 + chunk->emit.spans, chunk->stream, chunk->ppid, more);
     if (!error)
         assoc_sent(l->assoc, chunk->end, now_us);
     else if (error != -EAGAIN)
@@ -174,13 +174,18 @@ static bool submit_all(struct sctp_link *l, uint64_t now_us)
 {
     struct assoc *a = l->assoc;
     struct assoc_chunk chunk;
+    bool more = assoc_wants(a) & ASSOC_TX;
 
     if (!submit_held(l, now_us))
         return false;
-    for (uint32_t given = 0; given < LINK_TURN_MESSAGES; given++)
-        if (!(assoc_wants(a) & ASSOC_TX) || !assoc_emit(a, &chunk, now_us) || !submit(l, &chunk, now_us))
+    for (uint32_t given = 1; more && given <= LINK_TURN_MESSAGES; given++) {
+        if (!assoc_emit(a, &chunk, now_us))
             return false;
-    return true;
+        more = assoc_wants(a) & ASSOC_TX;
+        if (!submit(l, &chunk, more && given < LINK_TURN_MESSAGES, now_us))
+            return false;
+    }
+    return more;
 }
 
 static bool give_all(struct sctp_link *l, bool wait, uint64_t now_us)

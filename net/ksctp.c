@@ -250,12 +250,13 @@ static void ksctp_leave(void)
 }
 
 static int ksctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream,
-                        uint32_t ppid)
+                        uint32_t ppid, bool more)
 {
     struct ksctp *s = ksctp_of(base);
     struct iovec iov[SPANS_MAX];
     int error;
 
+    (void)more; /* a system call for each message leaves the kernel none to wait for */
     if (spans > SPANS_MAX)
         return -EMSGSIZE;
     for (uint32_t i = 0; i < spans; i++)

@@ -147,8 +147,9 @@ struct sctp_provider {
     void (*leave)(void);
 
     /* Copies a message for the peer. -EAGAIN: the stack is full, and ready() will report when to try again. flush()
-     * sends it. */
-    int (*submit)(struct sctp_assoc *assoc, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
+     * sends it. `more`: another follows at once, and the stack may let this one wait for it. */
+    int (*submit)(struct sctp_assoc *assoc, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid,
+                  bool more);
     void (*flush)(struct sctp_socket *socket);
 
     /* The peer said that its stack sends batches: from now on one acknowledgement for each batch is enough, where RFC

@@ -31,6 +31,7 @@ static void usctp_abandon(void)
 static int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
                       struct sctp_socket **out)
 {
+    uint32_t head = SCTP_UDP_HEAD + (local->sa_family == AF_INET6 ? SCTP_IPV6_HEAD : SCTP_IPV4_HEAD);
     struct usctp_port *p;
     int error;
 
@@ -48,7 +49,7 @@ static int usctp_open(const struct sockaddr *local, socklen_t length, const stru
         p->base.provider = &usctp;
         p->attr = *attr;
         p->pid = getpid();
-        p->family = local->sa_family;
+        p->packet_max = (attr->mtu ? attr->mtu : SCTP_MTU) - head;
         p->next = usctp_stack.ports;
         usctp_stack.ports = p;
         *out = &p->base;
@@ -84,7 +85,7 @@ static void usctp_unlisten(struct sctp_socket *base)
     struct usctp_port *port = usctp_port_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
-    udp_flush(&port->udp);
+    usctp_send(port);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -96,7 +97,7 @@ static void usctp_close_socket(struct sctp_socket *base)
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
     assert(!port->assocs);
-    udp_flush(&port->udp);
+    usctp_send(port);
     while (*at != port)
         at = &(*at)->next;
     *at = port->next;
@@ -128,7 +129,6 @@ static void usctp_local(struct sctp_socket *base, struct sockaddr_storage *local
 static int set_all(struct socket *socket, const struct usctp_port *port)
 {
     static const uint16_t types[] = {SCTP_ASSOC_CHANGE, SCTP_ADAPTATION_INDICATION, SCTP_SHUTDOWN_EVENT};
-    uint32_t mtu = port->attr.mtu ? port->attr.mtu : SCTP_MTU;
     struct sctp_setadaptation adaptation = {.ssb_adaptation_ind = port->attr.indication};
     struct sctp_paddrparams path = {.spp_flags = SPP_PMTUD_DISABLE};
     struct sctp_initmsg init = {.sinit_num_ostreams = SCTP_STREAMS_MAX, .sinit_max_instreams = SCTP_STREAMS_MAX};
@@ -138,8 +138,7 @@ static int set_all(struct socket *socket, const struct usctp_port *port)
     int error = 0;
 
     /* spp_pathmtu counts only the octets left for chunks. */
-    path.spp_pathmtu =
-        mtu - (port->family == AF_INET6 ? SCTP_IPV6_HEAD : SCTP_IPV4_HEAD) - SCTP_UDP_HEAD - PACKET_COMMON;
+    path.spp_pathmtu = port->packet_max - PACKET_COMMON;
     if (port->attr.connect_ms) {
         init.sinit_max_attempts = (uint16_t)(port->attr.connect_ms / 1000 + 1);
         init.sinit_max_init_timeo = 1000;
@@ -303,7 +302,7 @@ static int usctp_connect(struct sctp_socket *base, const struct sockaddr *peer, 
     s->last = &s->first;
     pthread_mutex_lock(&usctp_stack.lock);
     error = usctp_start(port, &to, sctp_port, s);
-    udp_flush(&port->udp);
+    usctp_send(port);
     pthread_mutex_unlock(&usctp_stack.lock);
     if (error)
         free(s);
@@ -316,7 +315,7 @@ static int usctp_connect(struct sctp_socket *base, const struct sockaddr *peer, 
 
 static void usctp_flush(struct sctp_socket *base)
 {
-    udp_flush(&usctp_port_of(base)->udp);
+    usctp_send(usctp_port_of(base));
 }
 
 static bool usctp_enter(bool wait)
@@ -355,7 +354,7 @@ static void usctp_shutdown(struct sctp_assoc *base)
     struct usctp *s = usctp_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
     usrsctp_shutdown(s->socket, SHUT_WR);
-    udp_flush(&s->port->udp);
+    usctp_send(s->port);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -367,7 +366,7 @@ static void usctp_abort(struct sctp_assoc *base, const char *reason, size_t octe
     pthread_mutex_lock(&usctp_stack.lock);
     s->over = true;
     usrsctp_sendv(s->socket, reason, octets, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
-    udp_flush(&s->port->udp);
+    usctp_send(s->port);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -400,7 +399,7 @@ static void usctp_close(struct sctp_assoc *base)
     usrsctp_set_ulpinfo(s->socket, NULL);
     usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     usrsctp_close(s->socket);
-    udp_flush(&s->port->udp);
+    usctp_send(s->port);
     usctp_leave_path(s->path);
     give_port_back(s->own_port);
     pthread_mutex_unlock(&usctp_stack.lock);

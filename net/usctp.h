@@ -14,7 +14,7 @@ enum {
     USCTP_BACKLOG = 128,    /* associations that wait for usctp_accept() */
     USCTP_INBOX = 8 << 20,  /* octets that may wait for the owner of an association; beyond, its socket is not read */
     USCTP_BUFFER = 4 << 20, /* octets that the stack may hold, each way */
-    USCTP_BURST = 128,      /* packets that may follow one acknowledgement, if the peer acknowledges batches */
+    USCTP_BURST = 128, /* packets that may follow one acknowledgement, if the peer acknowledges batches */
 };
 
 extern const struct sctp_provider usctp;

@@ -8,7 +8,8 @@
 
 #include "net/usctp_inner.h"
 
-static uint32_t usctp_payload_max(struct usctp *s)
+/* Returns the octets of the largest message of an association that has come up, 0 if it is gone. */
+static uint32_t usctp_settle(struct usctp *s)
 {
     struct sctp_status status = {0};
     socklen_t length = sizeof(status);
@@ -34,7 +35,7 @@ bool usctp_next(struct sctp_assoc *base, struct sctp_news *event)
             s->waiting -= event->octets;
         if (event->kind == SCTP_NEWS_UP) {
             event->indication = s->indication;
-            event->payload_max = usctp_payload_max(s);
+            event->payload_max = usctp_settle(s);
         }
         usctp_put_entry(s->port, news);
     }
@@ -48,7 +49,19 @@ bool usctp_next(struct sctp_assoc *base, struct sctp_news *event)
     return news != NULL;
 }
 
-int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid)
+/* Lets the stack wait until messages fill a packet, or forbids it: then it sends all that wait with the next. */
+static void let_delay(struct usctp *s, bool delay)
+{
+    uint32_t nodelay = !delay;
+
+    if (s->delays == delay)
+        return;
+    if (!usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_NODELAY, &nodelay, sizeof(nodelay)))
+        s->delays = delay;
+}
+
+int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid,
+                 bool more)
 {
     struct usctp *s = usctp_of(base);
     struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = SCTP_UNORDERED, .snd_ppid = htonl(ppid)};
@@ -64,6 +77,8 @@ int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t span
         n += span[i].length;
     }
     if (!error) {
+        if (!more || n < s->port->packet_max / 2)
+            let_delay(s, more);
         sent = usrsctp_sendv(s->socket, usctp_stack.message, n, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
         error = sent < 0 ? -errno : 0;
     }

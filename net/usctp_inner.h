@@ -10,6 +10,7 @@
 #include "base/container.h"
 #include "net/udp.h"
 #include "net/usctp.h"
+#include "net/usctp_pack.h"
 #include "net/usctp_packet.h"
 
 enum { USCTP_SPARES = 4096 };
@@ -47,6 +48,7 @@ struct usctp {
     bool up, over, accepted;
     bool starved; /* an event was lost because of lack of memory */
     bool full;    /* the stack had no room for a message; the owner is told when there may be room */
+    bool delays;  /* the stack delays messages that do not fill a packet */
     bool ready;   /* linked in the ready list of its port */
     struct usctp *next_ready;
     void *owner;
@@ -57,9 +59,9 @@ struct usctp_port {
     struct udp udp;
     struct sctp_attr attr;
     struct socket *listener;
-    uint16_t sctp_port; /* the listener's port as the peers see it; 0: it never listened */
-    uint16_t inner;     /* the listener's port as the stack sees it */
-    sa_family_t family;
+    uint16_t sctp_port;  /* the listener's port as the peers see it; 0: it never listened */
+    uint16_t inner;      /* the listener's port as the stack sees it */
+    uint32_t packet_max; /* octets of an SCTP packet */
     struct usctp_path *paths;
     uint32_t idle_paths, pending;
     struct usctp *assocs, *ready;
@@ -96,6 +98,9 @@ struct usctp_stack {
     struct usctp_port *at_port[USCTP_PORTS]; /* the socket that each port is allocated to */
     uint32_t next_port;
     uint8_t message[SCTP_MTU_MAX];
+    struct pack pack; /* of the packets that leave, for the path `packed` */
+    struct usctp_path *packed;
+    uint8_t packet[SCTP_MTU_MAX];
 };
 extern struct usctp_stack usctp_stack;
 
@@ -103,6 +108,11 @@ extern struct usctp_stack usctp_stack;
 
 /* Starts the stack if necessary. False: no memory. */
 bool usctp_begin(void);
+
+/* The stack's callback for packets; `addr` is the path. usctp_send() sends the packets that wait in the port's batch.
+ */
+int usctp_output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t set_df);
+void usctp_send(struct usctp_port *port);
 
 /* The stack's callback for messages and notifications; `user` is the port. It must not call the stack. */
 int usctp_input(struct socket *socket, union sctp_sockstore addr, void *data, size_t n, struct sctp_rcvinfo info,
@@ -121,7 +131,8 @@ void usctp_mark_ready(struct usctp *s);
 bool usctp_drive(struct sctp_socket *base);
 void *usctp_ready(struct sctp_socket *base);
 bool usctp_next(struct sctp_assoc *base, struct sctp_news *event);
-int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid);
+int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid,
+                 bool more);
 
 /* Takes an entry from those to use again, all zero, or from memory; NULL: no memory. usctp_put_entry() puts it back. */
 struct usctp_entry *usctp_get_entry(struct usctp_port *port);

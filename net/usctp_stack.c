@@ -17,29 +17,10 @@ struct usctp_stack usctp_stack = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- packets out --------------------------------------------------------------------------------------------- */
 
-/* Sends a packet of the stack to a path. If it is lost, SCTP retransmits it. */
-static int output(void *addr, void *buffer, size_t length, uint8_t tos, uint8_t set_df)
-{
-    struct usctp_path *path = addr;
-    uint8_t *packet;
-
-    (void)tos;
-    (void)set_df;
-    if (!path->port || path->port->silent || length < PACKET_COMMON || length > UDP_BATCH_OCTETS)
-        return EINVAL;
-    packet = udp_buffer(&path->port->udp, &path->peer, (uint32_t)length);
-    if (packet_source(buffer) == path->port->inner)
-        packet_set_source(buffer, path->port->sctp_port);
-    packet_read_sack(buffer, length, &path->gaps);
-    packet_seal(packet, buffer, length);
-    udp_put(&path->port->udp, (uint32_t)length);
-    return 0;
-}
-
 static void flush_all(void)
 {
     for (struct usctp_port *port = usctp_stack.ports; port; port = port->next)
-        udp_flush(&port->udp);
+        usctp_send(port);
 }
 
 /* --- notifications ------------------------------------------------------------------------------------------- */
@@ -220,7 +201,8 @@ bool usctp_begin(void)
     usctp_stack.stage.buffer = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
     if (!usctp_stack.stage.buffer)
         return false;
-    usrsctp_init_nothreads(0, output, NULL);
+    usctp_stack.pack.at = usctp_stack.packet;
+    usrsctp_init_nothreads(0, usctp_output, NULL);
     usrsctp_enable_crc32c_offload();
     usrsctp_sysctl_set_sctp_sendspace(USCTP_BUFFER);
     usrsctp_sysctl_set_sctp_recvspace(USCTP_BUFFER);

@@ -231,7 +231,7 @@ static int be_wrong(const char *how, const char *mode)
     chunk.offset = strcmp(how, "offset") == 0 ? OCTETS : 0;
     span.length = (uint32_t)sctpddp_encode(t.adaptation, &chunk, p) + 1;
     usctp.enter(true);
-    if (usctp.submit(t.sctp, &span, 1, 0, 0))
+    if (usctp.submit(t.sctp, &span, 1, 0, 0, false))
         give_up("it does not leave");
     usctp.flush(t.port);
     usctp.leave();

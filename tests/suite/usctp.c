@@ -356,7 +356,7 @@ static void rules(void **state)
         span.length = (uint32_t)sctpddp_encode(rows[i].peer, &chunk, p) + 1;
         p[span.length - 1] = 0;
         assert_true(usctp.enter(true));
-        assert_int_equal(usctp.submit(ends[0].sctp, &span, 1, 0, 0), 0);
+        assert_int_equal(usctp.submit(ends[0].sctp, &span, 1, 0, 0, false), 0);
         usctp.flush(ends[0].port);
         usctp.leave();
         for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !usctp.next(ends[0].sctp, &news);) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_bundle.c - which packets are joined, and what the stack then sees: the same chunks in the same order. */
+/* usctp_bundle.c - which packets are joined, on arrival for the stack and on departure: the same chunks in the same
+ * order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "net/usctp_bundle.h"
+#include "net/usctp_pack.h"
 #include "net/usctp_packet.h"
 
 enum { HEAD = 16, BUFFER = 4096 };
@@ -132,13 +134,69 @@ static void sacks(void **state)
     assert_false(packet_read_sack(p, sizeof(p), &gaps));
 }
 
+/* Packets of one to three chunks go into packs of every size that holds the largest: no chunk is lost, changed, cut or
+ * overtaken, each pack has one header, and none ends while the next chunk would fit. */
+static void packed(void **state)
+{
+    (void)state;
+    for (uint32_t size = 120; size < 400; size++) {
+        uint8_t memory[400] = {0}, want[BUFFER], got[BUFFER], *q = want;
+        struct pack pack = {.at = memory, .size = size};
+        uint32_t tsn = 100, received = 0;
+
+        for (uint32_t i = 0; i < 20; i++) {
+            uint8_t *end = put_head(buffer, 7);
+            uint32_t at = PACKET_COMMON;
+
+            for (uint32_t k = 0; k <= i % 3; k++)
+                end = put_data(end, tsn++, 1 + (i * 7 + k) % 20);
+            memcpy(q, buffer + PACKET_COMMON, (size_t)(end - buffer) - PACKET_COMMON);
+            q += end - buffer - PACKET_COMMON;
+            assert_true(pack_takes(&pack, buffer));
+            while ((at = pack_fill(&pack, buffer, (uint32_t)(end - buffer), at)) < end - buffer) {
+                assert_memory_equal(memory, buffer, PACKET_COMMON);
+                assert_true(pack.octets <= size && pack.octets + ((get16(buffer + at + 2) + 3u) & ~3u) > size);
+                memcpy(got + received, memory + PACKET_COMMON, pack.octets - PACKET_COMMON);
+                received += pack.octets - PACKET_COMMON;
+                pack.octets = 0;
+            }
+            assert_true(pack.octets <= size);
+        }
+        memcpy(got + received, memory + PACKET_COMMON, pack.octets - PACKET_COMMON);
+        received += pack.octets - PACKET_COMMON;
+        assert_int_equal(received, q - want);
+        assert_memory_equal(got, want, received);
+    }
+}
+
+/* Ports and tag decide; a pack is full when the smallest chunk does not fit. */
+static void who_is_packed(void **state)
+{
+    uint8_t memory[BUFFER];
+    struct pack pack = {.at = memory, .size = 200};
+    uint32_t n = packet(buffer, 7, 10, 64);
+
+    (void)state;
+    assert_true(pack_takes(&pack, buffer) && !pack_is_full(&pack));
+    assert_int_equal(pack_fill(&pack, buffer, n, PACKET_COMMON), n);
+    assert_int_equal(pack.octets, n);
+    packet(buffer, 8, 11, 64);
+    assert_false(pack_takes(&pack, buffer));
+    packet(buffer, 7, 11, 64);
+    assert_true(pack_takes(&pack, buffer));
+    pack.size = n + PACK_CHUNK_MIN;
+    assert_false(pack_is_full(&pack));
+    pack.size--;
+    assert_true(pack_is_full(&pack));
+    assert_int_equal(pack_fill(&pack, buffer, n, PACKET_COMMON), PACKET_COMMON);
+    assert_int_equal(pack.octets, n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joined),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(not_data),
-        cmocka_unit_test(sacks),
+        cmocka_unit_test(joined), cmocka_unit_test(refused), cmocka_unit_test(not_data),
+        cmocka_unit_test(sacks),  cmocka_unit_test(packed),  cmocka_unit_test(who_is_packed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

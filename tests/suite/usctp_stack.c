@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* usctp_stack.c - usrsctp as its provider shows it: which packets carry small messages, and how many associations wait
+ * for a listener. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "net/loop.h"
+#include "net/usctp.h"
+#include "net/usctp_packet.h"
+
+enum { SCTP_PORT = 5001, PATIENCE_US = 20000000, DATAGRAM = 2048 };
+
+static struct sctp_socket *listening, *connecting;
+static int relay = -1; /* between the two, if it is used */
+static struct sockaddr_in active, passive;
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+}
+
+static struct sctp_socket *open_socket(uint16_t udp_port)
+{
+    const struct sctp_attr attr = {.indication = 4, .udp_port = udp_port};
+    struct sockaddr_in any = loopback(0);
+    struct sctp_socket *opened = NULL;
+
+    assert_int_equal(usctp.open((const struct sockaddr *)&any, sizeof(any), &attr, &opened), 0);
+    return opened;
+}
+
+static struct sockaddr_in address_of(int fd)
+{
+    struct sockaddr_in local;
+    socklen_t length = sizeof(local);
+
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&local, &length), 0);
+    return local;
+}
+
+static void open_relay(void)
+{
+    struct sockaddr_in any = loopback(0);
+
+    relay = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(relay, (const struct sockaddr *)&any, sizeof(any)), 0);
+}
+
+/* Takes the next packet that lies at the relay. Returns its octets; 0: there is none. */
+static uint32_t take(uint8_t p[DATAGRAM], struct sockaddr_in *from)
+{
+    socklen_t length = sizeof(*from);
+    ssize_t n = recvfrom(relay, p, DATAGRAM, MSG_DONTWAIT, (struct sockaddr *)from, &length);
+
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+static void pass_all(void)
+{
+    struct sockaddr_in from, to;
+    uint8_t p[DATAGRAM];
+    uint32_t n;
+
+    while ((n = take(p, &from))) {
+        if (from.sin_port != passive.sin_port)
+            active = from;
+        to = from.sin_port == passive.sin_port ? active : passive;
+        assert_int_equal(sendto(relay, p, n, 0, (const struct sockaddr *)&to, sizeof(to)), n);
+    }
+}
+
+static void turn(void)
+{
+    struct pollfd fds[3] = {{usctp.fd(listening), POLLIN, 0}, {usctp.fd(connecting), POLLIN, 0}, {relay, POLLIN, 0}};
+
+    poll(fds, 3, 1);
+    if (relay >= 0)
+        pass_all();
+    usctp.drive(connecting);
+    usctp.drive(listening);
+}
+
+static void open_both(void)
+{
+    listening = open_socket(0);
+    assert_int_equal(usctp.listen(listening, SCTP_PORT), 0);
+    passive = address_of(usctp.fd(listening));
+    connecting = open_socket(ntohs(relay >= 0 ? address_of(relay).sin_port : passive.sin_port));
+}
+
+static struct sctp_assoc *begin(void)
+{
+    struct sockaddr_in to = loopback(SCTP_PORT);
+    struct sctp_assoc *assoc = NULL;
+
+    assert_int_equal(usctp.connect(connecting, (const struct sockaddr *)&to, &assoc), 0);
+    return assoc;
+}
+
+/* Drives both ends until the association reports an event, which has to be this. */
+static void expect_news(struct sctp_assoc *assoc, enum sctp_news_kind kind)
+{
+    uint64_t end = loop_now_us() + PATIENCE_US;
+    struct sctp_news news;
+
+    while (!usctp.next(assoc, &news)) {
+        assert_true(loop_now_us() < end);
+        turn();
+    }
+    assert_int_equal(news.kind, kind);
+    sctp_news_free(&news);
+}
+
+static void submit(struct sctp_assoc *assoc, uint8_t fill, bool more)
+{
+    uint8_t message[84];
+    const struct span span = {message, sizeof(message)};
+
+    memset(message, fill, sizeof(message));
+    assert_int_equal(usctp.submit(assoc, &span, 1, 0, 0, more), 0);
+}
+
+/* Small messages that are given together leave together, before an acknowledgement, in as few packets as hold them; one
+ * alone leaves at once as well. */
+static void together(void **state)
+{
+    static const struct {
+        uint32_t messages, packets;
+    } rows[] = {{1, 1}, {2, 1}, {14, 1}, {15, 2}, {1, 1}}; /* 14 chunks of 100 octets fit into 1500 */
+    struct sctp_assoc *from, *to;
+
+    (void)state;
+    open_relay();
+    open_both();
+    from = begin();
+    expect_news(from, SCTP_NEWS_UP);
+    to = usctp.accept(listening);
+    assert_non_null(to);
+    expect_news(to, SCTP_NEWS_UP);
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t packets = 0, chunks = 0, n, tsn, next;
+        uint8_t p[64][DATAGRAM];
+        struct sockaddr_in source;
+
+        pass_all();
+        assert_true(usctp.enter(true));
+        for (uint32_t k = 1; k <= rows[i].messages; k++)
+            submit(from, (uint8_t)k, k < rows[i].messages);
+        usctp.flush(connecting);
+        usctp.leave();
+        while (packets < 64 && (n = take(p[packets], &source))) {
+            if (!packet_read_data(p[packets], n, &tsn, &next))
+                continue;
+            assert_int_equal(sendto(relay, p[packets], n, 0, (struct sockaddr *)&passive, sizeof(passive)), n);
+            packets++;
+            chunks += next - tsn;
+        }
+        assert_int_equal(chunks, rows[i].messages);
+        assert_int_equal(packets, rows[i].packets);
+        for (uint32_t k = 1; k <= rows[i].messages; k++)
+            expect_news(to, SCTP_NEWS_MESSAGE);
+    }
+    usctp.close(from);
+    usctp.close(to);
+    usctp.close_socket(connecting);
+    usctp.close_socket(listening);
+    close(relay);
+    relay = -1;
+}
+
+static void close_all(struct sctp_assoc **assoc, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (assoc[i])
+            usctp.close(assoc[i]);
+}
+
+/* A full backlog answers no INIT, until there is space again. */
+static void full(void **state)
+{
+    struct sctp_assoc *assoc[USCTP_BACKLOG + 1], *accepted[USCTP_BACKLOG + 1];
+    struct sctp_news news;
+
+    (void)state;
+    open_both();
+    for (uint32_t i = 0; i < USCTP_BACKLOG; i++) {
+        assoc[i] = begin();
+        expect_news(assoc[i], SCTP_NEWS_UP);
+    }
+    assoc[USCTP_BACKLOG] = begin();
+    for (uint32_t i = 0; i < 200; i++)
+        turn();
+    assert_false(usctp.next(assoc[USCTP_BACKLOG], &news));
+    for (uint32_t i = 0; i < USCTP_BACKLOG; i++)
+        assert_non_null(accepted[i] = usctp.accept(listening));
+    expect_news(assoc[USCTP_BACKLOG], SCTP_NEWS_UP);
+    assert_non_null(accepted[USCTP_BACKLOG] = usctp.accept(listening));
+    close_all(assoc, USCTP_BACKLOG + 1);
+    close_all(accepted, USCTP_BACKLOG + 1);
+    usctp.close_socket(connecting);
+    usctp.close_socket(listening);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(together), cmocka_unit_test(full)};
+
+    return usctp.missing(NULL) ? 77 : cmocka_run_group_tests(tests, NULL, NULL);
+}
