@@ -14,6 +14,9 @@ enum {
     USCTP_BACKLOG = 128,    /* associations that wait for usctp_accept() */
     USCTP_INBOX = 8 << 20,  /* octets that may wait for the owner of an association; beyond, its socket is not read */
     USCTP_BUFFER = 4 << 20, /* octets that the stack may hold, each way */
+    /* Octets to send that it may hold for each millisecond, begun or whole, of the round trip, up to USCTP_BUFFER. More
+     * than the path needs would only leave the caches. */
+    USCTP_SEND_MS = 512 << 10,
     USCTP_BURST = 128, /* packets that may follow one acknowledgement, if the peer acknowledges batches */
 };
 

@@ -8,6 +8,14 @@
 
 #include "net/usctp_inner.h"
 
+/* The set-up has measured the round trip. Without this the buffer is that of the nearest peers. */
+static void enlarge_buffer(struct usctp *s, uint32_t round_trip_ms)
+{
+    int octets = round_trip_ms < USCTP_BUFFER / USCTP_SEND_MS ? (int)(round_trip_ms + 1) * USCTP_SEND_MS : USCTP_BUFFER;
+
+    usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_SNDBUF, &octets, sizeof(octets));
+}
+
 /* Returns the octets of the largest message of an association that has come up, 0 if it is gone. */
 static uint32_t usctp_settle(struct usctp *s)
 {
@@ -16,6 +24,7 @@ static uint32_t usctp_settle(struct usctp *s)
 
     if (usrsctp_getsockopt(s->socket, IPPROTO_SCTP, SCTP_STATUS, &status, &length))
         return 0;
+    enlarge_buffer(s, status.sstat_primary.spinfo_srtt);
     return status.sstat_fragmentation_point;
 }
 

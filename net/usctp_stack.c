@@ -204,7 +204,7 @@ bool usctp_begin(void)
     usctp_stack.pack.at = usctp_stack.packet;
     usrsctp_init_nothreads(0, usctp_output, NULL);
     usrsctp_enable_crc32c_offload();
-    usrsctp_sysctl_set_sctp_sendspace(USCTP_BUFFER);
+    usrsctp_sysctl_set_sctp_sendspace(USCTP_SEND_MS);
     usrsctp_sysctl_set_sctp_recvspace(USCTP_BUFFER);
     usrsctp_sysctl_set_sctp_max_chunks_on_queue(CHUNKS_QUEUED);
     usrsctp_sysctl_set_sctp_ecn_enable(0);
@@ -369,18 +369,19 @@ static bool usctp_stack_admit(struct usctp_path *path, uint8_t *p, uint32_t n)
 }
 
 /* Several packets at once: without the I bit the stack would take them for one, of which it acknowledges every second.
- */
-static void usctp_stack_end(struct usctp_path *path, struct bundle *bundle)
+ * That is enough if more are at hand. */
+static void usctp_stack_end(struct usctp_path *path, struct bundle *bundle, bool more)
 {
-    if (bundle->packets > 1)
+    if (bundle->packets > 1 && !more)
         packet_ask_ack(bundle->at);
     if (bundle->packets)
         usrsctp_conninput(path, bundle->at, bundle->octets, 0);
     *bundle = (struct bundle){0};
 }
 
-/* Packets behind a gap are processed one by one, because their sender counts the SACKs that report it. */
-static void usctp_stack_receive(struct usctp_path *path, const struct udp_batch *batch)
+/* Packets behind a gap are processed one by one, because their sender counts the SACKs that report it. `more`: the next
+ * batch is at hand. */
+static void usctp_stack_receive(struct usctp_path *path, const struct udp_batch *batch, bool more)
 {
     struct bundle bundle = {0};
     uint32_t n;
@@ -393,11 +394,11 @@ static void usctp_stack_receive(struct usctp_path *path, const struct udp_batch 
             continue;
         if (path->batches && !path->gaps && bundle_add(&bundle, p, n))
             continue;
-        usctp_stack_end(path, &bundle);
+        usctp_stack_end(path, &bundle, false);
         if (!path->batches || path->gaps || !bundle_add(&bundle, p, n))
             usrsctp_conninput(path, p, n, 0);
     }
-    usctp_stack_end(path, &bundle);
+    usctp_stack_end(path, &bundle, more);
 }
 
 /* An ICMP error counts only until the peer has answered. */
@@ -444,7 +445,7 @@ bool usctp_drive(struct sctp_socket *base)
         struct usctp_path *path = batch[i].octets ? usctp_path_to(port, &batch[i].from) : NULL;
 
         if (path)
-            usctp_stack_receive(path, &batch[i]);
+            usctp_stack_receive(path, &batch[i], i + 1 < n && same_address(&batch[i].from, &batch[i + 1].from));
     }
     usctp_stack_tick();
     flush_all();
