@@ -12,7 +12,7 @@
 
 #include "base/spin.h"
 
-enum { THREADS = 4, TURNS = 200000, HELD_MS = 200, LEFT = 20 };
+enum { THREADS = 4, TURNS = 200000, HELD_MS = 200, LEFT = 3 };
 
 static struct spin spin;
 static uint64_t count;
