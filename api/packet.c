@@ -271,7 +271,8 @@ static void packet_on_packets(struct watch *watch, uint32_t events)
     struct rddp_device *device = input->device;
 
     (void)events;
-    for (int i = 0; i < PACKET_BATCH; i++) {
+    /* A window ends at a distance from what was read, so a batch must be short beside it. */
+    for (uint32_t i = 0, octets = 0; i < PACKET_BATCH && octets < PACKET_BATCH_OCTETS; i++) {
         bool checked;
         ssize_t n = packet_read(input, &checked);
         struct utcp *t;
@@ -284,6 +285,7 @@ static void packet_on_packets(struct watch *watch, uint32_t events)
                 packet_lose(device, (int)n);
             break;
         }
+        octets += (uint32_t)n;
         if (packet_is_lost(device))
             continue;
         t = utcp_host_input(&device->host, device->packet, (uint32_t)n, checked, loop_now_us());

@@ -27,7 +27,8 @@ enum {
     PACKET_HELDS = 8192,
     PACKET_BUCKETS = 1024,
     PACKET_HALVES = 1024,
-    PACKET_BATCH = 64,
+    PACKET_BATCH = 64, /* packets that are read before the connections advance */
+    PACKET_BATCH_OCTETS = 1 << 18,
     PACKET_CHANCES = 100000, /* denominator of rddp_device_attr.lose */
 };
 
