@@ -41,6 +41,13 @@ static int ksctp_watch(struct ksctp_port *port, int fd, struct ksctp *s)
     return epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
+/* A child of fork() may keep the file open: closing it is not enough to end its events. */
+static void ksctp_unwatch(const struct ksctp_port *port, int fd)
+{
+    if (fd >= 0 && ksctp_is_ours(port))
+        epoll_ctl(port->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static int ksctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
                       struct sctp_socket **out)
 {
@@ -127,6 +134,7 @@ static void ksctp_free(struct ksctp *s)
 {
     struct ksctp **at = &s->port->assocs;
 
+    ksctp_unwatch(s->port, s->fd);
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
@@ -151,6 +159,7 @@ static void ksctp_unlisten(struct sctp_socket *base)
         port->arrived = s->next_ready;
         ksctp_free(s);
     }
+    ksctp_unwatch(port, port->fd);
     close_at_once(port, port->fd);
     port->fd = -1;
     port->listens = false;
@@ -249,6 +258,13 @@ static void ksctp_leave(void)
 {
 }
 
+/* Will an event follow: there is space again, or, which tells more than the errno, the association has ended? */
+static bool ksctp_is_told(const struct ksctp *s, int error)
+{
+    return error == -EAGAIN || (!s->over && (error == -EPIPE || error == -ENOTCONN || error == -ESHUTDOWN ||
+                                             error == -ECONNRESET || error == -ECONNREFUSED || error == -ETIMEDOUT));
+}
+
 static int ksctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream,
                         uint32_t ppid, bool more)
 {
@@ -262,8 +278,7 @@ static int ksctp_submit(struct sctp_assoc *base, const struct span *span, uint32
     for (uint32_t i = 0; i < spans; i++)
         iov[i] = (struct iovec){(void *)(uintptr_t)span[i].at, span[i].length};
     error = ksctp_transmit(s->fd, s->id, iov, spans, stream, SCTP_UNORDERED, ppid);
-    /* If the association has ended, the waiting event tells more than the errno. */
-    return !error || s->over || error == -EMSGSIZE ? error : -EAGAIN;
+    return ksctp_is_told(s, error) ? -EAGAIN : error;
 }
 
 static void ksctp_flush(struct sctp_socket *base)
@@ -294,14 +309,17 @@ static void arrive(struct ksctp_port *port, sctp_assoc_t id)
 {
     sctp_peeloff_flags_arg_t own = {.p_arg = {.associd = id}, .flags = SOCK_NONBLOCK | SOCK_CLOEXEC};
     socklen_t length = sizeof(own);
-    struct ksctp *s = NULL;
+    struct ksctp *s;
 
-    if (getsockopt(port->fd, IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF_FLAGS, &own, &length) >= 0) /* the descriptor, too */
-        s = ksctp_new(port, own.p_arg.sd);
-    else
+    if (getsockopt(port->fd, IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF_FLAGS, &own, &length) < 0) {
         ksctp_transmit(port->fd, id, NULL, 0, 0, SCTP_ABORT, 0); /* no descriptor for it */
-    if (!s)
         return;
+    }
+    s = ksctp_new(port, own.p_arg.sd);
+    if (!s) {
+        close_at_once(port, own.p_arg.sd);
+        return;
+    }
     s->id = id;
     s->up_due = true;
     ksctp_look(s); /* who the peer is */
@@ -390,9 +408,14 @@ static void ksctp_names(struct sctp_assoc *base, struct sockaddr_storage *local,
         local->ss_family = AF_UNSPEC;
 }
 
+/* Tells the peer: the last close of the file, which would, may be a child's. */
 static void ksctp_close(struct sctp_assoc *base)
 {
-    ksctp_free(ksctp_of(base));
+    struct ksctp *s = ksctp_of(base);
+
+    if (!s->over && ksctp_is_ours(s->port))
+        ksctp_transmit(s->fd, s->id, NULL, 0, 0, SCTP_ABORT, 0);
+    ksctp_free(s);
 }
 
 const struct sctp_provider ksctp = {

@@ -157,8 +157,11 @@ uint32_t ksctp_look(struct ksctp *s)
 /* The peer's indication comes right behind the word that it is up, or never. */
 static void complete_up(struct ksctp *s, struct sctp_news *news)
 {
-    enum ksctp_item item = ksctp_read(s, s->fd, &s->kept);
+    enum ksctp_item item;
 
+    do
+        item = ksctp_read(s, s->fd, &s->kept);
+    while (item == ITEM_NOISE);
     if (item == ITEM_INDICATION)
         news->indication = s->kept.indication;
     s->has_kept = item == ITEM_NEWS;
