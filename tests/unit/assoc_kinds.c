@@ -244,6 +244,40 @@ static void unsayable(void **state)
     }
 }
 
+/* S1, S2 hold even for a request that was posted where it could be said: it fails, and the peer sees nothing of it.
+ * SCTP-3.2.2-S1 SCTP-3.2.2-S2 */
+static void unsaid(void **state)
+{
+    static const struct {
+        enum sctpddp_adaptation own;
+        enum rddp_wr_opcode opcode;
+    } rows[] = {
+        {SCTPDDP_RDMA_ONLY, RDDP_WR_SEND},
+        {SCTPDDP_RDMA_NEGOTIATION, RDDP_WR_RDMA_WRITE},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rddp_sge sge;
+        struct mr *mr;
+        uint32_t sent;
+
+        open_both(rows[i].own, rows[i].own);
+        mr = region(ALL_ACCESS);
+        sge = piece_of(mr, 0, 10);
+        engine_remember(&n.engine);
+        sent = n.side[0].sent;
+        of(0)->qp.unsayable = 0;
+        assert_int_equal(post_remote(of(0), 1, rows[i].opcode, RDDP_SEND_SIGNALED, &sge, 1, mr->key, mr->start), 0);
+        net_run(&n);
+        expect_wc(&of(0)->send_cq, 1, RDDP_WC_LOC_QP_OP_ERR);
+        assert_int_equal(n.side[0].assoc.life.note.fault, FAULT_NEG_UNSAYABLE);
+        assert_int_equal(n.side[0].sent, sent);
+        engine_expect(&n.engine);
+        net_fini(&n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +289,7 @@ int main(void)
         cmocka_unit_test(header_or_none),
         cmocka_unit_test(strict),
         cmocka_unit_test(unsayable),
+        cmocka_unit_test(unsaid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

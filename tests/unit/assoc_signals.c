@@ -165,11 +165,42 @@ static void release_of_others(void **state)
     expect_abort(SCTPDDP_RDMA_ONLY, FAULT_INVALIDATE, NULL);
 }
 
+/* A Read Request, and a message of a peer that does not negotiate, wait for what was sent before them. SCTP-3.2.1-06 */
+static void in_turn(void **state)
+{
+    const struct neg request = {.type = NEG_READ_REQUEST, .id = 1, .source_tag = 5, .sink_tag = 6, .length = 1};
+    struct sctpddp_chunk first = {.mode = SCTPDDP_NO_PLACEMENT, .data = data, .length = 1};
+    struct sctpddp_chunk second = {.mode = SCTPDDP_NO_PLACEMENT, .data = data + 1, .length = 2};
+    struct rddp_sge sge;
+    struct mr *mr;
+
+    (void)state;
+    open_both(BOTH, BOTH);
+    assert_int_equal(net_neg(&n, VICTIM, next_aws() + 1, &request), ASSOC_KEPT);
+    assert_int_equal(victim()->life.state, CONN_READY);
+    net_fini(&n);
+
+    open_both(SCTPDDP_DDP, SCTPDDP_DDP);
+    mr = engine_region(&n.engine, OCTETS, LOCAL);
+    for (uint64_t i = 0; i < 2; i++) {
+        sge = piece_of(mr, 0, 10);
+        assert_int_equal(post_recv(&n.side[VICTIM].side, i, &sge, 1), 0);
+    }
+    second.aws = 1;
+    assert_int_equal(net_chunk(&n, VICTIM, SCTPDDP_DDP, &second), ASSOC_KEPT);
+    assert_true(cq_is_empty(&n.side[VICTIM].side.recv_cq));
+    assert_int_equal(net_chunk(&n, VICTIM, SCTPDDP_DDP, &first), ASSOC_TAKEN);
+    net_run(&n);
+    assert_int_equal(expect_wc(&n.side[VICTIM].side.recv_cq, 0, RDDP_WC_SUCCESS).byte_len, 1);
+    assert_int_equal(expect_wc(&n.side[VICTIM].side.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, 2);
+    net_fini(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequence), cmocka_unit_test(signals),           cmocka_unit_test(many_signals),
-        cmocka_unit_test(released), cmocka_unit_test(release_of_others),
+        cmocka_unit_test(sequence), cmocka_unit_test(signals),  cmocka_unit_test(many_signals),
+        cmocka_unit_test(in_turn),  cmocka_unit_test(released), cmocka_unit_test(release_of_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
