@@ -49,9 +49,10 @@ capture() { # FILE WORD...
     stop_capture
 }
 ours='ip.src == 10.9.0.2'
-odd="(tcp.analysis.flags && !tcp.analysis.window_update) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+odd="(tcp.analysis.flags && !tcp.analysis.window_update && !tcp.analysis.window_full) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
 look() { # FILE FILTER
-    tshark -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$1" -Y "$2" 2>/dev/null
+    # Our payload at port 7000 is not Gryphon's.
+    tshark -d tcp.port==7000,data -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$1" -Y "$2" 2>/dev/null
 }
 
 capture "$dir/send" connect send octets=1000000 option=20

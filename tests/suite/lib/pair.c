@@ -15,6 +15,8 @@
 
 #include "net/usctp.h"
 
+enum { PATIENT_POLLS = 100 };
+
 enum { RTR_ALL = RDDP_RTR_SEND | RDDP_RTR_WRITE | RDDP_RTR_READ };
 
 #ifdef __SANITIZE_THREAD__
@@ -354,10 +356,12 @@ void pair_completions(struct side *side, struct rddp_wc *wc, int n)
     uint64_t until = now_ms() + PAIR_WAIT_MS;
     int got = 0, k;
 
-    while (got < n) {
+    for (int empty = 0; got < n; empty = k ? 0 : empty + 1) {
         k = rddp_poll_cq(side->cq, n - got, wc + got);
         assert_true(k >= 0);
         got += k;
+        if (empty > PATIENT_POLLS) /* others need the processor, too */
+            usleep(50);
         if (now_ms() > until)
             fail_msg("%d of %d completions in %d ms; log:\n%s", got, n, PAIR_WAIT_MS, side->log);
     }
