@@ -157,6 +157,18 @@ static socklen_t address_of(struct sockaddr_storage *to, uint8_t last)
     return args.v6 ? sizeof(v6) : sizeof(v4);
 }
 
+/* The kernel's workers make a new IPv6 address usable, a moment after it was set. */
+static void connect_from_kernel(int fd, const struct sockaddr *to, socklen_t length)
+{
+    enum { TRIES = 10000, PAUSE_US = 1000 };
+
+    for (int i = 0; connect(fd, to, length); i++) {
+        if (errno != EADDRNOTAVAIL || i == TRIES)
+            die("the kernel's connect");
+        usleep(PAUSE_US);
+    }
+}
+
 static int kernel_socket(int ready_fd)
 {
     struct sockaddr_storage address;
@@ -166,8 +178,7 @@ static int kernel_socket(int ready_fd)
     if (fd < 0)
         die("socket");
     if (args.listen) {
-        if (connect(fd, (struct sockaddr *)&address, length))
-            die("the kernel's connect");
+        connect_from_kernel(fd, (struct sockaddr *)&address, length);
         return fd;
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));

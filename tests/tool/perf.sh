@@ -30,7 +30,7 @@ done
 
 # Immediate data and atomics (EXT-01 EXT-02 EXT-04 EXT-05 EXT-06 EXT-07): the other side counts each message. On a
 # wire without them, perf says so before it begins.
-expect 0 "all operations" "$rddp" perf --loopback -n 300 -s 1,8,1000,70000 all
+expect 0 "all operations" "$rddp" perf --loopback -n 100 -s 1,8,1000,70000 all
 count "all operations" 38 ' verified'
 count "all operations" 6 '^(fetch-add|cmp-swap|swap) +8 .* verified'
 count "all operations" 8 '^write-imm .* verified'
@@ -47,7 +47,7 @@ expect 0 "all of rdmatcp" "$rddp" perf --loopback -n 20 --wire rdmatcp all
 count "all of rdmatcp" 6 ' verified'
 
 # Test sizes around the 64 octets of a receive's head and around segment sizes, with many more Sends than receives.
-expect 0 "sizes" "$rddp" perf --loopback -n 30 -s 1,7,8,9,63,65,1000,4095:5000,65535,65537,1M,3M
+expect 0 "sizes" "$rddp" perf --loopback -n 10 -s 1,7,8,9,63,65,1000,4095:5000,65535,65537,1M,3M
 count "sizes" 72 ' verified'
 expect 0 "credits" "$rddp" perf --loopback --bw send -n 5000 -s 1,8,5000
 count "credits" 3 '^send .* verified'
