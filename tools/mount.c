@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/lib/packet.h"
 #include "tools/mount/mount.h"
 
 #define AT(field) offsetof(struct mount_options, field)
@@ -17,7 +18,8 @@
 static const struct opt opts[] = {
     {'f', "foreground", NULL, "stay in the foreground", OPT_FLAG, AT(foreground), 0, 0},
     {'o', "options", "LIST", "set options of the mount: ro,allow_other,nosuid ...", OPT_LIST, AT(words), 0, 0},
-    {'p', "port", "PORT", "connect to this port for NFS over RDMA (default 20049)", OPT_U16, AT(port), 1, 65535},
+    {'p', "port", "PORT", "connect to this port for NFS (default 20049; with --packet 2049)", OPT_U16, AT(port), 1,
+     65535},
     {0, "mount-port", "PORT", "connect to this port for MOUNT over TCP (default: ask rpcbind, or 20048)", OPT_U16,
      AT(mount_port), 1, 65535},
     {0, "credits", "N", "keep up to N calls outstanding (default 64)", OPT_U32, AT(credits), 1, 1024},
@@ -170,7 +172,6 @@ static int find_dir(struct mount_options *o, const char *dir)
 static int tools_mount_run(const struct command *command, int argc, char **argv)
 {
     struct mount_options o = {
-        .port = NFS_RDMA_PORT,
         .credits = 64,
         .dirty_max = 64 << 20,
         .timeout_s = 10,
@@ -184,6 +185,7 @@ static int tools_mount_run(const struct command *command, int argc, char **argv)
         usage_error("expected HOST:/PATH and DIR");
     if (o.timeout_s < 0.001 || o.timeout_s > 86400)
         usage_error("--timeout: must be from 0.001 to 86400 seconds");
+    packet_nfs_check(); /* while this process can still say that the usage is wrong */
     split_source(argv[first], &o);
     o.options = join(&o.words);
     code = find_dir(&o, argv[first + 1]);
@@ -213,10 +215,12 @@ const struct command mount_command = {
     .name = "mount",
     .summary = "mount a directory of an NFS server, in user space",
     .usage = "[options] HOST:/PATH DIR",
-    .text = "Mounts by NFS version 3 over RDMA and FUSE. `fusermount3 -u DIR` or `umount DIR` ends it.",
+    .text = "Mounts by NFS version 3 over RDMA, or over a TCP in user space with --packet, and FUSE. `fusermount3 -u "
+            "DIR` or `umount DIR` ends it.",
     .opts = opts,
 #ifdef RDDP_FUSE
     .wire = true,
+    .packet = true,
 #endif
     .run = tools_mount_run,
 };

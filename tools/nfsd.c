@@ -276,7 +276,8 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
 {
     char message[EXPORT_TEXT];
     struct nfsd_attr attr;
-    int code = 0, error;
+    struct sockaddr_storage own;
+    int code, error;
 
     nfsd_attr_init(&attr);
     attr.address = options->address;
@@ -290,15 +291,9 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
     attr.wire = options->wire;
     attr.server = server;
     attr.log = nfsd_say;
-    if (packet_options.address) {
-        struct rddp_stream_net_attr net;
-        struct sockaddr_storage own;
-
-        rddp_stream_net_attr_init(&net);
-        code = packet_stream_net(&net, &attr.net, &own);
-        if (code)
-            return code;
-    }
+    code = packet_nfs_net(&attr.net, &own);
+    if (code)
+        return code;
     running = nfsd_open(&attr, message);
     if (!running) {
         code = fail(EXIT_CONNECT, "%s", message);

@@ -93,6 +93,37 @@ END
 both_ways "behind those"
 stop
 
+# --- a mount --------------------------------------------------------------------------------------------------------
+
+mnt=$dir/mnt
+unmount() { ! grep -qsF " $mnt fuse.rddp " /proc/self/mounts || fusermount3 -u -z "$mnt"; }
+trap 'unmount; cleanup' EXIT
+mkdir "$mnt"
+if "$rddp" mount --help | grep -q -- --packet && { : <>/dev/fuse; } 2>/dev/null && command -v fusermount3 >/dev/null && [ "$(id -u)" = 0 ]; then
+    serve
+    timeout 60 "$rddp" mount --packet $there/24 --packet-lose 500 "$here:$export" "$mnt" >"$dir/said" 2>&1 || fail "mount: $(cat "$dir/said")"
+    for file in big small empty d/middle secret; do cmp "$export/$file" "$mnt/$file" || fail "mount: $file differs"; done
+    mkdir "$mnt/back"
+    cp "$export/big" "$mnt/back/big"
+    cmp "$export/big" "$export/back/big" || fail "mount: what was written differs there"
+    [ "$(cd "$mnt" && find . -type f | sort)" = "$(cd "$export" && find . -type f | sort)" ] || fail "mount: other names"
+    stop
+    placed=$(sed -n 's/.* \([0-9]*\) placed$/\1/p' "$dir/listening")
+    [ "${placed:-0}" -gt 1000000 ] || fail "mount: of what was written only ${placed:-nothing} was placed"
+    echo "mount: $(tail -1 "$dir/listening")"
+    # The server was away: whoever waits goes on.
+    cp "$export/d/middle" "$export/new"
+    timeout 100 cmp "$export/d/middle" "$mnt/new" &
+    waiting=$!
+    serve
+    wait $waiting || fail "mount: not served by the new server"
+    fusermount3 -u "$mnt"
+    rm -r "$export/back" "$export/new"
+    stop
+else
+    echo "no mount: no FUSE here"
+fi
+
 # --- the options on the wire ----------------------------------------------------------------------------------------
 
 ip tuntap add dev ours mode tun vnet_hdr

@@ -81,6 +81,10 @@ expect_one_line "wrong usage" perf
 refuse http
 refuse http serve
 refuse http serve DIR
+refuse nfs --hand-off ls host:/x
+refuse nfs --packet 10.9.0 ls host:/x
+refuse nfs --packet-lose 5 ls host:/x
+refuse nfsd --hand-off .
 refuse http --packet 10.9.0.2/24 serve
 refuse http --packet 10.9.0.2/24 fetch http://host/x
 refuse http --packet 10.9.0.2/24 get host/x

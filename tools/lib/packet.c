@@ -165,6 +165,29 @@ int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net 
     return *net ? 0 : fail(EXIT_FAILED, "cannot make a TUN device: %s", error_text(errno));
 }
 
+void packet_nfs_check(void)
+{
+    struct name own;
+    uint32_t bits;
+    bool has_bits;
+    if (packet_options.hand_off)
+        usage_error("NFS cannot use --hand-off: use --packet");
+    if (packet_options.address)
+        parse_address(&own, &bits, &has_bits);
+    else if (packet_options.name || packet_options.neighbor || packet_options.lose)
+        usage_error("--packet-device, --packet-neighbor and --packet-lose need --packet");
+}
+
+int packet_nfs_net(struct rddp_stream_net **net, struct sockaddr_storage *own)
+{
+    struct rddp_stream_net_attr attr;
+    packet_nfs_check();
+    if (!packet_options.address)
+        return 0;
+    rddp_stream_net_attr_init(&attr);
+    return packet_stream_net(&attr, net, own);
+}
+
 struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire)
 {
     struct rddp_wire_attr with = *wire;

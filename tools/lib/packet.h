@@ -24,6 +24,11 @@ int tool_packet_open(struct tool_endpoint *endpoint);
  * our address. */
 int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own);
 
+/* The same for a command of NFS, with the usual attributes; without --packet *net stays as it is. packet_nfs_check()
+ * ends the command if the options make no sense there. */
+void packet_nfs_check(void);
+int packet_nfs_net(struct rddp_stream_net **net, struct sockaddr_storage *own);
+
 /* Returns `wire` with the device of `endpoint`. */
 struct rddp_wire_attr packet_wire(const struct tool_endpoint *endpoint, const struct rddp_wire_attr *wire);
 

@@ -27,6 +27,7 @@ struct mount_options {
 struct mount {
     const struct mount_options *options;
     struct nfs_client *client;
+    struct rddp_stream_net *net; /* with --packet; otherwise NULL */
     struct fuse_session *session;
     struct fuse_buf receive;
     struct inodes inodes;

@@ -13,6 +13,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "tools/lib/packet.h"
 #include "tools/mount/mount.h"
 
 enum {
@@ -60,11 +61,16 @@ static int open_client(struct mount *m)
     const struct mount_options *o = m->options;
     char error[NFS_CLIENT_TEXT] = "";
     struct nfs_client_attr attr;
+    int code;
 
     nfs_client_attr_init(&attr);
+    code = packet_nfs_net(&m->net, &attr.own);
+    if (code)
+        return code;
+    attr.net = m->net;
     attr.host = o->host;
     attr.path = o->path;
-    attr.port = o->port;
+    attr.port = o->port ? o->port : packet_options.address ? NFS_PORT : NFS_RDMA_PORT;
     attr.mount_port = o->mount_port;
     attr.credits = o->credits;
     attr.timeout_ms = (int)(o->timeout_s * 1000);
@@ -287,6 +293,8 @@ int mount_run(const struct mount_options *options, void (*ready)(void))
         mount_run_serve(&m, ready);
     if (m.client)
         close_all(&m);
+    if (m.net)
+        rddp_stream_net_close(m.net);
     return code;
 }
 #endif

@@ -139,17 +139,6 @@ static int make_absolute(struct cp_remote *remote)
     return 0;
 }
 
-static int open_packet_net(struct nfs_session *s, struct nfs_client_attr *attr)
-{
-    struct rddp_stream_net_attr net;
-    if (!packet_options.address)
-        return 0;
-    rddp_stream_net_attr_init(&net);
-    int code = packet_stream_net(&net, &s->net, &attr->own);
-    attr->net = s->net;
-    return code;
-}
-
 int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, const char *text)
 {
     struct nfs_client_attr attr;
@@ -167,7 +156,8 @@ int nfs_session_open(struct nfs_session *s, const struct nfs_options *options, c
              s->remote.path);
     nfs_set_attr(&attr, options);
     attr.host = s->remote.host;
-    code = open_packet_net(s, &attr);
+    code = packet_nfs_net(&s->net, &attr.own);
+    attr.net = s->net;
     if (code)
         return code;
     int found = nfs_client_export(&attr, s->remote.path, error);
