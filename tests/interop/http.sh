@@ -144,6 +144,7 @@ same "$srv/middle" "$srv/curl"
 timeout 120 python3 "$RDDP_SOURCE_DIR/tests/interop/lib/http_peer.py" $here 80 "$srv" || fail "a peer that means no good"
 curl -sS "$url/big" | cmp - "$srv/big" || fail "behind all that"
 stop
+ip addr add 10.75.0.1/32 dev lo
 serve --clients 4 "$srv"
 timeout 120 python3 - $here <<'END' || fail "clients without a place"
 import socket, sys, time
@@ -194,6 +195,24 @@ for s in slow:
     assert len(rest(s)) > 5000000
 late.settimeout(20)
 assert rest(late).endswith(b"hello\n")
+# But no address keeps all places from another: of four that read slowly, one gives way, and one alone.
+slow = [connect() for _ in range(4)]
+for s in slow:
+    get(s, b"big")
+    s.recv(1)
+other = socket.socket()
+other.settimeout(20)
+other.bind(("10.75.0.1", 0))
+other.connect((sys.argv[1], 80))
+get(other, b"small")
+assert rest(other).endswith(b"hello\n")
+whole = 0
+for s in slow:
+    try:
+        whole += len(rest(s)) > 5000000
+    except ConnectionResetError:
+        pass
+assert whole == 3, whole
 END
 stop
 # The limit of the size of files is an answer, not the end of the server.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/http/conn.h"
@@ -24,9 +25,43 @@ static void http_drop(struct http_server *server, uint64_t i)
     server->conn[i] = server->conn[--server->conns];
 }
 
+static bool is_same_host(const char *a, const char *b)
+{
+    size_t n = (size_t)(strrchr(a, ':') - a);
+    return (size_t)(strrchr(b, ':') - b) == n && !memcmp(a, b, n);
+}
+
+static uint64_t places_of(const struct http_server *server, const char *peer)
+{
+    uint64_t places = 0;
+    for (uint64_t i = 0; i < server->conns; i++)
+        places += is_same_host(server->conn[i]->peer, peer);
+    return places;
+}
+
+/* The address that has the most places gives one to another that would still have fewer: of its connections the one of
+ * which the least has moved. */
+static bool share_places(struct http_server *server, const char *peer)
+{
+    uint64_t most = places_of(server, peer) + 1, found = server->conns;
+    for (uint64_t i = 0; i < server->conns; i++) {
+        uint64_t places = places_of(server, server->conn[i]->peer);
+        if (places > most || (found < server->conns && places == most &&
+                              server->conn[i]->pace.moved < server->conn[found]->pace.moved)) {
+            most = places;
+            found = i;
+        }
+    }
+    if (found == server->conns)
+        return false;
+    warn_seldom("%s: ended, to serve %s", server->conn[found]->peer, peer);
+    http_drop(server, found);
+    return true;
+}
+
 /* Makes room for another connection: the one that has asked for nothing for the longest time gives way, if that is
- * REST_S or more. False: all have requests under way. */
-static bool make_place(struct http_server *server, uint64_t now_ns)
+ * REST_S or more. False: all have requests under way, and none can be taken from an address that has many. */
+static bool make_place(struct http_server *server, const char *peer, uint64_t now_ns, bool watch)
 {
     uint64_t most_ns = REST_S * 1000000000ULL, found = server->conns;
     if (server->conns < server->served.options->clients)
@@ -39,37 +74,39 @@ static bool make_place(struct http_server *server, uint64_t now_ns)
         }
     }
     if (found == server->conns)
-        return false;
+        return watch && share_places(server, peer);
     http_drop(server, found);
     return true;
 }
 
-/* The next connection that is allowed. False: there is none. */
-static bool await_next(struct http_server *server, struct sockaddr_storage *peer)
+/* The next connection that is allowed, and whose it is. False: there is none. */
+static bool await_next(struct http_server *server, char peer[ADDRESS_TEXT])
 {
-    char text[ADDRESS_TEXT];
+    struct sockaddr_storage address;
     while (server->next || (server->next = rddp_stream_accept(server->net))) {
-        rddp_stream_peer(server->next, peer);
-        if (clients_have(&server->served.allowed, (const struct sockaddr *)peer))
+        rddp_stream_peer(server->next, &address);
+        address_text(peer, &address);
+        if (clients_have(&server->served.allowed, (const struct sockaddr *)&address))
             return true;
-        warn_seldom("%s: refused: no --allow has its address", address_text(text, peer));
+        warn_seldom("%s: refused: no --allow has its address", peer);
         rddp_stream_close(server->next);
         server->next = NULL;
     }
     return false;
 }
 
-static void take_all(struct http_server *server, uint64_t now_ns)
+/* `watch`: look once at who has how many places, too, which takes long. */
+static void take_all(struct http_server *server, uint64_t now_ns, bool watch)
 {
-    struct sockaddr_storage peer;
-    char text[ADDRESS_TEXT];
-    while (await_next(server, &peer) && make_place(server, now_ns)) {
+    char peer[ADDRESS_TEXT];
+    while (await_next(server, peer) && make_place(server, peer, now_ns, watch)) {
         struct http_conn *conn = http_conn_open(&server->served, server->next, now_ns);
         server->next = NULL;
+        watch = false;
         if (conn)
             server->conn[server->conns++] = conn;
         else
-            warn_seldom("%s: no memory for another client", address_text(text, &peer));
+            warn_seldom("%s: no memory for another client", peer);
     }
 }
 
@@ -99,10 +136,10 @@ static int http_run_server(struct http_server *server)
     while (!tool_stopped && !gone) {
         gone = rddp_stream_progress(server->net, more ? 0 : WATCH_MS) == -ENODEV;
         uint64_t now_ns = clock_ns();
-        take_all(server, now_ns);
         bool watch = now_ns - watched_ns > WATCH_MS * 1000000ULL;
         if (watch)
             watched_ns = now_ns;
+        take_all(server, now_ns, watch);
         more = turn_all(server, watch);
     }
     while (server->conns)
