@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Maps a ring of `octets`, a power of two and a multiple of the page size. Pages that are never touched take no memory.
- * The caller owns it. NULL: no memory, or no descriptor, which is needed for the mapping only. */
+ * The caller owns it. NULL: ENOMEM, or EMFILE, since a descriptor is needed while it is mapped. */
 uint8_t *mirror_map(size_t octets);
 void mirror_unmap(uint8_t *ring, size_t octets); /* `ring` may be NULL */
 

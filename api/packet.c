@@ -116,14 +116,17 @@ static void packet_on_timer(struct timer *timer, uint64_t now_us)
 
 struct packet_link *packet_add(struct rddp_device *device)
 {
-    bool has_space = packet_make_space(device);
-    struct packet_link *l = has_space ? packet_link_new(device, &device->progress->loop) : NULL;
+    struct packet_link *l = NULL;
 
-    errno = has_space ? ENOMEM : EMFILE;
+    if (packet_make_space(device))
+        l = packet_link_new(device, &device->progress->loop);
+    else
+        errno = EMFILE;
     if (!l)
         return NULL;
     if (loop_add_timer(&device->progress->loop, &l->timer)) {
         packet_link_free(l);
+        errno = ENOMEM;
         return NULL;
     }
     l->timer.fire = packet_on_timer;

@@ -131,8 +131,8 @@ bool packet_is_lost(struct rddp_device *device);
 void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint32_t each);
 void packet_flush(struct packet_link *l);
 
-/* packet_link.c. Makes a link that is not connected; NULL: no memory. The caller adds it to the device's list and adds
- * its timer. Call packet_link_free() when no packet can reach it any more. */
+/* packet_link.c. Makes a link that is not connected; NULL: ENOMEM, EMFILE. The caller adds it to the device's list and
+ * adds its timer. Call packet_link_free() when no packet can reach it any more. */
 struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loop);
 void packet_link_free(struct packet_link *l);
 /* Is there enough room to send, so that the owner should be told? */

@@ -8,6 +8,7 @@
 #include <netpacket/packet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -254,6 +255,35 @@ static void unreachable(void **state)
     assert_int_equal(rddp_destroy_qp(qp), 0);
 }
 
+/* The buffers of a connection need a descriptor while they are mapped; it is said what was missing, and nothing is left
+ * behind. */
+static void without_descriptors(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_qp_attr attr = pair->qp_attr;
+    struct rddp_conn_attr conn;
+    struct rlimit all, none;
+    struct rddp_qp *qp;
+    int lowest = dup(0), error;
+
+    assert_int_equal(close(lowest), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = all.rlim_max};
+    attr.send_cq = attr.recv_cq = pair->client.cq;
+    qp = rddp_create_qp(pair->client.pd, &attr);
+    assert_non_null(qp);
+    rddp_conn_attr_init(&conn);
+    conn.wire.device = pair->client.device;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    error = rddp_connect(qp, pair->client.events, (struct sockaddr *)&pair->addr, sizeof(pair->addr), &conn);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    assert_int_equal(error, -EMFILE);
+    assert_int_equal(dup(0), lowest);
+    assert_int_equal(close(lowest), 0);
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    write_and_say(pair, 1);
+}
+
 /* The device is taken away from below: connections end, no more can be made, and nobody spins on what is left of it. */
 static void removed(void **state)
 {
@@ -282,9 +312,10 @@ static void removed(void **state)
 
 int main(void)
 {
-    static const struct pair_test tests[] = {PAIR_TEST(removed),    PAIR_TEST(placed_early), PAIR_TEST(refused),
-                                             PAIR_TEST(ports),      PAIR_TEST(narrower),     PAIR_TEST(lingers),
-                                             PAIR_TEST(unreachable)};
+    static const struct pair_test tests[] = {PAIR_TEST(removed),      PAIR_TEST(without_descriptors),
+                                             PAIR_TEST(placed_early), PAIR_TEST(refused),
+                                             PAIR_TEST(ports),        PAIR_TEST(narrower),
+                                             PAIR_TEST(lingers),      PAIR_TEST(unreachable)};
 
     return pair_run("packet", tests, sizeof(tests) / sizeof(*tests), true);
 }
