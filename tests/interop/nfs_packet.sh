@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # nfs_packet.sh - tests NFS version 3 over our TCP: both ends place the data of READs and WRITEs, also with losses. libnfs
 # over the kernel's TCP, which has no RDMA option, reads and writes the same files. tshark checks the options.
-# TCPOPT-3.1.7-05 TCPOPT-5.1.1-02 TCPOPT-5.1.1-04 TCPOPT-5.1.1-05 TCPOPT-5.1.2-01 TCPOPT-5.1.2-02 TCPOPT-5.1.2-03 TCPOPT-5.1.3-01
-# TCPOPT-5.1.4-01
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -58,6 +56,7 @@ both_ways() { # WHAT OPTION...
     echo "$what: $got; $(cat "$dir/said")"
 }
 
+# TCPOPT-5.1.2-03: all that is read is placed, so that the buffer was there before the call left.
 serve
 both_ways "in place"
 grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
@@ -157,7 +156,7 @@ for line in open(sys.argv[1]):
         at += 1 if octets[at] < 2 else octets[at + 1]
     word = int.from_bytes(octets[at + 2:at + 8], "big")
     aligned, unsolicited, rid = octets[at + 2] >> 7, word >> 46 & 1, word & (1 << 46) - 1
-    if aligned:  # the mark of a record, and behind it a call or its reply
+    if aligned:  # TCPOPT-5.1.4-01: the mark of a record, and behind it a call or its reply
         mark, xid, direction = struct.unpack(">III", payload[:12])
         assert mark >> 31 and mark & 0x7fffffff < 1 << 21 and direction == (port != "2049")
         if port == "2049":
@@ -167,12 +166,13 @@ for line in open(sys.argv[1]):
     if octets[at + 1] < 16:
         continue
     offset, data_offset, length, total = struct.unpack(">IHHI", octets[at + 8:at + 20])
+    # TCPOPT-5.1.1-02 TCPOPT-5.1.1-04 TCPOPT-5.1.1-05 TCPOPT-3.1.7-05: the XID of the call, and nothing above it.
     assert octets[at + 1] == 20 and rid >> 32 == 0 and calls[rid] == (WRITE if port == "2049" else READ)
-    assert unsolicited == (port == "2049")
+    assert unsolicited == (port == "2049")  # TCPOPT-5.1.2-01 TCPOPT-5.1.3-01
     if aligned:
         assert rid == xid
     seen["write" if port == "2049" else "read" if total else "refused"] += 1
-    if not total:
+    if not total:  # TCPOPT-5.1.2-02
         assert length == 0 and offset == 0
 print(dict(seen))
 assert seen["read"] > 60 and seen["write"] > 60 and seen["refused"] > 0 and seen["aligned"] > 10

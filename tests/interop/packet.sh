@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # packet.sh - tests the command with our TCP (--packet). The peer is the kernel's TCP or our own. The test covers both roles,
 # every MTU and losses. tshark must see one FPDU in each of our segments, also in retransmissions, and no anomaly.
-# MPA-2-01 MPA-3.2-04 MPA-4-03 MPA-5.1-01 MPA-7.3-02 MPA-7.3-03 MPA-7.3-09
+# MPA-2-01
 set -euo pipefail
 # shellcheck source=tests/interop/lib/capture.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
@@ -106,6 +106,7 @@ for line in sys.stdin:
 print(seen, wrong)'
 }
 
+# MPA-3.2-04 MPA-4-03 MPA-5.1-01 MPA-7.3-02 MPA-7.3-03
 capture "$dir/clean" 0
 read -r seen wrong <<<"$(units "$dir/clean" "ip.src == 10.71.0.2")"
 [ "$seen" -gt 3000 ] && [ "$wrong" = 0 ] || fail "$wrong of $seen segments are not one FPDU"
@@ -118,6 +119,7 @@ grep 'Retransmission\]' "$dir/odd" | grep -v 'Fast' | cut -f1 | grep -Fxf "$dir/
 awk 'NR == FNR { probe[$1]; next } !($1 in probe)' FS='\t' "$dir/probes" "$dir/odd" >"$dir/wrong"
 [ ! -s "$dir/wrong" ] || fail "anomalies: $(head -5 "$dir/wrong")"
 echo "$seen segments, each one FPDU; $(wc -l <"$dir/probes") probes"
+# MPA-7.3-09
 capture "$dir/lossy" 1000
 read -r seen wrong <<<"$(units "$dir/lossy" "ip.src == 10.71.0.2")"
 again=$(look "$dir/lossy" 'ip.src == 10.71.0.2 && tcp.len > 0 && tcp.analysis.out_of_order || tcp.analysis.retransmission' frame.number | wc -l)

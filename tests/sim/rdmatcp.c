@@ -2,9 +2,6 @@
 /* rdmatcp.c - simulates whole connections over RDMA/TCP segments, on a link that also delivers segments behind missing
  * ones: whole or cut, aligned or not.
  *
- * Shown: SEG-1-01 SEG-1-04 SEG-2-05 SEG-3.4-12 SEG-3.4-24 SEG-3.4-25 SEG-4-04 SEG-4-05 SEG-5-03 SEG-5-04 SEG-5-05
- * SEG-5-07.
- *
  * SIM_RUNS=100000 sets the number of runs, RDDP_LONG=1 ten times the usual; SIM_SEED=0x1234 sets the first seed. A
  * failed run prints its seed. SIM_VERBOSE=1 describes each run. */
 #include <setjmp.h>
@@ -19,6 +16,7 @@
 
 enum { RUNS = 400 };
 
+/* SEG-1-01 SEG-1-04 SEG-2-05 SEG-3.4-12 SEG-3.4-24 SEG-3.4-25 SEG-4-04 SEG-4-05 SEG-5-03 SEG-5-04 SEG-5-05 SEG-5-07 */
 static void runs(void **state)
 {
     struct tally t = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* relay.c - a middlebox between the ends cuts the stream anew at every octet: no FPDU is lost or mistaken, although the
- * agreement about where they begin no longer holds. MPA-2-01 MPA-7.4.1-01 MPA-13-09 */
+ * agreement about where they begin no longer holds. MPA-2-01 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -98,6 +98,7 @@ static void end(struct relay *relay, struct pair *pair)
         close(relay->fd[i]);
 }
 
+/* MPA-7.4.1-01 MPA-13-09: FPDUs are posted before their cuts are known, and all of them arrive. */
 static void cut_at_every_octet(void **state)
 {
     struct pair *pair = *state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* transfer.c - Sends, Writes and Reads between two processes' worth of library, over every way to connect. Shows
- * MPA-5.1-09. */
+/* transfer.c - Sends, Writes and Reads between two processes' worth of library, over every way to connect. */
 #include "tests/suite/lib/pair.h"
 
 #include <errno.h>
@@ -18,7 +17,8 @@ static void expect(const struct rddp_wc *wc, uint64_t id, enum rddp_wc_opcode op
     assert_int_equal(wc->opcode, opcode);
 }
 
-/* RDMAP-5.3-01, DDP-5.4-01: a Send of any length takes one receive, which reports the length. */
+/* RDMAP-5.3-01 DDP-5.4-01 MPA-5.1-09 (the rows over the kernel's TCP): a Send of any length takes one receive, which
+ * reports the length. */
 static void send_lengths(void **state)
 {
     static const size_t length[] = {0, 1, 3, 64, 1441, 1442, 4096, 65000, 64754, 64755, 300000};
