@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* packet_hostile.c - peers that do not play by the rules, in front of a server over a device: they take nothing,
  * confirm nothing, or do both one octet at a time. Everybody else is served meanwhile, what they make the server hold
- * is bounded, and the application learns of their end. MPA-5.1-04 */
+ * is bounded, and the application learns of their end. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
