@@ -23,6 +23,7 @@ enum { SCTP_PORT = 5001, PATIENCE_US = 20000000, DATAGRAM = 2048 };
 static struct sctp_socket *listening, *connecting;
 static int relay = -1; /* between the two, if it is used */
 static struct sockaddr_in active, passive;
+static useconds_t delay_us; /* of each packet at the relay, at least */
 
 static struct sockaddr_in loopback(uint16_t port)
 {
@@ -71,6 +72,7 @@ static void pass_all(void)
     uint8_t p[DATAGRAM];
     uint32_t n;
 
+    usleep(delay_us);
     while ((n = take(p, &from))) {
         if (from.sin_port != passive.sin_port)
             active = from;
@@ -185,6 +187,34 @@ static void close_all(struct sctp_assoc **assoc, uint32_t n)
             usctp.close(assoc[i]);
 }
 
+/* The stack takes more for a peer that is far: what is under way there, and nobody reads, is more than for a near one.
+ */
+static void far_peer(void **state)
+{
+    static uint8_t message[1400];
+    const struct span span = {message, sizeof(message)};
+    struct sctp_assoc *from;
+    uint32_t octets = 0;
+
+    (void)state;
+    open_relay();
+    delay_us = 10000;
+    open_both();
+    from = begin();
+    expect_news(from, SCTP_NEWS_UP);
+    assert_true(usctp.enter(true));
+    while (octets < USCTP_BUFFER && !usctp.submit(from, &span, 1, 0, 0, true))
+        octets += sizeof(message);
+    usctp.leave();
+    assert_in_range(octets, USCTP_BUFFER - (1 << 20), USCTP_BUFFER);
+    usctp.close(from);
+    usctp.close_socket(connecting);
+    usctp.close_socket(listening);
+    close(relay);
+    relay = -1;
+    delay_us = 0;
+}
+
 /* A full backlog answers no INIT, until there is space again. */
 static void full(void **state)
 {
@@ -213,7 +243,7 @@ static void full(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(together), cmocka_unit_test(full)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(together), cmocka_unit_test(far_peer), cmocka_unit_test(full)};
 
     return usctp.missing(NULL) ? 77 : cmocka_run_group_tests(tests, NULL, NULL);
 }
