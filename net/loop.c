@@ -197,6 +197,21 @@ uint64_t loop_spin(uint64_t end_us)
     return now_us;
 }
 
+/* Timers run after everything else: what they wait for may have arrived, but was not read by a thread that had to wait
+ * for a processor. */
+static void put_timers_last(struct loop *loop)
+{
+    for (int i = 0; i + 1 < loop->count; i++) {
+        if (loop->event[i].data.ptr == &loop->timer_watch) {
+            struct epoll_event timers = loop->event[i];
+
+            loop->event[i] = loop->event[loop->count - 1];
+            loop->event[loop->count - 1] = timers;
+            return;
+        }
+    }
+}
+
 int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)
 {
     int called = 0;
@@ -206,6 +221,7 @@ int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)
         loop->count = epoll_wait(loop->epoll_fd, loop->event, LOOP_EVENTS, 0);
         if (loop->count < 0)
             loop->count = 0;
+        put_timers_last(loop);
     }
     while (loop->at < loop->count) {
         const struct epoll_event event = loop->event[loop->at++];

@@ -105,13 +105,52 @@ static void test_spin(void **state)
     assert_true(loop_spin(0) >= end_us);
 }
 
+struct late {
+    struct timer timer;
+    const struct busy *busy;
+    unsigned before; /* watches that were called before the timer fired */
+    bool fired;
+};
+
+static void look_who_was_first(struct timer *timer, uint64_t now_us)
+{
+    struct late *late = container_of(timer, struct late, timer);
+
+    (void)now_us;
+    late->before = late->busy[0].called + late->busy[1].called;
+    late->fired = true;
+}
+
+/* A timer that is due and sockets that have something: the timer fires last, whichever was ready first. */
+static void test_timers(void **state)
+{
+    static const _Atomic uint32_t nobody = 0;
+    struct busy busy[2];
+    struct late late = {.timer.fire = look_who_was_first, .busy = busy};
+    struct loop loop;
+
+    (void)state;
+    open_busy(&loop, busy, 2);
+    assert_int_equal(loop_add_timer(&loop, &late.timer), 0);
+    for (int i = 0; i < 10; i++) {
+        late.fired = false;
+        busy[0].called = busy[1].called = 0;
+        loop_set_timer(&loop, &late.timer, loop_now_us());
+        while (!loop_sleep(&loop, 0) || loop_now_us() < late.timer.at_us + 1000)
+            continue;
+        while (!late.fired)
+            loop_run(&loop, &nobody);
+        assert_true(late.before >= 2);
+    }
+    loop_forget_timer(&loop, &late.timer);
+    close_busy(&loop, busy, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_spin),
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_rounds), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_spin),  cmocka_unit_test(test_timers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
