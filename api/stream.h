@@ -140,10 +140,9 @@ static inline const struct stream_piece *stream_piece_at(const struct rddp_strea
     return &s->piece[(s->piece_head + i) & (STREAM_PIECES - 1)];
 }
 
-/* stream_net.c. Reads and processes a batch of packets. */
+/* stream_net.c. stream_net_receive() reads and processes a batch of packets. stream_net_watch() makes packets wake the
+ * loop; it returns 0, or an errno of loop_watch(). */
 void stream_net_receive(struct rddp_stream_net *net);
-
-/* stream_progress.c. Makes packets wake the loop. Returns 0, or an errno of loop_watch(). */
 int stream_net_watch(struct rddp_stream_net *net);
 
 /* stream_send.c */

@@ -184,6 +184,14 @@ static void stream_net_fini(struct rddp_stream_net *net)
     free(net);
 }
 
+int stream_net_watch(struct rddp_stream_net *net)
+{
+    int error = net->is_watched || net->is_gone ? 0 : loop_watch(&net->loop, &net->watch, EPOLLIN);
+
+    net->is_watched = !error && !net->is_gone;
+    return error;
+}
+
 static int stream_net_init(struct rddp_stream_net *net)
 {
     int error = loop_init(&net->loop);

@@ -9,14 +9,6 @@
 
 enum { LINGER_US = 50, LINGER_VAIN_MAX = 6, LOOK_US = 5, UNWATCHED_SLEEP_MS = 1 };
 
-int stream_net_watch(struct rddp_stream_net *net)
-{
-    int error = net->is_watched || net->is_gone ? 0 : loop_watch(&net->loop, &net->watch, EPOLLIN);
-
-    net->is_watched = !error && !net->is_gone;
-    return error;
-}
-
 int rddp_stream_net_fd(struct rddp_stream_net *net)
 {
     int error = stream_net_watch(net);

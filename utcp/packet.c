@@ -40,7 +40,7 @@ static void map_v4(struct utcp_name *name, const uint8_t *p)
 }
 
 /* The sum over a header of whole 32-bit words: 2^16 counts as 1, so that they are added as they are. */
-static uint16_t sum_words(const uint8_t *p, uint32_t n)
+static uint16_t sum_header(const uint8_t *p, uint32_t n)
 {
     struct utcp_sum sum = {0};
 
@@ -58,7 +58,7 @@ static enum utcp_kind read_v4(struct datagram *d, const uint8_t *p, uint32_t n, 
     total = get16(p + 2);
     if (total < head || (total > n && !quoted))
         return UTCP_KIND_BAD;
-    if (sum_words(p, head) != 0xffff && !quoted)
+    if (sum_header(p, head) != 0xffff && !quoted)
         return UTCP_KIND_BAD_CHECKSUM;
     if (get16(p + 6) & V4_FRAGMENT)
         return UTCP_KIND_OTHER;
@@ -252,7 +252,7 @@ static uint8_t *write_ip(uint8_t *q, const struct utcp_name *from, const struct 
     q = put16(put16(q, 0), V4_DONT_FRAGMENT);
     q = put16(put8(put8(q, TTL), PROTOCOL_TCP), 0);
     q = put_bytes(put_bytes(q, from->ip + 12, 4), to->ip + 12, 4);
-    put16(start + 10, (uint16_t)~sum_words(start, V4_HEAD));
+    put16(start + 10, (uint16_t)~sum_header(start, V4_HEAD));
     return q;
 }
 
@@ -302,7 +302,7 @@ static void lengthen(struct utcp_packet *p, uint32_t octets)
     }
     put16(ip + 2, (uint16_t)(get16(ip + 2) + octets));
     put16(ip + 10, 0);
-    put16(ip + 10, (uint16_t)~sum_words(ip, V4_HEAD));
+    put16(ip + 10, (uint16_t)~sum_header(ip, V4_HEAD));
 }
 
 bool utcp_packet_join(struct utcp_packet *p, const struct utcp_packet *next, uint32_t each)
