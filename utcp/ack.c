@@ -202,7 +202,8 @@ static bool take_window(struct utcp *t, const struct utcp_segment *s, uint64_t s
         t->timer.persist_us = UTCP_NEVER;
         t->due.probe = false;
     }
-    t->timer.persists = 0;
+    if (t->tx.window != before)
+        t->timer.persists = 0; /* while it stays closed, the probes come at ever longer intervals (3.8.6.1) */
     return t->tx.window != before;
 }
 
@@ -227,7 +228,7 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
     adjust_window(t, n, limited, lost, now_us);
     if (!n->acked)
         return;
-    t->timer.rtos = 0;
+    t->timer.rtos = t->timer.persists = 0;
     t->timer.base_us = 0;
     t->timer.stalled_us = now_us;
     utcp_arm(t, now_us);

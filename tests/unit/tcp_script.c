@@ -176,6 +176,12 @@ SCRIPT(window_closes,
        "passive\nsend 3000\n< A 1 0 1 1500\n> A 1 988 1\nnone\n< A 1 0 989 0\nnone\nwait 1000\n> A 988 0 1\n"
        "none\n< A 1 0 989 0\nnone\nwait 2000\n> A 988 0 1\n< A 1 0 989 65535\n> A 989 988 1\n"
        "> A 1977 988 1\n> PA 2965 36 1\nnone\n")
+/* While the window stays closed, each probe waits twice as long as the one before, though all are answered. */
+SCRIPT(window_stays_closed,
+       "passive\nsend 3000\n< A 1 0 1 988\n> A 1 988 1\nnone\n< A 1 0 989 0\nnone\nwait 201\n> A 988 0 1\n"
+       "none\n< A 1 0 989 0\nnone\nwait 399\nnone\nwait 2\n> A 988 0 1\nnone\n< A 1 0 989 0\nnone\nwait 799\n"
+       "none\nwait 2\n> A 988 0 1\n< A 1 0 989 65535\n> A 989 988 1\n> A 1977 988 1\n> PA 2965 36 1\n"
+       "< A 1 0 3001 0\nsend 3010\nnone\nwait 199\nnone\nwait 2\n> A 3000 0 1\n")
 /* The sender waits for a larger window before it sends a small piece (RFC 9293 3.8.6.2.1). */
 SCRIPT(small_window,
        "passive\nsend 3000\n< A 1 0 1 100\nnone\nwait 1000\n> A 1 100 1\nnone\n< A 1 0 101 65535\n> A 101 988 1\n")
@@ -265,6 +271,7 @@ int main(void)
         cmocka_unit_test(prompt_acks),
         cmocka_unit_test(peer_is_gone),
         cmocka_unit_test(window_closes),
+        cmocka_unit_test(window_stays_closed),
         cmocka_unit_test(small_window),
         cmocka_unit_test(we_read_slowly),
         cmocka_unit_test(limit_moves),
