@@ -17,27 +17,6 @@ enum { PORT_FIRST = 49152, PORTS = 16384, KEEP_IDLE_US = 30000000, PATH_MTU_MAX 
 
 /* --- links ---------------------------------------------------------------------------------------------------- */
 
-static void packet_unlink_from(struct packet_link **list, struct packet_link *l)
-{
-    while (*list != l)
-        list = &(*list)->next;
-    *list = l->next;
-}
-
-/* Removes and frees a link that has no endpoint. */
-void packet_drop(struct packet_link *l)
-{
-    struct rddp_device *device = l->device;
-
-    if (l->place_fd >= 0)
-        rawip_remove_port(&device->rawip, l->tcp.local.port);
-    utcp_host_remove(&device->host, &l->tcp);
-    loop_forget_timer(&device->progress->loop, &l->timer);
-    packet_unlink_from(&device->links, l);
-    device->link_count--;
-    packet_link_free(l);
-}
-
 /* A link without an endpoint: what was sent still has to reach the peer, but what the peer sends is useless. */
 static void settle_gone(struct packet_link *l)
 {

@@ -149,14 +149,13 @@ bool packet_present(struct link *link);
 int packet_open(struct rddp_device *device);
 void packet_close(struct rddp_device *device);
 
-/* packet.c. By the driver: packet_add() makes a link of this device that is not connected; NULL with errno.
- * packet_drop() removes and frees a link that has no endpoint. */
+/* packet.c. By the driver: makes a link of this device that is not connected; NULL with errno. */
 struct packet_link *packet_add(struct rddp_device *device);
-void packet_drop(struct packet_link *l);
 
 /* packet_space.c. By the driver: is there space for one more link? A link that holds its place for nothing gives way.
- */
+ * packet_drop() removes and frees a link that has no endpoint. */
 bool packet_make_space(struct rddp_device *device);
+void packet_drop(struct packet_link *l);
 
 /* packet.c. In a child of fork(), after progress_leave(): no packet is sent from now on. */
 void packet_leave(struct rddp_device *device);

@@ -32,6 +32,26 @@ static uint64_t silent_since_us(const struct packet_link *l)
     return l->tcp.rx.last_us;
 }
 
+static void take_out(struct packet_link **list, struct packet_link *l)
+{
+    while (*list != l)
+        list = &(*list)->next;
+    *list = l->next;
+}
+
+void packet_drop(struct packet_link *l)
+{
+    struct rddp_device *device = l->device;
+
+    if (l->place_fd >= 0)
+        rawip_remove_port(&device->rawip, l->tcp.local.port);
+    utcp_host_remove(&device->host, &l->tcp);
+    loop_forget_timer(&device->progress->loop, &l->timer);
+    take_out(&device->links, l);
+    device->link_count--;
+    packet_link_free(l);
+}
+
 static void give_up(struct packet_link *l)
 {
     struct endpoint *endpoint = l->link.owner;

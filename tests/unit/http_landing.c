@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* http_landing.c - the room that a file takes on the disk follows the octets that come, whatever was said about its
+/* http_landing.c - the space that a file takes on the disk follows the octets that come, whatever was said about its
  * length. */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +39,8 @@ static uint64_t used(const struct landing *landing)
     return (uint64_t)st.st_blocks * BLOCK;
 }
 
-/* A large body is announced; then all of it comes, placed where there is room for it. */
-static void room(void **state)
+/* A large body is announced; then all of it comes, placed where there is space for it. */
+static void takes_what_comes(void **state)
 {
     char dir[] = "/tmp/rddp-landing-XXXXXX", path[64];
     struct landing landing;
@@ -93,7 +93,7 @@ static void little(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(room), cmocka_unit_test(little)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(takes_what_comes), cmocka_unit_test(little)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

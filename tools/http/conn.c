@@ -117,7 +117,7 @@ static bool body_is_whole(const struct http_conn *conn)
 }
 
 /* A peer that says how much will come, and sends nothing, takes no more of the disk than HTTP_AHEAD. */
-static void make_room(struct http_conn *conn)
+static void land_further(struct http_conn *conn)
 {
     if (!conn->lands || !landing_grow(&conn->landing))
         return;
@@ -142,7 +142,7 @@ static int take_part(struct http_conn *conn)
     if (error)
         return http_status_of(error);
     http_in_took(&conn->in, n);
-    make_room(conn);
+    land_further(conn);
     if (conn->request.body == HTTP_BODY_CHUNKED && n)
         http_chunk_took(&conn->chunk, n);
     conn->body_left -= conn->request.body == HTTP_BODY_LENGTH ? n : 0;

@@ -13,7 +13,7 @@
 enum {
     HTTP_OFFERS = 4, /* buffers for bodies that come before their head is read */
     HTTP_OFFER_OCTETS = 262144,
-    HTTP_AHEAD = 16 << 20, /* octets of a body that have room on the disk before they come */
+    HTTP_AHEAD = 16 << 20, /* octets of a body that have space on the disk before they come */
     HTTP_TEXT_MAX = 2 * HTTP_TARGET_MAX + 512,
     HTTP_HEAD_S = 20,     /* for a head, from its first octet to its last */
     HTTP_LINGER_S = 5,    /* for the peer to close, too */

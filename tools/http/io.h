@@ -39,7 +39,7 @@ struct http_out {
 
 /* Room for the next octets, at *at. 0: wait. */
 size_t http_out_space(const struct http_out *out, uint8_t **at);
-/* Sends `n` octets that were put into that room. False: too many pieces wait, or the stream is over; nothing is sent.
+/* Sends `n` octets that were put into that space. False: too many pieces wait, or the stream is over; nothing is sent.
  */
 bool http_out_send(struct http_out *out, size_t n, unsigned flags, const struct rddp_stream_mark *mark);
 /* Copies and sends plain octets; returns how many. A message begins with the first of them if `begins`. */

@@ -20,10 +20,10 @@ struct landing {
 };
 
 /* Begins the file `name` in the directory `parent`, which becomes the landing's. `space`: map so many octets, and make
- * room for the first `ahead` of them, so that a placed octet can meet no full disk; 0: map nothing. Returns 0 or a
+ * space for the first `ahead` of them, so that a placed octet can meet no full disk; 0: map nothing. Returns 0 or a
  * negative errno, and then nothing is open. */
 int landing_open(struct landing *landing, int parent, const char *name, uint64_t space, uint64_t ahead);
-/* Makes room for more when half of what lies ahead was used. True: `reserved` has grown. */
+/* Reserves more when half of what lies ahead was used. True: `reserved` has grown. */
 bool landing_grow(struct landing *landing);
 /* Takes the next octets; `placed`: they are in a buffer, which may be this file. 0 or a negative errno. */
 int landing_take(struct landing *landing, const uint8_t *octets, size_t n, bool placed);

@@ -59,7 +59,7 @@ static bool share_places(struct http_server *server, const char *peer)
     return true;
 }
 
-/* Makes room for another connection: the one that has asked for nothing for the longest time gives way, if that is
+/* Makes way for another connection: the one that has asked for nothing for the longest time gives way, if that is
  * REST_S or more. False: all have requests under way, and none can be taken from an address that has many. */
 static bool make_place(struct http_server *server, const char *peer, uint64_t now_ns, bool watch)
 {
