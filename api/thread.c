@@ -51,8 +51,9 @@ void progress_poll(struct progress *progress)
 
 /* What the thread has seen of pollers. */
 struct habit {
-    unsigned served; /* wake-ups in a row that found a poller at work */
-    unsigned missed; /* looks in a row that found work and no poller */
+    unsigned served;    /* wake-ups in a row that found a poller at work */
+    uint64_t polled_us; /* when the poller that was counted last had polled */
+    unsigned missed;    /* looks in a row that found work and no poller */
 };
 
 static uint64_t since_poll_us(const struct progress *progress)
@@ -100,6 +101,18 @@ static void let_another_in(const struct progress *progress)
     }
 }
 
+/* A poller that has not polled again since he was counted may have stopped: his last poll alone must not count four
+ * times while what arrived after it is waiting. */
+static bool is_counted(const struct progress *progress, struct habit *habit)
+{
+    uint64_t polled_us = atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
+
+    if (polled_us == habit->polled_us && since_poll_us(progress) <= HERE_US)
+        return true;
+    habit->polled_us = polled_us;
+    return false;
+}
+
 static void do_round(struct progress *progress)
 {
     progress_take(progress);
@@ -113,7 +126,8 @@ static void sleep_and_serve(struct progress *progress, struct habit *habit)
     loop_sleep(&progress->loop, -1);
     bells_ring(progress);
     if (poller_is_here(progress)) {
-        habit->served++;
+        if (!is_counted(progress, habit))
+            habit->served++;
         progress_hush(progress); /* or the eventfd wakes us again at once */
         if (!progress->arrivals)
             return;
