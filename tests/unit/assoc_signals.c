@@ -165,7 +165,7 @@ static void release_of_others(void **state)
     expect_abort(SCTPDDP_RDMA_ONLY, FAULT_INVALIDATE, NULL);
 }
 
-/* A Read Request, and a message of a peer that does not negotiate, wait for what was sent before them. SCTP-3.2.1-06 */
+/* A Read Request, and a message of a peer that does not negotiate, wait for what was sent before them. SCTP-2.2-29 */
 static void in_turn(void **state)
 {
     const struct neg request = {.type = NEG_READ_REQUEST, .id = 1, .source_tag = 5, .sink_tag = 6, .length = 1};
