@@ -39,12 +39,13 @@ static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role
             if (role != ENDPOINT_DRIVER)
                 return false;
             transfer_eat_again(endpoint);
-        } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
-            /* A full link reports when it is writable. Trying before would only delay whoever empties it. */
-            break;
         } else if (conn->agreed.tx_pos - begun >= TURN_OCTETS) {
             /* Let others send. The link reports at once that it is writable, and the next turn begins. */
             endpoint->blocked = true;
+            break;
+        } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
+            /* A full link reports when it is writable. Trying before would only delay whoever empties it. */
+            break;
         }
     }
     return true;

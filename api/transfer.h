@@ -10,7 +10,8 @@
 
 #include "api/endpoint.h"
 
-enum { TURN_OCTETS = 1 << 20 /* read from one link, or sent to it, before the others get their turn */ };
+/* Read from one link, or sent to it, before the others get their turn: a MiB, its headers and the reply behind it. */
+enum { TURN_OCTETS = (1 << 20) + (1 << 16) };
 
 /* Why a connection is lost whose link ended with this errno. */
 static inline enum fault transfer_fault_of(int error)

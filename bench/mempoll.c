@@ -4,8 +4,9 @@
  *
  * cq: polls its CQ; memory: polls its memory only; both: eight empty polls of the CQ, then memory, like
  * ib_write_lat, UCX and MPI. These keep two processors busy, one on each side, and the threads of both contexts want
- * one, too. reads: as `both`, by Reads of a peer that sleeps, so that one processor is enough for the programs.
- * Rounds are interleaved; medians are printed. */
+ * one, too. reads: as `both`, by Reads of a peer that sleeps; the program has a processor of its own, and all threads
+ * of the library share the others. Rounds are interleaved; medians are printed. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,15 +73,37 @@ static void read_zero(struct end *end, uint64_t count)
     wait_for(end, 0);
 }
 
+/* Keeps this thread, and those that it starts from now on, on the first processor (`first`) or off it. */
+static void keep_to(const cpu_set_t *all, bool first)
+{
+    cpu_set_t some;
+    size_t cpu = 0;
+
+    CPU_ZERO(&some);
+    while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, all))
+        cpu++;
+    CPU_SET(cpu, &some);
+    if (!first)
+        CPU_XOR(&some, &some, all);
+    if (sched_setaffinity(0, sizeof(some), &some))
+        ends_fail("sched_setaffinity", 0);
+}
+
 static void measure(double seconds, double result[PARTS])
 {
     uint64_t end_ns, before;
     struct ends_peer peer;
     struct end end;
+    cpu_set_t all;
     size_t n = 0;
 
+    sched_getaffinity(0, sizeof(all), &all);
+    if (way == WAY_READS && CPU_COUNT(&all) > 1)
+        keep_to(&all, false);
     ends_start(&peer, way == WAY_READS ? NULL : answer);
     ends_open(&end, &peer, NULL, 1);
+    if (way == WAY_READS && CPU_COUNT(&all) > 1)
+        keep_to(&all, true);
     end.peer_at += ENDS_OCTETS / 2;
     if (way != WAY_READS)
         ends_tell(&end, &peer);
@@ -98,6 +121,7 @@ static void measure(double seconds, double result[PARTS])
         result[i] = ends_at(took_us, n, part[i]);
     ends_stop(&peer);
     ends_close(&end, true);
+    sched_setaffinity(0, sizeof(all), &all);
 }
 
 int main(int argc, char **argv)
