@@ -244,6 +244,16 @@ static void expect_end(struct scene *scene, int status)
     assert_true(state_of(scene) == RDDP_QP_ERROR || state_of(scene) == RDDP_QP_CLOSED);
 }
 
+/* ThreadSanitizer keeps more for each octet that is touched than the octet itself, so its numbers say nothing. */
+static void expect_bounded(const struct scene *scene)
+{
+#ifndef __SANITIZE_THREAD__
+    assert_true(resident_octets() < scene->resident + HELD_MAX);
+#else
+    (void)scene;
+#endif
+}
+
 static void beside(struct scene *scene, enum habit habit)
 {
     uint64_t begun, alone;
@@ -257,7 +267,7 @@ static void beside(struct scene *scene, enum habit habit)
     begun = now_ms();
     be_honest(scene, ROUNDS);
     print_message("%d MiB alone in %d ms, beside it in %d ms\n", ROUNDS, (int)alone, (int)(now_ms() - begun));
-    assert_true(resident_octets() < scene->resident + HELD_MAX);
+    expect_bounded(scene);
 }
 
 /* R2 of RFC 9293 3.8.3: it is given up, whatever it had said. */
