@@ -22,6 +22,7 @@ enum {
     HERE_US = 5,          /* a poller whose last poll is no older than this is still at work */
     LOOK_US = 600,        /* between two looks from the park: each costs a poller some microseconds */
     IDLE_US = 3000,       /* without a poll and without work for this long the thread leaves the park */
+    LONG_POLL_NS = 20000, /* a poll that takes longer than HERE_US is looked at in steps of this */
     LET_IN_NS = 20000,    /* leave the token to a thread that waits, in steps of this, ... */
     LET_IN_STEPS = 100,   /* ... at most so many */
     TIMER_SLACK_NS = 1000 /* with the kernel's default each sleep is 50 us longer */
@@ -101,16 +102,16 @@ static void let_another_in(const struct progress *progress)
     }
 }
 
-/* A poller that has not polled again since he was counted may have stopped: his last poll alone must not count four
- * times while what arrived after it is waiting. */
-static bool is_counted(const struct progress *progress, struct habit *habit)
+/* A short poll counts once, because its poller may have stopped right before an arrival, which then must not wait for a
+ * look. A long one counts as long as it lasts. */
+static bool is_new_poll(const struct progress *progress, struct habit *habit)
 {
     uint64_t polled_us = atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
 
-    if (polled_us == habit->polled_us && since_poll_us(progress) <= HERE_US)
-        return true;
+    if (polled_us == habit->polled_us)
+        return false;
     habit->polled_us = polled_us;
-    return false;
+    return true;
 }
 
 static void do_round(struct progress *progress)
@@ -123,10 +124,16 @@ static void do_round(struct progress *progress)
 
 static void sleep_and_serve(struct progress *progress, struct habit *habit)
 {
+    const struct timespec poll = {.tv_nsec = LONG_POLL_NS};
+
     loop_sleep(&progress->loop, -1);
     bells_ring(progress);
     if (poller_is_here(progress)) {
-        if (!is_counted(progress, habit))
+        bool is_long = since_poll_us(progress) > HERE_US, is_new = is_new_poll(progress, habit);
+
+        if (is_long && !is_new)
+            nanosleep(&poll, NULL);
+        if (is_long || is_new)
             habit->served++;
         progress_hush(progress); /* or the eventfd wakes us again at once */
         if (!progress->arrivals)
