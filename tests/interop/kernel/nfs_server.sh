@@ -195,8 +195,8 @@ dies_while_written() { # MIB
         [ "$(at_server stat -c %s "$export_dir/big" 2>/dev/null || echo 0)" -lt $(($1 << 18)) ] || break
         sleep 0.1
     done
-    commits=$(client_commits)
     server_kill
+    commits=$(client_commits) # now that no COMMIT can be answered any more
     # When only the server process dies its kernel keeps the written octets. The truncate simulates a dead machine.
     [ "$commits" != "$before" ] || at_server truncate -s 0 "$export_dir/big"
     sleep 1
