@@ -89,6 +89,22 @@ static int bring_up(int fd, struct ifreq *request)
     return ioctl(fd, SIOCSIFFLAGS, request);
 }
 
+int tun_ask(const struct nlmsghdr *ask)
+{
+    struct {
+        struct nlmsghdr head;
+        struct nlmsgerr error;
+    } said = {.error.error = -EIO};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+    if (fd < 0)
+        return -errno;
+    if (send(fd, ask, ask->nlmsg_len, 0) == (ssize_t)ask->nlmsg_len)
+        (void)recv(fd, &said, sizeof(said), 0);
+    close(fd);
+    return said.error.error;
+}
+
 /* By netlink, because the ioctl() needs privileges that are not available in a user namespace. */
 static int lengthen_queue(const char *name)
 {
@@ -103,18 +119,8 @@ static int lengthen_queue(const char *name)
         .queue = {.rta_len = RTA_LENGTH(sizeof(ask.packets)), .rta_type = IFLA_TXQLEN},
         .packets = QUEUE_PACKETS,
     };
-    struct {
-        struct nlmsghdr head;
-        struct nlmsgerr error;
-    } said = {.error.error = -EIO};
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
-    if (fd < 0)
-        return -errno;
-    if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
-        (void)recv(fd, &said, sizeof(said), 0);
-    close(fd);
-    return said.error.error;
+    return tun_ask(&ask.head);
 }
 
 int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu)

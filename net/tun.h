@@ -12,6 +12,8 @@
 
 #include "base/span.h"
 
+struct nlmsghdr;
+
 enum { TUN_SPANS = 16, TUN_PIECES = 4, TUN_PACKET_MAX = 65536 };
 
 /* Properties of a packet that its octets do not show. */
@@ -38,6 +40,10 @@ int tun_open(char name[IFNAMSIZ], unsigned offload);
 /* Gives the kernel's end an address of 4 or 16 octets with a prefix of `prefix` bits, so that the rest of the prefix is
  * routed to the device; sets the MTU and brings the device up. Returns 0 or a negative errno. */
 int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu);
+
+/* Sends one request of rtnetlink that asks for an acknowledgement. Returns what the kernel answers: 0 or a negative
+ * errno. */
+int tun_ask(const struct nlmsghdr *ask);
 
 /* Opens the device `name` (NULL: the kernel names it) and, if `neighbor` is not NULL, configures it: the kernel's end
  * gets this IPv4 or IPv6 address. Returns a descriptor, -EAFNOSUPPORT, or an errno of tun_open() and

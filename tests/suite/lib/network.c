@@ -15,6 +15,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "net/tun.h"
+
 static bool write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -122,19 +124,9 @@ bool network_remove(uint32_t net)
         struct nlmsghdr head;
         struct ifinfomsg link;
     } ask = {.head = {.nlmsg_len = sizeof(ask), .nlmsg_type = RTM_DELLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK}};
-    struct {
-        struct nlmsghdr head;
-        struct nlmsgerr error;
-    } said = {.error.error = -EIO};
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
-    if (fd < 0)
+    if (!network_find(name, false, net))
         return false;
-    if (network_find(name, false, net)) {
-        ask.link.ifi_index = (int)if_nametoindex(name);
-        if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
-            (void)recv(fd, &said, sizeof(said), 0);
-    }
-    close(fd);
-    return !said.error.error;
+    ask.link.ifi_index = (int)if_nametoindex(name);
+    return tun_ask(&ask.head) == 0;
 }
