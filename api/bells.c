@@ -132,11 +132,9 @@ void bells_forget(struct rddp_qp *qp)
  * timer alone, which is dear to set. */
 static void bells_on_time(struct watch *watch, uint32_t events)
 {
-    uint64_t expirations;
-
     struct progress *progress = container_of(watch, struct progress, bells.timer);
     struct bells *bells = &progress->bells;
-    uint64_t age_us;
+    uint64_t expirations, age_us;
 
     (void)events;
     if (read(watch->fd, &expirations, sizeof(expirations)) < 0) {
