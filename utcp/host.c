@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "utcp/hash.h"
+#include "base/siphash.h"
 #include "utcp/inner.h"
 
 enum { HALF_AGAIN_US = 1000000, HASH_PAIR = 1, HASH_ISN, HASH_STAMP };
@@ -36,7 +36,7 @@ static uint64_t pair_hash(const struct utcp_host *h, const struct utcp_name *loc
     q = put16(put_bytes(q, local->ip, 16), local->port);
     q = put16(put_bytes(q, remote->ip, 16), remote->port);
     q = put8(q, purpose);
-    return utcp_hash(h->attr.key, octets, (size_t)(q - octets));
+    return siphash(h->attr.key, octets, (size_t)(q - octets));
 }
 
 uint32_t utcp_host_isn(const struct utcp_host *h, const struct utcp_name *local, const struct utcp_name *remote,

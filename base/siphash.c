@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* hash.c - SipHash-2-4 (Aumasson and Bernstein, 2012). */
-#include "utcp/hash.h"
+/* siphash.c - SipHash-2-4 (Aumasson and Bernstein, 2012). */
+#include "base/siphash.h"
 
 #include "base/bytes.h"
 
@@ -40,7 +40,7 @@ static uint64_t word_at(const uint8_t *p, size_t n)
     return word;
 }
 
-uint64_t utcp_hash(const uint64_t key[2], const void *octets, size_t n)
+uint64_t siphash(const uint64_t key[2], const void *octets, size_t n)
 {
     uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261,
                      key[1] ^ 0x7465646279746573};
