@@ -4,10 +4,10 @@
  *
  * SIM_RUNS=10000 sets the number of runs. A failure prints its seed. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/assoc.h"
+#include "tests/lib/seeds.h"
 
 #define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
 
@@ -27,13 +27,6 @@ struct party {
 static struct net n;
 static struct party party[2];
 static uint32_t current;
-
-static unsigned long runs(unsigned long usual)
-{
-    const char *count = getenv("SIM_RUNS");
-
-    return count ? strtoul(count, NULL, 0) : usual * (getenv("RDDP_LONG") ? 10 : 1);
-}
 
 static void show_seed(void)
 {
@@ -179,7 +172,7 @@ static void one_run(uint32_t seed)
 static void requests(void **state)
 {
     (void)state;
-    for (unsigned long seed = 1; seed <= runs(RUNS); seed++)
+    for (unsigned long seed = 1; seed <= seeds_count(RUNS); seed++)
         one_run((uint32_t)seed);
 }
 
@@ -191,7 +184,7 @@ static void signals(void **state)
     static uint8_t data[CHUNKS][CHUNK];
 
     (void)state;
-    for (uint32_t seed = 1; seed <= runs(SIGNAL_RUNS); seed++) {
+    for (uint32_t seed = 1; seed <= seeds_count(SIGNAL_RUNS); seed++) {
         struct net_side *s = &n.side[1];
         uint32_t told = 0;
         struct mr *mr;
