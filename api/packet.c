@@ -316,7 +316,7 @@ struct link *packet_connect(struct rddp_device *device, const struct sockaddr *p
     }
     l->tcp.attr.isn = utcp_host_isn(&device->host, &local, &remote, now_us);
     l->tcp.attr.stamp_offset = utcp_host_stamp_offset(&device->host, &local, &remote);
-    utcp_connect(&l->tcp, &local, &remote, now_us);
+    utcp_connect(&l->tcp, &local, &remote);
     utcp_host_add(&device->host, &l->tcp);
     packet_flush(l);
     return &l->link;

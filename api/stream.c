@@ -202,7 +202,7 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
     s->accepted = true;
     s->tcp.attr.isn = utcp_host_isn(&net->host, &local, &remote, now_us);
     s->tcp.attr.stamp_offset = utcp_host_stamp_offset(&net->host, &local, &remote);
-    utcp_connect(&s->tcp, &local, &remote, now_us);
+    utcp_connect(&s->tcp, &local, &remote);
     utcp_host_add(&net->host, &s->tcp);
     stream_pump(s);
     return s;

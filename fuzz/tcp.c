@@ -209,7 +209,7 @@ static void begin(uint8_t how)
     attr.keep_idle_us = 5000000;
     utcp_open(&tcp, &attr, &buffers, &user, 0);
     if (how & 64)
-        utcp_connect(&tcp, &h.local, &h.remote, 1000000);
+        utcp_connect(&tcp, &h.local, &h.remote);
     else
         utcp_adopt(&tcp, &h, 1000000);
 }

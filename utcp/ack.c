@@ -147,7 +147,7 @@ void utcp_detect_losses(struct utcp *t, uint64_t now_us)
 }
 
 /* A peer without SACK: three duplicate acknowledgements, then one segment for each partial acknowledgement (RFC
- * 6582). */
+ * 6582) that ends a segment: one octet at a time would have the same segment sent again for each. */
 static void without_sack(struct utcp *t, const struct utcp_news *n, bool duplicate)
 {
     struct utcp_recovery *r = &t->recovery;
@@ -155,7 +155,7 @@ static void without_sack(struct utcp *t, const struct utcp_news *n, bool duplica
     if (t->sack || !t->board.count)
         return;
     r->duplicates = n->acked ? 0 : r->duplicates + duplicate;
-    if ((!r->on && r->duplicates == UTCP_DUP_THRESHOLD) || (r->on && n->acked && t->tx.una < r->point))
+    if ((!r->on && r->duplicates == UTCP_DUP_THRESHOLD) || (r->on && n->delivered && t->tx.una < r->point))
         utcp_board_mark_lost(&t->board, utcp_board_at(&t->board, 0));
 }
 
@@ -198,10 +198,6 @@ static bool take_window(struct utcp *t, const struct utcp_segment *s, uint64_t s
     t->tx.window_max = utcp_max(t->tx.window_max, t->tx.window);
     t->tx.wl1 = seq;
     t->tx.wl2 = ack;
-    if (t->tx.window && t->timer.persist_us != UTCP_NEVER) {
-        t->timer.persist_us = UTCP_NEVER;
-        t->due.probe = false;
-    }
     if (t->tx.window != before)
         t->timer.persists = 0; /* while it stays closed, the probes come at ever longer intervals (3.8.6.1) */
     return t->tx.window != before;
@@ -230,7 +226,7 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
         return;
     t->timer.rtos = t->timer.persists = 0;
     t->timer.base_us = 0;
-    t->timer.stalled_us = now_us;
+    t->timer.stalled_us = t->board.count ? now_us : UTCP_NEVER;
     utcp_arm(t, now_us);
 }
 
@@ -247,8 +243,8 @@ bool utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64
         return false;
     }
     window = take_window(t, s, seq, (uint64_t)ack);
-    if (t->tx.window == 0)
-        t->timer.stalled_us = now_us; /* the peer is alive and may take its time */
+    if (t->tx.window == 0 || !t->board.count)
+        t->timer.stalled_us = UTCP_NEVER; /* the peer has answered, and may take its time */
     if (ack < (int64_t)t->tx.una)
         return true;
     if (t->stamps.on && s->opt.has_stamp)

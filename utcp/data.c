@@ -8,7 +8,8 @@
 uint64_t utcp_rx_edge(const struct utcp *t)
 {
     uint64_t space = t->rx.kept < t->attr.window ? t->attr.window - t->rx.kept : 0;
-    uint64_t edge = utcp_min(t->rx.next + space, t->rx.limit);
+    uint64_t said = utcp_min(space, (uint64_t)UINT16_MAX << t->rx.scale); /* more does not fit into a header */
+    uint64_t edge = utcp_min(t->rx.next + said, t->rx.limit);
 
     return utcp_max(edge, t->rx.edge);
 }

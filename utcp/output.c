@@ -168,6 +168,12 @@ static void write_again(struct utcp *t, struct utcp_packet *p, struct utcp_sent 
         utcp_arm_probe(t, now_us);
 }
 
+/* Acknowledgements that do not open the window do not move this timer: however many come, it is time for a probe. */
+static void arm_persist(struct utcp *t, uint64_t now_us)
+{
+    t->timer.persist_us = now_us + utcp_max(utcp_rtt_backed_off(&t->rtt, t->timer.persists), UTCP_PERSIST_MIN_US);
+}
+
 /* Returns the length of a new segment, FIN included; 0: there is nothing to send, or it must wait. */
 static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
 {
@@ -189,8 +195,7 @@ static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
         /* No small pieces (RFC 9293 3.8.6.2.1), unless the peer never had a larger window, or nothing else moves. */
         if (!window || (window < t->tx.window_max / 2 && !t->due.probe)) {
             if (!t->board.count && t->timer.persist_us == UTCP_NEVER && !t->due.probe)
-                t->timer.persist_us =
-                    now_us + utcp_max(utcp_rtt_backed_off(&t->rtt, t->timer.persists), UTCP_PERSIST_MIN_US);
+                arm_persist(t, now_us);
             return 0;
         }
         length = (uint32_t)window;
@@ -208,6 +213,7 @@ static void write_new(struct utcp *t, struct utcp_packet *p, uint32_t length, bo
                    now_us);
     t->tx.next += length;
     t->tx.max = utcp_max(t->tx.max, t->tx.next);
+    t->timer.persist_us = UTCP_NEVER;
     t->recovery.prr.out += length;
     if (fin && t->state == UTCP_ESTABLISHED)
         t->state = UTCP_FIN_WAIT_1;

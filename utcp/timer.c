@@ -76,6 +76,18 @@ static bool timer_due(uint64_t *at_us, uint64_t now_us)
     return true;
 }
 
+/* The same for a timer that waits for the peer. If it comes late this process was not running, and what the peer said
+ * meanwhile is still to be read: that time does not count against it. */
+static bool peer_due(struct utcp_timers *m, uint64_t *at_us, uint64_t now_us)
+{
+    if (*at_us > now_us)
+        return false;
+    if (m->stalled_us != UTCP_NEVER)
+        m->stalled_us = utcp_min(m->stalled_us + (now_us - *at_us), now_us);
+    *at_us = UTCP_NEVER;
+    return true;
+}
+
 /* RFC 8985 6.3, RFC 6298 5 */
 static void on_rto(struct utcp *t, uint64_t now_us)
 {
@@ -131,9 +143,16 @@ static void on_keep(struct utcp *t, uint64_t now_us)
     t->due.keep = true;
 }
 
-static bool waits_for_peer(const struct utcp *t)
+/* The peer is about to be asked again. Returns whether it has been asked for so long that it must be gone. */
+static bool gives_up(struct utcp *t, uint64_t now_us)
 {
-    return t->board.count || t->timer.persists;
+    if (t->timer.stalled_us == UTCP_NEVER)
+        t->timer.stalled_us = now_us;
+    if (now_us - t->timer.stalled_us <= t->attr.give_up_us)
+        return false;
+    utcp_abort(t);
+    t->error = -ETIMEDOUT;
+    return true;
 }
 
 void utcp_timeout(struct utcp *t, uint64_t now_us)
@@ -150,23 +169,17 @@ void utcp_timeout(struct utcp *t, uint64_t now_us)
         utcp_detect_losses(t, now_us);
     if (timer_due(&m->probe_us, now_us))
         t->tlp.due = true;
-    if (timer_due(&m->rto_us, now_us)) {
-        if (utcp_synchronized(t) && waits_for_peer(t) && now_us - m->stalled_us > t->attr.give_up_us) {
-            utcp_abort(t);
-            t->error = -ETIMEDOUT;
+    if (peer_due(m, &m->rto_us, now_us)) {
+        if (utcp_synchronized(t) && gives_up(t, now_us))
             return;
-        }
         if (!utcp_synchronized(t))
             on_syn_rto(t);
         else if (t->board.count)
             on_rto(t, now_us);
     }
-    if (timer_due(&m->persist_us, now_us)) {
-        if (now_us - m->stalled_us > t->attr.give_up_us) {
-            utcp_abort(t);
-            t->error = -ETIMEDOUT;
+    if (peer_due(m, &m->persist_us, now_us)) {
+        if (gives_up(t, now_us))
             return;
-        }
         on_persist(t);
     }
     if (timer_due(&m->keep_us, now_us))

@@ -62,7 +62,7 @@ void utcp_set_mss(struct utcp *t)
     t->tx.mss = t->stamps.on ? mss - UTCP_STAMPS_LENGTH : mss;
 }
 
-void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote, uint64_t now_us)
+void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote)
 {
     t->local = *local;
     t->remote = *remote;
@@ -70,7 +70,6 @@ void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct ut
     t->tx.peer_mss = default_mss(t);
     t->tx.next = t->tx.max = 1;
     t->due.syn = true;
-    t->timer.stalled_us = now_us;
 }
 
 void utcp_established(struct utcp *t, uint64_t now_us)
@@ -82,7 +81,7 @@ void utcp_established(struct utcp *t, uint64_t now_us)
         t->cubic.cwnd = t->tx.mss; /* RFC 6298 5.7, RFC 5681 3.1 */
     t->timer.rto_us = UTCP_NEVER;
     t->timer.rtos = 0;
-    t->timer.stalled_us = now_us;
+    t->timer.stalled_us = UTCP_NEVER;
     t->rx.last_us = now_us;
     t->tx.last_us = now_us;
     t->tlp.sampled = true;

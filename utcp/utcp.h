@@ -155,7 +155,7 @@ struct utcp_timers {
     uint64_t rto_us, probe_us, reorder_us, persist_us, ack_us, keep_us, over_us;
     uint64_t base_us; /* of a time-out that was shortened because the peer has to answer at once; 0: none */
     uint32_t rtos, persists, keeps, syns;
-    uint64_t stalled_us; /* since when unacknowledged octets have been waiting */
+    uint64_t stalled_us; /* since when the peer owes an answer, while we ran; UTCP_NEVER: it owes none */
 };
 
 /* What must be sent apart from data. */
@@ -214,7 +214,7 @@ void utcp_attr_default(struct utcp_attr *attr);
 /* Begin a connection. The next utcp_output() returns the first SYN. */
 void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_buffers *buffers,
                const struct utcp_user *user, void *of);
-void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote, uint64_t now_us);
+void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote);
 
 /* A connection that was established elsewhere: what both SYNs said, and where the streams are. Positions count from
  * here. */

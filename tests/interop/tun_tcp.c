@@ -423,7 +423,7 @@ int main(int argc, char **argv)
         host.attr.tcp.isn = utcp_host_isn(&host, &local, &remote, start_us);
         host.attr.tcp.stamp_offset = utcp_host_stamp_offset(&host, &local, &remote);
         begin(NULL, &local, &remote);
-        utcp_connect(&tcp, &local, &remote, start_us);
+        utcp_connect(&tcp, &local, &remote);
         utcp_host_add(&host, &tcp);
     }
     done_us = run();

@@ -147,9 +147,7 @@ void tcpnet_fini(struct tcpnet *n)
         free(n->end[i].held);
         free(n->end[i].seen);
     }
-    while (n->packets)
-        free(n->heap[--n->packets].octets);
-    free(n->heap);
+    inflight_fini(&n->inflight);
 }
 
 struct utcp_name tcpnet_name(uint32_t end, bool v6)
@@ -181,44 +179,8 @@ void tcpnet_connect(struct tcpnet *n, const struct utcp_attr *a, const struct ut
     n->end[0].host.attr.tcp.isn = (uint32_t)rng_next(&n->rng);
     n->end[0].host.attr.tcp.stamp_offset = (uint32_t)rng_next(&n->rng);
     open_end(&n->end[0], &n->end[0].host.attr.tcp);
-    utcp_connect(&n->end[0].tcp, &from, &to, n->now_us);
+    utcp_connect(&n->end[0].tcp, &from, &to);
     utcp_host_add(&n->end[0].host, &n->end[0].tcp);
-}
-
-static bool before(const struct tcpnet_packet *a, const struct tcpnet_packet *b)
-{
-    return a->at_us < b->at_us || (a->at_us == b->at_us && a->number < b->number);
-}
-
-static void push(struct tcpnet *n, struct tcpnet_packet p)
-{
-    uint32_t i = n->packets++;
-
-    if (n->packets > n->space) {
-        n->space = n->space ? 2 * n->space : 64;
-        n->heap = realloc(n->heap, n->space * sizeof(*n->heap));
-        assert_non_null(n->heap);
-    }
-    for (; i && before(&p, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        n->heap[i] = n->heap[(i - 1) / 2];
-    n->heap[i] = p;
-}
-
-static struct tcpnet_packet pop(struct tcpnet *n)
-{
-    struct tcpnet_packet first = n->heap[0], last = n->heap[--n->packets];
-    uint32_t i = 0, child;
-
-    for (; (child = 2 * i + 1) < n->packets; i = child) {
-        if (child + 1 < n->packets && before(&n->heap[child + 1], &n->heap[child]))
-            child++;
-        if (!before(&n->heap[child], &last))
-            break;
-        n->heap[i] = n->heap[child];
-    }
-    if (n->packets)
-        n->heap[i] = last;
-    return first;
 }
 
 static void tell_too_big(struct tcpnet *n, uint32_t from, const uint8_t *octets, uint32_t length, uint32_t mtu)
@@ -234,7 +196,8 @@ static void tell_too_big(struct tcpnet *n, uint32_t from, const uint8_t *octets,
 static void arrive_later(struct tcpnet *n, uint32_t from, const uint8_t *octets, uint32_t length)
 {
     struct tcpnet_end *e = &n->end[from];
-    struct tcpnet_packet p = {n->now_us + e->path.delay_us, n->number++, length, !from, malloc(length)};
+    struct inflight_packet p = {
+        .at_us = n->now_us + e->path.delay_us, .length = length, .to = !from, .octets = malloc(length)};
 
     assert_non_null(p.octets);
     memcpy(p.octets, octets, length);
@@ -251,7 +214,7 @@ static void arrive_later(struct tcpnet *n, uint32_t from, const uint8_t *octets,
 
         p.octets[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    push(n, p);
+    inflight_push(&n->inflight, p);
 }
 
 static void leave(struct tcpnet *n, uint32_t from, const struct utcp_packet *p)
@@ -335,18 +298,18 @@ static uint64_t end_deadline(const struct tcpnet_end *e)
 void tcpnet_run(struct tcpnet *n, uint64_t until_us, bool (*done)(const struct tcpnet *n))
 {
     for (;;) {
-        uint64_t at_us = n->packets ? n->heap[0].at_us : UTCP_NEVER;
+        uint64_t at_us;
 
         for (uint32_t i = 0; i < 2; i++)
             pump(n, i);
-        at_us = n->packets ? n->heap[0].at_us : UTCP_NEVER;
+        at_us = inflight_next_us(&n->inflight);
         for (int i = 0; i < 2; i++)
             at_us = end_deadline(&n->end[i]) < at_us ? end_deadline(&n->end[i]) : at_us;
         if (at_us > until_us || (done && done(n)))
             break;
         n->now_us = at_us > n->now_us ? at_us : n->now_us;
-        while (n->packets && n->heap[0].at_us <= n->now_us) {
-            struct tcpnet_packet p = pop(n);
+        while (inflight_next_us(&n->inflight) <= n->now_us) {
+            struct inflight_packet p = inflight_pop(&n->inflight);
 
             utcp_host_input(&n->end[p.to].host, p.octets, p.length, false, n->now_us);
             free(p.octets);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/lib/inflight.h"
 #include "tests/lib/rng.h"
 #include "utcp/host.h"
 
@@ -59,17 +60,10 @@ struct tcpnet_end {
     uint64_t packets, lost, options_seen;
 };
 
-struct tcpnet_packet {
-    uint64_t at_us, number;
-    uint32_t length, to;
-    uint8_t *octets;
-};
-
 struct tcpnet {
     struct tcpnet_end end[2];
-    uint64_t now_us, number;
-    struct tcpnet_packet *heap;
-    uint32_t packets, space;
+    uint64_t now_us;
+    struct inflight inflight;
     struct rng rng;
     /* Called with each packet that is about to be sent; may be NULL. */
     void (*see)(struct tcpnet *n, uint32_t from, const uint8_t *octets, uint32_t length);

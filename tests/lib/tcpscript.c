@@ -118,7 +118,7 @@ static void begin(struct play *p)
     h.sack = !p->attr.no_sack;
     h.stamps = p->stamps;
     if (!strcmp(p->word[0], "active"))
-        utcp_connect(&p->tcp, &local, &remote, p->now_us);
+        utcp_connect(&p->tcp, &local, &remote);
     else
         utcp_adopt(&p->tcp, &h, p->now_us);
 }
@@ -278,6 +278,15 @@ static void pass_time(struct play *p)
     p->now_us = end_us;
 }
 
+/* Timers fire once the time has passed. */
+static void stop(struct play *p)
+{
+    p->now_us += 1000 * number(p, 1);
+    p->stamp += (uint32_t)number(p, 1);
+    if (utcp_deadline(&p->tcp) <= p->now_us)
+        utcp_timeout(&p->tcp, p->now_us);
+}
+
 static void expect_figure(struct play *p)
 {
     static const char *const names[] = {"closed",     "syn-sent",   "syn-received", "established", "fin-wait-1",
@@ -342,6 +351,8 @@ static void step(struct play *p)
         expect_none(p);
     else if (!strcmp(what, "wait"))
         pass_time(p);
+    else if (!strcmp(what, "stop"))
+        stop(p);
     else if (!strcmp(what, "state") || !strcmp(what, "error") || !strcmp(what, "received") || !strcmp(what, "acked") ||
              !strcmp(what, "kept") || !strcmp(what, "emss") || !strcmp(what, "urgent"))
         expect_figure(p);

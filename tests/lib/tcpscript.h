@@ -11,6 +11,7 @@
  *         block=FROM-TO window=N option=HEX echo=N
  *     none                                         nothing is sent now
  *     wait MS                                      time passes, timers fire
+ *     stop MS                                      this process is stopped, and timers fire afterwards
  *     send N | finish | abort | release N | limit N | refuse N | keep N
  *         the user: N octets in all; refuse and keep apply to the next octets
  *     mtu N | toobig SEQ N                         the path

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/seeds.h"
 #include "tests/lib/tcpnet.h"
 
 enum { RUNS = 400, HOUR_S = 3600 };
@@ -111,16 +112,8 @@ static void one(uint64_t seed)
 
 static void runs(void **state)
 {
-    const char *count = getenv("SIM_RUNS"), *first = getenv("SIM_SEED");
-    uint64_t seed = first ? strtoull(first, NULL, 0) : 1;
-
     (void)state;
-    for (uint64_t end = seed + (count ? strtoull(count, NULL, 0) : RUNS * (getenv("RDDP_LONG") ? 10 : 1)); seed < end;
-         seed++) {
-        if (getenv("SIM_VERBOSE"))
-            fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-        one(seed);
-    }
+    seeds_each(RUNS, one);
 }
 
 int main(void)

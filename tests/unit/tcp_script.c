@@ -185,6 +185,31 @@ SCRIPT(window_stays_closed,
 /* The sender waits for a larger window before it sends a small piece (RFC 9293 3.8.6.2.1). */
 SCRIPT(small_window,
        "passive\nsend 3000\n< A 1 0 1 100\nnone\nwait 1000\n> A 1 100 1\nnone\n< A 1 0 101 65535\n> A 101 988 1\n")
+/* Acknowledgements of single octets do not have the whole segment sent again. */
+SCRIPT(octet_by_octet,
+       "passive nosack\nsend 1976\n> A 1 988 1\n> PA 989 988 1\nwait 1000\n> A 1 988 1\n< A 1 0 2 65535\nnone\n"
+       "< A 1 0 3 65535\nnone\n< A 1 0 989 65535\n> PA 989 988 1\nnone\n")
+/* However many acknowledgements repeat a small window, the small piece leaves when it is due. */
+SCRIPT(small_window_repeated,
+       "passive\nsend 988\n> PA 1 988 1\nwait 10\n< A 1 0 989 100\nsend 3000\nnone\nwait 150\n< A 1 0 989 100\nnone\n"
+       "wait 100\n> A 989 100 1\n< A 1 0 1089 100\nnone\nwait 150\n< A 1 0 1089 100\nnone\nwait 100\n"
+       "> A 1089 100 1\n")
+/* A window that was closed while there was nothing to send is probed before the peer is given up, and it may answer as
+ * often as it likes. */
+SCRIPT(closed_when_idle, "passive giveup=1000\nsend 988\n> PA 1 988 1\nwait 10\n< A 1 0 989 0\nwait 5000\nnone\n"
+                         "send 1000\nnone\nwait 300\n> A 988 0 1\n< A 1 0 989 0\nnone\nwait 500\n> A 988 0 1\n"
+                         "< A 1 0 989 0\nnone\nwait 900\n> A 988 0 1\n< A 1 0 989 0\nnone\nwait 1700\n> A 988 0 1\n"
+                         "none\nstate established\nwait 3500\n> RA 989 0 1\nstate closed\nerror -110\n")
+/* Time in which this process did not run does not count against the peer. */
+SCRIPT(we_were_stopped, "passive giveup=1000\nsend 100\n> PA 1 100 1\nstop 5000\n> PA 1 100 1\nstate established\n"
+                        "< A 1 0 101 65535\nnone\nsend 200\n> PA 101 100 1\n")
+SCRIPT(we_were_stopped_at_a_window,
+       "passive giveup=1000\nsend 100\n> PA 1 100 1\nwait 10\n< A 1 0 101 0\nsend 200\nnone\n"
+       "wait 300\n> A 100 0 1\nnone\nstop 5000\n> A 100 0 1\nstate established\n")
+/* A peer that cannot scale is not told again and again of a window that no header can say. */
+SCRIPT(more_than_a_header_says,
+       "active window=1000000 nostamps\n> S 0 0 -\n< SA 0 0 1 65535\n> A 1 0 1 window=65535\nkeep 1\n"
+       "< A 1 10 1 65535\nwait 40\n> A 1 0 11 window=65525\nrelease 5\nnone\nrelease 5\nnone\n")
 /* The receive window closes while the user keeps octets, and opens again only by a worthwhile amount. MPA-13-05 */
 SCRIPT(we_read_slowly,
        "passive window=4000\nkeep 1\n< A 1 2000 1 65535\nnone\n< A 2001 2000 1 65535\n> A 1 0 4001 window=0\n"
@@ -272,6 +297,12 @@ int main(void)
         cmocka_unit_test(peer_is_gone),
         cmocka_unit_test(window_closes),
         cmocka_unit_test(window_stays_closed),
+        cmocka_unit_test(octet_by_octet),
+        cmocka_unit_test(small_window_repeated),
+        cmocka_unit_test(closed_when_idle),
+        cmocka_unit_test(we_were_stopped),
+        cmocka_unit_test(we_were_stopped_at_a_window),
+        cmocka_unit_test(more_than_a_header_says),
         cmocka_unit_test(small_window),
         cmocka_unit_test(we_read_slowly),
         cmocka_unit_test(limit_moves),

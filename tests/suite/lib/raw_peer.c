@@ -62,6 +62,7 @@ static void note(struct raw_peer *peer, const struct utcp_segment *s)
 {
     uint32_t end = s->seq + s->length;
 
+    peer->heard++;
     if (s->flags & (UTCP_FIN | UTCP_RST))
         peer->over = true;
     if (s->flags & UTCP_SYN)

@@ -19,7 +19,8 @@ struct raw_peer {
     uint32_t received; /* everything before has come */
     uint32_t acked;    /* what it has told of that */
     uint16_t window;
-    bool over; /* the other end has finished or reset */
+    uint32_t heard; /* segments */
+    bool over;      /* the other end has finished or reset */
 };
 
 /* Makes a device whose addresses are those of `net` (network.h); fails the test if it cannot. */
