@@ -39,6 +39,7 @@ static void go_down(struct requester *r)
  * queue, to be sent again with the same XID and new handles (RFC 8166 4.5.5). */
 static void requester_lose(struct requester *r)
 {
+    r->stats.lost += r->state == STATE_UP;
     go_down(r);
     while (r->sent.last) {
         struct request *q = r->sent.last;
@@ -214,7 +215,9 @@ static bool requester_step(struct requester *r)
         any |= n > 0;
         sent = send_queued(r);
     } while (n == POLL_BATCH || sent);
-    any |= requester_take_events(r);
+    /* Looking for events is a system call. While replies arrive, the end of the connection can wait. */
+    if (!any || r->state != STATE_UP)
+        any |= requester_take_events(r);
     any |= expire(r, now);
     if (r->state == STATE_DOWN && r->retry_ms <= now)
         connect_again(r);
@@ -401,6 +404,17 @@ void requester_start(struct requester *r, struct request *q)
         send_queued(r);
     else
         kick(r);
+}
+
+void requester_gather(struct requester *r)
+{
+    r->in_step = true;
+}
+
+void requester_send(struct requester *r)
+{
+    r->in_step = false;
+    send_queued(r);
 }
 
 void requester_cancel(struct requester *r, struct request *q)

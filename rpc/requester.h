@@ -81,7 +81,8 @@ struct requester_attr {
 };
 
 struct requester_stats {
-    uint64_t connects, sent, retransmitted, discarded, registered, late, remotely_invalidated, nudges;
+    uint64_t connects, lost; /* connections that were established; those of them that ended */
+    uint64_t sent, retransmitted, discarded, registered, late, remotely_invalidated, nudges;
     uint32_t in_flight, most_in_flight, granted;
 };
 
@@ -100,6 +101,11 @@ uint32_t requester_xid(struct requester *r);
 
 /* Starts a call; requester_wait() does the rest. Calls started together are sent together. */
 void requester_start(struct requester *r, struct request *q);
+
+/* The calls started between these two are sent together by the second one, as far as the credits go; others wait for
+ * requester_wait(). */
+void requester_gather(struct requester *r);
+void requester_send(struct requester *r);
 
 /* Ends a call now. When this returns, the responder cannot reach its memory, and a late reply is dropped. */
 void requester_cancel(struct requester *r, struct request *q);

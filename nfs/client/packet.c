@@ -73,6 +73,7 @@ static void caller_break(struct packet_caller *p, int error)
         return;
     rddp_stream_close(p->stream);
     p->stream = NULL;
+    p->stats.lost++;
     p->error = error;
     record_fini(&p->rx.rx);
     p->rx.item = (struct stream_item){0};
@@ -323,9 +324,7 @@ static void caller_connect(struct packet_caller *p)
     if (!p->stream) {
         p->error = -errno;
         p->retry_ms = clock_ms() + BACKOFF_MS;
-        return;
     }
-    p->stats.connects++;
 }
 
 static void caller_step(struct packet_caller *p)

@@ -33,7 +33,8 @@ int caller_fd(const struct packet_caller *p);
 
 /* What was sent and received since caller_open(), over all connections. */
 struct packet_stats {
-    uint64_t connects, placed; /* octets of READs that lay in place on arrival of their packet */
+    uint64_t lost;   /* connections that have ended, or could not be made */
+    uint64_t placed; /* octets of READs that lay in place on arrival of their packet */
     bool has_option;
 };
 void caller_stats(const struct packet_caller *p, struct packet_stats *stats);

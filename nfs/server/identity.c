@@ -24,7 +24,8 @@ static const uint32_t file_caps[2] = {BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | B
 static _Thread_local struct {
     bool assumed;
     struct identity now;
-    struct __user_cap_data_struct caps[2]; /* the server's own; `group` has its groups */
+    uid_t user; /* the server's own, as are `caps` and `group` */
+    struct __user_cap_data_struct caps[2];
     int groups;
     gid_t group[OWN_GROUPS_MAX];
 } self;
@@ -44,6 +45,7 @@ static bool identity_prepare(void)
 
     if (syscall(SYS_capget, &header, self.caps) || (self.caps[0].effective & needed) != needed)
         return false;
+    self.user = geteuid();
     self.groups = getgroups(OWN_GROUPS_MAX, self.group);
     return self.groups >= 0;
 }
@@ -72,7 +74,7 @@ static bool change(const struct identity *from, const struct identity *to)
         return false;
     if (!(from && from->uid == to->uid) && !become(SYS_setfsuid, to->uid))
         return false;
-    if (geteuid() == 0 || to->uid == 0)
+    if (self.user == 0 || to->uid == 0)
         return true;
     memcpy(caps, self.caps, sizeof(caps));
     caps[0].effective &= ~file_caps[0];
@@ -111,7 +113,7 @@ void identity_drop(void)
 
     if (!self.assumed)
         return;
-    done = become(SYS_setfsuid, geteuid());
+    done = become(SYS_setfsuid, self.user);
     done = become(SYS_setfsgid, getegid()) && done;
     done = !syscall(SYS_setgroups, self.groups, self.group) && done;
     done = set_caps(self.caps) && done;
@@ -125,7 +127,7 @@ bool identity_pause(struct identity *was)
         return false;
     *was = self.now;
     /* A thread with the server's full rights needs no group change: only the user is set to 0, which is cheaper. */
-    if (geteuid() == 0 && self.caps[0].effective & BIT(CAP_DAC_OVERRIDE)) {
+    if (self.user == 0 && self.caps[0].effective & BIT(CAP_DAC_OVERRIDE)) {
         struct identity root = *was;
 
         root.uid = 0;

@@ -266,10 +266,8 @@ static void tend(struct work *work)
     atomic_store(&d->is_open, objects_tend(d->attr.server->objects));
 }
 
-static void nfsd_tick(struct nfsd *d)
+static void nfsd_tick(struct nfsd *d, uint64_t now)
 {
-    uint64_t now = clock_ms();
-
     if (now - d->ticked_ms < NFSD_TICK_MS && now - d->ticked_ms < d->attr.idle_ms / 4)
         return;
     d->ticked_ms = now;
@@ -297,11 +295,11 @@ static int wait_ms(const struct nfsd *d)
 static int nfsd_turn(struct nfsd *d)
 {
     struct epoll_event event[EVENTS];
+    uint64_t now = clock_ms();
     int n = epoll_wait(d->epoll, event, EVENTS, wait_ms(d));
 
     if (n < 0 && errno != EINTR)
         return -errno;
-    nfsd_tick(d);
     for (int i = 0; i < n; i++) {
         struct source *source = event[i].data.ptr;
 
@@ -310,6 +308,8 @@ static int nfsd_turn(struct nfsd *d)
     if (d->rdma.answered)
         nfsrdma_run(d);
     nfspacket_turn(d);
+    /* What arrived until `now` has been read: a peer's silence is its own, however long the server got no processor. */
+    nfsd_tick(d, now);
     nfstcp_turn(d);
     return 0;
 }

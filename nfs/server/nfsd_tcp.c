@@ -340,6 +340,12 @@ void nfstcp_turn(struct nfsd *d)
     }
 }
 
+/* How long nothing moved; a connection may have moved after `now_ms`. */
+static uint64_t still_ms(const struct tcp_conn *conn, uint64_t now_ms)
+{
+    return conn->moved_ms < now_ms ? now_ms - conn->moved_ms : 0;
+}
+
 void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
 {
     uint64_t limit;
@@ -355,10 +361,10 @@ void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
     limit = memory_is_pressed(&d->memory) ? d->attr.idle_ms / PRESSED : d->attr.idle_ms;
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
         bool open = record_is_open(&conn->rx) || nfspacket_is_open(conn);
-        bool stuck = open && nfstcp_may_call(conn) && now_ms - conn->moved_ms >= d->attr.idle_ms;
+        bool stuck = open && nfstcp_may_call(conn) && still_ms(conn, now_ms) >= d->attr.idle_ms;
         bool waits = conn->out || nfspacket_waits(conn);
 
-        if (conn->source.fd >= 0 && (stuck || (waits && now_ms - conn->moved_ms >= limit)))
+        if (conn->source.fd >= 0 && (stuck || (waits && still_ms(conn, now_ms) >= limit)))
             nfstcp_close(conn);
     }
 }

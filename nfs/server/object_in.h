@@ -14,7 +14,7 @@ struct object_place { /* one export */
     ino_t inode; /* of the root */
 };
 
-enum { SEARCH_MISSES = 16384, SEARCH_WAYS = 4, OPEN_TRIES = 16 };
+enum { SEARCH_MISSES = 16384, SEARCH_WAYS = 4, OPEN_TRIES = 16, OPEN_PAUSE_NS = 100000 };
 
 /* An object that was not found, so that a peer cannot make us search for it again and again. */
 struct miss {

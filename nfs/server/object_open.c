@@ -60,14 +60,18 @@ static int open_kernel(const struct object_place *place, const struct handle *h)
     if (place->mount < 0)
         return -ESTALE;
     memcpy(fh.buffer + sizeof(struct file_handle), h->kernel, h->count);
-    /* Linux returns ENOMEM when a directory on the path is changed at the same time. This passes quickly: try again. */
+    /* Linux returns ENOMEM when a directory on the path is changed at the same time. This passes quickly, unless
+     * whoever changes it has no processor: try again, in the end with pauses. A client would wait for seconds. */
     for (int i = 0; i < OPEN_TRIES; i++) {
         fd = open_by_handle_at(place->mount, &fh.head, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 || errno != ENOMEM)
-            break;
-        sched_yield();
+            return fd < 0 ? -errno : fd;
+        if (i < OPEN_TRIES / 2)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = OPEN_PAUSE_NS}, NULL);
     }
-    return fd < 0 ? -errno : fd;
+    return -ENOMEM;
 }
 
 uint64_t birth_of(int fd)

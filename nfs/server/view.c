@@ -19,6 +19,7 @@ struct view {
     _Atomic uintptr_t start, end; /* 0: free */
     _Atomic unsigned users;
     atomic_bool spoilt;
+    atomic_bool told; /* the kernel tells this process which pages are in memory */
 };
 
 static struct view table[VIEWS_MAX];
@@ -163,6 +164,7 @@ struct view *view_open(int fd, uint64_t size)
         return NULL;
     }
     view->spoilt = false;
+    view->told = false;
     view->start = (uintptr_t)start;
     view->end = (uintptr_t)start + length;
     return view;
@@ -206,14 +208,16 @@ bool view_is_good(const struct view *view, uint64_t size)
 
 /* mincore() reports all pages as resident to callers who may not know. The last page, beyond the file, is never
  * resident, so it tells the two cases apart. */
-static bool is_told(const struct view *view)
+static bool is_told(struct view *view)
 {
     unsigned char there;
 
-    return mincore((void *)(view->end - page), page, &there) == 0 && !(there & 1);
+    if (!view->told)
+        view->told = mincore((void *)(view->end - page), page, &there) == 0 && !(there & 1);
+    return view->told;
 }
 
-bool view_is_resident(const struct view *view, uint64_t offset, size_t n)
+bool view_is_resident(struct view *view, uint64_t offset, size_t n)
 {
     unsigned char there[512];
     size_t at = (size_t)offset & ~(page - 1), end = (size_t)offset + n;

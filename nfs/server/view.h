@@ -26,9 +26,9 @@ void view_put(struct view *view);
 bool view_is_good(const struct view *view, uint64_t size);
 
 /* Whether the range is in memory and can be read without blocking. The kernel tells this only to a thread that may
- * write the file or owns it; for others it returns false. offset + n must lie within the size given to
- * view_is_good(). */
-bool view_is_resident(const struct view *view, uint64_t offset, size_t n);
+ * write the file or owns it; for others it returns false. That it does tell is asked once: all callers must have the
+ * same rights. offset + n must lie within the size given to view_is_good(). */
+bool view_is_resident(struct view *view, uint64_t offset, size_t n);
 /* A pointer to read from while the caller uses the view. Octets beyond the end of the file read as zeros. */
 const uint8_t *view_at(const struct view *view, uint64_t offset);
 

@@ -233,18 +233,42 @@ static void lost_writes(void **state)
     assert_non_null(strstr(text_of("err"), "starts again and again"));
 }
 
+static void succeeds(const char *words)
+{
+    int code = command(words);
+
+    if (code)
+        fail_msg("%s: exit code %d: %s", words, code, text_of("err"));
+}
+
 /* The connection is lost in the middle, and the copy continues. */
 static void lost_connections(void **state)
 {
     (void)state;
     fake_add_file(&fake, "from", 30 * FAKE_IO);
     make_local("big", 10 * FAKE_IO);
+    atomic_store(&fake.cut_proc, NFS3_READ);
     atomic_store(&fake.cut, 3);
-    assert_int_equal(command("-q get 127.0.0.1:/fake/from got"), 0);
+    succeeds("-q get 127.0.0.1:/fake/from got");
+    assert_int_equal(atomic_load(&fake.cut), 0);
     assert_true(local_is_whole("got", 30 * FAKE_IO));
+    atomic_store(&fake.cut_proc, NFS3_WRITE);
     atomic_store(&fake.cut, 3);
-    assert_int_equal(command("-q put big 127.0.0.1:/fake/to"), 0);
+    succeeds("-q put big 127.0.0.1:/fake/to");
+    assert_int_equal(atomic_load(&fake.cut), 0);
     assert_true(fake_is_whole(fake_find(&fake, "to"), 10 * FAKE_IO));
+}
+
+/* Three connections are lost before the first answer, and the fourth brings it late: the client waits for it. */
+static void late_answer(void **state)
+{
+    (void)state;
+    fake_add_file(&fake, "from", 100);
+    atomic_store(&fake.cut, 3);
+    atomic_store(&fake.jukebox, 2); /* the client is told to ask again after 100 ms, and after 200 ms more */
+    succeeds("-q get 127.0.0.1:/fake/from got");
+    assert_int_equal(atomic_load(&fake.jukebox), 0);
+    assert_true(local_is_whole("got", 100));
 }
 
 /* A hostile name never leads out of the target directory. */
@@ -347,7 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(gets),          TEST(puts_),         TEST(put_fails),
         TEST(renamed_twice), TEST(lost_writes),   TEST(lost_connections),
-        TEST(hostile_names), TEST(hostile_links), TEST(lying_servers),
+        TEST(late_answer),   TEST(hostile_names), TEST(hostile_links),
+        TEST(lying_servers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

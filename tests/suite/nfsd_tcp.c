@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* nfsd_tcp.c - the NFS server against TCP peers that send nonsense, stop, do not read or are too many; each of its
  * limits one below, at, and one above. */
+#include "rpc/clock.h"
 #include "tests/suite/lib/nfsd_fake.h"
 
 #include <poll.h>
@@ -149,35 +150,91 @@ static void slow_calls(void **state)
     close(fd);
 }
 
-/* A peer that we did not read was not silent. */
-static void unread_peers(void **state)
+/* Sends a call, and so much of another that 50 octets of its message are there. */
+static void put_one_and_a_half(int fd)
 {
     uint8_t piece[1024];
-    int fd;
 
-    (void)state;
-    attr.idle_ms = 200;
-    attr.calls_max = 1;
-    start();
-    fake.slow = fake.hold = true;
-    fd = tcp_connect(nfsd_tcp_port(nfsd));
     build(NFS3_GETATTR, &some_file, false, NULL);
-    /* One and a half calls in one piece. */
     record_mark(piece, message_length);
     memcpy(piece + RECORD_MARK, message, message_length);
     build(NFS3_GETATTR, &some_file, false, NULL);
     memcpy(piece + RECORD_MARK + message_length, piece, RECORD_MARK);
     memcpy(piece + 2 * RECORD_MARK + message_length, message, 50);
     tcp_put(fd, piece, 2 * RECORD_MARK + message_length + 50);
+}
+
+/* Returns false if this thread got no processor in time, so that the server was right to end the connection. */
+static bool is_unread_peer_served(void)
+{
+    int fd = tcp_connect(nfsd_tcp_port(nfsd));
+    bool in_time;
+    uint64_t until;
+
+    fake.hold = true;
+    put_one_and_a_half(fd);
     eventually(fake.held == 1);
-    usleep(500000);
+    usleep(attr.idle_ms * 3 / 2 * 1000);
+    until = clock_ms() + attr.idle_ms;
     fake.hold = false;
     tcp_get_answer(fd);
-    usleep(100000);
-    tcp_put(fd, message + 50, message_length - 50);
-    tcp_get_answer(fd);
-    assert_int_equal(answer_xid(), xid);
+    usleep(attr.idle_ms / 2 * 1000); /* the server looks for silent peers four times in idle_ms */
+    in_time = clock_ms() + attr.idle_ms / 4 < until;
+    if (in_time) {
+        tcp_put(fd, message + 50, message_length - 50);
+        tcp_get_answer(fd);
+        assert_int_equal(answer_xid(), xid);
+    }
     close(fd);
+    return in_time;
+}
+
+/* A peer that we did not read was not silent. */
+static void unread_peers(void **state)
+{
+    int tries = 20;
+
+    (void)state;
+    attr.idle_ms = 1000;
+    attr.calls_max = 1;
+    start();
+    fake.slow = true;
+    while (!is_unread_peer_served())
+        assert_true(--tries);
+}
+
+/* A server that got no processor for longer than idle_ms reads what arrived meanwhile before it judges its peers. */
+static void late_server(void **state)
+{
+    uint8_t mark[RECORD_MARK];
+    int fd[3];
+
+    (void)state;
+    attr.idle_ms = 200;
+    start();
+    fake.stall = true;
+    for (int i = 0; i < 3; i++)
+        fd[i] = tcp_connect(nfsd_tcp_port(nfsd));
+    build(NFS3_NULL, &some_file, false, NULL);
+    tcp_put_message(fd[0]);
+    eventually(fake.stalled == 1);
+    /* Both arrive while the server is away, so that it reads half a record in the turn in which it goes away again. */
+    build(NFS3_GETATTR, &some_file, false, NULL);
+    record_mark(mark, message_length);
+    tcp_put(fd[1], mark, sizeof(mark));
+    tcp_put(fd[1], message, 50);
+    build(NFS3_NULL, &some_file, false, NULL);
+    tcp_put_message(fd[2]);
+    fake.released = 1;
+    eventually(fake.stalled == 2);
+    usleep(attr.idle_ms * 3 * 1000);
+    build(NFS3_GETATTR, &some_file, false, NULL);
+    tcp_put(fd[1], message + 50, message_length - 50);
+    fake.released = 2;
+    tcp_get_answer(fd[1]);
+    fake.stall = false;
+    for (int i = 0; i < 3; i++)
+        close(fd[i]);
 }
 
 /* --- many calls -------------------------------------------------------------------------------------------------- */
@@ -392,10 +449,10 @@ static void port_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(hostile_records), TEST(no_calls),         TEST(in_pieces),           TEST(longest_record),
-        TEST(half_a_record),   TEST(slow_calls),       TEST(unread_peers),        TEST(overtaking),
-        TEST(pipelined),       TEST(many_connections), TEST(place_of_the_silent), TEST(no_descriptors),
-        TEST(half_closed),     TEST(stopped_at_work),  TEST(port_taken),
+        TEST(hostile_records), TEST(no_calls),    TEST(in_pieces),        TEST(longest_record),
+        TEST(half_a_record),   TEST(slow_calls),  TEST(unread_peers),     TEST(late_server),
+        TEST(overtaking),      TEST(pipelined),   TEST(many_connections), TEST(place_of_the_silent),
+        TEST(no_descriptors),  TEST(half_closed), TEST(stopped_at_work),  TEST(port_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,28 @@ static void too_much_to_pull(void **state)
     close_both(r);
 }
 
+/* What was started in between leaves with requester_send(), without requester_wait(). */
+static void gathered_calls(void **state)
+{
+    struct requester_stats stats;
+    struct requester *r;
+
+    (void)state;
+    r = open_both();
+    exchange_init(e, r, PROC_NULL, NULL, 0, 0);
+    requester_gather(r);
+    requester_start(r, &e->request);
+    requester_stats(r, &stats);
+    assert_int_equal(stats.sent, 0);
+    requester_send(r);
+    requester_stats(r, &stats);
+    assert_int_equal(stats.sent, 1);
+    while (e->request.state != REQUEST_DONE)
+        requester_wait(r, -1);
+    assert_int_equal(e->request.status, REQUEST_OK);
+    close_both(r);
+}
+
 /* RFC 8797: only if the peer announced support; the invalidated handle is one of the call's own. */
 static void remote_invalidation(void **state)
 {
@@ -293,6 +315,7 @@ int main(void)
         TEST(several_results),
         TEST(not_eligible),
         TEST(too_much_to_pull),
+        TEST(gathered_calls),
         TEST(remote_invalidation),
     };
 

@@ -59,10 +59,10 @@ run_suite() { # NAME SECONDS COMMAND...: in a directory of its own, which is emp
 # These stressors test names, links, times, rights and reading of changing directories, and check their results. The list has
 # no stressor for what NFS version 3 lacks: extended attributes, leases, O_TMPFILE. The long ones make thousands of names
 # before they look at the time.
-stressors=(chmod chown dentry dir fcntl filename fstat getdent hdd mknod open rename seek sync-file touch utime)
+stressors=(chmod dentry fcntl filename getdent open rename seek utime)
 seconds=1
 if [ -n "${RDDP_LONG:-}" ]; then
-    stressors+=(chdir dirdeep link symlink)
+    stressors+=(chdir chown dir dirdeep fstat hdd link mknod symlink sync-file touch)
     seconds=4
 fi
 for suite in "${suites[@]}"; do

@@ -353,7 +353,7 @@ static void handle(void *user, struct responder_call *call)
     assert_false(c.bad);
     atomic_fetch_add(&f->calls[header.procedure], 1);
     pthread_mutex_lock(&f->lock);
-    cut = one_of(&f->cut);
+    cut = (!atomic_load(&f->cut_proc) || atomic_load(&f->cut_proc) == header.procedure) && one_of(&f->cut);
     f->restart |= cut;
     if (header.procedure == NFS3_RENAME && one_of(&f->forget_rename)) {
         serve(f, header.procedure, &args, &result, entries);

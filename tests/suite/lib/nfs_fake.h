@@ -63,6 +63,7 @@ struct fake {
     atomic_int refusal;         /* enum rpc_result */
     atomic_uint drop;           /* this many calls are not answered */
     atomic_uint cut;            /* this many calls are not answered, and the server restarts: connections are lost */
+    atomic_uint cut_proc;       /* if not 0, only calls of this procedure are cut */
     atomic_uint writes_to_live; /* restarts after this many WRITEs (0: never), and loses what was not committed */
     atomic_uint every_write;    /* restarts at each WRITE */
     atomic_uint forget_rename;  /* this many RENAMEs are executed, and the server restarts instead of replying */

@@ -26,11 +26,13 @@ enum { MESSAGE_MAX = (1 << 20) + 65536, WAIT_MS = 10000 };
 static struct fake {
     atomic_bool slow, hold; /* slow: everything is slow; hold: slow calls wait until this is false */
     atomic_uint held, done; /* calls waiting now; calls executed ever */
-    atomic_uint sum;        /* of the last WRITE's data */
-    atomic_uint searches;   /* first octet of the handles that need a search; 0: none */
-    atomic_uint searched;   /* calls that needed one, ever */
-    atomic_bool views;      /* large READs over RDMA are views of zeros in memory */
-    atomic_uint charged;    /* the most memory charged when a call was executed */
+    atomic_bool stall;      /* NULL calls keep the server's own thread: the n-th until `released` is n */
+    atomic_uint stalled, released;
+    atomic_uint sum;      /* of the last WRITE's data */
+    atomic_uint searches; /* first octet of the handles that need a search; 0: none */
+    atomic_uint searched; /* calls that needed one, ever */
+    atomic_bool views;    /* large READs over RDMA are views of zeros in memory */
+    atomic_uint charged;  /* the most memory charged when a call was executed */
 } fake;
 
 static uint8_t octet(uint64_t i)
@@ -114,6 +116,9 @@ bool nfs_serve(const struct nfs_request *request)
         return false;
     }
     fake.searched += searches;
+    if (fake.stall && request->proc == NFS3_NULL)
+        for (unsigned n = ++fake.stalled; fake.released < n;)
+            usleep(500);
     if (request->view && !request->buffer)
         return fake_view(request);
     fake.held++;
