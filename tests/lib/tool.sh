@@ -57,7 +57,7 @@ start() {
     : >"$tmp/server.out" # the last server's first line must not be taken for this one's
     "$rddp" "$@" -p 0 >>"$tmp/server.out" 2>"$tmp/server.err" &
     server=$!
-    for _ in {1..100}; do
+    for _ in {1..600}; do
         port=$(sed -n 's/^listening on [^ ]*:\([0-9]*\)\( .*\)\{0,1\}$/\1/p' "$tmp/server.out")
         [ -z "$port" ] || return 0
         sleep 0.05
@@ -66,10 +66,19 @@ start() {
     exit 1
 }
 
+# eventually COMMAND...: waits until it succeeds, for a minute of this shell's own steps at most.
+eventually() {
+    for _ in {1..600}; do
+        ! "$@" || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
 # ends CODE NAME: the server ends by itself, within seconds.
 ends() {
     local got
-    for _ in {1..100}; do
+    for _ in {1..600}; do
         kill -0 "$server" 2>/dev/null || break
         sleep 0.05
     done

@@ -42,6 +42,44 @@ for _ in {1..100}; do [ "$(grep -c 'not an MPA' open.log)" -lt 7 ] || break; sle
 [ "$(grep -c 'not an MPA' open.log)" -le 24 ] || bad "a peer can fill the log: $(wc -l <open.log) lines"
 stop "$pid"
 
+part "JSON and the line of progress"
+mkdir -p tree/many/sub links && touch tree/many/{1..600} tree/many/sub/empty && ln -s many tree/link
+head -c 3000001 /dev/zero >tree/large && ln -s /etc/passwd links/out && ln -s ../.. links/up
+timeout 30 "$tool" cp --json -p "$port" -r tree 127.0.0.1:json-tree >json || bad "--json: exit code $?"
+python3 - <<'END' || bad "--json: $(cat json)"
+import json
+o = json.load(open('json'))
+assert o['verified'] is True and o['direction'] == 'push' and o['failed'] == 0 and o['errors'] == []
+assert o['files'] == 602 and o['directories'] == 3 and o['links'] == 1 and o['bytes'] == 3000001
+assert abs(o['bytes_per_second'] - o['bytes'] / o['seconds']) < 0.01 * o['bytes_per_second']
+assert o['cpu_seconds_per_gb_client'] is None and o['cpu_seconds_per_gb_server'] is None # of so little it means nothing
+END
+timeout 30 "$tool" cp --json -p "$port" -r links 127.0.0.1:json-links >json 2>/dev/null
+[ $? = 1 ] || bad "--json of a failure: not exit code 1"
+python3 -c "
+import json
+o = json.load(open('json'))
+assert not o['verified'] and o['failed'] == 2 == len(o['errors'])" ||
+    bad "--json of a failure: $(cat json)"
+if command -v script >/dev/null; then
+    shown=no
+    head -c 200M /dev/zero >long
+    for _ in {1..5}; do # a server that stops in the middle makes the copy long enough for a line, however fast the machine
+        script -qec "$tool cp -p $port --no-resume --markers long 127.0.0.1:shown" terminal >/dev/null &
+        pid=$!
+        while kill -0 $pid && [ -z "$(find shared -name '.shown.rddp-*' -size +10M)" ]; do :; done 2>/dev/null
+        kill -STOP "$main"
+        sleep 1
+        kill -CONT "$main"
+        wait $pid || bad "on a terminal: exit code $?"
+        grep -qE '[0-9]+%.* [GM]B/s.*/1 file .*ETA [0-9]+:[0-9]{2}' terminal && shown=yes && break
+        rm -f shared/shown
+    done
+    rm -f long shared/shown
+    [ $shown = yes ] || bad "no line of progress: $(cat -v terminal)"
+fi
+[ -z "$(timeout 30 "$tool" cp -q -p "$port" one 127.0.0.1:y 2>&1)" ] || bad "--quiet is not"
+
 part "who may come"
 : >allow.log
 "$tool" serve -p 0 --allow 10.0.0.0/8 --allow fd77::1 shared >allow.log 2>&1 &

@@ -36,13 +36,13 @@ void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct
     };
 }
 
-/* The last one moves octets that no other has. */
+/* The last one moves octets that no other has, to where no other goes: a lost one may come after it. */
 static void data_request(const struct lane *lane, const struct test *test, uint64_t number, struct rddp_sge *sge,
                          struct rddp_send_wr *wr)
 {
     bool last = number == test->count, read = test->op == OP_READ;
-    size_t part = read ? 2 * lane->size : last ? lane->size : 0;
-    uint64_t remote_part = !read ? 2 * lane->size : last ? lane->size : 0;
+    uint64_t source = last ? lane->size : 0, sink = (last ? 2 : 3) * lane->size;
+    uint64_t part = read ? sink : source, remote_part = read ? source : sink;
     *sge = region_sge(&lane->data, part, (uint32_t)test->size);
     if (lane->source && !read)
         sge->lkey = rddp_mr_key(lane->source);

@@ -9,7 +9,7 @@
 
 #include "tools/perf/perf.h"
 
-enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, ALIVE_POLLS = 64, RECV_ID = 1 << 16 };
+enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, RECV_ID = 1 << 16 };
 
 const char *const op_names[OPS] = {"write", "send", "read", "write-imm", "fetch-add", "cmp-swap", "swap"};
 
@@ -133,7 +133,7 @@ unsigned char *lane_sink(const struct lane *lane)
 
 size_t lane_word_part(const struct lane *lane)
 {
-    return (3 * lane->size + 7) / 8 * 8;
+    return (4 * lane->size + 7) / 8 * 8;
 }
 
 uint64_t *lane_word(const struct lane *lane)
@@ -247,26 +247,6 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
 
 /* --- polling ------------------------------------------------------------------------------------------------- */
 
-/* Polling stays busy as long as an answer may be on its way. After that the processor is offered to others, which may
- * well be the peer: on a machine with less processors than pollers it would wait for us, and we for it. */
-static int count_silence(struct lane *lane)
-{
-    if (++lane->idle_polls > BUSY_POLLS)
-        sched_yield();
-    if (lane->idle_polls % 4096)
-        return 0;
-    uint64_t now_ns = clock_ns();
-    if (!lane->quiet_since_ns)
-        lane->quiet_since_ns = now_ns;
-    if (tool_stopped)
-        return fail(EXIT_FAILED, "interrupted");
-    if (lane->idle)
-        lane->idle(lane);
-    if (now_ns - lane->quiet_since_ns > SILENCE_S * 1000000000ull)
-        return fail(EXIT_FAILED, "received nothing from the peer for %d s", SILENCE_S);
-    return 0;
-}
-
 void lane_heard(struct lane *lane)
 {
     lane->idle_polls = lane->quiet_since_ns = 0;
@@ -278,24 +258,46 @@ void lane_let_wait(struct lane *lane, bool peer_waits)
     lane->alive_ns = clock_ns();
 }
 
-static int tell_alive(struct lane *lane)
+/* What is due by the clock, however busy the lane is. */
+static int look_around(struct lane *lane)
 {
     uint64_t now_ns = clock_ns();
-    if (now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
+    if (tool_stopped)
+        return lane->silent_end ? EXIT_FAILED : fail(EXIT_FAILED, "interrupted");
+    if (lane->idle && now_ns - lane->looked_ns >= LOOK_MS * 1000000ull) {
+        lane->looked_ns = now_ns;
+        lane->idle(lane);
+    }
+    if (lane->idle_polls && !lane->quiet_since_ns)
+        lane->quiet_since_ns = now_ns;
+    if (lane->quiet_since_ns && now_ns - lane->quiet_since_ns > SILENCE_S * 1000000000ull)
+        return fail(EXIT_FAILED, "received nothing from the peer for %d s", SILENCE_S);
+    if (!lane->peer_waits || now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
         return 0;
     lane->alive_ns = now_ns;
     return lane_tell(lane, &(struct message){.type = CONTROL_ALIVE});
 }
 
+/* Polling stays busy as long as an answer may be on its way. After that the processor is offered to others, which may
+ * well be the peer: on a machine with less processors than pollers it would wait for us, and we for it. Others may keep
+ * it for many milliseconds, so that then each poll looks around. */
+static int offer_processor(struct lane *lane)
+{
+    if (++lane->idle_polls <= BUSY_POLLS)
+        return 0;
+    sched_yield();
+    return look_around(lane);
+}
+
 int lane_poll(struct lane *lane)
 {
     struct rddp_wc wc[POLL];
-    int code = lane->peer_waits && ++lane->polls % ALIVE_POLLS == 0 ? tell_alive(lane) : 0;
+    int code = ++lane->polls % LOOK_POLLS == 0 ? look_around(lane) : 0;
     if (code)
         return code;
     int n = rddp_poll_cq(lane->endpoint->cq, POLL, wc);
     if (!n)
-        return count_silence(lane);
+        return offer_processor(lane);
     if (n < 0)
         return fail(EXIT_FAILED, "the completion queue is broken: %s", error_text(n));
     lane_heard(lane);

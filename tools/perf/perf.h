@@ -78,6 +78,8 @@ enum {
     HEAD = 64,     /* octets of a receive's own */
     INBOX = 8,
     BUSY_POLLS = 64, /* so often in vain before the processor is offered to others */
+    LOOK_POLLS = 64, /* how often a busy lane looks at the clock */
+    LOOK_MS = 20,    /* how often it calls `idle`, at most */
     SILENCE_S = 30,  /* a peer that says nothing for so long in a test is gone */
     ALIVE_S = 5,     /* how often to tell a peer that only waits that the test goes on */
 };
@@ -110,8 +112,9 @@ struct lane {
     struct tool_endpoint *endpoint;
     struct rddp_qp *qp;
     struct region ring; /* RING heads */
-    /* Three parts of `size` octets: the source of all messages but the last, that of the last, and the sink. Behind
-     * them, at a multiple of 8, the word that the peer's atomics change and the one that answers to ours come to. */
+    /* Four parts of `size` octets: the source of all messages but the last, that of the last, the sink of the last, and
+     * that of all others. Behind them, at a multiple of 8, the word that the peer's atomics change and the one that
+     * answers to ours come to. */
     struct region data;
     uint64_t size;
     bool stable;
@@ -131,10 +134,11 @@ struct lane {
     unsigned inbox_count;
 
     uint64_t idle_polls, quiet_since_ns;
-    bool peer_waits;          /* until it hears DONE: no request of the test completes there */
-    uint64_t polls, alive_ns; /* while it waits; when it was last told that the test goes on */
-    bool silent_end;          /* that the connection ended is for the other side to say: it is in the same command */
-    void (*idle)(struct lane *lane); /* called now and then while there is nothing, or NULL */
+    bool peer_waits;           /* until it hears DONE: no request of the test completes there */
+    uint64_t alive_ns;         /* while it waits: when it was last told that the test goes on */
+    uint64_t polls, looked_ns; /* looked_ns: when `idle` was last called */
+    bool silent_end;           /* that the connection ended is for the other side to say: it is in the same command */
+    void (*idle)(struct lane *lane); /* called now and then, also while the lane is busy, or NULL */
     void *idle_user;
 };
 
@@ -151,7 +155,7 @@ unsigned char *lane_last(const struct lane *lane);
 unsigned char *lane_sink(const struct lane *lane);
 uint64_t *lane_word(const struct lane *lane);   /* of the peer's atomics */
 uint64_t *lane_answer(const struct lane *lane); /* the old value that came last */
-/* Where the word lies behind the three parts. */
+/* Where the word lies behind the four parts. */
 size_t lane_word_part(const struct lane *lane);
 
 /* Before a test: last messages of the test's nonce, a sink and words of zeros. */

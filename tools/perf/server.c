@@ -202,8 +202,17 @@ static void wait_events(struct host *host, int timeout_ms)
     handle_events(host);
 }
 
+static void perf_server_say(const struct host *host, const char *what)
+{
+    if (host->options->loopback)
+        return;
+    printf("%s: %s\n", host->peer, what);
+    fflush(stdout);
+}
+
 static void run_client(struct host *host)
 {
+    perf_server_say(host, "connected");
     host->code = perf_server_serve_client(host);
     /* A client that has said goodbye closes the connection itself. */
     uint64_t until_ns = clock_ns() + CLOSE_MS * 1000000ull;
@@ -213,10 +222,7 @@ static void run_client(struct host *host)
             ;
         wait_events(host, 50);
     }
-    if (!host->options->loopback) {
-        printf("%s: %s\n", host->peer, host->code ? "failed" : "done");
-        fflush(stdout);
-    }
+    perf_server_say(host, host->code ? "failed" : "done");
     lane_close(&host->lane);
     host->clients++;
 }

@@ -237,10 +237,16 @@ enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIG
 void file_drop(struct file_in *file, bool keep)
 {
     if (file->fd >= 0) {
+        char found[XFER_NAME + 1]; /* where the next transfer will look for a part */
+        temp_name(found, file->name, &file->stamp);
+        bool is_found = !strcmp(found, file->temp);
         /* Removed while it is locked, so that nobody else can have started to use it. */
-        if (!keep && !file->whole)
+        if (!file->whole && !(keep && is_found))
             unlinkat(file->parent, file->temp, 0);
         close(file->fd);
+        /* With two senders of one file, whoever ends last removes the part that nobody needs any more. */
+        if ((keep || !is_found) && file_is(file->parent, file->name, &file->stamp))
+            temp_remove(file->parent, found);
     }
     if (file->parent >= 0)
         close(file->parent);

@@ -54,7 +54,7 @@ enum xfer_result file_hole(struct file_in *file, uint64_t n);
 /* Compares the digest; if it matches, gives the file its mode, time and name. Nothing is open afterwards, and on
  * failure the temporary is removed. */
 enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIGEST]);
-/* Closes the file. `keep`: leave its temporary, to be resumed. */
+/* Closes the file. `keep`: leave its temporary, to be resumed, if the next transfer can find it and needs it. */
 void file_drop(struct file_in *file, bool keep);
 
 #endif

@@ -41,5 +41,7 @@ int temp_find(int parent, const char *temp);
 /* Creates the temporary, or empties an existing one; if that is in use, creates another and changes `temp`. Returns a
  * locked descriptor of an empty file, or a negative errno. */
 int temp_make(int parent, char temp[XFER_NAME + 1], const char *name);
+/* Removes the temporary, if only we can have made it and nobody uses it. */
+void temp_remove(int parent, const char *temp);
 
 #endif

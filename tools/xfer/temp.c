@@ -101,6 +101,15 @@ int temp_find(int parent, const char *temp)
     return fd;
 }
 
+void temp_remove(int parent, const char *temp)
+{
+    int fd = open_locked(parent, temp, 0);
+    if (fd < 0)
+        return;
+    unlinkat(parent, temp, 0);
+    close(fd);
+}
+
 int temp_make(int parent, char temp[XFER_NAME + 1], const char *name)
 {
     int fd = open_locked(parent, temp, O_CREAT);
