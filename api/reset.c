@@ -7,11 +7,15 @@
 #include "api/bells.h"
 #include "api/inherit.h"
 
-/* Detaches the queue pair: its connection ends in the background. The caller is the driver and holds the endpoint. */
+/* Detaches the queue pair: its connection ends in the background. The caller is the driver and holds the endpoint.
+ * First sends what a poster could not send and left to the driver. */
 static void leave_endpoint(struct rddp_qp *qp, struct endpoint *endpoint)
 {
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
     qp_set_endpoint(qp, NULL);
     endpoint->qp = NULL;
+    if (endpoint->closed)
+        return;
     endpoint->kind->detach(endpoint, loop_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }

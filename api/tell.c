@@ -35,11 +35,13 @@ static int errno_of(enum fault fault)
     }
 }
 
-/* Logs the end. A peer that goes away is normal; everything else is a warning. */
-static void tell_log_end(struct endpoint *endpoint)
+/* Logs the end. A peer that goes away is normal, also in the middle of a message: one that is killed leaves a FIN or a
+ * RST, as chance will have it. Everything else is a warning. */
+static void tell_log_end(struct endpoint *endpoint, bool established)
 {
     const struct life *life = endpoint->life;
     struct rddp_context *context = endpoint->progress->context;
+    bool gone = established && life->note.fault == FAULT_CUT;
     char peer[TCP_NAME], line[LINE];
 
     tcp_name(&endpoint->peer, peer);
@@ -58,7 +60,7 @@ static void tell_log_end(struct endpoint *endpoint)
         break;
     default:
         fault_describe(&life->note, line, sizeof(line));
-        context_log(context, RDDP_LOG_WARN, "%s: %s", peer, line);
+        context_log(context, gone ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
     }
 }
 
@@ -139,7 +141,7 @@ void endpoint_tell(struct endpoint *endpoint)
     if (news & CONN_NEWS_REJECTED)
         tell_post(endpoint, RDDP_EVENT_REJECTED, status);
     if (news & (CONN_NEWS_FAILED | CONN_NEWS_DISCONNECTED))
-        tell_log_end(endpoint);
+        tell_log_end(endpoint, news & CONN_NEWS_DISCONNECTED);
     if (news & CONN_NEWS_FAILED)
         tell_post(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
     if (news & CONN_NEWS_DISCONNECTED)

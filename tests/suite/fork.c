@@ -314,7 +314,8 @@ static void beside_an_idle_parent(void **state)
 struct traffic {
     struct pair *pair;
     atomic_bool stop;
-    unsigned posted, completed, wrong;
+    atomic_uint posted, wrong;
+    unsigned completed;
 };
 
 static void poll_some(struct traffic *traffic)
@@ -374,6 +375,8 @@ static void beside_traffic(void **state)
 
     others_registered = true;
     assert_int_equal(pthread_create(&thread[0], NULL, send_on, &sending), 0);
+    while (!sending.posted && !sending.wrong)
+        nanosleep(&a_moment, NULL);
     assert_int_equal(pthread_create(&thread[1], NULL, register_on, &registering), 0);
     for (unsigned i = 0; i < FORKS && !status; i++) { /* the threads use our stack: nothing fails before they end */
         status = child_status(work[1 + i % (WORKS - 1)], *state);

@@ -10,6 +10,8 @@
 
 #include "tests/suite/lib/pair.h"
 
+#define FAR UINT64_C(0x200000000000)
+
 enum { PAGES = 8, ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ };
 
 struct memory {
@@ -27,7 +29,8 @@ static int open_memory(void **state)
     m.page = (size_t)sysconf(_SC_PAGESIZE);
     m.context = rddp_open(NULL);
     m.pd = rddp_alloc_pd(m.context);
-    buffer = mmap(NULL, (PAGES + 2) * m.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* Far from where the system puts other mappings, one of which would fill a hole. */
+    buffer = mmap((void *)FAR, (PAGES + 2) * m.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!m.pd || buffer == MAP_FAILED)
         return -1;
     m.at = buffer + m.page;
