@@ -212,6 +212,7 @@ packets() {
         set -e
         echo 1 >/proc/sys/net/ipv4/ip_forward
         read -ra options <<<"$1"
+        : >"$3/says"
         "$2" serve -q --packet 10.71.0.2/24 --packet-lose 1000 "${options[@]}" "$3/served" >"$3/says" 2>"$3/errors" &
         until grep -q listening "$3/says"; do kill -0 $!; sleep 0.05; done
         "$2" cp --json --packet 10.72.0.2/24 "${options[@]}" 10.71.0.2:part "$3/back" >"$3/json" 2>"$3/errors"

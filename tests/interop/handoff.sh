@@ -123,13 +123,7 @@ look() { # FILE FILTER FIELD...
 }
 far ethtool -K remote tso off gso off gro off >/dev/null 2>&1 || true
 ethtool -K near gro off >/dev/null 2>&1 || true
-: >"$dir/dumpcap"
-dumpcap -q -i near -s 0 -B 64 -w "$dir/clean" -f tcp 2>"$dir/dumpcap" &
-dumpcap=$!
-until grep -q '^File:' "$dir/dumpcap"; do
-    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-    sleep 0.1
-done
+start_capture "$dir/clean" near
 serve far
 timeout 60 "$rddp" cp -p 700 --hand-off "$dir/source" 10.81.0.2:sent >"$dir/said" 2>&1 || fail "cp: $(cat "$dir/said")"
 stop

@@ -281,12 +281,7 @@ client 2 get ftp://10.73.0.1/x
 
 ip tuntap add dev ours mode tun vnet_hdr
 ip link set ours up
-dumpcap -q -i ours -s 0 -B 64 -w "$dir/pcap" -f tcp 2>"$dir/dumpcap" &
-dumpcap=$!
-until grep -q '^File:' "$dir/dumpcap"; do
-    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-    sleep 0.1
-done
+start_capture "$dir/pcap" ours
 serve --writable --packet-device ours "$srv"
 client 0 get -o "$got" "$url/middle" "$url/a%20b%25c%3Cd%3E&.x" "$url/"
 client 0 put "$srv/middle" "$srv/a b%c<d>&.x" "$url/sub/"

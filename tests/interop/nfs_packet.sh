@@ -24,6 +24,7 @@ head -c 5000 /dev/urandom >"$export/secret"
 chmod 600 "$export/secret"
 
 serve() { # OPTION...
+    : >"$dir/listening" # what the last one said must not be taken for this one's
     "$rddp" nfsd --squash none --async --state "$dir/state" --packet $here/24 "$@" "$export" >"$dir/listening" 2>"$dir/server" &
     server=$!
     started=("$server")
@@ -127,12 +128,7 @@ fi
 
 ip tuntap add dev ours mode tun vnet_hdr
 ip link set ours up
-dumpcap -q -i ours -s 0 -B 64 -w "$dir/pcap" -f 'tcp port 2049' 2>"$dir/dumpcap" &
-dumpcap=$!
-until grep -q '^File:' "$dir/dumpcap"; do
-    kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-    sleep 0.1
-done
+start_capture "$dir/pcap" ours 'tcp port 2049'
 serve --packet-device ours
 client 0 get "$here:$export/d/middle" "$dir/got/middle"
 client 0 put "$dir/got/middle" "$here:$export/d/new"

@@ -79,12 +79,7 @@ look() { # FILE FILTER FIELD...
     tshark --disable-protocol rpcordma --disable-protocol smb_direct -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$file" -Y "$filter" -T fields "${fields[@]}" 2>/dev/null
 }
 capture() { # FILE LOSSES
-    dumpcap -q -i ours -s 0 -B 64 -w "$1" -f tcp 2>"$dir/dumpcap" &
-    dumpcap=$!
-    until grep -q '^File:' "$dir/dumpcap"; do
-        kill -0 $dumpcap 2>/dev/null || cannot "dumpcap: $(cat "$dir/dumpcap")"
-        sleep 0.1
-    done
+    start_capture "$1" ours
     serve
     rm -f "$dir/served/sent"
     timeout 60 "$rddp" cp -p 700 --packet $here --packet-device ours --packet-checksums --packet-lose "$2" "$dir/source" 10.71.0.1:sent \

@@ -7,58 +7,35 @@
 # It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md lists the cases.
 set -u
 
-guest=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/guest
 rddp=$(realpath -e "${1:-}" 2>/dev/null)
 if [ $# != 1 ] || [ ! -x "$rddp" ]; then
     echo "usage: rping.sh PATH/TO/rddp" >&2
     exit 2
 fi
-export RDDP_GUEST_NS=${RDDP_GUEST_NS:-rddp-rping-$$}
-tmp=$(mktemp -d)
+# shellcheck disable=SC2034 # lib/peer.sh wants it
+test_name=rping
+# shellcheck source=tests/interop/kernel/lib/peer.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib/peer.sh"
 
 declare -A ours=([v4]=10.77.0.1 [v6]=fd77::1) theirs=([v4]=10.77.0.2 [v6]=fd77::2)
 few=200 many=10000 endless=1000000 # iterations
-passed=0 failed=0
 port=7200      # each case has its own, which names its files and finds its packets
 tool=          # process id of our tool
 packet=()      # its options, if its TCP is our own
 guest_crc=     # what the guest's siw asks for when it connects: --crc or --no-crc
 
-cleanup() {
-    trap - EXIT
-    "$guest" down
-    rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'exit 1' HUP INT TERM
-
-boot() { # --crc or --no-crc
+guest_start() { # --crc or --no-crc
     guest_crc=$1
     if [ "$1" = --crc ]; then "$guest" up --crc; else "$guest" up; fi || exit
-    # The capture keeps the segments that begin with "MPA ", which are Requests and Replies.
-    "$guest" ns tcpdump -Z root -U --immediate-mode -i tap0 -w "$tmp/wire.pcap" \
-        'tcp[(tcp[12] & 0xf0) >> 2 : 4] = 0x4d504120 or
-         (ip6[6] = 6 and ip6[40 + ((ip6[52] & 0xf0) >> 2) : 4] = 0x4d504120)' 2>"$tmp/tcpdump.err" &
-    until grep -qs listening "$tmp/tcpdump.err"; do
-        kill -0 $! 2>/dev/null || { cat "$tmp/tcpdump.err" >&2; exit 1; }
-        sleep 0.1
-    done
+    capture_start
 }
 
-check() { # NAME FUNCTION [ARGUMENT ...]: when the case fails, it prints why
-    local name=$1 start=${EPOCHREALTIME/./} why
-    shift
+try() { # NAME FUNCTION [ARGUMENT ...]: a case at a port of its own
     port=$((port + 1))
-    if why=$("$@"); then
-        passed=$((passed + 1))
-        printf 'ok    %-66s %6d ms\n' "$name" $(((${EPOCHREALTIME/./} - start) / 1000))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL  %s: %s\n' "$name" "${why:-no reason given}"
-    fi
+    check "$@"
 }
 
-fail() { # REASON: the end of a case, which has a subshell to itself
+fail() { # REASON: the end of a case, and of what it has started
     [ -z "$tool" ] || kill -9 "$tool" 2>/dev/null
     "$guest" run "kill -9 \$(pidof rping)" >/dev/null 2>&1
     echo "$*"
@@ -151,10 +128,10 @@ rping_has_seen() { # COUNT: each iteration, in turn, with its number
 # --- the wire ------------------------------------------------------------------------------------------------------
 
 frame() { # --crc|--no-crc REVISION: octets 16 and 17 of a Request or Reply; bits C (0x40) and S (0x10)
-    local flags=0
-    [ "$1" = --crc ] && flags=$((flags | 0x40))
-    [ "$2" = 2 ] && flags=$((flags | 0x10))
-    printf '%02x%02x' "$flags" "$2"
+    local bits=0
+    [ "$1" = --crc ] && bits=$((bits | 0x40))
+    [ "$2" = 2 ] && bits=$((bits | 0x10))
+    printf '%02x%02x' "$bits" "$2"
 }
 
 wire_shows() { # REQUEST REPLY, as frame() prints them
@@ -207,7 +184,16 @@ over_hand_off() { # FUNCTION ARGUMENT ...
     ! grep -qs "kernel's TCP" "$tmp/$port.err" || fail "it was not handed off: $(tool_says)"
 }
 
-# rping takes a disconnection as success, even in the middle, and exits with 0. The cases check that it ends and reports it.
+# rping takes a disconnection as success, even in the middle, and exits with 0. But when the connection ends while siw still
+# sends its Write, siw completes that Write with IBV_WC_LOC_QP_OP_ERR (2) and rping exits with 255. The cases check that it
+# ends and reports the end.
+rping_notices() {
+    local rc=0
+    guest_sees 5 "[ -s /tmp/$port.rc ]"
+    if rping_says | grep -q 'cq completion failed status 2'; then rc=255; fi
+    rping_ends 5 $rc
+    rping_says | grep -q 'DISCONNECT EVENT.*wait for' || fail "the guest's rping noticed nothing: $(rping_says)"
+}
 
 our_client_dies() {
     rping_start -s -a "${theirs[v4]}"
@@ -215,8 +201,7 @@ our_client_dies() {
     tool_start -a "${theirs[v4]}" -c $endless
     rping_is_busy
     tool_dies
-    rping_ends 5 0
-    rping_says | grep -q 'DISCONNECT EVENT.*wait for' || fail "the guest's rping noticed nothing: $(rping_says)"
+    rping_notices
 }
 
 our_server_dies() {
@@ -225,8 +210,7 @@ our_server_dies() {
     rping_start -c -a "${ours[v4]}" -C $endless
     rping_is_busy
     tool_dies
-    rping_ends 5 0
-    rping_says | grep -q 'DISCONNECT EVENT.*wait for' || fail "the guest's rping noticed nothing: $(rping_says)"
+    rping_notices
 }
 
 their_server_dies() {
@@ -255,60 +239,52 @@ alone() { # the guest with itself: when this fails, the fault is not ours
     rping_has_seen $few
 }
 
-kernel_is_well() {
-    local log
-    log=$("$guest" run dmesg) || fail "the guest does not answer: $log"
-    log=$(grep -E 'BUG|Oops|WARNING|Call Trace|general protection|refcount_t|lockup|blocked for more' <<<"$log")
-    [ -z "$log" ] || fail "$(head -n 1 <<<"$log")"
-}
-
-start=$SECONDS
-boot --no-crc
-check "guest with itself" alone
+guest_start --no-crc
+try "guest with itself" alone
 for family in v4 v6; do
     for rev in 1 2; do
         for crc in --no-crc --crc; do
-            check "we call, IP$family, revision $rev, $crc, $few times" we_call $crc $rev $family $few 64
+            try "we call, IP$family, revision $rev, $crc, $few times" we_call $crc $rev $family $few 64
         done
     done
-    check "they call, IP$family, revision 2, --no-crc, $few times" they_call --no-crc $family $few 64
+    try "they call, IP$family, revision 2, --no-crc, $few times" they_call --no-crc $family $few 64
 done
-check "they call, only we want the CRC, $few times" they_call --crc v4 $few 64
-check "we call, shortest size, $few times" we_call --crc 2 v4 $few 23
-check "we call, odd size, $few times" we_call --crc 2 v6 $few 1001
-check "we call, longest size, 50 times" we_call --crc 2 v4 50 65535
-check "they call, longest size, 50 times" they_call --no-crc v6 50 65535
-check "we call over packets of our own, $few times" over_packets we_call --crc 2 v4 $few 64
-check "we call over packets of our own, no CRC, $few times" over_packets we_call --no-crc 1 v4 $few 64
-check "we call over packets of our own, longest size, 50 times" over_packets we_call --crc 2 v4 50 65535
-check "they call over packets of our own, $few times" over_packets they_call --no-crc v4 $few 64
-check "they call over packets of our own, longest size, 50 times" over_packets they_call --crc v4 50 65535
+try "they call, only we want the CRC, $few times" they_call --crc v4 $few 64
+try "we call, shortest size, $few times" we_call --crc 2 v4 $few 23
+try "we call, odd size, $few times" we_call --crc 2 v6 $few 1001
+try "we call, longest size, 50 times" we_call --crc 2 v4 50 65535
+try "they call, longest size, 50 times" they_call --no-crc v6 50 65535
+try "we call over packets of our own, $few times" over_packets we_call --crc 2 v4 $few 64
+try "we call over packets of our own, no CRC, $few times" over_packets we_call --no-crc 1 v4 $few 64
+try "we call over packets of our own, longest size, 50 times" over_packets we_call --crc 2 v4 50 65535
+try "they call over packets of our own, $few times" over_packets they_call --no-crc v4 $few 64
+try "they call over packets of our own, longest size, 50 times" over_packets they_call --crc v4 50 65535
 for family in v4 v6; do
-    check "we call by hand-off, IP$family, $few times" over_hand_off we_call --crc 2 $family $few 64
-    check "we call by hand-off, IP$family, no CRC, $few times" over_hand_off we_call --no-crc 1 $family $few 64
-    check "they call by hand-off, IP$family, $few times" over_hand_off they_call --no-crc $family $few 64
+    try "we call by hand-off, IP$family, $few times" over_hand_off we_call --crc 2 $family $few 64
+    try "we call by hand-off, IP$family, no CRC, $few times" over_hand_off we_call --no-crc 1 $family $few 64
+    try "they call by hand-off, IP$family, $few times" over_hand_off they_call --no-crc $family $few 64
 done
-check "we call by hand-off, longest size, 50 times" over_hand_off we_call --crc 2 v4 50 65535
-check "they call by hand-off, longest size, 50 times" over_hand_off they_call --crc v4 50 65535
-check "their server is killed, hand-off" over_hand_off their_server_dies
-check "their client is killed, hand-off" over_hand_off their_client_dies
-check "we call, $many times" we_call --crc 2 v4 $many 64
-check "our client is killed" our_client_dies
-check "our server is killed" our_server_dies
-check "their server is killed" their_server_dies
-check "their client is killed" their_client_dies
-check "after the deaths we call, $few times" we_call --no-crc 2 v4 $few 64
-check "after the deaths they call, $few times" they_call --no-crc v4 $few 64
+try "we call by hand-off, longest size, 50 times" over_hand_off we_call --crc 2 v4 50 65535
+try "they call by hand-off, longest size, 50 times" over_hand_off they_call --crc v4 50 65535
+try "their server is killed, hand-off" over_hand_off their_server_dies
+try "their client is killed, hand-off" over_hand_off their_client_dies
+try "we call, $many times" we_call --crc 2 v4 $many 64
+try "our client is killed" our_client_dies
+try "our server is killed" our_server_dies
+try "their server is killed" their_server_dies
+try "their client is killed" their_client_dies
+try "after the deaths we call, $few times" we_call --no-crc 2 v4 $few 64
+try "after the deaths they call, $few times" they_call --no-crc v4 $few 64
 check "the guest's kernel is well" kernel_is_well
 
-boot --crc
+guest_start --crc
 for family in v4 v6; do
-    check "they call, IP$family, revision 2, --crc, $few times" they_call --crc $family $few 64
+    try "they call, IP$family, revision 2, --crc, $few times" they_call --crc $family $few 64
 done
-check "they call, only they want the CRC, $few times" they_call --no-crc v6 $few 64
-check "they call, longest size with CRC, 50 times" they_call --crc v4 50 65535
-check "they call, $many times" they_call --crc v4 $many 64
+try "they call, only they want the CRC, $few times" they_call --no-crc v6 $few 64
+try "they call, longest size with CRC, 50 times" they_call --crc v4 50 65535
+try "they call, $many times" they_call --crc v4 $many 64
 check "the guest's kernel is well" kernel_is_well
 
-echo "rping: $passed passed, $failed failed, $((SECONDS - start)) s"
+echo "rping: $passed passed, $failed failed, $((SECONDS - began)) s"
 [ "$failed" = 0 ]

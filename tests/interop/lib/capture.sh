@@ -39,9 +39,9 @@ cleanup() {
 # Two processors can deliver loopback packets out of order.
 tshark() { command tshark -o tcp.reassemble_out_of_order:TRUE "$@"; }
 
-start_capture() { # FILE
+start_capture() { # FILE [DEVICE [FILTER]]
     : >"$dir/dumpcap" # what the one before said must not be taken for this one's
-    dumpcap -q -i lo -s 0 -B 64 -w "$1" -f tcp 2>"$dir/dumpcap" &
+    dumpcap -q -i "${2:-lo}" -s 0 -B 64 -w "$1" -f "${3:-tcp}" 2>"$dir/dumpcap" &
     dumpcap=$!
     for _ in $(seq 100); do
         ! grep -q '^File:' "$dir/dumpcap" || return 0

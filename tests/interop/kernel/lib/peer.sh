@@ -122,6 +122,7 @@ client_is_content() { # DIRECTORY
 # --- the wire ------------------------------------------------------------------------------------------------------
 
 capture_start() { # the MPA frames: their first four octets are those of Request and Reply
+    : >"$tmp/tcpdump.err"
     "$guest" ns tcpdump -Z root -U --immediate-mode -i tap0 -w "$tmp/wire.pcap" \
         'tcp[(tcp[12] & 0xf0) >> 2 : 4] = 0x4d504120 or
          (ip6[6] = 6 and ip6[40 + ((ip6[52] & 0xf0) >> 2) : 4] = 0x4d504120)' 2>"$tmp/tcpdump.err" &
