@@ -7,7 +7,7 @@
  *     an endpoint's bell    one connection and its queue pair below the rings                endpoint.h
  *     context->lock         queue pair numbers, and queue pairs without an endpoint
  *     the leaves            mrs_lock, members.lock, a channel's lock, a loop's timer_lock,
- *                           usrsctp's lock, the spinlocks of queues, CQs, pools and lists
+ *                           a stack of SCTP's lock, the spinlocks of queues, CQs, pools and lists
  *
  * Nobody waits for a second token, and only a driver holds several bells at once. Leaves are not nested, with three
  * exceptions: bells.lock before a queue pair's spin, cq.reading before cq.writing, and members.lock before the other

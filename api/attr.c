@@ -39,12 +39,12 @@ const struct wire *wire_named(enum rddp_wire name)
     return wires[name];
 }
 
-/* usrsctp has one path to each peer, and that is in UDP. */
+/* A stack in user space has one path to each peer, and that is in UDP. */
 static bool sctp_is_sane(const struct rddp_wire_attr *wire)
 {
-    bool kernel = wire->sctp_provider == RDDP_SCTP_KERNEL;
-
-    if (!kernel && (wire->sctp_provider != RDDP_SCTP_USRSCTP || !wire->sctp_udp_port || wire->sctp_address_count))
+    if ((unsigned)wire->sctp_provider > RDDP_SCTP_KERNEL)
+        return false;
+    if (wire->sctp_provider != RDDP_SCTP_KERNEL && (!wire->sctp_udp_port || wire->sctp_address_count))
         return false;
     return !wire->device && wire->sctp_adaptation <= RDDP_SCTP_RDMA_NEGOTIATION && wire->sctp_mtu >= SCTP_MTU_MIN &&
            wire->sctp_mtu <= SCTP_MTU_MAX && wire->startup_timeout_ms &&

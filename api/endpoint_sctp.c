@@ -12,6 +12,7 @@
 #include "api/sctp_link.h"
 #include "api/sctp_port.h"
 #include "net/ksctp.h"
+#include "net/osctp.h"
 #include "net/usctp.h"
 
 enum { LISTENER_PENDING = 4096 }; /* associations of one listener that were not answered */
@@ -59,6 +60,7 @@ static bool endpoint_sctp_work(struct endpoint *endpoint, enum endpoint_role rol
     struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
     bool more = sctp_link_serve(&e->link, role == ENDPOINT_DRIVER, now_us);
 
+    sctp_port_schedule(e->port, role == ENDPOINT_DRIVER);
     atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
     if (e->assoc.up || e->assoc.life.state != CONN_OVER) {
         if (role == ENDPOINT_DRIVER)
@@ -199,6 +201,7 @@ static const struct endpoint_kind association = {
 /* --- both ends ---------------------------------------------------------------------------------------------------- */
 
 static const struct sctp_provider *const providers[] = {
+    [RDDP_SCTP_OWN] = &osctp,
     [RDDP_SCTP_USRSCTP] = &usctp,
     [RDDP_SCTP_KERNEL] = &ksctp,
 };
@@ -259,6 +262,7 @@ static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, 
     }
     sctp->provider->names(sctp, &e->endpoint.local, &e->endpoint.peer);
     sctp->provider->own(sctp, e);
+    sctp_port_schedule(port, true);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "api/endpoint_sctp.h"
 #include "api/fork.h"
 #include "api/loops.h"
+#include "net/osctp.h"
 #include "net/usctp.h"
 
 /* --- giving up what is the parent's ----------------------------------------------------------------------- */
@@ -156,6 +157,7 @@ static void leave_links(struct rddp_context *context)
 static void inherit_leave(struct rddp_context *context)
 {
     leave_descriptors(context);
+    osctp.abandon();
     usctp.abandon();
     leave_devices(context);
     leave_loops(context);

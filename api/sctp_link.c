@@ -194,10 +194,10 @@ static bool give_all(struct sctp_link *l, bool wait, uint64_t now_us)
 
     if (!l->held_octets && !(assoc_wants(l->assoc) & ASSOC_TX))
         return false;
-    if (l->sctp->provider->enter(wait)) {
+    if (l->sctp->provider->enter(l->socket, wait)) {
         more = submit_all(l, now_us);
         l->sctp->provider->flush(l->socket);
-        l->sctp->provider->leave();
+        l->sctp->provider->leave(l->socket);
     }
     return more;
 }

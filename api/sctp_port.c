@@ -24,6 +24,16 @@ void sctp_port_leave(struct sctp_port *port)
     free(port);
 }
 
+void sctp_port_schedule(struct sctp_port *port, bool wait)
+{
+    const struct sctp_provider *provider = port->socket->provider;
+
+    if (!provider->due || !provider->enter(port->socket, wait))
+        return;
+    loop_set_timer(&port->progress->loop, &port->tick, provider->due(port->socket));
+    provider->leave(port->socket);
+}
+
 /* The port counts as used meanwhile, because the last association may leave it. */
 void sctp_port_drive(struct sctp_port *port)
 {
@@ -38,6 +48,7 @@ void sctp_port_drive(struct sctp_port *port)
         port->arrived(port->listener, port, sctp);
     while ((owner = provider->ready(socket)))
         port->turn(owner);
+    sctp_port_schedule(port, true);
     sctp_port_leave(port);
 }
 
@@ -49,10 +60,8 @@ static void on_readable(struct watch *watch, uint32_t events)
 
 static void on_tick(struct timer *timer, uint64_t now_us)
 {
-    struct sctp_port *port = container_of(timer, struct sctp_port, tick);
-
-    loop_set_timer(&port->progress->loop, timer, now_us + port->socket->provider->tick_us);
-    sctp_port_drive(port);
+    (void)now_us;
+    sctp_port_drive(container_of(timer, struct sctp_port, tick));
 }
 
 int sctp_port_open(struct progress *progress, const struct sctp_provider *provider, const struct sockaddr *local,
@@ -72,8 +81,7 @@ int sctp_port_open(struct progress *progress, const struct sctp_provider *provid
     error = loop_watch(&progress->loop, &port->watch, EPOLLIN);
     if (error)
         goto no_watch;
-    if (provider->tick_us)
-        loop_set_timer(&progress->loop, &port->tick, loop_now_us() + provider->tick_us);
+    sctp_port_schedule(port, true);
     *out = port;
     return 0;
 

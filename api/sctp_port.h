@@ -13,7 +13,7 @@ struct sctp_port {
     struct sctp_socket *socket;
     struct progress *progress;
     struct watch watch;
-    struct timer tick;
+    struct timer tick;              /* guarded by the lock of the stack */
     uint32_t users;                 /* associations, the listener, and a running sctp_port_drive() */
     struct rddp_listener *listener; /* NULL: it only makes associations, or its listener is gone */
     /* A new association; the callee owns `sctp`. */
@@ -26,6 +26,10 @@ int sctp_port_open(struct progress *progress, const struct sctp_provider *provid
                    socklen_t length, const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **port);
 void sctp_port_use(struct sctp_port *port);
 void sctp_port_leave(struct sctp_port *port); /* the last user closes it */
+
+/* Sets the timer for what the stack has to do next. After its socket was used; by any thread, one of which may hold the
+ * stack: if `wait` is false this returns then, and that thread sets the timer. */
+void sctp_port_schedule(struct sctp_port *port, bool wait);
 
 /* Receives, runs the stack's timers, and calls arrived() and turn(). Called by the driver. */
 void sctp_port_drive(struct sctp_port *port);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp.c [MTU [SECONDS]] - RDMA Writes over an association of usrsctp on loopback, between two processes, compared with
- * kernel TCP doing the same work: a header and a payload of the same size, 32 of them in a call, read into a region.
- * One fact a line. */
+/* sctp.c [MTU [SECONDS [own|usrsctp]]] - RDMA Writes over an association of rddp's own SCTP, or of usrsctp, on
+ * loopback, between two processes, compared with kernel TCP doing the same work: a header and a payload of the same
+ * size, 32 of them in a call, read into a region. One fact a line. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,6 +16,7 @@
 
 #include "api/sctp_link.h"
 #include "net/loop.h"
+#include "net/osctp.h"
 #include "net/usctp.h"
 
 enum { REGION = 4 << 20, DEPTH = 512, SCTP_PORT = 5001, BATCH = 32, SECOND_US = 1000000, HEAD = SCTPDDP_RDMA_HEAD };
@@ -25,6 +26,7 @@ struct result {
     double octets, messages, seconds, cpu_seconds;
 };
 
+static const struct sctp_provider *stack = &osctp;
 static uint8_t *memory;
 static unsigned mtu = 1500, seconds = 2;
 
@@ -99,29 +101,29 @@ static void open_end(bool active, uint16_t udp_port)
     mr_insert(&end.mrs, &end.mr, 0x1234);
     cq_init(&end.cq, end.ring, 4096, 4096, NULL);
     qp_init(&end.qp, &queues, calloc(1, qp_size(&queues)));
-    if (usctp.open((struct sockaddr *)&any, sizeof(any), &attr, &end.port))
-        give_up("usctp_open");
+    if (stack->open((struct sockaddr *)&any, sizeof(any), &attr, &end.port))
+        give_up("open");
     if (active) {
         assoc_init_active(&end.assoc, &own, end.slots, &end.qp, NULL, 0, loop_now_us());
-        if (usctp.connect(end.port, (struct sockaddr *)&to, &end.sctp))
-            give_up("usctp_connect");
+        if (stack->connect(end.port, (struct sockaddr *)&to, &end.sctp))
+            give_up("connect");
         sctp_link_init(&end.link, &end.assoc, end.port, end.sctp);
     } else {
         assoc_init_passive(&end.assoc, &own, end.slots, loop_now_us());
-        if (usctp.listen(end.port, SCTP_PORT))
-            give_up("usctp_listen");
+        if (stack->listen(end.port, SCTP_PORT))
+            give_up("listen");
     }
 }
 
 static void turn(bool wait)
 {
-    struct pollfd fd = {usctp.fd(end.port), POLLIN, 0};
+    struct pollfd fd = {stack->fd(end.port), POLLIN, 0};
     struct assoc_signal signal;
 
     if (wait)
         poll(&fd, 1, 1);
-    usctp.drive(end.port);
-    if (!end.sctp && (end.sctp = usctp.accept(end.port)))
+    stack->drive(end.port);
+    if (!end.sctp && (end.sctp = stack->accept(end.port)))
         sctp_link_init(&end.link, &end.assoc, end.port, end.sctp);
     if (!end.sctp)
         return;
@@ -138,7 +140,7 @@ static uint16_t own_port(void)
 {
     struct sockaddr_storage local;
 
-    usctp.local(end.port, &local);
+    stack->local(end.port, &local);
     return ntohs(((struct sockaddr_in *)&local)->sin_port);
 }
 
@@ -300,14 +302,14 @@ static struct result run(enum job job, const char *name, uint32_t length)
     if (read(ends[0], &rx, sizeof(rx)) != sizeof(rx))
         give_up("read");
     waitpid(child, NULL, 0);
-    printf("%-5s MTU %5u  %8u octets  %7.0f MB/s  %9.0f messages/s  %6.0f MB per CPU second here  %6.0f there\n", name,
-           mtu, length, 1e-6 * tx.octets / tx.seconds, tx.messages / tx.seconds, 1e-6 * tx.octets / tx.cpu_seconds,
-           1e-6 * tx.octets / rx.cpu_seconds);
+    printf("%-7s %-5s MTU %5u  %8u octets  %7.0f MB/s  %9.0f messages/s  %6.0f MB per CPU second here  %6.0f there\n",
+           job == JOB_TCP ? "kernel" : stack->name, name, mtu, length, 1e-6 * tx.octets / tx.seconds,
+           tx.messages / tx.seconds, 1e-6 * tx.octets / tx.cpu_seconds, 1e-6 * tx.octets / rx.cpu_seconds);
     fflush(stdout);
     return tx;
 }
 
-/* Runs each job in its own process, since there is one SCTP stack per process. */
+/* Runs each job in its own process, since usrsctp is one stack per process. */
 static void apart(enum job job, const char *name, uint32_t length)
 {
     pid_t child = fork();
@@ -326,12 +328,15 @@ int main(int argc, char **argv)
 {
     mtu = argc > 1 ? (unsigned)atoi(argv[1]) : mtu;
     seconds = argc > 2 ? (unsigned)atoi(argv[2]) : seconds;
-    if (mtu < SCTP_MTU_MIN || mtu > SCTP_MTU_MAX || !seconds || seconds > 600) {
-        fprintf(stderr, "usage: sctp [MTU [SECONDS]]\n");
+    if (argc > 3 && strcmp(argv[3], "usrsctp") == 0)
+        stack = &usctp;
+    if (mtu < SCTP_MTU_MIN || mtu > SCTP_MTU_MAX || !seconds || seconds > 600 ||
+        (argc > 3 && stack == &osctp && strcmp(argv[3], "own") != 0)) {
+        fprintf(stderr, "usage: sctp [MTU [SECONDS [own|usrsctp]]]\n");
         return 2;
     }
-    if (usctp.missing(NULL)) {
-        fprintf(stderr, "sctp: built without usrsctp (Debian: libusrsctp-dev)\n");
+    if (stack->missing(NULL)) {
+        fprintf(stderr, "sctp: %s\n", stack->missing(NULL));
         return 77;
     }
     memory = aligned_alloc(4096, REGION);

@@ -248,14 +248,16 @@ static int ksctp_transmit(int fd, sctp_assoc_t id, struct iovec *iov, size_t n, 
     return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static bool ksctp_enter(bool wait)
+static bool ksctp_enter(struct sctp_socket *base, bool wait)
 {
+    (void)base;
     (void)wait;
     return true;
 }
 
-static void ksctp_leave(void)
+static void ksctp_leave(struct sctp_socket *base)
 {
+    (void)base;
 }
 
 /* Will an event follow: there is space again, or, which tells more than the errno, the association has ended? */

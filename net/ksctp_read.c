@@ -7,7 +7,7 @@
 
 #include "net/ksctp_inner.h"
 #include "net/loop.h"
-#include "net/usctp_packet.h"
+#include "osctp/packet.h"
 
 enum { DATA_HEAD = 16, CONNECT_MS = 3000 };
 

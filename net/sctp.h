@@ -98,12 +98,11 @@ struct sctp_assoc {
     const struct sctp_provider *provider;
 };
 
-/* Functions that return int return 0 or a negative errno. All but enter, submit, flush and leave are called by the loop
- * of the socket: it calls drive() when fd() is readable and every tick_us, and then takes the events with accept(),
- * ready() and next(). */
+/* Functions that return int return 0 or a negative errno. All but enter, submit, flush, due and leave are called by the
+ * loop of the socket: it calls drive() when fd() is readable or the time of due() has come, and then takes the events
+ * with accept(), ready() and next(). */
 struct sctp_provider {
     const char *name;
-    uint32_t tick_us; /* 0: it needs no ticks */
 
     /* Returns why open() returns -EPROTONOSUPPORT, as a sentence; NULL: it does not. `attr` may be NULL. */
     const char *(*missing)(const struct sctp_attr *attr);
@@ -141,16 +140,21 @@ struct sctp_provider {
     /* Takes the next event; returns false if there is none. sctp_news_free() frees its data. */
     bool (*next)(struct sctp_assoc *assoc, struct sctp_news *news);
 
-    /* Locks the stack, so that many messages cost one lock operation. Between enter() and leave() only submit() and
-     * flush() may be called. Returns false if another thread holds the lock and `wait` is false. */
-    bool (*enter)(bool wait);
-    void (*leave)(void);
+    /* Locks the stack of the socket, so that many messages cost one lock operation. Between enter() and leave() only
+     * submit(), flush() and due() for it may be called. Returns false if another thread holds the lock and `wait` is
+     * false. */
+    bool (*enter)(struct sctp_socket *socket, bool wait);
+    void (*leave)(struct sctp_socket *socket);
 
     /* Copies a message for the peer. -EAGAIN: the stack is full, and ready() will report when to try again. flush()
      * sends it. `more`: another follows at once, and the stack may let this one wait for it. */
     int (*submit)(struct sctp_assoc *assoc, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid,
                   bool more);
     void (*flush)(struct sctp_socket *socket);
+
+    /* Between enter() and leave(): returns the time by which drive() must be called, on the clock of loop_now_us().
+     * Every call for the socket may change it. NULL: only readiness matters. */
+    uint64_t (*due)(struct sctp_socket *socket);
 
     /* The peer said that its stack sends batches: from now on one acknowledgement for each batch is enough, where RFC
      * 9260 6.2 asks for one for every second packet, and our own batches need not be cut to Max.Burst packets. NULL:

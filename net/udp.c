@@ -154,18 +154,18 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
 
 /* --- out ----------------------------------------------------------------------------------------------------- */
 
-static bool udp_send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint32_t each)
+/* Sends packets, all but the last of `each` octets. */
+static bool udp_send_out(struct udp *u, struct iovec *packet, uint32_t packets, uint32_t each)
 {
-    struct iovec iov = {(void *)(uintptr_t)at, octets};
     union udp_control control;
     struct msghdr m = {
         .msg_name = &u->out_to,
         .msg_namelen = udp_length_of(&u->out_to),
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
+        .msg_iov = packet,
+        .msg_iovlen = packets,
     };
 
-    if (octets > each) {
+    if (packets > 1) {
         struct cmsghdr *c;
         uint16_t segment = (uint16_t)each;
 
@@ -186,20 +186,23 @@ static bool udp_send_out(struct udp *u, const uint8_t *at, uint32_t octets, uint
 
 static void send_singly(struct udp *u)
 {
-    for (uint32_t at = 0; at < u->out_octets; at += u->out_each) {
-        uint32_t left = u->out_octets - at;
+    for (uint32_t i = 0; i < u->out_packets; i++)
+        u->dropped += !udp_send_out(u, &u->packet[i], 1, 0);
+}
 
-        u->dropped += !udp_send_out(u, u->out + at, left < u->out_each ? left : u->out_each, u->out_each);
-    }
+void udp_forget(struct udp *u)
+{
+    u->out_octets = u->out_packets = u->out_each = u->out_used = 0;
+    u->out_closed = u->out_borrows = false;
 }
 
 void udp_flush(struct udp *u)
 {
-    if (!u->out_octets)
+    if (!u->out_packets)
         return;
     if (u->out_packets == 1 || !u->cuts) {
         send_singly(u);
-    } else if (!udp_send_out(u, u->out, u->out_octets, u->out_each)) {
+    } else if (!udp_send_out(u, u->packet, u->out_packets, u->out_each)) {
         /* A route may refuse batches that the socket accepts (EINVAL, EIO, EMSGSIZE): send the packets one by one. */
         if (errno == EAGAIN || errno == ENOBUFS) {
             u->dropped += u->out_packets;
@@ -208,8 +211,7 @@ void udp_flush(struct udp *u)
             send_singly(u);
         }
     }
-    u->out_octets = u->out_packets = u->out_each = 0;
-    u->out_closed = false;
+    udp_forget(u);
 }
 
 static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -217,25 +219,46 @@ static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_st
     return a->ss_family == b->ss_family && memcmp(a, b, udp_length_of(a)) == 0;
 }
 
-uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
+/* Makes space in the batch for a packet to this peer. */
+static bool udp_make_space(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
 {
-    bool fits = u->out_octets && !u->out_closed && octets <= u->out_each && u->out_packets < UDP_BATCH_PACKETS &&
+    bool fits = u->out_packets && !u->out_closed && octets <= u->out_each && u->out_packets < UDP_BATCH_PACKETS &&
                 octets <= UDP_BATCH_OCTETS - u->out_octets && same_peer(&u->out_to, to);
 
     if (octets > UDP_BATCH_OCTETS)
-        return NULL;
+        return false;
     if (!fits) {
         udp_flush(u);
         u->out_to = *to;
     }
-    return u->out + u->out_octets;
+    return true;
 }
 
-void udp_put(struct udp *u, uint32_t octets)
+static void udp_add(struct udp *u, const uint8_t *p, uint32_t octets)
 {
     if (!u->out_packets)
         u->out_each = octets;
     u->out_closed = octets < u->out_each;
+    u->packet[u->out_packets++] = (struct iovec){(void *)(uintptr_t)p, octets};
     u->out_octets += octets;
-    u->out_packets++;
+}
+
+uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
+{
+    return udp_make_space(u, to, octets) ? u->out + u->out_used : NULL;
+}
+
+void udp_put(struct udp *u, uint32_t octets)
+{
+    udp_add(u, u->out + u->out_used, octets);
+    u->out_used += octets;
+}
+
+bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets)
+{
+    if (!udp_make_space(u, to, octets))
+        return false;
+    udp_add(u, p, octets);
+    u->out_borrows = true;
+    return true;
 }

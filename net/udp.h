@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 enum {
     UDP_BATCH_OCTETS = 65000, /* octets of a batch, which leaves in one call to one peer */
@@ -22,9 +23,12 @@ struct udp {
     bool cuts;        /* the kernel cuts batches (UDP_SEGMENT) */
     bool refused;     /* after udp_connect(): an ICMP error said that no one listens at the peer's port */
     uint64_t dropped; /* packets that the socket did not accept */
-    uint8_t *out;     /* the batch being collected: UDP_BATCH_OCTETS */
-    uint32_t out_octets, out_packets, out_each;
-    bool out_closed; /* its last packet is shorter than the others, so no more can follow */
+    uint8_t *out;     /* memory for packets of the batch being collected: UDP_BATCH_OCTETS */
+    struct iovec packet[UDP_BATCH_PACKETS];
+    uint32_t out_octets, out_packets, out_each; /* of the batch */
+    uint32_t out_used;                          /* octets of `out` */
+    bool out_borrows;                           /* some packets are in the caller's memory */
+    bool out_closed;                            /* its last packet is shorter than the others, so no more can follow */
     struct sockaddr_storage out_to;
 };
 
@@ -65,7 +69,14 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
 uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);
 void udp_put(struct udp *u, uint32_t octets);
 
+/* The same for a packet that stays where it is until udp_flush(). Returns false if `octets` exceeds UDP_BATCH_OCTETS.
+ */
+bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets);
+
 /* Sends the packets that wait. Packets that the socket does not accept are lost and counted in `dropped`. */
 void udp_flush(struct udp *u);
+
+/* Drops the packets that wait. */
+void udp_forget(struct udp *u);
 
 #endif

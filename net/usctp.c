@@ -24,7 +24,7 @@ static void usctp_abandon(void)
     for (struct usctp_port *port = usctp_stack.ports; port; port = port->next)
         if (port->pid != ours) {
             port->silent = true;
-            port->udp.out_octets = port->udp.out_packets = 0;
+            udp_forget(&port->udp);
         }
 }
 
@@ -318,13 +318,21 @@ static void usctp_flush(struct sctp_socket *base)
     usctp_send(usctp_port_of(base));
 }
 
-static bool usctp_enter(bool wait)
+static uint64_t usctp_due(struct sctp_socket *base)
 {
+    (void)base;
+    return usctp_stack.ticked_us + USCTP_TICK_US;
+}
+
+static bool usctp_enter(struct sctp_socket *base, bool wait)
+{
+    (void)base;
     return wait ? !pthread_mutex_lock(&usctp_stack.lock) : !pthread_mutex_trylock(&usctp_stack.lock);
 }
 
-static void usctp_leave(void)
+static void usctp_leave(struct sctp_socket *base)
 {
+    (void)base;
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -408,7 +416,6 @@ static void usctp_close(struct sctp_assoc *base)
 
 const struct sctp_provider usctp = {
     .name = "usrsctp",
-    .tick_us = USCTP_TICK_US,
     .missing = usctp_missing,
     .abandon = usctp_abandon,
     .open = usctp_open,
@@ -428,6 +435,7 @@ const struct sctp_provider usctp = {
     .leave = usctp_leave,
     .submit = usctp_submit,
     .flush = usctp_flush,
+    .due = usctp_due,
     .batches = usctp_batches,
     .shutdown = usctp_shutdown,
     .abort = usctp_abort,

@@ -11,7 +11,7 @@
 #include "net/udp.h"
 #include "net/usctp.h"
 #include "net/usctp_pack.h"
-#include "net/usctp_packet.h"
+#include "osctp/packet.h"
 
 enum { USCTP_SPARES = 4096 };
 

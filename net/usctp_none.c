@@ -9,7 +9,7 @@
 static const char *none_missing(const struct sctp_attr *attr)
 {
     (void)attr;
-    return "this build has no SCTP of its own: it was made without usrsctp (Debian: libusrsctp-dev)";
+    return "this build was made without usrsctp (Debian: libusrsctp-dev); rddp's own SCTP needs no library";
 }
 
 static void none_abandon(void)

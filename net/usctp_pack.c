@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "net/usctp_packet.h"
+#include "osctp/packet.h"
 
 enum { PACK_SAME = 8 }; /* octets of ports and verification tag */
 

@@ -11,7 +11,7 @@
 #include "net/loop.h"
 #include "net/usctp_bundle.h"
 
-enum { TICK_MS = USCTP_TICK_US / 1000, TICKS_MAX = 100, CHUNKS_QUEUED = 32768 };
+enum { TICK_MS = USCTP_TICK_US / 1000, TICKS_MAX = 100, CHUNKS_QUEUED = 32768, RTO_INITIAL_MS = 1000 };
 
 struct usctp_stack usctp_stack = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -207,6 +207,9 @@ bool usctp_begin(void)
     usrsctp_sysctl_set_sctp_sendspace(USCTP_SEND_MS);
     usrsctp_sysctl_set_sctp_recvspace(USCTP_BUFFER);
     usrsctp_sysctl_set_sctp_max_chunks_on_queue(CHUNKS_QUEUED);
+    /* RFC 9260 16. Its own 3 s would become the RTT if the first INIT is lost, and then an RTO of 10 s, of which it may
+     * miss one: it looks at another clock for whether it has waited long enough. */
+    usrsctp_sysctl_set_sctp_rto_initial_default(RTO_INITIAL_MS);
     usrsctp_sysctl_set_sctp_ecn_enable(0);
     usrsctp_sysctl_set_sctp_pr_enable(0);     /* an abandoned message would leave a gap for ever */
     usrsctp_sysctl_set_sctp_asconf_enable(0); /* use only the addresses that were configured */

@@ -18,7 +18,8 @@ declare -A may=(
     [wire]="base/ wire/ core/seg.h core/fault.h $pure"
     [conn]="base/ core/ wire/ conn/ rddp/wr.h $pure"
     [utcp]="base/ utcp/ $pure"
-    [net]="base/ net/ host"
+    [osctp]="base/ osctp/ $pure"
+    [net]="base/ osctp/ net/ host"
     [api]="base/ core/ wire/ conn/ utcp/ net/ api/ rddp/ host"
     [rpc]="rpc/ rddp/ host"
     [nfs]="nfs/ rpc/ rddp/ host"
@@ -27,7 +28,7 @@ declare -A may=(
     [include]="rddp/ host"
 )
 # The layers whose symbols a layer may use besides its own.
-declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [utcp]="base" [net]="base")
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [utcp]="base" [osctp]="base" [net]="base osctp")
 # The symbols that the pure layers may use of the C library, and those of libgcc for processor detection. base/ may also
 # leave the processor to others, which a spinlock has to.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
@@ -92,7 +93,7 @@ symbols() {
 
 check_symbols() {
     local layer symbol bad=0
-    for layer in base core wire conn utcp net; do
+    for layer in base core wire conn utcp osctp net; do
         [ -d "$work/objects/$layer" ] || continue
         # shellcheck disable=SC2086
         symbols --defined-only $layer ${uses[$layer]} >"$work/own"
@@ -140,7 +141,7 @@ take_compiled() { # FILE
 
 compile_all() {
     local files
-    mapfile -t files < <(find base core wire conn utcp net api -name '*.c' 2>/dev/null |
+    mapfile -t files < <(find base core wire conn utcp osctp net api -name '*.c' 2>/dev/null |
         while read -r file; do take_compiled "$file" || echo "$file"; done)
     compile "${files[@]}"
 }
@@ -172,7 +173,7 @@ self_test() {
     done
     cd "$work/tree"
     check_includes && compile_all && check_symbols && check_rings || return 1
-    mkdir -p base core wire conn utcp net api include/rddp
+    mkdir -p base core wire conn utcp osctp net api include/rddp
     touch net/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
     plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'

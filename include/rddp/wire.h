@@ -35,9 +35,10 @@ enum rddp_sctp_adaptation {
     RDDP_SCTP_RDMA_NEGOTIATION,     /* everything except what would be placed at the peer: Writes, Reads, and atomics */
 };
 
-/* Which SCTP carries an association. Each can talk to the other. */
+/* Which SCTP carries an association. Each can talk to the others. */
 enum rddp_sctp_provider {
-    RDDP_SCTP_USRSCTP, /* usrsctp in this process, always in UDP; needs no privileges */
+    RDDP_SCTP_OWN,     /* rddp's own in this process, always in UDP; needs neither a library nor privileges */
+    RDDP_SCTP_USRSCTP, /* usrsctp in this process, always in UDP; needs no privileges, but a build with usrsctp */
     RDDP_SCTP_KERNEL,  /* the host kernel's, if it has one */
 };
 
@@ -74,7 +75,7 @@ struct rddp_wire_attr {
      * the sysctl net.sctp.udp_port; 0: SCTP directly in IP. */
     uint16_t sctp_udp_port;
     uint16_t sctp_mtu;                     /* octets of the path's packets, default 1500, 576 to 64000 */
-    enum rddp_sctp_provider sctp_provider; /* default RDDP_SCTP_USRSCTP */
+    enum rddp_sctp_provider sctp_provider; /* default RDDP_SCTP_OWN */
     /* RDDP_SCTP_KERNEL: addresses of this end that the peer is told, of the family of the address that is called or
      * listened on; ports are ignored. Read during the call only. A listener adds its own address, which must not be the
      * wildcard; without any, rddp_connect() uses the address that packets to the peer leave from. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_talk.c - is one end of an association over usrsctp, for tests with tshark and another implementation of SCTP.
+/* sctp_talk.c - is one end of an association over a stack in user space, for tests with tshark and another
+ * implementation of SCTP.
  *
- *     sctp_talk listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG]
+ *     sctp_talk own|usrsctp listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG]
  *
  * Each end writes its whole buffer into the peer's (tag 0x1234, or stream 3 of DDP), signals that the data are there
  * and checks what it received. Then the end that connected shuts down. WRONG makes an end break a rule instead: `mode
@@ -15,6 +16,7 @@
 
 #include "api/sctp_link.h"
 #include "net/loop.h"
+#include "net/osctp.h"
 #include "net/usctp.h"
 
 enum { OCTETS = 200000, TAG = 0x1234, STREAM = 3, SECONDS = 60, DONE = 4, QUEUE = 16 };
@@ -39,6 +41,7 @@ struct talk {
     bool notified;
 };
 
+static const struct sctp_provider *stack = &osctp;
 static struct talk t;
 
 static uint8_t octet_at(uint32_t i, bool active)
@@ -106,16 +109,16 @@ static void open_all(char **argv)
         give_up("not an address");
     local.sin_port = t.active ? 0 : htons(attr.udp_port);
     peer.sin_port = htons((uint16_t)atoi(argv[3]));
-    if (usctp.open((struct sockaddr *)&local, sizeof(local), &attr, &t.port))
+    if (stack->open((struct sockaddr *)&local, sizeof(local), &attr, &t.port))
         give_up("no socket");
     if (t.active) {
         assoc_init_active(&t.assoc, &own, t.slots, &t.qp, NULL, 0, loop_now_us());
-        if (usctp.connect(t.port, (struct sockaddr *)&peer, &t.sctp))
+        if (stack->connect(t.port, (struct sockaddr *)&peer, &t.sctp))
             give_up("no association");
         sctp_link_init(&t.link, &t.assoc, t.port, t.sctp);
     } else {
         assoc_init_passive(&t.assoc, &own, t.slots, loop_now_us());
-        if (usctp.listen(t.port, ntohs(peer.sin_port)))
+        if (stack->listen(t.port, ntohs(peer.sin_port)))
             give_up("cannot listen");
         fprintf(stderr, "listening\n");
     }
@@ -124,12 +127,12 @@ static void open_all(char **argv)
 
 static void turn(void)
 {
-    struct pollfd fd = {usctp.fd(t.port), POLLIN, 0};
+    struct pollfd fd = {stack->fd(t.port), POLLIN, 0};
     struct assoc_signal signal;
 
     poll(&fd, 1, 5);
-    usctp.drive(t.port);
-    if (!t.sctp && (t.sctp = usctp.accept(t.port)))
+    stack->drive(t.port);
+    if (!t.sctp && (t.sctp = stack->accept(t.port)))
         sctp_link_init(&t.link, &t.assoc, t.port, t.sctp);
     if (!t.sctp)
         return;
@@ -186,8 +189,8 @@ static int finish(bool good)
     else
         printf("aborted: %s %.*s\n", fault_name(l->note.fault), (int)assoc_reason(&t.assoc, reason), reason);
     sctp_link_fini(&t.link);
-    usctp.close(t.sctp);
-    usctp.close_socket(t.port);
+    stack->close(t.sctp);
+    stack->close_socket(t.port);
     return 0;
 }
 
@@ -230,24 +233,29 @@ static int be_wrong(const char *how, const char *mode)
     chunk.tag += strcmp(how, "tag") == 0;
     chunk.offset = strcmp(how, "offset") == 0 ? OCTETS : 0;
     span.length = (uint32_t)sctpddp_encode(t.adaptation, &chunk, p) + 1;
-    usctp.enter(true);
-    if (usctp.submit(t.sctp, &span, 1, 0, 0, false))
+    stack->enter(t.port, true);
+    if (stack->submit(t.sctp, &span, 1, 0, 0, false))
         give_up("it does not leave");
-    usctp.flush(t.port);
-    usctp.leave();
+    stack->flush(t.port);
+    stack->leave(t.port);
     return finish(false);
 }
 
 int main(int argc, char **argv)
 {
-    if (usctp.missing(NULL)) {
-        printf("built without usrsctp\n");
+    if (argc > 1 && strcmp(argv[1], "usrsctp") == 0)
+        stack = &usctp;
+    if (stack->missing(NULL)) {
+        printf("%s\n", stack->missing(NULL));
         return 77;
     }
-    if (argc < 6) {
-        fprintf(stderr, "usage: sctp_talk listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG [MODE]]\n");
+    if (argc < 7) {
+        fprintf(stderr, "usage: sctp_talk own|usrsctp listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION "
+                        "[WRONG [MODE]]\n");
         return 2;
     }
+    argc--;
+    argv++;
     t.active = strcmp(argv[1], "connect") == 0;
     t.adaptation = (enum sctpddp_adaptation)(atoi(argv[5]) % SCTPDDP_ADAPTATIONS);
     prepare();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_modes.c - associations without negotiation through the public calls: buffers of streams, tags, Writes alone
- * beside an association for messages, and a peer that indicates nothing. */
+/* sctp_modes.c - associations without negotiation through the public calls, over each stack of SCTP in user space:
+ * buffers of streams, tags, Writes alone beside an association for messages, and a peer that indicates nothing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net/usctp.h"
+#include "tests/lib/stacks.h"
 #include "tests/suite/lib/pair.h"
 
 enum { STREAM = 3, AT = 100, LENGTH = 20000, TRIES = 2000 };
@@ -19,8 +20,10 @@ static struct pair pairs[2], *pair = pairs;
 /* The listener of pair_open() indicates the default: another takes its place, at the same addresses. */
 static void open_with(enum rddp_sctp_adaptation server)
 {
-    struct rddp_wire_attr wire = pair_wire(&row, true);
+    struct rddp_wire_attr wire;
 
+    row.sctp = stack == &usctp ? RDDP_SCTP_USRSCTP : RDDP_SCTP_OWN;
+    wire = pair_wire(&row, true);
     memset(pair, 0, sizeof(*pair));
     pair_open(pair, &row);
     assert_int_equal(rddp_destroy_listener(pair->listener), 0);
@@ -196,16 +199,12 @@ static void no_indication(void **state)
     pair_close(pair);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams),  cmocka_unit_test(too_many_streams), cmocka_unit_test(tags),
         cmocka_unit_test(siblings), cmocka_unit_test(no_indication),
     };
 
-    if (usctp.missing(NULL)) {
-        printf("sctp_modes: cannot run here: %s\n", usctp.missing(NULL));
-        return 77;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return stacks_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }

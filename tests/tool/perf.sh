@@ -16,10 +16,10 @@ count() { # NAME NUMBER PATTERN: so many lines of the output
 expect 0 "all" "$rddp" perf --loopback -n 20
 count "all" 6 ' verified'
 count "all" 2 '^write .* verified'
-# A build without usrsctp has no SCTP of its own.
-sctp=()
-"$rddp" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
-    sctp=("--wire sctp --udp-port $((20000 + RANDOM % 12000))")
+# Not every build has usrsctp.
+sctp=("--wire sctp --udp-port $((20000 + RANDOM % 6000))")
+"$rddp" ping --wire sctp --sctp usrsctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
+    sctp+=("--wire sctp --sctp usrsctp --udp-port $((26000 + RANDOM % 6000))")
 for options in --no-crc "--markers --no-crc" "--markers --crc" "--mpa-rev 1" --immediate --p2p "--wire rdmatcp" "${sctp[@]}" \
     --thread --stable "-a ::1"; do
     [ "$options" != "-a ::1" ] || grep -qs ' lo$' /proc/net/if_inet6 || continue
@@ -82,20 +82,43 @@ expect 0 "first client" "$rddp" perf -n 20 "$to" write send
 count "first client" 4 ' verified'
 expect 0 "second client" "$rddp" perf -n 20 "$to" read --markers
 count "second client" 2 ' verified'
-"$rddp" perf -t 20 "$to" write >/dev/null 2>&1 &
-busy=$!
-sleep 0.5
-expect 3 "while another is tested" "$rddp" perf -n 20 "$to"
-expect_text "while another is tested" 'rejected by the peer: busy' err
-kill -9 $busy
-wait $busy 2>/dev/null
-sleep 0.3
+
+# shellcheck disable=SC2317 # eventually calls it
+says() { [ "$(grep -c ": $1\$" "$tmp/server.out")" = "$2" ]; }
+eventually says 'done' 2 || wrong "the server does not notice that its clients are done"
+
+# One client at a time, and the others hear so at once, whatever the server is polling for. --time would be too little:
+# how many messages it takes is estimated from the first ones, which may be slow.
+for test in "-n 1000000 --lat write" "-n 50000000 --bw write" "-n 1000000 --lat send" "-n 50000000 --bw send" "-n 50000000 --bw read"; do
+    : >"$tmp/server.out"
+    # shellcheck disable=SC2086
+    "$rddp" perf -s 4K "$to" $test >"$tmp/busy" 2>&1 &
+    busy=$!
+    eventually says connected 1 || wrong "$test: the server tests no client: $(cat "$tmp/busy")"
+    expect 3 "beside $test" "$rddp" perf -n 20 "$to"
+    expect_text "beside $test" 'rejected by the peer: busy' err
+    kill -9 $busy
+    wait $busy 2>/dev/null
+    eventually says failed 1 || wrong "$test: the server does not notice that the client was killed"
+done
 expect 0 "after a client was killed" "$rddp" perf -n 20 "$to"
+eventually says 'done' 1 || wrong "the server does not notice that its client is done"
+
+# A signal ends a client in the middle of a test.
+: >"$tmp/server.out"
+"$rddp" perf -n 50000000 "$to" --bw write >"$tmp/out" 2>"$tmp/err" &
+busy=$!
+eventually says connected 1 || wrong "interrupted: the server tests no client"
+kill -INT $busy
+wait $busy
+code=$?
+if [ $code = 130 ]; then pass; else wrong "interrupted: exit code $code"; fi
+expect_text "interrupted" '^rddp perf: (cannot connect to .*: )?interrupted$' err # the server may see the connection first
 stop "server"
 
 start perf --server -a 127.0.0.1
-(sleep 0.7; kill -9 "$server") &
-expect 1 "the server is killed" "$rddp" perf -t 20 "127.0.0.1:$port"
+(eventually says connected 1; kill -9 "$server") &
+expect 1 "the server is killed" "$rddp" perf -n 50000000 --bw "127.0.0.1:$port"
 expect_one_line "the server is killed" perf
 wait "$server" 2>/dev/null
 server=''

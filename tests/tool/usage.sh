@@ -97,6 +97,7 @@ refuse http --packet 10.9.0.2/24 put FILE FILE http://host/x
 refuse http --packet 10.9.0.2/24 --depth 65 get http://host/x
 refuse ping --wire sctp --own-address 127.0.0.1 127.0.0.1
 refuse ping --wire sctp --udp-port 0 127.0.0.1
+refuse ping --wire sctp --sctp usrsctp --udp-port 0 127.0.0.1
 refuse ping --wire sctp --sctp kernel --own-address localhost 127.0.0.1
 refuse ping --wire sctp --sctp neither 127.0.0.1
 
@@ -123,6 +124,7 @@ offers "--mtu --markers --mpa-rev" ping --m
 offers "--server --size --stable --sctp" perf --s
 offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i
+offers "own" perf --sctp o
 offers "write write-imm" perf --loopback w
 offers "send swap" perf somehost s
 offers "ls stat df cat rm mkdir get put cp exports" nfs ""

@@ -19,8 +19,8 @@ static const struct opt wire_opts[] = {
     {0, "wire", "iwarp|rdmatcp|sctp",
      "speak iWARP (MPA, DDP, RDMAP), RDMA/TCP segments, or SCTP over UDP; the same at both ends", OPT_CHOICE,
      WIRE(wire), 0, 0},
-    {0, "sctp", "usrsctp|kernel", "sctp: use our own, in UDP (the default), or that of the kernel", OPT_CHOICE,
-     WIRE(sctp_provider), 0, 0},
+    {0, "sctp", "own|usrsctp|kernel", "sctp: use our own, in UDP (the default), usrsctp, or that of the kernel",
+     OPT_CHOICE, WIRE(sctp_provider), 0, 0},
     {0, "udp-port", "N", "sctp: UDP port of the listener (default 9899); kernel: 0 for SCTP in IP", OPT_U16,
      WIRE(sctp_udp_port), 0, 65535},
     {0, "own-address", "ADDRESS", "sctp, kernel: one more address of this end for the peer; may be repeated",
@@ -233,7 +233,7 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
         if (!opt_store(parser.opt[i], parser.into[i], optarg))
             opt_refuse(parser.opt[i], optarg);
     }
-    if (command->wire && wire->sctp_provider == RDDP_SCTP_USRSCTP && (wire->sctp_address_count || !wire->sctp_udp_port))
+    if (command->wire && wire->sctp_provider != RDDP_SCTP_KERNEL && (wire->sctp_address_count || !wire->sctp_udp_port))
         usage_error("--own-address and --udp-port 0 need --sctp kernel");
     if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
         wire->immediate = true; /* rdmatcp has no start-up frames either, and so no private data */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# sctp_tool.sh - tests rddp over a real kernel's SCTP in the guest with rddp over usrsctp on the host. It also tests the
-# kernel's SCTP at both ends over plain IP, and an association with two paths that loses one of them.
+# sctp_tool.sh - tests rddp over a real kernel's SCTP in the guest with rddp over each stack in user space on the host. It
+# also tests the kernel's SCTP at both ends over plain IP, and an association with two paths that loses one of them.
 #
 #   sctp_tool.sh PATH/TO/rddp
 #
@@ -27,8 +27,8 @@ if ! make -s -C "$source_dir" BUILD="$build" static >"$tmp/static.log" 2>&1; the
     exit 77
 fi
 strip -o "$tmp/rddp" "$build/static/rddp"
-"$rddp" ping --wire sctp -W 1 127.0.0.1:1 2>&1 | grep -q usrsctp &&
-    { echo "sctp_tool: skipped: built without usrsctp"; exit 77; }
+stacks=(own)
+"$rddp" ping --wire sctp --sctp usrsctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' || stacks+=(usrsctp)
 
 "$guest" up || exit
 "$guest" put "$tmp/rddp" /tmp/rddp || exit 1
@@ -42,7 +42,6 @@ head -c 2000000 /dev/urandom >"$tmp/file"
 
 pids=()
 there=(--wire sctp --sctp kernel)
-here=(--wire sctp)
 
 servers_stop() {
     [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null
@@ -62,6 +61,7 @@ serve_there() { # ADDRESS OPTION ...: a server of each kind, at ports 7000, 7001
 }
 
 serve_here() { # ADDRESS
+    rm -f "$tmp"/{serve,ping,perf}.log
     "$guest" ns "$rddp" serve "${here[@]}" -a "$1" -p 7000 "$tmp/here" >"$tmp/serve.log" 2>&1 &
     pids+=($!)
     "$guest" ns "$rddp" ping --server "${here[@]}" --udp-port 9900 -a "$1" -p 7001 >"$tmp/ping.log" 2>&1 &
@@ -71,7 +71,7 @@ serve_here() { # ADDRESS
     wait_for 20 all_listen || fail "$(cat "$tmp"/*.log)"
 }
 
-all_listen() { [ "$(cat "$tmp"/{serve,ping,perf}.log | grep -c listening)" = 3 ]; }
+all_listen() { [ "$(cat "$tmp"/{serve,ping,perf}.log 2>/dev/null | grep -c listening)" = 3 ]; }
 
 we_copy() {
     "$guest" ns timeout 100 "$rddp" cp "${here[@]}" -p 7000 "$tmp/file" "$1":file &&
@@ -101,17 +101,23 @@ they_perf() {
 for address in 10.77.0.2 [fd77::2]; do
     bare=${address//[][]/}
     check "the kernel serves at $address, in UDP" serve_there "$bare"
-    check "we copy there and back" we_copy "$address"
-    check "we ping" we_ping "$address"
-    check "we measure" we_perf "$address"
+    for stack in "${stacks[@]}"; do
+        here=(--wire sctp --sctp "$stack")
+        check "$stack: we copy there and back" we_copy "$address"
+        check "$stack: we ping" we_ping "$address"
+        check "$stack: we measure" we_perf "$address"
+    done
     servers_stop
 done
 for address in 10.77.0.1 [fd77::1]; do
-    serve_here "${address//[][]/}"
-    check "the kernel copies to us and back, $address, in UDP" they_copy "$address"
-    check "it pings" they_ping "$address" --udp-port 9900
-    check "it measures" they_perf "$address" --udp-port 9901
-    servers_stop
+    for stack in "${stacks[@]}"; do
+        here=(--wire sctp --sctp "$stack")
+        serve_here "${address//[][]/}"
+        check "$stack: the kernel copies to us and back, $address, in UDP" they_copy "$address"
+        check "$stack: it pings" they_ping "$address" --udp-port 9900
+        check "$stack: it measures" they_perf "$address" --udp-port 9901
+        servers_stop
+    done
 done
 
 # --- plain IP, kernel with kernel ----------------------------------------------------------------------------------

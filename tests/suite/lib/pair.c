@@ -81,6 +81,15 @@ static const struct row rows[] = {
      .v6 = true,
      .loops = 3,
      .mpa_revision = 2},
+    {.name = "usrsctp", .wire = RDDP_WIRE_SCTP, .sctp = RDDP_SCTP_USRSCTP, .crc = true, .mpa_revision = 2},
+    {.name = "usrsctp, v6, three loops",
+     .threads = true,
+     .wire = RDDP_WIRE_SCTP,
+     .sctp = RDDP_SCTP_USRSCTP,
+     .crc = true,
+     .v6 = true,
+     .loops = 3,
+     .mpa_revision = 2},
     {.name = "rdmatcp",
      .threads = true,
      .wire = RDDP_WIRE_RDMATCP,
@@ -225,6 +234,7 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server)
 
     rddp_wire_attr_init(&wire);
     wire.wire = row->wire;
+    wire.sctp_provider = row->sctp;
     wire.crc = row->crc;
     wire.markers = server ? row->server_markers : row->client_markers;
     wire.mpa_revision = row->mpa_revision;
@@ -466,7 +476,7 @@ int pair_run(const char *group, const struct pair_test *tests, size_t n, bool co
             continue;
         if ((t->row->packet || t->row->hand_off) && !has_network)
             continue;
-        if (t->row->wire == RDDP_WIRE_SCTP && usctp.missing(NULL)) {
+        if (t->row->sctp == RDDP_SCTP_USRSCTP && usctp.missing(NULL)) {
             print_message("skipped over %s: %s\n", t->row->name, usctp.missing(NULL));
             continue;
         }

@@ -24,6 +24,7 @@ enum {
 struct row {
     const char *name;
     enum rddp_wire wire;
+    enum rddp_sctp_provider sctp;
     bool silent; /* the peer is not told why a connection ends, and no key can be invalidated remotely */
     bool crc, client_markers, server_markers, peer_to_peer, immediate, v6, aligned;
     bool packet;    /* each side over a device of its own, with the kernel's forwarding between them */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_chaos.c - two threads with a hundred associations each, aborted at random during transfers: none harms another,
- * and nothing is left behind. Also a flood of INITs. RDDP_LONG=1 runs it for a minute. */
+/* sctp_chaos.c - two threads with a hundred associations each over each stack of SCTP in user space, aborted at random
+ * during transfers: none harms another, and nothing is left behind. Also a flood of INITs. RDDP_LONG=1 runs it for a
+ * minute with each stack. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <malloc.h>
@@ -17,8 +18,9 @@
 #include "base/bytes.h"
 #include "net/loop.h"
 #include "net/usctp.h"
-#include "net/usctp_packet.h"
+#include "osctp/packet.h"
 #include "tests/lib/engine.h"
+#include "tests/lib/stacks.h"
 
 enum {
     PAIRS = 50,
@@ -26,7 +28,7 @@ enum {
     OCTETS = 20000,
     OPENED = 4 * PAIRS,
     PATIENCE_S = 100,
-    LONG_S = 60,
+    LONG_S = 30,
     FLOOD = 3 * USCTP_PATHS,
     SLACK = 1 << 20
 };
@@ -102,7 +104,7 @@ static void close_end(struct end *e)
     if (e->assoc.life.state != CONN_OVER)
         assoc_lost(&e->assoc, FAULT_LOST);
     sctp_link_fini(&e->link);
-    usctp.close(e->sctp);
+    stack->close(e->sctp);
     qp_fini(&e->qp);
     free(e->buffer);
     e->used = false;
@@ -124,7 +126,7 @@ static void connect_one(struct world *w)
     if (!e)
         return;
     open_end(w, e, true);
-    if (usctp.connect(w->port[0], (struct sockaddr *)&to, &e->sctp)) {
+    if (stack->connect(w->port[0], (struct sockaddr *)&to, &e->sctp)) {
         w->trouble = "no association can be made";
         qp_fini(&e->qp);
         free(e->buffer);
@@ -139,11 +141,11 @@ static void accept_all(struct world *w)
 {
     struct sctp_assoc *sctp;
 
-    while ((sctp = usctp.accept(w->port[1]))) {
+    while ((sctp = stack->accept(w->port[1]))) {
         struct end *e = find_free(w, PAIRS);
 
         if (!e) {
-            usctp.close(sctp);
+            stack->close(sctp);
             continue;
         }
         open_end(w, e, false);
@@ -214,11 +216,11 @@ static void befall(struct world *w)
 
 static void turn(struct world *w)
 {
-    struct pollfd fds[2] = {{usctp.fd(w->port[0]), POLLIN, 0}, {usctp.fd(w->port[1]), POLLIN, 0}};
+    struct pollfd fds[2] = {{stack->fd(w->port[0]), POLLIN, 0}, {stack->fd(w->port[1]), POLLIN, 0}};
 
     poll(fds, 2, 1);
     for (unsigned i = 0; i < 2; i++)
-        usctp.drive(w->port[i]);
+        stack->drive(w->port[i]);
     accept_all(w);
     for (unsigned i = 0; i < 2 * PAIRS; i++)
         if (w->ends[i].used)
@@ -233,14 +235,14 @@ static struct sctp_socket *open_port(uint16_t udp_port)
     struct sockaddr_in any = loopback(0);
     struct sctp_socket *port = NULL;
 
-    return usctp.open((struct sockaddr *)&any, sizeof(any), &attr, &port) ? NULL : port;
+    return stack->open((struct sockaddr *)&any, sizeof(any), &attr, &port) ? NULL : port;
 }
 
 static uint16_t udp_port_of(struct sctp_socket *port)
 {
     struct sockaddr_storage local;
 
-    usctp.local(port, &local);
+    stack->local(port, &local);
     return ntohs(((const struct sockaddr_in *)&local)->sin_port);
 }
 
@@ -259,7 +261,7 @@ static void open_world(struct world *w, unsigned number)
     w->ends = calloc(2 * PAIRS, sizeof(*w->ends));
     w->port[1] = open_port(0);
     w->port[0] = w->port[1] ? open_port(udp_port_of(w->port[1])) : NULL;
-    if (!w->ends || !w->port[0] || usctp.listen(w->port[1], w->sctp_port))
+    if (!w->ends || !w->port[0] || stack->listen(w->port[1], w->sctp_port))
         w->trouble = "no port";
 }
 
@@ -270,7 +272,7 @@ static void close_world(struct world *w)
         if (w->ends[i].used)
             close_end(&w->ends[i]);
     for (unsigned i = 0; i < 2; i++)
-        usctp.close_socket(w->port[i]);
+        stack->close_socket(w->port[i]);
     for (uint32_t i = OCTETS; i < 2 * OCTETS; i++)
         if (w->memory[i] != 0x5a)
             w->trouble = "an octet outside of the region was changed";
@@ -278,7 +280,7 @@ static void close_world(struct world *w)
     free(w->memory);
 }
 
-/* Runs until enough has happened, and for a minute if requested. */
+/* Runs until enough has happened, and for half a minute if requested. */
 static void *live(void *user)
 {
     struct world *w = user;
@@ -334,8 +336,8 @@ static void aborted_at_random(void **state)
     used = mallinfo2().uordblks;
     one_life(worlds);
     for (unsigned i = 0; i < THREADS; i++) {
-        printf("usctp_chaos: %u opened, %u aborted, %u closed, %u Writes\n", worlds[i].opened, worlds[i].aborted,
-               worlds[i].closed, worlds[i].completed);
+        printf("sctp_chaos: %s: %u opened, %u aborted, %u closed, %u Writes\n", stack->name, worlds[i].opened,
+               worlds[i].aborted, worlds[i].closed, worlds[i].completed);
         if (worlds[i].trouble)
             fail_msg("%s", worlds[i].trouble);
     }
@@ -377,7 +379,7 @@ static void flood(void **state)
         assert_true(fd >= 0);
         assert_int_equal(sendto(fd, packet, n, 0, (struct sockaddr *)&to, sizeof(to)), n);
         close(fd);
-        usctp.drive(w.port[1]);
+        stack->drive(w.port[1]);
         if (i == USCTP_PATHS)
             used = mallinfo2().uordblks;
     }
@@ -391,16 +393,12 @@ static void flood(void **state)
     assert_null(w.trouble);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(aborted_at_random),
         cmocka_unit_test(flood),
     };
 
-    if (usctp.missing(NULL)) {
-        printf("usctp_chaos: cannot run here: built without usrsctp (Debian: libusrsctp-dev)\n");
-        return 77;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return stacks_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp.c - associations over usrsctp on loopback in this process: every pair of indications, errors of a peer, and the
- * end. */
+/* sctp.c - associations over each stack of SCTP in user space, on loopback in this process: every pair of indications,
+ * errors of a peer, and the end. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,8 +14,8 @@
 #include "api/sctp_link.h"
 #include "net/loop.h"
 #include "net/udp.h"
-#include "net/usctp.h"
 #include "tests/lib/engine.h"
+#include "tests/lib/stacks.h"
 
 enum { OCTETS = 1 << 20, SCTP_PORT = 5001, PATIENCE_MS = 20000, READS = 4 };
 #define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
@@ -48,7 +48,7 @@ static struct sctp_socket *open_port(const struct sctp_attr *attr)
     struct sockaddr_in any = loopback(0);
     struct sctp_socket *port = NULL;
 
-    assert_int_equal(usctp.open((const struct sockaddr *)&any, sizeof(any), attr, &port), 0);
+    assert_int_equal(stack->open((const struct sockaddr *)&any, sizeof(any), attr, &port), 0);
     return port;
 }
 
@@ -56,7 +56,7 @@ static uint16_t udp_port_of(struct sctp_socket *port)
 {
     struct sockaddr_storage local;
 
-    usctp.local(port, &local);
+    stack->local(port, &local);
     return ntohs(((const struct sockaddr_in *)&local)->sin_port);
 }
 
@@ -80,11 +80,11 @@ static void open_end(struct end *e, bool active, enum sctpddp_adaptation adaptat
     e->port = open_port(&attr);
     if (active) {
         assert_int_equal(assoc_init_active(&e->assoc, &own, e->slots, &e->side.qp, NULL, 0, loop_now_us()), 0);
-        assert_int_equal(usctp.connect(e->port, (const struct sockaddr *)&to, &e->sctp), 0);
+        assert_int_equal(stack->connect(e->port, (const struct sockaddr *)&to, &e->sctp), 0);
         sctp_link_init(&e->link, &e->assoc, e->port, e->sctp);
     } else {
         assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
-        assert_int_equal(usctp.listen(e->port, SCTP_PORT), 0);
+        assert_int_equal(stack->listen(e->port, SCTP_PORT), 0);
     }
 }
 
@@ -92,16 +92,16 @@ static void close_end(struct end *e)
 {
     sctp_link_fini(&e->link);
     if (e->sctp)
-        usctp.close(e->sctp);
-    usctp.close_socket(e->port);
+        stack->close(e->sctp);
+    stack->close_socket(e->port);
     side_fini(&e->side);
     free(e->slots);
 }
 
 static void turn_end(struct end *e)
 {
-    usctp.drive(e->port);
-    if (!e->sctp && (e->sctp = usctp.accept(e->port)))
+    stack->drive(e->port);
+    if (!e->sctp && (e->sctp = stack->accept(e->port)))
         sctp_link_init(&e->link, &e->assoc, e->port, e->sctp);
     if (!e->sctp)
         return;
@@ -153,8 +153,8 @@ static void relay_pass(struct udp *from, struct udp *to, const struct sockaddr_s
 
 static void turn(void)
 {
-    struct pollfd fds[4] = {{usctp.fd(ends[0].port), POLLIN, 0},
-                            {usctp.fd(ends[1].port), POLLIN, 0},
+    struct pollfd fds[4] = {{stack->fd(ends[0].port), POLLIN, 0},
+                            {stack->fd(ends[1].port), POLLIN, 0},
                             {relay.near.fd, POLLIN, 0},
                             {relay.far.fd, POLLIN, 0}};
 
@@ -355,13 +355,13 @@ static void rules(void **state)
         open_both(rows[i].peer, SCTPDDP_DDP);
         span.length = (uint32_t)sctpddp_encode(rows[i].peer, &chunk, p) + 1;
         p[span.length - 1] = 0;
-        assert_true(usctp.enter(true));
-        assert_int_equal(usctp.submit(ends[0].sctp, &span, 1, 0, 0, false), 0);
-        usctp.flush(ends[0].port);
-        usctp.leave();
-        for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !usctp.next(ends[0].sctp, &news);) {
+        assert_true(stack->enter(ends[0].port, true));
+        assert_int_equal(stack->submit(ends[0].sctp, &span, 1, 0, 0, false), 0);
+        stack->flush(ends[0].port);
+        stack->leave(ends[0].port);
+        for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !stack->next(ends[0].sctp, &news);) {
             assert_true(loop_now_us() < end);
-            usctp.drive(ends[0].port);
+            stack->drive(ends[0].port);
             turn_end(&ends[1]);
         }
         assert_int_equal(news.kind, SCTP_NEWS_ABORTED);
@@ -386,17 +386,17 @@ static void unreachable(void **state)
     silent = open_port(&attr);
     attr.udp_port = udp_port_of(silent);
     port = open_port(&attr);
-    assert_int_equal(usctp.connect(port, (const struct sockaddr *)&to, &sctp), 0);
-    while (!usctp.next(sctp, &news)) {
+    assert_int_equal(stack->connect(port, (const struct sockaddr *)&to, &sctp), 0);
+    while (!stack->next(sctp, &news)) {
         assert_true(loop_now_us() < begun + 1000u * PATIENCE_MS);
         poll(NULL, 0, 5);
-        usctp.drive(port);
+        stack->drive(port);
     }
     assert_int_equal(news.kind, SCTP_NEWS_LOST);
     assert_true(loop_now_us() - begun >= 900000);
-    usctp.close(sctp);
-    usctp.close_socket(port);
-    usctp.close_socket(silent);
+    stack->close(sctp);
+    stack->close_socket(port);
+    stack->close_socket(silent);
 }
 
 /* SCTP-1-02. Batches, of which packets are lost or changed, with one acknowledgement for a batch and without:
@@ -446,7 +446,7 @@ static void garbage(void **state)
     close_both();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indications), cmocka_unit_test(closed_well), cmocka_unit_test(refused),
@@ -454,9 +454,5 @@ int main(void)
         cmocka_unit_test(garbage),
     };
 
-    if (usctp.missing(NULL)) {
-        printf("usctp: cannot run here: built without usrsctp (Debian: libusrsctp-dev)\n");
-        return 77;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return stacks_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }

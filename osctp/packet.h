@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_packet.h - the parts of SCTP packets that we process ourselves: the checksum, and fields that the stack does
+/* packet.h - the parts of SCTP packets that we process ourselves: the checksum, and fields that the stack does
  * not report. */
-#ifndef RDDP_NET_USCTP_PACKET_H
-#define RDDP_NET_USCTP_PACKET_H
+#ifndef RDDP_OSCTP_PACKET_H
+#define RDDP_OSCTP_PACKET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +20,10 @@ struct packet_init {
 
 /* Copies a packet and computes its checksum. */
 void packet_seal(uint8_t *to, const uint8_t *p, size_t n);
+
+/* Returns the checksum of a packet, whatever its field says; stores one. */
+uint32_t packet_checksum(const uint8_t *p, size_t n);
+void packet_set_checksum(uint8_t *p, uint32_t crc);
 
 /* Is it long enough for a packet, with a correct checksum? */
 bool packet_is_sound(const uint8_t *p, size_t n);

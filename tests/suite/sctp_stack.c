@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* usctp_stack.c - usrsctp as its provider shows it: which packets carry small messages, and how many associations wait
- * for a listener. */
+/* sctp_stack.c - each stack of SCTP in user space as its provider shows it: which packets carry small messages, and how
+ * many associations wait for a listener. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -15,10 +16,13 @@
 #include <cmocka.h>
 
 #include "net/loop.h"
+#include "net/osctp.h"
 #include "net/usctp.h"
-#include "net/usctp_packet.h"
+#include "osctp/packet.h"
+#include "tests/lib/stacks.h"
 
-enum { SCTP_PORT = 5001, PATIENCE_US = 20000000, DATAGRAM = 2048 };
+enum { SCTP_PORT = 5001, PATIENCE_US = 20000000, DATAGRAM = 2048, BACKLOG = USCTP_BACKLOG, BUFFER = USCTP_BUFFER };
+static_assert((int)BACKLOG == (int)OSCTP_BACKLOG && (int)BUFFER == (int)OSCTP_STORE, "the limits of both stacks");
 
 static struct sctp_socket *listening, *connecting;
 static int relay = -1; /* between the two, if it is used */
@@ -36,7 +40,7 @@ static struct sctp_socket *open_socket(uint16_t udp_port)
     struct sockaddr_in any = loopback(0);
     struct sctp_socket *opened = NULL;
 
-    assert_int_equal(usctp.open((const struct sockaddr *)&any, sizeof(any), &attr, &opened), 0);
+    assert_int_equal(stack->open((const struct sockaddr *)&any, sizeof(any), &attr, &opened), 0);
     return opened;
 }
 
@@ -83,20 +87,20 @@ static void pass_all(void)
 
 static void turn(void)
 {
-    struct pollfd fds[3] = {{usctp.fd(listening), POLLIN, 0}, {usctp.fd(connecting), POLLIN, 0}, {relay, POLLIN, 0}};
+    struct pollfd fds[3] = {{stack->fd(listening), POLLIN, 0}, {stack->fd(connecting), POLLIN, 0}, {relay, POLLIN, 0}};
 
     poll(fds, 3, 1);
     if (relay >= 0)
         pass_all();
-    usctp.drive(connecting);
-    usctp.drive(listening);
+    stack->drive(connecting);
+    stack->drive(listening);
 }
 
 static void open_both(void)
 {
     listening = open_socket(0);
-    assert_int_equal(usctp.listen(listening, SCTP_PORT), 0);
-    passive = address_of(usctp.fd(listening));
+    assert_int_equal(stack->listen(listening, SCTP_PORT), 0);
+    passive = address_of(stack->fd(listening));
     connecting = open_socket(ntohs(relay >= 0 ? address_of(relay).sin_port : passive.sin_port));
 }
 
@@ -105,7 +109,7 @@ static struct sctp_assoc *begin(void)
     struct sockaddr_in to = loopback(SCTP_PORT);
     struct sctp_assoc *assoc = NULL;
 
-    assert_int_equal(usctp.connect(connecting, (const struct sockaddr *)&to, &assoc), 0);
+    assert_int_equal(stack->connect(connecting, (const struct sockaddr *)&to, &assoc), 0);
     return assoc;
 }
 
@@ -115,7 +119,7 @@ static void expect_news(struct sctp_assoc *assoc, enum sctp_news_kind kind)
     uint64_t end = loop_now_us() + PATIENCE_US;
     struct sctp_news news;
 
-    while (!usctp.next(assoc, &news)) {
+    while (!stack->next(assoc, &news)) {
         assert_true(loop_now_us() < end);
         turn();
     }
@@ -129,7 +133,7 @@ static void submit(struct sctp_assoc *assoc, uint8_t fill, bool more)
     const struct span span = {message, sizeof(message)};
 
     memset(message, fill, sizeof(message));
-    assert_int_equal(usctp.submit(assoc, &span, 1, 0, 0, more), 0);
+    assert_int_equal(stack->submit(assoc, &span, 1, 0, 0, more), 0);
 }
 
 /* Small messages that are given together leave together, before an acknowledgement, in as few packets as hold them; one
@@ -146,7 +150,7 @@ static void together(void **state)
     open_both();
     from = begin();
     expect_news(from, SCTP_NEWS_UP);
-    to = usctp.accept(listening);
+    to = stack->accept(listening);
     assert_non_null(to);
     expect_news(to, SCTP_NEWS_UP);
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -155,11 +159,11 @@ static void together(void **state)
         struct sockaddr_in source;
 
         pass_all();
-        assert_true(usctp.enter(true));
+        assert_true(stack->enter(connecting, true));
         for (uint32_t k = 1; k <= rows[i].messages; k++)
             submit(from, (uint8_t)k, k < rows[i].messages);
-        usctp.flush(connecting);
-        usctp.leave();
+        stack->flush(connecting);
+        stack->leave(connecting);
         while (packets < 64 && (n = take(p[packets], &source))) {
             if (!packet_read_data(p[packets], n, &tsn, &next))
                 continue;
@@ -172,10 +176,10 @@ static void together(void **state)
         for (uint32_t k = 1; k <= rows[i].messages; k++)
             expect_news(to, SCTP_NEWS_MESSAGE);
     }
-    usctp.close(from);
-    usctp.close(to);
-    usctp.close_socket(connecting);
-    usctp.close_socket(listening);
+    stack->close(from);
+    stack->close(to);
+    stack->close_socket(connecting);
+    stack->close_socket(listening);
     close(relay);
     relay = -1;
 }
@@ -184,7 +188,7 @@ static void close_all(struct sctp_assoc **assoc, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (assoc[i])
-            usctp.close(assoc[i]);
+            stack->close(assoc[i]);
 }
 
 /* The stack takes more for a peer that is far: what is under way there, and nobody reads, is more than for a near one.
@@ -202,48 +206,48 @@ static void far_peer(void **state)
     open_both();
     from = begin();
     expect_news(from, SCTP_NEWS_UP);
-    assert_true(usctp.enter(true));
-    while (octets < USCTP_BUFFER && !usctp.submit(from, &span, 1, 0, 0, true))
+    assert_true(stack->enter(connecting, true));
+    while (octets < BUFFER && !stack->submit(from, &span, 1, 0, 0, true))
         octets += sizeof(message);
-    usctp.leave();
-    assert_in_range(octets, USCTP_BUFFER - (1 << 20), USCTP_BUFFER);
-    usctp.close(from);
-    usctp.close_socket(connecting);
-    usctp.close_socket(listening);
+    stack->leave(connecting);
+    assert_in_range(octets, BUFFER - (1 << 20), BUFFER);
+    stack->close(from);
+    stack->close_socket(connecting);
+    stack->close_socket(listening);
     close(relay);
     relay = -1;
     delay_us = 0;
 }
 
-/* A full backlog answers no INIT, until there is space again. */
+/* A full backlog makes no association, until there is space again. */
 static void full(void **state)
 {
-    struct sctp_assoc *assoc[USCTP_BACKLOG + 1], *accepted[USCTP_BACKLOG + 1];
+    struct sctp_assoc *assoc[BACKLOG + 1], *accepted[BACKLOG + 1];
     struct sctp_news news;
 
     (void)state;
     open_both();
-    for (uint32_t i = 0; i < USCTP_BACKLOG; i++) {
+    for (uint32_t i = 0; i < BACKLOG; i++) {
         assoc[i] = begin();
         expect_news(assoc[i], SCTP_NEWS_UP);
     }
-    assoc[USCTP_BACKLOG] = begin();
+    assoc[BACKLOG] = begin();
     for (uint32_t i = 0; i < 200; i++)
         turn();
-    assert_false(usctp.next(assoc[USCTP_BACKLOG], &news));
-    for (uint32_t i = 0; i < USCTP_BACKLOG; i++)
-        assert_non_null(accepted[i] = usctp.accept(listening));
-    expect_news(assoc[USCTP_BACKLOG], SCTP_NEWS_UP);
-    assert_non_null(accepted[USCTP_BACKLOG] = usctp.accept(listening));
-    close_all(assoc, USCTP_BACKLOG + 1);
-    close_all(accepted, USCTP_BACKLOG + 1);
-    usctp.close_socket(connecting);
-    usctp.close_socket(listening);
+    assert_false(stack->next(assoc[BACKLOG], &news));
+    for (uint32_t i = 0; i < BACKLOG; i++)
+        assert_non_null(accepted[i] = stack->accept(listening));
+    expect_news(assoc[BACKLOG], SCTP_NEWS_UP);
+    assert_non_null(accepted[BACKLOG] = stack->accept(listening));
+    close_all(assoc, BACKLOG + 1);
+    close_all(accepted, BACKLOG + 1);
+    stack->close_socket(connecting);
+    stack->close_socket(listening);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(together), cmocka_unit_test(far_peer), cmocka_unit_test(full)};
 
-    return usctp.missing(NULL) ? 77 : cmocka_run_group_tests(tests, NULL, NULL);
+    return stacks_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }
