@@ -2,18 +2,24 @@
 # The folders of small programs share these functions: examples, bench, tests, fuzz.
 
 # rddp_programs(KIND LIBRARY...) makes each KIND/NAME.c the target KIND_NAME, built as the program KIND/NAME. Every program
-# also compiles KIND/lib/*.c. The function sets KIND_programs to the list of names.
+# also contains KIND/lib/*.c. The function sets KIND_programs to the list of names.
 function(rddp_programs kind)
     file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
     file(GLOB sources CONFIGURE_DEPENDS ${kind}/*.c)
     file(GLOB shared CONFIGURE_DEPENDS ${kind}/lib/*.c)
+    set(libraries ${ARGN})
+    if(shared)
+        add_library(${kind}_lib OBJECT ${shared})
+        target_link_libraries(${kind}_lib PRIVATE ${ARGN})
+        list(PREPEND libraries ${kind}_lib)
+    endif()
     set(programs)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
-        add_executable(${kind}_${name} ${source} ${shared})
+        add_executable(${kind}_${name} ${source})
         set_target_properties(${kind}_${name} PROPERTIES OUTPUT_NAME ${name}
             RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${here}/${kind})
-        target_link_libraries(${kind}_${name} PRIVATE ${ARGN})
+        target_link_libraries(${kind}_${name} PRIVATE ${libraries})
         list(APPEND programs ${name})
     endforeach()
     set(${kind}_programs ${programs} PARENT_SCOPE)
