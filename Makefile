@@ -38,10 +38,10 @@ san: ## the tests under AddressSanitizer and UBSan
 tsan: ## the tests under ThreadSanitizer
 	@$(call build,tsan,-DRDDP_SANITIZE=thread)
 	@SIM_RUNS=5 $(call test,tsan) -L 'unit|suite|sim' -R '$(TSAN_TESTS)' # a simulation has one thread: a few runs
-fuzz: ## each libFuzzer target for FUZZ_SECONDS
+fuzz: ## each libFuzzer target for FUZZ_SECONDS, JOBS at once
 	@scripts/setup.sh fuzz
-	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang)
-	@$(call run,fuzz,scripts/fuzz.sh $(FUZZ_SECONDS))
+	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang,fuzzers)
+	@$(call run,fuzz,scripts/fuzz.sh $(FUZZ_SECONDS) $(JOBS))
 mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS: so many, or a word)
 	@scripts/setup.sh build check
 	@scripts/mutants.py $(BUILD)/mutants "$(MUTANTS)"
