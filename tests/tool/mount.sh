@@ -172,16 +172,16 @@ fi
 
 # --- open and without a name ---------------------------------------------------------------------------------------
 
-wait_silly='
-for i in range(100):
-    if not [x for x in os.listdir(".") if x.startswith(".nfs")]: break
-    time.sleep(0.05)
-else: assert 0, os.listdir(".")'
+closed='f.close(); assert not [x for x in os.listdir(".") if x.startswith(".nfs")], os.listdir(".")'
 python "unlinked while open" 'f = open("u", "w+"); f.write("x" * 100000); f.flush(); os.unlink("u")
 assert not os.path.exists("u"); f.seek(0); assert f.read() == "x" * 100000; f.write("more"); f.flush()
-assert [x for x in os.listdir(".") if x.startswith(".nfs")]; f.close()'"$wait_silly"
+assert [x for x in os.listdir(".") if x.startswith(".nfs")]; '"$closed"
 python "replaced while open" 'open("v", "w").write("new"); f = open("u", "w+"); f.write("old"); f.flush(); os.rename("v", "u")
-f.seek(0); assert f.read() == "old"; assert open("u").read() == "new"; f.close(); os.unlink("u")'"$wait_silly"
+f.seek(0); assert f.read() == "old"; assert open("u").read() == "new"; os.unlink("u"); '"$closed"
+python "a directory removed after the close of what was unlinked in it" 'for i in range(300):
+    os.mkdir("d"); f = open("d/u", "w"); f.write("x"); os.unlink("d/u"); f.close(); os.rmdir("d")'
+python "a directory replaced after the close of what was unlinked in it" 'for i in range(300):
+    os.mkdir("d"); os.mkdir("e"); f = open("d/u", "w"); os.unlink("d/u"); f.close(); os.rename("e", "d"); os.rmdir("d")'
 
 # --- trees and users -----------------------------------------------------------------------------------------------
 

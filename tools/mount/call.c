@@ -198,6 +198,56 @@ void call_start(struct mount_call *c, enum nfs3_proc proc, void (*then)(struct m
     nfs_start(c->m->client, &c->op);
 }
 
+/* --- calls that wait ------------------------------------------------------------------------------------------- */
+
+static void mount_call_append(struct mount_call **list, struct mount_call *c)
+{
+    while (*list)
+        list = &(*list)->next;
+    c->next = NULL;
+    *list = c;
+}
+
+bool call_waits(struct mount_call *c, struct mount_call **queue, bool (*waits)(const struct mount_call *c),
+                void (*then)(struct mount_call *c))
+{
+    c->after = then;
+    if (!waits(c)) {
+        then(c);
+        return false;
+    }
+    mount_call_append(queue, c);
+    c->wait.queue = queue;
+    return true;
+}
+
+static void unqueue(struct mount_call *c)
+{
+    struct mount_call **at = c->wait.queue;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->wait.queue = NULL;
+}
+
+void calls_serve(struct mount_call **queue, bool (*waits)(const struct mount_call *c))
+{
+    struct mount_call *ready = NULL, *c, *next;
+
+    for (c = *queue; c; c = next) {
+        next = c->next;
+        if (!waits(c)) {
+            unqueue(c);
+            mount_call_append(&ready, c);
+        }
+    }
+    while ((c = ready)) {
+        ready = c->next;
+        c->after(c);
+    }
+}
+
 /* --- processes that are killed --------------------------------------------------------------------------------- */
 
 /* Whether a SIGKILL is pending, which every deadly signal becomes, or the process is exiting and closes its files. */
@@ -238,7 +288,7 @@ static void kill_call(struct mount_call *c)
         c->op.error = -EINTR;
         mount_call_done(&c->op);
     } else if (c->wait.queue) {
-        sync_unqueue(c);
+        unqueue(c);
         call_reply_error(c, EINTR);
     }
 }

@@ -234,6 +234,11 @@ static bool mount_dir_is_fresh(const struct dir *d)
     return d->changes == d->m->changes && (double)(clock_ns() - d->started_ns) < d->m->options->attr_timeout_s * 1e9;
 }
 
+static void fetch_now(struct mount_call *c)
+{
+    mount_dir_fetch(c, dir_of(&c->fi), c->offset);
+}
+
 static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
 {
     struct mount_call *c = call_new(fuse_req_userdata(req), req);
@@ -241,6 +246,8 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
 
     if (!c || !call_inode(c, ino))
         return;
+    c->fi = *fi;
+    c->offset = (uint64_t)offset;
     c->size = size > BLOCK_MAX ? BLOCK_MAX : (uint32_t)size;
     c->buffer = malloc(c->size);
     if (!c->buffer) {
@@ -252,7 +259,7 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
     if (offset && !d->call && seek(d, (uint64_t)offset))
         mount_dir_serve(c, d, mount_dir_is_fresh(d));
     else
-        mount_dir_fetch(c, d, (uint64_t)offset);
+        when_gone(c, fetch_now);
 }
 
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)

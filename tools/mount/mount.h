@@ -36,6 +36,8 @@ struct mount {
     uint64_t dirty_octets;      /* uncommitted octets of all inodes */
     struct inode *dirty_first;  /* inodes with uncommitted data, each pinned */
     struct mount_call *blocked; /* writers that wait because dirty_max is exceeded */
+    struct silly *leaving;      /* names that are about to be removed */
+    struct mount_call *behind;  /* calls that wait until these are gone */
     unsigned calls, owed;       /* calls under way; calls that the kernel does not wait for */
     struct mount_call *killed;  /* interrupted requests: their process got a signal, perhaps a deadly one */
     unsigned open_files;
@@ -52,7 +54,7 @@ struct file {
 
 enum { CALL_NAMES = 2 };
 
-/* Which uncommitted data of its inode a call waits for. */
+/* What a call waits for: data of its inode up to `seq`, or names that were about to be removed at `seq`. */
 struct mount_wait {
     struct mount_call **queue; /* the list of waiting calls that it is in; NULL: it does not wait */
     uint64_t seq, start, end;
@@ -96,6 +98,8 @@ struct silly {
     struct nfs3_fh dir;
     struct rpc_cred cred;
     char name[40];
+    uint64_t since; /* value of m->clock when it was about to be removed; 0: the file is open */
+    struct silly *next;
 };
 
 /* --- calls (call.c) -------------------------------------------------------------------------------------------- */
@@ -115,6 +119,12 @@ void call_as_opener(struct mount_call *c, struct file *f);
 void call_start(struct mount_call *c, enum nfs3_proc proc, void (*then)(struct mount_call *c));
 /* The positive errno of the op; 0: no error. */
 int call_error(const struct mount_call *c);
+
+/* Calls `then` at once and returns false unless the call `waits`; then puts it into the queue and returns true. */
+bool call_waits(struct mount_call *c, struct mount_call **queue, bool (*waits)(const struct mount_call *c),
+                void (*then)(struct mount_call *c));
+/* Goes on with the calls of a queue that wait no more, in their order. */
+void calls_serve(struct mount_call **queue, bool (*waits)(const struct mount_call *c));
 
 /* Answer the request and end the call. */
 void call_reply_error(struct mount_call *c, int error); /* 0: success */
@@ -154,8 +164,6 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
 void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*then)(struct mount_call *c));
 void when_committed(struct mount_call *c, void (*then)(struct mount_call *c));
 void when_space(struct mount_call *c, void (*then)(struct mount_call *c));
-/* Removes a call from its list of waiting calls. */
-void sync_unqueue(struct mount_call *c);
 /* Returns an error that was not yet reported to the users of this file, and marks it reported. */
 int handle_error(struct file *f);
 /* The last handle of a file was closed: commits the rest, and removes a silly name. */
@@ -184,7 +192,12 @@ void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name); /* name.c *
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent, const char *newname,
                unsigned flags);
+/* The last handle of a file with a silly name was closed: the name is about to be removed; removes it. */
+void silly_leave(struct mount *m, struct inode *inode);
 void silly_remove(struct mount *m, struct inode *inode);
+/* Calls `then` when the silly names are gone that are about to be removed now. close() does not wait for that: whoever
+ * lists a directory or removes it afterwards must not meet them. */
+void when_gone(struct mount_call *c, void (*then)(struct mount_call *c));
 
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi); /* file.c */
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);

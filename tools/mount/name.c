@@ -18,8 +18,49 @@ static struct nfs3_where silly_where(const struct silly *silly)
     return (struct nfs3_where){.dir = silly->dir, .name = {silly->name, (uint32_t)strlen(silly->name)}};
 }
 
+static bool meets_leaving(const struct mount_call *c)
+{
+    for (const struct silly *s = c->m->leaving; s; s = s->next) {
+        if (s->since <= c->wait.seq)
+            return true;
+    }
+    return false;
+}
+
+void when_gone(struct mount_call *c, void (*then)(struct mount_call *))
+{
+    c->wait.seq = c->m->clock;
+    call_waits(c, &c->m->behind, meets_leaving, then);
+}
+
+void silly_leave(struct mount *m, struct inode *inode)
+{
+    struct silly *silly = inode->silly;
+
+    if (!silly || silly->since)
+        return;
+    silly->since = ++m->clock;
+    silly->next = m->leaving;
+    m->leaving = silly;
+}
+
+/* The name is gone, or it stays. */
+static void silly_left(struct mount *m, struct silly *silly)
+{
+    struct silly **at = &m->leaving;
+
+    while (*at && *at != silly)
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    *at = silly->next;
+    silly->since = 0;
+    calls_serve(&m->behind, meets_leaving);
+}
+
 static void silly_removed(struct mount_call *c)
 {
+    silly_left(c->m, c->silly);
     call_end(c);
 }
 
@@ -27,8 +68,11 @@ void silly_remove(struct mount *m, struct inode *inode)
 {
     struct mount_call *c = inode->silly && !inode->opens ? call_new(m, NULL) : NULL;
 
-    if (!c)
+    if (!c) { /* no memory, or somebody has opened the silly name */
+        silly_left(m, inode->silly);
         return;
+    }
+    silly_leave(m, inode);
     c->silly = inode->silly;
     inode->silly = NULL;
     c->cred = c->silly->cred;
@@ -124,14 +168,18 @@ void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
         hide_if_open(c, unlink_now);
 }
 
+static void rmdir_now(struct mount_call *c)
+{
+    c->op.args.where = call_where(c, c->inode, 0);
+    call_start(c, NFS3_RMDIR, mount_name_removed);
+}
+
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct mount_call *c = call_new(fuse_req_userdata(req), req);
 
-    if (!c || !call_inode(c, parent) || !call_name(c, 0, name))
-        return;
-    c->op.args.where = call_where(c, c->inode, 0);
-    call_start(c, NFS3_RMDIR, mount_name_removed);
+    if (c && call_inode(c, parent) && call_name(c, 0, name))
+        when_gone(c, rmdir_now);
 }
 
 static void rename_undone(struct mount_call *c)
@@ -145,6 +193,7 @@ static void renamed(struct mount_call *c)
     if (c->error && c->hidden && c->target->silly) {
         c->silly = c->target->silly;
         c->target->silly = NULL;
+        silly_left(c->m, c->silly);
         c->op.args.rename.from = silly_where(c->silly);
         c->op.args.rename.to = call_where(c, c->other, 1);
         call_start(c, NFS3_RENAME, rename_undone);
@@ -155,11 +204,16 @@ static void renamed(struct mount_call *c)
     call_reply_error(c, c->error);
 }
 
-static void rename_now(struct mount_call *c)
+static void rename_start(struct mount_call *c)
 {
     c->op.args.rename.from = call_where(c, c->inode, 0);
     c->op.args.rename.to = call_where(c, c->other, 1);
     call_start(c, NFS3_RENAME, renamed);
+}
+
+static void rename_now(struct mount_call *c) /* perhaps over a directory */
+{
+    when_gone(c, rename_start);
 }
 
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent, const char *newname,

@@ -177,66 +177,9 @@ static bool mount_sync_waits(const struct mount_call *c)
     return dirty_is_unsent(d, c->wait.seq, c->wait.start, c->wait.end);
 }
 
-static void mount_sync_append(struct mount_call **list, struct mount_call *c)
+static bool awaits_space(const struct mount_call *c)
 {
-    while (*list)
-        list = &(*list)->next;
-    c->next = NULL;
-    *list = c;
-}
-
-static void enqueue(struct mount_call **queue, struct mount_call *c)
-{
-    mount_sync_append(queue, c);
-    c->wait.queue = queue;
-}
-
-void sync_unqueue(struct mount_call *c)
-{
-    struct mount_call **at = c->wait.queue;
-
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-    c->wait.queue = NULL;
-}
-
-static void mount_sync_serve_waiting(struct inode *inode)
-{
-    struct mount_call **at = &inode->waiting, *ready = NULL, *c;
-
-    while ((c = *at)) {
-        if (mount_sync_waits(c)) {
-            at = &c->next;
-        } else {
-            *at = c->next;
-            c->wait.queue = NULL;
-            mount_sync_append(&ready, c);
-        }
-    }
-    while ((c = ready)) {
-        ready = c->next;
-        c->after(c);
-    }
-}
-
-static void serve_blocked(struct mount *m)
-{
-    struct mount_call **at = &m->blocked, *ready = NULL, *c;
-
-    while ((c = *at)) {
-        if (mount_sync_is_full(m) || c->inode->dirty->actives > ACTIVES_MAX) {
-            at = &c->next;
-        } else {
-            *at = c->next;
-            c->wait.queue = NULL;
-            mount_sync_append(&ready, c);
-        }
-    }
-    while ((c = ready)) {
-        ready = c->next;
-        c->after(c);
-    }
+    return mount_sync_is_full(c->m) || c->inode->dirty->actives > ACTIVES_MAX;
 }
 
 static bool wants_commit(const struct inode *inode)
@@ -256,11 +199,11 @@ static void pump(struct mount *m, struct inode *inode)
 {
     inode_pin(inode);
     send_chunks(m, inode);
-    mount_sync_serve_waiting(inode);
+    calls_serve(&inode->waiting, mount_sync_waits);
     if (wants_commit(inode))
         commit(m, inode);
     commit_early(m);
-    serve_blocked(m);
+    calls_serve(&m->blocked, awaits_space);
     if (dirty_is_empty(inode->dirty))
         unlist_clean(m, inode);
     inode_unpin(&m->inodes, inode);
@@ -268,14 +211,8 @@ static void pump(struct mount *m, struct inode *inode)
 
 static void mount_sync_wait_for(struct mount_call *c, void (*then)(struct mount_call *))
 {
-    c->after = then;
     c->wait.seq = c->inode->dirty ? c->inode->dirty->seq : 0;
-    if (!mount_sync_waits(c)) {
-        then(c);
-        return;
-    }
-    enqueue(&c->inode->waiting, c);
-    if (c->wait.commit && wants_commit(c->inode))
+    if (call_waits(c, &c->inode->waiting, mount_sync_waits, then) && c->wait.commit && wants_commit(c->inode))
         commit(c->m, c->inode);
 }
 
@@ -295,12 +232,7 @@ void when_committed(struct mount_call *c, void (*then)(struct mount_call *c))
 
 void when_space(struct mount_call *c, void (*then)(struct mount_call *c))
 {
-    c->after = then;
-    if (!mount_sync_is_full(c->m) && c->inode->dirty->actives <= ACTIVES_MAX) {
-        then(c);
-        return;
-    }
-    enqueue(&c->m->blocked, c);
+    call_waits(c, &c->m->blocked, awaits_space, then);
 }
 
 /* --- for the files --------------------------------------------------------------------------------------------- */
@@ -367,6 +299,7 @@ void sync_closed(struct mount *m, struct inode *inode)
 
     if (!c)
         return;
+    silly_leave(m, inode);
     inode_pin(inode);
     c->inode = inode;
     when_committed(c, closed);
