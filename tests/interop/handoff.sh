@@ -114,7 +114,7 @@ ss -Htan | grep -v LISTEN >"$dir/left" || true
 ! grep -q ':700 .*ESTAB\|ESTAB.*:700 ' "$dir/left" || fail "left behind: $(cat "$dir/left")"
 rm -f "$dir/large"
 
-odd="(tcp.analysis.flags && !tcp.analysis.window_update && !tcp.analysis.window_full && !tcp.analysis.zero_window) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+odd="($strange && !tcp.analysis.zero_window) || $broken"
 look() { # FILE FILTER FIELD...
     local file=$1 filter=$2 fields=()
     shift 2

@@ -70,7 +70,7 @@ stop
 # Each segment is one FPDU. Packets are lost behind the capture, so it shows a lost packet and its retransmission.
 ip tuntap add dev ours mode tun vnet_hdr
 ip link set ours up
-odd="(tcp.analysis.flags && !tcp.analysis.window_update && !tcp.analysis.window_full) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+odd="($strange) || $broken"
 look() { # FILE FILTER FIELD...
     local file=$1 filter=$2 fields=()
     shift 2

@@ -48,11 +48,11 @@ capture() { # FILE WORD...
     shift
     start_capture "$file" ours
     talk "$@"
-    value probes >"$file.probes"
+    echo $(($(value probes) + $(value timeouts))) >"$file.late"
     stop_capture
 }
 ours='ip.src == 10.9.0.2'
-odd="(tcp.analysis.flags && !tcp.analysis.window_update && !tcp.analysis.window_full) || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+odd="($strange) || $broken"
 look() { # FILE FILTER
     # Our payload at port 7000 is not Gryphon's.
     tshark -d tcp.port==7000,data -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$1" -Y "$2" 2>/dev/null
@@ -62,9 +62,10 @@ capture "$dir/send" connect send octets=1000000 option=20
 capture "$dir/both" listen both octets=1000000 option=20 mtu=1500
 for file in send both; do
     [ "$(look "$dir/$file" "$ours && tcp.len > 0" | wc -l)" -gt 300 ] || fail "$file: our segments are not in the capture"
-    # A probe to a peer that got no processor time for a while looks like a retransmission.
-    look "$dir/$file" "$ours && ($odd)" >"$dir/odd"
-    [ "$(wc -l <"$dir/odd")" -le "$(cat "$dir/$file.probes")" ] || fail "$file: $(head -5 "$dir/odd")"
+    # What one of the two answers late, because it got no processor time for a while, is sent again. A SYN too: Linux takes
+    # up to a second until it sends through a device that has just been opened.
+    look "$dir/$file" "$ours && tcp.flags.syn == 0 && ($odd)" >"$dir/odd"
+    [ "$(wc -l <"$dir/odd")" -le "$(cat "$dir/$file.late")" ] || fail "$file: $(head -5 "$dir/odd")"
     # Each segment with data must have the option, aligned to four octets.
     tshark -r "$dir/$file" -Y "$ours && tcp.len > 0" -T fields -e tcp.options 2>/dev/null |
         grep -qvE '^0101080a.{16}1914' && fail "$file: data without the option, or not where it has to be"

@@ -39,6 +39,13 @@ cleanup() {
 # Two processors can deliver loopback packets out of order.
 tshark() { command tshark -o tcp.reassemble_out_of_order:TRUE "$@"; }
 
+# What tshark thinks of a packet. A peer that got no answer for a while, because this machine was busy, sends a segment
+# again; it has to be told that it came twice (RFC 2883), and looks like a duplicate acknowledgement then.
+# shellcheck disable=SC2034 # for the scripts
+strange="tcp.analysis.flags && !tcp.analysis.window_update && !tcp.analysis.window_full && !(tcp.analysis.duplicate_ack && tcp.options.sack.dsack_le)"
+# shellcheck disable=SC2034
+broken="tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+
 start_capture() { # FILE [DEVICE [FILTER]]
     : >"$dir/dumpcap" # what the one before said must not be taken for this one's
     dumpcap -q -i "${2:-lo}" -s 0 -B 64 -w "$1" -f "${3:-tcp}" 2>"$dir/dumpcap" &
