@@ -86,12 +86,11 @@ we_call() { # the same
     expect ours "$said" "$ours"
 }
 
-
-every_indication() {
-    local kind
-    for kind in 1 2 3 4 5; do
-        check "$stack: they call, indication $kind" they_call ok ok $kind
-        check "$stack: we call, indication $kind" we_call ok ok $kind
+indications() { # PREFIX KIND...: of the names of the tests
+    local prefix=$1 kind
+    for kind in "${@:2}"; do
+        check "$stack: ${prefix}they call, indication $kind" they_call ok ok "$kind"
+        check "$stack: ${prefix}we call, indication $kind" we_call ok ok "$kind"
     done
 }
 
@@ -113,20 +112,12 @@ every_rule() {
     check "$stack: we go beyond the buffer" we_call "$gone" 'aborted: R5*' 2 offset
 }
 
-with_losses() {
-    local kind
-    for kind in 1 2 3 4; do
-        check "$stack: 3 % loss, 20 % reordered: they call, indication $kind" they_call ok ok $kind
-        check "$stack: 3 % loss, 20 % reordered: we call, indication $kind" we_call ok ok $kind
-    done
-}
-
 for stack in "${stacks[@]}"; do
-    every_indication
+    indications "" 1 2 3 4 5
     every_rule
 done
 if "$guest" run 'modprobe sch_netem && tc qdisc add dev eth0 root netem delay 2ms loss 3% reorder 20% 50%'; then
-    for stack in "${stacks[@]}"; do with_losses; done
+    for stack in "${stacks[@]}"; do indications "3 % loss, 20 % reordered: " 1 2 3 4; done
     "$guest" run 'tc qdisc del dev eth0 root'
 else
     failed=$((failed + 1))
