@@ -19,7 +19,7 @@
 #include "net/loop.h"
 #include "net/rawip.h"
 #include "net/tun.h"
-#include "utcp/host.h"
+#include "tcp/host.h"
 
 enum {
     PACKET_UNITS = 8192, /* units sent and not acknowledged; a power of two */

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "utcp/packet.h"
+#include "tcp/packet.h"
 
 /* The address as it is. Returns 0 or -EAFNOSUPPORT. */
 int packet_name_of(struct utcp_name *name, const struct sockaddr *from, socklen_t length);

@@ -12,7 +12,7 @@
 
 #include "net/loop.h"
 #include "net/tun.h"
-#include "utcp/host.h"
+#include "tcp/host.h"
 #include "wire/tcpopt.h"
 #include "wire/tcpopt_map.h"
 

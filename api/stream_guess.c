@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/stream.h"
-#include "utcp/packet.h"
+#include "tcp/packet.h"
 
 enum { V4_HEAD = 20, V6_HEAD = 40, PROTOCOL_TCP = 6 };
 enum { LEAD_MAX = 1024 }; /* a segment of so few plain octets is what a transfer begins with */

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "fuzz/lib/input.h"
-#include "osctp/osctp.h"
+#include "sctp/osctp.h"
 
 enum {
     OUR_PORT = 10,

@@ -23,7 +23,7 @@
 #include "base/crc32c.h"
 #include "base/crcseg.h"
 #include "fuzz/lib/input.h"
-#include "utcp/checksum.h"
+#include "tcp/checksum.h"
 
 enum { DEVICES = 2, KINDS = 2, LENGTH = 8192, GUARD = 64, PACKET = 2048, QUEUE = 256, PORT = 700, STEPS = 200 };
 enum { V4_HEAD = 20, TCP_HEAD = 20, ROUNDS = 400, RECEIVES = 16 };

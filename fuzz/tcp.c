@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "utcp/host.h"
+#include "tcp/host.h"
 
 enum { STEP = 12, SENTS = 64, HELDS = 8, WINDOW = 20000, TO_SEND = 1 << 20, PACKETS = 200 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "utcp/packet.h"
+#include "tcp/packet.h"
 #include "wire/tcpopt_map.h"
 
 enum { SECTIONS = 16, SECTION = 6 };

@@ -7,7 +7,7 @@
 
 #include "net/ksctp_inner.h"
 #include "net/loop.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 
 enum { DATA_HEAD = 16, CONNECT_MS = 3000 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* osctp.h - SCTP in user space over UDP (RFC 6951): the associations of osctp/ at sockets, as a provider.
+/* osctp.h - SCTP in user space over UDP (RFC 6951): the associations of sctp/ at sockets, as a provider.
  *
  * Each socket has a lock of its own, which guards it with all its associations. Every function takes it, except
  * submit() and flush(), which need enter(). Sockets share nothing but the list for abandon(). */

@@ -11,7 +11,7 @@
 #include "net/osctp.h"
 #include "net/osctp_order.h"
 #include "net/udp.h"
-#include "osctp/osctp.h"
+#include "sctp/osctp.h"
 
 enum { OSCTP_RANDOMS = 64, OSCTP_PORTS = 65536 - OSCTP_PORT_FIRST };
 

@@ -5,7 +5,7 @@
 #define RDDP_NET_OSCTP_ORDER_H
 
 #include "net/sctp.h"
-#include "osctp/osctp.h"
+#include "sctp/osctp.h"
 
 enum { OSCTP_ENTRY = 64 }; /* octets of memory that a chunk or message counts besides its data */
 

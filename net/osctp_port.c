@@ -4,7 +4,7 @@
 #include <sys/random.h>
 
 #include "net/osctp_inner.h"
-#include "osctp/chunk.h"
+#include "sctp/chunk.h"
 
 enum { FIRST_CHUNK = PACKET_COMMON, PORTS_OCTETS = 4 };
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 
 enum { SAME_HEAD = 8 }; /* octets of ports and verification tag */
 

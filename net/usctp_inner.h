@@ -11,7 +11,7 @@
 #include "net/udp.h"
 #include "net/usctp.h"
 #include "net/usctp_pack.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 
 enum { USCTP_SPARES = 4096 };
 

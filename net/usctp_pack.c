@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 
 enum { PACK_SAME = 8 }; /* octets of ports and verification tag */
 

@@ -17,10 +17,10 @@ declare -A may=(
     [core]="base/ core/ rddp/wr.h $pure"
     [wire]="base/ wire/ core/seg.h core/fault.h $pure"
     [conn]="base/ core/ wire/ conn/ rddp/wr.h $pure"
-    [utcp]="base/ utcp/ $pure"
-    [osctp]="base/ osctp/ $pure"
-    [net]="base/ osctp/ net/ host"
-    [api]="base/ core/ wire/ conn/ utcp/ net/ api/ rddp/ host"
+    [tcp]="base/ tcp/ $pure"
+    [sctp]="base/ sctp/ $pure"
+    [net]="base/ sctp/ net/ host"
+    [api]="base/ core/ wire/ conn/ tcp/ net/ api/ rddp/ host"
     [rpc]="rpc/ rddp/ host"
     [nfs]="nfs/ rpc/ rddp/ host"
     [tools]="tools/ nfs/ rddp/ host"
@@ -28,7 +28,7 @@ declare -A may=(
     [include]="rddp/ host"
 )
 # The layers whose symbols a layer may use besides its own.
-declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [utcp]="base" [osctp]="base" [net]="base osctp")
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [net]="base sctp")
 # The symbols that the pure layers may use of the C library, and those of libgcc for processor detection. base/ may also
 # leave the processor to others, which a spinlock has to.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
@@ -93,13 +93,13 @@ symbols() {
 
 check_symbols() {
     local layer symbol bad=0
-    for layer in base core wire conn utcp osctp net; do
+    for layer in base core wire conn tcp sctp net; do
         [ -d "$work/objects/$layer" ] || continue
         # shellcheck disable=SC2086
         symbols --defined-only $layer ${uses[$layer]} >"$work/own"
         symbols --undefined-only $layer | comm -23 - "$work/own" >"$work/foreign"
         if [ $layer = net ]; then
-            symbols --defined-only core wire conn utcp api | comm -12 - "$work/foreign" >"$work/bad"
+            symbols --defined-only core wire conn tcp api | comm -12 - "$work/foreign" >"$work/bad"
         else
             grep -vxE "$libc${also[$layer]:-}" "$work/foreign" >"$work/bad" || true
         fi
@@ -141,7 +141,7 @@ take_compiled() { # FILE
 
 compile_all() {
     local files
-    mapfile -t files < <(find base core wire conn utcp osctp net api -name '*.c' 2>/dev/null |
+    mapfile -t files < <(find base core wire conn tcp sctp net api -name '*.c' 2>/dev/null |
         while read -r file; do take_compiled "$file" || echo "$file"; done)
     compile "${files[@]}"
 }
@@ -173,7 +173,7 @@ self_test() {
     done
     cd "$work/tree"
     check_includes && compile_all && check_symbols && check_rings || return 1
-    mkdir -p base core wire conn utcp osctp net api include/rddp
+    mkdir -p base core wire conn tcp sctp net api include/rddp
     touch net/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
     plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'

@@ -21,7 +21,7 @@
 #include "base/bytes.h"
 #include "net/tun.h"
 #include "tests/lib/rng.h"
-#include "utcp/host.h"
+#include "tcp/host.h"
 
 enum {
     PORT = 7000,

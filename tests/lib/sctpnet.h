@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "osctp/osctp.h"
+#include "sctp/osctp.h"
 #include "tests/lib/inflight.h"
 #include "tests/lib/rng.h"
 

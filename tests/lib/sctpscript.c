@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "osctp/chunk.h"
-#include "osctp/osctp.h"
+#include "sctp/chunk.h"
+#include "sctp/osctp.h"
 #include "tests/lib/sctptext.h"
 
 enum {

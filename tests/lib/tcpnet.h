@@ -9,7 +9,7 @@
 
 #include "tests/lib/inflight.h"
 #include "tests/lib/rng.h"
-#include "utcp/host.h"
+#include "tcp/host.h"
 
 enum { TCPNET_SENTS = 4096, TCPNET_HELDS = 4096, TCPNET_HALVES = 64, TCPNET_BUCKETS = 64 };
 

@@ -23,7 +23,7 @@
 #include "net/loop.h"
 #include "net/osctp.h"
 #include "net/osctp_order.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 
 enum { SCTP_PORT = 5001, PEER_PORT = 777, PATIENCE_US = 20000000, DATAGRAM = 2048, COOKIE = 256 };
 enum { DATA, INIT, INIT_ACK, SACK, ABORT = 6, SHUTDOWN_ACK = 8, COOKIE_ECHO = 10, COOKIE_ACK, SHUTDOWN_COMPLETE = 14 };

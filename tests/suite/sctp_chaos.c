@@ -18,7 +18,7 @@
 #include "base/bytes.h"
 #include "net/loop.h"
 #include "net/usctp.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 #include "tests/lib/engine.h"
 #include "tests/lib/stacks.h"
 

@@ -18,7 +18,7 @@
 #include "net/loop.h"
 #include "net/osctp.h"
 #include "net/usctp.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 #include "tests/lib/stacks.h"
 
 enum { SCTP_PORT = 5001, PATIENCE_US = 20000000, DATAGRAM = 2048, BACKLOG = USCTP_BACKLOG, BUFFER = USCTP_BUFFER };

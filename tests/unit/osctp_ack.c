@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "conn/assoc_window.h"
-#include "osctp/osctp.h"
+#include "sctp/osctp.h"
 #include "tests/lib/sctpscript.h"
 
 #define SCRIPT(name, text) \

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "osctp/osctp.h"
+#include "sctp/osctp.h"
 #include "tests/lib/sctpscript.h"
 
 #define SCRIPT(name, text) \

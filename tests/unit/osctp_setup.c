@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "osctp/cookie.h"
+#include "sctp/cookie.h"
 #include "tests/lib/sctpscript.h"
 
 #define SCRIPT(name, text) \

@@ -9,9 +9,9 @@
 
 #include "base/bytes.h"
 #include "tests/lib/rng.h"
-#include "utcp/checksum.h"
+#include "tcp/checksum.h"
 #include "base/siphash.h"
-#include "utcp/packet.h"
+#include "tcp/packet.h"
 
 enum { BUFFER = 256, KIND = 25 };
 

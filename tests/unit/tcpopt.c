@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/vectors.h"
-#include "utcp/packet.h"
+#include "tcp/packet.h"
 #include "wire/tcpopt_map.h"
 #include <rddp/stream.h>
 

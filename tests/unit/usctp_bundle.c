@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "net/usctp_bundle.h"
 #include "net/usctp_pack.h"
-#include "osctp/packet.h"
+#include "sctp/packet.h"
 
 enum { HEAD = 16, BUFFER = 4096 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "utcp/packet.h"
+#include "tcp/packet.h"
 
 /* One connection. Numbers are as in the segments. */
 struct raw_peer {

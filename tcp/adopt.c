@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* adopt.c - a connection that somebody else has had for a while: what he received, and what he knew of the path. */
+#include "tcp/inner.h"
+
+void utcp_adopt_received(struct utcp *t, uint32_t octets, uint64_t rtt_us, uint64_t now_us)
+{
+    t->rx.next += octets;
+    t->rx.acked = t->rx.next;
+    t->rx.edge = utcp_max(t->rx.edge, t->rx.next);
+    t->rx.kept = octets;
+    t->rx.adopted = t->rx.next;
+    if (rtt_us)
+        utcp_rtt_sample(&t->rtt, rtt_us, now_us);
+}
+
+void utcp_settle(struct utcp *t)
+{
+    t->rx.adopted = 0;
+}
