@@ -28,9 +28,9 @@
 #include "base/container.h"
 #include "base/ids.h"
 #include "core/qp.h"
-#include "net/loop.h"
-#include "net/notifier.h"
-#include "net/tcp.h"
+#include "loop/reactor.h"
+#include "loop/notifier.h"
+#include "tcp/io/tcp.h"
 
 enum {
     POSTERS = 16,         /* threads that may post to endpoints at the same time; the driver does the work of others */

@@ -9,7 +9,7 @@
 
 #include "api/attr.h"
 #include "api/endpoint_link.h"
-#include "net/link_tcp.h"
+#include "tcp/io/link_tcp.h"
 
 enum { LISTENER_PENDING = 4096 }; /* connections of one listener that were not answered */
 

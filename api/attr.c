@@ -2,7 +2,7 @@
 /* attr.c - defaults and checks of wire attributes, and their conversion for the engine. */
 #include "api/attr.h"
 
-#include "net/sctp.h"
+#include "sctp/io/sctp.h"
 
 void rddp_wire_attr_init(struct rddp_wire_attr *attr)
 {

@@ -13,7 +13,7 @@
 #include "api/endpoint_sctp.h"
 #include "api/inherit.h"
 #include "api/packet.h"
-#include "net/link_tcp.h"
+#include "tcp/io/link_tcp.h"
 
 /* The channel counts its users outside context->lock: destroying it must not overlap with this call. */
 bool qp_claim(struct rddp_qp *qp, struct rddp_event_channel *channel)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "api/api.h"
-#include "net/cancel.h"
+#include "loop/cancel.h"
 
 /* Closes the endpoint. The loop frees the struct when the token is given back, after its holder has let go. By the
  * driver, who holds it. */

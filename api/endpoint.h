@@ -7,9 +7,9 @@
 
 #include "api/progress.h"
 #include "conn/conn.h"
-#include "net/doorbell.h"
-#include "net/link.h"
-#include "net/loop.h"
+#include "loop/doorbell.h"
+#include "loop/link.h"
+#include "loop/reactor.h"
 
 struct endpoint;
 struct rddp_conn_attr;

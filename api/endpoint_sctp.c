@@ -11,9 +11,9 @@
 #include "api/attr.h"
 #include "api/sctp_link.h"
 #include "api/sctp_port.h"
-#include "net/ksctp.h"
-#include "net/osctp.h"
-#include "net/usctp.h"
+#include "sctp/io/ksctp.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/usctp.h"
 
 enum { LISTENER_PENDING = 4096 }; /* associations of one listener that were not answered */
 

@@ -10,8 +10,8 @@
 
 #include "api/packet_name.h"
 #include "api/transfer.h"
-#include "net/link_tcp.h"
-#include "net/repair.h"
+#include "tcp/io/link_tcp.h"
+#include "tcp/io/repair.h"
 
 int handoff_check(void)
 {

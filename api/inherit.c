@@ -15,8 +15,8 @@
 #include "api/endpoint_sctp.h"
 #include "api/fork.h"
 #include "api/loops.h"
-#include "net/osctp.h"
-#include "net/usctp.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/usctp.h"
 
 /* --- giving up what is the parent's ----------------------------------------------------------------------- */
 

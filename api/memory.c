@@ -10,7 +10,7 @@
 #include "api/api.h"
 #include "api/inherit.h"
 #include "base/spin.h"
-#include "net/cancel.h"
+#include "loop/cancel.h"
 
 enum {
     SPINS = 200,      /* attempts before sleeping: most visitors have left by then */

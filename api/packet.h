@@ -15,10 +15,10 @@
 #include "api/endpoint.h"
 #include "api/member.h"
 #include "base/container.h"
-#include "net/link.h"
-#include "net/loop.h"
-#include "net/rawip.h"
-#include "net/tun.h"
+#include "loop/link.h"
+#include "loop/reactor.h"
+#include "tcp/io/rawip.h"
+#include "tcp/io/tun.h"
 #include "tcp/host.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/packet.h"
-#include "net/repair.h"
+#include "tcp/io/repair.h"
 
 enum { TCP_CHECKSUM_AT = 16 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "net/cancel.h"
+#include "loop/cancel.h"
 
 /* --- endpoints -----------------------------------------------------------------------------------------------------
  */

@@ -10,7 +10,7 @@
 
 #include "api/pool.h"
 #include "base/spin.h"
-#include "net/loop.h"
+#include "loop/reactor.h"
 
 enum {
     STAGE_OCTETS = 1 << 18, /* asked of a socket at once */

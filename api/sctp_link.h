@@ -5,7 +5,7 @@
 #define RDDP_API_SCTP_LINK_H
 
 #include "conn/assoc.h"
-#include "net/sctp.h"
+#include "sctp/io/sctp.h"
 
 enum { LINK_TURN_MESSAGES = 1024 }; /* messages per turn in each direction, so that other associations get their turn */
 

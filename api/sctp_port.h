@@ -4,7 +4,7 @@
 #define RDDP_API_SCTP_PORT_H
 
 #include "api/progress.h"
-#include "net/sctp.h"
+#include "sctp/io/sctp.h"
 
 struct rddp_listener;
 

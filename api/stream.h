@@ -10,8 +10,8 @@
 
 #include <rddp/stream.h>
 
-#include "net/loop.h"
-#include "net/tun.h"
+#include "loop/reactor.h"
+#include "tcp/io/tun.h"
 #include "tcp/host.h"
 #include "wire/tcpopt.h"
 #include "wire/tcpopt_map.h"

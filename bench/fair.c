@@ -24,7 +24,7 @@
 #include <rddp/stream.h>
 
 #include "bench/lib/path.h"
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 
 enum { PORT = 700, CHUNK = 1 << 18, WAITING = 1 << 16, PACKET = 1600, MTU = 1500, AHEAD = 4 << 20, LEAST = 40 };
 

@@ -26,7 +26,7 @@
 
 #include "base/container.h"
 #include "bench/lib/path.h"
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 
 enum { PORT = 700, PIECE = 1 << 20, AHEAD = 8, CHANCES = 100000, RELAY_BATCH = 64 };
 

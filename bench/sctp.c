@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "api/sctp_link.h"
-#include "net/loop.h"
-#include "net/osctp.h"
-#include "net/usctp.h"
+#include "loop/reactor.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/usctp.h"
 
 enum { REGION = 4 << 20, DEPTH = 512, SCTP_PORT = 5001, BATCH = 32, SECOND_US = 1000000, HEAD = SCTPDDP_RDMA_HEAD };
 

@@ -10,7 +10,8 @@ set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
 
-# What a layer may include: folders, single headers, and `host` for all system headers.
+# What a layer may include: folders, single headers, and `host` for all system headers. A layer is a folder; a folder in it
+# that has a line of its own is another layer.
 pure="assert.h errno.h inttypes.h limits.h stdatomic.h stdbool.h stddef.h stdint.h string.h"
 declare -A may=(
     [base]="base/ $pure threads.h arm_acle.h arm_neon.h cpuid.h immintrin.h nmmintrin.h wmmintrin.h"
@@ -19,8 +20,10 @@ declare -A may=(
     [conn]="base/ core/ wire/ conn/ rddp/wr.h $pure"
     [tcp]="base/ tcp/ $pure"
     [sctp]="base/ sctp/ $pure"
-    [net]="base/ sctp/ net/ host"
-    [api]="base/ core/ wire/ conn/ tcp/ net/ api/ rddp/ host"
+    [loop]="base/ loop/ host"
+    [tcp/io]="base/ loop/ tcp/io/ host"
+    [sctp/io]="base/ sctp/ loop/ sctp/io/ host"
+    [api]="base/ core/ wire/ conn/ tcp/ loop/ tcp/io/ sctp/io/ api/ rddp/ host"
     [rpc]="rpc/ rddp/ host"
     [nfs]="nfs/ rpc/ rddp/ host"
     [tools]="tools/ nfs/ rddp/ host"
@@ -28,7 +31,7 @@ declare -A may=(
     [include]="rddp/ host"
 )
 # The layers whose symbols a layer may use besides its own.
-declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [net]="base sctp")
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [loop]="base" [tcp/io]="base loop" [sctp/io]="base sctp loop")
 # The symbols that the pure layers may use of the C library, and those of libgcc for processor detection. base/ may also
 # leave the processor to others, which a spinlock has to.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
@@ -36,6 +39,12 @@ declare -A also=([base]='|thrd_(yield|sleep)')
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+layer_of() { # PATH -> the innermost layer that it lies in
+    local layer=${1%/*}
+    while [ -z "${may[$layer]:-}" ] && [[ $layer == */* ]]; do layer=${layer%/*}; done
+    echo "$layer"
+}
 
 # Names are relative to the root, so a name is ours if it exists there; <net/if.h> is not.
 allowed() { # LAYER FORM NAME
@@ -47,7 +56,7 @@ allowed() { # LAYER FORM NAME
         '<host') [[ $name == rddp/* ]] || return 0 ;;
         '<rddp/') [[ $name != rddp/* ]] || return 0 ;;
         '"rddp/'*) ;;
-        '"'*/) [[ $name != "$entry"* ]] || return 0 ;;
+        '"'*/) [ "$(layer_of "$name")" != "${entry%/}" ] || return 0 ;;
         *) [ "$name" != "$entry" ] || return 0 ;;
         esac
     done
@@ -56,20 +65,22 @@ allowed() { # LAYER FORM NAME
 
 check_includes() {
     local layer file line rest bad=0
-    local -A is_allowed=()
-    for layer in "${!may[@]}"; do
-        [ -d "$layer" ] || continue
-        while IFS=: read -r file line rest; do
-            [ -z "${is_allowed["$layer $rest"]:-}" ] || continue
-            if [[ $rest =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*([\"<])([^\">]+) ]] &&
-                allowed "$layer" "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"; then
-                is_allowed["$layer $rest"]=1
-                continue
-            fi
-            echo "$file:$line: $layer/ may not include this: $rest"
-            bad=1
-        done < <(grep -rnE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include\b' "$layer")
-    done
+    local -A is_allowed=() layers=()
+    while IFS=: read -r file line rest; do
+        layer=${layers["${file%/*}"]:-$(layer_of "$file")}
+        layers["${file%/*}"]=$layer
+        [ -z "${is_allowed["$layer $rest"]:-}" ] || continue
+        if [[ $rest =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*([\"<])([^\">]+) ]] &&
+            allowed "$layer" "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"; then
+            is_allowed["$layer $rest"]=1
+            continue
+        fi
+        echo "$file:$line: $layer/ may not include this: $rest"
+        bad=1
+    done < <(for layer in "${!may[@]}"; do
+        [[ $layer == */* ]] || [ ! -d "$layer" ] ||
+            grep -rnE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include\b' "$layer"
+    done)
     return $bad
 }
 
@@ -87,18 +98,19 @@ symbols() {
     local option=$1 place
     shift
     for place in "$@"; do
-        find "$work/objects" -path "$work/objects/$place/*.o" -o -path "$work/objects/$place.c.o"
+        find "$work/objects" -path "$work/objects/$place.c.o"
+        [ ! -d "$work/objects/$place" ] || find "$work/objects/$place" -maxdepth 1 -name '*.o'
     done | xargs -r nm -g "$option" -f posix | awk 'NF > 1 { print $1 }' | sort -u
 }
 
 check_symbols() {
     local layer symbol bad=0
-    for layer in base core wire conn tcp sctp net; do
+    for layer in base core wire conn tcp sctp loop tcp/io sctp/io; do
         [ -d "$work/objects/$layer" ] || continue
         # shellcheck disable=SC2086
         symbols --defined-only $layer ${uses[$layer]} >"$work/own"
         symbols --undefined-only $layer | comm -23 - "$work/own" >"$work/foreign"
-        if [ $layer = net ]; then
+        if [[ $layer == loop || $layer == */io ]]; then
             symbols --defined-only core wire conn tcp api | comm -12 - "$work/foreign" >"$work/bad"
         else
             grep -vxE "$libc${also[$layer]:-}" "$work/foreign" >"$work/bad" || true
@@ -135,13 +147,14 @@ check_rings() {
 
 # Takes FILE's object from the build, if this runs as a test. RDDP_LONG=1 compiles everything here.
 take_compiled() { # FILE
-    local object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_${1%%/*}.dir/$1.o
+    local folder=${1%/*}
+    local object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_${folder//\//_}.dir/$1.o
     [ -z "${RDDP_LONG:-}" ] && [ -f "$object" ] && mkdir -p "$work/objects/${1%/*}" && cp "$object" "$work/objects/$1.o"
 }
 
 compile_all() {
     local files
-    mapfile -t files < <(find base core wire conn tcp sctp net api -name '*.c' 2>/dev/null |
+    mapfile -t files < <(find base core wire conn tcp sctp loop tcp/io sctp/io api -maxdepth 1 -name '*.c' 2>/dev/null |
         while read -r file; do take_compiled "$file" || echo "$file"; done)
     compile "${files[@]}"
 }
@@ -169,22 +182,22 @@ self_test() {
     local folder
     mkdir "$work/tree"
     for folder in "${!may[@]}"; do
-        [ ! -d "$folder" ] || cp -r "$folder" "$work/tree/"
+        [ ! -d "$folder" ] || [[ $folder == */* ]] || cp -r "$folder" "$work/tree/"
     done
     cd "$work/tree"
     check_includes && compile_all && check_symbols && check_rings || return 1
-    mkdir -p base core wire conn tcp sctp net api include/rddp
-    touch net/planted.h core/planted.h wire/planted.h include/rddp/planted.h
+    mkdir -p base core wire conn tcp sctp loop tcp/io sctp/io api include/rddp
+    touch loop/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
     plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'
-    plant "core includes net" check_includes core/planted.c '#include "net/planted.h"'
-    plant "core includes net, in brackets" check_includes core/planted.c '#include <net/planted.h>'
+    plant "core includes loop" check_includes core/planted.c '#include "loop/planted.h"'
+    plant "core includes loop, in brackets" check_includes core/planted.c '#include <loop/planted.h>'
     plant "core includes the public calls" check_includes core/planted.c '#include <rddp/planted.h>'
-    plant "core goes by a detour" check_includes core/planted.c '#  include "core/../net/planted.h"'
+    plant "core goes by a detour" check_includes core/planted.c '#  include "core/../loop/planted.h"'
     plant "core hides it in a macro" check_includes core/planted.c '#include PLANTED'
     plant "wire includes more of core than the waist" check_includes wire/planted.c '#include "core/planted.h"'
     plant "conn asks for a clock" check_includes conn/planted.c '#include <time.h>'
-    plant "net includes wire" check_includes net/planted.c '#include "wire/planted.h"'
+    plant "loop includes wire" check_includes loop/planted.c '#include "wire/planted.h"'
     plant "a tool looks inside" check_includes tools/planted.c '#include "core/planted.h"'
     plant "an example looks inside" check_includes examples/planted.c '#include "core/planted.h"'
 
@@ -196,7 +209,7 @@ self_test() {
     compile core/above.c
     plant "wire calls core" check_symbols wire/planted.c \
         'int below_is_above(void);\nint planted(void);\nint planted(void) { return below_is_above(); }'
-    plant "net calls core" check_symbols net/planted.c \
+    plant "loop calls core" check_symbols loop/planted.c \
         'int below_is_above(void);\nint planted(void);\nint planted(void) { return below_is_above(); }'
     printf 'int planted(void);\nint above(void);\nint above(void) { return planted(); }\n' >core/above.c
     compile core/above.c

@@ -15,7 +15,7 @@ launcher=$(sed -n 's/^CMAKE_C_COMPILER_LAUNCHER:[A-Z]*=//p' "${RDDP_BUILD_DIR:?}
 cmake -S "$source_dir" -B "$dir/build" -DRDDP_USRSCTP=OFF -DRDDP_TESTS=OFF \
     -DCMAKE_C_COMPILER_LAUNCHER="$launcher" >"$dir/log" 2>&1 || fail "$(tail -n 20 "$dir/log")"
 grep -q 'usrsctp is left out' "$dir/log" || fail "cmake does not say that usrsctp is missing"
-reuse_objects "$source_dir" "$dir/build" # all layers but net/
+reuse_objects "$source_dir" "$dir/build" # all layers but sctp/io/
 cmake --build "$dir/build" -j "${JOBS:-2}" --target rddp >"$dir/log" 2>&1 || fail "$(tail -n 20 "$dir/log")"
 ! ldd "$dir/build/librddp.so" | grep -q usrsctp || fail "the library needs usrsctp's"
 export LD_PRELOAD=$dir/build/librddp.so

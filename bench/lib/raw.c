@@ -11,7 +11,7 @@
 #include "base/container.h"
 #include "base/spin.h"
 #include "bench/lib/path.h"
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 #include "tcp/packet.h"
 
 enum { SPAN_US = 300000, LOOK_US = 5, PORT = 700, OPTIONS = 32, HEADS = 40 + OPTIONS, CHECKSUM_AT = 16 };

@@ -23,7 +23,7 @@
 
 #include "base/container.h"
 #include "bench/lib/path.h"
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 
 enum { TRANSFER_PORT = 700, BLOCK = 1 << 20, BURST = 64, PIECE_MAX = 65535, PACKET_MAX = 1500, FULL = 100000 };
 

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "api/sctp_link.h"
-#include "net/loop.h"
-#include "net/osctp.h"
-#include "net/usctp.h"
+#include "loop/reactor.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/usctp.h"
 
 enum { OCTETS = 200000, TAG = 0x1234, STREAM = 3, SECONDS = 60, DONE = 4, QUEUE = 16 };
 

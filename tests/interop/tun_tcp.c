@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 #include "tests/lib/rng.h"
 #include "tcp/host.h"
 

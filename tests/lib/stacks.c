@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "net/osctp.h"
-#include "net/usctp.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/usctp.h"
 
 static const struct sctp_provider *const stacks[] = {&osctp, &usctp};
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "net/sctp.h"
+#include "sctp/io/sctp.h"
 
 struct CMUnitTest;
 

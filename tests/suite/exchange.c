@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "api/endpoint_link.h"
-#include "net/link_tcp.h"
+#include "tcp/io/link_tcp.h"
 #include "tests/suite/lib/pair.h"
 
 enum { LENGTH = 300000, ROUNDS = 20 };

@@ -20,9 +20,9 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "net/loop.h"
-#include "net/osctp.h"
-#include "net/osctp_order.h"
+#include "loop/reactor.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/osctp_order.h"
 #include "sctp/packet.h"
 
 enum { SCTP_PORT = 5001, PEER_PORT = 777, PATIENCE_US = 20000000, DATAGRAM = 2048, COOKIE = 256 };

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "api/sctp_link.h"
-#include "net/loop.h"
-#include "net/udp.h"
+#include "loop/reactor.h"
+#include "loop/udp.h"
 #include "tests/lib/engine.h"
 #include "tests/lib/stacks.h"
 

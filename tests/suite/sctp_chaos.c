@@ -16,8 +16,8 @@
 
 #include "api/sctp_link.h"
 #include "base/bytes.h"
-#include "net/loop.h"
-#include "net/usctp.h"
+#include "loop/reactor.h"
+#include "sctp/io/usctp.h"
 #include "sctp/packet.h"
 #include "tests/lib/engine.h"
 #include "tests/lib/stacks.h"

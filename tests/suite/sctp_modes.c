@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/usctp.h"
+#include "sctp/io/usctp.h"
 #include "tests/lib/stacks.h"
 #include "tests/suite/lib/pair.h"
 

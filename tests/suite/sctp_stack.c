@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "net/loop.h"
-#include "net/osctp.h"
-#include "net/usctp.h"
+#include "loop/reactor.h"
+#include "sctp/io/osctp_provider.h"
+#include "sctp/io/usctp.h"
 #include "sctp/packet.h"
 #include "tests/lib/stacks.h"
 

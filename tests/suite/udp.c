@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "net/udp.h"
+#include "loop/udp.h"
 
 enum { PATIENCE_MS = 5000, LONGEST = 9000 };
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "net/doorbell.h"
+#include "loop/doorbell.h"
 #include "tests/lib/engine.h"
 
 static void test_alone(void **state)

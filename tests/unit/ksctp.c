@@ -16,7 +16,7 @@
 
 #include <linux/sctp.h>
 
-#include "net/ksctp.h"
+#include "sctp/io/ksctp.h"
 
 enum { ASSOC_ID = 7 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "net/osctp_order.h"
+#include "sctp/io/osctp_order.h"
 
 enum { CHUNKS_MAX = 6, GIVEN_MAX = 8192, OCTETS = 5, PLENTY = 1 << 20 };
 

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "net/usctp_bundle.h"
-#include "net/usctp_pack.h"
+#include "sctp/io/usctp_bundle.h"
+#include "sctp/io/usctp_pack.h"
 #include "sctp/packet.h"
 
 enum { HEAD = 16, BUFFER = 4096 };

@@ -3,7 +3,7 @@
 #ifndef RDDP_TESTS_SUITE_LINK_MEMORY_H
 #define RDDP_TESTS_SUITE_LINK_MEMORY_H
 
-#include "net/link.h"
+#include "loop/link.h"
 
 enum { LINK_MEMORY_MAX = 1 << 16 };
 

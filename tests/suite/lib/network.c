@@ -15,7 +15,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 
 static bool write_file(const char *path, const char *text)
 {

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/usctp.h"
+#include "sctp/io/usctp.h"
 
 enum { PATIENT_POLLS = 100 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "api/packet_name.h"
-#include "net/tun.h"
+#include "tcp/io/tun.h"
 #include "tests/suite/lib/network.h"
 
 enum { MTU = 1500, MSS = 1460, PREFIX = 24, PACKETS = 100000 };

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* udp.h - a UDP socket that sends and receives packets in batches: many per call if the kernel can cut and join
+ * them. */
+#ifndef RDDP_LOOP_UDP_H
+#define RDDP_LOOP_UDP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum {
+    UDP_BATCH_OCTETS = 65000, /* octets of a batch, which leaves in one call to one peer */
+    UDP_BATCH_PACKETS = 64,   /* the kernel cuts no more packets from a batch */
+    UDP_BUFFERS = 8,          /* buffers that one call may fill */
+    UDP_BUFFER_OCTETS = 65536,
+    UDP_SOCKET_OCTETS = 4 << 20, /* requested size of the socket's own buffers */
+};
+
+struct udp {
+    int fd;
+    bool cuts;        /* the kernel cuts batches (UDP_SEGMENT) */
+    bool refused;     /* after udp_connect(): an ICMP error said that no one listens at the peer's port */
+    uint64_t dropped; /* packets that the socket did not accept */
+    uint8_t *out;     /* memory for packets of the batch being collected: UDP_BATCH_OCTETS */
+    struct iovec packet[UDP_BATCH_PACKETS];
+    uint32_t out_octets, out_packets, out_each; /* of the batch */
+    uint32_t out_used;                          /* octets of `out` */
+    bool out_borrows;                           /* some packets are in the caller's memory */
+    bool out_closed;                            /* its last packet is shorter than the others, so no more can follow */
+    struct sockaddr_storage out_to;
+};
+
+/* Receive buffers that all sockets of a thread can share. */
+struct udp_stage {
+    uint8_t *buffer; /* UDP_BUFFERS * UDP_BUFFER_OCTETS */
+};
+
+/* Packets from one peer that arrived together: all but the last have `each` octets. `octets` is 0 if they were
+ * truncated. */
+struct udp_batch {
+    uint8_t *at; /* in the stage */
+    uint32_t octets, each;
+    struct sockaddr_storage from;
+    socklen_t from_length;
+};
+
+/* Opens a socket bound to `local`. Returns 0 or a negative errno; after an error nothing needs to be closed. */
+int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length);
+void udp_close(struct udp *u);
+
+/* Restricts the socket to packets of this peer. Returns 0 or a negative errno. */
+int udp_connect(struct udp *u, const struct sockaddr_storage *peer);
+
+/* Stores the local address. */
+void udp_local(const struct udp *u, struct sockaddr_storage *local);
+
+/* Stores the local address that the system would use to send to `peer`. Returns 0 or a negative errno, and AF_UNSPEC
+ * then: there is no route. */
+int udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local);
+
+/* Receives up to UDP_BUFFERS batches into the stage. Returns their number; 0: none now; or a negative errno. An ICMP
+ * error for a packet that we sent is not an error here. */
+int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch);
+
+/* Returns room for a packet of `octets` to `to`, behind the packets that wait; sends those first if they cannot be in
+ * one batch with it. udp_put() then adds the packet. NULL: `octets` exceeds UDP_BATCH_OCTETS. */
+uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);
+void udp_put(struct udp *u, uint32_t octets);
+
+/* The same for a packet that stays where it is until udp_flush(). Returns false if `octets` exceeds UDP_BATCH_OCTETS.
+ */
+bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets);
+
+/* Sends the packets that wait. Packets that the socket does not accept are lost and counted in `dropped`. */
+void udp_flush(struct udp *u);
+
+/* Drops the packets that wait. */
+void udp_forget(struct udp *u);
+
+#endif

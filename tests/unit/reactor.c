@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* loop.c - watches that always have work are all served, however many there are and however often a round ends early.
+ */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/container.h"
+#include "loop/reactor.h"
+#include "tests/lib/engine.h"
+
+enum { WATCHES = LOOP_EVENTS + 36, ROUNDS = 50 };
+
+struct busy {
+    struct watch watch;
+    unsigned called;
+};
+
+static void count(struct watch *watch, uint32_t events)
+{
+    (void)events;
+    container_of(watch, struct busy, watch)->called++;
+}
+
+static void open_busy(struct loop *loop, struct busy *busy, unsigned n)
+{
+    assert_int_equal(loop_init(loop), 0);
+    for (unsigned i = 0; i < n; i++) {
+        busy[i] = (struct busy){.watch = {.fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), .ready = count}};
+        assert_true(busy[i].watch.fd >= 0);
+        assert_int_equal(loop_watch(loop, &busy[i].watch, EPOLLIN), 0);
+    }
+}
+
+static void close_busy(struct loop *loop, struct busy *busy, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        loop_unwatch(loop, &busy[i].watch);
+        close(busy[i].watch.fd);
+    }
+    loop_fini(loop);
+}
+
+/* A thread always waits for the loop, so each round serves one watch, and the next round continues behind it. */
+static void test_turns(void **state)
+{
+    static const _Atomic uint32_t wanted = 1;
+    struct busy busy[WATCHES];
+    struct loop loop;
+
+    (void)state;
+    open_busy(&loop, busy, WATCHES);
+    for (unsigned i = 0; i < ROUNDS * WATCHES; i++)
+        assert_int_equal(loop_run(&loop, &wanted), 1);
+    for (unsigned i = 0; i < WATCHES; i++)
+        assert_in_range(busy[i].called, ROUNDS / 2, 2 * ROUNDS);
+    close_busy(&loop, busy, WATCHES);
+}
+
+/* No thread waits: a round serves as many watches as the kernel reported, and all get their turn. */
+static void test_rounds(void **state)
+{
+    static const _Atomic uint32_t nobody = 0;
+    struct busy busy[WATCHES];
+    struct loop loop;
+
+    (void)state;
+    open_busy(&loop, busy, WATCHES);
+    for (unsigned i = 0; i < 2 * ROUNDS; i++)
+        assert_in_range(loop_run(&loop, &nobody), 1, LOOP_EVENTS);
+    for (unsigned i = 0; i < WATCHES; i++)
+        assert_in_range(busy[i].called, ROUNDS / 2, 2 * ROUNDS);
+    close_busy(&loop, busy, WATCHES);
+}
+
+/* A watch that ends while it waits for its turn is not called. */
+static void test_ends(void **state)
+{
+    static const _Atomic uint32_t wanted = 1;
+    struct busy busy[4];
+    struct loop loop;
+    unsigned called = 0;
+
+    (void)state;
+    open_busy(&loop, busy, 4);
+    assert_int_equal(loop_run(&loop, &wanted), 1);
+    for (unsigned i = 0; i < 4; i++)
+        if (!busy[i].called)
+            loop_unwatch(&loop, &busy[i].watch);
+    for (unsigned i = 0; i < 8; i++)
+        loop_run(&loop, &wanted);
+    for (unsigned i = 0; i < 4; i++)
+        called += busy[i].called > 0;
+    assert_int_equal(called, 1);
+    close_busy(&loop, busy, 4);
+}
+
+/* Waiting without sleeping ends when it is told to, or later. */
+static void test_spin(void **state)
+{
+    uint64_t start_us = loop_now_us(), end_us = loop_spin(start_us + 100);
+
+    (void)state;
+    assert_true(end_us >= start_us + 100);
+    assert_true(loop_now_us() >= end_us);
+    assert_true(loop_spin(0) >= end_us);
+}
+
+struct late {
+    struct timer timer;
+    const struct busy *busy;
+    unsigned before; /* watches that were called before the timer fired */
+    bool fired;
+};
+
+static void look_who_was_first(struct timer *timer, uint64_t now_us)
+{
+    struct late *late = container_of(timer, struct late, timer);
+
+    (void)now_us;
+    late->before = late->busy[0].called + late->busy[1].called;
+    late->fired = true;
+}
+
+/* A timer that is due and sockets that have something: the timer fires last, whichever was ready first. */
+static void test_timers(void **state)
+{
+    static const _Atomic uint32_t nobody = 0;
+    struct busy busy[2];
+    struct late late = {.timer.fire = look_who_was_first, .busy = busy};
+    struct loop loop;
+
+    (void)state;
+    open_busy(&loop, busy, 2);
+    assert_int_equal(loop_add_timer(&loop, &late.timer), 0);
+    for (int i = 0; i < 10; i++) {
+        late.fired = false;
+        busy[0].called = busy[1].called = 0;
+        loop_set_timer(&loop, &late.timer, loop_now_us());
+        while (!loop_sleep(&loop, 0) || loop_now_us() < late.timer.at_us + 1000)
+            continue;
+        while (!late.fired)
+            loop_run(&loop, &nobody);
+        assert_true(late.before >= 2);
+    }
+    loop_forget_timer(&loop, &late.timer);
+    close_busy(&loop, busy, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_rounds), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_spin),  cmocka_unit_test(test_timers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
