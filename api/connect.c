@@ -6,13 +6,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "api/api.h"
-#include "api/attr.h"
+#include "endpoint/objects.h"
+#include "endpoint/attr.h"
 #include "api/connect.h"
-#include "api/endpoint_link.h"
-#include "api/endpoint_sctp.h"
-#include "api/inherit.h"
-#include "api/packet.h"
+#include "endpoint/endpoint_link.h"
+#include "sctp/io/endpoint_sctp.h"
+#include "drive/inherit.h"
+#include "tcp/io/packet_device.h"
 #include "tcp/io/link_tcp.h"
 
 /* The channel counts its users outside context->lock: destroying it must not overlap with this call. */

@@ -3,7 +3,7 @@
 #ifndef RDDP_API_CONNECT_H
 #define RDDP_API_CONNECT_H
 
-#include "api/api.h"
+#include "endpoint/objects.h"
 
 /* Claims an idle queue pair for one connection: from now on its events go to `channel`. Returns false if it is already
  * claimed or not idle. qp_unclaim() reverses it, if no endpoint was joined. Both take context->lock. */

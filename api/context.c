@@ -7,10 +7,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "api/api.h"
-#include "api/fork.h"
-#include "api/inherit.h"
-#include "api/loops.h"
+#include "endpoint/objects.h"
+#include "drive/fork.h"
+#include "drive/inherit.h"
+#include "drive/loops.h"
 
 static enum rddp_log_level level_from_environment(void)
 {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
-#include "api/handoff.h"
-#include "api/inherit.h"
-#include "api/packet_name.h"
+#include "endpoint/objects.h"
+#include "tcp/io/handoff.h"
+#include "drive/inherit.h"
+#include "tcp/io/packet_name.h"
 
 enum {
     MTU_MIN = 1280,

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/api.h"
-#include "api/inherit.h"
+#include "endpoint/objects.h"
+#include "drive/inherit.h"
 
 struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context)
 {

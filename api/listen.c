@@ -6,14 +6,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "api/api.h"
-#include "api/arrivals.h"
-#include "api/attr.h"
+#include "endpoint/objects.h"
+#include "drive/arrivals.h"
+#include "endpoint/attr.h"
 #include "api/connect.h"
-#include "api/endpoint_sctp.h"
-#include "api/inherit.h"
-#include "api/packet.h"
-#include "api/packet_name.h"
+#include "sctp/io/endpoint_sctp.h"
+#include "drive/inherit.h"
+#include "tcp/io/packet_device.h"
+#include "tcp/io/packet_name.h"
 
 enum {
     ACCEPTS = 64,      /* connections accepted in one round of the loop */

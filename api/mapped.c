@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "api/api.h"
+#include "endpoint/objects.h"
 
 /* msync(MS_ASYNC) writes nothing; it only walks over the mappings and reports holes. */
 static bool is_mapped(uintptr_t at, size_t length)

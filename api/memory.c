@@ -7,8 +7,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "api/api.h"
-#include "api/inherit.h"
+#include "endpoint/objects.h"
+#include "drive/inherit.h"
 #include "base/spin.h"
 #include "loop/cancel.h"
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/api.h"
-#include "api/bells.h"
-#include "api/inherit.h"
+#include "endpoint/objects.h"
+#include "drive/doorbell_batch.h"
+#include "drive/inherit.h"
 #include "api/reset.h"
 
 /* --- shared receive queues ----------------------------------------------------------------------------------- */

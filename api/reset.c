@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "api/bells.h"
-#include "api/inherit.h"
+#include "drive/doorbell_batch.h"
+#include "drive/inherit.h"
 
 /* Detaches the queue pair: its connection ends in the background. The caller is the driver and holds the endpoint.
  * First sends what a poster could not send and left to the driver. */

@@ -3,7 +3,7 @@
 #ifndef RDDP_API_RESET_H
 #define RDDP_API_RESET_H
 
-#include "api/api.h"
+#include "endpoint/objects.h"
 
 /* Takes the connection, the completions and the events from a queue pair that no other thread uses. */
 void qp_strip(struct rddp_qp *qp);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/sctp_link.h"
+#include "sctp/io/sctp_conn.h"
 #include "loop/reactor.h"
 #include "sctp/io/osctp_provider.h"
 #include "sctp/io/usctp.h"

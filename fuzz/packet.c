@@ -18,7 +18,7 @@
 
 #include <rddp/rddp.h>
 
-#include "api/packet.h"
+#include "tcp/io/packet_device.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/crcseg.h"

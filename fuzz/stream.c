@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/stream.h"
+#include "stream/inner.h"
 #include "base/bytes.h"
 
 enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251, EARLY_MAX = 1 << 20 };

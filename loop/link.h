@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.h - carries a connection's octets: a kernel TCP socket (link_tcp.h) or the TCP of a device (api/packet_link.c).
+/* link.h - carries a connection's octets: a kernel TCP socket (link_tcp.h) or the TCP of a device (tcp/io/packet_link.c).
  *
  * One thread at a time uses a link: the holder of its endpoint's doorbell, or before there is an endpoint the driver of
  * the loop. Only the driver of the loop closes it. */

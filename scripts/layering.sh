@@ -4,7 +4,7 @@
 #   1. what the files of each layer include, against the table below;
 #   2. what its objects leave undefined: the pure layers use no socket, clock or heap, and no layer calls one that it must
 #      not include;
-#   3. neither the files of the engine nor those of api/ call each other in a ring.
+#   3. the files of core, endpoint, tcp/io, stream, drive and api do not call each other in a ring within their folder.
 # --self-test breaks each rule in a copy of the tree, and fails unless every breach is found.
 set -euo pipefail
 export LC_ALL=C
@@ -13,6 +13,8 @@ cd "$(dirname "$0")/.."
 # What a layer may include: folders, single headers, and `host` for all system headers. A layer is a folder; a folder in it
 # that has a line of its own is another layer.
 pure="assert.h errno.h inttypes.h limits.h stdatomic.h stdbool.h stddef.h stdint.h string.h"
+# What stands on the loop and below the public calls is one floor still.
+above="base/ core/ wire/ conn/ loop/ endpoint/ tcp/io/ sctp/io/ drive/ rddp/ host"
 declare -A may=(
     [base]="base/ $pure threads.h arm_acle.h arm_neon.h cpuid.h immintrin.h nmmintrin.h wmmintrin.h"
     [core]="base/ core/ rddp/wr.h $pure"
@@ -21,9 +23,12 @@ declare -A may=(
     [tcp]="base/ tcp/ $pure"
     [sctp]="base/ sctp/ $pure"
     [loop]="base/ loop/ host"
-    [tcp/io]="base/ loop/ tcp/io/ host"
-    [sctp/io]="base/ sctp/ loop/ sctp/io/ host"
-    [api]="base/ core/ wire/ conn/ tcp/ loop/ tcp/io/ sctp/io/ api/ rddp/ host"
+    [endpoint]="$above endpoint/"
+    [tcp/io]="$above tcp/"
+    [sctp/io]="$above sctp/"
+    [stream]="base/ wire/tcpopt.h wire/tcpopt_map.h tcp/ loop/ tcp/io/ stream/ rddp/ host"
+    [drive]="$above drive/"
+    [api]="$above drive/ api/"
     [rpc]="rpc/ rddp/ host"
     [nfs]="nfs/ rpc/ rddp/ host"
     [tools]="tools/ nfs/ rddp/ host"
@@ -31,7 +36,7 @@ declare -A may=(
     [include]="rddp/ host"
 )
 # The layers whose symbols a layer may use besides its own.
-declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [loop]="base" [tcp/io]="base loop" [sctp/io]="base sctp loop")
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [loop]="base")
 # The symbols that the pure layers may use of the C library, and those of libgcc for processor detection. base/ may also
 # leave the processor to others, which a spinlock has to.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
@@ -105,13 +110,13 @@ symbols() {
 
 check_symbols() {
     local layer symbol bad=0
-    for layer in base core wire conn tcp sctp loop tcp/io sctp/io; do
+    for layer in base core wire conn tcp sctp loop; do
         [ -d "$work/objects/$layer" ] || continue
         # shellcheck disable=SC2086
         symbols --defined-only $layer ${uses[$layer]} >"$work/own"
         symbols --undefined-only $layer | comm -23 - "$work/own" >"$work/foreign"
-        if [[ $layer == loop || $layer == */io ]]; then
-            symbols --defined-only core wire conn tcp api | comm -12 - "$work/foreign" >"$work/bad"
+        if [ $layer = loop ]; then
+            symbols --defined-only core wire conn tcp sctp endpoint tcp/io sctp/io stream drive api | comm -12 - "$work/foreign" >"$work/bad"
         else
             grep -vxE "$libc${also[$layer]:-}" "$work/foreign" >"$work/bad" || true
         fi
@@ -126,8 +131,8 @@ check_symbols() {
 # Each line of $work/calls is a file and one that it needs; tsort reports a ring if they cannot be ordered.
 check_rings() {
     local layer bad=0
-    for layer in core api; do
-        (cd "$work/objects" && find $layer -name '*.o' -print0 | xargs -0 nm -A -g -f posix) |
+    for layer in core endpoint tcp/io stream drive api; do
+        (cd "$work/objects" && find "$layer" -maxdepth 1 -name '*.o' -print0 | xargs -0 nm -A -g -f posix) |
             awk '{ sub(/\.c\.o:$/, "", $1) }
                  $3 == "U" { needs[++n] = $1 " " $2; next }
                  { owner[$2] = $1 }
@@ -154,7 +159,7 @@ take_compiled() { # FILE
 
 compile_all() {
     local files
-    mapfile -t files < <(find base core wire conn tcp sctp loop tcp/io sctp/io api -maxdepth 1 -name '*.c' 2>/dev/null |
+    mapfile -t files < <(find base core wire conn tcp sctp loop endpoint tcp/io sctp/io stream drive api -maxdepth 1 -name '*.c' 2>/dev/null |
         while read -r file; do take_compiled "$file" || echo "$file"; done)
     compile "${files[@]}"
 }
@@ -186,7 +191,7 @@ self_test() {
     done
     cd "$work/tree"
     check_includes && compile_all && check_symbols && check_rings || return 1
-    mkdir -p base core wire conn tcp sctp loop tcp/io sctp/io api include/rddp
+    mkdir -p base core wire conn tcp sctp loop endpoint tcp/io sctp/io stream drive api include/rddp
     touch loop/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
     plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'

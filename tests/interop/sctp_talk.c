@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/sctp_link.h"
+#include "sctp/io/sctp_conn.h"
 #include "loop/reactor.h"
 #include "sctp/io/osctp_provider.h"
 #include "sctp/io/usctp.h"

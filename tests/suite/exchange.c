@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/api.h"
-#include "api/endpoint_link.h"
+#include "endpoint/objects.h"
+#include "endpoint/endpoint_link.h"
 #include "tcp/io/link_tcp.h"
 #include "tests/suite/lib/pair.h"
 

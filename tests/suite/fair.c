@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "api/api.h"
+#include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
 enum {

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "api/packet.h"
-#include "api/packet_name.h"
+#include "tcp/io/packet_device.h"
+#include "tcp/io/packet_name.h"
 #include "tests/suite/lib/pair.h"
 
 enum { MANY = 40, LENGTH = 100000, FORGED = 300, FORGED_OCTETS = 100 };

@@ -2,8 +2,8 @@
 /* link_memory.c - connections whose link is no socket: two rings of memory take over from the kernel's TCP. */
 #include "tests/suite/lib/link_memory.h"
 
-#include "api/api.h"
-#include "api/endpoint_link.h"
+#include "endpoint/objects.h"
+#include "endpoint/endpoint_link.h"
 #include "tests/suite/lib/pair.h"
 
 enum { LENGTH = 300000, ROUNDS = 8 };

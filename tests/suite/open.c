@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/api.h"
+#include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
 static int closed_twice;

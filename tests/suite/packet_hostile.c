@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/packet.h"
-#include "api/progress.h"
+#include "tcp/io/packet_device.h"
+#include "endpoint/loop.h"
 #include "tests/suite/lib/network.h"
 #include "tests/suite/lib/pair.h"
 #include "tests/suite/lib/raw_peer.h"

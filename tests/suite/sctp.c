@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/sctp_link.h"
+#include "sctp/io/sctp_conn.h"
 #include "loop/reactor.h"
 #include "loop/udp.h"
 #include "tests/lib/engine.h"

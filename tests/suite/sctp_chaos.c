@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/sctp_link.h"
+#include "sctp/io/sctp_conn.h"
 #include "base/bytes.h"
 #include "loop/reactor.h"
 #include "sctp/io/usctp.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/stream.h"
+#include "stream/inner.h"
 #include "tests/lib/tcpnet.h"
 #include "tests/unit/conn_host.h"
 

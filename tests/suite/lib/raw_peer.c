@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "api/packet_name.h"
+#include "tcp/io/packet_name.h"
 #include "tcp/io/tun.h"
 #include "tests/suite/lib/network.h"
 

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* fork.c - the list of contexts of this process, and fork().
+ *
+ * Only the forking thread exists in the child. While it forks it therefore holds every lock that keeps connections,
+ * lists and memory consistent: tokens, bells and mutexes. Spinlocks cannot be held; what they guard is initialised
+ * again in the child (inherit.c). In the child itself, in_child() only records that it is one. */
+#include "drive/fork.h"
+
+#include <sched.h>
+
+/* Longer than any turn, also on a machine that has far too much to do: a lock that is held for longer is held by the
+ * forking thread itself, or by a stopped one. */
+enum { PATIENCE_US = 5000000 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* Guards the list, and is held while the process forks. First in the lock order. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rddp_context *contexts;
+
+/* --- what is held --------------------------------------------------------------------------------------------- */
+
+static bool take_bell(struct endpoint *endpoint, uint64_t until_us)
+{
+    while (!endpoint_try(endpoint)) {
+        if (loop_now_us() > until_us)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* Takes a loop's token. Its holder ends its round early when it sees `wanted`. */
+static bool take_token(struct progress *progress, uint64_t until_us)
+{
+    bool taken;
+
+    atomic_fetch_add_explicit(&progress->wanted, 1, memory_order_relaxed);
+    while (!(taken = progress_try(progress)) && loop_now_us() <= until_us)
+        sched_yield();
+    atomic_fetch_sub_explicit(&progress->wanted, 1, memory_order_relaxed);
+    return taken;
+}
+
+/* Releases the bells of the endpoints up to `end`, then the token. */
+static void give_bells(struct progress *progress, const struct endpoint *end)
+{
+    for (struct endpoint *endpoint = progress->endpoints, *next; endpoint != end; endpoint = next) {
+        next = endpoint->next;
+        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    }
+    progress_give(progress);
+}
+
+/* Takes the token of a loop and then all its bells, or nothing. */
+static bool take_bells(struct progress *progress, uint64_t until_us)
+{
+    if (!take_token(progress, until_us))
+        return false;
+    for (struct endpoint *endpoint = progress->endpoints; endpoint; endpoint = endpoint->next)
+        if (!take_bell(endpoint, until_us)) {
+            give_bells(progress, endpoint);
+            return false;
+        }
+    return true;
+}
+
+/* The mutexes whose holders never wait for another lock; members.lock, held by the caller, keeps the lists stable. */
+static void each_leaf(struct rddp_context *context, int (*action)(pthread_mutex_t *))
+{
+    struct rddp_comp_channel *comp_channel;
+    struct rddp_event_channel *event_channel;
+
+    MEMBERS_EACH(&context->members, MEMBER_COMP_CHANNEL, struct rddp_comp_channel, comp_channel)
+    action(&comp_channel->lock);
+    MEMBERS_EACH(&context->members, MEMBER_EVENT_CHANNEL, struct rddp_event_channel, event_channel)
+    action(&event_channel->lock);
+    for (uint32_t i = 0; i < context->loops; i++)
+        action(&context->progress[i].loop.timer_lock);
+    action(&context->mrs_lock);
+    action(&context->lock);
+}
+
+static bool fork_hold(struct rddp_context *context, uint64_t until_us)
+{
+    uint32_t held = 0;
+
+    while (held < context->loops && take_bells(&context->progress[held], until_us))
+        held++;
+    if (held == context->loops) {
+        pthread_mutex_lock(&context->members.lock);
+        each_leaf(context, pthread_mutex_lock);
+        return true;
+    }
+    while (held)
+        give_bells(&context->progress[--held], NULL);
+    return false;
+}
+
+/* --- fork() ----------------------------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    uint64_t until_us = loop_now_us() + PATIENCE_US;
+
+    pthread_mutex_lock(&lock);
+    for (struct rddp_context *context = contexts; context; context = context->next_open)
+        context->is_held =
+            context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN && fork_hold(context, until_us);
+}
+
+static void in_parent(void)
+{
+    for (struct rddp_context *context = contexts; context; context = context->next_open) {
+        if (!context->is_held)
+            continue;
+        each_leaf(context, pthread_mutex_unlock);
+        pthread_mutex_unlock(&context->members.lock);
+        for (uint32_t i = 0; i < context->loops; i++)
+            give_bells(&context->progress[i], NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    for (struct rddp_context *context = contexts; context; context = context->next_open) {
+        if (context->home == CONTEXT_INHERITED)
+            continue;
+        context->home = context->is_held ? CONTEXT_INHERITED : CONTEXT_TORN;
+        if (!context->is_held)
+            continue;
+        each_leaf(context, pthread_mutex_unlock);
+        pthread_mutex_unlock(&context->members.lock);
+        for (uint32_t i = 0; i < context->loops; i++)
+            progress_inherit(&context->progress[i]);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* If there is no memory for this, a child may only exit or execute another program, as without it. */
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* --- contexts --------------------------------------------------------------------------------------------------- */
+
+void fork_add(struct rddp_context *context)
+{
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&lock);
+    context->next_open = contexts;
+    context->before_open = &contexts;
+    if (contexts)
+        contexts->before_open = &context->next_open;
+    contexts = context;
+    pthread_mutex_unlock(&lock);
+}
+
+void fork_remove(struct rddp_context *context)
+{
+    pthread_mutex_lock(&lock);
+    *context->before_open = context->next_open;
+    if (context->next_open)
+        context->next_open->before_open = context->before_open;
+    pthread_mutex_unlock(&lock);
+}
+
+void fork_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void fork_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* tell.c - turns the news of a connection into events for the application and log lines for people. The caller holds
+ * the endpoint. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "endpoint/objects.h"
+
+enum { LINE = 320 };
+
+static int errno_of(enum fault fault)
+{
+    switch (fault) {
+    case FAULT_NONE:
+        return 0;
+    case FAULT_STALLED:
+        return -ETIMEDOUT;
+    case FAULT_REJECTED:
+        return -ECONNREFUSED;
+    case FAULT_LOST:
+    case FAULT_CUT:
+    case FAULT_TERMINATED:
+        return -ECONNRESET;
+    case FAULT_MEMORY:
+    case FAULT_CQ_FULL:
+        return -ENOMEM;
+    case FAULT_OWNER:
+    case FAULT_FORKED:
+        return -ECONNABORTED;
+    case FAULT_LOCAL_KEY:
+        return -EFAULT;
+    default:
+        return -EPROTO;
+    }
+}
+
+/* Logs the end. A peer that goes away is normal, also in the middle of a message: one that is killed leaves a FIN or a
+ * RST, as chance will have it. Everything else is a warning. */
+static void tell_log_end(struct endpoint *endpoint, bool established)
+{
+    const struct life *life = endpoint->life;
+    struct rddp_context *context = endpoint->progress->context;
+    bool gone = established && life->note.fault == FAULT_CUT;
+    char peer[TCP_NAME], line[LINE];
+
+    tcp_name(&endpoint->peer, peer);
+    switch (life->note.fault) {
+    case FAULT_NONE:
+        context_log(context, RDDP_LOG_INFO, "%s: closed", peer);
+        break;
+    case FAULT_TERMINATED:
+        context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: %s 0x%04x: %s", peer,
+                    endpoint->kind->farewell, life->peer_term, life->peer_term_text);
+        break;
+    case FAULT_LOST:
+    case FAULT_OWNER:
+    case FAULT_FORKED:
+        context_log(context, RDDP_LOG_INFO, "%s: %s", peer, fault_text(life->note.fault));
+        break;
+    default:
+        fault_describe(&life->note, line, sizeof(line));
+        context_log(context, gone ? RDDP_LOG_INFO : RDDP_LOG_WARN, "%s: %s", peer, line);
+    }
+}
+
+/* Queues an event for the queue pair's channel, which qp_claim() has set and only qp_strip() or a failed attempt
+ * clears. */
+static void tell_post(struct endpoint *endpoint, enum rddp_event_type type, int status)
+{
+    struct rddp_qp *qp = endpoint->qp;
+    struct rddp_event event = {.type = type, .status = status, .qp = qp};
+
+    if (!qp)
+        return;
+    event.user = qp->user;
+    if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED)
+        endpoint->kind->heard(endpoint, &event);
+    if (!endpoint->life->active)
+        event.private_data_length = 0; /* private data came with the request event */
+    if (!event_post(qp->channel, &event))
+        context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost",
+                    rddp_event_str(type));
+}
+
+void endpoint_tell_unreachable(struct endpoint *endpoint, int error)
+{
+    char peer[TCP_NAME];
+
+    tell_post(endpoint, RDDP_EVENT_UNREACHABLE, error);
+    context_log(endpoint->progress->context, RDDP_LOG_INFO, "%s: cannot connect: %s", tcp_name(&endpoint->peer, peer),
+                strerror(-error));
+}
+
+void request_answered(struct endpoint *endpoint)
+{
+    if (endpoint->request)
+        endpoint->request->endpoint = NULL;
+    endpoint->request = NULL;
+    endpoint->listener->pending--;
+    endpoint->listener = NULL;
+}
+
+static void tell_request(struct endpoint *endpoint)
+{
+    struct rddp_listener *listener = endpoint->listener;
+    struct rddp_request *request = calloc(1, sizeof(*request));
+    struct rddp_event event = {
+        .type = RDDP_EVENT_CONNECT_REQUEST,
+        .listener = listener,
+        .request = request,
+        .user = listener->user,
+    };
+
+    endpoint->kind->heard(endpoint, &event);
+    /* Complete before the application can see it. */
+    if (request)
+        *request = (struct rddp_request){
+            .endpoint = endpoint, .progress = endpoint->progress, .local = endpoint->local, .peer = endpoint->peer};
+    endpoint->request = request;
+    if (!request || !event_post(listener->channel, &event)) {
+        endpoint->request = NULL;
+        context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
+        free(request);
+        endpoint->kind->lost(endpoint, FAULT_MEMORY);
+        endpoint->life->news = 0;
+    }
+}
+
+void endpoint_tell(struct endpoint *endpoint)
+{
+    struct life *life = endpoint->life;
+    unsigned news = life->news;
+    int status = errno_of(life->note.fault);
+
+    life->news = 0;
+    if (news & CONN_NEWS_REQUEST)
+        tell_request(endpoint);
+    if (news & CONN_NEWS_ESTABLISHED)
+        tell_post(endpoint, RDDP_EVENT_ESTABLISHED, 0);
+    if (news & CONN_NEWS_REJECTED)
+        tell_post(endpoint, RDDP_EVENT_REJECTED, status);
+    if (news & (CONN_NEWS_FAILED | CONN_NEWS_DISCONNECTED))
+        tell_log_end(endpoint, news & CONN_NEWS_DISCONNECTED);
+    if (news & CONN_NEWS_FAILED)
+        tell_post(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
+    if (news & CONN_NEWS_DISCONNECTED)
+        tell_post(endpoint, RDDP_EVENT_DISCONNECTED, status);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* transfer.c - moves octets between a link and the connection on it. */
+#include <errno.h>
+#include <string.h>
+
+#include "endpoint/objects.h"
+#include "endpoint/transfer.h"
+
+enum {
+    DIRECT_LEAST = 8192,  /* the least payload that is read straight to its place */
+    APART_READS = 4,      /* after such a payload this many reads expect another one ... */
+    APART_OCTETS = 1024,  /* ... and read at most this many octets behind it into the stage */
+    EMSS_AGE_US = 100000, /* the link's segment size is looked up this often */
+};
+
+/* --- receiving: every link reads into the one stage ---------------------------------------------------------- */
+
+/* Another connection needs the stage: moves what its owner has left there into the owner's `carry`. The caller is the
+ * driver; the owner's doorbell is not needed, since only a driver touches `carry`. */
+static void transfer_evict(struct progress *progress)
+{
+    struct stage *stage = &progress->stage;
+    struct endpoint *owner = stage->owner;
+
+    if (owner && stage->octets) {
+        owner->carry = pool_get(&progress->carries);
+        if (owner->carry) {
+            memcpy(owner->carry, stage->buffer + stage->from, stage->octets);
+            owner->carry_octets = stage->octets;
+        } else {
+            owner->starved = true; /* its own turn, which is next, ends the connection */
+            loop_set_timer(&progress->loop, &owner->timer, loop_now_us());
+        }
+    }
+    stage->owner = NULL;
+    stage->from = stage->octets = 0;
+}
+
+static void occupy(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->progress->stage;
+
+    if (stage->owner != endpoint) {
+        transfer_evict(endpoint->progress);
+        stage->owner = endpoint;
+        if (endpoint->carry) {
+            memcpy(stage->buffer, endpoint->carry, endpoint->carry_octets);
+            stage->octets = endpoint->carry_octets;
+            pool_put(&endpoint->progress->carries, endpoint->carry);
+            endpoint->carry = NULL;
+        }
+    }
+    if (stage->from + stage->octets > WIRE_UNIT_MAX) {
+        memmove(stage->buffer, stage->buffer + stage->from, stage->octets);
+        stage->from = 0;
+    }
+}
+
+/* Offers the connection what the stage holds for it; it takes what it can. */
+static void transfer_eat(struct endpoint *endpoint)
+{
+    struct stage *stage = &endpoint->progress->stage;
+    size_t eaten = conn_rx(&endpoint->conn, stage->buffer + stage->from, stage->octets, loop_now_us());
+
+    stage->from += (uint32_t)eaten;
+    stage->octets -= (uint32_t)eaten;
+    if (!stage->octets)
+        stage->from = 0;
+}
+
+/* Reads once, a large payload straight to its place. Returns the octets, or as tcp_recv(); *full: there may be more. */
+static ssize_t api_transfer_receive(struct endpoint *endpoint, bool *full)
+{
+    struct stage *stage = &endpoint->progress->stage;
+    struct conn *conn = &endpoint->conn;
+    struct conn_direct direct = {.octets = 0};
+    uint32_t space = STAGE_OCTETS, placed = 0;
+    uint8_t *end;
+    ssize_t n;
+
+    occupy(endpoint);
+    if (endpoint->link->kind->reads_to_places && stage->octets &&
+        conn_direct(conn, stage->buffer + stage->from, &stage->octets, DIRECT_LEAST, &direct, loop_now_us()))
+        endpoint->apart = APART_READS;
+    if (endpoint->apart) {
+        endpoint->apart -= !direct.octets;
+        space = direct.behind + APART_OCTETS;
+    }
+    end = stage->buffer + stage->from + stage->octets;
+    n = link_receive(endpoint->link, direct.octets ? &(struct link_buffers){direct.at, direct.octets, end, space}
+                                                   : &(struct link_buffers){.at = end, .octets = space});
+    if (n <= 0)
+        return n;
+    *full = n == direct.octets + space;
+    if (direct.octets) {
+        placed = n < direct.octets ? (uint32_t)n : direct.octets;
+        conn_filled(conn, placed);
+    }
+    stage->octets += (uint32_t)n - placed;
+    transfer_eat(endpoint);
+    return n;
+}
+
+void transfer_eat_again(struct endpoint *endpoint)
+{
+    if (!endpoint->link->kind->in_order) {
+        (void)link_present(endpoint->link);
+        return;
+    }
+    occupy(endpoint);
+    transfer_eat(endpoint);
+}
+
+uint32_t transfer_staged(const struct endpoint *endpoint)
+{
+    const struct stage *stage = &endpoint->progress->stage;
+
+    return stage->owner == endpoint ? stage->octets : endpoint->carry ? endpoint->carry_octets : 0;
+}
+
+void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
+{
+    struct stage *stage = &endpoint->progress->stage;
+
+    occupy(endpoint);
+    memcpy(to, stage->buffer + stage->from, stage->octets);
+    stage->owner = NULL;
+    stage->from = stage->octets = 0;
+}
+
+/* What comes when a successor is to take over is read by him. */
+bool transfer_wants(const struct endpoint *endpoint)
+{
+    return !endpoint->starved && !endpoint_succeeds(endpoint) && conn_wants_rx(&endpoint->conn);
+}
+
+bool transfer_receive(struct endpoint *endpoint)
+{
+    size_t octets = 0;
+    bool full = true;
+
+    if (!endpoint->link->kind->in_order)
+        return link_present(endpoint->link);
+    while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
+        ssize_t n = api_transfer_receive(endpoint, &full);
+
+        if (n == -EAGAIN)
+            break;
+        if (n < 0)
+            conn_lost(&endpoint->conn, transfer_fault_of((int)n));
+        else if (n == 0)
+            conn_rx_end(&endpoint->conn, endpoint->progress->stage.octets, loop_now_us());
+        else
+            endpoint->progress->hot = endpoint;
+        if (n <= 0)
+            return true;
+        octets += (size_t)n;
+    }
+    return octets;
+}
+
+/* --- sending --------------------------------------------------------------------------------------------------- */
+
+static bool lend_out(struct endpoint *endpoint)
+{
+    struct conn *conn = &endpoint->conn;
+    struct out *out;
+
+    if (conn->life.out)
+        return true;
+    out = pool_get(&endpoint->progress->outs);
+    if (!out)
+        return false;
+    out_init(out, (uint8_t *)out + OUT_BUFFER_AT);
+    conn->life.out = out;
+    return true;
+}
+
+void transfer_take_out_back(struct endpoint *endpoint)
+{
+    if (!endpoint->conn.life.out)
+        return;
+    out_drop(endpoint->conn.life.out);
+    pool_put(&endpoint->progress->outs, endpoint->conn.life.out);
+    endpoint->conn.life.out = NULL;
+}
+
+void transfer_look_up_emss(struct endpoint *endpoint, uint64_t now_us)
+{
+    bool is_cheap = !endpoint->link->kind->in_order; /* and any packet may have changed the size */
+
+    if (!is_cheap && endpoint->emss_us && now_us - endpoint->emss_us < EMSS_AGE_US)
+        return;
+    endpoint->emss_us = now_us;
+    endpoint->conn.attr.emss = link_segment_size(endpoint->link);
+}
+
+static ssize_t send_units(struct link *link, const struct out *out)
+{
+    struct out_cursor at = {.units = 0};
+    struct out_unit unit;
+    ssize_t n, sent = 0;
+
+    while (out_next_unit(out, &at, &unit)) {
+        n = link_send(link, unit.span, unit.spans);
+        if (n < 0)
+            return sent ? sent : n;
+        sent += n;
+        if ((size_t)n < unit.octets)
+            break;
+    }
+    return sent;
+}
+
+static ssize_t transfer_send_out(struct link *link, const struct out *out)
+{
+    return link->kind->keeps_units ? send_units(link, out) : link_send(link, out->span + out->first, out->spans);
+}
+
+bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
+{
+    struct conn *conn = &endpoint->conn;
+    struct out *out;
+    ssize_t n;
+
+    if (!lend_out(endpoint)) {
+        conn_lost(conn, FAULT_MEMORY);
+        return false;
+    }
+    out = conn->life.out;
+    conn_fill(conn, now_us);
+    if (!out->octets)
+        return false;
+    n = transfer_send_out(endpoint->link, out);
+    if (n == -EFAULT && out_is_volatile(out)) {
+        out_own(out);
+        n = transfer_send_out(endpoint->link, out);
+    }
+    endpoint->blocked = n == -EAGAIN;
+    if (n < 0 && n != -EAGAIN)
+        conn_lost(conn, transfer_fault_of((int)n));
+    if (n <= 0)
+        return false;
+    conn_sent(conn, (size_t)n, now_us);
+    if (!endpoint->progress->context->manual) /* otherwise no bell is put off */
+        atomic_store_explicit(&endpoint->sent_us, loop_now_us(), memory_order_relaxed);
+    return true;
+}

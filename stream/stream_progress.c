@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* stream_progress.c - when a net looks for packets: often while they come one after the other, else when it is woken.
+ *
+ * Whoever sends a packet to a device that somebody waits for has to wake him, or at least to find out that he is awake:
+ * one twentieth of what a packet of 1500 octets costs its sender. So a device is not watched while it is looked at. */
+#include <errno.h>
+
+#include "stream/inner.h"
+
+enum { LINGER_US = 50, LINGER_VAIN_MAX = 6, LOOK_US = 5, UNWATCHED_SLEEP_MS = 1 };
+
+int rddp_stream_net_fd(struct rddp_stream_net *net)
+{
+    int error = stream_net_watch(net);
+
+    net->stays_watched = true;
+    return error ? error : net->loop.epoll_fd;
+}
+
+/* Looks for packets and for timers that are due, without sleeping. Returns whether there were any. */
+static bool stream_net_look(struct rddp_stream_net *net)
+{
+    static const _Atomic uint32_t nobody;
+    bool called;
+
+    net->batch = 0;
+    if (!net->is_watched && !net->is_gone)
+        stream_net_receive(net);
+    called = loop_run(&net->loop, &nobody) || net->batch;
+    if (!called)
+        net->empty_us = loop_now_us();
+    if (net->batch > 1 && net->is_watched && !net->stays_watched) {
+        loop_unwatch(&net->loop, &net->watch);
+        net->is_watched = false;
+    }
+    return called;
+}
+
+/* Packets often come soon after the last. But where they do not, looking for them is a waste: after each look in vain
+ * there are twice as many sleeps without one. */
+static bool stream_net_linger(struct rddp_stream_net *net)
+{
+    uint64_t now_us = loop_now_us(), end_us = now_us + LINGER_US;
+
+    if (net->linger_skips) {
+        net->linger_skips--;
+        return false;
+    }
+    while (now_us < end_us) {
+        now_us = loop_spin(net->empty_us + LOOK_US);
+        if (stream_net_look(net)) {
+            net->linger_vain = 0;
+            return true;
+        }
+    }
+    if (net->linger_vain < LINGER_VAIN_MAX)
+        net->linger_vain++;
+    net->linger_skips = (1U << net->linger_vain) - 1;
+    return false;
+}
+
+static int stream_net_work(struct rddp_stream_net *net, int timeout_ms)
+{
+    bool looked = timeout_ms && !net->is_watched && loop_now_us() < net->empty_us + LOOK_US;
+
+    if (!looked && (stream_net_look(net) || !timeout_ms))
+        return 0;
+    if (!net->is_gone && stream_net_linger(net))
+        return 0;
+    if (stream_net_watch(net)) /* no memory for it */
+        timeout_ms = UNWATCHED_SLEEP_MS;
+    errno = 0;
+    if (!loop_sleep(&net->loop, timeout_ms) && errno == EINTR)
+        return -EINTR;
+    stream_net_look(net);
+    return 0;
+}
+
+int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
+{
+    int error = stream_net_work(net, timeout_ms);
+
+    return net->is_gone ? -ENODEV : error;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* bells.c - a doorbell that was put off is rung even if its application neither polls nor posts again. */
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "endpoint/objects.h"
+#include "tests/suite/lib/pair.h"
+
+enum { BURST = PAIR_DEPTH - 1, SIZE = 8, PLACES = 64, TRIES_MS = 5000 };
+
+/* Where a burst lies on both sides. Bursts that follow each other do not overlap: a lost Write may arrive after Writes
+ * of the next burst (RFC 5040 5.5). */
+static size_t place_of(unsigned seed)
+{
+    return (size_t)(seed % PLACES) * BURST * SIZE;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Posts single Writes, each to its own place; *waits: the last of them was not sent at once. */
+static void post_burst(struct pair *pair, unsigned seed, bool *waits)
+{
+    struct rddp_qp *qp = pair->client.qp;
+    size_t at = place_of(seed);
+
+    pair_pattern(pair->client.buffer + at, (size_t)BURST * SIZE, seed);
+    for (size_t i = 0; i < BURST; i++, at += SIZE)
+        assert_int_equal(
+            pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, at, SIZE, at, RDDP_SEND_SIGNALED), 0);
+    spin_lock(&qp->spin);
+    *waits = qp->put_off > 0;
+    spin_unlock(&qp->spin);
+}
+
+/* Checks only the server, so that nothing but its own thread drives the client. Bursts are counted from 1, like
+ * seeds. */
+static void wait_for_burst(struct pair *pair, unsigned seed)
+{
+    int64_t end_ms = now_ms() + PAIR_WAIT_MS;
+    struct rddp_qp_info info;
+
+    while (rddp_query_qp(pair->server.qp, &info) == 0 && info.rx_octets < (uint64_t)seed * BURST * SIZE) {
+        assert_true(now_ms() < end_ms);
+        sleep_ms(1);
+    }
+    assert_true(pair_is_pattern(pair->server.buffer + place_of(seed), (size_t)BURST * SIZE, seed));
+}
+
+/* Posts bursts until the last post of one waits for its bell. Returns false on a machine that is too slow for that. */
+static bool burst_waits(struct pair *pair, unsigned *seed)
+{
+    int64_t end_ms = now_ms() + TRIES_MS;
+    struct rddp_wc wc[BURST];
+    bool waits;
+
+    do {
+        post_burst(pair, ++*seed, &waits);
+        if (waits)
+            return true;
+        pair_completions(&pair->client, wc, BURST);
+        wait_for_burst(pair, *seed);
+    } while (now_ms() < end_ms);
+    return false;
+}
+
+static void nobody_polls(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_wc wc[BURST];
+    unsigned seed = 0;
+
+    for (int i = 0; i < 20; i++) {
+        if (!burst_waits(pair, &seed))
+            skip();
+        wait_for_burst(pair, seed);
+        pair_completions(&pair->client, wc, BURST);
+        for (size_t j = 0; j < BURST; j++)
+            assert_int_equal(wc[j].wr_id, j);
+    }
+}
+
+/* The timer is not set for each burst: after many of them, the last one must not be forgotten. */
+static void stops_after_many(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_wc wc[BURST];
+    unsigned seed = 0;
+    bool waits;
+
+    for (int i = 0; i < 10; i++) {
+        for (int j = 0; j < 30; j++) {
+            post_burst(pair, ++seed, &waits);
+            pair_completions(&pair->client, wc, BURST);
+        }
+        wait_for_burst(pair, seed);
+        if (!burst_waits(pair, &seed))
+            skip();
+        wait_for_burst(pair, seed);
+        pair_completions(&pair->client, wc, BURST);
+    }
+}
+
+/* Posted requests are sent although their queue pair is destroyed; over SCTP only those that its stack has room for.
+ * The first burst is sent before: until the peer has answered a ready-to-receive Read, nothing may be sent. */
+static void queue_pair_goes(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_wc wc[BURST];
+    unsigned seed = 1;
+    bool waits;
+
+    post_burst(pair, seed, &waits);
+    pair_completions(&pair->client, wc, BURST);
+    if (pair->row->wire == RDDP_WIRE_SCTP || !burst_waits(pair, &seed))
+        skip();
+    assert_int_equal(rddp_destroy_qp(pair->client.qp), 0);
+    pair->client.qp = NULL;
+    wait_for_burst(pair, seed);
+}
+
+int main(void)
+{
+    static const struct pair_test tests[] = {
+        PAIR_TEST(nobody_polls),
+        PAIR_TEST(stops_after_many),
+        PAIR_TEST(queue_pair_goes),
+    };
+
+    return pair_run("bells", tests, countof(tests), true);
+}
