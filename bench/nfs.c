@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/lib/job.h"
-#include "nfs/client/client.h"
+#include "nfs/client/nfs_client.h"
 
 static struct job job;
 static struct nfs_client *client;

@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "tools/http/chunk.c"
-#include "tools/http/head.c"
-#include "tools/http/target.c"
+#include "http/chunked.c"
+#include "http/head.c"
+#include "http/target.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 

@@ -5,7 +5,7 @@
 #include "tests/sim/rpc_provider.h"
 
 #include "fuzz/lib/input.h"
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 #include "rpc/xdrbytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);

@@ -6,7 +6,7 @@
 
 #include "rpc/private.h"
 #include "rpc/rpcrdma.h"
-#include "rpc/stream.h"
+#include "rpc/payload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 

@@ -6,7 +6,7 @@
 #define RDDP_NFS_NFS3_XDR_H
 
 #include "nfs/nfs3.h"
-#include "rpc/stream.h"
+#include "rpc/payload.h"
 #include "rpc/xdrbytes.h"
 
 /* Names longer than NFS3_NAME_MAX and paths longer than NFS3_PATH_MAX are accepted up to this length in octets, so that

@@ -5,7 +5,7 @@
 #define RDDP_NFS_PLACED_H
 
 #include "nfs/record.h"
-#include "rpc/stream.h"
+#include "rpc/payload.h"
 
 struct placed_rx {
     struct record_rx rx;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 #include "rpc/xdrbytes.h"
 
 static uint32_t xid_of(const struct backcall *b)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rpc/clock.h"
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 
 enum { FAILURE_MS = 120000 };
 

@@ -3,9 +3,9 @@
 #ifndef RDDP_RPC_REQUESTER_IN_H
 #define RDDP_RPC_REQUESTER_IN_H
 
-#include "rpc/link.h"
-#include "rpc/log.h"
-#include "rpc/request.h"
+#include "rpc/rpc_link.h"
+#include "rpc/rpc_log.h"
+#include "rpc/rpc_request.h"
 #include "rpc/spin.h"
 
 enum { SILENCE_TELL_MS = 5000 };

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "rpc/clock.h"
-#include "rpc/conn.h"
-#include "rpc/place.h"
+#include "rpc/responder_inner.h"
+#include "rpc/eviction.h"
 
 enum { LISTEN_BACKLOG = 64 };
 

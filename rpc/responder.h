@@ -11,7 +11,7 @@
 
 #include <rddp/rddp.h>
 
-#include "rpc/stream.h"
+#include "rpc/payload.h"
 
 enum { CALL_ITEMS = 16, REPLY_ITEMS = 4 };
 

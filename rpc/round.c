@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rpc/clock.h"
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 
 enum {
     POLL_BATCH = 16,

@@ -4,7 +4,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 
 enum { CHECK_MS = 1000, PRESSED = 8 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "rpc/rpc_log.h"
 #include "rpc/requester.h"
 #include "rpc/tirpc_rpcbind.h"
 #include "rpc/tirpc_xdr.h"

@@ -8,7 +8,7 @@
 
 #include <rddp/rpc.h>
 
-#include "rpc/stream.h"
+#include "rpc/payload.h"
 
 const struct rddp_rpc_proc *binding_find(const struct rddp_rpc_attr *attr, uint32_t program, uint32_t version,
                                          uint32_t number);

@@ -31,7 +31,10 @@ declare -A may=(
     [api]="$above drive/ api/"
     [rpc]="rpc/ rddp/ host"
     [nfs]="nfs/ rpc/ rddp/ host"
-    [tools]="tools/ nfs/ rddp/ host"
+    [nfs/mount]="nfs/ tools/ nfs/mount/ rddp/ host"
+    [nfs/command]="nfs/ tools/ nfs/command/ rddp/ host"
+    [http]="tools/ rpc/clients.h http/ rddp/ host"
+    [tools]="tools/ nfs/ nfs/mount/ nfs/command/ http/ rpc/clients.h rddp/ host"
     [examples]="examples/ rddp/ host"
     [include]="rddp/ host"
 )

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/http/http.h"
-#include "tools/lib/packet.h"
+#include "http/http.h"
+#include "tools/lib/packet_options.h"
 
 #define AT(field) offsetof(struct http_options, field)
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/lib/packet.h"
-#include "tools/mount/mount.h"
+#include "tools/lib/packet_options.h"
+#include "nfs/mount/mount.h"
 
 #define AT(field) offsetof(struct mount_options, field)
 

@@ -2,7 +2,7 @@
 /* nfs.c - `rddp nfs`: lists, gets and puts files of an NFS version 3 server over RDMA, without a mount. */
 #include <string.h>
 
-#include "tools/nfs/nfs.h"
+#include "nfs/command/nfs.h"
 
 #define AT(field) offsetof(struct nfs_options, field)
 

@@ -11,7 +11,7 @@
 
 #include "nfs/rpcbind.h"
 #include "nfs/server/nfsd.h"
-#include "tools/lib/packet.h"
+#include "tools/lib/packet_options.h"
 
 enum { EXPORTS_MAX = 64, BOUND_MAX = 6 };
 

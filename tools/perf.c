@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/lib/packet.h"
+#include "tools/lib/packet_options.h"
 #include "tools/perf/perf.h"
 
 #define AT(field) offsetof(struct perf_options, field)

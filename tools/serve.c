@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "tools/serve/serve.h"
+#include "tools/serve/serve_inner.h"
 
 struct serve_options {
     struct serve serve;

@@ -3,8 +3,8 @@
 #ifndef RDDP_NFS_CLIENT_IN_H
 #define RDDP_NFS_CLIENT_IN_H
 
-#include "nfs/client/client.h"
-#include "nfs/client/packet.h"
+#include "nfs/client/nfs_client.h"
+#include "nfs/client/client_stream.h"
 #include "nfs/tcp_call.h"
 
 enum {

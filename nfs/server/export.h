@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "nfs/rpcmsg.h"
-#include "nfs/server/clients.h"
+#include "rpc/clients.h"
 
 enum squash { SQUASH_ROOT, SQUASH_ALL, SQUASH_NONE };
 enum { EXPORT_TEXT = CLIENTS_TEXT };

@@ -10,7 +10,7 @@
 #include "nfs/server/nfsd.h"
 #include "nfs/server/work.h"
 #include "rpc/budget.h"
-#include "rpc/log.h"
+#include "rpc/rpc_log.h"
 #include "rpc/replay.h"
 #include "rpc/responder.h"
 

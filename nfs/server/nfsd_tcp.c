@@ -13,7 +13,7 @@
 
 #include "nfs/server/nfsd_tcp.h"
 #include "rpc/clock.h"
-#include "rpc/place.h"
+#include "rpc/eviction.h"
 
 enum { BACKLOG = 128, STAGE = 65536, READS = 8, PRESSED = 8 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nfs/client/client.h"
+#include "nfs/client/nfs_client.h"
 #include "tests/suite/lib/nfs_fake.h"
 
 static struct fake fake;

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "nfs/client/client.h"
+#include "nfs/client/nfs_client.h"
 #include "nfs/server/nfsd_in.h"
 
 enum { SIZE = 8 << 20, STEP = 1 << 20, UNDER_WAY = 8, ANSWER_MS = 20000 };

@@ -15,7 +15,7 @@
 #include <rddp/rpc.h>
 
 #include "base/bytes.h"
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 
 enum { PROGRAM = 0x20000001, SIZE = 20000, LONG = 8000, FLAVOR_GSS = 6, GARBAGE = 4 };
 

@@ -12,9 +12,9 @@
 #include "tests/lib/rng.h"
 #include "tests/lib/vectors.h"
 /* The tool is a program: what is to be tested of it comes in by its source. */
-#include "tools/http/chunk.c"
-#include "tools/http/head.c"
-#include "tools/http/target.c"
+#include "http/chunked.c"
+#include "http/head.c"
+#include "http/target.c"
 
 enum { NAMES = 300 };
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 /* The tool is a program: what is to be tested of it comes in by its source. */
-#include "tools/http/landing.c"
+#include "http/landing.c"
 
 bool temp_unique(char temp[XFER_NAME + 1], const char *name)
 {

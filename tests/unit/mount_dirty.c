@@ -9,7 +9,7 @@
 
 #include "tests/lib/rng.h"
 /* The tool is a program, so the functions under test are included as source. */
-#include "tools/mount/dirty.c"
+#include "nfs/mount/dirty.c"
 
 enum { CHUNK_MAX = 64 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 /* The tool is a program, so the functions under test are included as source. */
-#include "tools/mount/inode.c"
+#include "nfs/mount/inode.c"
 
 static struct nfs3_fh fh_of(uint64_t n, uint32_t length)
 {

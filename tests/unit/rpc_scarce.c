@@ -13,7 +13,7 @@
 #include "tests/sim/rpc_provider.h"
 
 #include "base/bytes.h"
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 #include "rpc/requester_in.h"
 
 enum { CHUNK = 65536, CALL = 48, CONNS = 9, CREDITS = 4, OFFSET = 0x1000, MANY = 200 };

@@ -10,7 +10,7 @@
 
 #include "rpc/private.h"
 #include "rpc/rpcrdma.h"
-#include "rpc/stream.h"
+#include "rpc/payload.h"
 #include "tests/lib/vectors.h"
 
 enum { BUFFER = 8192 };

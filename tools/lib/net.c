@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tools/lib/packet.h"
+#include "tools/lib/packet_options.h"
 #include "tools/lib/tool.h"
 
 static int set_nonblocking(int fd)

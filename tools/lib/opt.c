@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/lib/packet.h"
+#include "tools/lib/packet_options.h"
 #include "tools/lib/tool.h"
 
 #define WIRE(field) offsetof(struct rddp_wire_attr, field)

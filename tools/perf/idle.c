@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "tools/lib/packet.h"
+#include "tools/lib/packet_options.h"
 #include "tools/perf/perf.h"
 
 enum { AT_ONCE = 64 };

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/serve/serve.h"
+#include "tools/serve/serve_inner.h"
 
 /* --- the request --------------------------------------------------------------------------------------------- */
 

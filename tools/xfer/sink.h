@@ -4,7 +4,7 @@
 #define TOOLS_XFER_SINK_H
 
 #include "tools/xfer/file.h"
-#include "tools/xfer/link.h"
+#include "tools/xfer/copy_link.h"
 #include "tools/xfer/path.h"
 #include "tools/xfer/tally.h"
 

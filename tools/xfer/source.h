@@ -5,7 +5,7 @@
 
 #include <xxhash.h>
 
-#include "tools/xfer/link.h"
+#include "tools/xfer/copy_link.h"
 #include "tools/xfer/tally.h"
 #include "tools/xfer/walk.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/bytes.h"
-#include "rpc/conn.h"
+#include "rpc/responder_inner.h"
 
 enum { PROGRAM = 0x20000001 };
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* conn.h - a connection that is served. */
+#ifndef RDDP_HTTP_HTTP_CONN_H
+#define RDDP_HTTP_HTTP_CONN_H
+
+#include <dirent.h>
+
+#include "http/codec.h"
+#include "http/http.h"
+#include "http/io.h"
+#include "http/landing.h"
+
+enum {
+    HTTP_OFFERS = 4, /* buffers for bodies that come before their head is read */
+    HTTP_OFFER_OCTETS = 262144,
+    HTTP_AHEAD = 16 << 20, /* octets of a body that have space on the disk before they come */
+    HTTP_TEXT_MAX = 2 * HTTP_TARGET_MAX + 512,
+    HTTP_HEAD_S = 20,     /* for a head, from its first octet to its last */
+    HTTP_LINGER_S = 5,    /* for the peer to close, too */
+    HTTP_RATE_MIN = 1024, /* octets a second that must move while there are some to move */
+};
+
+enum http_conn_state {
+    HTTP_CONN_HEAD,   /* a request's head is next */
+    HTTP_CONN_BODY,   /* its body is next */
+    HTTP_CONN_ANSWER, /* the answer leaves */
+    HTTP_CONN_LINGER, /* the last answer is written: what still comes is thrown away */
+    HTTP_CONN_OVER,
+};
+
+struct http_served {
+    const struct http_options *options;
+    int root; /* the directory */
+    struct clients allowed;
+};
+
+/* What an answer is made of: a text, then nothing, a file, or a directory's names. */
+struct http_answer {
+    char text[HTTP_TEXT_MAX];
+    size_t length, sent;
+    int fd; /* below 0: no file */
+    uint64_t at, size;
+    DIR *names;
+    struct http_frame frame; /* of the names */
+    bool names_end, frame_is_last;
+};
+
+struct http_offer {
+    uint64_t rid;
+    bool taken;
+};
+
+/* When octets moved last, and how many since when. */
+struct http_pace {
+    uint64_t moved, last_ns, begin_moved, begin_ns;
+};
+
+struct http_conn {
+    const struct http_served *served;
+    struct http_in in;
+    struct http_out out;
+    enum http_conn_state state;
+    char peer[ADDRESS_TEXT];
+    uint8_t head[HTTP_HEAD_MAX];
+    size_t head_have, head_scanned;
+    uint32_t index; /* of the request */
+    struct http_head request;
+    char path[HTTP_PATH_MAX + 1];
+    bool closes;
+    uint64_t body_left;
+    struct http_chunk chunk;
+    struct landing landing;
+    bool existed; /* what is put replaces a file */
+    bool lands;   /* its octets land in the file itself */
+    struct http_answer answer;
+    uint8_t *offered; /* HTTP_OFFERS buffers; NULL: none */
+    struct http_offer offer[HTTP_OFFERS];
+    struct http_pace pace;
+};
+
+/* Takes a connection; the stream is the connection's from now on. NULL: out of memory, and the stream is closed. */
+struct http_conn *http_conn_open(const struct http_served *served, struct rddp_stream *stream, uint64_t now_ns);
+/* Does what can be done, up to a bound. True: there may be more to do at once. */
+bool http_conn_work(struct http_conn *conn);
+/* Nanoseconds for which the peer has asked for nothing, with all answers acknowledged; 0: it is served. */
+uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns);
+/* Ends a peer that is too slow. */
+void http_conn_watch(struct http_conn *conn, uint64_t now_ns);
+void http_conn_close(struct http_conn *conn);
+
+/* request.c: decides on the request whose head has come. */
+void http_request_begin(struct http_conn *conn, size_t length);
+/* Names the part of the file that octets may land in. 0 or the errno of rddp_stream_expect(). */
+int http_request_expect(struct http_conn *conn);
+void http_request_put_done(struct http_conn *conn);
+/* An answer of a line of text; `why` may be NULL. */
+void http_request_refuse(struct http_conn *conn, int status, const char *why);
+/* The status that tells of an errno below zero. */
+int http_status_of(int error);
+
+/* answer.c */
+void http_answer_drop(struct http_answer *answer);
+/* Writes what fits. 1: all of it is written; 0: wait; -EIO: what was promised cannot be kept. */
+int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t index);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* answer.c - writes an answer: its text, then a file or a listing as the transfer of the request's index. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/http_conn.h"
+
+/* ENTRY_MAX: a name, encoded and escaped, in its tags. */
+enum { ENTRY_MAX = 8 * XFER_NAME + 64, STEPS = 4 };
+
+void http_answer_drop(struct http_answer *answer)
+{
+    if (answer->fd >= 0)
+        close(answer->fd);
+    if (answer->names)
+        closedir(answer->names);
+    answer->fd = -1;
+    answer->names = NULL;
+}
+
+static struct rddp_stream_mark mark_of(uint32_t index, uint64_t at, uint64_t total)
+{
+    return (struct rddp_stream_mark){
+        .rid = rddp_rid_http(index),
+        .buffer_offset = (uint32_t)at,
+        .total = (uint32_t)total,
+        .has_total = total != 0,
+    };
+}
+
+/* One step of a file. Octets behind the first 4 GiB have no place in a buffer that the option could name. */
+static int write_step(struct http_answer *answer, struct http_out *out, uint32_t index)
+{
+    uint8_t *at;
+    uint64_t left = answer->size - answer->at;
+    size_t space = http_out_space(out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
+    if (!space)
+        return 0;
+    ssize_t got = pread(answer->fd, at, n < space ? n : space, (off_t)answer->at);
+    if (got <= 0)
+        return -EIO;
+    bool marked = answer->size <= UINT32_MAX;
+    struct rddp_stream_mark mark = mark_of(index, answer->at, answer->size);
+    if (!http_out_send(out, (size_t)got, 0, marked ? &mark : NULL))
+        return 0;
+    answer->at += (uint64_t)got;
+    return 1;
+}
+
+static int write_file(struct http_answer *answer, struct http_out *out, uint32_t index)
+{
+    int wrote = 1;
+    for (int i = 0; i < STEPS && wrote > 0 && answer->at < answer->size; i++)
+        wrote = write_step(answer, out, index);
+    return wrote < 0 ? wrote : answer->at == answer->size;
+}
+
+/* --- a listing ----------------------------------------------------------------------------------------------- */
+
+/* What a browser would take for a tag. */
+static size_t put_escaped(char *to, const char *name)
+{
+    size_t n = 0;
+    for (; *name; name++) {
+        if (*name == '<' || *name == '>' || *name == '&')
+            n += (size_t)sprintf(to + n, "&%s;", *name == '<' ? "lt" : *name == '>' ? "gt" : "amp");
+        else
+            to[n++] = *name;
+    }
+    return n;
+}
+
+static size_t put_entry(char *to, const struct dirent *entry)
+{
+    char encoded[3 * XFER_NAME + 4];
+    const char *slash = entry->d_type == DT_DIR ? "/" : "";
+    http_encode_path(encoded, sizeof(encoded), entry->d_name);
+    /* "./" in front: a name may have a colon, which would make its first part a scheme. */
+    size_t n = (size_t)sprintf(to, "<a href=\"./%s%s\">", encoded, slash);
+    n += put_escaped(to + n, entry->d_name);
+    return n + (size_t)sprintf(to + n, "%s</a><br>\n", slash);
+}
+
+/* Makes the next chunk; the last one is of no octets. */
+static void fill_frame(struct http_answer *answer)
+{
+    char *data = (char *)answer->frame.octets + HTTP_FRAME_HEAD;
+    size_t n = 0;
+    while (!answer->names_end && n + ENTRY_MAX <= HTTP_FRAME_MAX - HTTP_FRAME_HEAD - 2) {
+        const struct dirent *entry = readdir(answer->names);
+        answer->names_end = !entry;
+        if (entry && entry->d_name[0] != '.')
+            n += put_entry(data + n, entry);
+    }
+    answer->frame_is_last = !n;
+    http_frame_make(&answer->frame, n);
+}
+
+/* Nobody knows how long the whole will be: its marks have no total. */
+static int write_names(struct http_answer *answer, struct http_out *out, uint32_t index)
+{
+    struct rddp_stream_mark mark = mark_of(index, answer->at, 0);
+    bool sent;
+    while ((sent = http_frame_send(&answer->frame, out, &mark)) && !answer->frame_is_last)
+        fill_frame(answer);
+    answer->at = mark.buffer_offset;
+    return sent;
+}
+
+int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t index)
+{
+    bool begins = !answer->sent;
+    if (answer->sent < answer->length)
+        answer->sent += http_out_text(out, answer->text + answer->sent, answer->length - answer->sent, begins);
+    if (answer->sent < answer->length)
+        return 0;
+    if (answer->fd >= 0)
+        return write_file(answer, out, index);
+    return answer->names ? write_names(answer, out, index) : 1;
+}
