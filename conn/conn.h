@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conn/early.h"
+#include "conn/reorder.h"
 #include "conn/life.h"
 #include "conn/out.h"
 #include "core/qp.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "conn/early.h"
+#include "conn/reorder.h"
 #include "tests/lib/rng.h"
 
 static struct early *early;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* early.c - the headers of units whose payload was placed before their turn, in stream order. */
-#include "conn/early.h"
+#include "conn/reorder.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* early.h - the headers of units whose payload was placed before their turn, in stream order. */
-#ifndef RDDP_CONN_EARLY_H
-#define RDDP_CONN_EARLY_H
+#ifndef RDDP_CONN_REORDER_H
+#define RDDP_CONN_REORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
