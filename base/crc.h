@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* crc.h - the parameters and kernels of a reflected 32-bit CRC: internal to crc32c.h and crcseg.h. */
+/* crc.h - the parameters and kernels of a reflected 32-bit CRC: internal to crc32.h, crc32c.h and crcseg.h. */
 #ifndef RDDP_BASE_CRC_H
 #define RDDP_BASE_CRC_H
 
@@ -55,8 +55,8 @@ struct crc_variant {
     crc_kernel *run;
 };
 
-extern const struct crc_poly crc32c_poly, crcseg_poly;
-extern const struct crc_variant crc32c_variants[], crcseg_variants[];
+extern const struct crc_poly crc32_poly, crc32c_poly, crcseg_poly;
+extern const struct crc_variant crc32_variants[], crc32c_variants[], crcseg_variants[];
 
 static inline bool crc_variant_runs(const struct crc_variant *v)
 {

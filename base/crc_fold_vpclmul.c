@@ -76,7 +76,7 @@ INLINE __m512i crc_fold_vpclmul_append(__m512i v, __m512i by512, __m512i some, s
 
 /* The four quarters are 384, 256, 128 and 0 bits from the end. The constants of the last are zero, so it is added
  * unchanged. */
-INLINE uint32_t reduce(const struct crc_poly *poly, __m512i v)
+INLINE uint32_t reduce_lanes(const struct crc_poly *poly, __m512i v)
 {
     const __m512i by = _mm512_loadu_si512(poly->fold[FOLD_384]);
     __m256i half;
@@ -95,8 +95,8 @@ INLINE uint32_t crc_fold_vpclmul_run(const struct crc_poly *poly, uint32_t reg, 
     __m512i v;
 
     if (n < 64)
-        return reduce(poly, crc_fold_vpclmul_append(_mm512_setzero_si512(), by512,
-                                                    _mm512_xor_si512(take_some(dst, src, 0, n), first), n));
+        return reduce_lanes(poly, crc_fold_vpclmul_append(_mm512_setzero_si512(), by512,
+                                                          _mm512_xor_si512(take_some(dst, src, 0, n), first), n));
 
     v = _mm512_xor_si512(crc_fold_vpclmul_take(dst, src, 0), first);
     if (n >= 256) {
@@ -117,7 +117,7 @@ INLINE uint32_t crc_fold_vpclmul_run(const struct crc_poly *poly, uint32_t reg, 
         v = crc_fold_vpclmul_fold(v, by512, crc_fold_vpclmul_take(dst, src, at));
     if (at < n)
         v = crc_fold_vpclmul_append(v, by512, take_some(dst, src, at, n - at), n - at);
-    return reduce(poly, v);
+    return reduce_lanes(poly, v);
 }
 
 /* Needs four octets, since the register is added to the first four. */

@@ -38,6 +38,15 @@ bool ids_get(struct ids *ids, uint32_t *id)
     return false;
 }
 
+bool ids_take(struct ids *ids, uint32_t id)
+{
+    assert(id < ids->count);
+    if (ids->taken[id / BITS] & bit(id))
+        return false;
+    ids->taken[id / BITS] |= bit(id);
+    return true;
+}
+
 void ids_put(struct ids *ids, uint32_t id)
 {
     assert(id < ids->count && (ids->taken[id / BITS] & bit(id)));

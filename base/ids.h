@@ -18,6 +18,8 @@ void ids_init(struct ids *ids, uint64_t *taken, uint32_t count, uint32_t first);
 
 /* Allocates a number and stores it in *id. Returns false if all are taken. */
 bool ids_get(struct ids *ids, uint32_t *id);
+/* Allocates this number. Returns false if it is taken. */
+bool ids_take(struct ids *ids, uint32_t id);
 void ids_put(struct ids *ids, uint32_t id);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* siphash.h - SipHash-2-4: without the key nobody can predict a hash or provoke collisions. */
+/* siphash.h - SipHash-2-4: without the key no one can predict a hash or provoke collisions. */
 #ifndef RDDP_BASE_SIPHASH_H
 #define RDDP_BASE_SIPHASH_H
 

@@ -5,7 +5,7 @@
 #include <threads.h>
 
 enum {
-    PAUSES = 100,  /* attempts that leave the processor to nobody: a holder that runs has released the lock by then */
+    PAUSES = 100,  /* attempts that do not yield the processor: a holder that runs has released the lock by then */
     YIELDS = 10,   /* attempts that leave it to another thread; one of a lower real-time priority gets nothing ... */
     NAP_NS = 20000 /* ... so that all later attempts sleep */
 };

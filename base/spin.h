@@ -30,6 +30,12 @@ static inline void spin_lock(struct spin *spin)
         spin_wait(spin);
 }
 
+/* Acquires the lock if it is free. */
+static inline bool spin_try(struct spin *spin)
+{
+    return !atomic_exchange_explicit(&spin->taken, true, memory_order_acquire);
+}
+
 static inline void spin_unlock(struct spin *spin)
 {
     atomic_store_explicit(&spin->taken, false, memory_order_release);

@@ -28,7 +28,7 @@ static struct fact facts[FACTS_MAX];
 static unsigned fact_count;
 static uint8_t *from, *to;
 
-/* Called through a volatile pointer, so that the compiler cannot remove the copy that nobody reads. */
+/* Called through a volatile pointer, so that the compiler cannot remove the copy, which is not read. */
 static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
 static volatile uint32_t sink;
 

@@ -67,7 +67,12 @@ static void keeps_to_a_model(void **state)
     (void)state;
     ids_init(&ids, taken, COUNT, 5);
     for (int i = 0; i < 100000; i++) {
-        if (rng_below(&rng, 2)) {
+        if (rng_below(&rng, 3) == 2) {
+            id = rng_below(&rng, COUNT);
+            assert_int_equal(ids_take(&ids, id), !held[id]);
+            count += !held[id];
+            held[id] = 1;
+        } else if (rng_below(&rng, 2)) {
             assert_int_equal(ids_get(&ids, &id), count < COUNT);
             if (count < COUNT) {
                 assert_true(id < COUNT && !held[id]);
