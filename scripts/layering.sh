@@ -22,6 +22,7 @@ declare -A may=(
     [conn]="base/ core/ wire/ conn/ rddp/wr.h $pure"
     [tcp]="base/ tcp/ $pure"
     [sctp]="base/ sctp/ $pure"
+    [roce]="base/ roce/ $pure"
     [loop]="base/ loop/ host"
     [endpoint]="$above endpoint/"
     [tcp/io]="$above tcp/"
@@ -39,7 +40,7 @@ declare -A may=(
     [include]="rddp/ host"
 )
 # The layers whose symbols a layer may use besides its own.
-declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [loop]="base")
+declare -A uses=([base]="" [core]="base" [wire]="base core/seg core/fault" [conn]="base core wire" [tcp]="base" [sctp]="base" [roce]="base" [loop]="base")
 # The symbols that the pure layers may use of the C library, and those of libgcc for processor detection. base/ may also
 # leave the processor to others, which a spinlock has to.
 libc='mem[a-z]+|strlen|abort|__assert_fail|__mem[a-z]+_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_model|__cpu_indicator_init'
@@ -113,7 +114,7 @@ symbols() {
 
 check_symbols() {
     local layer symbol bad=0
-    for layer in base core wire conn tcp sctp loop; do
+    for layer in base core wire conn tcp sctp roce loop; do
         [ -d "$work/objects/$layer" ] || continue
         # shellcheck disable=SC2086
         symbols --defined-only $layer ${uses[$layer]} >"$work/own"
@@ -162,7 +163,7 @@ take_compiled() { # FILE
 
 compile_all() {
     local files
-    mapfile -t files < <(find base core wire conn tcp sctp loop endpoint tcp/io sctp/io stream drive api -maxdepth 1 -name '*.c' 2>/dev/null |
+    mapfile -t files < <(find base core wire conn tcp sctp roce loop endpoint tcp/io sctp/io stream drive api -maxdepth 1 -name '*.c' 2>/dev/null |
         while read -r file; do take_compiled "$file" || echo "$file"; done)
     compile "${files[@]}"
 }
@@ -194,7 +195,7 @@ self_test() {
     done
     cd "$work/tree"
     check_includes && compile_all && check_symbols && check_rings || return 1
-    mkdir -p base core wire conn tcp sctp loop endpoint tcp/io sctp/io stream drive api include/rddp
+    mkdir -p base core wire conn tcp sctp roce loop endpoint tcp/io sctp/io stream drive api include/rddp
     touch loop/planted.h core/planted.h wire/planted.h include/rddp/planted.h
 
     plant "base asks for the heap's header" check_includes base/planted.c '#include <stdlib.h>'

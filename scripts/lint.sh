@@ -10,9 +10,9 @@ only() { # PATTERN: the files whose name matches
     printf '%s\n' "${all[@]}" | grep -E "$1"
 }
 mapfile -t c < <(only '\.[ch]$')
-mapfile -t sources < <(only '^(base|core|wire|conn|tcp|sctp|loop|endpoint|stream|drive|api|tools)/.*\.c$')
+mapfile -t sources < <(only '^(base|core|wire|conn|tcp|sctp|roce|loop|endpoint|stream|drive|api|tools)/.*\.c$')
 # A header without a guard is a template, to be included in the middle of another file.
-mapfile -t headers < <(only '^(base|core|wire|conn|tcp|sctp|loop|endpoint|stream|drive|api|include)/.*\.h$' | xargs -r grep -lE '^#(ifndef|pragma once)')
+mapfile -t headers < <(only '^(base|core|wire|conn|tcp|sctp|roce|loop|endpoint|stream|drive|api|include)/.*\.h$' | xargs -r grep -lE '^#(ifndef|pragma once)')
 mapfile -t shell < <(printf '%s\n' "${all[@]}" | while read -r f; do head -c 64 "$f" | grep -qE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
 # Data and documents have no licence line.
 mapfile -t build < <(only '(^|/)(CMakeLists\.txt|Makefile)$|\.(cmake|py|lua)$')

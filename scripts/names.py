@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-FOLDERS = ("base", "core", "wire", "conn", "tcp", "sctp", "loop", "endpoint", "stream", "drive", "api", "rpc", "nfs", "http", "tools")
+FOLDERS = ("base", "core", "wire", "conn", "tcp", "sctp", "roce", "loop", "endpoint", "stream", "drive", "api", "rpc", "nfs", "http", "tools")
 FUNCTION = re.compile(r"^(?:[a-z_]\w*[ *]+)+(\w+)\((?:[^;{}]|\n)*?\)\n\{", re.M)
 # "room" once was a buffer, free space and a size; say which (STYLE.md 12). The others meant something else than they said.
 MISLEADING = re.compile(r"(?<![\"<./\w])(?:\w*_)?(?:room|aim|conn_gap)(?:_\w*)?\b", re.I)

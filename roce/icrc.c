@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* icrc.c - computes the invariant CRC, and verifies it although a socket does not show the IP header. */
+#include "roce/icrc.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32.h"
+#include "roce/bth.h"
+
+enum {
+    LINK_OCTETS = 8, /* of ones in front, for a header that Ethernet does not have */
+    IPV4_OCTETS = 20,
+    IPV6_OCTETS = 40,
+    UDP_OCTETS = 8,
+    IPV4_BEHIND_ID = IPV4_OCTETS - 6,
+    PROTOCOL_UDP = 17,
+    DONT_FRAGMENT = 0x4000,
+    VARIANT = 0xff, /* stands for an octet that routers may change */
+    CHECKSUM = 0xffff,
+    BTH_VARIANT_AT = 4, /* FECN, BECN and reserved bits */
+};
+
+/* TOS, TTL and the checksum are variant. */
+static uint8_t *put_ipv4(uint8_t *p, const struct icrc_path *path, uint16_t identification, uint16_t udp_octets)
+{
+    p = put16(put8(put8(p, 0x45), VARIANT), (uint16_t)(IPV4_OCTETS + udp_octets));
+    p = put16(put16(p, identification), DONT_FRAGMENT);
+    p = put16(put8(put8(p, VARIANT), PROTOCOL_UDP), CHECKSUM);
+    return put_bytes(put_bytes(p, path->source, 4), path->destination, 4);
+}
+
+/* Traffic class, flow label and hop limit are variant. */
+static uint8_t *put_ipv6(uint8_t *p, const struct icrc_path *path, uint16_t udp_octets)
+{
+    p = put16(put32(p, 0x6fffffff), udp_octets);
+    p = put8(put8(p, PROTOCOL_UDP), VARIANT);
+    return put_bytes(put_bytes(p, path->source, 16), path->destination, 16);
+}
+
+uint32_t icrc_begin(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+{
+    uint8_t head[LINK_OCTETS + IPV6_OCTETS + UDP_OCTETS], *p = put64(head, UINT64_MAX);
+    uint16_t udp_octets = (uint16_t)(octets + UDP_OCTETS);
+
+    p = path->ipv6 ? put_ipv6(p, path, udp_octets) : put_ipv4(p, path, identification, udp_octets);
+    p = put16(put16(p, path->source_port), path->destination_port);
+    p = put16(put16(p, udp_octets), CHECKSUM);
+    return crc32(0, head, (size_t)(p - head));
+}
+
+uint32_t icrc_head(uint32_t crc, const uint8_t *head, uint32_t octets)
+{
+    uint8_t masked[BTH_OCTETS];
+
+    memcpy(masked, head, BTH_OCTETS);
+    masked[BTH_VARIANT_AT] = VARIANT;
+    return crc32(crc32(crc, masked, BTH_OCTETS), head + BTH_OCTETS, octets - BTH_OCTETS);
+}
+
+/* Returns the difference between the ICRC of the packet and the one that it should have. */
+static uint32_t difference(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets)
+{
+    uint32_t body = octets - ICRC_OCTETS;
+
+    return icrc_head(icrc_begin(path, identification, octets), p, body) ^ get32le(p + body);
+}
+
+bool icrc_is_exact(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets)
+{
+    return !difference(path, identification, p, octets);
+}
+
+/* --- without the identification -------------------------------------------------------------------------------- */
+
+/* Returns the place of the row whose highest bit is that of `change`, among those of the sixteen; rows with other bits
+ * are reduced by the rows found. */
+static uint32_t icrc_reduce(const struct icrc_space *space, uint32_t change, uint16_t *without)
+{
+    for (unsigned i = 0; i < 16 && space->change[i]; i++) {
+        uint32_t top = 1u << (31 - __builtin_clz(space->change[i]));
+
+        if (change & top) {
+            change ^= space->change[i];
+            *without ^= space->without[i];
+        }
+    }
+    return change;
+}
+
+/* How a change of these bits of the identification changes the ICRC of a packet of this length. */
+static uint32_t change_of(uint16_t bits, uint32_t octets)
+{
+    static const uint8_t zeros[2];
+    uint8_t identification[2];
+
+    put16(identification, bits);
+    return crc32_shift(crc32(0, identification, 2) ^ crc32(0, zeros, 2),
+                       IPV4_BEHIND_ID + UDP_OCTETS + octets - ICRC_OCTETS);
+}
+
+void icrc_renumber(uint8_t *p, uint32_t octets, uint16_t from, uint16_t to)
+{
+    uint8_t *icrc = p + octets - ICRC_OCTETS;
+
+    put32le(icrc, get32le(icrc) ^ change_of(from ^ to, octets));
+}
+
+/* Gaussian elimination over the changes that the sixteen bits make, each moved behind the octets that follow it. */
+static void compute(struct icrc_space *space, uint32_t octets)
+{
+    *space = (struct icrc_space){.octets = octets};
+    for (unsigned bit = 0, rows = 0; bit < 16; bit++) {
+        uint16_t without = (uint16_t)(1u << bit);
+        uint32_t change = icrc_reduce(space, change_of(without, octets), &without);
+
+        if (!change)
+            continue;
+        space->change[rows] = change;
+        space->without[rows++] = without;
+    }
+}
+
+bool icrc_is_right(const struct icrc_path *path, const uint8_t *p, uint32_t octets, struct icrc_space *space)
+{
+    uint32_t change = difference(path, 0, p, octets);
+    uint16_t without = 0;
+
+    if (!change || path->ipv6)
+        return !change;
+    if (space->octets != octets)
+        compute(space, octets);
+    return !icrc_reduce(space, change, &without);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rc_requester.c - goes back to the oldest packet that was not acknowledged, after a NAK, a gap or a time-out, and
+ * adapts the window to losses. */
+#include "roce/rc_requester.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "roce/psn.h"
+
+/* RNR NAK timers in units of 10 us, by code. */
+static const uint32_t rnr_timer[32] = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+uint64_t rc_rnr_us(unsigned code)
+{
+    return (uint64_t)rnr_timer[code & AETH_VALUE] * 10;
+}
+
+/* 4.096 us * 2^code. */
+uint64_t rc_timeout_us(unsigned code)
+{
+    return code ? ((uint64_t)4096 << (code & 31)) / 1000 : 0;
+}
+
+static struct rc_request *request_at(const struct rc_requester *q, uint32_t i)
+{
+    return &q->ring[i & q->mask];
+}
+
+void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *attr, struct rc_request *ring,
+                       uint32_t slots)
+{
+    uint64_t first = psn_first(attr->psn);
+    uint32_t most = attr->window && attr->window < RC_WINDOW_MAX ? attr->window : RC_WINDOW_MAX;
+
+    assert(slots && !(slots & (slots - 1)));
+    *q = (struct rc_requester){
+        .attr = *attr,
+        .ring = ring,
+        .mask = slots - 1,
+        .una = first,
+        .next = first,
+        .max = first,
+        .end = first,
+        .congestion = {.window = most < RC_WINDOW_FIRST ? most : RC_WINDOW_FIRST, .threshold = most},
+        .deadline_us = RC_NEVER,
+        .resend_us = RC_NEVER,
+    };
+    q->attr.window = most;
+}
+
+/* --- the window ------------------------------------------------------------------------------------------------- */
+
+/* A window that is not used up says nothing about the path (RFC 7661): it stays as it is. */
+static void grow(struct rc_requester *q, uint64_t packets)
+{
+    if (q->max - q->una < q->congestion.window / 2)
+        return;
+    if (q->congestion.window < q->congestion.threshold) {
+        q->congestion.window += (uint32_t)packets;
+    } else {
+        q->congestion.partial += (uint32_t)packets;
+        if (q->congestion.partial >= q->congestion.window) {
+            q->congestion.partial -= q->congestion.window;
+            q->congestion.window++;
+        }
+    }
+    if (q->congestion.window > q->attr.window)
+        q->congestion.window = q->attr.window;
+}
+
+/* A packet was lost. Those that were in flight with it are the same event. */
+static void shrink(struct rc_requester *q, uint32_t to)
+{
+    if (q->una < q->congestion.recover)
+        return;
+    q->congestion.recover = q->max;
+    q->congestion.threshold = q->congestion.window / 2 > RC_WINDOW_MIN ? q->congestion.window / 2 : RC_WINDOW_MIN;
+    q->congestion.window = to && to < q->congestion.threshold ? to : q->congestion.threshold;
+    q->congestion.partial = 0;
+}
+
+/* --- the end ---------------------------------------------------------------------------------------------------- */
+
+static void requester_finish(struct rc_requester *q, enum rc_end why, uint64_t position)
+{
+    q->why = why;
+    q->blamed = position;
+    q->deadline_us = q->resend_us = RC_NEVER;
+    q->wait_us = 0;
+}
+
+/* --- progress --------------------------------------------------------------------------------------------------- */
+
+static uint64_t rto_us(const struct rc_requester *q)
+{
+    uint64_t rto = q->rtt.smooth_us ? q->rtt.smooth_us + 4ull * q->rtt.var_us : RC_RTO_FIRST_US;
+
+    rto = (rto > RC_RTO_MIN_US ? rto : RC_RTO_MIN_US) << (q->backoff < 16 ? q->backoff : 16);
+    return rto < RC_RTO_MAX_US ? rto : RC_RTO_MAX_US;
+}
+
+static void restart_resend(struct rc_requester *q, uint64_t now_us)
+{
+    q->resend_us = q->una == q->max || !q->attr.timeout_us ? RC_NEVER : now_us + rto_us(q);
+}
+
+static void restart_timers(struct rc_requester *q, uint64_t now_us)
+{
+    q->deadline_us = q->una == q->max || !q->attr.timeout_us ? RC_NEVER : now_us + q->attr.timeout_us;
+    restart_resend(q, now_us);
+}
+
+/* RFC 6298 2.3. */
+static void measure(struct rc_requester *q, uint64_t now_us)
+{
+    uint32_t rtt = now_us - q->rtt.timed_us < RC_RTO_MAX_US ? (uint32_t)(now_us - q->rtt.timed_us) + 1 : RC_RTO_MAX_US;
+    uint32_t off = rtt > q->rtt.smooth_us ? rtt - q->rtt.smooth_us : q->rtt.smooth_us - rtt;
+
+    q->rtt.var_us = q->rtt.smooth_us ? q->rtt.var_us - q->rtt.var_us / 4 + off / 4 : rtt / 2;
+    q->rtt.smooth_us = q->rtt.smooth_us ? q->rtt.smooth_us - q->rtt.smooth_us / 8 + rtt / 8 : rtt;
+    q->rtt.timed = 0;
+}
+
+/* The responder drops what comes behind a gap. So if it acknowledges more than what was sent again after a time-out,
+ * the packets of before had arrived, and their acknowledgement was late (as RFC 5682 for TCP): the time-out is undone.
+ */
+static void undo_timeout(struct rc_requester *q)
+{
+    q->congestion = q->before.congestion;
+    q->next = q->max;
+    while (q->cursor != q->head && request_at(q, q->cursor)->psn + request_at(q, q->cursor)->packets <= q->next)
+        q->cursor++;
+    q->before.max = 0;
+    q->counters.undone++;
+}
+
+/* Everything before `to` is done. */
+static void advance(struct rc_requester *q, uint64_t to, uint64_t now_us)
+{
+    if (to <= q->una)
+        return;
+    if (q->before.max && to > q->next)
+        undo_timeout(q);
+    if (to >= q->before.max)
+        q->before.max = 0;
+    grow(q, to - q->una);
+    q->una = to;
+    if (q->rtt.timed && q->rtt.timed <= to)
+        measure(q, now_us);
+    while (q->tail != q->head && request_at(q, q->tail)->psn + request_at(q, q->tail)->packets <= to)
+        q->tail++;
+    if (q->next < to) {
+        q->next = to;
+        q->cursor = q->tail;
+    }
+    q->tries = q->rnr_tries = q->backoff = 0;
+    q->gap = 0;
+    q->is_late = false;
+    restart_timers(q, now_us);
+}
+
+/* Returns the first position before `to` at which a response is missing, or `to`. */
+static uint64_t requester_answered(const struct rc_requester *q, uint64_t to)
+{
+    for (uint32_t i = q->tail; i != q->head && request_at(q, i)->psn < to; i++)
+        if (request_at(q, i)->kind != RC_MESSAGE)
+            return request_at(q, i)->psn > q->una ? request_at(q, i)->psn : q->una;
+    return to;
+}
+
+static void go_back(struct rc_requester *q)
+{
+    q->next = q->una;
+    q->cursor = q->tail;
+    q->rtt.timed = 0;
+}
+
+/* Packets or responses from `una` on were lost: goes back, once for each gap. `counts`: as a retry. */
+static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
+{
+    if (q->gap == q->una)
+        return;
+    if (counts && q->tries++ >= q->attr.retries) {
+        requester_finish(q, RC_RETRY_EXCEEDED, q->una);
+        return;
+    }
+    q->before.max = 0;
+    shrink(q, 0);
+    go_back(q);
+    q->gap = q->una;
+    restart_timers(q, now_us);
+}
+
+/* --- leaving ---------------------------------------------------------------------------------------------------- */
+
+static bool requester_may_send(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->why == RC_GOES_ON && now_us >= q->wait_us && q->next - q->una < q->congestion.window;
+}
+
+bool rc_requester_wants(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->next == q->end && q->head - q->tail <= q->mask && requester_may_send(q, now_us);
+}
+
+uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, bool notify)
+{
+    assert(q->head - q->tail <= q->mask);
+    *request_at(q, q->head) = (struct rc_request){
+        .psn = q->end,
+        .packets = kind == RC_ATOMIC ? 1 : psn_packets(length, q->attr.mtu),
+        .length = length,
+        .name = name,
+        .kind = kind,
+        .notify = notify,
+    };
+    q->end += request_at(q, q->head++)->packets;
+    return q->end;
+}
+
+bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->next != q->end && requester_may_send(q, now_us);
+}
+
+static void cut_packet(const struct rc_requester *q, const struct rc_request *r, struct rc_outgoing *out)
+{
+    uint32_t i = (uint32_t)(q->next - r->psn), rest;
+
+    out->offset = r->kind == RC_ATOMIC ? 0 : i * q->attr.mtu;
+    rest = r->length - out->offset;
+    out->length = r->kind == RC_MESSAGE && rest > q->attr.mtu ? q->attr.mtu : rest;
+    out->first = r->kind != RC_MESSAGE || !i;
+    out->last = r->kind != RC_MESSAGE || i == r->packets - 1;
+}
+
+bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us)
+{
+    const struct rc_request *r = request_at(q, q->cursor);
+
+    if (!rc_requester_has_output(q, now_us))
+        return false;
+    out->name = r->name;
+    out->position = q->next;
+    cut_packet(q, r, out);
+    q->wait_us = 0;
+    q->counters.resent += q->next < q->max;
+    q->next = r->kind == RC_MESSAGE ? q->next + 1 : r->psn + r->packets;
+    if (q->next == r->psn + r->packets)
+        q->cursor++;
+    out->ask =
+        r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end || !requester_may_send(q, now_us));
+    if (q->next > q->max) {
+        q->max = q->next;
+        if (out->ask && !q->rtt.timed) {
+            q->rtt.timed = q->max;
+            q->rtt.timed_us = now_us;
+        }
+    }
+    if (q->resend_us == RC_NEVER)
+        restart_timers(q, now_us);
+    return true;
+}
+
+/* --- acknowledgements ------------------------------------------------------------------------------------------- */
+
+static void not_ready(struct rc_requester *q, unsigned timer, uint64_t now_us)
+{
+    q->counters.not_ready++;
+    if (q->attr.rnr_retries != RC_RNR_ENDLESS && q->rnr_tries++ >= q->attr.rnr_retries) {
+        requester_finish(q, RC_RNR_EXCEEDED, q->una);
+        return;
+    }
+    go_back(q);
+    q->wait_us = now_us + rc_rnr_us(timer);
+    restart_timers(q, q->wait_us);
+}
+
+static void requester_refused(struct rc_requester *q, unsigned reason, uint64_t position, uint64_t now_us)
+{
+    q->counters.naks++;
+    if (reason == NAK_SEQUENCE) {
+        lost(q, true, now_us);
+        return;
+    }
+    q->reason = reason < NAK_REASONS ? (enum bth_nak)reason : NAK_INVALID_REQUEST;
+    requester_finish(q, RC_NAK, position);
+}
+
+void rc_requester_acknowledged(struct rc_requester *q, uint32_t psn, uint8_t syndrome, uint64_t now_us)
+{
+    uint64_t position = psn_unwrap(q->una, psn), to = position + ((syndrome & AETH_KIND) == AETH_ACK), done;
+
+    if (q->why || position < q->una || position >= q->max)
+        return;
+    done = requester_answered(q, to);
+    advance(q, done, now_us);
+    if (done < to && (syndrome & AETH_KIND) != AETH_NAK) {
+        lost(q, true, now_us); /* what is acknowledged lies behind a response that was lost */
+        return;
+    }
+    switch (syndrome & AETH_KIND) {
+    case AETH_RNR_NAK:
+        not_ready(q, syndrome & AETH_VALUE, now_us);
+        break;
+    case AETH_NAK:
+        requester_refused(q, syndrome & AETH_VALUE, position, now_us);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- responses -------------------------------------------------------------------------------------------------- */
+
+/* The request that a response at this position is for: the oldest that waits for one, after messages that it
+ * acknowledges. NULL: none is expected there. */
+static const struct rc_request *expecting(const struct rc_requester *q, uint64_t position)
+{
+    for (uint32_t i = q->tail; i != q->head && request_at(q, i)->psn <= position; i++)
+        if (request_at(q, i)->kind != RC_MESSAGE)
+            return request_at(q, i);
+    return NULL;
+}
+
+/* Do its opcode and length fit this place of the response? A Read that was asked for again from the middle on begins
+ * there with a First. */
+static bool fits(const struct rc_requester *q, const struct rc_request *r, uint32_t i, const struct bth *b)
+{
+    bool last = i == r->packets - 1;
+    uint32_t length = last ? r->length - i * q->attr.mtu : q->attr.mtu;
+
+    if (r->kind == RC_ATOMIC || b->op == BTH_ATOMIC_ACKNOWLEDGE)
+        return r->kind == RC_ATOMIC && b->op == BTH_ATOMIC_ACKNOWLEDGE;
+    return last == !!(b->flags & BTH_LAST) && (i || b->flags & BTH_FIRST) && b->length == length;
+}
+
+bool rc_requester_expects(struct rc_requester *q, const struct bth *b, uint32_t *offset, uint64_t now_us)
+{
+    uint64_t position = psn_unwrap(q->una, b->psn), due;
+    const struct rc_request *r;
+
+    if (q->why || position < q->una || position >= q->max)
+        return false;
+    r = expecting(q, position);
+    if (!r)
+        return false;
+    due = r->psn > q->una ? r->psn : q->una;
+    advance(q, due, now_us); /* it acknowledges what was before it */
+    if (position > due) {
+        lost(q, false, now_us);
+        return false;
+    }
+    if (!fits(q, r, (uint32_t)(due - r->psn), b)) {
+        requester_finish(q, RC_BAD_RESPONSE, position);
+        return false;
+    }
+    *offset = r->kind == RC_ATOMIC ? 0 : (uint32_t)(due - r->psn) * q->attr.mtu;
+    return true;
+}
+
+void rc_requester_took(struct rc_requester *q, uint64_t now_us)
+{
+    advance(q, q->una + 1, now_us);
+}
+
+void rc_requester_left(struct rc_requester *q, uint64_t now_us)
+{
+    advance(q, q->next, now_us);
+}
+
+void rc_requester_forget(struct rc_requester *q, uint64_t now_us)
+{
+    q->tail = q->cursor = q->head;
+    q->una = q->next = q->end = q->max;
+    restart_timers(q, now_us);
+}
+
+bool rc_requester_blamed(const struct rc_requester *q, uint32_t *name)
+{
+    for (uint32_t i = q->tail; i != q->head; i++)
+        if (q->blamed - request_at(q, i)->psn < request_at(q, i)->packets) {
+            *name = request_at(q, i)->name;
+            return true;
+        }
+    return false;
+}
+
+/* --- time ------------------------------------------------------------------------------------------------------- */
+
+uint64_t rc_requester_deadline(const struct rc_requester *q)
+{
+    uint64_t at = q->resend_us < q->deadline_us ? q->resend_us : q->deadline_us;
+
+    return q->wait_us && q->wait_us < at ? q->wait_us : at;
+}
+
+static void sent_in_vain(struct rc_requester *q)
+{
+    if (!q->before.max)
+        q->before = (struct rc_before){.max = q->max, .congestion = q->congestion};
+    q->congestion.recover = 0;
+    shrink(q, RC_WINDOW_MIN);
+    go_back(q);
+    q->gap = 0;
+}
+
+void rc_requester_tick(struct rc_requester *q, uint64_t now_us)
+{
+    if (q->wait_us && now_us >= q->wait_us)
+        q->wait_us = 0;
+    if (now_us >= q->deadline_us) {
+        q->counters.timeouts++;
+        if (q->tries++ >= q->attr.retries) {
+            requester_finish(q, RC_RETRY_EXCEEDED, q->una);
+            return;
+        }
+        sent_in_vain(q);
+        restart_timers(q, now_us);
+    } else if (now_us >= q->resend_us + RC_LATE_US && !q->is_late) {
+        q->is_late = true; /* so is what arrived meanwhile: look at that first */
+        q->resend_us = now_us + RC_LATE_US;
+    } else if (now_us >= q->resend_us) {
+        sent_in_vain(q);
+        q->backoff++;
+        restart_resend(q, now_us);
+    }
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rc_requester.h - the sending half of a reliable connection: which packet leaves next, what is acknowledged, and what
+ * is sent again. Payloads stay with the caller, who reads them again for each packet. Time is an argument. */
+#ifndef RDDP_ROCE_RC_REQUESTER_H
+#define RDDP_ROCE_RC_REQUESTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "roce/bth.h"
+
+#define RC_NEVER UINT64_MAX
+
+enum {
+    RC_RETRIES_MAX = 7,
+    RC_RNR_ENDLESS = 7,       /* this many RNR retries mean: without limit */
+    RC_WINDOW_FIRST = 64,     /* packets in flight at first, */
+    RC_WINDOW_MIN = 2,        /* after losses, */
+    RC_WINDOW_MAX = 1 << 14,  /* and at most; the limit of the specification is 2^23 */
+    RC_RTO_FIRST_US = 100000, /* until the first round trip was measured */
+    RC_RTO_MIN_US = 2000,
+    RC_RTO_MAX_US = 1000000,
+    RC_LATE_US = 500, /* whoever calls that late did not see either what has arrived */
+};
+
+/* What a request is to the transport. */
+enum rc_kind {
+    RC_MESSAGE, /* a Send or Write: its packets are acknowledged */
+    RC_READ,    /* one packet, and a response of as many PSNs as it has packets */
+    RC_ATOMIC,
+};
+
+struct rc_request {
+    uint64_t psn;     /* position of its first packet */
+    uint32_t packets; /* how many PSNs it takes */
+    uint32_t length;  /* octets */
+    uint32_t name;    /* the caller's */
+    enum rc_kind kind;
+    bool notify; /* ask for the acknowledgement of its last packet */
+};
+
+/* Why nothing is sent any more. */
+enum rc_end {
+    RC_GOES_ON,
+    RC_RETRY_EXCEEDED, /* no progress after all retries */
+    RC_RNR_EXCEEDED,   /* the peer had no receive, after all retries */
+    RC_NAK,            /* the peer refused a request for `reason` */
+    RC_BAD_RESPONSE,   /* a response that no request asked for */
+};
+
+struct rc_requester_attr {
+    uint32_t psn;        /* of the first packet */
+    uint32_t mtu;        /* octets of payload of a packet */
+    uint64_t timeout_us; /* until a packet is sent again; 0: never */
+    uint8_t retries;     /* 0 to RC_RETRIES_MAX */
+    uint8_t rnr_retries; /* 0 to RC_RNR_ENDLESS */
+    uint32_t window;     /* packets in flight, at most; 0: RC_WINDOW_MAX */
+};
+
+/* The window, as TCP's cwnd and ssthresh (RFC 5681), in packets. */
+struct rc_congestion {
+    uint32_t window, threshold, partial;
+    uint64_t recover; /* losses before this position are the same event */
+};
+
+/* The round trip (RFC 6298). */
+struct rc_rtt {
+    uint64_t timed, timed_us;   /* behind a packet that is measured, and when it left; 0: none */
+    uint32_t smooth_us, var_us; /* 0: no sample yet */
+};
+
+struct rc_counters {
+    uint64_t resent; /* packets sent again */
+    uint64_t timeouts, naks, not_ready;
+    uint64_t undone; /* resends after a time-out that an acknowledgement proved needless */
+};
+
+/* What a time-out changed, until it is known whether it was right. */
+struct rc_before {
+    uint64_t max; /* behind the last packet that had been sent; 0: there was none, or it was right */
+    struct rc_congestion congestion;
+};
+
+struct rc_requester {
+    struct rc_requester_attr attr;
+    struct rc_request *ring; /* the caller's, a power of two of places */
+    uint32_t mask;
+    uint32_t head, tail; /* free-running; requests from `tail` on are not acknowledged */
+    uint32_t cursor;     /* the request that `next` lies in, or `head` */
+    uint64_t una;        /* position of the oldest packet that is not acknowledged */
+    uint64_t next;       /* of the packet to be sent next */
+    uint64_t max;        /* behind the last one that was sent */
+    uint64_t end;        /* behind the last request */
+    uint64_t gap;        /* went back to this position, and nothing was acknowledged since; 0: did not */
+    struct rc_congestion congestion;
+    uint32_t tries, rnr_tries; /* in a row */
+    uint64_t deadline_us;      /* of the oldest packet, by attr; RC_NEVER: nothing is in flight */
+    uint64_t resend_us;        /* the same by the round trip: sends again, but is no retry */
+    struct rc_rtt rtt;
+    uint32_t backoff; /* resends in a row: each doubles the next interval */
+    bool is_late;     /* the resend that is due was put off once */
+    struct rc_before before;
+    uint64_t wait_us; /* the peer is not ready before that; 0: it is */
+    enum rc_end why;
+    enum bth_nak reason; /* with RC_NAK */
+    uint64_t blamed;     /* position of the packet that `why` is about */
+    struct rc_counters counters;
+};
+
+/* A packet to send. */
+struct rc_outgoing {
+    uint32_t name;           /* of its request */
+    uint32_t offset, length; /* which octets of the request; of a Read, those that are still asked for */
+    uint64_t position;       /* its PSN is psn_wire() of it */
+    bool first, last;        /* packet of its message */
+    bool ask;                /* set the acknowledge-request bit */
+};
+
+/* `slots` is a power of two, at least as many as there can be requests that were not acknowledged. */
+void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *attr, struct rc_request *ring,
+                       uint32_t slots);
+
+/* Is there a place for one more request, and would its first packet leave now? Then take it from the send queue. */
+bool rc_requester_wants(const struct rc_requester *q, uint64_t now_us);
+
+/* Adds a request. Returns the position behind it: it is acknowledged when `una` has come there. */
+uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, bool notify);
+
+/* Could a packet leave of the requests that were added? */
+bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us);
+
+/* Takes the next packet that may be sent. Returns false if none may now. */
+bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us);
+
+/* An acknowledgement arrived. */
+void rc_requester_acknowledged(struct rc_requester *q, uint32_t psn, uint8_t syndrome, uint64_t now_us);
+
+/* A Read Response or Atomic Acknowledge arrived. Returns true if it is the next one of the oldest request that waits
+ * for one: *offset says where its octets belong, and rc_requester_took() has to follow when they are there. */
+bool rc_requester_expects(struct rc_requester *q, const struct bth *b, uint32_t *offset, uint64_t now_us);
+void rc_requester_took(struct rc_requester *q, uint64_t now_us);
+
+/* On an unreliable connection: what has left is done. */
+void rc_requester_left(struct rc_requester *q, uint64_t now_us);
+
+/* On an unreliable connection: the caller has given up all requests. What had not been sent takes no PSNs. */
+void rc_requester_forget(struct rc_requester *q, uint64_t now_us);
+
+/* Which request is `blamed` a packet of? Returns false if it is acknowledged already. */
+bool rc_requester_blamed(const struct rc_requester *q, uint32_t *name);
+
+/* Returns when rc_requester_tick() is due, or RC_NEVER. */
+uint64_t rc_requester_deadline(const struct rc_requester *q);
+void rc_requester_tick(struct rc_requester *q, uint64_t now_us);
+
+/* Returns the microseconds of an RNR timer or of a local ACK time-out (0: never) with this code, 0 to 31. */
+uint64_t rc_rnr_us(unsigned code);
+uint64_t rc_timeout_us(unsigned code);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rc_responder.h - the receiving half of a reliable or unreliable connection: which request is executed, which is a
+ * duplicate, and what is answered. The caller executes, and has the memory. Time is an argument. */
+#ifndef RDDP_ROCE_RC_RESPONDER_H
+#define RDDP_ROCE_RC_RESPONDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "roce/bth.h"
+
+enum {
+    RC_READS_MAX = 128,   /* Reads and atomics of the peer under way */
+    RC_ACK_DELAY_US = 50, /* an acknowledgement that was not asked for waits at most this long */
+    RC_ACK_PACKETS = 32,  /* and for at most this many packets */
+};
+
+struct rc_responder_attr {
+    uint32_t psn; /* of the first packet expected */
+    uint32_t mtu;
+    uint8_t rnr_timer; /* code that an RNR NAK has */
+    uint32_t reads;    /* Reads and atomics that the peer may have under way, up to RC_READS_MAX */
+    bool unreliable;   /* of an unreliable connection: nothing is answered */
+};
+
+/* A Read or atomic of the peer that waits for its response, or asks for it again. */
+struct rc_answer {
+    uint64_t position; /* of the first packet of the response */
+    uint32_t packets, sent;
+    uint32_t msn;
+    bool atomic;
+    uint64_t original; /* of an atomic that was executed before */
+    uint64_t address;  /* of a Read that comes again: its RETH */
+    uint32_t r_key, length;
+};
+
+/* The result of an atomic, for its duplicates. */
+struct rc_result {
+    uint64_t position; /* 0: none */
+    uint64_t original;
+};
+
+enum rc_verdict {
+    RC_DROP,    /* there is nothing to do */
+    RC_EXECUTE, /* execute the packet, then call rc_responder_executed(), _not_ready() or _refuse() */
+    RC_DISCARD, /* of an unreliable connection: what arrived of the last message is void; then look again */
+};
+
+struct rc_responder {
+    struct rc_responder_attr attr;
+    uint64_t expected; /* position of the next packet to be executed */
+    uint32_t msn;      /* messages executed */
+    /* The message that is arriving. */
+    bool inside;
+    enum bth_op op;
+    uint32_t got, total; /* octets so far; of a Write, all that its RETH announced */
+
+    bool silent;  /* a NAK told the peer to come back to `expected`: nothing more until it does */
+    bool refused; /* a fatal NAK was given: nothing is executed any more */
+    bool nak_due; /* answer with `syndrome` at `nak` */
+    uint8_t syndrome;
+    uint64_t nak;
+    bool ack_due;              /* acknowledge now */
+    uint64_t acked;            /* position behind the newest packet that was acknowledged */
+    uint64_t ack_us;           /* acknowledge then at the latest; 0: nothing is owed */
+    struct rc_answer *answers; /* the caller's, a ring: those whose turn comes, in the order of their positions */
+    struct rc_answer *again;   /* the same for duplicates */
+    struct rc_result *results; /* the same: the newest results */
+    uint32_t mask;             /* of the three rings, powers of two */
+    uint32_t answer_head, answer_tail; /* free-running */
+    uint32_t again_head, again_tail;
+    uint32_t result_head;
+    uint64_t duplicates, gaps, not_ready; /* counters */
+};
+
+/* `buffer` has rc_responder_size() octets, zeroed and aligned for any type; it stays the caller's. */
+size_t rc_responder_size(uint32_t reads);
+void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *attr, void *buffer);
+
+/* A request arrived from the peer. After RC_EXECUTE, s->got is where its octets begin in their message. */
+enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b);
+
+/* What became of it: executed; there was no receive, and nothing was done; refused for good. */
+void rc_responder_executed(struct rc_responder *s, const struct bth *b, uint64_t now_us);
+void rc_responder_not_ready(struct rc_responder *s);
+
+/* It cannot be executed yet: the peer sends it again by itself. */
+void rc_responder_postpone(struct rc_responder *s);
+
+/* On an unreliable connection, without a receive: its message is dropped. */
+void rc_responder_skip(struct rc_responder *s);
+void rc_responder_refuse(struct rc_responder *s, enum bth_nak reason);
+
+/* The response that was due cannot be given: refuses its request. */
+void rc_responder_refuse_answer(struct rc_responder *s, enum bth_nak reason);
+
+/* The next response to send, or NULL. The caller sends its packet `sent`, then calls rc_responder_answered(), for an
+ * atomic with the old value. Those of duplicates (*again) are executed from `address`, `r_key` and `length`, or from
+ * `original`; the others by the caller's own queue. */
+const struct rc_answer *rc_responder_answer(struct rc_responder *s, bool *again);
+void rc_responder_answered(struct rc_responder *s, uint64_t original);
+
+/* The answer cannot be given (again: the region has gone): drops it. */
+void rc_responder_drop_again(struct rc_responder *s);
+
+/* Takes the acknowledgement or NAK that is due: its PSN, MSN and syndrome. Returns false if none is. */
+bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t now_us);
+bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us);
+
+/* When an acknowledgement is due; UINT64_MAX: none is. */
+uint64_t rc_responder_deadline(const struct rc_responder *s);
+
+#endif
