@@ -10,14 +10,14 @@
 #include "base/bytes.h"
 #include "tcp/host.h"
 
-enum { STEP = 12, SENTS = 64, HELDS = 8, WINDOW = 20000, TO_SEND = 1 << 20, PACKETS = 200 };
+enum { STEP = 12, SENTS = 64, OOO_RANGES = 8, WINDOW = 20000, TO_SEND = 1 << 20, PACKETS = 200 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
 static const uint8_t octets[65536];
 static struct utcp tcp;
 static struct utcp_sent sent[SENTS];
-static struct utcp_held_range held[HELDS];
+static struct utcp_ooo_range ooo[OOO_RANGES];
 static uint64_t handed[WINDOW * 64 / 64]; /* a bit for each octet of the stream that was received */
 
 static uint32_t cut(void *user, uint64_t position, uint32_t ready, uint32_t space)
@@ -78,16 +78,16 @@ static void check(void)
 {
     uint64_t flight = 0, at = 0;
 
-    for (uint32_t i = 0; i < tcp.board.count; i++) {
-        const struct utcp_sent *s = utcp_board_at(&tcp.board, i);
+    for (uint32_t i = 0; i < tcp.scoreboard.count; i++) {
+        const struct utcp_sent *s = utcp_scoreboard_at(&tcp.scoreboard, i);
 
         assert(s->from >= at);
         at = s->from + s->length;
         flight += s->flags & (UTCP_SENT_SACKED | UTCP_SENT_LOST) ? 0 : s->length;
     }
-    assert(flight == tcp.board.flight && at <= tcp.tx.next && tcp.tx.next <= tcp.tx.max);
-    for (uint32_t i = 1; i < tcp.held.count; i++)
-        assert(tcp.held.range[tcp.held.first + i - 1].to < tcp.held.range[tcp.held.first + i].from);
+    assert(flight == tcp.scoreboard.flight && at <= tcp.tx.next && tcp.tx.next <= tcp.tx.max);
+    for (uint32_t i = 1; i < tcp.ooo.count; i++)
+        assert(tcp.ooo.range[tcp.ooo.first + i - 1].to < tcp.ooo.range[tcp.ooo.first + i].from);
 }
 
 static void drain(uint64_t now_us)
@@ -97,7 +97,7 @@ static void drain(uint64_t now_us)
 
     while (utcp_output(&tcp, &p, now_us)) {
         assert(p.head_length <= UTCP_HEAD_MAX && p.spans <= UTCP_SPANS);
-        assert(p.head_length + p.length <= tcp.attr.mtu || tcp.attr.mtu < 600);
+        assert(p.head_length + p.length <= tcp.attr.mtu || tcp.attr.mtu < 600 || tcp.path.size);
         assert(++n < PACKETS + SENTS);
     }
     check();
@@ -197,7 +197,7 @@ static void begin(uint8_t how)
                                .stamps = how & 16,
                                .option = how & 32,
                                .edge = WINDOW};
-    struct utcp_buffers buffers = {sent, SENTS, held, HELDS};
+    struct utcp_buffers buffers = {sent, SENTS, ooo, OOO_RANGES};
     struct utcp_attr attr;
 
     memset(handed, 0, sizeof(handed));

@@ -86,7 +86,7 @@ static void stream_on_timer(struct timer *timer, uint64_t now_us)
 /* One mapping for all arrays: pages that are never touched take no memory. */
 static int stream_map_buffers(struct rddp_stream *s)
 {
-    size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), held = STREAM_PLACES * sizeof(struct utcp_held_range);
+    size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), held = STREAM_PLACES * sizeof(struct utcp_ooo_range);
     size_t piece = STREAM_PIECES * sizeof(*s->piece), section = 2 * STREAM_PIECES * sizeof(*s->map.ring);
     size_t place = STREAM_PLACES * sizeof(*s->places.place), buffer = STREAM_BUFFERS * sizeof(*s->buffer);
     size_t offer = STREAM_OFFERS * sizeof(*s->offer);
@@ -103,7 +103,7 @@ static int stream_map_buffers(struct rddp_stream *s)
     at = s->memory;
     s->ring = at;
     buffers.sent = (void *)(at += s->ring_octets);
-    buffers.held = (void *)(at += sent);
+    buffers.ooo = (void *)(at += sent);
     s->piece = (void *)(at += held);
     tcpopt_map_init(&s->map, (void *)(at + piece), 2 * STREAM_PIECES);
     s->places.place = (void *)(at += piece + section);

@@ -38,7 +38,7 @@ uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3])
 
     net->guess.length = 0;
     piece[0] = (struct iovec){net->packet, sizeof(net->packet)};
-    if (s && !s->tcp.held.count && s->ahead.position == utcp_received(&s->tcp))
+    if (s && !s->tcp.ooo.count && s->ahead.position == utcp_received(&s->tcp))
         b = stream_guess_buffer(s, &offset, &lead);
     if (!b)
         return 1;

@@ -27,14 +27,14 @@ static void ack_deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_n
 
 static void take_cumulative(struct utcp *t, uint64_t ack, struct utcp_news *n, uint64_t now_us)
 {
-    while (t->board.count) {
-        struct utcp_sent *s = utcp_board_at(&t->board, 0);
+    while (t->scoreboard.count) {
+        struct utcp_sent *s = utcp_scoreboard_at(&t->scoreboard, 0);
 
         if (s->from + s->length > ack)
             break;
         if (!(s->flags & UTCP_SENT_SACKED))
             ack_deliver(t, s, n, n->echo_us, now_us);
-        utcp_board_remove(&t->board);
+        utcp_scoreboard_remove(&t->scoreboard);
     }
     n->acked = ack - t->tx.una;
     t->tx.una = ack;
@@ -43,15 +43,15 @@ static void take_cumulative(struct utcp *t, uint64_t ack, struct utcp_news *n, u
 
 static void take_block(struct utcp *t, uint64_t from, uint64_t to, struct utcp_news *n, uint64_t now_us)
 {
-    for (uint32_t i = utcp_board_find(&t->board, from); i < t->board.count; i++) {
-        struct utcp_sent *s = utcp_board_at(&t->board, i);
+    for (uint32_t i = utcp_scoreboard_find(&t->scoreboard, from); i < t->scoreboard.count; i++) {
+        struct utcp_sent *s = utcp_scoreboard_at(&t->scoreboard, i);
 
         if (s->from + s->length > to)
             break;
         if (s->from < from || s->flags & UTCP_SENT_SACKED)
             continue;
         ack_deliver(t, s, n, 0, now_us);
-        utcp_board_mark_sacked(&t->board, s);
+        utcp_scoreboard_mark_sacked(&t->scoreboard, s);
     }
 }
 
@@ -130,6 +130,24 @@ void utcp_enter_recovery(struct utcp *t)
     r->prr = (struct utcp_prr){.flight = t->tx.next - t->tx.una};
     t->tlp.end = 0;
     t->timer.probe_us = UTCP_NEVER;
+    utcp_slowed_down(t);
+}
+
+void utcp_slowed_down(struct utcp *t)
+{
+    t->marks.say = t->marks.on;
+    t->marks.point = t->tx.next;
+}
+
+/* The peer tells of a mark: that is answered like a loss, once a round trip (RFC 3168 6.1.2, RFC 9438 4.6). */
+static void take_mark(struct utcp *t)
+{
+    if (t->recovery.on || t->tx.una < t->marks.point)
+        return;
+    t->count.marks_told++;
+    utcp_cubic_congested(&t->cubic, t->cubic.cwnd);
+    t->cubic.cwnd = t->cubic.ssthresh;
+    utcp_slowed_down(t);
 }
 
 void utcp_detect_losses(struct utcp *t, uint64_t now_us)
@@ -138,11 +156,11 @@ void utcp_detect_losses(struct utcp *t, uint64_t now_us)
 
     /* Without SACK there are no times to compare. */
     if (t->sack)
-        later_us = utcp_rack_detect(&t->rack, &t->board, &t->rtt, t->recovery.on, now_us);
+        later_us = utcp_rack_detect(&t->rack, &t->scoreboard, &t->rtt, t->recovery.on, now_us);
     t->timer.reorder_us = later_us ? now_us + later_us : UTCP_NEVER;
     if (later_us)
         t->timer.probe_us = UTCP_NEVER;
-    if (t->board.lost && !t->recovery.on)
+    if (t->scoreboard.lost && !t->recovery.on)
         utcp_enter_recovery(t);
 }
 
@@ -152,11 +170,11 @@ static void without_sack(struct utcp *t, const struct utcp_news *n, bool duplica
 {
     struct utcp_recovery *r = &t->recovery;
 
-    if (t->sack || !t->board.count)
+    if (t->sack || !t->scoreboard.count)
         return;
     r->duplicates = n->acked ? 0 : r->duplicates + duplicate;
     if ((!r->on && r->duplicates == UTCP_DUP_THRESHOLD) || (r->on && n->delivered && t->tx.una < r->point))
-        utcp_board_mark_lost(&t->board, utcp_board_at(&t->board, 0));
+        utcp_scoreboard_mark_lost(&t->scoreboard, utcp_scoreboard_at(&t->scoreboard, 0));
 }
 
 static void leave_recovery(struct utcp *t)
@@ -179,25 +197,24 @@ static void adjust_window(struct utcp *t, const struct utcp_news *n, bool limite
         utcp_cubic_round_trip(&t->cubic, n->rtt_us, t->tx.una, t->tx.next);
     if (r->on && !r->timed_out) {
         if (n->delivered || r->first)
-            t->cubic.cwnd = utcp_max(
-                utcp_prr_window(&r->prr, &t->cubic, n->delivered, t->board.flight, n->acked && t->board.lost <= lost),
-                t->tx.mss);
+            t->cubic.cwnd = utcp_max(utcp_prr_window(&r->prr, &t->cubic, n->delivered, t->scoreboard.flight,
+                                                     n->acked && t->scoreboard.lost <= lost),
+                                     t->tx.mss);
     } else if (n->acked && limited) {
         utcp_cubic_acked(&t->cubic, n->acked, t->rtt.srtt_us, now_us);
     }
 }
 
-/* RFC 9293 3.10.7.4. Returns whether the peer's window changed. */
+/* RFC 9293 3.10.7.4. Returns whether the peer's window changed. SND.WL2 is not kept: it is never above SND.UNA. */
 static bool take_window(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64_t ack)
 {
     uint64_t before = t->tx.window;
 
-    if (ack < t->tx.una || (int64_t)seq < (int64_t)t->tx.wl1 || (seq == t->tx.wl1 && ack < t->tx.wl2))
+    if (ack < t->tx.una || (int64_t)seq < (int64_t)t->tx.wl1)
         return false;
     t->tx.window = (uint64_t)s->window << t->tx.scale;
     t->tx.window_max = utcp_max(t->tx.window_max, t->tx.window);
     t->tx.wl1 = seq;
-    t->tx.wl2 = ack;
     if (t->tx.window != before)
         t->timer.persists = 0; /* while it stays closed, the probes come at ever longer intervals (3.8.6.1) */
     return t->tx.window != before;
@@ -206,7 +223,7 @@ static bool take_window(struct utcp *t, const struct utcp_segment *s, uint64_t s
 /* Draws the conclusions from what was delivered. */
 static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, bool limited, uint64_t now_us)
 {
-    uint32_t lost = t->board.lost;
+    uint32_t lost = t->scoreboard.lost;
 
     if (n->rtt_us) {
         utcp_rtt_sample(&t->rtt, n->rtt_us, now_us);
@@ -224,39 +241,35 @@ static void conclude(struct utcp *t, const struct utcp_news *n, bool duplicate, 
     adjust_window(t, n, limited, lost, now_us);
     if (!n->acked)
         return;
+    utcp_path_acked(t, now_us);
     t->timer.rtos = t->timer.persists = 0;
     t->timer.base_us = 0;
-    t->timer.stalled_us = t->board.count ? now_us : UTCP_NEVER;
+    t->timer.stalled_us = t->scoreboard.count ? now_us : UTCP_NEVER;
     utcp_arm(t, now_us);
 }
 
-bool utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64_t now_us)
+void utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64_t now_us)
 {
     int64_t ack = utcp_number(t->tx.una, t->attr.isn, s->ack);
     struct utcp_news n = {0};
     bool limited, duplicate, window;
 
-    /* RFC 5961 5.2 */
-    if (ack > (int64_t)t->tx.max || ack < (int64_t)t->tx.una - (int64_t)t->tx.window_max) {
-        t->count.bad_acks++;
-        utcp_challenge(t, now_us);
-        return false;
-    }
     window = take_window(t, s, seq, (uint64_t)ack);
-    if (t->tx.window == 0 || !t->board.count)
+    if (t->tx.window == 0 || !t->scoreboard.count)
         t->timer.stalled_us = UTCP_NEVER; /* the peer has answered, and may take its time */
     if (ack < (int64_t)t->tx.una)
-        return true;
+        return;
     if (t->stamps.on && s->opt.has_stamp)
-        n.echo_us = (now_us / 1000 - (uint32_t)(utcp_stamp_now(t, now_us) - s->opt.echo)) * 1000;
+        n.echo_us = (now_us / UTCP_STAMP_US - (uint32_t)(utcp_stamp_now(t, now_us) - s->opt.echo)) * UTCP_STAMP_US;
     /* Did the window limit sending? Either the acknowledged octets had been held back by it, or in slow start half of
      * it was in flight. */
-    limited =
-        t->tx.una <= t->recovery.limited || (t->cubic.cwnd < t->cubic.ssthresh && t->cubic.cwnd < 2 * t->board.flight);
-    duplicate = (uint64_t)ack == t->tx.una && !s->length && !window && t->board.count && !s->opt.sacks;
+    limited = t->tx.una <= t->recovery.limited ||
+              (t->cubic.cwnd < t->cubic.ssthresh && t->cubic.cwnd < 2 * t->scoreboard.flight);
+    duplicate = (uint64_t)ack == t->tx.una && !s->length && !window && t->scoreboard.count && !s->opt.sacks;
     take_cumulative(t, (uint64_t)ack, &n, now_us);
     take_sack(t, s, &n, now_us);
     if (n.acked || n.delivered || duplicate || n.dsack)
         conclude(t, &n, duplicate, limited, now_us);
-    return true;
+    if (t->marks.on && s->flags & UTCP_ECE)
+        take_mark(t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* adopt.c - a connection that somebody else has had for a while: what he received, and what he knew of the path. */
+/* adopt.c - imports the state of a connection from another TCP: received data and path estimates. */
 #include "tcp/inner.h"
 
 void utcp_adopt_received(struct utcp *t, uint32_t octets, uint64_t rtt_us, uint64_t now_us)

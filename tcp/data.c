@@ -4,16 +4,6 @@
 
 #include "tcp/inner.h"
 
-/* Returns the right edge of the window: the room behind what is kept, and never less than was promised. */
-uint64_t utcp_rx_edge(const struct utcp *t)
-{
-    uint64_t space = t->rx.kept < t->attr.window ? t->attr.window - t->rx.kept : 0;
-    uint64_t said = utcp_min(space, (uint64_t)UINT16_MAX << t->rx.scale); /* more does not fit into a header */
-    uint64_t edge = utcp_min(t->rx.next + said, t->rx.limit);
-
-    return utcp_max(edge, t->rx.edge);
-}
-
 /* Gives [from, to), which is new, to the user. Returns how much was taken: less if the user refuses the rest, or if it
  * cannot be recorded. */
 static uint32_t data_hand_over(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t from, uint64_t to)
@@ -34,7 +24,7 @@ static uint32_t data_hand_over(struct utcp *t, const struct utcp_segment *s, int
         a.option_length = s->opt.extra_length;
         a.option_at = s->opt.extra_at;
     }
-    if (a.early && !utcp_held_fits(&t->held, from, to))
+    if (a.early && !utcp_ooo_fits(&t->ooo, from, to))
         return 0;
     v = t->user->arrived(t->of, &a);
     assert(v.taken <= a.length && v.kept <= v.taken);
@@ -43,12 +33,12 @@ static uint32_t data_hand_over(struct utcp *t, const struct utcp_segment *s, int
     t->count.octets_in += v.taken;
     if (a.early) {
         t->count.early_octets += v.taken;
-        utcp_held_add(&t->held, from, from + v.taken, v.kept);
+        utcp_ooo_add(&t->ooo, from, from + v.taken, v.kept);
     } else {
         t->rx.kept += v.kept;
-        t->rx.next = utcp_held_advance(&t->held, from + v.taken, &t->rx.kept);
+        t->rx.next = utcp_ooo_advance(&t->ooo, from + v.taken, &t->rx.kept);
     }
-    t->count.kept_max = utcp_max(t->count.kept_max, t->rx.kept + t->held.kept);
+    t->count.kept_max = utcp_max(t->count.kept_max, t->rx.kept + t->ooo.kept);
     return v.taken;
 }
 
@@ -73,7 +63,7 @@ static void take_payload(struct utcp *t, const struct utcp_segment *s, int64_t s
     for (; at < to; at = stop) {
         from = at;
         stop = to;
-        if (!utcp_held_missing(&t->held, &from, &stop)) {
+        if (!utcp_ooo_missing(&t->ooo, &from, &stop)) {
             note_duplicate(t, at, to);
             return;
         }
@@ -118,7 +108,7 @@ static void consume_fin(struct utcp *t, uint64_t now_us)
  * afterwards, if octets arrived out of order: the peer then has a small window and waits. */
 static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
 {
-    bool wrong = !in_order || t->held.count || t->rx.dsack.from != t->rx.dsack.to;
+    bool wrong = !in_order || t->ooo.count || t->rx.dsack.from != t->rx.dsack.to;
     uint64_t enough = utcp_min(2 * (uint64_t)t->rx.segment_max, UTCP_LONG);
 
     if (wrong)
@@ -133,7 +123,7 @@ static void schedule_ack(struct utcp *t, bool in_order, uint64_t now_us)
 /* Remembers the largest payload. A device may have joined several segments, so it is limited by the MTU. */
 static void note_segment(struct utcp *t, uint32_t length)
 {
-    uint32_t heads = utcp_is_v4(&t->remote) ? 40 : 60, most = t->attr.mtu > heads ? t->attr.mtu - heads : length;
+    uint32_t heads = utcp_heads(&t->remote), most = t->attr.mtu > heads ? t->attr.mtu - heads : length;
 
     most -= t->stamps.on ? UTCP_STAMPS_LENGTH : 0;
     if (length > most)
@@ -145,17 +135,18 @@ static void note_segment(struct utcp *t, uint32_t length)
 void utcp_data(struct utcp *t, const struct utcp_segment *s, int64_t seq, uint64_t now_us)
 {
     uint64_t before = t->rx.next, fin = (uint64_t)(seq + s->length) + 1;
-    bool filled = t->held.count;
+    bool filled = t->ooo.count;
 
     if (t->state != UTCP_ESTABLISHED && t->state != UTCP_FIN_WAIT_1 && t->state != UTCP_FIN_WAIT_2)
         return;
     if (s->flags & UTCP_FIN && !t->rx.fin && fin - 1 <= t->rx.edge && fin - 1 >= t->rx.next &&
-        (!t->held.count || t->held.range[t->held.first + t->held.count - 1].to < fin))
+        (!t->ooo.count || t->ooo.range[t->ooo.first + t->ooo.count - 1].to < fin))
         t->rx.fin = fin;
     if (s->length) {
-        t->due.unsaid++;
+        t->due.unacked++;
         note_segment(t, s->length);
         take_payload(t, s, seq);
+        utcp_window_grow(t, now_us);
         schedule_ack(t, t->rx.next > before && !filled, now_us);
     }
     consume_fin(t, now_us);

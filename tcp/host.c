@@ -7,9 +7,10 @@
 
 #include "base/bytes.h"
 #include "base/siphash.h"
+#include "tcp/cookie.h"
 #include "tcp/inner.h"
 
-enum { HALF_AGAIN_US = 1000000, HASH_PAIR = 1, HASH_ISN, HASH_STAMP };
+enum { RESETS_US = 1000000, /* see UTCP_RESETS */ HALF_AGAIN_US = 1000000, HASH_PAIR = 1, HASH_ISN, HASH_STAMP };
 
 void utcp_host_init(struct utcp_host *h, const struct utcp_host_attr *attr, const struct utcp_host_buffers *buffers,
                     const struct utcp_host_user *user, void *of)
@@ -122,57 +123,76 @@ static void drop_half(struct utcp_host *h, struct utcp_half *half)
     h->half_count--;
 }
 
-/* Returns a free slot of the bucket, or the oldest, which is replaced. */
-static struct utcp_half *take_half(struct utcp_host *h, const struct utcp_segment *s)
+/* Returns a free slot of the bucket, or the oldest with a cookie, which gives way; NULL: all of them are yet to be
+ * answered. Half of the slots are left to connections that need them: those that do without can be thousands. */
+static struct utcp_half *take_half(struct utcp_host *h, const struct utcp_segment *s, bool *cookie, uint64_t now_us)
 {
-    struct utcp_half *half = ways_of(h, &s->to, &s->from), *pick = half;
+    struct utcp_half *half = ways_of(h, &s->to, &s->from), *pick = NULL, *old = NULL;
+    uint32_t used = 0;
 
-    for (int i = 0; i < UTCP_HALF_WAYS; i++)
-        if (!half[i].used || (pick->used && half[i].at_us < pick->at_us))
+    for (int i = 0; i < UTCP_HALF_WAYS; i++) {
+        used += half[i].used;
+        if (!half[i].used)
             pick = &half[i];
-    if (pick->used) {
-        h->count.displaced++;
-        drop_half(h, pick);
+        else if (half[i].cookie && !half[i].due && (!old || half[i].at_us < old->at_us))
+            old = &half[i];
     }
-    h->half_count++;
+    if (!pick && old) {
+        h->count.displaced++;
+        h->displaced_us = now_us;
+        drop_half(h, old);
+        pick = old;
+    }
+    *cookie = used >= UTCP_HALF_WAYS / 2;
+    h->half_count += pick != NULL;
     return pick;
 }
 
-static uint8_t own_scale(const struct utcp_host *h)
-{
-    uint8_t scale = 0;
-
-    while (scale < 14 && h->attr.tcp.window >> scale > UINT16_MAX)
-        scale++;
-    return scale;
-}
-
-static void on_syn(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
+/* Returns the half-open connection of this SYN, perhaps a new one, or NULL: there are too many. */
+static struct utcp_half *half_of(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
 {
     const struct utcp_attr *a = &h->attr.tcp;
     struct utcp_half *half = find_half(h, s);
+    bool cookie;
+
+    if (half && half->irs == s->seq)
+        return half;
+    if (half)
+        drop_half(h, half);
+    half = take_half(h, s, &cookie, now_us);
+    if (!half)
+        return NULL;
+    *half = (struct utcp_half){
+        .local = s->to,
+        .remote = s->from,
+        .irs = s->seq,
+        .isn = utcp_host_isn(h, &s->to, &s->from, now_us),
+        .stamp = s->opt.stamp,
+        .mss = s->opt.has_mss ? s->opt.mss : 0,
+        .scale = s->opt.has_wscale ? s->opt.wscale : 0,
+        .used = true,
+        .cookie = cookie,
+        .use_scale = s->opt.has_wscale && !a->no_scale,
+        .sack = s->opt.sack_permitted && !a->no_sack,
+        .stamps = s->opt.has_stamp && !a->no_stamps,
+        .option = a->option_kind && s->opt.extra && s->opt.extra_length == 2,
+        .ecn = !a->no_ecn && (~s->flags & (UTCP_ECE | UTCP_CWR)) == 0,
+        .at_us = now_us,
+        .again_us = now_us + HALF_AGAIN_US,
+    };
+    if (cookie)
+        half->isn = utcp_cookie_make(h->attr.key, half, now_us);
+    return half;
+}
+
+/* Each SYN is answered once. However often the same one comes, our own repetitions keep their time. */
+static void on_syn(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
+{
+    struct utcp_half *half = half_of(h, s, now_us);
 
     h->count.syns++;
-    if (!half || half->irs != s->seq) {
-        if (half)
-            drop_half(h, half);
-        half = take_half(h, s);
-        *half = (struct utcp_half){
-            .local = s->to,
-            .remote = s->from,
-            .irs = s->seq,
-            .isn = utcp_host_isn(h, &s->to, &s->from, now_us),
-            .stamp = s->opt.stamp,
-            .mss = s->opt.has_mss ? s->opt.mss : 0,
-            .scale = s->opt.has_wscale ? s->opt.wscale : 0,
-            .used = true,
-            .use_scale = s->opt.has_wscale && !a->no_scale,
-            .sack = s->opt.sack_permitted && !a->no_sack,
-            .stamps = s->opt.has_stamp && !a->no_stamps,
-            .option = a->option_kind && s->opt.extra && s->opt.extra_length == 2,
-            .at_us = now_us,
-        };
-    }
+    if (!half)
+        return;
     set_due(h, half, true);
     h->half_at = (uint32_t)(half - h->half);
     if (h->half_us == UTCP_NEVER)
@@ -191,10 +211,11 @@ static struct utcp *host_complete(struct utcp_host *h, struct utcp_half *half, c
         .window = (uint32_t)s->window << (half->use_scale ? half->scale : 0),
         .mss = half->mss,
         .scale = half->use_scale ? half->scale : 0,
-        .own_scale = half->use_scale ? own_scale(h) : 0,
+        .own_scale = half->use_scale ? utcp_scale_for(&h->attr.tcp) : 0,
         .sack = half->sack,
         .stamps = half->stamps,
         .option = half->option,
+        .ecn = half->ecn,
         .stamp_recent = half->stamp,
         .stamp_known = half->stamps,
         .edge = (uint32_t)utcp_min(h->attr.tcp.window, UINT16_MAX),
@@ -205,7 +226,10 @@ static struct utcp *host_complete(struct utcp_host *h, struct utcp_half *half, c
         return 0;
     if (half->stamps)
         t->attr.stamp_offset = utcp_host_stamp_offset(h, &half->local, &half->remote);
-    drop_half(h, half);
+    if (half->used)
+        drop_half(h, half);
+    else
+        h->count.restored++;
     utcp_adopt(t, &shake, now_us);
     utcp_host_add(h, t);
     return t;
@@ -217,7 +241,7 @@ static void reset(struct utcp_host *h, const struct utcp_segment *s, uint64_t no
     h->count.strays++;
     if (s->flags & UTCP_RST || h->attr.quiet)
         return;
-    if (now_us - h->resets_us >= 1000000) {
+    if (now_us - h->resets_us >= RESETS_US) {
         h->resets_us = now_us;
         h->resets = 0;
     }
@@ -235,10 +259,20 @@ static void reset(struct utcp_host *h, const struct utcp_segment *s, uint64_t no
     }
 }
 
+/* The ACK of a half-open connection that gave way to another comes back with its cookie. None is asked for before that
+ * has happened: there is nothing to guess then. */
+static bool returns_cookie(const struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us,
+                           struct utcp_half *half)
+{
+    return (s->flags & (UTCP_SYN | UTCP_ACK | UTCP_RST)) == UTCP_ACK && h->displaced_us &&
+           now_us - h->displaced_us <= UTCP_COOKIE_US && h->user->listens(h->of, &s->to) &&
+           utcp_cookie_open(h->attr.key, s, now_us, half);
+}
+
 /* Processes a segment that belongs to no connection. */
 static struct utcp *on_stray(struct utcp_host *h, const struct utcp_segment *s, uint64_t now_us)
 {
-    struct utcp_half *half = find_half(h, s);
+    struct utcp_half *half = find_half(h, s), restored;
 
     if (half && s->flags & UTCP_RST) {
         if (s->seq == half->irs + 1)
@@ -249,9 +283,12 @@ static struct utcp *on_stray(struct utcp_host *h, const struct utcp_segment *s, 
         on_syn(h, s, now_us);
         return 0;
     }
+    /* It may be a keep-alive probe, one before the first octet: what was sent before it was lost. */
     if (half && (s->flags & (UTCP_SYN | UTCP_ACK)) == UTCP_ACK && s->ack == half->isn + 1 &&
-        s->seq - half->irs - 1 <= UINT16_MAX)
+        s->seq - half->irs <= UINT16_MAX + 1U)
         return host_complete(h, half, s, now_us);
+    if (returns_cookie(h, s, now_us, &restored))
+        return host_complete(h, &restored, s, now_us);
     reset(h, s, now_us);
     return 0;
 }
@@ -321,10 +358,9 @@ struct utcp *utcp_host_input(struct utcp_host *h, const uint8_t *octets, uint32_
 static void write_answer(struct utcp_host *h, struct utcp_half *half, struct utcp_packet *p, uint64_t now_us)
 {
     const struct utcp_attr *a = &h->attr.tcp;
-    uint32_t heads = utcp_is_v4(&half->remote) ? 40 : 60;
     struct utcp_syn_options o = {
-        .mss = (uint16_t)utcp_min(utcp_max(a->mtu, heads + 64) - heads, UINT16_MAX),
-        .scale = own_scale(h),
+        .mss = utcp_mss_offer(&half->remote, a->mtu),
+        .scale = utcp_scale_for(&h->attr.tcp),
         .use_scale = half->use_scale,
         .sack = half->sack,
         .stamps = half->stamps,
@@ -335,12 +371,13 @@ static void write_answer(struct utcp_host *h, struct utcp_half *half, struct utc
     struct utcp_head head = {
         .seq = half->isn,
         .ack = half->irs + 1,
-        .flags = UTCP_SYN | UTCP_ACK,
+        .flags = (uint8_t)(UTCP_SYN | UTCP_ACK | (half->ecn ? UTCP_ECE : 0)),
         .window = (uint16_t)utcp_min(a->window, UINT16_MAX),
     };
 
+    if (half->cookie)
+        o.stamp = utcp_cookie_stamp(half, o.stamp);
     utcp_syn_options_write(&head, &o);
-    half->again_us = now_us + ((uint64_t)HALF_AGAIN_US << half->tries++);
     set_due(h, half, false);
     utcp_packet_write(p, &half->local, &half->remote, &head);
 }
@@ -376,10 +413,12 @@ void utcp_host_timeout(struct utcp_host *h, uint64_t now_us)
 
         if (!half->used || half->due || half->again_us > now_us)
             continue;
-        if (half->tries > UTCP_HALF_TRIES)
+        if (half->tries == UTCP_HALF_TRIES) {
             drop_half(h, half);
-        else
-            set_due(h, half, true);
+            continue;
+        }
+        half->again_us = now_us + ((uint64_t)HALF_AGAIN_US << ++half->tries);
+        set_due(h, half, true);
     }
     h->half_us = h->half_count ? now_us + HALF_AGAIN_US : UTCP_NEVER;
 }

@@ -7,18 +7,19 @@
 #include "tcp/utcp.h"
 
 enum {
-    UTCP_HALF_WAYS = 4, /* half-open connections that share a bucket; the oldest is replaced */
+    UTCP_HALF_WAYS = 4, /* half-open connections that share a bucket */
     UTCP_HALF_TRIES = 5,
     UTCP_RESETS = 100, /* resets per second for packets that belong to no connection */
 };
 
-/* A half-open connection: a SYN was received and answered, the ACK has not arrived. */
+/* A half-open connection: a SYN was received and answered, the ACK has not arrived. One with a cookie (tcp/cookie.h)
+ * may give way to another, and its ACK is good nevertheless; it is not answered again then. */
 struct utcp_half {
     struct utcp_name local, remote;
     uint32_t irs, isn, stamp;
     uint16_t mss, window;
     uint8_t scale, tries;
-    bool used, due, use_scale, sack, stamps, option;
+    bool used, due, cookie, use_scale, sack, stamps, option, ecn;
     uint64_t at_us, again_us;
 };
 
@@ -38,7 +39,7 @@ struct utcp_host_attr {
 };
 
 struct utcp_host_count {
-    uint64_t packets, other, bad, bad_checksum, syns, displaced, strays, resets, too_big;
+    uint64_t packets, other, bad, bad_checksum, syns, displaced, restored, strays, resets, too_big;
 };
 
 struct utcp_host {
@@ -52,6 +53,7 @@ struct utcp_host {
     uint32_t halves, half_count, half_due; /* halves: a power of two, at least UTCP_HALF_WAYS */
     uint32_t half_at;                      /* where to look first for one that must be answered */
     uint64_t half_us;                      /* when to check all of them again */
+    uint64_t displaced_us;                 /* when the last one gave way to another; 0: none */
     struct utcp_head reply;                /* the reset for a packet that belongs to no connection */
     struct utcp_name reply_from, reply_to;
     bool replies;

@@ -39,20 +39,21 @@ static struct utcp_head usual_head(struct utcp *t, uint64_t number, uint8_t flag
     struct utcp_head h = {
         .seq = t->attr.isn + (uint32_t)number,
         .ack = t->rx.irs + (uint32_t)t->rx.next,
-        .flags = flags | UTCP_ACK,
+        .flags = (uint8_t)(flags | UTCP_ACK | (t->marks.echo ? UTCP_ECE : 0)),
         .window = window_field(t),
     };
 
     put_stamps(t, &h, now_us);
     t->rx.acked = t->rx.next;
-    t->due.unsaid = 0;
+    t->due.unacked = 0;
     t->timer.ack_us = UTCP_NEVER;
     return h;
 }
 
-static void output_frame(struct utcp *t, struct utcp_packet *p, const struct utcp_head *h)
+static void output_frame(struct utcp *t, struct utcp_packet *p, struct utcp_head *h)
 {
     p->partial = t->attr.partial;
+    h->hops = t->attr.hops;
     utcp_packet_write(p, &t->local, &t->remote, h);
     t->count.segments_out++;
 }
@@ -71,10 +72,9 @@ static void write_reset(struct utcp *t, struct utcp_packet *p)
 
 static void write_syn(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 {
-    uint32_t heads = utcp_is_v4(&t->remote) ? 40 : 60;
     bool answer = t->state == UTCP_SYN_RECEIVED;
     struct utcp_syn_options o = {
-        .mss = (uint16_t)utcp_min(utcp_max(t->attr.mtu, heads + 64) - heads, UINT16_MAX),
+        .mss = utcp_mss_offer(&t->remote, t->attr.mtu),
         .scale = t->rx.scale,
         .use_scale = !t->attr.no_scale && (!answer || t->rx.scale || t->tx.scale),
         .sack = !t->attr.no_sack && (!answer || t->sack),
@@ -89,6 +89,8 @@ static void write_syn(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
         .window = (uint16_t)utcp_min(t->attr.window, UINT16_MAX),
     };
 
+    if (!answer && !t->attr.no_ecn && !t->timer.syns)
+        h.flags |= UTCP_ECE | UTCP_CWR;
     if (answer) {
         h.flags |= UTCP_ACK;
         h.ack = t->rx.irs + 1;
@@ -110,7 +112,7 @@ static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, ui
     if (t->sack && t->rx.dsack.from != t->rx.dsack.to)
         block[n++] = t->rx.dsack;
     if (t->sack)
-        n += utcp_held_blocks(&t->held, t->rx.irs, block + n, (space < UTCP_SACKS ? space : UTCP_SACKS) - n);
+        n += utcp_ooo_blocks(&t->ooo, t->rx.irs, block + n, (space < UTCP_SACKS ? space : UTCP_SACKS) - n);
     if (n) {
         q = put32(q, 0x01010502 + 8 * n);
         for (uint32_t i = 0; i < n; i++)
@@ -118,7 +120,7 @@ static void write_ack(struct utcp *t, struct utcp_packet *p, uint64_t number, ui
         h.options += 4 + 8 * n;
     }
     t->rx.dsack = (struct utcp_block){0, 0};
-    utcp_held_told(&t->held);
+    utcp_ooo_reported(&t->ooo);
     t->due.ack = false;
     output_frame(t, p, &h);
 }
@@ -128,6 +130,7 @@ static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, u
                        uint64_t now_us)
 {
     uint32_t payload = length - fin;
+    bool fresh = payload && number >= t->tx.max;
     struct utcp_piece piece;
     struct utcp_head h;
     uint8_t flags = fin ? UTCP_FIN : 0;
@@ -137,7 +140,13 @@ static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, u
         t->user->fetch(t->of, number - 1, payload, &piece);
     if (payload && number + payload == t->tx.end)
         flags |= UTCP_PSH;
+    if (fresh && t->marks.say) {
+        flags |= UTCP_CWR;
+        t->marks.say = false;
+    }
     h = usual_head(t, number, flags, now_us);
+    /* What is sent again is not marked but lost where there is congestion (RFC 3168 6.1.5). */
+    h.ecn = fresh && t->marks.on ? UTCP_ECT : UTCP_NOT_ECT;
     assert(h.options + piece.option_length <= UTCP_OPTIONS_MAX);
     memcpy(h.option + h.options, piece.option, piece.option_length);
     h.options += piece.option_length;
@@ -145,10 +154,10 @@ static void write_data(struct utcp *t, struct utcp_packet *p, uint64_t number, u
     p->spans = piece.spans;
     p->length = payload;
     /* Missing octets are reported in an acknowledgement of its own, because SACK blocks do not fit here. */
-    if (!t->held.count && t->rx.dsack.from == t->rx.dsack.to)
+    if (!t->ooo.count && t->rx.dsack.from == t->rx.dsack.to)
         t->due.ack = false;
     t->count.octets_out += payload;
-    if (!t->board.count)
+    if (!t->scoreboard.count)
         t->timer.stalled_us = now_us;
     t->tx.last_us = now_us;
     output_frame(t, p, &h);
@@ -160,7 +169,7 @@ static void write_again(struct utcp *t, struct utcp_packet *p, struct utcp_sent 
     t->recovery.prr.out += s->length;
     t->count.sent_again++;
     write_data(t, p, s->from, s->length, s->flags & UTCP_SENT_FIN, now_us);
-    utcp_board_mark_sent(&t->board, s, now_us);
+    utcp_scoreboard_mark_sent(&t->scoreboard, s, now_us);
     utcp_undo_sent(t, now_us);
     if (t->timer.rto_us == UTCP_NEVER)
         utcp_arm(t, now_us);
@@ -182,7 +191,7 @@ static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
     uint32_t length = 0;
 
     *fin = false;
-    if (t->board.count == t->board.capacity || t->tx.next > t->tx.end)
+    if (t->scoreboard.count == t->scoreboard.capacity || t->tx.next > t->tx.end || t->path.size)
         return 0;
     if (ready)
         length = t->user->cut(t->of, t->tx.next - 1, (uint32_t)utcp_min(ready, UINT32_MAX), t->tx.mss);
@@ -194,7 +203,7 @@ static uint32_t cut_new(struct utcp *t, bool *fin, uint64_t now_us)
         *fin = false;
         /* No small pieces (RFC 9293 3.8.6.2.1), unless the peer never had a larger window, or nothing else moves. */
         if (!window || (window < t->tx.window_max / 2 && !t->due.probe)) {
-            if (!t->board.count && t->timer.persist_us == UTCP_NEVER && !t->due.probe)
+            if (!t->scoreboard.count && t->timer.persist_us == UTCP_NEVER && !t->due.probe)
                 arm_persist(t, now_us);
             return 0;
         }
@@ -209,8 +218,8 @@ static void write_new(struct utcp *t, struct utcp_packet *p, uint32_t length, bo
     uint64_t number = t->tx.next;
 
     write_data(t, p, number, length, fin, now_us);
-    utcp_board_add(&t->board, number, length, (uint8_t)((before ? UTCP_SENT_AGAIN : 0) | (fin ? UTCP_SENT_FIN : 0)),
-                   now_us);
+    utcp_scoreboard_add(&t->scoreboard, number, length,
+                        (uint8_t)((before ? UTCP_SENT_AGAIN : 0) | (fin ? UTCP_SENT_FIN : 0)), now_us);
     t->tx.next += length;
     t->tx.max = utcp_max(t->tx.max, t->tx.next);
     t->timer.persist_us = UTCP_NEVER;
@@ -236,11 +245,11 @@ static void shorten_rto(struct utcp *t, uint64_t now_us)
 /* Sends one more segment to learn about the last ones (RFC 8985 7.3). */
 static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 {
-    struct utcp_sent *lost = utcp_board_lost(&t->board);
+    struct utcp_sent *lost = utcp_scoreboard_lost(&t->scoreboard);
     uint32_t length;
     bool fin = false;
 
-    if (!t->board.flight || t->tlp.end || !t->tlp.sampled) {
+    if (!t->scoreboard.flight || t->tlp.end || !t->tlp.sampled || t->path.size) {
         t->tlp.due = false;
         return false;
     }
@@ -249,7 +258,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     if (length)
         write_new(t, p, length, fin, now_us);
     else
-        write_again(t, p, lost ? lost : utcp_board_slot(&t->board, t->board.newest), now_us);
+        write_again(t, p, lost ? lost : utcp_scoreboard_slot(&t->scoreboard, t->scoreboard.newest), now_us);
     t->tlp.end = t->tx.next;
     t->tlp.due = t->tlp.sampled = false;
     t->count.probes++;
@@ -263,12 +272,12 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 
 static bool output_fits(const struct utcp *t, uint32_t length)
 {
-    return t->board.flight + length <= t->cubic.cwnd || !t->board.flight;
+    return t->scoreboard.flight + length <= t->cubic.cwnd || !t->scoreboard.flight;
 }
 
 static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 {
-    struct utcp_sent *lost = utcp_board_lost(&t->board);
+    struct utcp_sent *lost = utcp_scoreboard_lost(&t->scoreboard);
     uint32_t length;
     bool fin;
 
@@ -281,9 +290,15 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
         return true;
     }
     /* RFC 5681 4.1 */
-    if (!t->board.count && t->tx.end > t->tx.next && now_us - t->tx.last_us > t->rtt.rto_us)
+    if (!t->scoreboard.count && t->tx.end > t->tx.next && now_us - t->tx.last_us > t->rtt.rto_us)
         utcp_cubic_idle(&t->cubic);
-    length = cut_new(t, &fin, now_us);
+    length = utcp_path_cut(t, now_us);
+    if (length) {
+        write_new(t, p, length, false, now_us);
+        utcp_path_sent(t, p->head_length + p->length, now_us);
+        return true;
+    }
+    length = t->path.waits ? 0 : cut_new(t, &fin, now_us);
     if (!length)
         return false;
     if (!output_fits(t, length)) {
@@ -298,10 +313,10 @@ static bool write_stream(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
 bool utcp_urgent(const struct utcp *t)
 {
     bool twice = t->rx.dsack.from != t->rx.dsack.to;
-    bool few = t->held.count || t->due.prompt || t->rx.segment_max >= UTCP_LONG;
+    bool few = t->ooo.count || t->due.prompt || t->rx.segment_max >= UTCP_LONG;
 
-    return t->due.ack && (t->due.unsaid >= (few ? UTCP_UNSAID_FEW : UTCP_UNSAID) ||
-                          (t->sack && t->held.fresh + twice >= UTCP_SACKS - 1));
+    return t->due.ack && (t->due.unacked >= (few ? UTCP_UNACKED_FEW : UTCP_UNACKED) ||
+                          (t->sack && t->ooo.unreported + twice >= UTCP_SACKS - 1));
 }
 
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
@@ -319,7 +334,7 @@ bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     }
     if (!utcp_synchronized(t))
         return false;
-    if (t->due.ack && (t->held.count || t->rx.dsack.from != t->rx.dsack.to)) {
+    if (t->due.ack && (t->ooo.count || t->rx.dsack.from != t->rx.dsack.to)) {
         write_ack(t, p, t->tx.max, now_us);
         return true;
     }

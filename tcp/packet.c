@@ -20,7 +20,7 @@ struct datagram {
     struct utcp_name from, to;
     const uint8_t *body;
     uint32_t length;
-    uint8_t protocol;
+    uint8_t protocol, ecn;
 };
 
 bool utcp_is_v4(const struct utcp_name *name)
@@ -65,6 +65,7 @@ static enum utcp_kind read_v4(struct datagram *d, const uint8_t *p, uint32_t n, 
     map_v4(&d->from, p + 12);
     map_v4(&d->to, p + 16);
     d->protocol = p[9];
+    d->ecn = p[1] & 3;
     d->body = p + head;
     d->length = (total < n ? total : n) - head;
     return UTCP_KIND_SEGMENT;
@@ -85,6 +86,7 @@ static enum utcp_kind read_v6(struct datagram *d, const uint8_t *p, uint32_t n, 
     if (utcp_is_v4(&d->from) || utcp_is_v4(&d->to))
         return UTCP_KIND_OTHER;
     d->protocol = p[6];
+    d->ecn = p[1] >> 4 & 3;
     d->body = p + V6_HEAD;
     d->length = length < n - V6_HEAD ? length : n - V6_HEAD;
     return UTCP_KIND_SEGMENT;
@@ -215,7 +217,8 @@ static enum utcp_kind read_segment(const struct datagram *d, bool checked, uint8
     s->to.port = get16(p + 2);
     s->seq = get32(p + 4);
     s->ack = get32(p + 8);
-    s->flags = p[13] & 0x3f;
+    s->flags = p[13];
+    s->ecn = d->ecn;
     s->window = get16(p + 14);
     s->payload = p + head;
     s->length = d->length - head;
@@ -238,19 +241,20 @@ enum utcp_kind utcp_packet_read(const uint8_t *octets, uint32_t n, bool checked,
     return UTCP_KIND_OTHER;
 }
 
-static uint8_t *write_ip(uint8_t *q, const struct utcp_name *from, const struct utcp_name *to, uint32_t length)
+static uint8_t *write_ip(uint8_t *q, const struct utcp_name *from, const struct utcp_name *to,
+                         const struct utcp_head *h, uint32_t length)
 {
-    uint8_t *start = q;
+    uint8_t *start = q, hops = h->hops ? h->hops : TTL;
 
     if (!utcp_is_v4(to)) {
-        q = put16(put32(q, 6U << 28), (uint16_t)length);
-        q = put8(put8(q, PROTOCOL_TCP), TTL);
+        q = put16(put32(q, 6U << 28 | (uint32_t)h->ecn << 20), (uint16_t)length);
+        q = put8(put8(q, PROTOCOL_TCP), hops);
         return put_bytes(put_bytes(q, from->ip, 16), to->ip, 16);
     }
-    q = put16(put8(put8(q, 0x45), 0), (uint16_t)(V4_HEAD + length));
+    q = put16(put8(put8(q, 0x45), h->ecn), (uint16_t)(V4_HEAD + length));
     /* With Don't Fragment any identification is allowed (RFC 6864 4.1). */
     q = put16(put16(q, 0), V4_DONT_FRAGMENT);
-    q = put16(put8(put8(q, TTL), PROTOCOL_TCP), 0);
+    q = put16(put8(put8(q, hops), PROTOCOL_TCP), 0);
     q = put_bytes(put_bytes(q, from->ip + 12, 4), to->ip + 12, 4);
     put16(start + 10, (uint16_t)~sum_header(start, V4_HEAD));
     return q;
@@ -260,7 +264,7 @@ void utcp_packet_write(struct utcp_packet *p, const struct utcp_name *from, cons
                        const struct utcp_head *h)
 {
     uint32_t head = TCP_HEAD + h->options, total = head + p->length;
-    uint8_t *tcp = write_ip(p->head, from, to, total), *q = tcp;
+    uint8_t *tcp = write_ip(p->head, from, to, h, total), *q = tcp;
     struct utcp_sum sum = pseudo(from, to, PROTOCOL_TCP, total);
 
     assert(h->options % 4 == 0 && h->options <= UTCP_OPTIONS_MAX);
@@ -284,9 +288,9 @@ static bool packet_goes_on(const struct utcp_packet *p, const struct utcp_packet
 {
     const uint8_t *a = p->head + p->ip_length, *b = next->head + next->ip_length;
 
-    return p->head_length == next->head_length && p->ip_length == next->ip_length && a[13] == UTCP_ACK &&
-           (b[13] & ~UTCP_PSH) == UTCP_ACK && get32(b + 4) == get32(a + 4) + p->length && !memcmp(a, b, 4) &&
-           !memcmp(a + 8, b + 8, 4) && get16(a + 14) == get16(b + 14) &&
+    return p->head_length == next->head_length && p->ip_length == next->ip_length && !memcmp(p->head, next->head, 2) &&
+           a[13] == UTCP_ACK && (b[13] & ~UTCP_PSH) == UTCP_ACK && get32(b + 4) == get32(a + 4) + p->length &&
+           !memcmp(a, b, 4) && !memcmp(a + 8, b + 8, 4) && get16(a + 14) == get16(b + 14) &&
            !memcmp(a + TCP_HEAD, b + TCP_HEAD, p->head_length - p->ip_length - TCP_HEAD);
 }
 

@@ -23,7 +23,12 @@ enum utcp_flag {
     UTCP_RST = 1 << 2,
     UTCP_PSH = 1 << 3,
     UTCP_ACK = 1 << 4,
+    UTCP_ECE = 1 << 6,
+    UTCP_CWR = 1 << 7,
 };
+
+/* The last two bits of an IP header's traffic class (RFC 3168 5). */
+enum utcp_ecn { UTCP_NOT_ECT, UTCP_ECT = 2, UTCP_CE };
 
 /* The address of one end. IPv4 addresses are stored as IPv4-mapped, ::ffff:a.b.c.d. */
 struct utcp_name {
@@ -55,6 +60,7 @@ struct utcp_segment {
     uint32_t seq, ack;
     uint16_t window;
     uint8_t flags; /* enum utcp_flag */
+    uint8_t ecn;   /* enum utcp_ecn */
     const uint8_t *payload;
     uint32_t length;
     struct utcp_options opt;
@@ -100,7 +106,7 @@ bool utcp_packet_join(struct utcp_packet *p, const struct utcp_packet *next, uin
 struct utcp_head {
     uint32_t seq, ack;
     uint16_t window;
-    uint8_t flags;
+    uint8_t flags, ecn, hops; /* hops: time to live; 0: the default */
     uint8_t option[UTCP_OPTIONS_MAX];
     uint32_t options; /* octets, a multiple of 4 */
 };

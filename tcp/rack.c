@@ -22,7 +22,7 @@ void utcp_rack_delivered(struct utcp_rack *r, const struct utcp_sent *s, const s
     else if (end < r->fack && !(s->flags & UTCP_SENT_AGAIN))
         r->reordering_seen = true;
     /* The first copy may be the one that arrived (RFC 8985 6.2 step 2). */
-    if (s->flags & UTCP_SENT_AGAIN && ((echo_us && echo_us < s->at_us / 1000 * 1000) || rtt_us < rtt->min_us))
+    if (s->flags & UTCP_SENT_AGAIN && ((echo_us && echo_us < utcp_stamped_us(s->at_us)) || rtt_us < rtt->min_us))
         return;
     if (sent_after(s->at_us, end, r->xmit_us, r->end)) {
         r->xmit_us = s->at_us;
@@ -49,7 +49,7 @@ void utcp_rack_recovered(struct utcp_rack *r)
         r->reo_wnd_mult = 1;
 }
 
-static uint64_t reo_wnd_us(const struct utcp_rack *r, const struct utcp_board *b, const struct utcp_rtt *rtt,
+static uint64_t reo_wnd_us(const struct utcp_rack *r, const struct utcp_scoreboard *b, const struct utcp_rtt *rtt,
                            bool recovering)
 {
     uint64_t wnd_us = rtt->min_us / 4 * r->reo_wnd_mult;
@@ -59,7 +59,7 @@ static uint64_t reo_wnd_us(const struct utcp_rack *r, const struct utcp_board *b
     return wnd_us < rtt->srtt_us ? wnd_us : rtt->srtt_us;
 }
 
-uint64_t utcp_rack_detect(struct utcp_rack *r, struct utcp_board *b, const struct utcp_rtt *rtt, bool recovering,
+uint64_t utcp_rack_detect(struct utcp_rack *r, struct utcp_scoreboard *b, const struct utcp_rtt *rtt, bool recovering,
                           uint64_t now_us)
 {
     uint64_t limit_us = r->rtt_us + reo_wnd_us(r, b, rtt, recovering), later_us = 0;
@@ -67,12 +67,12 @@ uint64_t utcp_rack_detect(struct utcp_rack *r, struct utcp_board *b, const struc
 
     if (!r->xmit_us)
         return 0;
-    for (s = utcp_board_slot(b, b->oldest); s; s = newer) {
-        newer = utcp_board_slot(b, s->newer);
+    for (s = utcp_scoreboard_slot(b, b->oldest); s; s = newer) {
+        newer = utcp_scoreboard_slot(b, s->newer);
         if (!sent_after(r->xmit_us, r->end, s->at_us, s->from + s->length))
             break;
         if (s->at_us + limit_us <= now_us)
-            utcp_board_mark_lost(b, s);
+            utcp_scoreboard_mark_lost(b, s);
         else if (later_us < s->at_us + limit_us - now_us)
             later_us = s->at_us + limit_us - now_us;
     }

@@ -33,7 +33,7 @@ void utcp_rack_dsack(struct utcp_rack *r, uint64_t una, uint64_t next);
 void utcp_rack_recovered(struct utcp_rack *r);
 
 /* Marks the segments that are lost now. Returns the microseconds until the next check; 0: none is needed. */
-uint64_t utcp_rack_detect(struct utcp_rack *r, struct utcp_board *b, const struct utcp_rtt *rtt, bool recovering,
+uint64_t utcp_rack_detect(struct utcp_rack *r, struct utcp_scoreboard *b, const struct utcp_rtt *rtt, bool recovering,
                           uint64_t now_us);
 
 #endif

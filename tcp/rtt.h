@@ -10,6 +10,7 @@ enum {
     /* RFC 6298 2.4 asks for a second. All stacks in use have less; this is Linux's value. */
     UTCP_RTO_MIN_US = 200000,
     UTCP_RTO_MAX_US = 60000000,
+    UTCP_STAMP_US = 1000,             /* the unit of our timestamps */
     UTCP_MIN_RTT_SPAN_US = 300000000, /* an older minimum is forgotten */
 };
 
@@ -24,5 +25,11 @@ void utcp_rtt_sample(struct utcp_rtt *r, uint64_t rtt_us, uint64_t now_us);
 
 /* Returns the time-out after `times` time-outs in a row. */
 uint64_t utcp_rtt_backed_off(const struct utcp_rtt *r, uint32_t times);
+
+/* Returns this time as a timestamp tells it. */
+static inline uint64_t utcp_stamped_us(uint64_t at_us)
+{
+    return at_us / UTCP_STAMP_US * UTCP_STAMP_US;
+}
 
 #endif

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* board.c - a segment is in flight, lost, or known to have arrived; every change keeps the counters right. */
+/* scoreboard.c - a segment is in flight, lost, or known to have arrived; every change keeps the counters right. */
 #include "tcp/scoreboard.h"
 
 #include <assert.h>
 
-void utcp_board_init(struct utcp_board *b, struct utcp_sent *slots, uint32_t segments)
+void utcp_scoreboard_init(struct utcp_scoreboard *b, struct utcp_sent *slots, uint32_t segments)
 {
     assert(segments && (segments & (segments - 1)) == 0);
-    *b = (struct utcp_board){.ring = slots, .capacity = segments};
-    utcp_board_clear(b);
+    *b = (struct utcp_scoreboard){.ring = slots, .capacity = segments};
+    utcp_scoreboard_clear(b);
 }
 
-void utcp_board_clear(struct utcp_board *b)
+void utcp_scoreboard_clear(struct utcp_scoreboard *b)
 {
     b->head = b->count = b->lost = b->sacked = b->lost_from = 0;
     b->oldest = b->newest = UTCP_BOARD_NONE;
     b->flight = 0;
 }
 
-struct utcp_sent *utcp_board_at(const struct utcp_board *b, uint32_t i)
+struct utcp_sent *utcp_scoreboard_at(const struct utcp_scoreboard *b, uint32_t i)
 {
     return &b->ring[(b->head + i) & (b->capacity - 1)];
 }
 
-uint32_t utcp_board_find(const struct utcp_board *b, uint64_t number)
+uint32_t utcp_scoreboard_find(const struct utcp_scoreboard *b, uint64_t number)
 {
     uint32_t low = 0, high = b->count;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        const struct utcp_sent *s = utcp_board_at(b, middle);
+        const struct utcp_sent *s = utcp_scoreboard_at(b, middle);
 
         if (s->from + s->length > number)
             high = middle;
@@ -39,7 +39,7 @@ uint32_t utcp_board_find(const struct utcp_board *b, uint64_t number)
     return low;
 }
 
-static void link_newest(struct utcp_board *b, struct utcp_sent *s)
+static void link_newest(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     uint32_t slot = (uint32_t)(s - b->ring);
 
@@ -53,7 +53,7 @@ static void link_newest(struct utcp_board *b, struct utcp_sent *s)
     b->flight += s->length;
 }
 
-static void link_oldest(struct utcp_board *b, struct utcp_sent *s)
+static void link_oldest(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     uint32_t slot = (uint32_t)(s - b->ring);
 
@@ -67,7 +67,7 @@ static void link_oldest(struct utcp_board *b, struct utcp_sent *s)
     b->flight += s->length;
 }
 
-static void unlink_sent(struct utcp_board *b, struct utcp_sent *s)
+static void unlink_sent(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     if (s->older != UTCP_BOARD_NONE)
         b->ring[s->older].newer = s->newer;
@@ -80,9 +80,9 @@ static void unlink_sent(struct utcp_board *b, struct utcp_sent *s)
     b->flight -= s->length;
 }
 
-void utcp_board_add(struct utcp_board *b, uint64_t from, uint32_t length, uint8_t flags, uint64_t now_us)
+void utcp_scoreboard_add(struct utcp_scoreboard *b, uint64_t from, uint32_t length, uint8_t flags, uint64_t now_us)
 {
-    struct utcp_sent *s = utcp_board_at(b, b->count);
+    struct utcp_sent *s = utcp_scoreboard_at(b, b->count);
 
     assert(b->count < b->capacity && length);
     *s = (struct utcp_sent){.from = from, .length = length, .flags = flags, .at_us = now_us};
@@ -90,7 +90,7 @@ void utcp_board_add(struct utcp_board *b, uint64_t from, uint32_t length, uint8_
     link_newest(b, s);
 }
 
-static void board_leave(struct utcp_board *b, struct utcp_sent *s)
+static void board_leave(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     if (s->flags & UTCP_SENT_SACKED)
         b->sacked--;
@@ -100,16 +100,24 @@ static void board_leave(struct utcp_board *b, struct utcp_sent *s)
         unlink_sent(b, s);
 }
 
-void utcp_board_remove(struct utcp_board *b)
+void utcp_scoreboard_remove(struct utcp_scoreboard *b)
 {
     assert(b->count);
-    board_leave(b, utcp_board_at(b, 0));
+    board_leave(b, utcp_scoreboard_at(b, 0));
     b->head++;
     b->count--;
     b->lost_from -= b->lost_from ? 1 : 0;
 }
 
-void utcp_board_mark_sacked(struct utcp_board *b, struct utcp_sent *s)
+void utcp_scoreboard_take_back(struct utcp_scoreboard *b)
+{
+    assert(b->count);
+    board_leave(b, utcp_scoreboard_at(b, --b->count));
+    if (b->lost_from > b->count)
+        b->lost_from = b->count;
+}
+
+void utcp_scoreboard_mark_sacked(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     if (s->flags & UTCP_SENT_SACKED)
         return;
@@ -118,7 +126,7 @@ void utcp_board_mark_sacked(struct utcp_board *b, struct utcp_sent *s)
     b->sacked++;
 }
 
-void utcp_board_mark_lost(struct utcp_board *b, struct utcp_sent *s)
+void utcp_scoreboard_mark_lost(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     uint32_t i = ((uint32_t)(s - b->ring) - b->head) & (b->capacity - 1);
 
@@ -131,7 +139,7 @@ void utcp_board_mark_lost(struct utcp_board *b, struct utcp_sent *s)
         b->lost_from = i;
 }
 
-void utcp_board_mark_sent(struct utcp_board *b, struct utcp_sent *s, uint64_t now_us)
+void utcp_scoreboard_mark_sent(struct utcp_scoreboard *b, struct utcp_sent *s, uint64_t now_us)
 {
     if (s->flags & UTCP_SENT_SACKED)
         return;
@@ -141,10 +149,10 @@ void utcp_board_mark_sent(struct utcp_board *b, struct utcp_sent *s, uint64_t no
     link_newest(b, s);
 }
 
-void utcp_board_renege(struct utcp_board *b)
+void utcp_scoreboard_renege(struct utcp_scoreboard *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
-        struct utcp_sent *s = utcp_board_at(b, i);
+        struct utcp_sent *s = utcp_scoreboard_at(b, i);
 
         board_leave(b, s);
         s->flags = (uint8_t)((s->flags & ~UTCP_SENT_SACKED) | UTCP_SENT_LOST);
@@ -153,10 +161,10 @@ void utcp_board_renege(struct utcp_board *b)
     b->lost_from = 0;
 }
 
-void utcp_board_regain(struct utcp_board *b)
+void utcp_scoreboard_regain(struct utcp_scoreboard *b)
 {
     for (uint32_t i = b->count; b->lost && i--;) {
-        struct utcp_sent *s = utcp_board_at(b, i);
+        struct utcp_sent *s = utcp_scoreboard_at(b, i);
 
         if (!(s->flags & UTCP_SENT_LOST))
             continue;
@@ -166,11 +174,11 @@ void utcp_board_regain(struct utcp_board *b)
     }
 }
 
-struct utcp_sent *utcp_board_lost(struct utcp_board *b)
+struct utcp_sent *utcp_scoreboard_lost(struct utcp_scoreboard *b)
 {
     if (!b->lost)
         return 0;
-    while (!(utcp_board_at(b, b->lost_from)->flags & UTCP_SENT_LOST))
+    while (!(utcp_scoreboard_at(b, b->lost_from)->flags & UTCP_SENT_LOST))
         b->lost_from++;
-    return utcp_board_at(b, b->lost_from);
+    return utcp_scoreboard_at(b, b->lost_from);
 }

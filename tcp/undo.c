@@ -22,10 +22,10 @@ void utcp_undo_judge(struct utcp *t, uint64_t echo_us)
     if (!u->on || !u->at_us)
         return;
     u->on = false;
-    if (!echo_us || echo_us >= u->at_us / 1000 * 1000)
+    if (!echo_us || echo_us >= utcp_stamped_us(u->at_us))
         return;
     t->count.undone++;
     t->cubic = u->cubic; /* RFC 9438 4.9.1 */
-    utcp_board_regain(&t->board);
+    utcp_scoreboard_regain(&t->scoreboard);
     t->recovery = (struct utcp_recovery){.limited = t->recovery.limited};
 }

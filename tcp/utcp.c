@@ -18,48 +18,27 @@ void utcp_attr_default(struct utcp_attr *attr)
     };
 }
 
-static uint8_t scale_for(uint32_t window)
-{
-    uint8_t scale = 0;
-
-    while (scale < 14 && window >> scale > UINT16_MAX)
-        scale++;
-    return scale;
-}
-
 void utcp_open(struct utcp *t, const struct utcp_attr *attr, const struct utcp_buffers *buffers,
                const struct utcp_user *user, void *of)
 {
     *t = (struct utcp){.user = user, .of = of, .attr = *attr, .rx.limit = UINT64_MAX};
     if (t->attr.window > UTCP_WINDOW_MAX)
         t->attr.window = UTCP_WINDOW_MAX;
-    t->rx.scale = t->attr.no_scale ? 0 : scale_for(t->attr.window);
-    utcp_board_init(&t->board, buffers->sent, buffers->sents);
-    utcp_held_init(&t->held, buffers->held, buffers->helds);
+    if (t->attr.window_max > UTCP_WINDOW_MAX)
+        t->attr.window_max = UTCP_WINDOW_MAX;
+    t->rx.scale = t->attr.no_scale ? 0 : utcp_scale_for(&t->attr);
+    utcp_scoreboard_init(&t->scoreboard, buffers->sent, buffers->sents);
+    utcp_ooo_init(&t->ooo, buffers->ooo, buffers->helds);
     utcp_rtt_init(&t->rtt);
     utcp_rack_init(&t->rack);
     t->timer = (struct utcp_timers){UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER, UTCP_NEVER,
-                                    0,          0,          0,          0,          0,          0};
+                                    UTCP_NEVER, 0,          0,          0,          0,          0,          0};
     t->tx.end = 1;
 }
 
 static uint32_t default_mss(const struct utcp *t)
 {
     return utcp_is_v4(&t->remote) ? UTCP_DEFAULT_MSS_V4 : UTCP_DEFAULT_MSS_V6;
-}
-
-/* The smaller of what the peer and the path accept (RFC 9293 3.7.1), less the options that every segment carries. */
-void utcp_set_mss(struct utcp *t)
-{
-    uint32_t heads = utcp_is_v4(&t->remote) ? 40 : 60;
-    uint32_t path = t->attr.mtu > heads + 64 ? t->attr.mtu - heads : 64;
-    uint32_t mss = t->tx.peer_mss < path ? t->tx.peer_mss : path;
-
-    if (mss > UTCP_PAYLOAD_MAX)
-        mss = UTCP_PAYLOAD_MAX;
-    if (mss < 64)
-        mss = 64; /* a lower limit, whatever the peer asks for */
-    t->tx.mss = t->stamps.on ? mss - UTCP_STAMPS_LENGTH : mss;
 }
 
 void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct utcp_name *remote)
@@ -75,7 +54,8 @@ void utcp_connect(struct utcp *t, const struct utcp_name *local, const struct ut
 void utcp_established(struct utcp *t, uint64_t now_us)
 {
     t->state = UTCP_ESTABLISHED;
-    utcp_set_mss(t);
+    t->tx.mss = utcp_mss_of(t, t->attr.mtu);
+    utcp_path_begin(t);
     utcp_cubic_init(&t->cubic, t->tx.mss);
     if (t->timer.syns > 1)
         t->cubic.cwnd = t->tx.mss; /* RFC 6298 5.7, RFC 5681 3.1 */
@@ -102,10 +82,10 @@ void utcp_adopt(struct utcp *t, const struct utcp_handshake *h, uint64_t now_us)
     t->rx.edge = 1 + (uint64_t)h->edge;
     t->rx.scale = h->own_scale;
     t->tx.wl1 = 1;
-    t->tx.wl2 = 1;
     t->sack = h->sack;
     t->option_on = h->option && t->attr.option_kind;
     t->stamps.on = h->stamps;
+    t->marks.on = h->ecn && !t->attr.no_ecn;
     t->stamps.recent = h->stamp_recent;
     t->stamps.recent_us = h->stamp_known ? now_us : 0;
     utcp_established(t, now_us);
@@ -116,9 +96,10 @@ void utcp_over(struct utcp *t, int error)
     t->state = UTCP_CLOSED;
     t->error = error;
     t->timer.rto_us = t->timer.probe_us = t->timer.reorder_us = t->timer.persist_us = UTCP_NEVER;
-    t->timer.ack_us = t->timer.keep_us = t->timer.over_us = UTCP_NEVER;
+    t->timer.ack_us = t->timer.keep_us = t->timer.over_us = t->timer.path_us = UTCP_NEVER;
+    t->path.size = 0;
     t->due.ack = t->due.syn = t->due.probe = t->due.keep = t->tlp.due = false;
-    utcp_board_clear(&t->board);
+    utcp_scoreboard_clear(&t->scoreboard);
 }
 
 void utcp_send(struct utcp *t, uint64_t position)
@@ -152,6 +133,15 @@ static void offer_window(struct utcp *t)
         t->due.ack = true;
 }
 
+void utcp_keep(struct utcp *t, uint64_t position, uint64_t octets)
+{
+    if (position + 1 < t->rx.next)
+        t->rx.kept += octets;
+    else
+        utcp_ooo_keep(&t->ooo, position + 1, octets);
+    t->count.kept_max = utcp_max(t->count.kept_max, t->rx.kept + t->ooo.kept);
+}
+
 void utcp_release(struct utcp *t, uint64_t octets)
 {
     assert(octets <= t->rx.kept);
@@ -163,41 +153,6 @@ void utcp_limit(struct utcp *t, uint64_t position)
 {
     t->rx.limit = position == UINT64_MAX ? position : position + 1;
     offer_window(t);
-}
-
-void utcp_set_mtu(struct utcp *t, uint32_t mtu)
-{
-    uint32_t before = t->tx.mss;
-
-    t->attr.mtu = mtu;
-    if (!utcp_synchronized(t))
-        return;
-    utcp_set_mss(t);
-    t->cubic.mss = t->tx.mss;
-    if (t->tx.mss >= before)
-        return;
-    /* The segments in flight do not fit any more: they are cut again, from the first octet that the peer may lack. */
-    utcp_board_clear(&t->board);
-    t->tx.next = t->tx.una;
-    t->recovery.on = t->undo.on = false;
-    t->tlp = (struct utcp_tlp){0};
-    t->timer.rto_us = t->timer.probe_us = t->timer.reorder_us = UTCP_NEVER;
-    if (t->cubic.cwnd < t->tx.mss)
-        t->cubic.cwnd = t->tx.mss;
-}
-
-void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu)
-{
-    int64_t number = utcp_number(t->tx.una, t->attr.isn, seq);
-    uint32_t least = utcp_is_v4(&t->remote) ? UTCP_MTU_V4_MIN : UTCP_MTU_V6_MIN;
-
-    /* A message about octets that are not in flight is forged (RFC 5927 4.1). */
-    if (number < (int64_t)t->tx.una || number >= (int64_t)t->tx.max)
-        return;
-    if (mtu < least)
-        mtu = least;
-    if (mtu < t->attr.mtu)
-        utcp_set_mtu(t, mtu);
 }
 
 uint64_t utcp_acked(const struct utcp *t)
@@ -217,11 +172,21 @@ uint64_t utcp_received(const struct utcp *t)
     return t->rx.next ? t->rx.next - 1 - utcp_ended(t) : 0;
 }
 
+uint64_t utcp_highest(const struct utcp *t)
+{
+    return t->ooo.count ? t->ooo.range[t->ooo.first + t->ooo.count - 1].to - 1 : utcp_received(t);
+}
+
+uint64_t utcp_unsent(const struct utcp *t)
+{
+    return t->tx.end > t->tx.next ? t->tx.end - t->tx.next : 0;
+}
+
 bool utcp_has(const struct utcp *t, uint64_t from, uint64_t to)
 {
     from++; /* the SYN is number 0 */
     to++;
-    return !utcp_held_missing(&t->held, &from, &to);
+    return !utcp_ooo_missing(&t->ooo, &from, &to);
 }
 
 uint32_t utcp_emss(const struct utcp *t, uint32_t option_length)

@@ -84,12 +84,14 @@ struct utcp_user {
 };
 
 struct utcp_attr {
-    uint32_t window; /* octets that the user may keep; the window offered is this less what is kept */
+    uint32_t window;     /* octets that the user may keep; the window offered is this less what is kept */
+    uint32_t window_max; /* `window` grows up to here with what the user takes; less: it stays as it is */
     uint32_t mtu;
     uint32_t isn, stamp_offset; /* random (RFC 6528, RFC 7323 7.1) */
     uint8_t option_kind;        /* kind of an option that is offered in the SYN and looked for afterwards; 0: none */
-    bool no_sack, no_stamps, no_scale;
+    bool no_sack, no_stamps, no_scale, no_ecn;
     bool partial; /* the device completes checksums */
+    uint8_t hops; /* time to live of the packets; 0: the default */
     uint32_t syn_retries;
     uint64_t give_up_us;                 /* time without any acknowledgement until -ETIMEDOUT */
     uint64_t keep_idle_us, keep_each_us; /* keep-alive; keep_idle_us 0: none */
@@ -102,10 +104,15 @@ struct utcp_tx {
     uint64_t una, next, max; /* max: the highest ever sent; next is below it after the path became narrower */
     uint64_t end;            /* behind the last octet to send */
     bool finish;             /* a FIN follows `end` */
-    uint64_t window, window_max, wl1, wl2;
+    uint64_t window, window_max, wl1;
     uint8_t scale;
     uint32_t mss, peer_mss; /* mss: with options; peer_mss: from the SYN */
     uint64_t last_us;       /* when data was last sent */
+};
+
+/* How much the user takes in a round trip. */
+struct utcp_taking {
+    uint64_t begin_us, from; /* from: what was taken by then */
 };
 
 struct utcp_rx {
@@ -120,6 +127,7 @@ struct utcp_rx {
     uint32_t segment_max; /* the longest payload received; two of them make an acknowledgement due */
     uint64_t last_us;
     struct utcp_block dsack; /* octets received twice; from == to: none */
+    struct utcp_taking taking;
 };
 
 struct utcp_stamps {
@@ -144,6 +152,14 @@ struct utcp_recovery {
     uint32_t duplicates;
 };
 
+/* Congestion that routers signal by a mark instead of a loss (RFC 3168). */
+struct utcp_marks {
+    bool on;        /* both ends take part */
+    bool echo;      /* a mark has come: tell so until the peer says that it has slowed down */
+    bool say;       /* we have slowed down: the next new octets say so */
+    uint64_t point; /* marks of what was sent before this number have had their effect */
+};
+
 /* The last time-out, as long as it may prove wrong. */
 struct utcp_undo {
     bool on;
@@ -151,8 +167,18 @@ struct utcp_undo {
     struct utcp_cubic cubic;
 };
 
+/* What is known of the path's MTU, beside the one in use. */
+struct utcp_path {
+    uint32_t most;    /* that of the first hop */
+    uint32_t bad;     /* a probe of this size was lost; 0: none */
+    uint32_t size;    /* of the probe in flight, behind which nothing new is sent; 0: none */
+    uint64_t end;     /* the number behind it */
+    uint64_t next_us; /* when to probe again */
+    bool waits;       /* nothing new is sent until the windows have space for the probe */
+};
+
 struct utcp_timers {
-    uint64_t rto_us, probe_us, reorder_us, persist_us, ack_us, keep_us, over_us;
+    uint64_t rto_us, probe_us, reorder_us, persist_us, ack_us, keep_us, over_us, path_us;
     uint64_t base_us; /* of a time-out that was shortened because the peer has to answer at once; 0: none */
     uint32_t rtos, persists, keeps, syns;
     uint64_t stalled_us; /* since when the peer owes an answer, while we ran; UTCP_NEVER: it owes none */
@@ -162,8 +188,8 @@ struct utcp_timers {
 struct utcp_due {
     bool syn, ack, reset, probe, keep;
     uint32_t reset_seq;
-    uint32_t unsaid; /* segments received since the last acknowledgement */
-    uint32_t prompt; /* segments to come that are acknowledged at once */
+    uint32_t unacked; /* segments received since the last acknowledgement */
+    uint32_t prompt;  /* segments to come that are acknowledged at once */
     uint32_t challenges;
     uint64_t challenge_us;
 };
@@ -172,6 +198,8 @@ struct utcp_count {
     uint64_t segments_in, segments_out, octets_in, octets_out;
     uint64_t sent_again, timeouts, probes, duplicates, early_octets, refused, paws, challenges, out_of_window, bad_acks;
     uint64_t undone; /* time-outs that were wrong */
+    uint64_t black_holes;
+    uint64_t marks_in, marks_told; /* marks that came; times that we slowed down for those of the peer */
     uint64_t kept_max;
 };
 
@@ -194,8 +222,10 @@ struct utcp {
     struct utcp_cubic cubic;
     struct utcp_recovery recovery;
     struct utcp_undo undo;
-    struct utcp_board board;
-    struct utcp_held held;
+    struct utcp_path path;
+    struct utcp_marks marks;
+    struct utcp_scoreboard scoreboard;
+    struct utcp_ooo ooo;
     struct utcp_timers timer;
     struct utcp_due due;
     struct utcp_count count;
@@ -205,7 +235,7 @@ struct utcp {
 struct utcp_buffers {
     struct utcp_sent *sent;
     uint32_t sents; /* a power of two: segments in flight */
-    struct utcp_held_range *held;
+    struct utcp_ooo_range *ooo;
     uint32_t helds; /* ranges of octets received behind gaps */
 };
 
@@ -224,7 +254,7 @@ struct utcp_handshake {
     uint32_t window;          /* the peer's, in octets */
     uint32_t mss;             /* the peer's */
     uint8_t scale, own_scale; /* of the peer's window and of ours */
-    bool sack, stamps, option;
+    bool sack, stamps, option, ecn;
     uint32_t stamp_recent;
     bool stamp_known;
     uint32_t edge; /* octets from receive_next on that we have promised to accept */
@@ -244,7 +274,7 @@ void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu);
 /* Writes the next packet that must be sent now. Returns false if there is none. */
 bool utcp_output(struct utcp *t, struct utcp_packet *p, uint64_t now_us);
 /* Must the host send before it processes more input? Either an acknowledgement cannot report more gaps, or it would be
- * the only one for so many segments that its loss would cost the peer a time-out. */
+ * the only one for more segments than its loss may concern without a time-out of the peer. */
 bool utcp_urgent(const struct utcp *t);
 uint64_t utcp_deadline(const struct utcp *t);
 void utcp_timeout(struct utcp *t, uint64_t now_us);
@@ -253,14 +283,20 @@ void utcp_timeout(struct utcp *t, uint64_t now_us);
 void utcp_send(struct utcp *t, uint64_t position);
 void utcp_finish(struct utcp *t); /* nothing follows */
 void utcp_abort(struct utcp *t);  /* sends a reset and ends the connection */
+/* The user keeps `octets` octets from `position` on that it did not keep when they arrived. */
+void utcp_keep(struct utcp *t, uint64_t position, uint64_t octets);
 /* The user no longer keeps `octets` of the octets that arrived in order. */
 void utcp_release(struct utcp *t, uint64_t octets);
 /* Nothing beyond this position is accepted. Initially UINT64_MAX. */
 void utcp_limit(struct utcp *t, uint64_t position);
+/* The MTU of the first hop, from now on; and what a path that was wider takes for the time being. */
 void utcp_set_mtu(struct utcp *t, uint32_t mtu);
+void utcp_path_narrowed(struct utcp *t, uint32_t mtu);
 
 uint64_t utcp_acked(const struct utcp *t);    /* everything before has arrived at the peer */
 uint64_t utcp_received(const struct utcp *t); /* everything before has arrived here */
+uint64_t utcp_highest(const struct utcp *t);  /* nothing from here on has arrived */
+uint64_t utcp_unsent(const struct utcp *t);   /* octets that may be sent and were not */
 
 /* Did all octets of [from, to), which lies behind a gap, arrive? */
 bool utcp_has(const struct utcp *t, uint64_t from, uint64_t to);

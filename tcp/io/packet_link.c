@@ -169,7 +169,7 @@ static const struct link_kind packets = {
 /* Maps the buffers. Pages that are never touched take no memory. */
 static bool packet_link_map_buffers(struct packet_link *l)
 {
-    size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_held_range);
+    size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_ooo_range);
     size_t early = sizeof(*l->early), unit = PACKET_UNITS * sizeof(*l->unit_end);
     struct utcp_buffers buffers = {.sents = PACKET_SENTS, .helds = PACKET_HELDS};
     uint8_t *at;
@@ -190,7 +190,7 @@ static bool packet_link_map_buffers(struct packet_link *l)
         return false;
     at = l->buffer;
     buffers.sent = (void *)at;
-    buffers.held = (void *)(at += sent);
+    buffers.ooo = (void *)(at += sent);
     l->unit_end = (void *)(at += held);
     l->early = (void *)(at + unit);
     utcp_open(&l->tcp, &l->device->host.attr.tcp, &buffers, &tcp_user, l);

@@ -45,7 +45,7 @@ static uint8_t pattern[PATTERN + CHUNK];
 static struct utcp_host host;
 static struct utcp tcp;
 static struct utcp_sent sent[SENTS];
-static struct utcp_held_range held[HELDS];
+static struct utcp_ooo_range held[HELDS];
 static struct utcp *bucket[BUCKETS];
 static struct utcp_half half[HALVES];
 static uint8_t *seen;

@@ -97,7 +97,7 @@ static const struct utcp_user user = {cut, fetch, arrived};
 
 static void open_end(struct tcpnet_end *e, const struct utcp_attr *attr)
 {
-    struct utcp_buffers buffers = {e->sent, TCPNET_SENTS, e->held, TCPNET_HELDS};
+    struct utcp_buffers buffers = {e->sent, TCPNET_SENTS, e->ooo, TCPNET_HELDS};
 
     utcp_open(&e->tcp, attr, &buffers, e->own.user ? e->own.user : &user, e->own.user ? e->own.of : e);
     e->open = true;
@@ -132,11 +132,11 @@ void tcpnet_init(struct tcpnet *n, uint64_t seed)
     n->now_us = 1000000 + rng_below(&n->rng, 1000000);
     for (int i = 0; i < 2; i++) {
         n->end[i].sent = calloc(TCPNET_SENTS, sizeof(*n->end[i].sent));
-        n->end[i].held = calloc(TCPNET_HELDS, sizeof(*n->end[i].held));
+        n->end[i].ooo = calloc(TCPNET_HELDS, sizeof(*n->end[i].ooo));
         n->end[i].rng = rng_fork(&n->rng);
         n->end[i].seed = rng_below(&n->rng, PATTERN);
         n->end[i].path.delay_us = 100;
-        assert_true(n->end[i].sent && n->end[i].held);
+        assert_true(n->end[i].sent && n->end[i].ooo);
     }
 }
 
@@ -144,7 +144,7 @@ void tcpnet_fini(struct tcpnet *n)
 {
     for (int i = 0; i < 2; i++) {
         free(n->end[i].sent);
-        free(n->end[i].held);
+        free(n->end[i].ooo);
         free(n->end[i].seen);
     }
     inflight_fini(&n->inflight);
@@ -193,6 +193,24 @@ static void tell_too_big(struct tcpnet *n, uint32_t from, const uint8_t *octets,
         utcp_too_big(&n->end[from].tcp, s.seq, mtu);
 }
 
+/* As a router does that is congested. */
+static void mark_congestion(uint8_t *ip)
+{
+    uint32_t sum;
+
+    if (ip[0] >> 4 == 6) {
+        ip[1] |= ip[1] & 0x20 ? 0x30 : 0;
+        return;
+    }
+    if ((ip[1] & 3) != UTCP_ECT)
+        return;
+    ip[1]++;
+    sum = (uint32_t)(ip[10] << 8 | ip[11]) + 0xfffe; /* RFC 1624 */
+    sum = (sum & 0xffff) + (sum >> 16);
+    ip[10] = (uint8_t)(sum >> 8);
+    ip[11] = (uint8_t)sum;
+}
+
 static void arrive_later(struct tcpnet *n, uint32_t from, const uint8_t *octets, uint32_t length)
 {
     struct tcpnet_end *e = &n->end[from];
@@ -201,6 +219,8 @@ static void arrive_later(struct tcpnet *n, uint32_t from, const uint8_t *octets,
 
     assert_non_null(p.octets);
     memcpy(p.octets, octets, length);
+    if (e->path.mark && rng_below(&e->rng, 100000) < e->path.mark)
+        mark_congestion(p.octets);
     if (e->path.rate) {
         uint64_t start_us = e->free_us > n->now_us ? e->free_us : n->now_us;
 
@@ -324,12 +344,12 @@ void tcpnet_run(struct tcpnet *n, uint64_t until_us, bool (*done)(const struct t
 
 static void check_board(const struct utcp *t)
 {
-    const struct utcp_board *b = &t->board;
+    const struct utcp_scoreboard *b = &t->scoreboard;
     uint64_t flight = 0, at = 0;
     uint32_t lost = 0, sacked = 0;
 
     for (uint32_t i = 0; i < b->count; i++) {
-        const struct utcp_sent *s = utcp_board_at(b, i);
+        const struct utcp_sent *s = utcp_scoreboard_at(b, i);
 
         assert_true(s->from >= at && s->from + s->length > t->tx.una && s->length);
         at = s->from + s->length;
@@ -343,14 +363,14 @@ static void check_board(const struct utcp *t)
 
 void tcpnet_check(const struct utcp *t)
 {
-    const struct utcp_held *h = &t->held;
+    const struct utcp_ooo *h = &t->ooo;
     uint64_t kept = 0, at = t->rx.next;
 
     if (t->state < UTCP_ESTABLISHED)
         return;
     check_board(t);
     for (uint32_t i = 0; i < h->count; i++) {
-        const struct utcp_held_range *r = &h->range[h->first + i];
+        const struct utcp_ooo_range *r = &h->range[h->first + i];
 
         assert_true(r->from > at && r->to > r->from);
         at = r->to;
@@ -358,5 +378,5 @@ void tcpnet_check(const struct utcp *t)
     }
     assert_true(kept == h->kept && at <= t->rx.edge + 1);
     assert_true(t->tx.una <= t->tx.next && t->tx.next <= t->tx.max && t->tx.max <= t->tx.end + 1);
-    assert_true(!t->board.count || t->timer.rto_us != UTCP_NEVER);
+    assert_true(!t->scoreboard.count || t->timer.rto_us != UTCP_NEVER);
 }

@@ -15,7 +15,7 @@ enum { TCPNET_SENTS = 4096, TCPNET_HELDS = 4096, TCPNET_HALVES = 64, TCPNET_BUCK
 
 /* One direction of the path. Probabilities are out of 100000. */
 struct tcpnet_path {
-    uint32_t lose, repeat, spoil, hold_back;
+    uint32_t lose, repeat, spoil, hold_back, mark;
     uint64_t delay_us, held_back_us; /* held_back_us: the greatest additional delay of a packet that is held back */
     uint64_t rate;                   /* octets per second; 0: unlimited */
     uint32_t queue;                  /* octets that may wait for the rate; 0: unlimited */
@@ -42,7 +42,7 @@ struct tcpnet_end {
     struct utcp *bucket[TCPNET_BUCKETS];
     struct utcp_half half[TCPNET_HALVES];
     struct utcp_sent *sent;
-    struct utcp_held_range *held;
+    struct utcp_ooo_range *ooo;
     bool open, listening, finished;
     uint64_t to_send, said, heard; /* octets: in all, given to the engine, read */
     uint32_t seed, expect_seed;

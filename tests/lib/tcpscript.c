@@ -15,7 +15,7 @@
 #include "tests/lib/tcpnet.h"
 #include "tests/lib/vectors.h"
 
-enum { IRS = 0xfffffe00, ISN = 0x7ffffe00, STAMP = 1000, SENTS = 256, HELDS = 16, WORDS = 16 };
+enum { IRS = 0xfffffe00, ISN = 0x7ffffe00, STAMP = 1000, SENTS = 256, OOO_RANGES = 16, WORDS = 16 };
 
 struct play {
     const char *name;
@@ -23,7 +23,7 @@ struct play {
     struct utcp tcp;
     struct utcp_attr attr;
     struct utcp_sent sent[SENTS];
-    struct utcp_held_range held[HELDS];
+    struct utcp_ooo_range ooo[OOO_RANGES];
     uint64_t now_us, refuse, keep;
     char *word[WORDS];
     uint32_t words;
@@ -86,16 +86,17 @@ static const struct utcp_user user = {cut, fetch, arrived};
 
 static void begin(struct play *p)
 {
-    struct utcp_buffers buffers = {p->sent, SENTS, p->held, HELDS};
+    struct utcp_buffers buffers = {p->sent, SENTS, p->ooo, OOO_RANGES};
     struct utcp_name local = tcpnet_name(0, false), remote = tcpnet_name(1, false);
-    struct utcp_handshake h = {local, remote, ISN + 1, IRS + 1, 65535, 1000, 0,
-                               0,     true,   true,    true,    STAMP, true, 65535};
+    struct utcp_handshake h = {local, remote, ISN + 1, IRS + 1, 65535, 1000, 0,    0,
+                               true,  true,   true,    false,   STAMP, true, 65535};
     const char *v;
 
     utcp_attr_default(&p->attr);
     p->attr.isn = ISN;
     p->attr.window = 65535;
     for (uint32_t i = 1; i < p->words; i++) {
+        h.ecn |= !strcmp(p->word[i], "ecn");
         p->attr.no_sack |= !strcmp(p->word[i], "nosack");
         p->attr.no_stamps |= !strcmp(p->word[i], "nostamps");
         p->attr.no_scale |= !strcmp(p->word[i], "noscale");
@@ -112,6 +113,7 @@ static void begin(struct play *p)
         if ((v = value(p, i, "option")))
             p->attr.option_kind = (uint8_t)atoi(v);
     }
+    p->attr.no_ecn = !h.ecn;
     utcp_open(&p->tcp, &p->attr, &buffers, &user, p);
     p->stamps = !p->attr.no_stamps;
     p->stamp = STAMP;
@@ -128,7 +130,8 @@ static uint8_t flags_of(const char *text)
     static const struct {
         char letter;
         uint8_t flag;
-    } flag[] = {{'S', UTCP_SYN}, {'F', UTCP_FIN}, {'R', UTCP_RST}, {'P', UTCP_PSH}, {'A', UTCP_ACK}};
+    } flag[] = {{'S', UTCP_SYN}, {'F', UTCP_FIN}, {'R', UTCP_RST}, {'P', UTCP_PSH},
+                {'A', UTCP_ACK}, {'E', UTCP_ECE}, {'C', UTCP_CWR}};
     uint8_t flags = 0;
 
     for (; *text; text++)
@@ -165,6 +168,7 @@ static void come_in(struct play *p)
     for (uint32_t i = 6; i < p->words; i++) {
         s.opt.sack_permitted |= !strcmp(p->word[i], "sack");
         s.opt.has_stamp &= strcmp(p->word[i], "nostamp") != 0;
+        s.ecn = strcmp(p->word[i], "ce") ? s.ecn : UTCP_CE;
         if ((v = value(p, i, "mss"))) {
             s.opt.has_mss = true;
             s.opt.mss = (uint16_t)atoi(v);
@@ -203,6 +207,9 @@ static void expect_word(struct play *p, uint32_t i, const struct utcp_segment *s
     } else if ((v = value(p, i, "echo"))) {
         if (s->opt.echo != (uint32_t)atoi(v))
             wrong(p, "another timestamp echo", was);
+    } else if (!strcmp(p->word[i], "ect")) {
+        if (s->ecn != UTCP_ECT)
+            wrong(p, "not open to marks", was);
     } else if ((v = value(p, i, "option"))) {
         if (!s->opt.extra || s->opt.extra_length != hex_decode(v, hex, sizeof(hex)) ||
             memcmp(hex, s->opt.extra, s->opt.extra_length) != 0)
@@ -228,9 +235,10 @@ static bool go_out(struct play *p, struct utcp_segment *s, char *text, size_t sp
     if (utcp_packet_read(octets, (uint32_t)(q - octets), false, p->attr.option_kind, s, &b) != UTCP_KIND_SEGMENT)
         wrong(p, "not a packet", "");
     tcpnet_check(&p->tcp);
-    snprintf(text, space, "%s%s%s%s%s %u %u %u window=%u%s", s->flags & UTCP_SYN ? "S" : "",
+    snprintf(text, space, "%s%s%s%s%s%s%s %u %u %u window=%u%s", s->flags & UTCP_SYN ? "S" : "",
              s->flags & UTCP_FIN ? "F" : "", s->flags & UTCP_RST ? "R" : "", s->flags & UTCP_PSH ? "P" : "",
-             s->flags & UTCP_ACK ? "A" : "", s->seq - ISN, s->length, s->flags & UTCP_ACK ? s->ack - IRS : 0, s->window,
+             s->flags & UTCP_ACK ? "A" : "", s->flags & UTCP_ECE ? "E" : "", s->flags & UTCP_CWR ? "C" : "",
+             s->seq - ISN, s->length, s->flags & UTCP_ACK ? s->ack - IRS : 0, s->window,
              s->opt.sacks ? " with blocks" : "");
     return true;
 }
@@ -246,6 +254,8 @@ static void expect_out(struct play *p)
         wrong(p, "another packet goes out", was);
     for (uint32_t i = 5; i < p->words; i++)
         expect_word(p, i, &s, was, &blocks);
+    if (s.ecn && strcmp(p->word[p->words - 1], "ect") != 0)
+        wrong(p, "open to marks", was);
     if (blocks != s.opt.sacks)
         wrong(p, "SACK blocks that are not expected", was);
 }
@@ -270,7 +280,7 @@ static void pass_time(struct play *p)
         p->now_us = at_us > p->now_us ? at_us : p->now_us;
         utcp_timeout(&p->tcp, p->now_us);
         if (p->now_us < end_us && (p->tcp.due.ack || p->tcp.due.syn || p->tcp.due.reset || p->tcp.tlp.due ||
-                                   p->tcp.due.keep || p->tcp.due.probe || p->tcp.board.lost)) {
+                                   p->tcp.due.keep || p->tcp.due.probe || p->tcp.scoreboard.lost)) {
             p->stamp -= (uint32_t)((end_us - p->now_us) / 1000);
             return; /* a packet must be sent now: the script has to expect it and then wait again */
         }
@@ -303,6 +313,7 @@ static void expect_figure(struct play *p)
     is = !strcmp(what, "error")      ? p->tcp.error
          : !strcmp(what, "received") ? (long long)utcp_received(&p->tcp)
          : !strcmp(what, "acked")    ? (long long)utcp_acked(&p->tcp)
+         : !strcmp(what, "cwnd")     ? (long long)p->tcp.cubic.cwnd
          : !strcmp(what, "urgent")   ? (long long)utcp_urgent(&p->tcp)
          : !strcmp(what, "emss")     ? (long long)utcp_emss(&p->tcp, 20)
                                      : (long long)p->tcp.rx.kept;
@@ -354,7 +365,7 @@ static void step(struct play *p)
     else if (!strcmp(what, "stop"))
         stop(p);
     else if (!strcmp(what, "state") || !strcmp(what, "error") || !strcmp(what, "received") || !strcmp(what, "acked") ||
-             !strcmp(what, "kept") || !strcmp(what, "emss") || !strcmp(what, "urgent"))
+             !strcmp(what, "kept") || !strcmp(what, "emss") || !strcmp(what, "urgent") || !strcmp(what, "cwnd"))
         expect_figure(p);
     else
         ask_user(p);

@@ -95,12 +95,14 @@ static void one(uint64_t seed)
             e->read_most = 1000 + rng_size(&r, 1 << 20);
         }
     }
-    /* The path becomes narrower than the ends assume. */
+    /* The path is narrower than the ends assume, and may not say so. */
     narrow = rng_one_in(&r, 5);
     for (int i = 0; narrow && i < 2; i++) {
         n->end[i].path.mtu = rng_between(&r, 1280, attr[i].mtu);
-        n->end[i].path.tells = true;
+        n->end[i].path.tells = rng_one_in(&r, 2);
     }
+    for (int i = 0; i < 2; i++)
+        n->end[i].path.mark = rng_one_in(&r, 3) ? rng_size(&r, 20000) : 0;
     tcpnet_connect(n, &attr[0], &attr[1], v6);
     for (int i = 0; i < 2; i++)
         n->end[i].option = attr[0].option_kind && attr[1].option_kind ? 20 : 0;

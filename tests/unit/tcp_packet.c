@@ -8,10 +8,12 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "tests/lib/rng.h"
-#include "tcp/checksum.h"
+#include "base/container.h"
 #include "base/siphash.h"
+#include "tcp/checksum.h"
 #include "tcp/packet.h"
+#include "tests/lib/rng.h"
+#include "tests/lib/tcpnet.h"
 
 enum { BUFFER = 256, KIND = 25 };
 
@@ -228,12 +230,116 @@ static void known_hashes(void **state)
         assert_true(siphash(key, octets, known[i].length) == known[i].hash);
 }
 
+/* A fragment is no segment, neither the first, which looks like one, nor a later one; Don't Fragment alone is fine. */
+static void fragments(void **state)
+{
+    static const struct {
+        uint16_t field;
+        enum utcp_kind kind;
+    } rows[] = {{0, UTCP_KIND_SEGMENT},
+                {0x4000, UTCP_KIND_SEGMENT},
+                {0x2000, UTCP_KIND_OTHER},
+                {0x0001, UTCP_KIND_OTHER},
+                {0x1fff, UTCP_KIND_OTHER}};
+    struct utcp_name from = tcpnet_name(0, false), to = tcpnet_name(1, false);
+    struct utcp_head head = {.flags = UTCP_ACK};
+
+    (void)state;
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct utcp_packet p = {0};
+        struct utcp_segment s;
+        struct utcp_too_big b;
+        uint32_t sum;
+
+        utcp_packet_write(&p, &from, &to, &head);
+        put16(p.head + 6, rows[i].field);
+        sum = get16(p.head + 10) + 0x4000U + (uint16_t)~rows[i].field; /* RFC 1624; it was 0x4000 */
+        sum = (sum & 0xffff) + (sum >> 16);
+        put16(p.head + 10, (uint16_t)((sum & 0xffff) + (sum >> 16)));
+        assert_int_equal(utcp_packet_read(p.head, p.head_length, false, 0, &s, &b), rows[i].kind);
+    }
+}
+
+/* RFC 7323 2.3: a shift of more than 14 is taken for 14. */
+static void scales(void **state)
+{
+    (void)state;
+    for (uint32_t scale = 0; scale <= UINT8_MAX; scale++) {
+        const uint8_t octets[] = {3, 3, (uint8_t)scale, 0};
+        struct utcp_options o;
+
+        utcp_options_read(&o, octets, sizeof(octets), 0);
+        assert_true(o.has_wscale && o.wscale == (scale < 14 ? scale : 14));
+    }
+}
+
+/* The two bits of congestion notification in both versions of IP. */
+static void marks(void **state)
+{
+    (void)state;
+    for (int v6 = 0; v6 < 2; v6++)
+        for (uint8_t ecn = 0; ecn < 4; ecn++) {
+            struct utcp_name from = tcpnet_name(0, v6), to = tcpnet_name(1, v6);
+            struct utcp_head head = {.flags = UTCP_ACK | UTCP_ECE | UTCP_CWR, .ecn = ecn};
+            struct utcp_packet p = {0};
+            struct utcp_segment s;
+            struct utcp_too_big b;
+
+            utcp_packet_write(&p, &from, &to, &head);
+            assert_int_equal(utcp_packet_read(p.head, p.head_length, false, 0, &s, &b), UTCP_KIND_SEGMENT);
+            assert_true(s.ecn == ecn && s.flags == head.flags);
+        }
+}
+
+/* The time to live in both versions of IP; where none is given it is 64, as RFC 1700 has it. */
+static void lives(void **state)
+{
+    static const uint8_t given[] = {0, 1, 64, 255};
+
+    (void)state;
+    for (int v6 = 0; v6 < 2; v6++)
+        for (size_t i = 0; i < countof(given); i++) {
+            struct utcp_name from = tcpnet_name(0, v6), to = tcpnet_name(1, v6);
+            struct utcp_head head = {.flags = UTCP_ACK, .hops = given[i]};
+            struct utcp_packet p = {0};
+            struct utcp_segment s;
+            struct utcp_too_big b;
+
+            utcp_packet_write(&p, &from, &to, &head);
+            assert_int_equal(utcp_packet_read(p.head, p.head_length, false, 0, &s, &b), UTCP_KIND_SEGMENT);
+            assert_int_equal(p.head[v6 ? 7 : 8], given[i] ? given[i] : 64);
+        }
+}
+
+/* A connection gives all of its packets its own. */
+static void connection_lives(void **state)
+{
+    static const struct utcp_user user;
+    struct utcp_sent sent[4];
+    struct utcp_ooo_range ooo[4];
+    const struct utcp_buffers buffers = {sent, 4, ooo, 4};
+    struct utcp_name from = tcpnet_name(0, false), to = tcpnet_name(1, false);
+    struct utcp_packet p = {0};
+    struct utcp_attr attr;
+    struct utcp t;
+
+    (void)state;
+    utcp_attr_default(&attr);
+    attr.hops = 255;
+    utcp_open(&t, &attr, &buffers, &user, NULL);
+    utcp_connect(&t, &from, &to);
+    assert_true(utcp_output(&t, &p, 1));
+    assert_int_equal(p.head[8], 255);
+    utcp_abort(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_ways),    cmocka_unit_test(partial), cmocka_unit_test(every_cut_and_bit),
-        cmocka_unit_test(lengths),      cmocka_unit_test(pieces),  cmocka_unit_test(too_big),
-        cmocka_unit_test(known_hashes),
+        cmocka_unit_test(both_ways),    cmocka_unit_test(partial),   cmocka_unit_test(every_cut_and_bit),
+        cmocka_unit_test(lengths),      cmocka_unit_test(pieces),    cmocka_unit_test(too_big),
+        cmocka_unit_test(known_hashes), cmocka_unit_test(fragments), cmocka_unit_test(scales),
+        cmocka_unit_test(marks),        cmocka_unit_test(lives),     cmocka_unit_test(connection_lives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,7 @@ SCRIPT(timed_out_too_early,
                    "< A 1 0 11857 65535\n> A 14821 988 1\n")
 /* The acknowledgement echoes what was sent again: the rest was lost as well, and comes in slow start. */
 SCRIPT(timed_out_rightly, SILENT_PATH "wait 5\n< A 1 0 1977 65535\n> A 1977 988 1\n> A 2965 988 1\nnone\n")
-/* Without timestamps nobody knows. */
+/* Without timestamps that is unknown. */
 SCRIPT(timed_out_unstamped,
        "passive nostamps\nsend 1000\n> PA 1 1000 1\nwait 10\n< A 1 0 1001 65535\nsend 3000\n> A 1001 1000 1\n"
        "> PA 2001 1000 1\nwait 20\n> PA 2001 1000 1\nnone\nwait 51\n> A 1001 1000 1\nnone\n"
@@ -249,7 +249,7 @@ SCRIPT(keeps_alive,
        "wait 10000\n> A 0 0 1\nwait 10000\n> RA 1 0 1\nstate closed\nerror -110\n")
 SCRIPT(is_probed, "passive\n< A 0 0 1 65535\n> A 1 0 1\nnone\n")
 
-/* The path MTU shrinks: the sender cuts the segments in flight anew (RFC 1191) if the ICMP message quotes one of
+/* The path MTU shrinks: the sender cuts the segments in flight again (RFC 1191) if the ICMP message quotes one of
  * them. MPA-4-02 MPA-10.1-03 MPA-13-06 */
 SCRIPT(
     narrower_path,
