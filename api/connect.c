@@ -9,47 +9,38 @@
 #include "endpoint/objects.h"
 #include "endpoint/attr.h"
 #include "api/connect.h"
+#include "api/reset.h"
 #include "endpoint/endpoint_link.h"
-#include "sctp/io/endpoint_sctp.h"
 #include "drive/inherit.h"
+#include "drive/transports.h"
 #include "tcp/io/packet_device.h"
 #include "tcp/io/link_tcp.h"
+#include "tcp/io/tcp.h"
 
-/* The channel counts its users outside context->lock: destroying it must not overlap with this call. */
-bool qp_claim(struct rddp_qp *qp, struct rddp_event_channel *channel)
+static bool ends_joining(struct rddp_qp *qp)
 {
-    bool is_free;
+    bool fails;
 
     pthread_mutex_lock(&qp->context->lock);
-    is_free = !qp->channel && qp->qp.state == QP_IDLE;
-    if (is_free)
-        qp->channel = channel;
+    fails = qp->fails_when_joined;
+    qp->is_joining = qp->fails_when_joined = false;
     pthread_mutex_unlock(&qp->context->lock);
-    if (is_free)
-        channel->users++;
-    return is_free;
-}
-
-void qp_unclaim(struct rddp_qp *qp)
-{
-    struct rddp_event_channel *channel = qp->channel;
-
-    pthread_mutex_lock(&qp->context->lock);
-    qp->channel = NULL;
-    pthread_mutex_unlock(&qp->context->lock);
-    channel->users--;
+    return fails;
 }
 
 void qp_join(struct rddp_qp *qp, struct endpoint *endpoint)
 {
-    struct progress *progress = endpoint->progress;
-    uint64_t bit = (uint64_t)1 << (progress - progress->context->progress);
+    struct loop *loop = endpoint->loop;
+    uint64_t bit = (uint64_t)1 << (loop - loop->context->loop);
 
     endpoint->qp = qp;
-    qp->progress = progress;
+    qp->loop = loop;
+    qp->qp.waiter = bit;
     atomic_fetch_or(&container_of(qp->qp.attr.send_cq, struct rddp_cq, cq)->loops, bit);
     atomic_fetch_or(&container_of(qp->qp.attr.recv_cq, struct rddp_cq, cq)->loops, bit);
     qp_set_endpoint(qp, endpoint);
+    if (ends_joining(qp))
+        qp_fail_connection(endpoint);
 }
 
 /* --- the active side ------------------------------------------------------------------------------------------- */
@@ -83,11 +74,11 @@ static int connect_init_active(struct endpoint *endpoint, struct rddp_qp *qp, co
 
 /* Starts to connect over `link`, which is closed on failure. By the driver. `peer` is the address while the link is
  * connecting; NULL: it is up and knows its peer. */
-static int start_connect(struct progress *progress, struct rddp_qp *qp, struct link *link,
-                         const struct sockaddr_storage *peer, const struct rddp_conn_attr *attr)
+static int start_connect(struct loop *loop, struct rddp_qp *qp, struct link *link, const struct sockaddr_storage *peer,
+                         const struct rddp_conn_attr *attr)
 {
-    struct endpoint *endpoint = endpoint_new(progress, link);
-    uint64_t now_us = loop_now_us();
+    struct endpoint *endpoint = endpoint_new(loop, link);
+    uint64_t now_us = reactor_now_us();
     int error;
 
     if (!endpoint)
@@ -100,11 +91,11 @@ static int start_connect(struct progress *progress, struct rddp_qp *qp, struct l
         endpoint->conn.life.qp = NULL;
         endpoint_abort(endpoint);
     } else {
+        reactor_set_timer(&loop->reactor, &endpoint->timer, now_us + endpoint->conn.attr.startup_us);
         qp_join(qp, endpoint);
-        loop_set_timer(&progress->loop, &endpoint->timer, now_us + endpoint->conn.attr.startup_us);
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     }
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
     return error;
 }
 
@@ -114,24 +105,45 @@ static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel
 {
     const struct rddp_device *device = attr->wire.device;
 
-    return wire_is_sane(&attr->wire) && wire_says(wire_named(attr->wire.wire), attr) &&
-           channel->context == qp->context && (!device || device->progress->context == qp->context);
+    return qp->type == RDDP_QPT_CONNECTED && wire_is_sane(&attr->wire) &&
+           wire_says(wire_named(attr->wire.wire), attr) && channel->context == qp->context &&
+           (!device || device->loop->context == qp->context);
+}
+
+/* bind(2) takes an address of IPv4 for the wildcard of IPv6, but says so by its length alone. */
+static bool is_of_family(const struct sockaddr *local, const struct sockaddr *peer)
+{
+    return !local ||
+           (local->sa_family == peer->sa_family && (local->sa_family == AF_INET || local->sa_family == AF_INET6));
+}
+
+/* Closes the link on failure. */
+static int may_retry(struct link *link, const struct sockaddr_storage *peer, const struct rddp_conn_attr *attr)
+{
+    uint64_t until_us = reactor_now_us() + (uint64_t)attr->retry_refused_ms * 1000;
+    int error = peer && attr->retry_refused_ms ? link_tcp_insist(link, peer, until_us) : 0;
+
+    if (error)
+        link_close(link);
+    return error;
 }
 
 /* Connects over a socket that is connecting to `peer`, or that is connected (NULL). Closes it on failure. Takes the
- * token. */
+ * loop lock. */
 static int connect_over(struct rddp_qp *qp, int fd, const struct sockaddr_storage *peer,
                         const struct rddp_conn_attr *attr)
 {
     struct rddp_device *device = attr->wire.device;
-    struct progress *progress = device ? device->progress : progress_next(qp->context);
+    struct loop *loop = device ? device->loop : loop_next(qp->context);
     struct link *link;
     int error;
 
-    progress_take(progress);
-    link = link_tcp_new(&progress->loop, fd, !peer, attr->wire.aligned);
-    error = link ? start_connect(progress, qp, link, peer, attr) : -errno;
-    progress_give(progress);
+    loop_lock(loop);
+    link = link_tcp_new(&loop->reactor, fd, !peer, attr->wire.aligned);
+    error = link ? may_retry(link, peer, attr) : -errno;
+    if (!error)
+        error = start_connect(loop, qp, link, peer, attr);
+    loop_unlock(loop);
     return error;
 }
 
@@ -139,7 +151,7 @@ static int connect_socket(struct rddp_qp *qp, const struct sockaddr *addr, sockl
                           const struct rddp_conn_attr *attr)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
-    int fd = tcp_connect(addr, length);
+    int fd = tcp_connect(addr, length, attr->local);
 
     memcpy(&peer, addr, length < sizeof(peer) ? length : sizeof(peer));
     return fd < 0 ? fd : connect_over(qp, fd, &peer, attr);
@@ -148,33 +160,33 @@ static int connect_socket(struct rddp_qp *qp, const struct sockaddr *addr, sockl
 static int connect_device(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
                           const struct rddp_conn_attr *attr)
 {
-    struct progress *progress = attr->wire.device->progress;
+    struct loop *loop = attr->wire.device->loop;
     struct link *link;
     int error;
 
-    progress_take(progress);
-    link = packet_connect(attr->wire.device, addr, length);
-    error = link ? start_connect(progress, qp, link, NULL, attr) : -errno;
-    progress_give(progress);
+    loop_lock(loop);
+    link = packet_connect(attr->wire.device, addr, length, attr->local);
+    error = link ? start_connect(loop, qp, link, NULL, attr) : -errno;
+    loop_unlock(loop);
     return error;
 }
 
-/* Starts an association. Takes the token. */
-static int connect_sctp(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
-                        const struct rddp_conn_attr *attr)
+/* Connects what has a socket, or a port, of its own kind. Locks the loop. */
+static int connect_with(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
+                        const struct rddp_conn_attr *attr, const struct transport *transport)
 {
-    struct progress *progress = progress_next(qp->context);
+    struct loop *loop = loop_next(qp->context);
     struct endpoint *endpoint;
     int error;
 
-    progress_take(progress);
-    error = endpoint_sctp_connect(progress, qp, addr, length, attr, &endpoint);
+    loop_lock(loop);
+    error = transport->connect(loop, qp, addr, length, attr, &endpoint);
     if (!error) {
         qp_join(qp, endpoint);
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
     }
-    progress_give(progress);
+    loop_unlock(loop);
     return error;
 }
 
@@ -182,6 +194,7 @@ int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const s
                  const struct rddp_conn_attr *attr)
 {
     int error = context_use(qp->context);
+    const struct transport *transport;
     struct rddp_conn_attr defaults;
 
     if (error)
@@ -189,12 +202,19 @@ int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const s
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
+    error = transport_check(qp->context, &attr->wire);
+    if (error)
+        return error;
     if (packet_is_left(attr->wire.device))
         return -ENODEV;
-    if (!is_sayable(qp, channel, attr) || !qp_claim(qp, channel))
-        return -EINVAL;
-    if (attr->wire.wire == RDDP_WIRE_SCTP)
-        error = connect_sctp(qp, addr, length, attr);
+    if (!is_of_family(attr->local, addr))
+        return -EAFNOSUPPORT;
+    error = is_sayable(qp, channel, attr) ? qp_claim(qp, &channel) : -EINVAL;
+    if (error)
+        return error;
+    transport = transport_of(&attr->wire);
+    if (transport)
+        error = connect_with(qp, addr, length, attr, transport);
     else
         error = packet_is_own(attr->wire.device) ? connect_device(qp, addr, length, attr)
                                                  : connect_socket(qp, addr, length, attr);
@@ -211,14 +231,16 @@ int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *channel, int 
     rddp_conn_attr_init(&defaults);
     if (!attr)
         attr = &defaults;
-    if (!error && attr->wire.wire == RDDP_WIRE_SCTP)
+    if (!error && !wire_is_stream(&attr->wire))
         error = -EOPNOTSUPP;
     if (!error)
         error = context_use(qp->context);
     if (!error && packet_is_left(attr->wire.device))
         error = -ENODEV;
-    if (!error && (packet_is_own(attr->wire.device) || !is_sayable(qp, channel, attr) || !qp_claim(qp, channel)))
+    if (!error && (packet_is_own(attr->wire.device) || !is_sayable(qp, channel, attr)))
         error = -EINVAL;
+    if (!error)
+        error = qp_claim(qp, &channel);
     if (error) {
         close(fd);
         return error;
@@ -233,18 +255,16 @@ int rddp_disconnect(struct rddp_qp *qp)
 {
     int error = context_enter(qp->context);
     struct endpoint *endpoint;
-    bool is_up;
+    bool established;
 
     if (error)
         return error;
-    endpoint = qp_hold(qp);
-    if (!endpoint)
-        return -ENOTCONN;
-    is_up = endpoint->life->established && endpoint->life->state <= CONN_READY;
-    if (is_up) {
-        endpoint->kind->finish(endpoint, loop_now_us());
+    endpoint = qp_hold_or_lock(qp);
+    established = endpoint ? endpoint->life->established : qp->was_established;
+    if (endpoint && established && endpoint->life->state <= CONN_READY) {
+        endpoint->kind->finish(endpoint, reactor_now_us());
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     }
-    qp_let_go(endpoint);
-    return is_up ? 0 : -ENOTCONN;
+    qp_release_or_unlock(qp, endpoint);
+    return established ? 0 : -ENOTCONN;
 }

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "endpoint/objects.h"
+#include "drive/closed.h"
 #include "drive/fork.h"
 #include "drive/inherit.h"
 #include "drive/loops.h"
+
+enum { DRAIN_TURN_MS = 10, SPIN_MAX_US = 1000000 };
 
 static enum rddp_log_level level_from_environment(void)
 {
@@ -28,18 +31,19 @@ void rddp_context_attr_init(struct rddp_context_attr *attr)
     *attr = (struct rddp_context_attr){.log_level = level_from_environment(), .loops = 1};
 }
 
-/* 0 means one loop per processor. With manual_progress there is one loop. */
-static int count_loops(struct rddp_context *context, const struct rddp_context_attr *attr)
+/* 0 means one loop per processor. With manual_progress there is one loop. context->loops counts those that were made,
+ * so that context_fini() can follow any failure. */
+static int count_loops(const struct rddp_context_attr *attr, uint32_t *loops)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
     if (attr->loops > LOOPS_MAX || (attr->manual_progress && attr->loops > 1))
         return -EINVAL;
-    context->loops = attr->loops;
+    *loops = attr->loops;
     if (!attr->loops)
-        context->loops = processors < 1 || attr->manual_progress ? 1
-                         : processors > LOOPS_MAX                ? LOOPS_MAX
-                                                                 : (uint32_t)processors;
+        *loops = processors < 1 || attr->manual_progress ? 1
+                 : processors > LOOPS_MAX                ? LOOPS_MAX
+                                                         : (uint32_t)processors;
     return 0;
 }
 
@@ -83,12 +87,14 @@ static void context_fini(struct rddp_context *context)
 
 static int context_init(struct rddp_context *context, const struct rddp_context_attr *attr)
 {
-    int error = count_loops(context, attr);
+    uint32_t loops = 0;
+    int error = attr->spin_us > SPIN_MAX_US ? -EINVAL : count_loops(attr, &loops);
 
     context->log_level = attr->log_level;
     context->log = attr->log;
     context->log_user = attr->log_user;
     context->manual = attr->manual_progress;
+    context->spin_us = attr->spin_us;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->mrs_lock, NULL);
     pthread_mutex_init(&context->members.lock, NULL);
@@ -97,7 +103,7 @@ static int context_init(struct rddp_context *context, const struct rddp_context_
     if (!error)
         error = init_numbers(context);
     if (!error)
-        error = loops_init(context);
+        error = loops_init(context, loops);
     if (!error && !context->manual)
         error = loops_start(context);
     return error;
@@ -111,10 +117,17 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
 
     if (!context)
         return NULL;
+    error = context_take_descriptors();
+    if (error) {
+        free(context);
+        errno = -error;
+        return NULL;
+    }
     rddp_context_attr_init(&defaults);
     error = context_init(context, attr ? attr : &defaults);
     if (error) {
         context_fini(context);
+        context_give_descriptors();
         errno = -error;
         return NULL;
     }
@@ -122,13 +135,53 @@ struct rddp_context *rddp_open(const struct rddp_context_attr *attr)
     return context;
 }
 
-static bool has_endpoints(struct progress *progress)
+/* --- the end ----------------------------------------------------------------------------------------------------- */
+
+static bool loop_owes(struct loop *loop)
+{
+    bool owes = false;
+
+    loop_lock(loop);
+    for (struct endpoint *endpoint = loop->endpoints; endpoint && !owes; endpoint = endpoint->next) {
+        endpoint_hold(endpoint);
+        owes = endpoint->kind->owes(endpoint);
+        endpoint_release(endpoint, ENDPOINT_POSTER); /* closes nothing, so that the list stays */
+    }
+    loop_unlock(loop);
+    return owes;
+}
+
+static bool context_owes(struct rddp_context *context)
+{
+    bool owes = false;
+
+    for (uint32_t i = 0; i < context->loops && !owes; i++)
+        owes = loop_owes(&context->loop[i]);
+    return owes;
+}
+
+/* Each turn ends early when something happens. */
+int rddp_drain(struct rddp_context *context, int timeout_ms)
+{
+    uint64_t until_us = timeout_ms < 0 ? UINT64_MAX : reactor_now_us() + (uint64_t)timeout_ms * 1000;
+    int error = context_enter(context);
+
+    while (!error && context_owes(context)) {
+        if (reactor_now_us() >= until_us)
+            error = -ETIMEDOUT;
+        else
+            rddp_progress(context, DRAIN_TURN_MS);
+    }
+    return error;
+}
+
+static bool has_endpoints(struct loop *loop)
 {
     bool has;
 
-    progress_take(progress);
-    has = progress->endpoints;
-    progress_give(progress);
+    loop_lock(loop);
+    has = loop->endpoints;
+    loop_unlock(loop);
     return has;
 }
 
@@ -143,10 +196,11 @@ int rddp_close(struct rddp_context *context)
         return -EBUSY;
     fork_remove(context);
     for (uint32_t i = 0; i < context->loops; i++)
-        while (has_endpoints(&context->progress[i]))
-            rddp_progress(context, 10);
-    if (!context->manual && context->home == CONTEXT_OURS)
+        while (has_endpoints(&context->loop[i]))
+            rddp_progress(context, DRAIN_TURN_MS);
+    if (!context->manual && (context->home == CONTEXT_OURS || context->stopping))
         loops_stop(context);
     context_fini(context);
+    context_give_descriptors();
     return 0;
 }

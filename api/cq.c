@@ -5,145 +5,82 @@
 
 #include "endpoint/objects.h"
 #include "drive/doorbell_batch.h"
+#include "drive/thread.h"
 #include "drive/inherit.h"
+#include "api/async.h"
+#include "api/channel.h"
 
 enum { CQE_MAX = 1 << 20 };
 
 struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context)
 {
-    struct rddp_comp_channel *channel = calloc(1, sizeof(*channel));
-    int error;
+    struct rddp_comp_channel *channel = channel_new(context, sizeof(*channel));
 
     if (!channel)
         return NULL;
     channel->context = context;
-    error = context_enter(context);
-    if (!error)
-        error = notifier_init(&channel->notifier);
-    if (error) {
-        free(channel);
-        errno = -error;
-        return NULL;
-    }
-    pthread_mutex_init(&channel->lock, NULL);
-    context->objects++;
-    member_add(&context->members, MEMBER_COMP_CHANNEL, &channel->member);
-    return channel;
+    return channel_complete(channel, context, MEMBER_COMP_CHANNEL, &channel->member, reports_init(&channel->reports));
 }
 
 int rddp_destroy_comp_channel(struct rddp_comp_channel *channel)
 {
-    int error = context_enter(channel->context);
+    int error = channel_leave(channel->context, &channel->member, channel->users);
 
     if (error)
         return error;
-    if (channel->users)
-        return -EBUSY;
-    member_remove(&channel->context->members, &channel->member);
-    channel->context->objects--;
-    pthread_mutex_destroy(&channel->lock);
-    notifier_fini(&channel->notifier);
+    reports_fini(&channel->reports);
     free(channel);
     return 0;
 }
 
 int rddp_comp_channel_fd(const struct rddp_comp_channel *channel)
 {
-    int error = context_use(channel->context);
-
-    return error ? error : channel->notifier.read_fd;
+    return channel_fd(channel->context, &channel->reports.notifier);
 }
 
-static void append_event(struct rddp_comp_channel *channel, struct rddp_cq *cq)
-{
-    cq->has_event = true;
-    cq->next_event = NULL;
-    if (channel->last)
-        channel->last->next_event = cq;
-    else
-        channel->first = cq;
-    channel->last = cq;
-    notifier_raise(&channel->notifier);
-}
-
-/* The engine calls this when an armed CQ gets a completion, without the CQ's spinlocks. The caller may hold a token, a
- * doorbell or context->lock: all of them stand before the channel's lock. */
+/* The engine calls this when an armed CQ gets a completion, without the CQ's spinlocks. The caller may hold a loop
+ * lock, a doorbell or context->lock: all of them stand before the channel's lock. */
 static void queue_event(struct cq *engine_cq)
 {
     struct rddp_cq *cq = container_of(engine_cq, struct rddp_cq, cq);
-    struct rddp_comp_channel *channel = cq->channel;
 
     cq->context->armed--;
-    pthread_mutex_lock(&channel->lock);
-    if (!cq->has_event)
-        append_event(channel, cq);
-    pthread_mutex_unlock(&channel->lock);
-}
-
-static struct rddp_cq *take_event(struct rddp_comp_channel *channel)
-{
-    struct rddp_cq *cq = channel->first;
-
-    if (!cq)
-        return NULL;
-    channel->first = cq->next_event;
-    if (!channel->first) {
-        channel->last = NULL;
-        notifier_lower(&channel->notifier);
-    }
-    cq->has_event = false;
-    return cq;
-}
-
-/* Removes the undelivered event of a CQ that is being destroyed. Under channel->lock. */
-static void withdraw_event(struct rddp_cq *cq)
-{
-    struct rddp_comp_channel *channel = cq->channel;
-    struct rddp_cq *before = NULL;
-
-    for (struct rddp_cq *at = channel->first; at != cq; at = at->next_event)
-        before = at;
-    if (before)
-        before->next_event = cq->next_event;
-    else
-        channel->first = cq->next_event;
-    if (channel->last == cq)
-        channel->last = before;
-    if (!channel->first)
-        notifier_lower(&channel->notifier);
+    reports_add(&cq->channel->reports, &cq->reporter, 0);
 }
 
 int rddp_get_cq_event(struct rddp_comp_channel *channel, struct rddp_cq **cq, void **user)
 {
-    struct rddp_context *context = channel->context;
-    struct rddp_cq *taken;
-    int error = context_use(context);
+    struct reporter *reporter = NULL;
+    unsigned kind;
+    int error = channel_await(channel->context, &channel->reports, &reporter, &kind);
 
     if (error)
         return error;
-    for (;;) {
-        pthread_mutex_lock(&channel->lock);
-        taken = take_event(channel);
-        pthread_mutex_unlock(&channel->lock);
-        if (taken)
-            break;
-        error = notifier_wait(&channel->notifier, context->manual ? 0 : -1);
-        if (error)
-            return error;
-        if (context->manual)
-            rddp_progress(context, 1);
-    }
-    *cq = taken;
+    *cq = container_of(reporter, struct rddp_cq, reporter);
     if (user)
-        *user = taken->user;
+        *user = (*cq)->user;
     return 0;
+}
+
+void rddp_ack_cq_events(struct rddp_cq *cq, uint32_t n)
+{
+    if (cq->channel)
+        reports_acknowledge(&cq->channel->reports, &cq->reporter, n);
+}
+
+/* Allocates a ring for `cqe` completions; *size is its number of entries. */
+static struct cq_entry *allocate_ring(int cqe, uint32_t *size)
+{
+    for (*size = 1; *size < (uint32_t)cqe;)
+        *size *= 2;
+    return calloc(*size, sizeof(struct cq_entry));
 }
 
 struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user, struct rddp_comp_channel *channel)
 {
     struct rddp_cq *cq;
     struct cq_entry *ring;
-    uint32_t size = 1;
+    uint32_t size;
     int error = context_enter(context);
 
     if (error) {
@@ -154,10 +91,8 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
         errno = EINVAL;
         return NULL;
     }
-    while (size < (uint32_t)cqe)
-        size *= 2;
     cq = calloc(1, sizeof(*cq));
-    ring = calloc(size, sizeof(*ring));
+    ring = allocate_ring(cqe, &size);
     if (!cq || !ring) {
         free(cq);
         free(ring);
@@ -168,11 +103,30 @@ struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, void *user
     cq->channel = channel;
     cq->user = user;
     cq_init(&cq->cq, ring, size, (uint32_t)cqe, queue_event);
+    cq->cq.overran = async_cq_overran;
     context->objects++;
     member_add(&context->members, MEMBER_CQ, &cq->member);
     if (channel)
         channel->users++;
     return cq;
+}
+
+int rddp_resize_cq(struct rddp_cq *cq, int cqe)
+{
+    int error = context_enter(cq->context);
+    struct cq_entry *ring, *old;
+    uint32_t size;
+
+    if (error)
+        return error;
+    if (cqe < 1 || cqe > CQE_MAX)
+        return -EINVAL;
+    ring = allocate_ring(cqe, &size);
+    if (!ring)
+        return -ENOMEM;
+    old = cq_resize(&cq->cq, ring, size, (uint32_t)cqe);
+    free(old ? old : ring);
+    return old ? 0 : -EINVAL;
 }
 
 int rddp_destroy_cq(struct rddp_cq *cq)
@@ -186,13 +140,11 @@ int rddp_destroy_cq(struct rddp_cq *cq)
         return -EBUSY;
     member_remove(&context->members, &cq->member);
     if (cq->channel) {
-        pthread_mutex_lock(&cq->channel->lock);
-        if (cq->has_event)
-            withdraw_event(cq);
-        pthread_mutex_unlock(&cq->channel->lock);
+        reports_withdraw(&cq->channel->reports, &cq->reporter);
         cq->channel->users--;
         context->armed -= cq->cq.arm != CQ_QUIET;
     }
+    async_leave(&cq->async);
     context->objects--;
     free(cq->cq.ring);
     free(cq);
@@ -200,45 +152,52 @@ int rddp_destroy_cq(struct rddp_cq *cq)
 }
 
 /* Chooses the loop that a poller drives: of those that bring it completions, one at a time and in turn. */
-static struct progress *loop_to_drive(struct rddp_cq *cq)
+static struct loop *loop_to_drive(struct rddp_cq *cq)
 {
     uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
     uint32_t turn;
 
     if (!(loops & (loops - 1)))
-        return &cq->context->progress[loops ? __builtin_ctzll(loops) : 0];
+        return &cq->context->loop[loops ? __builtin_ctzll(loops) : 0];
     turn = atomic_fetch_add_explicit(&cq->turns, 1, memory_order_relaxed) % (uint32_t)__builtin_popcountll(loops);
     while (turn--)
         loops &= loops - 1;
-    return &cq->context->progress[__builtin_ctzll(loops)];
+    return &cq->context->loop[__builtin_ctzll(loops)];
 }
 
-/* A poller that has nothing left to poll waits for what it has posted, so the bells that were put off are rung. */
-static void ring_bells(struct rddp_cq *cq)
+/* A poller that finds nothing twice, and has posted nothing in between, waits for what it has posted: deferred
+ * doorbells are rung. One that posts and polls in turn collects more. */
+static void ring_deferred(struct rddp_cq *cq)
 {
     uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
+    uint32_t posts = atomic_load_explicit(&cq->posts, memory_order_relaxed);
 
+    if (posts != atomic_load_explicit(&cq->seen, memory_order_relaxed)) {
+        atomic_store_explicit(&cq->seen, posts, memory_order_relaxed);
+        return;
+    }
     for (; loops; loops &= loops - 1)
-        bells_ring(&cq->context->progress[__builtin_ctzll(loops)]);
+        batch_ring(&cq->context->loop[__builtin_ctzll(loops)]);
 }
 
-/* A poller that finds the CQ empty does the work itself, unless another thread has the token. */
+/* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
     int error = context_enter(cq->context);
-    struct progress *progress;
+    struct loop *loop;
     uint32_t got;
 
     if (error)
         return error;
     if (n < 0)
         return -EINVAL;
+    atomic_store_explicit(&cq->polls, atomic_load_explicit(&cq->polls, memory_order_relaxed) + 1, memory_order_relaxed);
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
-    if (got < (uint32_t)n)
-        ring_bells(cq);
-    if (!got && n && progress_try(progress = loop_to_drive(cq))) {
-        progress_poll(progress);
-        progress_give(progress);
+    if (!got && n)
+        ring_deferred(cq);
+    if (!got && n && loop_trylock(loop = loop_to_drive(cq))) {
+        loop_poll(loop);
+        loop_unlock(loop);
         got = cq_poll(&cq->cq, wc, (uint32_t)n);
     }
     if (!got && n)
@@ -260,8 +219,8 @@ int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
     if (!cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT))
         context->armed--;
     for (uint32_t i = 0; i < context->loops; i++)
-        if (context->progress[i].parked)
-            progress_wake(&context->progress[i]);
+        if (context->loop[i].parked)
+            loop_wake(&context->loop[i]);
     return 0;
 }
 
@@ -278,12 +237,18 @@ const char *rddp_wc_status_str(enum rddp_wc_status status)
         return "local protection error: a bad lkey or bounds";
     case RDDP_WC_WR_FLUSH_ERR:
         return "flushed: the connection ended first";
+    case RDDP_WC_BAD_RESP_ERR:
+        return "bad response";
     case RDDP_WC_REM_INV_REQ_ERR:
         return "remote invalid request";
     case RDDP_WC_REM_ACCESS_ERR:
         return "remote access error: a bad rkey, right or bounds";
     case RDDP_WC_REM_OP_ERR:
         return "remote operation error";
+    case RDDP_WC_RETRY_EXC_ERR:
+        return "no acknowledgement after all retries";
+    case RDDP_WC_RNR_RETRY_EXC_ERR:
+        return "the peer posted no receive, after all retries";
     case RDDP_WC_FATAL_ERR:
         return "fatal error";
     case RDDP_WC_GENERAL_ERR:

@@ -20,18 +20,19 @@ enum {
 
 void rddp_device_attr_init(struct rddp_device_attr *attr)
 {
-    *attr = (struct rddp_device_attr){.mtu = 1500, .window = 1 << 20, .connections = 1024, .lose_seed = 1};
+    *attr = (struct rddp_device_attr){
+        .mtu = 1500, .window = 1 << 20, .window_max = 1 << 24, .connections = 1024, .lose_seed = 1};
 }
 
-static bool is_window(uint32_t window)
+static bool are_windows(const struct rddp_device_attr *attr)
 {
-    return window >= WINDOW_MIN && window <= UTCP_WINDOW_MAX;
+    return attr->window >= WINDOW_MIN && attr->window <= UTCP_WINDOW_MAX && attr->window_max <= UTCP_WINDOW_MAX;
 }
 
 /* What says how a TUN device is to be made says nothing here. */
 static int hand_off_check(const struct rddp_device_attr *attr)
 {
-    if (attr->address || attr->neighbor || attr->name || attr->prefix || attr->checksums || !is_window(attr->window) ||
+    if (attr->address || attr->neighbor || attr->name || attr->prefix || attr->checksums || !are_windows(attr) ||
         !attr->connections || attr->lose > PACKET_CHANCES)
         return -EINVAL;
     return handoff_check();
@@ -45,7 +46,7 @@ static int device_check(const struct rddp_device_attr *attr)
     if (attr->hand_off)
         return hand_off_check(attr);
     if (!attr->address || (!v6 && attr->address->sa_family != AF_INET) || attr->mtu < MTU_MIN || attr->mtu > MTU_MAX ||
-        !is_window(attr->window) || !attr->connections || attr->lose > PACKET_CHANCES ||
+        !are_windows(attr) || !attr->connections || attr->lose > PACKET_CHANCES ||
         (attr->name && strlen(attr->name) >= IFNAMSIZ))
         return -EINVAL;
     if (neighbor && (neighbor->sa_family != attr->address->sa_family || attr->prefix > (v6 ? 128 : 32)))
@@ -62,14 +63,14 @@ static int device_begin(struct rddp_device *device)
     handoff_init(device);
     if (error)
         return error;
-    progress_take(device->progress);
+    loop_lock(device->loop);
     error = packet_open(device);
     /* They point to memory of the caller, and are not needed any more. */
     device->attr.name = NULL;
     device->attr.address = device->attr.neighbor = NULL;
     if (error)
         packet_close(device);
-    progress_give(device->progress);
+    loop_unlock(device->loop);
     return error;
 }
 
@@ -85,7 +86,7 @@ struct rddp_device *rddp_open_device(struct rddp_context *context, const struct 
     if (!error && !device)
         error = -ENOMEM;
     if (!error) {
-        device->progress = progress_next(context);
+        device->loop = loop_next(context);
         device->attr = *attr;
         error = device_begin(device);
     }
@@ -108,46 +109,46 @@ static bool is_used(const struct rddp_device *device)
     for (const struct packet_link *l = device->links; l; l = l->next) {
         const struct endpoint *endpoint = l->link.owner;
 
-        if (endpoint && (endpoint->qp || endpoint->listener))
+        if (endpoint && (endpoint->qp || endpoint_is_unanswered(endpoint)))
             return true;
     }
     return false;
 }
 
-/* Does a link still have an endpoint, or (`with_unsent`) octets that were not acknowledged? Takes the token. */
+/* Does a link still have an endpoint, or (`with_unsent`) octets that were not acknowledged? Locks the loop. */
 static bool is_waited_for(struct rddp_device *device, bool with_unsent)
 {
     bool waits;
 
-    progress_take(device->progress);
+    loop_lock(device->loop);
     waits = handoff_is_begun(device);
     for (const struct packet_link *l = device->links; l && !waits; l = l->next)
         waits = l->link.owner || (with_unsent && l->tcp.tx.una <= l->tcp.tx.end);
-    progress_give(device->progress);
+    loop_unlock(device->loop);
     return waits;
 }
 
 int rddp_close_device(struct rddp_device *device)
 {
-    struct rddp_context *context = device->progress->context;
-    uint64_t until_us = loop_now_us() + LINGER_US;
+    struct rddp_context *context = device->loop->context;
+    uint64_t until_us = reactor_now_us() + LINGER_US;
     int error = context_enter(context);
     bool used;
 
     if (error)
         return error;
-    progress_take(device->progress);
+    loop_lock(device->loop);
     used = is_used(device);
-    progress_give(device->progress);
+    loop_unlock(device->loop);
     if (used)
         return -EBUSY;
-    /* Endpoints have their own time limits. */
-    while (is_waited_for(device, loop_now_us() < until_us))
-        rddp_progress(context, LINGER_MS);
+    /* Endpoints have their own time limits. Without descriptors nothing comes that would be waited for. */
+    while (is_waited_for(device, reactor_now_us() < until_us) && rddp_progress(context, LINGER_MS) != -EBADF)
+        continue;
     member_remove(&context->members, &device->member);
-    progress_take(device->progress);
+    loop_lock(device->loop);
     packet_close(device);
-    progress_give(device->progress);
+    loop_unlock(device->loop);
     free(device);
     context->objects--;
     return 0;

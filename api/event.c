@@ -3,41 +3,33 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api/channel.h"
 #include "endpoint/objects.h"
+#include "drive/await.h"
 #include "drive/inherit.h"
 
 struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context)
 {
-    struct rddp_event_channel *channel = calloc(1, sizeof(*channel));
-    int error;
+    struct rddp_event_channel *channel = channel_new(context, sizeof(*channel));
 
     if (!channel)
         return NULL;
     channel->context = context;
-    error = context_enter(context);
-    if (!error)
-        error = notifier_init(&channel->notifier);
-    if (error) {
-        free(channel);
-        errno = -error;
-        return NULL;
-    }
     pthread_mutex_init(&channel->lock, NULL);
-    context->objects++;
-    member_add(&context->members, MEMBER_EVENT_CHANNEL, &channel->member);
-    return channel;
+    return channel_complete(channel, context, MEMBER_EVENT_CHANNEL, &channel->member,
+                            notifier_init(&channel->notifier));
 }
 
 /* Removes the oldest event. The caller holds channel->lock, or is the only user. */
 static struct event_node *event_take(struct rddp_event_channel *channel)
 {
-    struct event_node *node = channel->first;
+    struct event_node *node = channel->events.first;
 
     if (!node)
         return NULL;
-    channel->first = node->next;
-    if (!channel->first) {
-        channel->last = NULL;
+    channel->events.first = node->next;
+    if (!channel->events.first) {
+        channel->events.last = NULL;
         notifier_lower(&channel->notifier);
     }
     return node;
@@ -45,17 +37,11 @@ static struct event_node *event_take(struct rddp_event_channel *channel)
 
 int rddp_destroy_event_channel(struct rddp_event_channel *channel)
 {
-    int error = context_enter(channel->context);
-    struct event_node *node;
+    int error = channel_leave(channel->context, &channel->member, channel->users);
 
     if (error)
         return error;
-    if (channel->users)
-        return -EBUSY;
-    member_remove(&channel->context->members, &channel->member);
-    while ((node = event_take(channel)))
-        free(node);
-    channel->context->objects--;
+    event_drop(&channel->events);
     pthread_mutex_destroy(&channel->lock);
     notifier_fini(&channel->notifier);
     free(channel);
@@ -64,36 +50,100 @@ int rddp_destroy_event_channel(struct rddp_event_channel *channel)
 
 int rddp_event_channel_fd(const struct rddp_event_channel *channel)
 {
-    int error = context_use(channel->context);
-
-    return error ? error : channel->notifier.read_fd;
+    return channel_fd(channel->context, &channel->notifier);
 }
 
 int rddp_get_event(struct rddp_event_channel *channel, struct rddp_event **event)
 {
-    struct rddp_context *context = channel->context;
-    struct event_node *node;
-    int error = context_use(context);
+    struct event_node *node = NULL;
+    int error = context_enter(channel->context);
 
-    if (error)
-        return error;
-    for (;;) {
+    while (!error && !node) {
         pthread_mutex_lock(&channel->lock);
         node = event_take(channel);
         pthread_mutex_unlock(&channel->lock);
-        if (node)
-            break;
-        error = notifier_wait(&channel->notifier, context->manual ? 0 : -1);
-        if (error)
-            return error;
-        if (context->manual)
-            rddp_progress(context, 1);
+        if (!node)
+            error = context_use(channel->context);
+        if (!node && !error)
+            error = context_await(channel->context, &channel->notifier);
     }
-    *event = &node->event;
-    return 0;
+    if (!error)
+        *event = &node->event;
+    return error;
 }
 
 void rddp_ack_event(struct rddp_event *event)
 {
     free(container_of(event, struct event_node, event));
+}
+
+/* --- where events go ------------------------------------------------------------------------------------------- */
+
+/* Moves what waits under the lock under which others read *where: nothing comes in between. */
+static int migrate(struct rddp_context *context, struct rddp_event_channel **where, enum event_owner kind,
+                   const void *owner, struct rddp_event_channel *to)
+{
+    int error = context_enter(context);
+
+    if (error)
+        return error;
+    if (to->context != context)
+        return -EINVAL;
+    pthread_mutex_lock(&context->lock);
+    if (!*where) {
+        error = -EINVAL;
+    } else if (*where != to) {
+        event_move(*where, to, kind, owner);
+        to->users++;
+        (*where)->users--;
+        *where = to;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return error;
+}
+
+int rddp_migrate_qp(struct rddp_qp *qp, struct rddp_event_channel *channel)
+{
+    return migrate(qp->context, &qp->channel, EVENT_OF_QP, qp, channel);
+}
+
+int rddp_migrate_listener(struct rddp_listener *listener, struct rddp_event_channel *channel)
+{
+    return migrate(listener->context, &listener->channel, EVENT_OF_LISTENER, listener, channel);
+}
+
+/* --- events of the program's own ------------------------------------------------------------------------------- */
+
+int rddp_post_event(struct rddp_event_channel *channel, const struct rddp_event *event)
+{
+    int error = context_enter(channel->context);
+
+    if (error)
+        return error;
+    if (event->type < RDDP_EVENT_USER)
+        return -EINVAL;
+    return event_post_own(channel, event) ? 0 : -ENOMEM;
+}
+
+int rddp_withdraw_events(struct rddp_event_channel *channel, const void *user)
+{
+    struct event_list list = {NULL, NULL};
+    int count = context_enter(channel->context);
+
+    if (count)
+        return count;
+    count = (int)event_withdraw(channel, EVENT_OWN, user, &list);
+    event_drop(&list);
+    return count;
+}
+
+int rddp_migrate_events(struct rddp_event_channel *from, struct rddp_event_channel *to, const void *user)
+{
+    int error = context_enter(from->context);
+
+    if (error)
+        return error;
+    if (to->context != from->context)
+        return -EINVAL;
+    return (int)event_move(from, to, EVENT_OWN, user);
 }

@@ -10,10 +10,12 @@
 #include "drive/arrivals.h"
 #include "endpoint/attr.h"
 #include "api/connect.h"
-#include "sctp/io/endpoint_sctp.h"
+#include "loop/descriptors.h"
 #include "drive/inherit.h"
+#include "drive/transports.h"
 #include "tcp/io/packet_device.h"
 #include "tcp/io/packet_name.h"
+#include "tcp/io/tcp.h"
 
 enum {
     ACCEPTS = 64,      /* connections accepted in one round of the loop */
@@ -33,8 +35,8 @@ static void accept_some(struct watch *watch, uint32_t events)
         arrival_give(listener, fd);
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
         context_log(listener->context, RDDP_LOG_ERROR, "cannot accept connections for now: %s", strerror(-fd));
-        loop_rewatch(&listener->progress->loop, watch, 0);
-        loop_set_timer(&listener->progress->loop, &listener->pause, loop_now_us() + PAUSE_US);
+        reactor_rewatch(&listener->loop->reactor, watch, 0);
+        reactor_set_timer(&listener->loop->reactor, &listener->pause, reactor_now_us() + PAUSE_US);
     }
 }
 
@@ -43,23 +45,23 @@ static void accept_again(struct timer *timer, uint64_t now_us)
     struct rddp_listener *listener = container_of(timer, struct rddp_listener, pause);
 
     (void)now_us;
-    loop_rewatch(&listener->progress->loop, &listener->watch, EPOLLIN);
+    reactor_rewatch(&listener->loop->reactor, &listener->watch, EPOLLIN);
 }
 
 static int start_listening(struct rddp_listener *listener)
 {
-    struct loop *loop = &listener->progress->loop;
-    int error = loop_add_timer(loop, &listener->pause);
+    struct reactor *reactor = &listener->loop->reactor;
+    int error = reactor_add_timer(reactor, &listener->pause);
 
     if (error)
         return error;
     if (listener->wire.device)
         listener->wire.device->users++;
     listener->channel->users++;
-    error = loop_watch(loop, &listener->watch, EPOLLIN);
+    error = reactor_watch(reactor, &listener->watch, EPOLLIN);
     if (error) {
         listener->channel->users--;
-        loop_forget_timer(loop, &listener->pause);
+        reactor_forget_timer(reactor, &listener->pause);
         if (listener->wire.device)
             listener->wire.device->users--;
     }
@@ -76,7 +78,7 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
     if (!listener)
         return NULL;
     *listener = (struct rddp_listener){.context = channel->context,
-                                       .progress = progress_next(channel->context),
+                                       .loop = loop_next(channel->context),
                                        .channel = channel,
                                        .user = user,
                                        .pause.fire = accept_again,
@@ -86,10 +88,12 @@ static struct rddp_listener *new_listener(struct rddp_event_channel *channel, co
     if (wire)
         listener->wire = *wire;
     if (packet_successor(listener->wire.device))
-        listener->progress = listener->wire.device->progress;
-    if (!wire_is_sane(&listener->wire) || listener->progress->context != channel->context)
+        listener->loop = listener->wire.device->loop;
+    if (!wire_is_sane(&listener->wire) || listener->loop->context != channel->context)
         error = -EINVAL;
     else
+        error = transport_check(channel->context, &listener->wire);
+    if (!error)
         error = context_use(channel->context);
     if (!error && packet_is_left(listener->wire.device))
         error = -ENODEV;
@@ -126,13 +130,13 @@ static struct rddp_listener *begin_on_device(struct rddp_listener *listener, con
     struct rddp_device *device = listener->wire.device;
     int error = packet_name_from(&listener->port.name, addr, length);
 
-    if (!error && device->progress->context != listener->context)
+    if (!error && device->loop->context != listener->context)
         error = -EINVAL;
     if (!error) {
-        listener->progress = device->progress;
-        progress_take(listener->progress);
+        listener->loop = device->loop;
+        loop_lock(listener->loop);
         error = packet_listen(device, &listener->port);
-        progress_give(listener->progress);
+        loop_unlock(listener->loop);
     }
     if (!error) {
         listener->channel->users++;
@@ -144,15 +148,17 @@ static struct rddp_listener *begin_on_device(struct rddp_listener *listener, con
     return NULL;
 }
 
-static struct rddp_listener *begin_sctp(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
+/* Listens on what has a socket, or a name, of its own kind. */
+static struct rddp_listener *begin_with(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length,
+                                        const struct transport *transport)
 {
     int error;
 
-    progress_take(listener->progress);
-    error = endpoint_sctp_listen(listener, addr, length);
+    loop_lock(listener->loop);
+    error = transport->listen(listener, addr, length);
     if (!error)
         listener->channel->users++;
-    progress_give(listener->progress);
+    loop_unlock(listener->loop);
     if (!error) {
         member_add(&listener->context->members, MEMBER_LISTENER, &listener->member);
         return listener;
@@ -167,8 +173,8 @@ struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const stru
 {
     struct rddp_listener *listener = new_listener(channel, wire, user);
 
-    if (listener && listener->wire.wire == RDDP_WIRE_SCTP)
-        return begin_sctp(listener, addr, length);
+    if (listener && transport_of(&listener->wire))
+        return begin_with(listener, addr, length, transport_of(&listener->wire));
     if (listener && packet_is_own(listener->wire.device))
         return begin_on_device(listener, addr, length);
     return listener ? listen_begin(listener, tcp_listen(addr, length, backlog)) : NULL;
@@ -180,7 +186,7 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
     struct rddp_listener *listener = NULL;
     int error = tcp_adopt(fd, true);
 
-    if (!error && wire && wire->wire == RDDP_WIRE_SCTP)
+    if (!error && wire && !wire_is_stream(wire))
         error = -EOPNOTSUPP;
     if (!error && wire && packet_is_own(wire->device))
         error = -EINVAL;
@@ -193,71 +199,97 @@ struct rddp_listener *rddp_listen_fd(struct rddp_event_channel *channel, int fd,
     return NULL;
 }
 
-/* Rejects a request that nobody will accept. The caller is the driver and holds the endpoint. */
+/* Rejects a request that will not be accepted. The caller is the driver and holds the endpoint. */
 static void listen_turn_away(struct endpoint *endpoint)
 {
     request_answered(endpoint);
-    if (endpoint->life->state == CONN_WAIT_ANSWER && !endpoint->kind->reject(endpoint, NULL, 0, loop_now_us()))
+    if (endpoint->life->state == CONN_WAIT_ANSWER && !endpoint->kind->reject(endpoint, NULL, 0, reactor_now_us()))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     else
         endpoint_abort(endpoint);
 }
 
-/* Rejects the requests that this loop has of a listener that goes away. By the driver. */
-static void turn_away_all(struct progress *progress, struct rddp_listener *listener)
+/* The application has taken the request and answers it, although its listener goes away. The caller is the driver. */
+static void request_outlives(struct endpoint *endpoint)
+{
+    struct rddp_context *context = endpoint->loop->context;
+
+    pthread_mutex_lock(&context->lock);
+    endpoint->request->channel = endpoint->listener->channel;
+    endpoint->request->channel->users++;
+    pthread_mutex_unlock(&context->lock);
+    endpoint->listener->pending--;
+    endpoint->listener = NULL;
+}
+
+static void leave_listener(struct endpoint *endpoint)
+{
+    endpoint_hold(endpoint);
+    if (endpoint->request && !endpoint->request->withdrawn)
+        request_outlives(endpoint);
+    else
+        listen_turn_away(endpoint);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
+}
+
+/* Separates what this loop has of a listener that goes away: rejects what the application has not seen. Adds the events
+ * that it has not taken to *unseen. By the driver. */
+static void listener_leave_loop(struct rddp_listener *listener, struct loop *loop, struct event_list *unseen)
 {
     struct endpoint *next;
     struct arrival *arrival;
 
-    while ((arrival = arrival_take(progress, listener))) {
-        close(arrival->fd);
+    while ((arrival = arrival_take(loop, listener))) {
+        descriptor_close(arrival->fd);
         free(arrival);
     }
-    for (struct endpoint *endpoint = progress->endpoints; endpoint; endpoint = next) {
+    event_withdraw(listener->channel, EVENT_OF_LISTENER, listener, unseen);
+    for (struct event_node *node = unseen->first; node; node = node->next)
+        node->event.request->withdrawn = true;
+    for (struct endpoint *endpoint = loop->endpoints; endpoint; endpoint = next) {
         next = endpoint->next;
-        if (endpoint->listener != listener)
-            continue;
-        endpoint_hold(endpoint);
-        listen_turn_away(endpoint);
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        if (endpoint->listener == listener)
+            leave_listener(endpoint);
     }
 }
 
 static void stop_listening(struct rddp_listener *listener)
 {
-    struct progress *progress = listener->progress;
+    const struct transport *transport = transport_of(&listener->wire);
+    struct loop *loop = listener->loop;
 
-    progress_take(progress);
-    if (listener->wire.wire == RDDP_WIRE_SCTP) {
-        endpoint_sctp_unlisten(listener);
+    loop_lock(loop);
+    if (transport) {
+        transport->unlisten(listener);
     } else if (packet_is_own(listener->wire.device)) {
         packet_unlisten(listener->wire.device, &listener->port);
     } else {
-        loop_unwatch(&progress->loop, &listener->watch);
-        loop_forget_timer(&progress->loop, &listener->pause);
+        reactor_unwatch(&loop->reactor, &listener->watch);
+        reactor_forget_timer(&loop->reactor, &listener->pause);
         if (listener->watch.fd >= 0)
-            close(listener->watch.fd);
+            descriptor_close(listener->watch.fd);
         if (listener->wire.device)
             listener->wire.device->users--;
     }
-    progress_give(progress);
+    loop_unlock(loop);
 }
 
 int rddp_destroy_listener(struct rddp_listener *listener)
 {
     struct rddp_context *context = listener->context;
     int error = context_enter(context);
+    struct event_list unseen = {NULL, NULL};
 
     if (error)
         return error;
     member_remove(&context->members, &listener->member);
     stop_listening(listener);
     for (uint32_t i = 0; i < context->loops; i++) {
-        progress_take(&context->progress[i]);
-        turn_away_all(&context->progress[i], listener);
-        progress_give(&context->progress[i]);
+        loop_lock(&context->loop[i]);
+        listener_leave_loop(listener, &context->loop[i], &unseen);
+        loop_unlock(&context->loop[i]);
     }
-    event_forget(listener->channel, NULL, listener);
+    event_drop(&unseen);
     listener->channel->users--;
     free(listener);
     return 0;
@@ -270,8 +302,8 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
 
     if (error)
         return error;
-    if (listener->sctp) {
-        endpoint_sctp_addr(listener, addr);
+    if (listener->sctp || listener->roce) {
+        transport_of(&listener->wire)->addr(listener, addr);
         return 0;
     }
     if (packet_is_own(listener->wire.device)) {
@@ -281,13 +313,25 @@ int rddp_listener_addr(const struct rddp_listener *listener, struct sockaddr_sto
     return getsockname(listener->watch.fd, (struct sockaddr *)addr, &length) ? -errno : 0;
 }
 
+/* Where the events of the queue pair go that accepts this request. */
+static struct rddp_event_channel *const *channel_for(const struct endpoint *endpoint, const struct rddp_conn_attr *attr)
+{
+    if (attr->channel)
+        return &attr->channel;
+    return endpoint->listener ? &endpoint->listener->channel : &endpoint->request->channel;
+}
+
 /* Accepts for `qp`, or rejects on an error. The caller is the driver and holds the endpoint. */
 static int listen_answer(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
+    struct rddp_context *context = endpoint->loop->context;
     int error = -EINVAL;
 
-    if (qp->context == endpoint->progress->context && qp_claim(qp, endpoint->listener->channel)) {
-        error = endpoint->kind->accept(endpoint, qp, attr, loop_now_us());
+    if (qp->type == RDDP_QPT_CONNECTED && qp->context == context &&
+        (!attr->channel || attr->channel->context == context))
+        error = qp_claim(qp, channel_for(endpoint, attr));
+    if (!error) {
+        error = endpoint->kind->accept(endpoint, qp, attr, reactor_now_us());
         if (error)
             qp_unclaim(qp);
         else
@@ -302,51 +346,58 @@ static int listen_answer(struct endpoint *endpoint, struct rddp_qp *qp, const st
     return 0;
 }
 
+static void request_free(struct rddp_request *request)
+{
+    if (request->channel)
+        request->channel->users--;
+    free(request);
+}
+
 int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
-    struct progress *progress = request->progress;
+    struct loop *loop = request->loop;
     struct rddp_conn_attr defaults;
     struct endpoint *endpoint;
-    int error = context_enter(progress->context);
+    int error = context_enter(loop->context);
 
     if (error)
         return error;
     error = -ECONNABORTED;
     rddp_conn_attr_init(&defaults);
-    progress_take(progress);
+    loop_lock(loop);
     endpoint = request->endpoint;
     if (endpoint) {
         endpoint_hold(endpoint);
         error = listen_answer(endpoint, qp, attr ? attr : &defaults);
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
     }
-    progress_give(progress);
-    free(request);
+    loop_unlock(loop);
+    request_free(request);
     return error;
 }
 
 int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length)
 {
-    struct progress *progress = request->progress;
+    struct loop *loop = request->loop;
     struct endpoint *endpoint;
-    int error = context_enter(progress->context);
+    int error = context_enter(loop->context);
 
     if (error)
         return error;
-    progress_take(progress);
+    loop_lock(loop);
     endpoint = request->endpoint;
     if (endpoint) {
         endpoint_hold(endpoint);
         request_answered(endpoint);
-        error = endpoint->kind->reject(endpoint, private_data, private_data_length, loop_now_us());
+        error = endpoint->kind->reject(endpoint, private_data, private_data_length, reactor_now_us());
         if (error)
             endpoint_abort(endpoint);
         else
             endpoint_pump(endpoint, ENDPOINT_DRIVER);
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
     }
-    progress_give(progress);
-    free(request);
+    loop_unlock(loop);
+    request_free(request);
     return error;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mapped.c - asks the kernel whether memory is mapped and writable, in a microsecond or two for any length. */
+/* mapped.c - asks the kernel whether memory is mapped, readable and writable, in a few microseconds for any length. */
+#include "api/mapped.h"
+
 #include <errno.h>
 #include <linux/futex.h>
+#include <rddp/rddp.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "endpoint/objects.h"
 
 /* msync(MS_ASYNC) writes nothing; it only walks over the mappings and reports holes. */
 static bool is_mapped(uintptr_t at, size_t length)
@@ -26,18 +28,27 @@ static bool is_writable(uintptr_t at)
            errno != EFAULT;
 }
 
+/* A futex operation that compares a word, finds no thread to wake, and moves none. */
+static bool mapped_is_readable(uintptr_t at)
+{
+    uint32_t own = 0;
+
+    return syscall(SYS_futex, at & ~(uintptr_t)3, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, 0, NULL, &own, 0) >= 0 ||
+           errno != EFAULT;
+}
+
 bool memory_allows(const void *addr, size_t length, unsigned access)
 {
     uintptr_t first = (uintptr_t)addr, last = first + length - 1;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    bool is_written = access & RDDP_ACCESS_LOCAL_WRITE && !(access & RDDP_ACCESS_VOLATILE);
+    bool (*is_good)(uintptr_t at) = access & RDDP_ACCESS_LOCAL_WRITE ? is_writable : mapped_is_readable;
 
     if (!length)
         return true;
-    /* For one or two pages the checks for writing cover all of them, which saves this call. */
-    if ((!is_written || last / page - first / page > 1) && !is_mapped(first, length))
+    if (access & RDDP_ACCESS_VOLATILE)
+        return is_mapped(first, length);
+    /* One or two pages are checked below; that saves this call. */
+    if (last / page - first / page > 1 && !is_mapped(first, length))
         return false;
-    if (!is_written)
-        return true;
-    return is_writable(first) && (first / page == last / page || is_writable(last));
+    return is_good(first) && (first / page == last / page || is_good(last));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* memory.c - protection domains and memory regions for the application. context->mrs_lock guards changes of the table
- * of keys; look-ups take no lock (core/visit.h). */
+ * of keys; look-ups take no lock (core/epoch.h). */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +10,17 @@
 
 #include "endpoint/objects.h"
 #include "drive/inherit.h"
+#include "api/mapped.h"
+#include "endpoint/reclaim.h"
 #include "base/spin.h"
 #include "loop/cancel.h"
 
 enum {
-    SPINS = 200,      /* attempts before sleeping: most visitors have left by then */
+    SPINS = 200,      /* attempts before sleeping: most readers have left by then */
     PAUSE_NS = 20000, /* then the pause between two attempts */
     ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
-                 RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED
+                 RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED,
+    REREG_ALL = RDDP_REREG_MR_CHANGE_TRANSLATION | RDDP_REREG_MR_CHANGE_PD | RDDP_REREG_MR_CHANGE_ACCESS,
 };
 
 struct rddp_pd *rddp_alloc_pd(struct rddp_context *context)
@@ -52,14 +56,14 @@ static uint32_t memory_draw(struct rddp_context *context)
 }
 
 /* Waits until every placement and emission that may have looked at the table before this call has ended. None takes
- * longer than a turn of one endpoint. The caller holds no lock, because a visitor may be waiting for it. */
+ * longer than a turn of one endpoint. The caller holds no lock, because a reader may be waiting for it. */
 static void wait_for_lookups(struct rddp_context *context)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    uint64_t moment = visits_part(&context->mrs.visits);
+    uint64_t epoch = epoch_advance(&context->mrs.epochs);
 
     cancel_hold(); /* nanosleep() is a cancellation point */
-    for (unsigned i = 0; !visits_are_over(&context->mrs.visits, moment); i++)
+    for (unsigned i = 0; !epoch_is_over(&context->mrs.epochs, epoch); i++)
         if (i < SPINS)
             spin_pause();
         else
@@ -67,19 +71,15 @@ static void wait_for_lookups(struct rddp_context *context)
     cancel_release();
 }
 
-/* Copies what endpoints of this loop still send from `mr`, as TCP would have done. Takes the token, then each bell. */
-static void take_over(struct progress *progress, const struct mr *mr)
+/* Waits until no endpoint sends from `mr` any more, whose readers have left: no more spans are lent. */
+static void wait_for_spans(struct rddp_context *context, const struct mr *mr)
 {
-    progress_take(progress);
-    for (struct endpoint *endpoint = progress->endpoints; endpoint && mr->sending; endpoint = endpoint->next) {
-        if (!endpoint->borrows)
-            continue;
-        endpoint_hold(endpoint);
-        if (endpoint->life->out && out_uses(endpoint->life->out, mr))
-            out_own(endpoint->life->out);
-        endpoint_let_go(endpoint, ENDPOINT_POSTER);
+    for (uint32_t i = 0; i < context->loops && mr->sending; i++) {
+        loop_lock(&context->loop[i]);
+        reclaim_spans(&context->loop[i]);
+        loop_unlock(&context->loop[i]);
     }
-    progress_give(progress);
+    assert(!mr->sending);
 }
 
 /* Makes room for one more region. Under mrs_lock. Look-ups may still use *old, which the caller frees. */
@@ -100,7 +100,7 @@ static int memory_make_space(struct mr_table *mrs, void **old)
 }
 
 /* Enters a region under a new key. Under mrs_lock. */
-static int memory_insert(struct rddp_context *context, struct rddp_mr *mr, void **old)
+static int memory_insert(struct rddp_context *context, struct mr *mr, void **old)
 {
     int error = memory_make_space(&context->mrs, old);
     uint32_t key;
@@ -111,38 +111,71 @@ static int memory_insert(struct rddp_context *context, struct rddp_mr *mr, void 
         key = memory_draw(context);
         if (!key && !context->randoms)
             return -ENOMEM;
-    } while (!mr_insert(&context->mrs, &mr->mr, key));
-    mr->mr.pd->users++;
+    } while (!mr_insert(&context->mrs, mr, key));
+    mr->pd->users++;
     return 0;
+}
+
+/* Memory that a peer may write has to be writable here, and cannot be promised not to change. */
+static bool rights_agree(unsigned access)
+{
+    bool is_written = access & (RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_ATOMIC);
+
+    return !is_written || (access & RDDP_ACCESS_LOCAL_WRITE && !(access & RDDP_ACCESS_STABLE));
 }
 
 static bool is_sane(const void *addr, size_t length, unsigned access)
 {
-    if (access & ~(unsigned)ACCESS_ALL)
+    if (access & ~(unsigned)ACCESS_ALL || !rights_agree(access))
         return false;
     if ((access & RDDP_ACCESS_STABLE) && (access & RDDP_ACCESS_VOLATILE))
-        return false;
-    if ((access & (RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_ATOMIC)) &&
-        (!(access & RDDP_ACCESS_LOCAL_WRITE) || (access & RDDP_ACCESS_STABLE)))
         return false;
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length);
 }
 
-/* Enters `mr`, which is filled in except for its key, and returns it. NULL: it was freed; errno says why. */
-static struct rddp_mr *memory_enter(struct rddp_context *context, struct rddp_mr *mr)
+/* Enters a copy of `region`, which is filled in except for its key, in place of the region `before` (NULL: of none),
+ * which is removed. Returns 0 and the copy, or a negative errno: nothing has changed. */
+static int memory_enter(struct rddp_context *context, const struct mr *region, struct mr *before, struct mr **mr)
 {
     int error = context_enter(context);
     void *old = NULL;
 
-    mr->context = context;
-    if (!error) {
-        pthread_mutex_lock(&context->mrs_lock);
-        error = memory_insert(context, mr, &old);
-        pthread_mutex_unlock(&context->mrs_lock);
-    }
+    *mr = error ? NULL : malloc(sizeof(**mr));
+    if (!*mr)
+        return error ? error : -ENOMEM;
+    **mr = *region;
+    pthread_mutex_lock(&context->mrs_lock);
+    error = before && before->parts ? -EBUSY : memory_insert(context, *mr, &old);
+    if (!error && before)
+        mr_remove(&context->mrs, before);
+    pthread_mutex_unlock(&context->mrs_lock);
     if (old)
         wait_for_lookups(context);
     free(old);
+    if (error)
+        free(*mr);
+    return error;
+}
+
+/* Waits until no thread uses a region that was removed, and frees it. */
+static void memory_free(struct rddp_context *context, struct mr *mr)
+{
+    wait_for_lookups(context);
+    wait_for_spans(context, mr);
+    mr->pd->users--;
+    free(mr);
+}
+
+/* Makes the public object of a region. NULL: errno says why. */
+static struct rddp_mr *memory_register(struct rddp_context *context, const struct mr *region)
+{
+    struct rddp_mr *mr = malloc(sizeof(*mr));
+    int error;
+
+    if (!mr)
+        return NULL;
+    mr->context = context;
+    error = memory_enter(context, region, NULL, &mr->mr);
     if (!error)
         return mr;
     free(mr);
@@ -150,38 +183,93 @@ static struct rddp_mr *memory_enter(struct rddp_context *context, struct rddp_mr
     return NULL;
 }
 
+/* Returns 0 and the region, -EINVAL or -EFAULT. */
+static int describe(struct rddp_pd *pd, void *addr, size_t length, uint64_t start, unsigned access, struct mr *region)
+{
+    if (!is_sane(addr, length, access) || length > UINT64_MAX - start)
+        return -EINVAL;
+    if (!memory_allows(addr, length, access))
+        return -EFAULT;
+    *region = (struct mr){.pd = &pd->pd, .base = addr, .start = start, .length = length, .access = access};
+    return 0;
+}
+
+static uint64_t usual_start(const void *addr, unsigned access)
+{
+    return access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+}
+
+static struct rddp_mr *memory_register_at(struct rddp_pd *pd, void *addr, size_t length, uint64_t start,
+                                          unsigned access)
+{
+    struct mr region;
+    int error = describe(pd, addr, length, start, access, &region);
+
+    if (!error)
+        return memory_register(pd->context, &region);
+    errno = -error;
+    return NULL;
+}
+
 struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access)
 {
-    struct rddp_mr *mr;
+    return memory_register_at(pd, addr, length, usual_start(addr, access), access);
+}
 
-    if (!is_sane(addr, length, access)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!memory_allows(addr, length, access)) {
-        errno = EFAULT;
-        return NULL;
-    }
-    mr = calloc(1, sizeof(*mr));
-    if (!mr)
-        return NULL;
-    mr->mr = (struct mr){.pd = &pd->pd, .base = addr, .length = length, .access = access};
-    mr->mr.start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
-    return memory_enter(pd->context, mr);
+struct rddp_mr *rddp_reg_mr_iova(struct rddp_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+    if (!(access & RDDP_ACCESS_ZERO_BASED))
+        return memory_register_at(pd, addr, length, iova, access);
+    errno = EINVAL;
+    return NULL;
 }
 
 struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access)
 {
-    struct rddp_mr *mr = calloc(1, sizeof(*mr));
+    struct mr region;
 
-    if (!mr)
-        return NULL;
-    if (!mr_part(&mr->mr, &parent->mr, addr, length, access)) {
-        free(mr);
-        errno = EINVAL;
-        return NULL;
+    if (rights_agree(access) && mr_part(&region, parent->mr, addr, length, access))
+        return memory_register(parent->context, &region);
+    errno = EINVAL;
+    return NULL;
+}
+
+/* Returns 0 and the region as it is to be, or -EINVAL or -EFAULT. */
+static int describe_change(const struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
+                           unsigned access, struct mr *region)
+{
+    const struct mr *is = mr->mr;
+    bool keeps_start;
+
+    if (!changes || changes & ~(unsigned)REREG_ALL || is->parent)
+        return -EINVAL;
+    if (changes & RDDP_REREG_MR_CHANGE_PD && pd->context != mr->context)
+        return -EINVAL;
+    if (!(changes & RDDP_REREG_MR_CHANGE_PD))
+        pd = container_of(is->pd, struct rddp_pd, pd);
+    if (!(changes & RDDP_REREG_MR_CHANGE_TRANSLATION)) {
+        addr = is->base;
+        length = is->length;
     }
-    return memory_enter(parent->context, mr);
+    if (!(changes & RDDP_REREG_MR_CHANGE_ACCESS))
+        access = is->access;
+    keeps_start = !(changes & RDDP_REREG_MR_CHANGE_TRANSLATION || (access ^ is->access) & RDDP_ACCESS_ZERO_BASED);
+    return describe(pd, addr, length, keeps_start ? is->start : usual_start(addr, access), access, region);
+}
+
+int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length, unsigned access)
+{
+    struct mr region, *before = mr->mr;
+    int error = describe_change(mr, changes, pd, addr, length, access, &region);
+
+    if (!error)
+        error = memory_enter(mr->context, &region, before, &mr->mr);
+    if (error) {
+        mr->mr = before;
+        return error;
+    }
+    memory_free(mr->context, before);
+    return 0;
 }
 
 int rddp_dereg_mr(struct rddp_mr *mr)
@@ -193,31 +281,28 @@ int rddp_dereg_mr(struct rddp_mr *mr)
     if (error)
         return error;
     pthread_mutex_lock(&context->mrs_lock);
-    in_use = mr->mr.parts;
+    in_use = mr->mr->parts;
     if (!in_use)
-        mr_remove(&context->mrs, &mr->mr);
+        mr_remove(&context->mrs, mr->mr);
     pthread_mutex_unlock(&context->mrs_lock);
     if (in_use)
         return -EBUSY;
-    wait_for_lookups(context);
-    for (uint32_t i = 0; i < context->loops && mr->mr.sending; i++)
-        take_over(&context->progress[i], &mr->mr);
-    mr->mr.pd->users--;
+    memory_free(context, mr->mr);
     free(mr);
     return 0;
 }
 
 uint32_t rddp_mr_key(const struct rddp_mr *mr)
 {
-    return mr->mr.key;
+    return mr->mr->key;
 }
 
 uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local)
 {
-    return mr->mr.start + ((uintptr_t)local - (uintptr_t)mr->mr.base);
+    return mr->mr->start + ((uintptr_t)local - (uintptr_t)mr->mr->base);
 }
 
 bool rddp_mr_is_valid(const struct rddp_mr *mr)
 {
-    return mr_is_valid(&mr->mr);
+    return mr_is_valid(mr->mr);
 }

@@ -1,67 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* qp.c - queue pairs and shared receive queues for the application. */
+/* qp.c - queue pairs for the application. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "endpoint/objects.h"
 #include "drive/doorbell_batch.h"
 #include "drive/inherit.h"
+#include "api/async.h"
+#include "api/modify.h"
 #include "api/reset.h"
+#include "roce/io/roce_port.h"
 
-/* --- shared receive queues ----------------------------------------------------------------------------------- */
-
-struct rddp_srq *rddp_create_srq(struct rddp_pd *pd, uint32_t max_wr, uint32_t max_sge)
-{
-    int error = context_enter(pd->context);
-    struct rddp_srq *srq;
-
-    if (error) {
-        errno = -error;
-        return NULL;
-    }
-    if (!max_wr || max_wr > QP_DEPTH_MAX || !max_sge || max_sge > QP_SGE_MAX) {
-        errno = EINVAL;
-        return NULL;
-    }
-    srq = calloc(1, sizeof(*srq) + rq_size(max_wr, max_sge));
-    if (!srq)
-        return NULL;
-    srq->context = pd->context;
-    rq_init(&srq->rq, &pd->pd, max_wr, max_sge, srq + 1);
-    pd->pd.users++;
-    member_add(&pd->context->members, MEMBER_SRQ, &srq->member);
-    return srq;
-}
-
-int rddp_destroy_srq(struct rddp_srq *srq)
-{
-    int error = context_enter(srq->context);
-
-    if (error)
-        return error;
-    if (srq->rq.users)
-        return -EBUSY;
-    member_remove(&srq->context->members, &srq->member);
-    srq->rq.pd->users--;
-    free(srq);
-    return 0;
-}
-
-int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr)
-{
-    int error = context_enter(srq->context);
-
-    while (wr && !error) {
-        error = rq_post(&srq->rq, wr);
-        if (!error)
-            wr = wr->next;
-    }
-    if (error && bad_wr)
-        *bad_wr = wr;
-    return error;
-}
-
-/* --- queue pairs --------------------------------------------------------------------------------------------- */
+enum { ACCESS_REMOTE = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC };
 
 void rddp_qp_attr_init(struct rddp_qp_attr *attr)
 {
@@ -72,7 +22,15 @@ void rddp_qp_attr_init(struct rddp_qp_attr *attr)
         .max_recv_sge = 4,
         .max_inline_data = 64,
         .max_rd_atomic = 16,
+        .access = ACCESS_REMOTE,
     };
+}
+
+static enum qp_service engine_service(enum rddp_qp_type type)
+{
+    if (type == RDDP_QPT_UD)
+        return QP_DATAGRAMS;
+    return type == RDDP_QPT_UC ? QP_UNRELIABLE : QP_RELIABLE;
 }
 
 static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr *attr)
@@ -91,9 +49,16 @@ static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr 
         .ird = attr->max_rd_atomic,
         .ord = attr->max_rd_atomic,
         .window = 1, /* kernel TCP delivers in order; qp_prepare() widens it for other links */
+        .receive_wait_us = attr->wait_for_receive_ms == RDDP_WAIT_WITHOUT_LIMIT
+                               ? UINT64_MAX
+                               : (uint64_t)attr->wait_for_receive_ms * 1000,
+        .refused = qp_access_refused(attr->access),
+        .service = engine_service(attr->type),
         .signal_all = attr->sq_sig_all,
         .out_of_order = attr->out_of_order_sends,
         .rdma_control = attr->rdma_control,
+        .failed = async_qp_failed,
+        .happened = async_qp_happened,
     };
 }
 
@@ -104,21 +69,39 @@ static bool is_at_home(const struct rddp_pd *pd, const struct rddp_qp_attr *attr
            attr->recv_cq->context == pd->context && (!attr->srq || attr->srq->context == pd->context);
 }
 
-static int init_qp(struct rddp_qp *qp, struct rddp_pd *pd, struct qp_attr *engine, size_t capacity)
+static int draw_number(struct rddp_qp *qp, uint32_t *number)
 {
     bool has_number;
+    int error;
+
+    if (qp->type == RDDP_QPT_CONNECTED) {
+        pthread_mutex_lock(&qp->context->lock);
+        has_number = ids_get(&qp->context->qp_numbers, number);
+        pthread_mutex_unlock(&qp->context->lock);
+        return has_number ? 0 : -ENOMEM;
+    }
+    error = qp_open_slot(qp->context, &qp->slot);
+    if (!error)
+        *number = roce_slot_number(qp->slot);
+    return error;
+}
+
+static int init_qp(struct rddp_qp *qp, struct qp_attr *engine, size_t capacity)
+{
+    int error;
 
     qp->buffer = calloc(1, capacity);
-    if (!qp->buffer)
-        return -ENOMEM;
-    pthread_mutex_lock(&pd->context->lock);
-    has_number = ids_get(&pd->context->qp_numbers, &engine->number);
-    pthread_mutex_unlock(&pd->context->lock);
-    if (!has_number)
-        return -ENOMEM;
+    error = qp->buffer ? draw_number(qp, &engine->number) : -ENOMEM;
+    if (error)
+        return error;
     qp->made = *engine;
     qp_init(&qp->qp, engine, qp->buffer);
     return 0;
+}
+
+static bool is_type(enum rddp_qp_type type)
+{
+    return (unsigned)type <= RDDP_QPT_UD;
 }
 
 struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *attr)
@@ -126,13 +109,13 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
     struct qp_attr engine;
     struct rddp_qp *qp;
     size_t space = 0;
-    int error = context_enter(pd->context);
+    int error = attr->type == RDDP_QPT_CONNECTED ? context_enter(pd->context) : context_use(pd->context);
 
     if (error) {
         errno = -error;
         return NULL;
     }
-    if (is_at_home(pd, attr)) {
+    if (is_at_home(pd, attr) && qp_access_is_remote(attr->access) && is_type(attr->type)) {
         engine = engine_attr(pd, attr);
         space = qp_size(&engine);
     }
@@ -145,10 +128,14 @@ struct rddp_qp *rddp_create_qp(struct rddp_pd *pd, const struct rddp_qp_attr *at
         return NULL;
     qp->context = pd->context;
     qp->user = attr->user;
-    if (init_qp(qp, pd, &engine, space)) {
+    qp->keeps_completions = attr->keep_completions;
+    qp->type = attr->type;
+    rddp_ib_attr_init(&qp->ib);
+    error = init_qp(qp, &engine, space);
+    if (error) {
         free(qp->buffer);
         free(qp);
-        errno = ENOMEM;
+        errno = -error;
         return NULL;
     }
     member_add(&pd->context->members, MEMBER_QP, &qp->member);
@@ -163,14 +150,61 @@ int rddp_destroy_qp(struct rddp_qp *qp)
     if (error)
         return error;
     member_remove(&context->members, &qp->member);
-    qp_strip(qp);
+    qp_strip(qp, qp->keeps_completions);
+    async_leave(&qp->async);
     qp_fini(&qp->qp);
     pthread_mutex_lock(&context->lock);
     ids_put(&context->qp_numbers, qp->qp.attr.number);
     pthread_mutex_unlock(&context->lock);
+    if (qp->slot)
+        qp_close_slot(qp->slot);
     free(qp->window_buffer);
     free(qp->buffer);
     free(qp);
+    return 0;
+}
+
+/* Whoever places now may have looked at the rights before: the holder of the endpoint is the only one, and as long as
+ * there is none, nothing is placed. */
+int rddp_set_qp_access(struct rddp_qp *qp, unsigned access)
+{
+    int error = context_enter(qp->context);
+    struct endpoint *endpoint;
+
+    if (error)
+        return error;
+    if (!qp_access_is_remote(access))
+        return -EINVAL;
+    endpoint = qp_hold_or_lock(qp);
+    qp->qp.attr.refused = qp_access_refused(access);
+    qp_release_or_unlock(qp, endpoint);
+    return 0;
+}
+
+int rddp_query_qp_attr(struct rddp_qp *qp, struct rddp_qp_attr *attr)
+{
+    const struct qp_attr *made = &qp->made;
+
+    *attr = (struct rddp_qp_attr){
+        .type = qp->type,
+        .send_cq = container_of(made->send_cq, struct rddp_cq, cq),
+        .recv_cq = container_of(made->recv_cq, struct rddp_cq, cq),
+        .srq = made->srq ? container_of(made->srq, struct rddp_srq, rq) : NULL,
+        .max_send_wr = made->send_depth,
+        .max_recv_wr = made->recv_depth,
+        .max_send_sge = made->send_sge,
+        .max_recv_sge = made->recv_sge,
+        .max_inline_data = made->inline_max,
+        .max_rd_atomic = made->ird,
+        .access = qp_access_granted(qp),
+        .wait_for_receive_ms =
+            made->receive_wait_us == UINT64_MAX ? RDDP_WAIT_WITHOUT_LIMIT : (uint32_t)(made->receive_wait_us / 1000),
+        .sq_sig_all = made->signal_all,
+        .out_of_order_sends = made->out_of_order,
+        .rdma_control = made->rdma_control,
+        .keep_completions = qp->keeps_completions,
+        .user = qp->user,
+    };
     return 0;
 }
 
@@ -185,49 +219,59 @@ void *rddp_qp_user(const struct rddp_qp *qp)
 }
 
 /* Rings the bell and releases qp->spin, which the caller holds. If the endpoint was free, this thread sends now;
- * otherwise its holder has heard the bell. The spinlock keeps the endpoint from being freed before the bell is rung. */
+ * otherwise its holder will see the bell. The spinlock keeps the endpoint from being freed before the bell is rung. */
 static void ring_and_unlock(struct rddp_qp *qp)
 {
     struct endpoint *endpoint = qp->endpoint;
     bool is_mine = endpoint && doorbell_ring(&endpoint->bell);
 
-    qp->put_off = 0;
+    qp->deferred = 0;
     spin_unlock(&qp->spin);
     if (is_mine)
-        endpoint_let_go(endpoint, ENDPOINT_POSTER);
+        endpoint_release(endpoint, ENDPOINT_POSTER);
     else if (!endpoint)
         qp_settle_alone(qp);
 }
 
-/* In a burst of posts the bell waits a little. Releases qp->spin, which the caller holds. */
-static void put_off_and_unlock(struct rddp_qp *qp, enum bells_verdict verdict)
+/* In a burst of posts the doorbell is deferred. Releases qp->spin, which the caller holds. */
+static void defer_and_unlock(struct rddp_qp *qp, enum batch_verdict verdict, uint32_t requests)
 {
-    struct progress *progress = qp->endpoint->progress; /* where the bell is, wherever the queue pair goes meanwhile */
+    struct loop *loop = qp->endpoint->loop; /* where the bell is, wherever the queue pair goes meanwhile */
 
-    qp->put_off++;
+    qp->deferred += requests;
     spin_unlock(&qp->spin);
-    if (verdict == BELLS_SET_TIMER)
-        bells_set_timer(progress);
+    if (verdict == BATCH_WAKE)
+        loop_wake(loop);
+}
+
+/* In the error state requests are taken, and flushed. */
+static bool may_post(const struct rddp_qp *qp)
+{
+    return qp->qp.state == QP_ERROR || ((qp->qp.state == QP_READY || qp->endpoint) && !qp->only_receives);
 }
 
 /* Both post requests from the front of a list until one fails; *wr is then that one. */
 static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
 {
-    enum bells_verdict verdict = BELLS_RING;
+    enum batch_verdict verdict = BATCH_RING;
+    uint32_t requests;
     int error;
 
     spin_lock(&qp->spin);
-    error = qp->qp.state == QP_IDLE ? -EINVAL : qp_post_sends(&qp->qp, wr);
+    requests = qp->qp.sq.head;
+    error = may_post(qp) ? qp_post_sends(&qp->qp, wr) : -EINVAL;
+    requests = qp->qp.sq.head - requests;
     if (!error && qp->endpoint)
-        verdict = bells_put_off(qp, qp->endpoint);
-    if (verdict == BELLS_RING)
+        verdict = batch_defer(qp, qp->endpoint, requests);
+    if (verdict == BATCH_RING)
         ring_and_unlock(qp);
     else
-        put_off_and_unlock(qp, verdict);
+        defer_and_unlock(qp, verdict, requests);
     return error;
 }
 
-/* A receive needs no bell, because it waits for a message. But one that is posted after the flush must be flushed. */
+/* A receive needs no bell, because it waits for a message; a message that waits for it is announced to the loop. But
+ * one that is posted after the flush must be flushed. */
 static int post_receives(struct rddp_qp *qp, struct rddp_recv_wr **wr)
 {
     int error = 0;
@@ -237,6 +281,7 @@ static int post_receives(struct rddp_qp *qp, struct rddp_recv_wr **wr)
         if (!error)
             *wr = (*wr)->next;
     }
+    waiting_announce(qp->context, &qp->qp.own_rq);
     if (qp->qp.state == QP_ERROR) {
         spin_lock(&qp->spin);
         ring_and_unlock(qp);
@@ -266,7 +311,7 @@ int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv
     return error;
 }
 
-/* The caller holds `endpoint`, or it is NULL. */
+/* The caller holds `endpoint`; or it is NULL and context->lock is locked. */
 static enum rddp_qp_state state_of(const struct rddp_qp *qp, const struct endpoint *endpoint)
 {
     if (qp->qp.state == QP_ERROR)
@@ -290,16 +335,17 @@ int rddp_query_qp(struct rddp_qp *qp, struct rddp_qp_info *info)
 
     if (error)
         return error;
-    endpoint = qp_hold(qp);
+    endpoint = qp_hold_or_lock(qp);
     if (endpoint)
-        endpoint_info(endpoint, &qp->last);
-    *info = qp->last;
+        endpoint_info(endpoint, info);
+    else
+        *info = qp->last;
     info->state = state_of(qp, endpoint);
-    info->fault = qp->qp.note.fault;
+    info->fault = qp->qp.state == QP_ERROR ? qp->qp.note.fault : FAULT_NONE;
     info->tx_octets = qp->qp.tx_octets;
     info->rx_octets = qp->qp.rx_octets;
+    info->waits_for_receive = endpoint && life_awaits_receive(endpoint->life);
     info->control_dropped = qp->qp.control_dropped;
-    if (endpoint)
-        qp_let_go(endpoint);
+    qp_release_or_unlock(qp, endpoint);
     return 0;
 }

@@ -6,6 +6,10 @@
 #include "endpoint/objects.h"
 
 /* Takes the connection, the completions and the events from a queue pair that no other thread uses. */
-void qp_strip(struct rddp_qp *qp);
+void qp_strip(struct rddp_qp *qp, bool keeps);
+
+/* Ends the connection because the owner of its queue pair has failed it. The caller is the driver and holds the
+ * endpoint. */
+void qp_fail_connection(struct endpoint *endpoint);
 
 #endif

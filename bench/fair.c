@@ -25,6 +25,7 @@
 
 #include "bench/lib/path.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 
 enum { PORT = 700, CHUNK = 1 << 18, WAITING = 1 << 16, PACKET = 1600, MTU = 1500, AHEAD = 4 << 20, LEAST = 40 };
 
@@ -50,7 +51,7 @@ static uint8_t chunk[CHUNK];
 static int open_tun(uint32_t net)
 {
     struct sockaddr_in own = path_address(net, 1, 0);
-    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, MTU, 0); /* the other end is in its prefix */
+    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, MTU, 0, NULL); /* the other end is in its prefix */
 
     if (fd < 0) {
         errno = -fd;
@@ -82,7 +83,7 @@ static void take_in(struct way *w)
 }
 
 /* Returns when the next one is to leave. */
-static uint64_t let_go(struct way *w)
+static uint64_t forward_due(struct way *w)
 {
     while (w->count && w->waiting[w->head].at_us <= path_now_us()) {
         struct span span = {w->waiting[w->head].octets, w->waiting[w->head].length};
@@ -102,7 +103,7 @@ static _Noreturn void relay(struct way *way)
         struct timespec wait;
 
         for (int i = 0; i < 2; i++) {
-            uint64_t next_us = let_go(&way[i]);
+            uint64_t next_us = forward_due(&way[i]);
 
             at_us = next_us < at_us ? next_us : at_us;
         }

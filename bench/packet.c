@@ -27,6 +27,7 @@
 #include "base/container.h"
 #include "bench/lib/path.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 
 enum { PORT = 700, PIECE = 1 << 20, AHEAD = 8, CHANCES = 100000, RELAY_BATCH = 64 };
 
@@ -250,7 +251,7 @@ static void run_ours(const struct way *way, uint32_t mtu, uint32_t lose, uint32_
 static int open_tun(uint32_t net, uint32_t mtu)
 {
     struct sockaddr_in own = path_address(net, 1, 0);
-    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, mtu, 0); /* the other end is in the same prefix */
+    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 8, mtu, 0, NULL); /* the other end is in the same prefix */
 
     if (fd < 0) {
         errno = -fd;

@@ -2,9 +2,9 @@
 /* stream.c - goodput of rddp/stream.h over two TUN devices with the kernel forwarding between them, for each MTU and
  * loss rate, with the option and as a plain stream; each end is a thread on a processor of its own.
  *
- * stream [MIB [ROUNDS]] [checksums]: transfers MIB for each line, default 64. With ROUNDS measures all lines so many
- * times in turn, and prints the one with the median goodput, and the range. With `checksums` the streams compute and
- * verify them, not the devices. It creates its own network namespace. `copies` counts the receiver's copies in user
+ * stream [MIB [ROUNDS]] [checksums]: transfers MIB for each line, default 64. With ROUNDS measures all lines this
+ * many times in turn, and prints the one with the median goodput, and the range. With `checksums` the streams compute
+ * and verify them, not the devices. It creates its own network namespace. `copies` counts the receiver's copies in user
  * space; `path` is what passes the devices without any TCP. */
 #include <fcntl.h>
 #include <netinet/in.h>

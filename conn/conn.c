@@ -10,78 +10,7 @@
 /* Smaller payloads are copied behind their header: a span of their own costs more than the copy. */
 enum { GATHER_MIN = 16384 };
 
-/* --- the end ------------------------------------------------------------------------------------------------- */
-
-void conn_fail(struct conn *c, const struct fault_note *note, const struct seg *seg, uint64_t now_us)
-{
-    struct life *l = &c->life;
-    /* A responder sends nothing before the initiator's first FPDU, not even a Terminate (RFC 5044 7.1.2 rule 4). */
-    bool framed = !life_in_startup(l) && l->state < CONN_TERMINATING && (!c->start.silent || seg);
-
-    life_fail(l, note, framed && c->wire->terminate(&c->agreed, note, seg, &l->term, l->term_buffer), now_us);
-}
-
-void conn_lost(struct conn *c, enum fault fault)
-{
-    life_lost(&c->life, fault);
-}
-
-void conn_rx_end(struct conn *c, size_t rest, uint64_t now_us)
-{
-    if (life_is_open(&c->life))
-        c->start.rtr_due = false;
-    life_peer_ended(&c->life, rest, now_us);
-}
-
-void conn_close(struct conn *c, uint64_t now_us)
-{
-    life_close(&c->life, now_us);
-}
-
-void conn_detach(struct conn *c, uint64_t now_us)
-{
-    life_detach(&c->life, now_us);
-}
-
-void conn_fin(struct conn *c, uint64_t now_us)
-{
-    life_fin(&c->life, now_us);
-}
-
 /* --- octets in ----------------------------------------------------------------------------------------------- */
-
-static void terminated(struct conn *c, const struct seg *seg, uint64_t now_us)
-{
-    struct wire_blame blame;
-
-    c->wire->explain(seg, &blame);
-    life_terminated(&c->life, &blame, now_us);
-}
-
-/* A ready-to-receive message that is a Send is not visible to the consumer (RFC 6581 5). */
-static bool is_ready_send(const struct conn *c, const struct seg *seg)
-{
-    return c->start.silent && c->start.rtr & MPA_RTR_SEND && seg->op == SEG_SEND && seg->flags == SEG_LAST &&
-           seg->msg == 1 && !seg->offset && !seg->length;
-}
-
-/* The initiator's first FPDU was valid: the responder may send now (RFC 5044 7.1.2 rule 4). */
-static void conn_release(struct conn *c)
-{
-    c->start.silent = false;
-    if (c->start.rtr)
-        life_established(&c->life);
-}
-
-/* Puts the segment back until the queue pair has delivered a message or emitted a response. Returns 0: not consumed. */
-static int hold_back(struct conn *c, const struct seg *seg)
-{
-    c->agreed.rx_pos = seg->begin;
-    c->held = true;
-    c->held_withheld = life_is_withheld(&c->life);
-    c->held_tail = c->life.qp->answers.tail;
-    return 0;
-}
 
 /* Fails the connection because of a unit; *seg holds what was decoded of it. */
 static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, uint64_t now_us)
@@ -98,69 +27,20 @@ static void fail_unit(struct conn *c, enum fault fault, const struct seg *seg, u
     conn_fail(c, &note, seg, now_us);
 }
 
-/* Places a segment. If it invalidates a key and nobody else uses the region, it is delivered at once. */
-static enum fault conn_place(struct conn *c, const struct seg *seg, uint64_t now_us)
-{
-    enum fault fault = qp_place(c->life.qp, seg);
-
-    return fault || !life_is_withheld(&c->life) ? fault : life_resume(&c->life, now_us);
-}
-
-/* The queue pair does not see the messages that only start the connection. Returns whether this is one. */
-static bool is_of_start(struct conn *c, const struct seg *seg)
-{
-    if (is_ready_send(c, seg))
-        qp_skip_receive(c->life.qp);
-    else if (c->start.rtr_answer_due && seg->op == SEG_READ_RESP && !seg->length)
-        c->start.rtr_answer_due = false;
-    else
-        return false;
-    qp_advance(c->life.qp, seg->end);
-    return true;
-}
-
-static void place_failed(struct conn *c, const struct seg *seg, uint64_t now_us)
-{
-    const struct fault_note note = c->life.qp->note;
-
-    conn_fail(c, &note, seg, now_us);
-}
-
-int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us)
-{
-    bool is_starting = c->start.silent || c->start.rtr_answer_due;
-    enum fault fault = FAULT_NONE;
-
-    life_stall(&c->life, false, now_us);
-    if (seg->op == SEG_TERMINATE) {
-        terminated(c, seg, now_us);
-        return eaten;
-    }
-    if (!is_starting || !is_of_start(c, seg))
-        fault = conn_place(c, seg, now_us);
-    if (fault == FAULT_NOT_NOW)
-        return hold_back(c, seg);
-    if (fault) {
-        place_failed(c, seg, now_us);
-        return eaten;
-    }
-    life_message(&c->life, seg->op, seg->flags & SEG_LAST, now_us);
-    if (c->start.silent)
-        conn_release(c);
-    return eaten;
-}
-
 /* Decodes and processes one unit. Returns the octets consumed, 0 if more are needed, or minus a fault that was
  * handled. */
 static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     struct seg seg;
     size_t need;
-    int eaten = c->direct_at ? direct_close(c, &seg, p, n) : c->wire->decode(&c->agreed, &seg, p, n, &need);
+    int eaten;
 
+    if (unit_waits(c, p, n, now_us))
+        return 0;
+    eaten = c->place_at ? read_to_place_end(c, &seg, p, n) : c->wire->decode(&c->agreed, &seg, p, n, &need);
     if (eaten > 0)
         return unit_arrived(c, &seg, eaten, now_us);
-    if (eaten == 0 || take_refuses(c, fault_of(eaten)))
+    if (eaten == 0 || unit_refuses(c, fault_of(eaten)))
         return 0;
     fail_unit(c, fault_of(eaten), &seg, now_us);
     return eaten;
@@ -180,16 +60,6 @@ static int conn_step(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
     default:
         return (int)n; /* dropped */
     }
-}
-
-void conn_check(struct conn *c, uint64_t now_us)
-{
-    enum fault fault = life_resume(&c->life, now_us);
-
-    if (!c->life.qp || (!fault && c->life.qp->state != QP_ERROR))
-        return;
-    qp_settle(c->life.qp);
-    conn_fail(c, &c->life.qp->note, NULL, now_us);
 }
 
 static size_t conn_eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
@@ -215,18 +85,18 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 
     if (c->held)
         life_listen(&c->life, true, now_us);
-    c->held = false;
-    take_turns(c, now_us);
+    c->held = HELD_NOT;
+    unit_turns(c, now_us);
     eaten = conn_eat(c, p, n, now_us);
-    if (take_laps(c, n - eaten) && !take_refuses(c, FAULT_LAP))
-        conn_fail(c, &(struct fault_note){.fault = FAULT_LAP}, NULL, now_us);
-    take_turns(c, now_us);
+    if (unit_overlaps(c, n - eaten) && !unit_refuses(c, FAULT_OVERLAP))
+        conn_fail(c, &(struct fault_note){.fault = FAULT_OVERLAP}, NULL, now_us);
+    unit_turns(c, now_us);
     conn_check(c, now_us);
     if (c->agreed.rx_pos != before && life_is_late(&c->life, now_us))
         conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
     if (c->held)
         life_listen(&c->life, false, now_us);
-    else if (eaten < n || (c->early && c->early->count))
+    else if (eaten < n || (c->reorder && c->reorder->count))
         life_stall(&c->life, true, now_us);
     return eaten;
 }
@@ -245,23 +115,23 @@ static bool rtr_waits(const struct conn *c, uint64_t now_us)
     return c->start.rtr_due && now_us < c->start.tx_after_us;
 }
 
+bool conn_owes(const struct conn *c)
+{
+    bool starts = c->start.frame_length || c->start.rtr_due || c->start.rtr_answer_due;
+
+    return life_owes(&c->life) || (starts && c->life.state == CONN_READY);
+}
+
 /* Is a graceful close complete, so that further responses are useless to us? */
 static bool conn_is_done(const struct conn *c)
 {
     return c->life.state == CONN_DRAINING && life_is_drained(&c->life);
 }
 
-static bool still_held(const struct conn *c)
-{
-    const struct qp *qp = c->life.qp;
-
-    return life_is_open(&c->life) && qp && (c->held_withheld ? qp->withheld != 0 : qp->answers.tail == c->held_tail);
-}
-
 bool conn_wants_rx(const struct conn *c)
 {
     return c->life.state != CONN_OVER && c->life.state != CONN_WAIT_ANSWER && !c->life.peer_ended && !c->held &&
-           !life_is_withheld(&c->life);
+           !life_is_invalidating(&c->life);
 }
 
 unsigned conn_wants(const struct conn *c, uint64_t now_us)
@@ -271,7 +141,7 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
 
     if (c->life.state == CONN_OVER)
         return 0;
-    if (c->held && !still_held(c))
+    if (c->held && !conn_still_holds(c))
         wants |= CONN_AGAIN;
     if (out || c->start.frame_length || ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
         (conn_may_send(c, now_us) && c->life.qp && !conn_is_done(c) && qp_has_output(c->life.qp)))

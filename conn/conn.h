@@ -43,6 +43,14 @@ struct conn_attr {
     uint64_t first_delay_us, startup_us, stall_us, close_us; /* microseconds; stall_us 0: no limit */
 };
 
+/* What a segment that was put back waits for. */
+enum conn_held {
+    HELD_NOT,
+    HELD_FOR_INVALIDATION, /* the message before it, which invalidates a key, must be delivered */
+    HELD_FOR_ANSWER,       /* a response must be emitted: qp->answers.tail differs from held_tail */
+    HELD_FOR_RECEIVE,      /* a receive must be posted, or the time for that be over */
+};
+
 /* MPA's start-up: the frames, what they agreed on, and what must be sent or received first (RFC 5044 7.1, RFC 6581). */
 struct start {
     struct mpa_frame peer; /* the peer's frame; its private data are in peer_data */
@@ -66,16 +74,15 @@ struct conn {
     struct start start;
     struct wire_state agreed;
 
-    bool held;          /* a segment was put back and must be decoded again: */
-    bool held_withheld; /* ... when the withheld message before it was delivered, ... */
-    uint32_t held_tail; /* ... otherwise when a response was emitted: qp->answers.tail differs from this value */
+    enum conn_held held; /* a segment was put back and must be decoded again */
+    uint32_t held_tail;  /* HELD_FOR_ANSWER: qp->answers.tail then */
 
-    uint8_t *direct_at;   /* where the payload of the arriving unit is read to, by conn_direct(); NULL: nowhere */
-    uint32_t direct_left; /* octets of it that have not arrived */
+    uint8_t *place_at;   /* where the payload of the arriving unit is read to, by conn_read_to_place(); NULL: nowhere */
+    uint32_t place_left; /* octets of it that have not arrived */
 
-    struct early *early;  /* NULL: the link delivers all octets in order */
-    bool taking, refused; /* conn_take() is running and may refuse a unit; it refused one */
-    unsigned refusals;    /* refusals of the next unit in order */
+    struct reorder *reorder;    /* NULL: the link delivers all octets in order */
+    bool out_of_order, refused; /* conn_rx_out_of_order() is running and may refuse a unit; it refused one */
+    unsigned refusals;          /* refusals of the next unit in order */
 };
 
 /* Initialise a connection whose TCP connection has just been established. On a wire without start-up frames the queue
@@ -97,25 +104,25 @@ int conn_reject(struct conn *c, const void *private_data, uint16_t private_lengt
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
 
 /* Where to read the next octets of the stream, and how many octets of the unit follow them. */
-struct conn_direct {
+struct conn_place {
     uint8_t *at;
     uint32_t octets, behind;
 };
 
 /* Lets a host that can read to two places at once read a large payload without its stage. At `p` are the *n octets that
- * conn_rx() has not consumed. If true is returned, the next direct->octets octets of the stream belong at direct->at.
+ * conn_rx() has not consumed. If true is returned, the next place->octets octets of the stream belong at place->at.
  * The host reports to conn_filled() how many it read there; octets after them follow those at `p` as usual. Only the
  * first *n octets at `p`, never more than before, are still needed. Returns false if fewer than `least` octets would be
  * read this way. Call it before every read, because the memory may be deregistered at any time; after false, read as
  * usual. Never returns true with a CRC: octets that are not verified must not reach application memory. */
-bool conn_direct(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_direct *direct,
-                 uint64_t now_us);
+bool conn_read_to_place(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_place *place,
+                        uint64_t now_us);
 void conn_filled(struct conn *c, size_t octets);
 
 /* --- a link that delivers octets in any order ---
- * The link lends a struct early, passes each packet to conn_take() before it records the packet, and calls
- * conn_advance() when the gap at the front has closed. Octets that it kept go to conn_rx() in order: from the position
- * that conn_advance() returns up to the first octets that were taken, or up to the next gap. */
+ * The link attaches a reorder queue, passes each packet to conn_rx_out_of_order() before it records the packet, and
+ * calls conn_advance() when the gap at the front has closed. Octets that it kept go to conn_rx() in order: from the
+ * position that conn_advance() returns up to the first octets that were taken, or up to the next gap. */
 
 enum conn_verdict {
     CONN_KEEP,    /* the link keeps the octets and presents them in order */
@@ -123,12 +130,13 @@ enum conn_verdict {
     CONN_REFUSED, /* the octets are damaged: treat them as never received */
 };
 
-/* Lends *early to the connection, once. It stays the host's and must outlive the connection. */
-void conn_lend_early(struct conn *c, struct early *early);
+/* Gives the connection its reorder queue, once. It stays the host's and must outlive the connection. */
+void conn_attach_reorder(struct conn *c, struct reorder *reorder);
 
 /* Presents `n` octets at stream position `pos`, counted from the start of framing. The verdict applies to the first
  * *octets of them; the rest may be presented at once. Octets that are taken may have been modified. */
-enum conn_verdict conn_take(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets, uint64_t now_us);
+enum conn_verdict conn_rx_out_of_order(struct conn *c, uint8_t *p, size_t n, uint64_t pos, size_t *octets,
+                                       uint64_t now_us);
 
 /* Every octet before stream position `edge` has arrived. Returns the position from which kept octets must be
  * presented. */
@@ -136,6 +144,13 @@ uint64_t conn_advance(struct conn *c, uint64_t edge, uint64_t now_us);
 
 /* The peer ended its stream and left `rest` octets of an unfinished unit. */
 void conn_rx_end(struct conn *c, size_t rest, uint64_t now_us);
+
+/* Nothing is read now, but the end of the peer is to be told: by conn_rx_end_unread() if it ended its stream. */
+bool conn_wants_end(const struct conn *c);
+
+/* As conn_rx_end(), but octets before the end may not have been read. What waits for a receive may wait a little
+ * longer, and the end is then read in its turn. */
+void conn_rx_end_unread(struct conn *c, uint64_t now_us);
 
 /* The link is gone. `fault` is FAULT_LOST or a similar value. */
 void conn_lost(struct conn *c, enum fault fault);
@@ -146,6 +161,9 @@ void conn_check(struct conn *c, uint64_t now_us);
 
 /* Can more octets be used? The CONN_RX bit of conn_wants(), alone and at any time. */
 bool conn_wants_rx(const struct conn *c);
+
+/* As life_owes(), with what the start-up has to send. */
+bool conn_owes(const struct conn *c);
 
 /* Returns enum conn_want bits. */
 unsigned conn_wants(const struct conn *c, uint64_t now_us);

@@ -11,17 +11,30 @@ int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us);
 
 /* Finishes the unit at `p` whose payload was read elsewhere. Returns the octets around the payload, or 0 if more are
  * needed. */
-int direct_close(struct conn *c, struct seg *seg, const uint8_t *p, size_t n);
+int read_to_place_end(struct conn *c, struct seg *seg, const uint8_t *p, size_t n);
 
-/* Processes a unit that was decoded, or that was taken early and has its turn. Returns `eaten`, or 0 if the unit must
+/* Processes a unit that was decoded, or that was placed early and has its turn. Returns `eaten`, or 0 if the unit must
  * be presented again. */
 int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_us);
 
-/* take.c. take_refuses(): is a unit with this fault to be refused and not fatal? take_turns(): processes the early
- * units whose turn has come. take_laps(): does the incomplete unit in front, of which `rest` octets have arrived,
- * overlap the first early unit? */
-bool take_refuses(struct conn *c, enum fault fault);
-void take_turns(struct conn *c, uint64_t now_us);
-bool take_laps(const struct conn *c, size_t rest);
+/* Does the unit at `p` have to wait as it is? Then it is put back. decode() closes up markers in place, so that what
+ * has to wait must not be decoded. */
+bool unit_waits(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us);
+
+/* hold.c. conn_hold() puts back the segment that begins at `begin` and returns 0: not consumed. conn_still_holds():
+ * does it have to wait on? Otherwise present it again. */
+int conn_hold(struct conn *c, uint64_t begin, enum conn_held why);
+bool conn_still_holds(const struct conn *c);
+
+/* Processes the early units whose turn has come. */
+void unit_turns(struct conn *c, uint64_t now_us);
+
+/* Does the incomplete unit in front, of which `rest` octets have arrived, overlap the first early unit? */
+bool unit_overlaps(const struct conn *c, size_t rest);
+
+/* Can corruption in transit cause this fault? Others are the sender's. unit_refuses(): is a unit with this fault to be
+ * refused, which is counted, and not fatal? */
+bool unit_may_be_corrupted(enum fault fault);
+bool unit_refuses(struct conn *c, enum fault fault);
 
 #endif

@@ -50,7 +50,16 @@ bool life_is_drained(const struct life *l)
     const struct qp *qp = l->qp;
 
     return !qp || qp->state == QP_ERROR ||
-           (qp->sq.head == qp->sq.tail && !qp->withheld && (int32_t)(qp->answers.tail - l->last_answer) >= 0);
+           (qp->sq.head == qp->sq.tail && !qp->invalidating && (int32_t)(qp->answers.tail - l->last_answer) >= 0);
+}
+
+bool life_owes(const struct life *l)
+{
+    const struct qp *qp = l->qp;
+
+    if (l->state != CONN_READY)
+        return l->state > CONN_READY && l->state < CONN_OVER;
+    return (l->out && l->out->octets) || (qp && (qp->sq.head != qp->sq.tail || qp->answers.head != qp->answers.tail));
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------- */
@@ -60,10 +69,10 @@ static void life_flush(struct life *l, const struct fault_note *note)
 {
     if (l->note.fault == FAULT_NONE)
         l->note = *note;
+    if (l->out) /* first: what is flushed is the application's again */
+        out_own(l->out);
     if (l->qp)
         qp_fail(l->qp, note);
-    if (l->out)
-        out_own(l->out);
     l->news |= l->established ? CONN_NEWS_DISCONNECTED : CONN_NEWS_FAILED;
 }
 
@@ -79,6 +88,7 @@ static void life_end(struct life *l, const struct fault_note *note, enum conn_st
     if (l->state >= CONN_TERMINATING)
         return;
     life_flush(l, note);
+    life_received(l);
     l->state = state;
     l->startup_deadline_us = 0;
     life_listen(l, false, now_us);
@@ -134,7 +144,7 @@ static bool misses_something(const struct life *l)
 
 void life_peer_ended(struct life *l, bool cut, uint64_t now_us)
 {
-    struct fault_note note = {.fault = cut || misses_something(l) ? FAULT_CUT : FAULT_NONE};
+    struct fault_note note = {.fault = cut || !l->established || misses_something(l) ? FAULT_CUT : FAULT_NONE};
 
     switch (l->state) {
     case CONN_WAIT_REQUEST:
@@ -195,6 +205,38 @@ void life_detach(struct life *l, uint64_t now_us)
     l->qp = NULL;
 }
 
+/* --- waiting for a receive ---------------------------------------------------------------------------------------- */
+
+bool life_may_await_receive(struct life *l, uint64_t now_us)
+{
+    uint64_t wait_us = l->qp->attr.receive_wait_us;
+
+    if (!wait_us || l->receive_is_late)
+        return false;
+    if (l->peer_is_gone && wait_us > LIFE_GONE_US)
+        wait_us = LIFE_GONE_US;
+    if (!l->receive_deadline_us)
+        l->receive_deadline_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
+    l->receives_claimed = l->qp->arriving.claimed;
+    l->qp->note = (struct fault_note){.fault = FAULT_NONE}; /* it is none yet */
+    return true;
+}
+
+/* A part of the message that came out of order may have claimed the receive. */
+bool life_must_await_receive(const struct life *l)
+{
+    return l->receive_deadline_us && l->qp->arriving.claimed == l->receives_claimed && qp_awaits_receive(l->qp);
+}
+
+void life_peer_gone(struct life *l, uint64_t now_us)
+{
+    if (l->peer_is_gone)
+        return;
+    l->peer_is_gone = true;
+    if (l->receive_deadline_us > now_us + LIFE_GONE_US)
+        l->receive_deadline_us = now_us + LIFE_GONE_US;
+}
+
 /* --- time ---------------------------------------------------------------------------------------------------- */
 
 void life_sent(struct life *l, uint64_t now_us)
@@ -240,14 +282,28 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return b && b < a ? b : a;
 }
 
-/* Visitors leave a region soon, but nobody notifies us: check again after LIFE_RESUME_US. */
+void life_renew(struct life *l)
+{
+    if (l->out)
+        out_own_invalid(l->out);
+    epoch_renew(&l->qp->attr.mrs->epochs, l->reader);
+}
+
+/* Readers leave a region soon, but do not notify us: check again after LIFE_RESUME_US. */
 enum fault life_resume_waiting(struct life *l, uint64_t now_us)
 {
     enum fault fault;
 
-    visit_renew(&l->qp->attr.mrs->visits, l->visit);
+    if (life_is_open(l) && qp_has_local(l->qp))
+        qp_do_local(l->qp);
+    if (!qp_waits(l->qp))
+        return FAULT_NONE;
+    life_renew(l);
     fault = qp_resume(l->qp);
-    l->resume_us = qp_waits(l->qp) ? now_us + LIFE_RESUME_US : 0;
+    if (qp_waits(l->qp)) {
+        l->resume_us = now_us + LIFE_RESUME_US;
+        l->awaits_spans = qp_waits_for_spans(l->qp);
+    }
     return fault;
 }
 
@@ -262,6 +318,7 @@ uint64_t life_deadline(const struct life *l)
     for (enum seg_op op = 0; op < SEG_OPS && l->unfinished && !l->stall_deadline_us; op++)
         at = earlier(at, l->message_deadline_us[op]);
     at = earlier(at, l->resume_us);
+    at = earlier(at, l->receive_deadline_us);
     at = earlier(at, l->close_deadline_us);
     return earlier(at, l->end_deadline_us);
 }
@@ -287,6 +344,7 @@ bool life_tick(struct life *l, uint64_t now_us)
 {
     bool stalled = is_past(&l->startup_deadline_us, now_us);
 
+    l->receive_is_late |= is_past(&l->receive_deadline_us, now_us);
     if (stalled && life_in_startup(l))
         life_lost(l, FAULT_STALLED);
     stalled |= l->stall_deadline_us ? is_past(&l->stall_deadline_us, now_us) : life_is_late(l, now_us);

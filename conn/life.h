@@ -39,6 +39,9 @@ struct life_limits {
 /* A close may last at most this many times close_us in all, even if octets still move. */
 enum { LIFE_CLOSES = 60 };
 
+/* How long messages still wait for receives when their peer is known to be gone. */
+enum { LIFE_GONE_US = 500000 };
+
 /* The interval between two checks whether others have left a region. */
 enum { LIFE_RESUME_US = 50 };
 
@@ -48,8 +51,9 @@ struct life {
     bool fin_sent, peer_ended;
     unsigned news; /* enum conn_news: the host clears what it has reported */
     struct qp *qp; /* NULL until accepted, and again after life_detach(); the application owns it */
-    /* The host's visit of the regions while it drives the connection; NULL: the host does not register visits. */
-    struct visit *visit;
+    /* The slot in which the host is registered as a reader of the regions while it drives the connection; NULL: it does
+     * not register. */
+    struct epoch_reader *reader;
     struct out *out;        /* lent by the host while there is something to send, taken back when it is empty */
     struct fault_note note; /* why the connection ended; FAULT_NONE after a good end */
 
@@ -66,7 +70,12 @@ struct life {
     uint64_t startup_deadline_us, stall_deadline_us, close_deadline_us; /* 0: none */
     uint64_t message_deadline_us[SEG_OPS];                              /* for the incomplete messages */
     uint64_t end_deadline_us;                                           /* the limit by LIFE_CLOSES */
-    uint64_t resume_us;                                                 /* time of the next life_resume(); 0: none */
+    uint64_t receive_deadline_us; /* until when the message in front waits for a receive; 0: none waits */
+    uint32_t receives_claimed;    /* how many receives had been claimed when it began to wait */
+    bool receive_is_late;         /* it was to wait no longer than until now */
+    bool peer_is_gone;            /* its end was noticed while a message waited for a receive */
+    uint64_t resume_us;           /* time of the next life_resume(); 0: none */
+    bool awaits_spans; /* it waits for spans that others may hold: the host makes them copy (out_own_invalid()) */
 };
 
 void life_init(struct life *l, bool active, const struct life_limits *limits, uint64_t now_us);
@@ -95,6 +104,10 @@ void life_rejected(struct life *l, uint64_t now_us);
 /* Have all posted requests completed, and all the peer's Reads that came before life_close() been answered? */
 bool life_is_drained(const struct life *l);
 
+/* Has this end still something to send, or to wait for before the link may go? Not while the connection starts, nor for
+ * what the peer may send yet; a request whose answer is awaited counts. */
+bool life_owes(const struct life *l);
+
 /* Ends the connection for `note`. `term_due`: life->term holds a Terminate to send. */
 void life_fail(struct life *l, const struct fault_note *note, bool term_due, uint64_t now_us);
 
@@ -105,7 +118,7 @@ void life_terminated(struct life *l, const struct wire_blame *blame, uint64_t no
 void life_lost(struct life *l, enum fault fault);
 
 /* The peer ended its stream; `cut`: in the middle of a unit. Sets FAULT_CUT then, and also if a message or an answer is
- * incomplete. */
+ * incomplete, or the connection was never established. */
 void life_peer_ended(struct life *l, bool cut, uint64_t now_us);
 
 /* We have ended our stream. */
@@ -116,6 +129,29 @@ void life_close(struct life *l, uint64_t now_us);
 
 /* The queue pair is being destroyed: the connection ends without it. */
 void life_detach(struct life *l, uint64_t now_us);
+
+/* The peer's message in front finds no receive: may it wait? If not, it has its fault. */
+bool life_may_await_receive(struct life *l, uint64_t now_us);
+
+/* Does a message wait for a receive? */
+static inline bool life_awaits_receive(const struct life *l)
+{
+    return l->receive_deadline_us != 0 || l->receive_is_late;
+}
+
+/* Must it wait on? Otherwise present it again: a receive was posted, or the time is over. Notes qp->waiter. */
+bool life_must_await_receive(const struct life *l);
+
+/* It waits no longer. */
+static inline void life_received(struct life *l)
+{
+    l->receive_deadline_us = 0;
+    l->receive_is_late = false;
+}
+
+/* The peer has ended its stream or is lost, and a message of it waits for a receive: it waits LIFE_GONE_US at most, and
+ * so does each behind it. */
+void life_peer_gone(struct life *l, uint64_t now_us);
 
 /* Octets were sent: restarts the time limit of a close. */
 void life_sent(struct life *l, uint64_t now_us);
@@ -140,21 +176,26 @@ void life_listen(struct life *l, bool listens, uint64_t now_us);
 /* Units arrived, but none of a message that should have continued. Returns true if a limit has passed. */
 bool life_is_late(struct life *l, uint64_t now_us);
 
+/* Leaves the epoch and enters the current one, so that this connection no longer keeps a region that was invalidated in
+ * use: neither as a reader nor by spans of its own. */
+void life_renew(struct life *l);
+
 /* For life_resume() alone. */
 enum fault life_resume_waiting(struct life *l, uint64_t now_us);
 
-/* Lets the queue pair deliver what waited until others left a region. Returns FAULT_NONE or the fault found in its
- * stream. */
+/* Lets the queue pair execute what sends nothing, and deliver what waited until a region was out of use. Returns
+ * FAULT_NONE or the fault found in its stream; the queue pair may have failed by itself. */
 static inline enum fault life_resume(struct life *l, uint64_t now_us)
 {
     l->resume_us = 0;
-    return l->qp && qp_waits(l->qp) ? life_resume_waiting(l, now_us) : FAULT_NONE;
+    l->awaits_spans = false;
+    return l->qp && (qp_waits(l->qp) || qp_has_local(l->qp)) ? life_resume_waiting(l, now_us) : FAULT_NONE;
 }
 
 /* Must we delay everything further from the peer? The message that took a region away has to be delivered first. */
-static inline bool life_is_withheld(const struct life *l)
+static inline bool life_is_invalidating(const struct life *l)
 {
-    return l->qp && l->qp->withheld;
+    return l->qp && l->qp->invalidating;
 }
 
 /* Returns the latest time at which life_tick() must be called, or UINT64_MAX. */

@@ -70,7 +70,7 @@ void out_borrow(struct out *out, struct span span, struct mr *region)
         return;
     out_append(out, span, region);
     if (region) {
-        region->sending++;
+        mr_lend(region);
         out->borrowed += span.length;
     }
 }
@@ -123,7 +123,7 @@ static void release_first(struct out *out)
     struct mr *region = out->region[out->first];
 
     if (region)
-        region->sending--;
+        mr_give_back(region);
     out->first++;
     out->spans--;
     if (!out->spans)
@@ -160,7 +160,7 @@ void out_own(struct out *out)
         memcpy(out_space(out), span->at, span->length);
         span->at = out_space(out);
         out->used += span->length;
-        out->region[i]->sending--;
+        mr_give_back(out->region[i]);
         out->region[i] = NULL;
     }
     out->borrowed = 0;
@@ -174,12 +174,13 @@ bool out_is_volatile(const struct out *out)
     return false;
 }
 
-bool out_uses(const struct out *out, const struct mr *region)
+void out_own_invalid(struct out *out)
 {
     for (uint32_t i = out->first; i < out->first + out->spans; i++)
-        if (out->region[i] == region)
-            return true;
-    return false;
+        if (out->region[i] && !mr_is_valid(out->region[i])) {
+            out_own(out);
+            return;
+        }
 }
 
 void out_drop(struct out *out)

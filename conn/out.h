@@ -68,8 +68,7 @@ static inline uint8_t *out_space(const struct out *out)
 void out_commit(struct out *out, size_t octets);
 void out_commit_unit(struct out *out, size_t octets);
 
-/* Adds a span of registered memory, which must stay until it was sent or out_own() was called. Counts
- * region->sending. */
+/* Adds a span of registered memory, which must stay until it was sent or out_own() was called: see mr_lend(). */
 void out_borrow(struct out *out, struct span span, struct mr *region);
 
 /* The octets added since the last call form a unit. */
@@ -85,11 +84,11 @@ void out_sent(struct out *out, size_t octets);
 /* Copies the spans of registered memory into the buffer, so that no other memory is needed. */
 void out_own(struct out *out);
 
+/* The same if one of them is of a region that was invalidated or removed. */
+void out_own_invalid(struct out *out);
+
 /* Does a waiting span belong to a region with RDDP_ACCESS_VOLATILE? */
 bool out_is_volatile(const struct out *out);
-
-/* Does a waiting span belong to `region`? */
-bool out_uses(const struct out *out, const struct mr *region);
 
 /* Drops everything. */
 void out_drop(struct out *out);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* direct.c - reads the payload of a large unit straight to its destination, bypassing the host's stage. */
+/* read_to_place.c - reads the payload of a large unit straight to its destination, bypassing the host's stage. */
 #include <assert.h>
 #include <string.h>
 
 #include "conn/conn_inner.h"
 
 /* Starts: copies the part of the payload that has arrived. */
-static void direct_begin(struct conn *c, const struct seg *seg, uint32_t head, uint8_t *at, const uint8_t *p,
-                         uint32_t *n)
+static void read_to_place_begin(struct conn *c, const struct seg *seg, uint32_t head, uint8_t *at, const uint8_t *p,
+                                uint32_t *n)
 {
     uint32_t come = *n - head;
 
     memcpy(at, p + head, come);
-    c->direct_at = at;
-    c->direct_left = seg->length - come;
+    c->place_at = at;
+    c->place_left = seg->length - come;
     *n = head;
 }
 
@@ -32,43 +32,43 @@ static bool is_lost(struct conn *c, const struct seg *seg, uint64_t now_us)
     return false;
 }
 
-bool conn_direct(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_direct *to, uint64_t now_us)
+bool conn_read_to_place(struct conn *c, const uint8_t *p, uint32_t *n, uint32_t least, struct conn_place *to,
+                        uint64_t now_us)
 {
     enum fault fault;
     struct seg seg;
     uint32_t head;
     uint8_t *at;
 
-    if (!life_is_open(&c->life) || !c->life.qp || c->start.silent || !c->wire->peek ||
-        (c->direct_at && !c->direct_left))
+    if (!life_is_open(&c->life) || !c->life.qp || c->start.silent || !c->wire->peek || (c->place_at && !c->place_left))
         return false;
     head = c->wire->peek(&c->agreed, &seg, p, *n);
-    if (!head || (!c->direct_at && (uint64_t)*n - head + least > seg.length))
+    if (!head || (!c->place_at && (uint64_t)*n - head + least > seg.length))
         return false;
     fault = qp_locate(c->life.qp, &seg, &at);
     if (fault || !at)
-        return c->direct_at && is_lost(c, &seg, now_us);
-    if (!c->direct_at)
-        direct_begin(c, &seg, head, at, p, n);
-    assert(c->direct_at == at);
-    *to = (struct conn_direct){at + seg.length - c->direct_left, c->direct_left, tail(&seg, head)};
+        return c->place_at && is_lost(c, &seg, now_us);
+    if (!c->place_at)
+        read_to_place_begin(c, &seg, head, at, p, n);
+    assert(c->place_at == at);
+    *to = (struct conn_place){at + seg.length - c->place_left, c->place_left, tail(&seg, head)};
     return true;
 }
 
 void conn_filled(struct conn *c, size_t octets)
 {
-    assert(octets <= c->direct_left);
-    c->direct_left -= (uint32_t)octets;
+    assert(octets <= c->place_left);
+    c->place_left -= (uint32_t)octets;
 }
 
-int direct_close(struct conn *c, struct seg *seg, const uint8_t *p, size_t n)
+int read_to_place_end(struct conn *c, struct seg *seg, const uint8_t *p, size_t n)
 {
-    uint32_t head = c->direct_left ? 0 : c->wire->peek(&c->agreed, seg, p, n);
+    uint32_t head = c->place_left ? 0 : c->wire->peek(&c->agreed, seg, p, n);
 
     if (!head || n < head + tail(seg, head))
         return 0;
-    seg->data = c->direct_at;
+    seg->data = c->place_at;
     c->agreed.rx_pos = seg->end;
-    c->direct_at = NULL;
+    c->place_at = NULL;
     return (int)(head + tail(seg, head));
 }

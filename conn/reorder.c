@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* early.c - the headers of units whose payload was placed before their turn, in stream order. */
+/* reorder.c - the headers of units whose payload was placed before their turn, in stream order. */
 #include "conn/reorder.h"
 
 #include <assert.h>
 #include <string.h>
 
-void early_init(struct early *early)
+void reorder_init(struct reorder *reorder)
 {
-    early->first = early->count = 0;
-    early->boundary = 0;
+    reorder->first = reorder->count = 0;
+    reorder->boundary = 0;
 }
 
-struct seg *early_first(struct early *early)
+struct seg *reorder_first(struct reorder *reorder)
 {
-    return early->count ? &early->unit[early->first] : NULL;
+    return reorder->count ? &reorder->unit[reorder->first] : NULL;
 }
 
-void early_pop(struct early *early)
+void reorder_pop(struct reorder *reorder)
 {
-    assert(early->count);
-    early->first++;
-    early->count--;
-    if (!early->count)
-        early->first = 0;
+    assert(reorder->count);
+    reorder->first++;
+    reorder->count--;
+    if (!reorder->count)
+        reorder->first = 0;
 }
 
 /* Returns how many recorded units begin before `pos`. Most new units come after all others. */
-static uint32_t early_before(const struct early *early, uint64_t pos)
+static uint32_t reorder_before(const struct reorder *reorder, uint64_t pos)
 {
-    const struct seg *unit = early->unit + early->first;
-    uint32_t low = 0, high = early->count;
+    const struct seg *unit = reorder->unit + reorder->first;
+    uint32_t low = 0, high = reorder->count;
 
     if (!high || unit[high - 1].begin < pos)
         return high;
@@ -44,37 +44,37 @@ static uint32_t early_before(const struct early *early, uint64_t pos)
     return low;
 }
 
-bool early_is_boundary(const struct early *early, uint64_t pos)
+bool reorder_is_boundary(const struct reorder *reorder, uint64_t pos)
 {
-    uint32_t n = early_before(early, pos);
+    uint32_t n = reorder_before(reorder, pos);
 
-    return (early->boundary && pos == early->boundary) || (n && early->unit[early->first + n - 1].end == pos);
+    return (reorder->boundary && pos == reorder->boundary) || (n && reorder->unit[reorder->first + n - 1].end == pos);
 }
 
-enum early_fit early_fit(const struct early *early, uint64_t begin, uint64_t end)
+enum reorder_fit reorder_fit(const struct reorder *reorder, uint64_t begin, uint64_t end)
 {
-    const struct seg *unit = early->unit + early->first;
-    uint32_t n = early_before(early, begin);
+    const struct seg *unit = reorder->unit + reorder->first;
+    uint32_t n = reorder_before(reorder, begin);
 
-    if (n < early->count && unit[n].begin == begin && unit[n].end == end)
-        return EARLY_THERE;
-    if (early->count == EARLY_MAX || (n && unit[n - 1].end > begin) || (n < early->count && unit[n].begin < end))
-        return EARLY_NOT;
-    return EARLY_FITS;
+    if (n < reorder->count && unit[n].begin == begin && unit[n].end == end)
+        return REORDER_RECORDED;
+    if (reorder->count == REORDER_MAX || (n && unit[n - 1].end > begin) || (n < reorder->count && unit[n].begin < end))
+        return REORDER_NO;
+    return REORDER_FITS;
 }
 
-void early_add(struct early *early, const struct seg *seg)
+void reorder_add(struct reorder *reorder, const struct seg *seg)
 {
-    uint32_t n = early_before(early, seg->begin);
+    uint32_t n = reorder_before(reorder, seg->begin);
     struct seg *unit;
 
-    assert(early->count < EARLY_MAX);
-    if (early->first + early->count == EARLY_MAX) {
-        memmove(early->unit, early->unit + early->first, early->count * sizeof(*early->unit));
-        early->first = 0;
+    assert(reorder->count < REORDER_MAX);
+    if (reorder->first + reorder->count == REORDER_MAX) {
+        memmove(reorder->unit, reorder->unit + reorder->first, reorder->count * sizeof(*reorder->unit));
+        reorder->first = 0;
     }
-    unit = early->unit + early->first + n;
-    memmove(unit + 1, unit, (early->count++ - n) * sizeof(*unit));
+    unit = reorder->unit + reorder->first + n;
+    memmove(unit + 1, unit, (reorder->count++ - n) * sizeof(*unit));
     *unit = *seg;
     unit->flags |= SEG_PLACED;
     unit->data = unit->control = unit->head = NULL;

@@ -44,9 +44,16 @@ static void complete_give_back(struct qp *qp, uint32_t places)
         atomic_fetch_sub_explicit(&qp->sq.taken, places, memory_order_release);
 }
 
+/* The key that a LOCAL_INV, or the end of a Read into a one-shot sink, invalidated in the epoch s->retired. */
+static uint64_t key_taken(const struct send *s)
+{
+    return s->opcode == RDDP_WR_LOCAL_INV ? s->remote_key : sink_of(s)->lkey;
+}
+
 static bool complete_is_done(const struct qp *qp, const struct send *s)
 {
-    return (s->state == SEND_DONE && is_parted(qp, s->parted)) || (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
+    return (s->state == SEND_DONE && mr_is_unused(qp->attr.mrs, key_taken(s), s->retired)) ||
+           (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
 }
 
 enum fault sq_retire(struct qp *qp)
@@ -70,18 +77,27 @@ enum fault sq_retire(struct qp *qp)
     return FAULT_NONE;
 }
 
+bool qp_waits_for_spans(const struct qp *qp)
+{
+    const struct mr_table *mrs = qp->attr.mrs;
+
+    if (qp->invalidating && mr_is_lent(mrs, inbound_at(qp, qp->arriving.next)->invalidate))
+        return true;
+    return sq_waits(qp) && mr_is_lent(mrs, key_taken(sq_at(qp, qp->sq.tail)));
+}
+
 /* The key of a one-shot sink is invalidated when its Read completes. */
 void expire_sink(struct qp *qp, struct send *s)
 {
     const struct mr *mr = s->length ? mr_find(qp->attr.mrs, sink_of(s)->lkey) : NULL;
 
     if (mr && mr->used && mr->access & RDDP_ACCESS_ONE_SHOT)
-        (void)mr_invalidate(qp->attr.mrs, qp->attr.pd, mr->key, false, &s->parted);
+        (void)mr_invalidate(qp->attr.mrs, qp->attr.pd, mr->key, false, &s->retired);
 }
 
 /* --- failure ------------------------------------------------------------------------------------------------- */
 
-/* If the CQ is full here the completion is lost. The CQ records that (`overflowed`), and there is nobody else to
+/* If the CQ is full here the completion is lost. The CQ records that (`overflowed`), and there is nothing else to
  * notify. */
 static void flush_sends(struct qp *qp)
 {
@@ -132,17 +148,32 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->state = QP_ERROR;
     qp->cut.source = EMIT_NOTHING;
     qp->answers.tail = qp->answers.head;
-    qp->withheld = 0;
+    qp->invalidating = 0;
     flush_sends(qp);
     complete_flush_receives(qp);
+    if (qp->attr.failed)
+        qp->attr.failed(qp);
+}
+
+void sq_fail(struct qp *qp, const struct fault_note *note)
+{
+    qp->note = *note;
+    qp->sends_failed = true;
+    flush_sends(qp);
 }
 
 void qp_settle(struct qp *qp)
 {
-    if (qp->state != QP_ERROR)
-        return;
-    flush_sends(qp);
-    complete_flush_receives(qp);
+    if (qp->state == QP_ERROR || qp->sends_failed)
+        flush_sends(qp);
+    if (qp->state == QP_ERROR)
+        complete_flush_receives(qp);
+}
+
+void qp_restart_sends(struct qp *qp)
+{
+    qp_settle(qp);
+    qp->sends_failed = false;
 }
 
 enum fault qp_fail_cq(struct qp *qp)

@@ -15,7 +15,7 @@ struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t numbe
 
 enum fault claim_inbound(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in)
 {
-    if (!rq_posted(qp->rq))
+    if (!rq_state(qp->rq).posted)
         return note_seg(qp, seg, FAULT_NO_RECEIVE, 0, 0);
     /* One place is reserved for messages in order, so that the stream cannot block. */
     if (qp->arriving.claimed - qp->arriving.next >= qp->attr.window - !in_order)
@@ -47,7 +47,7 @@ enum fault control_claim(struct qp *qp, const struct seg *seg, struct inbound **
 /* --- control data -------------------------------------------------------------------------------------------- */
 
 /* Appends a segment's control data as far as there is room. *length counts all of them, up to UINT32_MAX. */
-static void core_control_add(uint8_t *to, uint32_t capacity, uint32_t *length, const struct seg *seg)
+static void append_control(uint8_t *to, uint32_t capacity, uint32_t *length, const struct seg *seg)
 {
     if (*length < capacity) {
         uint32_t left = capacity - *length;
@@ -59,7 +59,7 @@ static void core_control_add(uint8_t *to, uint32_t capacity, uint32_t *length, c
 
 void control_add(struct inbound *in, const struct seg *seg)
 {
-    core_control_add(in->recv.control, in->recv.control_size, &in->control_length, seg);
+    append_control(in->recv.control, in->recv.control_size, &in->control_length, seg);
 }
 
 /* Records control data. A Write is processed when its last segment was placed, a Read Request when it was answered. */
@@ -80,7 +80,7 @@ void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)
         notice(in, seg);
     } else if (seg->op == SEG_READ_RESP) {
         s = read_out_at(qp, qp->reads.tail);
-        core_control_add(s->response_control, s->response_size, &s->response_length, seg);
+        append_control(s->response_control, s->response_size, &s->response_length, seg);
     } else if (seg->op != SEG_SEND) {
         qp->control_dropped += seg->control_length;
     }

@@ -8,6 +8,9 @@
 /* Entries whose places are given back together. */
 enum { BATCH = 32 };
 
+/* Counts the places of completions whose queue pair is gone: any number, because all of them were given back. */
+static _Atomic uint32_t cq_nobodys;
+
 void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, void (*notify)(struct cq *))
 {
     assert(cqe && cqe <= size && (size & (size - 1)) == 0);
@@ -54,16 +57,20 @@ static bool cq_append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t 
 
 bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken)
 {
-    bool added, wake;
+    bool added, wake, overran;
 
     spin_lock(&cq->writing);
+    overran = !cq->overflowed;
     added = cq_append(cq, wc, taken);
     wake = disarm(cq, !added || solicited || wc->status != RDDP_WC_SUCCESS);
+    overran &= cq->overflowed;
     spin_unlock(&cq->writing);
     if (!added)
         cq_give_back(taken, 1);
     if (wake)
         cq->notify(cq);
+    if (overran && cq->overran)
+        cq->overran(cq);
     return added;
 }
 
@@ -104,6 +111,29 @@ uint32_t cq_take(struct cq *cq, struct rddp_wc *wc, uint32_t n)
     return n;
 }
 
+struct cq_entry *cq_resize(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe)
+{
+    struct cq_entry *old = NULL;
+    uint32_t tail, head;
+
+    assert(cqe && cqe <= size && (size & (size - 1)) == 0);
+    spin_lock(&cq->reading);
+    spin_lock(&cq->writing);
+    tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+    head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+    if (head - tail <= cqe) {
+        for (uint32_t i = tail; i != head; i++)
+            ring[i & (size - 1)] = cq->ring[i & (cq->size - 1)];
+        old = cq->ring;
+        cq->ring = ring;
+        cq->size = size;
+        cq->cqe = cqe;
+    }
+    spin_unlock(&cq->writing);
+    spin_unlock(&cq->reading);
+    return old;
+}
+
 bool cq_arm(struct cq *cq, enum cq_arm arm)
 {
     bool was_quiet;
@@ -114,6 +144,22 @@ bool cq_arm(struct cq *cq, enum cq_arm arm)
         cq->arm = arm;
     spin_unlock(&cq->writing);
     return was_quiet;
+}
+
+void cq_orphan(struct cq *cq, uint32_t qp_num)
+{
+    spin_lock(&cq->reading);
+    spin_lock(&cq->writing);
+    for (uint32_t i = cq->tail; i != cq->head; i++) {
+        struct cq_entry *entry = &cq->ring[i & (cq->size - 1)];
+
+        if (entry->wc.qp_num != qp_num || entry->wc.status != RDDP_WC_SUCCESS || entry->taken == &cq_nobodys)
+            continue;
+        cq_give_back(entry->taken, 1);
+        entry->taken = &cq_nobodys;
+    }
+    spin_unlock(&cq->writing);
+    spin_unlock(&cq->reading);
 }
 
 void cq_forget(struct cq *cq, uint32_t qp_num)
@@ -128,7 +174,7 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
     for (uint32_t i = tail; i != head; i++) {
         const struct cq_entry *entry = &cq->ring[i & (cq->size - 1)];
 
-        if (entry->wc.qp_num == qp_num)
+        if (entry->wc.qp_num == qp_num && entry->taken != &cq_nobodys)
             cq_give_back(entry->taken, 1);
         else
             cq->ring[kept++ & (cq->size - 1)] = *entry;

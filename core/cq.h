@@ -25,17 +25,18 @@ struct cq_entry {
 };
 
 /* Any thread may push, poll and arm. Writers exclude each other by `writing`, readers by `reading`; a writer and a
- * reader share the ring through head and tail alone. */
+ * reader share the ring through head and tail alone. The ring itself is exchanged with both locks held. */
 struct cq {
     struct cq_entry *ring;
-    uint32_t size;                 /* a power of two: the entries of `ring`, which the creator owns */
-    uint32_t cqe;                  /* the capacity requested, and the limit */
-    _Atomic uint32_t head, tail;   /* head: written by the writer; tail: written by the reader */
-    struct spin writing, reading;  /* lock order: reading, then writing */
-    enum cq_arm arm;               /* guarded by `writing` */
-    _Atomic bool overflowed;       /* completions were lost; never reset */
-    void (*notify)(struct cq *cq); /* called once per arming, with no lock of the CQ held */
-    _Atomic uint32_t users;        /* queue pairs that use it */
+    uint32_t size;                  /* a power of two: the entries of `ring`, which the creator owns */
+    uint32_t cqe;                   /* the capacity requested, and the limit */
+    _Atomic uint32_t head, tail;    /* head: written by the writer; tail: written by the reader */
+    struct spin writing, reading;   /* lock order: reading, then writing */
+    enum cq_arm arm;                /* guarded by `writing` */
+    _Atomic bool overflowed;        /* completions were lost; never reset */
+    void (*notify)(struct cq *cq);  /* called once per arming, with no lock of the CQ held */
+    void (*overran)(struct cq *cq); /* called once, in the same way, when it overflows; set by the creator, or NULL */
+    _Atomic uint32_t users;         /* queue pairs that use it */
 };
 
 /* Initialises a CQ. `ring` has `size` entries, a power of two not below `cqe`; it stays the caller's. */
@@ -45,6 +46,10 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
  * ever after, if the ring is full: *taken is decremented at once, and a waiting thread is notified so that it finds
  * `overflowed`. */
 bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken);
+
+/* Moves the completions, in their order, to `ring`, of `size` entries for a capacity of `cqe`, as of cq_init(). Others
+ * may push, poll and arm. Returns the old ring; NULL: there are more completions than that, and nothing has changed. */
+struct cq_entry *cq_resize(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe);
 
 static inline bool cq_is_empty(const struct cq *cq)
 {
@@ -68,6 +73,10 @@ bool cq_arm(struct cq *cq, enum cq_arm arm);
 /* In a child of fork(), where no other thread exists: opens the locks, and adds the completions in the ring to the
  * counters of taken places. qp_leave() and rq_leave() must have counted the rest before. */
 void cq_leave(struct cq *cq);
+
+/* Gives back the places of the successful completions of the queue pair `qp_num`, which is being destroyed and pushes
+ * nothing more. They stay, and cq_forget() leaves them alone. */
+void cq_orphan(struct cq *cq, uint32_t qp_num);
 
 /* Drops the completions of the queue pair `qp_num`, which is being destroyed or reset and pushes nothing more. */
 void cq_forget(struct cq *cq, uint32_t qp_num);

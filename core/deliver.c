@@ -32,19 +32,23 @@ enum fault deliver_message(struct qp *qp)
     const struct inbound *in = inbound_at(qp, qp->arriving.next);
     struct rddp_wc wc = {.opcode = received[in->op], .qp_num = qp->attr.number};
 
-    /* The region must be invalid for everybody, its current users included, before anybody is told (RFC 5040 5.3). */
+    /* The region must be invalid for all, its current users included, before the application is told (RFC 5040 5.3). */
     if (in->flags & SEG_INVALIDATE) {
-        if (!qp->withheld && mr_invalidate(qp->attr.mrs, qp->attr.pd, in->invalidate, true, &qp->withheld))
+        if (!qp->invalidating && mr_invalidate(qp->attr.mrs, qp->attr.pd, in->invalidate, true, &qp->invalidating))
             return note_message(qp, FAULT_INVALIDATE, 0, 0);
-        if (!is_parted(qp, qp->withheld))
+        if (!mr_is_unused(qp->attr.mrs, in->invalidate, qp->invalidating))
             return FAULT_NOT_NOW;
-        qp->withheld = 0;
+        qp->invalidating = 0;
         wc.wc_flags = RDDP_WC_WITH_INV;
         wc.invalidated_rkey = (uint32_t)in->invalidate;
     }
     if (in->flags & SEG_WITH_IMM) {
-        wc.wc_flags = RDDP_WC_WITH_IMM;
+        wc.wc_flags |= RDDP_WC_WITH_IMM;
         put32((uint8_t *)&wc.imm_data, in->immediate);
+    }
+    if (in->flags & SEG_DATAGRAM) {
+        wc.wc_flags |= RDDP_WC_GRH;
+        wc.src_qp = in->source;
     }
     wc.wr_id = in->recv.wr_id;
     wc.byte_len = in->length;
@@ -66,7 +70,7 @@ enum fault deliver_read_request(struct qp *qp)
         fault = atomic_check(qp, &p->atomic, &at);
     else if (p->read.length)
         fault = mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
-                         RDDP_ACCESS_REMOTE_READ, &at, NULL);
+                         remote_right(qp, RDDP_ACCESS_REMOTE_READ), &at, NULL);
     if (fault) {
         qp->note = note_read(p, qp->answers.head, fault);
         return fault;

@@ -12,11 +12,11 @@ static bool has_answer(const struct qp *qp)
 }
 
 /* May the next request be sent, by its fence and the agreed ORD? With an ORD of 0 it is let through, to fail. */
-static bool has_request(const struct qp *qp)
+bool emit_has_request(const struct qp *qp)
 {
     const struct send *s = sq_at(qp, qp->sq.next);
 
-    if (qp->sq.next == qp->sq.head || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
+    if (qp->sq.next == qp->sq.head || qp->sends_failed || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
         return false;
     return !is_answered(s->opcode) || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
 }
@@ -27,11 +27,14 @@ static bool has_request(const struct qp *qp)
 static bool fail_request(struct qp *qp, struct send *s, enum rddp_wc_status status, const struct fault_note *note)
 {
     s->status = status;
-    qp_fail(qp, note);
+    if (qp->attr.service == QP_RELIABLE)
+        qp_fail(qp, note);
+    else
+        sq_fail(qp, note);
     return false;
 }
 
-static bool fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct rddp_sge *sge)
+bool emit_fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct rddp_sge *sge)
 {
     const struct fault_note note = {
         .fault = FAULT_LOCAL_KEY,
@@ -47,8 +50,8 @@ static bool fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct
 /* --- payload ------------------------------------------------------------------------------------------------- */
 
 /* Adds `length` octets at `offset` of the region, after checking that `rest` octets from there may be read. */
-static enum fault add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
-                           unsigned rights)
+enum fault emit_add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
+                         unsigned rights)
 {
     uint8_t *at;
     enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, rest, rights, &at, &e->region[e->spans]);
@@ -68,7 +71,7 @@ static const struct rddp_sge *emit_gather(struct qp *qp, struct emit *e, const s
         const struct rddp_sge *sge = &s->sge[qp->cut.sge];
         uint32_t rest = sge->length - qp->cut.sge_offset, n = rest < length ? rest : length;
 
-        if (n && add_span(qp, e, sge->lkey, sge->addr + qp->cut.sge_offset, rest, n, 0))
+        if (n && emit_add_span(qp, e, sge->lkey, sge->addr + qp->cut.sge_offset, rest, n, 0))
             return sge;
         length -= n;
         qp->cut.sge_offset += n;
@@ -140,7 +143,7 @@ static bool emit_payload(struct qp *qp, struct emit *e, struct send *s, uint32_t
         bad = emit_gather(qp, e, s, e->seg.length);
     }
     if (bad)
-        return fail_key(qp, s, e->seg.op, bad);
+        return emit_fail_key(qp, s, e->seg.op, bad);
     if (!ends_message(qp, e, s->length))
         return true;
     if (s->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM) {
@@ -179,9 +182,9 @@ static bool emit_read_request(struct qp *qp, struct emit *e, struct send *s)
         return fail_request(qp, s, RDDP_WC_LOC_QP_OP_ERR, &(struct fault_note){.fault = FAULT_NO_ORD, .op = e->seg.op});
     if (s->length &&
         mr_check(qp->attr.mrs, qp->attr.pd, sink->lkey, sink->addr, s->length, RDDP_ACCESS_LOCAL_WRITE, &at, &mr))
-        return fail_key(qp, s, e->seg.op, sink);
+        return emit_fail_key(qp, s, e->seg.op, sink);
     if (mr && mr->access & RDDP_ACCESS_ONE_SHOT && atomic_exchange(&mr->used, true))
-        return fail_key(qp, s, e->seg.op, sink);
+        return emit_fail_key(qp, s, e->seg.op, sink);
     e->seg.flags = SEG_LAST;
     if (e->seg.op == SEG_ATOMIC_REQ)
         e->seg.atomic = s->atomic;
@@ -250,8 +253,8 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
     e->seg.length = emit_cut(left, tagged_max);
     /* The access was checked when the request was delivered, but may have been revoked since. */
     if (left)
-        fault = add_span(qp, e, p->read.source_key, p->read.source_offset + qp->cut.offset, left, e->seg.length,
-                         RDDP_ACCESS_REMOTE_READ);
+        fault = emit_add_span(qp, e, p->read.source_key, p->read.source_offset + qp->cut.offset, left, e->seg.length,
+                              remote_right(qp, RDDP_ACCESS_REMOTE_READ));
     if (fault) {
         note = note_read(p, qp->answers.tail, fault);
         qp_fail(qp, &note);
@@ -265,15 +268,27 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 /* --- turns --------------------------------------------------------------------------------------------------- */
 
 /* Executes a request that sends nothing. Returns false if it failed. */
-static bool do_local(struct qp *qp, struct send *s)
+static bool emit_locally(struct qp *qp, struct send *s)
 {
     const struct rddp_sge what = {.lkey = s->remote_key};
 
-    if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->parted))
-        return fail_key(qp, s, SEG_OPS, &what);
+    if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->retired))
+        return emit_fail_key(qp, s, SEG_OPS, &what);
     s->state = SEND_DONE;
     qp->sq.next++;
     return !sq_retire(qp);
+}
+
+bool emit_answer(struct qp *qp, struct emit *e, uint32_t max)
+{
+    if (!has_answer(qp))
+        return false;
+    if (qp->cut.source == EMIT_NOTHING) {
+        qp->cut.offset = 0;
+        qp->cut.source = EMIT_RESPONSE;
+    }
+    *e = (struct emit){.seg = {.op = SEG_READ_RESP}};
+    return emit_message(qp, e, max, 0);
 }
 
 /* Selects the next message: a request or a response if only one is ready, otherwise by turns. */
@@ -292,19 +307,25 @@ static enum emit_source choose(struct qp *qp, bool request)
 
 bool emit_is_due(const struct qp *qp)
 {
-    return qp->cut.source != EMIT_NOTHING || has_answer(qp) || has_request(qp);
+    return qp->cut.source != EMIT_NOTHING || has_answer(qp) || emit_has_request(qp);
+}
+
+/* A request that is being cut is still the next one, so none behind it is executed before. */
+bool emit_all_local(struct qp *qp)
+{
+    while (emit_has_request(qp) && sq_at(qp, qp->sq.next)->opcode == RDDP_WR_LOCAL_INV)
+        if (!emit_locally(qp, sq_at(qp, qp->sq.next)))
+            return false;
+    return true;
 }
 
 bool emit_choose(struct qp *qp)
 {
-    bool request;
-
     if (qp->cut.source != EMIT_NOTHING)
         return true;
-    while ((request = has_request(qp)) && sq_at(qp, qp->sq.next)->opcode == RDDP_WR_LOCAL_INV)
-        if (!do_local(qp, sq_at(qp, qp->sq.next)))
-            return false;
-    qp->cut.source = choose(qp, request);
+    if (!emit_all_local(qp))
+        return false;
+    qp->cut.source = choose(qp, emit_has_request(qp));
     return qp->cut.source != EMIT_NOTHING;
 }
 

@@ -33,9 +33,9 @@ enum fault {
     FAULT_UNALIGNED,  /* an atomic operation on an address that is no multiple of 8 (RFC 7306 8.2) */
     /* framing (RFC 5044 8) */
     FAULT_CRC,
-    FAULT_MARKER, /* marker and ULPDU_Length disagree about where an FPDU begins */
-    FAULT_LENGTH, /* a ULPDU_Length above 64768 */
-    FAULT_LAP,    /* a unit does not end where the next one, which arrived earlier, begins */
+    FAULT_MARKER,  /* marker and ULPDU_Length disagree about where an FPDU begins */
+    FAULT_LENGTH,  /* a ULPDU_Length above 64768 */
+    FAULT_OVERLAP, /* a unit does not end where the next one, which arrived earlier, begins */
     /* fields of a segment (rdma-tcp-segments.txt 3.4) */
     FAULT_SEG_VERSION,
     FAULT_SEG_LENGTH, /* shorter than its own header, or a Read Request with payload */
@@ -70,6 +70,7 @@ enum fault {
     FAULT_NO_ORD,     /* an RDMA Read or atomic was posted, but the agreed ORD is 0 */
     FAULT_OWNER,      /* the owner moved the queue pair to error */
     FAULT_FORKED,     /* the connection belongs to the parent of this process */
+    FAULT_CLOSED,     /* the program closed the descriptors of the library */
     FAULT_NOT_NOW,    /* no fault: a segment out of order that cannot be placed yet; the link keeps it */
     /* messages of an association (sctp-ddp-rdma.txt 3.2.1) */
     FAULT_CHUNK_SHORT,  /* shorter than its header extension */
@@ -84,13 +85,20 @@ enum fault {
     FAULT_CHUNK_AGAIN,    /* a sequence number (AWS or TSN) that was received before */
     FAULT_CHUNK_AHEAD,    /* a sequence number too far ahead to be kept */
     /* negotiation of an association (doc/sctp-negotiation.md) */
-    FAULT_NEG_SHORT,     /* a truncated message */
-    FAULT_NEG_VERSION,   /* a message of another version */
-    FAULT_NEG_TYPE,      /* a message of an unknown type */
-    FAULT_NEG_FIELD,     /* fields that contradict each other */
-    FAULT_NEG_TURN,      /* a second HELLO, or another message before it */
-    FAULT_NEG_UNLIKE,    /* the peer indicated another adaptation, and strict mode requires ours */
-    FAULT_NEG_UNSAYABLE, /* a request that our own adaptation has no mode for (S1, S2) */
+    FAULT_NEG_SHORT,       /* a truncated message */
+    FAULT_NEG_VERSION,     /* a message of another version */
+    FAULT_NEG_TYPE,        /* a message of an unknown type */
+    FAULT_NEG_FIELD,       /* fields that contradict each other */
+    FAULT_NEG_TURN,        /* a second HELLO, or another message before it */
+    FAULT_NEG_UNLIKE,      /* the peer indicated another adaptation, and strict mode requires ours */
+    FAULT_NEG_UNSUPPORTED, /* a request that our own adaptation has no mode for (S1, S2) */
+    /* packets of a queue pair (InfiniBand 9) */
+    FAULT_PACKET,    /* a packet out of turn, or of a wrong length */
+    FAULT_QP_ACCESS, /* the queue pair allows the peer no such operation */
+    FAULT_RETRY,     /* no acknowledgement after all retries */
+    FAULT_RNR,       /* the peer posted no receive, after all retries */
+    FAULT_NAK,       /* the peer refused a request; `got` is its reason */
+    FAULT_RESPONSE,  /* a response that does not fit its request */
     FAULTS
 };
 

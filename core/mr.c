@@ -19,7 +19,7 @@ void mr_table_init(struct mr_table *table, void *buffer, uint32_t count)
     slots->count = count;
     table->used = table->live = 0;
     atomic_init(&table->slots, slots);
-    visits_init(&table->visits, NULL, 0);
+    epochs_init(&table->epochs, NULL, 0);
 }
 
 /* At most half full: a probe then looks at two or three slots, whether the key exists or not, and always terminates. */
@@ -80,7 +80,7 @@ bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
     return true;
 }
 
-/* Sequentially consistent, like the look-up: either the look-up finds nothing, or the remover sees the visitor. */
+/* Sequentially consistent, like the look-up: either the look-up finds nothing, or the remover sees the reader. */
 void mr_remove(struct mr_table *table, struct mr *mr)
 {
     struct mr_slot *slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), mr->key);
@@ -98,6 +98,7 @@ bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, u
     const unsigned of_memory = RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE;
     const unsigned own = RDDP_ACCESS_ZERO_BASED | RDDP_ACCESS_ONE_SHOT;
     uint64_t offset = (uintptr_t)at - (uintptr_t)parent->base; /* wraps and is too large in front of the parent */
+    uint64_t start = parent->access & RDDP_ACCESS_ZERO_BASED ? (uintptr_t)at : parent->start + offset;
 
     if (parent->parent || !parent->valid || access & ~(parent->access | own))
         return false;
@@ -106,7 +107,7 @@ bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, u
     *part = (struct mr){
         .pd = parent->pd,
         .base = at,
-        .start = access & RDDP_ACCESS_ZERO_BASED ? 0 : (uintptr_t)at,
+        .start = access & RDDP_ACCESS_ZERO_BASED ? 0 : start,
         .length = length,
         .access = access | (parent->access & of_memory),
         .parent = parent,
@@ -163,7 +164,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
     return FAULT_NONE;
 }
 
-enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *moment)
+enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *epoch)
 {
     const unsigned any_remote = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC;
     struct mr *mr = mr_find(table, key);
@@ -173,6 +174,35 @@ enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t k
     /* If two threads invalidate at once, one of them fails. */
     if (!atomic_exchange(&mr->valid, false))
         return FAULT_INVALIDATE;
-    *moment = visits_part(&table->visits);
+    *epoch = epoch_advance(&table->epochs);
     return FAULT_NONE;
+}
+
+/* The spans of a part are spans of its parent, too, whose invalidation covers the part's key. */
+void mr_lend(struct mr *mr)
+{
+    if (mr->parent)
+        mr->parent->sending++;
+    mr->sending++;
+}
+
+/* A region whose count falls to 0 may be freed at once; its parent stays as long as the part. */
+void mr_give_back(struct mr *mr)
+{
+    if (mr->parent)
+        mr->parent->sending--;
+    mr->sending--;
+}
+
+bool mr_is_lent(const struct mr_table *table, uint64_t key)
+{
+    const struct mr *mr = mr_find(table, key);
+
+    return mr && mr->sending;
+}
+
+/* The readers first: only they lend spans, and what they have lent is seen when they have left. */
+bool mr_is_unused(const struct mr_table *table, uint64_t key, uint64_t epoch)
+{
+    return !epoch || (epoch_is_over(&table->epochs, epoch) && !mr_is_lent(table, key));
 }

@@ -9,27 +9,27 @@
 #include <stdint.h>
 
 #include "core/fault.h"
-#include "core/visit.h"
+#include "core/epoch.h"
 
 /* A protection domain is an identity: a queue pair can use a region only if both have the same. */
 struct pd {
     _Atomic uint32_t users; /* regions and queues; a domain in use is not freed */
 };
 
-/* A registered region. The creator owns the memory and keeps it after mr_remove() until all visitors that could have
- * looked it up have left (see visit.h). */
+/* A registered region. The creator owns the memory and keeps it after mr_remove() until it is out of use: all readers
+ * that could have looked it up have left (see epoch.h), and then no span of it is lent any more. */
 struct mr {
     struct pd *pd;
     uint8_t *base;
-    uint64_t start; /* the offset of the first octet: 0 if zero-based, otherwise its address */
+    uint64_t start; /* the offset of the first octet: 0 if zero-based, otherwise its address or another number */
     uint64_t length;
     uint32_t key;             /* STag; the local and the remote key are the same */
     unsigned access;          /* enum rddp_access */
     struct mr *parent;        /* for a part of a region, and outlives it; otherwise NULL */
     _Atomic uint32_t parts;   /* how many parts of it are in the table */
     _Atomic bool used;        /* RDDP_ACCESS_ONE_SHOT: a Read uses it or has used it as its sink */
-    _Atomic bool valid;       /* false after an invalidation */
-    _Atomic uint32_t sending; /* spans of this region that are queued for a socket */
+    _Atomic bool valid;       /* false after an invalidation, and when it was removed */
+    _Atomic uint32_t sending; /* spans of this region, or of parts of it, that are queued for a socket */
 };
 
 /* An open-addressed hash table of regions by key. A removed key stays as a tombstone until the table is moved, and is
@@ -44,19 +44,19 @@ struct mr_slots {
     struct mr_slot slot[];
 };
 
-/* Look-ups need no lock. Changes to the table are serialised by its owner (api/: mrs_lock). */
+/* Look-ups need no lock. Changes to the table are serialised by its owner (rddp_context.mrs_lock). */
 struct mr_table {
     _Atomic(struct mr_slots *) slots;
     uint32_t used; /* live regions and tombstones */
     uint32_t live;
-    struct visits visits; /* the threads that may be looking up now */
+    struct epochs epochs; /* the threads that may be looking up now */
 };
 
 /* Returns the octets for `count` slots, aligned for any type: at most count + 1 times the size of a slot. */
 size_t mr_slots_size(uint32_t count);
 
 /* Initialises the table with `buffer`: zeroed, for `count` slots (a power of two). The memory stays the caller's. If
- * other threads will look up, call visits_init() next. */
+ * other threads will look up, call epochs_init() next. */
 void mr_table_init(struct mr_table *table, void *buffer, uint32_t count);
 
 /* Is there room for one more region at a load that keeps look-ups short? If not, call mr_table_move() first. */
@@ -95,8 +95,20 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
 
 /* Invalidates a region on behalf of a peer (`remote`: the region must grant a remote right) or of the owner. Returns
  * FAULT_INVALIDATE if the key is unknown, of another domain, already invalid, or not the peer's to invalidate.
- * Otherwise stores in *moment the argument for visits_are_over(): until that is true, earlier visitors may still use
- * the region, and nobody may be told of the invalidation. */
-enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *moment);
+ * Otherwise stores in *epoch the argument for mr_is_unused(): until that is true, earlier readers may still use the
+ * region, or spans of it are lent, and the application may not be told of the invalidation. */
+enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *epoch);
+
+/* A reader queues a span of the region for a socket: it may leave, and the span stays a reader of the memory until
+ * mr_give_back(), which is the last use of the region. */
+void mr_lend(struct mr *mr);
+void mr_give_back(struct mr *mr);
+
+/* Is a span of this region lent? False if the key is unknown. Once epoch_is_over() no more are lent. */
+bool mr_is_lent(const struct mr_table *table, uint64_t key);
+
+/* The region of `key` was invalidated at `epoch`: have its readers left, and is no span of it lent? Once true it stays
+ * true. An `epoch` of 0 means that nothing was invalidated: true. */
+bool mr_is_unused(const struct mr_table *table, uint64_t key, uint64_t epoch);
 
 #endif

@@ -35,18 +35,24 @@ struct numbering {
     /* Like qp_locate(); seg->begin is rx_pos. NULL: no payload of this kind is read straight to its place. */
     enum fault (*locate)(struct qp *qp, const struct seg *seg, uint8_t **at);
 
+    /* Like qp_claim_receive(); seg->begin is rx_pos. NULL: this kind is never asked. */
+    enum fault (*claim)(struct qp *qp, const struct seg *seg);
+
     /* Like qp_advance(); `pos` is behind rx_pos. */
     enum fault (*advance)(struct qp *qp, uint64_t pos);
 
-    /* Delivers what is due, first the message that was withheld. NULL: no message of this kind invalidates keys. */
+    /* Delivers what is due, first the message whose invalidation was pending. NULL: no message of this kind invalidates
+     * keys. */
     enum fault (*resume)(struct qp *qp);
 
     /* Cuts and numbers the next segment of the message that qp->cut.source names. Returns false if the queue pair
-     * failed. */
+     * failed. NULL: the transport asks for packets (packets.h). */
     bool (*emit)(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 };
 
-extern const struct numbering numbering_queues;   /* queues.c */
-extern const struct numbering numbering_sequence; /* sequence.c */
+extern const struct numbering numbering_queues;    /* queues.c */
+extern const struct numbering numbering_sequence;  /* sequence.c */
+extern const struct numbering numbering_packets;   /* packets.c */
+extern const struct numbering numbering_datagrams; /* datagram.c */
 
 #endif

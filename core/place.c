@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/once.h"
+
 /* Part of a payload's destination. */
 struct piece {
     uint8_t *at;
@@ -26,7 +28,7 @@ static enum fault note_local(struct qp *qp, const struct seg *seg, const struct 
 static inline void place_piece(const struct seg *seg, const struct piece *piece, const uint8_t *from)
 {
     if (piece->length && piece->at != from && !(seg->flags & SEG_PLACED))
-        memcpy(piece->at, from, piece->length);
+        copy_once(piece->at, from, piece->length);
 }
 
 static void place_copy(const struct seg *seg, const struct piece *piece, uint32_t pieces)
@@ -41,7 +43,7 @@ static void place_copy(const struct seg *seg, const struct piece *piece, uint32_
 
 /* Counts [from, to) as placed. Early segments leave one interval free for the one that begins at 0, so that segments in
  * order always have room and the message makes progress. */
-static bool core_place_count(struct ranges *got, uint32_t from, uint32_t to, bool in_order)
+static bool count_placed(struct ranges *got, uint32_t from, uint32_t to, bool in_order)
 {
     struct ranges with;
 
@@ -95,12 +97,11 @@ static enum fault check_reach(struct qp *qp, const struct seg *seg, struct inbou
     return FAULT_NONE;
 }
 
-/* Finds the memory for `length` octets from `offset` on. Returns NULL, or the sge that must not be written to. */
-static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *recv, uint32_t offset, uint32_t length,
-                                      struct piece *piece, uint32_t *pieces)
+/* Finds the memory for `length` octets from `offset` on, in a list of sges that is at least so long. Returns NULL, or
+ * the sge that must not be written to. */
+static const struct rddp_sge *scatter_over(const struct qp *qp, const struct pd *pd, const struct rddp_sge *sge,
+                                           uint32_t offset, uint32_t length, struct piece *piece, uint32_t *pieces)
 {
-    const struct rddp_sge *sge = recv->sge;
-
     for (*pieces = 0; length; sge++) {
         struct piece *p = &piece[*pieces];
 
@@ -109,14 +110,19 @@ static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *re
             continue;
         }
         p->length = sge->length - offset < length ? sge->length - offset : length;
-        if (mr_check(qp->attr.mrs, qp->rq->pd, sge->lkey, sge->addr + offset, p->length, RDDP_ACCESS_LOCAL_WRITE,
-                     &p->at, NULL))
+        if (mr_check(qp->attr.mrs, pd, sge->lkey, sge->addr + offset, p->length, RDDP_ACCESS_LOCAL_WRITE, &p->at, NULL))
             return sge;
         offset = 0;
         length -= p->length;
         ++*pieces;
     }
     return NULL;
+}
+
+static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *recv, uint32_t offset, uint32_t length,
+                                      struct piece *piece, uint32_t *pieces)
+{
+    return scatter_over(qp, qp->rq->pd, recv->sge, offset, length, piece, pieces);
 }
 
 static enum fault locate_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order,
@@ -142,7 +148,7 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
 
     if (fault)
         return fault;
-    if (!core_place_count(&in->got, offset, offset + seg->length, in_order))
+    if (!count_placed(&in->got, offset, offset + seg->length, in_order))
         return FAULT_NOT_NOW;
     place_copy(seg, piece, pieces);
     in->early |= !in_order;
@@ -166,6 +172,30 @@ void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned fl
     in->flags = flags;
 }
 
+enum fault place_datagram(struct qp *qp, const struct seg *seg, struct inbound *in)
+{
+    const struct seg front = {.data = seg->head};
+    uint32_t capacity = in->recv.capacity, whole = seg->head_length + seg->length, fronts, pieces;
+    struct piece at_front[QP_SGE_MAX], piece[QP_SGE_MAX];
+    const struct rddp_sge *bad;
+
+    if (whole > capacity) {
+        in->status = RDDP_WC_LOC_LEN_ERR;
+        return note_seg(qp, seg, FAULT_TOO_LONG, whole, capacity);
+    }
+    bad = scatter(qp, &in->recv, 0, seg->head_length, at_front, &fronts);
+    if (!bad)
+        bad = scatter(qp, &in->recv, seg->head_length, seg->length, piece, &pieces);
+    if (bad) {
+        in->status = RDDP_WC_LOC_PROT_ERR;
+        return note_local(qp, seg, bad);
+    }
+    place_copy(&front, at_front, fronts);
+    place_copy(seg, piece, pieces);
+    place_beside(in, seg->end, whole, seg->flags);
+    return FAULT_NONE;
+}
+
 /* --- RDMA Write ---------------------------------------------------------------------------------------------- */
 
 /* STag and TO of an empty message are not checked (RFC 5041 5.2, RFC 5040 5.1). */
@@ -176,8 +206,8 @@ static enum fault locate_write(struct qp *qp, const struct seg *seg, struct piec
     piece->length = seg->length;
     if (!seg->length)
         return FAULT_NONE;
-    fault = mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE,
-                     &piece->at, NULL);
+    fault = mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length,
+                     remote_right(qp, RDDP_ACCESS_REMOTE_WRITE), &piece->at, NULL);
     return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
 }
 
@@ -210,28 +240,28 @@ enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
     return FAULT_NONE;
 }
 
-static enum fault locate_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece)
+static enum fault locate_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece,
+                                uint32_t *pieces)
 {
-    const struct rddp_sge *sge = sink_of(s);
+    const struct rddp_sge *bad = scatter_over(qp, qp->attr.pd, s->sge, at, seg->length, piece, pieces);
 
-    piece->length = seg->length;
-    if (!seg->length || !mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr + at, seg->length,
-                                  RDDP_ACCESS_LOCAL_WRITE, &piece->at, NULL))
+    if (!bad)
         return FAULT_NONE;
     s->status = RDDP_WC_LOC_PROT_ERR;
-    return note_local(qp, seg, sge);
+    return note_local(qp, seg, bad);
 }
 
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order)
 {
-    struct piece sink;
-    enum fault fault = locate_answer(qp, seg, s, at, &sink);
+    struct piece sink[QP_SGE_MAX];
+    uint32_t pieces;
+    enum fault fault = locate_answer(qp, seg, s, at, sink, &pieces);
 
     if (fault)
         return fault;
-    if (!core_place_count(&s->got, at, at + seg->length, in_order))
+    if (!count_placed(&s->got, at, at + seg->length, in_order))
         return FAULT_NOT_NOW;
-    place_piece(seg, &sink, seg->data);
+    place_copy(seg, sink, pieces);
     s->early |= !in_order;
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
@@ -283,14 +313,13 @@ enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
 
 enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct send *s, uint32_t at)
 {
-    const struct rddp_sge *sge = sink_of(s);
-    struct piece sink = {.length = seg->length};
+    struct piece sink[QP_SGE_MAX];
+    uint32_t pieces;
 
-    if (seg->length && mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr + at, seg->length,
-                                RDDP_ACCESS_LOCAL_WRITE, &sink.at, NULL))
+    if (scatter_over(qp, qp->attr.pd, s->sge, at, seg->length, sink, &pieces))
         return FAULT_NOT_NOW;
     if (seg->data)
-        place_piece(seg, &sink, seg->data);
+        place_copy(seg, sink, pieces);
     return FAULT_NONE;
 }
 
@@ -317,9 +346,10 @@ enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at)
 
 enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t offset, uint8_t **at)
 {
-    struct piece piece = {0};
-    enum fault fault = locate_answer(qp, seg, s, offset, &piece);
+    struct piece piece[QP_SGE_MAX];
+    uint32_t pieces;
+    enum fault fault = locate_answer(qp, seg, s, offset, piece, &pieces);
 
-    *at = fault ? NULL : piece.at;
+    *at = !fault && pieces == 1 ? piece[0].at : NULL;
     return fault;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* qp.c - the queues of one endpoint: their memory, posting, and the calls to the numbering for arriving and leaving
  * segments. */
+#include "core/datagram.h"
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -16,7 +17,7 @@ enum {
 
 /* The offsets, in octets, of the parts of a queue pair's memory. */
 struct layout {
-    size_t sq, sq_sge, sq_inline, read_at, own_rq, inbound, inbound_sge, peer_read, end;
+    size_t sq, sq_sge, sq_inline, sq_to, read_at, own_rq, inbound, inbound_sge, peer_read, end;
 };
 
 static size_t qp_part(size_t *end, size_t count, size_t each)
@@ -41,6 +42,7 @@ static struct layout qp_lay_out(const struct qp_attr *attr)
     l.sq = qp_part(&end, sends, sizeof(struct send));
     l.sq_sge = qp_part(&end, sends * attr->send_sge, sizeof(struct rddp_sge));
     l.sq_inline = qp_part(&end, sends, size_align(attr->inline_max));
+    l.sq_to = qp_part(&end, attr->service == QP_DATAGRAMS ? sends : 0, sizeof(struct destination));
     l.read_at = qp_part(&end, ring_slots(attr->ord), sizeof(uint32_t));
     l.own_rq = qp_part(&end, 1, attr->srq ? 0 : rq_size(attr->recv_depth, attr->recv_sge));
     l.inbound = qp_part(&end, window, sizeof(struct inbound));
@@ -71,6 +73,8 @@ static void init_rings(struct qp *qp, uint8_t *buffer)
     for (uint32_t i = 0; i <= qp->sq.mask; i++) {
         qp->sq.ring[i].sge = (struct rddp_sge *)(buffer + l.sq_sge) + (size_t)i * attr->send_sge;
         qp->sq.ring[i].inlined = buffer + l.sq_inline + i * size_align(attr->inline_max);
+        if (attr->service == QP_DATAGRAMS)
+            qp->sq.ring[i].to = (struct destination *)(buffer + l.sq_to) + i;
     }
     qp->reads.at = (uint32_t *)(buffer + l.read_at);
     qp->reads.mask = ring_slots(attr->ord) - 1;
@@ -218,8 +222,7 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
 
     if (!is_opcode(wr->opcode) || wr->send_flags & ~(unsigned)SEND_FLAGS)
         return -EINVAL;
-    /* The sink of a Read is sent to the peer as one STag (RFC 5040 5.2). */
-    if (wr->opcode == RDDP_WR_RDMA_READ && (is_inline || wr->num_sge > 1))
+    if (wr->opcode == RDDP_WR_RDMA_READ && is_inline)
         return -EINVAL;
     if (sges_check(wr->sg_list, wr->num_sge, qp->attr.send_sge, length))
         return -EINVAL;
@@ -228,7 +231,7 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
     if (is_atomic(wr->opcode) ? is_inline || wr->num_sge != 1 || *length != ATOMIC_OCTETS
                               : wr->send_flags & RDDP_SEND_MASKED)
         return -EINVAL;
-    if (qp->unsayable >> wr->opcode & 1)
+    if (qp->unsupported >> wr->opcode & 1)
         return -EOPNOTSUPP;
     if (qp->send_max && *length > qp->send_max && (wr->opcode == RDDP_WR_SEND || wr->opcode == RDDP_WR_SEND_WITH_INV))
         return -EINVAL;
@@ -271,7 +274,7 @@ static void qp_fill_send(const struct qp *qp, struct send *s, const struct rddp_
     s->got.count = 0;
     s->answered = s->early = s->begun = false;
     s->end = UINT64_MAX;
-    s->rx_end = s->parted = 0;
+    s->rx_end = s->retired = 0;
     s->immediate = get32((const uint8_t *)&wr->imm_data);
     if (is_atomic(wr->opcode))
         s->atomic = atomic_of(wr);
@@ -327,7 +330,7 @@ enum fault qp_place(struct qp *qp, const struct seg *seg)
     assert(qp->state != QP_IDLE && seg->op < SEG_TERMINATE && seg->begin < seg->end);
     if (qp->state == QP_ERROR || seg->begin < qp->rx_pos)
         return FAULT_NONE;
-    return qp->withheld ? FAULT_NOT_NOW : qp->numbering->place(qp, seg);
+    return qp->invalidating ? FAULT_NOT_NOW : qp->numbering->place(qp, seg);
 }
 
 enum fault qp_place_early(struct qp *qp, const struct seg *seg)
@@ -341,9 +344,16 @@ enum fault qp_place_early(struct qp *qp, const struct seg *seg)
 enum fault qp_locate(struct qp *qp, const struct seg *seg, uint8_t **at)
 {
     *at = NULL;
-    if (qp->state != QP_READY || !qp->numbering->locate || seg->begin != qp->rx_pos || !seg->length || qp->withheld)
+    if (qp->state != QP_READY || !qp->numbering->locate || seg->begin != qp->rx_pos || !seg->length || qp->invalidating)
         return FAULT_NONE;
     return qp->numbering->locate(qp, seg, at);
+}
+
+enum fault qp_claim_receive(struct qp *qp, const struct seg *seg)
+{
+    if (qp->state != QP_READY || !qp->numbering->claim || seg->begin != qp->rx_pos || qp->invalidating)
+        return FAULT_NONE;
+    return qp->numbering->claim(qp, seg);
 }
 
 enum fault qp_advance(struct qp *qp, uint64_t pos)
@@ -353,13 +363,21 @@ enum fault qp_advance(struct qp *qp, uint64_t pos)
     return qp->numbering->advance(qp, pos);
 }
 
+/* --- what sends nothing -------------------------------------------------------------------------------------- */
+
+void qp_do_local(struct qp *qp)
+{
+    if (qp->state == QP_READY)
+        (void)emit_all_local(qp);
+}
+
 /* --- waiting until others have left -------------------------------------------------------------------------- */
 
 enum fault qp_resume(struct qp *qp)
 {
     enum fault fault = FAULT_NONE;
 
-    if (qp->state == QP_READY && qp->withheld)
+    if (qp->state == QP_READY && qp->invalidating)
         fault = qp->numbering->resume(qp);
     return fault ? fault : sq_retire(qp);
 }

@@ -42,14 +42,17 @@ struct recv {
 /* A receive queue: a queue pair's own, or shared by many (SRQ). */
 struct rq {
     struct recv *ring;
-    struct rddp_sge *sges; /* depth * sge_max */
     struct pd *pd;
     uint32_t depth, sge_max;
-    uint32_t mask;          /* the ring has a power of two of places, so that free-running counters may wrap */
-    struct spin spin;       /* guards the ring, head and tail: for a post, and for a take */
-    uint32_t head, tail;    /* free-running; head - tail are posted */
-    _Atomic uint32_t taken; /* places in use: posted, arriving, or complete and not polled yet */
-    _Atomic uint32_t users; /* queue pairs, if shared */
+    uint32_t mask;       /* the ring has a power of two of places, so that free-running counters may wrap */
+    struct spin spin;    /* guards the ring, depth, mask, head, tail: for a post, a take, and a change of size */
+    uint32_t head, tail; /* free-running; head - tail are posted */
+    /* Who waits until a receive is posted: bits of the host's. Set under spin, when the queue is empty. */
+    _Atomic uint64_t waiters;
+    _Atomic uint32_t taken;     /* places in use: posted, arriving, or complete and not polled yet */
+    _Atomic uint32_t users;     /* queue pairs, if shared */
+    uint32_t limit;             /* guarded by spin: with fewer receives posted, low() is called once; 0: never */
+    void (*low)(struct rq *rq); /* set by the creator of a shared queue, called without a lock */
 };
 
 /* Octets that rq_init() wants, aligned for any type. A user of `pd` that its creator counts, as for a region. */
@@ -60,7 +63,30 @@ void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, voi
  * behind the sge list. From any thread. */
 int rq_post(struct rq *rq, const struct rddp_recv_wr *wr);
 
-/* In a child of fork(), where nobody is inside any more: opens the lock and counts the places of what is posted. */
+/* Notes that `waiter` waits, unless a receive is posted. Returns whether it waits. rq_take_waiters() returns all that
+ * wait and forgets them; to be called after each post, by any thread: who was not served notes itself again. */
+bool rq_await(struct rq *rq, uint64_t waiter);
+static inline uint64_t rq_take_waiters(struct rq *rq)
+{
+    /* The post has held spin since they were noted. */
+    return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;
+}
+
+/* Arms the limit, or disarms it with 0. With fewer receives posted than that already, low() is called at once. Returns
+ * false if the queue can never have as many. From any thread. */
+bool rq_set_limit(struct rq *rq, uint32_t limit);
+
+/* How many receives there may be, how many are posted and not taken, and the limit. From any thread. */
+struct rq_state {
+    uint32_t depth, posted, limit;
+};
+struct rq_state rq_state(struct rq *rq);
+
+/* Changes the depth of a shared queue, whose receives move to `buffer`, which is as rq_init()'s. Returns the old
+ * buffer; NULL: more places are in use, or the limit is higher, and nothing has changed. From any thread. */
+void *rq_resize(struct rq *rq, uint32_t depth, void *buffer);
+
+/* In a child of fork(), where no thread is inside any more: opens the lock and counts the places of what is posted. */
 void rq_leave(struct rq *rq);
 
 enum send_state {
@@ -70,11 +96,14 @@ enum send_state {
     SEND_DONE,    /* waits for earlier ones to complete */
 };
 
-/* A request in the send queue. `sge` and `inlined` point into the room of the queue. */
+struct destination;
+
+/* A request in the send queue. `sge`, `inlined` and `to` point into the room of the queue. */
 struct send {
     uint64_t wr_id;
     struct rddp_sge *sge;
     uint8_t *inlined;
+    struct destination *to; /* of QP_DATAGRAMS */
     uint64_t remote_offset;
     uint64_t end;      /* stream position behind its last segment */
     uint64_t rx_end;   /* of an RDMA Read: stream position behind the last response segment so far */
@@ -88,7 +117,7 @@ struct send {
     uint32_t number;          /* of the message */
     uint32_t immediate;       /* of a request with immediate data */
     struct seg_atomic atomic; /* of an atomic; `number` is then that of its response */
-    uint64_t parted;          /* it took a key away then, and completes when all who came before have left; or 0 */
+    uint64_t retired;         /* the epoch in which it invalidated a key; it completes when mr_is_unused(); or 0 */
     bool begun;               /* an RDMA Read: the first segment of its response had its turn */
     enum send_state state;
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
@@ -107,6 +136,7 @@ struct inbound {
     uint32_t length; /* known when the last segment was seen */
     uint32_t reach;  /* octets up to the end of the farthest segment so far */
     uint64_t invalidate;
+    uint32_t source;            /* with SEG_DATAGRAM */
     uint32_t immediate;         /* with SEG_WITH_IMM */
     unsigned flags;             /* enum seg_flag of its last segment; SEG_LAST: length is known */
     enum rddp_wc_status status; /* as of struct send */
@@ -135,6 +165,21 @@ enum qp_state {
     QP_ERROR, /* everything is flushed, also what is posted from here on */
 };
 
+/* What becomes of requests. */
+enum qp_service {
+    QP_RELIABLE,   /* one that fails is the end of the queue pair */
+    QP_UNRELIABLE, /* one that fails here is the end of the send queue alone, until qp_restart_sends() */
+    QP_DATAGRAMS,  /* the same, and each names its peer (datagram.h) */
+};
+
+struct qp;
+
+/* What a queue pair that was connected by hand tells its owner. */
+enum qp_happening {
+    QP_COMMUNICATES, /* a packet of the peer came before requests may be sent */
+    QP_DRAINED,      /* the requests that had begun are done */
+};
+
 struct qp_attr {
     struct pd *pd;
     struct mr_table *mrs;
@@ -143,12 +188,19 @@ struct qp_attr {
     uint32_t send_depth, recv_depth;
     uint32_t send_sge, recv_sge;
     uint32_t inline_max;
-    uint32_t ird, ord; /* room for; qp_connect() sets what was agreed */
-    uint32_t window;   /* messages that may be in arrival at once: 1 is enough for a link in order */
+    uint32_t ird, ord;        /* room for; qp_connect() sets what was agreed */
+    uint32_t window;          /* messages that may be in arrival at once: 1 is enough for a link in order */
+    uint64_t receive_wait_us; /* how long a message may wait for its receive; 0: not at all; UINT64_MAX: no limit */
+    enum qp_service service;
     bool signal_all;
     bool out_of_order; /* Sends may be delivered out of order where their sender allows it */
     bool rdma_control; /* Writes and Read Requests with control data take a receive */
+    /* Remote rights (enum rddp_access) that the peer does not have, whatever its regions grant. Any thread may change
+     * it in qp->attr. */
+    _Atomic unsigned refused;
     uint32_t number;
+    void (*failed)(struct qp *qp); /* called once by qp_fail(), when everything is flushed; may be NULL */
+    void (*happened)(struct qp *qp, enum qp_happening what); /* the same */
 };
 
 /* What qp_emit() is at: at most one message of the send queue or one response at a time. */
@@ -211,12 +263,13 @@ struct cut {
 struct qp {
     struct qp_attr attr;
     _Atomic enum qp_state state;       /* QP_ERROR is set when `note` is whole */
-    struct fault_note note;            /* why QP_ERROR */
+    _Atomic bool sends_failed;         /* a request failed, and all behind it are flushed: not of QP_RELIABLE */
+    struct fault_note note;            /* why QP_ERROR, or else sends_failed */
     const struct numbering *numbering; /* messages are numbered in queues unless qp_sequence() says otherwise */
     struct sequence *sequence;         /* with a SEG_NUMBERS_SEQUENCE wire, else NULL */
-    uint32_t unsayable; /* requests that the connection has no message for, a bit for each enum rddp_wr_opcode: set
-                         * before qp_connect(), and refused at the post (-EOPNOTSUPP) */
-    uint32_t send_max;  /* octets of a Send, where there are no longer ones; else 0 */
+    uint32_t unsupported; /* requests that the connection has no message for, a bit for each enum rddp_wr_opcode: set
+                           * before qp_connect(), and refused at the post (-EOPNOTSUPP) */
+    uint32_t send_max;    /* octets of a Send, where there are no longer ones; else 0 */
 
     struct send_queue sq;
     struct reads_out reads;
@@ -225,9 +278,10 @@ struct qp {
     struct arriving arriving;
     struct answers answers;
     struct written written;
-    uint64_t withheld; /* not 0: the message at arriving.next took a key away then, and is told when all who came before
-                          have left */
-    uint64_t rx_pos;   /* everything before this stream position has arrived and is placed */
+    uint64_t invalidating; /* not 0: the message at arriving.next invalidated a key at that epoch; it is delivered when
+                              mr_is_unused() */
+    uint64_t rx_pos;       /* everything before this stream position has arrived and is placed */
+    uint64_t waiter;       /* the host's: rq_await() notes it */
 
     uint32_t tx_send_msg, tx_read_msg, tx_atomic_msg; /* next MSN of queues 0, 1, 3; the first is 1 */
     uint32_t rx_atomic_msg;                           /* of the response to our next atomic (queue 3) */
@@ -235,7 +289,7 @@ struct qp {
     struct cut cut;
 
     uint64_t tx_octets, rx_octets; /* payload, for counters */
-    uint64_t control_dropped;      /* octets of control data of Writes and Read Requests that nobody asked for */
+    uint64_t control_dropped; /* octets of control data of Writes and Read Requests that no receive was posted for */
 };
 
 /* Octets of room that qp_init() wants for these attributes; 0 if one is over its limit (a window of 0 is, too). */
@@ -251,7 +305,7 @@ void qp_fini(struct qp *qp);
  * gone without a completion; those in the CQs were dropped before: cq_forget(). */
 void qp_reset(struct qp *qp, const struct qp_attr *attr, void *buffer);
 
-/* In a child of fork(), as rq_leave(), and after that of an SRQ. Nobody was placing or emitting; a
+/* In a child of fork(), as rq_leave(), and after that of an SRQ. No thread was placing or emitting; a
  * post that was under way has not happened. */
 void qp_leave(struct qp *qp);
 
@@ -265,33 +319,57 @@ void qp_fail(struct qp *qp, const struct fault_note *note);
 
 /* The peer says, before qp_fail(), that a message of this kind was wrong: the oldest request that it can have been is
  * given `status`. For SEG_READ_REQ that is the oldest Read without its response, else the oldest request of the kind
- * that has not completed, or the oldest at all, of what has left in part; a Read Response was nobody's request.
+ * that has not completed, or the oldest at all, of what has left in part; a Read Response belongs to no request.
  * What has completed stays so: a Write completes when it has left. */
 void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status);
 
-/* --- posting (qp.c). Each queue has one producer at a time, who excludes others (the receive queue does it by itself),
- * but nobody who places and emits. 0, or -ENOMEM: the queue is full; -EINVAL: too many sges (a Read has one sink), too
- * long, unknown opcode or flag, inline too long, a Read with inline, a receive although there is an SRQ. In QP_ERROR
- * the request is taken and completes as flushed when qp_settle() is called. The address of an sge is an offset of its
- * region, as a peer would name it.
+/* --- posting (qp.c). Each queue has one producer at a time, which excludes other producers (the receive queue does it
+ * by itself), but not the thread that places and emits. 0, or -ENOMEM: the queue is full; -EINVAL: too many sges (a
+ * Read has one sink), too long, unknown opcode or flag, inline too long, a Read with inline, a receive although there
+ * is an SRQ. In QP_ERROR the request is taken and completes as flushed when qp_settle() is called. The address of an
+ * sge is an offset of its region, as a peer would name it.
  * --- */
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
 /* The same for a list, from its front until one fails: *wr is then that one, else NULL. They become visible at once. */
 int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
-/* Does something wait that has taken a key away, until nobody can be using the region any more? */
+/* Is the next request to be emitted one that sends nothing? */
+static inline bool qp_has_local(const struct qp *qp)
+{
+    return qp->sq.next != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
+           qp->sq.ring[qp->sq.next & qp->sq.mask].opcode == RDDP_WR_LOCAL_INV;
+}
+
+/* Executes it, and those like it behind it, whether anything may be sent or not: no peer delays what concerns memory of
+ * our own. QP_ERROR afterwards: one of them failed, and qp->note says why. */
+void qp_do_local(struct qp *qp);
+
+/* Has the oldest request been executed, and waits for its completion? */
+static inline bool sq_waits(const struct qp *qp)
+{
+    return qp->sq.tail != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
+           qp->sq.ring[qp->sq.tail & qp->sq.mask].state == SEND_DONE;
+}
+
+/* Does something that invalidated a key wait until the region is out of use? */
 static inline bool qp_waits(const struct qp *qp)
 {
-    return qp->withheld || (qp->sq.tail != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
-                            qp->sq.ring[qp->sq.tail & qp->sq.mask].state == SEND_DONE);
+    return qp->invalidating || sq_waits(qp);
 }
+
+/* Does it wait for spans of that region which are queued for a socket, here or elsewhere? Their peers may never read
+ * them: whoever holds such spans copies them. */
+bool qp_waits_for_spans(const struct qp *qp);
 
 /* Completes of that what can be; to be called now and then while qp_waits(). Faults are those of qp_advance(). */
 enum fault qp_resume(struct qp *qp);
 
-/* Flushes what was posted since the queue pair failed. As all below for whoever places and emits; to be called after a
- * post that found, or left, QP_ERROR. */
+/* Requests may leave again after sends_failed. What was posted before is flushed. */
+void qp_restart_sends(struct qp *qp);
+
+/* Flushes what was posted since the queue pair, or its send queue, failed. As all below for whoever places and emits;
+ * to be called after a post that found, or left, QP_ERROR. */
 void qp_settle(struct qp *qp);
 
 /* --- arriving --- */
@@ -301,11 +379,22 @@ void qp_settle(struct qp *qp);
  * numbering by queues takes segments in any order of their stream positions; one that begins behind rx_pos may come
  * again until then and counts once. FAULT_NOT_NOW is no fault: a segment out of order cannot be placed yet, nothing has
  * changed, and the link keeps it until something before it has arrived. In order that happens while a
- * message is withheld (see qp_waits()), and to a sequence: the segment has to wait until a response has been emitted.
- * SEG_TERMINATE is not for here, and in QP_ERROR everything is
- * dropped (RFC 5041 7.1). On a fault qp->note says more, the receive or Read it is about has its status, and the caller
- * goes on to qp_fail() (which has been called already if a CQ was full). */
+ * delivery waits for an invalidation (see qp_waits()), and to a sequence: the segment has to wait until a response has
+ * been emitted. After FAULT_NO_RECEIVE nothing has changed either, but for the note: the segment may come again when a
+ * receive was posted. SEG_TERMINATE is not for here, and in QP_ERROR everything is dropped (RFC 5041 7.1). On a fault
+ * qp->note says more, the receive or Read it is about has its status, and the caller goes on to qp_fail() (which has
+ * been called already if a CQ was full). */
 enum fault qp_place(struct qp *qp, const struct seg *seg);
+
+/* Takes the receive that `seg`, the next of the stream, needs and has not yet, so that qp_place() finds it. Returns
+ * FAULT_NO_RECEIVE: none is posted; else FAULT_NONE, whatever else may be wrong. */
+enum fault qp_claim_receive(struct qp *qp, const struct seg *seg);
+
+/* Is no receive posted? Then qp->waiter waits for one (rq_await()). */
+static inline bool qp_awaits_receive(const struct qp *qp)
+{
+    return rq_await(qp->rq, qp->waiter);
+}
 
 /* Places the payload of a segment that begins behind rx_pos, once: in its turn its header is to come to qp_place(),
  * with SEG_PLACED, and is judged as if it came only then. Without seg->data: could it be placed? FAULT_NOT_NOW: it
@@ -333,7 +422,7 @@ struct emit {
     uint32_t spans;
     struct mr *region[EMIT_SPANS]; /* of each span, NULL for inline data */
     bool volatile_data;            /* inline data: its room may be reused once the request completes */
-    bool may_change;               /* somebody may write it meanwhile: nobody has promised that it is stable */
+    bool may_change;               /* it may be written meanwhile: it is not registered as stable */
 };
 
 /* Is there anything that could leave now? */

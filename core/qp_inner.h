@@ -4,18 +4,9 @@
 #define RDDP_CORE_QP_INNER_H
 
 #include "base/bytes.h"
+#include "base/ring.h"
 #include "core/sequence.h"
 #include "core/qp.h"
-
-/* Returns the slots of a ring for `depth` entries: a power of two. */
-static inline uint32_t ring_slots(uint32_t depth)
-{
-    uint32_t slots = 1;
-
-    while (slots < depth)
-        slots *= 2;
-    return slots;
-}
 
 static inline size_t size_align(size_t octets)
 {
@@ -48,12 +39,6 @@ static inline uint32_t reads_out(const struct qp *qp)
     return qp->reads.head - qp->reads.tail;
 }
 
-/* Have all visitors left that entered before `moment`? Then what invalidated a key at that moment may be reported. */
-static inline bool is_parted(const struct qp *qp, uint64_t moment)
-{
-    return !moment || visits_are_over(&qp->attr.mrs->visits, moment);
-}
-
 static inline const struct rddp_sge *sink_of(const struct send *s)
 {
     static const struct rddp_sge none;
@@ -79,6 +64,12 @@ static inline bool is_write(enum rddp_wr_opcode opcode)
     return opcode == RDDP_WR_RDMA_WRITE || opcode == RDDP_WR_RDMA_WRITE_WITH_IMM;
 }
 
+/* The rights that a region must grant for a remote operation: one that none has, if the queue pair refuses it. */
+static inline unsigned remote_right(const struct qp *qp, unsigned right)
+{
+    return right & atomic_load_explicit(&qp->attr.refused, memory_order_relaxed) ? 1u << 31 : right;
+}
+
 /* Does the message continue here? Octets that were placed early may arrive again in order. */
 static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset)
 {
@@ -89,7 +80,6 @@ static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset
 
 /* rq.c: sums up the lengths of a list of sges. Returns 0, or -EINVAL if there are too many or the sum is too large. */
 int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length);
-uint32_t rq_posted(struct rq *rq);
 bool rq_take(struct rq *rq, struct recv *to); /* false: the queue is empty (others may share it) */
 bool rq_drop(struct rq *rq, uint64_t *wr_id); /* like rq_take(), returning only wr_id */
 
@@ -97,6 +87,8 @@ bool rq_drop(struct rq *rq, uint64_t *wr_id); /* like rq_take(), returning only 
  * was full, which fails the queue pair; qp_fail_cq() does the same. */
 enum fault sq_retire(struct qp *qp);
 enum fault qp_fail_cq(struct qp *qp);
+/* A request failed, and has its status: flushes the send queue, which takes requests only to flush them from now on. */
+void sq_fail(struct qp *qp, const struct fault_note *note);
 /* A Read completed: invalidates its sink if that is RDDP_ACCESS_ONE_SHOT. */
 void expire_sink(struct qp *qp, struct send *s);
 
@@ -116,6 +108,8 @@ void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned fl
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order);
+/* A whole message: seg->head, and then the payload. */
+enum fault place_datagram(struct qp *qp, const struct seg *seg, struct inbound *in);
 
 /* place.c: copy only the payload of a segment whose turn has not come, and record nothing. Without seg->data nothing
  * moves. */
@@ -136,20 +130,31 @@ uint64_t atomic_do(uint8_t *at, const struct seg_atomic *a);
 
 /* deliver.c: deliver_message() delivers the complete message at arriving.next to the application.
  * deliver_read_request() makes the peer's Read at answers.head ready to be answered. deliver_read_response() completes
- * the oldest Read if its response and everything before it have arrived. FAULT_NOT_NOW: the message is withheld and
- * stays in place. */
+ * the oldest Read if its response and everything before it have arrived. FAULT_NOT_NOW: the message waits for its
+ * invalidation and stays in place. */
 enum fault deliver_message(struct qp *qp);
 enum fault deliver_read_request(struct qp *qp);
 enum fault deliver_read_response(struct qp *qp);
 bool deliver_has_request(const struct qp *qp, uint32_t msn);
 bool deliver_has_response(const struct qp *qp, uint32_t i);
 
-/* emit.c: emit_is_due(): is there anything to send? emit_choose() selects the next message unless one is being cut;
+/* emit.c: emit_all_local() executes the next requests as far as they send nothing; returns false if one failed.
+ * emit_is_due(): is there anything to send? emit_choose() selects the next message unless one is being cut;
  * returns false if there is none, or if a request that is executed locally failed. emit_message() then cuts the next
  * segment, without its numbers. */
+bool emit_all_local(struct qp *qp);
 bool emit_is_due(const struct qp *qp);
 bool emit_choose(struct qp *qp);
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+
+/* emit.c, for packets.c: emit_has_request(): may the next request leave? emit_add_span() adds memory of a region to *e
+ * after checking that `rest` octets may be read. emit_fail_key() fails the queue pair because of an sge, returns false.
+ * emit_answer() cuts the next segment of the oldest response; false: there is none, or the queue pair failed. */
+bool emit_has_request(const struct qp *qp);
+enum fault emit_add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
+                         unsigned rights);
+bool emit_fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct rddp_sge *sge);
+bool emit_answer(struct qp *qp, struct emit *e, uint32_t max);
 
 /* control.c: control data of messages in one sequence, and the receives that these messages take. */
 struct inbound *find_inbound(const struct qp *qp, enum seg_op op, uint32_t number);

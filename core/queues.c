@@ -10,6 +10,8 @@
 static int queues_check(const struct qp *qp, const struct rddp_send_wr *wr, uint32_t length)
 {
     (void)qp;
+    if (wr->opcode == RDDP_WR_RDMA_READ && wr->num_sge > 1)
+        return -EINVAL; /* the sink is sent to the peer as one STag (RFC 5040 5.2) */
     if (wr->opcode == RDDP_WR_SEND_WITH_IMM && length)
         return -EOPNOTSUPP; /* Immediate Data take a receive of their own (RFC 7306 6.3) */
     return wr->send_flags & RDDP_SEND_ORDER || wr->control_length ? -EINVAL : 0;
@@ -21,7 +23,7 @@ static int queues_check(const struct qp *qp, const struct rddp_send_wr *wr, uint
 static enum fault find_receive(struct qp *qp, const struct seg *seg, bool in_order, struct inbound **in)
 {
     uint32_t ahead = seg->msg - qp->arriving.next,
-             posted = qp->arriving.claimed - qp->arriving.next + rq_posted(qp->rq);
+             posted = qp->arriving.claimed - qp->arriving.next + rq_state(qp->rq).posted;
 
     if (ahead > INT32_MAX || (in_order && ahead))
         return note_seg(qp, seg, FAULT_MSN, seg->msg, qp->arriving.next);
@@ -155,7 +157,7 @@ static bool send_is_here(const struct qp *qp, uint32_t msn)
 {
     const struct inbound *in = inbound_at(qp, msn);
 
-    return qp->arriving.claimed - msn - 1 < qp->attr.window && in->flags & SEG_LAST && in->end <= qp->rx_pos;
+    return (int32_t)(qp->arriving.claimed - msn) > 0 && in->flags & SEG_LAST && in->end <= qp->rx_pos;
 }
 
 static enum fault deliver_send(struct qp *qp)
@@ -217,7 +219,7 @@ static enum fault queues_place(struct qp *qp, const struct seg *seg)
     qp->rx_pos = seg->end;
     count_written(&qp->written, seg);
     fault = operation[seg->op].deliver ? operation[seg->op].deliver(qp) : FAULT_NONE;
-    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* the message is withheld */
+    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* the message waits for its invalidation */
 }
 
 static enum fault queues_place_early(struct qp *qp, const struct seg *seg)
@@ -260,6 +262,15 @@ static enum fault queues_locate(struct qp *qp, const struct seg *seg, uint8_t **
     default:
         return FAULT_NONE;
     }
+}
+
+static enum fault queues_claim(struct qp *qp, const struct seg *seg)
+{
+    struct inbound *in = NULL;
+
+    if (seg->op != SEG_SEND && seg->op != SEG_IMMEDIATE)
+        return FAULT_NONE;
+    return find_receive(qp, seg, true, &in) == FAULT_NO_RECEIVE ? FAULT_NO_RECEIVE : FAULT_NONE;
 }
 
 /* --- a gap closed -------------------------------------------------------------------------------------------- */
@@ -370,6 +381,7 @@ const struct numbering numbering_queues = {
     .place = queues_place,
     .place_early = queues_place_early,
     .locate = queues_locate,
+    .claim = queues_claim,
     .advance = queues_advance,
     .resume = deliver_due,
     .emit = queues_emit,

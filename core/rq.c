@@ -12,20 +12,25 @@ size_t rq_size(uint32_t depth, uint32_t sge_max)
     return size_align(slots * sizeof(struct recv)) + size_align(slots * sge_max * sizeof(struct rddp_sge));
 }
 
+/* Gives each place of a ring its part of the room for sges behind it. */
+static void rq_lay_out(struct recv *ring, uint32_t slots, uint32_t sge_max)
+{
+    struct rddp_sge *sges = (struct rddp_sge *)((uint8_t *)ring + size_align(slots * sizeof(struct recv)));
+
+    for (uint32_t i = 0; i < slots; i++)
+        ring[i].sge = sges + (size_t)i * sge_max;
+}
+
 void rq_init(struct rq *rq, struct pd *pd, uint32_t depth, uint32_t sge_max, void *buffer)
 {
-    uint32_t slots = ring_slots(depth);
-
     *rq = (struct rq){
         .ring = buffer,
-        .sges = (struct rddp_sge *)((uint8_t *)buffer + size_align(slots * sizeof(struct recv))),
         .pd = pd,
         .depth = depth,
         .sge_max = sge_max,
-        .mask = slots - 1,
+        .mask = ring_slots(depth) - 1,
     };
-    for (uint32_t i = 0; i < slots; i++)
-        rq->ring[i].sge = rq->sges + (size_t)i * sge_max;
+    rq_lay_out(buffer, ring_slots(depth), sge_max);
 }
 
 int sges_check(const struct rddp_sge *sge, int count, uint32_t max, uint32_t *length)
@@ -71,20 +76,57 @@ int rq_post(struct rq *rq, const struct rddp_recv_wr *wr)
     return full ? -ENOMEM : 0;
 }
 
+bool rq_await(struct rq *rq, uint64_t waiter)
+{
+    bool is_empty;
+
+    spin_lock(&rq->spin);
+    is_empty = rq->head == rq->tail;
+    if (is_empty)
+        atomic_fetch_or_explicit(&rq->waiters, waiter, memory_order_relaxed);
+    spin_unlock(&rq->spin);
+    return is_empty;
+}
+
 void rq_leave(struct rq *rq)
 {
     rq->spin = (struct spin){false};
+    rq->waiters = 0;
     rq->taken = rq->head - rq->tail;
 }
 
-uint32_t rq_posted(struct rq *rq)
+struct rq_state rq_state(struct rq *rq)
 {
-    uint32_t posted;
+    struct rq_state state;
 
     spin_lock(&rq->spin);
-    posted = rq->head - rq->tail;
+    state = (struct rq_state){.depth = rq->depth, .posted = rq->head - rq->tail, .limit = rq->limit};
     spin_unlock(&rq->spin);
-    return posted;
+    return state;
+}
+
+/* Has the number of posted receives fallen below the limit? If so it is said once. Called with `spin` held. */
+static bool rq_is_low(struct rq *rq)
+{
+    if (rq->head - rq->tail >= rq->limit)
+        return false;
+    rq->limit = 0;
+    return true;
+}
+
+bool rq_set_limit(struct rq *rq, uint32_t limit)
+{
+    bool is_low, fits;
+
+    spin_lock(&rq->spin);
+    fits = limit <= rq->depth;
+    if (fits)
+        rq->limit = limit;
+    is_low = fits && rq_is_low(rq);
+    spin_unlock(&rq->spin);
+    if (is_low && rq->low)
+        rq->low(rq);
+    return fits;
 }
 
 /* Copies the sges too, because the slot may be reused while the message is still arriving. */
@@ -99,15 +141,39 @@ static void rq_copy(struct recv *to, const struct recv *recv)
         to->sge[i] = recv->sge[i];
 }
 
+void *rq_resize(struct rq *rq, uint32_t depth, void *buffer)
+{
+    struct recv *ring = buffer, *old;
+    uint32_t mask = ring_slots(depth) - 1;
+
+    rq_lay_out(ring, mask + 1, rq->sge_max);
+    spin_lock(&rq->spin);
+    old = rq->ring;
+    if (depth < atomic_load_explicit(&rq->taken, memory_order_acquire) || depth < rq->limit) {
+        spin_unlock(&rq->spin);
+        return NULL;
+    }
+    for (uint32_t i = rq->tail; i != rq->head; i++)
+        rq_copy(&ring[i & mask], &old[i & rq->mask]);
+    rq->ring = ring;
+    rq->mask = mask;
+    rq->depth = depth;
+    spin_unlock(&rq->spin);
+    return old;
+}
+
 bool rq_take(struct rq *rq, struct recv *to)
 {
-    bool is_posted;
+    bool is_posted, is_low;
 
     spin_lock(&rq->spin);
     is_posted = rq->head != rq->tail;
     if (is_posted)
         rq_copy(to, &rq->ring[rq->tail++ & rq->mask]);
+    is_low = rq_is_low(rq);
     spin_unlock(&rq->spin);
+    if (is_low && rq->low)
+        rq->low(rq);
     return is_posted;
 }
 

@@ -26,6 +26,7 @@ enum seg_flag {
     SEG_FIRST = 1 << 3,      /* the first segment of its message, on wires that mark it */
     SEG_WITH_IMM = 1 << 4,   /* the message that took a receive brought immediate data */
     SEG_PLACED = 1 << 5,     /* arriving in order; qp_place_early() has placed it before */
+    SEG_DATAGRAM = 1 << 6,   /* a message of a peer that is named in front of its payload */
 };
 
 /* How a wire numbers messages. */
@@ -83,8 +84,9 @@ struct seg {
     uint16_t reserved; /* bits that a wire leaves to its client protocol: four bits, then an octet */
     uint32_t control_length;
     const uint8_t *control; /* octets beside the payload that are never placed with it */
-    const uint8_t *head;    /* the wire's header as it arrived, to be copied into a Terminate */
+    const uint8_t *head; /* the wire's header as it arrived, to be copied into a Terminate; or in front of a datagram */
     uint32_t head_length;
+    uint32_t source;     /* the queue pair that sent a datagram */
     uint64_t begin, end; /* stream positions of the whole unit */
 };
 

@@ -23,6 +23,8 @@ static int sequence_check(const struct qp *qp, const struct rddp_send_wr *wr, ui
     bool is_tagged = wr->opcode == RDDP_WR_RDMA_WRITE || wr->opcode == RDDP_WR_RDMA_READ;
 
     (void)qp;
+    if (wr->opcode == RDDP_WR_RDMA_READ && wr->num_sge > 1)
+        return -EINVAL;
     if (wr->opcode == RDDP_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RDDP_WR_SEND_WITH_IMM ||
         wr->opcode == RDDP_WR_SEND_WITH_INV || is_atomic(wr->opcode))
         return -EOPNOTSUPP; /* this wire has control data in place of immediate data; it names no key to invalidate */
@@ -197,8 +199,8 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
 {
     uint8_t *to, *from;
 
-    if (!seg->length ||
-        mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &to, NULL))
+    if (!seg->length || mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length,
+                                 remote_right(qp, RDDP_ACCESS_REMOTE_WRITE), &to, NULL))
         return false;
     for (uint32_t i = qp->answers.tail; i != qp->answers.head; i++) {
         const struct peer_read *p = peer_read_at(qp, i);
@@ -207,7 +209,7 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
             break; /* it waits neither for this Read nor for later ones */
         if (p->read.length &&
             !mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
-                      RDDP_ACCESS_REMOTE_READ, &from, NULL) &&
+                      remote_right(qp, RDDP_ACCESS_REMOTE_READ), &from, NULL) &&
             to < from + p->read.length && from < to + seg->length)
             return true;
     }
@@ -371,7 +373,7 @@ static void number_response(struct seg *seg, uint32_t number, uint32_t offset)
 }
 
 /* Returns the octets left for payload beside `control` octets of control data. */
-static uint32_t beside(uint32_t max, uint32_t control)
+static uint32_t emit_payload_max(uint32_t max, uint32_t control)
 {
     return control < max ? max - control : max;
 }
@@ -383,7 +385,7 @@ static bool sequence_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, ui
     bool is_response = qp->cut.source == EMIT_RESPONSE;
     uint32_t control = is_response || offset ? 0 : s->control_length;
 
-    if (!emit_message(qp, e, beside(tagged_max, control), beside(untagged_max, control)))
+    if (!emit_message(qp, e, emit_payload_max(tagged_max, control), emit_payload_max(untagged_max, control)))
         return false;
     e->seg.flags |= offset ? 0u : SEG_FIRST;
     if (!is_response) {

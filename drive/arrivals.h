@@ -18,13 +18,13 @@ void arrival_give(struct rddp_listener *listener, int fd);
 
 /* Removes the oldest arrival of this loop that came from `listener` (NULL: from any) and returns it for the caller to
  * free. NULL: there is none. */
-struct arrival *arrival_take(struct progress *progress, const struct rddp_listener *listener);
+struct arrival *arrival_take(struct loop *loop, const struct rddp_listener *listener);
 
 /* The calls of a struct packet_port: a device delivers connections that are already up. By the driver of its loop. */
 bool arrivals_have_space(const struct packet_port *port);
 void arrival_from_device(struct packet_port *port, struct link *link);
 
 /* Makes connections of all arrivals of this loop. Called by its driver. */
-void arrivals_adopt(struct progress *progress);
+void arrivals_adopt(struct loop *loop);
 
 #endif

@@ -1,169 +1,259 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* bells.c - doorbells that are rung a little later, so that a burst of single posts leaves in one call.
+/* doorbell_batch.c - doorbell batching: a burst of single posts rings once and leaves in one system call.
  *
- * A request that is alone is rung for at once. One that follows others closely may wait for more of them: its poster
- * would otherwise spend a system call for each. Nothing waits longer than LATEST_US, whoever polls or does not. */
+ * A thread that rings never waits for another one: it may have displaced that thread from its processor, and would get
+ * it back a scheduler's slice later. Every deferred doorbell is in one of two lists that all threads see, `waiting` and
+ * `taken`, until it is rung. */
 #include "drive/doorbell_batch.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
+#include <sched.h>
 
 enum {
-    BUSY = 8,       /* a burst has at least this many requests posted and not polled ... */
-    MOST = 128,     /* a bell is rung for at most this many posts */
+    BUSY = 8,       /* a burst has at least this many requests posted without a poll, or not polled, ... */
     RECENT_US = 20, /* ... and a connection that sent something no longer ago than this */
-    LATEST_US = 50, /* a bell is rung after this time at the latest, ... */
-    EARLY_US = 5,   /* ... or this much earlier, if the timer happens to run out then */
+    MOST = 256,     /* a doorbell is deferred for less than this many requests */
+    LATEST_US = 50, /* the thread rings a doorbell after this time at the latest, ... */
+    EARLY_US = 5,   /* ... or this much earlier, if it happens to look then */
+    LOOKS = 8,      /* looks in a row that find nothing deferred: the thread sleeps until it is woken */
 };
 
-/* Puts a queue pair in front of those whose bell is put off. True: it is the only one. */
-static bool bells_put_in(struct bells *bells, struct rddp_qp *qp)
-{
-    struct rddp_qp *first = atomic_load_explicit(&bells->waiting, memory_order_relaxed);
+/* --- deferring ------------------------------------------------------------------------------------------------- */
 
-    if (qp->has_bell)
-        return first == qp && !qp->next_bell;
-    qp->has_bell = true;
+/* Puts a queue pair in front of the others. Its spinlock is held, or it was taken from a list. Pushing and then looking
+ * at `watch` or `sleepers` is sequentially consistent, as is the reverse of those who stop watching or go to sleep: one
+ * of both sees the other. */
+static void batch_push(struct doorbell_batch *batch, struct rddp_qp *qp)
+{
+    struct rddp_qp *first = atomic_load_explicit(&batch->waiting, memory_order_relaxed);
+
     do
-        qp->next_bell = first;
-    while (!atomic_compare_exchange_weak_explicit(&bells->waiting, &first, qp, memory_order_release,
-                                                  memory_order_relaxed));
-    return !first;
+        atomic_store_explicit(&qp->next_in_batch, first, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&batch->waiting, &first, qp));
 }
 
-enum bells_verdict bells_put_off(struct rddp_qp *qp, const struct endpoint *endpoint)
+/* After a push: does nothing look at the batch, although a sleeper could? Then the caller has to wake it. */
+static bool batch_is_unwatched(struct doorbell_batch *batch)
 {
-    struct bells *bells = &endpoint->progress->bells;
+    uint32_t none = BATCH_UNWATCHED;
+
+    return atomic_load(&batch->sleepers) && atomic_load(&batch->watch) == none &&
+           atomic_compare_exchange_strong(&batch->watch, &none, BATCH_WOKEN);
+}
+
+/* Counts the requests that were posted since the send CQ was last polled, in a burst and in the one before. */
+static void count_burst(struct rddp_qp *qp, struct rddp_cq *cq, uint32_t requests)
+{
+    uint32_t polls = atomic_load_explicit(&cq->polls, memory_order_relaxed);
+
+    if (polls != qp->polls) {
+        qp->last_burst = qp->burst;
+        qp->burst = 0;
+        qp->polls = polls;
+    }
+    qp->burst += requests;
+}
+
+/* Requests without a completion give their places back when they leave, so places alone do not show a burst. Without a
+ * thread nothing is deferred for an application that was not seen to poll: it might never call again. */
+static bool is_burst(const struct rddp_qp *qp)
+{
+    if (qp->last_burst >= BUSY)
+        return true;
+    if (qp->context->manual && !qp->last_burst)
+        return false;
+    return qp->burst > BUSY || atomic_load_explicit(&qp->qp.sq.taken, memory_order_relaxed) >= BUSY;
+}
+
+/* For its pollers, who compare. Posters of several queue pairs may lose a count, which only rings earlier. */
+static void note_post(struct rddp_cq *cq)
+{
+    atomic_store_explicit(&cq->posts, atomic_load_explicit(&cq->posts, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* Of the list that it is in: does no other queue pair wait there? One that rings may be adding it again meanwhile. */
+static bool is_alone(struct doorbell_batch *batch, const struct rddp_qp *qp)
+{
+    const struct rddp_qp *first = atomic_load_explicit(&batch->waiting, memory_order_acquire);
+
+    return !first || (first == qp && !atomic_load_explicit(&qp->next_in_batch, memory_order_relaxed));
+}
+
+enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests)
+{
+    struct rddp_cq *cq = container_of(qp->qp.attr.send_cq, struct rddp_cq, cq);
+    struct doorbell_batch *batch = &endpoint->loop->batch;
     uint64_t now_us;
 
-    if (qp->context->manual || qp->put_off + 1 >= MOST ||
-        atomic_load_explicit(&qp->qp.sq.taken, memory_order_relaxed) < BUSY)
-        return BELLS_RING;
-    if (qp->put_off)
-        return BELLS_WAIT;
-    now_us = loop_now_us();
+    count_burst(qp, cq, requests);
+    if (!is_burst(qp) || qp->deferred + requests >= MOST)
+        return BATCH_RING;
+    if (qp->deferred) {
+        note_post(cq);
+        return BATCH_DEFER;
+    }
+    now_us = reactor_now_us();
     if (now_us - atomic_load_explicit(&endpoint->sent_us, memory_order_relaxed) > RECENT_US)
-        return BELLS_RING;
-    if (bells_put_in(bells, qp)) /* otherwise others may have waited longer */
-        atomic_store_explicit(&bells->since_us, now_us, memory_order_relaxed);
-    return atomic_load(&bells->timed) || atomic_exchange(&bells->timed, true) ? BELLS_WAIT : BELLS_SET_TIMER;
+        return BATCH_RING;
+    note_post(cq);
+    if (is_alone(batch, qp)) /* otherwise others may have waited longer */
+        atomic_store_explicit(&batch->since_us, now_us, memory_order_relaxed);
+    if (!qp->is_in_batch)
+        batch_push(batch, qp);
+    qp->is_in_batch = true;
+    return batch_is_unwatched(batch) ? BATCH_WAKE : BATCH_DEFER;
 }
 
-static void timer_start(struct bells *bells, uint64_t in_us)
-{
-    const struct itimerspec when = {.it_value.tv_nsec = (long)in_us * 1000};
+/* --- ringing --------------------------------------------------------------------------------------------------- */
 
-    timerfd_settime(bells->timer.fd, 0, &when, NULL);
-}
-
-void bells_set_timer(struct progress *progress)
+/* Rings for a queue pair that was taken: *endpoint is then to be released, or NULL. Returns false if its poster is
+ * posting: it stays deferred. The queue pair cannot go while its spinlock is held, nor the endpoint while its bell is.
+ */
+static bool ring_one(struct rddp_qp *qp, struct endpoint **endpoint)
 {
-    timer_start(&progress->bells, LATEST_US);
-}
-
-/* Rings for the first of those that were taken: *endpoint is then to be let go of, or NULL. False: there is none. The
- * queue pair cannot go while they are locked, nor the endpoint while its bell is held. */
-static bool ring_first(struct bells *bells, struct endpoint **endpoint)
-{
-    struct rddp_qp *qp;
     bool is_wanted;
 
-    spin_lock(&bells->lock);
-    qp = bells->taken;
+    if (!spin_try(&qp->spin))
+        return false;
+    qp->is_in_batch = false;
+    is_wanted = qp->deferred && qp->endpoint;
+    *endpoint = is_wanted && doorbell_ring(&qp->endpoint->bell) ? qp->endpoint : NULL;
+    qp->deferred = 0;
+    spin_unlock(&qp->spin);
+    return true;
+}
+
+/* Rings for the first of those that were taken; one whose poster is posting waits again. *endpoint is then to be
+ * released, or NULL. Returns false if there is none, or if another thread is doing this. */
+static bool ring_first(struct doorbell_batch *batch, struct endpoint **endpoint)
+{
+    struct rddp_qp *qp;
+
+    *endpoint = NULL;
+    if (!spin_try(&batch->lock))
+        return false;
+    qp = batch->taken;
     if (qp) {
-        bells->taken = qp->next_bell;
-        spin_lock(&qp->spin);
-        qp->has_bell = false;
-        is_wanted = qp->put_off && qp->endpoint;
-        *endpoint = is_wanted && doorbell_ring(&qp->endpoint->bell) ? qp->endpoint : NULL;
-        qp->put_off = 0;
-        spin_unlock(&qp->spin);
+        batch->taken = atomic_load_explicit(&qp->next_in_batch, memory_order_relaxed);
+        if (!ring_one(qp, endpoint))
+            batch_push(batch, qp);
     }
-    spin_unlock(&bells->lock);
+    spin_unlock(&batch->lock);
     return qp;
 }
 
 /* Takes those that wait, unless some that were taken have not been rung for. */
-static void bells_take(struct bells *bells)
+static void batch_take(struct doorbell_batch *batch)
 {
-    spin_lock(&bells->lock);
-    if (!bells->taken)
-        bells->taken = atomic_exchange_explicit(&bells->waiting, NULL, memory_order_acquire);
-    spin_unlock(&bells->lock);
+    if (!spin_try(&batch->lock))
+        return;
+    if (!batch->taken)
+        batch->taken = atomic_exchange_explicit(&batch->waiting, NULL, memory_order_acquire);
+    spin_unlock(&batch->lock);
 }
 
-/* What is put off meanwhile waits for the next call: others may go on posting. */
-void bells_ring(struct progress *progress)
+static bool is_empty(struct doorbell_batch *batch)
 {
-    struct bells *bells = &progress->bells;
+    return !atomic_load(&batch->waiting) && !atomic_load_explicit(&batch->taken, memory_order_relaxed);
+}
+
+/* What is deferred meanwhile waits for the next call: others may go on posting. */
+void batch_ring(struct loop *loop)
+{
+    struct doorbell_batch *batch = &loop->batch;
     struct endpoint *endpoint;
 
-    for (unsigned round = 0; round < 2; round++) { /* one for what somebody else has taken */
-        if (!atomic_load_explicit(&bells->waiting, memory_order_relaxed) &&
-            !atomic_load_explicit(&bells->taken, memory_order_relaxed))
+    for (unsigned round = 0; round < 2; round++) { /* one for what another thread has taken */
+        if (is_empty(batch))
             return;
-        bells_take(bells);
-        while (ring_first(bells, &endpoint))
+        batch_take(batch);
+        while (ring_first(batch, &endpoint))
             if (endpoint)
-                endpoint_let_go(endpoint, ENDPOINT_POSTER);
+                endpoint_release(endpoint, ENDPOINT_POSTER);
     }
+    if (!is_empty(batch) && batch_is_unwatched(batch))
+        loop_wake(loop);
 }
 
-static bool is_waiting(struct rddp_qp *qp)
+static bool is_deferred(struct rddp_qp *qp)
 {
-    bool has_bell;
+    bool is_in_batch;
 
     spin_lock(&qp->spin);
-    has_bell = qp->has_bell;
+    is_in_batch = qp->is_in_batch;
     spin_unlock(&qp->spin);
-    return has_bell;
+    return is_in_batch;
 }
 
-void bells_forget(struct rddp_qp *qp)
+void batch_forget(struct rddp_qp *qp)
 {
-    while (is_waiting(qp))
-        bells_ring(qp->progress);
-}
-
-/* A burst that began after the timer was set has time left. So a thread that posts one burst after another leaves the
- * timer alone, which is dear to set. */
-static void bells_on_time(struct watch *watch, uint32_t events)
-{
-    struct progress *progress = container_of(watch, struct progress, bells.timer);
-    struct bells *bells = &progress->bells;
-    uint64_t expirations, age_us;
-
-    (void)events;
-    if (read(watch->fd, &expirations, sizeof(expirations)) < 0) {
-        if (errno != EAGAIN)
-            abort();
-        return;
+    while (is_deferred(qp)) {
+        batch_ring(qp->loop);
+        sched_yield(); /* to a thread that was displaced while it rang */
     }
-    age_us = loop_now_us() - atomic_load_explicit(&bells->since_us, memory_order_relaxed);
-    if (age_us + EARLY_US < LATEST_US) {
-        timer_start(bells, LATEST_US - age_us);
-        return;
-    }
-    atomic_store(&bells->timed, false); /* a bell put off after this sets the timer; all others are rung now */
-    bells_ring(progress);
 }
 
-int bells_init(struct progress *progress)
-{
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+/* --- who looks at it -------------------------------------------------------------------------------------------- */
 
-    progress->bells.timer = (struct watch){.fd = fd, .ready = bells_on_time};
-    if (fd < 0)
-        return -EMFILE;
-    return loop_watch(&progress->loop, &progress->bells.timer, EPOLLIN);
+/* Ends watching: who defers after this wakes a sleeper. Returns whether nothing is deferred. */
+static bool batch_unwatch(struct doorbell_batch *batch)
+{
+    atomic_store(&batch->watch, BATCH_UNWATCHED);
+    return is_empty(batch);
 }
 
-void bells_fini(struct progress *progress)
+/* The thread goes on looking for a while when a burst is over: a poster that has to wake it again loses more. */
+static uint64_t look_at_nothing(struct doorbell_batch *batch)
 {
-    if (progress->bells.timer.fd >= 0)
-        close(progress->bells.timer.fd);
-    progress->bells.timer.fd = -1;
+    if (++batch->idle_looks < LOOKS)
+        return LATEST_US;
+    batch->idle_looks = 0;
+    if (batch_unwatch(batch))
+        return UINT64_MAX;
+    atomic_store(&batch->watch, BATCH_WATCHED);
+    return LATEST_US;
+}
+
+uint64_t batch_serve(struct loop *loop)
+{
+    struct doorbell_batch *batch = &loop->batch;
+    uint64_t since_us, age_us;
+
+    if (atomic_load(&batch->watch) == BATCH_UNWATCHED)
+        return UINT64_MAX;
+    atomic_store(&batch->watch, BATCH_WATCHED);
+    if (is_empty(batch))
+        return look_at_nothing(batch);
+    batch->idle_looks = 0;
+    since_us = atomic_load_explicit(&batch->since_us, memory_order_relaxed);
+    age_us = reactor_now_us() - since_us;
+    if (age_us + EARLY_US < LATEST_US)
+        return LATEST_US - age_us;
+    batch_ring(loop);
+    return LATEST_US;
+}
+
+void batch_sleep(struct loop *loop)
+{
+    atomic_fetch_add(&loop->batch.sleepers, 1);
+    batch_ring(loop);
+}
+
+void batch_wake_up(struct loop *loop)
+{
+    atomic_fetch_sub(&loop->batch.sleepers, 1);
+}
+
+void batch_answer(struct loop *loop)
+{
+    struct doorbell_batch *batch = &loop->batch;
+
+    if (loop->context->manual && atomic_load(&batch->watch) != BATCH_UNWATCHED && !batch_unwatch(batch))
+        batch_ring(loop);
+}
+
+void batch_init(struct loop *loop)
+{
+    struct rddp_context *context = loop->context;
+
+    loop->batch = (struct doorbell_batch){.sleepers = !context->manual + context->is_fd_known};
 }

@@ -1,23 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* drive.c - rddp_progress(): the application does the work of a context itself. */
+/* drive.c - rddp_progress(): the application does the work of a context itself; and what it does while it waits. */
+#include <errno.h>
 #include <poll.h>
 
 #include "endpoint/objects.h"
+#include "loop/descriptors.h"
+#include "drive/closed.h"
+#include "drive/await.h"
 #include "drive/doorbell_batch.h"
+#include "drive/thread.h"
 #include "drive/inherit.h"
 
 /* Waits until one of the loops has something to do, a signal arrives, or the time is over. Holds no lock. */
-static void sleep_for(struct rddp_context *context, int timeout_ms)
+static void sleep_at_loops(struct rddp_context *context, int timeout_ms)
 {
-    struct pollfd fd[LOOPS_MAX];
+    struct pollfd fd[LOOPS_MAX + 1];
 
     if (context->loops == 1) {
-        loop_sleep(&context->progress->loop, timeout_ms);
+        reactor_sleep(&context->loop->reactor, timeout_ms);
         return;
     }
     for (uint32_t i = 0; i < context->loops; i++)
-        fd[i] = (struct pollfd){.fd = context->progress[i].loop.epoll_fd, .events = POLLIN};
-    poll(fd, context->loops, timeout_ms);
+        fd[i] = (struct pollfd){.fd = context->loop[i].reactor.epoll_fd, .events = POLLIN};
+    fd[context->loops] = (struct pollfd){.fd = descriptors_sentinel()};
+    if (poll(fd, context->loops + 1, timeout_ms) > 0 && fd[context->loops].revents)
+        context->loop->reactor.is_cut = true;
+}
+
+static void rouse(struct loop *loop)
+{
+    loop_lock(loop);
+    loop_rouse(loop);
+    loop_unlock(loop);
+}
+
+static void sleep_for(struct rddp_context *context, int timeout_ms)
+{
+    for (uint32_t i = 0; i < context->loops; i++) {
+        batch_sleep(&context->loop[i]);
+        rouse(&context->loop[i]);
+    }
+    sleep_at_loops(context, timeout_ms);
+    for (uint32_t i = 0; i < context->loops; i++)
+        batch_wake_up(&context->loop[i]);
+}
+
+static bool is_context_closed(struct rddp_context *context)
+{
+    _Atomic bool *is_cut = &context->loop->reactor.is_cut;
+
+    return (atomic_exchange(is_cut, false) || !descriptors_are_ours()) && context_close_down(context);
 }
 
 int rddp_progress(struct rddp_context *context, int timeout_ms)
@@ -26,20 +58,44 @@ int rddp_progress(struct rddp_context *context, int timeout_ms)
 
     if (error)
         return error;
-    if (timeout_ms)
+    if (timeout_ms && descriptors_are_ours())
         sleep_for(context, timeout_ms);
+    if ((timeout_ms || context->loop->reactor.is_cut) && is_context_closed(context))
+        return -EBADF;
     for (uint32_t i = 0; i < context->loops; i++) {
-        bells_ring(&context->progress[i]);
-        progress_take(&context->progress[i]);
-        progress_work(&context->progress[i]);
-        progress_give(&context->progress[i]);
+        batch_ring(&context->loop[i]);
+        loop_lock(&context->loop[i]);
+        loop_work(&context->loop[i]);
+        loop_unlock(&context->loop[i]);
     }
     return 0;
 }
 
+int context_await(struct rddp_context *context, const struct notifier *notifier)
+{
+    int error = 0;
+
+    if (!context->manual) {
+        bool is_sound = descriptors_are_ours();
+        if (is_sound)
+            error = notifier_wait(notifier);
+        if ((!is_sound || error) && !descriptors_are_ours() && context_close_down(context))
+            return 0; /* there may be events of that */
+        return error;
+    }
+    return notifier_may_wait(notifier) ? rddp_progress(context, 1) : -EAGAIN;
+}
+
 int rddp_progress_fd(const struct rddp_context *context)
 {
-    int error = context_use((struct rddp_context *)(uintptr_t)context);
+    struct rddp_context *known = (struct rddp_context *)(uintptr_t)context;
+    int error = context_use(known);
 
-    return error ? error : context->progress->loop.epoll_fd;
+    if (error)
+        return error;
+    if (!atomic_exchange(&known->is_fd_known, true)) {
+        batch_sleep(known->loop);
+        rouse(known->loop);
+    }
+    return known->loop->reactor.epoll_fd;
 }

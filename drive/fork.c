@@ -2,11 +2,13 @@
 /* fork.c - the list of contexts of this process, and fork().
  *
  * Only the forking thread exists in the child. While it forks it therefore holds every lock that keeps connections,
- * lists and memory consistent: tokens, bells and mutexes. Spinlocks cannot be held; what they guard is initialised
+ * lists and memory consistent: loop locks, bells and mutexes. Spinlocks cannot be held; what they guard is initialised
  * again in the child (inherit.c). In the child itself, in_child() only records that it is one. */
 #include "drive/fork.h"
 
 #include <sched.h>
+
+#include "loop/descriptors.h"
 
 /* Longer than any turn, also on a machine that has far too much to do: a lock that is held for longer is held by the
  * forking thread itself, or by a stopped one. */
@@ -22,69 +24,73 @@ static struct rddp_context *contexts;
 static bool take_bell(struct endpoint *endpoint, uint64_t until_us)
 {
     while (!endpoint_try(endpoint)) {
-        if (loop_now_us() > until_us)
+        if (reactor_now_us() > until_us)
             return false;
         sched_yield();
     }
     return true;
 }
 
-/* Takes a loop's token. Its holder ends its round early when it sees `wanted`. */
-static bool take_token(struct progress *progress, uint64_t until_us)
+/* Takes a loop lock. Its holder ends its round early when it sees `wanted`. */
+static bool take_token(struct loop *loop, uint64_t until_us)
 {
     bool taken;
 
-    atomic_fetch_add_explicit(&progress->wanted, 1, memory_order_relaxed);
-    while (!(taken = progress_try(progress)) && loop_now_us() <= until_us)
+    atomic_fetch_add_explicit(&loop->wanted, 1, memory_order_relaxed);
+    while (!(taken = loop_trylock(loop)) && reactor_now_us() <= until_us)
         sched_yield();
-    atomic_fetch_sub_explicit(&progress->wanted, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&loop->wanted, 1, memory_order_relaxed);
     return taken;
 }
 
-/* Releases the bells of the endpoints up to `end`, then the token. */
-static void give_bells(struct progress *progress, const struct endpoint *end)
+/* Releases the bells of the endpoints up to `end`, then the loop lock. */
+static void give_bells(struct loop *loop, const struct endpoint *end)
 {
-    for (struct endpoint *endpoint = progress->endpoints, *next; endpoint != end; endpoint = next) {
+    for (struct endpoint *endpoint = loop->endpoints, *next; endpoint != end; endpoint = next) {
         next = endpoint->next;
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
     }
-    progress_give(progress);
+    loop_unlock(loop);
 }
 
-/* Takes the token of a loop and then all its bells, or nothing. */
-static bool take_bells(struct progress *progress, uint64_t until_us)
+/* Takes the lock of a loop and then all its bells, or nothing. */
+static bool take_bells(struct loop *loop, uint64_t until_us)
 {
-    if (!take_token(progress, until_us))
+    if (!take_token(loop, until_us))
         return false;
-    for (struct endpoint *endpoint = progress->endpoints; endpoint; endpoint = endpoint->next)
+    for (struct endpoint *endpoint = loop->endpoints; endpoint; endpoint = endpoint->next)
         if (!take_bell(endpoint, until_us)) {
-            give_bells(progress, endpoint);
+            give_bells(loop, endpoint);
             return false;
         }
     return true;
 }
 
-/* The mutexes whose holders never wait for another lock; members.lock, held by the caller, keeps the lists stable. */
+/* The mutexes whose holders wait for no lock but a channel's: that of the context, under which the channel of an event
+ * is looked up, comes first. members.lock, held by the caller, keeps the lists stable. */
 static void each_leaf(struct rddp_context *context, int (*action)(pthread_mutex_t *))
 {
     struct rddp_comp_channel *comp_channel;
     struct rddp_event_channel *event_channel;
+    struct rddp_async_channel *async_channel;
 
+    action(&context->lock);
     MEMBERS_EACH(&context->members, MEMBER_COMP_CHANNEL, struct rddp_comp_channel, comp_channel)
-    action(&comp_channel->lock);
+    action(&comp_channel->reports.lock);
     MEMBERS_EACH(&context->members, MEMBER_EVENT_CHANNEL, struct rddp_event_channel, event_channel)
     action(&event_channel->lock);
+    MEMBERS_EACH(&context->members, MEMBER_ASYNC_CHANNEL, struct rddp_async_channel, async_channel)
+    action(&async_channel->reports.lock);
     for (uint32_t i = 0; i < context->loops; i++)
-        action(&context->progress[i].loop.timer_lock);
+        action(&context->loop[i].reactor.timer_lock);
     action(&context->mrs_lock);
-    action(&context->lock);
 }
 
 static bool fork_hold(struct rddp_context *context, uint64_t until_us)
 {
     uint32_t held = 0;
 
-    while (held < context->loops && take_bells(&context->progress[held], until_us))
+    while (held < context->loops && take_bells(&context->loop[held], until_us))
         held++;
     if (held == context->loops) {
         pthread_mutex_lock(&context->members.lock);
@@ -92,7 +98,7 @@ static bool fork_hold(struct rddp_context *context, uint64_t until_us)
         return true;
     }
     while (held)
-        give_bells(&context->progress[--held], NULL);
+        give_bells(&context->loop[--held], NULL);
     return false;
 }
 
@@ -100,7 +106,7 @@ static bool fork_hold(struct rddp_context *context, uint64_t until_us)
 
 static void before_fork(void)
 {
-    uint64_t until_us = loop_now_us() + PATIENCE_US;
+    uint64_t until_us = reactor_now_us() + PATIENCE_US;
 
     pthread_mutex_lock(&lock);
     for (struct rddp_context *context = contexts; context; context = context->next_open)
@@ -116,13 +122,14 @@ static void in_parent(void)
         each_leaf(context, pthread_mutex_unlock);
         pthread_mutex_unlock(&context->members.lock);
         for (uint32_t i = 0; i < context->loops; i++)
-            give_bells(&context->progress[i], NULL);
+            give_bells(&context->loop[i], NULL);
     }
     pthread_mutex_unlock(&lock);
 }
 
 static void in_child(void)
 {
+    descriptors_leave();
     for (struct rddp_context *context = contexts; context; context = context->next_open) {
         if (context->home == CONTEXT_INHERITED)
             continue;
@@ -132,7 +139,7 @@ static void in_child(void)
         each_leaf(context, pthread_mutex_unlock);
         pthread_mutex_unlock(&context->members.lock);
         for (uint32_t i = 0; i < context->loops; i++)
-            progress_inherit(&context->progress[i]);
+            loop_unlock_inherited(&context->loop[i]);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -164,6 +171,12 @@ void fork_remove(struct rddp_context *context)
     if (context->next_open)
         context->next_open->before_open = context->before_open;
     pthread_mutex_unlock(&lock);
+}
+
+void fork_each(void (*action)(struct rddp_context *))
+{
+    for (struct rddp_context *context = contexts; context; context = context->next_open)
+        action(context);
 }
 
 void fork_lock(void)

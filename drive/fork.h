@@ -9,6 +9,9 @@
 void fork_add(struct rddp_context *context);
 void fork_remove(struct rddp_context *context);
 
+/* Calls it with each context of the list, under the lock that fork_lock() takes. */
+void fork_each(void (*action)(struct rddp_context *));
+
 /* Between these calls no thread forks, and no other thread gives up or takes over a context of the parent. */
 void fork_lock(void);
 void fork_unlock(void);

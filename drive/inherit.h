@@ -18,7 +18,7 @@ static inline int context_enter(struct rddp_context *context)
 }
 
 /* The first line of every call that waits, connects or needs an event. Afterwards there are also descriptors and
- * threads. Returns 0, -EDEADLK, -ENOMEM, -EMFILE or -EAGAIN. */
+ * threads. Returns 0, -EDEADLK, -ENOMEM, -EMFILE or -EAGAIN; -EBADF: the program has closed the descriptors. */
 static inline int context_use(struct rddp_context *context)
 {
     return atomic_load_explicit(&context->home, memory_order_relaxed) == CONTEXT_OURS ? 0 : context_make_ours(context);

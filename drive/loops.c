@@ -7,51 +7,47 @@
 #include <string.h>
 
 #include "drive/doorbell_batch.h"
+#include "drive/thread.h"
+#include "drive/transports.h"
 
-/* bells_init() runs even after an error, because fini_loop() expects it. */
-static int init_loop(struct rddp_context *context, struct progress *progress)
+static int init_loop(struct rddp_context *context, struct loop *loop)
 {
-    int error = progress_init(progress, context), bells = bells_init(progress);
+    int error = loop_init(loop, context);
 
-    return error ? error : bells;
+    batch_init(loop);
+    return error;
 }
 
-static void fini_loop(struct progress *progress)
+int loops_init(struct rddp_context *context, uint32_t loops)
 {
-    bells_fini(progress);
-    progress_fini(progress);
-}
-
-int loops_init(struct rddp_context *context)
-{
-    uint32_t loops = context->loops;
     int error = 0;
 
-    context->loops = 0;
-    context->progress = aligned_alloc(CACHE_LINE, loops * sizeof(*context->progress));
-    context->visits = aligned_alloc(CACHE_LINE, (loops + POSTERS) * sizeof(*context->visits));
-    if (!context->progress || !context->visits)
+    context->loop = aligned_alloc(CACHE_LINE, loops * sizeof(*context->loop));
+    context->readers = aligned_alloc(CACHE_LINE, (loops + POSTERS) * sizeof(*context->readers));
+    if (!context->loop || !context->readers)
         return -ENOMEM;
-    memset(context->visits, 0, (loops + POSTERS) * sizeof(*context->visits));
-    visits_init(&context->mrs.visits, context->visits, loops + POSTERS);
+    memset(context->readers, 0, (loops + POSTERS) * sizeof(*context->readers));
+    epochs_init(&context->mrs.epochs, context->readers, loops + POSTERS);
     while (context->loops < loops && !error)
-        error = init_loop(context, &context->progress[context->loops++]);
+        error = init_loop(context, &context->loop[context->loops++]);
     return error;
 }
 
 void loops_fini(struct rddp_context *context)
 {
-    for (uint32_t i = 0; i < context->loops; i++)
-        fini_loop(&context->progress[i]);
-    free(context->progress);
-    free(context->visits);
+    for (uint32_t i = 0; i < context->loops; i++) {
+        transports_close(&context->loop[i]);
+        loop_fini(&context->loop[i]);
+    }
+    free(context->loop);
+    free(context->readers);
 }
 
-static void api_loops_stop(struct rddp_context *context, uint32_t started)
+static void stop_started(struct rddp_context *context, uint32_t started)
 {
     atomic_store(&context->stopping, true);
     for (uint32_t i = 0; i < started; i++)
-        progress_stop(&context->progress[i]);
+        loop_stop(&context->loop[i]);
 }
 
 int loops_start(struct rddp_context *context)
@@ -60,14 +56,14 @@ int loops_start(struct rddp_context *context)
     int error = 0;
 
     while (started < context->loops && !error)
-        if (!(error = progress_start(&context->progress[started])))
+        if (!(error = loop_start(&context->loop[started])))
             started++;
     if (error)
-        api_loops_stop(context, started);
+        stop_started(context, started);
     return error;
 }
 
 void loops_stop(struct rddp_context *context)
 {
-    api_loops_stop(context, context->loops);
+    stop_started(context, context->loops);
 }

@@ -5,8 +5,9 @@
 
 #include "endpoint/objects.h"
 
-/* Makes context->loops loops. Returns 0, -ENOMEM or -EMFILE; call loops_fini() once in any case. */
-int loops_init(struct rddp_context *context);
+/* Makes `loops` loops. Returns 0, -ENOMEM or -EMFILE. loops_fini() is for all that were made, after any failure and
+ * also if this was never called. */
+int loops_init(struct rddp_context *context, uint32_t loops);
 void loops_fini(struct rddp_context *context);
 
 /* Starts a thread for each loop. Returns 0; -EAGAIN: no thread was left running. loops_stop() ends and joins them. */

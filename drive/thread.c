@@ -2,8 +2,10 @@
 /* thread.c - who does the work: a thread, or an application that polls.
  *
  * Two workers at one loop would only get in each other's way. So a thread that finds a poller at work several times in
- * a row parks: it leaves arrivals to the poller and looks back now and then. When its looks find work that nobody does,
- * it leaves the park, and arrivals wake it again. */
+ * a row parks: it leaves arrivals to the poller and looks back now and then. When its looks find work that is left
+ * undone, it leaves the park, and arrivals wake it again. */
+#include "drive/thread.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -11,90 +13,133 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/spin.h"
 #include "endpoint/objects.h"
+#include "loop/descriptors.h"
 #include "drive/arrivals.h"
+#include "drive/closed.h"
 #include "drive/doorbell_batch.h"
+#include "drive/receives.h"
+#include "endpoint/reclaim.h"
 
 enum {
-    HOT_TURNS = 16,       /* poll the socket that spoke last this many times before polling all */
-    SERVED = 4,           /* wake-ups in a row that found a poller at work: the thread parks */
-    MISSED = 3,           /* looks in a row that found work and no poller: it leaves the park */
-    HERE_US = 5,          /* a poller whose last poll is no older than this is still at work */
-    LOOK_US = 600,        /* between two looks from the park: each costs a poller some microseconds */
-    IDLE_US = 3000,       /* without a poll and without work for this long the thread leaves the park */
-    LONG_POLL_NS = 20000, /* a poll that takes longer than HERE_US is looked at in steps of this */
-    LET_IN_NS = 20000,    /* leave the token to a thread that waits, in steps of this, ... */
-    LET_IN_STEPS = 100,   /* ... at most so many */
-    TIMER_SLACK_NS = 1000 /* with the kernel's default each sleep is 50 us longer */
+    HOT_TURNS = 16,           /* poll the socket that spoke last this many times before polling all */
+    SERVED = 4,               /* wake-ups in a row that found a poller at work: the thread parks */
+    MISSED = 3,               /* looks in a row that found work and no poller: it leaves the park */
+    HERE_US = 5,              /* a poller whose last poll is no older than this is still at work */
+    LOOK_US = 600,            /* between two looks from the park: each costs a poller some microseconds */
+    IDLE_US = 3000,           /* without a poll and without work for this long the thread leaves the park */
+    LONG_POLL_NS = 20000,     /* a poll that takes longer than HERE_US is looked at in steps of this */
+    LET_IN_NS = 20000,        /* leave the loop lock to a thread that waits, in steps of this, ... */
+    LET_IN_STEPS = 100,       /* ... at most this many times */
+    SPINS_IN_VAIN = 4,        /* spins in a row that saw nothing come: the thread spins no more ... */
+    NO_SPIN_US = 50000,       /* ... for this long */
+    LOOK_AGAIN_US = 10000000, /* an idle thread looks after its descriptors this often */
+    TIMER_SLACK_NS = 1000     /* with the kernel's default each sleep is 50 us longer */
 };
 
 /* --- one round ------------------------------------------------------------------------------------------------- */
 
-void progress_work(struct progress *progress)
+void loop_rouse(struct loop *loop)
 {
-    loop_run(&progress->loop, &progress->wanted);
-    arrivals_adopt(progress); /* last: the round may have silenced the bell that told of them */
+    struct endpoint *endpoint = loop->resting;
+
+    loop->lone_polls = 0;
+    loop->resting = NULL;
+    if (!endpoint)
+        return;
+    endpoint_hold(endpoint);
+    if (link_rest(endpoint->link, false)) {
+        endpoint->kind->lost(endpoint, FAULT_MEMORY);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    }
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
-void progress_poll(struct progress *progress)
+static void run_round(struct loop *loop)
 {
-    struct endpoint *hot = progress->hot;
+    reactor_run(&loop->reactor, &loop->wanted);
+    batch_answer(loop);
+    reclaim_if_asked(loop);
+    receives_serve_if_asked(loop);
+    arrivals_adopt(loop); /* these last: the round may have reset the eventfd that announced them */
+}
 
-    if (!progress->context->manual) /* otherwise there is no thread that wants to know */
-        atomic_store_explicit(&progress->polled_us, loop_now_us(), memory_order_relaxed);
-    if (hot && !hot->blocked && ++progress->hot_turns % HOT_TURNS)
+void loop_work(struct loop *loop)
+{
+    loop_rouse(loop);
+    run_round(loop);
+}
+
+void loop_poll(struct loop *loop)
+{
+    struct endpoint *hot = loop->hot;
+
+    if (!loop->context->manual) /* otherwise there is no thread that wants to know */
+        atomic_store_explicit(&loop->polled_us, reactor_now_us(), memory_order_relaxed);
+    if (loop->resting && loop->resting != hot)
+        loop_rouse(loop);
+    if (hot && !hot->blocked && ++loop->hot_turns % HOT_TURNS)
         hot->kind->poll(hot);
     else
-        progress_work(progress);
+        run_round(loop);
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------ */
 
-/* What the thread has seen of pollers. */
-struct habit {
+/* How a thread waits awake. */
+struct vigil {
+    uint64_t until_us;      /* 0: the next wait is asleep */
+    uint64_t not_before_us; /* it was in vain for a while */
+    unsigned in_vain;       /* spins in a row that saw nothing come */
+};
+
+/* What the thread has seen of pollers, and of its own waits. */
+struct poll_stats {
     unsigned served;    /* wake-ups in a row that found a poller at work */
     uint64_t polled_us; /* when the poller that was counted last had polled */
     unsigned missed;    /* looks in a row that found work and no poller */
+    struct vigil vigil;
 };
 
-static uint64_t since_poll_us(const struct progress *progress)
+static uint64_t since_poll_us(const struct loop *loop)
 {
-    return loop_now_us() - atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
+    return reactor_now_us() - atomic_load_explicit(&loop->polled_us, memory_order_relaxed);
 }
 
 /* A CQ of the context is armed: its owner may sleep and relies on the thread. */
-static bool is_armed(const struct progress *progress)
+static bool is_armed(const struct loop *loop)
 {
-    return atomic_load(&progress->context->armed);
+    return atomic_load(&loop->context->armed);
 }
 
-static bool has_work(struct progress *progress)
+static bool has_work(struct loop *loop)
 {
-    return progress->arrivals || loop_sleep(&progress->loop, 0);
+    return loop_is_asked(loop) || reactor_sleep(&loop->reactor, 0);
 }
 
 /* The time of the last poll also shows a poller that this thread has just displaced from its processor. */
-static bool poller_is_here(struct progress *progress)
+static bool poller_is_here(struct loop *loop)
 {
-    if (is_armed(progress))
+    if (is_armed(loop))
         return false;
-    if (since_poll_us(progress) <= HERE_US || !progress_try(progress))
+    if (since_poll_us(loop) <= HERE_US || !loop_trylock(loop))
         return true;
-    progress_give(progress);
+    loop_unlock(loop);
     return false;
 }
 
 /* The thread that gives a mutex back usually takes it again at once. So it leaves its processor until one of those who
- * want the token has it; but not for long, in case that thread hardly ever runs. */
-static void let_another_in(const struct progress *progress)
+ * want the loop lock have it; but not for long, in case that thread hardly ever runs. */
+static void let_another_in(const struct loop *loop)
 {
     const struct timespec step = {.tv_nsec = LET_IN_NS};
-    uint32_t waiting = atomic_load_explicit(&progress->wanted, memory_order_relaxed);
+    uint32_t waiting = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
 
     if (waiting)
         sched_yield();
     for (int i = 0; i < LET_IN_STEPS; i++) {
-        uint32_t still = atomic_load_explicit(&progress->wanted, memory_order_relaxed);
+        uint32_t still = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
 
         if (!still || still < waiting)
             return;
@@ -104,104 +149,185 @@ static void let_another_in(const struct progress *progress)
 
 /* A short poll counts once, because its poller may have stopped right before an arrival, which then must not wait for a
  * look. A long one counts as long as it lasts. */
-static bool is_new_poll(const struct progress *progress, struct habit *habit)
+static bool is_new_poll(const struct loop *loop, struct poll_stats *stats)
 {
-    uint64_t polled_us = atomic_load_explicit(&progress->polled_us, memory_order_relaxed);
+    uint64_t polled_us = atomic_load_explicit(&loop->polled_us, memory_order_relaxed);
 
-    if (polled_us == habit->polled_us)
+    if (polled_us == stats->polled_us)
         return false;
-    habit->polled_us = polled_us;
+    stats->polled_us = polled_us;
     return true;
 }
 
-static void do_round(struct progress *progress)
+static void do_round(struct loop *loop)
 {
-    progress_take(progress);
-    progress_work(progress);
-    progress_give(progress);
-    let_another_in(progress);
+    loop_lock(loop);
+    loop_work(loop);
+    loop_unlock(loop);
+    let_another_in(loop);
 }
 
-static void sleep_and_serve(struct progress *progress, struct habit *habit)
+/* After a round: more may come at once. */
+static void vigil_begin(const struct loop *loop, struct vigil *vigil)
+{
+    uint64_t now_us;
+
+    if (!loop->context->spin_us)
+        return;
+    now_us = reactor_now_us();
+    vigil->until_us = now_us >= vigil->not_before_us ? now_us + loop->context->spin_us : 0;
+}
+
+static void vigil_end(struct vigil *vigil, bool in_vain, uint64_t now_us)
+{
+    vigil->until_us = 0;
+    vigil->in_vain = in_vain ? vigil->in_vain + 1 : 0;
+    if (vigil->in_vain < SPINS_IN_VAIN)
+        return;
+    vigil->in_vain = 0;
+    vigil->not_before_us = now_us + NO_SPIN_US;
+}
+
+/* Looks again and again, without a lock, whether something has come. Nothing comes in time if the program that would
+ * answer needs the processor that this takes. */
+static bool vigil_sees(struct loop *loop, struct vigil *vigil, uint64_t end_us)
+{
+    uint64_t now_us = reactor_now_us();
+
+    for (; now_us < vigil->until_us && now_us < end_us; now_us = reactor_now_us()) {
+        if (reactor_sleep(&loop->reactor, 0)) {
+            vigil_end(vigil, false, now_us);
+            return true;
+        }
+        if (since_poll_us(loop) <= HERE_US || atomic_load(&loop->context->stopping))
+            break;
+        spin_pause();
+    }
+    if (now_us < end_us)
+        vigil_end(vigil, now_us >= vigil->until_us, now_us);
+    return false;
+}
+
+/* No longer than after which it looks at its descriptors again: their loss may have been missed between the last look
+ * and the sleep. */
+static bool thread_sleep(struct loop *loop, uint64_t timeout_us)
+{
+    return reactor_sleep_us(&loop->reactor, timeout_us < LOOK_AGAIN_US ? timeout_us : LOOK_AGAIN_US);
+}
+
+/* Waits for something to come: awake for spin_us, then asleep. Returns false if a deferred doorbell is due first. */
+static bool await_arrival(struct loop *loop, struct vigil *vigil)
+{
+    uint64_t wait_us = batch_serve(loop);
+    uint64_t now_us, end_us;
+
+    if (!vigil->until_us)
+        return thread_sleep(loop, wait_us);
+    now_us = reactor_now_us();
+    end_us = wait_us < UINT64_MAX - now_us ? now_us + wait_us : UINT64_MAX;
+    if (vigil_sees(loop, vigil, end_us))
+        return true;
+    return !vigil->until_us && thread_sleep(loop, batch_serve(loop));
+}
+
+static void sleep_and_serve(struct loop *loop, struct poll_stats *stats)
 {
     const struct timespec poll = {.tv_nsec = LONG_POLL_NS};
 
-    loop_sleep(&progress->loop, -1);
-    bells_ring(progress);
-    if (poller_is_here(progress)) {
-        bool is_long = since_poll_us(progress) > HERE_US, is_new = is_new_poll(progress, habit);
+    if (!await_arrival(loop, &stats->vigil) || loop->reactor.is_cut)
+        return;
+    if (poller_is_here(loop)) {
+        bool is_long = since_poll_us(loop) > HERE_US, is_new = is_new_poll(loop, stats);
 
         if (is_long && !is_new)
             nanosleep(&poll, NULL);
         if (is_long || is_new)
-            habit->served++;
-        progress_hush(progress); /* or the eventfd wakes us again at once */
-        if (!progress->arrivals)
+            stats->served++;
+        loop_clear_wake(loop); /* or the eventfd wakes us again at once */
+        if (!loop_is_asked(loop))
             return;
     }
-    do_round(progress);
-    habit->served = 0;
+    do_round(loop);
+    stats->served = 0;
+    vigil_begin(loop, &stats->vigil);
 }
 
-static void thread_rest(struct progress *progress)
+/* In the park: until it is time for a look, or something else than a poster has woken the thread. */
+static void thread_rest(struct loop *loop)
 {
-    const struct timespec look = {.tv_nsec = LOOK_US * 1000L};
-    struct pollfd fd[] = {{.fd = progress->wake.fd, .events = POLLIN},
-                          {.fd = progress->bells.timer.fd, .events = POLLIN}};
+    uint64_t now_us = reactor_now_us(), end_us = now_us + LOOK_US;
+    bool is_called = false;
 
-    if (ppoll(fd, countof(fd), &look, NULL) <= 0)
-        return;
-    if (fd[0].revents)
-        progress_hush(progress);
-    if (fd[1].revents)
-        progress->bells.timer.ready(&progress->bells.timer, EPOLLIN);
-}
+    for (; now_us < end_us && !is_called; now_us = reactor_now_us()) {
+        uint64_t batch_us = batch_serve(loop), rest_us = end_us - now_us;
+        const struct timespec rest = {.tv_nsec = 1000 * (long)(batch_us < rest_us ? batch_us : rest_us)};
+        struct pollfd fd = {.fd = loop->wake.fd, .events = POLLIN};
 
-static void leave_park(struct progress *progress, struct habit *habit)
-{
-    *habit = (struct habit){0};
-    atomic_store(&progress->parked, false);
-}
-
-static void thread_look(struct progress *progress, struct habit *habit)
-{
-    if (is_armed(progress)) {
-        leave_park(progress, habit);
-    } else if (since_poll_us(progress) <= HERE_US) {
-        habit->missed = 0;
-    } else if (!has_work(progress)) {
-        if (since_poll_us(progress) > IDLE_US)
-            leave_park(progress, habit);
-    } else {
-        do_round(progress);
-        if (++habit->missed == MISSED)
-            leave_park(progress, habit);
+        if (ppoll(&fd, 1, &rest, NULL) <= 0)
+            continue;
+        if (!descriptors_are_ours()) {
+            loop->reactor.is_cut = true;
+            return;
+        }
+        loop_clear_wake(loop);
+        is_called = loop->batch.watch != BATCH_WOKEN || is_armed(loop);
     }
+}
+
+static void leave_park(struct loop *loop, struct poll_stats *stats)
+{
+    *stats = (struct poll_stats){0};
+    atomic_store(&loop->parked, false);
+}
+
+static void thread_look(struct loop *loop, struct poll_stats *stats)
+{
+    if (is_armed(loop)) {
+        leave_park(loop, stats);
+    } else if (since_poll_us(loop) <= HERE_US) {
+        stats->missed = 0;
+    } else if (!has_work(loop)) {
+        if (since_poll_us(loop) > IDLE_US)
+            leave_park(loop, stats);
+    } else {
+        do_round(loop);
+        if (++stats->missed == MISSED)
+            leave_park(loop, stats);
+    }
+}
+
+/* Looks before the thread sleeps, where it delays nothing; the sleep ends when the program closes the descriptors. */
+static bool is_closed_down(struct loop *loop)
+{
+    if (!atomic_exchange(&loop->reactor.is_cut, false) && descriptors_are_ours())
+        return false;
+    return context_close_down(loop->context);
 }
 
 static void *thread_run(void *arg)
 {
-    struct progress *progress = arg;
-    struct habit habit = {0};
+    struct loop *loop = arg;
+    struct poll_stats stats = {0};
 
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
-    while (!atomic_load(&progress->context->stopping)) {
-        if (habit.served < SERVED) {
-            sleep_and_serve(progress, &habit);
+    while (!atomic_load(&loop->context->stopping) && !is_closed_down(loop)) {
+        if (stats.served < SERVED) {
+            sleep_and_serve(loop, &stats);
             continue;
         }
         /* A CQ armed after this wakes us; one armed before is seen below. */
-        atomic_store(&progress->parked, true);
-        if (!is_armed(progress))
-            thread_rest(progress);
-        thread_look(progress, &habit);
+        atomic_store(&loop->parked, true);
+        if (!is_armed(loop))
+            thread_rest(loop);
+        if (!loop->reactor.is_cut)
+            thread_look(loop, &stats);
     }
     return NULL;
 }
 
 /* Signals are the application's: none is ever handled on our thread, but SIGBUS, which says that volatile memory has
  * gone and comes to whoever touches it. */
-int progress_start(struct progress *progress)
+int loop_start(struct loop *loop)
 {
     sigset_t all, before;
     int error;
@@ -209,13 +335,13 @@ int progress_start(struct progress *progress)
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&progress->thread, NULL, thread_run, progress);
+    error = pthread_create(&loop->thread, NULL, thread_run, loop);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
 }
 
-void progress_stop(struct progress *progress)
+void loop_stop(struct loop *loop)
 {
-    progress_wake(progress);
-    pthread_join(progress->thread, NULL);
+    loop_wake(loop);
+    pthread_join(loop->thread, NULL);
 }

@@ -2,6 +2,7 @@
 /* attr.c - defaults and checks of wire attributes, and their conversion for the engine. */
 #include "endpoint/attr.h"
 
+#include "conn/rc_pair.h"
 #include "sctp/io/sctp.h"
 
 void rddp_wire_attr_init(struct rddp_wire_attr *attr)
@@ -27,11 +28,26 @@ void rddp_conn_attr_init(struct rddp_conn_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
+void rddp_ib_attr_init(struct rddp_ib_attr *attr)
+{
+    *attr = (struct rddp_ib_attr){
+        .access = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC,
+        .pkey = BTH_PKEY_DEFAULT,
+        .min_rnr_timer = 12,
+        .max_dest_rd_atomic = QP_READS_MAX,
+        .timeout = 14,
+        .retry_cnt = RC_RETRIES_MAX,
+        .rnr_retry = RC_RNR_ENDLESS,
+        .max_rd_atomic = QP_READS_MAX,
+    };
+}
+
 /* The wires of a stream of octets. An association has none. */
 static const struct wire *const wires[] = {
     [RDDP_WIRE_IWARP] = &wire_iwarp,
     [RDDP_WIRE_RDMATCP] = &wire_rdmatcp,
     [RDDP_WIRE_SCTP] = NULL,
+    [RDDP_WIRE_ROCE] = NULL,
 };
 
 const struct wire *wire_named(enum rddp_wire name)
@@ -55,10 +71,17 @@ bool wire_is_sane(const struct rddp_wire_attr *wire)
 {
     if ((unsigned)wire->wire >= countof(wires))
         return false;
+    if (wire->wire == RDDP_WIRE_ROCE)
+        return !wire->device && wire->startup_timeout_ms;
     if (wire->wire == RDDP_WIRE_SCTP)
         return sctp_is_sane(wire);
     return (wire->mpa_revision == 1 || wire->mpa_revision == 2) && wire->startup_timeout_ms &&
            (!wire->peer_to_peer || (wire->mpa_revision == 2 && (wire->rtr & 7)));
+}
+
+bool wire_is_stream(const struct rddp_wire_attr *wire)
+{
+    return wire->wire != RDDP_WIRE_SCTP && wire->wire != RDDP_WIRE_ROCE;
 }
 
 bool wire_says(const struct wire *wire, const struct rddp_conn_attr *attr)

@@ -11,6 +11,9 @@ const struct wire *wire_named(enum rddp_wire name);
 
 bool wire_is_sane(const struct rddp_wire_attr *wire);
 
+/* Does it travel on a stream of octets? */
+bool wire_is_stream(const struct rddp_wire_attr *wire);
+
 /* Can this wire express `attr`? Without start-up frames it cannot carry private data. */
 bool wire_says(const struct wire *wire, const struct rddp_conn_attr *attr);
 

@@ -6,37 +6,41 @@
 #include "endpoint/objects.h"
 #include "loop/cancel.h"
 
-/* Closes the endpoint. The loop frees the struct when the token is given back, after its holder has let go. By the
+/* Closes the endpoint. The loop frees the struct when the loop is unlocked, after its holder has released it. By the
  * driver, who holds it. */
 static void close_endpoint(struct endpoint *endpoint)
 {
-    struct progress *progress = endpoint->progress;
+    struct loop *loop = endpoint->loop;
 
     if (endpoint->qp) {
         endpoint_info(endpoint, &endpoint->qp->last);
+        endpoint->qp->was_established = endpoint->life->established;
         qp_set_endpoint(endpoint->qp, NULL);
     }
-    if (endpoint->listener)
+    if (endpoint_is_unanswered(endpoint))
         request_answered(endpoint);
-    loop_forget_timer(&progress->loop, &endpoint->timer);
+    waiting_leave(endpoint);
+    reactor_forget_timer(&loop->reactor, &endpoint->timer);
     endpoint->kind->close(endpoint);
-    if (progress->hot == endpoint)
-        progress->hot = NULL;
-    progress_bury(endpoint);
+    if (loop->hot == endpoint)
+        loop->hot = NULL;
+    if (loop->resting == endpoint)
+        loop->resting = NULL;
+    loop_retire(endpoint);
     endpoint->closed = true;
 }
 
 void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us)
 {
-    loop_set_timer(&endpoint->progress->loop, &endpoint->timer, now_us);
+    reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, now_us);
 }
 
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 {
     struct life *life = endpoint->life;
-    uint64_t now_us = loop_now_us();
+    uint64_t now_us = reactor_now_us();
 
-    life->visit = endpoint->visit;
+    life->reader = endpoint->reader;
     if (endpoint->closed || (!endpoint->is_up && life->state != CONN_OVER))
         return;
     if (endpoint->is_up && !endpoint->kind->work(endpoint, role, now_us)) {
@@ -46,33 +50,37 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
     if (endpoint->closed)
         return;
     if (life->news)
-        endpoint_tell(endpoint);
+        endpoint_notify(endpoint);
+    if (life->awaits_spans)
+        loops_ask_for_spans(endpoint->loop->context);
+    if (role == ENDPOINT_DRIVER)
+        waiting_update(endpoint);
     if (life->state != CONN_OVER)
-        loop_set_timer(&endpoint->progress->loop, &endpoint->timer, endpoint->kind->rest(endpoint, now_us));
+        reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, endpoint->kind->rest(endpoint, now_us));
     else if (role == ENDPOINT_DRIVER)
         close_endpoint(endpoint);
     else
         endpoint_call_driver(endpoint, now_us);
 }
 
-/* From here until the holder leaves, nobody may be told that a key was invalidated (visit.h). The driver's one visit
- * covers all endpoints that it holds. */
+/* From here until the holder leaves, no invalidation that begins may complete (epoch.h). The driver enters once for all
+ * endpoints that it holds. */
 static void endpoint_enter(struct endpoint *endpoint)
 {
-    struct progress *progress = endpoint->progress;
+    struct loop *loop = endpoint->loop;
 
-    if (!progress->holding++)
-        visit_enter(&progress->context->mrs.visits, progress->visit);
-    endpoint->visit = progress->visit;
+    if (!loop->holding++)
+        epoch_enter(&loop->context->mrs.epochs, loop->reader);
+    endpoint->reader = loop->reader;
     if (endpoint->life)
-        endpoint->life->visit = progress->visit;
+        endpoint->life->reader = loop->reader;
 }
 
 /* The endpoint may be gone here: its bell was released. */
-static void endpoint_leave(struct progress *progress, struct visit *visit)
+static void endpoint_leave(struct loop *loop, struct epoch_reader *reader)
 {
-    if (visit != progress->visit || !--progress->holding)
-        visit_leave(visit);
+    if (reader != loop->reader || !--loop->holding)
+        epoch_leave(reader);
 }
 
 void endpoint_hold(struct endpoint *endpoint)
@@ -90,54 +98,54 @@ bool endpoint_try(struct endpoint *endpoint)
 }
 
 /* Releases the bell. Returns false if the bell was rung; the endpoint is then still held. */
-static bool try_to_let_go(struct endpoint *endpoint)
+static bool try_to_release(struct endpoint *endpoint)
 {
-    struct visit *visit = endpoint->visit;
+    struct epoch_reader *reader = endpoint->reader;
     const struct out *out = endpoint->life->out;
 
     atomic_store_explicit(&endpoint->borrows, out && out->borrowed, memory_order_relaxed);
-    endpoint->visit = endpoint->life->visit = NULL;
-    if (doorbell_let_go(&endpoint->bell))
+    endpoint->reader = endpoint->life->reader = NULL;
+    if (doorbell_release(&endpoint->bell))
         return true;
-    endpoint->visit = visit;
+    endpoint->reader = reader;
     return false;
 }
 
-/* More threads post at once than there are slots in context->visits: the driver does this one's work. */
+/* More threads post at once than there are slots in context->readers: the driver does this one's work. */
 static void leave_to_driver(struct endpoint *endpoint)
 {
     do
-        endpoint_call_driver(endpoint, loop_now_us());
-    while (!doorbell_let_go(&endpoint->bell));
+        endpoint_call_driver(endpoint, reactor_now_us());
+    while (!doorbell_release(&endpoint->bell));
 }
 
-static void let_go(struct endpoint *endpoint, enum endpoint_role role)
+static void endpoint_work_and_release(struct endpoint *endpoint, enum endpoint_role role)
 {
-    struct progress *progress = endpoint->progress;
-    struct rddp_context *context = progress->context;
-    struct visit *visit;
+    struct loop *loop = endpoint->loop;
+    struct rddp_context *context = loop->context;
+    struct epoch_reader *reader;
 
-    if (!endpoint->visit) /* became the holder by ringing, so it has no visit yet */
-        endpoint->visit = visit_enter_any(&context->mrs.visits, context->loops);
-    visit = endpoint->visit;
-    if (!visit) {
+    if (!endpoint->reader) /* became the holder by ringing, so it has not entered yet */
+        endpoint->reader = epoch_enter_any(&context->mrs.epochs, context->loops);
+    reader = endpoint->reader;
+    if (!reader) {
         leave_to_driver(endpoint);
         return;
     }
-    while (!try_to_let_go(endpoint))
+    while (!try_to_release(endpoint))
         endpoint_pump(endpoint, role);
-    endpoint_leave(progress, visit);
+    endpoint_leave(loop, reader);
 }
 
-/* A poster may be cancelled between its calls, but not while it holds a bell. progress_take() protects the driver. */
-void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role)
+/* A poster may be cancelled between its calls, but not while it holds a bell. loop_lock() protects the driver. */
+void endpoint_release(struct endpoint *endpoint, enum endpoint_role role)
 {
     if (role == ENDPOINT_DRIVER) {
-        let_go(endpoint, role);
+        endpoint_work_and_release(endpoint, role);
         return;
     }
     cancel_hold();
-    let_go(endpoint, role);
+    endpoint_work_and_release(endpoint, role);
     cancel_release();
 }
 
@@ -149,20 +157,24 @@ void endpoint_abort(struct endpoint *endpoint)
         close_endpoint(endpoint);
 }
 
-void endpoint_abandon(struct endpoint *endpoint)
+void endpoint_abandon(struct endpoint *endpoint, enum fault fault)
 {
     if (endpoint->life->out)
         out_drop(endpoint->life->out);
-    endpoint->kind->lost(endpoint, FAULT_FORKED);
-    endpoint_tell(endpoint);
+    endpoint->kind->lost(endpoint, fault);
+    endpoint_notify(endpoint);
     close_endpoint(endpoint);
 }
 
+/* If the owner has failed the queue pair meanwhile, that it will not be connected is known. */
 void endpoint_fail_to_connect(struct endpoint *endpoint, int error)
 {
+    bool is_known = endpoint->qp && !endpoint->by_hand && event_has_begun(endpoint->qp);
+
     if (endpoint->qp)
         qp_fail(&endpoint->qp->qp, &(struct fault_note){.fault = FAULT_LOST});
-    endpoint_tell_unreachable(endpoint, error);
+    if (!is_known)
+        endpoint_notify_unreachable(endpoint, error);
     endpoint_abort(endpoint);
 }
 
@@ -173,45 +185,80 @@ static void endpoint_on_time(struct timer *timer, uint64_t now_us)
     endpoint_hold(endpoint);
     endpoint->kind->tick(endpoint, now_us);
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
-int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const struct endpoint_kind *kind)
+int endpoint_begin(struct endpoint *endpoint, struct loop *loop, const struct endpoint_kind *kind)
 {
-    endpoint->progress = progress;
+    endpoint->loop = loop;
     endpoint->kind = kind;
     endpoint->timer.fire = endpoint_on_time;
-    if (loop_add_timer(&progress->loop, &endpoint->timer))
+    if (reactor_add_timer(&loop->reactor, &endpoint->timer))
         return -ENOMEM;
     endpoint_hold(endpoint);
-    progress_add(endpoint);
+    loop_add(endpoint);
     return 0;
 }
 
 /* --- for other files ---------------------------------------------------------------------------------------- */
 
-struct endpoint *qp_hold(struct rddp_qp *qp)
+/* Returns the endpoint if it is of this loop, which the caller has locked: then it stays. *moved: it is of another. */
+static struct endpoint *endpoint_here(struct rddp_qp *qp, const struct loop *loop, bool *moved)
 {
-    struct progress *progress = qp->progress;
     struct endpoint *endpoint;
 
-    if (!progress)
-        return NULL;
-    progress_take(progress);
+    spin_lock(&qp->spin);
     endpoint = qp->endpoint;
-    if (endpoint)
-        endpoint_hold(endpoint);
-    else
-        progress_give(progress); /* from here on another thread may connect the queue pair */
+    *moved = endpoint && endpoint->loop != loop;
+    spin_unlock(&qp->spin);
+    return *moved ? NULL : endpoint;
+}
+
+/* While one thread waits for a loop lock, others may reset the queue pair and connect it again, on another loop. */
+struct endpoint *qp_hold(struct rddp_qp *qp)
+{
+    struct endpoint *endpoint = NULL;
+    struct loop *loop;
+    bool moved = true;
+
+    while (moved && (loop = qp->loop)) {
+        loop_lock(loop);
+        endpoint = endpoint_here(qp, loop, &moved);
+        if (endpoint)
+            endpoint_hold(endpoint);
+        else
+            loop_unlock(loop); /* from here on another thread may connect the queue pair */
+    }
     return endpoint;
 }
 
-void qp_let_go(struct endpoint *endpoint)
+void qp_release(struct endpoint *endpoint)
 {
-    struct progress *progress = endpoint->progress;
+    struct loop *loop = endpoint->loop;
 
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
-    progress_give(progress);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
+    loop_unlock(loop);
+}
+
+struct endpoint *qp_hold_or_lock(struct rddp_qp *qp)
+{
+    struct endpoint *endpoint;
+
+    while (!(endpoint = qp_hold(qp))) {
+        pthread_mutex_lock(&qp->context->lock);
+        if (!qp->endpoint)
+            break;
+        pthread_mutex_unlock(&qp->context->lock); /* it has got one meanwhile */
+    }
+    return endpoint;
+}
+
+void qp_release_or_unlock(struct rddp_qp *qp, struct endpoint *endpoint)
+{
+    if (endpoint)
+        qp_release(endpoint);
+    else
+        pthread_mutex_unlock(&qp->context->lock);
 }
 
 void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info)

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "endpoint/loop.h"
+#include "endpoint/waiting.h"
 #include "conn/conn.h"
 #include "loop/doorbell.h"
 #include "loop/link.h"
@@ -27,13 +28,13 @@ struct successor {
 };
 
 /* Who works on an endpoint: the driver of its loop, or a thread that has posted and holds only the endpoint's bell. A
- * poster leaves to the driver everything that needs the token. */
+ * poster leaves to the driver everything that needs the loop lock. */
 enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
 
 /* The operations of a kind of connection: a stream of octets on a link, or an SCTP association. The caller holds the
- * endpoint; "driver" means that it also has the token. */
+ * endpoint; "driver" means that it also holds the loop lock. */
 struct endpoint_kind {
-    const char *farewell; /* the name of the message that reports an error to the peer */
+    const char *termination; /* the name of the message that reports an error to the peer */
 
     /* Sends what can be sent. Returns false if a poster called and the rest needs the driver. For the driver it may
      * find that the endpoint must be closed. */
@@ -42,6 +43,8 @@ struct endpoint_kind {
     /* Called after work(): sets the events to wait for. Returns when tick() is due, or UINT64_MAX. */
     uint64_t (*rest)(struct endpoint *endpoint, uint64_t now_us);
     void (*tick)(struct endpoint *endpoint, uint64_t now_us); /* driver: a time limit has passed */
+
+    bool (*owes)(const struct endpoint *endpoint); /* as conn_owes() */
 
     /* Driver, who does not hold the endpoint: receives for a busy poller, unless another thread holds the endpoint. */
     void (*poll)(struct endpoint *endpoint);
@@ -56,19 +59,19 @@ struct endpoint_kind {
     void (*lost)(struct endpoint *endpoint, enum fault fault);
 
     /* What the peer said when it connected or answered (private data, IRD, ORD), and what was agreed. */
-    void (*heard)(const struct endpoint *endpoint, struct rddp_event *event);
+    void (*fill_event)(const struct endpoint *endpoint, struct rddp_event *event);
     void (*info)(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
     /* Driver: closes what carries the connection. In a child of fork() (life->note is FAULT_FORKED) neither the parent
-     * nor the peer may notice. */
+     * nor the peer may notice; with FAULT_CLOSED no descriptor is used. */
     void (*close)(struct endpoint *endpoint);
 };
 
-/* Guarded by its bell; members marked "token" by the token of its loop; closing needs both. The loop owns it from
- * endpoint_begin() until progress_give() frees it. */
+/* Guarded by its bell; members marked "loop" by the lock of its loop; closing needs both. The loop owns it from
+ * endpoint_begin() until loop_unlock() frees it. */
 struct endpoint {
     struct doorbell bell;
-    struct progress *progress;        /* never changes */
+    struct loop *loop;                /* never changes */
     const struct endpoint_kind *kind; /* never changes */
     struct life *life;                /* the life of `conn` or of the association */
     struct timer timer;
@@ -76,22 +79,30 @@ struct endpoint {
     struct conn conn;
     struct successor *successor;    /* takes `link` over after the start-up; NULL: none */
     struct rddp_qp *qp;             /* NULL: not accepted yet, or detached; the application owns it */
-    struct rddp_listener *listener; /* token: until the request was answered */
-    struct rddp_request *request;   /* token: the request that the application has; until it was answered */
+    struct rddp_listener *listener; /* loop: until the request was answered */
+    struct rddp_request *request;   /* loop: the request that the application has; until it was answered */
     _Atomic bool blocked;           /* the link accepts no more now, or its turn to send is over */
     bool is_up;                     /* the link's handshake is over; always true for an association */
-    bool closed;                    /* token: it waits to be freed */
+    bool by_hand;                   /* never changes: its queue pair has no channel, so there are no events */
+    bool closed;                    /* loop: it waits to be freed */
     unsigned apart;                 /* reads for which large payloads are still expected (transfer.c) */
-    bool starved;                   /* token: octets were lost because there was no memory to keep them */
-    uint8_t *carry;                 /* token: an unfinished unit that was moved out of the stage */
+    bool starved;                   /* loop: octets were lost because there was no memory to keep them */
+    uint8_t *carry;                 /* loop: an unfinished unit that was moved out of the stage */
     uint32_t carry_octets;
-    uint64_t emss_us;         /* when the segment size was last looked up */
-    _Atomic uint64_t sent_us; /* when something was last sent; read by posters */
-    struct visit *visit;      /* the visit of its holder; NULL: not held, or held by a thread that has just rung */
-    _Atomic bool borrows;     /* application memory waits for the link; correct whenever nobody holds the endpoint */
+    uint64_t emss_us;            /* when the segment size was last looked up */
+    _Atomic uint64_t sent_us;    /* when something was last sent; read by posters */
+    struct epoch_reader *reader; /* the slot of its holder; NULL: not held, or held by a thread that has just rung */
+    _Atomic bool borrows;        /* application memory waits for the link; correct whenever the endpoint is not held */
     struct sockaddr_storage local, peer;
-    struct endpoint *next, **before; /* token: the list of the loop's endpoints, or of those to be freed */
+    struct endpoint *next, **before; /* loop: the list of the loop's endpoints, or of those to be freed */
+    struct waiting waiting;          /* loop: its place among those with a message that waits for a receive */
 };
+
+/* Was its peer's request not answered yet? Maybe it has not even come. */
+static inline bool endpoint_is_unanswered(const struct endpoint *endpoint)
+{
+    return endpoint->listener || endpoint->request;
+}
 
 /* Is it time for the successor to take over? */
 static inline bool endpoint_succeeds(const struct endpoint *endpoint)
@@ -101,13 +112,13 @@ static inline bool endpoint_succeeds(const struct endpoint *endpoint)
 
 /* Initialises an endpoint, zeroed except for what its kind has set, and adds it to the loop. Called by the driver, who
  * then holds it. Returns 0, or -ENOMEM: it is neither held nor in the loop, and stays the caller's. */
-int endpoint_begin(struct endpoint *endpoint, struct progress *progress, const struct endpoint_kind *kind);
+int endpoint_begin(struct endpoint *endpoint, struct loop *loop, const struct endpoint_kind *kind);
 
-/* Waits for the bell; only the driver may, because it has the token and the endpoint cannot be freed. endpoint_let_go()
- * releases it after doing what others rang for meanwhile. */
+/* Waits for the bell; only the driver may, because it holds the loop lock and the endpoint cannot be freed.
+ * endpoint_release() releases it after doing what others rang for meanwhile. */
 void endpoint_hold(struct endpoint *endpoint);
-bool endpoint_try(struct endpoint *endpoint); /* the same, if nobody holds it */
-void endpoint_let_go(struct endpoint *endpoint, enum endpoint_role role);
+bool endpoint_try(struct endpoint *endpoint); /* the same, if it is not held */
+void endpoint_release(struct endpoint *endpoint, enum endpoint_role role);
 
 /* The other functions are for the holder. endpoint_pump() sends what can be sent, reports news and closes what is
  * over. */
@@ -122,19 +133,20 @@ void endpoint_fail_to_connect(struct endpoint *endpoint, int error);
 /* Makes the driver work on this endpoint at once, by its timer. */
 void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us);
 
-/* In a child of fork(), after progress_leave(): the connection continues in the parent and is over here. The peer does
- * not notice; the application gets an event. For the driver. */
-void endpoint_abandon(struct endpoint *endpoint);
+/* In a child of fork(), after loop_leave(): the connection continues in the parent and is over here. The peer does
+ * not notice; the application gets an event. `fault` is FAULT_FORKED, or FAULT_CLOSED after loop_forget_descriptors():
+ * then the kernel has ended the connection. For the driver. */
+void endpoint_abandon(struct endpoint *endpoint, enum fault fault);
 /* Fills in *info from the connection. */
 void endpoint_info(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
-/* tell.c. endpoint_tell() turns the news of a connection into events and log lines. endpoint_tell_unreachable() reports
- * that there never was one. */
-void endpoint_tell(struct endpoint *endpoint);
-void endpoint_tell_unreachable(struct endpoint *endpoint, int error);
+/* notify.c. endpoint_notify() turns the news of a connection into events and log lines. endpoint_notify_unreachable()
+ * reports that there never was one. */
+void endpoint_notify(struct endpoint *endpoint);
+void endpoint_notify_unreachable(struct endpoint *endpoint, int error);
 
-/* tell.c. The request was answered, or the peer has given up: separates the endpoint from its listener and request. For
- * the driver. */
+/* notify.c. The request was answered, or the peer has given up: separates the endpoint from its listener and request.
+ * For the driver. */
 void request_answered(struct endpoint *endpoint);
 
 #endif

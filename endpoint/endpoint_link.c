@@ -13,6 +13,7 @@
 /* --- work ----------------------------------------------------------------------------------------------------------
  */
 
+enum { LONE_POLLS = 64 };        /* of a link, before it leaves the epoll set */
 enum { SUCCEED_AGAIN_US = 500 }; /* until the peer has acknowledged what it was sent last */
 
 static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
@@ -21,8 +22,8 @@ static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
 
     if (wanted & CONN_RX)
         wants |= LINK_WANT_READ;
-    if (endpoint->life->state == CONN_WAIT_ANSWER && !endpoint->conn.attr.immediate)
-        wants |= LINK_WANT_END; /* nothing is read, but a peer that gives up is noticed */
+    if (conn_wants_end(&endpoint->conn))
+        wants |= LINK_WANT_END;
     return wants;
 }
 
@@ -63,7 +64,7 @@ static void endpoint_link_succeed(struct endpoint *endpoint)
         return;
     endpoint->successor = NULL;
     if (error) {
-        context_log(endpoint->progress->context, RDDP_LOG_WARN, "a connection stays with the kernel's TCP: %s",
+        context_log(endpoint->loop->context, RDDP_LOG_WARN, "a connection stays with the kernel's TCP: %s",
                     strerror(-error));
         return;
     }
@@ -120,14 +121,33 @@ static void endpoint_link_tick(struct endpoint *endpoint, uint64_t now_us)
         endpoint_fail_to_connect(endpoint, -ETIMEDOUT);
 }
 
+static bool endpoint_link_owes(const struct endpoint *endpoint)
+{
+    return conn_owes(&endpoint->conn);
+}
+
+/* Each arrival costs its sender less if the socket is in no epoll set. Nothing may sleep at the loop meanwhile: who
+ * wants to counts as a sleeper, then locks the loop and rouses the link. */
+static void rest_if_polled(struct endpoint *endpoint)
+{
+    struct loop *loop = endpoint->loop;
+
+    if (loop->hot != endpoint || (loop->resting && loop->resting != endpoint) || ++loop->lone_polls < LONE_POLLS ||
+        !link_can_rest(endpoint->link) || atomic_load(&loop->batch.sleepers))
+        return;
+    loop->resting = endpoint;
+    (void)link_rest(endpoint->link, true);
+}
+
 /* By the driver, who does not wait for a poster that holds the endpoint. */
 static void poll_link(struct endpoint *endpoint)
 {
     if (!endpoint_try(endpoint))
         return;
+    rest_if_polled(endpoint);
     if (transfer_receive(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
 /* --- for the application -------------------------------------------------------------------------------------------
@@ -170,7 +190,7 @@ static void endpoint_link_lost(struct endpoint *endpoint, enum fault fault)
     conn_lost(&endpoint->conn, fault);
 }
 
-static void endpoint_link_heard(const struct endpoint *endpoint, struct rddp_event *event)
+static void endpoint_link_fill_event(const struct endpoint *endpoint, struct rddp_event *event)
 {
     const struct mpa_frame *peer = &endpoint->conn.start.peer;
 
@@ -202,28 +222,29 @@ static void endpoint_link_info_of(const struct endpoint *endpoint, struct rddp_q
 
 static void close_carrier(struct endpoint *endpoint)
 {
-    struct progress *progress = endpoint->progress;
+    struct loop *loop = endpoint->loop;
 
     link_close(endpoint->link);
     transfer_take_out_back(endpoint);
     if (endpoint->carry)
-        pool_put(&progress->carries, endpoint->carry);
-    if (progress->stage.owner == endpoint)
-        progress->stage.owner = NULL;
+        pool_put(&loop->carries, endpoint->carry);
+    if (loop->stage.owner == endpoint)
+        loop->stage.owner = NULL;
 }
 
 static const struct endpoint_kind stream = {
-    .farewell = "Terminate",
+    .termination = "Terminate",
     .work = endpoint_link_work,
     .rest = endpoint_link_rest,
     .tick = endpoint_link_tick,
+    .owes = endpoint_link_owes,
     .poll = poll_link,
     .accept = endpoint_link_accept_conn,
     .reject = reject_conn,
     .finish = endpoint_link_finish,
     .detach = endpoint_link_detach,
     .lost = endpoint_link_lost,
-    .heard = endpoint_link_heard,
+    .fill_event = endpoint_link_fill_event,
     .info = endpoint_link_info_of,
     .close = close_carrier,
 };
@@ -231,7 +252,7 @@ static const struct endpoint_kind stream = {
 /* --- what the link says ------------------------------------------------------------------------------------------- */
 
 /* Reads what has arrived before evaluating other events, because reading tells more about the end. */
-void endpoint_told(struct endpoint *endpoint, unsigned events)
+void endpoint_link_event(struct endpoint *endpoint, unsigned events)
 {
     if (!endpoint->link->is_up) {
         endpoint_fail_to_connect(endpoint, endpoint->link->error);
@@ -244,10 +265,10 @@ void endpoint_told(struct endpoint *endpoint, unsigned events)
         endpoint->blocked = false;
     if (transfer_wants(endpoint))
         transfer_receive(endpoint);
-    else if (events & LINK_ENDED)
-        conn_rx_end(&endpoint->conn, 0, loop_now_us());
     else if (events & LINK_LOST)
         conn_lost(&endpoint->conn, transfer_fault_of(endpoint->link->error));
+    else if (events & LINK_ENDED)
+        conn_rx_end_unread(&endpoint->conn, reactor_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 
@@ -257,15 +278,15 @@ static void on_link(struct link *link, unsigned events)
     struct endpoint *endpoint = link->owner;
 
     endpoint_hold(endpoint);
-    endpoint_told(endpoint, events);
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    endpoint_link_event(endpoint, events);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
 static void own_link(struct endpoint *endpoint, struct link *link)
 {
     endpoint->link = link;
     link->owner = endpoint;
-    link->told = on_link;
+    link->on_event = on_link;
     endpoint->is_up = link->is_up;
     link_names(link, &endpoint->local, &endpoint->peer);
 }
@@ -273,16 +294,18 @@ static void own_link(struct endpoint *endpoint, struct link *link)
 /* In place of the one that it has. */
 static void put_link(struct endpoint *endpoint, struct link *link)
 {
+    if (endpoint->loop->resting == endpoint)
+        endpoint->loop->resting = NULL;
     link_close(endpoint->link);
     own_link(endpoint, link);
     endpoint->blocked = false;
     endpoint->emss_us = 0;
 }
 
-struct endpoint *endpoint_new(struct progress *progress, struct link *link)
+struct endpoint *endpoint_new(struct loop *loop, struct link *link)
 {
     struct endpoint *endpoint = calloc(1, sizeof(*endpoint));
-    int error = endpoint ? endpoint_begin(endpoint, progress, &stream) : -ENOMEM;
+    int error = endpoint ? endpoint_begin(endpoint, loop, &stream) : -ENOMEM;
 
     if (error) {
         link_close(link);

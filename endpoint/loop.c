@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* progress.c - a loop, its token, and the buffers and endpoints of its driver. */
+/* loop.c - a loop, its lock, and the buffers and endpoints of its driver. */
 #include "endpoint/loop.h"
 
 #include <assert.h>
@@ -11,18 +11,19 @@
 
 #include "endpoint/objects.h"
 #include "loop/cancel.h"
+#include "loop/descriptors.h"
 
 /* --- endpoints -----------------------------------------------------------------------------------------------------
  */
 
-static void progress_take_out(struct endpoint *endpoint)
+static void loop_list_remove(struct endpoint *endpoint)
 {
     *endpoint->before = endpoint->next;
     if (endpoint->next)
         endpoint->next->before = endpoint->before;
 }
 
-static void progress_put_in(struct endpoint *endpoint, struct endpoint **list)
+static void loop_list_insert(struct endpoint *endpoint, struct endpoint **list)
 {
     endpoint->next = *list;
     endpoint->before = list;
@@ -31,147 +32,173 @@ static void progress_put_in(struct endpoint *endpoint, struct endpoint **list)
     *list = endpoint;
 }
 
-void progress_add(struct endpoint *endpoint)
+void loop_add(struct endpoint *endpoint)
 {
-    progress_put_in(endpoint, &endpoint->progress->endpoints);
+    loop_list_insert(endpoint, &endpoint->loop->endpoints);
 }
 
-void progress_bury(struct endpoint *endpoint)
+void loop_retire(struct endpoint *endpoint)
 {
-    progress_take_out(endpoint);
-    progress_put_in(endpoint, &endpoint->progress->dead);
+    loop_list_remove(endpoint);
+    loop_list_insert(endpoint, &endpoint->loop->dead);
 }
 
-/* Frees the closed endpoints. The caller has the token and holds none of them. */
-static void free_dead(struct progress *progress)
+/* Frees the closed endpoints. The caller has locked the loop and holds none of them. */
+static void free_dead(struct loop *loop)
 {
     struct endpoint *endpoint;
 
-    while ((endpoint = progress->dead)) {
-        progress_take_out(endpoint);
+    while ((endpoint = loop->dead)) {
+        loop_list_remove(endpoint);
         free(endpoint);
     }
 }
 
-/* --- the token ------------------------------------------------------------------------------------------------------
+/* --- the lock -------------------------------------------------------------------------------------------------------
  */
 
-void progress_take(struct progress *progress)
+void loop_lock(struct loop *loop)
 {
-    atomic_fetch_add_explicit(&progress->wanted, 1, memory_order_relaxed);
-    pthread_mutex_lock(&progress->token);
-    atomic_fetch_sub_explicit(&progress->wanted, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loop->wanted, 1, memory_order_relaxed);
+    pthread_mutex_lock(&loop->lock);
+    atomic_fetch_sub_explicit(&loop->wanted, 1, memory_order_relaxed);
     cancel_hold();
 }
 
-bool progress_try(struct progress *progress)
+bool loop_trylock(struct loop *loop)
 {
-    if (pthread_mutex_trylock(&progress->token))
+    if (pthread_mutex_trylock(&loop->lock))
         return false;
     cancel_hold();
     return true;
 }
 
-void progress_give(struct progress *progress)
+void loop_unlock(struct loop *loop)
 {
-    free_dead(progress);
-    pthread_mutex_unlock(&progress->token);
+    free_dead(loop);
+    pthread_mutex_unlock(&loop->lock);
     cancel_release();
 }
 
-void progress_inherit(struct progress *progress)
+void loop_unlock_inherited(struct loop *loop)
 {
-    pthread_mutex_unlock(&progress->token);
+    pthread_mutex_unlock(&loop->lock);
     cancel_release();
 }
 
-void progress_wake(struct progress *progress)
+void loop_wake(struct loop *loop)
 {
+    int fd = __atomic_load_n(&loop->wake.fd, __ATOMIC_RELAXED);
     uint64_t one = 1;
+    ssize_t written;
 
+    if (fd < 0 || !descriptors_are_ours()) /* the number may be that of a file of the program */
+        return;
     cancel_hold();
     /* The write can only fail if the counter is full; then the eventfd is readable anyway. */
-    if (write(progress->wake.fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
-        abort();
+    written = write(fd, &one, sizeof(one));
+    assert(written > 0 || errno == EAGAIN || !descriptors_are_ours());
     cancel_release();
 }
 
-static void on_wake(struct watch *watch, uint32_t events)
+/* Once asked, a loop need not be woken again. */
+void loops_ask_for_spans(struct rddp_context *context)
 {
-    (void)events;
-    progress_hush(container_of(watch, struct progress, wake));
+    for (uint32_t i = 0; i < context->loops; i++)
+        if (!atomic_exchange(&context->loop[i].spans_wanted, true))
+            loop_wake(&context->loop[i]);
 }
 
-void progress_hush(struct progress *progress)
+bool loop_is_asked(const struct loop *loop)
+{
+    return loop->arrivals || loop->spans_wanted || loop->receives_posted;
+}
+
+/* A poller leaves to the thread what the thread was woken for. */
+static void on_wake(struct watch *watch, uint32_t events)
+{
+    struct loop *loop = container_of(watch, struct loop, wake);
+
+    (void)events;
+    if (loop->context->manual || loop->batch.watch != BATCH_WOKEN)
+        loop_clear_wake(loop);
+}
+
+void loop_clear_wake(struct loop *loop)
 {
     uint64_t count;
+    ssize_t got = read(loop->wake.fd, &count, sizeof(count));
 
-    if (read(progress->wake.fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-        abort();
+    assert(got > 0 || errno == EAGAIN || !descriptors_are_ours());
 }
 
 /* --- begin and end -------------------------------------------------------------------------------------------------
  */
 
-static int open_wake(struct progress *progress)
+static int open_wake(struct loop *loop)
 {
-    progress->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake};
-    return progress->wake.fd < 0 ? -EMFILE : loop_watch(&progress->loop, &progress->wake, EPOLLIN);
+    loop->wake = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake};
+    return loop->wake.fd < 0 ? -EMFILE : reactor_watch(&loop->reactor, &loop->wake, EPOLLIN);
 }
 
-static void close_wake(struct progress *progress)
+static void close_wake(struct loop *loop)
 {
-    if (progress->wake.fd >= 0)
-        close(progress->wake.fd);
-    progress->wake.fd = -1;
+    if (loop->wake.fd >= 0)
+        descriptor_close(loop->wake.fd);
+    loop->wake.fd = -1;
 }
 
-int progress_init(struct progress *progress, struct rddp_context *context)
+int loop_init(struct loop *loop, struct rddp_context *context)
 {
     static_assert(sizeof(struct out) <= OUT_BUFFER_AT, "the buffer would lie in the struct");
-    static_assert((int)OUT_SPANS == (int)TCP_SPANS, "what is gathered leaves in one call");
     int error;
 
-    *progress =
-        (struct progress){.context = context, .visit = &context->visits[progress - context->progress], .wake.fd = -1};
-    progress->outs.size = OUT_BUFFER_AT + OUT_BUFFER;
-    progress->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can hold of one connection */
-    pthread_mutex_init(&progress->token, NULL);
-    error = loop_init(&progress->loop);
+    *loop = (struct loop){.context = context, .reader = &context->readers[loop - context->loop], .wake.fd = -1};
+    loop->outs.size = OUT_BUFFER_AT + OUT_BUFFER;
+    loop->carries.size = STAGE_OCTETS + WIRE_UNIT_MAX; /* as much as the stage can hold of one connection */
+    waiting_init(&loop->waiting);
+    pthread_mutex_init(&loop->lock, NULL);
+    error = reactor_init(&loop->reactor);
     if (!error)
-        error = open_wake(progress);
-    progress->stage.buffer = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
-    return error || progress->stage.buffer ? error : -ENOMEM;
+        error = open_wake(loop);
+    loop->stage.buffer = aligned_alloc(PAGE, (STAGE_OCTETS + WIRE_UNIT_MAX + PAGE - 1) / PAGE * PAGE);
+    return error || loop->stage.buffer ? error : -ENOMEM;
 }
 
-void progress_fini(struct progress *progress)
+void loop_fini(struct loop *loop)
 {
-    loop_fini(&progress->loop);
-    close_wake(progress);
-    pool_fini(&progress->outs);
-    pool_fini(&progress->carries);
-    free(progress->stage.buffer);
-    pthread_mutex_destroy(&progress->token);
+    reactor_fini(&loop->reactor);
+    close_wake(loop);
+    pool_fini(&loop->outs);
+    pool_fini(&loop->carries);
+    free(loop->stage.buffer);
+    pthread_mutex_destroy(&loop->lock);
 }
 
-struct progress *progress_next(struct rddp_context *context)
+struct loop *loop_next(struct rddp_context *context)
 {
     uint32_t next = 0;
 
     if (context->loops > 1)
         next = atomic_fetch_add_explicit(&context->next_loop, 1, memory_order_relaxed) % context->loops;
-    return &context->progress[next];
+    return &context->loop[next];
 }
 
-void progress_leave(struct progress *progress)
+void loop_leave(struct loop *loop)
 {
-    loop_leave(&progress->loop);
-    close_wake(progress);
+    reactor_leave(&loop->reactor);
+    close_wake(loop);
 }
 
-int progress_renew(struct progress *progress)
+int loop_renew(struct loop *loop)
 {
-    int error = loop_renew(&progress->loop);
+    int error = reactor_renew(&loop->reactor);
 
-    return error ? error : open_wake(progress);
+    return error ? error : open_wake(loop);
+}
+
+void loop_forget_descriptors(struct loop *loop)
+{
+    reactor_forget_descriptors(&loop->reactor);
+    __atomic_store_n(&loop->wake.fd, -1, __ATOMIC_RELAXED); /* loop_wake() reads it without the lock */
 }

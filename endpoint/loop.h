@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* progress.h - a loop, and all that only its driver touches: its thread, or an application that polls. */
+/* loop.h - a loop, and all that only its driver touches: its thread, or an application that polls. */
 #ifndef RDDP_ENDPOINT_LOOP_H
 #define RDDP_ENDPOINT_LOOP_H
 
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "endpoint/pool.h"
+#include "endpoint/waiting.h"
 #include "base/spin.h"
 #include "loop/reactor.h"
 
@@ -18,11 +19,12 @@ enum {
     PAGE = 4096,            /* large copies to and from places a little behind the start of a page are slow */
 };
 
-struct visit;
+struct epoch_reader;
 struct arrival;
 struct endpoint;
 struct rddp_context;
 struct rddp_qp;
+struct roce_host;
 
 /* Received octets before they are verified and placed. All connections of a loop share it; `owner` is the one whose
  * unfinished unit lies in it, or NULL. */
@@ -32,37 +34,49 @@ struct stage {
     uint32_t from, octets;
 };
 
-/* Queue pairs whose doorbell is put off, linked by next_bell. Posters add to `waiting` without a lock; `lock` excludes
- * those who ring from each other. */
-struct bells {
+/* Does anything look at a batch now and then, or at once after it was woken? */
+enum batch_watch { BATCH_UNWATCHED, BATCH_WOKEN, BATCH_WATCHED };
+
+/* Queue pairs whose doorbell is deferred, linked by next_in_batch. Posters add to `waiting` without a lock; `lock`
+ * excludes those who ring from each other, for some instructions at a time. */
+struct doorbell_batch {
     _Atomic(struct rddp_qp *) waiting;
     _Atomic(struct rddp_qp *) taken; /* guarded by lock: moved out of `waiting`, to be rung for */
     struct spin lock;
-    _Atomic uint64_t since_us; /* no bell that waits was put off before this time */
-    _Atomic bool timed;        /* the timer is set, or somebody is about to set it */
-    struct watch timer;        /* a timerfd: the bells must be rung now */
+    _Atomic uint64_t since_us; /* no doorbell that waits was deferred before this time */
+    _Atomic uint32_t sleepers; /* that have to be woken: the loop's thread, calls of rddp_progress() */
+    _Atomic enum batch_watch watch;
+    unsigned idle_looks; /* of the loop's thread: looks in a row that found nothing deferred */
 };
 
 /* A loop: a context has one or more. An endpoint stays with the loop in which it was made. */
-struct progress {
+struct loop {
     _Alignas(CACHE_LINE) struct rddp_context *context;
-    pthread_mutex_t token;   /* its holder is the driver. It guards the members below, up to the pools */
-    _Atomic uint32_t wanted; /* threads that wait for the token: the driver then ends its round early */
-    struct loop loop;
+    pthread_mutex_t lock;    /* its holder is the driver. It guards the members below, up to the pools */
+    _Atomic uint32_t wanted; /* threads that wait for the loop lock: the driver then ends its round early */
+    struct reactor reactor;
     struct stage stage;
-    struct endpoint *endpoints; /* alive */
-    struct endpoint *dead;      /* closed, freed when the token is given back */
-    struct visit *visit;        /* the driver's record of being inside while it holds endpoints */
-    unsigned holding;           /* the number of endpoints that the driver holds */
-    struct endpoint *hot;       /* the endpoint whose socket was ready last: a busy poller asks it first */
+    struct endpoint *endpoints;  /* alive */
+    struct endpoint *dead;       /* closed, freed when the loop is unlocked */
+    struct epoch_reader *reader; /* the driver's slot, in which it is inside while it holds endpoints */
+    unsigned holding;            /* the number of endpoints that the driver holds */
+    struct endpoint *hot;        /* the endpoint whose socket was ready last: a busy poller asks it first */
     unsigned hot_turns;
+    struct endpoint *resting; /* its link is out of the epoll set, since a poller asks it all the time; or NULL */
+    unsigned lone_polls;      /* how often it was asked since something was last roused */
+
+    struct roce_host *roce; /* the UDP sockets of RoCE; NULL: there are none */
+
+    struct waiting waiting;       /* endpoints on which a message waits for a receive */
+    _Atomic bool receives_posted; /* one of them may have one: see waiting_announce() */
 
     struct pool outs, carries; /* pools have a lock of their own */
 
     struct spin arrivals_lock;
     _Atomic(struct arrival *) arrivals; /* accepted by another loop's listener, oldest first */
+    _Atomic bool spans_wanted;          /* a region was invalidated: see loops_ask_for_spans() */
 
-    struct bells bells;
+    struct doorbell_batch batch;
 
     pthread_t thread;
     struct watch wake;          /* an eventfd that ends the thread's sleep */
@@ -70,40 +84,42 @@ struct progress {
     _Atomic uint64_t polled_us; /* when a poller last asked the sockets */
 };
 
-/* Makes buffers, descriptors and locks, but no thread. 0, -ENOMEM or -EMFILE; call progress_fini() once in any case. */
-int progress_init(struct progress *progress, struct rddp_context *context);
-void progress_fini(struct progress *progress);
+/* Makes buffers, descriptors and locks, but no thread. 0, -ENOMEM or -EMFILE; call loop_fini() once in any case. */
+int loop_init(struct loop *loop, struct rddp_context *context);
+void loop_fini(struct loop *loop);
 
-/* In a child of fork(): the descriptors, as loop_leave() and loop_renew(). */
-void progress_leave(struct progress *progress);
-int progress_renew(struct progress *progress);
+/* In a child of fork(): the descriptors, as reactor_leave() and reactor_renew(). */
+void loop_leave(struct loop *loop);
+int loop_renew(struct loop *loop);
 
-/* thread.c. Starts the thread: 0 or -EAGAIN. Set the context's `stopping` before progress_stop(), which joins it. */
-int progress_start(struct progress *progress);
-void progress_stop(struct progress *progress);
+/* The program has closed the descriptors: as reactor_forget_descriptors(). By the driver. */
+void loop_forget_descriptors(struct loop *loop);
 
 /* The loop that the next connection of a context goes to. */
-struct progress *progress_next(struct rddp_context *context);
+struct loop *loop_next(struct rddp_context *context);
 
-/* Take the token and give it back; progress_give() frees what was closed meanwhile. progress_try(): false if somebody
- * else has it. */
-void progress_take(struct progress *progress);
-bool progress_try(struct progress *progress);
-void progress_give(struct progress *progress);
+/* Lock and unlock the loop; loop_unlock() frees what was closed meanwhile. loop_trylock(): false if another thread
+ * holds the lock. */
+void loop_lock(struct loop *loop);
+bool loop_trylock(struct loop *loop);
+void loop_unlock(struct loop *loop);
 /* In a child of fork(), whose parent's thread had it: the same, and nothing is freed. */
-void progress_inherit(struct progress *progress);
+void loop_unlock_inherited(struct loop *loop);
 
 /* By the driver: adds an endpoint to the loop, or moves it to `dead`. */
-void progress_add(struct endpoint *endpoint);
-void progress_bury(struct endpoint *endpoint);
+void loop_add(struct endpoint *endpoint);
+void loop_retire(struct endpoint *endpoint);
 
 /* Ends the thread's sleep, in the loop or in the park. From any thread. */
-void progress_wake(struct progress *progress);
-void progress_hush(struct progress *progress); /* resets the eventfd */
+void loop_wake(struct loop *loop);
 
-/* thread.c. Do one round of work without waiting, by the driver. progress_poll() is for a poller: most of the time it
- * asks only the link that spoke last. */
-void progress_work(struct progress *progress);
-void progress_poll(struct progress *progress);
+/* A region was invalidated, and something waits until no span of it is sent any more: the driver of each loop is to
+ * copy them (reclaim.h). From any thread, with any endpoint held. */
+void loops_ask_for_spans(struct rddp_context *context);
+
+/* Has another thread left work to the driver that makes no descriptor ready? */
+bool loop_is_asked(const struct loop *loop);
+
+void loop_clear_wake(struct loop *loop); /* resets the eventfd */
 
 #endif

@@ -19,6 +19,7 @@ enum member_kind {
     MEMBER_QP,
     MEMBER_COMP_CHANNEL,
     MEMBER_EVENT_CHANNEL,
+    MEMBER_ASYNC_CHANNEL,
     MEMBER_LISTENER,
     MEMBER_DEVICE,
     MEMBER_KINDS,
@@ -26,7 +27,7 @@ enum member_kind {
 
 /* An object is in its list from when it is complete until its destruction begins. */
 struct members {
-    pthread_mutex_t lock; /* a leaf, except as api.h says */
+    pthread_mutex_t lock; /* a leaf, except as objects.h says */
     struct member *first[MEMBER_KINDS];
 };
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tell.c - turns the news of a connection into events for the application and log lines for people. The caller holds
+/* notify.c - turns the news of a connection into events for the application and log lines for people. The caller holds
  * the endpoint. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "endpoint/objects.h"
+#include "loop/sockaddr.h"
 
 enum { LINE = 320 };
 
@@ -15,6 +16,7 @@ static int errno_of(enum fault fault)
     case FAULT_NONE:
         return 0;
     case FAULT_STALLED:
+    case FAULT_RETRY:
         return -ETIMEDOUT;
     case FAULT_REJECTED:
         return -ECONNREFUSED;
@@ -28,6 +30,8 @@ static int errno_of(enum fault fault)
     case FAULT_OWNER:
     case FAULT_FORKED:
         return -ECONNABORTED;
+    case FAULT_CLOSED:
+        return -EBADF;
     case FAULT_LOCAL_KEY:
         return -EFAULT;
     default:
@@ -37,25 +41,26 @@ static int errno_of(enum fault fault)
 
 /* Logs the end. A peer that goes away is normal, also in the middle of a message: one that is killed leaves a FIN or a
  * RST, as chance will have it. Everything else is a warning. */
-static void tell_log_end(struct endpoint *endpoint, bool established)
+static void notify_log_end(struct endpoint *endpoint, bool established)
 {
     const struct life *life = endpoint->life;
-    struct rddp_context *context = endpoint->progress->context;
+    struct rddp_context *context = endpoint->loop->context;
     bool gone = established && life->note.fault == FAULT_CUT;
-    char peer[TCP_NAME], line[LINE];
+    char peer[SOCKADDR_TEXT], line[LINE];
 
-    tcp_name(&endpoint->peer, peer);
+    sockaddr_text(&endpoint->peer, peer);
     switch (life->note.fault) {
     case FAULT_NONE:
         context_log(context, RDDP_LOG_INFO, "%s: closed", peer);
         break;
     case FAULT_TERMINATED:
         context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: %s 0x%04x: %s", peer,
-                    endpoint->kind->farewell, life->peer_term, life->peer_term_text);
+                    endpoint->kind->termination, life->peer_term, life->peer_term_text);
         break;
     case FAULT_LOST:
     case FAULT_OWNER:
     case FAULT_FORKED:
+    case FAULT_CLOSED:
         context_log(context, RDDP_LOG_INFO, "%s: %s", peer, fault_text(life->note.fault));
         break;
     default:
@@ -66,29 +71,27 @@ static void tell_log_end(struct endpoint *endpoint, bool established)
 
 /* Queues an event for the queue pair's channel, which qp_claim() has set and only qp_strip() or a failed attempt
  * clears. */
-static void tell_post(struct endpoint *endpoint, enum rddp_event_type type, int status)
+static void notify_event(struct endpoint *endpoint, enum rddp_event_type type, int status)
 {
     struct rddp_qp *qp = endpoint->qp;
     struct rddp_event event = {.type = type, .status = status, .qp = qp};
 
-    if (!qp)
+    if (!qp || endpoint->by_hand)
         return;
     event.user = qp->user;
     if (type == RDDP_EVENT_ESTABLISHED || type == RDDP_EVENT_REJECTED)
-        endpoint->kind->heard(endpoint, &event);
+        endpoint->kind->fill_event(endpoint, &event);
     if (!endpoint->life->active)
         event.private_data_length = 0; /* private data came with the request event */
-    if (!event_post(qp->channel, &event))
-        context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: an event (%s) is lost",
-                    rddp_event_str(type));
+    event_post_qp(qp, &event);
 }
 
-void endpoint_tell_unreachable(struct endpoint *endpoint, int error)
+void endpoint_notify_unreachable(struct endpoint *endpoint, int error)
 {
-    char peer[TCP_NAME];
+    char peer[SOCKADDR_TEXT];
 
-    tell_post(endpoint, RDDP_EVENT_UNREACHABLE, error);
-    context_log(endpoint->progress->context, RDDP_LOG_INFO, "%s: cannot connect: %s", tcp_name(&endpoint->peer, peer),
+    notify_event(endpoint, RDDP_EVENT_UNREACHABLE, error);
+    context_log(endpoint->loop->context, RDDP_LOG_INFO, "%s: cannot connect: %s", sockaddr_text(&endpoint->peer, peer),
                 strerror(-error));
 }
 
@@ -97,11 +100,12 @@ void request_answered(struct endpoint *endpoint)
     if (endpoint->request)
         endpoint->request->endpoint = NULL;
     endpoint->request = NULL;
-    endpoint->listener->pending--;
+    if (endpoint->listener)
+        endpoint->listener->pending--;
     endpoint->listener = NULL;
 }
 
-static void tell_request(struct endpoint *endpoint)
+static void notify_request(struct endpoint *endpoint)
 {
     struct rddp_listener *listener = endpoint->listener;
     struct rddp_request *request = calloc(1, sizeof(*request));
@@ -112,22 +116,22 @@ static void tell_request(struct endpoint *endpoint)
         .user = listener->user,
     };
 
-    endpoint->kind->heard(endpoint, &event);
+    endpoint->kind->fill_event(endpoint, &event);
     /* Complete before the application can see it. */
     if (request)
         *request = (struct rddp_request){
-            .endpoint = endpoint, .progress = endpoint->progress, .local = endpoint->local, .peer = endpoint->peer};
+            .endpoint = endpoint, .loop = endpoint->loop, .local = endpoint->local, .peer = endpoint->peer};
     endpoint->request = request;
-    if (!request || !event_post(listener->channel, &event)) {
+    if (!request || !event_post(listener->context, &listener->channel, &event)) {
         endpoint->request = NULL;
-        context_log(endpoint->progress->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
+        context_log(endpoint->loop->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
         free(request);
         endpoint->kind->lost(endpoint, FAULT_MEMORY);
         endpoint->life->news = 0;
     }
 }
 
-void endpoint_tell(struct endpoint *endpoint)
+void endpoint_notify(struct endpoint *endpoint)
 {
     struct life *life = endpoint->life;
     unsigned news = life->news;
@@ -135,15 +139,15 @@ void endpoint_tell(struct endpoint *endpoint)
 
     life->news = 0;
     if (news & CONN_NEWS_REQUEST)
-        tell_request(endpoint);
+        notify_request(endpoint);
     if (news & CONN_NEWS_ESTABLISHED)
-        tell_post(endpoint, RDDP_EVENT_ESTABLISHED, 0);
+        notify_event(endpoint, RDDP_EVENT_ESTABLISHED, 0);
     if (news & CONN_NEWS_REJECTED)
-        tell_post(endpoint, RDDP_EVENT_REJECTED, status);
+        notify_event(endpoint, RDDP_EVENT_REJECTED, status);
     if (news & (CONN_NEWS_FAILED | CONN_NEWS_DISCONNECTED))
-        tell_log_end(endpoint, news & CONN_NEWS_DISCONNECTED);
+        notify_log_end(endpoint, news & CONN_NEWS_DISCONNECTED);
     if (news & CONN_NEWS_FAILED)
-        tell_post(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
+        notify_event(endpoint, RDDP_EVENT_CONNECT_ERROR, status);
     if (news & CONN_NEWS_DISCONNECTED)
-        tell_post(endpoint, RDDP_EVENT_DISCONNECTED, status);
+        notify_event(endpoint, RDDP_EVENT_DISCONNECTED, status);
 }

@@ -7,29 +7,29 @@
 #include "endpoint/transfer.h"
 
 enum {
-    DIRECT_LEAST = 8192,  /* the least payload that is read straight to its place */
-    APART_READS = 4,      /* after such a payload this many reads expect another one ... */
-    APART_OCTETS = 1024,  /* ... and read at most this many octets behind it into the stage */
-    EMSS_AGE_US = 100000, /* the link's segment size is looked up this often */
+    TO_PLACE_LEAST = 8192, /* the least payload that is read straight to its place */
+    APART_READS = 4,       /* after such a payload this many reads expect another one ... */
+    APART_OCTETS = 1024,   /* ... and read at most this many octets behind it into the stage */
+    EMSS_AGE_US = 100000,  /* the link's segment size is looked up this often */
 };
 
 /* --- receiving: every link reads into the one stage ---------------------------------------------------------- */
 
 /* Another connection needs the stage: moves what its owner has left there into the owner's `carry`. The caller is the
  * driver; the owner's doorbell is not needed, since only a driver touches `carry`. */
-static void transfer_evict(struct progress *progress)
+static void transfer_evict(struct loop *loop)
 {
-    struct stage *stage = &progress->stage;
+    struct stage *stage = &loop->stage;
     struct endpoint *owner = stage->owner;
 
     if (owner && stage->octets) {
-        owner->carry = pool_get(&progress->carries);
+        owner->carry = pool_get(&loop->carries);
         if (owner->carry) {
             memcpy(owner->carry, stage->buffer + stage->from, stage->octets);
             owner->carry_octets = stage->octets;
         } else {
             owner->starved = true; /* its own turn, which is next, ends the connection */
-            loop_set_timer(&progress->loop, &owner->timer, loop_now_us());
+            reactor_set_timer(&loop->reactor, &owner->timer, reactor_now_us());
         }
     }
     stage->owner = NULL;
@@ -38,15 +38,15 @@ static void transfer_evict(struct progress *progress)
 
 static void occupy(struct endpoint *endpoint)
 {
-    struct stage *stage = &endpoint->progress->stage;
+    struct stage *stage = &endpoint->loop->stage;
 
     if (stage->owner != endpoint) {
-        transfer_evict(endpoint->progress);
+        transfer_evict(endpoint->loop);
         stage->owner = endpoint;
         if (endpoint->carry) {
             memcpy(stage->buffer, endpoint->carry, endpoint->carry_octets);
             stage->octets = endpoint->carry_octets;
-            pool_put(&endpoint->progress->carries, endpoint->carry);
+            pool_put(&endpoint->loop->carries, endpoint->carry);
             endpoint->carry = NULL;
         }
     }
@@ -59,8 +59,8 @@ static void occupy(struct endpoint *endpoint)
 /* Offers the connection what the stage holds for it; it takes what it can. */
 static void transfer_eat(struct endpoint *endpoint)
 {
-    struct stage *stage = &endpoint->progress->stage;
-    size_t eaten = conn_rx(&endpoint->conn, stage->buffer + stage->from, stage->octets, loop_now_us());
+    struct stage *stage = &endpoint->loop->stage;
+    size_t eaten = conn_rx(&endpoint->conn, stage->buffer + stage->from, stage->octets, reactor_now_us());
 
     stage->from += (uint32_t)eaten;
     stage->octets -= (uint32_t)eaten;
@@ -69,31 +69,31 @@ static void transfer_eat(struct endpoint *endpoint)
 }
 
 /* Reads once, a large payload straight to its place. Returns the octets, or as tcp_recv(); *full: there may be more. */
-static ssize_t api_transfer_receive(struct endpoint *endpoint, bool *full)
+static ssize_t receive_to_stage(struct endpoint *endpoint, bool *full)
 {
-    struct stage *stage = &endpoint->progress->stage;
+    struct stage *stage = &endpoint->loop->stage;
     struct conn *conn = &endpoint->conn;
-    struct conn_direct direct = {.octets = 0};
+    struct conn_place place = {.octets = 0};
     uint32_t space = STAGE_OCTETS, placed = 0;
     uint8_t *end;
     ssize_t n;
 
     occupy(endpoint);
     if (endpoint->link->kind->reads_to_places && stage->octets &&
-        conn_direct(conn, stage->buffer + stage->from, &stage->octets, DIRECT_LEAST, &direct, loop_now_us()))
+        conn_read_to_place(conn, stage->buffer + stage->from, &stage->octets, TO_PLACE_LEAST, &place, reactor_now_us()))
         endpoint->apart = APART_READS;
     if (endpoint->apart) {
-        endpoint->apart -= !direct.octets;
-        space = direct.behind + APART_OCTETS;
+        endpoint->apart -= !place.octets;
+        space = place.behind + APART_OCTETS;
     }
     end = stage->buffer + stage->from + stage->octets;
-    n = link_receive(endpoint->link, direct.octets ? &(struct link_buffers){direct.at, direct.octets, end, space}
-                                                   : &(struct link_buffers){.at = end, .octets = space});
+    n = link_receive(endpoint->link, place.octets ? &(struct link_buffers){place.at, place.octets, end, space}
+                                                  : &(struct link_buffers){.at = end, .octets = space});
     if (n <= 0)
         return n;
-    *full = n == direct.octets + space;
-    if (direct.octets) {
-        placed = n < direct.octets ? (uint32_t)n : direct.octets;
+    *full = n == place.octets + space;
+    if (place.octets) {
+        placed = n < place.octets ? (uint32_t)n : place.octets;
         conn_filled(conn, placed);
     }
     stage->octets += (uint32_t)n - placed;
@@ -113,14 +113,14 @@ void transfer_eat_again(struct endpoint *endpoint)
 
 uint32_t transfer_staged(const struct endpoint *endpoint)
 {
-    const struct stage *stage = &endpoint->progress->stage;
+    const struct stage *stage = &endpoint->loop->stage;
 
     return stage->owner == endpoint ? stage->octets : endpoint->carry ? endpoint->carry_octets : 0;
 }
 
 void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
 {
-    struct stage *stage = &endpoint->progress->stage;
+    struct stage *stage = &endpoint->loop->stage;
 
     occupy(endpoint);
     memcpy(to, stage->buffer + stage->from, stage->octets);
@@ -128,7 +128,7 @@ void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
     stage->from = stage->octets = 0;
 }
 
-/* What comes when a successor is to take over is read by him. */
+/* Once a successor is due, it does the reading. */
 bool transfer_wants(const struct endpoint *endpoint)
 {
     return !endpoint->starved && !endpoint_succeeds(endpoint) && conn_wants_rx(&endpoint->conn);
@@ -142,16 +142,16 @@ bool transfer_receive(struct endpoint *endpoint)
     if (!endpoint->link->kind->in_order)
         return link_present(endpoint->link);
     while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
-        ssize_t n = api_transfer_receive(endpoint, &full);
+        ssize_t n = receive_to_stage(endpoint, &full);
 
         if (n == -EAGAIN)
             break;
         if (n < 0)
             conn_lost(&endpoint->conn, transfer_fault_of((int)n));
         else if (n == 0)
-            conn_rx_end(&endpoint->conn, endpoint->progress->stage.octets, loop_now_us());
+            conn_rx_end(&endpoint->conn, endpoint->loop->stage.octets, reactor_now_us());
         else
-            endpoint->progress->hot = endpoint;
+            endpoint->loop->hot = endpoint;
         if (n <= 0)
             return true;
         octets += (size_t)n;
@@ -168,7 +168,7 @@ static bool lend_out(struct endpoint *endpoint)
 
     if (conn->life.out)
         return true;
-    out = pool_get(&endpoint->progress->outs);
+    out = pool_get(&endpoint->loop->outs);
     if (!out)
         return false;
     out_init(out, (uint8_t *)out + OUT_BUFFER_AT);
@@ -181,7 +181,7 @@ void transfer_take_out_back(struct endpoint *endpoint)
     if (!endpoint->conn.life.out)
         return;
     out_drop(endpoint->conn.life.out);
-    pool_put(&endpoint->progress->outs, endpoint->conn.life.out);
+    pool_put(&endpoint->loop->outs, endpoint->conn.life.out);
     endpoint->conn.life.out = NULL;
 }
 
@@ -242,7 +242,6 @@ bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
     if (n <= 0)
         return false;
     conn_sent(conn, (size_t)n, now_us);
-    if (!endpoint->progress->context->manual) /* otherwise no bell is put off */
-        atomic_store_explicit(&endpoint->sent_us, loop_now_us(), memory_order_relaxed);
+    atomic_store_explicit(&endpoint->sent_us, reactor_now_us(), memory_order_relaxed);
     return true;
 }

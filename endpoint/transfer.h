@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* transfer.h - moves octets between a link and the connection on it.
  *
- * Every call needs the endpoint's doorbell. transfer_receive() and transfer_eat_again() also need the loop's token,
+ * Every call needs the endpoint's doorbell. transfer_receive() and transfer_eat_again() also need the loop lock,
  * because all connections of a loop share its stage. */
 #ifndef RDDP_ENDPOINT_TRANSFER_H
 #define RDDP_ENDPOINT_TRANSFER_H

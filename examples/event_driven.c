@@ -57,6 +57,7 @@ static void take_completions(struct rddp_comp_channel *channel)
         else /* at the end, the unused receives are flushed */
             must(wc.status == RDDP_WC_WR_FLUSH_ERR, rddp_wc_status_str(wc.status));
     }
+    rddp_ack_cq_events(cq, 1);
 }
 
 /* Returns true when the connection of one side has ended. */

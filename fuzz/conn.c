@@ -26,9 +26,9 @@ static void pump(struct host *h)
 static size_t put_in_place(struct host *h, const uint8_t *p, size_t n)
 {
     uint32_t staged = (uint32_t)h->staged;
-    struct conn_direct gap;
+    struct conn_place gap;
 
-    if (!h->apart || !staged || !conn_direct(&h->conn, host_stage, &staged, 1, &gap, h->now_us))
+    if (!h->apart || !staged || !conn_read_to_place(&h->conn, host_stage, &staged, 1, &gap, h->now_us))
         return 0;
     assert(staged <= h->staged && gap.octets);
     h->staged = staged;

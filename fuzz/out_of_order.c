@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* take.c - FPDUs in packets that are split at any place and arrive in any order at any position, corrupted or not:
- * checks every verdict and what the link makes of it. */
+/* out_of_order.c - FPDUs in packets that are split at any place and arrive in any order at any position, corrupted or
+ * not: checks every verdict and what the link makes of it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct talk {
 };
 
 static uint8_t stream[STREAM], state[STREAM], packet[STREAM], before[STREAM];
-static struct early early;
+static struct reorder reorder;
 
 static uint64_t edge_of(const struct talk *t)
 {
@@ -53,26 +53,27 @@ static void catch_up(struct talk *t)
 
 static void check_early(const struct conn *c)
 {
-    const struct seg *unit = early.unit + early.first;
+    const struct seg *unit = reorder.unit + reorder.first;
 
-    for (uint32_t i = 0; i < early.count && life_is_open(&c->life); i++) {
+    for (uint32_t i = 0; i < reorder.count && life_is_open(&c->life); i++) {
         assert(unit[i].begin > (i ? unit[i - 1].end - 1 : c->agreed.rx_pos) && unit[i].begin < unit[i].end);
         assert(!unit[i].data && unit[i].flags & SEG_PLACED);
     }
 }
 
-/* The octets [from, to), none of which has arrived yet, arrive now; `spoilt` is the position of a corrupted octet. */
-static void come(struct talk *t, uint64_t from, uint64_t to, uint64_t spoilt)
+/* The octets [from, to), none of which has arrived yet, arrive now; `corrupted` is the position of a corrupted octet.
+ */
+static void come(struct talk *t, uint64_t from, uint64_t to, uint64_t corrupted)
 {
     while (from < to) {
         size_t n = (size_t)(to - from), judged;
         enum conn_verdict verdict;
 
         memcpy(before, stream + from, n);
-        if (spoilt >= from && spoilt < to)
-            before[spoilt - from] ^= 0x10;
+        if (corrupted >= from && corrupted < to)
+            before[corrupted - from] ^= 0x10;
         memcpy(packet, before, n);
-        verdict = conn_take(&t->host.conn, packet, n, from, &judged, t->host.now_us);
+        verdict = conn_rx_out_of_order(&t->host.conn, packet, n, from, &judged, t->host.now_us);
         assert(judged && judged <= n);
         if (verdict == CONN_TAKEN)
             assert(!memcmp(packet + judged, before + judged, n - judged));
@@ -87,7 +88,7 @@ static void come(struct talk *t, uint64_t from, uint64_t to, uint64_t spoilt)
     check_early(&t->host.conn);
 }
 
-static void come_from(struct talk *t, uint64_t from, uint64_t to, uint64_t spoilt)
+static void come_from(struct talk *t, uint64_t from, uint64_t to, uint64_t corrupted)
 {
     while (from < to) {
         uint64_t end = from;
@@ -95,7 +96,7 @@ static void come_from(struct talk *t, uint64_t from, uint64_t to, uint64_t spoil
         while (end < to && state[end] == MISSING)
             end++;
         if (end > from)
-            come(t, from, end, spoilt);
+            come(t, from, end, corrupted);
         from = end + (end < to);
     }
     catch_up(t);
@@ -151,7 +152,7 @@ static void step(struct talk *t, struct input *in)
             size_t judged;
 
             memcpy(packet, stream, 64);
-            conn_take(&h->conn, packet, 1 + input8(in) % 64, UINT64_MAX - input16(in), &judged, h->now_us);
+            conn_rx_out_of_order(&h->conn, packet, 1 + input8(in) % 64, UINT64_MAX - input16(in), &judged, h->now_us);
         }
         break;
     default:
@@ -182,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         abort();
     h->conn.agreed.rx_markers = how & 0x10;
     h->conn.agreed.aligned = how & 0x20;
-    conn_lend_early(&h->conn, &early);
+    conn_attach_reorder(&h->conn, &reorder);
     host_pump(h);
     for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)
         step(&t, &in);

@@ -30,7 +30,7 @@ enum { V4_HEAD = 20, TCP_HEAD = 20, ROUNDS = 400, RECEIVES = 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 int __wrap_tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu,
-                      unsigned offload);
+                      unsigned offload, struct tun_before *before);
 
 enum step { SAY_WRITE, SAY_SEND, SAY_READ, COME, CHANGE, LOSE, REPEAT, LAST_FIRST, STEP_KINDS };
 
@@ -60,13 +60,14 @@ static int next_fd;
 
 /* The device is a pair of sockets here, so that the path is ours. */
 int __wrap_tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu,
-                      unsigned offload)
+                      unsigned offload, struct tun_before *before)
 {
     (void)name;
     (void)neighbor;
     (void)prefix;
     (void)mtu;
     (void)offload;
+    *before = (struct tun_before){0};
     return next_fd;
 }
 
@@ -115,7 +116,7 @@ static void close_end(struct end *end)
 {
     for (int i = 0; i < KINDS; i++)
         rddp_destroy_qp(end->qp[i]);
-    /* Nobody is there any more whom a connection could wait for. */
+    /* No peer is left for which a connection could wait. */
     for (struct packet_link *l = end->device->links; l; l = l->next) {
         utcp_abort(&l->tcp);
         l->gone_us = l->link.owner ? 0 : 1;
@@ -212,7 +213,7 @@ static void connect_ends(int kind)
     attr.wire.wire = kind ? RDDP_WIRE_RDMATCP : RDDP_WIRE_IWARP;
     attr.wire.aligned = !kind;
     attr.wire.first_delay_ms = 0;
-    attr.wire.close_timeout_ms = 1; /* nobody answers at the end */
+    attr.wire.close_timeout_ms = 1; /* no peer answers at the end */
     attr.wire.device = both[1].device;
     listener = rddp_listen(both[1].events, (struct sockaddr *)&to, sizeof(to), 1, &attr.wire, NULL);
     attr.wire.device = both[0].device;

@@ -42,7 +42,7 @@ struct talk {
     uint64_t control; /* octets of control data of Writes and Read Requests that are due */
 };
 
-static struct early early;
+static struct reorder reorder;
 static uint8_t units[BATCH][WIRE_UNIT_MAX];
 static uint8_t copy[2][ARENA_REGIONS * ARENA_OCTETS];
 
@@ -60,7 +60,7 @@ static void check_control(struct talk *t)
     assert(qp->arriving.claimed - qp->arriving.next <= qp->attr.window);
 }
 
-/* Delivers the sent units in order, except for those taken early, until one has to wait. */
+/* Delivers the sent units in order, except for those taken reorder, until one has to wait. */
 static void catch_up(struct talk *t)
 {
     struct host *h = &t->host;
@@ -203,13 +203,13 @@ static void come_early(struct talk *t, uint32_t which, uint64_t pos)
     if (pos == t->host.conn.agreed.rx_pos)
         return;
     memcpy(unit, units[which], n);
-    verdict = conn_take(&t->host.conn, unit, n, pos, &judged, t->host.now_us);
+    verdict = conn_rx_out_of_order(&t->host.conn, unit, n, pos, &judged, t->host.now_us);
     assert(judged == n && (verdict == CONN_TAKEN || !memcmp(unit, units[which], n)));
     t->taken[which] |= verdict == CONN_TAKEN;
     assert(!t->taken[which] || verdict == CONN_TAKEN);
 }
 
-/* Sends a few segments: some arrive early, all arrive in order. */
+/* Sends a few segments: some arrive reorder, all arrive in order. */
 static void say_some(struct talk *t, struct input *in)
 {
     struct host *h = &t->host;
@@ -318,7 +318,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         abort();
     if (!(a & 1) && conn_accept(&h->conn, qp, attr.ird, attr.ord, NULL, 0, h->now_us))
         abort();
-    conn_lend_early(&h->conn, &early);
+    conn_attach_reorder(&h->conn, &reorder);
     pump(&t);
     for (int i = 0; in.at < in.end && i < HOST_STEPS_MAX; i++)
         step(&t, &in);

@@ -9,9 +9,9 @@
 
 #include "base/spin.h"
 
-enum { SPINS = 200 }; /* attempts before sleeping: most holders have let go by then */
+enum { SPINS = 200 }; /* attempts before sleeping: most holders have released it by then */
 
-/* Marks the word as waited for and sleeps until the holder has let go. */
+/* Marks the word as waited for and sleeps until the holder has released it. */
 static void sleep_once(struct doorbell *doorbell)
 {
     uint32_t word = atomic_load(&doorbell->word);

@@ -16,7 +16,7 @@ struct doorbell {
 };
 
 /* Rings. Returns true if the lock was free: the caller holds it now. Returns false if not: the holder will see the bell
- * before it lets go. The caller must not touch what the lock guards, which may be freed at any time. */
+ * before it releases the lock. The caller must not touch what the lock guards, which may be freed at any time. */
 static inline bool doorbell_ring(struct doorbell *doorbell)
 {
     return !(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD);
@@ -33,15 +33,15 @@ static inline bool doorbell_try(struct doorbell *doorbell)
 /* Waits until the lock is free, and takes it. */
 void doorbell_hold(struct doorbell *doorbell);
 
-/* For doorbell_let_go() alone: somebody has rung, or waits. */
+/* For doorbell_release() alone: the bell was rung, or a thread waits. */
 bool doorbell_answer(struct doorbell *doorbell);
 
 /* Releases the lock and returns true. Returns false if the bell was rung; the caller still holds the lock, does the
  * work, and calls again:
- *     while (!doorbell_let_go(&doorbell))
+ *     while (!doorbell_release(&doorbell))
  *         work();
  * If the bell rings while a thread waits in doorbell_hold(), that thread gets the lock and finds the bell rung. */
-static inline bool doorbell_let_go(struct doorbell *doorbell)
+static inline bool doorbell_release(struct doorbell *doorbell)
 {
     uint32_t word = DOORBELL_HELD;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.h - carries a connection's octets: a kernel TCP socket (link_tcp.h) or the TCP of a device (tcp/io/packet_link.c).
+/* link.h - carries a connection's octets: a kernel TCP socket (link_tcp.h) or the TCP of a device
+ * (tcp/io/packet_link.c).
  *
  * One thread at a time uses a link: the holder of its endpoint's doorbell, or before there is an endpoint the driver of
  * the loop. Only the driver of the loop closes it. */
@@ -17,16 +18,17 @@
 
 struct link;
 
-/* What happened at a link. The owner is told each event once and must then do everything that follows from it. */
+/* What happened at a link. Each event is reported to the owner once, who must then do everything that follows from it.
+ */
 enum link_event {
     LINK_UP = 1 << 0,       /* the link's own handshake succeeded */
     LINK_READABLE = 1 << 1, /* link_receive() has octets, or the end of the stream */
     LINK_WRITABLE = 1 << 2, /* link_send() accepts octets again */
-    LINK_ENDED = 1 << 3,    /* the peer ended its stream; told even if the owner does not want to read */
+    LINK_ENDED = 1 << 3,    /* the peer ended its stream; reported even if the owner does not want to read */
     LINK_LOST = 1 << 4,     /* the link failed; octets that arrived before can still be read */
 };
 
-/* The events that the owner waits for. LINK_LOST is always told. */
+/* The events that the owner waits for. LINK_LOST is always reported. */
 enum link_want { LINK_WANT_READ = 1 << 0, LINK_WANT_WRITE = 1 << 1, LINK_WANT_END = 1 << 2 };
 
 /* Where to read to: the first octets to `at`, the next ones to `then`. */
@@ -54,6 +56,7 @@ struct link_kind {
     void (*count)(struct link *link, struct link_counts *counts);
     bool reads_to_places; /* receive() can fill two places in one call */
     void (*want)(struct link *link, unsigned wants);
+    int (*rest)(struct link *link, bool rests); /* NULL: it cannot. Or as reactor_rest() and reactor_rouse() */
     ssize_t (*receive)(struct link *link, const struct link_buffers *buffers);
     ssize_t (*send)(struct link *link, const struct span *span, uint32_t spans);
     void (*finish)(struct link *link);
@@ -65,10 +68,10 @@ struct link_kind {
 /* The common part of every link. */
 struct link {
     const struct link_kind *kind;
-    struct loop *loop;
+    struct reactor *reactor;
     void *owner;
     /* The owner's callback, called by the driver of the loop; it may close the link. */
-    void (*told)(struct link *link, unsigned events);
+    void (*on_event)(struct link *link, unsigned events);
     bool is_up;
     int error; /* a negative errno: why the handshake failed, or how a link that was up ended; 0: not known */
 };
@@ -80,6 +83,16 @@ static inline void link_want(struct link *link, unsigned wants)
 }
 
 /* Reads octets. Returns their number; 0: the end of the stream; -EAGAIN: none now; or another negative errno. */
+static inline bool link_can_rest(const struct link *link)
+{
+    return link->kind->rest;
+}
+
+static inline int link_rest(struct link *link, bool rests)
+{
+    return link->kind->rest(link, rests);
+}
+
 static inline ssize_t link_receive(struct link *link, const struct link_buffers *buffers)
 {
     return link->kind->receive(link, buffers);
@@ -129,7 +142,7 @@ static inline void link_names(struct link *link, struct sockaddr_storage *local,
     link->kind->names(link, local, peer);
 }
 
-/* Frees the link. Called by the driver of its loop; no event is told afterwards. */
+/* Frees the link. Called by the driver of its loop; no event is reported afterwards. */
 static inline void link_close(struct link *link)
 {
     link->kind->close(link);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* loop.c - epoll and a heap of timers; the only code that reads a clock. */
+/* reactor.c - epoll and a heap of timers; the only code that reads a clock. */
 #include "loop/reactor.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/container.h"
 #include "base/spin.h"
+#include "loop/descriptors.h"
 
-uint64_t loop_now_us(void)
+uint64_t reactor_now_us(void)
 {
     struct timespec t;
 
@@ -22,34 +26,34 @@ uint64_t loop_now_us(void)
 
 /* --- timers: a binary heap, earliest first ------------------------------------------------------------------- */
 
-static void put_timer(struct loop *loop, uint32_t place, struct timer *timer)
+static void put_timer(struct reactor *reactor, uint32_t place, struct timer *timer)
 {
-    loop->heap[place] = timer;
+    reactor->heap[place] = timer;
     timer->place = place;
 }
 
-static void sift_up(struct loop *loop, uint32_t place, struct timer *timer)
+static void sift_up(struct reactor *reactor, uint32_t place, struct timer *timer)
 {
-    while (place > 1 && loop->heap[place / 2]->at_us > timer->at_us) {
-        put_timer(loop, place, loop->heap[place / 2]);
+    while (place > 1 && reactor->heap[place / 2]->at_us > timer->at_us) {
+        put_timer(reactor, place, reactor->heap[place / 2]);
         place /= 2;
     }
-    put_timer(loop, place, timer);
+    put_timer(reactor, place, timer);
 }
 
-static void sift_down(struct loop *loop, uint32_t place, struct timer *timer)
+static void sift_down(struct reactor *reactor, uint32_t place, struct timer *timer)
 {
-    for (uint32_t child; (child = 2 * place) <= loop->timers; place = child) {
-        if (child < loop->timers && loop->heap[child + 1]->at_us < loop->heap[child]->at_us)
+    for (uint32_t child; (child = 2 * place) <= reactor->timers; place = child) {
+        if (child < reactor->timers && reactor->heap[child + 1]->at_us < reactor->heap[child]->at_us)
             child++;
-        if (loop->heap[child]->at_us >= timer->at_us)
+        if (reactor->heap[child]->at_us >= timer->at_us)
             break;
-        put_timer(loop, place, loop->heap[child]);
+        put_timer(reactor, place, reactor->heap[child]);
     }
-    put_timer(loop, place, timer);
+    put_timer(reactor, place, timer);
 }
 
-static void unset_timer(struct loop *loop, struct timer *timer)
+static void unset_timer(struct reactor *reactor, struct timer *timer)
 {
     uint32_t place = timer->place;
     struct timer *last;
@@ -57,174 +61,214 @@ static void unset_timer(struct loop *loop, struct timer *timer)
     if (!place)
         return;
     timer->place = 0;
-    last = loop->heap[loop->timers--];
+    last = reactor->heap[reactor->timers--];
     if (last == timer)
         return;
-    if (place > 1 && loop->heap[place / 2]->at_us > last->at_us)
-        sift_up(loop, place, last);
+    if (place > 1 && reactor->heap[place / 2]->at_us > last->at_us)
+        sift_up(reactor, place, last);
     else
-        sift_down(loop, place, last);
+        sift_down(reactor, place, last);
 }
 
 /* Moves the expiry of the descriptor only to earlier times: a timer that was moved later costs one empty wake-up, not a
  * system call. */
-static void arm(struct loop *loop)
+static void arm(struct reactor *reactor)
 {
-    uint64_t at_us = loop->timers ? loop->heap[1]->at_us : UINT64_MAX;
+    uint64_t at_us = reactor->timers ? reactor->heap[1]->at_us : UINT64_MAX;
     struct itimerspec when = {.it_value = {0, 0}};
 
-    if (at_us >= loop->armed_us)
+    if (at_us >= reactor->armed_us)
         return;
-    loop->armed_us = at_us;
+    reactor->armed_us = at_us;
     when.it_value.tv_sec = (time_t)(at_us / 1000000);
     when.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1; /* never all zero, which would disarm the timer */
-    timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    timerfd_settime(reactor->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static int grow_heap(struct loop *loop)
+static int grow_heap(struct reactor *reactor)
 {
-    uint32_t space = 2 * loop->heap_capacity + 64;
-    struct timer **heap = realloc(loop->heap, ((size_t)space + 1) * sizeof(*heap)); /* place 0 is not used */
+    uint32_t space = 2 * reactor->heap_capacity + 64;
+    struct timer **heap = realloc(reactor->heap, ((size_t)space + 1) * sizeof(*heap)); /* place 0 is not used */
 
     if (!heap)
         return -ENOMEM;
-    loop->heap = heap;
-    loop->heap_capacity = space;
+    reactor->heap = heap;
+    reactor->heap_capacity = space;
     return 0;
 }
 
-int loop_add_timer(struct loop *loop, struct timer *timer)
+int reactor_add_timer(struct reactor *reactor, struct timer *timer)
 {
     int error = 0;
 
-    pthread_mutex_lock(&loop->timer_lock);
+    pthread_mutex_lock(&reactor->timer_lock);
     timer->place = 0;
-    if (loop->users == loop->heap_capacity)
-        error = grow_heap(loop);
-    loop->users += !error;
-    pthread_mutex_unlock(&loop->timer_lock);
+    if (reactor->users == reactor->heap_capacity)
+        error = grow_heap(reactor);
+    reactor->users += !error;
+    pthread_mutex_unlock(&reactor->timer_lock);
     return error;
 }
 
-void loop_forget_timer(struct loop *loop, struct timer *timer)
+void reactor_forget_timer(struct reactor *reactor, struct timer *timer)
 {
-    pthread_mutex_lock(&loop->timer_lock);
-    unset_timer(loop, timer);
-    loop->users--;
-    pthread_mutex_unlock(&loop->timer_lock);
+    pthread_mutex_lock(&reactor->timer_lock);
+    unset_timer(reactor, timer);
+    reactor->users--;
+    pthread_mutex_unlock(&reactor->timer_lock);
 }
 
 /* Checks without the lock whether the timer is already set to this time. If it is about to fire, its callback checks
- * everything anew. */
-void loop_set_timer(struct loop *loop, struct timer *timer, uint64_t at_us)
+ * everything again. */
+void reactor_set_timer(struct reactor *reactor, struct timer *timer, uint64_t at_us)
 {
     if (timer->place ? timer->at_us == at_us : at_us == UINT64_MAX)
         return;
-    pthread_mutex_lock(&loop->timer_lock);
-    unset_timer(loop, timer);
+    pthread_mutex_lock(&reactor->timer_lock);
+    unset_timer(reactor, timer);
     if (at_us != UINT64_MAX) {
         timer->at_us = at_us;
-        loop->timers++;
-        sift_up(loop, loop->timers, timer);
-        arm(loop);
+        reactor->timers++;
+        sift_up(reactor, reactor->timers, timer);
+        arm(reactor);
     }
-    pthread_mutex_unlock(&loop->timer_lock);
+    pthread_mutex_unlock(&reactor->timer_lock);
 }
 
 static void fire_due(struct watch *watch, uint32_t events)
 {
-    struct loop *loop = container_of(watch, struct loop, timer_watch);
-    uint64_t now_us = loop_now_us(), expirations;
+    struct reactor *reactor = container_of(watch, struct reactor, timer_watch);
+    uint64_t now_us = reactor_now_us(), expirations;
+    ssize_t got;
 
     (void)events;
-    pthread_mutex_lock(&loop->timer_lock);
-    if (read(loop->timer_fd, &expirations, sizeof(expirations)) < 0 && errno != EAGAIN)
-        abort();
-    loop->armed_us = UINT64_MAX;
-    while (loop->timers && loop->heap[1]->at_us <= now_us) {
-        struct timer *timer = loop->heap[1];
+    pthread_mutex_lock(&reactor->timer_lock);
+    got = read(reactor->timer_fd, &expirations, sizeof(expirations));
+    assert(got > 0 || errno == EAGAIN || !descriptors_are_ours());
+    reactor->armed_us = UINT64_MAX;
+    while (reactor->timers && reactor->heap[1]->at_us <= now_us) {
+        struct timer *timer = reactor->heap[1];
 
-        unset_timer(loop, timer);
-        pthread_mutex_unlock(&loop->timer_lock);
+        unset_timer(reactor, timer);
+        pthread_mutex_unlock(&reactor->timer_lock);
         timer->fire(timer, now_us);
-        pthread_mutex_lock(&loop->timer_lock);
+        pthread_mutex_lock(&reactor->timer_lock);
     }
-    arm(loop);
-    pthread_mutex_unlock(&loop->timer_lock);
+    arm(reactor);
+    pthread_mutex_unlock(&reactor->timer_lock);
 }
 
 /* --- readiness ----------------------------------------------------------------------------------------------- */
 
-int loop_watch(struct loop *loop, struct watch *watch, uint32_t events)
+int reactor_watch(struct reactor *reactor, struct watch *watch, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = watch};
 
     watch->events = events;
-    return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
+    return epoll_ctl(reactor->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
 }
 
-void loop_rewatch(struct loop *loop, struct watch *watch, uint32_t events)
+void reactor_rest(struct reactor *reactor, struct watch *watch)
+{
+    if (!watch->rests)
+        reactor_unwatch(reactor, watch);
+    watch->rests = true;
+}
+
+int reactor_rouse(struct reactor *reactor, struct watch *watch)
+{
+    int error = watch->rests ? reactor_watch(reactor, watch, watch->events) : 0;
+
+    watch->rests &= error != 0;
+    return error;
+}
+
+void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = watch};
 
     if (watch->events == events)
         return;
     watch->events = events;
-    epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+    if (watch->rests)
+        (void)reactor_rouse(reactor, watch); /* if it fails, a poller asks on, and the next call tries again */
+    else
+        epoll_ctl(reactor->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
 }
 
-void loop_unwatch(struct loop *loop, struct watch *watch)
+void reactor_unwatch(struct reactor *reactor, struct watch *watch)
 {
-    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
-    for (int i = loop->at; i < loop->count; i++)
-        if (loop->event[i].data.ptr == watch)
-            loop->event[i].data.ptr = NULL;
+    epoll_ctl(reactor->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    for (int i = reactor->at; i < reactor->count; i++)
+        if (reactor->event[i].data.ptr == watch)
+            reactor->event[i].data.ptr = NULL;
 }
 
-bool loop_sleep(const struct loop *loop, int timeout_ms)
+/* epoll_wait() would put the event that it shows behind all others: connections that come one after the other are to be
+ * seen in their order. */
+static bool reactor_poll(struct reactor *reactor, const struct timespec *timeout)
 {
-    struct epoll_event event;
+    enum { CLOSED = POLLHUP | POLLERR | POLLNVAL };
+    struct pollfd fd[] = {{.fd = reactor->epoll_fd, .events = POLLIN}, {.fd = descriptors_sentinel()}};
 
-    return epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) > 0;
+    if (fd[0].fd >= 0 && ppoll(fd, 2, timeout, NULL) <= 0)
+        return false;
+    if (fd[0].fd < 0 || (fd[0].revents | fd[1].revents) & CLOSED)
+        reactor->is_cut = true;
+    return true;
 }
 
-uint64_t loop_spin(uint64_t end_us)
+bool reactor_sleep(struct reactor *reactor, int timeout_ms)
+{
+    return reactor_sleep_us(reactor, timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * 1000);
+}
+
+bool reactor_sleep_us(struct reactor *reactor, uint64_t timeout_us)
+{
+    const struct timespec timeout = {(time_t)(timeout_us / 1000000), (long)(timeout_us % 1000000) * 1000};
+
+    return reactor_poll(reactor, timeout_us == UINT64_MAX ? NULL : &timeout);
+}
+
+uint64_t reactor_spin(uint64_t end_us)
 {
     uint64_t now_us;
 
-    while ((now_us = loop_now_us()) < end_us)
+    while ((now_us = reactor_now_us()) < end_us)
         spin_pause();
     return now_us;
 }
 
 /* Timers run after everything else: what they wait for may have arrived, but was not read by a thread that had to wait
  * for a processor. */
-static void put_timers_last(struct loop *loop)
+static void put_timers_last(struct reactor *reactor)
 {
-    for (int i = 0; i + 1 < loop->count; i++) {
-        if (loop->event[i].data.ptr == &loop->timer_watch) {
-            struct epoll_event timers = loop->event[i];
+    for (int i = 0; i + 1 < reactor->count; i++) {
+        if (reactor->event[i].data.ptr == &reactor->timer_watch) {
+            struct epoll_event timers = reactor->event[i];
 
-            loop->event[i] = loop->event[loop->count - 1];
-            loop->event[loop->count - 1] = timers;
+            memmove(&reactor->event[i], &reactor->event[i + 1], (size_t)(reactor->count - 1 - i) * sizeof(timers));
+            reactor->event[reactor->count - 1] = timers;
             return;
         }
     }
 }
 
-int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)
+int reactor_run(struct reactor *reactor, const _Atomic uint32_t *wanted)
 {
     int called = 0;
 
-    if (loop->at == loop->count) {
-        loop->at = 0;
-        loop->count = epoll_wait(loop->epoll_fd, loop->event, LOOP_EVENTS, 0);
-        if (loop->count < 0)
-            loop->count = 0;
-        put_timers_last(loop);
+    if (reactor->at == reactor->count) {
+        reactor->at = 0;
+        reactor->count = epoll_wait(reactor->epoll_fd, reactor->event, REACTOR_EVENTS, 0);
+        if (reactor->count < 0) {
+            reactor->is_cut |= errno != EINTR;
+            reactor->count = 0;
+        }
+        put_timers_last(reactor);
     }
-    while (loop->at < loop->count) {
-        const struct epoll_event event = loop->event[loop->at++];
+    while (reactor->at < reactor->count) {
+        const struct epoll_event event = reactor->event[reactor->at++];
         struct watch *watch = event.data.ptr;
 
         if (!watch)
@@ -237,67 +281,73 @@ int loop_run(struct loop *loop, const _Atomic uint32_t *wanted)
     return called;
 }
 
-static int open_descriptors(struct loop *loop)
+static int open_descriptors(struct reactor *reactor)
 {
-    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    loop->timer_watch = (struct watch){.fd = loop->timer_fd, .ready = fire_due};
-    if (loop->epoll_fd < 0 || loop->timer_fd < 0 || loop_watch(loop, &loop->timer_watch, EPOLLIN))
+    reactor->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    reactor->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    reactor->timer_watch = (struct watch){.fd = reactor->timer_fd, .ready = fire_due};
+    if (reactor->epoll_fd < 0 || reactor->timer_fd < 0 || reactor_watch(reactor, &reactor->timer_watch, EPOLLIN))
         return -EMFILE;
     return 0;
 }
 
-static void close_descriptor(int *fd)
+static void close_descriptor(_Atomic int *fd)
 {
     if (*fd >= 0)
-        close(*fd);
+        descriptor_close(*fd);
     *fd = -1;
 }
 
-int loop_init(struct loop *loop)
+int reactor_init(struct reactor *reactor)
 {
-    *loop = (struct loop){.armed_us = UINT64_MAX, .parents_fd = -1};
-    pthread_mutex_init(&loop->timer_lock, NULL);
-    return open_descriptors(loop);
+    *reactor = (struct reactor){.armed_us = UINT64_MAX, .parents_fd = -1};
+    pthread_mutex_init(&reactor->timer_lock, NULL);
+    return open_descriptors(reactor);
 }
 
-void loop_fini(struct loop *loop)
+void reactor_fini(struct reactor *reactor)
 {
-    close_descriptor(&loop->epoll_fd);
-    close_descriptor(&loop->timer_fd);
-    close_descriptor(&loop->parents_fd);
-    free(loop->heap);
-    loop->heap = NULL;
-    pthread_mutex_destroy(&loop->timer_lock);
+    close_descriptor(&reactor->epoll_fd);
+    close_descriptor(&reactor->timer_fd);
+    close_descriptor(&reactor->parents_fd);
+    free(reactor->heap);
+    reactor->heap = NULL;
+    pthread_mutex_destroy(&reactor->timer_lock);
 }
 
 /* --- a child of fork() --------------------------------------------------------------------------------------- */
 
 /* With descriptor -1 the calls that would change the parent's objects fail, as intended. */
-void loop_leave(struct loop *loop)
+void reactor_leave(struct reactor *reactor)
 {
-    if (loop->parents_fd < 0) {
-        loop->parents_fd = loop->epoll_fd;
-        loop->epoll_fd = -1;
+    if (reactor->parents_fd < 0) {
+        reactor->parents_fd = reactor->epoll_fd;
+        reactor->epoll_fd = -1;
     }
-    close_descriptor(&loop->epoll_fd);
-    close_descriptor(&loop->timer_fd);
-    loop->at = loop->count = 0;
-    loop->armed_us = UINT64_MAX;
+    close_descriptor(&reactor->epoll_fd);
+    close_descriptor(&reactor->timer_fd);
+    reactor->at = reactor->count = 0;
+    reactor->armed_us = UINT64_MAX;
 }
 
-int loop_renew(struct loop *loop)
+void reactor_forget_descriptors(struct reactor *reactor)
 {
-    int error = open_descriptors(loop);
+    reactor->epoll_fd = reactor->timer_fd = -1;
+    reactor->at = reactor->count = 0;
+}
 
-    if (!error && dup3(loop->epoll_fd, loop->parents_fd, O_CLOEXEC) < 0)
+int reactor_renew(struct reactor *reactor)
+{
+    int error = open_descriptors(reactor);
+
+    if (!error && dup3(reactor->epoll_fd, reactor->parents_fd, O_CLOEXEC) < 0)
         error = -EMFILE;
-    close_descriptor(&loop->epoll_fd);
+    close_descriptor(&reactor->epoll_fd);
     if (error) {
-        close_descriptor(&loop->timer_fd);
+        close_descriptor(&reactor->timer_fd);
         return error;
     }
-    loop->epoll_fd = loop->parents_fd;
-    loop->parents_fd = -1;
+    reactor->epoll_fd = reactor->parents_fd;
+    reactor->parents_fd = -1;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* loop.h - waits for sockets and timers; the only code that reads a clock. */
+/* reactor.h - waits for descriptors and timers and calls back; the only code that reads a clock. */
 #ifndef RDDP_LOOP_REACTOR_H
 #define RDDP_LOOP_REACTOR_H
 
@@ -14,6 +14,7 @@
 struct watch {
     int fd;
     uint32_t events;
+    bool rests; /* out of the epoll set: see reactor_rest() */
     void (*ready)(struct watch *watch, uint32_t events);
 };
 
@@ -24,15 +25,16 @@ struct timer {
     void (*fire)(struct timer *timer, uint64_t now_us);
 };
 
-enum { LOOP_EVENTS = 64 };
+enum { REACTOR_EVENTS = 64 };
 
-/* One thread at a time runs a loop and calls loop_unwatch() on it (in api/: the holder of the loop's token). Any thread
- * may set timers and change watches, but only one thread at a time may change the same timer or watch. */
-struct loop {
-    int epoll_fd, timer_fd;
-    int parents_fd; /* in a child of fork(): the number of the parent's epoll descriptor; otherwise -1 */
+/* One thread at a time runs a reactor and calls reactor_unwatch() on it (in a context: the holder of the loop lock).
+ * Any thread may set timers and change watches, but only one thread at a time may change the same timer or watch. */
+struct reactor {
+    _Atomic int epoll_fd, timer_fd;
+    _Atomic int parents_fd; /* in a child of fork(): the number of the parent's epoll descriptor; otherwise -1 */
+    _Atomic bool is_cut;    /* a call has found descriptors closed */
     /* Events of the last epoll_wait(); those from `at` to `count` were not processed. */
-    struct epoll_event event[LOOP_EVENTS];
+    struct epoll_event event[REACTOR_EVENTS];
     int at, count;
     pthread_mutex_t timer_lock; /* guards the heap; released while a timer fires */
     struct timer **heap;
@@ -42,42 +44,54 @@ struct loop {
 };
 
 /* Returns the time of the monotonic clock in microseconds. */
-uint64_t loop_now_us(void);
+uint64_t reactor_now_us(void);
 
-/* Initialises a loop. Returns 0 or -EMFILE. Call loop_fini() once after each loop_init(), even one that failed. */
-int loop_init(struct loop *loop);
-void loop_fini(struct loop *loop);
+/* Initialises a reactor. Returns 0 or -EMFILE. Call reactor_fini() once after each reactor_init(), even one that
+ * failed.
+ */
+int reactor_init(struct reactor *reactor);
+void reactor_fini(struct reactor *reactor);
 
 /* In a child of fork(): the parent shares the kernel objects, which must not be changed. After this call nothing
  * changes them. Timers remain set. */
-void loop_leave(struct loop *loop);
+void reactor_leave(struct reactor *reactor);
 
-/* After loop_leave(), if the loop shall run in the child: makes descriptors of its own; the epoll descriptor keeps its
- * number. Returns 0; -EMFILE: the loop is as loop_leave() left it. */
-int loop_renew(struct loop *loop);
+/* The program has closed the descriptors: forgets them, whatever has their numbers now. By the driver. */
+void reactor_forget_descriptors(struct reactor *reactor);
 
-/* Start, change and end watching. With `events` 0 only errors are reported. loop_watch() returns 0 or a negative
+/* After reactor_leave(), if it shall run in the child: makes descriptors of its own; the epoll descriptor keeps
+ * its number. Returns 0; -EMFILE: it is as reactor_leave() left it. */
+int reactor_renew(struct reactor *reactor);
+
+/* Start, change and end watching. With `events` 0 only errors are reported. reactor_watch() returns 0 or a negative
  * errno. */
-int loop_watch(struct loop *loop, struct watch *watch, uint32_t events);
-void loop_rewatch(struct loop *loop, struct watch *watch, uint32_t events);
-void loop_unwatch(struct loop *loop, struct watch *watch);
+int reactor_watch(struct reactor *reactor, struct watch *watch, uint32_t events);
+void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t events);
+void reactor_unwatch(struct reactor *reactor, struct watch *watch);
 
-/* Reserves room for one more timer, so that setting it cannot fail. Returns 0 or -ENOMEM. loop_forget_timer() releases
- * it. */
-int loop_add_timer(struct loop *loop, struct timer *timer);
-void loop_set_timer(struct loop *loop, struct timer *timer, uint64_t at_us); /* UINT64_MAX: unset */
-void loop_forget_timer(struct loop *loop, struct timer *timer);
+/* Takes a descriptor out of the set while a poller asks it all the time: each arrival otherwise costs its sender a walk
+ * to the set. reactor_rouse() puts it back, returns 0 or a negative errno, and may be called at any time;
+ * reactor_rewatch() with other events puts it back, too. */
+void reactor_rest(struct reactor *reactor, struct watch *watch);
+int reactor_rouse(struct reactor *reactor, struct watch *watch);
+
+/* Reserves room for one more timer, so that setting it cannot fail. Returns 0 or -ENOMEM. reactor_forget_timer()
+ * releases it. */
+int reactor_add_timer(struct reactor *reactor, struct timer *timer);
+void reactor_set_timer(struct reactor *reactor, struct timer *timer, uint64_t at_us); /* UINT64_MAX: unset */
+void reactor_forget_timer(struct reactor *reactor, struct timer *timer);
 
 /* Waits until something is ready or a timer is due, and processes nothing: needs no lock. Returns false after the
- * time-out or a signal. */
-bool loop_sleep(const struct loop *loop, int timeout_ms);
+ * time-out or a signal. It also ends when the program closes the descriptors: is_cut. */
+bool reactor_sleep(struct reactor *reactor, int timeout_ms);
+bool reactor_sleep_us(struct reactor *reactor, uint64_t timeout_us); /* UINT64_MAX: no limit */
 
 /* Waits until `end_us` without sleeping, for those who look again and again whether something has come. A sleeper costs
  * the sender of a packet some microseconds to wake, and much longer to arrive. Returns the time. */
-uint64_t loop_spin(uint64_t end_us);
+uint64_t reactor_spin(uint64_t end_us);
 
 /* Calls back for everything that is ready or due now, and returns the number of callbacks. Returns early if another
  * thread waits for its turn (*wanted is not 0); the next call continues there, so that no watch starves. */
-int loop_run(struct loop *loop, const _Atomic uint32_t *wanted);
+int reactor_run(struct reactor *reactor, const _Atomic uint32_t *wanted);
 
 #endif

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* udp.c - a UDP socket and its batches: recvmmsg() with UDP_GRO, sendmsg() with UDP_SEGMENT. */
+#include "loop/descriptors.h"
 #include "loop/udp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/icmp6.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+/* It takes for granted what others declare. */
+#include <linux/errqueue.h>
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -16,14 +22,24 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
 #ifndef SOL_UDP
 #define SOL_UDP 17
 #endif
 
+enum { ECN_MASK = 3, ECN_ECT0 = 2, ECN_CE = 3 }; /* of the octet TOS or Traffic Class (RFC 3168) */
+
 union udp_control {
     struct cmsghdr align;
-    char buffer[CMSG_SPACE(sizeof(int))];
+    char buffer[3 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo)) +
+                CMSG_SPACE(sizeof(struct in_pktinfo))];
 };
+
+/* What IPv4's addresses begin with where they look like IPv6's. */
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t any[UDP_ADDRESS];
 
 static socklen_t udp_length_of(const struct sockaddr_storage *addr)
 {
@@ -41,7 +57,31 @@ static void enlarge(int fd, int forced, int usual)
         setsockopt(fd, SOL_SOCKET, usual, &octets, sizeof(octets));
 }
 
+static int set_options(int fd, int family, unsigned options)
+{
+    int on = 1, off = 0, discover = IP_PMTUDISC_DO;
+
+    if (options & UDP_IN_GROUP && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)))
+        return -errno;
+    if (options & UDP_BOTH_FAMILIES && family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)))
+        return -errno;
+    if (options & UDP_WITHOUT_CHECKSUM && family == AF_INET6 &&
+        setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on)))
+        return -errno;
+    if (!(options & UDP_UNFRAGMENTED))
+        return 0;
+    if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &discover, sizeof(discover)))
+        return -errno;
+    return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover)) ? -errno : 0;
+}
+
 int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
+{
+    return udp_open_with(u, local, length, 0);
+}
+
+int udp_open_with(struct udp *u, const struct sockaddr *local, socklen_t length, unsigned options)
 {
     int on = 1, off = 0, error;
 
@@ -49,7 +89,7 @@ int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
     if (u->fd < 0)
         return -errno;
     u->out = malloc(UDP_BATCH_OCTETS);
-    error = u->out ? 0 : -ENOMEM;
+    error = u->out ? set_options(u->fd, local->sa_family, options) : -ENOMEM;
     if (!error && bind(u->fd, local, length))
         error = -errno;
     if (error) {
@@ -59,6 +99,12 @@ int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
     enlarge(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
     enlarge(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
     setsockopt(u->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+    setsockopt(u->fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)); /* also for IPv4 at a socket of IPv6 */
+    setsockopt(u->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+    if (local->sa_family == AF_INET6) {
+        setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+        setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+    }
     u->cuts = setsockopt(u->fd, SOL_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
     return 0;
 }
@@ -66,7 +112,7 @@ int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
 void udp_close(struct udp *u)
 {
     if (u->fd >= 0)
-        close(u->fd);
+        descriptor_close(u->fd);
     free(u->out);
     u->fd = -1;
     u->out = NULL;
@@ -74,6 +120,11 @@ void udp_close(struct udp *u)
 
 int udp_connect(struct udp *u, const struct sockaddr_storage *peer)
 {
+    int on = 1;
+
+    setsockopt(u->fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
+    if (peer->ss_family == AF_INET6)
+        setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
     return connect(u->fd, (const struct sockaddr *)peer, udp_length_of(peer)) ? -errno : 0;
 }
 
@@ -100,21 +151,80 @@ int udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *loc
     return error;
 }
 
+int udp_route_mtu(const struct sockaddr_storage *peer)
+{
+    struct udp u = {.fd = socket(peer->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    bool v6 = peer->ss_family == AF_INET6;
+    socklen_t length = sizeof(int);
+    int mtu = 0, error;
+
+    if (u.fd < 0)
+        return -errno;
+    error = udp_connect(&u, peer);
+    if (!error && getsockopt(u.fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu, &length))
+        error = -errno;
+    close(u.fd);
+    return error ? error : mtu;
+}
+
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the length of each packet if the kernel joined several, otherwise `octets`. */
-static uint32_t each_of(struct msghdr *m, uint32_t octets)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        int each;
+/* What the kernel says of a batch: the length of each packet if it joined several, the address that they were sent to,
+ * whether that is one host's, and whether they have the mark of congestion. */
+struct udp_facts {
+    uint32_t each;
+    bool unicast, marked;
+    uint8_t to[UDP_ADDRESS];
+};
 
-        if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO)
-            continue;
+static void read_fact(const struct cmsghdr *c, struct udp_facts *facts)
+{
+    struct in6_pktinfo to6;
+    struct in_pktinfo to;
+    int each, tos;
+
+    if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
         memcpy(&each, CMSG_DATA(c), sizeof(each));
         if (each > 0)
-            return (uint32_t)each;
+            facts->each = (uint32_t)each;
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+        facts->marked |= (*CMSG_DATA(c) & ECN_MASK) == ECN_CE; /* one octet */
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+        memcpy(&tos, CMSG_DATA(c), sizeof(tos));
+        facts->marked |= (tos & ECN_MASK) == ECN_CE;
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+        memcpy(&to, CMSG_DATA(c), sizeof(to));
+        facts->unicast &= to.ipi_addr.s_addr == to.ipi_spec_dst.s_addr;
+        memcpy(facts->to + sizeof(mapped), &to.ipi_addr, sizeof(to.ipi_addr));
+        memcpy(facts->to, mapped, sizeof(mapped));
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+        memcpy(&to6, CMSG_DATA(c), sizeof(to6));
+        facts->unicast &= !IN6_IS_ADDR_MULTICAST(&to6.ipi6_addr);
+        memcpy(facts->to, &to6.ipi6_addr, sizeof(facts->to));
     }
-    return octets;
+}
+
+static struct udp_facts facts_of(struct msghdr *m, uint32_t octets)
+{
+    struct udp_facts facts = {.each = octets, .unicast = true};
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+        read_fact(c, &facts);
+    return facts;
+}
+
+/* Do packets that failed to arrive cause this error, and not the socket itself? */
+static bool is_of_the_path(int error)
+{
+    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == EMSGSIZE ||
+           error == EPROTO || error == EACCES;
+}
+
+/* Nothing can be sent to port 0. */
+static bool has_port(const struct sockaddr_storage *from)
+{
+    return from->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)from)->sin6_port
+                                       : ((const struct sockaddr_in *)from)->sin_port;
 }
 
 int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch)
@@ -137,81 +247,55 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
         };
     }
     n = recvmmsg(u->fd, m, UDP_BUFFERS, 0, NULL);
-    u->refused |= n < 0 && errno == ECONNREFUSED;
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH ||
-                       errno == ENETUNREACH
-                   ? 0
-                   : -errno;
+    if (n < 0) {
+        u->errors |= is_of_the_path(errno);
+        return errno == EAGAIN || errno == EINTR || is_of_the_path(errno) ? 0 : -errno;
+    }
     for (int i = 0; i < n; i++) {
+        struct udp_facts facts = facts_of(&m[i].msg_hdr, m[i].msg_len);
+        bool counts = !(m[i].msg_hdr.msg_flags & MSG_TRUNC) && has_port(&batch[i].from) && facts.unicast;
+
         batch[i].at = iov[i].iov_base;
-        batch[i].octets = m[i].msg_hdr.msg_flags & MSG_TRUNC ? 0 : m[i].msg_len;
-        batch[i].each = each_of(&m[i].msg_hdr, m[i].msg_len);
+        batch[i].octets = counts ? m[i].msg_len : 0;
+        batch[i].each = facts.each;
+        batch[i].marked = facts.marked;
+        memcpy(batch[i].to, facts.to, sizeof(facts.to));
         batch[i].from_length = m[i].msg_hdr.msg_namelen;
     }
     return n;
 }
 
-/* --- out ----------------------------------------------------------------------------------------------------- */
-
-/* Sends packets, all but the last of `each` octets. */
-static bool udp_send_out(struct udp *u, struct iovec *packet, uint32_t packets, uint32_t each)
+static bool says_refused(struct msghdr *m)
 {
-    union udp_control control;
-    struct msghdr m = {
-        .msg_name = &u->out_to,
-        .msg_namelen = udp_length_of(&u->out_to),
-        .msg_iov = packet,
-        .msg_iovlen = packets,
-    };
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
+        struct sock_extended_err error;
 
-    if (packets > 1) {
-        struct cmsghdr *c;
-        uint16_t segment = (uint16_t)each;
-
-        memset(&control, 0, sizeof(control));
-        m.msg_control = control.buffer;
-        m.msg_controllen = CMSG_SPACE(sizeof(segment));
-        c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_UDP;
-        c->cmsg_type = UDP_SEGMENT;
-        c->cmsg_len = CMSG_LEN(sizeof(segment));
-        memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+        if (!v4 && (c->cmsg_level != IPPROTO_IPV6 || c->cmsg_type != IPV6_RECVERR))
+            continue;
+        memcpy(&error, CMSG_DATA(c), sizeof(error));
+        if (error.ee_origin == SO_EE_ORIGIN_ICMP)
+            return error.ee_type == ICMP_DEST_UNREACH && error.ee_code == ICMP_PORT_UNREACH;
+        return error.ee_origin == SO_EE_ORIGIN_ICMP6 && error.ee_type == ICMP6_DST_UNREACH &&
+               error.ee_code == ICMP6_DST_UNREACH_NOPORT;
     }
-    if (sendmsg(u->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-        return true;
-    u->refused |= errno == ECONNREFUSED;
     return false;
 }
 
-static void send_singly(struct udp *u)
+uint32_t udp_refused(struct udp *u, uint8_t *p, uint32_t size)
 {
-    for (uint32_t i = 0; i < u->out_packets; i++)
-        u->dropped += !udp_send_out(u, &u->packet[i], 1, 0);
-}
+    struct iovec iov = {p, size};
+    char control[512];
 
-void udp_forget(struct udp *u)
-{
-    u->out_octets = u->out_packets = u->out_each = u->out_used = 0;
-    u->out_closed = u->out_borrows = false;
-}
+    while (u->errors) {
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+        ssize_t n = recvmsg(u->fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
 
-void udp_flush(struct udp *u)
-{
-    if (!u->out_packets)
-        return;
-    if (u->out_packets == 1 || !u->cuts) {
-        send_singly(u);
-    } else if (!udp_send_out(u, u->packet, u->out_packets, u->out_each)) {
-        /* A route may refuse batches that the socket accepts (EINVAL, EIO, EMSGSIZE): send the packets one by one. */
-        if (errno == EAGAIN || errno == ENOBUFS) {
-            u->dropped += u->out_packets;
-        } else {
-            u->cuts = errno != EINVAL && errno != EIO;
-            send_singly(u);
-        }
+        if (n > 0 && says_refused(&m))
+            return (uint32_t)n;
+        u->errors = n >= 0;
     }
-    udp_forget(u);
+    return 0;
 }
 
 static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -219,17 +303,120 @@ static bool same_peer(const struct sockaddr_storage *a, const struct sockaddr_st
     return a->ss_family == b->ss_family && memcmp(a, b, udp_length_of(a)) == 0;
 }
 
+/* --- out ----------------------------------------------------------------------------------------------------- */
+
+/* Adds a control message behind those that are there. */
+static void add_control(struct msghdr *m, int level, int type, const void *value, size_t octets)
+{
+    struct cmsghdr *c = (void *)((char *)m->msg_control + m->msg_controllen);
+
+    c->cmsg_level = level;
+    c->cmsg_type = type;
+    c->cmsg_len = CMSG_LEN(octets);
+    memcpy(CMSG_DATA(c), value, octets);
+    m->msg_controllen += CMSG_SPACE(octets);
+}
+
+static void add_source(const struct udp *u, struct msghdr *m)
+{
+    struct in6_pktinfo v6 = {.ipi6_ifindex = 0};
+    struct in_pktinfo v4 = {.ipi_ifindex = 0};
+    bool is_v4 = !memcmp(u->out_source, mapped, sizeof(mapped));
+
+    memcpy(&v6.ipi6_addr, u->out_source, sizeof(v6.ipi6_addr));
+    memcpy(&v4.ipi_spec_dst, u->out_source + sizeof(mapped), sizeof(v4.ipi_spec_dst));
+    if (is_v4)
+        add_control(m, IPPROTO_IP, IP_PKTINFO, &v4, sizeof(v4));
+    else
+        add_control(m, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof(v6));
+}
+
+/* Sends packets, all but the last of `each` octets. */
+static bool udp_send_out(struct udp *u, struct iovec *packet, uint32_t packets, uint32_t each)
+{
+    union udp_control control = {0};
+    uint16_t segment = (uint16_t)each;
+    int ect = ECN_ECT0;
+    bool v6 = u->out_to.ss_family == AF_INET6;
+    struct msghdr m = {
+        .msg_name = &u->out_to,
+        .msg_namelen = udp_length_of(&u->out_to),
+        .msg_iov = packet,
+        .msg_iovlen = packets,
+        .msg_control = control.buffer,
+    };
+
+    if (packets > 1)
+        add_control(&m, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment));
+    if (u->out_ect)
+        add_control(&m, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &ect, sizeof(ect));
+    if (memcmp(u->out_source, any, sizeof(any)) != 0)
+        add_source(u, &m);
+    if (!m.msg_controllen)
+        m.msg_control = NULL;
+    if (sendmsg(u->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return true;
+    u->errors |= is_of_the_path(errno);
+    return false;
+}
+
+static bool leaves_singly(const struct udp *u)
+{
+    return !u->cuts || same_peer(&u->out_to, &u->uncut);
+}
+
+static void send_singly(struct udp *u)
+{
+    bool told = u->alone && !leaves_singly(u); /* those that were to leave alone are at place 0 already */
+
+    for (uint32_t i = 0; i < u->out_packets; i++) {
+        if (told && i)
+            u->alone(&u->out_to, u->packet[i].iov_base, (uint32_t)u->packet[i].iov_len, i);
+        u->dropped += !udp_send_out(u, &u->packet[i], 1, 0);
+    }
+}
+
+void udp_forget(struct udp *u)
+{
+    u->out_octets = u->out_packets = u->out_each = u->out_used = 0;
+    u->out_ect = false;
+    u->out_closed = u->out_borrows = false;
+}
+
+void udp_flush(struct udp *u)
+{
+    if (!u->out_packets)
+        return;
+    if (u->out_packets == 1 || leaves_singly(u)) {
+        send_singly(u);
+    } else if (!udp_send_out(u, u->packet, u->out_packets, u->out_each)) {
+        /* A route may refuse batches that the socket accepts (EINVAL, EIO, EMSGSIZE): send the packets one by one. This
+         * is remembered of one peer, so that no peer takes batches from the others. */
+        if (errno == EAGAIN || errno == ENOBUFS) {
+            u->dropped += u->out_packets;
+        } else {
+            bool is_refused = errno == EINVAL || errno == EIO;
+
+            send_singly(u);
+            if (is_refused)
+                u->uncut = u->out_to;
+        }
+    }
+    udp_forget(u);
+}
+
 /* Makes space in the batch for a packet to this peer. */
-static bool udp_make_space(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
+static bool udp_make_space(struct udp *u, const struct sockaddr_storage *to, uint32_t octets, bool ect)
 {
     bool fits = u->out_packets && !u->out_closed && octets <= u->out_each && u->out_packets < UDP_BATCH_PACKETS &&
-                octets <= UDP_BATCH_OCTETS - u->out_octets && same_peer(&u->out_to, to);
+                octets <= UDP_BATCH_OCTETS - u->out_octets && u->out_ect == ect && same_peer(&u->out_to, to);
 
     if (octets > UDP_BATCH_OCTETS)
         return false;
     if (!fits) {
         udp_flush(u);
         u->out_to = *to;
+        u->out_ect = ect;
     }
     return true;
 }
@@ -245,7 +432,7 @@ static void udp_add(struct udp *u, const uint8_t *p, uint32_t octets)
 
 uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets)
 {
-    return udp_make_space(u, to, octets) ? u->out + u->out_used : NULL;
+    return udp_make_space(u, to, octets, false) ? u->out + u->out_used : NULL;
 }
 
 void udp_put(struct udp *u, uint32_t octets)
@@ -254,9 +441,22 @@ void udp_put(struct udp *u, uint32_t octets)
     u->out_used += octets;
 }
 
-bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets)
+uint32_t udp_place(const struct udp *u)
 {
-    if (!udp_make_space(u, to, octets))
+    return leaves_singly(u) ? 0 : u->out_packets;
+}
+
+void udp_set_source(struct udp *u, const uint8_t source[UDP_ADDRESS])
+{
+    if (!memcmp(u->out_source, source, sizeof(u->out_source)))
+        return;
+    udp_flush(u);
+    memcpy(u->out_source, source, sizeof(u->out_source));
+}
+
+bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets, bool ect)
+{
+    if (!udp_make_space(u, to, octets, ect))
         return false;
     udp_add(u, p, octets);
     u->out_borrows = true;

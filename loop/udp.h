@@ -16,20 +16,35 @@ enum {
     UDP_BUFFERS = 8,          /* buffers that one call may fill */
     UDP_BUFFER_OCTETS = 65536,
     UDP_SOCKET_OCTETS = 4 << 20, /* requested size of the socket's own buffers */
+    UDP_ADDRESS = 16,            /* octets of an address: IPv6, or IPv4 mapped (RFC 4291 2.5.5.2) */
+};
+
+enum udp_option {
+    UDP_IN_GROUP = 1 << 0,      /* other sockets of this user may have the same port (SO_REUSEPORT) */
+    UDP_BOTH_FAMILIES = 1 << 1, /* a socket of IPv6 takes IPv4, too */
+    /* DF is set, and the identification of IPv4 is 0, or the place of the packet in its batch: see udp_place() */
+    UDP_UNFRAGMENTED = 1 << 2,
+    /* Packets of IPv6 arrive that have no checksum of UDP, because they have one of their own (RFC 6935): rxe's do. */
+    UDP_WITHOUT_CHECKSUM = 1 << 3,
 };
 
 struct udp {
     int fd;
     bool cuts;        /* the kernel cuts batches (UDP_SEGMENT) */
-    bool refused;     /* after udp_connect(): an ICMP error said that no one listens at the peer's port */
+    bool errors;      /* after udp_connect(): udp_refused() may have something to tell */
     uint64_t dropped; /* packets that the socket did not accept */
     uint8_t *out;     /* memory for packets of the batch being collected: UDP_BATCH_OCTETS */
     struct iovec packet[UDP_BATCH_PACKETS];
     uint32_t out_octets, out_packets, out_each; /* of the batch */
     uint32_t out_used;                          /* octets of `out` */
     bool out_borrows;                           /* some packets are in the caller's memory */
+    bool out_ect;                               /* its packets are ECN-capable */
     bool out_closed;                            /* its last packet is shorter than the others, so no more can follow */
     struct sockaddr_storage out_to;
+    uint8_t out_source[UDP_ADDRESS]; /* as of udp_set_source() */
+    struct sockaddr_storage uncut;   /* the last peer whose route refused a batch: its packets are sent one by one */
+    /* A packet that was put at this place of a batch leaves alone, at place 0. NULL: it need not know. */
+    void (*alone)(const struct sockaddr_storage *to, uint8_t *p, uint32_t octets, uint32_t place);
 };
 
 /* Receive buffers that all sockets of a thread can share. */
@@ -38,20 +53,28 @@ struct udp_stage {
 };
 
 /* Packets from one peer that arrived together: all but the last have `each` octets. `octets` is 0 if they were
- * truncated. */
+ * truncated, or came from port 0, which has no answer, or were sent to a broadcast or multicast address. */
 struct udp_batch {
     uint8_t *at; /* in the stage */
     uint32_t octets, each;
+    bool marked;             /* with CE: the path is congested (RFC 3168) */
+    uint8_t to[UDP_ADDRESS]; /* the address that they were sent to */
     struct sockaddr_storage from;
     socklen_t from_length;
 };
 
 /* Opens a socket bound to `local`. Returns 0 or a negative errno; after an error nothing needs to be closed. */
 int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length);
+int udp_open_with(struct udp *u, const struct sockaddr *local, socklen_t length,
+                  unsigned options); /* enum udp_option */
 void udp_close(struct udp *u);
 
-/* Restricts the socket to packets of this peer. Returns 0 or a negative errno. */
+/* Restricts the socket to packets of this peer, and collects ICMP errors for ours. Returns 0 or a negative errno. */
 int udp_connect(struct udp *u, const struct sockaddr_storage *peer);
+
+/* Takes an ICMP error that says that no one listens at the peer's port, and stores the beginning of our packet that it
+ * quotes, which anyone may have invented. Returns its octets; 0: there is no such error, and no other one waits. */
+uint32_t udp_refused(struct udp *u, uint8_t *p, uint32_t size);
 
 /* Stores the local address. */
 void udp_local(const struct udp *u, struct sockaddr_storage *local);
@@ -59,6 +82,9 @@ void udp_local(const struct udp *u, struct sockaddr_storage *local);
 /* Stores the local address that the system would use to send to `peer`. Returns 0 or a negative errno, and AF_UNSPEC
  * then: there is no route. */
 int udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local);
+
+/* Returns the octets of an IP packet that fits into the route to `peer`, or a negative errno. */
+int udp_route_mtu(const struct sockaddr_storage *peer);
 
 /* Receives up to UDP_BUFFERS batches into the stage. Returns their number; 0: none now; or a negative errno. An ICMP
  * error for a packet that we sent is not an error here. */
@@ -69,9 +95,15 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
 uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);
 void udp_put(struct udp *u, uint32_t octets);
 
-/* The same for a packet that stays where it is until udp_flush(). Returns false if `octets` exceeds UDP_BATCH_OCTETS.
- */
-bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets);
+/* Before udp_put(): the place of the packet in its batch, counted from 0. */
+uint32_t udp_place(const struct udp *u);
+
+/* Packets leave from this address from now on, until it is all zeros: then the system selects one. */
+void udp_set_source(struct udp *u, const uint8_t source[UDP_ADDRESS]);
+
+/* The same for a packet that stays where it is until udp_flush(). `ect`: it is ECN-capable, and leaves with ECT(0).
+ * Returns false if `octets` exceeds UDP_BATCH_OCTETS. */
+bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets, bool ect);
 
 /* Sends the packets that wait. Packets that the socket does not accept are lost and counted in `dropped`. */
 void udp_flush(struct udp *u);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.h - what the files of marked streams share: a net drives its streams, and a stream keeps what its reader has
+/* inner.h - what the files of marked streams share: a net drives its streams, and a stream keeps what its reader has
  * not read. One thread at a time uses a net and its streams: there is no lock. */
 #ifndef RDDP_STREAM_INNER_H
 #define RDDP_STREAM_INNER_H
@@ -12,6 +12,7 @@
 
 #include "loop/reactor.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 #include "tcp/host.h"
 #include "wire/tcpopt.h"
 #include "wire/tcpopt_map.h"
@@ -22,6 +23,7 @@ enum {
     STREAM_BUFFERS = 1024,
     STREAM_OFFERS = 64,
     STREAM_PLACES = 8192, /* ranges placed and not read; when they run out octets are kept instead */
+    STREAM_FILLS = 8192,  /* ranges of buffers that are taken; the same */
     STREAM_MARKS = 1024,  /* beginnings of messages behind a gap */
     STREAM_TAKENS = 1024, /* ranges that were read before their turn */
     STREAM_SENTS = 16384,
@@ -29,7 +31,8 @@ enum {
     STREAM_BATCH_OCTETS = 1 << 18,
     STREAM_BUCKETS = 1024,
     STREAM_HALVES = 1024,
-    STREAM_CHANCES = 100000, /* of which `lose` are lost */
+    STREAM_GROWN_MAX = 1 << 29, /* octets by which all rings of a net may grow */
+    STREAM_CHANCES = 100000,    /* of which `lose` are lost */
 };
 
 /* A piece that was written: `from` is its place in the stream, `at` the caller's memory until it is acknowledged. */
@@ -45,7 +48,6 @@ struct stream_buffer {
     uint8_t *at;
     bool has_total;
     uint32_t total;
-    uint64_t high; /* all that was placed lies before */
 };
 
 /* How the segment that came last goes on: its successor's place in the stream, and its data's in a buffer. */
@@ -71,6 +73,23 @@ struct stream_place {
 struct stream_places {
     struct stream_place *place;
     uint32_t first, count;
+};
+
+/* Octets [from, to) of the buffer of `rid` are taken: nothing is placed there any more. */
+struct stream_fill {
+    uint64_t rid, from, to;
+};
+
+/* Sorted by buffer and offset; neighbours do not touch. */
+struct stream_fills {
+    struct stream_fill *row;
+    uint32_t count;
+};
+
+/* The record that was read last, as long as it can go back. `at` NULL: its octets are still in the ring. */
+struct stream_last {
+    const uint8_t *at;
+    uint64_t rid, length;
 };
 
 /* Octets [from, to) of the stream were read before their turn; `plain` of them wait in the ring. */
@@ -100,7 +119,10 @@ struct rddp_stream {
     struct tcpopt_map map;
     uint8_t *ring; /* kept octets at their positions */
     uint64_t ring_octets, read_to;
+    uint64_t ring_first; /* the octets of the ring before it grew; 0: it has not */
     struct stream_places places;
+    struct stream_fills fills;
+    struct stream_last last;
     struct stream_buffer *buffer, *offer; /* named ones, sorted by RID; offered ones, in the order of the calls */
     uint32_t buffers, offers;
     struct stream_ahead ahead;
@@ -109,7 +131,7 @@ struct rddp_stream {
 };
 
 struct rddp_stream_net {
-    struct loop loop;
+    struct reactor reactor;
     struct watch watch;
     struct timer timer; /* the host's */
     struct rddp_stream_net_attr attr;
@@ -118,6 +140,7 @@ struct rddp_stream_net {
     struct utcp_half half[STREAM_HALVES];
     struct rddp_stream *streams, *touched;
     uint32_t stream_count;
+    uint64_t grown; /* octets by which rings have grown */
     struct {
         uint16_t port;
         uint32_t backlog, waiting;
@@ -126,6 +149,7 @@ struct rddp_stream_net {
     uint16_t next_port;
     uint64_t random; /* chooses the packets to lose on purpose */
     int fd;
+    struct tun_before before;           /* how the device was */
     uint32_t linger_vain, linger_skips; /* looks without sleeping: in vain since the last success; not done next */
     uint32_t batch;                     /* packets that the last look found */
     uint64_t empty_us;                  /* when the device had none */
@@ -141,15 +165,22 @@ static inline const struct stream_piece *stream_piece_at(const struct rddp_strea
 }
 
 /* stream_net.c. stream_net_receive() reads and processes a batch of packets. stream_net_watch() makes packets wake the
- * loop; it returns 0, or an errno of loop_watch(). */
+ * loop; it returns 0, or an errno of reactor_watch(). */
 void stream_net_receive(struct rddp_stream_net *net);
 int stream_net_watch(struct rddp_stream_net *net);
+
+/* stream_ring.c. Maps the ring; false: out of memory. Unmaps it. Makes it larger if the window has grown, and memory is
+ * left for it; else the limit of the window stays where the ring has it. */
+bool stream_ring_open(struct rddp_stream *s);
+void stream_ring_close(struct rddp_stream *s);
+void stream_ring_grow(struct rddp_stream *s);
 
 /* stream_send.c */
 
 /* Is this packet to be lost on purpose? */
 bool stream_loses(struct rddp_stream_net *net);
-void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p);
+/* Sends a packet, which the device cuts into segments of `each` octets if it is longer. */
+void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p, uint32_t each);
 
 /* Sends all that the stream has to send, and sets its timer. */
 void stream_pump(struct rddp_stream *s);
@@ -191,6 +222,25 @@ static inline void stream_read_ring(struct rddp_stream *s, uint64_t position, ui
     memcpy(to + first, s->ring, length - first);
     s->count.octets_copied += length;
 }
+
+/* Keeps octets at their positions. */
+static inline void stream_write_ring(struct rddp_stream *s, uint64_t position, const uint8_t *from, uint64_t length)
+{
+    uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
+
+    if (first > length)
+        first = length;
+    memcpy(s->ring + at, from, first);
+    memcpy(s->ring, from + first, length - first);
+    s->count.octets_copied += length;
+}
+
+/* stream_fill.c. Returns how many octets from `offset` on are not taken; without an end if the buffer has no range
+ * behind. */
+uint64_t stream_fill_space(const struct stream_fills *f, uint64_t rid, uint64_t offset);
+/* Takes a range that is free. The caller knows that there are fewer than STREAM_FILLS. */
+void stream_fill_add(struct stream_fills *f, uint64_t rid, uint64_t from, uint64_t to);
+void stream_fill_drop(struct stream_fills *f, uint64_t rid);
 
 /* stream_early.c. stream_early_note(): a segment behind a gap begins a message at `position`. stream_early_skip() moves
  * the reader over what was read before its turn, and returns where the next such octets begin. */

@@ -13,7 +13,7 @@
 #include "tcp/io/packet_name.h"
 #include "base/container.h"
 
-enum { RING_TIMES = 4, PORT_FIRST = 49152, PORTS = 16384 };
+enum { PORT_FIRST = 49152, PORTS = 16384 };
 
 /* The last piece that begins at `position` or before. */
 static uint32_t find_piece(const struct rddp_stream *s, uint64_t position)
@@ -83,32 +83,30 @@ static void stream_on_timer(struct timer *timer, uint64_t now_us)
     stream_pump(s);
 }
 
-/* One mapping for all arrays: pages that are never touched take no memory. */
+/* One mapping for all arrays but the ring: pages that are never touched take no memory. */
 static int stream_map_buffers(struct rddp_stream *s)
 {
-    size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), held = STREAM_PLACES * sizeof(struct utcp_ooo_range);
+    size_t sent = STREAM_SENTS * sizeof(struct utcp_sent), ooo = STREAM_PLACES * sizeof(struct utcp_ooo_range);
     size_t piece = STREAM_PIECES * sizeof(*s->piece), section = 2 * STREAM_PIECES * sizeof(*s->map.ring);
     size_t place = STREAM_PLACES * sizeof(*s->places.place), buffer = STREAM_BUFFERS * sizeof(*s->buffer);
-    size_t offer = STREAM_OFFERS * sizeof(*s->offer);
+    size_t offer = STREAM_OFFERS * sizeof(*s->offer), fill = STREAM_FILLS * sizeof(*s->fills.row);
     struct utcp_buffers buffers = {.sents = STREAM_SENTS, .helds = STREAM_PLACES};
     uint8_t *at;
 
-    for (s->ring_octets = 1; s->ring_octets < RING_TIMES * (uint64_t)s->net->attr.window;)
-        s->ring_octets *= 2;
-    s->memory_octets = s->ring_octets + sent + held + piece + section + place + buffer + offer;
+    s->memory_octets = sent + ooo + piece + section + place + buffer + offer + fill;
     s->memory =
         mmap(NULL, s->memory_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (s->memory == MAP_FAILED)
+    if (s->memory == MAP_FAILED || !stream_ring_open(s))
         return -ENOMEM;
     at = s->memory;
-    s->ring = at;
-    buffers.sent = (void *)(at += s->ring_octets);
+    buffers.sent = (void *)at;
     buffers.ooo = (void *)(at += sent);
-    s->piece = (void *)(at += held);
+    s->piece = (void *)(at += ooo);
     tcpopt_map_init(&s->map, (void *)(at + piece), 2 * STREAM_PIECES);
     s->places.place = (void *)(at += piece + section);
     s->buffer = (void *)(at += place);
-    s->offer = (void *)(at + buffer);
+    s->offer = (void *)(at += buffer);
+    s->fills.row = (void *)(at + offer);
     utcp_open(&s->tcp, &s->net->host.attr.tcp, &buffers, &stream_user, s);
     return 0;
 }
@@ -123,8 +121,9 @@ struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error)
     s->net = net;
     *error = stream_map_buffers(s);
     if (!*error)
-        *error = loop_add_timer(&net->loop, &s->timer);
+        *error = reactor_add_timer(&net->reactor, &s->timer);
     if (*error) {
+        stream_ring_close(s);
         if (s->memory != MAP_FAILED)
             munmap(s->memory, s->memory_octets);
         free(s);
@@ -153,13 +152,14 @@ void rddp_stream_close(struct rddp_stream *s)
     utcp_abort(&s->tcp);
     stream_pump(s);
     utcp_host_remove(&net->host, &s->tcp);
-    loop_forget_timer(&net->loop, &s->timer);
+    reactor_forget_timer(&net->reactor, &s->timer);
     stream_unlink_from(&net->streams, s, false);
     stream_unlink_from(&net->touched, s, true);
     net->stream_count--;
     net->guess = (struct stream_guess){0};
     for (uint32_t i = 0; !s->accepted && i < net->ports; i++)
         net->port[i].waiting -= net->port[i].port == s->port;
+    stream_ring_close(s);
     munmap(s->memory, s->memory_octets);
     free(s);
 }
@@ -182,7 +182,7 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
 {
     struct utcp_name local, remote;
     struct rddp_stream *s = NULL;
-    uint64_t now_us = loop_now_us();
+    uint64_t now_us = reactor_now_us();
     int error = packet_name_of(&local, from, sizeof(struct sockaddr_in6)) ? -EINVAL : 0;
 
     if (net->is_gone)
@@ -265,6 +265,11 @@ int rddp_stream_finish(struct rddp_stream *s)
     utcp_finish(&s->tcp);
     stream_pump(s);
     return 0;
+}
+
+uint64_t rddp_stream_unsent(const struct rddp_stream *s)
+{
+    return utcp_unsent(&s->tcp);
 }
 
 uint64_t rddp_stream_unacked(const struct rddp_stream *s)

@@ -2,7 +2,8 @@
 /* stream_guess.c - the device writes data to its place: where the next segment's belongs is guessed before it is read.
  *
  * In the packet there is a hole then, whose octets lie in a buffer. If the guess was wrong they are copied back into
- * the hole, and the packet is like any other. A guess is only made where no octet has been placed yet. */
+ * the hole, and the packet is like any other. A guess is only made where neither this stream nor its reader has
+ * written yet: what a wrong one leaves behind is never read. */
 #include <string.h>
 
 #include "stream/inner.h"
@@ -10,6 +11,14 @@
 
 enum { V4_HEAD = 20, V6_HEAD = 40, PROTOCOL_TCP = 6 };
 enum { LEAD_MAX = 1024 }; /* a segment of so few plain octets is what a transfer begins with */
+
+/* How many octets of the buffer are free from `offset` on. */
+static uint64_t stream_guess_space(const struct rddp_stream *s, const struct stream_buffer *b, uint64_t offset)
+{
+    uint64_t space = stream_buffer_end(b) - offset, clear = stream_fill_space(&s->fills, b->rid, offset);
+
+    return space < clear ? space : clear;
+}
 
 /* Where the data of a segment goes that continues what came last, and how many octets fit there. */
 static struct stream_buffer *stream_guess_buffer(const struct rddp_stream *s, uint64_t *offset, uint32_t *lead)
@@ -21,29 +30,28 @@ static struct stream_buffer *stream_guess_buffer(const struct rddp_stream *s, ui
     *offset = s->ahead.offset;
     *lead = 0;
     if (b && *offset < stream_buffer_end(b))
-        return b->high == *offset ? b : NULL;
+        return b;
     /* The transfer is whole: the next one has the next RID, and begins as this one did. */
-    b = i + there < s->buffers ? &s->buffer[i + there] : NULL;
     *offset = 0;
     *lead = s->ahead.lead;
-    return b && !b->high ? b : NULL;
+    return i + there < s->buffers ? &s->buffer[i + there] : NULL;
 }
 
 uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3])
 {
     struct rddp_stream *s = net->guess.stream;
     struct stream_buffer *b = NULL;
-    uint64_t offset, space;
-    uint32_t lead, head;
+    uint64_t offset = 0, space;
+    uint32_t lead = 0, head;
 
     net->guess.length = 0;
     piece[0] = (struct iovec){net->packet, sizeof(net->packet)};
     if (s && !s->tcp.ooo.count && s->ahead.position == utcp_received(&s->tcp))
         b = stream_guess_buffer(s, &offset, &lead);
-    if (!b)
+    space = b ? stream_guess_space(s, b, offset) : 0;
+    if (!space)
         return 1;
     head = s->ahead.head + lead;
-    space = stream_buffer_end(b) - offset;
     if (space > sizeof(net->packet) - head)
         space = sizeof(net->packet) - head;
     net->guess.hole = net->packet + head;
@@ -57,7 +65,7 @@ uint32_t stream_guess(struct rddp_stream_net *net, struct iovec piece[3])
     return piece[2].iov_len ? 3 : 2;
 }
 
-/* Are there only headers before the hole, so that nobody looks into it but who takes the payload? */
+/* Are there only headers before the hole, so that only the payload's consumer reads it? */
 static bool guess_is_plain(const struct rddp_stream_net *net)
 {
     const uint8_t *p = net->packet;

@@ -15,8 +15,12 @@ enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096 };
 
 void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr)
 {
-    *attr = (struct rddp_stream_net_attr){
-        .mtu = 1500, .window = 1 << 20, .streams = 1024, .option_kind = TCPOPT_KIND, .lose_seed = 1};
+    *attr = (struct rddp_stream_net_attr){.mtu = 1500,
+                                          .window = 1 << 20,
+                                          .window_max = 1 << 24,
+                                          .streams = 1024,
+                                          .option_kind = TCPOPT_KIND,
+                                          .lose_seed = 1};
 }
 
 static bool stream_net_listens(void *of, const struct utcp_name *local)
@@ -50,9 +54,9 @@ static void stream_net_pump_host(struct rddp_stream_net *net)
 {
     struct utcp_packet p;
 
-    while (utcp_host_output(&net->host, &p, loop_now_us()))
-        stream_send_packet(net, &p);
-    loop_set_timer(&net->loop, &net->timer, utcp_host_deadline(&net->host));
+    while (utcp_host_output(&net->host, &p, reactor_now_us()))
+        stream_send_packet(net, &p, p.length);
+    reactor_set_timer(&net->reactor, &net->timer, utcp_host_deadline(&net->host));
 }
 
 static void stream_net_on_host_timer(struct timer *timer, uint64_t now_us)
@@ -85,11 +89,11 @@ static void stream_net_settle_touched(struct rddp_stream_net *net)
     }
 }
 
-/* Somebody has removed the TUN device: all streams fail. */
+/* The TUN device was removed: all streams fail. */
 static void stream_net_lose(struct rddp_stream_net *net)
 {
     if (net->is_watched)
-        loop_unwatch(&net->loop, &net->watch);
+        reactor_unwatch(&net->reactor, &net->watch);
     net->is_watched = false;
     net->is_gone = true;
     for (struct rddp_stream *s = net->streams; s; s = s->next) {
@@ -111,14 +115,15 @@ void stream_net_receive(struct rddp_stream_net *net)
         if (n < 0 && n != -EAGAIN && n != -EMSGSIZE)
             stream_net_lose(net);
         if (n < 0) {
-            net->empty_us = loop_now_us();
+            net->empty_us = reactor_now_us();
             break;
         }
         octets += (uint32_t)n;
         if (stream_loses(net))
             continue;
         stream_guess_read(net, (size_t)n, note.checked);
-        t = utcp_host_input(&net->host, net->packet, (uint32_t)n, note.checked, loop_now_us());
+        t = utcp_host_input(&net->host, net->packet, (uint32_t)n, note.checked, reactor_now_us());
+        net->guess.length = 0;
         if (t)
             stream_net_touch(net, container_of(t, struct rddp_stream, tcp));
     }
@@ -138,16 +143,21 @@ static int open_device(struct rddp_stream_net *net)
 {
     const struct rddp_stream_net_attr *attr = &net->attr;
 
-    net->fd = tun_set_up(attr->device, attr->neighbor, attr->prefix, attr->mtu, attr->checksums ? 0 : TUN_CHECKSUMS);
-    return net->fd < 0 ? net->fd : 0;
+    net->fd = tun_set_up(attr->device, attr->neighbor, attr->prefix, attr->mtu, attr->checksums ? 0 : TUN_CHECKSUMS,
+                         &net->before);
+    if (net->fd < 0)
+        return net->fd;
+    return attr->address ? tun_check_route(&net->before, attr->address) : 0;
 }
 
 static int check_attr(const struct rddp_stream_net_attr *attr)
 {
     bool v6 = attr->neighbor && attr->neighbor->sa_family == AF_INET6;
 
+    if (attr->address && attr->address->sa_family != AF_INET && attr->address->sa_family != AF_INET6)
+        return -EINVAL;
     if (attr->mtu < MTU_MIN || attr->mtu > MTU_MAX || attr->window < WINDOW_MIN || attr->window > UTCP_WINDOW_MAX ||
-        !attr->streams || !attr->option_kind || attr->lose > STREAM_CHANCES ||
+        attr->window_max > UTCP_WINDOW_MAX || !attr->streams || !attr->option_kind || attr->lose > STREAM_CHANCES ||
         (attr->device && strlen(attr->device) >= IFNAMSIZ))
         return -EINVAL;
     if (attr->neighbor && ((!v6 && attr->neighbor->sa_family != AF_INET) || attr->prefix > (v6 ? 128 : 32)))
@@ -163,6 +173,7 @@ static int stream_net_init_host(struct rddp_stream_net *net)
     utcp_attr_default(&attr.tcp);
     attr.tcp.mtu = net->attr.mtu;
     attr.tcp.window = net->attr.window;
+    attr.tcp.window_max = net->attr.window_max;
     attr.tcp.option_kind = net->attr.no_option ? 0 : net->attr.option_kind;
     attr.tcp.partial = !net->attr.checksums;
     if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
@@ -175,18 +186,20 @@ static int stream_net_init_host(struct rddp_stream_net *net)
 static void stream_net_fini(struct rddp_stream_net *net)
 {
     if (net->timer.fire)
-        loop_forget_timer(&net->loop, &net->timer);
+        reactor_forget_timer(&net->reactor, &net->timer);
     if (net->is_watched)
-        loop_unwatch(&net->loop, &net->watch);
-    loop_fini(&net->loop);
-    if (net->fd >= 0)
+        reactor_unwatch(&net->reactor, &net->watch);
+    reactor_fini(&net->reactor);
+    if (net->fd >= 0) {
+        tun_put_back(&net->before);
         close(net->fd);
+    }
     free(net);
 }
 
 int stream_net_watch(struct rddp_stream_net *net)
 {
-    int error = net->is_watched || net->is_gone ? 0 : loop_watch(&net->loop, &net->watch, EPOLLIN);
+    int error = net->is_watched || net->is_gone ? 0 : reactor_watch(&net->reactor, &net->watch, EPOLLIN);
 
     net->is_watched = !error && !net->is_gone;
     return error;
@@ -194,14 +207,14 @@ int stream_net_watch(struct rddp_stream_net *net)
 
 static int stream_net_init(struct rddp_stream_net *net)
 {
-    int error = loop_init(&net->loop);
+    int error = reactor_init(&net->reactor);
 
     if (!error)
         error = stream_net_init_host(net);
     if (!error)
         error = open_device(net);
     if (!error)
-        error = loop_add_timer(&net->loop, &net->timer);
+        error = reactor_add_timer(&net->reactor, &net->timer);
     if (error)
         return error;
     net->timer.fire = stream_net_on_host_timer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream_progress.c - when a net looks for packets: often while they come one after the other, else when it is woken.
+/* stream_progress.c - when a net looks for packets: it polls while they follow each other closely, else it is woken.
  *
- * Whoever sends a packet to a device that somebody waits for has to wake him, or at least to find out that he is awake:
- * one twentieth of what a packet of 1500 octets costs its sender. So a device is not watched while it is looked at. */
+ * The sender of a packet to a device that is watched must wake the reader, or at least find out that it is awake: one
+ * twentieth of what a packet of 1500 octets costs its sender. So a device is not watched while it is polled. */
 #include <errno.h>
 
 #include "stream/inner.h"
@@ -14,23 +14,23 @@ int rddp_stream_net_fd(struct rddp_stream_net *net)
     int error = stream_net_watch(net);
 
     net->stays_watched = true;
-    return error ? error : net->loop.epoll_fd;
+    return error ? error : net->reactor.epoll_fd;
 }
 
 /* Looks for packets and for timers that are due, without sleeping. Returns whether there were any. */
 static bool stream_net_look(struct rddp_stream_net *net)
 {
-    static const _Atomic uint32_t nobody;
+    static const _Atomic uint32_t no_waiters;
     bool called;
 
     net->batch = 0;
     if (!net->is_watched && !net->is_gone)
         stream_net_receive(net);
-    called = loop_run(&net->loop, &nobody) || net->batch;
+    called = reactor_run(&net->reactor, &no_waiters) || net->batch;
     if (!called)
-        net->empty_us = loop_now_us();
+        net->empty_us = reactor_now_us();
     if (net->batch > 1 && net->is_watched && !net->stays_watched) {
-        loop_unwatch(&net->loop, &net->watch);
+        reactor_unwatch(&net->reactor, &net->watch);
         net->is_watched = false;
     }
     return called;
@@ -40,14 +40,14 @@ static bool stream_net_look(struct rddp_stream_net *net)
  * there are twice as many sleeps without one. */
 static bool stream_net_linger(struct rddp_stream_net *net)
 {
-    uint64_t now_us = loop_now_us(), end_us = now_us + LINGER_US;
+    uint64_t now_us = reactor_now_us(), end_us = now_us + LINGER_US;
 
     if (net->linger_skips) {
         net->linger_skips--;
         return false;
     }
     while (now_us < end_us) {
-        now_us = loop_spin(net->empty_us + LOOK_US);
+        now_us = reactor_spin(net->empty_us + LOOK_US);
         if (stream_net_look(net)) {
             net->linger_vain = 0;
             return true;
@@ -61,7 +61,7 @@ static bool stream_net_linger(struct rddp_stream_net *net)
 
 static int stream_net_work(struct rddp_stream_net *net, int timeout_ms)
 {
-    bool looked = timeout_ms && !net->is_watched && loop_now_us() < net->empty_us + LOOK_US;
+    bool looked = timeout_ms && !net->is_watched && reactor_now_us() < net->empty_us + LOOK_US;
 
     if (!looked && (stream_net_look(net) || !timeout_ms))
         return 0;
@@ -70,7 +70,7 @@ static int stream_net_work(struct rddp_stream_net *net, int timeout_ms)
     if (stream_net_watch(net)) /* no memory for it */
         timeout_ms = UNWATCHED_SLEEP_MS;
     errno = 0;
-    if (!loop_sleep(&net->loop, timeout_ms) && errno == EINTR)
+    if (!reactor_sleep(&net->reactor, timeout_ms) && errno == EINTR)
         return -EINTR;
     stream_net_look(net);
     return 0;

@@ -11,6 +11,10 @@ static int add_buffer(struct rddp_stream *s, uint64_t rid, uint8_t *at, uint64_t
     bool there;
     uint32_t i = stream_find_buffer(s, rid, &there);
 
+    if (there && s->buffer[i].at == at && s->buffer[i].length < length) {
+        s->buffer[i].length = length;
+        return 0;
+    }
     if (there)
         return -EEXIST;
     if (s->buffers == STREAM_BUFFERS)
@@ -25,17 +29,6 @@ int rddp_stream_expect(struct rddp_stream *s, uint64_t rid, void *buffer, size_t
     if (rid > TCPOPT_RID_MAX || !buffer || !length)
         return -EINVAL;
     return add_buffer(s, rid, buffer, length);
-}
-
-int rddp_stream_forget(struct rddp_stream *s, uint64_t rid)
-{
-    bool there;
-    uint32_t i = stream_find_buffer(s, rid, &there);
-
-    if (!there)
-        return -ENOENT;
-    memmove(s->buffer + i, s->buffer + i + 1, (--s->buffers - i) * sizeof(*s->buffer));
-    return 0;
 }
 
 int rddp_stream_offer(struct rddp_stream *s, void *buffer, size_t length)
@@ -131,14 +124,24 @@ static bool note_place(struct stream_places *p, const struct stream_place *new)
 
 static void stream_read_keep(struct rddp_stream *s, uint64_t position, const uint8_t *from, uint64_t length)
 {
-    uint64_t at = position & (s->ring_octets - 1), first = s->ring_octets - at;
-
     stream_guess_undo(s->net, from, length);
-    s->count.octets_copied += length;
-    if (first > length)
-        first = length;
-    memcpy(s->ring + at, from, first);
-    memcpy(s->ring, from + first, length - first);
+    stream_write_ring(s, position, from, length);
+}
+
+/* Takes the place of new octets, if it is free. Otherwise another part of the stream was placed there before: it may
+ * be on its way to the reader, and stays. */
+static bool stream_read_take_place(struct rddp_stream *s, const struct stream_place *new)
+{
+    uint64_t to = new->buffer_offset + (new->to - new->from);
+
+    if (stream_fill_space(&s->fills, new->rid, new->buffer_offset) < new->to - new->from) {
+        s->count.options_twice++;
+        return false;
+    }
+    if (s->fills.count == STREAM_FILLS || !note_place(&s->places, new))
+        return false;
+    stream_fill_add(&s->fills, new->rid, new->buffer_offset, to);
+    return true;
 }
 
 /* Copies the transfer's octets of this arrival to their place. Returns how many; *before: octets in front of them. */
@@ -156,10 +159,8 @@ static uint64_t stream_read_place(struct rddp_stream *s, const struct utcp_arriv
     from_packet = a->data + (begin - a->position);
     new = (struct stream_place){begin, stop, o->rid, o->buffer_offset + (begin - from),
                                 b->at + o->buffer_offset + (begin - from)};
-    if (!note_place(&s->places, &new))
+    if (!stream_read_take_place(s, &new))
         return 0;
-    if (b->high < new.buffer_offset + (stop - begin))
-        b->high = new.buffer_offset + (stop - begin);
     if (!stream_guess_was_right(s->net, from_packet, stop - begin, new.at)) {
         stream_guess_undo(s->net, from_packet, stop - begin);
         memcpy(new.at, from_packet, stop - begin);
@@ -222,6 +223,7 @@ int rddp_stream_read(struct rddp_stream *s, void *to, size_t capacity, struct rd
              stop = received < taken ? received : taken;
     const struct stream_place *p = s->places.count ? s->places.place + s->places.first : NULL;
 
+    s->last = (struct stream_last){0};
     if (s->read_to < received && p && p->from == s->read_to) {
         read_placed(s, stop, record);
     } else if (s->read_to < received) {
@@ -236,6 +238,7 @@ int rddp_stream_read(struct rddp_stream *s, void *to, size_t capacity, struct rd
     } else {
         return s->tcp.state == UTCP_CLOSED ? (s->tcp.error ? s->tcp.error : -ECONNABORTED) : 0;
     }
+    s->last = (struct stream_last){record->at, record->rid, record->length};
     s->read_to += record->length;
     if (s->tcp.state != UTCP_CLOSED)
         stream_pump(s);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* stream_send.c - makes packets of what streams have to send. */
-#include <string.h>
-
 #include "stream/inner.h"
-
-enum { TCP_CHECKSUM_AT = 16 };
+#include "tcp/io/tun_packet.h"
 
 bool stream_loses(struct rddp_stream_net *net)
 {
@@ -14,15 +11,10 @@ bool stream_loses(struct rddp_stream_net *net)
     return (net->random >> 33) % STREAM_CHANCES < net->attr.lose;
 }
 
-void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p)
+void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p, uint32_t each)
 {
-    struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
-    struct tun_note note = {.partial = p->partial, .start = (uint16_t)p->ip_length, .offset = TCP_CHECKSUM_AT};
-
-    memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
-    /* A packet that the device does not take is lost, as on any path. */
     if (!stream_loses(net))
-        (void)tun_send(net->fd, span, 1 + p->spans, &note);
+        tun_send_packet(net->fd, p, each);
 }
 
 /* Gives acknowledged pieces back to the writer, and moves the peer's limit with the reader. */
@@ -35,16 +27,30 @@ static void stream_send_settle(struct rddp_stream *s)
         s->pieces--;
     }
     tcpopt_map_trim(&s->map, acked);
+    stream_ring_grow(s);
     utcp_limit(&s->tcp, s->read_to + s->ring_octets / 2);
 }
 
+/* Segments whose options are the same, as they are without marks, leave in one packet, and the device cuts it again. If
+ * packets shall be lost on purpose, they have to be those of the path. */
 void stream_pump(struct rddp_stream *s)
 {
     struct rddp_stream_net *net = s->net;
-    struct utcp_packet p;
+    struct utcp_packet p, next;
+    uint32_t each = 0;
+    bool waits = false;
 
     stream_send_settle(s);
-    while (utcp_output(&s->tcp, &p, loop_now_us()))
-        stream_send_packet(net, &p);
-    loop_set_timer(&net->loop, &s->timer, utcp_deadline(&s->tcp));
+    while (utcp_output(&s->tcp, &next, reactor_now_us())) {
+        if (waits && !net->attr.lose && utcp_packet_join(&p, &next, each))
+            continue;
+        if (waits)
+            stream_send_packet(net, &p, each);
+        p = next;
+        each = p.length;
+        waits = true;
+    }
+    if (waits)
+        stream_send_packet(net, &p, each);
+    reactor_set_timer(&net->reactor, &s->timer, utcp_deadline(&s->tcp));
 }

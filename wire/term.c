@@ -61,7 +61,7 @@ static const struct {
 
     [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
     [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
-    [FAULT_LAP] = {0x2003, 0x2003, 0x2003}, /* the unit's length disagrees with the known start of the next unit */
+    [FAULT_OVERLAP] = {0x2003, 0x2003, 0x2003}, /* the unit's length disagrees with the known start of the next unit */
     [FAULT_LENGTH] = {0x2003, 0x2003, 0x2003},
 
     /* A wrong start-up frame closes the connection at once (RFC 5044 8, error 4). */
@@ -86,6 +86,7 @@ static const struct {
     [FAULT_NO_ORD] = {0x0000, 0x0000, 0x0000},
     [FAULT_OWNER] = {TERM_SILENCE, TERM_SILENCE, TERM_SILENCE},
     [FAULT_FORKED] = {TERM_SILENCE, TERM_SILENCE, TERM_SILENCE},
+    [FAULT_CLOSED] = {TERM_SILENCE, TERM_SILENCE, TERM_SILENCE},
 };
 
 unsigned term_code(enum fault fault, enum seg_op op, bool started)

@@ -12,6 +12,7 @@
 #include "base/spin.h"
 #include "bench/lib/path.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 #include "tcp/packet.h"
 
 enum { SPAN_US = 300000, LOOK_US = 5, PORT = 700, OPTIONS = 32, HEADS = 40 + OPTIONS, CHECKSUM_AT = 16 };
@@ -27,7 +28,7 @@ struct raw {
 static int raw_open(uint32_t net, uint32_t mtu)
 {
     struct sockaddr_in own = path_address(net, 1, 0);
-    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 24, mtu, TUN_CHECKSUMS);
+    int fd = tun_set_up(NULL, (struct sockaddr *)&own, 24, mtu, TUN_CHECKSUMS, NULL);
 
     if (fd < 0) {
         errno = -fd;

@@ -24,6 +24,7 @@
 #include "base/container.h"
 #include "bench/lib/path.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 
 enum { TRANSFER_PORT = 700, BLOCK = 1 << 20, BURST = 64, PIECE_MAX = 65535, PACKET_MAX = 1500, FULL = 100000 };
 
@@ -270,7 +271,7 @@ static pid_t start_end(bool sends, int fd)
     job.sends = sends;
     job.lose = sends ? job.lose : 0; /* in each direction, at one end */
     report_fd = fd;
-    tun_fd = tun_set_up(NULL, (struct sockaddr *)&neighbor, 24, job.mtu, 0);
+    tun_fd = tun_set_up(NULL, (struct sockaddr *)&neighbor, 24, job.mtu, 0, NULL);
     if (tun_fd < 0)
         path_die("a TUN device");
     start_stack(net);

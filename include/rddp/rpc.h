@@ -42,6 +42,9 @@ struct rddp_rpc_proc {
     /* Returns the greatest length of the results without the eligible one, in XDR octets. NULL: reply_max of the
      * attributes. */
     uint32_t (*reply_max)(const void *arguments);
+    /* Server: the procedure changes nothing. A call that is repeated because its connection was lost is executed again;
+     * without this it gets the reply to the first one, for two minutes. */
+    bool repeatable;
 };
 
 struct rddp_rpc_binding {

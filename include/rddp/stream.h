@@ -7,11 +7,11 @@
  * transfer. If the peer does not know the option, if no buffer has the RID, or if the option is wrong, the octets are
  * read as from any stream; none is lost.
  *
- * Whoever sees the packets sees in the option where data belong. TLS above TCP does not protect it; IPsec does.
+ * An observer of the packets sees in the option where data belong. TLS above TCP does not protect it; IPsec does.
  *
  * The TCP is the library's own, behind a TUN device with its own addresses. It needs the right to make such a device:
- * CAP_NET_ADMIN, which everybody has inside `unshare -Urn`. A net and its streams belong to one thread at a time. Calls
- * return 0 (or a count) or a negative errno; calls that make an object return it, or NULL and set errno. Only
+ * CAP_NET_ADMIN, which every user has inside `unshare -Urn`. A net and its streams belong to one thread at a time.
+ * Calls return 0 (or a count) or a negative errno; calls that make an object return it, or NULL and set errno. Only
  * rddp_stream_progress() waits. */
 #ifndef RDDP_STREAM_H
 #define RDDP_STREAM_H
@@ -36,11 +36,14 @@ struct rddp_stream;     /* one connection */
 
 struct rddp_stream_net_attr {
     const char *device; /* the TUN device's name; NULL: the kernel chooses */
+    /* An address that is to be behind the device; NULL: any. The host must have a route for it to the device. */
+    const struct sockaddr *address;
     /* The kernel's own address on the device, IPv4 or IPv6; NULL: it is configured already. */
     const struct sockaddr *neighbor;
     uint32_t prefix;     /* bits of that address that all addresses behind the device share */
     uint32_t mtu;        /* octets, 1280 to 65535, default 1500 */
     uint32_t window;     /* octets that a stream keeps for its reader: 4096 to 1 GiB, default 1 MiB */
+    uint32_t window_max; /* the window grows up to here with what is read in a round trip; default 16 MiB; 0: never */
     uint32_t streams;    /* streams at once, default 1024 */
     bool no_option;      /* never offer the option */
     uint8_t option_kind; /* default 25; 253 and 254 are reserved for experiments (RFC 6994) */
@@ -51,17 +54,18 @@ struct rddp_stream_net_attr {
 
 RDDP_API void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr);
 
-/* Opens a TUN device. NULL: EPERM, EACCES (no permission to make one); EBUSY (another program uses it); EINVAL; ENOENT
- * (no TUN driver); ENOMEM; EMFILE; EAGAIN (no random number available). */
+/* Opens a TUN device. NULL: EPERM, EACCES (no permission to make one); EBUSY (another program uses it); EADDRINUSE
+ * (`address` is the host's own, or behind another device, or the host refuses packets to it); EINVAL; ENOENT (no TUN
+ * driver); ENOMEM; EMFILE; EAGAIN (no random number available). */
 RDDP_API struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *attr);
 RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: it still has a stream */
 
 /* Returns a descriptor that is readable while rddp_stream_progress() has work to do, or -ENOMEM or -ENOSPC. Do nothing
- * else with it. Packets cost their sender more from this call on, because they have to wake somebody. */
+ * else with it. Packets cost their sender more from this call on, because each has to wake a sleeping thread. */
 RDDP_API int rddp_stream_net_fd(struct rddp_stream_net *net);
 /* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit).
  * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0; -EINTR;
- * -ENODEV: somebody has removed the device, and nothing but timers is left to wait for. */
+ * -ENODEV: the device was removed, and nothing but timers is left to wait for. */
 RDDP_API int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms);
 
 /* --- connections --------------------------------------------------------------------------------------------- */
@@ -135,16 +139,29 @@ RDDP_API int rddp_stream_write(struct rddp_stream *stream, const void *octets, s
 RDDP_API int rddp_stream_finish(struct rddp_stream *stream);
 /* Returns the number of octets that were written and not yet acknowledged. */
 RDDP_API uint64_t rddp_stream_unacked(const struct rddp_stream *stream);
+/* Returns the number of octets that were written and not sent yet: the path or the peer's window has no room for them.
+ */
+RDDP_API uint64_t rddp_stream_unsent(const struct rddp_stream *stream);
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
 /* Places octets of the transfer `rid` of this stream in this buffer, until rddp_stream_forget(). Buffers in use must
- * not overlap. The content of a buffer is undefined except for octets that records have named: a packet may be read
- * into it before it is known which packet it is. Returns 0. -EEXIST: the RID has a buffer; -EINVAL; -ENOSPC: 1024
- * buffers are in use. */
+ * not overlap. Each octet of a buffer is placed once: what a peer sends to a place that is taken is read as plain
+ * octets. The content of a buffer is undefined except for octets that records have named: a packet may be read into it
+ * before it is known which packet it is. Until rddp_stream_forget() the reader writes to it only what
+ * rddp_stream_fill() has announced. A second call with the same buffer and a greater length extends it. Returns 0.
+ * -EEXIST: the RID has another buffer, or one as long; -EINVAL; -ENOSPC: 1024 buffers are in use. */
 RDDP_API int rddp_stream_expect(struct rddp_stream *stream, uint64_t rid, void *buffer, size_t length);
-/* Takes the buffer back; nothing is written to it after the return. Returns 0. -ENOENT: the RID has no buffer. */
+/* Takes the buffer back, which may be freed or unmapped at once: nothing is written to it after the return, and no
+ * record that is read afterwards names it. Octets in it that were not read are copied first, and read as plain ones.
+ * Records that were read before the call still name it: rddp_stream_unread() gives back the rest of the last. Returns
+ * 0. -ENOENT: the RID has no buffer. */
 RDDP_API int rddp_stream_forget(struct rddp_stream *stream, uint64_t rid);
+/* Announces that the reader writes these octets of the buffer of `rid` itself, because they came as plain octets:
+ * nothing is written there any more. Returns 0. -EEXIST: something was placed there, and may not have been read;
+ * -ENOENT: the RID has no buffer; -EINVAL: they are not all inside of it; -ENOSPC: its parts are too many. After an
+ * error the reader writes there only after rddp_stream_forget(). */
+RDDP_API int rddp_stream_fill(struct rddp_stream *stream, uint64_t rid, uint64_t offset, size_t length);
 /* Offers a buffer for a transfer without a buffer, if it is marked as unsolicited and not longer than the buffer. A
  * peer cannot use more buffers than were offered. The record of the first octets tells the RID; rddp_stream_forget()
  * ends the use of the buffer. Returns 0. -EINVAL; -ENOSPC: 64 buffers are on offer. */
@@ -171,6 +188,11 @@ struct rddp_stream_record {
  * -ECONNABORTED. */
 RDDP_API int rddp_stream_read(struct rddp_stream *stream, void *to, size_t capacity, struct rddp_stream_record *record);
 
+/* Gives the last `length` octets of the record that rddp_stream_read() returned last back to the stream: they are read
+ * again, as plain octets, and no longer from a buffer. Returns 0. -EINVAL: none, or more than it had; some were given
+ * back before, or its buffer was forgotten. */
+RDDP_API int rddp_stream_unread(struct rddp_stream *stream, size_t length);
+
 /* Takes the next part of a message that has arrived whole although octets before it are missing. The peer tells where
  * messages begin (RDDP_STREAM_MESSAGE), so that several may look like one, and the last of a stream is not seen. Stores
  * in *rest how many octets of the message follow this part: take them, too, before any other call for the stream.
@@ -190,6 +212,7 @@ struct rddp_stream_counters {
     uint64_t segments_in, segments_out, sent_again, timeouts;
     uint64_t octets_copied;     /* copies made in user space at the receiver, in octets */
     uint64_t octets_read_early; /* taken by rddp_stream_read_early() */
+    uint64_t options_twice;     /* options that named a place which was taken */
 };
 
 RDDP_API void rddp_stream_count(const struct rddp_stream *stream, struct rddp_stream_counters *counters);

@@ -21,6 +21,8 @@ enum rddp_wire {
     /* SCTP messages, in UDP or directly in IP (draft-stewart-otis-sctp-ddp-rdma, RFC 6951): see
      * doc/sctp-negotiation.md. The port of an address is the SCTP port. Always with a CRC; no atomics. */
     RDDP_WIRE_SCTP,
+    /* InfiniBand's transport in UDP packets (RoCE version 2): network cards and Linux's rxe. Always with a CRC. */
+    RDDP_WIRE_ROCE,
 };
 
 /* What an end of RDDP_WIRE_SCTP indicates when the association begins (sctp-ddp-rdma.txt 2.1). Unless both ends
@@ -37,9 +39,8 @@ enum rddp_sctp_adaptation {
 
 /* Which SCTP carries an association. Each can talk to the others. */
 enum rddp_sctp_provider {
-    RDDP_SCTP_OWN,     /* rddp's own in this process, always in UDP; needs neither a library nor privileges */
-    RDDP_SCTP_USRSCTP, /* usrsctp in this process, always in UDP; needs no privileges, but a build with usrsctp */
-    RDDP_SCTP_KERNEL,  /* the host kernel's, if it has one */
+    RDDP_SCTP_OWN,    /* rddp's own in this process, always in UDP; needs neither a library nor privileges */
+    RDDP_SCTP_KERNEL, /* the host kernel's, if it has one */
 };
 
 /* Ready-to-receive messages (RFC 6581 9.2). */
@@ -78,7 +79,8 @@ struct rddp_wire_attr {
     enum rddp_sctp_provider sctp_provider; /* default RDDP_SCTP_OWN */
     /* RDDP_SCTP_KERNEL: addresses of this end that the peer is told, of the family of the address that is called or
      * listened on; ports are ignored. Read during the call only. A listener adds its own address, which must not be the
-     * wildcard; without any, rddp_connect() uses the address that packets to the peer leave from. */
+     * wildcard, and rddp_connect() the address that it connects from; without any it uses the address that packets to
+     * the peer leave from. */
     const struct sockaddr_storage *sctp_addresses;
     uint32_t sctp_address_count; /* at most 7 */
 };

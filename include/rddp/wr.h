@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rddp/wr.h - work requests and completions: types only, in the words and with the numbers of verbs. */
+/* rddp/wr.h - work requests and completions: types only, with the names and values of verbs. */
 #ifndef RDDP_WR_H
 #define RDDP_WR_H
 
@@ -23,7 +23,7 @@ enum rddp_access {
     RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* requires LOCAL_WRITE */
     RDDP_ACCESS_REMOTE_READ = 1 << 2,
     RDDP_ACCESS_REMOTE_ATOMIC = 1 << 3, /* requires LOCAL_WRITE */
-    /* A promise: nobody writes to the region while a request sends from it or a peer may read it. Large messages and
+    /* A promise: the region is not written while a request sends from it or a peer may read it. Large messages and
      * responses to RDMA Reads are then sent without a copy, even with a CRC. A broken promise makes the CRC wrong and
      * ends the connection. Without the promise, data sent under a CRC are copied first; the memory may change at any
      * time, and it is undefined which octets are sent. */
@@ -34,19 +34,20 @@ enum rddp_access {
     /* Only for a part of a region (rddp_reg_sub_mr()): the sink of one RDMA Read or atomic of its owner. It becomes
      * invalid when that completes, successfully or not. */
     RDDP_ACCESS_ONE_SHOT = 1 << 14,
-    RDDP_ACCESS_ZERO_BASED = 1 << 5, /* remote addresses count from 0 at the region's first octet */
+    /* Addresses in the region count from 0 at its first octet: those that a peer names, and rddp_sge.addr here, too. */
+    RDDP_ACCESS_ZERO_BASED = 1 << 5,
 };
 
 /* Values are those of enum ibv_wr_opcode. */
 enum rddp_wr_opcode {
     RDDP_WR_RDMA_WRITE = 0,
-    /* RDDP_WIRE_IWARP: completes a receive of the peer when the Write is placed. The peer must know RFC 7306; one
+    /* Not RDDP_WIRE_RDMATCP: completes a receive of the peer when the Write is placed. The peer must know RFC 7306; one
      * that does not ends the connection. */
     RDDP_WR_RDMA_WRITE_WITH_IMM = 1,
     RDDP_WR_SEND = 2,
     RDDP_WR_SEND_WITH_IMM = 3, /* immediate data alone: RFC 7306 has no message with both */
     RDDP_WR_RDMA_READ = 4,
-    /* RDDP_WIRE_IWARP: on eight octets of the peer, at an address that is a multiple of 8. The one sge, of eight
+    /* Not RDDP_WIRE_RDMATCP: on eight octets of the peer, at an address that is a multiple of 8. The one sge, of eight
      * octets, receives the old value. All values are in this machine's byte order. The peer must know RFC 7306. Atomic
      * with respect to each other, through any queue pair, and to atomic operations of the peer's processors. They count
      * as RDMA Reads (max_rd_atomic, RDDP_SEND_FENCE). */
@@ -69,6 +70,8 @@ enum rddp_send_flags {
 /* A value of `order`: the peer may process this request before all earlier ones. */
 #define RDDP_ORDER_ANY UINT32_MAX
 
+struct rddp_ah;
+
 /* A request to a send queue. When the post returns, the list and the sges belong to the caller again; the memory that
  * the sges name stays in use until the completion. */
 struct rddp_send_wr {
@@ -86,6 +89,10 @@ struct rddp_send_wr {
     /* With RDDP_SEND_MASKED. CMP_AND_SWP: the bits to compare and the bits to swap; a mask of 0 compares nothing.
      * FETCH_AND_ADD: compare_add_mask holds the highest bit of each field that is added separately. */
     uint64_t compare_add_mask, swap_mask;
+    /* Of a queue pair of type RDDP_QPT_UD: its destination. The address handle may be destroyed when the post has
+     * returned. If the highest bit of remote_qkey is set, the Q_Key of the queue pair itself is sent. */
+    const struct rddp_ah *ah;
+    uint32_t remote_qpn, remote_qkey;
     /* The rest for RDDP_WIRE_RDMATCP only, see doc/segments.md. */
     /* With RDDP_SEND_ORDER: the peer may process this request before up to `order` of the requests just before it;
      * at most 0xfffe is sent. Without the flag the order is 0, and RDDP_ORDER_ANY for a Write. */
@@ -106,20 +113,23 @@ struct rddp_recv_wr {
     uint32_t control_size; /* octets at control */
 };
 
-/* Values are those of enum ibv_wc_status. The REM_* values come if the peer's Terminate or abort says what it is about
- * and the request has not completed before. TCP and SCTP retransmit by themselves, so the retry errors of verbs never
- * come. */
+/* Values are those of enum ibv_wc_status. The REM_* values are reported if the peer's Terminate or abort names the
+ * cause and the request has not completed before. TCP and SCTP retransmit by themselves, so the retry errors of verbs
+ * never come. */
 enum rddp_wc_status {
     RDDP_WC_SUCCESS = 0,
     RDDP_WC_LOC_LEN_ERR = 1,     /* a receive: the message is longer than it */
     RDDP_WC_LOC_QP_OP_ERR = 2,   /* the connection cannot carry this request: a Read where the peer allows none */
     RDDP_WC_LOC_PROT_ERR = 4,    /* a wrong lkey or bounds, a wrong key in LOCAL_INV, or a one-shot sink used twice */
     RDDP_WC_WR_FLUSH_ERR = 5,    /* not done: the connection ended, or an earlier request failed */
+    RDDP_WC_BAD_RESP_ERR = 7,    /* RoCE: the peer's response does not fit the request */
     RDDP_WC_REM_INV_REQ_ERR = 9, /* the peer reports an unknown operation, or a message longer than its receive */
     RDDP_WC_REM_ACCESS_ERR = 10, /* the peer reports a wrong rkey, right or bound */
     RDDP_WC_REM_OP_ERR = 11,     /* the peer reports another error, such as that no receive is posted */
-    RDDP_WC_FATAL_ERR = 19,      /* never returned: defined for programs that name it */
-    RDDP_WC_GENERAL_ERR = 21,    /* never returned */
+    RDDP_WC_RETRY_EXC_ERR = 12,  /* RoCE: no acknowledgement came, after all retries */
+    RDDP_WC_RNR_RETRY_EXC_ERR = 13, /* RoCE: the peer posted no receive, after all retries */
+    RDDP_WC_FATAL_ERR = 19,         /* never returned: defined for programs that name it */
+    RDDP_WC_GENERAL_ERR = 21,       /* never returned */
 };
 
 /* Values are those of enum ibv_wc_opcode; RDDP_WC_RECV_RDMA_READ does not exist in verbs. The bit RDDP_WC_RECV is set
@@ -140,6 +150,7 @@ enum rddp_wc_opcode {
 
 /* Values are those of enum ibv_wc_flags. */
 enum rddp_wc_flags {
+    RDDP_WC_GRH = 1 << 0,      /* the receive begins with RDDP_GRH_OCTETS that say where the message came from */
     RDDP_WC_WITH_IMM = 1 << 1, /* imm_data is valid, in network byte order */
     RDDP_WC_WITH_INV = 1 << 3, /* invalidated_rkey names the region that the peer's Send invalidated */
 };
@@ -154,6 +165,7 @@ struct rddp_wc {
      * it placed or read in a region, or 0 if that is not known. */
     uint32_t byte_len;
     uint32_t qp_num;
+    uint32_t src_qp; /* the queue pair that sent the message: with RDDP_WC_GRH */
     uint32_t invalidated_rkey;
     uint32_t imm_data;
     unsigned wc_flags; /* enum rddp_wc_flags */

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tcp/io/packet_name.h"
+#include "endpoint/objects.h"
 #include "endpoint/transfer.h"
+#include "tcp/io/hindrance.h"
 #include "tcp/io/link_tcp.h"
+#include "tcp/io/packet_name.h"
 #include "tcp/io/repair.h"
 
 int handoff_check(void)
@@ -45,7 +47,7 @@ static int name_ends(struct packet_link *l, struct link *link, struct utcp_hands
 static void adopt(struct packet_link *l, struct utcp_handshake *shake, const struct repair_state *state,
                   uint32_t received)
 {
-    uint64_t now_us = loop_now_us();
+    uint64_t now_us = reactor_now_us();
 
     shake->send_next = state->send_next;
     shake->receive_next = state->receive_next - received;
@@ -56,6 +58,7 @@ static void adopt(struct packet_link *l, struct utcp_handshake *shake, const str
     shake->own_scale = state->own_scale;
     shake->sack = state->sack;
     shake->stamps = state->stamps;
+    shake->ecn = state->ecn;
     if (state->mtu && state->mtu < l->tcp.attr.mtu)
         l->tcp.attr.mtu = state->mtu;
     l->tcp.attr.stamp_offset = state->stamp - (uint32_t)(now_us / 1000);
@@ -79,8 +82,19 @@ static int handoff_fill(struct packet_link *l, struct endpoint *endpoint)
     if (error)
         return error;
     transfer_unstage(endpoint, l->in);
+    l->tcp.attr.hops = repair_hops(l->place_fd, utcp_is_v4(&shake.remote));
     adopt(l, &shake, &state, staged + state.received);
     return 0;
+}
+
+/* A connection of our own would go on without what the application has asked of the kernel. */
+static int keeps_to_kernel(const struct endpoint *endpoint)
+{
+    const char *hindrance = hindrance_of(link_tcp_fd(endpoint->link));
+
+    if (hindrance)
+        context_log(endpoint->loop->context, RDDP_LOG_WARN, "its socket has %s, which cannot be handed off", hindrance);
+    return hindrance ? -EOPNOTSUPP : 0;
 }
 
 static int handoff_take(struct successor *successor, struct endpoint *endpoint, struct link **link)
@@ -89,8 +103,10 @@ static int handoff_take(struct successor *successor, struct endpoint *endpoint, 
     struct sockaddr_storage local = endpoint->local;
     struct packet_link *l = packet_add(device);
     struct utcp_name name;
-    int error = l ? packet_name_from(&name, (struct sockaddr *)&local, sizeof(local)) : -errno;
+    int error = l ? keeps_to_kernel(endpoint) : -errno;
 
+    if (!error)
+        error = packet_name_from(&name, (struct sockaddr *)&local, sizeof(local));
     /* Packets are seen here before the kernel stops looking at them. */
     if (!error)
         error = rawip_add_port(&device->rawip, name.port);
@@ -128,14 +144,14 @@ static const struct endpoint *first_begun(const struct rddp_device *device, cons
 
 bool handoff_is_begun(const struct rddp_device *device)
 {
-    return first_begun(device, device->progress->endpoints);
+    return first_begun(device, device->loop->endpoints);
 }
 
 bool handoff_is_awaited(const struct rddp_device *device)
 {
-    const struct endpoint *endpoint = first_begun(device, device->progress->endpoints);
+    const struct endpoint *endpoint = first_begun(device, device->loop->endpoints);
 
-    while (endpoint && !endpoint->qp && !endpoint->listener)
+    while (endpoint && !endpoint->qp && !endpoint_is_unanswered(endpoint))
         endpoint = first_begun(device, endpoint->next);
     return endpoint;
 }

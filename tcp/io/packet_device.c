@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - a device: distributes its packets to links, accepts connections, and ends links that linger. All functions
- * run by the driver of the device's loop. */
+/* packet_device.c - a device: distributes its packets to links, accepts connections, and ends links that linger. All
+ * functions run by the driver of the device's loop. */
 #include "tcp/io/packet_device.h"
+#include "loop/descriptors.h"
 #include "tcp/io/packet_name.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -20,7 +22,7 @@ enum { PORT_FIRST = 49152, PORTS = 16384, KEEP_IDLE_US = 30000000, PATH_MTU_MAX 
 /* A link without an endpoint: what was sent still has to reach the peer, but what the peer sends is useless. */
 static void settle_gone(struct packet_link *l)
 {
-    if (l->is_unwanted || loop_now_us() >= l->gone_us)
+    if (l->is_unwanted || reactor_now_us() >= l->gone_us)
         utcp_abort(&l->tcp);
     packet_flush(l);
     if (l->tcp.state == UTCP_CLOSED)
@@ -74,7 +76,7 @@ static void packet_settle(struct packet_link *l)
     }
     packet_flush(l); /* acknowledgements first, because the peer waits for them */
     if (l->link.is_up || l->tcp.state >= UTCP_ESTABLISHED || l->tcp.state == UTCP_CLOSED)
-        endpoint_told(endpoint, packet_news_of(l));
+        endpoint_link_event(endpoint, packet_news_of(l));
     if (!endpoint->closed)
         packet_flush(l);
 }
@@ -87,10 +89,10 @@ static void packet_on_timer(struct timer *timer, uint64_t now_us)
     (void)now_us;
     if (endpoint)
         endpoint_hold(endpoint);
-    utcp_timeout(&l->tcp, loop_now_us());
+    utcp_timeout(&l->tcp, reactor_now_us());
     packet_settle(l);
     if (endpoint)
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
 struct packet_link *packet_add(struct rddp_device *device)
@@ -98,12 +100,12 @@ struct packet_link *packet_add(struct rddp_device *device)
     struct packet_link *l = NULL;
 
     if (packet_make_space(device))
-        l = packet_link_new(device, &device->progress->loop);
+        l = packet_link_new(device, &device->loop->reactor);
     else
         errno = EMFILE;
     if (!l)
         return NULL;
-    if (loop_add_timer(&device->progress->loop, &l->timer)) {
+    if (reactor_add_timer(&device->loop->reactor, &l->timer)) {
         packet_link_free(l);
         errno = ENOMEM;
         return NULL;
@@ -153,7 +155,7 @@ static uint64_t packet_touch(void *of, struct utcp *t, uint64_t now_us)
     if (!l->link.owner)
         return now_us;
     endpoint_hold(l->link.owner);
-    return loop_now_us(); /* a poster may have held it for a while */
+    return reactor_now_us(); /* a poster may have held it for a while */
 }
 
 static struct utcp *accept_link(void *of, const struct utcp_name *local, const struct utcp_name *remote)
@@ -184,7 +186,7 @@ static void packet_settle_touched(struct rddp_device *device)
         else
             packet_settle(l);
         if (endpoint)
-            endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+            endpoint_release(endpoint, ENDPOINT_DRIVER);
     }
 }
 
@@ -192,9 +194,9 @@ static void packet_pump_host(struct rddp_device *device)
 {
     struct utcp_packet p;
 
-    while (utcp_host_output(&device->host, &p, loop_now_us()))
+    while (utcp_host_output(&device->host, &p, reactor_now_us()))
         packet_write(device, &p, p.length);
-    loop_set_timer(&device->progress->loop, &device->timer, utcp_host_deadline(&device->host));
+    reactor_set_timer(&device->loop->reactor, &device->timer, utcp_host_deadline(&device->host));
 }
 
 static void packet_on_host_timer(struct timer *timer, uint64_t now_us)
@@ -230,12 +232,12 @@ static ssize_t packet_read(const struct packet_input *input, bool *checked)
     return n;
 }
 
-/* Somebody has removed the TUN device: its connections end. The descriptor stays, because posters may be sending. */
+/* The TUN device was removed: its connections end. The descriptor stays, because posters may be sending. */
 static void packet_lose(struct rddp_device *device, int error)
 {
-    loop_unwatch(&device->progress->loop, &device->input[0].watch);
+    reactor_unwatch(&device->loop->reactor, &device->input[0].watch);
     device->input[0].watch.ready = NULL;
-    context_log(device->progress->context, RDDP_LOG_ERROR, "the device is gone: %s", strerror(-error));
+    context_log(device->loop->context, RDDP_LOG_ERROR, "the device is gone: %s", strerror(-error));
     for (struct packet_link *l = device->links; l; l = l->next) {
         (void)packet_touch(device, &l->tcp, 0);
         utcp_abort(&l->tcp);
@@ -270,7 +272,7 @@ static void packet_on_packets(struct watch *watch, uint32_t events)
         octets += (uint32_t)n;
         if (packet_is_lost(device))
             continue;
-        t = utcp_host_input(&device->host, device->packet, (uint32_t)n, checked, loop_now_us());
+        t = utcp_host_input(&device->host, device->packet, (uint32_t)n, checked, reactor_now_us());
         if (t && utcp_urgent(t))
             packet_flush(container_of(t, struct packet_link, tcp));
     }
@@ -297,17 +299,44 @@ static bool packet_choose_port(struct rddp_device *device, struct utcp_name *loc
     return false;
 }
 
-struct link *packet_connect(struct rddp_device *device, const struct sockaddr *peer, socklen_t length)
+static bool is_listened_to(const struct rddp_device *device, uint16_t port)
 {
-    struct utcp_name local = device->own, remote;
-    uint64_t now_us = loop_now_us();
+    for (const struct packet_port *other = device->ports; other; other = other->next)
+        if (other->name.port == port)
+            return true;
+    return false;
+}
+
+/* Takes the port of `from`, whose address is the device's or the wildcard. Returns 0 or a negative errno. */
+static int packet_take_port(struct rddp_device *device, struct utcp_name *local, const struct utcp_name *remote,
+                            const struct utcp_name *from)
+{
+    static const uint8_t any[sizeof(from->ip)];
+
+    if (memcmp(from->ip, any, sizeof(any)) && memcmp(from->ip, local->ip, sizeof(local->ip)))
+        return -EADDRNOTAVAIL;
+    if (!from->port)
+        return packet_choose_port(device, local, remote) ? 0 : -EADDRINUSE;
+    local->port = from->port;
+    if (is_listened_to(device, local->port))
+        return -EADDRINUSE;
+    return utcp_host_find(&device->host, local, remote) ? -EADDRNOTAVAIL : 0;
+}
+
+struct link *packet_connect(struct rddp_device *device, const struct sockaddr *peer, socklen_t length,
+                            const struct sockaddr *from)
+{
+    struct utcp_name local = device->own, remote, bound = {.port = 0};
+    uint64_t now_us = reactor_now_us();
     struct packet_link *l = NULL;
     int error = packet_is_usable(device) ? packet_name_from(&remote, peer, length) : -ENODEV;
 
     if (!error && (!remote.port || utcp_is_v4(&local) != utcp_is_v4(&remote)))
         error = remote.port ? -EAFNOSUPPORT : -EINVAL;
-    if (!error && !packet_choose_port(device, &local, &remote))
-        error = -EADDRINUSE;
+    if (!error && from)
+        error = packet_name_from(&bound, from, sizeof(struct sockaddr_in6));
+    if (!error)
+        error = packet_take_port(device, &local, &remote, &bound);
     if (!error && !(l = packet_add(device)))
         error = -errno;
     if (error) {
@@ -320,14 +349,6 @@ struct link *packet_connect(struct rddp_device *device, const struct sockaddr *p
     utcp_host_add(&device->host, &l->tcp);
     packet_flush(l);
     return &l->link;
-}
-
-static bool is_listened_to(const struct rddp_device *device, uint16_t port)
-{
-    for (const struct packet_port *other = device->ports; other; other = other->next)
-        if (other->name.port == port)
-            return true;
-    return false;
 }
 
 int packet_listen(struct rddp_device *device, struct packet_port *port)
@@ -364,6 +385,7 @@ static int packet_init_host(struct rddp_device *device)
     utcp_attr_default(&attr.tcp);
     attr.tcp.mtu = device->attr.hand_off ? PATH_MTU_MAX : device->attr.mtu;
     attr.tcp.window = device->attr.window;
+    attr.tcp.window_max = device->attr.window_max;
     attr.tcp.partial = !device->attr.checksums && !device->attr.hand_off;
     attr.tcp.keep_idle_us = device->attr.hand_off ? KEEP_IDLE_US : 0;
     if (getrandom(attr.key, sizeof(attr.key), 0) != sizeof(attr.key) ||
@@ -384,7 +406,7 @@ static int packet_watch(struct rddp_device *device, struct packet_input *input, 
     int error;
 
     *input = (struct packet_input){.watch = {.fd = fd, .ready = packet_on_packets}, .device = device};
-    error = loop_watch(&device->progress->loop, &input->watch, EPOLLIN);
+    error = reactor_watch(&device->loop->reactor, &input->watch, EPOLLIN);
     if (error)
         input->watch.ready = NULL;
     return error;
@@ -395,8 +417,13 @@ static int open_tun(struct rddp_device *device)
     const struct rddp_device_attr *attr = &device->attr;
 
     device->joins = !attr->checksums && !attr->lose;
-    device->fd = tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, offload_of(device));
-    return device->fd < 0 ? device->fd : packet_watch(device, &device->input[0], device->fd);
+    device->fd =
+        tun_set_up(attr->name, attr->neighbor, attr->prefix, attr->mtu, offload_of(device), &device->tun_before);
+    if (device->fd < 0)
+        return device->fd;
+    int error = tun_check_route(&device->tun_before, attr->address);
+
+    return error ? error : packet_watch(device, &device->input[0], device->fd);
 }
 
 static int open_rawip(struct rddp_device *device)
@@ -412,13 +439,13 @@ static int open_rawip(struct rddp_device *device)
 
 int packet_open(struct rddp_device *device)
 {
-    struct loop *loop = &device->progress->loop;
+    struct reactor *reactor = &device->loop->reactor;
     int error = packet_init_host(device);
 
     device->random = device->attr.lose_seed;
     device->fd = -1;
     if (!error)
-        error = loop_add_timer(loop, &device->timer);
+        error = reactor_add_timer(reactor, &device->timer);
     if (error)
         return error;
     device->timer.fire = packet_on_host_timer;
@@ -427,7 +454,7 @@ int packet_open(struct rddp_device *device)
 
 void packet_close(struct rddp_device *device)
 {
-    struct loop *loop = &device->progress->loop;
+    struct reactor *reactor = &device->loop->reactor;
 
     while (device->links) {
         struct packet_link *l = device->links;
@@ -438,13 +465,15 @@ void packet_close(struct rddp_device *device)
         packet_drop(l);
     }
     if (device->timer.fire)
-        loop_forget_timer(loop, &device->timer);
+        reactor_forget_timer(reactor, &device->timer);
     device->timer.fire = NULL;
     for (int i = 0; i < RAWIP_FAMILIES; i++) {
         if (device->input[i].watch.ready)
-            loop_unwatch(loop, &device->input[i].watch);
+            reactor_unwatch(reactor, &device->input[i].watch);
         device->input[i].watch.ready = NULL;
     }
+    if (device->fd >= 0)
+        tun_put_back(&device->tun_before);
     packet_leave(device);
 }
 
@@ -453,7 +482,7 @@ static void leave_places(struct rddp_device *device)
 {
     for (struct packet_link *l = device->links; l; l = l->next) {
         if (l->place_fd >= 0)
-            close(l->place_fd);
+            descriptor_close(l->place_fd);
         l->place_fd = -1;
     }
 }
@@ -465,6 +494,6 @@ void packet_leave(struct rddp_device *device)
         rawip_close(&device->rawip);
     device->is_raw = false;
     if (device->fd >= 0)
-        close(device->fd);
+        descriptor_close(device->fd);
     device->fd = -1;
 }

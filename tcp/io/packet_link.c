@@ -6,14 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tcp/io/mirror.h"
 #include "tcp/io/packet_device.h"
+#include "loop/descriptors.h"
 #include "tcp/io/packet_name.h"
 #include "wire/wire.h"
 
 enum {
-    IN_TIMES = 4,          /* placed octets use no window, but their positions lie in the ring */
-    OUT_TIMES = 2,         /* octets accepted for sending, in windows */
     GONE_US = 60000000,    /* how long a peer may take to acknowledge after the connection is over */
     WRITABLE_FRACTION = 4, /* the fraction of the send buffer that must be free */
 };
@@ -37,11 +35,14 @@ static uint64_t unit_end(const struct packet_link *l, uint64_t position)
 }
 
 /* One FPDU is one segment (RFC 5044 5.1). An FPDU that the path has become too narrow for is cut, and the next FPDU
- * begins a new segment. */
+ * begins a new segment. One that is to be longer than all others, to probe the path, ends anywhere. */
 static uint32_t packet_link_cut(void *user, uint64_t position, uint32_t ready, uint32_t capacity)
 {
-    uint64_t length = unit_end(user, position) - position;
+    const struct packet_link *l = user;
+    uint64_t length = unit_end(l, position) - position;
 
+    if (capacity > utcp_emss(&l->tcp, 0) && length < capacity)
+        length = capacity;
     if (length > ready)
         length = ready;
     return length < capacity ? (uint32_t)length : capacity;
@@ -72,15 +73,16 @@ bool packet_link_is_writable(const struct packet_link *l)
 static ssize_t send_unit(struct link *link, const struct span *span, uint32_t spans)
 {
     struct packet_link *l = packet_link_of(link);
-    uint8_t *at = l->out + (l->written & (l->out_octets - 1));
+    uint8_t *at;
     size_t octets = 0;
 
     if (l->tcp.state == UTCP_CLOSED || l->tcp.tx.finish)
         return -ECONNRESET;
     for (uint32_t i = 0; i < spans; i++)
         octets += span[i].length;
-    if (octets > space_to_send(l))
+    if (octets > space_to_send(l) && !(packet_ring_grow_out(l) && octets <= space_to_send(l)))
         return -EAGAIN;
+    at = l->out + (l->written & (l->out_octets - 1));
     for (uint32_t i = 0; i < spans; at += span[i++].length)
         memcpy(at, span[i].at, span[i].length);
     l->written += octets;
@@ -91,15 +93,22 @@ static ssize_t send_unit(struct link *link, const struct span *span, uint32_t sp
 
 /* --- the other operations of a link -------------------------------------------------------------------------- */
 
+/* What came while the owner did not want it is kept, and no packet says so again. */
+static bool packet_link_is_readable(const struct packet_link *l)
+{
+    return l->tcp.rx.kept || utcp_ended(&l->tcp) || l->tcp.state == UTCP_CLOSED;
+}
+
 /* The owner has finished its work for now: sends what it has queued. */
 static void packet_link_want(struct link *link, unsigned wants)
 {
     struct packet_link *l = packet_link_of(link);
+    bool reads_again = wants & ~l->wants & LINK_WANT_READ && packet_link_is_readable(l);
 
     l->wants = wants;
     packet_flush(l);
-    if (wants & LINK_WANT_WRITE && packet_link_is_writable(l))
-        loop_set_timer(link->loop, &l->timer, loop_now_us());
+    if (reads_again || (wants & LINK_WANT_WRITE && packet_link_is_writable(l)))
+        reactor_set_timer(link->reactor, &l->timer, reactor_now_us());
 }
 
 static void packet_link_finish(struct link *link)
@@ -122,7 +131,7 @@ static void packet_link_names(struct link *link, struct sockaddr_storage *local,
     packet_name_to(&packet_link_of(link)->tcp.remote, peer);
 }
 
-/* What was sent still reaches the peer, as with a closed socket. If the peer has sent octets that nobody will read, it
+/* What was sent still reaches the peer, as with a closed socket. If the peer has sent octets that will not be read, it
  * gets a reset. The device frees the link later. */
 static void packet_link_close_link(struct link *link)
 {
@@ -131,14 +140,14 @@ static void packet_link_close_link(struct link *link)
 
     link->owner = NULL;
     l->is_new = false;
-    l->gone_us = loop_now_us() + GONE_US;
+    l->gone_us = reactor_now_us() + GONE_US;
     if (l->tcp.state == UTCP_SYN_SENT || l->tcp.state == UTCP_SYN_RECEIVED || is_unread)
         utcp_abort(&l->tcp);
     else if (l->tcp.state != UTCP_CLOSED)
         utcp_finish(&l->tcp);
     packet_flush(l);
     if (l->tcp.state == UTCP_CLOSED)
-        loop_set_timer(link->loop, &l->timer, loop_now_us());
+        reactor_set_timer(link->reactor, &l->timer, reactor_now_us());
 }
 
 static void packet_link_count(struct link *link, struct link_counts *counts)
@@ -169,30 +178,23 @@ static const struct link_kind packets = {
 /* Maps the buffers. Pages that are never touched take no memory. */
 static bool packet_link_map_buffers(struct packet_link *l)
 {
-    size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), held = PACKET_HELDS * sizeof(struct utcp_ooo_range);
-    size_t early = sizeof(*l->early), unit = PACKET_UNITS * sizeof(*l->unit_end);
-    struct utcp_buffers buffers = {.sents = PACKET_SENTS, .helds = PACKET_HELDS};
+    size_t sent = PACKET_SENTS * sizeof(struct utcp_sent), ooo = PACKET_OOO_RANGES * sizeof(struct utcp_ooo_range);
+    size_t reorder = sizeof(*l->reorder), unit = PACKET_UNITS * sizeof(*l->unit_end);
+    struct utcp_buffers buffers = {.sents = PACKET_SENTS, .helds = PACKET_OOO_RANGES};
     uint8_t *at;
 
-    for (l->out_octets = 2 * WIRE_UNIT_MAX; l->out_octets & (l->out_octets - 1);)
-        l->out_octets += l->out_octets & -l->out_octets;
-    while (l->out_octets < OUT_TIMES * (uint64_t)l->device->attr.window)
-        l->out_octets *= 2;
-    l->in_octets = l->out_octets * IN_TIMES / OUT_TIMES;
-    l->buffer_octets = sent + held + early + unit;
-    l->in = mirror_map(l->in_octets);
-    l->out = mirror_map(l->out_octets);
+    l->buffer_octets = sent + ooo + reorder + unit;
     l->buffer =
         mmap(NULL, l->buffer_octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (l->buffer == MAP_FAILED)
         l->buffer = NULL;
-    if (!l->in || !l->out || !l->buffer)
+    if (!packet_ring_open(l) || !l->buffer)
         return false;
     at = l->buffer;
     buffers.sent = (void *)at;
     buffers.ooo = (void *)(at += sent);
-    l->unit_end = (void *)(at += held);
-    l->early = (void *)(at + unit);
+    l->unit_end = (void *)(at += ooo);
+    l->reorder = (void *)(at + unit);
     utcp_open(&l->tcp, &l->device->host.attr.tcp, &buffers, &tcp_user, l);
     utcp_limit(&l->tcp, l->in_octets / 2);
     return true;
@@ -201,21 +203,20 @@ static bool packet_link_map_buffers(struct packet_link *l)
 void packet_link_free(struct packet_link *l)
 {
     if (l->place_fd >= 0)
-        close(l->place_fd);
-    mirror_unmap(l->in, l->in_octets);
-    mirror_unmap(l->out, l->out_octets);
+        descriptor_close(l->place_fd);
+    packet_ring_close(l);
     if (l->buffer)
         munmap(l->buffer, l->buffer_octets);
     free(l);
 }
 
-struct packet_link *packet_link_new(struct rddp_device *device, struct loop *loop)
+struct packet_link *packet_link_new(struct rddp_device *device, struct reactor *reactor)
 {
     struct packet_link *l = calloc(1, sizeof(*l));
 
     if (!l)
         return NULL;
-    l->link = (struct link){.kind = &packets, .loop = loop};
+    l->link = (struct link){.kind = &packets, .reactor = reactor};
     l->device = device;
     l->place_fd = -1;
     if (packet_link_map_buffers(l))

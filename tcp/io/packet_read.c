@@ -11,7 +11,7 @@ void packet_attach(struct link *link)
 {
     struct endpoint *endpoint = link->owner;
 
-    conn_lend_early(&endpoint->conn, packet_link_of(link)->early);
+    conn_attach_reorder(&endpoint->conn, packet_link_of(link)->reorder);
 }
 
 /* Has framing begun, behind the start-up? Then records where. */
@@ -49,7 +49,7 @@ static enum conn_verdict packet_read_take(struct packet_link *l, struct conn *c,
     *octets = a->length - at;
     if (!c || !is_framed(l, c))
         return CONN_KEEP;
-    return conn_take(c, p, *octets, a->position + at - l->base, octets, loop_now_us());
+    return conn_rx_out_of_order(c, p, *octets, a->position + at - l->base, octets, reactor_now_us());
 }
 
 struct utcp_verdict packet_arrived(void *user, const struct utcp_arrival *a)
@@ -84,8 +84,8 @@ static bool next_kept(struct packet_link *l, struct conn *c, uint64_t *from, uin
     *to = utcp_received(&l->tcp);
     *from = l->read_to;
     if (is_framed(l, c)) {
-        *from = l->base + conn_advance(c, *to - l->base, loop_now_us());
-        taken = early_first(c->early);
+        *from = l->base + conn_advance(c, *to - l->base, reactor_now_us());
+        taken = reorder_first(c->reorder);
         if (taken && l->base + taken->begin < *to)
             *to = l->base + taken->begin;
     }
@@ -100,7 +100,7 @@ static void read_kept(struct packet_link *l, struct conn *c)
     while (eaten && next_kept(l, c, &from, &to)) {
         bool was_framed = l->framed;
 
-        eaten = conn_rx(c, l->in + (from & (l->in_octets - 1)), to - from, loop_now_us());
+        eaten = conn_rx(c, l->in + (from & (l->in_octets - 1)), to - from, reactor_now_us());
         if (!was_framed)
             l->read_to += eaten;
         is_framed(l, c);
@@ -121,10 +121,11 @@ bool packet_present(struct link *link)
         utcp_release(&l->tcp, l->tcp.rx.kept); /* octets after the end are dropped */
         utcp_limit(&l->tcp, UINT64_MAX);
     } else {
+        packet_ring_grow_in(l, read_to(l, c));
         utcp_limit(&l->tcp, read_to(l, c) + l->in_octets / 2);
     }
     if (conn_wants(c, 0) & CONN_RX && utcp_ended(&l->tcp))
-        conn_rx_end(c, received - read_to(l, c), loop_now_us());
+        conn_rx_end(c, received - read_to(l, c), reactor_now_us());
     else if (conn_wants(c, 0) & CONN_RX && l->tcp.state == UTCP_CLOSED)
         conn_lost(c, transfer_fault_of(l->tcp.error));
     return read_to(l, c) != before;

@@ -5,8 +5,7 @@
 
 #include "tcp/io/packet_device.h"
 #include "tcp/io/repair.h"
-
-enum { TCP_CHECKSUM_AT = 16 };
+#include "tcp/io/tun_packet.h"
 
 bool packet_is_lost(struct rddp_device *device)
 {
@@ -22,18 +21,8 @@ bool packet_is_lost(struct rddp_device *device)
 
 void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint32_t each)
 {
-    struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
-    struct tun_note note = {.partial = p->partial, .start = (uint16_t)p->ip_length, .offset = TCP_CHECKSUM_AT};
-
-    if (p->length > each) {
-        note.each = (uint16_t)each;
-        note.head = (uint16_t)p->head_length;
-        note.v6 = p->head[0] >> 4 == 6;
-    }
-    memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
-    /* A packet that the device does not accept is lost, as on any path. */
     if (!packet_is_lost(device))
-        (void)tun_send(device->fd, span, 1 + p->spans, &note);
+        tun_send_packet(device->fd, p, each);
 }
 
 /* Sends by the host's own routes. When the first hop has become too narrow, no router sends a message about it. */
@@ -46,8 +35,8 @@ static void write_raw(struct packet_link *l, const struct utcp_packet *p)
     if (packet_is_lost(l->device) || rawip_send(&l->device->rawip, span, 1 + p->spans, l->scope) != -EMSGSIZE)
         return;
     mtu = repair_mtu(l->place_fd);
-    if (mtu && mtu < l->tcp.attr.mtu)
-        utcp_set_mtu(&l->tcp, mtu);
+    if (mtu)
+        utcp_path_narrowed(&l->tcp, mtu);
 }
 
 /* Drops the records of units that were acknowledged. */
@@ -69,7 +58,7 @@ static void packet_send_send_all(struct packet_link *l)
     uint32_t each = 0;
     bool waits = false;
 
-    while (utcp_output(&l->tcp, &next, loop_now_us())) {
+    while (utcp_output(&l->tcp, &next, reactor_now_us())) {
         if (device->attr.hand_off) {
             write_raw(l, &next);
             continue;
@@ -95,5 +84,5 @@ void packet_flush(struct packet_link *l)
     at_us = utcp_deadline(&l->tcp);
     if (l->gone_us && l->gone_us < at_us)
         at_us = l->gone_us;
-    loop_set_timer(l->link.loop, &l->timer, at_us);
+    reactor_set_timer(l->link.reactor, &l->timer, at_us);
 }

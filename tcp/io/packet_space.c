@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet_space.c - a device has as many links as it may: the one that is missed least gives way to a new one. Otherwise
- * peers that say nothing would keep everybody else out. */
+/* packet_space.c - evicts the least valuable link of a full device to admit a new one, so that silent peers do not keep
+ * out all others. */
 #include "endpoint/objects.h"
 #include "tcp/io/packet_device.h"
 
 /* In this order they are given up. */
-enum worth {
-    WORTH_OVER,    /* in TIME-WAIT */
-    WORTH_GONE,    /* the application is done with it, but the peer has not acknowledged the end */
-    WORTH_STARTUP, /* the peer has connected, and has not asked for anything */
-    WORTH_MORE,
+enum eviction {
+    EVICT_CLOSED,  /* in TIME-WAIT */
+    EVICT_LINGERS, /* the application is done with it, but the peer has not acknowledged the end */
+    EVICT_STARTUP, /* the peer has connected, and has not asked for anything */
+    EVICT_NEVER,
 };
 
-/* What got packets of this batch is looked at later. */
-static enum worth worth_of(const struct packet_link *l)
+/* Links with packets in this batch are settled later. */
+static enum eviction eviction_of(const struct packet_link *l)
 {
     const struct endpoint *endpoint = l->link.owner;
 
     if (l->is_new || l->is_touched)
-        return WORTH_MORE;
+        return EVICT_NEVER;
     if (!endpoint)
-        return l->tcp.state == UTCP_TIME_WAIT ? WORTH_OVER : WORTH_GONE;
-    if (!endpoint->listener)
-        return endpoint->qp ? WORTH_MORE : WORTH_GONE;
-    return endpoint->life->state == CONN_WAIT_REQUEST ? WORTH_STARTUP : WORTH_MORE;
+        return l->tcp.state == UTCP_TIME_WAIT ? EVICT_CLOSED : EVICT_LINGERS;
+    if (!endpoint_is_unanswered(endpoint))
+        return endpoint->qp ? EVICT_NEVER : EVICT_LINGERS;
+    return endpoint->life->state == CONN_WAIT_REQUEST ? EVICT_STARTUP : EVICT_NEVER;
 }
 
 /* Since when the peer has been silent. */
@@ -46,7 +46,7 @@ void packet_drop(struct packet_link *l)
     if (l->place_fd >= 0)
         rawip_remove_port(&device->rawip, l->tcp.local.port);
     utcp_host_remove(&device->host, &l->tcp);
-    loop_forget_timer(&device->progress->loop, &l->timer);
+    reactor_forget_timer(&device->loop->reactor, &l->timer);
     take_out(&device->links, l);
     device->link_count--;
     packet_link_free(l);
@@ -59,7 +59,7 @@ static void give_up(struct packet_link *l)
     if (endpoint) {
         endpoint_hold(endpoint);
         endpoint_abort(endpoint);
-        endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
     }
     if (l->tcp.state != UTCP_TIME_WAIT)
         utcp_abort(&l->tcp);
@@ -70,16 +70,16 @@ static void give_up(struct packet_link *l)
 bool packet_make_space(struct rddp_device *device)
 {
     struct packet_link *least = NULL;
-    enum worth worth = WORTH_MORE;
+    enum eviction first = EVICT_NEVER;
 
     if (device->link_count < device->attr.connections)
         return true;
     for (struct packet_link *l = device->links; l; l = l->next) {
-        enum worth its = worth_of(l);
+        enum eviction its = eviction_of(l);
 
-        if (its < worth || (least && its == worth && silent_since_us(l) <= silent_since_us(least))) {
+        if (its < first || (least && its == first && silent_since_us(l) <= silent_since_us(least))) {
             least = l;
-            worth = its;
+            first = its;
         }
     }
     if (least)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rawip.c - packet sockets behind a filter of ports, and raw sockets. */
+#include "loop/descriptors.h"
 #include "tcp/io/rawip.h"
 
 #include <arpa/inet.h>
@@ -117,7 +118,7 @@ static int attach_all(const struct rawip *r)
     return error;
 }
 
-/* Ports with at most so many unused ones between them are one range. False: these are more than there is room for. */
+/* Ports with at most `gap` unused ones between them are one range. False: these are more than there is room for. */
 static bool collect_ports(struct rawip *r, uint32_t gap)
 {
     uint32_t n = 0;
@@ -240,9 +241,9 @@ void rawip_close(struct rawip *r)
 {
     for (int family = 0; family < RAWIP_FAMILIES; family++) {
         if (r->in[family] >= 0)
-            close(r->in[family]);
+            descriptor_close(r->in[family]);
         if (r->out[family] >= 0)
-            close(r->out[family]);
+            descriptor_close(r->out[family]);
         r->in[family] = r->out[family] = -1;
     }
     free(r->users);
@@ -259,7 +260,7 @@ static bool is_loopback(const uint8_t *ip, bool v6)
     return v6 ? !memcmp(ip, one, sizeof(one)) : ip[0] == 127;
 }
 
-/* As the kernel would: from outside nobody has an address of loopback. */
+/* As in the kernel: no address of loopback comes from outside. */
 static bool is_martian(const uint8_t *packet, size_t n, const struct sockaddr_ll *from)
 {
     bool v6 = from->sll_protocol == htons(ETH_P_IPV6);

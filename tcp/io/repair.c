@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* repair.c - a socket is deafened by a filter, switched to repair mode, and read out. */
+/* repair.c - a socket is switched to repair mode, deafened by a filter, and read out. */
 #include "tcp/io/repair.h"
 
 #include <errno.h>
@@ -110,6 +110,7 @@ static int read_out(int fd, struct repair_state *state, uint8_t *to, uint32_t ca
     state->own_scale = info.tcpi_options & TCPI_OPT_WSCALE ? info.tcpi_rcv_wscale : 0;
     state->sack = info.tcpi_options & TCPI_OPT_SACK;
     state->stamps = info.tcpi_options & TCPI_OPT_TIMESTAMPS;
+    state->ecn = info.tcpi_options & TCPI_OPT_ECN;
     return 0;
 }
 
@@ -134,8 +135,8 @@ static int read_stable(int fd, struct repair_state *state, uint8_t *to, uint32_t
 /* As it was: nothing is sent for it. What came meanwhile comes again. */
 static void give_back(int fd)
 {
-    (void)repair_put(fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP);
     (void)repair_put(fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
+    (void)repair_put(fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP);
     (void)repair_put(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
@@ -146,18 +147,27 @@ int repair_take(int fd, struct repair_state *state, uint8_t *to, uint32_t capaci
     *state = (struct repair_state){0};
     if (error)
         return error;
-    error = deafen(fd);
-    if (error)
-        return error;
     /* Its timers: nothing but an acknowledgement that is delayed, which leaves now. */
     (void)repair_put(fd, SOL_SOCKET, SO_KEEPALIVE, 0);
     (void)repair_put(fd, IPPROTO_TCP, TCP_QUICKACK, 1);
+    /* If this process is killed the kernel ends a socket in repair mode without a word, and any other with a FIN, whose
+     * acknowledgement a deaf one never hears: it must not be deaf outside of that mode. */
     error = repair_put(fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_ON);
+    if (!error)
+        error = deafen(fd);
     if (!error)
         error = read_stable(fd, state, to, capacity);
     if (error)
         give_back(fd);
     return error;
+}
+
+uint8_t repair_hops(int fd, bool v4)
+{
+    int hops = 0;
+
+    (void)repair_get(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_UNICAST_HOPS, &hops, sizeof(hops));
+    return hops > 0 ? (uint8_t)hops : 0;
 }
 
 uint32_t repair_mtu(int fd)

@@ -46,16 +46,37 @@ static int open_socket(const struct sockaddr *addr)
     return fd < 0 ? -errno : fd;
 }
 
-int tcp_connect(const struct sockaddr *addr, socklen_t length)
+/* Connections to several peers may share the port, and one of the past does not keep it. If the kernel picks it, it
+ * does so when it knows the peer. */
+static int tcp_bind(int fd, const struct sockaddr *local)
+{
+    socklen_t length = local->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    return bind(fd, local, length);
+}
+
+int tcp_connect(const struct sockaddr *addr, socklen_t length, const struct sockaddr *local)
 {
     int fd = open_socket(addr);
 
     if (fd < 0)
         return fd;
     set_stream_options(fd);
-    if (connect(fd, addr, length) && errno != EINPROGRESS)
+    if ((local && tcp_bind(fd, local)) || (connect(fd, addr, length) && errno != EINPROGRESS))
         return tcp_give_up(fd);
     return fd;
+}
+
+/* An address of no family returns a socket to where bind() left it (connect(2)). */
+int tcp_connect_again(int fd, const struct sockaddr_storage *addr)
+{
+    const struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+    if (connect(fd, &none, sizeof(none)))
+        return -errno;
+    return connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno != EINPROGRESS ? -errno : 0;
 }
 
 int tcp_listen(const struct sockaddr *addr, socklen_t length, int backlog)
@@ -176,28 +197,4 @@ uint32_t tcp_emss(int fd)
     if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &length) || mss <= 0)
         return 536; /* the default MSS (RFC 1122 4.2.2.6) */
     return (uint32_t)mss;
-}
-
-char *tcp_name(const struct sockaddr_storage *addr, char *text)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    bool mapped;
-
-    if (addr->ss_family == AF_INET6) {
-        memcpy(&v6, addr, sizeof(v6));
-        /* Write IPv4-mapped addresses as IPv4. */
-        mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
-        if (mapped)
-            inet_ntop(AF_INET, v6.sin6_addr.s6_addr + 12, host, sizeof(host));
-        else
-            inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
-        snprintf(text, TCP_NAME, mapped ? "%s:%u" : "[%s]:%u", host, ntohs(v6.sin6_port));
-    } else {
-        memcpy(&v4, addr, sizeof(v4));
-        inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
-        snprintf(text, TCP_NAME, "%s:%u", host, ntohs(v4.sin_port));
-    }
-    return text;
 }

@@ -12,12 +12,15 @@
 #include "base/span.h"
 
 /* Return a descriptor or a negative errno. A connection usually continues in the background: when the descriptor is
- * writable, tcp_result() is known. */
-int tcp_connect(const struct sockaddr *addr, socklen_t length);
+ * writable, tcp_result() is known. `local`: connect from this address, of IPv4 or IPv6; NULL: from any. */
+int tcp_connect(const struct sockaddr *addr, socklen_t length, const struct sockaddr *local);
 int tcp_listen(const struct sockaddr *addr, socklen_t length, int backlog);
 int tcp_accept(int fd);
 
-/* Prepares a TCP socket that somebody else made, connected or `listening`, for the calls below. Returns 0; -EBADF;
+/* Connects a socket, whose attempt failed, once more from the same local address. Returns 0 or a negative errno. */
+int tcp_connect_again(int fd, const struct sockaddr_storage *addr);
+
+/* Prepares a TCP socket that the application made, connected or `listening`, for the calls below. Returns 0; -EBADF;
  * -ENOTSOCK; -EINVAL: it is no such socket; -ENOTCONN. The socket stays the caller's if this fails. */
 int tcp_adopt(int fd, bool listening);
 
@@ -40,9 +43,5 @@ void tcp_finish(int fd);
 
 /* Returns the segment size that TCP uses now, in octets. */
 uint32_t tcp_emss(int fd);
-
-/* Writes "10.0.0.1:80" or "[fd00::1]:80" to `text` (TCP_NAME octets) and returns `text`. */
-enum { TCP_NAME = 64 };
-char *tcp_name(const struct sockaddr_storage *addr, char *text);
 
 #endif

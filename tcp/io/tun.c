@@ -6,17 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
-#include <linux/rtnetlink.h>
 #include <linux/virtio_net.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-/* Packets that wait for us in the device's queue. A sender does not see its length, and a few large windows have to
- * fit: with the kernel's default of 500 a single sender at an MTU of 1500 loses every third window. */
-enum { QUEUE_PACKETS = 16384 };
 
 enum { PAGE = 4096, TAIL_MAX = 1024 };
 
@@ -48,131 +41,6 @@ int tun_open(char name[IFNAMSIZ], unsigned offload)
         return tun_give_up(fd);
     memcpy(name, request.ifr_name, IFNAMSIZ);
     return fd;
-}
-
-/* struct in6_ifreq of <linux/ipv6.h>, which conflicts with <netinet/in.h>. */
-struct v6_request {
-    struct in6_addr address;
-    uint32_t prefix;
-    int index;
-};
-
-static int set_v6(int fd, struct ifreq *request, const uint8_t *address, uint32_t prefix)
-{
-    struct v6_request own = {.prefix = prefix};
-
-    if (ioctl(fd, SIOCGIFINDEX, request))
-        return -1;
-    own.index = request->ifr_ifindex;
-    memcpy(&own.address, address, sizeof(own.address));
-    return ioctl(fd, SIOCSIFADDR, &own);
-}
-
-static int set_v4(int fd, struct ifreq *request, const uint8_t *address, uint32_t prefix)
-{
-    struct sockaddr_in v4 = {.sin_family = AF_INET};
-
-    memcpy(&v4.sin_addr, address, sizeof(v4.sin_addr));
-    memcpy(&request->ifr_addr, &v4, sizeof(v4));
-    if (ioctl(fd, SIOCSIFADDR, request))
-        return -1;
-    v4.sin_addr.s_addr = prefix ? htonl(~0U << (32 - prefix)) : 0;
-    memcpy(&request->ifr_netmask, &v4, sizeof(v4));
-    return ioctl(fd, SIOCSIFNETMASK, request);
-}
-
-static int bring_up(int fd, struct ifreq *request)
-{
-    if (ioctl(fd, SIOCGIFFLAGS, request))
-        return -1;
-    request->ifr_flags |= IFF_UP;
-    return ioctl(fd, SIOCSIFFLAGS, request);
-}
-
-int tun_ask(const struct nlmsghdr *ask)
-{
-    struct {
-        struct nlmsghdr head;
-        struct nlmsgerr error;
-    } said = {.error.error = -EIO};
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-
-    if (fd < 0)
-        return -errno;
-    if (send(fd, ask, ask->nlmsg_len, 0) == (ssize_t)ask->nlmsg_len)
-        (void)recv(fd, &said, sizeof(said), 0);
-    close(fd);
-    return said.error.error;
-}
-
-/* By netlink, because the ioctl() needs privileges that are not available in a user namespace. */
-static int lengthen_queue(const char *name)
-{
-    struct {
-        struct nlmsghdr head;
-        struct ifinfomsg link;
-        struct rtattr queue;
-        uint32_t packets;
-    } ask = {
-        .head = {.nlmsg_len = sizeof(ask), .nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
-        .link = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_nametoindex(name)},
-        .queue = {.rta_len = RTA_LENGTH(sizeof(ask.packets)), .rta_type = IFLA_TXQLEN},
-        .packets = QUEUE_PACKETS,
-    };
-
-    return tun_ask(&ask.head);
-}
-
-int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu)
-{
-    int fd = socket(length == 16 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
-    struct ifreq request = {0};
-
-    if (fd < 0)
-        return -errno;
-    strncpy(request.ifr_name, name, IFNAMSIZ - 1);
-    request.ifr_mtu = (int)mtu;
-    error = ioctl(fd, SIOCSIFMTU, &request);
-    if (!error)
-        error = length == 16 ? set_v6(fd, &request, address, prefix) : set_v4(fd, &request, address, prefix);
-    if (!error)
-        error = bring_up(fd, &request);
-    error = error ? -errno : lengthen_queue(name);
-    close(fd);
-    return error;
-}
-
-static int set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu)
-{
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-
-    switch (neighbor->sa_family) {
-    case AF_INET:
-        memcpy(&v4, neighbor, sizeof(v4));
-        return tun_configure(name, (const uint8_t *)&v4.sin_addr, 4, prefix, mtu);
-    case AF_INET6:
-        memcpy(&v6, neighbor, sizeof(v6));
-        return tun_configure(name, (const uint8_t *)&v6.sin6_addr, 16, prefix, mtu);
-    default:
-        return -EAFNOSUPPORT;
-    }
-}
-
-int tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu, unsigned offload)
-{
-    char chosen[IFNAMSIZ] = "";
-    int fd, error = 0;
-
-    if (name)
-        strncpy(chosen, name, IFNAMSIZ - 1);
-    fd = tun_open(chosen, offload);
-    if (fd >= 0 && neighbor)
-        error = set_up(chosen, neighbor, prefix, mtu);
-    if (!error)
-        return fd;
-    close(fd);
-    return error;
 }
 
 ssize_t tun_recv(int fd, const struct iovec *piece, uint32_t pieces, struct tun_note *note)

@@ -6,13 +6,10 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include "base/span.h"
-
-struct nlmsghdr;
 
 enum { TUN_SPANS = 16, TUN_PIECES = 4, TUN_PACKET_MAX = 65536 };
 
@@ -36,19 +33,6 @@ enum tun_offload {
 /* Opens the device `name`, or if that is empty a new one that the kernel names; stores the name in `name`. `offload`:
  * enum tun_offload. Returns a non-blocking descriptor, or -EPERM, -EBUSY, -ENOENT, -EMFILE, -ENOMEM. */
 int tun_open(char name[IFNAMSIZ], unsigned offload);
-
-/* Gives the kernel's end an address of 4 or 16 octets with a prefix of `prefix` bits, so that the rest of the prefix is
- * routed to the device; sets the MTU and brings the device up. Returns 0 or a negative errno. */
-int tun_configure(const char *name, const uint8_t *address, uint32_t length, uint32_t prefix, uint32_t mtu);
-
-/* Sends one request of rtnetlink that asks for an acknowledgement. Returns what the kernel answers: 0 or a negative
- * errno. */
-int tun_ask(const struct nlmsghdr *ask);
-
-/* Opens the device `name` (NULL: the kernel names it) and, if `neighbor` is not NULL, configures it: the kernel's end
- * gets this IPv4 or IPv6 address. Returns a descriptor, -EAFNOSUPPORT, or an errno of tun_open() and
- * tun_configure(). */
-int tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefix, uint32_t mtu, unsigned offload);
 
 /* Receives the next packet into up to TUN_PIECES pieces, which together hold TUN_PACKET_MAX octets. Returns its length;
  * -EAGAIN; -EMSGSIZE: it has no virtio header; or another negative errno. */

@@ -42,16 +42,30 @@ static int start(struct pair *pair, const void *data, uint16_t length)
                         &attr);
 }
 
+/* Octets of private data: of a request, */
 static uint16_t private_max(const struct row *row)
 {
+    if (row->wire == RDDP_WIRE_ROCE)
+        return 56;
     return row->mpa_revision == 2 && row->wire == RDDP_WIRE_IWARP ? 508 : 512;
+}
+
+/* and of an acceptance. A message of RoCE has a place of a fixed length, the rest of which is zero. */
+static uint16_t reply_max(const struct row *row)
+{
+    return row->wire == RDDP_WIRE_ROCE ? 196 : private_max(row);
+}
+
+static uint16_t rejected_with(const struct row *row, uint16_t octets)
+{
+    return row->wire == RDDP_WIRE_ROCE ? 148 : octets;
 }
 
 /* M44-12, M44-14: private data in both directions, up to the limit and not beyond. */
 static void private_data(void **state)
 {
     struct pair *pair = of(state);
-    uint16_t most = private_max(pair->row);
+    uint16_t most = private_max(pair->row), most_back = reply_max(pair->row);
     uint8_t data[513];
     struct rddp_conn_attr attr;
     struct rddp_event *event;
@@ -71,15 +85,15 @@ static void private_data(void **state)
     assert_memory_equal(event->private_data, data, most);
     rddp_conn_attr_init(&attr);
     attr.private_data = data + 1;
-    attr.private_data_length = most;
+    attr.private_data_length = most_back;
     assert_int_equal(rddp_accept(event->request, pair->server.qp, &attr), 0);
     rddp_ack_event(event);
     fd.fd = rddp_event_channel_fd(pair->client.events);
     assert_int_equal(poll(&fd, 1, PAIR_WAIT_MS), 1);
     assert_int_equal(rddp_get_event(pair->client.events, &event), 0);
     assert_int_equal(event->type, RDDP_EVENT_ESTABLISHED);
-    assert_int_equal(event->private_data_length, most);
-    assert_memory_equal(event->private_data, data + 1, most);
+    assert_int_equal(event->private_data_length, most_back);
+    assert_memory_equal(event->private_data, data + 1, most_back);
     rddp_ack_event(event);
 }
 
@@ -97,7 +111,7 @@ static void reject(void **state)
     event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
     assert_int_equal(rddp_reject(event.request, "no", 2), 0);
     event = pair_event(&pair->client, RDDP_EVENT_REJECTED);
-    assert_int_equal(event.private_data_length, 2);
+    assert_int_equal(event.private_data_length, rejected_with(pair->row, 2));
     assert_int_equal(event.status, -ECONNREFUSED);
     assert_ptr_equal(event.user, pair);
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_WR_FLUSH_ERR);
@@ -114,7 +128,13 @@ static void nobody_listens(void **state)
     assert_int_equal(pair_event(&pair->client, RDDP_EVENT_UNREACHABLE).status, -ECONNREFUSED);
 }
 
-/* A destroyed listener rejects the waiting requests; accepting one too late fails. */
+static void destroy_listener(struct pair *pair)
+{
+    assert_int_equal(rddp_destroy_listener(pair->listener), 0);
+    pair->listener = NULL;
+}
+
+/* A request that was taken outlives its listener, and keeps the channel. */
 static void listener_goes(void **state)
 {
     struct pair *pair = of(state);
@@ -123,11 +143,61 @@ static void listener_goes(void **state)
     make_qps(pair);
     assert_int_equal(start(pair, NULL, 0), 0);
     event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
-    assert_int_equal(rddp_destroy_listener(pair->listener), 0);
-    pair->listener = NULL;
+    destroy_listener(pair);
+    assert_int_equal(rddp_destroy_event_channel(pair->server.events), -EBUSY);
+    assert_int_equal(rddp_accept(event.request, pair->server.qp, NULL), 0);
+    pair_event(&pair->client, RDDP_EVENT_ESTABLISHED);
+    pair_event(&pair->server, RDDP_EVENT_ESTABLISHED);
+    pair_receive(&pair->server, 1, 0, 64);
+    assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 1, 0, 64, 0, 0), 0);
+    assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+}
+
+/* It can be rejected as well, and its peer can give up. */
+static void request_alone(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_event event;
+
+    if (pair->row->immediate)
+        skip(); /* no frame that could say no, and nothing tells that the peer has gone */
+    make_qps(pair);
+    assert_int_equal(start(pair, NULL, 0), 0);
+    event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
+    destroy_listener(pair);
+    assert_int_equal(rddp_reject(event.request, "no", 2), 0);
+    assert_int_equal(pair_event(&pair->client, RDDP_EVENT_REJECTED).private_data_length, rejected_with(pair->row, 2));
+}
+
+static void requester_gives_up(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_event event;
+
+    make_qps(pair);
+    assert_int_equal(start(pair, NULL, 0), 0);
+    event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
+    destroy_listener(pair);
+    assert_int_equal(rddp_destroy_qp(pair->client.qp), 0);
+    pair->client.qp = NULL;
+    assert_int_equal(rddp_destroy_event_channel(pair->server.events), -EBUSY);
+    assert_int_equal(rddp_reject(event.request, NULL, 0), 0);
+}
+
+/* A request whose event was not taken is rejected, and the event is withdrawn. */
+static void listener_goes_unheard(void **state)
+{
+    struct pair *pair = of(state);
+    struct pollfd fd = {.fd = rddp_event_channel_fd(pair->server.events), .events = POLLIN};
+    struct rddp_event *event;
+
+    make_qps(pair);
+    assert_int_equal(start(pair, NULL, 0), 0);
+    assert_int_equal(poll(&fd, 1, PAIR_WAIT_MS), 1);
+    destroy_listener(pair);
+    assert_int_equal(rddp_get_event(pair->server.events, &event), -EAGAIN);
     if (!pair->row->immediate)
         pair_event(&pair->client, RDDP_EVENT_REJECTED);
-    assert_int_equal(rddp_accept(event.request, pair->server.qp, NULL), -ECONNABORTED);
 }
 
 /* If accepting fails, the peer is rejected, and the queue pair is unchanged and can accept the next request. */
@@ -175,7 +245,7 @@ static void disconnect_after_work(void **state)
     assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, 1, 0, 3000000, 0, 0), 0);
     assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 2, 0, 0, 0, RDDP_SEND_SIGNALED), 0);
     assert_int_equal(rddp_disconnect(pair->client.qp), 0);
-    assert_int_equal(rddp_disconnect(pair->client.qp), -ENOTCONN);
+    assert_int_equal(rddp_disconnect(pair->client.qp), 0); /* it is closing already */
     pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
     pair_event(&pair->client, RDDP_EVENT_DISCONNECTED);
     pair_completions(&pair->server, wc, 2);
@@ -193,6 +263,35 @@ static void disconnect_after_work(void **state)
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_WR_FLUSH_ERR);
     pair_receive(&pair->client, 10, 0, 64);
     assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_WR_FLUSH_ERR);
+}
+
+/* Whoever disconnects second is told nothing: the peer was faster, and the event may not have been taken yet. Only a
+ * queue pair that never had a connection is refused. */
+static void disconnected_already(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_event event;
+
+    make_qps(pair);
+    assert_int_equal(rddp_disconnect(pair->client.qp), -ENOTCONN);
+    if (!pair->row->immediate) {
+        assert_int_equal(start(pair, NULL, 0), 0);
+        assert_int_equal(rddp_disconnect(pair->client.qp), -ENOTCONN); /* there was no answer */
+        event = pair_event(&pair->server, RDDP_EVENT_CONNECT_REQUEST);
+        assert_int_equal(rddp_reject(event.request, NULL, 0), 0);
+        pair_event(&pair->client, RDDP_EVENT_REJECTED);
+        assert_int_equal(rddp_disconnect(pair->client.qp), -ENOTCONN);
+        assert_int_equal(rddp_reset_qp(pair->client.qp), 0);
+    }
+    pair_join(pair);
+    assert_int_equal(rddp_disconnect(pair->client.qp), 0);
+    assert_int_equal(rddp_disconnect(pair->server.qp), 0); /* maybe before, maybe after it has heard of the end */
+    pair_event(&pair->client, RDDP_EVENT_DISCONNECTED);
+    pair_event(&pair->server, RDDP_EVENT_DISCONNECTED);
+    assert_int_equal(rddp_disconnect(pair->client.qp), 0);
+    assert_int_equal(rddp_disconnect(pair->server.qp), 0);
+    assert_int_equal(rddp_reset_qp(pair->client.qp), 0);
+    assert_int_equal(rddp_disconnect(pair->client.qp), -ENOTCONN);
 }
 
 /* A queue pair is destroyed during traffic: the peer gets the end, and nothing else happens. */
@@ -241,10 +340,12 @@ static void query(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(private_data),        PAIR_TEST(reject),
-        PAIR_TEST(nobody_listens),      PAIR_TEST(listener_goes),
-        PAIR_TEST(accepted_in_vain),    PAIR_TEST(disconnect_after_work),
-        PAIR_TEST(destroyed_in_flight), PAIR_TEST(query),
+        PAIR_TEST(private_data),          PAIR_TEST(reject),
+        PAIR_TEST(nobody_listens),        PAIR_TEST(listener_goes),
+        PAIR_TEST(request_alone),         PAIR_TEST(requester_gives_up),
+        PAIR_TEST(listener_goes_unheard), PAIR_TEST(accepted_in_vain),
+        PAIR_TEST(disconnect_after_work), PAIR_TEST(disconnected_already),
+        PAIR_TEST(destroyed_in_flight),   PAIR_TEST(query),
     };
 
     return pair_run("connect", tests, sizeof(tests) / sizeof(*tests), false);

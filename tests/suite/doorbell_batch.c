@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* bells.c - a doorbell that was put off is rung even if its application neither polls nor posts again. */
+/* doorbell_batch.c - a deferred doorbell is rung even if its application neither polls nor posts again. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
+#include "drive/doorbell_batch.h"
 #include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
@@ -29,19 +30,26 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Posts single Writes, each to its own place; *waits: the last of them was not sent at once. */
-static void post_burst(struct pair *pair, unsigned seed, bool *waits)
+/* Posts single Writes, each to its own place; *waits: the last of them was not sent at once. The last one alone is
+ * signalled, or all are. */
+static void post_writes(struct pair *pair, unsigned seed, bool all, bool *waits)
 {
     struct rddp_qp *qp = pair->client.qp;
     size_t at = place_of(seed);
 
     pair_pattern(pair->client.buffer + at, (size_t)BURST * SIZE, seed);
     for (size_t i = 0; i < BURST; i++, at += SIZE)
-        assert_int_equal(
-            pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, at, SIZE, at, RDDP_SEND_SIGNALED), 0);
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, at, SIZE, at,
+                                   all || i == BURST - 1 ? RDDP_SEND_SIGNALED : 0),
+                         0);
     spin_lock(&qp->spin);
-    *waits = qp->put_off > 0;
+    *waits = qp->deferred > 0;
     spin_unlock(&qp->spin);
+}
+
+static void post_burst(struct pair *pair, unsigned seed, bool *waits)
+{
+    post_writes(pair, seed, true, waits);
 }
 
 /* Checks only the server, so that nothing but its own thread drives the client. Bursts are counted from 1, like
@@ -112,6 +120,41 @@ static void stops_after_many(void **state)
     }
 }
 
+/* The poster is in the middle of a post, and has lost its processor there: another thread that rings does not wait for
+ * it, and the doorbell is rung when the poster is through. */
+static void poster_is_displaced(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_qp *qp = pair->client.qp;
+    struct rddp_wc wc[BURST];
+    unsigned seed = 0;
+
+    if (!burst_waits(pair, &seed))
+        skip();
+    spin_lock(&qp->spin);
+    for (int i = 0; i < 100; i++)
+        batch_ring(qp->loop); /* returns */
+    spin_unlock(&qp->spin);
+    wait_for_burst(pair, seed);
+    pair_completions(&pair->client, wc, BURST);
+}
+
+/* Requests without a completion take no place when they have left, but a burst of them shares a doorbell, too: from its
+ * second time on as a whole. */
+static void without_completions(void **state)
+{
+    struct pair *pair = *state;
+    int64_t end_ms = now_ms() + TRIES_MS;
+    bool waits = false;
+
+    for (unsigned seed = 1; !waits && now_ms() < end_ms; seed++) {
+        post_writes(pair, seed, false, &waits);
+        pair_completion(&pair->client);
+        wait_for_burst(pair, seed);
+    }
+    assert_true(waits);
+}
+
 /* Posted requests are sent although their queue pair is destroyed; over SCTP only those that its stack has room for.
  * The first burst is sent before: until the peer has answered a ready-to-receive Read, nothing may be sent. */
 static void queue_pair_goes(void **state)
@@ -133,10 +176,9 @@ static void queue_pair_goes(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(nobody_polls),
-        PAIR_TEST(stops_after_many),
-        PAIR_TEST(queue_pair_goes),
+        PAIR_TEST(nobody_polls),        PAIR_TEST(stops_after_many), PAIR_TEST(poster_is_displaced),
+        PAIR_TEST(without_completions), PAIR_TEST(queue_pair_goes),
     };
 
-    return pair_run("bells", tests, countof(tests), true);
+    return pair_run("doorbell_batch", tests, countof(tests), true);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,6 +33,7 @@ static void expect_event(struct side *side)
     assert_int_equal(rddp_get_cq_event(side->channel, &cq, &user), 0);
     assert_ptr_equal(cq, side->cq);
     assert_ptr_equal(user, side);
+    rddp_ack_cq_events(cq, 1);
 }
 
 /* One event per arming, none without; the descriptor is readable exactly while an event waits. */
@@ -61,6 +63,45 @@ static void arming(void **state)
     assert_int_equal(pair_post(&pair->client, server, RDDP_WR_SEND, 0, 0, 8, 0, RDDP_SEND_SOLICITED), 0);
     expect_event(server);
     pair_completion(server);
+}
+
+static atomic_bool acknowledged;
+
+static void *destroy(void *cq)
+{
+    assert_int_equal(rddp_destroy_cq(cq), 0);
+    assert_true(acknowledged);
+    return NULL;
+}
+
+/* A CQ stays until all of its events that were taken are acknowledged. One that was not taken vanishes with it. */
+static void destroyed_meanwhile(void **state)
+{
+    struct pair *pair = of(state);
+    struct side *side = &pair->client;
+    struct rddp_cq *cq = rddp_create_cq(side->context, 8, side, side->channel), *taken;
+    struct rddp_qp_attr attr = pair->qp_attr;
+    pthread_t thread;
+
+    attr.send_cq = attr.recv_cq = cq;
+    for (int i = 0; i < 3; i++) {
+        struct rddp_qp *qp = rddp_create_qp(side->pd, &attr);
+
+        assert_int_equal(rddp_req_notify_cq(cq, false), 0);
+        assert_int_equal(rddp_post_recv(qp, &(struct rddp_recv_wr){.wr_id = 1}, NULL), 0);
+        assert_int_equal(rddp_fail_qp(qp), 0);
+        if (i < 2)
+            assert_int_equal(rddp_get_cq_event(side->channel, &taken, NULL), 0);
+        assert_int_equal(rddp_destroy_qp(qp), 0);
+    }
+    acknowledged = false;
+    assert_int_equal(pthread_create(&thread, NULL, destroy, cq), 0);
+    rddp_ack_cq_events(cq, 1);
+    usleep(20000); /* long enough for a thread that does not wait */
+    assert_false(is_readable(rddp_comp_channel_fd(side->channel), 0));
+    acknowledged = true;
+    rddp_ack_cq_events(cq, 1);
+    pthread_join(thread, NULL);
 }
 
 /* An error also wakes a thread that waits. */
@@ -93,6 +134,37 @@ static void cq_overflow(void **state)
         assert_int_equal(wc.wr_id, i);
     assert_int_equal(n, -EOVERFLOW);
     assert_true(pair->client.logged > 0);
+}
+
+/* The CQ grows while threads post and poll, and becomes as small as what is in it. */
+static void resized(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_cq *cq = pair->client.cq;
+    struct rddp_wc wc[8];
+
+    assert_int_equal(rddp_resize_cq(cq, 0), -EINVAL);
+    assert_int_equal(rddp_resize_cq(cq, (1 << 20) + 1), -EINVAL);
+    assert_int_equal(rddp_resize_cq(cq, 1 << 20), 0);
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_READ, i, 0, 64, 0, RDDP_SEND_SIGNALED),
+                         0);
+        assert_int_equal(rddp_resize_cq(cq, (int)(i % 3) + PAIR_DEPTH), 0);
+    }
+    for (uint64_t i = 0; i < 8; i += 4) {
+        pair_completions(&pair->client, wc, 4);
+        for (uint64_t k = 0; k < 4; k++)
+            assert_int_equal(wc[k].wr_id, i + k);
+        assert_int_equal(rddp_resize_cq(cq, i ? 1 : 4), 0); /* what is in it, or may still come */
+    }
+    assert_int_equal(rddp_resize_cq(cq, 2), 0);
+    for (uint64_t i = 0; i < 2; i++)
+        pair_receive(&pair->client, i, 0, 64);
+    assert_int_equal(rddp_fail_qp(pair->client.qp), 0);
+    assert_int_equal(rddp_resize_cq(cq, 1), -EINVAL);
+    assert_int_equal(rddp_resize_cq(cq, 2), 0);
+    pair_completions(&pair->client, wc, 2);
+    assert_int_equal(wc[1].wr_id, 1);
 }
 
 /* Four threads post and one polls; every message arrives once. */
@@ -232,7 +304,8 @@ static void gone_with_the_queue_pair(void **state)
 
 int main(void)
 {
-    static const struct pair_test connected[] = {PAIR_TEST(arming), PAIR_TEST(woken_by_the_end), PAIR_TEST(threads)};
+    static const struct pair_test connected[] = {PAIR_TEST(arming), PAIR_TEST(woken_by_the_end), PAIR_TEST(threads),
+                                                 PAIR_TEST(destroyed_meanwhile), PAIR_TEST(resized)};
     static const struct pair_test open[] = {PAIR_TEST(cq_overflow), PAIR_TEST(many_connections),
                                             PAIR_TEST(gone_with_the_queue_pair)};
     struct rlimit files = {4096, 4096};

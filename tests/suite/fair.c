@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fair.c - a loop with more work than time gives its token to a thread that waits for it. */
+/* fair.c - a loop with more work than time gives its lock to a thread that waits for it. */
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "tests/suite/lib/pair.h"
 
 enum {
-    WAITS = 200,   /* for the token */
+    WAITS = 200,   /* for the loop lock */
     GLUTTONS = 60, /* descriptors that are ready in each round */
     TURNS = 35,    /* the median of all waits: a busy machine makes some of them long, and a whole round has 60 */
 };
@@ -21,12 +21,12 @@ static atomic_uint turns;
 
 static void eat(struct watch *watch, uint32_t events)
 {
-    uint64_t until_us = loop_now_us() + 200;
+    uint64_t until_us = reactor_now_us() + 200;
 
     (void)watch;
     (void)events;
     turns++;
-    while (loop_now_us() < until_us)
+    while (reactor_now_us() < until_us)
         continue;
 }
 
@@ -37,39 +37,39 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A thread that waits for the token gets it after a few turns, not only when the loop has no work left. */
+/* A thread that waits for the loop lock gets it after a few turns, not only when the loop has no work left. */
 static void token_in_turn(void **state)
 {
     struct rddp_context *context = rddp_open(NULL);
-    struct progress *progress = context->progress;
+    struct loop *loop = context->loop;
     struct watch watch[GLUTTONS];
     unsigned waited[WAITS];
 
     (void)state;
     for (int i = 0; i < GLUTTONS; i++) {
         watch[i] = (struct watch){.fd = eventfd(1, EFD_CLOEXEC), .ready = eat};
-        assert_int_equal(loop_watch(&progress->loop, &watch[i], EPOLLIN), 0);
+        assert_int_equal(reactor_watch(&loop->reactor, &watch[i], EPOLLIN), 0);
     }
     while (turns < 10)
         sched_yield();
     for (int i = 0; i < WAITS; i++) {
         unsigned before = turns;
 
-        progress_take(progress);
+        loop_lock(loop);
         waited[i] = turns - before;
-        progress_give(progress);
-        poll(NULL, 0, 1); /* otherwise this thread takes the token again at once */
+        loop_unlock(loop);
+        poll(NULL, 0, 1); /* otherwise this thread takes the loop lock again at once */
     }
     qsort(waited, WAITS, sizeof(waited[0]), compare);
     print_message("turns in %d waits: least %u, median %u, most %u\n", WAITS, waited[0], waited[WAITS / 2],
                   waited[WAITS - 1]);
     assert_in_range(waited[WAITS / 2], 0, TURNS);
-    progress_take(progress);
+    loop_lock(loop);
     for (int i = 0; i < GLUTTONS; i++) {
-        loop_unwatch(&progress->loop, &watch[i]);
+        reactor_unwatch(&loop->reactor, &watch[i]);
         close(watch[i].fd);
     }
-    progress_give(progress);
+    loop_unlock(loop);
     assert_int_equal(rddp_close(context), 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* handoff.c - what is particular to connections that were handed off: what the calls refuse, many of them, how they
- * end, and packets that somebody forges. */
+ * end, and forged packets. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
@@ -112,6 +112,19 @@ static void without_privileges(void **state)
     assert_int_equal(error, EPERM);
 }
 
+/* Packets live on as long as the kernel's did. */
+static void lives(void **state)
+{
+    const struct rddp_device *device = of(state)->client.device;
+    int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), hops = 0;
+    socklen_t length = sizeof(hops);
+
+    assert_int_equal(getsockopt(own, IPPROTO_IP, IP_TTL, &hops, &length), 0);
+    close(own);
+    assert_non_null(device->links);
+    assert_int_equal(device->links->tcp.attr.hops, hops);
+}
+
 /* One packet socket serves them all. */
 static void many(void **state)
 {
@@ -213,8 +226,8 @@ static void forged(void **state)
 
 int main(void)
 {
-    static const struct pair_test tests[] = {PAIR_TEST(refused), PAIR_TEST(without_privileges), PAIR_TEST(many),
-                                             PAIR_TEST(clean_end), PAIR_TEST(forged)};
+    static const struct pair_test tests[] = {PAIR_TEST(refused), PAIR_TEST(without_privileges), PAIR_TEST(lives),
+                                             PAIR_TEST(many),    PAIR_TEST(clean_end),          PAIR_TEST(forged)};
 
     return pair_run("handoff", tests, sizeof(tests) / sizeof(*tests), true);
 }

@@ -118,7 +118,7 @@ static void garbage(void **state)
     assert_int_equal(rddp_destroy_listener(it.listener), 0);
 }
 
-/* M44-17: silence, and half a request, end after the start-up time-out; many of them at once delay nobody. */
+/* M44-17: silence, and half a request, end after the start-up time-out; many of them at once delay no other. */
 static void silence(void **state)
 {
     enum { MANY = 100 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* invalidate.c - a key is invalidated while another connection is placing data: nobody is told before that is over
+/* invalidate.c - a key is invalidated while another connection is placing data: nothing is reported before that is over
  * (RDMAP-5.3-03).
  *
  * The target is a file that is truncated: the thread that places data there gets SIGBUS, and waits in the handler until

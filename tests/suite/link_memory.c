@@ -23,26 +23,27 @@ static void say_both_ways(struct pair *pair)
 
 static bool has_links(const struct pair *pair)
 {
-    return !pair->row->packet && !pair->row->hand_off && pair->row->wire != RDDP_WIRE_SCTP;
+    return !pair->row->packet && !pair->row->hand_off && pair->row->wire != RDDP_WIRE_SCTP &&
+           pair->row->wire != RDDP_WIRE_ROCE;
 }
 
 /* Both ends at once, or one of them would see the other's socket end. */
 static struct link *move(struct pair *pair, uint32_t capacity)
 {
     struct endpoint *client, *server;
-    struct loop *loop[2];
+    struct reactor *reactor[2];
     struct link *end[2];
 
     say_both_ways(pair);
     client = qp_hold(pair->client.qp);
     server = qp_hold(pair->server.qp);
-    loop[0] = &client->progress->loop;
-    loop[1] = &server->progress->loop;
-    link_memory_new(end, loop, capacity);
+    reactor[0] = &client->loop->reactor;
+    reactor[1] = &server->loop->reactor;
+    link_memory_new(end, reactor, capacity);
     endpoint_exchange_link(client, end[0]);
     endpoint_exchange_link(server, end[1]);
-    qp_let_go(server);
-    qp_let_go(client);
+    qp_release(server);
+    qp_release(client);
     return end[0];
 }
 

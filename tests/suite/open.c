@@ -42,6 +42,36 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
     return no_thread ? EAGAIN : real(thread, attr, run, arg);
 }
 
+/* The functions that the linker puts in place of the C library's: the call with this number fails, from 1 on. */
+static _Atomic int bad_allocation, bad_random;
+
+void *__real_calloc(size_t n, size_t octets);
+void *__real_aligned_alloc(size_t alignment, size_t octets);
+ssize_t __real_getrandom(void *at, size_t octets, unsigned flags);
+void *__wrap_calloc(size_t n, size_t octets);
+void *__wrap_aligned_alloc(size_t alignment, size_t octets);
+ssize_t __wrap_getrandom(void *at, size_t octets, unsigned flags);
+
+static bool open_fails(_Atomic int *left)
+{
+    return *left > 0 && atomic_fetch_sub(left, 1) == 1;
+}
+
+void *__wrap_calloc(size_t n, size_t octets)
+{
+    return open_fails(&bad_allocation) ? NULL : __real_calloc(n, octets);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t octets)
+{
+    return open_fails(&bad_allocation) ? NULL : __real_aligned_alloc(alignment, octets);
+}
+
+ssize_t __wrap_getrandom(void *at, size_t octets, unsigned flags)
+{
+    return open_fails(&bad_random) ? -1 : __real_getrandom(at, octets, flags);
+}
+
 static int open_files(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -84,6 +114,34 @@ static void without_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(closed_twice, 0);
     assert_int_equal(open_files(), files - 1);
+}
+
+/* Each allocation fails in turn, until there are no more; then the random numbers. */
+static void without_memory(void **state)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context = NULL;
+    int files = open_files(), failed = 0;
+
+    (void)state;
+    rddp_context_attr_init(&attr);
+    attr.loops = 3;
+    closed_twice = 0;
+    for (int i = 1; !context; i++) {
+        bad_allocation = i;
+        context = rddp_open(&attr);
+        failed += !context;
+        bad_allocation = 0;
+        assert_true(context || open_files() == files);
+    }
+    assert_in_range(failed, 5, 100);
+    assert_int_equal(rddp_close(context), 0);
+    bad_random = 1;
+    assert_null(rddp_open(&attr));
+    bad_random = 0;
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(open_files(), files);
+    assert_int_equal(closed_twice, 0);
 }
 
 static void without_a_thread(void **state)
@@ -135,6 +193,25 @@ static void numbers_come_round(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
+/* As long as allowed, and longer. */
+static void spin_limits(void **state)
+{
+    enum { SPIN_MAX_US = 1000000 };
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+
+    (void)state;
+    rddp_context_attr_init(&attr);
+    assert_int_equal(attr.spin_us, 0);
+    attr.spin_us = SPIN_MAX_US + 1;
+    assert_null(rddp_open(&attr));
+    assert_int_equal(errno, EINVAL);
+    attr.spin_us = SPIN_MAX_US;
+    context = rddp_open(&attr);
+    assert_non_null(context);
+    assert_int_equal(rddp_close(context), 0);
+}
+
 /* As many loops as allowed, and one more. */
 static void loop_limits(void **state)
 {
@@ -180,7 +257,7 @@ static void fork_here(void *user, enum rddp_log_level level, const char *line)
 
 static void fork_from_inside(void **state)
 {
-    struct sockaddr_in nobody = {.sin_family = AF_INET, .sin_port = htons(1)};
+    struct sockaddr_in no_listener = {.sin_family = AF_INET, .sin_port = htons(1)};
     struct rddp_context_attr attr;
     struct rddp_event_channel *events;
     struct rddp_event *event;
@@ -191,7 +268,7 @@ static void fork_from_inside(void **state)
     struct rddp_qp *qp;
 
     (void)state;
-    nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    no_listener.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     rddp_context_attr_init(&attr);
     attr.log_level = RDDP_LOG_INFO;
     attr.log = fork_here;
@@ -203,7 +280,7 @@ static void fork_from_inside(void **state)
     rddp_qp_attr_init(&qp_attr);
     qp_attr.send_cq = qp_attr.recv_cq = cq;
     qp = rddp_create_qp(pd, &qp_attr);
-    assert_int_equal(rddp_connect(qp, events, (struct sockaddr *)&nobody, sizeof(nobody), NULL), 0);
+    assert_int_equal(rddp_connect(qp, events, (struct sockaddr *)&no_listener, sizeof(no_listener), NULL), 0);
     assert_int_equal(rddp_get_event(events, &event), 0);
     assert_int_equal(event->type, RDDP_EVENT_UNREACHABLE);
     rddp_ack_event(event);
@@ -215,20 +292,21 @@ static void fork_from_inside(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
-/* Without a thread: the progress descriptor keeps its number and is not the parent's. */
+/* Without a thread: the progress descriptor keeps its number and is not the parent's. The sentinel (loop/descriptors.h)
+ * gets its other end again. */
 static int drive(struct rddp_context *context, int number)
 {
     struct epoll_event event = {.events = EPOLLIN};
     int files = open_files(), fd = open("/dev/null", O_RDONLY);
 
     close(fd);
-    if (rddp_progress(context, 0) || rddp_progress_fd(context) != number || open_files() != files)
+    if (rddp_progress(context, 0) || rddp_progress_fd(context) != number || open_files() != files + 1)
         return 1;
     fd = eventfd(1, 0);
     if (epoll_ctl(number, EPOLL_CTL_ADD, fd, &event) || epoll_wait(number, &event, 1, 0) != 1 ||
         epoll_ctl(number, EPOLL_CTL_DEL, fd, NULL))
         return 2;
-    return rddp_close(context) || open_files() != files - 3; /* the epoll set, two timers and a wake-up; and `fd` */
+    return rddp_close(context) || open_files() != files - 3; /* epoll set, timer, wake-up, sentinel; and `fd` */
 }
 
 static void fork_without_threads(void **state)
@@ -289,9 +367,14 @@ static void fork_without_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_descriptors),      cmocka_unit_test(without_a_thread),
-        cmocka_unit_test(numbers_come_round),       cmocka_unit_test(loop_limits),
-        cmocka_unit_test(fork_from_inside),         cmocka_unit_test(fork_without_threads),
+        cmocka_unit_test(without_descriptors),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(without_a_thread),
+        cmocka_unit_test(numbers_come_round),
+        cmocka_unit_test(loop_limits),
+        cmocka_unit_test(spin_limits),
+        cmocka_unit_test(fork_from_inside),
+        cmocka_unit_test(fork_without_threads),
         cmocka_unit_test(fork_without_descriptors),
     };
 

@@ -19,14 +19,14 @@ enum {
     NET = 3,
     PORT = 4000,
     LENGTH = 1 << 20,
-    WRITES = 8,  /* to the hostile peer */
+    WRITES = 32, /* to the hostile peer */
     ROUNDS = 24, /* of an honest one beside it */
     CLOSE_MS = 300,
     GIVE_UP_US = 3000000, /* longer than a busy machine keeps the peer, which runs in this thread, from its answer */
     WINDOW = 65535,
-    HEARD_MAX = 2000,   /* segments in that time to a peer that answers each: an answer is not answered again */
-    FEW = 8,            /* connections at once, where they are too many */
-    HELD_MAX = 8 << 20, /* octets: what one connection's buffers hold at most, with a window of 1 MiB */
+    HEARD_MAX = 2000,    /* segments in that time to a peer that answers each: an answer is not answered again */
+    FEW = 8,             /* connections at once, where they are too many */
+    HELD_MAX = 20 << 20, /* octets: what one connection's buffers hold at most, with a window of 1 MiB */
 };
 
 /* How the hostile peer treats a segment that comes. */
@@ -88,9 +88,9 @@ static int scene_open(void **state)
     pair_open(&scene->pair, &over_packets);
     device = scene->pair.server.device;
     /* A knob that no application has: otherwise a test would wait for R2 of RFC 9293 3.8.3, 100 seconds. */
-    progress_take(device->progress);
+    loop_lock(device->loop);
     device->host.attr.tcp.give_up_us = GIVE_UP_US;
-    progress_give(device->progress);
+    loop_unlock(device->loop);
     rddp_wire_attr_init(&wire);
     wire.device = device;
     wire.immediate = true;
@@ -330,9 +330,9 @@ static void limit_connections(struct scene *scene, uint32_t connections)
 {
     struct rddp_device *device = scene->pair.server.device;
 
-    progress_take(device->progress);
+    loop_lock(device->loop);
     device->attr.connections = connections;
-    progress_give(device->progress);
+    loop_unlock(device->loop);
 }
 
 /* A second honest client, while the first is served. */

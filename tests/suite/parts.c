@@ -46,6 +46,8 @@ static void only_inside(void **state)
     assert_null(rddp_reg_sub_mr(mr, at + PAIR_BUFFER, 1, 0));
     assert_null(rddp_reg_sub_mr(mr, at, PAIR_BUFFER + 1, 0));
     assert_null(rddp_reg_sub_mr(mr, at, 1, 1 << 20));
+    assert_null(rddp_reg_sub_mr(mr, at, 8, RDDP_ACCESS_REMOTE_WRITE)); /* as of rddp_reg_mr() */
+    assert_null(rddp_reg_sub_mr(mr, at, 8, RDDP_ACCESS_REMOTE_ATOMIC));
     part = rddp_reg_sub_mr(mr, at, PAIR_BUFFER, RDDP_ACCESS_REMOTE_READ);
     assert_non_null(part);
     assert_null(rddp_reg_sub_mr(part, at, 1, 0));

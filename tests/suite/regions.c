@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* regions.c - what can be registered: mapped memory, writable where `access` requires it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -79,13 +80,16 @@ static void holes(void **state)
     assert_int_equal(munmap(m->at + 3 * m->page, m->page), 0);
     assert_int_equal(try(m, m->at, all, 0), EFAULT);
     assert_int_equal(try(m, m->at, all, ALL), EFAULT);
+    /* The least that can have a hole inside: three pages, of which both ends are there. */
+    assert_int_equal(try(m, m->at + 3 * m->page - 1, m->page + 2, 0), EFAULT);
+    assert_int_equal(try(m, m->at + 3 * m->page - 1, m->page + 2, ALL), EFAULT);
     assert_int_equal(try(m, m->at, 3 * m->page, ALL), 0);
     assert_int_equal(try(m, m->at + 4 * m->page, 4 * m->page, ALL), 0);
 }
 
 static void read_only(void **state)
 {
-    static const char text[] = "a literal lies where nobody may write";
+    static const char text[] = "a literal lies in read-only memory";
     struct memory *m = *state;
 
     assert_int_equal(try(m, text, sizeof(text), RDDP_ACCESS_REMOTE_READ), 0);
@@ -155,10 +159,41 @@ static void behind_the_end_of_a_file(void **state)
     assert_ptr_not_equal(at, MAP_FAILED);
     assert_int_equal(try(m, at, 2 * m->page, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_VOLATILE), 0);
     assert_int_equal(try(m, at, 2 * m->page, RDDP_ACCESS_LOCAL_WRITE), EFAULT);
+    assert_int_equal(try(m, at, 2 * m->page, 0), EFAULT);
     assert_int_equal(ftruncate(fileno(file), (off_t)(2 * m->page)), 0);
     assert_int_equal(try(m, at, 2 * m->page, RDDP_ACCESS_LOCAL_WRITE), 0);
     munmap(at, 2 * m->page);
     fclose(file);
+}
+
+/* A file that may only be read, mapped as it is, and as a copy that this process may change. */
+static void read_only_file(void **state)
+{
+    struct memory *m = *state;
+    int fd = open("/proc/self/exe", O_RDONLY);
+    uint8_t *at = mmap(NULL, 2 * m->page, PROT_READ, MAP_SHARED, fd, 0);
+    uint8_t *copy = mmap(NULL, 2 * m->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+
+    assert_true(at != MAP_FAILED && copy != MAP_FAILED);
+    assert_int_equal(try(m, at, 2 * m->page, RDDP_ACCESS_REMOTE_READ), 0);
+    assert_int_equal(try(m, at + 5, m->page, 0), 0);
+    assert_int_equal(try(m, at, 2 * m->page, RDDP_ACCESS_LOCAL_WRITE), EFAULT);
+    assert_int_equal(try(m, copy, 2 * m->page, ALL), 0);
+    munmap(at, 2 * m->page);
+    munmap(copy, 2 * m->page);
+    close(fd);
+}
+
+static void not_readable(void **state)
+{
+    struct memory *m = *state;
+
+    assert_int_equal(mprotect(m->at + 4 * m->page, m->page, PROT_NONE), 0);
+    assert_int_equal(try(m, m->at + 4 * m->page, 1, 0), EFAULT);
+    assert_int_equal(try(m, m->at, 4 * m->page, 0), 0);
+    assert_int_equal(try(m, m->at, 4 * m->page + 1, 0), EFAULT);
+    assert_int_equal(try(m, m->at + 5 * m->page - 1, 3 * m->page, 0), EFAULT);
+    assert_int_equal(try(m, m->at + 4 * m->page, 1, RDDP_ACCESS_VOLATILE), 0);
 }
 
 /* A region of 1 GiB that was never touched takes no memory. */
@@ -189,6 +224,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_octet_changes, open_memory, close_memory),
         cmocka_unit_test_setup_teardown(no_store_is_lost, open_memory, close_memory),
         cmocka_unit_test_setup_teardown(behind_the_end_of_a_file, open_memory, close_memory),
+        cmocka_unit_test_setup_teardown(read_only_file, open_memory, close_memory),
+        cmocka_unit_test_setup_teardown(not_readable, open_memory, close_memory),
         cmocka_unit_test_setup_teardown(large_and_untouched, open_memory, close_memory),
     };
 

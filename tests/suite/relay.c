@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* relay.c - a middlebox between the ends cuts the stream anew at every octet: no FPDU is lost or mistaken, although the
- * agreement about where they begin no longer holds. MPA-2-01 */
+/* relay.c - a middlebox between the ends cuts the stream again at every octet: no FPDU is lost or mistaken, although
+ * the agreement about where they begin no longer holds. MPA-2-01 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -229,11 +229,42 @@ static void agreed_anew(void **state)
     exchange(&pair->client, &pair->server, 2);
 }
 
+/* Completions vanish from both CQs, if there are two. */
+static void of_two_cqs(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_qp_attr attr = pair->qp_attr;
+    struct rddp_recv_wr receive = {.wr_id = 1};
+    struct rddp_send_wr send = {.wr_id = 2, .opcode = RDDP_WR_SEND};
+    struct rddp_cq *cq[2];
+    struct rddp_qp *qp;
+    struct rddp_wc wc;
+
+    for (int i = 0; i < 2; i++)
+        assert_non_null(cq[i] = rddp_create_cq(pair->client.context, 8, NULL, NULL));
+    attr.send_cq = cq[0];
+    attr.recv_cq = cq[1];
+    qp = rddp_create_qp(pair->client.pd, &attr);
+    for (unsigned round = 0; round < 2; round++) {
+        assert_int_equal(rddp_post_recv(qp, &receive, NULL), 0);
+        assert_int_equal(rddp_fail_qp(qp), 0);
+        assert_int_equal(rddp_post_send(qp, &send, NULL), 0);
+        for (int i = 0; i < 2 && !round; i++) /* both are flushed, and the first round takes the completions */
+            assert_int_equal(rddp_poll_cq(cq[i], 1, &wc), 1);
+        assert_int_equal(rddp_reset_qp(qp), 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(rddp_poll_cq(cq[i], 1, &wc), 0);
+    }
+    assert_int_equal(rddp_destroy_qp(qp), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rddp_destroy_cq(cq[i]), 0);
+}
+
 int main(void)
 {
     static const struct pair_test tests[] = {
         PAIR_TEST(used_again),       PAIR_TEST(agreed_anew),     PAIR_TEST(from_other_states),
-        PAIR_TEST(while_connecting), PAIR_TEST(failed_by_owner),
+        PAIR_TEST(while_connecting), PAIR_TEST(failed_by_owner), PAIR_TEST(of_two_cqs),
     };
 
     return pair_run("reset", tests, sizeof(tests) / sizeof(*tests), true);

@@ -361,7 +361,7 @@ static void limits(void **state)
     close_pair(&p);
 }
 
-/* Nobody listens; the peer resets; more connections than the backlog. */
+/* No listener; the peer resets; more connections than the backlog. */
 static void failures(void **state)
 {
     struct sockaddr_storage from, to, listened;

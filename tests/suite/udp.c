@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,10 @@
 
 #include "base/bytes.h"
 #include "loop/udp.h"
+
+#ifndef UDP_NO_CHECK6_TX
+#define UDP_NO_CHECK6_TX 101
+#endif
 
 enum { PATIENCE_MS = 5000, LONGEST = 9000 };
 
@@ -157,8 +162,8 @@ static void limits(void **state)
     close_all();
 }
 
-/* Nobody listens at the peer's port: the ICMP error is not an error of ours. */
-static void nobody(void **state)
+/* No socket has the peer's port: the ICMP error is not an error of ours. */
+static void no_listener(void **state)
 {
     struct udp_batch batch[UDP_BUFFERS];
 
@@ -173,13 +178,128 @@ static void nobody(void **state)
     close_all();
 }
 
+/* A peer that cannot be sent a batch (port 0: EINVAL) takes batches from no other. */
+static void batches_of_others(void **state)
+{
+    struct sockaddr_storage good;
+    struct udp_batch batch[UDP_BUFFERS];
+
+    (void)state;
+    open_all(AF_INET);
+    good = address[0];
+    ((struct sockaddr_in *)&address[0])->sin_port = 0;
+    for (unsigned i = 0; i < 4; i++)
+        put(0, i, 100);
+    udp_flush(&from);
+    assert_int_equal(from.dropped, 4);
+    address[0] = good;
+    for (unsigned i = 0; i < 4; i++)
+        put(0, i, 100);
+    udp_flush(&from);
+    assert_int_equal(poll(&(struct pollfd){to[0].fd, POLLIN, 0}, 1, PATIENCE_MS), 1);
+    assert_int_equal(udp_recv(&to[0], &stage, batch), from.cuts ? 1 : 4);
+    close_all();
+}
+
+static uint32_t told; /* a bit for each place that has changed */
+
+static void left_alone(const struct sockaddr_storage *peer, uint8_t *p, uint32_t octets, uint32_t place)
+{
+    assert_memory_equal(peer, &address[0], sizeof(address[0]));
+    assert_int_equal(octets, 100);
+    assert_int_equal(get32(p), place);
+    told |= 1u << place;
+}
+
+/* A batch that cannot leave as one (here: without checksums) is told packet by packet; the next one has no places. */
+static void places(void **state)
+{
+    uint32_t octets[4] = {100, 100, 100, 100};
+    int on = 1;
+
+    (void)state;
+    open_all(AF_INET);
+    from.alone = left_alone;
+    assert_int_equal(setsockopt(from.fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
+    for (uint32_t round = 0; round < 2; round++) {
+        told = 0;
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_non_null(udp_buffer(&from, &address[0], 100));
+            assert_int_equal(udp_place(&from), round ? 0 : i);
+            put(0, i, 100);
+        }
+        udp_flush(&from);
+        expect(0, 0, 4, octets);
+        assert_int_equal(told, round ? 0 : 0xe);
+    }
+    close_all();
+}
+
+/* A socket of both families says which address a packet came to, and sends from the one that it is told. */
+static void addresses(void **state)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    static const char *const text[] = {"::ffff:127.0.0.5", "::1"};
+    struct udp_batch batch[UDP_BUFFERS];
+    struct in6_addr wanted;
+
+    (void)state;
+    open_all(AF_INET6);
+    udp_close(&from);
+    udp_close(&to[0]);
+    assert_int_equal(udp_open_with(&from, (void *)&any, sizeof(any), UDP_BOTH_FAMILIES | UDP_UNFRAGMENTED), 0);
+    assert_int_equal(udp_open_with(&to[0], (void *)&any, sizeof(any), UDP_BOTH_FAMILIES | UDP_IN_GROUP), 0);
+    udp_local(&to[0], &address[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(inet_pton(AF_INET6, text[i], &wanted), 1);
+        ((struct sockaddr_in6 *)&address[0])->sin6_addr = wanted;
+        udp_set_source(&from, wanted.s6_addr);
+        put(0, i, 100);
+        udp_flush(&from);
+        assert_int_equal(poll(&(struct pollfd){to[0].fd, POLLIN, 0}, 1, PATIENCE_MS), 1);
+        assert_int_equal(udp_recv(&to[0], &stage, batch), 1);
+        assert_memory_equal(batch[0].to, &wanted, sizeof(wanted));
+        assert_memory_equal(&((struct sockaddr_in6 *)&batch[0].from)->sin6_addr, &wanted, sizeof(wanted));
+    }
+    close_all();
+}
+
+/* Packets of IPv6 without a checksum of UDP arrive where that is wanted, and only there. */
+static void without_checksum(void **state)
+{
+    struct sockaddr_in6 local = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    const uint32_t one[] = {100};
+    int on = 1;
+
+    (void)state;
+    open_all(AF_INET6);
+    udp_close(&to[1]);
+    assert_int_equal(udp_open_with(&to[1], (struct sockaddr *)&local, sizeof(local), UDP_WITHOUT_CHECKSUM), 0);
+    udp_local(&to[1], &address[1]);
+    assert_int_equal(setsockopt(from.fd, IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof(on)), 0);
+    put(0, 1, 100);
+    put(1, 1, 100);
+    udp_flush(&from);
+    expect(1, 1, 1, one);
+    on = 0;
+    assert_int_equal(setsockopt(from.fd, IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof(on)), 0);
+    put(0, 2, 100);
+    udp_flush(&from);
+    expect(0, 2, 1, one); /* and not the first */
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches),
         cmocka_unit_test(mixed),
         cmocka_unit_test(limits),
-        cmocka_unit_test(nobody),
+        cmocka_unit_test(no_listener),
+        cmocka_unit_test(batches_of_others),
+        cmocka_unit_test(places),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(without_checksum),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,6 +284,28 @@ static void wrong_responses(void **state)
     assert_int_equal(arrive(&s, a_response(1, 1, 7)), FAULT_UNASKED); /* the Read is older */
 }
 
+/* The old value is written with the rights of its sink, which are asked for before the request leaves and again when
+ * the response is there. */
+static void sink_without_a_right(void **state)
+{
+    struct emit out;
+
+    (void)state;
+    local->access &= ~(unsigned)LOCAL;
+    assert_int_equal(post_add(&s, 1, 1), 0);
+    assert_false(qp_emit(&s.qp, &out, 100, 100));
+    expect_wc(&s.send_cq, 1, RDDP_WC_LOC_PROT_ERR);
+    local->access |= LOCAL;
+    stage_again(NULL);
+    assert_int_equal(post_add(&s, 1, 1), 0);
+    expect_op(SEG_ATOMIC_REQ);
+    local->access &= ~(unsigned)LOCAL;
+    engine_remember(&e);
+    assert_int_equal(arrive(&s, a_response(1, 1, 7)), FAULT_LOCAL_KEY);
+    engine_expect(&e);
+    local->access |= LOCAL;
+}
+
 /* Out of order the number finds the request, which completes in its turn. */
 static void early_response(void **state)
 {
@@ -411,6 +433,7 @@ int main(void)
         STAGE_TEST(answered_in_order),
         STAGE_TEST(waits_as_a_read),
         STAGE_TEST(wrong_responses),
+        STAGE_TEST(sink_without_a_right),
         STAGE_TEST(early_response),
         STAGE_TEST(not_posted),
         STAGE_TEST(fails),

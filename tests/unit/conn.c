@@ -20,7 +20,7 @@ enum {
     OTHER_DOMAIN = WRITE_ONLY + 0x101,
     DEAD = OTHER_DOMAIN + 0x101, /* invalidated */
     REGIONS = 6,
-    NOBODY = 0x666,
+    UNKNOWN_KEY = 0x666,
 };
 
 static struct host h;
@@ -114,7 +114,7 @@ static const struct wrong {
     uint8_t raw[48];
 } wrongs[] = {
     /* DDP-7.1-02 DDP-8-01 DDP-8-02 RDMAP-8-01 */
-    {"write: key", FAULT_KEY, 0x1100, COPIED_DDP, 0, SAYS(WRITE, .key = NOBODY, .length = 8)},
+    {"write: key", FAULT_KEY, 0x1100, COPIED_DDP, 0, SAYS(WRITE, .key = UNKNOWN_KEY, .length = 8)},
     {"write: dead key", FAULT_KEY, 0x1100, COPIED_DDP, DEAD, SAYS(WRITE, .length = 8)},
     {"write: domain", FAULT_DOMAIN, 0x1102, COPIED_DDP, OTHER_DOMAIN, SAYS(WRITE, .length = 8)},
     {"write: right", FAULT_RIGHT, 0x1100, COPIED_DDP, READ_ONLY, SAYS(WRITE, .length = 8)},
@@ -128,12 +128,12 @@ static const struct wrong {
     {"send: offset", FAULT_MO, 0x1204, COPIED_DDP, 0, SAYS(SEND, .msg = 1, .offset = 1, .length = 8)},
     {"send: too long", FAULT_TOO_LONG, 0x1205, COPIED_DDP, 0, SAYS(SEND, .msg = 1, .length = RECV + 1)},
     /* RDMAP-5.3-03 RDMAP-7.2-01 */
-    {"invalidate: key", FAULT_INVALIDATE, 0x0109, COPIED_DDP, 0, INVALIDATES(0, NOBODY)},
+    {"invalidate: key", FAULT_INVALIDATE, 0x0109, COPIED_DDP, 0, INVALIDATES(0, UNKNOWN_KEY)},
     {"invalidate: again", FAULT_INVALIDATE, 0x0109, COPIED_DDP, 0, INVALIDATES(0, DEAD)},
     {"invalidate: local", FAULT_INVALIDATE, 0x0109, COPIED_DDP, 0, INVALIDATES(0, LOCAL_ONLY)},
     {"invalidate: domain", FAULT_INVALIDATE, 0x0109, COPIED_DDP, 0, INVALIDATES(SEG_SOLICITED, OTHER_DOMAIN)},
     /* RDMAP-5.2-02 RDMAP-7.2-01 */
-    {"read: key", FAULT_KEY, 0x0100, COPIED_BOTH, 0, READS(1, .source_key = NOBODY, .length = 8)},
+    {"read: key", FAULT_KEY, 0x0100, COPIED_BOTH, 0, READS(1, .source_key = UNKNOWN_KEY, .length = 8)},
     {"read: dead key", FAULT_KEY, 0x0100, COPIED_BOTH, DEAD, READS(1, .length = 8)},
     {"read: domain", FAULT_DOMAIN, 0x0103, COPIED_BOTH, OTHER_DOMAIN, READS(1, .length = 8)},
     {"read: right", FAULT_RIGHT, 0x0102, COPIED_BOTH, WRITE_ONLY, READS(1, .length = 8)},
@@ -170,7 +170,7 @@ static const struct wrong {
     /* EXT-03 EXT-04 */
     {"atomic: unaligned", FAULT_UNALIGNED, 0x0207, COPIED_DDP, TARGET, ADDS(1, .offset = 4)},
     {"atomic: right", FAULT_RIGHT, 0x0102, COPIED_DDP, WRITE_ONLY, ADDS(1, .offset = 0)},
-    {"atomic: key", FAULT_KEY, 0x0100, COPIED_DDP, 0, ADDS(1, .key = NOBODY)},
+    {"atomic: key", FAULT_KEY, 0x0100, COPIED_DDP, 0, ADDS(1, .key = UNKNOWN_KEY)},
     {"atomic: behind", FAULT_BOUNDS, 0x0101, COPIED_DDP, TARGET, ADDS(1, .offset = REGION)},
     {"atomic: number above IRD", FAULT_READS, 0x1202, COPIED_DDP, 0, ADDS(5, .key = TARGET)},
     {"atomic: unasked", FAULT_UNASKED, 0x1202, COPIED_DDP, 0, RAW(30, 0x41, 0x4b, [9] = 3, [13] = 1)},
@@ -225,7 +225,7 @@ static void expect_deaf(void)
 
     peer_says(&h, write);
     peer_says(&h, send);
-    peer_says(&h, a_write(NOBODY, 0, octets, 8, SEG_LAST));
+    peer_says(&h, a_write(UNKNOWN_KEY, 0, octets, 8, SEG_LAST));
     host_hear(&h, octets, sizeof(octets));
     expect_silence(&h);
     expect_untouched();
@@ -295,7 +295,7 @@ static void each_wrong_with_markers(void **state)
 /* --- framing ------------------------------------------------------------------------------------------------- */
 
 /* A Write of 600 octets into TARGET in one FPDU with markers, of which octet `at` is changed. */
-static void say_spoilt(size_t at, uint8_t by, bool repair)
+static void say_corrupted(size_t at, uint8_t by, bool repair)
 {
     static uint8_t unit[WIRE_UNIT_MAX], data[600];
     size_t n = peer_frames(&h, a_write(TARGET, start_of(TARGET), data, sizeof(data), SEG_LAST), unit);
@@ -332,7 +332,7 @@ static void wrong_crc(void **state)
     (void)state;
     for (size_t at = 2; at < 600; at += 23) {
         begin(&attr);
-        say_spoilt(at, 0x10, false);
+        say_corrupted(at, 0x10, false);
         expect_framing_fault(FAULT_CRC, 0x2002);
         host_fini(&h);
     }
@@ -347,7 +347,7 @@ static void wrong_marker(void **state)
     begin(&attr);
     /* The stream is at position 24: one marker, and the empty Write that let us send. */
     assert_int_equal(h.peer.tx_pos, 24);
-    say_spoilt(512 - 24 + 3, 0x04, true);
+    say_corrupted(512 - 24 + 3, 0x04, true);
     expect_framing_fault(FAULT_MARKER, 0x2003);
     host_fini(&h);
 }
@@ -457,7 +457,7 @@ static void not_wrong(void **state)
     struct conn_attr attr = host_attr();
     const uint8_t write[14] = {0xfd, 0x70, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     const uint8_t send[18] = {0x7d, 0x73, 0xff, 0xff, 0xff, 0xff, [13] = 1};
-    struct seg_read read = {.sink_key = 7, .sink_offset = -1ULL, .source_key = NOBODY, .source_offset = -1ULL};
+    struct seg_read read = {.sink_key = 7, .sink_offset = -1ULL, .source_key = UNKNOWN_KEY, .source_offset = -1ULL};
     struct seg answer;
 
     (void)state;

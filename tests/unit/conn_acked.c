@@ -90,7 +90,7 @@ static void complete_when_sent(void **state)
         expect_wc(&h.side.send_cq, i, RDDP_WC_SUCCESS);
 }
 
-/* A close waits for the acknowledgement, but not for ever. */
+/* A close waits for the acknowledgement, but not without limit. */
 static void close_waits(void **state)
 {
     (void)state;

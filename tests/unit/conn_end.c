@@ -267,7 +267,8 @@ static void close_again(void **state)
 
 /* --- time ---------------------------------------------------------------------------------------------------- */
 
-/* A close does not wait for ever for the answer to a Read, although each octet that leaves restarts the timer ... */
+/* A close does not wait without limit for the answer to a Read, although each octet that leaves restarts the timer ...
+ */
 static void close_is_not_answered(void **state)
 {
     uint64_t at;
@@ -291,7 +292,7 @@ static void close_is_not_answered(void **state)
     expect_wc(&h.side.send_cq, WR_READ, RDDP_WC_WR_FLUSH_ERR);
 }
 
-/* ... and it does not wait for ever for the peer's FIN. */
+/* ... and it does not wait without limit for the peer's FIN. */
 static void end_is_not_answered(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_take.c - packets in any order: what is placed at once, what the link has to keep, and what it has to drop.
- * MPA-7.4-04 MPA-7.4.1-01 to 03 DDP-5.3-02 SEG-5-03 */
+/* conn_rx_out_of_order.c - packets in any order: what is placed at once, what the link has to keep, and what it has to
+ * drop. MPA-7.4-04 MPA-7.4.1-01 to 03 DDP-5.3-02 SEG-5-03 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum { REGION = 1 << 16, STREAM = 1 << 18, UNITS = 2048, SEQUENCE_WINDOW = 8, RE
 enum kind { MARKERS, ALIGNED, BARE, SEGMENTS, KINDS };
 
 static struct mr *mr;
-static struct early *early;
+static struct reorder *reorder;
 static void *buffer;
 static uint8_t octets[REGION], stream[STREAM], arrived[STREAM];
 static size_t begin_of[UNITS + 1]; /* of each unit in stream[], and the end of the last unit */
@@ -44,7 +44,7 @@ static void ready(enum kind how)
         host_ready(&h, false, &attr);
         h.conn.agreed.aligned = kind == ALIGNED;
     }
-    conn_lend_early(&h.conn, early);
+    conn_attach_reorder(&h.conn, reorder);
     units = 0;
     begin_of[0] = h.peer.tx_pos;
     memset(state_of, MISSING, sizeof(state_of));
@@ -91,7 +91,7 @@ static enum conn_verdict verdict_of(size_t from, size_t to, size_t *n)
     assert_true(p && before);
     memcpy(p, arrived + from, to - from);
     memcpy(before, p, to - from);
-    verdict = conn_take(&h.conn, p, to - from, from, n, h.now_us);
+    verdict = conn_rx_out_of_order(&h.conn, p, to - from, from, n, h.now_us);
     assert_true(*n && *n <= to - from);
     if (verdict != CONN_TAKEN)
         assert_memory_equal(p, before, to - from);
@@ -161,7 +161,7 @@ static void expect_all(void)
 {
     assert_int_equal(h.conn.life.state, CONN_READY);
     assert_int_equal(h.conn.agreed.rx_pos, begin_of[units]);
-    assert_int_equal(early->count, 0);
+    assert_int_equal(reorder->count, 0);
     assert_memory_equal(mr->base, octets, REGION / 2);
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
 }
@@ -176,8 +176,8 @@ static void add_writes(uint32_t length)
 /* --- tests --------------------------------------------------------------------------------------------------- */
 
 /* MPA-3.1-02 MPA-5.1-03 MPA-5.1-07 MPA-5.1-08: the first packet is lost, all others arrive, and then the first arrives
- * again: wherever a unit can be found early, all are already placed, but the connection goes on only when the first is
- * there. */
+ * again: wherever a unit can be found reorder, all are already placed, but the connection goes on only when the first
+ * is there. */
 static void the_first_is_missing(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void any_packets_in_any_order(void **state)
 
             if (state_of[cut[k]] == MISSING)
                 hear_packet(cut[k], cut[k + 1]);
-            early_units += early->count;
+            early_units += reorder->count;
         }
         for (size_t k = 0; k < cuts; k++)
             if (state_of[cut[k]] == MISSING)
@@ -237,19 +237,19 @@ static void any_packets_in_any_order(void **state)
     assert_true(early_units > 1000);
 }
 
-/* Behind a hole, EARLY_MAX - 1, EARLY_MAX and EARLY_MAX + 1 units: the link keeps those beyond the limit. */
+/* Behind a hole, REORDER_MAX - 1, REORDER_MAX and REORDER_MAX + 1 units: the link keeps those beyond the limit. */
 static void as_many_as_are_on_the_way(void **state)
 {
     (void)state;
-    for (uint32_t many = EARLY_MAX - 1; many <= EARLY_MAX + 1; many++) {
+    for (uint32_t many = REORDER_MAX - 1; many <= REORDER_MAX + 1; many++) {
         ready(ALIGNED);
         add_write(0, REGION / 2);
         for (uint32_t i = 0; i < many; i++)
             add_write(i, 1);
         for (size_t i = units - 1; i; i--)
             hear_units(i, i + 1);
-        assert_int_equal(early->count, many < EARLY_MAX ? many : EARLY_MAX);
-        assert_int_equal(is_taken(1), many <= EARLY_MAX);
+        assert_int_equal(reorder->count, many < REORDER_MAX ? many : REORDER_MAX);
+        assert_int_equal(is_taken(1), many <= REORDER_MAX);
         hear_units(0, 1);
         expect_all();
         done();
@@ -258,7 +258,7 @@ static void as_many_as_are_on_the_way(void **state)
 
 /* MPA-9-08 SEG-5-04: a unit with a wrong CRC counts as not received, and its repetition is taken. Where nothing tells
  * that a unit begins there, it is kept. In its turn a unit may be refused REFUSED times before that is a fault. */
-static void spoilt(void **state)
+static void corrupted(void **state)
 {
     (void)state;
     for (enum kind how = 0; how < KINDS; how++) {
@@ -320,7 +320,7 @@ static void payload_that_looks_like_a_unit(void **state)
 }
 
 /* MPA-9-06: a marker of an FPDU that arrived early shows that the FPDU begins in the middle of another. */
-static void laps(void **state)
+static void overlaps(void **state)
 {
     size_t at, n;
 
@@ -338,7 +338,32 @@ static void laps(void **state)
         assert_int_equal(verdict_of(begin_of[0], begin_of[1], &n), CONN_REFUSED);
     hear_packet(begin_of[0], begin_of[1]);
     expect_terminate(&h, 0x2003);
-    expect_end(&h, FAULT_LAP);
+    expect_end(&h, FAULT_OVERLAP);
+    done();
+}
+
+/* The same if the FPDU in front arrives whole, with a right CRC: it ends behind the beginning of the next. */
+static void overlaps_whole(void **state)
+{
+    size_t n;
+
+    (void)state;
+    ready(ALIGNED);
+    add_write(0, 2000);
+    add_write(2000, 1000);
+    hear_units(1, 2);
+    assert_true(is_taken(1));
+    h.peer.tx_pos = begin_of[0];
+    n = peer_frames(&h, a_write(mr->key, 0, octets, 2004, SEG_LAST), h.stage);
+    assert_int_equal(n, begin_of[1] - begin_of[0] + 4);
+    assert_int_equal(conn_rx(&h.conn, h.stage, n, h.now_us), n);
+    for (int i = 0; i <= REFUSED; i++) {
+        h.conn.refused = false;
+        conn_rx(&h.conn, NULL, 0, h.now_us);
+    }
+    host_pump(&h);
+    expect_terminate(&h, 0x2003);
+    expect_end(&h, FAULT_OVERLAP);
     done();
 }
 
@@ -386,7 +411,7 @@ static void delivered_in_turn(void **state)
     done();
 }
 
-/* conn_take() copes with every position. */
+/* conn_rx_out_of_order() copes with every position. */
 static void any_position(void **state)
 {
     size_t n;
@@ -401,11 +426,11 @@ static void any_position(void **state)
             uint8_t p[800];
 
             memcpy(p, arrived + begin_of[2], sizeof(p));
-            verdict = conn_take(&h.conn, p, 1 + pos % 800, pos, &n, h.now_us);
+            verdict = conn_rx_out_of_order(&h.conn, p, 1 + pos % 800, pos, &n, h.now_us);
             if (how != ALIGNED && pos != begin_of[2])
                 assert_int_not_equal(verdict, CONN_TAKEN);
             memcpy(p, arrived + begin_of[2], sizeof(p));
-            conn_take(&h.conn, p, 800, UINT64_MAX - pos, &n, h.now_us);
+            conn_rx_out_of_order(&h.conn, p, 800, UINT64_MAX - pos, &n, h.now_us);
         }
         assert_int_equal(h.conn.life.state, CONN_READY);
         done();
@@ -427,13 +452,13 @@ static void never_filled(void **state)
 
 static int begin(void **state)
 {
-    early = malloc(sizeof(*early));
-    return early ? set_up(state) : -1;
+    reorder = malloc(sizeof(*reorder));
+    return reorder ? set_up(state) : -1;
 }
 
 static int end(void **state)
 {
-    free(early);
+    free(reorder);
     return tear_down(state);
 }
 
@@ -445,14 +470,15 @@ int main(void)
         TAKE_TEST(the_first_is_missing),
         TAKE_TEST(any_packets_in_any_order),
         TAKE_TEST(as_many_as_are_on_the_way),
-        TAKE_TEST(spoilt),
+        TAKE_TEST(corrupted),
         TAKE_TEST(payload_that_looks_like_a_unit),
-        TAKE_TEST(laps),
+        TAKE_TEST(overlaps),
+        TAKE_TEST(overlaps_whole),
         TAKE_TEST(wrong_in_its_turn),
         TAKE_TEST(delivered_in_turn),
         TAKE_TEST(any_position),
         TAKE_TEST(never_filled),
     };
 
-    return cmocka_run_group_tests_name("conn_take", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("conn_rx_out_of_order", tests, NULL, NULL);
 }

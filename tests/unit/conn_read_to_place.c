@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn_direct.c - payloads that the host reads straight into the registered memory: the result is the same as through
- * the stage, and nothing takes effect before the unit is complete. */
+/* conn_read_to_place.c - payloads that the host reads straight into the registered memory: the result is the same as
+ * through the stage, and nothing takes effect before the unit is complete. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +24,10 @@ static void ready(bool crc, bool markers)
     apart = 0;
 }
 
-static bool gap_of(struct conn_direct *gap)
+static bool gap_of(struct conn_place *gap)
 {
     uint32_t staged = (uint32_t)h.staged;
-    bool found = staged && conn_direct(&h.conn, h.stage, &staged, LEAST, gap, h.now_us);
+    bool found = staged && conn_read_to_place(&h.conn, h.stage, &staged, LEAST, gap, h.now_us);
 
     assert_true(staged <= h.staged);
     apart += h.staged - staged;
@@ -38,7 +38,7 @@ static bool gap_of(struct conn_direct *gap)
 /* Takes `n` octets: into their place as far as it is known, and the rest into the stage. */
 static size_t hear_some(const uint8_t *p, size_t n)
 {
-    struct conn_direct gap;
+    struct conn_place gap;
     size_t there = 0;
 
     if (gap_of(&gap)) {
@@ -111,7 +111,7 @@ static void same_as_through_the_stage(void **state)
 /* Which part of a unit the connection has when it is asked for the place of the rest. */
 static void where_it_belongs(void **state)
 {
-    struct conn_direct gap;
+    struct conn_place gap;
     struct mr *mr;
 
     (void)state;
@@ -143,7 +143,7 @@ static void what_is_worth_it(void **state)
 {
     (void)state;
     for (int more = -1; more <= 1; more++) {
-        struct conn_direct gap;
+        struct conn_place gap;
 
         next_connection();
         ready(false, false);
@@ -158,7 +158,7 @@ static void not_unverified(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct conn_direct gap;
+        struct conn_place gap;
 
         next_connection();
         ready(i == 0, i == 1);
@@ -171,7 +171,7 @@ static void not_unverified(void **state)
 static void not_in_pieces(void **state)
 {
     struct rddp_sge piece[2];
-    struct conn_direct gap;
+    struct conn_place gap;
     struct mr *mr;
 
     (void)state;
@@ -192,7 +192,7 @@ static void faults_are_those_of_the_whole(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) {
-        struct conn_direct gap;
+        struct conn_place gap;
         struct seg said;
         struct mr *mr;
         size_t n;
@@ -226,8 +226,8 @@ static void faults_are_those_of_the_whole(void **state)
 /* The memory is withdrawn in the middle of a unit: no further octet goes there. */
 static void memory_goes(void **state)
 {
-    uint64_t moment;
-    struct conn_direct gap;
+    uint64_t epoch;
+    struct conn_place gap;
     struct mr *mr;
 
     (void)state;
@@ -241,7 +241,7 @@ static void memory_goes(void **state)
         if (how == 0)
             mr_remove(&h.engine.mrs, mr);
         else
-            assert_int_equal(mr_invalidate(&h.engine.mrs, &h.engine.pd, mr->key, false, &moment), FAULT_NONE);
+            assert_int_equal(mr_invalidate(&h.engine.mrs, &h.engine.pd, mr->key, false, &epoch), FAULT_NONE);
         assert_false(gap_of(&gap));
         host_pump(&h);
         expect_terminate(&h, 0x1100);
@@ -261,5 +261,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_goes, set_up, tear_down),
     };
 
-    return cmocka_run_group_tests_name("conn_direct", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("conn_read_to_place", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* early.c - headers of units that arrived before their turn: in stream order, never merged, and within the limit. */
+/* conn_reorder.c - headers of units that arrived before their turn: in stream order, never merged, and within the
+ * limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,22 +11,22 @@
 #include "conn/reorder.h"
 #include "tests/lib/rng.h"
 
-static struct early *early;
+static struct reorder *reorder;
 
 static int set_up(void **state)
 {
     (void)state;
-    early = malloc(sizeof(*early));
-    if (!early)
+    reorder = malloc(sizeof(*reorder));
+    if (!reorder)
         return -1;
-    early_init(early);
+    reorder_init(reorder);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    free(early);
+    free(reorder);
     return 0;
 }
 
@@ -34,9 +35,9 @@ static void add(uint64_t begin, uint64_t end)
     const struct seg seg = {
         .op = SEG_WRITE, .begin = begin, .end = end, .data = (const uint8_t *)"", .control_length = 4};
 
-    assert_int_equal(early_fit(early, begin, end), EARLY_FITS);
-    early_add(early, &seg);
-    assert_int_equal(early_fit(early, begin, end), EARLY_THERE);
+    assert_int_equal(reorder_fit(reorder, begin, end), REORDER_FITS);
+    reorder_add(reorder, &seg);
+    assert_int_equal(reorder_fit(reorder, begin, end), REORDER_RECORDED);
 }
 
 /* Two units never share an octet. */
@@ -45,21 +46,22 @@ static void units_are_apart(void **state)
     (void)state;
     add(100, 200);
     add(300, 400);
-    assert_int_equal(early_fit(early, 99, 101), EARLY_NOT);
-    assert_int_equal(early_fit(early, 100, 199), EARLY_NOT);
-    assert_int_equal(early_fit(early, 100, 201), EARLY_NOT);
-    assert_int_equal(early_fit(early, 101, 200), EARLY_NOT);
-    assert_int_equal(early_fit(early, 199, 300), EARLY_NOT);
-    assert_int_equal(early_fit(early, 200, 301), EARLY_NOT);
-    assert_int_equal(early_fit(early, 90, 410), EARLY_NOT);
-    assert_int_equal(early_fit(early, 399, 500), EARLY_NOT);
-    assert_int_equal(early_fit(early, 50, 100), EARLY_FITS);
-    assert_int_equal(early_fit(early, 400, 500), EARLY_FITS);
+    assert_int_equal(reorder_fit(reorder, 99, 101), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 100, 199), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 100, 201), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 101, 200), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 199, 300), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 200, 301), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 90, 410), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 399, 500), REORDER_NO);
+    assert_int_equal(reorder_fit(reorder, 50, 100), REORDER_FITS);
+    assert_int_equal(reorder_fit(reorder, 400, 500), REORDER_FITS);
     add(200, 300);
-    assert_true(early_is_boundary(early, 200) && early_is_boundary(early, 400));
-    assert_false(early_is_boundary(early, 100) || early_is_boundary(early, 399) || early_is_boundary(early, 0));
-    early->boundary = 700;
-    assert_true(early_is_boundary(early, 700));
+    assert_true(reorder_is_boundary(reorder, 200) && reorder_is_boundary(reorder, 400));
+    assert_false(reorder_is_boundary(reorder, 100) || reorder_is_boundary(reorder, 399) ||
+                 reorder_is_boundary(reorder, 0));
+    reorder->boundary = 700;
+    assert_true(reorder_is_boundary(reorder, 700));
 }
 
 /* Borrowed payload is not kept. */
@@ -67,34 +69,34 @@ static void headers_alone(void **state)
 {
     (void)state;
     add(100, 200);
-    assert_null(early_first(early)->data);
-    assert_int_equal(early_first(early)->control_length, 0);
-    assert_true(early_first(early)->flags & SEG_PLACED);
+    assert_null(reorder_first(reorder)->data);
+    assert_int_equal(reorder_first(reorder)->control_length, 0);
+    assert_true(reorder_first(reorder)->flags & SEG_PLACED);
 }
 
 /* The table is filled in any order and emptied in stream order, while more units arrive. */
 static void in_stream_order(void **state)
 {
-    uint64_t number[EARLY_MAX + EARLY_MAX / 2], at = 0;
+    uint64_t number[REORDER_MAX + REORDER_MAX / 2], at = 0;
     struct rng rng = {5};
-    uint32_t n = sizeof(number) / sizeof(*number), next = EARLY_MAX;
+    uint32_t n = sizeof(number) / sizeof(*number), next = REORDER_MAX;
 
     (void)state;
     for (uint32_t i = 0; i < n; i++)
         number[i] = i;
-    for (uint32_t i = EARLY_MAX - 1; i; i--) {
+    for (uint32_t i = REORDER_MAX - 1; i; i--) {
         uint32_t k = rng_below(&rng, i + 1);
         uint64_t other = number[k];
 
         number[k] = number[i];
         number[i] = other;
     }
-    for (uint32_t i = 0; i < EARLY_MAX; i++)
+    for (uint32_t i = 0; i < REORDER_MAX; i++)
         add(10 * number[i], 10 * number[i] + 10);
-    assert_int_equal(early_fit(early, 1000000, 1000001), EARLY_NOT);
-    for (; early_first(early); early_pop(early)) {
-        assert_int_equal(early_first(early)->begin, 10 * at++);
-        if (early->count < EARLY_MAX && next < n) {
+    assert_int_equal(reorder_fit(reorder, 1000000, 1000001), REORDER_NO);
+    for (; reorder_first(reorder); reorder_pop(reorder)) {
+        assert_int_equal(reorder_first(reorder)->begin, 10 * at++);
+        if (reorder->count < REORDER_MAX && next < n) {
             add(10 * number[next], 10 * number[next] + 10);
             next++;
         }
@@ -110,5 +112,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(in_stream_order, set_up, tear_down),
     };
 
-    return cmocka_run_group_tests_name("early", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("conn_reorder", tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void message_is_put_off(void **state)
     expect_end(&h, FAULT_STALLED);
 }
 
-/* With a limit of 0 a message may wait for ever; a close in its middle is still an error. */
+/* With a limit of 0 a message may wait without limit; a close in its middle is still an error. */
 static void message_may_wait(void **state)
 {
     (void)state;

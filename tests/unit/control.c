@@ -112,8 +112,8 @@ static void segments(void **state)
     expect_size(10);
 }
 
-/* A peer may send segments of nothing but control data for ever: the count stops at its maximum, and no memory outside
- * the room is written. */
+/* A peer may send segments of nothing but control data without end: the count stops at its maximum, and no memory
+ * outside the room is written. */
 static void endless(void **state)
 {
     (void)state;

@@ -168,9 +168,71 @@ static void test_forget(void **state)
     assert_true(cq_is_empty(&cq));
 }
 
-/* Two writers, two readers, and now and then cq_forget(). Each writer posts as a queue does: only while a place is
- * free. So the CQ, as large as both queues together, is never full; no completion is duplicated, none is missing, and
- * all are in order. */
+/* Those of success survive their queue pair, without a place in its queues, and also the next one of its number. */
+static void test_orphan(void **state)
+{
+    _Atomic uint32_t taken = 4;
+    struct cq_entry ring[8];
+    struct rddp_wc wc[8];
+    struct cq cq;
+
+    (void)state;
+    cq_init(&cq, ring, 8, 8, NULL);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct rddp_wc one = {.wr_id = i, .qp_num = 10, .status = i % 2 ? RDDP_WC_WR_FLUSH_ERR : RDDP_WC_SUCCESS};
+        assert_true(cq_push(&cq, &one, false, &taken));
+    }
+    cq_orphan(&cq, 10);
+    assert_int_equal(taken, 2);
+    cq_orphan(&cq, 10);
+    assert_int_equal(taken, 2);
+    cq_forget(&cq, 10);
+    assert_int_equal(taken, 0);
+    assert_int_equal(cq_poll(&cq, wc, 8), 2);
+    assert_int_equal(wc[0].wr_id, 0);
+    assert_int_equal(wc[1].wr_id, 2);
+    assert_int_equal(taken, 0);
+}
+
+/* From every size to every other, with every number of completions, wherever the ring has its end; each gives its place
+ * back. */
+static void test_resize(void **state)
+{
+    enum { SIZE = 9 };
+    static struct cq_entry ring[2][16];
+    struct rddp_wc wc[SIZE];
+    struct cq cq;
+
+    (void)state;
+    for (uint32_t from = 1; from < SIZE; from++)
+        for (uint32_t to = 1; to <= SIZE; to++)
+            for (uint32_t n = 0; n <= from; n++) {
+                uint32_t size = n <= to ? to : from;
+                _Atomic uint32_t taken = size;
+
+                cq_init(&cq, ring[0], from > 4 ? 8 : from > 2 ? 4 : from, from, notify);
+                cq.head = cq.tail = UINT32_MAX - from / 2;
+                for (uint32_t i = 0; i < n; i++)
+                    assert_true(cq_push(&cq, &(struct rddp_wc){.wr_id = i}, false, &taken));
+                cq_arm(&cq, CQ_NEXT);
+                assert_ptr_equal(cq_resize(&cq, ring[1], 16, to), n <= to ? ring[0] : NULL);
+                events = 0;
+                for (uint32_t i = n; i < size; i++)
+                    assert_true(cq_push(&cq, &(struct rddp_wc){.wr_id = i}, false, &taken));
+                assert_int_equal(events, n < size); /* it is armed as before */
+                assert_int_equal(cq_poll(&cq, wc, SIZE), size);
+                assert_int_equal(taken, 0);
+                for (uint32_t i = 0; i < size; i++)
+                    assert_int_equal(wc[i].wr_id, i);
+                for (uint32_t i = 0; i < size; i++)
+                    assert_true(push(&cq, i, 1, RDDP_WC_SUCCESS, false));
+                assert_false(push(&cq, 0, 1, RDDP_WC_SUCCESS, false));
+            }
+}
+
+/* Two writers, two readers, a thread that changes the size, and now and then cq_forget(). Each writer posts as a queue
+ * does: only while a place is free. So the CQ, as large as both queues together, is never full; no completion is
+ * duplicated, none is missing, and all are in order. */
 enum { RUN = 20000, WRITERS = 2, DEPTH = 32, FORGOTTEN = 100 };
 
 static struct cq shared;
@@ -222,15 +284,23 @@ static void *write_some(void *number)
 static void test_threads(void **state)
 {
     static const uint32_t number[WRITERS] = {1, 2};
-    static struct cq_entry ring[WRITERS * DEPTH];
+    enum { SIZES = 3, LARGEST = WRITERS * DEPTH << (SIZES - 1) };
+    static struct cq_entry ring[SIZES][LARGEST];
     pthread_t reader[2], writer[WRITERS];
 
     (void)state;
-    cq_init(&shared, ring, WRITERS * DEPTH, WRITERS * DEPTH, NULL);
+    cq_init(&shared, ring[0], WRITERS * DEPTH, WRITERS * DEPTH, NULL);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&reader[i], NULL, read_some, NULL), 0);
     for (int i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_create(&writer[i], NULL, write_some, (void *)(uintptr_t)&number[i]), 0);
+    for (uint32_t i = 1; atomic_load(&written) < WRITERS; i++) {
+        uint32_t size = WRITERS * DEPTH << i % SIZES;
+
+        /* The smallest has room for what both queues hold and for one that cq_forget() drops. */
+        assert_ptr_equal(cq_resize(&shared, ring[i % SIZES], size, size - 1), ring[(i - 1) % SIZES]);
+        sched_yield();
+    }
     for (int i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_join(writer[i], NULL), 0);
     for (int i = 0; i < 2; i++)
@@ -239,11 +309,52 @@ static void test_threads(void **state)
     assert_false(shared.overflowed);
 }
 
+/* A place that was given back has space in the ring at once: the writer waits for nothing else. Each entry has a place
+ * of its own, so that a batch gives them back one by one. */
+enum { TIGHT = 32, TIGHT_ROUNDS = 20000 };
+
+static struct cq tight;
+static _Atomic uint32_t place_of[TIGHT];
+
+static void *fill_places(void *unused)
+{
+    const struct rddp_wc wc = {.qp_num = 1};
+
+    (void)unused;
+    for (uint32_t i = 0; i < TIGHT * TIGHT_ROUNDS; i++) {
+        for (uint32_t spins = 0; atomic_load(&place_of[i % TIGHT]); spins++)
+            if (spins > 1000)
+                sched_yield();
+        atomic_store(&place_of[i % TIGHT], 1);
+        if (!cq_push(&tight, &wc, false, &place_of[i % TIGHT]))
+            return NULL;
+    }
+    return NULL;
+}
+
+static void test_tight(void **state)
+{
+    static struct cq_entry ring[TIGHT];
+    struct rddp_wc wc[TIGHT];
+    pthread_t writer;
+    uint32_t taken = 0;
+
+    (void)state;
+    cq_init(&tight, ring, TIGHT, TIGHT, NULL);
+    assert_int_equal(pthread_create(&writer, NULL, fill_places, NULL), 0);
+    while (taken < TIGHT * TIGHT_ROUNDS && !atomic_load(&tight.overflowed))
+        taken += cq_poll(&tight, wc, TIGHT);
+    assert_int_equal(pthread_join(writer, NULL), 0);
+    assert_false(tight.overflowed);
+    assert_int_equal(taken, TIGHT * TIGHT_ROUNDS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),  cmocka_unit_test(test_overflow), cmocka_unit_test(test_arm),
-        cmocka_unit_test(test_places), cmocka_unit_test(test_forget),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_forget),   cmocka_unit_test(test_orphan),
+        cmocka_unit_test(test_resize), cmocka_unit_test(test_threads),  cmocka_unit_test(test_tight),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

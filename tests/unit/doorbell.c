@@ -16,14 +16,14 @@ static void test_alone(void **state)
     assert_true(doorbell_try(&bell));
     assert_true(doorbell_is_held(&bell));
     assert_false(doorbell_try(&bell));
-    assert_true(doorbell_let_go(&bell)); /* there was no ring */
-    assert_true(doorbell_ring(&bell));   /* now held, with a ring pending */
+    assert_true(doorbell_release(&bell)); /* there was no ring */
+    assert_true(doorbell_ring(&bell));    /* now held, with a ring pending */
     assert_false(doorbell_ring(&bell));
-    assert_false(doorbell_let_go(&bell)); /* the two rings make one piece of work */
+    assert_false(doorbell_release(&bell)); /* the two rings make one piece of work */
     assert_true(doorbell_is_held(&bell));
     assert_false(doorbell_ring(&bell)); /* a ring during the work */
-    assert_false(doorbell_let_go(&bell));
-    assert_true(doorbell_let_go(&bell));
+    assert_false(doorbell_release(&bell));
+    assert_true(doorbell_release(&bell));
     assert_false(doorbell_is_held(&bell));
 }
 
@@ -47,7 +47,7 @@ static void *produce(void *unused)
     for (unsigned i = 0; i < RUN; i++) {
         atomic_fetch_add(&added, 1);
         if (doorbell_ring(&shared))
-            while (!doorbell_let_go(&shared))
+            while (!doorbell_release(&shared))
                 work();
     }
     return unused;
@@ -61,7 +61,7 @@ static void *hold(void *unused)
         assert(inside++ == 0);
         sched_yield();
         inside--;
-        while (!doorbell_let_go(&shared))
+        while (!doorbell_release(&shared))
             work();
     }
     return unused;

@@ -62,6 +62,25 @@ static void test_flush(void **state)
     assert_int_equal(request(1, RDDP_WR_SEND, 1 << 4, 1), -EINVAL);
 }
 
+/* With one CQ for both, the sends are flushed before the receives; and no Read of the peer waits for an answer any
+ * more. */
+static void test_flush_order(void **state)
+{
+    struct qp_attr attr = side_attr(&e);
+
+    (void)state;
+    attr.send_cq = attr.recv_cq = &s.send_cq;
+    stage_again(&attr);
+    assert_int_equal(arrive(&s, read_of(remote, 1, 8)), FAULT_NONE);
+    assert_int_not_equal(s.qp.answers.tail, s.qp.answers.head);
+    assert_int_equal(post_recv(&s, 100, NULL, 0), 0);
+    assert_int_equal(request(1, RDDP_WR_SEND, 0, 1), 0);
+    qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST});
+    expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
+    expect_wc(&s.send_cq, 100, RDDP_WC_WR_FLUSH_ERR);
+    assert_int_equal(s.qp.answers.tail, s.qp.answers.head);
+}
+
 /* The same in a queue pair that was never connected. */
 static void test_flush_idle(void **state)
 {
@@ -232,8 +251,8 @@ static void test_cq_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STAGE_TEST(test_flush), STAGE_TEST(test_flush_idle), STAGE_TEST(test_srq),
-        STAGE_TEST(test_blame), STAGE_TEST(test_cq_full),
+        STAGE_TEST(test_flush), STAGE_TEST(test_flush_order), STAGE_TEST(test_flush_idle),
+        STAGE_TEST(test_srq),   STAGE_TEST(test_blame),       STAGE_TEST(test_cq_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

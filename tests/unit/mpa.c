@@ -429,9 +429,40 @@ static void need_is_exact(void **state)
     }
 }
 
+/* RFC 5044 4.3: where the FPDU of the first marker begins, if it does within these octets; a pointer that leads before
+ * the stream, or before them, is none. */
+static void finds_by_a_marker(void **state)
+{
+    enum { POS = 8, OCTETS = 600, MARKER = 512 };
+    static const struct {
+        uint16_t pointer;
+        size_t found;
+    } rows[] = {
+        {8, MARKER - POS - 8},    {0, MARKER - POS}, /* the marker is in front of the header */
+        {MARKER - POS, 0},                           /* all of it */
+        {MARKER, OCTETS},                            /* begins before these octets */
+        {MARKER + 4, OCTETS},                        /* before the stream */
+        {UINT16_MAX - 3, OCTETS},                    /* far before it */
+    };
+    struct mpa_half half = {.markers = true, .pos = POS};
+    uint8_t octets[OCTETS] = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        put16(octets + MARKER - POS + 2, rows[i].pointer);
+        assert_int_equal(mpa_find(&half, octets, OCTETS), rows[i].found);
+    }
+    put16(octets + MARKER - POS + 2, 8);
+    assert_int_equal(mpa_find(&half, octets, MARKER - POS + MPA_MARKER - 1), MARKER - POS + MPA_MARKER - 1);
+    assert_int_equal(mpa_find(&half, octets, MARKER - POS + MPA_MARKER), MARKER - POS - 8);
+    half.markers = false;
+    assert_int_equal(mpa_find(&half, octets, OCTETS), OCTETS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_by_a_marker),
         cmocka_unit_test(fpdus_both_ways),
         cmocka_unit_test(marker_between),
         cmocka_unit_test(streams),

@@ -144,7 +144,7 @@ static void siw_replies(void **state)
         const char *enhanced = json_string_value(json_object_get(entry, "reply_v2"));
         unsigned rtr = 0;
 
-        if (!flags || !strcmp(flags, "70020000")) /* S without its octets: a rejection that nobody else may send */
+        if (!flags || !strcmp(flags, "70020000")) /* S without its octets: a rejection that no conforming end sends */
             continue;
         if (enhanced && !strcmp(enhanced, "80048004"))
             rtr = MPA_RTR_WRITE;
@@ -182,7 +182,7 @@ static void any_cut(void **state)
     json_decref(file);
 }
 
-/* M44-10 M44-13: a wrong octet of the key is enough; nobody waits for the rest. A Reply is no Request and the other way
+/* M44-10 M44-13: a wrong octet of the key is enough; the rest is not awaited. A Reply is no Request and the other way
  * round. */
 static void wrong_key_at_once(void **state)
 {

@@ -228,7 +228,7 @@ static void test_size(void **state)
 /* RDMAP-5.3-03: the peer may invalidate a key in its own domain on which it has a right, once. */
 static void test_invalidate(void **state)
 {
-    uint64_t moment;
+    uint64_t epoch;
     struct mr_slot slot[4 + 1] = {{0, NULL}};
     struct mr_table table;
     uint8_t memory[8], *at;
@@ -237,25 +237,25 @@ static void test_invalidate(void **state)
     (void)state;
     mr_table_init(&table, slot, countof(slot) - 1);
     assert_true(mr_insert(&table, &mr, 9));
-    assert_int_equal(mr_invalidate(&table, &pd, 10, true, &moment), FAULT_INVALIDATE);
-    assert_int_equal(mr_invalidate(&table, &pd, 9 | 1ULL << 40, true, &moment), FAULT_INVALIDATE);
-    assert_int_equal(mr_invalidate(&table, &other_pd, 9, false, &moment), FAULT_INVALIDATE);
-    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &moment), FAULT_INVALIDATE); /* no remote right */
+    assert_int_equal(mr_invalidate(&table, &pd, 10, true, &epoch), FAULT_INVALIDATE);
+    assert_int_equal(mr_invalidate(&table, &pd, 9 | 1ULL << 40, true, &epoch), FAULT_INVALIDATE);
+    assert_int_equal(mr_invalidate(&table, &other_pd, 9, false, &epoch), FAULT_INVALIDATE);
+    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &epoch), FAULT_INVALIDATE); /* no remote right */
     assert_true(mr.valid);
     mr.access = RDDP_ACCESS_REMOTE_READ;
-    assert_int_equal(mr_invalidate(&table, &other_pd, 9, true, &moment), FAULT_INVALIDATE);
+    assert_int_equal(mr_invalidate(&table, &other_pd, 9, true, &epoch), FAULT_INVALIDATE);
     assert_int_equal(mr_check(&table, &pd, 9, 0, 8, 0, &at, NULL), FAULT_NONE);
-    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &moment), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &epoch), FAULT_NONE);
     assert_int_equal(mr_check(&table, &pd, 9, 0, 8, 0, &at, NULL), FAULT_KEY);
     assert_ptr_equal(mr_find(&table, 9), &mr); /* its owner still finds it */
-    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &moment), FAULT_INVALIDATE);
-    assert_int_equal(mr_invalidate(&table, &pd, 9, false, &moment), FAULT_INVALIDATE);
+    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &epoch), FAULT_INVALIDATE);
+    assert_int_equal(mr_invalidate(&table, &pd, 9, false, &epoch), FAULT_INVALIDATE);
     mr.valid = true;
     mr.access = LOCAL | RDDP_ACCESS_REMOTE_WRITE;
-    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &moment), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&table, &pd, 9, true, &epoch), FAULT_NONE);
     mr.valid = true;
     mr.access = 0;
-    assert_int_equal(mr_invalidate(&table, &pd, 9, false, &moment), FAULT_NONE); /* the owner needs no right */
+    assert_int_equal(mr_invalidate(&table, &pd, 9, false, &epoch), FAULT_NONE); /* the owner needs no right */
 }
 
 int main(void)

@@ -147,14 +147,14 @@ static void is_of_the_same_domain(void **state)
 static void dies_with_its_parent(void **state)
 {
     struct mr nested;
-    uint64_t moment;
+    uint64_t epoch;
 
     (void)state;
     assert_true(make(whole, FIRST, OCTETS, LOCAL));
     assert_int_equal(whole->parts, 1);
     assert_false(mr_part(&nested, &part, part.base, 1, 0)); /* a part cannot have parts */
     assert_int_equal(check(0, 1, LOCAL), FAULT_NONE);
-    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, whole->key, false, &moment), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, whole->key, false, &epoch), FAULT_NONE);
     assert_int_equal(check(0, 1, LOCAL), FAULT_KEY);
     assert_false(mr_is_valid(&part));
     assert_false(mr_part(&nested, whole, whole->base, 1, 0));
@@ -164,13 +164,13 @@ static void dies_with_its_parent(void **state)
 
 static void dies_alone(void **state)
 {
-    uint64_t moment;
+    uint64_t epoch;
     uint8_t *at;
 
     (void)state;
     assert_true(make(whole, FIRST, OCTETS, LOCAL));
-    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, part.key, true, &moment), FAULT_INVALIDATE); /* no remote right */
-    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, part.key, false, &moment), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, part.key, true, &epoch), FAULT_INVALIDATE); /* no remote right */
+    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, part.key, false, &epoch), FAULT_NONE);
     assert_int_equal(check(0, 1, LOCAL), FAULT_KEY);
     assert_int_equal(mr_check(&e.mrs, &e.pd, whole->key, whole->start, LENGTH, LOCAL, &at, NULL), FAULT_NONE);
     mr_remove(&e.mrs, &part);
@@ -285,20 +285,20 @@ static void a_read_too_long_is_refused(void **state)
     mr_remove(&e.mrs, &part);
 }
 
-/* The Read completes after all visitors that may use the key have left, as with every invalidation. */
+/* The Read completes after all readers that may use the key have left, as with every invalidation. */
 static void waits_for_others(void **state)
 {
-    static struct visit place[1];
+    static struct epoch_reader place[1];
 
     (void)state;
-    visits_init(&e.mrs.visits, place, 1);
+    epochs_init(&e.mrs.epochs, place, 1);
     assert_true(make(whole, FIRST, OCTETS, ALL_ACCESS | RDDP_ACCESS_ONE_SHOT));
     read_to(1, 8);
     leave(&s, 1000);
-    visit_enter(&e.mrs.visits, place);
+    epoch_enter(&e.mrs.epochs, place);
     assert_int_equal(arrive(&s, a_read_response(part.key, 0, "12345678", 8, SEG_LAST)), FAULT_NONE);
     expect_quiet(&s.send_cq);
-    visit_leave(place);
+    epoch_leave(place);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
     mr_remove(&e.mrs, &part);

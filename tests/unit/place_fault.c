@@ -19,7 +19,7 @@ static uint8_t data[OCTETS * 2];
 
 static void bench_init(struct bench *b)
 {
-    uint64_t moment;
+    uint64_t epoch;
     static const unsigned access[REGIONS] = {
         [ALL] = ALL_ACCESS,  [LOCAL_ONLY] = LOCAL,  [READ_ONLY] = LOCAL | RDDP_ACCESS_REMOTE_READ,
         [SEALED] = 0,        [THEIRS] = ALL_ACCESS, [ZERO_BASED] = ALL_ACCESS | RDDP_ACCESS_ZERO_BASED,
@@ -32,7 +32,7 @@ static void bench_init(struct bench *b)
         pattern(b->mr[i]->base, OCTETS, 100 + (uint32_t)i);
     }
     b->mr[THEIRS]->pd = &b->e.other_pd;
-    assert_int_equal(mr_invalidate(&b->e.mrs, &b->e.pd, b->mr[GONE]->key, false, &moment), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&b->e.mrs, &b->e.pd, b->mr[GONE]->key, false, &epoch), FAULT_NONE);
     side_open(&b->s, &b->e, NULL);
     pattern(data, sizeof(data), 1);
 }
@@ -123,9 +123,9 @@ static void read_out_none(struct bench *b)
 /* Invalidate the sink after the Read Request has left. */
 static void read_sink_gone(struct bench *b)
 {
-    uint64_t moment;
+    uint64_t epoch;
     read_out(b);
-    assert_int_equal(mr_invalidate(&b->e.mrs, &b->e.pd, key_of(b, LOCAL_ONLY), false, &moment), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&b->e.mrs, &b->e.pd, key_of(b, LOCAL_ONLY), false, &epoch), FAULT_NONE);
 }
 
 static void reads_in(struct bench *b, uint32_t n)

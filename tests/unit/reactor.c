@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* loop.c - watches that always have work are all served, however many there are and however often a round ends early.
+/* reactor.c - watches that always have work are all served, however many there are and however often a round ends
+ * early.
  */
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include "loop/reactor.h"
 #include "tests/lib/engine.h"
 
-enum { WATCHES = LOOP_EVENTS + 36, ROUNDS = 50 };
+enum { WATCHES = REACTOR_EVENTS + 36, ROUNDS = 50 };
 
 struct busy {
     struct watch watch;
@@ -21,23 +22,23 @@ static void count(struct watch *watch, uint32_t events)
     container_of(watch, struct busy, watch)->called++;
 }
 
-static void open_busy(struct loop *loop, struct busy *busy, unsigned n)
+static void open_busy(struct reactor *reactor, struct busy *busy, unsigned n)
 {
-    assert_int_equal(loop_init(loop), 0);
+    assert_int_equal(reactor_init(reactor), 0);
     for (unsigned i = 0; i < n; i++) {
         busy[i] = (struct busy){.watch = {.fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), .ready = count}};
         assert_true(busy[i].watch.fd >= 0);
-        assert_int_equal(loop_watch(loop, &busy[i].watch, EPOLLIN), 0);
+        assert_int_equal(reactor_watch(reactor, &busy[i].watch, EPOLLIN), 0);
     }
 }
 
-static void close_busy(struct loop *loop, struct busy *busy, unsigned n)
+static void close_busy(struct reactor *reactor, struct busy *busy, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        loop_unwatch(loop, &busy[i].watch);
+        reactor_unwatch(reactor, &busy[i].watch);
         close(busy[i].watch.fd);
     }
-    loop_fini(loop);
+    reactor_fini(reactor);
 }
 
 /* A thread always waits for the loop, so each round serves one watch, and the next round continues behind it. */
@@ -45,31 +46,31 @@ static void test_turns(void **state)
 {
     static const _Atomic uint32_t wanted = 1;
     struct busy busy[WATCHES];
-    struct loop loop;
+    struct reactor reactor;
 
     (void)state;
-    open_busy(&loop, busy, WATCHES);
+    open_busy(&reactor, busy, WATCHES);
     for (unsigned i = 0; i < ROUNDS * WATCHES; i++)
-        assert_int_equal(loop_run(&loop, &wanted), 1);
+        assert_int_equal(reactor_run(&reactor, &wanted), 1);
     for (unsigned i = 0; i < WATCHES; i++)
         assert_in_range(busy[i].called, ROUNDS / 2, 2 * ROUNDS);
-    close_busy(&loop, busy, WATCHES);
+    close_busy(&reactor, busy, WATCHES);
 }
 
 /* No thread waits: a round serves as many watches as the kernel reported, and all get their turn. */
 static void test_rounds(void **state)
 {
-    static const _Atomic uint32_t nobody = 0;
+    static const _Atomic uint32_t no_waiters = 0;
     struct busy busy[WATCHES];
-    struct loop loop;
+    struct reactor reactor;
 
     (void)state;
-    open_busy(&loop, busy, WATCHES);
+    open_busy(&reactor, busy, WATCHES);
     for (unsigned i = 0; i < 2 * ROUNDS; i++)
-        assert_in_range(loop_run(&loop, &nobody), 1, LOOP_EVENTS);
+        assert_in_range(reactor_run(&reactor, &no_waiters), 1, REACTOR_EVENTS);
     for (unsigned i = 0; i < WATCHES; i++)
         assert_in_range(busy[i].called, ROUNDS / 2, 2 * ROUNDS);
-    close_busy(&loop, busy, WATCHES);
+    close_busy(&reactor, busy, WATCHES);
 }
 
 /* A watch that ends while it waits for its turn is not called. */
@@ -77,32 +78,32 @@ static void test_ends(void **state)
 {
     static const _Atomic uint32_t wanted = 1;
     struct busy busy[4];
-    struct loop loop;
+    struct reactor reactor;
     unsigned called = 0;
 
     (void)state;
-    open_busy(&loop, busy, 4);
-    assert_int_equal(loop_run(&loop, &wanted), 1);
+    open_busy(&reactor, busy, 4);
+    assert_int_equal(reactor_run(&reactor, &wanted), 1);
     for (unsigned i = 0; i < 4; i++)
         if (!busy[i].called)
-            loop_unwatch(&loop, &busy[i].watch);
+            reactor_unwatch(&reactor, &busy[i].watch);
     for (unsigned i = 0; i < 8; i++)
-        loop_run(&loop, &wanted);
+        reactor_run(&reactor, &wanted);
     for (unsigned i = 0; i < 4; i++)
         called += busy[i].called > 0;
     assert_int_equal(called, 1);
-    close_busy(&loop, busy, 4);
+    close_busy(&reactor, busy, 4);
 }
 
 /* Waiting without sleeping ends when it is told to, or later. */
 static void test_spin(void **state)
 {
-    uint64_t start_us = loop_now_us(), end_us = loop_spin(start_us + 100);
+    uint64_t start_us = reactor_now_us(), end_us = reactor_spin(start_us + 100);
 
     (void)state;
     assert_true(end_us >= start_us + 100);
-    assert_true(loop_now_us() >= end_us);
-    assert_true(loop_spin(0) >= end_us);
+    assert_true(reactor_now_us() >= end_us);
+    assert_true(reactor_spin(0) >= end_us);
 }
 
 struct late {
@@ -121,29 +122,34 @@ static void look_who_was_first(struct timer *timer, uint64_t now_us)
     late->fired = true;
 }
 
-/* A timer that is due and sockets that have something: the timer fires last, whichever was ready first. */
+/* A timer that is due and sockets that have something: the timer fires last, although it was ready first. */
 static void test_timers(void **state)
 {
-    static const _Atomic uint32_t nobody = 0;
+    static const _Atomic uint32_t no_waiters = 0;
     struct busy busy[2];
     struct late late = {.timer.fire = look_who_was_first, .busy = busy};
-    struct loop loop;
+    struct reactor reactor;
+    eventfd_t octets;
 
     (void)state;
-    open_busy(&loop, busy, 2);
-    assert_int_equal(loop_add_timer(&loop, &late.timer), 0);
+    open_busy(&reactor, busy, 2);
+    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
     for (int i = 0; i < 10; i++) {
         late.fired = false;
         busy[0].called = busy[1].called = 0;
-        loop_set_timer(&loop, &late.timer, loop_now_us());
-        while (!loop_sleep(&loop, 0) || loop_now_us() < late.timer.at_us + 1000)
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(eventfd_read(busy[k].watch.fd, &octets), 0);
+        reactor_set_timer(&reactor, &late.timer, reactor_now_us());
+        while (!reactor_sleep(&reactor, 0) || reactor_now_us() < late.timer.at_us + 1000)
             continue;
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(eventfd_write(busy[k].watch.fd, 1), 0);
         while (!late.fired)
-            loop_run(&loop, &nobody);
+            reactor_run(&reactor, &no_waiters);
         assert_true(late.before >= 2);
     }
-    loop_forget_timer(&loop, &late.timer);
-    close_busy(&loop, busy, 2);
+    reactor_forget_timer(&reactor, &late.timer);
+    close_busy(&reactor, busy, 2);
 }
 
 int main(void)

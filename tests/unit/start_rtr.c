@@ -391,6 +391,43 @@ static void terminate_instead(void **state)
     }
 }
 
+/* The initiator ends its stream in place of the ready-to-receive message, because its process is over. If our reply has
+ * left, the connection was established and is over; before, it failed, and says why. */
+static void end_instead(void **state)
+{
+    (void)state;
+    respond(RTR_ALL, RTR_ALL);
+    host_pump(&h);
+    h.read_octets = h.sent_octets;
+    host_hear_end(&h);
+    expect_silence(&h);
+    assert_true(h.fin);
+    assert_int_equal(h.told, CONN_NEWS_REQUEST | CONN_NEWS_ESTABLISHED | CONN_NEWS_DISCONNECTED);
+    expect_end(&h, FAULT_NONE);
+
+    for (size_t takes = 0; takes <= 10; takes += 10) {
+        respond(RTR_ALL, RTR_ALL);
+        h.takes = takes;
+        if (takes)
+            host_pump(&h);
+        host_hear_end(&h);
+        assert_int_equal(h.told, CONN_NEWS_REQUEST | CONN_NEWS_FAILED);
+        expect_end(&h, FAULT_CUT);
+    }
+}
+
+/* It ends its stream in the middle of the message. */
+static void cut_instead(void **state)
+{
+    (void)state;
+    respond(RTR_ALL, RTR_ALL);
+    host_pump(&h);
+    host_hear(&h, rtr_write, 5);
+    host_hear_end(&h);
+    assert_int_equal(h.told, CONN_NEWS_REQUEST | CONN_NEWS_FAILED);
+    expect_end(&h, FAULT_CUT);
+}
+
 /* Sends that are no ready-to-receive message: one with a later MSN (RFC 5041 4.3) and one with an offset above 0. */
 static void not_quite_ready(void **state)
 {
@@ -424,6 +461,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(responder_fails_in_silence, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ready_never_comes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(terminate_instead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(end_instead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cut_instead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(not_quite_ready, set_up, tear_down),
     };
 

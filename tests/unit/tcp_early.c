@@ -34,7 +34,7 @@ static uint64_t placed_early;
 /* --- iWARP and RDMA/TCP segments ------------------------------------------------------------------------------ */
 
 static struct mr *mr;
-static struct early *early;
+static struct reorder *reorder;
 static void *numbers;
 static uint64_t base; /* the connection counts the octets of its start-up, too */
 static uint64_t end_of[UNITS];
@@ -59,7 +59,7 @@ static void frame_writes(void)
         host_ready(&h, false, &attr);
         h.conn.agreed.aligned = kind == ALIGNED;
     }
-    conn_lend_early(&h.conn, early);
+    conn_attach_reorder(&h.conn, reorder);
     base = h.peer.tx_pos;
     length = 0;
     units = 0;
@@ -116,7 +116,8 @@ static struct utcp_verdict conn_arrived(void *user, const struct utcp_arrival *a
     for (; v.taken < a->length; v.taken += (uint32_t)n) {
         uint64_t position = a->position + v.taken;
         uint8_t *p = (uint8_t *)(uintptr_t)a->data + v.taken;
-        enum conn_verdict verdict = conn_take(&h.conn, p, a->length - v.taken, base + position, &n, h.now_us);
+        enum conn_verdict verdict =
+            conn_rx_out_of_order(&h.conn, p, a->length - v.taken, base + position, &n, h.now_us);
 
         if (verdict == CONN_REFUSED)
             break;
@@ -140,7 +141,7 @@ static void conn_reads(const struct utcp *t)
 
         to = utcp_received(t);
         at = conn_advance(&h.conn, base + to, h.now_us) - base;
-        taken = early_first(early);
+        taken = reorder_first(reorder);
         to = taken && taken->begin - base < to ? taken->begin - base : to;
         eaten = at < to ? conn_rx(&h.conn, kept + at, to - at, h.now_us) : 0;
     } while (eaten);
@@ -159,6 +160,7 @@ static struct rddp_stream_net reader_net;
 static uint8_t ring[RING];
 static struct stream_place places[STREAM_PLACES];
 static struct stream_buffer buffers[STREAM_BUFFERS];
+static struct stream_fill fills[STREAM_FILLS];
 
 static void write_messages(void)
 {
@@ -169,6 +171,7 @@ static void write_messages(void)
     reader.ring_octets = RING;
     reader.places.place = places;
     reader.buffer = buffers;
+    reader.fills.row = fills;
     length = 0;
     for (uint32_t i = 0; i < LENGTH / TRANSFER; i++) {
         struct tcpopt_section head = {.message = true};
@@ -292,7 +295,7 @@ static uint64_t run(enum kind how, uint64_t seed)
         assert_memory_equal(target, octets, LENGTH);
     if (is_conn()) {
         assert_memory_equal(mr->base, octets, LENGTH);
-        assert_int_equal(early->count, 0);
+        assert_int_equal(reorder->count, 0);
         conn_detach(&h.conn, h.now_us);
         free(numbers);
         numbers = NULL;
@@ -307,8 +310,8 @@ static void little_is_kept(void **state)
     uint64_t plain_most = 0;
 
     (void)state;
-    early = calloc(1, sizeof(*early));
-    assert_non_null(early);
+    reorder = calloc(1, sizeof(*reorder));
+    assert_non_null(reorder);
     pattern(octets, LENGTH, 3);
     for (uint64_t seed = 1; seed <= 4; seed++) {
         uint64_t plain = run(PLAIN, seed);
@@ -320,7 +323,7 @@ static void little_is_kept(void **state)
         plain_most = plain > plain_most ? plain : plain_most;
     }
     assert_true(plain_most >= 3 << 16);
-    free(early);
+    free(reorder);
 }
 
 int main(void)

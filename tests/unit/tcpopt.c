@@ -237,6 +237,59 @@ static void nothing_to_move(void **state)
     assert_true(tcpopt_map_add(&m, &empty, 1));
 }
 
+/* The last octet of a piece may have the last offset that the field can hold, and none may lie behind it. */
+static void last_offset(void **state)
+{
+    static const struct {
+        uint32_t offset;
+        uint16_t length;
+        enum tcpopt_fault fault;
+    } rows[] = {{UINT32_MAX, 1, TCPOPT_GOOD},
+                {UINT32_MAX, 2, TCPOPT_WRAP},
+                {UINT32_MAX - 1, 2, TCPOPT_GOOD},
+                {UINT32_MAX - 1, 3, TCPOPT_WRAP},
+                {UINT32_MAX, 0, TCPOPT_GOOD}};
+    uint8_t octets[TCPOPT_LONG];
+    struct tcpopt o;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        o = (struct tcpopt){.length = TCPOPT_SHORT, .buffer_offset = rows[i].offset, .data_length = rows[i].length};
+        tcpopt_encode(octets, &o);
+        assert_int_equal(tcpopt_decode(&o, octets, TCPOPT_SHORT, 20, 100), rows[i].fault);
+    }
+}
+
+/* Data that does not go on where the last ended, in the same buffer of the same length, is a section of its own. */
+static void sections_of_their_own(void **state)
+{
+    static const struct {
+        struct tcpopt_section second;
+        uint32_t sections;
+    } rows[] = {
+        {{.data = true, .rid = 5, .has_total = true, .buffer_offset = 10, .total = 100}, 1},
+        {{.data = true, .rid = 5, .has_total = true, .buffer_offset = 11, .total = 100}, 2},
+        {{.data = true, .rid = 5, .has_total = true, .buffer_offset = 9, .total = 100}, 2},
+        {{.data = true, .rid = 5, .has_total = true, .buffer_offset = 10, .total = 101}, 2},
+        {{.data = true, .rid = 5, .buffer_offset = 10, .total = 100}, 2},
+        {{.data = true, .rid = 6, .has_total = true, .buffer_offset = 10, .total = 100}, 2},
+        {{.data = true, .rid = 5, .has_total = true, .buffer_offset = 10, .total = 100, .unsolicited = true}, 2},
+        {{.data = true, .rid = 5, .has_total = true, .buffer_offset = 10, .total = 100, .message = true}, 2},
+    };
+    const struct tcpopt_section before = {.data = true, .rid = 5, .has_total = true, .total = 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tcpopt_section slots[4];
+        struct tcpopt_map m;
+
+        tcpopt_map_init(&m, slots, 4);
+        assert_true(tcpopt_map_add(&m, &before, 10));
+        assert_true(tcpopt_map_add(&m, &rows[i].second, 10));
+        assert_int_equal(m.count, rows[i].sections);
+    }
+}
+
 /* TCPOPT-3.1.4-03 TCPOPT-3.1.2-02 TCPOPT-3.1.3-02 TCPOPT-3.1.8-01 TCPOPT-3.1.1-01: for any sections and any room,
  * the option of each segment describes exactly the data octets of that segment, also when the room changes. */
 static void any_cut(void **state)
@@ -302,8 +355,14 @@ static void any_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options), cmocka_unit_test(blocks),          cmocka_unit_test(rids),
-        cmocka_unit_test(tables),  cmocka_unit_test(nothing_to_move), cmocka_unit_test(any_cut),
+        cmocka_unit_test(options),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(rids),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(nothing_to_move),
+        cmocka_unit_test(last_offset),
+        cmocka_unit_test(sections_of_their_own),
+        cmocka_unit_test(any_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,7 +98,7 @@ static unsigned observed_code(const char *as)
         if (!strncmp(as, kinds[i].words, n))
             return kinds[i].code | (unsigned)strtoul(as + n, NULL, 0);
     }
-    fail_msg("an observation that nobody can read: %s", as);
+    fail_msg("an unknown observation: %s", as);
     return 0;
 }
 
@@ -182,7 +182,7 @@ static void every_fault(void **state)
         [FAULT_UNALIGNED] = {0x0207, 0x0207, 0x0207},
         [FAULT_CRC] = {0x2002, 0x2002, 0x2002},
         [FAULT_MARKER] = {0x2003, 0x2003, 0x2003},
-        [FAULT_LAP] = {0x2003, 0x2003, 0x2003},
+        [FAULT_OVERLAP] = {0x2003, 0x2003, 0x2003},
         [FAULT_LENGTH] = {0x2003, 0x2003, 0x2003},
         [FAULT_SEG_VERSION] = {NO, NO, NO},
         [FAULT_SEG_LENGTH] = {NO, NO, NO},
@@ -196,7 +196,7 @@ static void every_fault(void **state)
         [FAULT_SEG_BUFFER] = {NO, NO, NO},
         [FAULT_SEG_PLACE] = {NO, NO, NO},
         [FAULT_SEG_TOTAL] = {NO, NO, NO},
-        [FAULT_CHUNK_SHORT... FAULT_NEG_UNSAYABLE] = {NO, NO, NO},
+        [FAULT_CHUNK_SHORT... FAULT_RESPONSE] = {NO, NO, NO},
         [FAULT_START_KEY] = {NO, NO, NO},
         [FAULT_START_REVISION] = {NO, NO, NO},
         [FAULT_START_LENGTH] = {NO, NO, NO},
@@ -211,6 +211,7 @@ static void every_fault(void **state)
         [FAULT_TERMINATED] = {NO, NO, NO},
         [FAULT_OWNER] = {NO, NO, NO},
         [FAULT_FORKED] = {NO, NO, NO},
+        [FAULT_CLOSED] = {NO, NO, NO},
         [FAULT_NOT_NOW] = {NO, NO, NO},
     };
 

@@ -72,7 +72,7 @@ void control_check_response(const struct request *r, const struct rddp_wc *wc)
         report_failure("the response to request %llu brought control data", (unsigned long long)r->wr_id);
 }
 
-/* Control data that nobody asked for must be counted once. */
+/* Control data without a request must be counted once. */
 void control_judge(const struct party *p)
 {
     uint64_t dropped = p->stack->qp.control_dropped, sent = p->peer->unasked;

@@ -141,7 +141,7 @@ static const struct ending *draw_any_ending(struct rng *r)
     return e;
 }
 
-/* Without start-up frames nobody can reject, and only iWARP invalidates remotely. */
+/* Without start-up frames no end can reject, and only iWARP invalidates remotely. */
 static const struct ending *draw_ending(struct rng *r, const struct wire *wire)
 {
     const struct ending *e;

@@ -18,7 +18,7 @@ static struct stack *there(struct sim *s)
     return &s->stack[!s->struck_side];
 }
 
-/* A responder may have to stay silent for ever if the initiator sends nothing. */
+/* A responder may have to stay silent without limit if the initiator sends nothing. */
 static bool is_ready(const struct stack *s)
 {
     return s->conn.life.state == CONN_READY && s->conn.life.established && !s->conn.start.silent;
@@ -97,8 +97,9 @@ static bool spoil(struct sim *s)
 
     if (!both_ready(s) || here(s)->conn.start.frame_length)
         return false;
-    l->spoilt_at = l->sent + (here(s)->conn.life.out ? here(s)->conn.life.out->octets : 0) + rng_size(&s->rng, 20000);
-    l->spoilt_by = (uint8_t)(1 << rng_below(&s->rng, 8));
+    l->corrupted_at =
+        l->sent + (here(s)->conn.life.out ? here(s)->conn.life.out->octets : 0) + rng_size(&s->rng, 20000);
+    l->corrupted_by = (uint8_t)(1 << rng_below(&s->rng, 8));
     return true;
 }
 
@@ -268,7 +269,7 @@ static bool own_key(struct sim *s)
 #define LOST (FAULT_BIT(FAULT_LOST) | NO_FAULT)
 #define STUCK (FAULT_BIT(FAULT_STALLED) | CUT)
 #define GONE (FAULT_BIT(FAULT_KEY) | FAULT_BIT(FAULT_LOCAL_KEY) | FAULT_BIT(FAULT_INVALIDATE) | NO_FAULT)
-#define SPOILT (FAULT_BIT(FAULT_CRC) | FAULT_BIT(FAULT_LENGTH) | FAULT_BIT(FAULT_LAP) | STUCK)
+#define CORRUPTED (FAULT_BIT(FAULT_CRC) | FAULT_BIT(FAULT_LENGTH) | FAULT_BIT(FAULT_OVERLAP) | STUCK)
 #define SPOILT_SEGMENT \
     (FAULT_BIT(FAULT_SEG_VERSION) | FAULT_BIT(FAULT_SEG_LENGTH) | FAULT_BIT(FAULT_SEG_CLEN) | \
      FAULT_BIT(FAULT_SEG_ID) | FAULT_BIT(FAULT_SEG_CRC))
@@ -283,7 +284,7 @@ const struct ending endings[] = {
     {"nothing arrives any more", 6, get_stuck, STUCK, STUCK, ANY_CODE, 0},
     {"a queue pair goes", 8, detach, NO_FAULT, CUT, ANY_CODE, ENDS},
     {"a region goes", 10, deregister, GONE, TOLD | NO_FAULT, ANY_CODE, 0},
-    {"an octet is spoilt", 14, spoil, TOLD | STUCK, SPOILT, ANY_CODE, WANTS_CRC},
+    {"an octet is corrupted", 14, spoil, TOLD | STUCK, CORRUPTED, ANY_CODE, WANTS_CRC},
     {"completions have no room", 6, fill_cq, FAULT_BIT(FAULT_CQ_FULL) | NO_FAULT, TOLD | NO_FAULT, 0x0000, BLINDS},
     {"a reject", 3, reject, REJECTED, REJECTED, ANY_CODE, ENDS | REJECTS},
     {"a Write names no key", 3, write_key, TOLD, FAULT_BIT(FAULT_KEY), 0x1100, 0},

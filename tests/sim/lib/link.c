@@ -14,7 +14,7 @@ static size_t smaller(size_t a, size_t b)
 void link_init(struct link *l, const struct link_attr *attr, uint64_t seed)
 {
     assert(attr->window && attr->window <= LINK_WINDOW_MAX && attr->cut_max);
-    *l = (struct link){.attr = *attr, .rng = {seed}, .spoilt_at = UINT64_MAX, .stuck_at = UINT64_MAX};
+    *l = (struct link){.attr = *attr, .rng = {seed}, .corrupted_at = UINT64_MAX, .stuck_at = UINT64_MAX};
     l->ring = malloc(LINK_WINDOW_MAX);
     assert(l->ring);
 }
@@ -54,8 +54,8 @@ static void put(struct link *l, const uint8_t *p, size_t n)
 
     memcpy(l->ring + at, p, first);
     memcpy(l->ring, p + first, n - first);
-    if (l->spoilt_at - l->sent < n)
-        l->ring[l->spoilt_at % LINK_WINDOW_MAX] ^= l->spoilt_by;
+    if (l->corrupted_at - l->sent < n)
+        l->ring[l->corrupted_at % LINK_WINDOW_MAX] ^= l->corrupted_by;
     l->sent += n;
 }
 

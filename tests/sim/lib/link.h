@@ -33,8 +33,8 @@ struct link {
     uint32_t first, flights;
     bool ended, end_told; /* ended: by the sender; end_told: the receiver knows */
     uint64_t end_us;
-    uint64_t spoilt_at; /* the stream position that arrives with `spoilt_by` in it */
-    uint8_t spoilt_by;
+    uint64_t corrupted_at; /* the stream position that arrives with `corrupted_by` in it */
+    uint8_t corrupted_by;
     uint64_t stuck_at; /* the first stream position that never arrives */
     bool deaf;         /* the receiver is gone: everything is accepted and lost */
 };

@@ -490,6 +490,6 @@ void party_judge(struct party *p)
         if (wrong)
             report_failure("%s (region %d)", wrong, i);
         if (p->stack->region[i].mr.sending)
-            report_failure("region %d is lent for ever", i);
+            report_failure("region %d is lent without end", i);
     }
 }

@@ -38,7 +38,7 @@ struct request {
     uint64_t before, after;   /* the word before and after the atomic */
     bool with_imm;            /* a Write or an empty Send with immediate data */
     uint32_t imm_data;
-    uint8_t response[8]; /* of a Read: nobody sends control data in responses, so nothing may come here */
+    uint8_t response[8]; /* of a Read: no control data are sent in responses, so nothing may come here */
     bool signaled;
     bool wrong; /* meant to fail: it names `outlaw`, at the peer's end or at ours */
     bool wrong_here;

@@ -12,7 +12,7 @@
 enum { MISSING, KEPT, TAKEN };
 
 struct packets {
-    struct early early;
+    struct reorder reorder;
     uint64_t base;                  /* stream position of the link where framing began */
     uint8_t state[LINK_WINDOW_MAX]; /* of each octet in flight, indexed modulo the size */
     uint8_t packet[LINK_WINDOW_MAX];
@@ -28,7 +28,7 @@ void packets_begin(struct stack *s)
     assert(s->packets);
     s->packets->base = s->rx->taken - s->conn.agreed.rx_pos;
     s->conn.agreed.aligned = true;
-    conn_lend_early(&s->conn, &s->packets->early);
+    conn_attach_reorder(&s->conn, &s->packets->reorder);
 }
 
 void packets_fini(struct stack *s)
@@ -127,10 +127,10 @@ static void hand_over(struct stack *s, uint64_t from, uint64_t to, uint64_t now_
 
     while (from < to && from >= s->rx->taken) {
         size_t octets = 0, n = link_overtake(s->rx, from, packet, (size_t)(to - from));
-        enum conn_verdict verdict = conn_take(&s->conn, packet, n, from - s->packets->base, &octets, now_us);
+        enum conn_verdict verdict = conn_rx_out_of_order(&s->conn, packet, n, from - s->packets->base, &octets, now_us);
 
         if (!octets || octets > n)
-            report_failure("conn_take() judges %zu of %zu octets", octets, n);
+            report_failure("conn_rx_out_of_order() judges %zu of %zu octets", octets, n);
         if (verdict == CONN_TAKEN && from > s->packets->base + s->conn.agreed.rx_pos)
             s->early += octets;
         for (size_t i = 0; i < octets && verdict != CONN_REFUSED; i++)

@@ -159,11 +159,11 @@ void stack_destroy_qp(struct stack *s)
 
 void stack_deregister(struct stack *s, struct region *r)
 {
-    if (s->conn.life.out && out_uses(s->conn.life.out, &r->mr))
-        out_own(s->conn.life.out);
-    if (r->mr.sending)
-        report_failure("a region is still lent after out_own()");
     mr_remove(&s->mrs, &r->mr);
+    if (s->conn.life.out)
+        out_own_invalid(s->conn.life.out);
+    if (r->mr.sending)
+        report_failure("a region is still lent after out_own_invalid()");
     r->removed = true;
 }
 
@@ -184,14 +184,14 @@ static void eat(struct stack *s, uint64_t now_us)
 static bool receive_apart(struct stack *s, uint64_t now_us)
 {
     uint32_t staged = (uint32_t)s->staged;
-    struct conn_direct gap;
+    struct conn_place gap;
     size_t n;
 
     if (!s->attr.apart || !staged ||
-        !conn_direct(&s->conn, s->stage + s->stage_from, &staged, s->attr.apart, &gap, now_us))
+        !conn_read_to_place(&s->conn, s->stage + s->stage_from, &staged, s->attr.apart, &gap, now_us))
         return true;
     if (staged > s->staged)
-        report_failure("conn_direct() wants %u of %zu octets", staged, s->staged);
+        report_failure("conn_read_to_place() wants %u of %zu octets", staged, s->staged);
     s->apart += s->staged - staged;
     s->staged = staged;
     n = link_receive(s->rx, gap.at, gap.octets, now_us);

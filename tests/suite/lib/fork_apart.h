@@ -2,8 +2,8 @@
 /* fork_apart.h - fork() between the allocations of the other threads, where the allocator cannot wait for them itself.
  *
  * glibc's malloc() holds its own locks while a process forks. AddressSanitizer's, as gcc 12 brings it, does not: if
- * another thread is inside, the child finds a lock taken by nobody and waits without end. A thread is inside also while
- * it starts. Without AddressSanitizer nothing here waits, and fork_apart() is fork(). */
+ * another thread is inside, the child finds a lock whose owner does not exist and waits without end. A thread is inside
+ * also while it starts. Without AddressSanitizer nothing here waits, and fork_apart() is fork(). */
 #ifndef RDDP_TESTS_FORK_APART_H
 #define RDDP_TESTS_FORK_APART_H
 
@@ -16,12 +16,14 @@ enum { FORK_NEEDS_CARE = 1 };
 enum { FORK_NEEDS_CARE = 0 };
 #endif
 
-/* Every thread of the process says so once, when it runs: a program that uses this does so from its epoll_wait(), which
- * every loop of the library calls first, and from the threads that it starts itself. */
+/* Every thread of the process says so once, when it runs: the library's from poll(), which fork_apart.c replaces and in
+ * which an idle loop sleeps, or from the epoll_wait() of a program whose loops are busy; those of the program
+ * themselves.
+ */
 void fork_thread_runs(void);
 
 /* Around every allocation of a thread beside which the process forks, but of those that the library makes on its own
- * threads: it lets nobody fork meanwhile. */
+ * threads: no other fork can happen meanwhile. */
 void fork_not_now(void);
 void fork_again(void);
 

@@ -80,7 +80,7 @@ static void look(struct watch *watch, uint32_t events)
     news = news_of(end);
     pthread_mutex_unlock(&end->memory->lock);
     if (news)
-        end->link.told(&end->link, news); /* it may close the link */
+        end->link.on_event(&end->link, news); /* it may close the link */
 }
 
 static void want(struct link *link, unsigned wants)
@@ -156,7 +156,7 @@ static void close_end(struct link *link)
     struct memory *memory = end->memory;
     bool is_last;
 
-    loop_unwatch(link->loop, &end->watch);
+    reactor_unwatch(link->reactor, &end->watch);
     pthread_mutex_lock(&memory->lock);
     close(end->watch.fd);
     end->is_closed = true;
@@ -181,7 +181,7 @@ static const struct link_kind kind = {
     .close = close_end,
 };
 
-void link_memory_new(struct link *end[2], struct loop *const loop[2], uint32_t capacity)
+void link_memory_new(struct link *end[2], struct reactor *const reactor[2], uint32_t capacity)
 {
     struct memory *memory = calloc(1, sizeof(*memory));
 
@@ -192,10 +192,10 @@ void link_memory_new(struct link *end[2], struct loop *const loop[2], uint32_t c
         struct end *e = &memory->end[i];
 
         e->memory = memory;
-        e->link = (struct link){.kind = &kind, .loop = loop[i], .is_up = true};
+        e->link = (struct link){.kind = &kind, .reactor = reactor[i], .is_up = true};
         e->watch = (struct watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = look};
         assert(e->watch.fd >= 0);
-        if (loop_watch(loop[i], &e->watch, EPOLLIN))
+        if (reactor_watch(reactor[i], &e->watch, EPOLLIN))
             abort();
         end[i] = &e->link;
     }

@@ -9,7 +9,7 @@ enum { LINK_MEMORY_MAX = 1 << 16 };
 
 /* Makes two connected links for two loops, which may be of different threads. Up to `capacity` octets, at most
  * LINK_MEMORY_MAX, wait in each direction. An end that is closed without link_finish() is lost to the other. */
-void link_memory_new(struct link *end[2], struct loop *const loop[2], uint32_t capacity);
+void link_memory_new(struct link *end[2], struct reactor *const reactor[2], uint32_t capacity);
 
 /* How many octets both ends have carried. */
 uint64_t link_memory_carried(struct link *end);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 
 static bool write_file(const char *path, const char *text)
 {
@@ -56,9 +57,14 @@ static bool unshare_all(void)
     return true;
 }
 
+bool network_alone(void)
+{
+    return unshare_all() && bring_up_loopback();
+}
+
 bool network_own(void)
 {
-    return !access("/dev/net/tun", R_OK | W_OK) && unshare_all() && bring_up_loopback() &&
+    return !access("/dev/net/tun", R_OK | W_OK) && network_alone() &&
            write_file("/proc/sys/net/ipv4/ip_forward", "1") &&
            (access("/proc/sys/net/ipv6", R_OK) || write_file("/proc/sys/net/ipv6/conf/all/forwarding", "1"));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* network.h - a network namespace for one test, with loopback and forwarding, in which TUN devices can be made. */
+/* network.h - a network namespace for one test. */
 #ifndef RDDP_TESTS_SUITE_NETWORK_H
 #define RDDP_TESTS_SUITE_NETWORK_H
 
@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Moves the program into a new namespace. Call it before any thread is started. False: not possible; nothing has
- * changed. */
+/* Moves the program into a new namespace with a loopback; network_own(): also with forwarding, and where TUN devices
+ * can be made. Call it before any thread is started. False: not possible. */
+bool network_alone(void);
 bool network_own(void);
 
 /* Fills in the address 10.NET.0.HOST; returns its length. */

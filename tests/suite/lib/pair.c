@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sctp/io/usctp.h"
-
 enum { PATIENT_POLLS = 100 };
 
 enum { RTR_ALL = RDDP_RTR_SEND | RDDP_RTR_WRITE | RDDP_RTR_READ };
@@ -73,6 +71,7 @@ static const struct row rows[] = {
      .silent = true,
      .immediate = true,
      .mpa_revision = 2},
+#ifndef RDDP_WITHOUT_SCTP
     {.name = "sctp", .wire = RDDP_WIRE_SCTP, .crc = true, .mpa_revision = 2},
     {.name = "sctp, v6, three loops",
      .threads = true,
@@ -81,15 +80,17 @@ static const struct row rows[] = {
      .v6 = true,
      .loops = 3,
      .mpa_revision = 2},
-    {.name = "usrsctp", .wire = RDDP_WIRE_SCTP, .sctp = RDDP_SCTP_USRSCTP, .crc = true, .mpa_revision = 2},
-    {.name = "usrsctp, v6, three loops",
+#endif
+#ifndef RDDP_WITHOUT_ROCE
+    {.name = "roce", .wire = RDDP_WIRE_ROCE, .crc = true, .mpa_revision = 2},
+    {.name = "roce, v6, three loops",
      .threads = true,
-     .wire = RDDP_WIRE_SCTP,
-     .sctp = RDDP_SCTP_USRSCTP,
+     .wire = RDDP_WIRE_ROCE,
      .crc = true,
      .v6 = true,
      .loops = 3,
      .mpa_revision = 2},
+#endif
     {.name = "rdmatcp",
      .threads = true,
      .wire = RDDP_WIRE_RDMATCP,
@@ -152,7 +153,7 @@ static void open_device(struct side *side, const struct row *row, uint32_t net)
     assert_non_null(side->device);
 }
 
-static void open_side(struct side *side, uint32_t loops)
+static void open_side(struct side *side, const struct row *row)
 {
     struct rddp_context_attr attr;
 
@@ -162,8 +163,9 @@ static void open_side(struct side *side, uint32_t loops)
     attr.log_level = RDDP_LOG_INFO;
     attr.log = keep_line;
     attr.log_user = side;
-    if (loops)
-        attr.loops = loops;
+    if (row->loops)
+        attr.loops = row->loops;
+    attr.spin_us = row->spin_us;
     side->context = rddp_open(&attr);
     assert_non_null(side->context);
     side->events = rddp_create_event_channel(side->context);
@@ -273,8 +275,8 @@ void pair_open(struct pair *pair, const struct row *row)
     socklen_t length = row->packet ? network_address(&pair->addr, 2, 2, 0) : loopback(row, &pair->addr);
 
     pair->row = row;
-    open_side(&pair->client, row->loops);
-    open_side(&pair->server, row->loops);
+    open_side(&pair->client, row);
+    open_side(&pair->server, row);
     open_device(&pair->client, row, 1);
     open_device(&pair->server, row, 2);
     wire.device = pair->server.device;
@@ -476,10 +478,6 @@ int pair_run(const char *group, const struct pair_test *tests, size_t n, bool co
             continue;
         if ((t->row->packet || t->row->hand_off) && !has_network)
             continue;
-        if (t->row->sctp == RDDP_SCTP_USRSCTP && usctp.missing(NULL)) {
-            print_message("skipped over %s: %s\n", t->row->name, usctp.missing(NULL));
-            continue;
-        }
         snprintf(t->name, sizeof(t->name), "%s (%s)", tests[i / row_count].name, t->row->name);
         unit[used++] = (struct CMUnitTest){t->name, tests[i / row_count].run, set_up, tear_down, t};
     }

@@ -31,7 +31,8 @@ struct row {
     bool hand_off;  /* both take over connections of the kernel's, over loopback */
     uint32_t lose;  /* with `packet`: lose this many of 100,000 packets, each way */
     uint32_t loops; /* of each context, instead of the default */
-    bool threads;   /* threads meet here as in no row before: ThreadSanitizer sees these rows alone */
+    uint32_t spin_us;
+    bool threads; /* threads meet here as in no row before: ThreadSanitizer sees these rows alone */
     uint8_t mpa_revision;
     unsigned rtr;
 };

@@ -10,6 +10,7 @@
 
 #include "tcp/io/packet_name.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 #include "tests/suite/lib/network.h"
 
 enum { MTU = 1500, MSS = 1460, PREFIX = 24, PACKETS = 100000 };
@@ -20,7 +21,7 @@ int raw_peer_device(uint32_t net)
     int fd;
 
     network_address(&neighbor, net, 1, 0);
-    fd = tun_set_up(NULL, (struct sockaddr *)&neighbor, PREFIX, MTU, 0);
+    fd = tun_set_up(NULL, (struct sockaddr *)&neighbor, PREFIX, MTU, 0, NULL);
     assert_true(fd >= 0);
     return fd;
 }

@@ -15,7 +15,7 @@ struct stream_path {
 
 enum { STREAM_PATH_PORT = 700 }; /* the second net listens there, with a backlog of 1 */
 
-/* What a path needs: IPv6 or IPv4; packets of so many octets (0: the default); so many losses in 100,000, each way. */
+/* What a path needs: IPv6 or IPv4; the length of packets (0: the default); losses in 100,000, each way. */
 struct stream_path_attr {
     bool v6;
     uint32_t mtu, lose;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* visit.c - an invalidation completes only after every visitor that may use the region has left: RDMAP-5.3-03. */
+/* epoch.c - an invalidation completes only after every reader that may use the region has left: RDMAP-5.3-03. */
 #include <string.h>
 
 #include "tests/lib/engine.h"
@@ -8,7 +8,7 @@ enum { PLACES = 3 };
 
 static struct engine e;
 static struct side s;
-static struct visit place[PLACES];
+static struct epoch_reader place[PLACES];
 static struct mr *mr, *other;
 
 static int set_up(void **state)
@@ -16,7 +16,7 @@ static int set_up(void **state)
     (void)state;
     engine_init(&e);
     memset(place, 0, sizeof(place));
-    visits_init(&e.mrs.visits, place, PLACES);
+    epochs_init(&e.mrs.epochs, place, PLACES);
     mr = engine_region(&e, 64, ALL_ACCESS);
     other = engine_region(&e, 64, ALL_ACCESS);
     side_open(&s, &e, NULL);
@@ -33,57 +33,57 @@ static int tear_down(void **state)
 
 static void enter(uint32_t i)
 {
-    visit_enter(&e.mrs.visits, &place[i]);
+    epoch_enter(&e.mrs.epochs, &place[i]);
 }
 
-/* --- visitors -------------------------------------------------------------------------------------------------- */
+/* --- readers -------------------------------------------------------------------------------------------------- */
 
 static void only_those_before(void **state)
 {
-    uint64_t moment, later;
+    uint64_t epoch, later;
 
     (void)state;
-    assert_true(visits_are_over(&e.mrs.visits, 0));
-    moment = visits_part(&e.mrs.visits);
-    assert_true(visits_are_over(&e.mrs.visits, moment)); /* there is no visitor */
+    assert_true(epoch_is_over(&e.mrs.epochs, 0));
+    epoch = epoch_advance(&e.mrs.epochs);
+    assert_true(epoch_is_over(&e.mrs.epochs, epoch)); /* there is no reader */
     enter(0);
-    assert_true(visits_are_over(&e.mrs.visits, moment)); /* a later visitor does not count */
-    later = visits_part(&e.mrs.visits);
-    assert_false(visits_are_over(&e.mrs.visits, later));
+    assert_true(epoch_is_over(&e.mrs.epochs, epoch)); /* a later reader does not count */
+    later = epoch_advance(&e.mrs.epochs);
+    assert_false(epoch_is_over(&e.mrs.epochs, later));
     enter(1);
-    visit_leave(&place[0]);
-    assert_true(visits_are_over(&e.mrs.visits, later));
-    assert_true(visits_are_over(&e.mrs.visits, moment));
-    visit_leave(&place[1]);
+    epoch_leave(&place[0]);
+    assert_true(epoch_is_over(&e.mrs.epochs, later));
+    assert_true(epoch_is_over(&e.mrs.epochs, epoch));
+    epoch_leave(&place[1]);
 }
 
 static void one_who_stays_may_renew(void **state)
 {
-    uint64_t moment;
+    uint64_t epoch;
 
     (void)state;
     enter(2);
-    moment = visits_part(&e.mrs.visits);
-    assert_false(visits_are_over(&e.mrs.visits, moment));
-    visit_renew(&e.mrs.visits, NULL);
-    assert_false(visits_are_over(&e.mrs.visits, moment));
-    visit_renew(&e.mrs.visits, &place[2]);
-    assert_true(visits_are_over(&e.mrs.visits, moment));
-    assert_false(visits_are_over(&e.mrs.visits, visits_part(&e.mrs.visits)));
-    visit_leave(&place[2]);
+    epoch = epoch_advance(&e.mrs.epochs);
+    assert_false(epoch_is_over(&e.mrs.epochs, epoch));
+    epoch_renew(&e.mrs.epochs, NULL);
+    assert_false(epoch_is_over(&e.mrs.epochs, epoch));
+    epoch_renew(&e.mrs.epochs, &place[2]);
+    assert_true(epoch_is_over(&e.mrs.epochs, epoch));
+    assert_false(epoch_is_over(&e.mrs.epochs, epoch_advance(&e.mrs.epochs)));
+    epoch_leave(&place[2]);
 }
 
 /* Take every shared place, then one more. */
 static void places_for_anybody(void **state)
 {
     (void)state;
-    assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[1]);
-    assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[2]);
-    assert_null(visit_enter_any(&e.mrs.visits, 1)); /* place 0 is not shared */
-    visit_leave(&place[1]);
-    assert_ptr_equal(visit_enter_any(&e.mrs.visits, 1), &place[1]);
-    visit_leave(&place[1]);
-    visit_leave(&place[2]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1), &place[1]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1), &place[2]);
+    assert_null(epoch_enter_any(&e.mrs.epochs, 1)); /* place 0 is not shared */
+    epoch_leave(&place[1]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1), &place[1]);
+    epoch_leave(&place[1]);
+    epoch_leave(&place[2]);
 }
 
 /* --- LOCAL_INV ------------------------------------------------------------------------------------------------- */
@@ -128,14 +128,14 @@ static void completes_when_they_have_left(void **state)
     assert_true(qp_waits(&s.qp));
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_quiet(&s.send_cq);
-    visit_leave(&place[0]);
-    enter(1); /* a later visitor does not delay the LOCAL_INV */
+    epoch_leave(&place[0]);
+    enter(1); /* a later reader does not delay the LOCAL_INV */
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
     expect_wc(&s.send_cq, 3, RDDP_WC_SUCCESS);
     expect_quiet(&s.send_cq);
     assert_false(qp_waits(&s.qp));
-    visit_leave(&place[1]);
+    epoch_leave(&place[1]);
 }
 
 static void alone_it_is_told_at_once(void **state)
@@ -160,17 +160,63 @@ static void two_wait_for_two(void **state)
     enter(1);
     invalidate(2, other);
     assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
-    visit_leave(&place[0]);
+    epoch_leave(&place[0]);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
     expect_quiet(&s.send_cq);
     assert_true(qp_waits(&s.qp));
-    visit_leave(&place[1]);
+    epoch_leave(&place[1]);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.send_cq, 2, RDDP_WC_SUCCESS);
 }
 
-/* A flushed LOCAL_INV completes without waiting for visitors. */
+/* A span that is queued for a socket keeps its region in use as a reader does, also when its reader has left, and when
+ * it is of a part of the region. */
+static void waits_for_spans(void **state)
+{
+    struct mr part;
+    struct emit emit;
+
+    (void)state;
+    assert_true(mr_part(&part, mr, mr->base, 8, 0));
+    assert_true(mr_insert(&e.mrs, &part, 5));
+    mr_lend(&part);
+    invalidate(1, mr);
+    assert_false(qp_emit(&s.qp, &emit, 1000, 1000));
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_quiet(&s.send_cq);
+    assert_true(qp_waits_for_spans(&s.qp));
+    mr_give_back(&part);
+    assert_false(qp_waits_for_spans(&s.qp));
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    mr_remove(&e.mrs, &part);
+}
+
+/* A request that sends nothing is executed whatever else is being sent, but not before those posted before it. */
+static void local_work_needs_no_peer(void **state)
+{
+    const struct seg_read read = {.sink_key = 7, .source_key = other->key, .source_offset = other->start, .length = 64};
+    struct emit emit;
+
+    (void)state;
+    assert_int_equal(arrive(&s, a_read_request(1, &read)), FAULT_NONE);
+    assert_true(qp_emit(&s.qp, &emit, 8, 1000)); /* the response has begun */
+    write_some(1);
+    invalidate(2, mr);
+    assert_false(qp_has_local(&s.qp));
+    qp_do_local(&s.qp);
+    assert_true(mr->valid);
+    for (int i = 0; i < 8; i++) /* the rest of it, and the Write */
+        assert_true(qp_emit(&s.qp, &emit, 8, 1000));
+    assert_int_equal(arrive(&s, a_read_request(2, &read)), FAULT_NONE);
+    assert_true(qp_has_local(&s.qp));
+    qp_do_local(&s.qp);
+    assert_false(mr->valid);
+    assert_false(qp_has_local(&s.qp));
+}
+
+/* A flushed LOCAL_INV completes without waiting for readers. */
 static void failure_flushes_it(void **state)
 {
     struct emit emit;
@@ -182,7 +228,7 @@ static void failure_flushes_it(void **state)
     qp_fail(&s.qp, &(struct fault_note){.fault = FAULT_LOST});
     expect_wc(&s.send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
     assert_false(qp_waits(&s.qp));
-    visit_leave(&place[0]);
+    epoch_leave(&place[0]);
 }
 
 /* --- Send with Invalidate -------------------------------------------------------------------------------------- */
@@ -218,7 +264,7 @@ static void is_withheld_until_they_have_left(void **state)
                          FAULT_NOT_NOW);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_quiet(&s.recv_cq);
-    visit_leave(&place[0]);
+    epoch_leave(&place[0]);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     wc = expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
     assert_int_equal(wc.wc_flags, RDDP_WC_WITH_INV);
@@ -229,19 +275,33 @@ static void is_withheld_until_they_have_left(void **state)
     expect_wc(&s.recv_cq, 2, RDDP_WC_SUCCESS);
 }
 
-/* Invalidating an invalid key is a fault, with or without a visitor. */
+static void is_withheld_until_spans_have_left(void **state)
+{
+    (void)state;
+    post_receives(1);
+    mr_lend(mr);
+    assert_int_equal(arrive(&s, a_send_with_invalidate(1)), FAULT_NONE);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_quiet(&s.recv_cq);
+    assert_true(qp_waits_for_spans(&s.qp));
+    mr_give_back(mr);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
+}
+
+/* Invalidating an invalid key is a fault, with or without a reader. */
 static void twice_is_a_fault(void **state)
 {
     (void)state;
     post_receives(3);
     enter(0);
     assert_int_equal(arrive(&s, a_send_with_invalidate(1)), FAULT_NONE);
-    visit_leave(&place[0]);
+    epoch_leave(&place[0]);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
     enter(0);
     assert_int_equal(arrive(&s, a_send_with_invalidate(2)), FAULT_INVALIDATE);
-    visit_leave(&place[0]);
+    epoch_leave(&place[0]);
 }
 
 /* A Send that came early completes after the waiting Send with Invalidate before it. */
@@ -255,7 +315,7 @@ static void holds_up_what_was_early(void **state)
     expect_quiet(&s.recv_cq);
     assert_int_equal(qp_advance(&s.qp, 200), FAULT_NONE);
     expect_quiet(&s.recv_cq);
-    visit_leave(&place[0]);
+    epoch_leave(&place[0]);
     assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
     expect_wc(&s.recv_cq, 1, RDDP_WC_SUCCESS);
     expect_wc(&s.recv_cq, 2, RDDP_WC_SUCCESS);
@@ -267,11 +327,19 @@ static void holds_up_what_was_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(only_those_before),        TEST(one_who_stays_may_renew),
-        TEST(places_for_anybody),       TEST(completes_when_they_have_left),
-        TEST(alone_it_is_told_at_once), TEST(two_wait_for_two),
-        TEST(failure_flushes_it),       TEST(is_withheld_until_they_have_left),
-        TEST(twice_is_a_fault),         TEST(holds_up_what_was_early),
+        TEST(only_those_before),
+        TEST(one_who_stays_may_renew),
+        TEST(places_for_anybody),
+        TEST(completes_when_they_have_left),
+        TEST(alone_it_is_told_at_once),
+        TEST(two_wait_for_two),
+        TEST(waits_for_spans),
+        TEST(local_work_needs_no_peer),
+        TEST(is_withheld_until_spans_have_left),
+        TEST(failure_flushes_it),
+        TEST(is_withheld_until_they_have_left),
+        TEST(twice_is_a_fault),
+        TEST(holds_up_what_was_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* raw_udp.c - batches of UDP, and their answers. */
+#include "bench/lib/raw_udp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/lib/ends.h"
+#include "loop/udp.h"
+
+enum { PATIENCE_NS = 20000000 /* what was not answered by then was lost */ };
+
+static void raw_udp_open(struct udp *udp, struct udp_stage *stage, const struct sockaddr_in *own)
+{
+    int error = udp_open_with(udp, (const struct sockaddr *)own, sizeof(*own), UDP_UNFRAGMENTED);
+
+    stage->buffer = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
+    if (error || !stage->buffer)
+        ends_fail("UDP", error);
+}
+
+void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready)(void), const _Atomic bool *over)
+{
+    struct udp_batch batch[UDP_BUFFERS];
+    struct udp_stage stage;
+    struct udp udp;
+
+    raw_udp_open(&udp, &stage, own);
+    ready();
+    while (!*over) {
+        int n = udp_recv(&udp, &stage, batch);
+
+        for (int i = 0; i < n; i++) {
+            memset(udp_buffer(&udp, &batch[i].from, octets), 0, octets);
+            udp_put(&udp, octets);
+            udp_flush(&udp);
+        }
+    }
+}
+
+static int count_answers(struct udp *udp, struct udp_stage *stage)
+{
+    struct udp_batch batch[UDP_BUFFERS];
+    int n = udp_recv(udp, stage, batch), answers = 0;
+
+    for (int i = 0; i < n; i++)
+        answers += (int)((batch[i].octets + batch[i].each - 1) / batch[i].each);
+    return answers;
+}
+
+static void send_raw_batch(struct udp *udp, const struct sockaddr_storage *to, uint32_t octets, uint32_t packets)
+{
+    static const uint8_t zeros[UINT16_MAX];
+
+    for (uint32_t i = 0; i < packets; i++)
+        udp_lend(udp, to, zeros, octets, false);
+    udp_flush(udp);
+}
+
+double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *to, uint32_t octets, uint32_t packets,
+                       int ahead, double seconds)
+{
+    struct sockaddr_storage peer = {0};
+    uint64_t end, now, heard, answered = 0;
+    struct udp_stage stage;
+    struct udp udp;
+    int under_way = 0;
+
+    memcpy(&peer, to, sizeof(*to));
+    raw_udp_open(&udp, &stage, own);
+    now = heard = ends_now_ns();
+    for (end = now + (uint64_t)(seconds * 1e9); now < end; now = ends_now_ns()) {
+        int n;
+
+        for (; under_way < ahead; under_way++)
+            send_raw_batch(&udp, &peer, octets, packets);
+        n = count_answers(&udp, &stage);
+        if (n)
+            heard = now;
+        answered += (uint64_t)n;
+        under_way -= n < under_way ? n : under_way;
+        if (now > heard + PATIENCE_NS)
+            under_way = 0;
+    }
+    return (double)answered;
+}

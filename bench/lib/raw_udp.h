@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* raw_udp.h - what UDP in batches carries between two processes that poll, without any transport. */
+#ifndef RDDP_BENCH_RAW_UDP_H
+#define RDDP_BENCH_RAW_UDP_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Answers each batch that arrives at `own` with a packet of `octets`, until *over. Calls ready() when it listens. */
+void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready)(void), const _Atomic bool *over);
+
+/* Sends batches of `packets` packets of `octets`, with at most `ahead` of them unanswered, for `seconds`. Returns how
+ * many were answered. */
+double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *to, uint32_t octets, uint32_t packets,
+                       int ahead, double seconds);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* packets.h - the queues of a queue pair for a transport that acknowledges packets and may send each of them again:
+ * requests stay where they are, and their octets are looked up for every packet. */
+#ifndef RDDP_CORE_PACKETS_H
+#define RDDP_CORE_PACKETS_H
+
+#include "core/qp.h"
+
+/* Octets of a message: the limit of InfiniBand. */
+#define PACKETS_MESSAGE_MAX (UINT32_C(1) << 31)
+
+/* Numbers messages as such a transport does; before anything is posted. Requests may then have immediate data beside a
+ * payload, and Reads several sges. */
+void qp_use_packets(struct qp *qp);
+
+/* Takes the next request that may leave, by its fence and the agreed ORD, and executes those that send nothing. *seg
+ * describes the whole message: op, key, offset, length, flags, immediate data. Its state is for a message that ends at
+ * position `end` of qp_request_ends(). Returns false if there is none, or QP_ERROR: one of them failed. */
+bool qp_take_request(struct qp *qp, uint32_t *at, struct seg *seg);
+
+/* Does the poster wait for the completion of this request? */
+bool qp_is_signalled(const struct qp *qp, uint32_t at);
+
+/* Describes a request again that was taken. */
+void qp_describe_request(const struct qp *qp, uint32_t at, struct seg *seg);
+
+/* Where do these octets of it lie? Every check is made again, since the memory may have been taken away. Returns false:
+ * it was, and the queue pair has failed. */
+bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e);
+
+/* The request is acknowledged when qp_sent() comes to `end`. */
+void qp_request_ends(struct qp *qp, uint32_t at, uint64_t end);
+
+/* This request is to blame, before qp_fail(). */
+void qp_blame_request(struct qp *qp, uint32_t at, enum rddp_wc_status status);
+
+/* Cuts the next segment, of at most `max` octets, of the response to the oldest Read or atomic of the peer; an atomic
+ * is executed by it. Returns false: there is none, or the queue pair has failed. */
+bool qp_take_answer(struct qp *qp, struct emit *e, uint32_t max);
+
+/* The source of a Read that the peer repeats, checked as for the first time. Returns a fault, and *e is undefined. */
+enum fault qp_gather_again(struct qp *qp, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
+                           struct emit *e);
+
+/* What has arrived of a message is void: the next message takes its receive. */
+void qp_discard_message(struct qp *qp);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* descriptors.h - are the library's descriptors still its own? A program that becomes a daemon closes all that it
+ * finds, and their numbers are then given to files of the program, which must neither be written nor closed.
+ *
+ * A descriptor of its own, the sentinel, stands for all of them. As long as it is the same file, the others are ours;
+ * when it is not, none counts as ours any more: one that the program has left open stays open. */
+#ifndef RDDP_LOOP_DESCRIPTORS_H
+#define RDDP_LOOP_DESCRIPTORS_H
+
+#include <stdbool.h>
+
+/* Count their users. The first makes the sentinel, the last closes it; a new one is made if it is no more ours: no
+ * thread may use descriptors of before any more. Returns 0 or -EMFILE. The caller excludes other calls of these four
+ * and of descriptors_are_lost(). */
+int descriptors_open(void);
+void descriptors_close(void);
+
+/* In a child of fork(): descriptors_leave() lets the parent notice its own loss although the child has copies.
+ * descriptors_renew() makes a sentinel of the child's own; returns 0 or -EMFILE. */
+void descriptors_leave(void);
+int descriptors_renew(void);
+
+/* Looks: a system call. It may say false beside the calls above; descriptors_are_lost() is sure, excludes them, and
+ * what it finds stays until the next descriptors_open(). */
+bool descriptors_are_ours(void);
+bool descriptors_are_lost(void);
+
+/* For poll(2), with no events: something happens to it when the program has closed it. */
+int descriptors_sentinel(void);
+
+/* Closes a descriptor of ours, unless they are not ours any more. */
+void descriptor_close(int fd);
+
+#endif

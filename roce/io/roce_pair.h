@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_pair.h - for endpoint_roce.c and roce_call.c alone: a queue pair and the path to its peer. */
+#ifndef RDDP_ROCE_IO_ROCE_PAIR_H
+#define RDDP_ROCE_IO_ROCE_PAIR_H
+
+#include "conn/rc_pair.h"
+#include "endpoint/objects.h"
+#include "roce/io/roce_cm.h"
+#include "roce/io/roce_port.h"
+
+/* What the connection manager has to do with a queue pair. */
+struct roce_call {
+    struct roce_cm_user user;
+    struct roce_cm_conn *conn; /* NULL: connected by hand, or no message is expected any more */
+    bool left;                 /* we have ended it */
+    uint64_t limit_us;         /* passive, accepted: until when the peer must have answered; 0: it has */
+    uint64_t startup_us;       /* that limit, from the answer on */
+    uint32_t psn, mtu;         /* active: what the peer was told of us */
+    struct rcm_terms peer;     /* what it is like */
+    uint8_t octets;            /* private data that it sent */
+    uint8_t data[RCM_PRIVATE_REP];
+};
+
+/* Guarded as its first member, as which it is freed. */
+struct endpoint_roce {
+    struct endpoint endpoint;
+    struct rc_pair pair;
+    void *memory;           /* owned: that of the pair */
+    struct roce_slot *slot; /* NULL: a request that was not accepted yet */
+    bool owns_slot;         /* the slot goes with the connection, or else with its queue pair */
+    struct roce_user user;
+    struct roce_call call;
+    struct roce_socket *socket; /* by which the peer's last packets came; NULL: none have come */
+    struct roce_address local, peer;
+    struct sockaddr_storage to; /* the peer, with the port that packets are sent to now */
+    struct icrc_path path;      /* of those packets */
+    bool is_near;               /* the peer is on this host: its own port is used from the first packet on */
+    bool is_fixed;              /* the peer did not answer at its own port: packets go to the common one */
+    bool has_peer;              /* a packet of the peer has arrived */
+    bool more;                  /* a turn ended before its work was done */
+    uint64_t wrong_icrc, wrong_peer;
+};
+
+/* Connects: from now on the peer's requests are executed. rc_pair_begin() was called; of *attr all members count but
+ * `state`, `access` and addresses. Returns 0; -ENOMEM; or what roce_pair_set_path() does. */
+int roce_pair_connect(struct endpoint_roce *e, struct rddp_qp *qp, const struct sockaddr_storage *local,
+                      const struct sockaddr_storage *peer, const struct rddp_ib_attr *attr);
+
+/* Sets the path to the peer. Returns 0; -EADDRNOTAVAIL: addresses of two families, or of one that the port has not. */
+int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *local,
+                       const struct sockaddr_storage *peer, uint32_t peer_qpn);
+
+/* Sends what may be sent, up to the end of a turn. Returns whether there may be more. The holder has entered the port.
+ */
+bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us);
+
+/* Gives the packets to the pair that are the peer's and whole. */
+void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_t now_us);
+
+/* Time for rc_pair_tick(): packets may have been lost for the port that they were sent to. */
+void roce_pair_tick(struct endpoint_roce *e, uint64_t now_us);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_path.c - the path MTU of a route. */
+#include "roce/io/roce_path.h"
+
+#include "loop/udp.h"
+#include "roce/bth.h"
+#include "roce/io/roce_address.h"
+
+enum { IPV4_HEAD = 20, IPV6_HEAD = 40, UDP_HEAD = 8 };
+
+int roce_path_mtu(const struct sockaddr_storage *peer)
+{
+    int packet = udp_route_mtu(peer), mtu = BTH_MTU_MAX;
+    bool is_v4 = peer->ss_family == AF_INET;
+    struct roce_address address;
+
+    if (packet < 0)
+        return packet;
+    if (roce_address_read(peer, &address))
+        is_v4 = roce_address_is_v4(&address);
+    packet -= (is_v4 ? IPV4_HEAD : IPV6_HEAD) + UDP_HEAD + BTH_OCTETS + RETH_OCTETS + IMMEDIATE_OCTETS + ICRC_OCTETS;
+    while (mtu > BTH_MTU_MIN && mtu > packet)
+        mtu /= 2;
+    return mtu;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* doorbell_manual.c - a context without a thread: which posts leave at once, which are deferred, what sends those. */
+#include <poll.h>
+#include <pthread.h>
+
+#include "endpoint/objects.h"
+#include "tests/suite/lib/manual.h"
+
+enum { BURST = 64, DEPTH = 1024, TRIES = 1000 };
+
+static uint64_t posted;
+
+static int set_up(void **state)
+{
+    (void)state;
+    posted = 0;
+    manual_open(DEPTH);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    manual_close();
+    return 0;
+}
+
+/* Posts `n` single Writes; only the last is signalled. */
+static void post(unsigned n)
+{
+    struct rddp_sge sge = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
+    struct rddp_send_wr *bad;
+
+    for (unsigned i = 0; i < n; i++, posted++) {
+        struct rddp_send_wr wr = {.sg_list = &sge,
+                                  .num_sge = 1,
+                                  .opcode = RDDP_WR_RDMA_WRITE,
+                                  .send_flags = i == n - 1 ? RDDP_SEND_SIGNALED : 0,
+                                  .remote_addr = (uintptr_t)there.memory,
+                                  .rkey = rddp_mr_key(there.mr)};
+
+        assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
+    }
+}
+
+static uint64_t placed(void)
+{
+    struct rddp_qp_info info;
+
+    assert_int_equal(rddp_query_qp(there.qp, &info), 0);
+    return info.rx_octets / MANUAL_SIZE;
+}
+
+static void wait_until_placed(uint64_t n)
+{
+    for (int i = 0; i < PAIR_WAIT_MS && placed() < n; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(placed(), n);
+}
+
+static void poll_one(void)
+{
+    struct rddp_wc wc;
+
+    for (int i = 0; i < PAIR_WAIT_MS; i++) {
+        int n = rddp_poll_cq(here.cq, 1, &wc);
+
+        assert_in_range(n, 0, 1);
+        if (n) {
+            assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+            return;
+        }
+        if (i > 1000)
+            poll(NULL, 0, 1);
+    }
+    fail();
+}
+
+/* Posts and polls until the end of a burst is deferred; a connection that sent nothing for a while sends at once, so a
+ * slow machine tries again. */
+static bool defer(void)
+{
+    for (int i = 0; i < TRIES; i++) {
+        post(BURST);
+        if (here.qp->deferred)
+            return true;
+        poll_one();
+    }
+    return false;
+}
+
+/* An application that was never seen to poll may never call again: everything is sent at once. */
+static void never_polled(void **state)
+{
+    (void)state;
+    post(DEPTH / 2);
+    wait_until_placed(posted);
+}
+
+static void sent_by(void (*call)(void))
+{
+    assert_true(defer());
+    call();
+    wait_until_placed(posted);
+    if (call != poll_one)
+        poll_one();
+}
+
+static void progress(void)
+{
+    assert_int_equal(rddp_progress(here.context, 0), 0);
+}
+
+static void progress_with_limit(void)
+{
+    assert_int_equal(rddp_progress(here.context, 1), 0);
+}
+
+static void what_sends(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        sent_by(progress);
+        sent_by(progress_with_limit);
+        sent_by(poll_one);
+    }
+    assert_true(defer());
+    assert_int_equal(rddp_disconnect(here.qp), 0);
+    wait_until_placed(posted);
+}
+
+/* An application that waits at the descriptor is woken, whether it asked for it before the posts or after them. */
+static void at_the_descriptor(void **state)
+{
+    struct pollfd fd = {.events = POLLIN};
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        assert_true(defer());
+        fd.fd = rddp_progress_fd(here.context);
+        while (here.qp->deferred) {
+            assert_int_equal(poll(&fd, 1, PAIR_WAIT_MS), 1);
+            progress();
+        }
+        wait_until_placed(posted);
+        poll_one();
+    }
+}
+
+static _Atomic bool is_over;
+
+static void *sleep_in_progress(void *arg)
+{
+    (void)arg;
+    while (!is_over)
+        assert_int_equal(rddp_progress(here.context, -1), 0);
+    return NULL;
+}
+
+/* One thread posts and never polls, another one sleeps for it. */
+static void another_thread_sleeps(void **state)
+{
+    pthread_t sleeper;
+
+    (void)state;
+    assert_true(defer());
+    assert_int_equal(pthread_create(&sleeper, NULL, sleep_in_progress, NULL), 0);
+    wait_until_placed(posted);
+    for (int i = 0; i < 200; i++) {
+        post(BURST / 2);
+        if (i % 8 == 7)
+            wait_until_placed(posted);
+        for (struct rddp_wc wc; i % 8 == 7 && cq_poll(&here.cq->cq, &wc, 1);) /* drives nothing */
+            continue;
+    }
+    is_over = true;
+    loop_wake(here.context->loop);
+    pthread_join(sleeper, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(never_polled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_sends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("doorbell_manual", tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* manual.c - see manual.h. */
+#include "tests/suite/lib/manual.h"
+
+#include <netinet/in.h>
+
+struct manual_end here, there;
+static struct rddp_listener *listener;
+
+static void open_end(struct manual_end *end, bool manual, uint32_t depth)
+{
+    struct rddp_context_attr attr;
+    struct rddp_qp_attr qp_attr;
+
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = manual;
+    end->context = rddp_open(&attr);
+    end->pd = rddp_alloc_pd(end->context);
+    end->events = rddp_create_event_channel(end->context);
+    end->cq = rddp_create_cq(end->context, (int)(2 * depth), NULL, NULL);
+    end->mr = rddp_reg_mr(end->pd, end->memory, MANUAL_SIZE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
+    rddp_qp_attr_init(&qp_attr);
+    qp_attr.send_cq = qp_attr.recv_cq = end->cq;
+    qp_attr.max_send_wr = depth;
+    end->qp = rddp_create_qp(end->pd, &qp_attr);
+    assert_non_null(end->qp);
+    assert_non_null(end->mr);
+}
+
+struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type)
+{
+    struct rddp_event *event, copy;
+
+    assert_int_equal(rddp_get_event(end->events, &event), 0);
+    copy = *event;
+    rddp_ack_event(event);
+    assert_int_equal(copy.type, type);
+    return copy;
+}
+
+void manual_open(uint32_t depth)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_storage addr;
+    struct rddp_conn_attr attr;
+
+    open_end(&here, true, depth);
+    open_end(&there, false, depth);
+    rddp_conn_attr_init(&attr);
+    attr.wire.first_delay_ms = 0;
+    listener = rddp_listen(there.events, (struct sockaddr *)&any, sizeof(any), 4, &attr.wire, NULL);
+    assert_non_null(listener);
+    rddp_listener_addr(listener, &addr);
+    assert_int_equal(rddp_connect(here.qp, here.events, (struct sockaddr *)&addr, sizeof(any), &attr), 0);
+    for (int i = 0; i < 10; i++)
+        rddp_progress(here.context, 1);
+    assert_int_equal(rddp_accept(manual_event(&there, RDDP_EVENT_CONNECT_REQUEST).request, there.qp, NULL), 0);
+    manual_event(&here, RDDP_EVENT_ESTABLISHED);
+    manual_event(&there, RDDP_EVENT_ESTABLISHED);
+}
+
+static void close_end(struct manual_end *end)
+{
+    rddp_destroy_qp(end->qp);
+    rddp_dereg_mr(end->mr);
+    rddp_destroy_cq(end->cq);
+    rddp_destroy_event_channel(end->events);
+    assert_int_equal(rddp_dealloc_pd(end->pd), 0);
+    assert_int_equal(rddp_close(end->context), 0);
+}
+
+void manual_close(void)
+{
+    rddp_destroy_listener(listener);
+    close_end(&here);
+    close_end(&there);
+}

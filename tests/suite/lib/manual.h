@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* manual.h - a context without a thread that is connected to one with a thread: for tests of what a post or a poll
+ * drives. */
+#ifndef RDDP_TESTS_SUITE_MANUAL_H
+#define RDDP_TESTS_SUITE_MANUAL_H
+
+#include "tests/suite/lib/pair.h"
+
+enum { MANUAL_SIZE = 8 }; /* octets of each region */
+
+struct manual_end {
+    struct rddp_context *context;
+    struct rddp_pd *pd;
+    struct rddp_event_channel *events;
+    struct rddp_cq *cq;
+    struct rddp_qp *qp;
+    struct rddp_mr *mr;
+    uint8_t memory[MANUAL_SIZE];
+};
+
+/* `here` has no thread; `there` has, and is written to. */
+extern struct manual_end here, there;
+
+/* Connects both with send queues of `depth`. */
+void manual_open(uint32_t depth);
+void manual_close(void);
+
+/* Waits for the next event, which must be of this type, and acknowledges it. */
+struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type);
+
+#endif
