@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp.c [MTU [SECONDS [own|usrsctp]]] - RDMA Writes over an association of rddp's own SCTP, or of usrsctp, on
- * loopback, between two processes, compared with kernel TCP doing the same work: a header and a payload of the same
- * size, 32 of them in a call, read into a region. One fact a line. */
+/* sctp.c [MTU [SECONDS]] - RDMA Writes over an association of rddp's own SCTP, on loopback, between two processes,
+ * compared with kernel TCP doing the same work: a header and a payload of the same size, 32 of them in a call, read
+ * into a region. One fact a line. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,10 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sctp/io/sctp_conn.h"
 #include "loop/reactor.h"
 #include "sctp/io/osctp_provider.h"
-#include "sctp/io/usctp.h"
+#include "tests/lib/sctp_end.h"
 
 enum { REGION = 4 << 20, DEPTH = 512, SCTP_PORT = 5001, BATCH = 32, SECOND_US = 1000000, HEAD = SCTPDDP_RDMA_HEAD };
 
@@ -26,7 +25,7 @@ struct result {
     double octets, messages, seconds, cpu_seconds;
 };
 
-static const struct sctp_provider *stack = &osctp;
+static const struct sctp_provider *const stack = &osctp;
 static uint8_t *memory;
 static unsigned mtu = 1500, seconds = 2;
 
@@ -54,10 +53,7 @@ static struct sockaddr_in loopback(uint16_t port)
 
 struct end {
     struct sctp_socket *port;
-    struct sctp_assoc *sctp;
-    struct assoc assoc;
-    struct window_slot slots[WINDOW_CHUNKS];
-    struct sctp_link link;
+    struct sctp_conn conn;
     struct qp qp;
     struct cq cq;
     struct cq_entry ring[4096];
@@ -95,21 +91,21 @@ static void open_end(bool active, uint16_t udp_port)
         .window = 256,
     };
     struct sockaddr_in any = loopback(0), to = loopback(SCTP_PORT);
+    const char *why;
 
     mr_table_init(&end.mrs, end.table, 16);
     end.mr = (struct mr){.base = memory, .length = REGION, .pd = &end.pd, .access = 7};
     mr_insert(&end.mrs, &end.mr, 0x1234);
     cq_init(&end.cq, end.ring, 4096, 4096, NULL);
     qp_init(&end.qp, &queues, calloc(1, qp_size(&queues)));
-    if (stack->open((struct sockaddr *)&any, sizeof(any), &attr, &end.port))
+    if (stack->open((struct sockaddr *)&any, sizeof(any), &attr, &end.port, &why))
         give_up("open");
     if (active) {
-        assoc_init_active(&end.assoc, &own, end.slots, &end.qp, NULL, 0, loop_now_us());
-        if (stack->connect(end.port, (struct sockaddr *)&to, &end.sctp))
+        assoc_init_active(&end.conn.assoc, &own, end.conn.slots, &end.qp, NULL, 0, reactor_now_us());
+        if (sctp_end_connect(&end.conn, end.port, &to))
             give_up("connect");
-        sctp_link_init(&end.link, &end.assoc, end.port, end.sctp);
     } else {
-        assoc_init_passive(&end.assoc, &own, end.slots, loop_now_us());
+        assoc_init_passive(&end.conn.assoc, &own, end.conn.slots, reactor_now_us());
         if (stack->listen(end.port, SCTP_PORT))
             give_up("listen");
     }
@@ -117,31 +113,29 @@ static void open_end(bool active, uint16_t udp_port)
 
 static void turn(bool wait)
 {
-    struct pollfd fd = {stack->fd(end.port), POLLIN, 0};
+    struct pollfd fd = {end.port->fd, POLLIN, 0};
     struct assoc_signal signal;
 
     if (wait)
         poll(&fd, 1, 1);
-    stack->drive(end.port);
-    if (!end.sctp && (end.sctp = stack->accept(end.port)))
-        sctp_link_init(&end.link, &end.assoc, end.port, end.sctp);
-    if (!end.sctp)
+    if (!sctp_end_turn(&end.conn, end.port))
         return;
-    sctp_link_turn(&end.link, loop_now_us());
-    while (assoc_signal(&end.assoc, &signal, loop_now_us()))
+    while (assoc_signal(&end.conn.assoc, &signal, reactor_now_us()))
         ;
-    if (end.assoc.life.state == CONN_WAIT_ANSWER)
-        assoc_accept(&end.assoc, &end.qp, 16, 16, NULL, 0, loop_now_us());
+    if (end.conn.assoc.life.state == CONN_WAIT_ANSWER)
+        assoc_accept(&end.conn.assoc, &end.qp, 16, 16, NULL, 0);
 }
 
 /* --- the two sides ------------------------------------------------------------------------------------------- */
 
 static uint16_t own_port(void)
 {
-    struct sockaddr_storage local;
+    struct sockaddr_in local;
+    socklen_t length = sizeof(local);
 
-    stack->local(end.port, &local);
-    return ntohs(((struct sockaddr_in *)&local)->sin_port);
+    if (getsockname(end.port->fd, (struct sockaddr *)&local, &length))
+        give_up("getsockname");
+    return ntohs(local.sin_port);
 }
 
 static void receive_sctp(int out)
@@ -154,7 +148,7 @@ static void receive_sctp(int out)
     port = own_port();
     if (write(out, &port, sizeof(port)) != sizeof(port))
         give_up("write");
-    while (end.assoc.life.state != CONN_OVER) {
+    while (end.conn.assoc.life.state != CONN_OVER) {
         turn(true);
         if (begun <= 0 && end.qp.rx_octets)
             begun = cpu_now();
@@ -181,14 +175,14 @@ static void send_sctp(uint16_t port, uint32_t length, bool reads, struct result 
     bool wait = false;
 
     open_end(true, port);
-    while (end.assoc.life.state != CONN_READY) {
-        if (end.assoc.life.state == CONN_OVER)
+    while (end.conn.assoc.life.state != CONN_READY) {
+        if (end.conn.assoc.life.state == CONN_OVER)
             give_up("no association");
         turn(true);
     }
-    begun = loop_now_us();
+    begun = reactor_now_us();
     cpu = cpu_now();
-    while (loop_now_us() - begun < (uint64_t)seconds * SECOND_US && end.assoc.life.state == CONN_READY) {
+    while (reactor_now_us() - begun < (uint64_t)seconds * SECOND_US && end.conn.assoc.life.state == CONN_READY) {
         uint32_t n;
 
         while (qp_post_send(&end.qp, &wr) == 0)
@@ -199,12 +193,12 @@ static void send_sctp(uint16_t port, uint32_t length, bool reads, struct result 
         for (; n; n = cq_poll(&end.cq, wc, 64))
             done += n;
     }
-    r->seconds = 1e-6 * (double)(loop_now_us() - begun);
+    r->seconds = 1e-6 * (double)(reactor_now_us() - begun);
     r->messages = (double)done;
     r->octets = (double)done * length;
     r->cpu_seconds = cpu_now() - cpu;
-    assoc_close(&end.assoc, loop_now_us());
-    while (end.assoc.life.state != CONN_OVER)
+    assoc_close(&end.conn.assoc, reactor_now_us());
+    while (end.conn.assoc.life.state != CONN_OVER)
         turn(true);
 }
 
@@ -258,16 +252,16 @@ static void send_tcp(uint16_t port, uint32_t payload, struct result *r)
         iov[2 * i] = (struct iovec){heads[i], HEAD};
         iov[2 * i + 1] = (struct iovec){memory + (size_t)i * payload, payload};
     }
-    begun = loop_now_us();
+    begun = reactor_now_us();
     cpu = cpu_now();
-    while (loop_now_us() - begun < (uint64_t)seconds * SECOND_US) {
+    while (reactor_now_us() - begun < (uint64_t)seconds * SECOND_US) {
         ssize_t n = writev(fd, iov, 2 * BATCH);
 
         if (n <= 0)
             give_up("writev");
         r->octets += (double)n * payload / (payload + HEAD);
     }
-    r->seconds = 1e-6 * (double)(loop_now_us() - begun);
+    r->seconds = 1e-6 * (double)(reactor_now_us() - begun);
     r->messages = r->octets / payload;
     r->cpu_seconds = cpu_now() - cpu;
     close(fd);
@@ -303,13 +297,13 @@ static struct result run(enum job job, const char *name, uint32_t length)
         give_up("read");
     waitpid(child, NULL, 0);
     printf("%-7s %-5s MTU %5u  %8u octets  %7.0f MB/s  %9.0f messages/s  %6.0f MB per CPU second here  %6.0f there\n",
-           job == JOB_TCP ? "kernel" : stack->name, name, mtu, length, 1e-6 * tx.octets / tx.seconds,
+           job == JOB_TCP ? "kernel" : "own", name, mtu, length, 1e-6 * tx.octets / tx.seconds,
            tx.messages / tx.seconds, 1e-6 * tx.octets / tx.cpu_seconds, 1e-6 * tx.octets / rx.cpu_seconds);
     fflush(stdout);
     return tx;
 }
 
-/* Runs each job in its own process, since usrsctp is one stack per process. */
+/* Runs each job in its own process, so that none finds the memory of another. */
 static void apart(enum job job, const char *name, uint32_t length)
 {
     pid_t child = fork();
@@ -328,16 +322,9 @@ int main(int argc, char **argv)
 {
     mtu = argc > 1 ? (unsigned)atoi(argv[1]) : mtu;
     seconds = argc > 2 ? (unsigned)atoi(argv[2]) : seconds;
-    if (argc > 3 && strcmp(argv[3], "usrsctp") == 0)
-        stack = &usctp;
-    if (mtu < SCTP_MTU_MIN || mtu > SCTP_MTU_MAX || !seconds || seconds > 600 ||
-        (argc > 3 && stack == &osctp && strcmp(argv[3], "own") != 0)) {
-        fprintf(stderr, "usage: sctp [MTU [SECONDS [own|usrsctp]]]\n");
+    if (argc > 3 || mtu < SCTP_MTU_MIN || mtu > SCTP_MTU_MAX || !seconds || seconds > 600) {
+        fprintf(stderr, "usage: sctp [MTU [SECONDS]]\n");
         return 2;
-    }
-    if (stack->missing(NULL)) {
-        fprintf(stderr, "sctp: %s\n", stack->missing(NULL));
-        return 77;
     }
     memory = aligned_alloc(4096, REGION);
     if (!memory)

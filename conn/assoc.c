@@ -45,13 +45,57 @@ void assoc_init_passive(struct assoc *a, const struct assoc_attr *attr, struct w
     assoc_init(a, false, attr, slots, now_us);
 }
 
+/* --- what can be sent ---------------------------------------------------------------------------------------- */
+
+/* Can our adaptation express this segment (S1, S2)? Without negotiation a message is exactly one chunk. */
+bool assoc_can_say(const struct assoc *a, const struct seg *seg)
+{
+    switch (seg->op) {
+    case SEG_SEND:
+        return sctpddp_may_send(a->own, SCTPDDP_NO_PLACEMENT) &&
+               (a->negotiates || (!seg->offset && seg->flags & SEG_LAST && !(seg->flags & SEG_INVALIDATE)));
+    case SEG_READ_REQ:
+        return a->negotiates && sctpddp_may_send(a->peer, SCTPDDP_MODE_RDMA);
+    case SEG_IMMEDIATE:
+        return a->negotiates;
+    case SEG_ATOMIC_REQ:
+    case SEG_ATOMIC_RESP:
+        return false; /* RFC 7306 extends another protocol */
+    default:
+        return a->own != SCTPDDP_PLAIN && a->own != SCTPDDP_RDMA_NEGOTIATION;
+    }
+}
+
+uint32_t assoc_unsupported(const struct assoc *a)
+{
+    static const struct {
+        enum rddp_wr_opcode opcode;
+        struct seg seg;
+    } made[] = {
+        {RDDP_WR_RDMA_WRITE, {.op = SEG_WRITE}},
+        {RDDP_WR_RDMA_WRITE_WITH_IMM, {.op = SEG_IMMEDIATE}},
+        {RDDP_WR_SEND, {.op = SEG_SEND, .flags = SEG_LAST}},
+        {RDDP_WR_SEND_WITH_IMM, {.op = SEG_IMMEDIATE}},
+        {RDDP_WR_RDMA_READ, {.op = SEG_READ_REQ}},
+        {RDDP_WR_ATOMIC_CMP_AND_SWP, {.op = SEG_ATOMIC_REQ}},
+        {RDDP_WR_ATOMIC_FETCH_AND_ADD, {.op = SEG_ATOMIC_REQ}},
+        {RDDP_WR_SEND_WITH_INV, {.op = SEG_SEND, .flags = SEG_LAST | SEG_INVALIDATE}},
+    };
+    uint32_t unsupported = 0;
+
+    for (uint32_t i = 0; i < sizeof(made) / sizeof(*made); i++)
+        if (!assoc_can_say(a, &made[i].seg))
+            unsupported |= 1u << made[i].opcode;
+    return unsupported;
+}
+
 /* --- set-up -------------------------------------------------------------------------------------------------- */
 
 /* Opens the association: the peer's next message is at `rx_pos`. */
 static void assoc_ready(struct assoc *a, uint64_t rx_pos)
 {
     life_ready(&a->life);
-    a->life.qp->unsayable = assoc_unsayable(a);
+    a->life.qp->unsupported = assoc_unsupported(a);
     if (!a->negotiates) /* one message, one chunk */
         a->life.qp->send_max = a->payload_max - sctpddp_head(a->own);
     qp_connect(a->life.qp, a->ird, a->ord, rx_pos);
@@ -119,9 +163,8 @@ enum fault assoc_hello(struct assoc *a, const struct neg *neg, uint64_t pos, uin
 }
 
 int assoc_accept(struct assoc *a, struct qp *qp, uint16_t ird, uint16_t ord, const void *private_data,
-                 uint16_t private_length, uint64_t now_us)
+                 uint16_t private_length)
 {
-    (void)now_us;
     assert(a->life.state == CONN_WAIT_ANSWER);
     if (keep_private(a, private_data, private_length))
         return -EINVAL;
@@ -207,7 +250,10 @@ void assoc_fin(struct assoc *a, uint64_t now_us)
 
 void assoc_peer_ended(struct assoc *a, uint64_t now_us)
 {
-    life_peer_ended(&a->life, false, now_us);
+    if (life_is_open(&a->life) && life_awaits_receive(&a->life))
+        life_peer_gone(&a->life, now_us);
+    else
+        life_peer_ended(&a->life, false, now_us);
     a->hello_due = a->placed_due = false;
 }
 

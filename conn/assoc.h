@@ -6,6 +6,7 @@
  * assoc_up(), assoc_rx() for each message in order of arrival, assoc_peer_ended(), assoc_peer_aborted(), assoc_lost().
  * After each of these calls the host does the following:
  *     while assoc_due(): call assoc_rx() again with the message that it names;
+ *     while not assoc_wants_rx(): give it no further messages;
  *     while assoc_has_signal(): take it with assoc_signal();
  *     while assoc_wants() & ASSOC_TX: assoc_emit(), give the chunk to the provider, assoc_sent();
  *     on ASSOC_FIN: shut the association down and call assoc_fin();
@@ -27,8 +28,12 @@
 enum {
     ASSOC_STREAMS = 16,           /* streams that a DDP peer's buffers may be bound to */
     ASSOC_SIGNALS = 64,           /* signals that may wait for the host */
-    ASSOC_KEPT_OCTETS = 16 << 20, /* octets of kept chunks, which wait for their turn */
-    ASSOC_PAYLOAD_MIN = 128,      /* octets of a message; a provider must accept at least this many */
+    ASSOC_KEPT_OCTETS = 16 << 20, /* octets of memory of kept chunks, which wait for their turn */
+    ASSOC_KEPT_EARLY = 16 << 10,  /* the same before the HELLO of a stranger, who has nothing else to say */
+    /* The same beside a message that waits for a receive: when there are as many the host is to read no more. */
+    ASSOC_KEPT_WAITING = 256 << 10,
+    ASSOC_KEPT_ENTRY = 128,  /* octets of memory that a kept chunk counts besides its own */
+    ASSOC_PAYLOAD_MIN = 128, /* octets of a message; a provider must accept at least this many */
 };
 
 enum assoc_want {
@@ -59,7 +64,7 @@ struct assoc_attr {
 struct assoc_message {
     const uint8_t *data;
     uint32_t octets;
-    uint32_t tsn;
+    uint32_t tsn, tsns; /* of its first chunk, and how many: 0 counts as 1 */
     uint32_t ppid;
     uint32_t name; /* the host's own name for the message, used if it is kept */
     uint16_t stream;
@@ -114,7 +119,7 @@ struct assoc {
 
     struct assoc_signal signal[ASSOC_SIGNALS];
     uint32_t signal_head, signal_tail;
-    /* Visit epoch of the last tag released: signals wait until all earlier visitors have left; 0: none. */
+    /* The epoch of the last tag released: signals wait until all earlier readers have left; 0: none. */
     uint64_t released;
 };
 
@@ -132,7 +137,7 @@ void assoc_up(struct assoc *a, uint32_t indication, uint32_t tsn, uint32_t paylo
 /* Accept or reject a request (CONN_WAIT_ANSWER). `ird` and `ord` are what the queue pair has room for. The queue pair
  * stays the caller's. Both return 0 or -EINVAL as above. */
 int assoc_accept(struct assoc *a, struct qp *qp, uint16_t ird, uint16_t ord, const void *private_data,
-                 uint16_t private_length, uint64_t now_us);
+                 uint16_t private_length);
 int assoc_reject(struct assoc *a, const void *private_data, uint16_t private_length, uint64_t now_us);
 
 /* Binds DDP_MODE chunks on this stream to the buffer `key`; 0 unbinds it. Returns 0, or -EINVAL if the stream is too
@@ -143,8 +148,18 @@ int assoc_bind(struct assoc *a, uint16_t stream, uint32_t key);
  * again when assoc_due() names it. Once life.state says that the association is ending, messages are dropped. */
 enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint64_t now_us);
 
+/* A message on a stream that does not exist was acknowledged and is lost. A peer that counts its messages can never go
+ * on behind it: the association ends. */
+void assoc_skipped(struct assoc *a, uint16_t stream, uint64_t now_us);
+
 /* Has the turn of a kept message come? Then *name is its name. */
 bool assoc_due(const struct assoc *a, uint32_t *name);
+
+/* May the host give it more messages? Not while it keeps enough beside one that waits for a receive. */
+static inline bool assoc_wants_rx(const struct assoc *a)
+{
+    return !life_is_invalidating(&a->life) && (!life_awaits_receive(&a->life) || a->kept_octets < ASSOC_KEPT_WAITING);
+}
 
 /* assoc_has_signal(): is there a signal whose turn has come? assoc_signal() takes it, or returns false. */
 bool assoc_has_signal(const struct assoc *a);

@@ -12,7 +12,10 @@ void assoc_fail(struct assoc *a, const struct fault_note *note, uint64_t now_us)
 enum fault assoc_hello(struct assoc *a, const struct neg *neg, uint64_t pos, uint64_t now_us);
 
 /* Returns the requests that the two indications have no message for: bit N is enum rddp_wr_opcode N. */
-uint32_t assoc_unsayable(const struct assoc *a);
+uint32_t assoc_unsupported(const struct assoc *a);
+
+/* Can our adaptation express this segment (S1, S2)? */
+bool assoc_can_say(const struct assoc *a, const struct seg *seg);
 
 /* Draws and records a tag for the sink of a Read that is about to leave. Returns the tag. */
 uint32_t assoc_open_sink(struct assoc *a, const struct seg_read *read);

@@ -9,6 +9,7 @@ struct assoc_arrival {
     struct sctpddp_chunk chunk;
     struct neg neg;
     uint64_t pos;
+    uint32_t positions; /* from `pos` on: one for each TSN, where TSNs count */
     struct seg seg;
     bool in_turn;
 };
@@ -49,9 +50,12 @@ static enum fault assoc_rx_locate(struct assoc *a, struct assoc_arrival *x, bool
         sequence = next + window->ahead;
     else if (sctpddp_has_aws(a->peer))
         sequence = x->chunk.aws;
+    x->positions = a->peer != SCTPDDP_PLAIN && !sctpddp_has_aws(a->peer) && x->m->tsns ? x->m->tsns : 1;
     x->pos = window->next;
     if (!again)
         fault = window_find(window, sequence, &x->pos);
+    if (!fault && x->positions > WINDOW_CHUNKS - (x->pos - window->next))
+        fault = FAULT_CHUNK_AHEAD;
     x->in_turn = x->pos == window->next;
     return fault ? note(a, x, fault, sequence, next) : FAULT_NONE;
 }
@@ -213,8 +217,11 @@ static enum fault take_unplaced(struct assoc *a, struct assoc_arrival *x, uint64
 {
     enum fault fault = a->negotiates ? negotiate(a, x, now_us) : deliver_plain(a, x);
 
+    /* The chunks of a fragmented message have positions of their own; what it signals has the last. */
+    for (uint32_t i = 1; !fault && i < x->positions; i++)
+        window_place(&a->window, x->pos + i - 1, 0, false, 0);
     if (!fault)
-        window_place(&a->window, x->pos, x->chunk.tag, false, x->chunk.flags & SCTPDDP_SIGNALS);
+        window_place(&a->window, x->pos + x->positions - 1, x->chunk.tag, false, x->chunk.flags & SCTPDDP_SIGNALS);
     return fault;
 }
 
@@ -247,7 +254,7 @@ static enum fault assoc_rx_settle(struct assoc *a)
     struct window_slot slot;
     enum fault fault = FAULT_NONE;
 
-    while (!fault && !life_is_withheld(&a->life) && a->signal_head - a->signal_tail < ASSOC_SIGNALS &&
+    while (!fault && !life_is_invalidating(&a->life) && a->signal_head - a->signal_tail < ASSOC_SIGNALS &&
            window_pop(&a->window, &slot)) {
         if (a->life.qp && life_is_open(&a->life))
             fault = note_qp(a, qp_advance(a->life.qp, a->window.next));
@@ -259,6 +266,17 @@ static enum fault assoc_rx_settle(struct assoc *a)
 
 /* --- all ----------------------------------------------------------------------------------------------------- */
 
+/* A message without a receive may wait for one: in its turn for a time, before it until its turn. */
+static enum fault await_receive(struct assoc *a, const struct assoc_arrival *x, uint64_t now_us)
+{
+    bool may_wait = x->in_turn ? life_may_await_receive(&a->life, now_us) : a->life.qp->attr.receive_wait_us != 0;
+
+    if (!may_wait)
+        return FAULT_NO_RECEIVE;
+    a->life.note = a->life.qp->note = (struct fault_note){.fault = FAULT_NONE}; /* it is none yet */
+    return FAULT_NOT_NOW;
+}
+
 static enum fault assoc_rx_take(struct assoc *a, struct assoc_arrival *x, bool again, uint64_t now_us)
 {
     enum fault fault = assoc_rx_read_head(a, x);
@@ -268,32 +286,38 @@ static enum fault assoc_rx_take(struct assoc *a, struct assoc_arrival *x, bool a
     if (fault)
         return fault;
     x->seg.begin = x->pos;
-    x->seg.end = x->pos + 1;
+    x->seg.end = x->pos + x->positions;
     x->seg.data = x->chunk.data;
     x->seg.length = x->chunk.length;
     /* Nothing of a negotiating peer is placed before its HELLO has been processed. */
-    if (life_is_withheld(&a->life))
+    if (life_is_invalidating(&a->life))
         fault = FAULT_NOT_NOW;
     else if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
         fault = a->negotiates && x->in_turn ? note(a, x, FAULT_NEG_TURN, 0, 0) : FAULT_NOT_NOW;
     else
         fault = x->chunk.mode ? assoc_rx_place(a, x) : take_unplaced(a, x, now_us);
+    if (fault == FAULT_NO_RECEIVE)
+        return await_receive(a, x, now_us);
+    if (x->in_turn)
+        life_received(&a->life);
     return fault ? fault : assoc_rx_settle(a);
 }
 
 /* Refuses to keep more than ASSOC_KEPT_OCTETS, which protects the host's memory. */
 static enum assoc_verdict assoc_rx_keep(struct assoc *a, const struct assoc_arrival *x, bool again, uint64_t now_us)
 {
+    uint32_t limit = a->life.state == CONN_WAIT_REQUEST ? ASSOC_KEPT_EARLY : ASSOC_KEPT_OCTETS;
     struct fault_note full = {.fault = FAULT_CHUNK_AHEAD, .got = x->pos, .want = a->window.next};
 
     if (again)
         return ASSOC_KEPT;
-    if (x->m->octets > ASSOC_KEPT_OCTETS - a->kept_octets) {
+    if (x->m->octets + ASSOC_KEPT_ENTRY > limit - a->kept_octets) {
         assoc_fail(a, &full, now_us);
         return ASSOC_TAKEN;
     }
-    a->kept_octets += x->m->octets;
+    a->kept_octets += x->m->octets + ASSOC_KEPT_ENTRY;
     window_keep(&a->window, x->pos, x->m->name);
+    life_stall(&a->life, !life_awaits_receive(&a->life), now_us); /* what it waits for may never come */
     return ASSOC_KEPT;
 }
 
@@ -302,7 +326,19 @@ static void assoc_rx_broken(struct assoc *a, uint64_t now_us)
     struct fault_note why = a->life.note;
 
     a->life.note = (struct fault_note){.fault = FAULT_NONE};
-    assoc_fail(a, &why, now_us);
+    if (why.fault == FAULT_NO_RECEIVE && a->life.peer_is_gone)
+        life_peer_ended(&a->life, true, now_us); /* no peer is left to be told */
+    else
+        assoc_fail(a, &why, now_us);
+}
+
+/* The peer has ended while a message waited for a receive, and none waits any more. */
+static void end_in_turn(struct assoc *a, uint64_t now_us)
+{
+    uint32_t name;
+
+    if (a->life.peer_is_gone && life_is_open(&a->life) && !life_awaits_receive(&a->life) && !assoc_due(a, &name))
+        life_peer_ended(&a->life, a->window.ahead, now_us);
 }
 
 enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint64_t now_us)
@@ -310,7 +346,7 @@ enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint
     struct assoc_arrival x = {.m = m};
     uint64_t next = a->window.next;
     uint32_t name;
-    bool again = assoc_due(a, &name) && name == m->name;
+    bool again = window_due(&a->window, &name) && name == m->name;
     enum fault fault;
 
     if (a->life.state >= CONN_TERMINATING)
@@ -320,27 +356,43 @@ enum assoc_verdict assoc_rx(struct assoc *a, const struct assoc_message *m, uint
     if (fault == FAULT_NOT_NOW)
         return assoc_rx_keep(a, &x, again, now_us);
     if (again)
-        a->kept_octets -= m->octets;
+        a->kept_octets -= m->octets + ASSOC_KEPT_ENTRY;
     if (fault)
         assoc_rx_broken(a, now_us);
     if (a->window.next != next)
         life_stall(&a->life, false, now_us);
     if (a->window.ahead)
-        life_stall(&a->life, true, now_us);
+        life_stall(&a->life, !life_awaits_receive(&a->life), now_us);
+    end_in_turn(a, now_us);
     return ASSOC_TAKEN;
+}
+
+void assoc_skipped(struct assoc *a, uint16_t stream, uint64_t now_us)
+{
+    const struct fault_note note = {.fault = FAULT_CHUNK_STREAM, .op = SEG_SEND, .got = stream};
+
+    if (a->peer != SCTPDDP_PLAIN && a->life.state < CONN_TERMINATING)
+        assoc_fail(a, &note, now_us);
 }
 
 bool assoc_due(const struct assoc *a, uint32_t *name)
 {
     bool asked = a->life.state == CONN_WAIT_ANSWER; /* messages that come before the answer wait for it */
 
-    return a->life.state < CONN_TERMINATING && !asked && !life_is_withheld(&a->life) && window_due(&a->window, name);
+    return a->life.state < CONN_TERMINATING && !asked && !life_is_invalidating(&a->life) &&
+           window_due(&a->window, name) && !life_must_await_receive(&a->life);
 }
 
-/* Have all visitors left the regions whose tags were released? */
+/* Are the regions whose tags were released out of use? */
 static bool are_left(const struct assoc *a)
 {
-    return !a->released || !a->life.qp || visits_are_over(&a->life.qp->attr.mrs->visits, a->released);
+    for (uint32_t i = a->signal_tail; a->released && a->life.qp && i != a->signal_head; i++) {
+        const struct assoc_signal *s = &a->signal[i % ASSOC_SIGNALS];
+
+        if (s->flags & SCTPDDP_RELEASE && !mr_is_unused(a->life.qp->attr.mrs, s->tag, a->released))
+            return false;
+    }
+    return true;
 }
 
 bool assoc_has_signal(const struct assoc *a)
@@ -351,15 +403,17 @@ bool assoc_has_signal(const struct assoc *a)
 /* Delivers what waited until others left a region, if they have left. */
 static enum fault assoc_rx_resume(struct assoc *a, uint64_t now_us)
 {
-    bool waited = life_is_withheld(&a->life);
+    bool waited = life_is_invalidating(&a->life);
     enum fault fault = life_resume(&a->life, now_us);
 
     if (a->released && a->life.qp)
-        visit_renew(&a->life.qp->attr.mrs->visits, a->life.visit);
-    if (are_left(a))
+        life_renew(&a->life);
+    if (are_left(a)) {
         a->released = 0;
-    else
+    } else {
         a->life.resume_us = now_us + LIFE_RESUME_US;
+        a->life.awaits_spans = epoch_is_over(&a->life.qp->attr.mrs->epochs, a->released);
+    }
     return fault || !waited ? fault : assoc_rx_settle(a);
 }
 

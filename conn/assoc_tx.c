@@ -141,64 +141,22 @@ static void placed_head(struct assoc *a, struct assoc_chunk *out)
     assoc_tx_put_head(a, out, &chunk, NULL);
 }
 
-/* Can our adaptation express this segment (S1, S2)? Without negotiation a message is exactly one chunk. */
-static bool can_say(const struct assoc *a, const struct seg *seg)
-{
-    switch (seg->op) {
-    case SEG_SEND:
-        return sctpddp_may_send(a->own, SCTPDDP_NO_PLACEMENT) &&
-               (a->negotiates || (!seg->offset && seg->flags & SEG_LAST && !(seg->flags & SEG_INVALIDATE)));
-    case SEG_READ_REQ:
-        return a->negotiates && sctpddp_may_send(a->peer, SCTPDDP_MODE_RDMA);
-    case SEG_IMMEDIATE:
-        return a->negotiates;
-    case SEG_ATOMIC_REQ:
-    case SEG_ATOMIC_RESP:
-        return false; /* RFC 7306 extends another protocol */
-    default:
-        return a->own != SCTPDDP_PLAIN && a->own != SCTPDDP_RDMA_NEGOTIATION;
-    }
-}
-
-uint32_t assoc_unsayable(const struct assoc *a)
-{
-    static const struct {
-        enum rddp_wr_opcode opcode;
-        struct seg seg;
-    } made[] = {
-        {RDDP_WR_RDMA_WRITE, {.op = SEG_WRITE}},
-        {RDDP_WR_RDMA_WRITE_WITH_IMM, {.op = SEG_IMMEDIATE}},
-        {RDDP_WR_SEND, {.op = SEG_SEND, .flags = SEG_LAST}},
-        {RDDP_WR_SEND_WITH_IMM, {.op = SEG_IMMEDIATE}},
-        {RDDP_WR_RDMA_READ, {.op = SEG_READ_REQ}},
-        {RDDP_WR_ATOMIC_CMP_AND_SWP, {.op = SEG_ATOMIC_REQ}},
-        {RDDP_WR_ATOMIC_FETCH_AND_ADD, {.op = SEG_ATOMIC_REQ}},
-        {RDDP_WR_SEND_WITH_INV, {.op = SEG_SEND, .flags = SEG_LAST | SEG_INVALIDATE}},
-    };
-    uint32_t unsayable = 0;
-
-    for (uint32_t i = 0; i < sizeof(made) / sizeof(*made); i++)
-        if (!can_say(a, &made[i].seg))
-            unsayable |= 1u << made[i].opcode;
-    return unsayable;
-}
-
 static bool emit_segment(struct assoc *a, struct assoc_chunk *out, uint64_t now_us)
 {
     uint32_t tagged_max = a->payload_max - sctpddp_head(a->own);
     uint32_t untagged_max = tagged_max - (a->negotiates ? NEG_SEND_HEAD : 0);
     const struct seg *seg = &out->emit.seg;
-    struct fault_note unsayable = {.fault = FAULT_NEG_UNSAYABLE};
+    struct fault_note unsupported = {.fault = FAULT_NEG_UNSUPPORTED};
 
     if (!a->life.qp || !qp_emit(a->life.qp, &out->emit, tagged_max, untagged_max)) {
         assoc_check(a, now_us);
         return false;
     }
-    if (!can_say(a, seg)) {
-        unsayable.op = seg->op;
-        unsayable.msg = seg->msg;
+    if (!assoc_can_say(a, seg)) {
+        unsupported.op = seg->op;
+        unsupported.msg = seg->msg;
         qp_blame(a->life.qp, seg->op, RDDP_WC_LOC_QP_OP_ERR);
-        assoc_fail(a, &unsayable, now_us);
+        assoc_fail(a, &unsupported, now_us);
         return false;
     }
     if (seg->op == SEG_SEND)

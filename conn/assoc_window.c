@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* assoc_window.c - a ring of the chunks behind a gap in the sequence of an association. */
+/* assoc_window.c - a ring of the chunks behind a gap in the sequence of an association, and a tree of their tags. */
 #include "conn/assoc_window.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "wire/sctpddp.h"
+
+static_assert(WINDOW_CHUNKS < UINT16_MAX, "a link of the tree is 16 bits wide");
 
 static struct window_slot *slot_at(const struct window *window, uint64_t pos)
 {
@@ -28,24 +31,80 @@ enum fault window_find(const struct window *window, uint32_t sequence, uint64_t 
     return slot_at(window, *pos)->state == WINDOW_ABSENT ? FAULT_NONE : FAULT_CHUNK_AGAIN;
 }
 
+/* --- tags ---------------------------------------------------------------------------------------------------- */
+
+/* A link is the index of a slot, and 1; 0 leads nowhere. */
+static uint16_t link_to(uint64_t pos)
+{
+    return (uint16_t)(pos % WINDOW_CHUNKS + 1);
+}
+
+static uint64_t position_of(const struct window *window, uint16_t name)
+{
+    return window->next + (name - 1 - window->next) % WINDOW_CHUNKS;
+}
+
+/* The tree has a slot for each tag that waits: that of the last chunk placed by it. It is a digital search tree: at
+ * depth d, tags whose bit d is set are on one side, the others on the other. So no path has more slots than a tag has
+ * bits, and one, whatever tags a peer chooses. Returns the link to the slot of this tag, or the empty link where it
+ * would be. */
+static uint16_t *find_tag(struct window_slot *slot, uint16_t *root, uint32_t tag)
+{
+    uint16_t *link = root;
+
+    for (uint32_t rest = tag; *link && slot[*link - 1].value != tag; rest >>= 1)
+        link = &slot[*link - 1].child[rest & 1];
+    return link;
+}
+
+/* Puts the slot called `name` where the link's is. */
+static void replace_tag(struct window_slot *slot, uint16_t *link, uint16_t name)
+{
+    memcpy(slot[name - 1].child, slot[*link - 1].child, sizeof(slot->child));
+    *link = name;
+}
+
+static void add_tag(struct window *window, uint64_t pos)
+{
+    uint16_t *link = find_tag(window->slot, &window->tags, slot_at(window, pos)->value);
+
+    if (!*link)
+        *link = link_to(pos);
+    else if (position_of(window, *link) < pos)
+        replace_tag(window->slot, link, link_to(pos));
+}
+
+/* Any slot below may take the place: its tag has the same bits up to there. */
+static void remove_tag(struct window *window, uint64_t pos)
+{
+    uint16_t *link = find_tag(window->slot, &window->tags, slot_at(window, pos)->value), *at = link, leaf;
+
+    if (*link != link_to(pos))
+        return;
+    for (uint16_t *child = slot_at(window, pos)->child; child[0] || child[1]; child = window->slot[*at - 1].child)
+        at = &child[!child[0]];
+    leaf = *at;
+    *at = 0;
+    if (leaf != link_to(pos))
+        replace_tag(window->slot, link, leaf);
+}
+
+/* Of the chunks with a tag only the last can release it, since each of them has passed this check. */
 enum fault window_check_release(const struct window *window, uint64_t pos, uint32_t tag, bool releases)
 {
-    uint32_t left = window->ahead;
+    uint16_t root = window->tags, name;
 
-    if (!left || (!releases && !window->releases))
+    if (!releases && !window->releases)
         return FAULT_NONE;
-    for (uint64_t at = window->next; left; at++) {
-        const struct window_slot *slot = slot_at(window, at);
-
-        if (slot->state == WINDOW_ABSENT)
-            continue;
-        left--;
-        if (slot->state == WINDOW_PLACED && slot->tagged && slot->value == tag &&
-            (at < pos ? (slot->flags & SCTPDDP_RELEASE) != 0 : releases))
-            return FAULT_CHUNK_RELEASED;
-    }
-    return FAULT_NONE;
+    name = *find_tag(window->slot, &root, tag);
+    if (!name)
+        return FAULT_NONE;
+    if (position_of(window, name) < pos)
+        releases = window->slot[name - 1].flags & SCTPDDP_RELEASE;
+    return releases ? FAULT_CHUNK_RELEASED : FAULT_NONE;
 }
+
+/* --- the sequence -------------------------------------------------------------------------------------------- */
 
 void window_keep(struct window *window, uint64_t pos, uint32_t name)
 {
@@ -64,6 +123,8 @@ void window_place(struct window *window, uint64_t pos, uint32_t tag, bool tagged
     window->ahead += slot->state == WINDOW_ABSENT;
     window->releases += (flags & SCTPDDP_RELEASE) != 0;
     *slot = (struct window_slot){.value = tag, .state = WINDOW_PLACED, .flags = flags, .tagged = tagged};
+    if (tagged)
+        add_tag(window, pos);
 }
 
 bool window_pop(struct window *window, struct window_slot *slot)
@@ -72,6 +133,8 @@ bool window_pop(struct window *window, struct window_slot *slot)
 
     if (at->state != WINDOW_PLACED)
         return false;
+    if (at->tagged)
+        remove_tag(window, window->next);
     *slot = *at;
     *at = (struct window_slot){.state = WINDOW_ABSENT};
     window->next++;

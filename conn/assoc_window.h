@@ -19,9 +19,10 @@ enum window_state {
 
 struct window_slot {
     uint32_t value;
-    uint8_t state; /* enum window_state */
-    uint8_t flags; /* enum sctpddp_flag: signals that wait */
-    bool tagged;   /* it was placed by its tag */
+    uint16_t child[2]; /* in the tree of tags: indices of slots + 1, 0: none */
+    uint8_t state;     /* enum window_state */
+    uint8_t flags;     /* enum sctpddp_flag: signals that wait */
+    bool tagged;       /* it was placed by its tag */
 };
 
 /* The window of an association. Positions are sequence numbers (AWS or TSN) unwrapped to 64 bits. */
@@ -31,6 +32,7 @@ struct window {
     uint32_t ahead;           /* slots from `next` on that are not WINDOW_ABSENT */
     uint32_t releases;        /* how many of those have a SCTPDDP_RELEASE that waits */
     uint32_t origin;          /* the sequence number of position 0 */
+    uint16_t tags;            /* the root of the tree of tags */
 };
 
 void window_init(struct window *window, struct window_slot *slot, uint32_t origin);
@@ -40,7 +42,8 @@ void window_init(struct window *window, struct window_slot *slot, uint32_t origi
 enum fault window_find(const struct window *window, uint32_t sequence, uint64_t *pos);
 
 /* May a chunk with this tag be placed at `pos`? Returns FAULT_CHUNK_RELEASED if a chunk before it releases the tag, or
- * if the chunk releases the tag and a later chunk with the tag has been placed. */
+ * if the chunk releases the tag and a later chunk with the tag has been placed. Whatever is placed by its tag must have
+ * passed. */
 enum fault window_check_release(const struct window *window, uint64_t pos, uint32_t tag, bool releases);
 
 /* Records that the chunk at `pos` waits for its turn; window_due() will return `name`. */

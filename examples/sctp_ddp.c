@@ -105,5 +105,12 @@ int main(void)
     printf("the server's memory says: %s\n", board);
     rddp_destroy_qp(client);
     rddp_destroy_qp(server);
+    rddp_destroy_cq(client_cq);
+    rddp_destroy_cq(server_cq);
+    rddp_dereg_mr(text_mr);
+    rddp_dereg_mr(board_mr);
+    rddp_destroy_event_channel(events);
+    rddp_dealloc_pd(pd);
+    must(rddp_close(context), "rddp_close");
     return strcmp(board, text) != 0;
 }

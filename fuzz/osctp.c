@@ -92,7 +92,13 @@ static void put_back(void *of, uint8_t *packet)
     free(packet);
 }
 
-static const struct osctp_user user = {take, lend, put_back};
+static void skip_stream(void *of, uint16_t stream)
+{
+    (void)of;
+    (void)stream;
+}
+
+static const struct osctp_user user = {take, skip_stream, lend, put_back};
 
 /* --- what goes out ------------------------------------------------------------------------------------------- */
 
@@ -176,7 +182,8 @@ static void send_packet(struct world *w)
     /* The host asks these about packets that belong to no association. */
     if (n >= PACKET_COMMON) {
         assert(osctp_answer(&w->attr, key, 1, copy, n, reply, w->now_us) <= OSCTP_ANSWER);
-        osctp_read_echo(key, 1, copy, n, &cookie, w->now_us);
+        if (osctp_read_echo(key, 1, copy, n, &cookie))
+            osctp_collide_echo(&w->o, &cookie, w->now_us);
         assert(osctp_refuse(copy, n, reply) <= OSCTP_ANSWER);
     }
     free(copy);
@@ -367,9 +374,9 @@ static void accept_one(struct world *w)
     put_bytes(w->end + HEAD, reply + n - OSCTP_COOKIE, OSCTP_COOKIE);
     close_chunk(w, 10, 0, w->end + HEAD + OSCTP_COOKIE);
     n = (uint32_t)(w->end - w->packet);
-    assert(osctp_read_echo(key, 1, w->packet, n, &cookie, w->now_us));
-    assert(!osctp_read_echo(key, 2, w->packet, n, &cookie, w->now_us));
-    assert(osctp_read_echo(key, 1, w->packet, n, &cookie, w->now_us));
+    assert(osctp_read_echo(key, 1, w->packet, n, &cookie));
+    assert(!osctp_read_echo(key, 2, w->packet, n, &cookie));
+    assert(osctp_read_echo(key, 1, w->packet, n, &cookie));
     osctp_accept(&w->o, &w->attr, &cookie, w->sent, &user, w, w->now_us);
     send_packet(w);
 }

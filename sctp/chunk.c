@@ -8,8 +8,10 @@
 
 enum {
     PARAMETER_COOKIE = 7,
+    PARAMETER_HOST_NAME = 11,
     PARAMETER_INDICATION = 0xc006, /* RFC 5061 4.2.6 */
     PARAMETER_INDICATION_OCTETS = 8,
+    PARAMETER_ECN = 0x8000,  /* ECN Capable */
     PARAMETER_SKIP = 0x8000, /* bits of an unknown type, as those of a chunk */
     PARAMETER_REPORT = 0x4000,
 };
@@ -27,11 +29,11 @@ bool chunk_next(const uint8_t *p, uint32_t n, uint32_t *at, struct osctp_chunk *
     return true;
 }
 
-/* Types that we know and have no use for: addresses, Unrecognized Parameter, Cookie Preservative, Host Name, Supported
- * Address Types. */
+/* Types that we know and have no use for: addresses, Unrecognized Parameter, Cookie Preservative, Supported Address
+ * Types. */
 static bool is_without_use(uint16_t type)
 {
-    return type == 5 || type == 6 || type == 8 || type == 9 || type == 11 || type == 12;
+    return type == 5 || type == 6 || type == 8 || type == 9 || type == 12;
 }
 
 /* Returns false if the parameters behind an unknown one must not be looked at. */
@@ -47,6 +49,14 @@ static bool read_parameter(const uint8_t *p, uint32_t octets, struct chunk_init 
     if (type == PARAMETER_INDICATION) {
         if (octets == PARAMETER_INDICATION_OCTETS)
             init->indication = get32(p + PARAMETER_HEAD);
+        return true;
+    }
+    if (type == PARAMETER_ECN) {
+        init->ecn = true;
+        return true;
+    }
+    if (type == PARAMETER_HOST_NAME) {
+        init->host_name = p;
         return true;
     }
     if (is_without_use(type))
@@ -106,6 +116,11 @@ uint8_t *chunk_indication(uint8_t *p, uint32_t indication)
 
     put32(value, indication);
     return indication ? chunk_parameter(p, PARAMETER_INDICATION, value, sizeof(value)) : p;
+}
+
+uint8_t *chunk_ecn(uint8_t *p)
+{
+    return chunk_parameter(p, PARAMETER_ECN, NULL, 0);
 }
 
 uint8_t *chunk_parameter(uint8_t *p, uint16_t type, const void *value, uint32_t octets)

@@ -21,6 +21,8 @@ enum chunk_type {
     CHUNK_ERROR = 9,
     CHUNK_COOKIE_ECHO = 10,
     CHUNK_COOKIE_ACK = 11,
+    CHUNK_ECNE = 12, /* explicit congestion notification (RFC 9260 appendix A) */
+    CHUNK_CWR = 13,
     CHUNK_SHUTDOWN_COMPLETE = 14,
 };
 
@@ -39,8 +41,11 @@ enum {
     CAUSE_HEAD = 4,
     CAUSE_STREAM = 1, /* causes of ERROR and ABORT (RFC 9260 3.3.10) */
     CAUSE_STALE_COOKIE = 3,
+    CAUSE_ADDRESS = 5,
     CAUSE_CHUNK = 6,
+    CAUSE_PARAMETERS = 8,
     CAUSE_NO_DATA = 9,
+    CAUSE_SHUTTING_DOWN = 10,
     CAUSE_USER_ABORT = 12,
     CAUSE_VIOLATION = 13,
     PARAMETER_HEAD = 4,
@@ -62,8 +67,10 @@ struct chunk_init {
     uint32_t tag, window, tsn;
     uint16_t out, in; /* streams that its sender wants to send on, and accepts */
     uint32_t indication;
+    bool ecn;              /* its sender takes part in explicit congestion notification */
     const uint8_t *cookie; /* NULL: none */
     uint32_t cookie_octets;
+    const uint8_t *host_name;                  /* a Host Name Address, which none may send; NULL: none */
     const uint8_t *unknown[CHUNK_UNKNOWN_MAX]; /* parameters to report */
     uint32_t unknowns;
 };
@@ -77,8 +84,9 @@ uint8_t *chunk_packet(uint8_t *p, uint16_t from, uint16_t to, uint32_t tag);
 uint8_t *chunk_head(uint8_t *p, uint8_t type, uint8_t flags, uint32_t octets);
 uint8_t *chunk_init(uint8_t *p, uint8_t type, const struct chunk_init *init);
 
-/* Writes the adaptation indication, unless it is 0, and a parameter. */
+/* Writes the adaptation indication, unless it is 0; "ECN Capable"; and any parameter. */
 uint8_t *chunk_indication(uint8_t *p, uint32_t indication);
+uint8_t *chunk_ecn(uint8_t *p);
 uint8_t *chunk_parameter(uint8_t *p, uint16_t type, const void *value, uint32_t octets);
 
 /* Stores the length of a chunk that ends at `end`; returns the address behind its padding. */

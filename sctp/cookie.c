@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/siphash.h"
 
-enum { MAC_AT = OSCTP_COOKIE - 8, MAC_PURPOSE = 1 };
+enum { MAC_AT = OSCTP_COOKIE - 8, MAC_PURPOSE = 1, ECN_AT = 47 };
 
 static uint64_t cookie_mac(const uint64_t key[2], const uint8_t octets[OSCTP_COOKIE])
 {
@@ -22,7 +22,7 @@ void osctp_cookie_write(const struct osctp_cookie *cookie, const uint64_t key[2]
     q = put32(put32(q, cookie->peer_tag), cookie->peer_tsn);
     q = put32(put32(q, cookie->peer_window), cookie->peer_indication);
     q = put16(put16(q, cookie->local_port), cookie->peer_port);
-    put8(put16(q, cookie->streams), MAC_PURPOSE);
+    put8(put8(put16(q, cookie->streams), MAC_PURPOSE), cookie->ecn);
     put64(octets + MAC_AT, cookie_mac(key, octets));
 }
 
@@ -42,6 +42,7 @@ bool osctp_cookie_read(struct osctp_cookie *cookie, const uint64_t key[2], const
         .local_port = get16(octets + 40),
         .peer_port = get16(octets + 42),
         .streams = get16(octets + 44),
+        .ecn = octets[ECN_AT],
     };
     return true;
 }

@@ -21,9 +21,16 @@ struct osctp_cookie {
     uint32_t peer_window, peer_indication;
     uint16_t local_port, peer_port;
     uint16_t streams; /* that we may send on */
+    bool ecn;         /* both ends take part in explicit congestion notification */
 };
 
 void osctp_cookie_write(const struct osctp_cookie *cookie, const uint64_t key[2], uint8_t octets[OSCTP_COOKIE]);
+
+/* Is it older than it may be? */
+static inline bool osctp_cookie_is_stale(const struct osctp_cookie *cookie, uint64_t now_us)
+{
+    return now_us - cookie->made_us > OSCTP_COOKIE_US;
+}
 
 /* Returns false if it is not one of ours. */
 bool osctp_cookie_read(struct osctp_cookie *cookie, const uint64_t key[2], const uint8_t *octets, uint32_t n);

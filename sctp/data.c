@@ -34,11 +34,26 @@ static void refuse_stream(struct osctp *o, uint16_t stream)
         put16(put16(put16(put16(q, CAUSE_STREAM), CAUSE_HEAD + 4), stream), 0);
 }
 
-static void report_copy(struct osctp_rx *rx, uint32_t tsn)
+static void report_duplicate(struct osctp_rx *rx, uint32_t tsn)
 {
-    if (rx->copied < OSCTP_COPIES)
-        rx->copies[rx->copied++] = tsn;
+    if (rx->duplicated < OSCTP_DUPLICATES)
+        rx->duplicates[rx->duplicated++] = tsn;
     rx->due = true;
+}
+
+/* RFC 9260 appendix A: the peer is told until it says that it has reacted. */
+static void mark_congestion(struct osctp_rx *rx, uint32_t tsn)
+{
+    if (!rx->echoes || tsn_before(rx->marked_tsn, tsn))
+        rx->marked_tsn = tsn;
+    rx->echoes = rx->due = true;
+    rx->marked = false; /* its first chunk has the lowest TSN */
+}
+
+void osctp_cwr(struct osctp *o, const struct osctp_chunk *chunk)
+{
+    if (chunk->octets >= CHUNK_HEAD + 4 && !tsn_before(get32(chunk->at + CHUNK_HEAD), o->rx.marked_tsn))
+        o->rx.echoes = false;
 }
 
 void osctp_data(struct osctp *o, const struct osctp_chunk *chunk)
@@ -63,18 +78,21 @@ void osctp_data(struct osctp *o, const struct osctp_chunk *chunk)
         .octets = chunk->octets - CHUNK_DATA_HEAD,
     };
     rx->due |= (chunk->flags & CHUNK_AT_ONCE) != 0;
+    if (rx->marked && o->ecn)
+        mark_congestion(rx, data.tsn);
     if (tsn_before(rx->cum + OSCTP_TSNS - 1, data.tsn)) {
         o->count.refused++;
         rx->due = true;
         return;
     }
     if (was_received(rx, data.tsn)) {
-        o->count.copies++;
-        report_copy(rx, data.tsn);
+        o->count.duplicates++;
+        report_duplicate(rx, data.tsn);
         return;
     }
     if (data.stream >= o->attr.streams) {
         refuse_stream(o, data.stream);
+        o->user->skip(o->of, data.stream);
     } else if (!o->user->take(o->of, &data)) {
         o->count.refused++;
         rx->due = true;
@@ -94,11 +112,16 @@ void osctp_data_packet(struct osctp *o, uint64_t now_us)
         o->timer.sack_us = now_us + OSCTP_SACK_DELAY_US;
 }
 
-/* Returns the end of the run of TSNs from `tsn` on that were received, or were not. */
+/* Returns the end of the run of TSNs from `tsn` on, behind the cumulative one, that were received, or were not. */
 static uint32_t run_end(struct osctp_rx *rx, uint32_t tsn, bool received)
 {
-    while (!tsn_before(rx->highest, tsn) && was_received(rx, tsn) == received)
-        tsn++;
+    while (!tsn_before(rx->highest, tsn)) {
+        uint64_t word = (received ? ~*bits_of(rx, tsn) : *bits_of(rx, tsn)) >> tsn % 64;
+
+        if (word)
+            return tsn + osctp_lowest_bit(word);
+        tsn += 64 - tsn % 64;
+    }
     return tsn;
 }
 
@@ -106,7 +129,7 @@ uint32_t osctp_write_sack(struct osctp *o, uint8_t *p, uint32_t space)
 {
     struct osctp_rx *rx = &o->rx;
     uint8_t *q = p + CHUNK_SACK_HEAD;
-    uint32_t blocks = 0, most = (space - CHUNK_SACK_HEAD) / 4 - rx->copied, from = rx->cum + 1;
+    uint32_t blocks = 0, most = (space - CHUNK_SACK_HEAD) / 4 - rx->duplicated, from = rx->cum + 1;
 
     while (rx->highest != rx->cum && blocks < most) {
         uint32_t start = run_end(rx, from, false);
@@ -117,13 +140,13 @@ uint32_t osctp_write_sack(struct osctp *o, uint8_t *p, uint32_t space)
         q = put16(put16(q, (uint16_t)(start - rx->cum)), (uint16_t)(from - 1 - rx->cum));
         blocks++;
     }
-    for (uint32_t i = 0; i < rx->copied; i++)
-        q = put32(q, rx->copies[i]);
+    for (uint32_t i = 0; i < rx->duplicated; i++)
+        q = put32(q, rx->duplicates[i]);
     chunk_head(p, CHUNK_SACK, 0, (uint32_t)(q - p));
     put32(put32(p + 4, rx->cum), rx->window);
-    put16(put16(p + 12, (uint16_t)blocks), (uint16_t)rx->copied);
+    put16(put16(p + 12, (uint16_t)blocks), (uint16_t)rx->duplicated);
     rx->said = rx->window;
-    rx->copied = rx->packets = 0;
+    rx->duplicated = rx->packets = 0;
     rx->due = false;
     o->timer.sack_us = OSCTP_NEVER;
     return (uint32_t)(q - p);

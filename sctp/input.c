@@ -9,28 +9,8 @@ enum { TAG_AT = 4 };
 
 /* --- answers ------------------------------------------------------------------------------------------------- */
 
-uint8_t *osctp_add_answer(struct osctp *o, uint8_t type, uint32_t octets)
-{
-    uint32_t at = o->answer_octets ? o->answer_octets : PACKET_COMMON;
-
-    if (!o->peer_tag || chunk_padded(CHUNK_HEAD + octets) > osctp_min(OSCTP_ANSWER, o->attr.packet_max) - at)
-        return NULL;
-    if (!o->answer_octets)
-        chunk_packet(o->answer, o->attr.local_port, o->attr.peer_port, o->peer_tag);
-    memset(o->answer + at, 0, chunk_padded(CHUNK_HEAD + octets));
-    o->answer_octets = at + chunk_padded(CHUNK_HEAD + octets);
-    return chunk_head(o->answer + at, type, 0, CHUNK_HEAD + octets);
-}
-
-static void answer_heartbeat(struct osctp *o, const struct osctp_chunk *chunk)
-{
-    uint8_t *q = osctp_add_answer(o, CHUNK_HEARTBEAT_ACK, chunk->octets - CHUNK_HEAD);
-
-    if (q)
-        put_bytes(q, chunk->at + CHUNK_HEAD, chunk->octets - CHUNK_HEAD);
-}
-
-/* The answer to ours has the time when it was sent, and our tag, which nobody else knows. */
+/* The answer to ours repeats the time when it was sent, which counts once and only if it is the right one: else the
+ * peer would choose the round trip. */
 static void heartbeat_acked(struct osctp *o, const struct osctp_chunk *chunk, uint64_t now_us)
 {
     const uint8_t *p = chunk->at + CHUNK_HEAD;
@@ -40,8 +20,9 @@ static void heartbeat_acked(struct osctp *o, const struct osctp_chunk *chunk, ui
         get32(p + PARAMETER_HEAD + 8) != o->attr.tag)
         return;
     sent_us = get64(p + PARAMETER_HEAD);
-    if (sent_us > now_us)
+    if (sent_us == OSCTP_NEVER || sent_us != o->timer.asked_us)
         return;
+    o->timer.asked_us = OSCTP_NEVER;
     osctp_rtt_sample(&o->rtt, now_us - sent_us);
     o->timer.failures = 0;
 }
@@ -76,6 +57,8 @@ static void peer_shuts_down(struct osctp *o, const struct osctp_chunk *chunk, ui
     if (!o->up || chunk->octets < CHUNK_HEAD + 4)
         return;
     osctp_acknowledged(o, get32(chunk->at + CHUNK_HEAD), now_us);
+    if (o->state == OSCTP_CLOSED)
+        return;
     if (o->state == OSCTP_ESTABLISHED || o->state == OSCTP_SHUTDOWN_PENDING)
         o->state = OSCTP_SHUTDOWN_RECEIVED;
     if (o->state == OSCTP_SHUTDOWN_SENT) { /* both at once (RFC 9260 9.2) */
@@ -107,7 +90,7 @@ static void cookie_acked(struct osctp *o, uint64_t now_us)
 }
 
 /* A stale cookie: it took too long. */
-static void hear_error(struct osctp *o, const struct osctp_chunk *chunk)
+static void receive_error(struct osctp *o, const struct osctp_chunk *chunk)
 {
     if (o->state == OSCTP_COOKIE_ECHOED && chunk->octets >= CHUNK_HEAD + CAUSE_HEAD &&
         get16(chunk->at + CHUNK_HEAD) == CAUSE_STALE_COOKIE)
@@ -115,7 +98,7 @@ static void hear_error(struct osctp *o, const struct osctp_chunk *chunk)
 }
 
 /* Returns false if the rest of the packet must not be looked at. */
-static bool hear_chunk(struct osctp *o, const struct osctp_chunk *chunk, uint64_t now_us)
+static bool receive_chunk(struct osctp *o, const struct osctp_chunk *chunk, uint64_t now_us)
 {
     switch (chunk->type) {
     case CHUNK_DATA:
@@ -123,8 +106,9 @@ static bool hear_chunk(struct osctp *o, const struct osctp_chunk *chunk, uint64_
             osctp_data(o, chunk);
         return true;
     case CHUNK_SACK:
-        if (o->up)
+        if (o->up && !o->tx.sacked) /* one a packet: a lying peer's packet may hold hundreds */
             osctp_sack(o, chunk, now_us);
+        o->tx.sacked = true;
         return true;
     case CHUNK_INIT:
         return false;
@@ -138,7 +122,7 @@ static bool hear_chunk(struct osctp *o, const struct osctp_chunk *chunk, uint64_
         cookie_acked(o, now_us);
         return true;
     case CHUNK_HEARTBEAT:
-        answer_heartbeat(o, chunk);
+        osctp_add_echo(o, chunk->at + CHUNK_HEAD, chunk->octets - CHUNK_HEAD);
         return true;
     case CHUNK_HEARTBEAT_ACK:
         heartbeat_acked(o, chunk, now_us);
@@ -156,8 +140,15 @@ static bool hear_chunk(struct osctp *o, const struct osctp_chunk *chunk, uint64_
         if (o->state == OSCTP_SHUTDOWN_ACK_SENT)
             osctp_over(o, OSCTP_SHUT);
         return false;
+    case CHUNK_ECNE:
+        if (o->up)
+            osctp_ecne(o, chunk);
+        return true;
+    case CHUNK_CWR:
+        osctp_cwr(o, chunk);
+        return true;
     case CHUNK_ERROR:
-        hear_error(o, chunk);
+        receive_error(o, chunk);
         return true;
     default:
         return unknown_chunk(o, chunk);
@@ -172,6 +163,11 @@ static bool has_right_tag(const struct osctp *o, const struct osctp_chunk *first
     return tag == o->attr.tag;
 }
 
+void osctp_marked(struct osctp *o)
+{
+    o->rx.marked = true;
+}
+
 void osctp_input(struct osctp *o, const uint8_t *p, uint32_t n, uint64_t now_us)
 {
     uint32_t at = PACKET_COMMON;
@@ -179,13 +175,17 @@ void osctp_input(struct osctp *o, const uint8_t *p, uint32_t n, uint64_t now_us)
     bool data = false;
 
     if (n < PACKET_COMMON || o->state == OSCTP_CLOSED || !chunk_next(p, n, &at, &chunk) ||
-        !has_right_tag(o, &chunk, get32(p + TAG_AT)))
+        !has_right_tag(o, &chunk, get32(p + TAG_AT))) {
+        o->rx.marked = false;
         return;
+    }
     o->count.packets_in++;
-    osctp_heard(o, now_us);
+    o->tx.sacked = false;
+    osctp_restart_heartbeat(o, now_us);
     do
         data |= chunk.type == CHUNK_DATA;
-    while (hear_chunk(o, &chunk, now_us) && o->state != OSCTP_CLOSED && chunk_next(p, n, &at, &chunk));
+    while (receive_chunk(o, &chunk, now_us) && o->state != OSCTP_CLOSED && chunk_next(p, n, &at, &chunk));
+    o->rx.marked = false;
     if (!data || o->state == OSCTP_CLOSED || !o->up)
         return;
     osctp_data_packet(o, now_us);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* osctp.c - an association comes up, sends its packets, and ends. */
+/* osctp.c - the packets of an association, and its end. */
 #include "sctp/osctp.h"
 
 #include <string.h>
@@ -9,36 +9,7 @@
 
 enum { TAG_AT = 4, HEARTBEAT_INFO = 1 };
 
-/* --- up and down --------------------------------------------------------------------------------------------- */
-
-void osctp_established(struct osctp *o, uint64_t now_us)
-{
-    o->state = OSCTP_ESTABLISHED;
-    o->up = true;
-    o->due.echo = o->due.init = false;
-    o->timer.init_us = OSCTP_NEVER;
-    osctp_heard(o, now_us);
-}
-
-void osctp_over(struct osctp *o, enum osctp_end end)
-{
-    o->state = OSCTP_CLOSED;
-    o->end = end;
-    o->answer_octets = 0;
-    o->due =
-        (struct osctp_due){.shutdown_complete = o->due.shutdown_complete, .abort = o->due.abort, .cause = o->due.cause};
-    o->rx.due = false;
-    osctp_stop_timers(o);
-}
-
-void osctp_fail(struct osctp *o, uint16_t cause, const void *reason, uint32_t octets)
-{
-    o->due.abort = true;
-    o->due.cause = cause;
-    o->reason_octets = osctp_min(octets, OSCTP_REASON);
-    put_bytes(o->reason, reason, o->reason_octets);
-    osctp_over(o, OSCTP_LOST);
-}
+/* --- the end ------------------------------------------------------------------------------------------------- */
 
 void osctp_abort(struct osctp *o, const void *reason, uint32_t octets)
 {
@@ -47,22 +18,6 @@ void osctp_abort(struct osctp *o, const void *reason, uint32_t octets)
     osctp_fail(o, CAUSE_USER_ABORT, reason, octets);
     o->due.abort = o->peer_tag != 0;
     o->end = OSCTP_LEFT;
-}
-
-void osctp_drained(struct osctp *o, uint64_t now_us)
-{
-    if (!osctp_is_drained(o))
-        return;
-    if (o->state == OSCTP_SHUTDOWN_PENDING) {
-        o->state = OSCTP_SHUTDOWN_SENT;
-        o->due.shutdown = true;
-    } else if (o->state == OSCTP_SHUTDOWN_RECEIVED) {
-        o->state = OSCTP_SHUTDOWN_ACK_SENT;
-        o->due.shutdown_ack = true;
-    } else {
-        return;
-    }
-    o->timer.shutdown_us = now_us + o->rtt.rto_us;
 }
 
 void osctp_shutdown(struct osctp *o, uint64_t now_us)
@@ -79,6 +34,9 @@ void osctp_free(struct osctp *o)
     for (; o->tx.first != o->tx.end; o->tx.first++)
         o->user->put_back(o->of, osctp_sent_at(o, o->tx.first)->packet);
     o->tx.unsent = o->tx.first;
+    if (o->echo)
+        o->user->put_back(o->of, o->echo);
+    o->echo = NULL;
     osctp_over(o, o->state == OSCTP_CLOSED ? o->end : OSCTP_LEFT);
 }
 
@@ -108,8 +66,41 @@ static uint32_t write_heartbeat(struct osctp *o, uint64_t now_us)
 {
     uint8_t info[PARAMETER_HEAD + OSCTP_HEARTBEAT_OCTETS];
 
+    o->timer.asked_us = now_us;
     put32(put64(put16(put16(info, HEARTBEAT_INFO), sizeof(info)), now_us), o->attr.tag);
     return lone_chunk(o, CHUNK_HEARTBEAT, 0, info, sizeof(info));
+}
+
+/* Behind the cookie is what we have to say of the INIT-ACK: before it the peer does not know us (RFC 9260 3.2.2). */
+static uint32_t write_echo(struct osctp *o)
+{
+    uint32_t n = lone_chunk(o, CHUNK_COOKIE_ECHO, 0, o->cookie, o->cookie_octets);
+    uint32_t more = o->answer_octets ? o->answer_octets - PACKET_COMMON : 0;
+
+    if (more > osctp_min(OSCTP_ANSWER, o->attr.packet_max) - n)
+        return n;
+    put_bytes(o->out + n, o->answer + PACKET_COMMON, more);
+    o->answer_octets = 0;
+    return n + more;
+}
+
+/* RFC 9260 appendix A: a SACK, and before it what was marked. */
+static uint32_t write_sack(struct osctp *o)
+{
+    uint8_t *p = begin_packet(o), *end = o->out + osctp_min(OSCTP_ANSWER, o->attr.packet_max);
+
+    if (o->rx.echoes)
+        p = put32(chunk_head(p, CHUNK_ECNE, 0, CHUNK_HEAD + 4), o->rx.marked_tsn);
+    p += osctp_write_sack(o, p, (uint32_t)(end - p));
+    return (uint32_t)(p - o->out);
+}
+
+static uint32_t write_cwr(struct osctp *o)
+{
+    uint8_t tsn[4];
+
+    put32(tsn, o->congestion.reacted);
+    return lone_chunk(o, CHUNK_CWR, 0, tsn, sizeof(tsn));
 }
 
 static uint32_t write_shutdown(struct osctp *o)
@@ -140,12 +131,13 @@ static uint32_t write_control(struct osctp *o, uint64_t now_us)
     if (take_due(&due->init))
         return osctp_write_init(o, o->out);
     if (take_due(&due->echo))
-        return lone_chunk(o, CHUNK_COOKIE_ECHO, 0, o->cookie, o->cookie_octets);
+        return write_echo(o);
     if (take_due(&due->cookie_ack))
         return lone_chunk(o, CHUNK_COOKIE_ACK, 0, NULL, 0);
     if (o->rx.due)
-        return PACKET_COMMON +
-               osctp_write_sack(o, begin_packet(o), osctp_min(OSCTP_ANSWER, o->attr.packet_max) - PACKET_COMMON);
+        return write_sack(o);
+    if (take_due(&due->cwr))
+        return write_cwr(o);
     if (take_due(&due->shutdown))
         return write_shutdown(o);
     if (take_due(&due->shutdown_ack))
@@ -166,10 +158,14 @@ bool osctp_output(struct osctp *o, const uint8_t **p, uint32_t *n, uint64_t now_
 
     *p = o->out;
     *n = 0;
-    if (o->answer_octets && !o->due.cookie_ack) {
+    if (o->answer_octets && !o->due.cookie_ack && !o->due.echo) {
         *p = o->answer;
         *n = o->answer_octets;
         o->answer_octets = 0;
+    } else if (o->echo_octets) {
+        *p = o->echo;
+        *n = o->echo_octets;
+        o->echo_octets = 0;
     } else {
         *n = write_control(o, now_us);
     }
@@ -181,48 +177,13 @@ bool osctp_output(struct osctp *o, const uint8_t **p, uint32_t *n, uint64_t now_
     return has;
 }
 
+bool osctp_is_ect(const struct osctp *o, const uint8_t *p)
+{
+    return o->ecn && osctp_lasts(o, p) && !o->tx.repeats;
+}
+
 /* A peer that acknowledges batches is one that sends them. */
 bool osctp_urgent(const struct osctp *o)
 {
     return o->rx.due && !o->batches;
-}
-
-/* --- packets of nobody --------------------------------------------------------------------------------------- */
-
-static bool has_abort(const uint8_t *p, uint32_t n)
-{
-    uint32_t at = PACKET_COMMON;
-    struct osctp_chunk chunk = {.type = CHUNK_DATA};
-
-    while (chunk.type != CHUNK_ABORT && chunk_next(p, n, &at, &chunk))
-        ;
-    return chunk.type == CHUNK_ABORT;
-}
-
-uint32_t osctp_refuse(const uint8_t *p, uint32_t n, uint8_t *reply)
-{
-    uint32_t at = PACKET_COMMON, tag;
-    struct osctp_chunk chunk;
-    uint8_t *q;
-
-    if (n < PACKET_COMMON || !chunk_next(p, n, &at, &chunk) || has_abort(p, n))
-        return 0;
-    tag = get32(p + TAG_AT);
-    switch (chunk.type) {
-    case CHUNK_SHUTDOWN_COMPLETE:
-    case CHUNK_COOKIE_ACK:
-    case CHUNK_ERROR:
-        return 0;
-    case CHUNK_INIT:
-        if (tag || chunk.octets < CHUNK_INIT_HEAD || !get32(chunk.at + CHUNK_HEAD))
-            return 0;
-        q = chunk_packet(reply, packet_destination(p), packet_source(p), get32(chunk.at + CHUNK_HEAD));
-        q = chunk_head(q, CHUNK_ABORT, 0, CHUNK_HEAD);
-        break;
-    default:
-        q = chunk_packet(reply, packet_destination(p), packet_source(p), tag);
-        q = chunk_head(q, chunk.type == CHUNK_SHUTDOWN_ACK ? CHUNK_SHUTDOWN_COMPLETE : CHUNK_ABORT, CHUNK_REFLECTS,
-                       CHUNK_HEAD);
-    }
-    return (uint32_t)(q - reply);
 }

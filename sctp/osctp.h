@@ -22,15 +22,16 @@ enum {
     /* TSNs from the cumulative one on, itself included, that can be received or be in flight; a power of two. A
      * receiver of DDP keeps 4096 messages behind one that is missing, and ends the connection for more. */
     OSCTP_TSNS = 4096,
-    OSCTP_COPIES = 16,    /* TSNs received twice that one SACK reports */
-    OSCTP_PACKETS = 4096, /* packets that wait to be sent or acknowledged; a power of two */
-    OSCTP_ANSWER = 1200,  /* octets of the longest packet of control chunks */
-    OSCTP_REASON = 256,   /* octets of a reason for an ABORT that are kept */
-    OSCTP_RETRIES = 10,   /* time-outs in a row: Association.Max.Retrans (RFC 9260 16) */
-    OSCTP_BURST = 4,      /* packets sent for one SACK, beyond those that it acknowledges: Max.Burst (RFC 9260 16) */
+    OSCTP_DUPLICATES = 16, /* TSNs received twice that one SACK reports */
+    OSCTP_PACKETS = 4096,  /* packets that wait to be sent or acknowledged; a power of two */
+    OSCTP_NO_PLACE = 65535,
+    OSCTP_ANSWER = 1200, /* octets of the longest packet of control chunks */
+    OSCTP_REASON = 256,  /* octets of a reason for an ABORT that are kept */
+    OSCTP_RETRIES = 10,  /* time-outs in a row: Association.Max.Retrans (RFC 9260 16) */
+    OSCTP_BURST = 4,     /* packets sent for one SACK, beyond those that it acknowledges: Max.Burst (RFC 9260 16) */
     OSCTP_BURST_BATCHES = 128, /* the same, if the peer acknowledges batches */
     OSCTP_CHUNK_HEAD = 16,     /* octets in front of the data of a DATA chunk */
-    OSCTP_PACKET_MIN = 128,    /* octets of packets: a SACK has space for copies and a gap */
+    OSCTP_PACKET_MIN = 128,    /* octets of packets: a SACK has space for duplicates and a gap */
     OSCTP_PACKET_MAX = 65520,
 };
 
@@ -64,6 +65,8 @@ struct osctp_data {
 struct osctp_user {
     /* Takes a DATA chunk, in any order, each once. False: no memory, and it counts as lost. */
     bool (*take)(void *of, const struct osctp_data *data);
+    /* A chunk on a stream that does not exist was acknowledged, as RFC 9260 6.5 wants: its TSN carries nothing. */
+    void (*skip)(void *of, uint16_t stream);
     /* Returns memory for a packet, packet_max octets, and takes it back; NULL: no memory. */
     uint8_t *(*lend)(void *of);
     void (*put_back)(void *of, uint8_t *packet);
@@ -79,6 +82,7 @@ struct osctp_attr {
     uint32_t init_retries;          /* after the first INIT, or COOKIE-ECHO */
     uint64_t init_max_us;           /* the longest time-out of an INIT */
     uint32_t tag, tsn;              /* random; the tag is not 0 */
+    bool ecn;                       /* take part in explicit congestion notification, if the peer does */
 };
 
 /* A packet that waits to be sent or acknowledged. */
@@ -90,20 +94,27 @@ struct osctp_sent {
     uint32_t payload; /* octets of user data */
     uint32_t crc;     /* of what it has so far */
     uint16_t octets, chunks;
-    bool flying; /* neither acknowledged nor lost */
+    uint16_t missing;        /* chunks that no gap block acknowledged */
+    uint16_t before, behind; /* if flying: the places of those sent before and after it, or OSCTP_NO_PLACE */
+    bool flying;             /* neither acknowledged nor lost */
     bool gap_acked, again;
 };
 
 struct osctp_tx {
-    uint32_t next;               /* the next TSN */
-    uint32_t cum;                /* the highest TSN acknowledged with all before it */
-    struct osctp_sent *sent;     /* OSCTP_PACKETS places, owned by the host */
-    uint32_t first, unsent, end; /* places, modulo OSCTP_PACKETS: unacknowledged from `first` on */
-    uint64_t number;             /* of the last packet of DATA */
-    uint64_t newest;             /* the highest number acknowledged */
-    uint32_t queued;             /* octets from `first` on */
-    uint32_t lost, lost_from;    /* packets marked as lost and not sent again; none is before lost_from */
-    uint32_t window;             /* the peer's a_rwnd */
+    uint32_t next;                          /* the next TSN */
+    uint32_t cum;                           /* the highest TSN acknowledged with all before it */
+    struct osctp_sent *sent;                /* OSCTP_PACKETS places, owned by the host */
+    uint32_t first, unsent, end;            /* places, modulo OSCTP_PACKETS: unacknowledged from `first` on */
+    uint64_t number;                        /* of the last packet of DATA */
+    uint64_t newest;                        /* the highest number acknowledged */
+    uint32_t queued;                        /* octets from `first` on */
+    bool sacked;                            /* the packet being processed had a SACK before */
+    bool repeats;                           /* the last packet of DATA was sent before */
+    uint16_t oldest, youngest;              /* the packets in flight that were sent first and last, or OSCTP_NO_PLACE */
+    uint32_t lost, lost_from;               /* packets marked as lost and not sent again; none is before lost_from */
+    uint64_t lost_bits[OSCTP_PACKETS / 64]; /* these, by place */
+    uint64_t acked[OSCTP_TSNS / 64];        /* TSNs that gap blocks acknowledged */
+    uint32_t window;                        /* the peer's a_rwnd */
 };
 
 struct osctp_congestion {
@@ -113,7 +124,9 @@ struct osctp_congestion {
     bool adds;                           /* nothing could be sent since the last one: the next adds to `burst` */
     uint32_t reorder;                    /* packets acknowledged behind one that prove it lost */
     bool recovering;                     /* until `point` is acknowledged */
+    bool marked;                         /* a mark, not a loss, was the last that reduced the window */
     uint32_t point;
+    uint32_t reacted; /* the highest TSN that an ECNE has named */
 };
 
 struct osctp_rtt {
@@ -126,27 +139,32 @@ struct osctp_rx {
     uint32_t cum;     /* all TSNs up to it were received */
     uint32_t highest; /* the highest received */
     uint64_t bits[OSCTP_TSNS / 64];
-    uint32_t copies[OSCTP_COPIES], copied;
+    uint32_t duplicates[OSCTP_DUPLICATES], duplicated;
     uint32_t packets; /* with DATA since the last SACK */
     bool due;         /* a SACK must be sent */
     uint32_t window;  /* a_rwnd */
     uint32_t said;    /* a_rwnd of the last SACK */
+    bool marked;      /* the packet being processed has the mark of congestion */
+    bool echoes;      /* every SACK says so, until the peer has reacted to what came from `marked_tsn` on */
+    uint32_t marked_tsn;
 };
 
 /* What must be sent apart from DATA and SACK. */
 struct osctp_due {
-    bool init, echo, cookie_ack, heartbeat, shutdown, shutdown_ack, shutdown_complete, abort;
+    bool init, echo, cookie_ack, cwr, heartbeat, shutdown, shutdown_ack, shutdown_complete, abort;
     uint16_t cause; /* of the ABORT */
 };
 
 struct osctp_timers {
     uint64_t init_us, data_us, probe_us, sack_us, shutdown_us, heartbeat_us; /* OSCTP_NEVER: not set */
     bool probed;                                                             /* since the last acknowledgement */
+    uint64_t asked_us;        /* when the HEARTBEAT was sent whose answer counts; OSCTP_NEVER: none */
     uint32_t inits, failures; /* failures: time-outs since the peer last acknowledged something */
 };
 
+/* looks: packets that were looked at for SACKs; marks: answers of ours to the mark of congestion. */
 struct osctp_count {
-    uint64_t packets_in, packets_out, sent_again, timeouts, probes, copies, refused;
+    uint64_t packets_in, packets_out, sent_again, timeouts, probes, duplicates, refused, looks, marks;
 };
 
 struct osctp {
@@ -158,13 +176,17 @@ struct osctp {
     bool up;                          /* both ends know of the association */
     bool peer_end;                    /* the peer sends nothing more */
     bool batches;                     /* the peer sends batches, and one acknowledgement for each is enough */
+    bool ecn;                         /* both ends take part in explicit congestion notification */
     uint32_t peer_tag, peer_tsn;      /* peer_tsn: its initial TSN */
     uint32_t peer_indication;         /* 0: none */
     uint16_t streams;                 /* that we may send on */
+    uint64_t cookie_us;               /* when our cookie was made that began the association; 0: we have called */
     uint8_t cookie[OSCTP_COOKIE_MAX]; /* of the peer */
     uint32_t cookie_octets;
     uint8_t answer[OSCTP_ANSWER]; /* answers to chunks of the peer, with the common header */
     uint32_t answer_octets;
+    uint8_t *echo;                /* the user's memory with the answer to a HEARTBEAT that is longer; NULL: none */
+    uint32_t echo_octets;         /* to be sent */
     uint8_t out[OSCTP_ANSWER];    /* the packet of control chunks that osctp_output() returned */
     uint8_t reason[OSCTP_REASON]; /* of the peer's ABORT, or of ours */
     uint32_t reason_octets;
@@ -191,17 +213,19 @@ void osctp_connect(struct osctp *o, const struct osctp_attr *attr, struct osctp_
 uint32_t osctp_answer(const struct osctp_attr *attr, const uint64_t key[2], uint64_t peer, const uint8_t *p, uint32_t n,
                       uint8_t *reply, uint64_t now_us);
 
-/* Is the first chunk of this packet a COOKIE-ECHO with a cookie of ours, from this peer, and not too old? Fills
- * *cookie. `key` and `peer` are those of osctp_answer(). */
-bool osctp_read_echo(const uint64_t key[2], uint64_t peer, const uint8_t *p, uint32_t n, struct osctp_cookie *cookie,
-                     uint64_t now_us);
+/* Is the first chunk of this packet a COOKIE-ECHO with a cookie of ours, from this peer? Fills *cookie, which may be
+ * too old. `key` and `peer` are those of osctp_answer(). */
+bool osctp_read_echo(const uint64_t key[2], uint64_t peer, const uint8_t *p, uint32_t n, struct osctp_cookie *cookie);
 
-/* Begins the association of a cookie; then the packet goes to osctp_input(). `attr` as in osctp_connect(), except tag
- * and TSN, which are the cookie's. */
+/* Begins the association of a cookie that is not too old; then the packet goes to osctp_input(). `attr` as in
+ * osctp_connect(), except tag and TSN, which are the cookie's. */
 void osctp_accept(struct osctp *o, const struct osctp_attr *attr, const struct osctp_cookie *cookie,
                   struct osctp_sent *sent, const struct osctp_user *user, void *of, uint64_t now_us);
 
 /* --- packets and time ---------------------------------------------------------------------------------------- */
+
+/* The next packet of osctp_input() has the mark of congestion (CE, RFC 3168). */
+void osctp_marked(struct osctp *o);
 
 /* Processes a packet of this association, with a correct checksum. */
 void osctp_input(struct osctp *o, const uint8_t *p, uint32_t n, uint64_t now_us);
@@ -213,14 +237,34 @@ bool osctp_output(struct osctp *o, const uint8_t **p, uint32_t *n, uint64_t now_
 /* Is this packet of osctp_output() valid until osctp_input() or osctp_free() is called? */
 static inline bool osctp_lasts(const struct osctp *o, const uint8_t *p)
 {
-    return p != o->out && p != o->answer;
+    return p != o->out && p != o->answer && p != o->echo;
 }
+
+/* What an INIT or a cookie of ours means that comes to the ports of an association (RFC 9260 5.2). */
+enum osctp_collision {
+    OSCTP_COLLISION_NONE,   /* nothing: the packet is dropped */
+    OSCTP_COLLISION_OUTPUT, /* nothing, but the association has something to send for it */
+    OSCTP_COLLISION_SAME,   /* it is for this association: osctp_answer() with its attributes, or osctp_input() */
+    OSCTP_COLLISION_OTHER,  /* it is for another: osctp_answer(), or this one ends and osctp_accept() */
+    OSCTP_COLLISION_STALE,  /* the cookie is too old: osctp_answer() */
+};
+
+/* An INIT has come; or a COOKIE-ECHO with this cookie. */
+enum osctp_collision osctp_collide_init(struct osctp *o);
+enum osctp_collision osctp_collide_echo(struct osctp *o, const struct osctp_cookie *cookie, uint64_t now_us);
+
+/* Does this packet of osctp_output() leave as ECN-capable, with ECT(0)? New DATA does, if the peer takes part. */
+bool osctp_is_ect(const struct osctp *o, const uint8_t *p);
 
 /* Must the host send before it processes more input? */
 bool osctp_urgent(const struct osctp *o);
 
 uint64_t osctp_deadline(const struct osctp *o);
 void osctp_timeout(struct osctp *o, uint64_t now_us);
+
+/* Is this the beginning of a packet of ours, as an ICMP error quotes it? It must show our tag if it is an INIT, or else
+ * the peer's (RFC 9260 10, ICMP6): who is not on the path knows neither. */
+bool osctp_is_quoted(const struct osctp *o, const uint8_t *p, uint32_t n);
 
 /* Writes the answer to a packet that belongs to no association (RFC 9260 8.4) to `reply`, OSCTP_ANSWER octets without a
  * checksum, and returns its length; 0: none. */

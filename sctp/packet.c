@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - SCTP's common header, the fixed fields of INIT, and the causes of an ABORT (RFC 9260 3). */
+/* packet.c - SCTP's common header, and the causes of an ABORT (RFC 9260 3). */
 #include "sctp/packet.h"
 
 #include <string.h>
@@ -11,8 +11,6 @@
 enum {
     DESTINATION = 2,
     CHECKSUM = 8,
-    INIT_TSN = CHUNK_HEAD + 12, /* offset in the chunk */
-    SACK_GAPS = CHUNK_HEAD + 8, /* offset in the chunk */
 };
 
 void packet_seal(uint8_t *to, const uint8_t *p, size_t n)
@@ -45,49 +43,6 @@ bool packet_is_sound(const uint8_t *p, size_t n)
     return n >= PACKET_COMMON + CHUNK_HEAD && packet_checksum(p, n) == get32le(p + CHECKSUM);
 }
 
-bool packet_read_init(const uint8_t *p, size_t n, struct packet_init *init)
-{
-    const uint8_t *chunk = p + PACKET_COMMON;
-
-    if (n < PACKET_COMMON + CHUNK_INIT_HEAD || (chunk[0] != CHUNK_INIT && chunk[0] != CHUNK_INIT_ACK))
-        return false;
-    init->tsn = get32(chunk + INIT_TSN);
-    return true;
-}
-
-bool packet_read_data(const uint8_t *p, size_t n, uint32_t *tsn, uint32_t *next)
-{
-    size_t at = PACKET_COMMON;
-    uint32_t chunks = 0;
-
-    for (; at + CHUNK_DATA_HEAD <= n; chunks++) {
-        size_t octets = get16(p + at + 2);
-
-        if (p[at] != CHUNK_DATA || octets <= CHUNK_DATA_HEAD || octets > n - at)
-            return false;
-        if (!chunks)
-            *tsn = get32(p + at + CHUNK_HEAD);
-        else if (get32(p + at + CHUNK_HEAD) != *tsn + chunks)
-            return false;
-        at += (octets + 3) & ~(size_t)3;
-    }
-    *next = *tsn + chunks;
-    return chunks && at == n;
-}
-
-void packet_ask_ack(uint8_t *p)
-{
-    p[PACKET_COMMON + 1] |= CHUNK_AT_ONCE;
-}
-
-bool packet_read_sack(const uint8_t *p, size_t n, bool *gaps)
-{
-    if (n < PACKET_COMMON + CHUNK_SACK_HEAD || p[PACKET_COMMON] != CHUNK_SACK)
-        return false;
-    *gaps = get16(p + PACKET_COMMON + SACK_GAPS) != 0;
-    return true;
-}
-
 uint16_t packet_source(const uint8_t *p)
 {
     return get16(p);
@@ -96,29 +51,6 @@ uint16_t packet_source(const uint8_t *p)
 uint16_t packet_destination(const uint8_t *p)
 {
     return get16(p + DESTINATION);
-}
-
-void packet_set_destination(uint8_t *p, uint16_t port)
-{
-    put16(p + DESTINATION, port);
-}
-
-void packet_set_source(uint8_t *p, uint16_t port)
-{
-    put16(p, port);
-}
-
-bool packet_refuse(const uint8_t *p, size_t n, uint8_t refusal[PACKET_REFUSAL])
-{
-    uint8_t packet[PACKET_REFUSAL], *q;
-
-    if (n < PACKET_COMMON + CHUNK_INIT_HEAD || p[PACKET_COMMON] != CHUNK_INIT)
-        return false;
-    /* With the verification tag that the sender of the INIT expects. */
-    q = chunk_packet(packet, packet_destination(p), packet_source(p), get32(p + PACKET_COMMON + CHUNK_HEAD));
-    chunk_head(q, CHUNK_ABORT, 0, CHUNK_HEAD);
-    packet_seal(refusal, packet, sizeof(packet));
-    return true;
 }
 
 const uint8_t *packet_reason(const uint8_t *chunk, size_t n, size_t *length)

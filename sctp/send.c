@@ -64,7 +64,7 @@ static void append_chunk(struct osctp *o, struct osctp_sent *sent, const struct 
     sent->crc = crc32c(sent->crc, at, octets + padding); /* while the octets are in a cache */
     sent->octets = (uint16_t)(sent->octets + octets + padding);
     sent->payload += payload;
-    sent->chunks++;
+    sent->missing = ++sent->chunks;
     o->tx.queued += octets + padding;
 }
 
@@ -91,31 +91,6 @@ int osctp_submit(struct osctp *o, const struct span *span, uint32_t spans, uint1
 
 /* --- packets ------------------------------------------------------------------------------------------------- */
 
-void osctp_lose(struct osctp *o, struct osctp_sent *sent, uint32_t place)
-{
-    if (!o->tx.lost || tsn_before(place, o->tx.lost_from))
-        o->tx.lost_from = place;
-    o->congestion.flight -= sent->payload;
-    o->tx.lost++;
-    sent->flying = false;
-}
-
-/* What was acknowledged by gap blocks alone may have been dropped again (RFC 9260 6.2.1 D). */
-void osctp_lose_all(struct osctp *o)
-{
-    for (uint32_t place = o->tx.first; place != o->tx.unsent; place++) {
-        struct osctp_sent *sent = osctp_sent_at(o, place);
-
-        if (sent->gap_acked) {
-            sent->gap_acked = false;
-            o->congestion.flight += sent->payload;
-            sent->flying = true;
-        }
-        if (sent->flying)
-            osctp_lose(o, sent, place);
-    }
-}
-
 void osctp_probe(struct osctp *o)
 {
     for (uint32_t place = o->tx.unsent; place != o->tx.first; place--) {
@@ -124,24 +99,11 @@ void osctp_probe(struct osctp *o)
         if (sent->gap_acked)
             continue;
         if (sent->flying)
-            osctp_lose(o, sent, place - 1);
+            osctp_lose(o, place - 1);
         sent->packet[PACKET_COMMON + 1] |= CHUNK_AT_ONCE;
         sent->crc = packet_checksum(sent->packet, sent->octets);
         o->congestion.burst = osctp_max(o->congestion.burst, 1);
         return;
-    }
-}
-
-/* Returns the place of the next packet to send again, or of the next new one; tx.end: there is none. */
-static uint32_t next_place(struct osctp *o)
-{
-    if (!o->tx.lost)
-        return o->tx.unsent;
-    for (;; o->tx.lost_from++) {
-        const struct osctp_sent *sent = osctp_sent_at(o, o->tx.lost_from);
-
-        if (!sent->flying && !sent->gap_acked)
-            return o->tx.lost_from;
     }
 }
 
@@ -162,23 +124,21 @@ static bool may_send(const struct osctp *o, const struct osctp_sent *sent)
 bool osctp_send(struct osctp *o, const uint8_t **p, uint32_t *n, uint64_t now_us)
 {
     struct osctp_congestion *c = &o->congestion;
-    uint32_t place = next_place(o);
+    uint32_t place = o->tx.lost ? osctp_first_lost(o) : o->tx.unsent;
     struct osctp_sent *sent = osctp_sent_at(o, place);
 
     c->adds = false;
     if (place == o->tx.end || !may_send(o, sent))
         return false;
+    o->tx.repeats = sent->number != 0;
     if (sent->number) {
-        o->tx.lost--;
         o->count.sent_again++;
         sent->again = true;
     } else {
         o->tx.unsent++;
     }
-    sent->number = ++o->tx.number;
+    osctp_flight_add(o, place);
     sent->sent_us = now_us;
-    sent->flying = true;
-    c->flight += sent->payload;
     c->burst -= c->burst != 0;
     if (o->timer.data_us == OSCTP_NEVER)
         osctp_arm(o, now_us);

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "sctp/inner.h"
 
-enum { PARAMETER_STATE_COOKIE = 7, PARAMETER_UNRECOGNIZED = 8, TAG_AT = 4 };
+enum { PARAMETER_STATE_COOKIE = 7, PARAMETER_UNRECOGNIZED = 8, TAG_AT = 4, REPORT_MAX = 64 /* octets repeated */ };
 
 static void osctp_begin(struct osctp *o, const struct osctp_attr *attr, struct osctp_sent *sent,
                         const struct osctp_user *user, void *of)
@@ -27,7 +27,9 @@ static void osctp_begin(struct osctp *o, const struct osctp_attr *attr, struct o
         .threshold = UINT32_MAX,
         .burst = OSCTP_BURST,
         .reorder = OSCTP_REORDER,
+        .reacted = attr->tsn - 1,
     };
+    osctp_flight_begin(o);
     osctp_stop_timers(o);
 }
 
@@ -52,12 +54,15 @@ uint32_t osctp_write_init(const struct osctp *o, uint8_t *p)
     uint8_t *chunk = chunk_packet(p, o->attr.local_port, o->attr.peer_port, 0);
     uint8_t *end = chunk_init(chunk, CHUNK_INIT, &init);
 
-    return (uint32_t)(chunk_close(chunk, chunk_indication(end, o->attr.indication)) - p);
+    end = chunk_indication(end, o->attr.indication);
+    return (uint32_t)(chunk_close(chunk, o->attr.ecn ? chunk_ecn(end) : end) - p);
 }
 
 /* Stores what the peer said about itself. */
-static void meet(struct osctp *o, uint32_t tag, uint32_t tsn, uint32_t window, uint32_t indication, uint16_t streams)
+static void meet(struct osctp *o, uint32_t tag, uint32_t tsn, uint32_t window, uint32_t indication, uint16_t streams,
+                 bool ecn)
 {
+    o->ecn = ecn;
     o->peer_tag = tag;
     o->peer_tsn = tsn;
     o->peer_indication = indication;
@@ -66,18 +71,54 @@ static void meet(struct osctp *o, uint32_t tag, uint32_t tsn, uint32_t window, u
     o->tx.window = window;
 }
 
+/* The octets of a parameter that are repeated to its sender. */
+static uint32_t repeated(const uint8_t *parameter)
+{
+    return osctp_min(get16(parameter + 2), REPORT_MAX);
+}
+
+/* Returns false if it ends the association. */
+static bool is_welcome(struct osctp *o, const struct chunk_init *init)
+{
+    if (init->host_name)
+        osctp_fail(o, CAUSE_ADDRESS, init->host_name, repeated(init->host_name));
+    else if (!init->cookie || init->cookie_octets > OSCTP_COOKIE_MAX)
+        osctp_fail(o, CAUSE_VIOLATION, NULL, 0);
+    return o->state != OSCTP_CLOSED;
+}
+
+/* Reports the parameters of an INIT-ACK that we do not know, as far as there is space, with the cookie. */
+static void report_to_responder(struct osctp *o, const struct chunk_init *init)
+{
+    uint8_t report[OSCTP_ANSWER / 2], *end = report, *q;
+    uint32_t octets;
+
+    for (uint32_t i = 0; i < init->unknowns; i++) {
+        octets = get16(init->unknown[i] + 2);
+        if (chunk_padded(octets) > (uint32_t)(report + sizeof(report) - end))
+            continue;
+        memset(end, 0, chunk_padded(octets));
+        put_bytes(end, init->unknown[i], octets);
+        end += chunk_padded(octets);
+    }
+    octets = (uint32_t)(end - report);
+    q = octets ? osctp_add_answer(o, CHUNK_ERROR, CAUSE_HEAD + octets) : NULL;
+    if (q)
+        put_bytes(put16(put16(q, CAUSE_PARAMETERS), (uint16_t)(CAUSE_HEAD + octets)), report, octets);
+}
+
 void osctp_init_ack(struct osctp *o, const struct osctp_chunk *chunk, uint64_t now_us)
 {
     struct chunk_init init;
 
     if (o->state != OSCTP_COOKIE_WAIT || !chunk_read_init(chunk, &init))
         return;
-    if (!init.cookie || init.cookie_octets > OSCTP_COOKIE_MAX) {
-        o->peer_tag = init.tag;
-        osctp_fail(o, CAUSE_VIOLATION, NULL, 0);
+    o->peer_tag = init.tag;
+    if (!is_welcome(o, &init))
         return;
-    }
-    meet(o, init.tag, init.tsn, init.window, init.indication, (uint16_t)osctp_min(o->attr.streams, init.in));
+    meet(o, init.tag, init.tsn, init.window, init.indication, (uint16_t)osctp_min(o->attr.streams, init.in),
+         o->attr.ecn && init.ecn);
+    report_to_responder(o, &init);
     memcpy(o->cookie, init.cookie, init.cookie_octets);
     o->cookie_octets = init.cookie_octets;
     if (!o->timer.inits)
@@ -122,11 +163,6 @@ static bool echoes_cookie(const uint64_t key[2], uint64_t peer, const uint8_t *p
            get32(p + TAG_AT) == cookie->tag;
 }
 
-static bool is_stale(const struct osctp_cookie *cookie, uint64_t now_us)
-{
-    return now_us - cookie->made_us > OSCTP_COOKIE_US;
-}
-
 /* The ERROR says by how much the cookie is too old, in microseconds (RFC 9260 5.2.6). */
 static uint32_t answer_stale(const struct osctp_cookie *cookie, uint8_t *reply, uint64_t now_us)
 {
@@ -138,6 +174,16 @@ static uint32_t answer_stale(const struct osctp_cookie *cookie, uint8_t *reply, 
     return (uint32_t)(put32(q, late_us < UINT32_MAX ? (uint32_t)late_us : UINT32_MAX) - reply);
 }
 
+/* RFC 9260 3.3.2: none may send a Host Name Address. */
+static uint32_t refuse_host_name(const struct chunk_init *init, const uint8_t *p, uint8_t *reply)
+{
+    uint32_t octets = repeated(init->host_name);
+    uint8_t *chunk = chunk_packet(reply, packet_destination(p), packet_source(p), init->tag);
+    uint8_t *q = put16(put16(chunk_head(chunk, CHUNK_ABORT, 0, 0), CAUSE_ADDRESS), (uint16_t)(CAUSE_HEAD + octets));
+
+    return (uint32_t)(chunk_close(chunk, put_bytes(q, init->host_name, octets)) - reply);
+}
+
 uint32_t osctp_answer(const struct osctp_attr *attr, const uint64_t key[2], uint64_t peer, const uint8_t *p, uint32_t n,
                       uint8_t *reply, uint64_t now_us)
 {
@@ -147,13 +193,15 @@ uint32_t osctp_answer(const struct osctp_attr *attr, const uint64_t key[2], uint
     uint8_t octets[OSCTP_COOKIE], *chunk, *q;
 
     if (echoes_cookie(key, peer, p, n, &cookie))
-        return is_stale(&cookie, now_us) ? answer_stale(&cookie, reply, now_us) : 0;
+        return osctp_cookie_is_stale(&cookie, now_us) ? answer_stale(&cookie, reply, now_us) : 0;
     /* An INIT is alone in its packet, which has no verification tag (RFC 9260 6.10, 8.5.1). */
     if (!first_chunk(p, n, &first) || first.type != CHUNK_INIT || get32(p + TAG_AT) ||
         chunk_padded(first.octets) < n - PACKET_COMMON)
         return 0;
     if (!chunk_read_init(&first, &init))
         return osctp_refuse(p, n, reply);
+    if (init.host_name)
+        return refuse_host_name(&init, p, reply);
     cookie = (struct osctp_cookie){
         .made_us = now_us,
         .peer = peer,
@@ -166,21 +214,31 @@ uint32_t osctp_answer(const struct osctp_attr *attr, const uint64_t key[2], uint
         .local_port = packet_destination(p),
         .peer_port = packet_source(p),
         .streams = (uint16_t)osctp_min(attr->streams, init.in),
+        .ecn = attr->ecn && init.ecn,
     };
     osctp_cookie_write(&cookie, key, octets);
     own = (struct chunk_init){
         .tag = attr->tag, .window = attr->window, .out = attr->streams, .in = attr->streams, .tsn = attr->tsn};
     chunk = chunk_packet(reply, cookie.local_port, cookie.peer_port, init.tag);
     q = chunk_indication(chunk_init(chunk, CHUNK_INIT_ACK, &own), attr->indication);
+    if (cookie.ecn)
+        q = chunk_ecn(q);
     q = chunk_parameter(q, PARAMETER_STATE_COOKIE, octets, sizeof(octets));
     q = report_unknown(&init, q, reply + OSCTP_ANSWER);
     return (uint32_t)(chunk_close(chunk, q) - reply);
 }
 
-bool osctp_read_echo(const uint64_t key[2], uint64_t peer, const uint8_t *p, uint32_t n, struct osctp_cookie *cookie,
-                     uint64_t now_us)
+bool osctp_read_echo(const uint64_t key[2], uint64_t peer, const uint8_t *p, uint32_t n, struct osctp_cookie *cookie)
 {
-    return echoes_cookie(key, peer, p, n, cookie) && !is_stale(cookie, now_us);
+    return echoes_cookie(key, peer, p, n, cookie);
+}
+
+void osctp_meet(struct osctp *o, const struct osctp_cookie *cookie, uint64_t now_us)
+{
+    meet(o, cookie->peer_tag, cookie->peer_tsn, cookie->peer_window, cookie->peer_indication, cookie->streams,
+         cookie->ecn);
+    osctp_rtt_sample(&o->rtt, now_us - cookie->made_us);
+    osctp_established(o, now_us);
 }
 
 void osctp_accept(struct osctp *o, const struct osctp_attr *attr, const struct osctp_cookie *cookie,
@@ -193,7 +251,6 @@ void osctp_accept(struct osctp *o, const struct osctp_attr *attr, const struct o
     own.local_port = cookie->local_port;
     own.peer_port = cookie->peer_port;
     osctp_begin(o, &own, sent, user, of);
-    meet(o, cookie->peer_tag, cookie->peer_tsn, cookie->peer_window, cookie->peer_indication, cookie->streams);
-    osctp_rtt_sample(&o->rtt, now_us - cookie->made_us);
-    osctp_established(o, now_us);
+    o->cookie_us = cookie->made_us;
+    osctp_meet(o, cookie, now_us);
 }

@@ -2,41 +2,6 @@
 /* timer.c - what happens if the peer does not answer (RFC 9260 5.1, 6.3, 8, 9.2). */
 #include "sctp/inner.h"
 
-void osctp_stop_timers(struct osctp *o)
-{
-    struct osctp_timers *t = &o->timer;
-
-    t->init_us = t->data_us = t->probe_us = t->sack_us = t->shutdown_us = t->heartbeat_us = OSCTP_NEVER;
-}
-
-void osctp_arm_probe(struct osctp *o, uint64_t now_us)
-{
-    struct osctp_timers *t = &o->timer;
-    bool waits = o->congestion.flight > (o->batches ? 0 : o->attr.packet_max) && !t->probed;
-
-    t->probe_us = waits ? now_us + 2 * (uint64_t)o->rtt.srtt_us + OSCTP_PROBE_US : OSCTP_NEVER;
-    if (t->probe_us >= t->data_us)
-        t->probe_us = OSCTP_NEVER;
-}
-
-void osctp_arm(struct osctp *o, uint64_t now_us)
-{
-    o->timer.data_us = osctp_waits(o) ? now_us + o->rtt.rto_us : OSCTP_NEVER;
-    o->timer.probed = false;
-    osctp_arm_probe(o, now_us);
-}
-
-static void set_heartbeat(struct osctp *o, uint64_t now_us)
-{
-    o->timer.heartbeat_us = now_us + OSCTP_HEARTBEAT_US + o->rtt.rto_us;
-}
-
-void osctp_heard(struct osctp *o, uint64_t now_us)
-{
-    if (o->timer.heartbeat_us != OSCTP_NEVER || o->up)
-        set_heartbeat(o, now_us);
-}
-
 /* Returns false if the peer was tried often enough. */
 static bool try_again(struct osctp *o)
 {
@@ -93,7 +58,7 @@ static void shutdown_timeout(struct osctp *o, uint64_t now_us)
 /* The answer clears the failure; DATA in flight asks by itself. */
 static void heartbeat_timeout(struct osctp *o, uint64_t now_us)
 {
-    set_heartbeat(o, now_us);
+    osctp_set_heartbeat(o, now_us);
     if (osctp_waits(o))
         return;
     if (!try_again(o))

@@ -13,19 +13,16 @@
 #include "sctp/io/sctp_port.h"
 #include "sctp/io/ksctp.h"
 #include "sctp/io/osctp_provider.h"
-#include "sctp/io/usctp.h"
 
 enum { LISTENER_PENDING = 4096 }; /* associations of one listener that were not answered */
 
 /* Freed as its first member, the endpoint. */
 struct endpoint_sctp {
     struct endpoint endpoint;
-    struct assoc assoc;
-    struct sctp_link link;
+    struct sctp_conn conn;
     struct sctp_port *port;
-    struct sctp_assoc *sctp;
+    struct silent_entry silent;
     bool more; /* a turn ended before its work was done */
-    struct window_slot slots[WINDOW_CHUNKS];
 };
 
 static struct endpoint_sctp *endpoint_sctp_of(struct endpoint *endpoint)
@@ -33,21 +30,28 @@ static struct endpoint_sctp *endpoint_sctp_of(struct endpoint *endpoint)
     return container_of(endpoint, struct endpoint_sctp, endpoint);
 }
 
+static struct assoc *assoc_of(struct endpoint *endpoint)
+{
+    return &endpoint_sctp_of(endpoint)->conn.assoc;
+}
+
 /* --- work ----------------------------------------------------------------------------------------------------------
  */
 
 /* Signals are taken and dropped: this API reports none, and their data have been placed. */
-static void endpoint_sctp_hear(struct endpoint_sctp *e, uint64_t now_us)
+static void endpoint_sctp_receive(struct endpoint_sctp *e, uint64_t now_us)
 {
     struct assoc_signal signal;
-    bool was_up = e->assoc.up;
+    bool was_up = e->conn.assoc.up;
 
-    e->more = sctp_link_hear(&e->link, now_us);
-    if (!was_up && e->assoc.up && e->assoc.attr.adaptation && !e->assoc.peer)
-        context_log(e->endpoint.progress->context, RDDP_LOG_WARN,
+    e->more = sctp_conn_receive(&e->conn, now_us);
+    if (!was_up && e->conn.assoc.up && e->conn.assoc.attr.adaptation && !e->conn.assoc.peer)
+        context_log(e->endpoint.loop->context, RDDP_LOG_WARN,
                     "the peer indicates no adaptation: plain SCTP messages, no header extension");
-    while (assoc_signal(&e->assoc, &signal, now_us))
+    while (assoc_signal(&e->conn.assoc, &signal, now_us))
         continue;
+    if (e->conn.assoc.life.state != CONN_WAIT_REQUEST)
+        silent_remove(&e->silent);
 }
 
 static int why_unreachable(const struct assoc *a)
@@ -58,29 +62,36 @@ static int why_unreachable(const struct assoc *a)
 static bool endpoint_sctp_work(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
 {
     struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
-    bool more = sctp_link_serve(&e->link, role == ENDPOINT_DRIVER, now_us);
+    bool more = sctp_conn_serve(&e->conn, role == ENDPOINT_DRIVER, now_us);
 
     sctp_port_schedule(e->port, role == ENDPOINT_DRIVER);
     atomic_store_explicit(&endpoint->sent_us, now_us, memory_order_relaxed);
-    if (e->assoc.up || e->assoc.life.state != CONN_OVER) {
+    if (e->conn.assoc.up || e->conn.assoc.life.state != CONN_OVER) {
         if (role == ENDPOINT_DRIVER)
             e->more |= more;
         return role == ENDPOINT_DRIVER || !more;
     }
     if (role == ENDPOINT_DRIVER && endpoint->qp)
-        endpoint_fail_to_connect(endpoint, why_unreachable(&e->assoc));
+        endpoint_fail_to_connect(endpoint, why_unreachable(&e->conn.assoc));
     return role == ENDPOINT_DRIVER;
 }
 
 static uint64_t endpoint_sctp_rest(struct endpoint *endpoint, uint64_t now_us)
 {
-    return endpoint_sctp_of(endpoint)->more ? now_us : assoc_deadline(&endpoint_sctp_of(endpoint)->assoc);
+    return endpoint_sctp_of(endpoint)->more ? now_us : assoc_deadline(assoc_of(endpoint));
 }
 
 static void endpoint_sctp_tick(struct endpoint *endpoint, uint64_t now_us)
 {
-    assoc_tick(&endpoint_sctp_of(endpoint)->assoc, now_us);
-    endpoint_sctp_hear(endpoint_sctp_of(endpoint), now_us);
+    assoc_tick(assoc_of(endpoint), now_us);
+    endpoint_sctp_receive(endpoint_sctp_of(endpoint), now_us);
+}
+
+static bool endpoint_sctp_owes(const struct endpoint *endpoint)
+{
+    const struct endpoint_sctp *e = container_of(endpoint, const struct endpoint_sctp, endpoint);
+
+    return life_owes(&e->conn.assoc.life) || assoc_wants(&e->conn.assoc) & ASSOC_TX || e->conn.held_octets;
 }
 
 /* The callback of the port: events or room for this association. By the driver. */
@@ -90,10 +101,10 @@ static void endpoint_sctp_turn(void *owner)
     struct endpoint *endpoint = &e->endpoint;
 
     endpoint_hold(endpoint);
-    endpoint->progress->hot = endpoint;
-    endpoint_sctp_hear(e, loop_now_us());
+    endpoint->loop->hot = endpoint;
+    endpoint_sctp_receive(e, reactor_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
-    endpoint_let_go(endpoint, ENDPOINT_DRIVER);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
 static void poll_port(struct endpoint *endpoint)
@@ -110,7 +121,7 @@ static int bind_streams(struct assoc *a, const struct rddp_conn_attr *attr)
 
     for (uint32_t i = 0; !error && i < attr->sctp_stream_count; i++)
         error = assoc_bind(a, (uint16_t)(i < ASSOC_STREAMS ? i : ASSOC_STREAMS),
-                           attr->sctp_streams[i] ? (uint32_t)attr->sctp_streams[i]->mr.key : 0);
+                           attr->sctp_streams[i] ? (uint32_t)attr->sctp_streams[i]->mr->key : 0);
     return error;
 }
 
@@ -118,41 +129,41 @@ static int accept_assoc(struct endpoint *endpoint, struct rddp_qp *qp, const str
                         uint64_t now_us)
 {
     struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
-    int error = e->assoc.life.state == CONN_WAIT_ANSWER ? qp_prepare_unordered(qp) : -ECONNABORTED;
+    int error = e->conn.assoc.life.state == CONN_WAIT_ANSWER ? qp_prepare_unordered(qp) : -ECONNABORTED;
 
+    (void)now_us;
     if (!error)
-        error = bind_streams(&e->assoc, attr);
+        error = bind_streams(&e->conn.assoc, attr);
     if (!error)
-        error =
-            assoc_accept(&e->assoc, &qp->qp, at_most(attr->ird, qp->qp.attr.ird), at_most(attr->ord, qp->qp.attr.ord),
-                         attr->private_data, attr->private_data_length, now_us);
+        error = assoc_accept(&e->conn.assoc, &qp->qp, at_most(attr->ird, qp->qp.attr.ird),
+                             at_most(attr->ord, qp->qp.attr.ord), attr->private_data, attr->private_data_length);
     e->more = !error; /* messages that arrived before the answer */
     return error;
 }
 
 static int reject_assoc(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us)
 {
-    return assoc_reject(&endpoint_sctp_of(endpoint)->assoc, private_data, length, now_us);
+    return assoc_reject(assoc_of(endpoint), private_data, length, now_us);
 }
 
 static void endpoint_sctp_finish(struct endpoint *endpoint, uint64_t now_us)
 {
-    assoc_close(&endpoint_sctp_of(endpoint)->assoc, now_us);
+    assoc_close(assoc_of(endpoint), now_us);
 }
 
 static void endpoint_sctp_detach(struct endpoint *endpoint, uint64_t now_us)
 {
-    assoc_detach(&endpoint_sctp_of(endpoint)->assoc, now_us);
+    assoc_detach(assoc_of(endpoint), now_us);
 }
 
 static void endpoint_sctp_lost(struct endpoint *endpoint, enum fault fault)
 {
-    assoc_lost(&endpoint_sctp_of(endpoint)->assoc, fault);
+    assoc_lost(assoc_of(endpoint), fault);
 }
 
-static void endpoint_sctp_heard(const struct endpoint *endpoint, struct rddp_event *event)
+static void endpoint_sctp_fill_event(const struct endpoint *endpoint, struct rddp_event *event)
 {
-    const struct neg *hello = &container_of(endpoint, const struct endpoint_sctp, endpoint)->assoc.peer_hello;
+    const struct neg *hello = &container_of(endpoint, const struct endpoint_sctp, endpoint)->conn.assoc.peer_hello;
 
     event->private_data = hello->data;
     event->private_data_length = (uint16_t)hello->data_length;
@@ -162,7 +173,7 @@ static void endpoint_sctp_heard(const struct endpoint *endpoint, struct rddp_eve
 
 static void endpoint_sctp_info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
 {
-    const struct assoc *a = &container_of(endpoint, const struct endpoint_sctp, endpoint)->assoc;
+    const struct assoc *a = &container_of(endpoint, const struct endpoint_sctp, endpoint)->conn.assoc;
 
     info->wire = RDDP_WIRE_SCTP;
     info->crc = true;
@@ -177,23 +188,24 @@ static void close_assoc(struct endpoint *endpoint)
 {
     struct endpoint_sctp *e = endpoint_sctp_of(endpoint);
 
-    sctp_link_fini(&e->link);
-    e->sctp->provider->close(e->sctp);
+    silent_remove(&e->silent);
+    sctp_conn_fini(&e->conn);
     sctp_port_leave(e->port);
 }
 
 static const struct endpoint_kind association = {
-    .farewell = "ABORT",
+    .termination = "ABORT",
     .work = endpoint_sctp_work,
     .rest = endpoint_sctp_rest,
     .tick = endpoint_sctp_tick,
+    .owes = endpoint_sctp_owes,
     .poll = poll_port,
     .accept = accept_assoc,
     .reject = reject_assoc,
     .finish = endpoint_sctp_finish,
     .detach = endpoint_sctp_detach,
     .lost = endpoint_sctp_lost,
-    .heard = endpoint_sctp_heard,
+    .fill_event = endpoint_sctp_fill_event,
     .info = endpoint_sctp_info_of,
     .close = close_assoc,
 };
@@ -202,7 +214,6 @@ static const struct endpoint_kind association = {
 
 static const struct sctp_provider *const providers[] = {
     [RDDP_SCTP_OWN] = &osctp,
-    [RDDP_SCTP_USRSCTP] = &usctp,
     [RDDP_SCTP_KERNEL] = &ksctp,
 };
 
@@ -232,14 +243,15 @@ static int assoc_attr_of(const struct rddp_wire_attr *wire, struct assoc_attr *a
     return getrandom(&attr->seed, sizeof(attr->seed), 0) == sizeof(attr->seed) ? 0 : -EAGAIN;
 }
 
-static int open_port(struct rddp_context *context, struct progress *progress, const struct sctp_provider *provider,
+static int open_port(struct rddp_context *context, struct loop *loop, const struct sctp_provider *provider,
                      const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
                      struct sctp_port **port)
 {
-    int error = sctp_port_open(progress, provider, local, length, attr, endpoint_sctp_turn, port);
+    const char *why;
+    int error = sctp_port_open(loop, provider, local, length, attr, endpoint_sctp_turn, port, &why);
 
-    if (error == -EPROTONOSUPPORT && provider->missing(attr))
-        context_log(context, RDDP_LOG_ERROR, "%s", provider->missing(attr));
+    if (error == -EPROTONOSUPPORT)
+        context_log(context, RDDP_LOG_ERROR, "%s", why);
     return error;
 }
 
@@ -250,29 +262,34 @@ static int endpoint_sctp_begin(struct endpoint_sctp *e, struct sctp_port *port, 
     int error;
 
     e->port = port;
-    e->sctp = sctp;
-    e->endpoint.life = &e->assoc.life;
+    e->endpoint.life = &e->conn.assoc.life;
     e->endpoint.is_up = true;
-    sctp_link_init(&e->link, &e->assoc, port->socket, sctp);
-    error = endpoint_begin(&e->endpoint, port->progress, &association);
+    sctp_conn_attach(&e->conn, port->socket, sctp);
+    error = endpoint_begin(&e->endpoint, port->loop, &association);
     if (error) {
         close_assoc(&e->endpoint);
         free(e);
         return error;
     }
-    sctp->provider->names(sctp, &e->endpoint.local, &e->endpoint.peer);
-    sctp->provider->own(sctp, e);
+    sctp->owner = e;
     sctp_port_schedule(port, true);
     return 0;
 }
 
 /* --- the active end ----------------------------------------------------------------------------------------------- */
 
-/* Returns the length of the unspecified address of this family, and the address in *local. */
-static socklen_t any_address(sa_family_t family, struct sockaddr_storage *local)
+/* Where the socket of an association is, the port being one of UDP: at `from`, or NULL, at the wildcard. Returns the
+ * SCTP port of `from`, or 0. */
+static uint16_t local_address(sa_family_t family, const struct sockaddr *from, struct sockaddr_storage *local)
 {
+    uint16_t sctp_port;
+
     *local = (struct sockaddr_storage){.ss_family = family};
-    return sctp_address_length(family);
+    if (from)
+        memcpy(local, from, sctp_address_length(family));
+    sctp_port = sctp_port_of(local);
+    sctp_set_port(local, 0);
+    return sctp_port;
 }
 
 static int endpoint_sctp_init_active(struct endpoint_sctp *e, struct rddp_qp *qp, const struct rddp_conn_attr *attr)
@@ -285,27 +302,28 @@ static int endpoint_sctp_init_active(struct endpoint_sctp *e, struct rddp_qp *qp
     if (!error)
         error = qp_prepare_unordered(qp);
     if (!error)
-        error = assoc_init_active(&e->assoc, &own, e->slots, &qp->qp, attr->private_data, attr->private_data_length,
-                                  loop_now_us());
-    return error ? error : bind_streams(&e->assoc, attr);
+        error = assoc_init_active(&e->conn.assoc, &own, e->conn.slots, &qp->qp, attr->private_data,
+                                  attr->private_data_length, reactor_now_us());
+    return error ? error : bind_streams(&e->conn.assoc, attr);
 }
 
-int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const struct sockaddr *peer, socklen_t length,
-                          const struct rddp_conn_attr *attr, struct endpoint **endpoint)
+static int endpoint_sctp_connect(struct loop *loop, struct rddp_qp *qp, const struct sockaddr *peer, socklen_t length,
+                                 const struct rddp_conn_attr *attr, struct endpoint **endpoint)
 {
     struct sctp_attr stack = stack_attr(&attr->wire);
     struct endpoint_sctp *e = NULL;
     struct sockaddr_storage local;
     struct sctp_port *port;
     struct sctp_assoc *sctp;
-    socklen_t local_length = any_address(peer->sa_family, &local);
+    socklen_t local_length = sctp_address_length(peer->sa_family);
     int error;
 
     if ((peer->sa_family != AF_INET && peer->sa_family != AF_INET6) || length < local_length)
         return -EAFNOSUPPORT;
     stack.alone = true;
-    error = open_port(qp->context, progress, providers[attr->wire.sctp_provider], (struct sockaddr *)&local,
-                      local_length, &stack, &port);
+    stack.local_port = local_address(peer->sa_family, attr->local, &local);
+    error = open_port(qp->context, loop, providers[attr->wire.sctp_provider], (struct sockaddr *)&local, local_length,
+                      &stack, &port);
     if (error)
         return error;
     e = calloc(1, sizeof(*e));
@@ -317,6 +335,7 @@ int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const s
         free(e);
         return error;
     }
+    port->socket->provider->names(sctp, &e->endpoint.local, &e->endpoint.peer);
     error = endpoint_sctp_begin(e, port, sctp);
     *endpoint = error ? NULL : &e->endpoint;
     return error;
@@ -324,33 +343,81 @@ int endpoint_sctp_connect(struct progress *progress, struct rddp_qp *qp, const s
 
 /* --- the passive end ---------------------------------------------------------------------------------------------- */
 
-static void endpoint_sctp_turn_away(struct rddp_listener *listener, struct sctp_assoc *sctp, const char *why)
+static void endpoint_sctp_turn_away(struct sctp_port *port, struct sctp_assoc *sctp, const char *why)
 {
-    sctp->provider->close(sctp);
-    context_log(listener->context, RDDP_LOG_WARN, "refused an association: %s", why);
+    port->socket->provider->close(sctp);
+    context_log(port->listener->context, RDDP_LOG_WARN, "refused an association: %s", why);
+}
+
+static void give_way(struct silent_entry *entry)
+{
+    struct endpoint *endpoint = &container_of(entry, struct endpoint_sctp, silent)->endpoint;
+
+    endpoint_hold(endpoint);
+    endpoint_abort(endpoint);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
+}
+
+/* Takes a place for an association of this peer: one that has said nothing gives way, of the peer's own address if that
+ * has its share, or else the oldest. Returns false if all wait for the application. */
+static bool take_silent_place(const struct rddp_listener *listener, struct silent *silent,
+                              const struct sockaddr_storage *peer)
+{
+    struct silent_entry *entry = silent_over_share(silent, peer);
+
+    if (!entry && listener->pending >= LISTENER_PENDING) {
+        entry = silent_oldest(silent);
+        if (!entry)
+            return false;
+    }
+    if (entry)
+        give_way(entry);
+    return true;
 }
 
 static void take_association(struct rddp_listener *listener, struct sctp_port *port, struct sctp_assoc *sctp)
 {
-    struct endpoint_sctp *e = listener->pending < LISTENER_PENDING ? calloc(1, sizeof(*e)) : NULL;
+    struct endpoint_sctp *e = calloc(1, sizeof(*e));
+    const char *why = e ? NULL : "no memory";
     struct assoc_attr own;
 
-    if (!e || assoc_attr_of(&listener->wire, &own)) {
-        endpoint_sctp_turn_away(listener, sctp, e ? "no random numbers" : "no memory, or too many wait for an answer");
+    if (e)
+        port->socket->provider->names(sctp, &e->endpoint.local, &e->endpoint.peer);
+    if (e && !take_silent_place(listener, port->silent, &e->endpoint.peer))
+        why = "too many wait for an answer";
+    else if (e && assoc_attr_of(&listener->wire, &own))
+        why = "no random numbers";
+    if (why) {
+        endpoint_sctp_turn_away(port, sctp, why);
         free(e);
         return;
     }
-    assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
+    assoc_init_passive(&e->conn.assoc, &own, e->conn.slots, reactor_now_us());
     sctp_port_use(port);
     if (endpoint_sctp_begin(e, port, sctp))
         return;
     listener->pending++;
     e->endpoint.listener = listener;
+    silent_add(port->silent, &e->silent, &e->endpoint.peer);
     endpoint_pump(&e->endpoint, ENDPOINT_DRIVER);
-    endpoint_let_go(&e->endpoint, ENDPOINT_DRIVER);
+    endpoint_release(&e->endpoint, ENDPOINT_DRIVER);
 }
 
-int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
+/* The memory and the key of the list of those that say nothing. */
+static int open_silent(struct sctp_port *port)
+{
+    uint64_t key[2];
+
+    port->silent = malloc(sizeof(*port->silent));
+    if (!port->silent)
+        return -ENOMEM;
+    if (getrandom(key, sizeof(key), 0) != sizeof(key))
+        return -EAGAIN;
+    silent_init(port->silent, key);
+    return 0;
+}
+
+static int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
 {
     struct sctp_attr stack = stack_attr(&listener->wire);
     struct sockaddr_storage local = {.ss_family = AF_UNSPEC};
@@ -365,11 +432,13 @@ int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *
         return -EAFNOSUPPORT;
     sctp_port = sctp_port_of(&local);
     sctp_set_port(&local, stack.udp_port);
-    error = open_port(listener->context, listener->progress, providers[listener->wire.sctp_provider],
+    error = open_port(listener->context, listener->loop, providers[listener->wire.sctp_provider],
                       (struct sockaddr *)&local, length, &stack, &port);
     if (error)
         return error;
-    error = port->socket->provider->listen(port->socket, sctp_port);
+    error = open_silent(port);
+    if (!error)
+        error = port->socket->provider->listen(port->socket, sctp_port);
     listener->wire.sctp_addresses = NULL; /* the caller's */
     if (error == -EADDRNOTAVAIL)
         context_log(listener->context, RDDP_LOG_ERROR,
@@ -384,7 +453,7 @@ int endpoint_sctp_listen(struct rddp_listener *listener, const struct sockaddr *
     return 0;
 }
 
-void endpoint_sctp_unlisten(struct rddp_listener *listener)
+static void endpoint_sctp_unlisten(struct rddp_listener *listener)
 {
     if (!listener->sctp) /* fork() left it to the parent */
         return;
@@ -394,10 +463,15 @@ void endpoint_sctp_unlisten(struct rddp_listener *listener)
     listener->sctp = NULL;
 }
 
-void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
+static void endpoint_sctp_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
 {
-    struct sctp_socket *socket = listener->sctp->socket;
-
-    socket->provider->local(socket, addr);
-    sctp_set_port(addr, socket->provider->listen_port(socket));
+    listener->sctp->socket->provider->local(listener->sctp->socket, addr);
 }
+
+const struct transport transport_sctp = {
+    .connect = endpoint_sctp_connect,
+    .listen = endpoint_sctp_listen,
+    .unlisten = endpoint_sctp_unlisten,
+    .addr = endpoint_sctp_addr,
+    .abandon = osctp_abandon,
+};

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "loop/descriptors.h"
 #include "sctp/io/ksctp_inner.h"
 #include "sctp/io/ksctp_socket.h"
 #include "loop/reactor.h"
@@ -21,15 +22,6 @@ enum { EVENTS = 64, BACKLOG = 128, SPANS_MAX = 64 };
 static bool ksctp_is_ours(const struct ksctp_port *port)
 {
     return port->pid == getpid();
-}
-
-static const char *ksctp_missing(const struct sctp_attr *attr)
-{
-    return ksctp_socket_missing(attr);
-}
-
-static void ksctp_abandon(void)
-{
 }
 
 /* --- sockets ------------------------------------------------------------------------------------------------- */
@@ -49,14 +41,14 @@ static void ksctp_unwatch(const struct ksctp_port *port, int fd)
 }
 
 static int ksctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
-                      struct sctp_socket **out)
+                      struct sctp_socket **out, const char **why)
 {
     struct ksctp_port *port;
     int fd, error;
 
     if (length < sctp_address_length(local->sa_family) || attr->addresses >= SCTP_ADDRESSES_MAX)
         return -EINVAL;
-    fd = ksctp_socket_open(local->sa_family, attr);
+    fd = ksctp_socket_open(local->sa_family, attr, why);
     if (fd < 0)
         return fd;
     port = malloc(sizeof(*port));
@@ -77,13 +69,9 @@ static int ksctp_open(const struct sockaddr *local, socklen_t length, const stru
         free(port);
         return error;
     }
+    port->base.fd = port->epoll_fd;
     *out = &port->base;
     return 0;
-}
-
-static int ksctp_fd(struct sctp_socket *base)
-{
-    return ksctp_port_of(base)->epoll_fd;
 }
 
 static void ksctp_local(struct sctp_socket *base, struct sockaddr_storage *local)
@@ -94,15 +82,24 @@ static void ksctp_local(struct sctp_socket *base, struct sockaddr_storage *local
         *local = ksctp_port_of(base)->local;
 }
 
+/* Binds `first` and the further addresses, or these alone if it is NULL. */
+static int ksctp_bind(const struct ksctp_port *port, const struct sockaddr_storage *first, uint16_t sctp_port)
+{
+    struct sockaddr_storage own[SCTP_ADDRESSES_MAX];
+    uint32_t n = 0;
+
+    if (first)
+        own[n++] = *first;
+    for (uint32_t i = 0; i < port->attr.addresses; i++)
+        own[n++] = port->attr.address[i];
+    return ksctp_socket_bind(port->fd, own, n, sctp_port);
+}
+
 static int ksctp_listen(struct sctp_socket *base, uint16_t sctp_port)
 {
     struct ksctp_port *port = ksctp_port_of(base);
-    struct sockaddr_storage own[SCTP_ADDRESSES_MAX] = {port->local};
-    int error;
+    int error = ksctp_bind(port, &port->local, sctp_port);
 
-    for (uint32_t i = 0; i < port->attr.addresses; i++)
-        own[1 + i] = port->attr.address[i];
-    error = ksctp_socket_bind(port->fd, own, 1 + port->attr.addresses, sctp_port);
     if (!error && listen(port->fd, BACKLOG))
         error = -errno;
     if (!error)
@@ -111,23 +108,16 @@ static int ksctp_listen(struct sctp_socket *base, uint16_t sctp_port)
     return error;
 }
 
-static uint16_t ksctp_listen_port(struct sctp_socket *base)
-{
-    struct sockaddr_storage local;
-
-    ksctp_local(base, &local);
-    return sctp_port_of(&local);
-}
-
 /* Associations at a socket that is closed like this are aborted. */
 static void close_at_once(const struct ksctp_port *port, int fd)
 {
     struct linger at_once = {.l_onoff = 1};
 
-    if (fd >= 0 && ksctp_is_ours(port))
+    if (fd < 0 || !descriptors_are_ours())
+        return;
+    if (ksctp_is_ours(port))
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    if (fd >= 0)
-        close(fd);
+    close(fd);
 }
 
 static void ksctp_free(struct ksctp *s)
@@ -170,7 +160,7 @@ static void ksctp_close_socket(struct sctp_socket *base)
     struct ksctp_port *port = ksctp_port_of(base);
 
     ksctp_unlisten(base);
-    close(port->epoll_fd);
+    descriptor_close(port->epoll_fd);
     free(port);
 }
 
@@ -191,7 +181,7 @@ static struct ksctp *ksctp_new(struct ksctp_port *port, int fd)
 
     if (!s)
         return NULL;
-    *s = (struct ksctp){.base.provider = &ksctp, .port = port, .fd = fd, .next = port->assocs};
+    *s = (struct ksctp){.port = port, .fd = fd, .next = port->assocs};
     port->assocs = s;
     return s;
 }
@@ -201,21 +191,22 @@ static int ksctp_connect(struct sctp_socket *base, const struct sockaddr *peer, 
     struct ksctp_port *port = ksctp_port_of(base);
     struct sockaddr_storage source;
     struct ksctp *s;
-    int error = port->attr.addresses ? 0 : ksctp_socket_source(peer, &source);
+    const struct sockaddr_storage *first = sctp_is_wildcard(&port->local) ? NULL : &port->local;
+    int error = 0;
 
-    if (error)
-        return error;
-    if (port->attr.addresses)
-        error = ksctp_socket_bind(port->fd, port->attr.address, port->attr.addresses, 0);
-    else
-        error = ksctp_socket_bind(port->fd, &source, 1, 0);
+    if (!first && !port->attr.addresses) {
+        error = ksctp_socket_source(peer, &source);
+        first = &source;
+    }
+    if (!error)
+        error = ksctp_bind(port, first, port->attr.local_port);
     if (error)
         return error;
     s = ksctp_new(port, port->fd);
     if (!s)
         return -ENOMEM;
     s->accepted = true;
-    s->begun_us = loop_now_us();
+    s->begun_us = reactor_now_us();
     memcpy(&s->peer, peer, sctp_address_length(peer->sa_family));
     error = ksctp_watch(port, s->fd, s);
     if (!error && connect(s->fd, peer, sctp_address_length(peer->sa_family)) && errno != EINPROGRESS)
@@ -283,11 +274,6 @@ static int ksctp_submit(struct sctp_assoc *base, const struct span *span, uint32
     return ksctp_is_told(s, error) ? -EAGAIN : error;
 }
 
-static void ksctp_flush(struct sctp_socket *base)
-{
-    (void)base;
-}
-
 static void ksctp_shutdown(struct sctp_assoc *base)
 {
     struct ksctp *s = ksctp_of(base);
@@ -333,20 +319,20 @@ static void arrive(struct ksctp_port *port, sctp_assoc_t id)
     port->arrived = s;
 }
 
-/* Nothing but associations that come up is of interest here: the rest is of some that have no socket of their own. */
-static void hear_listener(struct ksctp_port *port)
+/* Only new associations matter here: all other events are of associations without a socket of their own. */
+static void read_listener(struct ksctp_port *port)
 {
-    struct ksctp nobody = {.port = port};
+    struct ksctp unknown = {.port = port};
     struct sctp_news news;
     enum ksctp_item item;
 
     for (unsigned i = 0; port->listens && i < EVENTS; i++) {
-        nobody.over = nobody.counted = false;
-        item = ksctp_read(&nobody, port->fd, &news);
+        unknown.over = unknown.counted = false;
+        item = ksctp_read(&unknown, port->fd, &news);
         if (item == ITEM_NONE)
             return;
         if (item == ITEM_NEWS && news.kind == SCTP_NEWS_UP)
-            arrive(port, nobody.id);
+            arrive(port, unknown.id);
         else if (item == ITEM_NEWS)
             sctp_news_free(&news);
     }
@@ -362,7 +348,7 @@ static bool ksctp_drive(struct sctp_socket *base)
         if (events[i].data.ptr)
             ksctp_mark_ready(events[i].data.ptr);
         else
-            hear_listener(port);
+            read_listener(port);
     return n == EVENTS;
 }
 
@@ -387,16 +373,10 @@ static void *ksctp_ready(struct sctp_socket *base)
     while ((s = port->ready)) {
         port->ready = s->next_ready;
         s->ready = false;
-        if (s->owner)
-            return s->owner;
+        if (s->base.owner)
+            return s->base.owner;
     }
     return NULL;
-}
-
-static void ksctp_own(struct sctp_assoc *base, void *owner)
-{
-    ksctp_of(base)->owner = owner;
-    ksctp_mark_ready(ksctp_of(base));
 }
 
 static void ksctp_names(struct sctp_assoc *base, struct sockaddr_storage *local, struct sockaddr_storage *peer)
@@ -421,26 +401,19 @@ static void ksctp_close(struct sctp_assoc *base)
 }
 
 const struct sctp_provider ksctp = {
-    .name = "kernel",
-    .missing = ksctp_missing,
-    .abandon = ksctp_abandon,
     .open = ksctp_open,
     .close_socket = ksctp_close_socket,
-    .fd = ksctp_fd,
     .local = ksctp_local,
     .listen = ksctp_listen,
-    .listen_port = ksctp_listen_port,
     .unlisten = ksctp_unlisten,
     .accept = ksctp_accept,
     .connect = ksctp_connect,
     .drive = ksctp_drive,
     .ready = ksctp_ready,
-    .own = ksctp_own,
     .next = ksctp_next,
     .enter = ksctp_enter,
     .leave = ksctp_leave,
     .submit = ksctp_submit,
-    .flush = ksctp_flush,
     .shutdown = ksctp_shutdown,
     .abort = ksctp_abort,
     .names = ksctp_names,

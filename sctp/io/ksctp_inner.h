@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ksctp_inner.h - what ksctp.c and ksctp_read.c share; nobody else includes it. */
+/* ksctp_inner.h - what ksctp.c and ksctp_read.c share; no other file includes it. */
 #ifndef RDDP_SCTP_IO_KSCTP_INNER_H
 #define RDDP_SCTP_IO_KSCTP_INNER_H
 
@@ -17,7 +17,6 @@ struct ksctp {
     struct sctp_assoc base;
     struct ksctp_port *port;
     struct ksctp *next, *next_ready;
-    void *owner;
     int fd;
     sctp_assoc_t id;
     bool ready;            /* in the list of its port */
@@ -32,7 +31,7 @@ struct ksctp {
     struct sockaddr_storage peer;
 };
 
-/* Its epoll set is what its loop watches: edges, so that who does not read is not asked again. */
+/* Its loop watches its epoll set: edge-triggered, so that an association that does not read is not reported again. */
 struct ksctp_port {
     struct sctp_socket base;
     struct sctp_attr attr;

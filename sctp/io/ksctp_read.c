@@ -28,11 +28,11 @@ static enum ksctp_item ksctp_lost(struct ksctp *s, struct sctp_news *news, const
     return ITEM_NEWS;
 }
 
-/* The kernel does not say whether it was refused or nobody answered, but the latter takes its time. */
+/* The kernel does not say whether the peer refused or did not answer; without an answer the time-out has passed. */
 static enum ksctp_item not_begun(struct ksctp *s, struct sctp_news *news)
 {
     uint32_t patience_ms = s->port->attr.connect_ms ? s->port->attr.connect_ms : CONNECT_MS;
-    bool refused = loop_now_us() - s->begun_us < patience_ms * 1000ull;
+    bool refused = reactor_now_us() - s->begun_us < patience_ms * 1000ull;
 
     s->over = true;
     *news = (struct sctp_news){.kind = refused ? SCTP_NEWS_REFUSED : SCTP_NEWS_LOST};

@@ -30,7 +30,8 @@ static bool has_udp(void)
     return text[0] != '0';
 }
 
-const char *ksctp_socket_missing(const struct sctp_attr *attr)
+/* Returns the reason as a sentence; NULL: nothing is missing. */
+static const char *ksctp_socket_missing(const struct sctp_attr *attr)
 {
     int fd = socket(AF_INET, SOCK_SEQPACKET | SOCK_CLOEXEC, IPPROTO_SCTP);
 
@@ -38,7 +39,7 @@ const char *ksctp_socket_missing(const struct sctp_attr *attr)
         return "this kernel has no SCTP (modprobe sctp), or may not load it";
     if (fd >= 0)
         close(fd);
-    if (attr && !attr->raw && !has_udp())
+    if (!attr->raw && !has_udp())
         return "this kernel has SCTP over UDP switched off: set the sysctl net.sctp.udp_port to 9899, or ask for UDP "
                "port 0, which is plain IP";
     return NULL;
@@ -99,8 +100,8 @@ static int ksctp_socket_set(int fd, sa_family_t family, const struct sctp_attr *
     int on = 1, error = set_events(fd);
 
     if (attr->connect_ms) {
-        init.sinit_max_attempts = (uint16_t)(attr->connect_ms / 1000 + 1);
-        init.sinit_max_init_timeo = 1000;
+        init.sinit_max_attempts = (uint16_t)(attr->connect_ms / SCTP_INIT_EACH_MS + 1);
+        init.sinit_max_init_timeo = SCTP_INIT_EACH_MS;
     }
     if (!error)
         error = set(fd, SCTP_RECVRCVINFO, &on, sizeof(on));
@@ -118,13 +119,14 @@ static int ksctp_socket_set(int fd, sa_family_t family, const struct sctp_attr *
     return error;
 }
 
-int ksctp_socket_open(sa_family_t family, const struct sctp_attr *attr)
+int ksctp_socket_open(sa_family_t family, const struct sctp_attr *attr, const char **why)
 {
     int fd, error;
 
     if (family != AF_INET && family != AF_INET6)
         return -EAFNOSUPPORT;
-    if (ksctp_socket_missing(attr))
+    *why = ksctp_socket_missing(attr);
+    if (*why)
         return -EPROTONOSUPPORT;
     fd = socket(family, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_SCTP);
     if (fd < 0)
@@ -138,13 +140,6 @@ int ksctp_socket_open(sa_family_t family, const struct sctp_attr *attr)
 
 /* --- addresses ----------------------------------------------------------------------------------------------- */
 
-static bool is_wildcard(const struct sockaddr_storage *address)
-{
-    if (address->ss_family == AF_INET6)
-        return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
-    return ((const struct sockaddr_in *)address)->sin_addr.s_addr == htonl(INADDR_ANY);
-}
-
 int ksctp_socket_bind(int fd, const struct sockaddr_storage *address, uint32_t addresses, uint16_t port)
 {
     socklen_t length = sctp_address_length(address->ss_family);
@@ -152,7 +147,7 @@ int ksctp_socket_bind(int fd, const struct sockaddr_storage *address, uint32_t a
     for (uint32_t i = 0; i < addresses; i++) {
         struct sockaddr_storage own = address[i];
 
-        if (own.ss_family != address->ss_family || is_wildcard(&own))
+        if (own.ss_family != address->ss_family || sctp_is_wildcard(&own))
             return -EADDRNOTAVAIL;
         sctp_set_port(&own, i ? 0 : port); /* of the others it is the same */
         if (i ? set(fd, SCTP_SOCKOPT_BINDX_ADD, &own, length) : bind(fd, (struct sockaddr *)&own, length))

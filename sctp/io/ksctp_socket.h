@@ -6,11 +6,8 @@
 #include "sctp/io/sctp.h"
 
 /* A socket that is set up, not yet bound; or a negative errno: -EPROTONOSUPPORT if the kernel has no SCTP, or is asked
- * for UDP and has it switched off. */
-int ksctp_socket_open(sa_family_t family, const struct sctp_attr *attr);
-
-/* Why ksctp_socket_open() says so, or NULL. */
-const char *ksctp_socket_missing(const struct sctp_attr *attr);
+ * for UDP and has it switched off; *why says which. */
+int ksctp_socket_open(sa_family_t family, const struct sctp_attr *attr, const char **why);
 
 /* Binds it to addresses that are named, and to no others: a socket that is bound to all addresses would tell them all
  * to its peers. `port` is one of SCTP, 0 for any. -EADDRNOTAVAIL: an address is missing, or names none. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* osctp_assoc.c - what an association hands to its owner, and the messages it is given. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sctp/io/osctp_inner.h"
 
-enum { INBOX_FIRST = 16, WINDOW_STEP = 64 << 10 }; /* octets taken until the window is set again */
+enum { INBOX_FIRST = 16 };
 
 /* --- the inbox ----------------------------------------------------------------------------------------------- */
 
@@ -37,7 +36,7 @@ static void inbox_push(struct osctp_inbox *inbox, const struct osctp_message *m)
     inbox->octets += m->octets + OSCTP_ENTRY;
 }
 
-static struct osctp_message inbox_pop(struct osctp_inbox *inbox)
+struct osctp_message osctp_inbox_pop(struct osctp_inbox *inbox)
 {
     struct osctp_message m = inbox->ring[inbox->first];
 
@@ -47,10 +46,10 @@ static struct osctp_message inbox_pop(struct osctp_inbox *inbox)
     return m;
 }
 
-static void inbox_fini(struct osctp_inbox *inbox)
+void osctp_inbox_fini(struct osctp_inbox *inbox)
 {
     while (inbox->count)
-        free(inbox_pop(inbox).data);
+        free(osctp_inbox_pop(inbox).data);
     free(inbox->ring);
 }
 
@@ -58,6 +57,39 @@ static void inbox_fini(struct osctp_inbox *inbox)
 uint32_t osctp_assoc_window(const struct osctp_assoc *s)
 {
     return (OSCTP_INBOX - s->inbox.octets - s->order.octets) / 2;
+}
+
+/* --- the memory of a socket ---------------------------------------------------------------------------------- */
+
+void osctp_assoc_count(struct osctp_assoc *s)
+{
+    uint32_t now = s->inbox.octets + s->order.octets + s->kept;
+
+    s->port->held += (uint64_t)now - s->counted;
+    s->counted = now;
+}
+
+/* Frees what waits in it; its owner, who may keep more, is told soon. */
+static void osctp_assoc_evict(struct osctp_assoc *s)
+{
+    s->broken = "others need the memory";
+    while (s->inbox.count)
+        free(osctp_inbox_pop(&s->inbox).data);
+    s->kept = 0;
+    osctp_assoc_drop_held(s);
+    osctp_assoc_touch(s);
+}
+
+bool osctp_assoc_reserve(struct osctp_assoc *s, uint32_t octets)
+{
+    while (s->port->held + octets > OSCTP_HELD) {
+        struct osctp_assoc *most = osctp_table_most(s->port);
+
+        if (most->counted <= s->counted)
+            return false;
+        osctp_assoc_evict(most);
+    }
+    return true;
 }
 
 /* --- what the engine calls ----------------------------------------------------------------------------------- */
@@ -79,7 +111,7 @@ static void osctp_assoc_give(void *of, const struct osctp_message *m)
 static bool osctp_assoc_take_whole(struct osctp_assoc *s, const struct osctp_data *d)
 {
     struct osctp_message m = {
-        .octets = d->octets, .tsn = d->tsn, .ppid = d->ppid, .stream = d->stream, .unordered = true};
+        .octets = d->octets, .tsn = d->tsn, .tsns = 1, .ppid = d->ppid, .stream = d->stream, .unordered = true};
 
     if (!inbox_grow(&s->inbox))
         return false;
@@ -99,40 +131,50 @@ static bool osctp_assoc_is_stuck(const struct osctp_assoc *s, uint32_t octets, u
     return !s->inbox.count && s->order.octets + octets + OSCTP_ENTRY > space;
 }
 
-static enum osctp_verdict osctp_assoc_hold(struct osctp_assoc *s, const struct osctp_data *d, uint32_t space)
+void osctp_assoc_drop_held(struct osctp_assoc *s)
 {
-    enum osctp_verdict verdict;
-
-    s->port->held -= s->order.octets;
-    verdict = osctp_order_take(&s->order, d, space);
-    s->port->held += s->order.octets;
-    return verdict;
-}
-
-static void osctp_assoc_drop_held(struct osctp_assoc *s)
-{
-    s->port->held -= s->order.octets;
     osctp_order_fini(&s->order);
+    osctp_assoc_count(s);
 }
 
-static bool osctp_assoc_take(void *of, const struct osctp_data *d)
+static bool osctp_assoc_hold(struct osctp_assoc *s, const struct osctp_data *d, uint32_t space)
 {
-    struct osctp_assoc *s = of;
-    uint32_t space = OSCTP_INBOX - s->inbox.octets;
-    enum osctp_verdict verdict;
+    enum osctp_verdict verdict = osctp_order_take(&s->order, d, space);
 
-    if (s->broken)
-        return false;
-    if (d->first && d->last && d->unordered && !s->order.count)
-        return d->octets + OSCTP_ENTRY <= space && osctp_assoc_take_whole(s, d);
-    if (s->port->held >= OSCTP_HELD && space > OSCTP_HELD_EACH)
-        space = OSCTP_HELD_EACH;
-    verdict = osctp_assoc_hold(s, d, space);
     if (verdict == OSCTP_WRONG)
         s->broken = "chunks contradict each other";
     else if (verdict == OSCTP_NO_SPACE && osctp_assoc_is_stuck(s, d->octets, space))
         s->broken = "more fragments than memory for them";
     return verdict == OSCTP_TAKEN;
+}
+
+static bool osctp_assoc_take(void *of, const struct osctp_data *d)
+{
+    struct osctp_assoc *s = of;
+    uint32_t cost = d->octets + OSCTP_ENTRY, space = OSCTP_INBOX - s->inbox.octets;
+    bool taken;
+
+    if (s->broken)
+        return false;
+    if (!osctp_assoc_reserve(s, cost)) {
+        s->broken = "more waits here than anywhere else";
+        return false;
+    }
+    if (d->first && d->last && d->unordered && !s->order.count)
+        taken = cost <= space && osctp_assoc_take_whole(s, d);
+    else
+        taken = osctp_assoc_hold(s, d, space);
+    osctp_assoc_count(s);
+    return taken;
+}
+
+static void osctp_assoc_skip(void *of, uint16_t stream)
+{
+    struct osctp_assoc *s = of;
+
+    s->news.skipped = true;
+    s->skipped_stream = stream;
+    osctp_assoc_mark_ready(s);
 }
 
 static uint8_t *osctp_assoc_lend(void *of)
@@ -163,11 +205,11 @@ static void osctp_assoc_put_back(void *of, uint8_t *packet)
 }
 
 const struct osctp_user osctp_assoc_user = {
-    .take = osctp_assoc_take, .lend = osctp_assoc_lend, .put_back = osctp_assoc_put_back};
+    .take = osctp_assoc_take, .skip = osctp_assoc_skip, .lend = osctp_assoc_lend, .put_back = osctp_assoc_put_back};
 
 /* --- events -------------------------------------------------------------------------------------------------- */
 
-/* Nobody owns an association that was not accepted. */
+/* An association that was not accepted has no owner. */
 void osctp_assoc_mark_ready(struct osctp_assoc *s)
 {
     if (s->ready || !s->accepted)
@@ -175,6 +217,15 @@ void osctp_assoc_mark_ready(struct osctp_assoc *s)
     s->ready = true;
     s->next_ready = s->port->ready;
     s->port->ready = s;
+}
+
+void osctp_assoc_touch(struct osctp_assoc *s)
+{
+    if (s->touched)
+        return;
+    s->touched = true;
+    s->next_touched = s->port->touched;
+    s->port->touched = s;
 }
 
 void osctp_assoc_end(struct osctp_assoc *s, enum sctp_news_kind kind)
@@ -231,98 +282,6 @@ void osctp_assoc_tell(struct osctp_assoc *s)
     }
 }
 
-/* The reason is lost if there is no memory for it. */
-static void osctp_assoc_reason(const struct osctp *o, struct sctp_news *news)
-{
-    news->data = o->reason_octets ? malloc(o->reason_octets) : NULL;
-    if (!news->data)
-        return;
-    memcpy(news->data, o->reason, o->reason_octets);
-    news->octets = o->reason_octets;
-}
-
-/* After the messages. Returns false if there is nothing. */
-static bool osctp_assoc_event(struct osctp_assoc *s, struct sctp_news *news)
-{
-    if (s->news.shutdown) {
-        s->news.shutdown = false;
-        news->kind = SCTP_NEWS_SHUTDOWN;
-        return true;
-    }
-    if (!s->news.end)
-        return false;
-    s->news.end = false;
-    news->kind = s->end;
-    if (s->end == SCTP_NEWS_ABORTED)
-        osctp_assoc_reason(&s->engine, news);
-    return true;
-}
-
-/* Memory is free again: tells the engine, and at once the peer if it waits for this. */
-static void osctp_assoc_widen(struct osctp_assoc *s, uint32_t octets)
-{
-    s->freed += octets;
-    if (s->over || (s->freed < WINDOW_STEP && s->inbox.count))
-        return;
-    s->freed = 0;
-    osctp_window(&s->engine, osctp_assoc_window(s));
-    if (!s->engine.rx.due)
-        return;
-    osctp_port_touch(s);
-    osctp_port_settle(s->port);
-}
-
-bool osctp_assoc_next(struct sctp_assoc *base, struct sctp_news *news)
-{
-    struct osctp_assoc *s = osctp_assoc_of(base);
-    struct osctp_port *port = s->port;
-    bool has = true;
-
-    *news = (struct sctp_news){.kind = SCTP_NEWS_MESSAGE};
-    pthread_mutex_lock(&port->lock);
-    if (s->news.up) {
-        s->news.up = false;
-        news->kind = SCTP_NEWS_UP;
-        news->tsn = s->engine.peer_tsn;
-        news->indication = s->engine.peer_indication;
-        news->payload_max = osctp_payload_max(&s->engine);
-    } else if (s->inbox.count) {
-        struct osctp_message m = inbox_pop(&s->inbox);
-
-        news->data = m.data;
-        news->octets = m.octets;
-        news->tsn = m.tsn;
-        news->ppid = m.ppid;
-        news->stream = m.stream;
-        news->unordered = m.unordered;
-        osctp_assoc_widen(s, m.octets + OSCTP_ENTRY);
-    } else {
-        has = osctp_assoc_event(s, news);
-    }
-    pthread_mutex_unlock(&port->lock);
-    return has;
-}
-
-/* --- messages out -------------------------------------------------------------------------------------------- */
-
-int osctp_assoc_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid,
-                       bool more)
-{
-    struct osctp_assoc *s = osctp_assoc_of(base);
-    int error = s->over ? -EPIPE : osctp_submit(&s->engine, span, spans, stream, ppid);
-
-    (void)more; /* packets leave with flush(), full or not */
-    if (!error) {
-        osctp_port_touch(s);
-        return 0;
-    }
-    /* If the association has ended, the waiting event tells more than the errno. */
-    if (error != -EAGAIN && !s->inbox.count && !s->news.shutdown && !s->news.end)
-        return error;
-    s->full = true;
-    return -EAGAIN;
-}
-
 /* --- from the beginning to the end --------------------------------------------------------------------------- */
 
 struct osctp_assoc *osctp_assoc_new(struct osctp_port *port, const struct osctp_key *key,
@@ -332,7 +291,6 @@ struct osctp_assoc *osctp_assoc_new(struct osctp_port *port, const struct osctp_
     struct osctp_sent *sent = malloc(OSCTP_PACKETS * sizeof(*sent));
 
     if (s && sent) {
-        s->base.provider = &osctp;
         s->port = port;
         s->sent = sent;
         s->peer = *peer;
@@ -345,38 +303,4 @@ struct osctp_assoc *osctp_assoc_new(struct osctp_port *port, const struct osctp_
     free(s);
     free(sent);
     return NULL;
-}
-
-/* Out of the lists of its port. */
-static void osctp_assoc_unlink(struct osctp_assoc *s)
-{
-    struct osctp_port *port = s->port;
-    struct osctp_assoc **at;
-
-    if (s->ready) {
-        for (at = &port->ready; *at != s;)
-            at = &(*at)->next_ready;
-        *at = s->next_ready;
-    }
-    if (s->touched) {
-        for (at = &port->touched; *at != s;)
-            at = &(*at)->next_touched;
-        *at = s->next_touched;
-    }
-}
-
-void osctp_assoc_free(struct osctp_assoc *s)
-{
-    if (!s->over) {
-        osctp_abort(&s->engine, NULL, 0);
-        osctp_port_touch(s);
-    }
-    osctp_port_settle(s->port); /* sends the ABORT */
-    osctp_assoc_unlink(s);
-    osctp_table_remove(s);
-    osctp_free(&s->engine);
-    inbox_fini(&s->inbox);
-    osctp_assoc_drop_held(s);
-    free(s->sent);
-    free(s);
 }

@@ -161,6 +161,7 @@ static enum osctp_verdict osctp_order_finish(struct osctp_order *r, const struct
     struct osctp_message m = {
         .octets = d->octets + (before ? before->run : 0) + (behind ? behind->run : 0),
         .tsn = start ? start->m.tsn : d->tsn,
+        .tsns = (behind ? behind->other->m.tsn : d->tsn) - (start ? start->m.tsn : d->tsn) + 1,
         .ppid = start ? start->m.ppid : d->ppid,
         .stream = d->stream,
         .unordered = d->unordered,

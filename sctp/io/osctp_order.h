@@ -7,12 +7,15 @@
 #include "sctp/io/sctp.h"
 #include "sctp/osctp.h"
 
-enum { OSCTP_ENTRY = 64 }; /* octets of memory that a chunk or message counts besides its data */
+/* Octets of memory that a chunk or message counts besides its data: its entry, its place in a table or a ring, and what
+ * malloc() adds to both. */
+enum { OSCTP_ENTRY = 128 };
 
 /* A whole message. `data` is from malloc(). */
 struct osctp_message {
     uint8_t *data;
-    uint32_t octets, tsn, ppid;
+    uint32_t octets, ppid;
+    uint32_t tsn, tsns; /* of its first chunk; of all its chunks */
     uint16_t stream;
     bool unordered;
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* osctp_port.c - the packets of a socket: each goes to its association, or is answered for nobody. */
+/* osctp_port.c - dispatches the packets of a socket to their associations; handles packets out of the blue. */
 #include <string.h>
 #include <sys/random.h>
 
 #include "sctp/io/osctp_inner.h"
 #include "sctp/chunk.h"
 
-enum { FIRST_CHUNK = PACKET_COMMON, PORTS_OCTETS = 4 };
+enum { FIRST_CHUNK = PACKET_COMMON, PORTS_OCTETS = 4, OSCTP_QUOTED = 64 /* octets of a quoted packet that matter */ };
 
 /* Packets that arrive from one address. */
 struct osctp_arrival {
@@ -16,6 +16,7 @@ struct osctp_arrival {
     struct osctp_assoc *assoc;   /* of the last packet; NULL: none */
     uint8_t ports[PORTS_OCTETS]; /* of the last packet, as they came */
     uint64_t now_us;
+    bool marked; /* they have the mark of congestion */
 };
 
 /* --- what associations begin with ---------------------------------------------------------------------------- */
@@ -44,8 +45,9 @@ struct osctp_attr osctp_port_attr(const struct osctp_port *port, uint16_t local_
         .streams = SCTP_STREAMS_MAX,
         .window = OSCTP_INBOX / 2,
         .store = OSCTP_STORE_MS,
-        .init_retries = ms ? ms / 1000 : OSCTP_INIT_RETRIES,
-        .init_max_us = ms ? 1000000 : OSCTP_INIT_MAX_US,
+        .init_retries = ms ? ms / SCTP_INIT_EACH_MS : OSCTP_INIT_RETRIES,
+        .init_max_us = ms ? 1000 * SCTP_INIT_EACH_MS : OSCTP_INIT_MAX_US,
+        .ecn = true,
     };
 }
 
@@ -59,73 +61,12 @@ static void osctp_port_put(struct osctp_port *port, const struct sockaddr_storag
     udp_put(&port->udp, n);
 }
 
-static void osctp_port_output(struct osctp_assoc *s, uint64_t now_us)
+static bool is_for_listener(const struct osctp_arrival *a)
 {
-    struct osctp_port *port = s->port;
-    const uint8_t *p;
-    uint32_t n;
-
-    while (!port->silent && osctp_output(&s->engine, &p, &n, now_us)) {
-        if (osctp_lasts(&s->engine, p)) {
-            udp_lend(&port->udp, &s->peer, p, n);
-        } else {
-            memcpy(udp_buffer(&port->udp, &s->peer, n), p, n);
-            udp_put(&port->udp, n);
-        }
-    }
+    return a->port->listens && a->key.local_port == a->port->listen_port;
 }
 
-/* The first measurement decides: later ones include the time that packets wait in queues, our own among them. */
-static void fit_store(struct osctp_assoc *s)
-{
-    uint64_t ms = s->engine.rtt.srtt_us / 1000;
-
-    if (s->measured || !s->engine.up || !s->engine.rtt.known)
-        return;
-    s->measured = true;
-    s->engine.attr.store = ms < OSCTP_STORE / OSCTP_STORE_MS ? (uint32_t)(ms + 1) * OSCTP_STORE_MS : OSCTP_STORE;
-}
-
-static void osctp_port_settle_one(struct osctp_assoc *s, uint64_t now_us)
-{
-    uint64_t due_us;
-
-    if (s->over && s->engine.state != OSCTP_CLOSED)
-        return;
-    if (s->broken)
-        osctp_abort(&s->engine, s->broken, (uint32_t)strlen(s->broken));
-    osctp_window(&s->engine, osctp_assoc_window(s));
-    osctp_port_output(s, now_us);
-    fit_store(s);
-    osctp_assoc_tell(s);
-    due_us = osctp_deadline(&s->engine);
-    if (!s->over && due_us < s->place.due_us)
-        osctp_table_schedule(s, due_us);
-}
-
-void osctp_port_touch(struct osctp_assoc *s)
-{
-    if (s->touched)
-        return;
-    s->touched = true;
-    s->next_touched = s->port->touched;
-    s->port->touched = s;
-}
-
-void osctp_port_settle(struct osctp_port *port)
-{
-    uint64_t now_us = port->touched ? loop_now_us() : 0;
-    struct osctp_assoc *s;
-
-    while ((s = port->touched)) {
-        port->touched = s->next_touched;
-        s->touched = false;
-        osctp_port_settle_one(s, now_us);
-    }
-    udp_flush(&port->udp);
-}
-
-/* --- packets of no association ------------------------------------------------------------------------------- */
+/* --- out of the blue (RFC 9260 8.4) ---------------------------------------------------------------------------- */
 
 static void osctp_port_refuse(const struct osctp_arrival *a, const uint8_t *p, uint32_t n)
 {
@@ -136,20 +77,26 @@ static void osctp_port_refuse(const struct osctp_arrival *a, const uint8_t *p, u
         osctp_port_put(a->port, a->from, reply, octets);
 }
 
+static void osctp_port_answer_as(const struct osctp_arrival *a, const struct osctp_attr *attr, const uint8_t *p,
+                                 uint32_t n)
+{
+    struct osctp_port *port = a->port;
+    uint8_t reply[OSCTP_ANSWER];
+    uint32_t octets = osctp_answer(attr, port->cookie_key, osctp_key_number(port, &a->key), p, n, reply, a->now_us);
+
+    if (octets)
+        osctp_port_put(port, a->from, reply, octets);
+}
+
 /* Answers an INIT, or a COOKIE-ECHO that begins no association. Nothing is stored for its sender. */
 static void osctp_port_answer(const struct osctp_arrival *a, const uint8_t *p, uint32_t n)
 {
-    struct osctp_port *port = a->port;
-    struct osctp_attr attr = osctp_port_attr(port, a->key.local_port, a->key.peer_port);
-    uint8_t reply[OSCTP_ANSWER];
-    uint32_t octets;
+    struct osctp_attr attr = osctp_port_attr(a->port, a->key.local_port, a->key.peer_port);
 
-    if (!osctp_port_random(port, &attr.tag) || !osctp_port_random(port, &attr.tsn))
+    if (!osctp_port_random(a->port, &attr.tag) || !osctp_port_random(a->port, &attr.tsn))
         return;
     attr.tag += !attr.tag;
-    octets = osctp_answer(&attr, port->cookie_key, osctp_key_number(port, &a->key), p, n, reply, a->now_us);
-    if (octets)
-        osctp_port_put(port, a->from, reply, octets);
+    osctp_port_answer_as(a, &attr, p, n);
 }
 
 /* Begins an association if this is a COOKIE-ECHO with a cookie of ours, and the backlog has space. */
@@ -157,36 +104,30 @@ static struct osctp_assoc *osctp_port_begin(const struct osctp_arrival *a, const
 {
     struct osctp_port *port = a->port;
     struct osctp_attr attr = osctp_port_attr(port, a->key.local_port, a->key.peer_port);
-    struct osctp_assoc *s = port->pending < OSCTP_BACKLOG ? osctp_assoc_new(port, &a->key, a->from) : NULL;
+    struct osctp_assoc *s = port->arrived.count < OSCTP_BACKLOG ? osctp_assoc_new(port, &a->key, a->from) : NULL;
 
     if (!s)
         return NULL;
-    s->made_us = cookie->made_us;
     osctp_accept(&s->engine, &attr, cookie, s->sent, &osctp_assoc_user, s, a->now_us);
-    if (port->arrived)
-        port->last->next_arrived = s;
-    else
-        port->arrived = s;
-    port->last = s;
-    port->pending++;
+    osctp_queue_push(&port->arrived, s);
     return s;
 }
 
 static bool osctp_port_is_echo(const struct osctp_arrival *a, const uint8_t *p, uint32_t n, struct osctp_cookie *cookie)
 {
-    return osctp_read_echo(a->port->cookie_key, osctp_key_number(a->port, &a->key), p, n, cookie, a->now_us);
+    return osctp_read_echo(a->port->cookie_key, osctp_key_number(a->port, &a->key), p, n, cookie);
 }
 
 /* Returns the association that the packet has begun, or NULL. */
-static struct osctp_assoc *osctp_port_stranger(const struct osctp_arrival *a, const uint8_t *p, uint32_t n)
+static struct osctp_assoc *osctp_port_out_of_blue(const struct osctp_arrival *a, const uint8_t *p, uint32_t n)
 {
     struct osctp_cookie cookie;
 
-    if (!a->port->listens || a->key.local_port != a->port->listen_port) {
+    if (!is_for_listener(a)) {
         osctp_port_refuse(a, p, n);
         return NULL;
     }
-    if (osctp_port_is_echo(a, p, n, &cookie))
+    if (osctp_port_is_echo(a, p, n, &cookie) && !osctp_cookie_is_stale(&cookie, a->now_us))
         return osctp_port_begin(a, &cookie);
     if (p[FIRST_CHUNK] == CHUNK_INIT || p[FIRST_CHUNK] == CHUNK_COOKIE_ECHO)
         osctp_port_answer(a, p, n);
@@ -197,21 +138,29 @@ static struct osctp_assoc *osctp_port_stranger(const struct osctp_arrival *a, co
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
-/* A COOKIE-ECHO for an association: the one of its own cookie, which came before, is for the engine. A newer cookie
- * means that the peer has restarted (RFC 9260 5.2.4 A), unless it answers the same INIT (C there) or an old packet
- * returns. Returns the association that the packet is for; NULL: none. */
+/* A COOKIE-ECHO at the ports of an association. Returns the association that the packet is for; NULL: none. */
 static struct osctp_assoc *osctp_port_echo(const struct osctp_arrival *a, struct osctp_assoc *s, const uint8_t *p,
                                            uint32_t n)
 {
     struct osctp_cookie cookie;
-    struct osctp_port *port = a->port;
 
     if (!osctp_port_is_echo(a, p, n, &cookie))
         return NULL;
-    if (cookie.tag == s->engine.attr.tag)
-        return cookie.peer_tag == s->engine.peer_tag ? s : NULL;
-    if (!port->listens || cookie.peer_tag == s->engine.peer_tag || cookie.made_us <= s->made_us ||
-        port->pending >= OSCTP_BACKLOG)
+    switch (osctp_collide_echo(&s->engine, &cookie, a->now_us)) {
+    case OSCTP_COLLISION_SAME:
+        return s;
+    case OSCTP_COLLISION_OUTPUT:
+        osctp_assoc_touch(s);
+        return NULL;
+    case OSCTP_COLLISION_STALE:
+        osctp_port_answer(a, p, n);
+        return NULL;
+    case OSCTP_COLLISION_OTHER:
+        break;
+    default:
+        return NULL;
+    }
+    if (!is_for_listener(a) || a->port->arrived.count >= OSCTP_BACKLOG)
         return NULL;
     osctp_assoc_tell(s);
     osctp_free(&s->engine);
@@ -219,17 +168,38 @@ static struct osctp_assoc *osctp_port_echo(const struct osctp_arrival *a, struct
     return osctp_port_begin(a, &cookie);
 }
 
-/* An INIT for an association: at the listener's port the peer has restarted, perhaps. At a port of our own both ends
- * have begun at once: the peer answers our INIT. */
-static struct osctp_assoc *osctp_port_familiar(const struct osctp_arrival *a, struct osctp_assoc *s, const uint8_t *p,
-                                               uint32_t n)
+/* An INIT at the ports of an association. Where we have called, and are not called, the peer cannot begin another. */
+static void osctp_port_hear_init(const struct osctp_arrival *a, struct osctp_assoc *s, const uint8_t *p, uint32_t n)
+{
+    enum osctp_collision collision = osctp_collide_init(&s->engine);
+
+    if (collision == OSCTP_COLLISION_OUTPUT)
+        osctp_assoc_touch(s);
+    else if (collision == OSCTP_COLLISION_SAME)
+        osctp_port_answer_as(a, &s->engine.attr, p, n);
+    else if (is_for_listener(a))
+        osctp_port_answer(a, p, n);
+}
+
+/* Does the peer still end the association that was at these ports before (RFC 9260 8.5.1 E)? */
+static bool ends_former(const struct osctp_assoc *s, const uint8_t *p)
+{
+    return p[FIRST_CHUNK] == CHUNK_SHUTDOWN_ACK && !s->engine.up;
+}
+
+/* Returns the association that the packet is for; NULL: none. */
+static struct osctp_assoc *osctp_port_known(const struct osctp_arrival *a, struct osctp_assoc *s, const uint8_t *p,
+                                            uint32_t n)
 {
     if (p[FIRST_CHUNK] == CHUNK_COOKIE_ECHO)
         return osctp_port_echo(a, s, p, n);
+    if (ends_former(s, p)) {
+        osctp_port_refuse(a, p, n);
+        return NULL;
+    }
     if (p[FIRST_CHUNK] != CHUNK_INIT)
         return s;
-    if (a->port->listens && a->key.local_port == a->port->listen_port)
-        osctp_port_answer(a, p, n);
+    osctp_port_hear_init(a, s, p, n);
     return NULL;
 }
 
@@ -255,25 +225,27 @@ static void osctp_port_receive(struct osctp_arrival *a, const uint8_t *p, uint32
 {
     struct osctp_assoc *s;
 
-    if (!packet_is_sound(p, n))
+    if (!packet_is_sound(p, n) || !packet_source(p) || !packet_destination(p)) /* no port is 0 (RFC 9260 3.1) */
         return;
     s = osctp_port_find(a, p);
-    s = s ? osctp_port_familiar(a, s, p, n) : osctp_port_stranger(a, p, n);
+    s = s ? osctp_port_known(a, s, p, n) : osctp_port_out_of_blue(a, p, n);
     a->assoc = s;
     if (!s)
         return;
+    if (a->marked)
+        osctp_marked(&s->engine);
     osctp_input(&s->engine, p, n, a->now_us);
     if (osctp_urgent(&s->engine)) {
         osctp_port_output(s, a->now_us);
         if (s->port->udp.out_borrows) /* the next packet may end the loan */
             udp_flush(&s->port->udp);
     }
-    osctp_port_touch(s);
+    osctp_assoc_touch(s);
 }
 
 static void osctp_port_receive_batch(struct osctp_port *port, const struct udp_batch *batch, uint64_t now_us)
 {
-    struct osctp_arrival a = {.port = port, .from = &batch->from, .now_us = now_us};
+    struct osctp_arrival a = {.port = port, .from = &batch->from, .now_us = now_us, .marked = batch->marked};
     uint32_t n;
 
     osctp_key_address(&a.key, &batch->from);
@@ -295,25 +267,26 @@ static void osctp_port_run_timers(struct osctp_port *port, uint64_t now_us)
 
         if (due_us <= now_us) {
             osctp_timeout(&s->engine, now_us);
-            osctp_port_touch(s);
+            osctp_assoc_touch(s);
             due_us = osctp_deadline(&s->engine);
         }
         osctp_table_schedule(s, due_us > now_us ? due_us : now_us + 1);
     }
 }
 
-/* An ICMP error counts only until the peer has answered. */
+/* An ICMP error counts only until the peer has answered, and if it quotes a packet of ours. */
 static void osctp_port_check_refused(struct osctp_port *port)
 {
-    struct osctp_assoc *s = port->assocs ? port->heap[0] : NULL;
+    struct osctp_assoc *s = port->assocs && port->attr.alone ? port->heap[0] : NULL;
+    uint8_t quoted[OSCTP_QUOTED];
+    uint32_t n;
 
-    if (!port->udp.refused)
-        return;
-    port->udp.refused = false;
-    if (!s || s->over || s->up || !port->attr.alone)
-        return;
-    osctp_free(&s->engine);
-    osctp_assoc_end(s, SCTP_NEWS_REFUSED);
+    while ((n = udp_refused(&port->udp, quoted, sizeof(quoted)))) {
+        if (!s || s->over || s->up || !osctp_is_quoted(&s->engine, quoted, n))
+            continue;
+        osctp_free(&s->engine);
+        osctp_assoc_end(s, SCTP_NEWS_REFUSED);
+    }
 }
 
 bool osctp_port_drive(struct sctp_socket *base)
@@ -326,7 +299,7 @@ bool osctp_port_drive(struct sctp_socket *base)
     pthread_mutex_lock(&port->lock);
     if (!port->silent) {
         n = udp_recv(&port->udp, &port->stage, batch);
-        now_us = loop_now_us();
+        now_us = reactor_now_us();
         for (int i = 0; i < n; i++)
             osctp_port_receive_batch(port, &batch[i], now_us);
         osctp_port_run_timers(port, now_us);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* osctp.c - associations of our own SCTP: open, listen, accept, connect, end. */
+/* osctp_provider.c - associations of our own SCTP: open, listen, accept, connect, end. */
 #include "sctp/io/osctp_provider.h"
 
 #include <assert.h>
@@ -10,26 +10,34 @@
 
 #include "sctp/io/osctp_inner.h"
 
-/* For osctp_port_abandon() alone. */
+/* For osctp_abandon() alone. */
 static struct {
     pthread_mutex_t lock;
     struct osctp_port *first;
 } osctp_ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *osctp_port_missing(const struct sctp_attr *attr)
+static void osctp_port_abandon(struct osctp_port *port)
 {
-    return attr && attr->raw ? "osctp goes over UDP alone: ask for a UDP port" : NULL;
+    port->silent = true;
+    udp_forget(&port->udp);
 }
 
-static void osctp_port_abandon(void)
+void osctp_abandon(bool ours)
 {
-    pid_t ours = getpid();
+    pid_t own = getpid();
 
-    for (struct osctp_port *port = osctp_ports.first; port; port = port->next)
-        if (port->pid != ours) {
-            port->silent = true;
-            udp_forget(&port->udp);
-        }
+    for (struct osctp_port *port = osctp_ports.first; port && !ours; port = port->next)
+        if (port->pid != own)
+            osctp_port_abandon(port);
+    if (!ours)
+        return;
+    pthread_mutex_lock(&osctp_ports.lock);
+    for (struct osctp_port *port = osctp_ports.first; port; port = port->next) {
+        pthread_mutex_lock(&port->lock);
+        osctp_port_abandon(port);
+        pthread_mutex_unlock(&port->lock);
+    }
+    pthread_mutex_unlock(&osctp_ports.lock);
 }
 
 /* --- sockets ------------------------------------------------------------------------------------------------- */
@@ -88,13 +96,15 @@ static int osctp_port_init(struct osctp_port *port)
 }
 
 static int osctp_port_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
-                           struct sctp_socket **out)
+                           struct sctp_socket **out, const char **why)
 {
     struct osctp_port *port;
     int error;
 
-    if (osctp_port_missing(attr))
+    if (attr->raw) {
+        *why = "rddp's own SCTP goes over UDP alone: ask for a UDP port";
         return -EPROTONOSUPPORT;
+    }
     if (attr->mtu && (attr->mtu < SCTP_MTU_MIN || attr->mtu > SCTP_MTU_MAX))
         return -EINVAL;
     port = calloc(1, sizeof(*port));
@@ -115,6 +125,7 @@ static int osctp_port_open(const struct sockaddr *local, socklen_t length, const
         free(port);
         return error;
     }
+    port->base.fd = port->udp.fd;
     osctp_port_enlist(port);
     *out = &port->base;
     return 0;
@@ -124,15 +135,11 @@ static int osctp_port_open(const struct sockaddr *local, socklen_t length, const
 static void osctp_port_unlisten(struct sctp_socket *base)
 {
     struct osctp_port *port = osctp_port_of(base);
-    struct osctp_assoc *s;
 
     pthread_mutex_lock(&port->lock);
     port->listens = false;
-    while ((s = port->arrived)) {
-        port->arrived = s->next_arrived;
-        port->pending--;
-        osctp_assoc_free(s);
-    }
+    while (port->arrived.count)
+        osctp_assoc_free(osctp_queue_pop(&port->arrived));
     pthread_mutex_unlock(&port->lock);
 }
 
@@ -141,6 +148,7 @@ static void osctp_port_close_socket(struct sctp_socket *base)
     struct osctp_port *port = osctp_port_of(base);
 
     osctp_port_unlisten(base);
+    osctp_port_forget_left(port, 0);
     assert(!port->assocs);
     osctp_port_delist(port);
     for (struct osctp_spare *spare; (spare = port->spare);) {
@@ -154,14 +162,10 @@ static void osctp_port_close_socket(struct sctp_socket *base)
     free(port);
 }
 
-static int osctp_port_fd(struct sctp_socket *base)
-{
-    return osctp_port_of(base)->udp.fd;
-}
-
 static void osctp_port_local(struct sctp_socket *base, struct sockaddr_storage *local)
 {
     udp_local(&osctp_port_of(base)->udp, local);
+    sctp_set_port(local, osctp_port_of(base)->listen_port);
 }
 
 /* --- SCTP ports ---------------------------------------------------------------------------------------------- */
@@ -223,21 +227,14 @@ static int osctp_port_listen(struct sctp_socket *base, uint16_t sctp_port)
     return error;
 }
 
-static uint16_t osctp_port_listen_port(struct sctp_socket *base)
-{
-    return osctp_port_of(base)->listen_port;
-}
-
 static struct sctp_assoc *osctp_port_accept(struct sctp_socket *base)
 {
     struct osctp_port *port = osctp_port_of(base);
-    struct osctp_assoc *s;
+    struct osctp_assoc *s = NULL;
 
     pthread_mutex_lock(&port->lock);
-    s = port->arrived;
-    if (s) {
-        port->arrived = s->next_arrived;
-        port->pending--;
+    if (port->arrived.count) {
+        s = osctp_queue_pop(&port->arrived);
         s->accepted = true;
         osctp_assoc_mark_ready(s);
     }
@@ -252,8 +249,13 @@ static int osctp_port_start(struct osctp_port *port, struct osctp_key *key, cons
 {
     struct osctp_attr attr;
     struct osctp_assoc *s;
-    int error = osctp_port_pick(port, &key->local_port);
+    int error = 0;
 
+    key->local_port = port->attr.local_port;
+    if (!key->local_port)
+        error = osctp_port_pick(port, &key->local_port);
+    else if (!osctp_port_take(port, key->local_port))
+        error = -EADDRINUSE;
     if (error)
         return error;
     attr = osctp_port_attr(port, key->local_port, key->peer_port);
@@ -266,8 +268,8 @@ static int osctp_port_start(struct osctp_port *port, struct osctp_key *key, cons
     }
     attr.tag += !attr.tag;
     s->accepted = true;
-    osctp_connect(&s->engine, &attr, s->sent, &osctp_assoc_user, s, loop_now_us());
-    osctp_port_touch(s);
+    osctp_connect(&s->engine, &attr, s->sent, &osctp_assoc_user, s, reactor_now_us());
+    osctp_assoc_touch(s);
     osctp_port_settle(port);
     *out = s;
     return 0;
@@ -286,6 +288,8 @@ static int osctp_port_connect(struct sctp_socket *base, const struct sockaddr *p
         return -EAFNOSUPPORT;
     memcpy(&to, peer, sctp_address_length(peer->sa_family));
     sctp_port = sctp_port_of(&to);
+    if (!sctp_port)
+        return -ECONNREFUSED; /* as TCP does: no port is 0 */
     sctp_set_port(&to, port->attr.udp_port ? port->attr.udp_port : SCTP_PORT_UDP);
     osctp_key_address(&key, &to);
     key.peer_port = sctp_port;
@@ -311,22 +315,10 @@ static void *osctp_port_ready(struct sctp_socket *base)
     while (!owner && (s = port->ready)) {
         port->ready = s->next_ready;
         s->ready = false;
-        owner = s->owner;
+        owner = s->base.owner;
     }
     pthread_mutex_unlock(&port->lock);
     return owner;
-}
-
-/* Events that came before were reported to nobody. */
-static void osctp_assoc_own(struct sctp_assoc *base, void *owner)
-{
-    struct osctp_assoc *s = osctp_assoc_of(base);
-
-    pthread_mutex_lock(&s->port->lock);
-    s->owner = owner;
-    if (s->news.up || s->inbox.count || s->news.shutdown || s->news.end)
-        osctp_assoc_mark_ready(s);
-    pthread_mutex_unlock(&s->port->lock);
 }
 
 static uint64_t osctp_port_due(struct sctp_socket *base)
@@ -345,60 +337,8 @@ static bool osctp_port_enter(struct sctp_socket *base, bool wait)
 
 static void osctp_port_leave(struct sctp_socket *base)
 {
-    pthread_mutex_unlock(&osctp_port_of(base)->lock);
-}
-
-static void osctp_port_flush(struct sctp_socket *base)
-{
     osctp_port_settle(osctp_port_of(base));
-}
-
-static void osctp_assoc_batches(struct sctp_assoc *base)
-{
-    struct osctp_assoc *s = osctp_assoc_of(base);
-
-    pthread_mutex_lock(&s->port->lock);
-    s->engine.batches = true;
-    pthread_mutex_unlock(&s->port->lock);
-}
-
-/* The addresses do not change. */
-static void osctp_assoc_names(struct sctp_assoc *base, struct sockaddr_storage *local, struct sockaddr_storage *peer)
-{
-    const struct osctp_assoc *s = osctp_assoc_of(base);
-
-    *peer = s->peer;
-    if (!udp_source(peer, local))
-        sctp_set_port(local, s->place.key.local_port);
-    sctp_set_port(peer, s->place.key.peer_port);
-}
-
-/* --- the end ------------------------------------------------------------------------------------------------- */
-
-static void osctp_assoc_shutdown(struct sctp_assoc *base)
-{
-    struct osctp_assoc *s = osctp_assoc_of(base);
-
-    pthread_mutex_lock(&s->port->lock);
-    if (!s->over) {
-        osctp_shutdown(&s->engine, loop_now_us());
-        osctp_port_touch(s);
-    }
-    osctp_port_settle(s->port);
-    pthread_mutex_unlock(&s->port->lock);
-}
-
-static void osctp_assoc_abort(struct sctp_assoc *base, const char *reason, size_t octets)
-{
-    struct osctp_assoc *s = osctp_assoc_of(base);
-
-    pthread_mutex_lock(&s->port->lock);
-    if (!s->over) {
-        osctp_abort(&s->engine, reason, octets < OSCTP_REASON ? (uint32_t)octets : OSCTP_REASON);
-        osctp_port_touch(s);
-    }
-    osctp_port_settle(s->port);
-    pthread_mutex_unlock(&s->port->lock);
+    pthread_mutex_unlock(&osctp_port_of(base)->lock);
 }
 
 static void osctp_assoc_close(struct sctp_assoc *base)
@@ -414,27 +354,21 @@ static void osctp_assoc_close(struct sctp_assoc *base)
 }
 
 const struct sctp_provider osctp = {
-    .name = "own",
-    .missing = osctp_port_missing,
-    .abandon = osctp_port_abandon,
     .open = osctp_port_open,
     .close_socket = osctp_port_close_socket,
-    .fd = osctp_port_fd,
     .local = osctp_port_local,
     .listen = osctp_port_listen,
-    .listen_port = osctp_port_listen_port,
     .unlisten = osctp_port_unlisten,
     .accept = osctp_port_accept,
     .connect = osctp_port_connect,
     .drive = osctp_port_drive,
     .ready = osctp_port_ready,
-    .own = osctp_assoc_own,
     .next = osctp_assoc_next,
     .enter = osctp_port_enter,
     .leave = osctp_port_leave,
     .submit = osctp_assoc_submit,
-    .flush = osctp_port_flush,
     .due = osctp_port_due,
+    .keeps = osctp_assoc_keeps,
     .batches = osctp_assoc_batches,
     .shutdown = osctp_assoc_shutdown,
     .abort = osctp_assoc_abort,

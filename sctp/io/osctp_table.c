@@ -127,6 +127,16 @@ struct osctp_assoc *osctp_table_due(const struct osctp_port *port, uint64_t now_
     return port->assocs && port->heap[0]->place.due_us <= now_us ? port->heap[0] : NULL;
 }
 
+struct osctp_assoc *osctp_table_most(const struct osctp_port *port)
+{
+    struct osctp_assoc *most = port->assocs ? port->heap[0] : NULL;
+
+    for (uint32_t i = 1; i < port->assocs; i++)
+        if (port->heap[i]->counted > most->counted)
+            most = port->heap[i];
+    return most;
+}
+
 static bool osctp_heap_grow(struct osctp_port *port)
 {
     struct osctp_assoc **heap;

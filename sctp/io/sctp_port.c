@@ -14,13 +14,14 @@ void sctp_port_use(struct sctp_port *port)
 
 void sctp_port_leave(struct sctp_port *port)
 {
-    struct loop *loop = &port->progress->loop;
+    struct reactor *reactor = &port->loop->reactor;
 
     if (--port->users)
         return;
-    loop_unwatch(loop, &port->watch);
-    loop_forget_timer(loop, &port->tick);
+    reactor_unwatch(reactor, &port->watch);
+    reactor_forget_timer(reactor, &port->tick);
     port->socket->provider->close_socket(port->socket);
+    free(port->silent);
     free(port);
 }
 
@@ -30,7 +31,7 @@ void sctp_port_schedule(struct sctp_port *port, bool wait)
 
     if (!provider->due || !provider->enter(port->socket, wait))
         return;
-    loop_set_timer(&port->progress->loop, &port->tick, provider->due(port->socket));
+    reactor_set_timer(&port->loop->reactor, &port->tick, provider->due(port->socket));
     provider->leave(port->socket);
 }
 
@@ -64,21 +65,22 @@ static void on_tick(struct timer *timer, uint64_t now_us)
     sctp_port_drive(container_of(timer, struct sctp_port, tick));
 }
 
-int sctp_port_open(struct progress *progress, const struct sctp_provider *provider, const struct sockaddr *local,
-                   socklen_t length, const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **out)
+int sctp_port_open(struct loop *loop, const struct sctp_provider *provider, const struct sockaddr *local,
+                   socklen_t length, const struct sctp_attr *attr, void (*turn)(void *owner), struct sctp_port **out,
+                   const char **why)
 {
     struct sctp_port *port = calloc(1, sizeof(*port));
-    int error = port ? provider->open(local, length, attr, &port->socket) : -ENOMEM;
+    int error = port ? provider->open(local, length, attr, &port->socket, why) : -ENOMEM;
 
     if (error)
         goto no_port;
-    *port = (struct sctp_port){.socket = port->socket, .progress = progress, .users = 1, .turn = turn};
-    port->watch = (struct watch){.fd = provider->fd(port->socket), .ready = on_readable};
+    *port = (struct sctp_port){.socket = port->socket, .loop = loop, .users = 1, .turn = turn};
+    port->watch = (struct watch){.fd = port->socket->fd, .ready = on_readable};
     port->tick.fire = on_tick;
-    error = loop_add_timer(&progress->loop, &port->tick);
+    error = reactor_add_timer(&loop->reactor, &port->tick);
     if (error)
         goto no_timer;
-    error = loop_watch(&progress->loop, &port->watch, EPOLLIN);
+    error = reactor_watch(&loop->reactor, &port->watch, EPOLLIN);
     if (error)
         goto no_watch;
     sctp_port_schedule(port, true);
@@ -86,7 +88,7 @@ int sctp_port_open(struct progress *progress, const struct sctp_provider *provid
     return 0;
 
 no_watch:
-    loop_forget_timer(&progress->loop, &port->tick);
+    reactor_forget_timer(&loop->reactor, &port->tick);
 no_timer:
     provider->close_socket(port->socket);
 no_port:

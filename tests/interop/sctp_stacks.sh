@@ -7,12 +7,9 @@ set -euo pipefail
 source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
 needs nft
 in_own_network "$@"
-rddp=$RDDP_BUILD_DIR/rddp
-couples=("own own") # the stack of the server, and that of the client
-if "$rddp" ping --wire sctp --sctp usrsctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp'; then
-    cannot "built without usrsctp"
-fi
-couples+=("own usrsctp" "usrsctp own")
+declare -A rddp=([own]=$RDDP_BUILD_DIR/rddp [usrsctp]=$RDDP_BUILD_DIR/tests/interop/usrsctp_rddp)
+[ -x "${rddp[usrsctp]}" ] || cannot "built without usrsctp (Debian: libusrsctp-dev)"
+couples=("own own" "own usrsctp" "usrsctp own") # the stack of the server, and that of the client
 ip link set lo up
 ip link set lo gso_max_segs 1 2>/dev/null || true # a batch would be lost whole
 
@@ -37,7 +34,7 @@ start() { # SUBCOMMAND NAME UDP-PORT OPTION...: a server of this kind
     local subcommand=$1 name=$2 udp=$3
     shift 3
     : >"$dir/$name.listening"
-    "$rddp" "$subcommand" -p 700 --wire sctp --udp-port "$udp" "$@" >"$dir/$name.listening" 2>"$dir/$name.error" &
+    "${rddp[$there]}" "$subcommand" -p 700 --wire sctp --udp-port "$udp" "$@" >"$dir/$name.listening" 2>"$dir/$name.error" &
     started+=($!)
     until grep -q listening "$dir/$name.listening"; do
         kill -0 $! 2>/dev/null || fail "$subcommand $*: $(cat "$dir/$name.error")"
@@ -63,7 +60,7 @@ said() { tail -n 3 "$dir/said" "$dir"/*.error; }
 talk() { # WHAT SUBCOMMAND UDP-PORT ARGUMENT...
     local what=$1 subcommand=$2 udp=$3
     shift 3
-    timeout 100 "$rddp" "$subcommand" --wire sctp --udp-port "$udp" "$@" >"$dir/said" 2>&1 || fail "$what: $subcommand $*: $(said)"
+    timeout 100 "${rddp[$here]}" "$subcommand" --wire sctp --udp-port "$udp" "$@" >"$dir/said" 2>&1 || fail "$what: $subcommand $*: $(said)"
 }
 both_ways() { # WHAT ADDRESS OPTION...
     local what=$1 to=$2
@@ -88,43 +85,43 @@ measure() { # WHAT ADDRESS OPTION...
 }
 
 for couple in "${couples[@]}"; do
-    here=(--sctp "${couple#* }") there=(--sctp "${couple% *}")
+    here=${couple#* } there=${couple% *}
     for address in 127.0.0.1 ::1; do
         to=$address
         [ $address != ::1 ] || to='[::1]'
-        start_all $address "${there[@]}"
-        both_ways "$couple, $to" "$to" "${here[@]}"
-        round_trips "$couple, $to" "$to" 100 "${here[@]}"
-        round_trips "$couple, $to" "$to" 100000 "${here[@]}"
-        measure "$couple, $to" "$to" "${here[@]}"
+        start_all $address
+        both_ways "$couple, $to" "$to"
+        round_trips "$couple, $to" "$to" 100
+        round_trips "$couple, $to" "$to" 100000
+        measure "$couple, $to" "$to"
         lose 'random mod 1000 < 10'
-        both_ways "$couple, $to, losses" "$to" "${here[@]}"
-        round_trips "$couple, $to, losses" "$to" 20000 "${here[@]}"
+        both_ways "$couple, $to, losses" "$to"
+        round_trips "$couple, $to, losses" "$to" 20000
         [ "$(lost)" -gt 10 ] || fail "$couple, $to: $(lost) packets lost"
         echo "server and client $couple, $to: well, also with $(lost) packets lost"
         lose
         stop_all
     done
     for mtu in 576 9000 60000; do
-        start_all 127.0.0.1 "${there[@]}" --mtu $mtu
-        both_ways "$couple, MTU $mtu" 127.0.0.1 "${here[@]}" --mtu $mtu
-        round_trips "$couple, MTU $mtu" 127.0.0.1 100000 "${here[@]}" --mtu $mtu
+        start_all 127.0.0.1 --mtu $mtu
+        both_ways "$couple, MTU $mtu" 127.0.0.1 --mtu $mtu
+        round_trips "$couple, MTU $mtu" 127.0.0.1 100000 --mtu $mtu
         stop_all
     done
-    # RTO.Initial is 1 s (RFC 9260 16): the first INIT is lost, and 2.5 s are enough, unless somebody gets no processor.
-    start_all 127.0.0.1 "${there[@]}"
+    # RTO.Initial is 1 s (RFC 9260 16): the first INIT is lost, and 2.5 s are enough, unless one end gets no processor.
+    start_all 127.0.0.1
     quick=no
     for _ in {1..5}; do
         lose 'inc mod 1000000 == 0' # the first
-        timeout 2.5 "$rddp" ping --wire sctp --udp-port 9901 "${here[@]}" -q -c 1 127.0.0.1:700 >"$dir/said" 2>&1 && quick=yes && break
+        timeout 2.5 "${rddp[$here]}" ping --wire sctp --udp-port 9901 -q -c 1 127.0.0.1:700 >"$dir/said" 2>&1 && quick=yes && break
     done
     [ "$(lost)" = 1 ] || fail "$couple: $(lost) packets lost, not the first"
     [ $quick = yes ] || fail "$couple: no round trip within 2.5 s if the first INIT is lost: $(said)"
     lose
     stop_all
     # A server that is killed: the client notices, and does not hang.
-    start_all 127.0.0.1 "${there[@]}"
-    timeout 100 "$rddp" ping --wire sctp --udp-port 9901 "${here[@]}" -q -i 0.01 127.0.0.1:700 >"$dir/said" 2>&1 &
+    start_all 127.0.0.1
+    timeout 100 "${rddp[$here]}" ping --wire sctp --udp-port 9901 -q -i 0.01 127.0.0.1:700 >"$dir/said" 2>&1 &
     client=$!
     sleep 0.5
     kill "${started[1]}"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp_talk.c - is one end of an association over a stack in user space, for tests with tshark and another
- * implementation of SCTP.
+/* sctp_talk.c - is one end of an association over our own SCTP, for tests with tshark and other implementations of
+ * SCTP. As usrsctp_talk it is over usrsctp.
  *
- *     sctp_talk own|usrsctp listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG]
+ *     sctp_talk listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG [MODE]]
  *
  * Each end writes its whole buffer into the peer's (tag 0x1234, or stream 3 of DDP), signals that the data are there
  * and checks what it received. Then the end that connected shuts down. WRONG makes an end break a rule instead: `mode
@@ -14,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sctp/io/sctp_conn.h"
-#include "loop/reactor.h"
 #include "sctp/io/osctp_provider.h"
-#include "sctp/io/usctp.h"
+#include "tests/lib/sctp_end.h"
 
 enum { OCTETS = 200000, TAG = 0x1234, STREAM = 3, SECONDS = 60, DONE = 4, QUEUE = 16 };
 
@@ -25,10 +23,7 @@ struct talk {
     bool active;
     enum sctpddp_adaptation adaptation;
     struct sctp_socket *port;
-    struct sctp_assoc *sctp;
-    struct assoc assoc;
-    struct window_slot slots[WINDOW_CHUNKS];
-    struct sctp_link link;
+    struct sctp_conn conn;
     struct qp qp;
     struct cq send_cq, recv_cq;
     struct cq_entry send_ring[64], recv_ring[64];
@@ -41,7 +36,7 @@ struct talk {
     bool notified;
 };
 
-static const struct sctp_provider *stack = &osctp;
+static const struct sctp_provider *const stack = &osctp;
 static struct talk t;
 
 static uint8_t octet_at(uint32_t i, bool active)
@@ -104,53 +99,49 @@ static void open_all(char **argv)
         .limits = {.startup_us = 30000000, .stall_us = 30000000, .close_us = 10000000},
     };
     struct sockaddr_in local = {.sin_family = AF_INET}, peer = {.sin_family = AF_INET};
+    const char *why;
 
     if (inet_pton(AF_INET, argv[2], t.active ? &peer.sin_addr : &local.sin_addr) != 1)
         give_up("not an address");
     local.sin_port = t.active ? 0 : htons(attr.udp_port);
     peer.sin_port = htons((uint16_t)atoi(argv[3]));
-    if (stack->open((struct sockaddr *)&local, sizeof(local), &attr, &t.port))
+    if (stack->open((struct sockaddr *)&local, sizeof(local), &attr, &t.port, &why))
         give_up("no socket");
     if (t.active) {
-        assoc_init_active(&t.assoc, &own, t.slots, &t.qp, NULL, 0, loop_now_us());
-        if (stack->connect(t.port, (struct sockaddr *)&peer, &t.sctp))
+        assoc_init_active(&t.conn.assoc, &own, t.conn.slots, &t.qp, NULL, 0, reactor_now_us());
+        if (sctp_end_connect(&t.conn, t.port, &peer))
             give_up("no association");
-        sctp_link_init(&t.link, &t.assoc, t.port, t.sctp);
     } else {
-        assoc_init_passive(&t.assoc, &own, t.slots, loop_now_us());
+        assoc_init_passive(&t.conn.assoc, &own, t.conn.slots, reactor_now_us());
         if (stack->listen(t.port, ntohs(peer.sin_port)))
             give_up("cannot listen");
         fprintf(stderr, "listening\n");
     }
-    assoc_bind(&t.assoc, STREAM, TAG);
+    assoc_bind(&t.conn.assoc, STREAM, TAG);
 }
 
 static void turn(void)
 {
-    struct pollfd fd = {stack->fd(t.port), POLLIN, 0};
+    struct pollfd fd = {t.port->fd, POLLIN, 0};
     struct assoc_signal signal;
 
     poll(&fd, 1, 5);
-    stack->drive(t.port);
-    if (!t.sctp && (t.sctp = stack->accept(t.port)))
-        sctp_link_init(&t.link, &t.assoc, t.port, t.sctp);
-    if (!t.sctp)
+    if (!sctp_end_turn(&t.conn, t.port))
         return;
-    sctp_link_turn(&t.link, loop_now_us());
-    while (assoc_signal(&t.assoc, &signal, loop_now_us()))
+    while (assoc_signal(&t.conn.assoc, &signal, reactor_now_us()))
         t.notified |= signal.flags & SCTPDDP_NOTIFY;
-    if (t.assoc.life.state == CONN_WAIT_ANSWER)
-        assoc_accept(&t.assoc, &t.qp, 1, 1, NULL, 0, loop_now_us());
-    t.news |= t.assoc.life.news;
-    t.assoc.life.news = 0;
+    if (t.conn.assoc.life.state == CONN_WAIT_ANSWER)
+        assoc_accept(&t.conn.assoc, &t.qp, 1, 1, NULL, 0);
+    t.news |= t.conn.assoc.life.news;
+    t.conn.assoc.life.news = 0;
 }
 
 static void wait_until(bool (*so)(void))
 {
-    uint64_t end = loop_now_us() + SECONDS * 1000000ull;
+    uint64_t end = reactor_now_us() + SECONDS * 1000000ull;
 
-    while (!so() && t.assoc.life.state != CONN_OVER) {
-        if (loop_now_us() > end)
+    while (!so() && t.conn.assoc.life.state != CONN_OVER) {
+        if (reactor_now_us() > end)
             give_up("too slow");
         turn();
     }
@@ -158,27 +149,27 @@ static void wait_until(bool (*so)(void))
 
 static bool is_ready(void)
 {
-    return t.assoc.life.state == CONN_READY;
+    return t.conn.assoc.life.state == CONN_READY;
 }
 
 static bool is_told(void)
 {
-    return t.assoc.negotiates ? !cq_is_empty(&t.recv_cq) : t.notified;
+    return t.conn.assoc.negotiates ? !cq_is_empty(&t.recv_cq) : t.notified;
 }
 
 static bool is_over(void)
 {
-    return t.assoc.life.state == CONN_OVER;
+    return t.conn.assoc.life.state == CONN_OVER;
 }
 
 /* Waits until the association is over, then prints how it ended. */
 static int finish(bool good)
 {
     static char reason[NEG_REASON_MAX];
-    const struct life *l = &t.assoc.life;
+    const struct life *l = &t.conn.assoc.life;
 
     if (good && t.active)
-        assoc_close(&t.assoc, loop_now_us());
+        assoc_close(&t.conn.assoc, reactor_now_us());
     wait_until(is_over);
     for (unsigned i = 0; i < 20; i++) /* let the last packets leave */
         turn();
@@ -187,9 +178,8 @@ static int finish(bool good)
     else if (l->note.fault == FAULT_TERMINATED)
         printf("aborted by the peer: %s\n", l->peer_term_text);
     else
-        printf("aborted: %s %.*s\n", fault_name(l->note.fault), (int)assoc_reason(&t.assoc, reason), reason);
-    sctp_link_fini(&t.link);
-    stack->close(t.sctp);
+        printf("aborted: %s %.*s\n", fault_name(l->note.fault), (int)assoc_reason(&t.conn.assoc, reason), reason);
+    sctp_conn_fini(&t.conn);
     stack->close_socket(t.port);
     return 0;
 }
@@ -201,7 +191,7 @@ static int exchange(void)
         .opcode = RDDP_WR_RDMA_WRITE,
         .sg_list = &sge,
         .num_sge = 1,
-        .rkey = t.assoc.own == SCTPDDP_DDP ? STREAM : TAG,
+        .rkey = t.conn.assoc.own == SCTPDDP_DDP ? STREAM : TAG,
     };
     bool good = true, places = t.adaptation != SCTPDDP_RDMA_NEGOTIATION;
 
@@ -209,12 +199,12 @@ static int exchange(void)
         give_up("no Write");
     sge = (struct rddp_sge){.length = DONE, .lkey = 3};
     wr.opcode = RDDP_WR_SEND;
-    if (t.assoc.negotiates && qp_post_send(&t.qp, &wr))
+    if (t.conn.assoc.negotiates && qp_post_send(&t.qp, &wr))
         give_up("no Send");
     wait_until(is_told);
     for (uint32_t i = 0; places && i < OCTETS; i++)
         good &= t.in[i] == octet_at(i, !t.active);
-    if (!good && t.assoc.life.state != CONN_OVER)
+    if (!good && t.conn.assoc.life.state != CONN_OVER)
         give_up("not the octets that were sent");
     return finish(good);
 }
@@ -222,7 +212,7 @@ static int exchange(void)
 /* Sends one chunk that every peer must refuse. */
 static int be_wrong(const char *how, const char *mode)
 {
-    struct sctpddp_chunk chunk = {.mode = SCTPDDP_MODE_RDMA, .tag = TAG, .aws = (uint32_t)t.assoc.tx_pos};
+    struct sctpddp_chunk chunk = {.mode = SCTPDDP_MODE_RDMA, .tag = TAG, .aws = (uint32_t)t.conn.assoc.tx_pos};
     uint8_t p[SCTPDDP_HEAD_MAX + 1] = {0};
     struct span span = {p, 0};
 
@@ -234,28 +224,18 @@ static int be_wrong(const char *how, const char *mode)
     chunk.offset = strcmp(how, "offset") == 0 ? OCTETS : 0;
     span.length = (uint32_t)sctpddp_encode(t.adaptation, &chunk, p) + 1;
     stack->enter(t.port, true);
-    if (stack->submit(t.sctp, &span, 1, 0, 0, false))
+    if (stack->submit(t.conn.sctp, &span, 1, 0, 0, false))
         give_up("it does not leave");
-    stack->flush(t.port);
     stack->leave(t.port);
     return finish(false);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "usrsctp") == 0)
-        stack = &usctp;
-    if (stack->missing(NULL)) {
-        printf("%s\n", stack->missing(NULL));
-        return 77;
-    }
-    if (argc < 7) {
-        fprintf(stderr, "usage: sctp_talk own|usrsctp listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION "
-                        "[WRONG [MODE]]\n");
+    if (argc < 6) {
+        fprintf(stderr, "usage: sctp_talk listen|connect ADDRESS SCTP-PORT UDP-PORT INDICATION [WRONG [MODE]]\n");
         return 2;
     }
-    argc--;
-    argv++;
     t.active = strcmp(argv[1], "connect") == 0;
     t.adaptation = (enum sctpddp_adaptation)(atoi(argv[5]) % SCTPDDP_ADAPTATIONS);
     prepare();

@@ -143,10 +143,11 @@ static void deliver(struct net *n, unsigned i, struct net_message *m)
         .data = m->data,
         .octets = m->octets,
         .tsn = m->tsn,
+        .tsns = m->tsns,
         .ppid = m->ppid,
         .stream = m->stream,
         .name = (uint32_t)(m - s->inbox) + 1,
-        .whole = true,
+        .whole = m->tsns <= 1,
     };
 
     m->kept = assoc_rx(&s->assoc, &message, n->now_us) == ASSOC_KEPT;
@@ -251,7 +252,7 @@ void net_open(struct net *n)
     net_run(n);
     assert_int_equal(passive->assoc.life.state, CONN_WAIT_ANSWER);
     assert_true(passive->news & CONN_NEWS_REQUEST);
-    assert_int_equal(assoc_accept(&passive->assoc, &passive->side.qp, READS, READS, NULL, 0, n->now_us), 0);
+    assert_int_equal(assoc_accept(&passive->assoc, &passive->side.qp, READS, READS, NULL, 0), 0);
     net_run(n);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(n->side[i].assoc.life.state, CONN_READY);
@@ -266,10 +267,11 @@ enum assoc_verdict net_give(struct net *n, unsigned side, const void *data, uint
 {
     struct net_side *s = &n->side[side];
     struct net_message *m = free_message(s);
-    struct assoc_message message = {.octets = octets, .tsn = tsn, .stream = stream, .whole = whole, .ppid = 77};
+    struct assoc_message message = {
+        .octets = octets, .tsn = tsn, .tsns = n->tsns, .stream = stream, .whole = whole, .ppid = 77};
     enum assoc_verdict verdict;
 
-    *m = (struct net_message){.octets = octets, .tsn = tsn, .stream = stream};
+    *m = (struct net_message){.octets = octets, .tsn = tsn, .tsns = n->tsns, .stream = stream};
     assert_true(octets <= NET_PAYLOAD);
     if (octets)
         memcpy(m->data, data, octets);

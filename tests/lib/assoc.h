@@ -17,7 +17,7 @@ enum {
 /* A message in flight. */
 struct net_message {
     uint8_t data[NET_PAYLOAD];
-    uint32_t octets, tsn, ppid;
+    uint32_t octets, tsn, tsns, ppid;
     uint16_t stream;
     uint64_t at_us; /* when it arrives */
     bool used, kept;
@@ -45,6 +45,7 @@ struct net {
     uint64_t now_us;
     uint32_t seed;
     unsigned loss_percent, reorder_percent;
+    uint32_t tsns; /* of the next message of net_give(); 0: one */
 };
 
 /* Initialises both sides; side 0 is active. Each has a queue pair of `attr` (NULL: 16 requests, a window of 8, 4

@@ -72,7 +72,13 @@ static void put_back(void *of, uint8_t *packet)
     free(packet);
 }
 
-static const struct osctp_user user = {take, lend, put_back};
+static void skip_stream(void *of, uint16_t stream)
+{
+    (void)of;
+    fail_msg("stream %u was never used", stream);
+}
+
+static const struct osctp_user user = {take, skip_stream, lend, put_back};
 
 /* --- the path ------------------------------------------------------------------------------------------------ */
 
@@ -226,7 +232,7 @@ static uint64_t end_deadline(const struct sctpnet_end *e)
     return at_us;
 }
 
-/* Only end 1 listens. What belongs to nobody is answered if the answer ends the peer's wait. */
+/* Only end 1 listens. What is out of the blue is answered if the answer ends the peer's wait. */
 static void go_to_nobody(struct sctpnet *n, struct sctpnet_end *e, const uint8_t *p, uint32_t octets)
 {
     uint8_t reply[OSCTP_ANSWER];
@@ -235,7 +241,7 @@ static void go_to_nobody(struct sctpnet *n, struct sctpnet_end *e, const uint8_t
 
     if (!e->begun && e == &n->end[1])
         length = osctp_answer(&e->attr, n->key, ADDRESS, p, octets, reply, n->now_us);
-    if (!e->begun && osctp_read_echo(n->key, ADDRESS, p, octets, &cookie, n->now_us)) {
+    if (!e->begun && osctp_read_echo(n->key, ADDRESS, p, octets, &cookie)) {
         osctp_accept(&e->o, &e->attr, &cookie, e->sent, &user, e, n->now_us);
         e->o.tx.number = MANY_PACKETS;
         e->begun = true;

@@ -15,6 +15,7 @@
 
 #include "sctp/chunk.h"
 #include "sctp/osctp.h"
+#include "tests/lib/sctphost.h"
 #include "tests/lib/sctptext.h"
 
 enum {
@@ -37,12 +38,13 @@ struct play {
     const char *name;
     uint32_t line;
     struct osctp o;
-    struct osctp_attr attr;
+    struct sctphost host;
     struct osctp_sent sent[OSCTP_PACKETS];
     struct sctptext text;
-    uint64_t key[2], now_us, step_us; /* step_us: when the last step began that was not an expectation */
-    bool begun, listening, quiet;     /* quiet: the host does not send yet */
-    uint32_t refuse, scarce, submitted, taken, lent;
+    uint64_t now_us, step_us; /* step_us: when the last step began that was not an expectation */
+    bool quiet;               /* the host does not send yet */
+    uint32_t refuse, scarce, submitted, taken, skipped, lent;
+    bool ect; /* the last packet was ECN-capable */
     uint8_t seen[TSNS];
     struct out out[OUTS];
     uint32_t first, end; /* of out */
@@ -75,19 +77,17 @@ static uint32_t setting(const struct play *p, const char *key, uint32_t otherwis
 {
     size_t n = strlen(key);
 
-    for (uint32_t i = 1; i < p->words; i++) {
+    for (uint32_t i = 1; i < p->words; i++)
         if (strncmp(p->word[i], key, n) == 0 && p->word[i][n] == '=')
             return (uint32_t)strtol(p->word[i] + n + 1, NULL, 0);
-    }
     return otherwise;
 }
 
 static bool has_word(const struct play *p, const char *word)
 {
-    for (uint32_t i = 1; i < p->words; i++) {
+    for (uint32_t i = 1; i < p->words; i++)
         if (!strcmp(p->word[i], word))
             return true;
-    }
     return false;
 }
 
@@ -100,10 +100,9 @@ static bool take(void *of, const struct osctp_data *data)
 
     if (!data->octets || tsn >= TSNS || p->seen[tsn])
         wrong(p, "a chunk is empty, far away, or comes twice", "");
-    for (uint32_t i = 0; i < data->octets; i++) {
+    for (uint32_t i = 0; i < data->octets; i++)
         if (data->data[i] != sctptext_octet(tsn, i))
             wrong(p, "a chunk has other octets", "");
-    }
     if (p->refuse) {
         p->refuse--;
         return false;
@@ -122,7 +121,7 @@ static uint8_t *lend(void *of)
         return NULL;
     }
     p->lent++;
-    return malloc(p->attr.packet_max);
+    return malloc(p->host.attr.packet_max);
 }
 
 static void put_back(void *of, uint8_t *packet)
@@ -133,7 +132,13 @@ static void put_back(void *of, uint8_t *packet)
     free(packet);
 }
 
-static const struct osctp_user user = {take, lend, put_back};
+static void skip_stream(void *of, uint16_t stream)
+{
+    (void)stream;
+    ((struct play *)of)->skipped++;
+}
+
+static const struct osctp_user user = {take, skip_stream, lend, put_back};
 
 /* --- packets ------------------------------------------------------------------------------------------------- */
 
@@ -145,7 +150,7 @@ static void go_out(struct play *p, const uint8_t *octets, uint32_t n)
     if (p->end == OUTS)
         wrong(p, "more packets go out than anybody expects", "");
     sctptext_decode(&p->text, octets, n, text, sizeof(text));
-    if (n > p->attr.packet_max)
+    if (n > p->host.attr.packet_max)
         wrong(p, "a packet is too long", text);
     if (getenv("SCRIPT_VERBOSE"))
         fprintf(stderr, "%s, line %u, %llu us: %s\n", p->name, p->line, (unsigned long long)p->now_us - BEGAN_US, text);
@@ -158,39 +163,11 @@ static void drain(struct play *p)
     const uint8_t *octets;
     uint32_t n;
 
-    while (p->begun && !p->quiet && osctp_output(&p->o, &octets, &n, p->now_us)) {
+    while (p->host.begun && !p->quiet && osctp_output(&p->o, &octets, &n, p->now_us)) {
         if (!packet_is_sound(octets, n))
             wrong(p, "a packet has a wrong checksum", "");
+        p->ect = osctp_is_ect(&p->o, octets);
         go_out(p, octets, n);
-    }
-}
-
-static void go_to_stranger(struct play *p, const uint8_t *octets, uint32_t n)
-{
-    uint8_t reply[OSCTP_ANSWER];
-    uint32_t length = osctp_refuse(octets, n, reply);
-
-    if (length)
-        go_out(p, reply, length);
-}
-
-/* The host listens: INITs are answered, and a cookie of ours begins the association. */
-static void go_to_listener(struct play *p, const uint8_t *octets, uint32_t n)
-{
-    uint8_t reply[OSCTP_ANSWER], type = octets[PACKET_COMMON];
-    struct osctp_cookie cookie;
-    uint32_t length;
-
-    if (osctp_read_echo(p->key, p->text.from, octets, n, &cookie, p->now_us)) {
-        p->begun = true;
-        osctp_accept(&p->o, &p->attr, &cookie, p->sent, &user, p, p->now_us);
-        osctp_input(&p->o, octets, n, p->now_us);
-    } else if (type == CHUNK_INIT || type == CHUNK_COOKIE_ECHO) {
-        length = osctp_answer(&p->attr, p->key, p->text.from, octets, n, reply, p->now_us);
-        if (length)
-            go_out(p, reply, length);
-    } else {
-        go_to_stranger(p, octets, n);
     }
 }
 
@@ -202,7 +179,6 @@ static void come_in(struct play *p, const char *packet, bool strange)
     const char *what = "";
     uint32_t n;
 
-    assert_non_null(octets);
     snprintf(line, sizeof(line), "%s", packet);
     n = sctptext_encode(&p->text, line, octets, &what);
     if (!n)
@@ -211,12 +187,9 @@ static void come_in(struct play *p, const char *packet, bool strange)
     assert_non_null(end);
     memcpy(end, octets, n);
     free(octets);
-    if (strange)
-        go_to_stranger(p, end, n);
-    else if (p->begun)
-        osctp_input(&p->o, end, n, p->now_us);
-    else if (p->listening)
-        go_to_listener(p, end, n);
+    n = strange ? osctp_refuse(end, n, p->host.reply) : sctphost_input(&p->host, p->text.from, end, n, p->now_us);
+    if (n)
+        go_out(p, p->host.reply, n);
     free(end);
 }
 
@@ -254,7 +227,7 @@ static void expect_out(struct play *p, const char *line)
 
 static void begin(struct play *p, bool active)
 {
-    p->attr = (struct osctp_attr){
+    p->host.attr = (struct osctp_attr){
         .local_port = SCTPTEXT_OUR_PORT,
         .peer_port = SCTPTEXT_PEER_PORT,
         .packet_max = setting(p, "packet", PACKET_MAX),
@@ -264,14 +237,15 @@ static void begin(struct play *p, bool active)
         .store = setting(p, "store", 1 << 22),
         .init_retries = setting(p, "retries", 8),
         .init_max_us = 1000ULL * setting(p, "initmax", 60000),
+        .ecn = has_word(p, "ecn"),
         .tag = SCTPTEXT_OURS,
         .tsn = SCTPTEXT_ZERO + 1U,
     };
-    p->text.window = p->attr.window;
-    p->listening = !active;
-    p->begun = active;
+    p->text.window = p->host.attr.window;
+    p->host.listening = !active;
+    p->host.begun = active;
     if (active)
-        osctp_connect(&p->o, &p->attr, p->sent, &user, p, p->now_us);
+        osctp_connect(&p->o, &p->host.attr, p->sent, &user, p, p->now_us);
 }
 
 static void set_up(struct play *p)
@@ -281,7 +255,8 @@ static void set_up(struct play *p)
 
     begin(p, active);
     drain(p);
-    snprintf(init, sizeof(init), "%s window=%u", active ? "init-ack" : "init", setting(p, "rwnd", 1 << 20));
+    snprintf(init, sizeof(init), "%s window=%u%s", active ? "init-ack" : "init", setting(p, "rwnd", 1 << 20),
+             p->host.attr.ecn ? " param=0x8000:" : "");
     come_in(p, init, false);
     drain(p);
     come_in(p, active ? "cookie-ack" : "echo", false);
@@ -296,7 +271,7 @@ static void pass_time(struct play *p)
 {
     uint64_t end_us = p->now_us + (uint64_t)(1000 * fraction(p, 1) + 0.5);
 
-    for (uint32_t rounds = 0; p->begun && osctp_deadline(&p->o) <= end_us; rounds++) {
+    for (uint32_t rounds = 0; p->host.begun && osctp_deadline(&p->o) <= end_us; rounds++) {
         uint64_t at_us = osctp_deadline(&p->o);
 
         if (at_us > p->now_us)
@@ -346,12 +321,17 @@ static void expect_figure(struct play *p)
         const char *name;
         double is;
     } figure[] = {{"taken", p->taken},
+                  {"skipped", p->skipped},
+                  {"restarts", p->host.restarts},
                   {"urgent", osctp_urgent(o)},
                   {"space", osctp_has_space(o)},
                   {"indication", o->peer_indication},
                   {"flight", o->congestion.flight},
                   {"cwnd", o->congestion.window},
                   {"lost", o->tx.lost},
+                  {"marks", (double)o->count.marks},
+                  {"ect", p->ect},
+                  {"looks", (double)o->count.looks},
                   {"lent", p->lent},
                   {"payload", osctp_payload_max(o)},
                   {"deadline", deadline_us == OSCTP_NEVER ? -1 : ((double)deadline_us - (double)p->now_us) / 1000}};
@@ -405,8 +385,12 @@ static bool ask_user(struct play *p)
         p->scarce = number(p, 1);
     } else if (!strcmp(what, "batches")) {
         p->o.batches = true;
+    } else if (!strcmp(what, "marked")) {
+        osctp_marked(&p->o);
     } else if (!strcmp(what, "key")) {
-        p->key[0] = number(p, 1);
+        p->host.key[0] = number(p, 1);
+    } else if (!strcmp(what, "our")) {
+        p->host.attr.tag = number(p, 2);
     } else if (!strcmp(what, "wait")) {
         pass_time(p);
     } else {
@@ -470,15 +454,14 @@ void sctpscript_play(const char *name, const char *script)
     assert_non_null(p);
     p->name = name;
     p->now_us = BEGAN_US;
-    p->key[0] = 1;
-    p->key[1] = 2;
+    p->host = (struct sctphost){.o = &p->o, .sent = p->sent, .user = &user, .of = p, .key = {1, 2}};
     while (*script) {
         size_t n = strcspn(script, "\n");
 
         play_line(p, script, n);
         script += n + (script[n] != 0);
     }
-    if (p->begun)
+    if (p->host.begun)
         osctp_free(&p->o);
     assert_int_equal(p->lent, 0);
     while (p->end)

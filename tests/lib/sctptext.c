@@ -105,7 +105,7 @@ static uint8_t *echo(struct phrase *f, uint8_t *q)
 {
     uint32_t n = f->t->cookie_octets, flip = setting(f, "flip", n);
 
-    memcpy(q, f->t->cookie, n);
+    memcpy(q, setting(f, "before", 0) ? f->t->cookie_before : f->t->cookie, n);
     if (flip < n)
         q[flip] ^= 0x40;
     return q + n - setting(f, "cut", 0);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* clang-format off */
 /* sctptext.h - SCTP packets as text, one packet a line, chunks divided by commas, for scripts of a conversation with
  * one association of osctp ("ours").
  *
  * TSNs count from the initial TSN of their sender, which is 1. Flags are the usual ones of a chunk unless words say
- * more: t (the T bit), i (the I bit), flags=N. length=N is what the chunk says of its length, whatever it has. init |
- * init-ack [itag=N] [itsn=N] [window=N] [out=N] [in=N] [indication=N] [param=TYPE:HEX]... [cookie=N] echo [flip=N]
- * [cut=N]         our cookie with octet N changed, or N octets shorter; as output: the peer's cookie-ack | shutdown-ack
- * | shutdown-complete data TSN OCTETS [stream=N] [ssn=N] [ppid=N] sack TSN WINDOW [gap=TSN-TSN]...
- * [block=OFFSET-OFFSET]... [dup=TSN]...      as output: without our usual window heartbeat HEX | heartbeat-ack [HEX]
- * what our last HEARTBEAT said, unless given shutdown TSN | abort [reason=WORD] [cause=CODE:HEX] | error
- * [cause=CODE:HEX]... chunk TYPE [HEX] tag N | from N | port N | cut N       of the packet: verification tag, address,
- * source port, octets that its end lacks. As output: tag N, if it is not the peer's */
+ * more: t (the T bit), i (the I bit), flags=N. length=N is what the chunk says of its length, whatever it has.
+ *     init | init-ack [itag=N] [itsn=N] [window=N] [out=N] [in=N] [indication=N] [param=TYPE:HEX]... [cookie=N]
+ *     echo [flip=N] [cut=N] [before=1]    our cookie with octet N changed, or N octets shorter; before: the one before
+ *                                         it; as output: the peer's
+ *     cookie-ack | shutdown-ack | shutdown-complete
+ *     data TSN OCTETS [stream=N] [ssn=N] [ppid=N]
+ *     sack TSN WINDOW [gap=TSN-TSN]... [block=OFFSET-OFFSET]... [dup=TSN]...    as output: without our usual window
+ *     heartbeat HEX | heartbeat-ack [HEX]    what our last HEARTBEAT said, unless given
+ *     shutdown TSN | abort [reason=WORD] [cause=CODE:HEX] | error [cause=CODE:HEX]...
+ *     chunk TYPE [HEX]
+ *     tag N | from N | port N | cut N    of the packet: verification tag, address, source port, octets that its end
+ *                                        lacks. As output: tag N, if it is not the peer's */
+/* clang-format on */
 #ifndef TESTS_LIB_SCTPTEXT_H
 #define TESTS_LIB_SCTPTEXT_H
 
@@ -28,8 +34,8 @@ enum {
 };
 
 struct sctptext {
-    uint32_t window;      /* the a_rwnd that is usual for us */
-    uint8_t cookie[1024]; /* of our last INIT-ACK */
+    uint32_t window;                           /* the a_rwnd that is usual for us */
+    uint8_t cookie[1024], cookie_before[1024]; /* of our last INIT-ACK, and of the one before */
     uint32_t cookie_octets;
     uint8_t info[256]; /* of our last HEARTBEAT */
     uint32_t info_octets;

@@ -65,6 +65,7 @@ static void parameter(struct story *s, uint16_t type, const uint8_t *p, uint32_t
         say(s, " indication=%u", get32(p));
     } else if (type == 7) {
         say(s, " cookie");
+        memcpy(s->t->cookie_before, s->t->cookie, sizeof(s->t->cookie));
         s->t->cookie_octets = n <= sizeof(s->t->cookie) ? n : 0;
         memcpy(s->t->cookie, p, s->t->cookie_octets);
     } else {

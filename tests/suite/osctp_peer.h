@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* osctp_peer.h - a socket of our own SCTP, and a peer that sends what packets it likes. Only tests/suite/osctp_*.c
- * include it. */
+/* osctp_peer.h - a socket of our own SCTP, and a peer that sends what packets it likes. Only tests/suite/osctp_*.c and
+ * sctp_*.c include it. */
 #ifndef RDDP_TESTS_SUITE_OSCTP_PEER_H
 #define RDDP_TESTS_SUITE_OSCTP_PEER_H
 
@@ -26,16 +26,31 @@
 #include "sctp/packet.h"
 
 enum { SCTP_PORT = 5001, PEER_PORT = 777, PATIENCE_US = 20000000, DATAGRAM = 2048, COOKIE = 256 };
-enum { DATA, INIT, INIT_ACK, SACK, ABORT = 6, SHUTDOWN_ACK = 8, COOKIE_ECHO = 10, COOKIE_ACK, SHUTDOWN_COMPLETE = 14 };
+enum {
+    DATA,
+    INIT,
+    INIT_ACK,
+    SACK,
+    ABORT = 6,
+    SHUTDOWN,
+    SHUTDOWN_ACK,
+    ERROR,
+    COOKIE_ECHO,
+    COOKIE_ACK,
+    SHUTDOWN_COMPLETE = 14
+};
 enum { E = 1, B = 2, U = 4 };
 
-static struct sctp_socket *ours;
-static int fd = -1; /* the peer's */
+static struct sctp_socket *ours; /* NULL: it is driven elsewhere */
+static int fd = -1;              /* the peer's */
 static struct sockaddr_in to;
-static uint32_t tag, our_tag, tsn;
+static uint32_t tag, our_tag, tsn, our_tsn;
+static uint32_t indication; /* of the peer; 0: none */
+static bool is_ecn;         /* the peer takes part in explicit congestion notification */
 static uint8_t cookie[COOKIE], got[DATAGRAM];
 static uint32_t cookie_octets, got_octets;
-static uint16_t peer_port = PEER_PORT;
+static uint32_t aborts; /* that the peer has received */
+static uint16_t peer_port = PEER_PORT, sctp_port = SCTP_PORT;
 
 static inline struct sockaddr_in loopback(uint16_t port)
 {
@@ -46,7 +61,7 @@ static inline struct sockaddr_in loopback(uint16_t port)
 
 static inline void send_chunk(uint32_t to_tag, uint8_t type, uint8_t flags, const void *value, uint32_t octets)
 {
-    uint8_t p[DATAGRAM] = {0}, sealed[DATAGRAM], *q = put16(put16(p, peer_port), SCTP_PORT);
+    uint8_t p[DATAGRAM] = {0}, sealed[DATAGRAM], *q = put16(put16(p, peer_port), sctp_port);
     uint32_t n = PACKET_COMMON + ((4 + octets + 3) & ~3u);
 
     q = put32(put32(q, to_tag), 0);
@@ -66,22 +81,29 @@ static inline int take_packet(void)
         return -1;
     assert_true(packet_is_sound(got, (size_t)n));
     got_octets = (uint32_t)n;
+    aborts += got[PACKET_COMMON] == ABORT;
     return got[PACKET_COMMON];
+}
+
+static inline void drive(void)
+{
+    if (ours)
+        osctp.drive(ours);
 }
 
 /* Drives our end until the peer gets a packet that begins with this chunk. */
 static inline void expect_packet(int type)
 {
-    uint64_t end = loop_now_us() + PATIENCE_US;
+    uint64_t end = reactor_now_us() + PATIENCE_US;
     int is;
 
     while ((is = take_packet()) != type) {
-        struct pollfd fds[2] = {{osctp.fd(ours), POLLIN, 0}, {fd, POLLIN, 0}};
+        struct pollfd fds[2] = {{ours ? ours->fd : -1, POLLIN, 0}, {fd, POLLIN, 0}};
 
-        assert_true(loop_now_us() < end);
+        assert_true(reactor_now_us() < end);
         if (is < 0)
             poll(fds, 2, 1);
-        osctp.drive(ours);
+        drive();
     }
 }
 
@@ -89,17 +111,21 @@ static inline void expect_silence(void)
 {
     for (unsigned i = 0; i < 20; i++) {
         poll(NULL, 0, 1);
-        osctp.drive(ours);
+        drive();
     }
     assert_int_equal(take_packet(), -1);
 }
 
 static inline void send_init(void)
 {
-    uint8_t init[16], *q = put32(put32(init, tag), 1 << 20);
+    uint8_t init[28], *q = put32(put32(init, tag), 1 << 20);
 
-    put32(put16(put16(q, 16), 16), tsn);
-    send_chunk(0, INIT, 0, init, sizeof(init));
+    q = put32(put16(put16(q, 16), 16), tsn);
+    if (is_ecn)
+        q = put16(put16(q, 0x8000), 4);
+    if (indication)
+        q = put32(put16(put16(q, 0xc006), 8), indication);
+    send_chunk(0, INIT, 0, init, (uint32_t)(q - init));
 }
 
 /* Keeps the cookie of the INIT-ACK. */
@@ -111,6 +137,7 @@ static inline void ask(uint32_t as, uint32_t first_tsn)
     expect_packet(INIT_ACK);
     assert_int_equal(get32(got + 4), tag);
     our_tag = get32(got + PACKET_COMMON + 4);
+    our_tsn = get32(got + PACKET_COMMON + 16);
     for (uint32_t at = PACKET_COMMON + 20; at < got_octets; at += (get16(got + at + 2) + 3u) & ~3u)
         if (get16(got + at) == 7) {
             cookie_octets = get16(got + at + 2) - 4u;
@@ -150,13 +177,13 @@ static inline int begin(void **state)
 {
     struct sockaddr_in any = loopback(0);
     const struct sctp_attr attr = {.indication = 4};
-    struct sockaddr_storage local;
+    socklen_t length = sizeof(to);
+    const char *why;
 
     (void)state;
-    assert_int_equal(osctp.open((const struct sockaddr *)&any, sizeof(any), &attr, &ours), 0);
+    assert_int_equal(osctp.open((const struct sockaddr *)&any, sizeof(any), &attr, &ours, &why), 0);
     assert_int_equal(osctp.listen(ours, SCTP_PORT), 0);
-    osctp.local(ours, &local);
-    memcpy(&to, &local, sizeof(to));
+    assert_int_equal(getsockname(ours->fd, (struct sockaddr *)&to, &length), 0);
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any)), 0);
     return 0;
@@ -172,11 +199,11 @@ static inline int finish(void **state)
 
 static inline void expect_news(struct sctp_assoc *assoc, enum sctp_news_kind kind, const char *data)
 {
-    uint64_t end = loop_now_us() + PATIENCE_US;
+    uint64_t end = reactor_now_us() + PATIENCE_US;
     struct sctp_news news;
 
     while (!osctp.next(assoc, &news)) {
-        assert_true(loop_now_us() < end);
+        assert_true(reactor_now_us() < end);
         poll(NULL, 0, 1);
         osctp.drive(ours);
     }

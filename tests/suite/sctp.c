@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sctp.c - associations over each stack of SCTP in user space, on loopback in this process: every pair of indications,
+/* sctp.c - associations over our own SCTP, on loopback in this process: every pair of indications,
  * errors of a peer, and the end. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "sctp/io/sctp_conn.h"
+#include "sctp/io/osctp_provider.h"
 #include "loop/reactor.h"
 #include "loop/udp.h"
 #include "tests/lib/engine.h"
-#include "tests/lib/stacks.h"
+#include "tests/lib/sctp_end.h"
 
 enum { OCTETS = 1 << 20, SCTP_PORT = 5001, PATIENCE_MS = 20000, READS = 4 };
 #define BOTH SCTPDDP_RDMA_AND_NEGOTIATION
@@ -23,15 +23,14 @@ enum { OCTETS = 1 << 20, SCTP_PORT = 5001, PATIENCE_MS = 20000, READS = 4 };
 /* One end, from its socket to its queue pair. */
 struct end {
     struct sctp_socket *port;
-    struct sctp_assoc *sctp;
-    struct assoc assoc;
-    struct window_slot *slots;
-    struct sctp_link link;
+    struct sctp_conn conn;
     struct side side;
     struct assoc_signal signal;
     uint32_t signals;
     unsigned news;
 };
+
+static const struct sctp_provider *const stack = &osctp;
 
 static struct engine engine;
 static struct end ends[2];
@@ -47,17 +46,19 @@ static struct sctp_socket *open_port(const struct sctp_attr *attr)
 {
     struct sockaddr_in any = loopback(0);
     struct sctp_socket *port = NULL;
+    const char *why;
 
-    assert_int_equal(stack->open((const struct sockaddr *)&any, sizeof(any), attr, &port), 0);
+    assert_int_equal(stack->open((const struct sockaddr *)&any, sizeof(any), attr, &port, &why), 0);
     return port;
 }
 
 static uint16_t udp_port_of(struct sctp_socket *port)
 {
-    struct sockaddr_storage local;
+    struct sockaddr_in local;
+    socklen_t length = sizeof(local);
 
-    stack->local(port, &local);
-    return ntohs(((const struct sockaddr_in *)&local)->sin_port);
+    assert_int_equal(getsockname(port->fd, (struct sockaddr *)&local, &length), 0);
+    return ntohs(local.sin_port);
 }
 
 static struct assoc_attr attr_of(enum sctpddp_adaptation adaptation)
@@ -74,44 +75,35 @@ static void open_end(struct end *e, bool active, enum sctpddp_adaptation adaptat
     struct sockaddr_in to = loopback(SCTP_PORT);
 
     memset(e, 0, sizeof(*e));
-    e->slots = calloc(WINDOW_CHUNKS, sizeof(*e->slots));
-    assert_non_null(e->slots);
     side_init(&e->side, &qp);
     e->port = open_port(&attr);
     if (active) {
-        assert_int_equal(assoc_init_active(&e->assoc, &own, e->slots, &e->side.qp, NULL, 0, loop_now_us()), 0);
-        assert_int_equal(stack->connect(e->port, (const struct sockaddr *)&to, &e->sctp), 0);
-        sctp_link_init(&e->link, &e->assoc, e->port, e->sctp);
+        assert_int_equal(assoc_init_active(&e->conn.assoc, &own, e->conn.slots, &e->side.qp, NULL, 0, reactor_now_us()),
+                         0);
+        assert_int_equal(sctp_end_connect(&e->conn, e->port, &to), 0);
     } else {
-        assoc_init_passive(&e->assoc, &own, e->slots, loop_now_us());
+        assoc_init_passive(&e->conn.assoc, &own, e->conn.slots, reactor_now_us());
         assert_int_equal(stack->listen(e->port, SCTP_PORT), 0);
     }
 }
 
 static void close_end(struct end *e)
 {
-    sctp_link_fini(&e->link);
-    if (e->sctp)
-        stack->close(e->sctp);
+    sctp_conn_fini(&e->conn);
     stack->close_socket(e->port);
     side_fini(&e->side);
-    free(e->slots);
 }
 
 static void turn_end(struct end *e)
 {
-    stack->drive(e->port);
-    if (!e->sctp && (e->sctp = stack->accept(e->port)))
-        sctp_link_init(&e->link, &e->assoc, e->port, e->sctp);
-    if (!e->sctp)
+    if (!sctp_end_turn(&e->conn, e->port))
         return;
-    sctp_link_turn(&e->link, loop_now_us());
-    while (assoc_signal(&e->assoc, &e->signal, loop_now_us()))
+    while (assoc_signal(&e->conn.assoc, &e->signal, reactor_now_us()))
         e->signals++;
-    if (e->assoc.life.state == CONN_WAIT_ANSWER)
-        assert_int_equal(assoc_accept(&e->assoc, &e->side.qp, READS, READS, NULL, 0, loop_now_us()), 0);
-    e->news |= e->assoc.life.news;
-    e->assoc.life.news = 0;
+    if (e->conn.assoc.life.state == CONN_WAIT_ANSWER)
+        assert_int_equal(assoc_accept(&e->conn.assoc, &e->side.qp, READS, READS, NULL, 0), 0);
+    e->news |= e->conn.assoc.life.news;
+    e->conn.assoc.life.news = 0;
 }
 
 /* Between the two ends, if it is used: loses or changes one packet of `each`, and keeps batches otherwise. `near` is
@@ -153,8 +145,8 @@ static void relay_pass(struct udp *from, struct udp *to, const struct sockaddr_s
 
 static void turn(void)
 {
-    struct pollfd fds[4] = {{stack->fd(ends[0].port), POLLIN, 0},
-                            {stack->fd(ends[1].port), POLLIN, 0},
+    struct pollfd fds[4] = {{ends[0].port->fd, POLLIN, 0},
+                            {ends[1].port->fd, POLLIN, 0},
                             {relay.near.fd, POLLIN, 0},
                             {relay.far.fd, POLLIN, 0}};
 
@@ -169,8 +161,8 @@ static void turn(void)
 
 /* Drives both ends until the condition holds; fails the test otherwise. */
 #define until(condition) \
-    for (uint64_t end_ = loop_now_us() + 1000u * PATIENCE_MS; !(condition);) { \
-        assert_true(loop_now_us() < end_); \
+    for (uint64_t end_ = reactor_now_us() + 1000u * PATIENCE_MS; !(condition);) { \
+        assert_true(reactor_now_us() < end_); \
         turn(); \
     }
 
@@ -221,10 +213,10 @@ static void write_and_check(unsigned from, uint32_t wr_id)
 {
     struct mr *source = engine_region(&engine, OCTETS, LOCAL), *target = engine_region(&engine, OCTETS, ALL_ACCESS);
     struct rddp_sge sge = piece_of(source, 0, OCTETS);
-    bool by_stream = ends[from].assoc.own == SCTPDDP_DDP;
+    bool by_stream = ends[from].conn.assoc.own == SCTPDDP_DDP;
 
     pattern(source->base, OCTETS, wr_id);
-    assert_int_equal(assoc_bind(&ends[!from].assoc, 3, target->key), 0);
+    assert_int_equal(assoc_bind(&ends[!from].conn.assoc, 3, target->key), 0);
     engine_remember(&engine);
     assert_int_equal(post_remote(&ends[from].side, wr_id, RDDP_WR_RDMA_WRITE, RDDP_SEND_SIGNALED, &sge, 1,
                                  by_stream ? 3 : target->key, target->start),
@@ -281,14 +273,14 @@ static void indications(void **state)
     for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         open_both(pairs[i][0], pairs[i][1]);
         for (unsigned from = 0; from < 2; from++) {
-            enum sctpddp_adaptation own = ends[from].assoc.own;
+            enum sctpddp_adaptation own = ends[from].conn.assoc.own;
 
-            assert_int_equal(ends[from].assoc.peer, ends[!from].assoc.own);
+            assert_int_equal(ends[from].conn.assoc.peer, ends[!from].conn.assoc.own);
             if (own != SCTPDDP_PLAIN && own != SCTPDDP_RDMA_NEGOTIATION)
                 write_and_check(from, 1 + from);
             if (own != SCTPDDP_RDMA_ONLY)
-                send_and_check(from, ends[from].assoc.negotiates ? OCTETS : 1000);
-            if (own == BOTH && ends[from].assoc.negotiates)
+                send_and_check(from, ends[from].conn.assoc.negotiates ? OCTETS : 1000);
+            if (own == BOTH && ends[from].conn.assoc.negotiates)
                 read_and_check(from);
         }
         close_both();
@@ -302,10 +294,10 @@ static void closed_well(void **state)
     (void)state;
     open_both(BOTH, BOTH);
     send_and_check(0, OCTETS);
-    assoc_close(&ends[0].assoc, loop_now_us());
-    until(ends[0].assoc.life.state == CONN_OVER && ends[1].assoc.life.state == CONN_OVER);
+    assoc_close(&ends[0].conn.assoc, reactor_now_us());
+    until(ends[0].conn.assoc.life.state == CONN_OVER && ends[1].conn.assoc.life.state == CONN_OVER);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(ends[i].assoc.life.note.fault, FAULT_NONE);
+        assert_int_equal(ends[i].conn.assoc.life.note.fault, FAULT_NONE);
         assert_true(ends[i].news & CONN_NEWS_DISCONNECTED);
     }
     close_both();
@@ -323,10 +315,10 @@ static void refused(void **state)
     sge = piece_of(mr, 0, 100);
     assert_int_equal(post_remote(&ends[0].side, 1, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, &sge, 1, mr->key, mr->start),
                      0);
-    until(ends[0].assoc.life.state == CONN_OVER);
+    until(ends[0].conn.assoc.life.state == CONN_OVER);
     expect_wc(&ends[0].side.send_cq, 1, RDDP_WC_REM_ACCESS_ERR);
-    assert_int_equal(ends[0].assoc.life.peer_term, 0x312);
-    assert_int_equal(ends[1].assoc.life.note.fault, FAULT_RIGHT);
+    assert_int_equal(ends[0].conn.assoc.life.peer_term, 0x312);
+    assert_int_equal(ends[1].conn.assoc.life.note.fault, FAULT_RIGHT);
     close_both();
 }
 
@@ -356,11 +348,10 @@ static void rules(void **state)
         span.length = (uint32_t)sctpddp_encode(rows[i].peer, &chunk, p) + 1;
         p[span.length - 1] = 0;
         assert_true(stack->enter(ends[0].port, true));
-        assert_int_equal(stack->submit(ends[0].sctp, &span, 1, 0, 0, false), 0);
-        stack->flush(ends[0].port);
+        assert_int_equal(stack->submit(ends[0].conn.sctp, &span, 1, 0, 0, false), 0);
         stack->leave(ends[0].port);
-        for (uint64_t end = loop_now_us() + 1000u * PATIENCE_MS; !stack->next(ends[0].sctp, &news);) {
-            assert_true(loop_now_us() < end);
+        for (uint64_t end = reactor_now_us() + 1000u * PATIENCE_MS; !stack->next(ends[0].conn.sctp, &news);) {
+            assert_true(reactor_now_us() < end);
             stack->drive(ends[0].port);
             turn_end(&ends[1]);
         }
@@ -372,7 +363,7 @@ static void rules(void **state)
     }
 }
 
-/* Nobody is there: given up after about the time requested. */
+/* No peer is there: given up after about the time requested. */
 static void unreachable(void **state)
 {
     struct sctp_attr attr = {.indication = BOTH, .connect_ms = 1000};
@@ -380,7 +371,7 @@ static void unreachable(void **state)
     struct sockaddr_in to = loopback(SCTP_PORT);
     struct sctp_news news = {.kind = SCTP_NEWS_UP};
     struct sctp_assoc *sctp;
-    uint64_t begun = loop_now_us();
+    uint64_t begun = reactor_now_us();
 
     (void)state;
     silent = open_port(&attr);
@@ -388,12 +379,12 @@ static void unreachable(void **state)
     port = open_port(&attr);
     assert_int_equal(stack->connect(port, (const struct sockaddr *)&to, &sctp), 0);
     while (!stack->next(sctp, &news)) {
-        assert_true(loop_now_us() < begun + 1000u * PATIENCE_MS);
+        assert_true(reactor_now_us() < begun + 1000u * PATIENCE_MS);
         poll(NULL, 0, 5);
         stack->drive(port);
     }
     assert_int_equal(news.kind, SCTP_NEWS_LOST);
-    assert_true(loop_now_us() - begun >= 900000);
+    assert_true(reactor_now_us() - begun >= 900000);
     stack->close(sctp);
     stack->close_socket(port);
     stack->close_socket(silent);
@@ -415,8 +406,8 @@ static void lossy(void **state)
         }
         read_and_check(0);
         assert_true(relay.harmed > 20 && relay.batched > 20);
-        assert_int_equal(ends[0].link.told, batches);
-        assert_int_equal(ends[1].link.told, batches);
+        assert_int_equal(ends[0].conn.reported, batches);
+        assert_int_equal(ends[1].conn.reported, batches);
         close_both();
         udp_close(&relay.near);
         udp_close(&relay.far);
@@ -446,7 +437,7 @@ static void garbage(void **state)
     close_both();
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indications), cmocka_unit_test(closed_well), cmocka_unit_test(refused),
@@ -454,5 +445,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(garbage),
     };
 
-    return stacks_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,8 +136,8 @@ static void private_data(void **state)
     assert_int_equal(passive->assoc.life.state, CONN_WAIT_ANSWER);
     assert_int_equal(passive->assoc.peer_hello.data_length, 100);
     assert_memory_equal(passive->assoc.peer_hello.data, data, 100);
-    assert_int_equal(assoc_accept(&passive->assoc, &passive->side.qp, 4, 1, data, 513, 0), -EINVAL);
-    assert_int_equal(assoc_accept(&passive->assoc, &passive->side.qp, 4, 1, data + 100, 99, 0), 0);
+    assert_int_equal(assoc_accept(&passive->assoc, &passive->side.qp, 4, 1, data, 513), -EINVAL);
+    assert_int_equal(assoc_accept(&passive->assoc, &passive->side.qp, 4, 1, data + 100, 99), 0);
     net_run(&n);
     assert_int_equal(active->assoc.life.state, CONN_READY);
     assert_int_equal(active->assoc.peer_hello.data_length, 99);

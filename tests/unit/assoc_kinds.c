@@ -147,6 +147,79 @@ static void tags_of_the_application(void **state)
     }
 }
 
+/* A message without placement may be fragmented, and has a position for each of its chunks. Kept or not, it is
+ * delivered in its turn, and what is behind it, too. */
+static void fragmented_messages(void **state)
+{
+    static const uint32_t orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+    static const struct {
+        uint32_t at, tsns;
+    } message[] = {{0, 1}, {1, 3}, {4, 1}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT};
+        uint8_t p[SCTPDDP_HEAD_MAX + 3];
+        uint32_t first, head;
+
+        open_both(SCTPDDP_DDP, SCTPDDP_DDP);
+        first = (uint32_t)(n.side[1].assoc.window.origin + n.side[1].assoc.window.next);
+        head = (uint32_t)sctpddp_encode(SCTPDDP_DDP, &chunk, p);
+        for (uint64_t k = 0; k < 3; k++)
+            receive_into(1, k, region(LOCAL));
+        for (unsigned k = 0; k < 3; k++) {
+            uint32_t which = orders[i][k];
+
+            n.tsns = message[which].tsns;
+            net_give(&n, 1, p, head + 1 + which, first + message[which].at, 0, n.tsns == 1);
+        }
+        for (uint64_t k = 0; k < 3; k++)
+            assert_int_equal(expect_wc(&of(1)->recv_cq, k, RDDP_WC_SUCCESS).byte_len, 1 + k);
+        assert_int_equal(n.side[1].assoc.window.next, 5);
+        n.tsns = 0;
+        net_fini(&n);
+    }
+}
+
+/* Its last chunk lies within the window. */
+static void longest_fragmented_message(void **state)
+{
+    (void)state;
+    for (uint32_t more = 0; more < 2; more++) {
+        struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT};
+        uint8_t p[SCTPDDP_HEAD_MAX + 1];
+        uint32_t first, head;
+
+        open_both(SCTPDDP_DDP, SCTPDDP_DDP);
+        first = (uint32_t)(n.side[1].assoc.window.origin + n.side[1].assoc.window.next);
+        head = (uint32_t)sctpddp_encode(SCTPDDP_DDP, &chunk, p);
+        receive_into(1, 1, region(LOCAL));
+        n.tsns = WINDOW_CHUNKS + more;
+        net_give(&n, 1, p, head + 1, first, 0, false);
+        n.tsns = 0;
+        if (more)
+            net_expect_abort(&n, 1, FAULT_CHUNK_AHEAD);
+        else
+            expect_wc(&of(1)->recv_cq, 1, RDDP_WC_SUCCESS);
+        net_fini(&n);
+    }
+}
+
+/* A position that was spent on a stream that does not exist can never come: both are told. Plain messages go on. */
+static void skipped_positions(void **state)
+{
+    (void)state;
+    open_both(SCTPDDP_DDP, SCTPDDP_DDP);
+    assoc_skipped(&n.side[1].assoc, 99, n.now_us);
+    net_run(&n);
+    net_expect_abort(&n, 1, FAULT_CHUNK_STREAM);
+    net_fini(&n);
+    open_both(SCTPDDP_PLAIN, SCTPDDP_PLAIN);
+    assoc_skipped(&n.side[1].assoc, 99, n.now_us);
+    assert_int_equal(n.side[1].assoc.life.state, CONN_READY);
+    net_fini(&n);
+}
+
 /* If the peer sent no indication that we know, no message has a header extension, whatever indication we sent. The
  * association tells which indication each side uses. SCTP-3.1-01 SCTP-3.1-02 SCTP-3.1-03 SCTP-3.1-04 SCTP-3.1-05
  * SCTP-3.1-06 SCTP-3.2.2-01 */
@@ -198,7 +271,7 @@ static void strict(void **state)
 /* --- requests that our own adaptation cannot express --------------------------------------------------------- */
 
 /* S1, S2: such a request fails locally, unseen by the peer. SCTP-3.2.2-S1 SCTP-3.2.2-S2 SCTP-2.1-07 SCTP-2.2-13 */
-static void unsayable(void **state)
+static void unsupported(void **state)
 {
     static const struct {
         enum sctpddp_adaptation own;
@@ -246,7 +319,7 @@ static void unsayable(void **state)
 
 /* S1, S2 hold even for a request that was posted where it could be said: it fails, and the peer sees nothing of it.
  * SCTP-3.2.2-S1 SCTP-3.2.2-S2 */
-static void unsaid(void **state)
+static void no_longer_supported(void **state)
 {
     static const struct {
         enum sctpddp_adaptation own;
@@ -267,11 +340,11 @@ static void unsaid(void **state)
         sge = piece_of(mr, 0, 10);
         engine_remember(&n.engine);
         sent = n.side[0].sent;
-        of(0)->qp.unsayable = 0;
+        of(0)->qp.unsupported = 0;
         assert_int_equal(post_remote(of(0), 1, rows[i].opcode, RDDP_SEND_SIGNALED, &sge, 1, mr->key, mr->start), 0);
         net_run(&n);
         expect_wc(&of(0)->send_cq, 1, RDDP_WC_LOC_QP_OP_ERR);
-        assert_int_equal(n.side[0].assoc.life.note.fault, FAULT_NEG_UNSAYABLE);
+        assert_int_equal(n.side[0].assoc.life.note.fault, FAULT_NEG_UNSUPPORTED);
         assert_int_equal(n.side[0].sent, sent);
         engine_expect(&n.engine);
         net_fini(&n);
@@ -286,10 +359,13 @@ int main(void)
         cmocka_unit_test(unlike_indications),
         cmocka_unit_test(fragmentation),
         cmocka_unit_test(tags_of_the_application),
+        cmocka_unit_test(fragmented_messages),
+        cmocka_unit_test(longest_fragmented_message),
+        cmocka_unit_test(skipped_positions),
         cmocka_unit_test(header_or_none),
         cmocka_unit_test(strict),
-        cmocka_unit_test(unsayable),
-        cmocka_unit_test(unsaid),
+        cmocka_unit_test(unsupported),
+        cmocka_unit_test(no_longer_supported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

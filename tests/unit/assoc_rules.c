@@ -204,7 +204,7 @@ static void hello(void **state)
         if (row == 4) {
             give_neg((struct neg){.type = NEG_HELLO});
             assert_int_equal(victim()->life.state, CONN_WAIT_ANSWER);
-            assert_int_equal(assoc_accept(victim(), &n.side[VICTIM].side.qp, 0, 0, NULL, 0, n.now_us), 0);
+            assert_int_equal(assoc_accept(victim(), &n.side[VICTIM].side.qp, 0, 0, NULL, 0), 0);
             give_neg((struct neg){.type = NEG_HELLO});
             net_expect_abort(&n, VICTIM, FAULT_NEG_TURN);
             net_fini(&n);
@@ -351,7 +351,7 @@ static void sinks(void **state)
 
 /* --- time ---------------------------------------------------------------------------------------------------- */
 
-/* A peer that never fills a gap, or never sends HELLO, does not hold the association for ever. */
+/* A peer that never fills a gap, or never sends HELLO, does not hold the association without limit. */
 static void silence(void **state)
 {
     struct sctpddp_chunk chunk;
@@ -399,41 +399,73 @@ static void told(void **state)
     net_fini(&n);
 }
 
-/* Large chunks that have to wait: exactly ASSOC_KEPT_OCTETS are kept. */
-static void kept_octets(void **state)
+/* Chunks that have to wait for the HELLO: exactly `limit` octets are kept, what they cost besides included. */
+static void keep_to(unsigned side, uint32_t limit)
 {
-    static uint8_t p[8192];
+    static uint8_t p[8192 - ASSOC_KEPT_ENTRY];
     struct sctpddp_chunk chunk = {.mode = SCTPDDP_MODE_RDMA, .tag = 1};
     struct assoc_message m = {.data = p, .octets = sizeof(p), .whole = true};
+    struct assoc *a = &n.side[side].assoc;
 
-    (void)state;
     net_init(&n, BOTH, BOTH, NULL, 1);
     net_up(&n);
-    for (uint32_t octets = sizeof(p); octets <= ASSOC_KEPT_OCTETS; octets += sizeof(p)) {
+    for (uint32_t octets = 8192; octets <= limit; octets += 8192) {
         m.name = m.tsn = ++chunk.aws;
         sctpddp_encode(BOTH, &chunk, p);
-        assert_int_equal(assoc_rx(victim(), &m, n.now_us), ASSOC_KEPT);
-        assert_int_equal(victim()->kept_octets, octets);
+        assert_int_equal(assoc_rx(a, &m, n.now_us), ASSOC_KEPT);
+        assert_int_equal(a->kept_octets, octets);
     }
     m.name = m.tsn = ++chunk.aws;
     m.octets = SCTPDDP_RDMA_HEAD;
     sctpddp_encode(BOTH, &chunk, p);
-    assert_int_equal(assoc_rx(victim(), &m, n.now_us), ASSOC_TAKEN);
-    assert_int_equal(victim()->life.state, CONN_TERMINATING);
-    assert_int_equal(victim()->life.note.fault, FAULT_CHUNK_AHEAD);
+    assert_int_equal(assoc_rx(a, &m, n.now_us), ASSOC_TAKEN);
+    assert_int_equal(a->life.state, CONN_TERMINATING);
+    assert_int_equal(a->life.note.fault, FAULT_CHUNK_AHEAD);
+    net_fini(&n);
+}
+
+/* We have asked for the connection; or a stranger has, who sends before his HELLO. */
+static void kept_octets(void **state)
+{
+    (void)state;
+    keep_to(0, ASSOC_KEPT_OCTETS);
+    keep_to(VICTIM, ASSOC_KEPT_EARLY);
+}
+
+/* A gap with nothing behind it but what is kept is a stall, too. */
+static void silence_of_kept(void **state)
+{
+    struct neg neg = {.type = NEG_READ_REQUEST, .id = 0, .length = 1};
+
+    (void)state;
+    open_both(BOTH, BOTH);
+    n.now_us++;
+    net_neg(&n, VICTIM, next_aws() + 1, &neg);
+    assert_int_equal(victim()->window.ahead, 1);
+    n.now_us = assoc_deadline(victim());
+    assoc_tick(victim(), n.now_us);
+    net_expect_abort(&n, VICTIM, FAULT_STALLED);
     net_fini(&n);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes),    cmocka_unit_test(places),
-        cmocka_unit_test(wrap),     cmocka_unit_test(other_domain),
-        cmocka_unit_test(streams),  cmocka_unit_test(form),
-        cmocka_unit_test(hello),    cmocka_unit_test(versions_and_types),
-        cmocka_unit_test(requests), cmocka_unit_test(too_many_reads),
-        cmocka_unit_test(sinks),    cmocka_unit_test(silence),
-        cmocka_unit_test(told),     cmocka_unit_test(kept_octets),
+        cmocka_unit_test(modes),
+        cmocka_unit_test(places),
+        cmocka_unit_test(wrap),
+        cmocka_unit_test(other_domain),
+        cmocka_unit_test(streams),
+        cmocka_unit_test(form),
+        cmocka_unit_test(hello),
+        cmocka_unit_test(versions_and_types),
+        cmocka_unit_test(requests),
+        cmocka_unit_test(too_many_reads),
+        cmocka_unit_test(sinks),
+        cmocka_unit_test(silence),
+        cmocka_unit_test(told),
+        cmocka_unit_test(kept_octets),
+        cmocka_unit_test(silence_of_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "conn/assoc_window.h"
+#include "tests/lib/rng.h"
 #include "tests/lib/vectors.h"
 #include "wire/sctpddp.h"
 
@@ -150,13 +151,83 @@ static void releases(void **state)
     assert_int_equal(window.releases, 0);
 }
 
+/* The rule as the document has it: a look at every chunk. */
+static enum fault check_each(uint64_t pos, uint32_t tag, bool releases)
+{
+    for (uint64_t at = window.next; at < window.next + WINDOW_CHUNKS; at++) {
+        const struct window_slot *slot = &slots[at % WINDOW_CHUNKS];
+
+        if (slot->state == WINDOW_PLACED && slot->tagged && slot->value == tag &&
+            (at < pos ? slot->flags & SCTPDDP_RELEASE : releases))
+            return FAULT_CHUNK_RELEASED;
+    }
+    return FAULT_NONE;
+}
+
+/* Chunks come in any order, with few tags and many releases, again and again through the ring. */
+static void releases_by_model(void **state)
+{
+    struct rng r = {1};
+    struct window_slot slot;
+    uint32_t refused = 0;
+
+    (void)state;
+    begin(0xffffff00u);
+    for (uint32_t i = 0; i < 60000; i++) {
+        uint64_t pos = window.next + rng_below(&r, rng_one_in(&r, 2) ? 20 : WINDOW_CHUNKS);
+        uint32_t tag = rng_below(&r, 64) << rng_below(&r, 27);
+        bool release = rng_one_in(&r, 4), tagged = !rng_one_in(&r, 8);
+
+        if (slots[pos % WINDOW_CHUNKS].state != WINDOW_ABSENT)
+            continue;
+        assert_int_equal(window_check_release(&window, pos, tag, release), check_each(pos, tag, release));
+        if (tagged && check_each(pos, tag, release))
+            refused++;
+        else
+            window_place(&window, pos, tag, tagged, release ? SCTPDDP_RELEASE : 0);
+        while (window_pop(&window, &slot))
+            ;
+    }
+    assert_true(refused > 1000 && window.next > WINDOW_CHUNKS);
+    while (window.ahead) {
+        window_place(&window, window.next, 0, false, 0);
+        while (window_pop(&window, &slot))
+            ;
+    }
+    assert_true(window.releases == 0 && window.tags == 0);
+}
+
+static uint32_t depth_below(uint16_t link)
+{
+    uint32_t side[2];
+
+    if (!link)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        side[i] = depth_below(slots[link - 1].child[i]);
+    return 1 + (side[0] > side[1] ? side[0] : side[1]);
+}
+
+/* However many chunks wait, and whatever their tags are, 33 of them are looked at, at most. */
+static void steps_of_a_check(void **state)
+{
+    uint32_t worst = 0;
+
+    (void)state;
+    for (uint32_t shift = 0; shift <= 31; shift++) {
+        begin(0);
+        for (uint32_t k = 1; k < WINDOW_CHUNKS; k++)
+            window_place(&window, k, k < 32 ? 1u << k : k << shift | k >> (32 - shift) % 32, true, 0);
+        worst = depth_below(window.tags) > worst ? depth_below(window.tags) : worst;
+    }
+    assert_in_range(worst, 12, 33);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_in_turn),
-        cmocka_unit_test(how_far_ahead),
-        cmocka_unit_test(kept),
-        cmocka_unit_test(releases),
+        cmocka_unit_test(signals_in_turn), cmocka_unit_test(how_far_ahead),     cmocka_unit_test(kept),
+        cmocka_unit_test(releases),        cmocka_unit_test(releases_by_model), cmocka_unit_test(steps_of_a_check),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,10 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "base/bytes.h"
 #include "conn/assoc_window.h"
+#include "sctp/chunk.h"
+#include "sctp/inner.h"
 #include "sctp/osctp.h"
 #include "tests/lib/sctpscript.h"
 
@@ -82,16 +86,119 @@ SCRIPT(closed_window, "up\nsend 10\n> data 1 10\n< sack 1 0\nsend 100\n> data 2 
                       "wait 300\n>@300 data 2 100\n< sack 1 0\nnone\nwait 600\n>@600 data 2 100\n< sack 1 0\nnone\n"
                       "wait 1200\n>@1200 data 2 100\n< sack 2 100000\n> data 3 200\n< sack 3 100000\nnone\nflight 0\n")
 
+/* One that has gone with its window closed is given up, as any other. */
+SCRIPT(closed_window_of_the_gone, "up\nsend 10\n> data 1 10\n< sack 1 0\nsend 100\n> data 2 100\nsend 200\nnone\n"
+                                  "wait 1000000\n>10 data 2 100*\nnone\nend lost\n")
+
+/* --- what SACKs cost ------------------------------------------------------------------------------------------ */
+
+/* One SACK a packet is looked at. Each packet with news is looked at once, and the one that was sent first, until a
+ * time-out forgets what gap blocks said. */
+SCRIPT(sacks_in_one_packet,
+       "up\nsend 1456 count=4\n>4 data*\n< sack 0 1048576 gap=2-2, sack 0 1048576 gap=3-3\nlooks 2\n"
+       "flight 4368\n")
+SCRIPT(sacks_again, "up\nsend 1456 count=4\n>4 data*\n< sack 0 1048576 gap=2-2\nlooks 2\n< sack 0 1048576 gap=2-2\n"
+                    "looks 3\n< sack 0 1048576 gap=2-3\nlooks 5\nwait 400\ndrop\n< sack 0 1048576 gap=2-3\nlooks 8\n")
+/* What SACKs cost does not depend on the packets in flight: each with news is looked at once, and for each SACK the one
+ * that was sent first. */
+enum { MANY = 4000, MANY_PACKET = 128, MANY_SACKS = 600, MANY_BLOCKS = 300 };
+
+static bool take_none(void *of, const struct osctp_data *data)
+{
+    (void)of;
+    (void)data;
+    return false;
+}
+
+static void skip_none(void *of, uint16_t stream)
+{
+    (void)of;
+    (void)stream;
+}
+
+static uint8_t *lend_many(void *of)
+{
+    (void)of;
+    return malloc(MANY_PACKET);
+}
+
+static void put_back_many(void *of, uint8_t *packet)
+{
+    (void)of;
+    free(packet);
+}
+
+/* Each SACK has blocks of one TSN, other ones than the SACK before. */
+static void sack_many(struct osctp *o, uint32_t round, uint64_t now_us)
+{
+    uint8_t p[PACKET_COMMON + CHUNK_SACK_HEAD + 4 * MANY_BLOCKS];
+    uint8_t *q = chunk_head(chunk_packet(p, 2, 1, 7), CHUNK_SACK, 0, CHUNK_SACK_HEAD + 4 * MANY_BLOCKS);
+
+    q = put16(put16(put32(put32(q, 0), 1 << 30), MANY_BLOCKS), 0);
+    for (uint32_t i = 0; i < MANY_BLOCKS; i++) {
+        uint16_t at = (uint16_t)(2 + round % 13 + 13 * i);
+
+        q = put16(put16(q, at), at);
+    }
+    osctp_input(o, p, sizeof(p), now_us);
+}
+
+static void many_in_flight(void **state)
+{
+    static struct osctp o;
+    static struct osctp_sent sent[OSCTP_PACKETS];
+    static const struct osctp_user user = {
+        .take = take_none, .skip = skip_none, .lend = lend_many, .put_back = put_back_many};
+    const struct osctp_attr attr = {.local_port = 1,
+                                    .peer_port = 2,
+                                    .packet_max = MANY_PACKET,
+                                    .streams = 1,
+                                    .window = 4096,
+                                    .store = 1 << 30,
+                                    .tag = 7,
+                                    .tsn = 1};
+    const struct osctp_cookie cookie = {.made_us = 1,
+                                        .tag = 7,
+                                        .tsn = 1,
+                                        .peer_tag = 9,
+                                        .peer_tsn = 1,
+                                        .peer_window = 1 << 30,
+                                        .local_port = 1,
+                                        .peer_port = 2,
+                                        .streams = 1};
+    static const uint8_t octets[MANY_PACKET - PACKET_COMMON - CHUNK_DATA_HEAD];
+    const struct span span = {octets, sizeof(octets)};
+    const uint8_t *p;
+    uint32_t n;
+
+    (void)state;
+    osctp_accept(&o, &attr, &cookie, sent, &user, NULL, 2);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(osctp_submit(&o, &span, 1, 0, 0), 0);
+    o.congestion.window = o.congestion.burst = 1 << 30;
+    while (osctp_output(&o, &p, &n, 3))
+        continue;
+    assert_int_equal(o.tx.unsent - o.tx.first, MANY);
+    for (uint32_t i = 0; i < MANY_SACKS; i++)
+        sack_many(&o, i, 4);
+    /* All blocks together are MANY_BLOCKS * 13 TSNs, and every packet before the last of them is lost once. */
+    assert_true(o.count.looks >= MANY_BLOCKS * 13);
+    assert_true(o.count.looks <= MANY_BLOCKS * 13 + MANY_SACKS + MANY);
+    osctp_free(&o);
+}
+
 /* --- acknowledgements ---------------------------------------------------------------------------------------- */
 
 SCRIPT(acknowledged, "up\nsend 100\n> data 1 100\nflight 100\nlent 1\n< sack 1 1048576\nflight 0\nlent 0\nnone\n")
-/* RFC 9260 6.2.1: an old SACK is dropped, also its window; one beyond what was sent is a lie. */
+/* RFC 9260 6.2.1: an old SACK is dropped, also its window; one beyond what was sent is a lie
+ * that ends the association (RFC 5062 3). */
 SCRIPT(old_sack,
        "up\nsend 100 \n> data 1 100\nsend 100\n> data 2 100\n< sack 1 1048576\nflight 100\n< sack 0 0\nflight 100\n"
        "send 300\n> data 3 300\n< sack 3 1048576\nflight 0\n")
-SCRIPT(sack_beyond,
-       "up\nsend 100\n> data 1 100\n< sack 2 1048576\nflight 100\n< sack 1000 1048576\nflight 100\n"
-       "< sack 1 1048576\nflight 0\n< sack 2 1048576\nsend 100\n> data 2 100\nflight 100\nstate established\n")
+SCRIPT(sack_beyond, "up\nsend 100\n> data 1 100\n< sack 2 1048576\n> abort cause=13:*\nend lost\nnone\n")
+SCRIPT(sack_far_beyond, "up\nsend 100\n> data 1 100\n< sack 1000 1048576\n> abort cause=13:*\nend lost\nnone\n")
+SCRIPT(sack_of_nothing, "up\nsend 100\n> data 1 100\n< sack 1 1048576\n< sack 1 1048576\nnone\n< sack 2 1048576\n"
+                        "> abort cause=13:*\nend lost\n")
 SCRIPT(short_sacks, "up\nsend 100\n> data 1 100\n< sack 1 1048576 length=15, cut 1\nflight 100\n"
                     "< chunk 3 fffffff10010000000010000\nflight 100\n" /* a block is missing */
                     "< chunk 3 fffffff10010000000000001\nflight 100\n" /* a duplicate is missing */
@@ -100,19 +207,19 @@ SCRIPT(short_sacks, "up\nsend 100\n> data 1 100\n< sack 1 1048576 length=15, cut
 SCRIPT(middle_of_a_packet,
        "up\nsend 100 count=3\n> data 1 100, data 2 100, data 3 100\n< sack 1 1048576\nflight 300\nlent 1\n"
        "< sack 2 1048576\nflight 300\n< sack 3 1048576\nflight 0\nlent 0\n")
-/* Every chunk of it that is acknowledged is an answer: the timer begins anew. */
+/* Every chunk of it that is acknowledged is an answer: the timer restarts. */
 SCRIPT(answer_from_the_middle, "up\nsend 100 count=3\n> *\nwait 200\n< sack 1 1048576\nwait 299\nnone\nwait 1\n"
                                "> data 1 100, data 2 100, data 3 100\n")
 SCRIPT(gap_in_a_packet, "up\nsend 100 count=3\n> *\nsend 100 count=2\n> *\n< sack 0 1048576 gap=2-4\nflight 500\n"
                         "< sack 0 1048576 gap=2-5\nflight 300\n< sack 5 1048576\nflight 0\nlent 0\n")
-/* Gap blocks out of order, backwards, or beyond what was sent end the list. */
+/* Gap blocks out of order or backwards end the list; beyond what was sent they are lies. */
 #define FOUR \
     "up\nsend 1000\n> data 1 *\nsend 1000\n> data 2 *\nsend 1000\n> data 3 *\nsend 1000\n> data 4 *\nflight 4000\n"
 SCRIPT(blocks, FOUR "< sack 0 1048576 gap=2-2 gap=4-4\nflight 2000\n< sack 0 1048576 gap=2-4\nflight 1000\n"
                     "< sack 4 1048576\nflight 0\nlent 0\n")
 SCRIPT(block_beyond,
-       FOUR "< sack 0 1048576 gap=2-5\nflight 4000\n< sack 0 1048576 gap=2-2 gap=4-70\nflight 3000\n"
-            "< sack 0 1048576 gap=2-2 gap=4-4\nflight 2000\n< sack 0 1048576 block=65535-65535\nflight 2000\n")
+       FOUR "< sack 0 1048576 gap=2-4\nflight 1000\ndrop\n< sack 0 1048576 gap=2-5\n> abort cause=13:*\nend lost\n")
+SCRIPT(block_far_beyond, FOUR "< sack 0 1048576 block=65535-65535\n> abort cause=13:*\nend lost\n")
 SCRIPT(block_backwards, FOUR "< sack 0 1048576 gap=3-2\nflight 4000\n< sack 0 1048576 gap=3-3 gap=2-2\nflight 3000\n"
                              "< sack 0 1048576 gap=2-3 gap=3-4\nflight 2000\n")
 SCRIPT(block_of_nothing, FOUR "< sack 0 1048576 block=0-2\nflight 4000\n< sack 0 1048576 block=0-0\nflight 4000\n"
@@ -171,7 +278,7 @@ SCRIPT(gives_up_not_before,
 SCRIPT(loses_all, FOUR
        "wait 300\n>@25 data 4 1000 i\n>@300 data 1 1000\n>@300 data 2 1000\nnone\nlost 2\nwait 5\n< sack 2 1048576\n"
        "> data 3 1000\n> data 4 1000*\n< sack 4 1048576\nnone\nflight 0\nlent 0\n")
-/* The timer begins anew when the first packet in flight is acknowledged (RFC 9260 6.3.2 R3), and ends with the last. */
+/* The timer restarts when the first packet in flight is acknowledged (RFC 9260 6.3.2 R3), and ends with the last. */
 SCRIPT(timer_begins_anew,
        "up\nsend 100\n> data 1 100\nwait 200\nsend 100\n> data 2 100\n< sack 1 1048576\nwait 299\nnone\n"
        "< sack 2 1048576\nwait 10000\nnone\n")
@@ -199,15 +306,62 @@ SCRIPT(heartbeats, "up\nwait 40000\n>@30300 heartbeat\nnone\n< heartbeat-ack\nwa
 SCRIPT(is_asked, "up\n< heartbeat 00010008aabbccdd\n> heartbeat-ack 00010008aabbccdd\n< heartbeat 00010005aa\n"
                  "> heartbeat-ack 00010005aa\n< heartbeat 0001000a000000000000, data 1 10 i\n"
                  "> heartbeat-ack 0001000a000000000000\n> sack 1\n")
+/* A HEARTBEAT as long as a packet is answered, one that is longer is not. */
+static void long_heartbeats(void **state)
+{
+    static const uint32_t octets[] = {1184, 1185, 1468, 1469};
+    char script[3 * 2 * 1500], info[2 * 1500];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(octets) / sizeof(octets[0]); i++) {
+        snprintf(info, sizeof(info), "0001%04x%0*d", octets[i], (int)(2 * octets[i] - 8), 5);
+        snprintf(script, sizeof(script), "up\n< heartbeat %s\n%s%s\nnone\n< data 1 10 i\n> sack 1\nstate established\n",
+                 info, octets[i] > 1468 ? "none" : "> heartbeat-ack ", octets[i] > 1468 ? "" : info);
+        sctpscript_play("long_heartbeats", script);
+    }
+}
+
 SCRIPT(forged_heartbeat_acks,
        "up\n< heartbeat-ack 00010008aabbccdd\n"
        "< heartbeat-ack 00010010ffffffffffffffff11223344\n< heartbeat-ack 000100100000000000000000aaaaaaaa\n"
        "state established\nnone\n")
+/* The round trip is not the peer's to choose: only the time of the last HEARTBEAT counts, and once. */
+SCRIPT(invented_heartbeat_acks,
+       "up\nwait 30000\n< heartbeat-ack 00010010000000000000000111223344\n< heartbeat\ndeadline 30300\n")
 SCRIPT(peer_is_gone, "up\nwait 3000000\n>10 heartbeat\nnone\nend lost\n")
+
+/* Lost packets are sent again from the first on (RFC 9260 7.2.4), in whatever order they were found to be lost. */
+static void first_lost(void **state)
+{
+    struct osctp *o = calloc(1, sizeof(*o));
+
+    (void)state;
+    assert_non_null(o);
+    o->tx.sent = calloc(OSCTP_PACKETS, sizeof(*o->tx.sent));
+    assert_non_null(o->tx.sent);
+    osctp_flight_begin(o);
+    for (uint32_t place = 1; place <= 100; place++) {
+        osctp_sent_at(o, place)->payload = 10;
+        osctp_flight_add(o, place);
+    }
+    osctp_lose(o, 77);
+    assert_int_equal(osctp_first_lost(o), 77);
+    osctp_lose(o, 3);
+    assert_int_equal(osctp_first_lost(o), 3);
+    osctp_lose(o, 50);
+    assert_int_equal(osctp_first_lost(o), 3);
+    osctp_flight_add(o, 3);
+    assert_int_equal(osctp_first_lost(o), 50);
+    assert_int_equal(o->tx.lost, 2);
+    assert_int_equal(o->congestion.flight, 980);
+    free(o->tx.sent);
+    free(o);
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_lost),
         cmocka_unit_test(small_messages),
         cmocka_unit_test(message_by_message),
         cmocka_unit_test(paddings),
@@ -227,15 +381,20 @@ int main(void)
         cmocka_unit_test(exact_window),
         cmocka_unit_test(too_many_messages),
         cmocka_unit_test(closed_window),
+        cmocka_unit_test(closed_window_of_the_gone),
+        cmocka_unit_test(many_in_flight),
         cmocka_unit_test(acknowledged),
         cmocka_unit_test(old_sack),
         cmocka_unit_test(sack_beyond),
+        cmocka_unit_test(sack_far_beyond),
+        cmocka_unit_test(sack_of_nothing),
         cmocka_unit_test(short_sacks),
         cmocka_unit_test(middle_of_a_packet),
         cmocka_unit_test(answer_from_the_middle),
         cmocka_unit_test(gap_in_a_packet),
         cmocka_unit_test(blocks),
         cmocka_unit_test(block_beyond),
+        cmocka_unit_test(block_far_beyond),
         cmocka_unit_test(block_backwards),
         cmocka_unit_test(block_of_nothing),
         cmocka_unit_test(reneged),
@@ -257,7 +416,11 @@ int main(void)
         cmocka_unit_test(bursts_of_batches),
         cmocka_unit_test(heartbeats),
         cmocka_unit_test(is_asked),
+        cmocka_unit_test(long_heartbeats),
         cmocka_unit_test(forged_heartbeat_acks),
+        cmocka_unit_test(invented_heartbeat_acks),
+        cmocka_unit_test(sacks_in_one_packet),
+        cmocka_unit_test(sacks_again),
         cmocka_unit_test(peer_is_gone),
     };
 

@@ -57,9 +57,9 @@ SCRIPT(data_before_shutdown_ack,
        "up\nsend 1456 count=6\n>4 data*\n< shutdown 0\nstate shutdown-received\nnone\nsend 1 error=-32\n"
        "< sack 4 1048576\n> data 5 1456\n> data 6 1456\n< sack 6 1048576\n> shutdown-ack\nlent 0\n")
 /* A SHUTDOWN acknowledges (RFC 9260 3.3.8), but not what was not sent. */
-SCRIPT(shutdown_acknowledges,
-       "up\nsend 100\n> data 1 100\n< shutdown 0\nflight 100\nnone\n< shutdown 2\nflight 100\nnone\n"
-       "< shutdown 1\n> shutdown-ack\nflight 0\nlent 0\n")
+SCRIPT(shutdown_acknowledges, "up\nsend 100\n> data 1 100\n< shutdown 0\nflight 100\nnone\n"
+                              "< shutdown 1\n> shutdown-ack\nflight 0\nlent 0\n")
+SCRIPT(shutdown_lies, "up\nsend 100\n> data 1 100\n< shutdown 2\n> abort cause=13:*\nend lost\nnone\n")
 /* Our SHUTDOWN acknowledges the peer's DATA. DATA that it sends before it knows is taken, and it is told again. */
 SCRIPT(data_after_our_shutdown,
        "up\n< data 1 10 i\n> sack 1\nshutdown\n> shutdown 1\n< data 2 10\n> sack 2\n> shutdown 2\ntaken 2\n"
@@ -146,6 +146,7 @@ int main(void)
         cmocka_unit_test(much_data_before_shutdown),
         cmocka_unit_test(data_before_shutdown_ack),
         cmocka_unit_test(shutdown_acknowledges),
+        cmocka_unit_test(shutdown_lies),
         cmocka_unit_test(data_after_our_shutdown),
         cmocka_unit_test(shutdown_pending_and_shutdown),
         cmocka_unit_test(ends_too_early),

@@ -100,6 +100,7 @@ static void check_given(const struct set *set)
             assert_true(++at < set->chunks);
         assert_true(set->row[at].flags & B);
         assert_int_equal(m->ppid, m->tsn);
+        assert_int_equal(m->tsns, m->octets / OCTETS);
         assert_int_equal(m->stream, set->row[at].stream);
         assert_int_equal(m->unordered, (set->row[at].flags & U) != 0);
         if (!m->unordered)

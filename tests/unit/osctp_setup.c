@@ -78,6 +78,17 @@ SCRIPT(init_ack_with_a_small_window, "active\n> init *\n< init-ack window=1499\n
 SCRIPT(init_ack_too_short, "active\n> init *\n< init-ack cookie=0 length=19, cut 1\nnone\nstate cookie-wait\n")
 SCRIPT(largest_cookie, "active\n> init *\n< init-ack cookie=1024\n> echo\n< cookie-ack\nstate established\n")
 SCRIPT(cookie_too_large, "active\n> init *\n< init-ack cookie=1025\n> abort *\nend lost\n")
+/* RFC 9260 3.3.2, 3.3.3: a Host Name Address is refused with the cause "Unresolvable Address", wherever it comes. */
+SCRIPT(host_name_in_init_ack,
+       "active\n> init *\n< init-ack param=11:6100\n> abort cause=5:000b00066100\nend lost\nnone\n")
+SCRIPT(host_name_in_init, "passive\n< init param=11:6100\n> abort cause=5:000b00066100\nnone\n"
+                          "< init\n> init-ack *\n< echo\n> cookie-ack\nstate established\n")
+/* RFC 9260 3.2.2: what we do not know of an INIT-ACK is reported in the packet of the cookie, once. */
+SCRIPT(unknown_parameters_of_init_ack,
+       "active\n> init *\n< init-ack param=0xc001:aabbcc param=0x8001:11 param=0xc002:\n"
+       "> echo, error cause=8:c0010007aabbcc00c0020004\nnone\nwait 1000\n> echo\n< cookie-ack\nstate established\n")
+SCRIPT(unknown_parameter_ends_init_ack, "active\n> init *\n< init-ack param=0x4001: param=0xc002:\n"
+                                        "> abort cause=13:\nend lost\n")
 /* As many streams as both ends have. */
 SCRIPT(fewer_streams, "active streams=10\n> init out=10 in=10\n< init-ack in=3\n> echo\n< cookie-ack\n"
                       "send 10 stream=2\n> data 1 10 stream=2\nsend 10 stream=3 error=-22\nnone\n")
@@ -206,6 +217,10 @@ int main(void)
         cmocka_unit_test(largest_cookie),
         cmocka_unit_test(cookie_too_large),
         cmocka_unit_test(fewer_streams),
+        cmocka_unit_test(host_name_in_init_ack),
+        cmocka_unit_test(host_name_in_init),
+        cmocka_unit_test(unknown_parameters_of_init_ack),
+        cmocka_unit_test(unknown_parameter_ends_init_ack),
         cmocka_unit_test(unknown_parameters),
         cmocka_unit_test(stops_at_a_parameter),
         cmocka_unit_test(skips_a_parameter),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# sctp.sh - tests our associations, over each stack in user space, with a real kernel's SCTP over UDP: each indication, both
+# sctp.sh - tests our associations, over our own SCTP, with a real kernel's SCTP over UDP: each indication, both
 # roles, each rule broken by either side, loss and reordering. The peer is lib/sctp_peer.c, which has its own implementation of the adaptation.
 #
 #   sctp.sh PATH/TO/sctp_talk
@@ -28,9 +28,6 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' HUP INT TERM
 
-stacks=(own)
-"$talk" usrsctp >/dev/null 2>&1
-[ $? = 77 ] || stacks+=(usrsctp)
 "${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -static -o "$tmp/sctp_peer" "$here/lib/sctp_peer.c" ||
     { echo "sctp: skipped: no static programs can be built"; exit 77; }
 "$guest" up || exit
@@ -66,7 +63,7 @@ they_call() { # OURS THEIRS INDICATION WRONG...: what each says, as a pattern
     local ours=$1 theirs=$2 kind=$3 said
     shift 3
     : >"$tmp/err"
-    "$guest" ns "$talk" "$stack" listen 10.77.0.1 5001 9899 "$kind" >"$tmp/ours" 2>"$tmp/err" &
+    "$guest" ns "$talk" listen 10.77.0.1 5001 9899 "$kind" >"$tmp/ours" 2>"$tmp/err" &
     pid=$!
     for _ in {1..50}; do ! grep -q listening "$tmp/err" || break; sleep 0.1; done
     said=$("$guest" run "/tmp/sctp_peer connect 10.77.0.2 10.77.0.1 5001 $kind $* 2>/tmp/peer.err" 120) || fail "the peer: $said"
@@ -80,7 +77,7 @@ we_call() { # the same
     shift 3
     "$guest" run ": >/tmp/peer.err; (/tmp/sctp_peer listen 10.77.0.2 10.77.0.1 5001 $kind >/tmp/peer.out 2>/tmp/peer.err; echo over >>/tmp/peer.err) &
         for i in \$(seq 50); do ! grep -q listening /tmp/peer.err || exit 0; sleep 0.1; done; exit 1" || fail "the peer does not listen"
-    said=$("$guest" ns "$talk" "$stack" connect 10.77.0.2 5001 9899 "$kind" "$@" 2>"$tmp/err") || fail "ours: $(cat "$tmp/err")"
+    said=$("$guest" ns "$talk" connect 10.77.0.2 5001 9899 "$kind" "$@" 2>"$tmp/err") || fail "ours: $(cat "$tmp/err")"
     "$guest" run "for i in \$(seq 200); do ! grep -q over /tmp/peer.err || exit 0; sleep 0.1; done; exit 1" || fail "the peer does not end"
     expect "the peer" "$("$guest" run "cat /tmp/peer.out")" "$theirs"
     expect ours "$said" "$ours"
@@ -89,35 +86,33 @@ we_call() { # the same
 indications() { # PREFIX KIND...: of the names of the tests
     local prefix=$1 kind
     for kind in "${@:2}"; do
-        check "$stack: ${prefix}they call, indication $kind" they_call ok ok "$kind"
-        check "$stack: ${prefix}we call, indication $kind" we_call ok ok "$kind"
+        check "${prefix}they call, indication $kind" they_call ok ok "$kind"
+        check "${prefix}we call, indication $kind" we_call ok ok "$kind"
     done
 }
 
 every_rule() {
     local gone='aborted by the peer: the peer aborted the association'
-    check "$stack: they break R1" they_call 'aborted: chunk-unplaced *' 'aborted by the peer: RDDP0101 R1*' 3 mode 0
-    check "$stack: they break R2" they_call 'aborted: chunk-ddp *' 'aborted by the peer: RDDP0202 R2*' 3 mode 1
-    check "$stack: they break R3" they_call 'aborted: chunk-tag *' 'aborted by the peer: RDDP0203 R3*' 1 mode 2
-    check "$stack: they break R4" they_call 'aborted: chunk-rdma *' 'aborted by the peer: RDDP0204 R4*' 2 mode 3
-    check "$stack: they use an unknown mode" they_call 'aborted: chunk-mode *' 'aborted by the peer: RDDP0205*' 3 mode 9
-    check "$stack: they use a tag that there is not" they_call 'aborted: key *' 'aborted by the peer: RDDP0210*' 3 tag
-    check "$stack: they go beyond the buffer" they_call 'aborted: bounds *' 'aborted by the peer: RDDP0213*' 2 offset
-    check "$stack: they use no stream's buffer beyond" they_call 'aborted: bounds *' 'aborted by the peer: RDDP0213*' 1 offset
-    check "$stack: we break R1" we_call "$gone" 'aborted: R1*' 3 mode 0
-    check "$stack: we break R2" we_call "$gone" 'aborted: R2*' 3 mode 1
-    check "$stack: we break R3" we_call "$gone" 'aborted: R3*' 1 mode 2
-    check "$stack: we break R4" we_call "$gone" 'aborted: R4*' 2 mode 3
-    check "$stack: we use a tag that there is not" we_call "$gone" 'aborted: R5*' 3 tag
-    check "$stack: we go beyond the buffer" we_call "$gone" 'aborted: R5*' 2 offset
+    check "they break R1" they_call 'aborted: chunk-no-placement *' 'aborted by the peer: RDDP0101 R1*' 3 mode 0
+    check "they break R2" they_call 'aborted: chunk-ddp *' 'aborted by the peer: RDDP0202 R2*' 3 mode 1
+    check "they break R3" they_call 'aborted: chunk-tag *' 'aborted by the peer: RDDP0203 R3*' 1 mode 2
+    check "they break R4" they_call 'aborted: chunk-rdma *' 'aborted by the peer: RDDP0204 R4*' 2 mode 3
+    check "they use an unknown mode" they_call 'aborted: chunk-mode *' 'aborted by the peer: RDDP0205*' 3 mode 9
+    check "they use a tag that there is not" they_call 'aborted: key *' 'aborted by the peer: RDDP0210*' 3 tag
+    check "they go beyond the buffer" they_call 'aborted: bounds *' 'aborted by the peer: RDDP0213*' 2 offset
+    check "they use no stream's buffer beyond" they_call 'aborted: bounds *' 'aborted by the peer: RDDP0213*' 1 offset
+    check "we break R1" we_call "$gone" 'aborted: R1*' 3 mode 0
+    check "we break R2" we_call "$gone" 'aborted: R2*' 3 mode 1
+    check "we break R3" we_call "$gone" 'aborted: R3*' 1 mode 2
+    check "we break R4" we_call "$gone" 'aborted: R4*' 2 mode 3
+    check "we use a tag that there is not" we_call "$gone" 'aborted: R5*' 3 tag
+    check "we go beyond the buffer" we_call "$gone" 'aborted: R5*' 2 offset
 }
 
-for stack in "${stacks[@]}"; do
-    indications "" 1 2 3 4 5
-    every_rule
-done
+indications "" 1 2 3 4 5
+every_rule
 if "$guest" run 'modprobe sch_netem && tc qdisc add dev eth0 root netem delay 2ms loss 3% reorder 20% 50%'; then
-    for stack in "${stacks[@]}"; do indications "3 % loss, 20 % reordered: " 1 2 3 4; done
+    indications "3 % loss, 20 % reordered: " 1 2 3 4
     "$guest" run 'tc qdisc del dev eth0 root'
 else
     failed=$((failed + 1))

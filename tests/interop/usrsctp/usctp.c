@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* usctp.c - associations of usrsctp: open, accept, send, close. */
-#include "sctp/io/usctp.h"
-
-#ifdef RDDP_USRSCTP
+#include "tests/interop/usrsctp/usctp_inner.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,45 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sctp/io/usctp_inner.h"
-
-static const char *usctp_missing(const struct sctp_attr *attr)
-{
-    return attr && attr->raw ? "usrsctp goes over UDP alone here: ask for a UDP port" : NULL;
-}
-
-static void usctp_abandon(void)
-{
-    pid_t ours = getpid();
-
-    for (struct usctp_port *port = usctp_stack.ports; port; port = port->next)
-        if (port->pid != ours) {
-            port->silent = true;
-            udp_forget(&port->udp);
-        }
-}
+#include "sctp/packet.h"
 
 static int usctp_open(const struct sockaddr *local, socklen_t length, const struct sctp_attr *attr,
-                      struct sctp_socket **out)
+                      struct sctp_socket **out, const char **why)
 {
     uint32_t head = SCTP_UDP_HEAD + (local->sa_family == AF_INET6 ? SCTP_IPV6_HEAD : SCTP_IPV4_HEAD);
-    struct usctp_port *p;
+    struct usctp_port *p = calloc(1, sizeof(*p));
     int error;
 
-    if (usctp_missing(attr))
-        return -EPROTONOSUPPORT;
-    p = calloc(1, sizeof(*p));
-    error = p ? 0 : -ENOMEM;
-
+    (void)why;
+    if (!p)
+        return -ENOMEM;
     pthread_mutex_lock(&usctp_stack.lock);
-    if (!error && !usctp_begin())
-        error = -ENOMEM;
-    if (!error)
-        error = udp_open(&p->udp, local, length);
+    usctp_begin();
+    error = udp_open(&p->udp, local, length);
     if (!error) {
         p->base.provider = &usctp;
+        p->base.fd = p->udp.fd;
         p->attr = *attr;
-        p->pid = getpid();
         p->packet_max = (attr->mtu ? attr->mtu : SCTP_MTU) - head;
         p->next = usctp_stack.ports;
         usctp_stack.ports = p;
@@ -75,17 +53,15 @@ static void close_listener(struct usctp_port *port)
             continue;
         }
         *at = s->next;
-        usctp_leave_path(s->path);
         usctp_forget(s);
     }
+    udp_flush(&port->udp);
 }
 
 static void usctp_unlisten(struct sctp_socket *base)
 {
-    struct usctp_port *port = usctp_port_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
-    close_listener(port);
-    usctp_send(port);
+    close_listener(usctp_port_of(base));
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -97,31 +73,23 @@ static void usctp_close_socket(struct sctp_socket *base)
     pthread_mutex_lock(&usctp_stack.lock);
     close_listener(port);
     assert(!port->assocs);
-    usctp_send(port);
     while (*at != port)
         at = &(*at)->next;
     *at = port->next;
     for (uint32_t i = 0; i < USCTP_PORTS; i++)
         if (usctp_stack.at_port[i] == port)
             usctp_stack.at_port[i] = NULL;
-    usctp_forget_paths(port);
-    for (struct usctp_entry *spare; (spare = port->spare);) {
-        port->spare = spare->next;
-        free(spare);
-    }
+    for (struct usctp_path *path = port->paths; path; path = path->next)
+        path->port = NULL;
     udp_close(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
     free(port);
 }
 
-static int usctp_fd(struct sctp_socket *base)
-{
-    return usctp_port_of(base)->udp.fd;
-}
-
 static void usctp_local(struct sctp_socket *base, struct sockaddr_storage *local)
 {
     udp_local(&usctp_port_of(base)->udp, local);
+    sctp_set_port(local, usctp_port_of(base)->sctp_port);
 }
 
 /* --- sockets ------------------------------------------------------------------------------------------------- */
@@ -226,11 +194,6 @@ static int usctp_listen(struct sctp_socket *base, uint16_t sctp_port)
     return error;
 }
 
-static uint16_t usctp_listen_port(struct sctp_socket *base)
-{
-    return usctp_port_of(base)->sctp_port;
-}
-
 /* The stack's queue tells that an association is complete; our list tells which one. */
 static struct sctp_assoc *usctp_accept(struct sctp_socket *base)
 {
@@ -250,7 +213,7 @@ static struct sctp_assoc *usctp_accept(struct sctp_socket *base)
         usctp_mark_ready(s);
         usrsctp_set_non_blocking(socket, 1);
     } else if (socket) {
-        usrsctp_close(socket); /* usctp_stack_find() had no room for it */
+        usrsctp_close(socket); /* usctp_find() had no room for it */
     }
     pthread_mutex_unlock(&usctp_stack.lock);
     return s ? &s->base : NULL;
@@ -263,8 +226,6 @@ static int usctp_start(struct usctp_port *port, const struct sockaddr_storage *p
     int error;
 
     s->path = usctp_path_to(port, peer);
-    if (!s->path)
-        return -ENOMEM;
     if (port->attr.alone && (error = udp_connect(&port->udp, peer)))
         return error;
     error = new_socket(port, s->path, &s->socket, &s->own_port);
@@ -272,14 +233,12 @@ static int usctp_start(struct usctp_port *port, const struct sockaddr_storage *p
         return error;
     s->local_port = s->own_port;
     to.sconn_addr = s->path;
-    usctp_use_path(s->path);
     s->next = port->assocs;
     port->assocs = s;
     if (usrsctp_connect(s->socket, (struct sockaddr *)&to, sizeof(to)) && errno != EINPROGRESS) {
         error = -errno;
         port->assocs = s->next;
         usrsctp_close(s->socket);
-        usctp_leave_path(s->path);
         give_port_back(s->own_port);
     }
     return error;
@@ -298,11 +257,11 @@ static int usctp_connect(struct sctp_socket *base, const struct sockaddr *peer, 
     memcpy(&to, peer, sctp_address_length(peer->sa_family));
     sctp_port = sctp_port_of(&to);
     sctp_set_port(&to, port->attr.udp_port ? port->attr.udp_port : SCTP_PORT_UDP);
-    *s = (struct usctp){.base.provider = &usctp, .port = port, .peer_port = sctp_port, .accepted = true};
+    *s = (struct usctp){.port = port, .peer_port = sctp_port, .accepted = true};
     s->last = &s->first;
     pthread_mutex_lock(&usctp_stack.lock);
     error = usctp_start(port, &to, sctp_port, s);
-    usctp_send(port);
+    udp_flush(&port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
     if (error)
         free(s);
@@ -311,12 +270,70 @@ static int usctp_connect(struct sctp_socket *base, const struct sockaddr *peer, 
     return error;
 }
 
-/* --- the stack for one caller, the end -------------------------------------------------------------------------- */
+/* --- events and messages ------------------------------------------------------------------------------------- */
 
-static void usctp_flush(struct sctp_socket *base)
+/* Returns the octets of the largest message of an association that has come up, 0 if it is gone. */
+static uint32_t usctp_payload_max(struct usctp *s)
 {
-    usctp_send(usctp_port_of(base));
+    struct sctp_status status = {0};
+    socklen_t length = sizeof(status);
+
+    if (usrsctp_getsockopt(s->socket, IPPROTO_SCTP, SCTP_STATUS, &status, &length))
+        return 0;
+    return status.sstat_fragmentation_point;
 }
+
+static bool usctp_next(struct sctp_assoc *base, struct sctp_news *event)
+{
+    struct usctp *s = usctp_of(base);
+    struct usctp_entry *entry;
+
+    pthread_mutex_lock(&usctp_stack.lock);
+    entry = s->first;
+    if (entry) {
+        s->first = entry->next;
+        if (!s->first)
+            s->last = &s->first;
+        *event = entry->event;
+        if (event->kind == SCTP_NEWS_MESSAGE)
+            s->waiting -= event->octets;
+        if (event->kind == SCTP_NEWS_UP) {
+            event->indication = s->indication;
+            event->payload_max = usctp_payload_max(s);
+        }
+    }
+    pthread_mutex_unlock(&usctp_stack.lock);
+    free(entry);
+    return entry != NULL;
+}
+
+static int usctp_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream,
+                        uint32_t ppid, bool more)
+{
+    struct usctp *s = usctp_of(base);
+    struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = SCTP_UNORDERED, .snd_ppid = htonl(ppid)};
+    uint32_t n = 0;
+    ssize_t sent;
+    int error;
+
+    (void)more;
+    for (uint32_t i = 0; i < spans; i++) {
+        if (span[i].length > sizeof(usctp_stack.message) - n)
+            return -EMSGSIZE;
+        if (span[i].length)
+            memcpy(usctp_stack.message + n, span[i].at, span[i].length);
+        n += span[i].length;
+    }
+    sent = usrsctp_sendv(s->socket, usctp_stack.message, n, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
+    error = sent < 0 ? -errno : 0;
+    /* If the association has ended, the waiting event tells more than the errno. */
+    if (!error || (error != -EWOULDBLOCK && error != -ENOBUFS && !s->first))
+        return error;
+    s->full = true;
+    return -EAGAIN;
+}
+
+/* --- the stack for one caller, the end -------------------------------------------------------------------------- */
 
 static uint64_t usctp_due(struct sctp_socket *base)
 {
@@ -332,18 +349,23 @@ static bool usctp_enter(struct sctp_socket *base, bool wait)
 
 static void usctp_leave(struct sctp_socket *base)
 {
-    (void)base;
+    udp_flush(&usctp_port_of(base)->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
-static void usctp_own(struct sctp_assoc *base, void *owner)
+static void *usctp_ready(struct sctp_socket *base)
 {
-    struct usctp *s = usctp_of(base);
+    struct usctp_port *port = usctp_port_of(base);
+    struct usctp *s;
+
     pthread_mutex_lock(&usctp_stack.lock);
-    s->owner = owner;
-    if (s->first)
-        usctp_mark_ready(s);
+    s = port->ready;
+    if (s) {
+        port->ready = s->next_ready;
+        s->ready = false;
+    }
     pthread_mutex_unlock(&usctp_stack.lock);
+    return s ? s->base.owner : NULL;
 }
 
 static void usctp_batches(struct sctp_assoc *base)
@@ -352,8 +374,7 @@ static void usctp_batches(struct sctp_assoc *base)
     struct sctp_assoc_value burst = {.assoc_id = SCTP_CURRENT_ASSOC, .assoc_value = USCTP_BURST};
 
     pthread_mutex_lock(&usctp_stack.lock);
-    if (!usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_MAX_BURST, &burst, sizeof(burst)))
-        s->path->batches = true;
+    usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_MAX_BURST, &burst, sizeof(burst));
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -362,7 +383,7 @@ static void usctp_shutdown(struct sctp_assoc *base)
     struct usctp *s = usctp_of(base);
     pthread_mutex_lock(&usctp_stack.lock);
     usrsctp_shutdown(s->socket, SHUT_WR);
-    usctp_send(s->port);
+    udp_flush(&s->port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -374,7 +395,7 @@ static void usctp_abort(struct sctp_assoc *base, const char *reason, size_t octe
     pthread_mutex_lock(&usctp_stack.lock);
     s->over = true;
     usrsctp_sendv(s->socket, reason, octets, NULL, 0, &info, sizeof(info), SCTP_SENDV_SNDINFO, 0);
-    usctp_send(s->port);
+    udp_flush(&s->port->udp);
     pthread_mutex_unlock(&usctp_stack.lock);
 }
 
@@ -402,39 +423,30 @@ static void usctp_close(struct sctp_assoc *base)
             at = &(*at)->next_ready;
         *at = s->next_ready;
     }
-    s->port->full -= s->full;
     /* Without this a callback of the closed socket would find no association and make a new one. */
     usrsctp_set_ulpinfo(s->socket, NULL);
     usrsctp_setsockopt(s->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     usrsctp_close(s->socket);
-    usctp_send(s->port);
-    usctp_leave_path(s->path);
+    udp_flush(&s->port->udp);
     give_port_back(s->own_port);
     pthread_mutex_unlock(&usctp_stack.lock);
     usctp_forget(s);
 }
 
 const struct sctp_provider usctp = {
-    .name = "usrsctp",
-    .missing = usctp_missing,
-    .abandon = usctp_abandon,
     .open = usctp_open,
     .close_socket = usctp_close_socket,
-    .fd = usctp_fd,
     .local = usctp_local,
     .listen = usctp_listen,
-    .listen_port = usctp_listen_port,
     .unlisten = usctp_unlisten,
     .accept = usctp_accept,
     .connect = usctp_connect,
     .drive = usctp_drive,
     .ready = usctp_ready,
-    .own = usctp_own,
     .next = usctp_next,
     .enter = usctp_enter,
     .leave = usctp_leave,
     .submit = usctp_submit,
-    .flush = usctp_flush,
     .due = usctp_due,
     .batches = usctp_batches,
     .shutdown = usctp_shutdown,
@@ -442,5 +454,3 @@ const struct sctp_provider usctp = {
     .names = usctp_names,
     .close = usctp_close,
 };
-
-#endif
