@@ -20,13 +20,14 @@
 
 #include "base/bytes.h"
 #include "tcp/io/tun.h"
+#include "tcp/io/tun_setup.h"
 #include "tests/lib/rng.h"
 #include "tcp/host.h"
 
 enum {
     PORT = 7000,
     SENTS = 16384,
-    HELDS = 8192,
+    OOO_RANGES = 8192,
     BUCKETS = 16,
     HALVES = 16,
     PATTERN = 65521,
@@ -45,7 +46,7 @@ static uint8_t pattern[PATTERN + CHUNK];
 static struct utcp_host host;
 static struct utcp tcp;
 static struct utcp_sent sent[SENTS];
-static struct utcp_ooo_range held[HELDS];
+static struct utcp_ooo_range held[OOO_RANGES];
 static struct utcp *bucket[BUCKETS];
 static struct utcp_half half[HALVES];
 static uint8_t *seen;
@@ -95,7 +96,7 @@ static struct utcp_verdict arrived(void *user, const struct utcp_arrival *a)
 {
     (void)user;
     if (a->position + a->length > args.octets || memcmp(a->data, pattern + a->position % PATTERN, a->length) != 0)
-        die("octets that nobody sent");
+        die("octets that were not sent");
     for (uint64_t p = a->position; p < a->position + a->length; p++) {
         if (seen[p])
             die("octets came twice");
@@ -114,7 +115,7 @@ static bool listens(void *of, const struct utcp_name *local)
 
 static struct utcp *begin(void *of, const struct utcp_name *local, const struct utcp_name *remote)
 {
-    struct utcp_buffers buffers = {sent, SENTS, held, HELDS};
+    struct utcp_buffers buffers = {sent, SENTS, held, OOO_RANGES};
 
     (void)of;
     (void)local;
@@ -201,7 +202,7 @@ static void kernel_receive(int fd)
         for (ssize_t done = 0, some; done < n; done += some, position += (uint64_t)some) {
             some = n - done < CHUNK ? n - done : CHUNK;
             if (memcmp(buffer + done, pattern + position % PATTERN, (size_t)some) != 0)
-                die("the kernel got octets that nobody sent");
+                die("the kernel got octets that were not sent");
         }
     }
     if (n < 0 || position != args.octets)
@@ -338,6 +339,7 @@ static void set_up(void)
     struct utcp_host_buffers buffers = {bucket, half, BUCKETS, HALVES};
     struct utcp_host_attr attr = {.key = {now_us(), 7}};
     struct utcp_name own = name_of(1, 0);
+    struct tun_address address = {.length = args.v6 ? 16 : 4, .prefix = args.v6 ? 64 : 24};
     char name[IFNAMSIZ] = "ours";
     struct rng r = {1};
     int error;
@@ -347,9 +349,8 @@ static void set_up(void)
         pattern[i] = pattern[i - PATTERN];
     seen = calloc(1, args.octets);
     tun_fd = tun_open(name, args.fast);
-    error = tun_fd < 0
-                ? tun_fd
-                : tun_configure(name, own.ip + (args.v6 ? 0 : 12), args.v6 ? 16 : 4, args.v6 ? 64 : 24, args.mtu);
+    memcpy(address.octets, own.ip + (args.v6 ? 0 : 12), address.length);
+    error = tun_fd < 0 ? tun_fd : tun_configure(name, &address, args.mtu, NULL);
     if (error) {
         fprintf(stderr, "tun_tcp: cannot make a device: %s\n", strerror(-error));
         exit(77);

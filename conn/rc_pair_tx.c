@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rc_pair_tx.c - selects the next packet: a response or an acknowledgement to the peer, or part of a request of
+ * ours. */
+#include "conn/rc_pair_inner.h"
+
+static void rc_pair_tx_begin(const struct rc_pair *p, struct bth *b)
+{
+    *b =
+        (struct bth){.service = p->attr.service, .flags = BTH_MIGRATION, .pkey = p->attr.pkey, .qpn = p->attr.peer_qpn};
+}
+
+static bool rc_pair_tx_encode(struct rc_packet *out, struct bth *b, uint32_t length)
+{
+    b->length = out->length = length;
+    out->head_length = bth_encode(b, out->head);
+    return true;
+}
+
+/* --- to the peer's requests ----------------------------------------------------------------------------------------
+ */
+
+static void response_head(const struct rc_answer *a, struct bth *b)
+{
+    bool last = a->sent + 1 == a->packets;
+
+    b->op = a->atomic ? BTH_ATOMIC_ACKNOWLEDGE : BTH_READ_RESPONSE;
+    b->flags |= (a->sent ? 0u : BTH_FIRST) | (last ? BTH_LAST : 0u);
+    b->psn = (uint32_t)(a->position + a->sent) & BTH_MASK24;
+    b->msn = a->msn;
+    b->syndrome = AETH_ACK | AETH_NO_CREDITS;
+}
+
+/* The response to a duplicate, from what it asks for. What it may no longer have is not answered. */
+static bool emit_again(struct rc_pair *p, const struct rc_answer *a, struct rc_packet *out)
+{
+    uint32_t mtu = p->attr.requester.mtu, offset = a->sent * mtu, rest = a->length - offset;
+    uint32_t n = a->atomic ? 0 : rest < mtu ? rest : mtu;
+    struct bth b;
+
+    if (!a->atomic && qp_gather_again(p->life.qp, a->r_key, a->address + offset, rest, n, &out->emit)) {
+        rc_responder_drop_again(&p->responder);
+        return false;
+    }
+    rc_pair_tx_begin(p, &b);
+    response_head(a, &b);
+    b.original = a->original;
+    rc_responder_answered(&p->responder, a->original);
+    return rc_pair_tx_encode(out, &b, n);
+}
+
+static bool rc_pair_tx_answer(struct rc_pair *p, const struct rc_answer *a, struct rc_packet *out, uint64_t now_us)
+{
+    struct bth b;
+
+    if (!qp_take_answer(p->life.qp, &out->emit, p->attr.requester.mtu)) {
+        rc_responder_refuse_answer(&p->responder, rc_pair_reason(p->life.qp->note.fault));
+        rc_pair_refuse(p, &p->life.qp->note, NAK_REMOTE_ACCESS, now_us);
+        return false;
+    }
+    rc_pair_tx_begin(p, &b);
+    response_head(a, &b);
+    b.original = out->emit.seg.atomic.data;
+    rc_responder_answered(&p->responder, b.original);
+    return rc_pair_tx_encode(out, &b, a->atomic ? 0 : out->emit.seg.length);
+}
+
+static bool emit_acknowledge(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
+{
+    struct bth b;
+
+    rc_pair_tx_begin(p, &b);
+    if (p->attr.service != BTH_RC || !rc_responder_acknowledge(&p->responder, &b, now_us))
+        return false;
+    b.op = BTH_ACKNOWLEDGE;
+    b.flags |= BTH_FIRST | BTH_LAST;
+    return rc_pair_tx_encode(out, &b, 0);
+}
+
+static bool answer_or_acknowledge(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
+{
+    const struct rc_answer *a;
+    bool again;
+
+    while (life_is_open(&p->life) && (a = rc_responder_answer(&p->responder, &again)))
+        if (again ? emit_again(p, a, out) : rc_pair_tx_answer(p, a, out, now_us))
+            return true;
+    return emit_acknowledge(p, out, now_us);
+}
+
+/* --- our requests ---------------------------------------------------------------------------------------------------
+ */
+
+static void message_head(const struct seg *seg, const struct rc_outgoing *o, struct bth *b)
+{
+    b->op = seg->op == SEG_WRITE ? BTH_WRITE : BTH_SEND;
+    b->flags |= (o->first ? BTH_FIRST : 0u) | (o->last ? BTH_LAST : 0u) | (o->ask ? BTH_ACK_REQUEST : 0u);
+    if (o->first) {
+        b->address = seg->offset;
+        b->r_key = (uint32_t)seg->key;
+        b->dma_length = seg->length;
+    }
+    if (!o->last)
+        return;
+    b->flags |= seg->flags & SEG_SOLICITED ? BTH_SOLICITED : 0u;
+    b->flags |= seg->flags & SEG_WITH_IMM ? BTH_IMMEDIATE : 0u;
+    b->flags |= seg->flags & SEG_INVALIDATE ? BTH_INVALIDATE : 0u;
+    b->immediate = (uint32_t)(seg->flags & SEG_INVALIDATE ? seg->invalidate : seg->immediate);
+}
+
+static void rc_pair_tx_read_head(const struct seg *seg, const struct rc_outgoing *o, struct bth *b)
+{
+    b->op = BTH_READ_REQUEST;
+    b->address = seg->offset + o->offset;
+    b->r_key = (uint32_t)seg->key;
+    b->dma_length = o->length;
+    b->flags |= BTH_FIRST | BTH_LAST;
+}
+
+static void rc_pair_tx_atomic_head(const struct seg_atomic *a, struct bth *b)
+{
+    b->op = a->op == SEG_FETCH_ADD ? BTH_FETCH_ADD : BTH_CMP_SWAP;
+    b->address = a->offset;
+    b->r_key = (uint32_t)a->key;
+    b->swap_or_add = a->data;
+    b->compare = a->compare;
+    b->flags |= BTH_FIRST | BTH_LAST;
+}
+
+static bool rc_pair_tx_request(struct rc_pair *p, const struct rc_outgoing *o, struct rc_packet *out, uint64_t now_us)
+{
+    bool message;
+    struct seg seg;
+    struct bth b;
+
+    qp_describe_request(p->life.qp, o->name, &seg);
+    message = seg.op == SEG_SEND || seg.op == SEG_WRITE;
+    rc_pair_tx_begin(p, &b);
+    b.psn = (uint32_t)o->position & BTH_MASK24;
+    if (message)
+        message_head(&seg, o, &b);
+    else if (seg.op == SEG_READ_REQ)
+        rc_pair_tx_read_head(&seg, o, &b);
+    else
+        rc_pair_tx_atomic_head(&seg.atomic, &b);
+    out->emit.spans = 0;
+    if (message && !qp_gather_request(p->life.qp, o->name, o->offset, o->length, &out->emit)) {
+        rc_pair_check(p, now_us);
+        return false;
+    }
+    return rc_pair_tx_encode(out, &b, message ? o->length : 0);
+}
+
+static enum rc_kind kind_of(enum seg_op op)
+{
+    if (op == SEG_READ_REQ)
+        return RC_READ;
+    return op == SEG_ATOMIC_REQ ? RC_ATOMIC : RC_MESSAGE;
+}
+
+/* Moves one request from the send queue to the requester, if its first packet could leave at once. */
+static void take_next(struct rc_pair *p, uint64_t now_us)
+{
+    struct qp *qp = p->life.qp;
+    struct seg seg;
+    uint32_t at;
+
+    if (p->is_draining || !p->life.established || !rc_requester_wants(&p->requester, now_us) ||
+        !qp_take_request(qp, &at, &seg))
+        return;
+    qp_request_ends(qp, at, rc_requester_add(&p->requester, kind_of(seg.op), seg.length, at, qp_is_signalled(qp, at)));
+}
+
+static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
+{
+    struct rc_outgoing o;
+
+    take_next(p, now_us);
+    if (!rc_requester_next(&p->requester, &o, now_us)) {
+        rc_pair_check(p, now_us);
+        return false;
+    }
+    return rc_pair_tx_request(p, &o, out, now_us);
+}
+
+/* --- all
+ * -------------------------------------------------------------------------------------------------------------- */
+
+bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
+{
+    if (p->life.state == CONN_TERMINATING || rc_responder_has_output(&p->responder, now_us))
+        return true;
+    return life_is_open(&p->life) && p->life.established &&
+           (rc_requester_has_output(&p->requester, now_us) ||
+            (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_output(p->life.qp)));
+}
+
+/* Responses and requests take turns. */
+bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
+{
+    out->emit.spans = 0;
+    out->emit.may_change = out->emit.volatile_data = false;
+    if (p->attr.service == BTH_UC) { /* the packet of the call before has left */
+        rc_requester_left(&p->requester, now_us);
+        rc_pair_settle(p, now_us);
+    }
+    if (p->life.state == CONN_TERMINATING) {
+        life_fin(&p->life, now_us);
+        return emit_acknowledge(p, out, now_us);
+    }
+    if (!life_is_open(&p->life))
+        return false;
+    p->answer_turn = !p->answer_turn;
+    if (p->answer_turn)
+        return answer_or_acknowledge(p, out, now_us) || (life_is_open(&p->life) && emit_request_packet(p, out, now_us));
+    return emit_request_packet(p, out, now_us) || (life_is_open(&p->life) && answer_or_acknowledge(p, out, now_us));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_packet.c - packets of a batch, out and in. */
+#include "roce/io/roce_packet.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32.h"
+
+enum {
+    PKEY_BITS = 0x7fff,
+    PKEY_FULL = 0x8000, /* a full member of its partition */
+};
+
+/* Copies the payload behind its headers while its ICRC is computed: it may change meanwhile. */
+void roce_packet_put(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
+                     const struct rc_packet *packet)
+{
+    uint32_t pad = bth_pad(packet->length), octets = packet->head_length + packet->length + pad + ICRC_OCTETS, crc;
+    uint8_t *p = udp_buffer(udp, to, octets);
+
+    crc = icrc_begin(path, (uint16_t)udp_place(udp), octets);
+    crc = icrc_head(crc, packet->head, packet->head_length);
+    p = put_bytes(p, packet->head, packet->head_length);
+    for (uint32_t i = 0; i < packet->emit.spans; i++) {
+        const struct span *span = &packet->emit.span[i];
+
+        crc = crc32_copy(crc, p, span->at, span->length);
+        p += span->length;
+    }
+    memset(p, 0, pad);
+    put32le(p + pad, crc32(crc, p, pad));
+    udp_put(udp, octets);
+}
+
+static bool is_of_partition(uint16_t own, uint16_t pkey)
+{
+    return !((pkey ^ own) & PKEY_BITS) && (pkey | own) & PKEY_FULL;
+}
+
+enum roce_packet_result roce_packet_next(struct roce_host *host, const struct icrc_path *path,
+                                         const struct roce_run *run, uint16_t pkey, uint32_t *at, struct bth *b,
+                                         uint32_t *octets)
+{
+    const uint8_t *p = run->at + *at;
+    uint32_t left = run->octets - *at;
+
+    *octets = left < run->each ? left : run->each;
+    *at += *octets;
+    if (*octets < BTH_OCTETS + ICRC_OCTETS || bth_decode(b, p, *octets) != BTH_OK)
+        return ROCE_PACKET_MALFORMED;
+    if (!roce_host_verifies(host, path, p, *octets))
+        return ROCE_PACKET_ICRC;
+    return is_of_partition(pkey, b->pkey) ? ROCE_PACKET_OK : ROCE_PACKET_MALFORMED;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_pair.c - packets of a queue pair, sealed and verified, to and from the ports of its peer. */
+#include "roce/io/roce_pair.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "roce/io/roce_packet.h"
+
+enum { TURN_PACKETS = 4 * UDP_BATCH_PACKETS /* that a turn sends */ };
+
+/* --- the path ---------------------------------------------------------------------------------------------------- */
+
+/* Peers of our own answer at the port in their number; 0: it is none of ours. */
+static uint16_t own_port_of_peer(const struct endpoint_roce *e)
+{
+    uint32_t port = e->pair.attr.peer_qpn >> ROCE_SLOT_BITS;
+
+    return port >= ROCE_PORT_MIN ? (uint16_t)port : 0;
+}
+
+static void set_port(struct endpoint_roce *e, uint16_t port)
+{
+    roce_address_set_port(&e->to, port);
+    e->path.destination_port = port;
+}
+
+int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *local,
+                       const struct sockaddr_storage *peer, uint32_t peer_qpn)
+{
+    const struct roce_socket *own = &e->slot->port->own;
+    struct sockaddr_storage bound;
+
+    udp_local(&own->udp, &bound);
+    if (!roce_address_read(local, &e->local) || !roce_address_read(peer, &e->peer) ||
+        roce_address_is_v4(&e->local) != roce_address_is_v4(&e->peer) ||
+        !roce_address_write(&e->peer, bound.ss_family, ROCE_PORT, roce_address_scope(peer), &e->to))
+        return -EADDRNOTAVAIL;
+    e->endpoint.local = *local;
+    e->endpoint.peer = *peer;
+    e->is_near = roce_address_is_equal(&e->local, &e->peer) || roce_address_is_loopback(&e->peer);
+    e->path = roce_address_path(&e->local, own->number, &e->peer, ROCE_PORT);
+    e->pair.attr.peer_qpn = peer_qpn;
+    if (e->is_near && own_port_of_peer(e))
+        set_port(e, own_port_of_peer(e));
+    return 0;
+}
+
+/* A packet from the port in the peer's number: it is one of ours, and nothing has to be passed on. */
+static void learn_port(struct endpoint_roce *e, uint16_t from_port)
+{
+    if (!e->is_near && !e->is_fixed && from_port == own_port_of_peer(e) && from_port != e->path.destination_port)
+        set_port(e, from_port);
+}
+
+/* Nothing was acknowledged in time: the port may be closed to us, or a firewall between may want the other one. */
+static void try_other_port(struct endpoint_roce *e)
+{
+    uint16_t own = own_port_of_peer(e);
+    bool uses_own = e->path.destination_port != ROCE_PORT;
+
+    if (e->is_near || !own || (e->socket && !uses_own))
+        return;
+    e->is_fixed = uses_own && e->socket;
+    set_port(e, uses_own ? ROCE_PORT : own);
+}
+
+void roce_pair_tick(struct endpoint_roce *e, uint64_t now_us)
+{
+    const struct rc_requester *q = &e->pair.requester;
+    uint32_t in_vain = q->tries + q->backoff;
+
+    rc_pair_tick(&e->pair, now_us);
+    if (q->tries + q->backoff > in_vain)
+        try_other_port(e);
+}
+
+static struct rc_pair_attr pair_attr(const struct endpoint_roce *e, const struct rddp_qp *qp,
+                                     const struct rddp_ib_attr *attr)
+{
+    return (struct rc_pair_attr){
+        .service = qp->type == RDDP_QPT_UC ? BTH_UC : BTH_RC,
+        .peer_qpn = attr->peer_qpn,
+        .pkey = attr->pkey,
+        .access = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC,
+        .requester = {.mtu = attr->path_mtu,
+                      .psn = attr->sq_psn,
+                      .timeout_us = rc_timeout_us(attr->timeout),
+                      .retries = attr->retry_cnt,
+                      .rnr_retries = attr->rnr_retry,
+                      .window = UDP_SOCKET_OCTETS / attr->path_mtu},
+        .responder = {.psn = attr->rq_psn, .rnr_timer = attr->min_rnr_timer, .reads = attr->max_dest_rd_atomic},
+        .limits = e->pair.life.limits,
+    };
+}
+
+int roce_pair_connect(struct endpoint_roce *e, struct rddp_qp *qp, const struct sockaddr_storage *local,
+                      const struct sockaddr_storage *peer, const struct rddp_ib_attr *attr)
+{
+    struct rc_pair_attr pair = pair_attr(e, qp, attr);
+    int error;
+
+    e->memory = calloc(1, rc_pair_size(&pair, &qp->qp));
+    if (!e->memory)
+        return -ENOMEM;
+    error = roce_pair_set_path(e, local, peer, attr->peer_qpn);
+    if (error)
+        return error;
+    qp_use_packets(&qp->qp);
+    rc_pair_connect(&e->pair, &pair, &qp->qp, attr->max_rd_atomic, e->memory);
+    e->slot->user = &e->user;
+    return 0;
+}
+
+/* --- out --------------------------------------------------------------------------------------------------------- */
+
+bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
+{
+    struct udp *udp = &e->slot->port->own.udp;
+    struct rc_packet packet;
+    unsigned packets = 0;
+
+    udp_set_source(udp, e->local.octets);
+    while (packets < TURN_PACKETS && rc_pair_emit(&e->pair, &packet, now_us)) {
+        roce_packet_put(udp, &e->to, &e->path, &packet);
+        packets++;
+    }
+    udp_flush(udp);
+    return packets == TURN_PACKETS;
+}
+
+/* --- in ---------------------------------------------------------------------------------------------------------- */
+
+static void take_packet(struct endpoint_roce *e, const struct bth *b, const struct roce_run *run, uint64_t now_us)
+{
+    e->has_peer = true;
+    rc_pair_rx(&e->pair, b, now_us);
+    e->socket = run->socket;
+    learn_port(e, run->from_port);
+}
+
+void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_t now_us)
+{
+    struct icrc_path path = roce_address_path(&run->from, run->from_port, &run->to, run->to_port);
+    enum roce_packet_result result;
+    uint32_t octets;
+    struct bth b;
+
+    if (!roce_address_is_equal(&run->from, &e->peer)) {
+        e->wrong_peer += (run->octets + run->each - 1) / run->each;
+        return;
+    }
+    for (uint32_t at = 0; at < run->octets;) {
+        result = roce_packet_next(e->slot->port->host, &path, run, e->pair.attr.pkey, &at, &b, &octets);
+        e->wrong_icrc += result == ROCE_PACKET_ICRC;
+        if (result == ROCE_PACKET_OK)
+            take_packet(e, &b, run, now_us);
+    }
+}
