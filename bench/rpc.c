@@ -354,7 +354,7 @@ static void perf(const char *what, bool crc)
     if (!options.perf)
         return;
     snprintf(command, sizeof(command), "%s perf --loopback --bw -s %u -t %g %s %s", options.perf, options.size,
-             options.seconds, crc ? "--crc" : "--no-crc", what);
+             options.seconds, crc ? "" : "--no-crc", what);
     from = popen(command, "r");
     while (from && fgets(line, sizeof(line), from))
         if (strncmp(line, what, strlen(what)) == 0)

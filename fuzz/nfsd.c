@@ -50,6 +50,15 @@ static const char *at(const char *name)
     return path;
 }
 
+/* A call may have taken every right from a directory, which keeps all but root out of it. */
+static int open_up(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)ftw;
+    if ((type != FTW_D && type != FTW_DNR) || chmod(path, 0755))
+        return 0;
+    return type == FTW_DNR ? nftw(path, open_up, FDS, FTW_PHYS) : 0;
+}
+
 static int take_away(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st, (void)type;
@@ -58,9 +67,15 @@ static int take_away(const char *path, const struct stat *st, int type, struct F
     return 0;
 }
 
+static void empty_directory(void)
+{
+    nftw(top, open_up, FDS, FTW_PHYS);
+    nftw(top, take_away, FDS, FTW_DEPTH | FTW_PHYS);
+}
+
 static void clean_up(void)
 {
-    nftw(top, take_away, FDS, FTW_DEPTH | FTW_PHYS);
+    empty_directory();
     rmdir(top);
 }
 
@@ -80,7 +95,7 @@ static void make_directory(void)
         assert(mkdtemp(top) && atexit(clean_up) == 0);
         memset(longest, 'n', sizeof(longest) - 1);
     }
-    nftw(top, take_away, FDS, FTW_DEPTH | FTW_PHYS);
+    empty_directory();
     assert(chmod(top, 0755) == 0 && mkdir(at("in"), 0777) == 0 && chmod(at("in"), 0777) == 0);
     assert(mkdir(at("in/d"), 0777) == 0);
     make_file("secret", secret);

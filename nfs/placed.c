@@ -3,8 +3,7 @@
  */
 #include "nfs/placed.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <errno.h>
 
 #include "rpc/xdrbytes.h"
 #include <rddp/stream.h>
@@ -28,12 +27,22 @@ static bool placed_continues(const struct placed_rx *p, const uint8_t *at, uint6
     return !p->item.length || (p->item.position == rx->length && at == (const uint8_t *)p->item.data + p->item.length);
 }
 
+/* Whether these octets lie where others of the item do. Then those were overwritten, whatever they were. */
+static bool placed_laps(const struct placed_rx *p, const uint8_t *at, size_t n)
+{
+    uintptr_t start = (uintptr_t)p->item.data, from = (uintptr_t)at;
+
+    return p->item.length && from < start + p->item.length && start < from + n;
+}
+
 int placed_eat(struct placed_rx *p, const uint8_t *at, size_t n, uint64_t rid, size_t *eaten)
 {
     size_t done = 0;
     int error = 0;
 
     *eaten = 0;
+    if (placed_laps(p, at, n))
+        return -EBADMSG;
     while (error == 0 && *eaten < n) {
         if (placed_continues(p, at + *eaten, rid)) {
             done = n - *eaten < p->rx.left ? n - *eaten : p->rx.left;
@@ -58,26 +67,30 @@ static bool is_last_opaque(const struct stream_item *item, const uint8_t *messag
            length - item->position == xdr_roundup(item->length);
 }
 
+bool placed_own(struct placed_rx *p)
+{
+    struct stream_item item = p->item;
+
+    if (!item.length)
+        return true;
+    if (!record_insert(&p->rx, item.position, item.data, item.length))
+        return false;
+    p->item = (struct stream_item){0};
+    return true;
+}
+
 uint8_t *placed_take(struct placed_rx *p, size_t *length, struct stream_item *item)
 {
-    uint8_t *message = record_take(&p->rx, length), *whole;
-
-    *item = p->item;
-    p->item = (struct stream_item){0};
-    if (!item->length)
-        return message;
-    if (is_last_opaque(item, message, *length)) {
-        *length = item->position;
-        return message;
+    *item = (struct stream_item){0};
+    if (p->item.length && is_last_opaque(&p->item, p->rx.data, p->rx.length)) {
+        *item = p->item;
+        p->rx.length = item->position;
+        p->item = (struct stream_item){0};
     }
-    whole = malloc(*length + item->length);
-    if (whole) {
-        memcpy(whole, message, item->position);
-        memcpy(whole + item->position, item->data, item->length);
-        memcpy(whole + item->position + item->length, message + item->position, *length - item->position);
-        *length += item->length;
+    if (!placed_own(p)) {
+        record_fini(&p->rx);
+        p->item = (struct stream_item){0};
+        return NULL;
     }
-    item->length = 0;
-    free(message);
-    return whole;
+    return record_take(&p->rx, length);
 }

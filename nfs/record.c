@@ -41,7 +41,7 @@ static int open_fragment(struct record_rx *rx)
     rx->last = word & RECORD_LAST;
     if (++rx->fragments > RECORD_FRAGMENTS || (n == 0 && !rx->last))
         return -EBADMSG;
-    if (n > rx->max - rx->length)
+    if (n > rx->max - rx->length - rx->skipped)
         return -EMSGSIZE;
     if (n > rx->capacity - rx->length || !rx->data) {
         size_t space = rx->length + n;
@@ -97,8 +97,29 @@ int record_put(struct record_rx *rx, size_t n)
 int record_skip(struct record_rx *rx, size_t n)
 {
     assert(n <= rx->left);
+    rx->skipped += n;
     rx->left -= (uint32_t)n;
     return is_whole(rx);
+}
+
+bool record_insert(struct record_rx *rx, size_t at, const void *from, size_t n)
+{
+    size_t space = rx->length + n + rx->left;
+
+    assert(at <= rx->length && n <= rx->skipped);
+    if (space > rx->capacity) {
+        uint8_t *data = realloc(rx->data, space);
+
+        if (!data)
+            return false;
+        rx->data = data;
+        rx->capacity = space;
+    }
+    memmove(rx->data + at + n, rx->data + at, rx->length - at);
+    memcpy(rx->data + at, from, n);
+    rx->length += n;
+    rx->skipped -= n;
+    return true;
 }
 
 uint8_t *record_take(struct record_rx *rx, size_t *length)

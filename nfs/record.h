@@ -19,8 +19,9 @@ struct record_rx {
     size_t max;    /* limit for a message, in octets */
     uint8_t *data; /* the message so far; `capacity` octets on the heap */
     size_t length, capacity;
-    uint32_t left; /* octets that the current fragment still lacks */
-    bool last;     /* the current fragment is the last of its message */
+    size_t skipped; /* octets of the message that were counted and not stored */
+    uint32_t left;  /* octets that the current fragment still lacks */
+    bool last;      /* the current fragment is the last of its message */
     unsigned fragments;
     uint8_t mark[RECORD_MARK];
     unsigned marked; /* octets of `mark` that have arrived */
@@ -33,9 +34,9 @@ void record_fini(struct record_rx *rx);
 bool record_is_open(const struct record_rx *rx);
 
 /* Consumes some of `n` octets, until a message is complete, and stores their number in `*eaten`. Returns 1 if a message
- * is complete, to be taken with record_take(); 0 if all octets were consumed; -EMSGSIZE if the message exceeds `max`;
- * -EBADMSG for too many fragments, or an empty one that is not the last; -ENOMEM. The stream is unusable after an
- * error. */
+ * is complete, to be taken with record_take(); 0 if all octets were consumed; -EMSGSIZE if the message exceeds `max`,
+ * with what was counted and not stored; -EBADMSG for too many fragments, or an empty one that is not the last; -ENOMEM.
+ * The stream is unusable after an error. */
 int record_eat(struct record_rx *rx, const uint8_t *from, size_t n, size_t *eaten);
 
 /* The same without a copy. record_space() returns how many octets of the open fragment are still to come, and where
@@ -47,6 +48,10 @@ int record_put(struct record_rx *rx, size_t n);
 /* Counts `n` octets of the open fragment, at most what record_space() says, without storing them. Returns 1 or 0 as
  * above. */
 int record_skip(struct record_rx *rx, size_t n);
+
+/* Inserts `n` octets that were counted so in front of octet `at` of the message. Returns false if there is no memory.
+ */
+bool record_insert(struct record_rx *rx, size_t at, const void *from, size_t n);
 
 /* Returns the complete message, which the caller must free(); the next one may begin. Never NULL. */
 uint8_t *record_take(struct record_rx *rx, size_t *length);

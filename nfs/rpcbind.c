@@ -19,7 +19,7 @@ enum { REPLY_MAX = 512, LOCAL_MS = 10000 };
 #define LOCAL_SOCKET "/run/rpcbind.sock"
 
 /* All three calls return one number. A reply that is not one number, or not a success, is -EPROTO. */
-static int nfs_rpcbind_ask(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, uint32_t *result)
+static int ask_binder(struct tcp_call *t, void (*args)(struct coder *c, void *user), void *user, uint32_t *result)
 {
     struct coder results;
     int error;
@@ -55,7 +55,7 @@ int rpcbind_getport(const struct sockaddr *addr, uint32_t program, uint32_t vers
     memcpy(&t.addr, addr, t.length);
     tcp_call_port(&t, RPCBIND_PORT);
     t.timeout_ms = timeout_ms < 0 ? 0 : timeout_ms;
-    error = nfs_rpcbind_ask(&t, mapping_args, mapping, &port);
+    error = ask_binder(&t, mapping_args, mapping, &port);
     if (error)
         return error;
     return port <= UINT16_MAX ? (int)port : -EPROTO;
@@ -88,7 +88,7 @@ static void service_args(struct coder *c, void *user)
 
 /* A universal address ends with the two octets of the port in decimal (RFC 5665 5.2.3.3); the host part is the
  * wildcard. UNSET ignores the address. */
-static int nfs_rpcbind_tell(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
+static int tell_binder(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
 {
     static const struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = LOCAL_SOCKET};
     struct tcp_call t = {.length = sizeof(path), .version = RPCBIND_VERSION, .procedure = procedure};
@@ -101,16 +101,16 @@ static int nfs_rpcbind_tell(uint32_t procedure, uint32_t program, uint32_t versi
     t.timeout_ms = LOCAL_MS;
     snprintf(s.address, sizeof(s.address), "%s.%u.%u", v6 ? "::" : "0.0.0.0", port >> 8, port & 255);
     snprintf(s.owner, sizeof(s.owner), "%u", geteuid());
-    error = nfs_rpcbind_ask(&t, service_args, &s, &done);
+    error = ask_binder(&t, service_args, &s, &done);
     return error ? error : done ? 0 : -EEXIST;
 }
 
 int rpcbind_set(uint32_t program, uint32_t version, const char *netid, uint16_t port)
 {
-    return nfs_rpcbind_tell(PROC_SET, program, version, netid, port);
+    return tell_binder(PROC_SET, program, version, netid, port);
 }
 
 int rpcbind_unset(uint32_t program, uint32_t version, const char *netid)
 {
-    return nfs_rpcbind_tell(PROC_UNSET, program, version, netid, 0);
+    return tell_binder(PROC_UNSET, program, version, netid, 0);
 }

@@ -39,7 +39,8 @@ void backward_send(struct rpc_conn *conn)
            rpc_link_has_space(&conn->link, 0)) {
         struct backcall *b = conn->back_queued;
         struct rpcrdma h = {.xid = xid_of(b), .version = RPCRDMA_VERSION, .credit = asked, .proc = RDMA_MSG};
-        struct link_message message = {head, b->call, rpcrdma_encode(&h, head, sizeof(head)), b->length};
+        size_t n = rpcrdma_encode(&h, head, sizeof(head));
+        struct link_message message = {head, b->call, n, b->length};
 
         conn->back_queued = b->next;
         backward_append(&conn->back_sent, b);

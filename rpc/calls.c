@@ -30,7 +30,7 @@ void request_take_out(struct request_list *list, struct request *q)
 /* XIDs mostly count up, so their low bits spread them well. */
 static struct request **calls_bucket_of(const struct requester *r, uint32_t xid)
 {
-    return &r->bucket[xid & (r->buckets - 1)];
+    return &r->sent_table.bucket[xid & (r->sent_table.buckets - 1)];
 }
 
 void request_index(struct requester *r, struct request *q)
@@ -84,7 +84,7 @@ bool requester_take_back(struct requester *r, struct request *q)
 
 bool requester_send_queued(struct requester *r)
 {
-    struct request_limits limits = {r->link.send_max, r->link.receive_max, r->attr.credits, 0};
+    struct request_limits limits = {r->link.send_max, r->link.receive_max, r->attr.credits, 0, r->secret};
 
     if (r->attr.wire.wire == RDDP_WIRE_RDMATCP)
         limits.access = RDDP_ACCESS_ZERO_BASED;

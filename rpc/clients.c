@@ -84,7 +84,7 @@ int clients_parse(struct clients *clients, const char *const *text, char *messag
         n++;
     if (!text)
         return 0;
-    /* One entry more than needed, so that an empty list is not NULL: NULL admits everybody, an empty list nobody. */
+    /* One entry more than needed, so that an empty list is not NULL: NULL admits all clients, an empty list none. */
     clients->net = calloc(n + 1, sizeof(*clients->net));
     if (!clients->net)
         return clients_fail(message, -ENOMEM, "out of memory");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.c - joins a Payload stream and the items that were taken out of it. */
+/* payload.c - joins a Payload stream and the items that were taken out of it. */
 #include "rpc/payload.h"
 
 #include <assert.h>

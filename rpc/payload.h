@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream.h - a Payload stream and the items that were taken out of it (RFC 8166 3.4). */
+/* payload.h - a Payload stream and the items that were taken out of it (RFC 8166 3.4). */
 #ifndef RDDP_RPC_PAYLOAD_H
 #define RDDP_RPC_PAYLOAD_H
 

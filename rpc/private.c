@@ -17,6 +17,13 @@ static uint8_t size_code(uint32_t octets)
     return (uint8_t)(octets / 1024 - 1);
 }
 
+static const struct private defaults = {PRIVATE_SIZE_MIN, PRIVATE_SIZE_MIN, false};
+
+struct private private_own(bool sends_private_data, uint32_t send_size, uint32_t receive_size)
+{
+    return sends_private_data ? (struct private){send_size, receive_size, true} : defaults;
+}
+
 void private_encode(uint8_t to[PRIVATE_OCTETS], const struct private *mine)
 {
     memcpy(to, magic, sizeof(magic));
@@ -28,7 +35,7 @@ void private_encode(uint8_t to[PRIVATE_OCTETS], const struct private *mine)
 
 bool private_decode(struct private *peer, const uint8_t *p, size_t n)
 {
-    *peer = (struct private){PRIVATE_SIZE_MIN, PRIVATE_SIZE_MIN, false};
+    *peer = defaults;
     for (size_t i = 0; n >= PRIVATE_OCTETS && i <= n - PRIVATE_OCTETS; i++) {
         if (memcmp(p + i, magic, sizeof(magic)) != 0 || p[i + 4] != PRIVATE_VERSION)
             continue;

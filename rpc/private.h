@@ -15,8 +15,17 @@ struct private
     bool remote_invalidation;         /* it accepts Send with Invalidate */
 };
 
+/* A size of our own: at least the default of RFC 8166, which every peer may use. */
+static inline uint32_t private_size(uint32_t octets)
+{
+    return octets < PRIVATE_SIZE_MIN ? PRIVATE_SIZE_MIN : octets;
+}
+
 /* Sizes are rounded down to whole KiB and clamped to the range that the format can express. */
 void private_encode(uint8_t to[PRIVATE_OCTETS], const struct private *mine);
+
+/* What an end says of itself: these sizes, or the defaults of RFC 8166 3.3.3 if it sends no private data. */
+struct private private_own(bool sends_private_data, uint32_t send_size, uint32_t receive_size);
 
 /* Finds private data of version 1 anywhere in `p`. Without it, returns false and sets the defaults of RFC 8166 3.3.3:
  * 1024 octets both ways, no remote invalidation. */

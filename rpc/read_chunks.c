@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pull.c - Read chunks and the memory of a call. A call reserves the memory that it may need before anything is pulled.
- * If there is too little, it waits and keeps its credit. The calls behind it on the same connection wait too; other
- * connections are not held up. */
+/* read_chunks.c - Read chunks, and calls that wait for memory. A call reserves what it may need before anything is
+ * pulled. If there is too little, it waits and keeps its credit. The calls behind it on the same connection wait too;
+ * other connections are not held up. */
 #include <string.h>
 
 #include "rpc/responder_inner.h"
@@ -65,8 +65,6 @@ bool pull_measure(struct rpc_serve *serve)
     return has_stream(serve);
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------ */
-
 static uint64_t octets_to_pull(const struct rpc_serve *serve)
 {
     uint64_t sum = 0;
@@ -89,50 +87,6 @@ static uint64_t need(const struct rpc_serve *serve)
     return size + budget_size(space < most ? space : most);
 }
 
-/* Where the connection counts its reservation; NULL once the connection has gone. */
-static uint64_t *held_of(struct rpc_serve *serve)
-{
-    return serve->call.conn ? &serve->call.conn->held : NULL;
-}
-
-uint8_t *pull_block(struct rpc_serve *serve, size_t octets)
-{
-    struct budget *budget = &serve->call.responder->budget;
-    uint64_t size = budget_size(octets), left = serve->reserved - serve->used;
-    uint8_t *at = budget_get(budget, octets);
-
-    if (!at)
-        return NULL;
-    if (size > left) {
-        budget_overdraw(budget, size - left, held_of(serve));
-        serve->reserved += size - left;
-    }
-    serve->used += size;
-    serve->block[serve->blocks++] = (struct block){at, octets};
-    return at;
-}
-
-void pull_drop(struct rpc_serve *serve)
-{
-    struct responder *r = serve->call.responder;
-
-    while (serve->mrs)
-        rddp_dereg_mr(serve->mr[--serve->mrs]);
-    while (serve->blocks) {
-        struct block *block = &serve->block[--serve->blocks];
-
-        budget_put(&r->budget, block->at, block->octets);
-    }
-    serve->transfers = 0;
-    if (serve->reserved == 0)
-        return;
-    budget_return(&r->budget, serve->reserved, held_of(serve));
-    serve->reserved = serve->used = 0;
-    r->freed = true;
-    if (r->hungry)
-        responder_kick(r);
-}
-
 /* --- pulling --------------------------------------------------------------------------------------------------- */
 
 /* Plans one RDMA Read for each segment. Segments with the same position are joined in list order. */
@@ -141,7 +95,7 @@ static bool pull_plan(struct rpc_serve *serve)
     struct responder_call *call = &serve->call;
     const struct rpcrdma *h = &serve->header;
     size_t octets = octets_to_pull(serve);
-    uint8_t *at = pull_block(serve, octets), *fill[CALL_ITEMS];
+    uint8_t *at = serve_block(serve, octets), *fill[CALL_ITEMS];
     struct rddp_mr *mr = at ? rddp_reg_mr(call->conn->pd, at, octets, RDDP_ACCESS_LOCAL_WRITE) : NULL;
 
     if (!mr)
@@ -173,14 +127,10 @@ static bool pull_plan(struct rpc_serve *serve)
     return true;
 }
 
-/* Starts the pull; its memory is reserved. RFC 8166 4.5.4: if the allocation fails all the same, the connection ends
- * and the peer sends the call again. */
-static void pull_go(struct rpc_serve *serve)
+/* RFC 8166 4.5.4: if the allocation fails although the memory is reserved, the connection ends and the peer sends the
+ * call again. */
+void pull_go(struct rpc_serve *serve)
 {
-    if (serve->call.items == 0) {
-        serve_pulled(serve);
-        return;
-    }
     serve->phase = PHASE_PULLING;
     if (!pull_plan(serve)) {
         conn_end(serve->call.conn);
@@ -192,7 +142,7 @@ static void pull_go(struct rpc_serve *serve)
 
 /* --- waiting for memory ------------------------------------------------------------------------------------------ */
 
-static bool pull_reserve(struct rpc_serve *serve)
+static bool reserve_need(struct rpc_serve *serve)
 {
     uint64_t size = need(serve);
 
@@ -220,15 +170,13 @@ static void pull_unqueue(struct responder *r, struct rpc_conn **at)
         r->hungry_last = at;
 }
 
-void pull_begin(struct rpc_serve *serve)
+bool pull_reserve(struct rpc_serve *serve)
 {
     struct rpc_conn *conn = serve->call.conn;
     struct responder *r = conn->responder;
 
-    if ((need(serve) == 0 || !conn->starved) && pull_reserve(serve)) {
-        pull_go(serve);
-        return;
-    }
+    if ((need(serve) == 0 || !conn->starved) && reserve_need(serve))
+        return true;
     r->stats.starved++;
     serve->phase = PHASE_STARVED;
     serve->next_waiting = NULL;
@@ -238,33 +186,25 @@ void pull_begin(struct rpc_serve *serve)
     }
     *conn->starved_last = serve;
     conn->starved_last = &serve->next_waiting;
+    return false;
 }
 
-/* Tries the first waiting call of each connection once. A connection whose call was started goes to the end of the
- * list; one whose call finds too little memory does not hold up the others. */
-static void feed(struct responder *r)
+struct rpc_serve *pull_next(struct responder *r, struct rpc_conn ***at)
 {
-    for (struct rpc_conn **at = &r->hungry, *conn; (conn = *at);) {
+    for (struct rpc_conn *conn; (conn = **at);) {
         struct rpc_serve *serve = conn->starved;
 
-        if (conn->dead || !pull_reserve(serve)) {
-            at = &conn->next_hungry;
+        if (conn->dead || !reserve_need(serve)) {
+            *at = &conn->next_hungry;
             continue;
         }
-        pull_unqueue(r, at);
+        pull_unqueue(r, *at);
         conn->starved = serve->next_waiting;
         if (conn->starved)
             pull_queue(r, conn);
-        pull_go(serve);
+        return serve;
     }
-}
-
-void pull_starved(struct responder *r)
-{
-    while (r->hungry && r->freed) {
-        r->freed = false;
-        feed(r);
-    }
+    return NULL;
 }
 
 bool pull_is_pressed(const struct responder *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* answer.c - builds the answer to a call. Each result item goes into its Write chunk; the rest goes inline or into the
+/* reply.c - builds the answer to a call. Each result item goes into its Write chunk; the rest goes inline or into the
  * Reply chunk; a reply that fits in neither is answered with ERR_CHUNK (RFC 8166 3.5.3, 4.5.3). The layout is decided
  * before the first octet is written. */
 #include "rpc/reply.h"
@@ -27,7 +27,7 @@ static bool push(struct rpc_serve *serve, const struct rpcrdma *h, struct rpcrdm
     if (length == 0)
         return true;
     if (lent == LENT_NOT) {
-        uint8_t *copy = pull_block(serve, length);
+        uint8_t *copy = serve_block(serve, length);
 
         if (!copy)
             return false;
@@ -109,7 +109,7 @@ static enum result answer_lay_out(struct rpc_serve *serve, struct plan *plan, co
         return RESULT_MISFIT;
     h->proc = is_long ? RDMA_NOMSG : RDMA_MSG;
     serve->answer_length = head + (is_long ? 0 : stream);
-    to = is_long ? pull_block(serve, stream) : answer + head;
+    to = is_long ? serve_block(serve, stream) : answer + head;
     if (!to)
         return RESULT_NO_MEMORY;
     rpcrdma_encode(h, answer, head);
@@ -146,7 +146,7 @@ void answer_error(struct rpc_serve *serve, enum rpcrdma_error error)
         serve_end(serve);
         return;
     }
-    pull_drop(serve);
+    serve_drop_memory(serve);
     rpcrdma_init(&h, serve->header.xid, RDMA_ERROR);
     h.version = serve->header.version;
     h.credit = r->attr.credits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* answer.h - builds and sends the answer to a call. For serve.c. */
+/* reply.h - builds and sends the answer to a call. For serve_call.c. */
 #ifndef RDDP_RPC_REPLY_H
 #define RDDP_RPC_REPLY_H
 

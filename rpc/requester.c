@@ -4,14 +4,10 @@
 #include "rpc/requester.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "rpc/clock.h"
 #include "rpc/requester_in.h"
@@ -19,13 +15,6 @@
 enum { POLL_BATCH = 16 };
 
 /* --- the connection -------------------------------------------------------------------------------------------- */
-
-static struct private requester_mine(const struct requester *r)
-{
-    if (!r->attr.private_data)
-        return (struct private){PRIVATE_SIZE_MIN, PRIVATE_SIZE_MIN, false};
-    return (struct private){r->attr.send_size, r->attr.receive_size, true};
-}
 
 static void go_down(struct requester *r)
 {
@@ -35,8 +24,8 @@ static void go_down(struct requester *r)
     r->backoff_ms = r->backoff_ms * 2 < BACKOFF_MAX_MS ? r->backoff_ms * 2 : BACKOFF_MAX_MS;
 }
 
-/* Closes the link first, so that nobody can reach the memory of the calls. Sent calls then go to the front of the
- * queue, to be sent again with the same XID and new handles (RFC 8166 4.5.5). */
+/* Closes the link first, so that the peer cannot reach the memory of the calls any more. Sent calls then go to the
+ * front of the queue, to be sent again with the same XID and new handles (RFC 8166 4.5.5). */
 static void requester_lose(struct requester *r)
 {
     r->stats.lost += r->state == STATE_UP;
@@ -64,7 +53,7 @@ static void requester_lose(struct requester *r)
 static void connect_again(struct requester *r)
 {
     uint8_t data[PRIVATE_OCTETS];
-    struct private sizes = requester_mine(r);
+    struct private sizes = private_own(r->attr.private_data, r->attr.send_size, r->attr.receive_size);
     struct link_attr link = {.receives = r->attr.credits + r->attr.backward_credits,
                              .receive_size = r->attr.receive_size,
                              .sends = 2 * r->attr.credits + r->attr.backward_credits + SENDS_SPARE,
@@ -92,7 +81,7 @@ static void connect_again(struct requester *r)
 /* One credit until the first reply grants more (RFC 8166 3.3.3). */
 static void established(struct requester *r, const struct rddp_event *event)
 {
-    struct private sizes = requester_mine(r);
+    struct private sizes = private_own(r->attr.private_data, r->attr.send_size, r->attr.receive_size);
 
     rpc_link_agree(&r->link, &sizes, event->private_data, event->private_data_length);
     r->state = STATE_UP;
@@ -192,14 +181,6 @@ static bool send_queued(struct requester *r)
     return any;
 }
 
-static void requester_unkick(struct requester *r)
-{
-    uint64_t count;
-
-    if (r->kicked && read(r->kick, &count, sizeof(count)) == sizeof(count))
-        r->kicked = false;
-}
-
 /* Sends what waits, takes completions, and sends what these permit, until the CQ is empty: requester_fd() reports the
  * network alone, not what is left in the CQ. Returns false if there was nothing to do. */
 static bool requester_step(struct requester *r)
@@ -262,15 +243,8 @@ void requester_attr_init(struct requester_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
-static int requester_watch(struct requester *r, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    return epoll_ctl(r->fd, EPOLL_CTL_ADD, fd, &event);
-}
-
 /* The context has no thread: requester_wait() does its work and sleeps in poll(). */
-static bool requester_open_objects(struct requester *r)
+static int requester_open_objects(struct requester *r)
 {
     struct rddp_context_attr attr;
     uint32_t buffers = 3 * r->attr.credits + 2 * r->attr.backward_credits + SENDS_SPARE;
@@ -280,28 +254,21 @@ static bool requester_open_objects(struct requester *r)
     attr.log = r->attr.log;
     attr.log_user = r->attr.user;
     attr.manual_progress = true;
-    r->fd = epoll_create1(EPOLL_CLOEXEC);
-    r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->context = rddp_open(&attr);
-    if (r->fd < 0 || r->kick < 0 || !r->context)
-        return false;
-    for (r->buckets = 1; r->buckets < 2 * r->attr.credits;)
-        r->buckets *= 2;
+    if (!r->context)
+        return -errno;
+    for (r->sent_table.buckets = 1; r->sent_table.buckets < 2 * r->attr.credits;)
+        r->sent_table.buckets *= 2;
     r->pd = rddp_alloc_pd(r->context);
     r->events = rddp_create_event_channel(r->context);
     r->cq = rddp_create_cq(r->context, (int)buffers, NULL, NULL);
-    r->bucket = calloc(r->buckets, sizeof(struct request *));
+    r->sent_table.bucket = calloc(r->sent_table.buckets, sizeof(struct request *));
     r->ghost = calloc(r->attr.credits, sizeof(*r->ghost));
-    if (!r->pd || !r->events || !r->cq || !r->bucket || !r->ghost)
-        return false;
-    return fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 && requester_watch(r, r->kick) == 0 &&
-           requester_watch(r, rddp_event_channel_fd(r->events)) == 0 &&
-           requester_watch(r, rddp_progress_fd(r->context)) == 0;
-}
-
-static uint32_t requester_at_least(uint32_t v, uint32_t least)
-{
-    return v < least ? least : v;
+    if (!r->pd || !r->events || !r->cq || !r->sent_table.bucket || !r->ghost)
+        return -ENOMEM;
+    if (getrandom(&r->next_xid, sizeof(r->next_xid), 0) <= 0 || getrandom(&r->secret, sizeof(r->secret), 0) <= 0)
+        return -errno;
+    return rpc_wait_open(&r->wait, r->context, r->events);
 }
 
 struct requester *requester_open(const struct sockaddr *addr, socklen_t length, const struct requester_attr *attr,
@@ -313,23 +280,21 @@ struct requester *requester_open(const struct sockaddr *addr, socklen_t length, 
 
     if (!r)
         return NULL;
-    r->fd = r->kick = -1;
+    r->wait.fd = r->wait.kick = -1;
     r->deadline_ms = UINT64_MAX;
     r->attr = *attr;
     rpc_log_init(&r->log, attr->log, attr->user);
     r->attr.private_data = attr->private_data && rpc_link_has_private_data(&attr->wire);
-    r->attr.credits = requester_at_least(attr->credits, 1);
-    r->attr.send_size = requester_at_least(attr->send_size, PRIVATE_SIZE_MIN);
-    r->attr.receive_size = requester_at_least(attr->receive_size, PRIVATE_SIZE_MIN);
+    r->attr.credits = attr->credits ? attr->credits : 1;
+    r->attr.send_size = private_size(attr->send_size);
+    r->attr.receive_size = private_size(attr->receive_size);
     r->backoff_ms = BACKOFF_MIN_MS;
     r->addr_length = length;
     memcpy(&r->addr, addr, length);
-    r->error = requester_open_objects(r) && getrandom(&r->next_xid, sizeof(r->next_xid), 0) > 0
-                   ? 0
-                   : -(errno ? errno : ENOMEM);
+    r->error = requester_open_objects(r);
     if (r->error == 0)
         connect_again(r);
-    fd = (struct pollfd){.fd = r->fd, .events = POLLIN};
+    fd = (struct pollfd){.fd = r->wait.fd, .events = POLLIN};
     while (r->state == STATE_CONNECTING) {
         rddp_progress(r->context, 0);
         if (!requester_take_events(r) && clock_ms() >= until)
@@ -363,11 +328,8 @@ void requester_close(struct requester *r)
         rddp_dealloc_pd(r->pd);
     if (r->context)
         rddp_close(r->context);
-    if (r->fd >= 0)
-        close(r->fd);
-    if (r->kick >= 0)
-        close(r->kick);
-    free(r->bucket);
+    rpc_wait_close(&r->wait);
+    free(r->sent_table.bucket);
     free(r->ghost);
     free(r);
     errno = error;
@@ -376,14 +338,6 @@ void requester_close(struct requester *r)
 uint32_t requester_xid(struct requester *r)
 {
     return r->next_xid++;
-}
-
-static void kick(struct requester *r)
-{
-    uint64_t one = 1;
-
-    if (!r->kicked)
-        r->kicked = write(r->kick, &one, sizeof(one)) == sizeof(one);
 }
 
 void requester_start(struct requester *r, struct request *q)
@@ -403,7 +357,7 @@ void requester_start(struct requester *r, struct request *q)
     if (requester_in_flight(r) == 0)
         send_queued(r);
     else
-        kick(r);
+        rpc_wait_kick(&r->wait);
 }
 
 void requester_gather(struct requester *r)
@@ -425,15 +379,15 @@ void requester_cancel(struct requester *r, struct request *q)
 int requester_wait(struct requester *r, int timeout_ms)
 {
     uint64_t until = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
-    struct pollfd fd = {.fd = r->fd, .events = POLLIN};
+    struct pollfd fd = {.fd = r->wait.fd, .events = POLLIN};
 
     r->ended = 0;
-    requester_unkick(r);
-    spin_begin(&r->spin, r->attr.spin_us);
+    rpc_wait_unkick(&r->wait);
+    poll_begin(&r->polling, r->attr.spin_us);
     while (!requester_step(r) && r->ended == 0 && clock_ms() < until)
-        if (!spin_goes_on(&r->spin))
+        if (!poll_goes_on(&r->polling))
             poll(&fd, 1, requester_patience(r, until));
-    spin_hit(&r->spin);
+    poll_hit(&r->polling);
     return r->ended;
 }
 
@@ -447,7 +401,7 @@ enum request_status requester_run(struct requester *r, struct request *q)
 
 int requester_fd(const struct requester *r)
 {
-    return r->fd;
+    return r->wait.fd;
 }
 
 void requester_stats(const struct requester *r, struct requester_stats *stats)

@@ -23,16 +23,18 @@ enum request_status {
     REQUEST_CANCELLED,
     REQUEST_REFUSED,     /* the responder answered with ERR_CHUNK */
     REQUEST_BAD_VERSION, /* the responder answered with ERR_VERS */
-    REQUEST_BAD_REPLY,   /* the reply uses chunks that the call did not offer, or is longer than its buffer */
-    REQUEST_NOT_SENT,    /* it could not be built: no memory, or more chunks than a header holds */
-    REQUEST_CLOSED,      /* requester_close() ended it */
+    /* The reply uses chunks that the call did not offer, claims octets that were never written, or is longer than its
+     * buffer. */
+    REQUEST_BAD_REPLY,
+    REQUEST_NOT_SENT, /* it could not be built: no memory, or more chunks than a header holds */
+    REQUEST_CLOSED,   /* requester_close() ended it */
 };
 
 enum request_state { REQUEST_IDLE, REQUEST_QUEUED, REQUEST_SENT, REQUEST_DONE };
 
 /* A DDP-eligible item. An argument has `length` octets at `data`, which belong at `position` of the whole stream. A
- * result has a buffer of `length` octets at `data`; if that is NULL, the result is asked for inline (an empty Write
- * chunk). */
+ * result has a buffer of `length` octets at `data`, all of which may change; if that is NULL, the result is asked for
+ * inline (an empty Write chunk). */
 struct request_item {
     void *data;
     uint32_t position, length;
@@ -59,6 +61,7 @@ struct request {
     uint32_t xid;
     struct rddp_mr *mr[REQUEST_MRS];
     unsigned mrs, access;
+    uint64_t secret;
     uint32_t result_handle[REQUEST_ITEMS], reply_handle;
     uint64_t result_offset[REQUEST_ITEMS], reply_offset;
     bool offers_reply;

@@ -6,7 +6,8 @@
 #include "rpc/rpc_link.h"
 #include "rpc/rpc_log.h"
 #include "rpc/rpc_request.h"
-#include "rpc/spin.h"
+#include "rpc/poll.h"
+#include "rpc/rpc_wait.h"
 
 enum { SILENCE_TELL_MS = 5000 };
 enum { BACKOFF_MIN_MS = 10, BACKOFF_MAX_MS = 5000, SENDS_SPARE = 4 };
@@ -21,6 +22,12 @@ enum requester_state {
 struct request_list {
     struct request *first, *last;
     uint32_t count;
+};
+
+/* The sent calls by XID; `buckets` is a power of two. */
+struct request_table {
+    struct request **bucket;
+    uint32_t buckets;
 };
 
 /* What silence.c knows of a responder that does not answer. */
@@ -42,17 +49,15 @@ struct requester {
     struct rddp_pd *pd;
     struct rddp_event_channel *events;
     struct rddp_cq *cq;
-    int fd;   /* epoll: the context, its events, and `kick` */
-    int kick; /* an eventfd: written when a call is started outside of requester_wait() */
-    bool kicked, in_step;
+    struct rpc_wait wait; /* kicked when a call is started outside of requester_wait() */
+    bool in_step;
     struct rpc_link link;
     enum requester_state state;
     int error; /* why the last attempt to connect failed */
     uint64_t retry_ms;
     unsigned backoff_ms;
     struct request_list queued, sent; /* in the order of requester_start(); in the order of their Sends */
-    struct request **bucket;          /* table of sent calls by XID; `buckets` is a power of two */
-    uint32_t buckets;
+    struct request_table sent_table;
     uint64_t deadline_ms; /* no call has an earlier deadline */
     struct silence silence;
     uint32_t granted;
@@ -60,7 +65,8 @@ struct requester {
     uint32_t ghosts, next_xid;
     int ended;
     struct requester_stats stats;
-    struct rpc_spin spin;
+    uint64_t secret; /* see struct request_limits */
+    struct rpc_poll polling;
     struct rpc_log log;
 };
 

@@ -3,165 +3,15 @@
 #include "rpc/responder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "rpc/clock.h"
 #include "rpc/responder_inner.h"
-#include "rpc/eviction.h"
 
 enum { LISTEN_BACKLOG = 64 };
-
-/* --- connections ----------------------------------------------------------------------------------------------- */
-
-static struct private responder_mine(const struct responder *r)
-{
-    if (!r->attr.private_data)
-        return (struct private){PRIVATE_SIZE_MIN, PRIVATE_SIZE_MIN, false};
-    return (struct private){r->attr.send_size, r->attr.receive_size, true};
-}
-
-void conn_take_down(struct rpc_conn *conn)
-{
-    struct responder *r = conn->responder;
-    uint32_t tag = conn->tag;
-
-    rpc_link_close(&conn->link);
-    serve_abandon(conn);
-    backward_abandon(conn);
-    if (conn->pd)
-        rddp_dealloc_pd(conn->pd);
-    r->slot[tag] = NULL;
-    r->slot_idle[r->slots_idle++] = tag;
-    r->stats.connections--;
-    free(conn);
-}
-
-/* Everything that the peer may use with its first Send is ready before the connection is accepted. */
-static int responder_accept_conn(struct responder *r, struct rpc_conn *conn, struct rddp_event *event)
-{
-    struct private sizes = responder_mine(r);
-    uint8_t data[PRIVATE_OCTETS];
-    struct rddp_conn_attr attr;
-    struct link_attr link = {.receives = r->attr.credits + r->attr.backward_credits,
-                             .receive_size = r->attr.receive_size,
-                             .sends = r->attr.credits + r->attr.backward_credits + CONN_SENDS_SPARE,
-                             .send_size = r->attr.send_size,
-                             .cq = r->cq,
-                             .tag = conn->tag,
-                             .user = conn};
-    int error;
-
-    link.queue = link.sends + CONN_RDMA;
-    conn->pd = rddp_alloc_pd(r->context);
-    if (!conn->pd)
-        return -ENOMEM;
-    error = rpc_link_open(&conn->link, conn->pd, &link);
-    if (error)
-        return error;
-    rpc_link_agree(&conn->link, &sizes, event->private_data, event->private_data_length);
-    rddp_conn_attr_init(&attr);
-    private_encode(data, &sizes);
-    if (r->attr.private_data) {
-        attr.private_data = data;
-        attr.private_data_length = sizeof(data);
-    }
-    error = rddp_accept(event->request, conn->link.qp, &attr);
-    event->request = NULL;
-    return error;
-}
-
-/* Finds the connection to close so that one from `peer` can be accepted. */
-static int responder_find_place(const struct responder *r, const struct sockaddr_storage *peer, struct rpc_conn **loser)
-{
-    const struct place_limits limits = {r->attr.connections_max, r->attr.address_max, r->attr.rest_ms};
-    struct rpc_place *place = calloc(r->attr.connections_max, sizeof(*place));
-    struct rpc_conn **conns = calloc(r->attr.connections_max, sizeof(struct rpc_conn *));
-    unsigned n = 0;
-    int found = PLACE_NONE;
-
-    for (uint32_t i = 0; place && conns && i < r->attr.connections_max; i++) {
-        struct rpc_conn *conn = r->slot[i];
-
-        if (!conn)
-            continue;
-        conns[n] = conn;
-        place[n++] = (struct rpc_place){
-            .peer = &conn->peer,
-            .idle_ms = r->now_ms - (conn->heard_ms > conn->moved_ms ? conn->heard_ms : conn->moved_ms),
-            .is_busy = conn->is_dirty || conn->calls || conn->back_queued || conn->back_sent,
-        };
-    }
-    if (place && conns)
-        found = place_find(place, n, &limits, peer);
-    *loser = found >= 0 ? conns[found] : NULL;
-    free(place);
-    free(conns);
-    return found;
-}
-
-static bool responder_make_place(struct responder *r, const struct sockaddr_storage *peer)
-{
-    struct rpc_conn *loser;
-    int found;
-
-    if (r->attr.admit && !r->attr.admit(r->attr.user, peer))
-        return false;
-    if (r->dying)
-        responder_reap(r);
-    found = responder_find_place(r, peer, &loser);
-    if (found < 0)
-        return found == PLACE_FREE;
-    r->stats.displaced++;
-    conn_take_down(loser);
-    return true;
-}
-
-static void responder_take_request(struct responder *r, struct rddp_event *event)
-{
-    struct sockaddr_storage peer = {0};
-    struct rpc_conn *conn = NULL;
-
-    if (rddp_request_addr(event->request, &peer) == 0 && responder_make_place(r, &peer))
-        conn = calloc(1, sizeof(*conn));
-    if (conn) {
-        *conn = (struct rpc_conn){.responder = r, .back_granted = 1, .tag = r->slot_idle[--r->slots_idle]};
-        conn->peer = peer;
-        conn->heard_ms = r->now_ms;
-        r->slot[conn->tag] = conn;
-        r->stats.connections++;
-        r->stats.accepted++;
-        if (responder_accept_conn(r, conn, event) != 0)
-            conn_end(conn);
-    }
-    if (!event->request)
-        return;
-    r->stats.rejected++;
-    rddp_reject(event->request, NULL, 0);
-}
-
-bool responder_take_events(struct responder *r)
-{
-    struct rddp_event *event;
-    bool any = false;
-
-    while (rddp_get_event(r->events, &event) == 0) {
-        any = true;
-        if (event->type == RDDP_EVENT_CONNECT_REQUEST)
-            responder_take_request(r, event);
-        else if (event->type != RDDP_EVENT_ESTABLISHED)
-            conn_end(event->user);
-        rddp_ack_event(event);
-    }
-    return any;
-}
-
-/* --- the responder --------------------------------------------------------------------------------------------- */
 
 void responder_attr_init(struct responder_attr *attr)
 {
@@ -180,13 +30,6 @@ void responder_attr_init(struct responder_attr *attr)
     rddp_context_attr_init(&context);
     attr->log_level = context.log_level;
     rddp_wire_attr_init(&attr->wire);
-}
-
-static int responder_watch(struct responder *r, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    return epoll_ctl(r->fd, EPOLL_CTL_ADD, fd, &event);
 }
 
 /* The most completions that one connection can have outstanding. */
@@ -222,25 +65,15 @@ static bool responder_open_objects(struct responder *r)
     attr.log = rpc_log_line;
     attr.log_user = &r->log;
     attr.manual_progress = true;
-    r->fd = epoll_create1(EPOLL_CLOEXEC);
-    r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     r->context = rddp_open(&attr);
-    if (r->fd < 0 || r->kick < 0 || r->timer < 0 || !r->context || replay_init(&r->replay, r->attr.replay_entries) != 0)
+    if (r->timer < 0 || !r->context || replay_init(&r->replay, r->attr.replay_entries) != 0)
         return false;
     r->events = rddp_create_event_channel(r->context);
     if (!open_slots(r) || !r->events)
         return false;
     r->cq = rddp_create_cq(r->context, (int)(completions(r) * r->attr.connections_max), NULL, NULL);
-    return r->cq && fcntl(rddp_event_channel_fd(r->events), F_SETFL, O_NONBLOCK) == 0 &&
-           responder_watch(r, r->kick) == 0 && responder_watch(r, r->timer) == 0 &&
-           responder_watch(r, rddp_event_channel_fd(r->events)) == 0 &&
-           responder_watch(r, rddp_progress_fd(r->context)) == 0;
-}
-
-static uint32_t responder_at_least(uint32_t v, uint32_t least)
-{
-    return v < least ? least : v;
+    return r->cq && rpc_wait_open(&r->wait, r->context, r->events) == 0 && rpc_wait_add(&r->wait, r->timer) == 0;
 }
 
 struct responder *responder_open(const struct sockaddr *addr, socklen_t length, const struct responder_attr *attr)
@@ -249,16 +82,16 @@ struct responder *responder_open(const struct sockaddr *addr, socklen_t length, 
 
     if (!r)
         return NULL;
-    r->fd = r->kick = r->timer = -1;
+    r->wait.fd = r->wait.kick = r->timer = -1;
     r->now_ms = clock_ms();
     rpc_log_init(&r->log, attr->log, attr->user);
     r->attr = *attr;
     r->attr.private_data = attr->private_data && rpc_link_has_private_data(&attr->wire);
-    r->attr.credits = responder_at_least(attr->credits, 1);
-    r->attr.send_size = responder_at_least(attr->send_size, PRIVATE_SIZE_MIN);
-    r->attr.receive_size = responder_at_least(attr->receive_size, PRIVATE_SIZE_MIN);
-    r->attr.replay_entries = responder_at_least(attr->replay_entries, 1);
-    r->attr.connections_max = responder_at_least(attr->connections_max, 1);
+    r->attr.credits = attr->credits ? attr->credits : 1;
+    r->attr.send_size = private_size(attr->send_size);
+    r->attr.receive_size = private_size(attr->receive_size);
+    r->attr.replay_entries = attr->replay_entries ? attr->replay_entries : 1;
+    r->attr.connections_max = attr->connections_max ? attr->connections_max : 1;
     if (!attr->address_max)
         r->attr.address_max = r->attr.connections_max - r->attr.connections_max / 2;
     budget_init(&r->budget, r->attr.memory_max);
@@ -290,10 +123,7 @@ void responder_close(struct responder *r)
         rddp_destroy_event_channel(r->events);
     if (r->context)
         rddp_close(r->context);
-    if (r->fd >= 0)
-        close(r->fd);
-    if (r->kick >= 0)
-        close(r->kick);
+    rpc_wait_close(&r->wait);
     if (r->timer >= 0)
         close(r->timer);
     replay_fini(&r->replay);
@@ -307,7 +137,7 @@ void responder_close(struct responder *r)
 
 int responder_fd(const struct responder *r)
 {
-    return r->fd;
+    return r->wait.fd;
 }
 
 int responder_addr(const struct responder *r, struct sockaddr_storage *addr)

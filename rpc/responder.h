@@ -49,9 +49,9 @@ struct responder_attr {
     uint32_t send_size, receive_size; /* size of our buffers in octets: default 4096, at least 1024 */
     bool private_data;                /* send RFC 8797 private data, if the wire carries it; default true */
     uint32_t read_max;                /* octets in the Read chunks of one call: default 1 MiB + 64 KiB */
-    uint32_t connections_max;  /* default 256; to accept one more, the longest idle one is closed, if any is idle */
-    uint32_t address_max;      /* connections from one address; default: half of connections_max */
-    uint32_t rest_ms;          /* a connection idle for less time is not closed for another: default 1000 */
+    uint32_t connections_max;         /* default 256; to accept one more, one is closed: see eviction.h */
+    uint32_t address_max;             /* connections from one address; default: half of connections_max */
+    uint32_t rest_ms;          /* one that is idle for less time is closed only to share the places: default 1000 */
     uint32_t backward_credits; /* calls that we may send to a peer before it has answered; default 2 */
     uint32_t replay_entries;   /* replies kept for retransmitted calls: default 1024 */
     uint32_t replay_octets;    /* longer replies are not kept: default 8192 */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.h - the inside of a responder: its connections and the state of a call. For the files of the responder:
- * responder.c, round.c, stall.c, serve.c, pull.c, answer.c, failure.c, backward.c. Only the responder's thread uses it;
- * there is no lock. */
+/* responder_inner.h - the inside of a responder: its connections and the state of a call, for the files of the
+ * responder. Only the responder's thread uses it; there is no lock. */
 #ifndef RDDP_RPC_RESPONDER_INNER_H
 #define RDDP_RPC_RESPONDER_INNER_H
 
@@ -11,7 +10,8 @@
 #include "rpc/replay.h"
 #include "rpc/responder.h"
 #include "rpc/rpcrdma.h"
-#include "rpc/spin.h"
+#include "rpc/poll.h"
+#include "rpc/rpc_wait.h"
 
 enum {
     FAILURES = 64,
@@ -39,12 +39,11 @@ struct responder {
     struct rddp_event_channel *events;
     struct rddp_cq *cq;
     struct rddp_listener *listener;
-    int fd;    /* epoll: the context, its events, and `kick` */
-    int kick;  /* an eventfd: written when something is posted outside of a round, so that a round follows */
-    int timer; /* a timerfd: wakes the responder to look for stalled peers */
+    struct rpc_wait wait;        /* kicked when something is posted outside of a round, so that a round follows */
+    int timer;                   /* a timerfd: wakes the responder to look for stalled peers */
     uint64_t now_ms, checked_ms; /* start of this round; time of the last look for stalled peers */
     uint64_t timer_ms;           /* when `timer` expires; 0: it is not set */
-    bool kicked, in_round;
+    bool in_round;
     struct rpc_conn **slot; /* attr.connections_max of them; a connection's tag is its index here */
     uint32_t *slot_idle;    /* a stack of free slots */
     uint32_t slots_idle;
@@ -58,7 +57,7 @@ struct responder {
     struct replay replay;
     struct failures failures;
     struct responder_stats stats;
-    struct rpc_spin spin;
+    struct rpc_poll polling;
     struct rpc_log log;
 };
 
@@ -123,11 +122,10 @@ struct rpc_serve {
     uint8_t buffer[];
 };
 
-/* --- round.c: the event loop ----------------------------------------------------------------------------------- */
+/* --- schedule.c: what the next round has to do ----------------------------------------------------------------- */
 
 /* Marks the connection as dead; the next round takes it down. responder_reap() takes down all dead connections now. */
 void conn_end(struct rpc_conn *conn);
-void responder_reap(struct responder *r);
 
 /* Notes that requests wait in the connection's link: the end of this round, or the next round, flushes them. */
 void conn_touch(struct rpc_conn *conn);
@@ -135,8 +133,24 @@ void conn_touch(struct rpc_conn *conn);
 /* Makes the responder's fd readable, unless a round is running. */
 void responder_kick(struct responder *r);
 
-/* Does all the work that there is now. Returns false if there was none. */
-bool responder_round(struct responder *r);
+/* --- completion.c: completions, and the end of connections ------------------------------------------------------- */
+
+/* Takes one batch of completions and does what follows from them. Returns their number. */
+int responder_take_completions(struct responder *r);
+
+/* Flushes the dirty links. Returns false if there were none. */
+bool responder_flush(struct responder *r);
+
+/* Takes down the dead connections. Their remaining completions are taken first: they refer to their calls. */
+void responder_reap(struct responder *r);
+
+/* Closes a connection, ends its calls and frees it. */
+void conn_take_down(struct rpc_conn *conn);
+
+/* --- accept.c: connection requests ----------------------------------------------------------------------------- */
+
+/* Handles the events of the event channel. Returns false if there were none. */
+bool responder_take_events(struct responder *r);
 
 /* --- stall.c: peers that make no progress ---------------------------------------------------------------------- */
 
@@ -146,11 +160,7 @@ void stall_check(struct responder *r);
 /* Sets the timer for the next stall check while calls are under way. */
 void stall_arm(struct responder *r);
 
-/* In responder.c: handles the events of the event channel and returns false if there were none; frees a connection. */
-bool responder_take_events(struct responder *r);
-void conn_take_down(struct rpc_conn *conn);
-
-/* --- serve.c: the states of a call ----------------------------------------------------------------------------- */
+/* --- serve_call.c: the states of a call ------------------------------------------------------------------------ */
 
 /* Processes a received message, up to the handler or to the error answer that RFC 8166 requires. */
 void serve_receive(struct rpc_conn *conn, const struct link_done *done);
@@ -158,43 +168,63 @@ void serve_receive(struct rpc_conn *conn, const struct link_done *done);
 /* One RDMA Read or Write of `serve` has completed. */
 void serve_transferred(struct rpc_serve *serve);
 
+/* Starts calls that waited for memory, as far as there is some. */
+void serve_starved(struct responder *r);
+
+/* --- serve_post.c: the calls of a connection, and its send queue ----------------------------------------------- */
+
+/* Gets a structure, of which only `header` is to be written before serve_begin(), and gives it back. NULL: there is no
+ * memory. serve_free_spares() frees the structures that are kept for reuse. */
+struct rpc_serve *serve_get(struct responder *r);
+void serve_put(struct responder *r, struct rpc_serve *serve);
+void serve_free_spares(struct responder *r);
+
+/* Adds a call to its connection. serve->header is decoded already. The inline part is copied, since the handler may
+ * keep the call for longer than the connection exists. */
+void serve_begin(struct rpc_serve *serve, struct rpc_conn *conn, const struct link_done *done);
+
+/* Frees a call. */
+void serve_end(struct rpc_serve *serve);
+
+/* Posts the transfers and the answer of a call, or queues them until the send queue has room. */
+void serve_launch(struct rpc_serve *serve);
+
 /* Posts waiting calls, as far as the send queue has room. */
 void serve_waiting(struct rpc_conn *conn);
+
+/* Posts a receive again. */
+void conn_repost(struct rpc_conn *conn, uint32_t receive);
 
 /* The link is closed: ends the connection's calls. Those that the handler has lose their connection and stay with
  * it. */
 void serve_abandon(struct rpc_conn *conn);
 
-/* serve_launch() posts the transfers and the answer of a call, or queues them until the send queue has room.
- * serve_end() frees a call. */
-void serve_launch(struct rpc_serve *serve);
-void serve_end(struct rpc_serve *serve);
+/* --- serve_memory.c: the memory of a call ---------------------------------------------------------------------- */
 
-/* The call has arrived whole: hands it to the handler. */
-void serve_pulled(struct rpc_serve *serve);
+/* Allocates `octets` for the call; they live until serve_drop_memory(). NULL if malloc fails. */
+uint8_t *serve_block(struct rpc_serve *serve, size_t octets);
 
-/* Frees the structures kept for reuse. */
-void serve_free_spares(struct responder *r);
+/* Frees all memory and regions of the call. */
+void serve_drop_memory(struct rpc_serve *serve);
 
-/* --- pull.c: Read chunks, and the memory of a call --------------------------------------------------------------- */
+/* --- read_chunks.c: Read chunks, and calls that wait for memory --------------------------------------------------- */
 
 /* Adds up the Read chunks before anything is pulled. Returns false if the answer must be ERR_CHUNK. */
 bool pull_measure(struct rpc_serve *serve);
 
-/* Reserves the memory that the call may need and pulls its chunks: now, or when memory is available. */
-void pull_begin(struct rpc_serve *serve);
+/* Reserves the memory that the call may need. Returns false if it must wait for it; pull_next() returns it later. */
+bool pull_reserve(struct rpc_serve *serve);
 
-/* Starts calls that waited for memory, as far as there is some. */
-void pull_starved(struct responder *r);
+/* Pulls the chunks of a call whose memory is reserved. */
+void pull_go(struct rpc_serve *serve);
+
+/* Reserves memory for the next call that waits, or returns NULL. `*at` starts as &r->hungry. Each connection's first
+ * call is tried once, and a connection of which a call was returned goes to the end of the list; one whose call finds
+ * too little memory does not hold up the others. */
+struct rpc_serve *pull_next(struct responder *r, struct rpc_conn ***at);
 
 /* Whether a connection that holds no memory waits for some. */
 bool pull_is_pressed(const struct responder *r);
-
-/* Allocates `octets` for the call; they live until pull_drop(). NULL if malloc fails. */
-uint8_t *pull_block(struct rpc_serve *serve, size_t octets);
-
-/* Frees all memory and regions of the call. */
-void pull_drop(struct rpc_serve *serve);
 
 /* Removes a connection that goes away from the list of those that wait for memory. */
 void pull_abandon(struct rpc_conn *conn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.c - one connection for both roles: buffers and a queue pair. */
+/* rpc_link.c - one connection for both roles: buffers and a queue pair. */
 #include "rpc/rpc_link.h"
 
 #include <assert.h>
@@ -98,7 +98,7 @@ void rpc_link_close(struct rpc_link *link)
 
 bool rpc_link_has_private_data(const struct rddp_wire_attr *wire)
 {
-    return wire->wire == RDDP_WIRE_IWARP && !wire->immediate;
+    return wire->wire == RDDP_WIRE_ROCE || (wire->wire == RDDP_WIRE_IWARP && !wire->immediate);
 }
 
 void rpc_link_agree(struct rpc_link *link, const struct private *mine, const void *private_data, size_t length)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.h - one connection for both roles: a queue pair, its receives, its send buffers and the room in its send queue.
- * It knows nothing of RPC. Sends and reposted receives wait for rpc_link_flush(), so that many messages cost one system
- * call. Not thread-safe: its owner's thread alone uses it. */
+/* rpc_link.h - one connection for both roles: a queue pair, its receives, its send buffers and the room in its send
+ * queue. It knows nothing of RPC. Sends and reposted receives wait for rpc_link_flush(), so that many messages cost one
+ * system call. Not thread-safe: its owner's thread alone uses it. */
 #ifndef RDDP_RPC_RPC_LINK_H
 #define RDDP_RPC_RPC_LINK_H
 
@@ -59,7 +59,7 @@ int rpc_link_open(struct rpc_link *link, struct rddp_pd *pd, const struct link_a
 /* Closes the link at once and drops completions that were not taken. A link that is all zero may be closed. */
 void rpc_link_close(struct rpc_link *link);
 
-/* Whether the wire carries private data: RDMA/TCP and immediate mode have no start-up frames. */
+/* Whether the wire carries private data: RDMA/TCP and immediate mode have no frames for them. */
 bool rpc_link_has_private_data(const struct rddp_wire_attr *wire);
 
 /* Sets the inline thresholds from our and the peer's private data (RFC 8797 4). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* log.c - log lines with a rate limit. */
+/* rpc_log.c - log lines with a rate limit. */
 #include "rpc/rpc_log.h"
 
 #include <netdb.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* log.h - log lines with a rate limit, since a peer can cause some of them at will: a burst of RPC_LOG_BURST, then one
- * line every RPC_LOG_MS. A line after a gap says how many were left out. */
+/* rpc_log.h - log lines with a rate limit, since a peer can cause some of them at will: a burst of RPC_LOG_BURST, then
+ * one line every RPC_LOG_MS. A line after a gap says how many were left out. */
 #ifndef RDDP_RPC_RPC_LOG_H
 #define RDDP_RPC_RPC_LOG_H
 

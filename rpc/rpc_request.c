@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* request.c - one call of a requester: builds it as a short, chunked or long message (RFC 8166 3.5) and checks its
+/* rpc_request.c - one call of a requester: builds it as a short, chunked or long message (RFC 8166 3.5) and checks its
  * reply. */
 #include "rpc/rpc_request.h"
 
@@ -8,7 +8,7 @@
 #include "rpc/payload.h"
 #include "rpc/xdrbytes.h"
 
-enum { REPLY_CHUNK_OCTETS = 4 + 16, READ_OCTETS = 24 };
+enum { REPLY_CHUNK_OCTETS = 4 + 16, READ_OCTETS = 24, MARK_STEP = 4096 };
 
 /* --- registration ---------------------------------------------------------------------------------------------- */
 
@@ -48,6 +48,37 @@ bool request_owns(const struct request *q, uint32_t handle)
         if (rddp_mr_key(q->mr[i]) == handle)
             return true;
     return false;
+}
+
+/* --- what was never written ------------------------------------------------------------------------------------- */
+
+/* The place of a result gets a mark in each MARK_STEP octets. A mark that is still there in what the responder claims
+ * to have written is not from it: it does not know the mark. */
+static uint64_t mark_at(const struct request *q, uint32_t at)
+{
+    uint64_t v = (q->secret ^ ((uint64_t)q->xid << 32 | at)) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return v ^ v >> 29;
+}
+
+static void mark_place(const struct request *q, const struct request_item *item)
+{
+    for (uint64_t at = 0; at + sizeof(uint64_t) <= item->length; at += MARK_STEP) {
+        uint64_t v = mark_at(q, (uint32_t)at);
+
+        memcpy((uint8_t *)item->data + at, &v, sizeof(v));
+    }
+}
+
+static bool was_written(const struct request *q, const struct request_item *item)
+{
+    for (uint64_t at = 0; at + sizeof(uint64_t) <= item->used; at += MARK_STEP) {
+        uint64_t v = mark_at(q, (uint32_t)at);
+
+        if (memcmp((const uint8_t *)item->data + at, &v, sizeof(v)) == 0)
+            return false;
+    }
+    return true;
 }
 
 /* --- the message ----------------------------------------------------------------------------------------------- */
@@ -109,6 +140,8 @@ static bool add_results(struct request *q, struct rddp_pd *pd, struct rpcrdma *h
         struct request_item *item = &q->result[i];
 
         item->used = 0;
+        if (item->data)
+            mark_place(q, item);
         if (item->data &&
             !offer(q, pd, item->data, item->length, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE, &segment))
             return false;
@@ -136,6 +169,7 @@ size_t request_build(struct request *q, struct rddp_pd *pd, const struct request
     rpcrdma_init(&h, q->xid, RDMA_MSG);
     h.credit = limits->credits;
     q->access = limits->access;
+    q->secret = limits->secret;
     for (unsigned i = 0; i < q->arguments; i++)
         item[i] = (struct stream_item){q->argument[i].position, q->argument[i].length, q->argument[i].data};
     if (!stream_is_sane(q->call_length, item, q->arguments))
@@ -181,6 +215,8 @@ static bool results_are_mine(struct request *q, const struct rpcrdma *h)
             segment->length > q->result[i].length)
             return false;
         q->result[i].used = segment->length;
+        if (!was_written(q, &q->result[i]))
+            return false;
     }
     return true;
 }

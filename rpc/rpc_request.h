@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* request.h - one call of a requester: its registrations, its message, and the check of its reply. For calls.c,
+/* rpc_request.h - one call of a requester: its registrations, its message, and the check of its reply. For calls.c,
  * intake.c and requester.c. */
 #ifndef RDDP_RPC_RPC_REQUEST_H
 #define RDDP_RPC_RPC_REQUEST_H
@@ -10,6 +10,7 @@
 struct request_limits {
     uint32_t send_max, receive_max, credits;
     unsigned access; /* added to the access of every region: RDDP_ACCESS_ZERO_BASED on wires with 32-bit offsets */
+    uint64_t secret; /* the responder must not know it */
 };
 
 /* Registers the memory that the call offers and writes its message to `to`, which has send_max octets. Returns the

@@ -1,170 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.c - the states of one call at a responder: check its header, pull its chunks, hand it over. answer.c builds the
- * answer. */
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* serve_call.c - the states of one call at a responder: check its header, pull its chunks, hand it over, end it. */
 #include "rpc/reply.h"
 #include "rpc/responder_inner.h"
 #include "rpc/xdrbytes.h"
-
-/* --- the calls of a connection --------------------------------------------------------------------------------- */
-
-static struct rpc_serve *get_serve(struct responder *r)
-{
-    struct rpc_serve *serve = r->spare;
-
-    if (!serve)
-        return malloc(sizeof(*serve) + r->attr.receive_size + r->attr.send_size);
-    r->spare = serve->next_waiting;
-    r->spares--;
-    return serve;
-}
-
-static void put_serve(struct responder *r, struct rpc_serve *serve)
-{
-    if (r->spares == SPARES_MAX) {
-        free(serve);
-        return;
-    }
-    serve->next_waiting = r->spare;
-    r->spare = serve;
-    r->spares++;
-}
-
-void serve_free_spares(struct responder *r)
-{
-    while (r->spare) {
-        struct rpc_serve *serve = r->spare;
-
-        r->spare = serve->next_waiting;
-        free(serve);
-    }
-}
-
-/* serve->header is decoded already. The inline part is copied, since the handler may keep the call for longer than the
- * connection exists. */
-static void serve_begin(struct rpc_serve *serve, struct rpc_conn *conn, const struct link_done *done)
-{
-    const struct rpcrdma *h = &serve->header;
-    size_t inlined = h->proc == RDMA_MSG && done->length > h->length ? done->length - h->length : 0;
-
-    memset(serve, 0, offsetof(struct rpc_serve, header));
-    serve->receive = done->index;
-    if (inlined)
-        memcpy(serve->buffer, done->data + h->length, inlined);
-    serve->call.responder = conn->responder;
-    serve->call.conn = conn;
-    serve->call.peer = conn->peer;
-    serve->call.payload = serve->buffer;
-    serve->call.length = inlined;
-    serve->next = conn->calls;
-    if (serve->next)
-        serve->next->before = serve;
-    conn->calls = serve;
-    conn->responder->stats.calls_held++;
-}
-
-static void free_serve(struct rpc_serve *serve)
-{
-    struct responder *r = serve->call.responder;
-
-    pull_drop(serve);
-    if (serve->release)
-        serve->release(serve->release_user);
-    r->stats.calls_held--;
-    put_serve(r, serve);
-}
-
-void serve_end(struct rpc_serve *serve)
-{
-    struct rpc_conn *conn = serve->call.conn;
-
-    if (conn) {
-        if (serve->before)
-            serve->before->next = serve->next;
-        else
-            conn->calls = serve->next;
-        if (serve->next)
-            serve->next->before = serve->before;
-    }
-    free_serve(serve);
-}
-
-void serve_abandon(struct rpc_conn *conn)
-{
-    pull_abandon(conn);
-    conn->waiting = NULL;
-    for (struct rpc_serve *serve = conn->calls, *next; serve; serve = next) {
-        next = serve->next;
-        serve->call.conn = NULL;
-        if (serve->phase != PHASE_HANDLER)
-            free_serve(serve);
-    }
-    conn->calls = NULL;
-}
-
-/* --- the send queue -------------------------------------------------------------------------------------------- */
-
-/* The receive of a call is posted again just before its answer, which permits the peer to use it (RFC 8166 3.3.1). So a
- * peer that does not read cannot make us hold more calls than its credits. */
-static bool post_all(struct rpc_serve *serve)
-{
-    struct responder *r = serve->call.responder;
-    struct rpc_link *link = &serve->call.conn->link;
-    struct link_message message = {.head = serve->buffer + r->attr.receive_size, .head_length = serve->answer_length};
-
-    if (serve->has_answer && rpc_link_repost(link, serve->receive) != 0)
-        return false;
-    for (unsigned i = 0; i < serve->transfers; i++) {
-        struct transfer *t = &serve->transfer[i];
-
-        if (rpc_link_rdma(link, serve->opcode, &t->local, t->handle, t->offset, serve) != 0)
-            return false;
-        serve->pending++;
-    }
-    return !serve->has_answer || rpc_link_send(link, &message, serve->invalidate) == 0;
-}
-
-static void serve_post(struct rpc_serve *serve)
-{
-    struct rpc_conn *conn = serve->call.conn;
-
-    serve->pending = 0;
-    conn_touch(conn);
-    if (!post_all(serve))
-        conn_end(conn);
-    else if (serve->pending == 0)
-        serve_end(serve);
-}
-
-void serve_launch(struct rpc_serve *serve)
-{
-    struct rpc_conn *conn = serve->call.conn;
-
-    if (conn->dead)
-        return;
-    if (!conn->waiting && rpc_link_has_space(&conn->link, serve->transfers)) {
-        serve_post(serve);
-        return;
-    }
-    serve->next_waiting = NULL;
-    if (!conn->waiting)
-        conn->waiting_last = &conn->waiting;
-    *conn->waiting_last = serve;
-    conn->waiting_last = &serve->next_waiting;
-}
-
-void serve_waiting(struct rpc_conn *conn)
-{
-    while (!conn->dead && conn->waiting && rpc_link_has_space(&conn->link, conn->waiting->transfers)) {
-        struct rpc_serve *serve = conn->waiting;
-
-        conn->waiting = serve->next_waiting;
-        serve_post(serve);
-    }
-}
 
 /* --- the states of a call -------------------------------------------------------------------------------------- */
 
@@ -177,7 +15,7 @@ static void serve_hand_over(struct rpc_serve *serve)
 
     serve->phase = PHASE_HANDLER;
     replay_key(&key, &serve->call.peer, serve->header.xid, &serve->call);
-    entry = replay_find(&r->replay, &key);
+    entry = replay_find(&r->replay, &key, r->now_ms);
     if (entry)
         r->stats.replayed++;
     if (entry && entry->state == REPLAY_KEPT) {
@@ -187,13 +25,14 @@ static void serve_hand_over(struct rpc_serve *serve)
             call_drop(entry->waiter);
         entry->waiter = &serve->call;
     } else {
-        serve->replay = replay_add(&r->replay, &key);
+        serve->replay = replay_add(&r->replay, &key, r->now_ms);
         r->stats.calls++;
         r->attr.handle(r->attr.user, &serve->call);
     }
 }
 
-void serve_pulled(struct rpc_serve *serve)
+/* The call has arrived whole. */
+static void serve_pulled(struct rpc_serve *serve)
 {
     struct xdr_in in = {.at = serve->call.payload, .left = serve->call.length};
 
@@ -206,6 +45,28 @@ void serve_pulled(struct rpc_serve *serve)
         serve_hand_over(serve);
 }
 
+/* The call's memory is reserved. */
+static void serve_start(struct rpc_serve *serve)
+{
+    if (serve->call.items)
+        pull_go(serve);
+    else
+        serve_pulled(serve);
+}
+
+/* A call that is whole at once may be answered at once, and return memory on the way. */
+void serve_starved(struct responder *r)
+{
+    while (r->hungry && r->freed) {
+        struct rpc_conn **at = &r->hungry;
+        struct rpc_serve *serve;
+
+        r->freed = false;
+        while ((serve = pull_next(r, &at)))
+            serve_start(serve);
+    }
+}
+
 void serve_transferred(struct rpc_serve *serve)
 {
     if (--serve->pending)
@@ -216,13 +77,6 @@ void serve_transferred(struct rpc_serve *serve)
         serve_end(serve);
 }
 
-static void repost(struct rpc_conn *conn, const struct link_done *done)
-{
-    conn_touch(conn);
-    if (rpc_link_repost(&conn->link, done->index) != 0)
-        conn_end(conn);
-}
-
 /* Handles messages that are not calls: replies to backward calls, and messages to discard. Returns true if the message
  * is dealt with. */
 static bool is_aside(struct rpc_conn *conn, const struct link_done *done, enum rpcrdma_verdict *verdict)
@@ -230,7 +84,7 @@ static bool is_aside(struct rpc_conn *conn, const struct link_done *done, enum r
     enum rpcrdma_direction direction = rpcrdma_direction(done->data, done->length);
 
     if (direction != RPCRDMA_CALL && backward_receive(conn, done)) {
-        repost(conn, done);
+        conn_repost(conn, done->index);
         return true;
     }
     if (direction == RPCRDMA_REPLY)
@@ -238,7 +92,7 @@ static bool is_aside(struct rpc_conn *conn, const struct link_done *done, enum r
     if (*verdict != RPCRDMA_DISCARD)
         return false;
     conn->responder->stats.discarded++;
-    repost(conn, done);
+    conn_repost(conn, done->index);
     return true;
 }
 
@@ -265,7 +119,7 @@ static void refuse_chunks(struct rpc_serve *serve)
 
 void serve_receive(struct rpc_conn *conn, const struct link_done *done)
 {
-    struct rpc_serve *serve = get_serve(conn->responder);
+    struct rpc_serve *serve = serve_get(conn->responder);
     enum rpcrdma_verdict verdict;
 
     if (!serve) {
@@ -274,7 +128,7 @@ void serve_receive(struct rpc_conn *conn, const struct link_done *done)
     }
     verdict = rpcrdma_decode_call(&serve->header, done->data, done->length);
     if ((verdict != RPCRDMA_ACCEPT || !is_call(&serve->header, done)) && is_aside(conn, done, &verdict)) {
-        put_serve(conn->responder, serve);
+        serve_put(conn->responder, serve);
         return;
     }
     serve_begin(serve, conn, done);
@@ -284,8 +138,8 @@ void serve_receive(struct rpc_conn *conn, const struct link_done *done)
         answer_error(serve, ERR_CHUNK);
     else if (!pull_measure(serve))
         refuse_chunks(serve);
-    else
-        pull_begin(serve);
+    else if (pull_reserve(serve))
+        serve_start(serve);
 }
 
 /* --- the three ways to end a call ------------------------------------------------------------------------------ */
@@ -304,6 +158,17 @@ static struct rpc_serve *serve_part(struct rpc_serve *serve, struct replay_entry
     return waiter;
 }
 
+/* The same for a call without a reply, which leaves nothing in the cache. */
+static struct rpc_serve *serve_forget(struct rpc_serve *serve)
+{
+    struct replay_entry *entry;
+    struct rpc_serve *waiter = serve_part(serve, &entry);
+
+    if (entry)
+        replay_drop(&serve->call.responder->replay, entry);
+    return waiter;
+}
+
 void call_reply(struct responder_call *call, const struct reply *reply)
 {
     struct rpc_serve *serve = (struct rpc_serve *)call, *waiter;
@@ -313,7 +178,8 @@ void call_reply(struct responder_call *call, const struct reply *reply)
     waiter = serve_part(serve, &entry);
     copied.release = NULL;
     if (entry)
-        replay_keep(&call->responder->replay, entry, reply, call->responder->attr.replay_octets);
+        replay_keep(&call->responder->replay, entry, reply, call->responder->attr.replay_octets,
+                    call->responder->now_ms);
     if (waiter)
         answer_reply(waiter, &copied);
     answer_reply(serve, reply);
@@ -332,12 +198,8 @@ void call_is_repeatable(struct responder_call *call)
 
 void call_refuse(struct responder_call *call)
 {
-    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter;
-    struct replay_entry *entry;
+    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter = serve_forget(serve);
 
-    waiter = serve_part(serve, &entry);
-    if (entry)
-        replay_drop(&call->responder->replay, entry);
     if (waiter)
         answer_error(waiter, ERR_CHUNK);
     answer_error(serve, ERR_CHUNK);
@@ -345,18 +207,11 @@ void call_refuse(struct responder_call *call)
 
 void call_drop(struct responder_call *call)
 {
-    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter;
-    struct replay_entry *entry;
+    struct rpc_serve *serve = (struct rpc_serve *)call, *waiter = serve_forget(serve);
 
-    waiter = serve_part(serve, &entry);
-    if (entry)
-        replay_drop(&call->responder->replay, entry);
     if (waiter)
         call_drop(&waiter->call);
-    if (call->conn && !call->conn->dead) {
-        conn_touch(call->conn);
-        if (rpc_link_repost(&call->conn->link, serve->receive) != 0)
-            conn_end(call->conn);
-    }
+    if (call->conn && !call->conn->dead)
+        conn_repost(call->conn, serve->receive);
     serve_end(serve);
 }

@@ -325,8 +325,7 @@ static struct __rpc_client *tirpc_client_refuse(enum clnt_stat status, int numbe
 
 /* Connects to one address. Without a port in the attributes, rpcbind is asked for it. Returns NULL and sets `*why` and
  * errno on failure. */
-static struct requester *connect_address(const struct addrinfo *a, const char *host, const struct rdma_client *c,
-                                         enum clnt_stat *why)
+static struct requester *connect_address(const struct addrinfo *a, const struct rdma_client *c, enum clnt_stat *why)
 {
     struct sockaddr_storage addr;
     struct requester_attr how;
@@ -338,7 +337,7 @@ static struct requester *connect_address(const struct addrinfo *a, const char *h
     if (c->attr.port)
         rpcbind_set_port(&addr, c->attr.port);
     else
-        *why = rpcbind_ask(host, c->program, c->version, &addr);
+        *why = rpcbind_ask(c->program, c->version, &addr);
     if (*why != RPC_SUCCESS)
         return NULL;
     *why = RPC_SYSTEMERROR;
@@ -357,7 +356,7 @@ static struct requester *connect_host(const char *host, const struct rdma_client
         return NULL;
     for (struct addrinfo *a = list; a && !requester; a = a->ai_next) {
         *why = RPC_SUCCESS;
-        requester = connect_address(a, host, c, why);
+        requester = connect_address(a, c, why);
     }
     freeaddrinfo(list);
     return requester;

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -85,23 +86,53 @@ static uint16_t port_in_uaddr(const char *text)
     return (uint16_t)(a << 8 | b);
 }
 
-/* libtirpc reports a missing rpcbind as a system error, and not always with its errno. */
-static enum clnt_stat no_rpcbind(void)
+/* Takes `fd`, which it closes on failure. Returns NULL and sets errno. */
+static CLIENT *rpcbind_client(int fd, struct netbuf *where)
 {
+    CLIENT *client = clnt_vc_create(fd, where, RPCBPROG, RPCBVERS, 0, 0);
+
+    if (client) {
+        CLNT_CONTROL(client, CLSET_FD_CLOSE, NULL);
+        return client;
+    }
+    close(fd);
     errno = rpc_createerr.cf_error.re_errno ? rpc_createerr.cf_error.re_errno : ECONNREFUSED;
-    return rpc_createerr.cf_stat == RPC_UNKNOWNHOST ? RPC_UNKNOWNHOST : RPC_RPCBFAILURE;
+    return NULL;
 }
 
-enum clnt_stat rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr)
+/* The rpcbind of the host of `addr`, by its number: libtirpc would look for its port in /etc/services, which containers
+ * rarely have, and say that the host is unknown. Returns NULL and sets errno. */
+static CLIENT *rpcbind_at(const struct sockaddr_storage *addr)
 {
-    CLIENT *client = clnt_create_timed(host, RPCBPROG, RPCBVERS, "tcp", &timeout);
+    struct sockaddr_storage at = *addr;
+    socklen_t length = at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    struct netbuf where = {.maxlen = sizeof(at), .len = length, .buf = &at};
+    int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error;
+
+    if (fd < 0)
+        return NULL;
+    rpcbind_set_port(&at, PMAPPORT);
+    /* This bounds connect(), too. */
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) ||
+        connect(fd, (struct sockaddr *)&at, length)) {
+        error = errno == EINPROGRESS ? ETIMEDOUT : errno;
+        close(fd);
+        errno = error;
+        return NULL;
+    }
+    return rpcbind_client(fd, &where);
+}
+
+enum clnt_stat rpcbind_ask(uint32_t program, uint32_t version, struct sockaddr_storage *addr)
+{
+    CLIENT *client = rpcbind_at(addr);
     rpcblist_ptr list = NULL;
     enum clnt_stat status;
     struct rpc_err error;
     uint16_t port = 0;
 
     if (!client)
-        return no_rpcbind();
+        return RPC_RPCBFAILURE;
     status =
         CLNT_CALL(client, (rpcproc_t)RPCBPROC_DUMP, xdr_nothing, NULL, (xdrproc_t)xdr_rpcblist_ptr, &list, timeout);
     CLNT_GETERR(client, &error);
@@ -129,12 +160,9 @@ static bool call_local(rpcproc_t number, uint32_t program, uint32_t version, con
 
     if (fd < 0)
         return false;
-    client = clnt_vc_create(fd, &where, RPCBPROG, RPCBVERS, 0, 0);
-    if (!client) {
-        close(fd);
+    client = rpcbind_client(fd, &where);
+    if (!client)
         return false;
-    }
-    CLNT_CONTROL(client, CLSET_FD_CLOSE, NULL);
     snprintf(netid, sizeof(netid), "%s", netid_of(addr));
     snprintf(owner, sizeof(owner), "%u", geteuid());
     write_uaddr(addr, uaddr);

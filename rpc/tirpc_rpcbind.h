@@ -11,9 +11,9 @@
 
 void rpcbind_set_port(struct sockaddr_storage *addr, uint16_t port);
 
-/* Asks the host's rpcbind for the port and stores it in `addr`, whose family selects the netid. Returns RPC_SUCCESS,
- * RPC_UNKNOWNHOST, RPC_PROGNOTREGISTERED, or RPC_RPCBFAILURE and sets errno. */
-enum clnt_stat rpcbind_ask(const char *host, uint32_t program, uint32_t version, struct sockaddr_storage *addr);
+/* Asks the rpcbind at `addr`, whose family selects the netid, for the port and stores it there. Returns RPC_SUCCESS,
+ * RPC_PROGNOTREGISTERED, or RPC_RPCBFAILURE and sets errno. */
+enum clnt_stat rpcbind_ask(uint32_t program, uint32_t version, struct sockaddr_storage *addr);
 
 /* Register `addr` at the local rpcbind, and unregister it. Return false on failure. */
 bool rpcbind_tell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);

@@ -102,6 +102,8 @@ static bool_t rdma_recv(SVCXPRT *xprt, struct rpc_msg *message)
     }
     s->proc = binding_find(&s->attr, (uint32_t)message->rm_call.cb_prog, (uint32_t)message->rm_call.cb_vers,
                            (uint32_t)message->rm_call.cb_proc);
+    if (s->proc && s->proc->repeatable)
+        call_is_repeatable(s->current);
     note_peer(s, s->current);
     return TRUE;
 }

@@ -50,7 +50,12 @@ static uint32_t put_rest(const void *arguments)
 
 static const struct rddp_rpc_proc procs[] = {
     {.number = STORE_PUT, .argument = put_data, .reply_max = put_rest},
-    {.number = STORE_GET, .result = got_data, .result_max = get_max, .place = get_place, .reply_max = get_rest},
+    {.number = STORE_GET,
+     .result = got_data,
+     .result_max = get_max,
+     .place = get_place,
+     .reply_max = get_rest,
+     .repeatable = true},
 };
 
 const struct rddp_rpc_binding store_binding = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client_in.h - the inside of a client, for client.c, client_op.c and client_mount.c. */
+/* client_in.h - the inside of a client, for nfs_client.c, client_op.c, client_mount.c and client_error.c. */
 #ifndef RDDP_NFS_CLIENT_IN_H
 #define RDDP_NFS_CLIENT_IN_H
 
@@ -32,9 +32,6 @@ struct nfs_client {
 
 /* --- client_op.c: one op as a request --- */
 
-/* Returns the next XID. */
-uint32_t client_xid(struct nfs_client *c);
-
 /* Builds the request of the op, with a new XID. Returns false and sets op->error on failure. */
 bool op_encode(struct nfs_client *c, struct nfs_op *op);
 enum op_verdict { OP_DONE, OP_AGAIN };
@@ -46,6 +43,8 @@ enum op_verdict op_decode(struct nfs_op *op);
 /* Mounts, and sets root, addr and mount_port. Returns 0, or a negative errno and a line in `message`. */
 int client_mount(struct nfs_client *c, char *message);
 void client_unmount(struct nfs_client *c);
+
+/* --- client_error.c --- */
 
 /* Writes the message "HOST: WHAT: WHY" to `message` and returns `error`. */
 int client_fail(const struct nfs_client_attr *attr, char *message, int error, const char *what, const char *why);

@@ -49,6 +49,12 @@ static void offer_result(struct nfs_op *op)
     op->request.result[0] = (struct request_item){.data = op->buffer, .length = length};
 }
 
+/* Returns the next XID. */
+static uint32_t client_xid(struct nfs_client *c)
+{
+    return c->packet ? caller_xid(c->packet) : requester_xid(c->requester);
+}
+
 bool op_encode(struct nfs_client *c, struct nfs_op *op)
 {
     struct rpc_call call = {.rpc_version = 2, .program = NFS_PROGRAM, .version = NFS_VERSION, .procedure = op->proc};

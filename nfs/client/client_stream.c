@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - calls over a stream of ours, and their replies, which come in any order. Memory of a call is lent to the
- * stream until the server has acknowledged it: a connection on which a call ends earlier is given up. */
+/* client_stream.c - calls over a stream of ours, and their replies, which come in any order. Memory of a call is lent
+ * to the stream until the server has acknowledged it: a connection on which a call ends earlier is given up. */
 #include "nfs/client/client_stream.h"
 
 #include <errno.h>
@@ -52,12 +52,6 @@ static uint32_t caller_xid_of(const uint8_t *message)
     return xdr_get32(&in);
 }
 
-static void caller_forget(struct packet_caller *p, const struct request *q)
-{
-    if (p->stream && q->results && q->result[0].data)
-        (void)rddp_stream_forget(p->stream, rddp_rid_nfs(q->xid, 0));
-}
-
 /* Whether the stream may still send from the memory of the call. */
 static bool is_lent(const struct packet_caller *p, const struct packet_call *call)
 {
@@ -87,6 +81,28 @@ static void caller_break(struct packet_caller *p, int error)
         p->backoff_ms = BACKOFF_LIMIT_MS;
     p->retry_ms = clock_ms() + p->backoff_ms;
     p->answered = false;
+}
+
+static bool is_result_of(const struct request *q, const void *at)
+{
+    size_t offset = (size_t)((const uint8_t *)at - (const uint8_t *)q->result[0].data);
+
+    return (const uint8_t *)at >= (const uint8_t *)q->result[0].data && offset < q->result[0].length;
+}
+
+/* The memory of the call is its caller's again: nothing that was read points to it, and nothing will. */
+static void caller_forget(struct packet_caller *p, const struct request *q)
+{
+    if (!p->stream || !q->results || !q->result[0].data)
+        return;
+    if (p->left && p->placed && is_result_of(q, p->at)) {
+        (void)rddp_stream_unread(p->stream, p->left);
+        p->left = 0;
+    }
+    if (p->rx.item.length && is_result_of(q, p->rx.item.data) && !placed_own(&p->rx))
+        caller_break(p, -ENOMEM);
+    else
+        (void)rddp_stream_forget(p->stream, rddp_rid_nfs(q->xid, 0));
 }
 
 static void caller_end(struct packet_caller *p, struct packet_call *call, enum request_status status)
@@ -213,6 +229,8 @@ static int caller_send(struct packet_caller *p, struct packet_call *call)
         call->left = RECORD_MARK + stream_length(q->call_length, &item, q->arguments);
         record_mark(call->mark, call->left - RECORD_MARK);
         caller_forget(p, q);
+        if (!p->stream)
+            return -ECONNABORTED;
         if (q->results && q->result[0].data)
             error = rddp_stream_expect(p->stream, rddp_rid_nfs(q->xid, 0), q->result[0].data, q->result[0].length);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.h - makes RPCs over a TCP of our own (record marking, RFC 5531 11). The data of a READ are placed in the
- * caller's buffer and those of a WRITE are marked for the server's, if both ends have the TCP RDMA option. It has the
- * form of rpc/requester.h: one thread at a time, all work inside these calls, unanswered calls are sent again over a
- * new connection with the same XID. */
+/* client_stream.h - makes RPCs over a TCP of our own (record marking, RFC 5531 11). The data of a READ are placed in
+ * the caller's buffer and those of a WRITE are marked for the server's, if both ends have the TCP RDMA option. It has
+ * the form of rpc/requester.h: one thread at a time, all work inside these calls, unanswered calls are sent again over
+ * a new connection with the same XID. */
 #ifndef RDDP_NFS_CLIENT_STREAM_H
 #define RDDP_NFS_CLIENT_STREAM_H
 

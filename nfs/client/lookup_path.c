@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* path.c - resolves a path to a file handle, one name at a time. NFS servers follow no symbolic links, so they are
- * followed here, and never above the root. Also maps a status to an errno. */
+/* lookup_path.c - resolves a path to a file handle, one name at a time. NFS servers follow no symbolic links, so they
+ * are followed here, and never above the root. Also maps a status to an errno. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,54 +8,6 @@
 #include "nfs/client/nfs_client.h"
 
 enum { LINKS_MAX = 40, DEEP_MAX = 512 };
-
-int nfs3_errno(enum nfs3_status status)
-{
-    switch (status) {
-    case NFS3_OK:
-        return 0;
-    case NFS3ERR_NAMETOOLONG:
-        return -ENAMETOOLONG;
-    case NFS3ERR_NOTEMPTY:
-        return -ENOTEMPTY;
-    case NFS3ERR_DQUOT:
-        return -EDQUOT;
-    case NFS3ERR_STALE:
-    case NFS3ERR_BADHANDLE:
-        return -ESTALE;
-    case NFS3ERR_REMOTE:
-        return -EREMOTE;
-    case NFS3ERR_NOT_SYNC:
-    case NFS3ERR_BAD_COOKIE:
-        return -ESTALE;
-    case NFS3ERR_NOTSUPP:
-    case NFS3ERR_BADTYPE:
-        return -EOPNOTSUPP;
-    case NFS3ERR_TOOSMALL:
-    case NFS3ERR_INVAL:
-        return -EINVAL;
-    case NFS3ERR_SERVERFAULT:
-        return -EIO;
-    case NFS3ERR_JUKEBOX:
-        return -EAGAIN;
-    case NFS3ERR_PERM:
-    case NFS3ERR_NOENT:
-    case NFS3ERR_IO:
-    case NFS3ERR_NXIO:
-    case NFS3ERR_ACCES:
-    case NFS3ERR_EXIST:
-    case NFS3ERR_XDEV:
-    case NFS3ERR_NODEV:
-    case NFS3ERR_NOTDIR:
-    case NFS3ERR_ISDIR:
-    case NFS3ERR_FBIG:
-    case NFS3ERR_NOSPC:
-    case NFS3ERR_ROFS:
-    case NFS3ERR_MLINK:
-        return -(int)status; /* these have the numbers of Unix */
-    }
-    return -EIO;
-}
 
 /* The state of a resolution: `deep` names below the root. The handles on the way are kept for "..". */
 struct way {

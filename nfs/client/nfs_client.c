@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.c - an NFS client: opens and closes it, starts calls, and reports that they are done. */
+/* nfs_client.c - an NFS client: opens and closes it, starts calls, and reports that they are done. */
 #include "nfs/client/nfs_client.h"
 
 #include <errno.h>
@@ -39,11 +39,6 @@ static bool client_take_out(struct nfs_op **list, struct nfs_op *op)
 }
 
 /* --- RDMA, or a TCP of our own ----------------------------------------------------------------------------------- */
-
-uint32_t client_xid(struct nfs_client *c)
-{
-    return c->packet ? caller_xid(c->packet) : requester_xid(c->requester);
-}
 
 static void client_start(struct nfs_client *c, struct request *q)
 {
@@ -269,17 +264,13 @@ void nfs_client_attr_init(struct nfs_client_attr *attr)
     rddp_wire_attr_init(&attr->wire);
 }
 
-int client_fail(const struct nfs_client_attr *attr, char *message, int error, const char *what, const char *why)
-{
-    snprintf(message, NFS_CLIENT_TEXT, "%.100s: %s%s%s", attr->host, what, why ? ": " : "", why ? why : "");
-    return error;
-}
-
 /* The wire that the server would have to speak, in the words of the options. */
 static const char *client_wire_name(const struct nfs_client_attr *attr)
 {
     if (attr->wire.wire == RDDP_WIRE_RDMATCP)
         return "--wire rdmatcp";
+    if (attr->wire.wire == RDDP_WIRE_ROCE)
+        return "--wire roce";
     return attr->wire.immediate ? "iWARP with --immediate" : "iWARP";
 }
 
@@ -287,11 +278,11 @@ static const char *client_wire_name(const struct nfs_client_attr *attr)
 static int fail_wire(struct nfs_client *c, char *message, int error, const char *why)
 {
     char what[48], text[88];
-    bool heard = error == -ETIMEDOUT || error == -ECONNRESET || error == -EPROTO;
+    bool asks = error == -ETIMEDOUT || error == -ECONNRESET || error == -EPROTO;
 
     snprintf(what, sizeof(what), "no RDMA connection to port %d", c->attr.port);
-    snprintf(text, sizeof(text), "%s%s%s%s", why, heard ? "; does it speak " : "",
-             heard ? client_wire_name(&c->attr) : "", heard ? "?" : "");
+    snprintf(text, sizeof(text), "%s%s%s%s", why, asks ? "; does it speak " : "",
+             asks ? client_wire_name(&c->attr) : "", asks ? "?" : "");
     return client_fail(&c->attr, message, error, what, text);
 }
 

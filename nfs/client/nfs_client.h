@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.h - an NFS version 3 client over RDMA: MOUNT over TCP, then calls in parallel, as many as there are credits.
- * One thread at a time may use a client, and all work is done inside these calls. The client reconnects when the
- * connection is lost. */
+/* nfs_client.h - an NFS version 3 client over RDMA: MOUNT over TCP, then calls in parallel, as many as there are
+ * credits. One thread at a time may use a client, and all work is done inside these calls. The client reconnects when
+ * the connection is lost. */
 #ifndef RDDP_NFS_CLIENT_H
 #define RDDP_NFS_CLIENT_H
 

@@ -2,16 +2,16 @@
 /* export.c - opens exported directories, and decides who may use them and with which identity. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "nfs/server/export.h"
+#include "nfs/server/file_system.h"
 
 enum { ANON = 65534 };
 
@@ -55,13 +55,6 @@ static int open_root(struct export *e, const char *path, char *message)
     return 0;
 }
 
-static bool is_in_memory(int root)
-{
-    struct statfs fs;
-
-    return !fstatfs(root, &fs) && ((unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
-}
-
 int export_open(struct export *e, const char *path, const struct export_attr *attr, char *message)
 {
     int error;
@@ -74,7 +67,8 @@ int export_open(struct export *e, const char *path, const struct export_attr *at
     if (!error)
         error = clients_parse(&e->clients, attr->clients, message);
     e->attr.clients = NULL; /* the caller owns the list */
-    e->in_memory = !error && is_in_memory(e->root);
+    e->in_memory = !error && fs_is_in_memory(e->root);
+    e->local = !error && fs_is_local(e->root);
     if (error)
         export_close(e);
     return error;
@@ -87,6 +81,17 @@ void export_close(struct export *e)
     free(e->path);
     clients_free(&e->clients);
     *e = (struct export){.root = -1};
+}
+
+pthread_mutex_t *export_sync(struct export *e, const void *object)
+{
+    return &e->sync[(uintptr_t)object / 64 % EXPORT_SYNCS];
+}
+
+void export_close_file(struct export *e, int fd)
+{
+    if (close(fd))
+        atomic_fetch_add(&e->losses, 1);
 }
 
 bool export_allows(const struct export *e, const struct sockaddr *peer)

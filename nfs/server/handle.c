@@ -73,6 +73,11 @@ static bool genuine(const uint8_t *key, const struct nfs3_fh *fh)
     return !sodium_memcmp(mac, fh->data + fh->length - HANDLE_MAC, HANDLE_MAC);
 }
 
+uint32_t handle_export(const struct nfs3_fh *fh)
+{
+    return fh->length < HANDLE_HEAD ? 0 : handle_get32(fh->data + HANDLE_HEAD - 4);
+}
+
 bool handle_get(const uint8_t key[HANDLE_KEY], const struct nfs3_fh *fh, struct handle *h)
 {
     const uint8_t *p = fh->data;

@@ -38,6 +38,9 @@ struct handle {
 int handle_key_open(uint8_t key[HANDLE_KEY], const char *state, char *message);
 
 void handle_put(const uint8_t key[HANDLE_KEY], const struct handle *h, struct nfs3_fh *fh);
+/* The number of the export that a handle names, whoever made it. */
+uint32_t handle_export(const struct nfs3_fh *fh);
+
 /* Returns false if the handle was not made with this key. */
 bool handle_get(const uint8_t key[HANDLE_KEY], const struct nfs3_fh *fh, struct handle *h);
 

@@ -16,20 +16,6 @@
 
 enum { EVENTS = 64, STOP_MS = 2000 };
 
-int source_watch(struct nfsd *d, struct source *source, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.ptr = source};
-
-    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, source->fd, &event) == 0 ? 0 : -errno;
-}
-
-void source_change(struct nfsd *d, const struct source *source, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.ptr = (void *)(uintptr_t)source};
-
-    epoll_ctl(d->epoll, EPOLL_CTL_MOD, source->fd, &event);
-}
-
 /* --- listening ------------------------------------------------------------------------------------------------- */
 
 typedef int listen_on(struct nfsd *d, const struct sockaddr *addr, socklen_t length);
@@ -153,64 +139,62 @@ static void done_ready(struct nfsd *d, struct source *source, uint32_t events)
 {
     (void)source;
     (void)events;
-    for (struct work *work = workers_take(d->workers), *next; work; work = next) {
-        struct nfsd_job *job = (struct nfsd_job *)work;
-
+    for (struct work *work = finished_take(&d->finished), *next; work; work = next) {
         next = work->next;
         d->in_work--;
-        if (work == &d->tend)
-            d->is_tending = false;
-        else if (job->search)
-            nfsd_search(d, job);
-        else
-            job_finish(job);
+        work->done(work);
     }
-}
-
-static void mounted_ready(struct nfsd *d, struct source *source, uint32_t events)
-{
-    (void)source;
-    (void)events;
-    for (struct work *work = workers_take(d->mounter), *next; work; work = next) {
-        next = work->next;
-        d->in_work--;
-        job_finish((struct nfsd_job *)work);
-    }
-}
-
-static void found_ready(struct nfsd *d, struct source *source, uint32_t events)
-{
-    (void)source;
-    (void)events;
-    nfsd_search_done(d);
 }
 
 static int open_threads(struct nfsd *d)
 {
-    struct source *source[] = {&d->stop, &d->done, &d->found, &d->mounted};
-    int error = 0;
+    const struct nfs_server *server = d->attr.server;
 
-    d->workers = workers_open(d->attr.workers);
-    d->searcher = workers_open(1);
-    d->mounter = workers_open(1);
-    if (!d->workers || !d->searcher || !d->mounter)
+    d->export = calloc(server->exports ? server->exports : 1, sizeof(*d->export));
+    for (unsigned i = 0; d->export && i < server->exports; i++) {
+        struct nfsd_export *e = &d->export[i];
+
+        *e = (struct nfsd_export){.nfsd = d, .export = &server->export[i]};
+        e->calls = workers_open(&d->finished, d->attr.workers);
+        e->mounts = workers_open(&d->finished, 1);
+        e->searches = workers_open(&d->finished, 1);
+        if (!e->calls || !e->mounts || !e->searches)
+            return -ENOMEM;
+    }
+    return d->export ? 0 : -ENOMEM;
+}
+
+static void close_threads(struct nfsd *d)
+{
+    for (unsigned i = 0; d->export && i < d->attr.server->exports; i++) {
+        struct workers *const pool[] = {d->export[i].calls, d->export[i].mounts, d->export[i].searches};
+
+        for (size_t k = 0; k < sizeof(pool) / sizeof(*pool); k++)
+            if (pool[k])
+                workers_close(pool[k]);
+    }
+    free(d->export);
+}
+
+static int open_sources(struct nfsd *d)
+{
+    int error;
+
+    d->epoll = epoll_create1(EPOLL_CLOEXEC);
+    d->stop = (struct source){.ready = stop_ready, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    if (d->epoll < 0 || d->stop.fd < 0)
         return -errno;
-    d->done = (struct source){.ready = done_ready, .fd = workers_fd(d->workers)};
-    d->found = (struct source){.ready = found_ready, .fd = workers_fd(d->searcher)};
-    d->mounted = (struct source){.ready = mounted_ready, .fd = workers_fd(d->mounter)};
-    for (size_t i = 0; error == 0 && i < sizeof(source) / sizeof(*source); i++)
-        error = source_watch(d, source[i], EPOLLIN);
-    return error;
+    error = source_watch(d, &d->stop, EPOLLIN);
+    d->done = (struct source){.ready = done_ready, .fd = d->finished.fd};
+    return error ? error : source_watch(d, &d->done, EPOLLIN);
 }
 
 static int open_all(struct nfsd *d, char *message)
 {
-    int error;
+    int error = open_sources(d);
 
-    snprintf(message, EXPORT_TEXT, "cannot start: ");
-    d->epoll = epoll_create1(EPOLL_CLOEXEC);
-    d->stop = (struct source){.ready = stop_ready, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    error = d->epoll < 0 || d->stop.fd < 0 ? -errno : nfstcp_init(d);
+    if (error == 0)
+        error = nfstcp_init(d);
     if (error == 0)
         error = open_threads(d);
     if (error)
@@ -223,17 +207,16 @@ struct nfsd *nfsd_open(const struct nfsd_attr *attr, char *message)
     struct nfsd *d = calloc(1, sizeof(*d));
     int error;
 
-    if (!d) {
-        snprintf(message, EXPORT_TEXT, "out of memory");
+    if (!d || finished_init(&d->finished)) {
+        snprintf(message, EXPORT_TEXT, "out of memory or descriptors");
+        free(d);
         return NULL;
     }
     d->attr = *attr;
     nfsd_log_init(d);
-    for (unsigned i = 0; i < attr->server->exports; i++)
-        d->in_memory = d->in_memory || attr->server->export[i].in_memory;
     if (!d->attr.address_max)
         d->attr.address_max = attr->connections_max - attr->connections_max / 2;
-    memory_init(&d->memory, attr->memory_max);
+    memory_init(&d->memory, attr->memory_max, attr->memory_max / (attr->server->exports > 1 ? 2 : 1));
     error = open_all(d, message);
     if (error == 0)
         return d;
@@ -259,11 +242,45 @@ int nfsd_mount_port(const struct nfsd *d)
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
-static void tend(struct work *work)
+static struct nfsd_export *export_of_tend(struct work *work)
 {
-    struct nfsd *d = (struct nfsd *)((char *)work - offsetof(struct nfsd, tend));
+    return (struct nfsd_export *)((char *)work - offsetof(struct nfsd_export, tend));
+}
 
-    atomic_store(&d->is_open, objects_tend(d->attr.server->objects));
+static void run_tend(struct work *work)
+{
+    struct nfsd_export *e = export_of_tend(work);
+
+    objects_tend(e->nfsd->attr.server->objects, e->export);
+}
+
+static void run_settle(struct work *work)
+{
+    struct nfsd_export *e = export_of_tend(work);
+
+    objects_settle(e->nfsd->attr.server->objects, e->export);
+}
+
+static void tend_done(struct work *work)
+{
+    export_of_tend(work)->is_tending = false;
+}
+
+/* Closes objects: all that are unused, or those that have left the cache. While this waits for a file system, it is not
+ * begun again there. */
+static void tend(struct nfsd *d, bool unused)
+{
+    const struct nfs_server *server = d->attr.server;
+
+    for (unsigned i = 0; i < server->exports && !d->stopping; i++) {
+        struct nfsd_export *e = &d->export[i];
+
+        if (e->is_tending || !(unused || objects_are_unsettled(server->objects, e->export)))
+            continue;
+        e->tend = (struct work){.run = unused ? run_tend : run_settle, .done = tend_done};
+        e->is_tending = workers_give(e->calls, &e->tend);
+        d->in_work += e->is_tending;
+    }
 }
 
 static void nfsd_tick(struct nfsd *d, uint64_t now)
@@ -272,19 +289,16 @@ static void nfsd_tick(struct nfsd *d, uint64_t now)
         return;
     d->ticked_ms = now;
     nfstcp_tick(d, now);
-    if (d->is_tending || d->stopping)
-        return;
-    d->is_tending = true;
-    d->in_work++;
-    d->tend.run = tend;
-    workers_give(d->workers, &d->tend);
+    if (objects_are_open(d->attr.server->objects))
+        tend(d, true);
 }
 
 /* Milliseconds until the next tick, which finds stalled peers and unused objects; -1 if there is nothing to look
  * after. */
 static int wait_ms(const struct nfsd *d)
 {
-    bool alone = !d->tcp.conns && !atomic_load(&d->counters.rdma_connections) && !atomic_load(&d->is_open);
+    bool alone =
+        !d->tcp.conns && !atomic_load(&d->counters.rdma_connections) && !objects_are_open(d->attr.server->objects);
     uint32_t ms = d->attr.idle_ms / 4 < NFSD_TICK_MS ? d->attr.idle_ms / 4 : NFSD_TICK_MS;
 
     for (unsigned i = 0; i < d->tcp.listeners; i++)
@@ -310,6 +324,8 @@ static int nfsd_turn(struct nfsd *d)
     nfspacket_turn(d);
     /* What arrived until `now` has been read: a peer's silence is its own, however long the server got no processor. */
     nfsd_tick(d, now);
+    if (objects_are_open(d->attr.server->objects))
+        tend(d, false);
     nfstcp_turn(d);
     return 0;
 }
@@ -367,33 +383,35 @@ static void drop_waiting(struct nfsd *d)
     }
 }
 
-/* Finishes and answers all calls before the transports close. */
-void nfsd_close(struct nfsd *d)
+/* Finishes and answers the calls that have begun, for STOP_MS at most. Returns whether none is left. */
+static bool finish_calls(struct nfsd *d)
+{
+    uint64_t until = clock_ms() + STOP_MS, now;
+
+    while (d->in_work && (now = clock_ms()) < until) {
+        struct pollfd done = {.fd = d->finished.fd, .events = POLLIN};
+
+        poll(&done, 1, (int)(until - now));
+        done_ready(d, &d->done, 0);
+    }
+    return !d->in_work;
+}
+
+bool nfsd_close(struct nfsd *d)
 {
     d->stopping = true;
     drop_waiting(d);
-    while (d->in_work) {
-        struct pollfd done[] = {{.fd = workers_fd(d->workers), .events = POLLIN},
-                                {.fd = workers_fd(d->searcher), .events = POLLIN},
-                                {.fd = workers_fd(d->mounter), .events = POLLIN}};
-
-        poll(done, sizeof(done) / sizeof(*done), -1);
-        done_ready(d, &d->done, 0);
-        nfsd_search_done(d);
-        mounted_ready(d, &d->mounted, 0);
-    }
+    if (!finish_calls(d))
+        return false;
     nfsrdma_fini(d);
     nfstcp_fini(d);
-    if (d->workers)
-        workers_close(d->workers);
-    if (d->searcher)
-        workers_close(d->searcher);
-    if (d->mounter)
-        workers_close(d->mounter);
+    close_threads(d);
+    finished_fini(&d->finished);
     if (d->stop.fd >= 0)
         close(d->stop.fd);
     if (d->epoll >= 0)
         close(d->epoll);
     memory_fini(&d->memory);
     free(d);
+    return true;
 }

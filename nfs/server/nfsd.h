@@ -15,11 +15,11 @@ struct nfsd_attr {
     const char *address;     /* NULL: every IPv4 and IPv6 address */
     int rdma_port, tcp_port; /* default 20049 and 2049; 0: any free port; -1: do not listen */
     int mount_port;          /* for MOUNT over TCP, default 20048; -1: only the ports of NFS */
-    unsigned workers;        /* threads for slow procedures, default 4 */
-    /* For RDMA and for TCP, default 256; to accept one more, the longest idle one is closed */
+    unsigned workers;        /* threads of each export for what may wait for its disk, default 4 */
+    /* For RDMA and for TCP, default 256. To accept one more, one is closed: eviction_find_fair() in rpc/eviction.h. */
     unsigned connections_max;
     unsigned address_max; /* connections from one address; default: half of connections_max */
-    uint32_t rest_ms;     /* a connection idle for less time is not closed for another: default 1000 */
+    uint32_t rest_ms;     /* one that is idle for less time is closed only to share the places: default 1000 */
     uint64_t memory_max;  /* octets that calls may hold; default 512 MiB; further calls wait */
     uint32_t record_max;  /* octets of a call over TCP; default 1 MiB + 64 KiB */
     unsigned calls_max;   /* parallel calls of a TCP connection; default 64; further calls are not read */
@@ -51,7 +51,9 @@ int nfsd_run(struct nfsd *d);
 void nfsd_stop(struct nfsd *d);
 /* Thread-safe. `errors` counts the calls that RPC refused, not NFS statuses. */
 void nfsd_stats(struct nfsd *d, struct nfsd_stats *stats);
-/* nfsd_run() must have returned. */
-void nfsd_close(struct nfsd *d);
+/* Finishes the calls that have begun, and frees the server; nfsd_run() must have returned. Returns false, and frees
+ * nothing, if a file system has not answered for seconds: its threads use the server and its exports, so that the
+ * process can only end, with _exit(2). */
+bool nfsd_close(struct nfsd *d);
 
 #endif

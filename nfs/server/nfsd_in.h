@@ -22,13 +22,25 @@ enum {
     NFSD_BUFFERS = 32,
     NFSD_REPLAYS = 16384, /* replies that each transport keeps: those of 256 clients with all their credits */
     NFSD_TICK_MS = 1000,
-    NFSD_STRANGERS = 16,  /* connections from addresses that no export allows; they get an answer from MOUNT */
-    NFSD_STRANGER = 4096, /* the longest call of such a connection, in octets */
+    NFSD_UNADMITTED_MAX = 16, /* connections from addresses that no export allows; they get an answer from MOUNT */
+    NFSD_UNADMITTED = 4096,   /* the longest call of such a connection, in octets */
 };
 
 struct nfsd_job;
 
-/* --- descriptors that the main thread waits for ---------------------------------------------------------------- */
+/* An export with the threads of its calls: what waits for its file system delays no other export. */
+struct nfsd_export {
+    struct nfsd *nfsd;
+    struct export *export;
+    struct workers *calls;
+    struct workers *mounts; /* for MNT, so that it does not wait behind the slow calls of clients that have mounted */
+    struct workers *searches;
+    struct work tend; /* closes unused objects, in a thread of `calls` */
+    bool is_tending;  /* `tend` is with a thread */
+    uint64_t held;    /* octets that calls hold which are in work, or have their memory reserved */
+};
+
+/* --- descriptors that the main thread waits for: nfsd_source.c -------------------------------------------------- */
 
 struct source {
     void (*ready)(struct nfsd *d, struct source *source, uint32_t events);
@@ -52,13 +64,14 @@ struct owner {
 
 struct memory {
     struct budget budget;
+    uint64_t export_max; /* octets that the calls of one export may hold, so that a silent one leaves some to others */
     struct owner *waiting, **last;
     bool freed; /* memory was returned since the owners were last tried */
     void *buffer[NFSD_BUFFERS];
     unsigned buffers;
 };
 
-void memory_init(struct memory *memory, uint64_t max);
+void memory_init(struct memory *memory, uint64_t max, uint64_t export_max);
 void memory_fini(struct memory *memory);
 /* Reserves the job's charge. Returns false if the job must wait for memory instead. */
 bool memory_admit(struct memory *memory, struct nfsd_job *job);
@@ -69,7 +82,7 @@ void memory_release(struct memory *memory, struct nfsd_job *job);
 void memory_refund(struct memory *memory, struct nfsd_job *job, size_t octets);
 /* Removes the waiting jobs of the owner (NULL: of all owners). Returns them as a list linked by `next`. */
 struct nfsd_job *memory_withdraw(struct memory *memory, struct owner *owner);
-/* Whether an owner that holds no memory waits for some. */
+/* Whether an owner that holds no memory waits for that of others. */
 bool memory_is_pressed(const struct memory *memory);
 uint8_t *memory_buffer(struct memory *memory, size_t capacity);
 void memory_give_back(struct memory *memory, uint8_t *buffer, size_t capacity);
@@ -92,15 +105,16 @@ struct nfsd_job {
     const struct job_ops *ops;
     struct nfsd *nfsd;
     struct owner *owner;
-    struct nfsd_job *next; /* in a list of waiting or withdrawn jobs */
+    struct nfsd_export *export; /* of its object, or its path; NULL: it touches no file system */
+    struct nfsd_job *next;      /* in a list of waiting or withdrawn jobs */
     struct sockaddr_storage peer;
     const uint8_t *message; /* the RPC message; `item` has what came in Read chunks */
     size_t length;
     const struct stream_item *item;
     unsigned items;
-    bool mount_only;  /* only MOUNT is served over this transport */
-    bool is_stranger; /* no export allows the peer; MOUNT answers with MNT3ERR_ACCES */
-    bool views;       /* the transport can send data that may change or be unmapped meanwhile */
+    bool mount_only;    /* only MOUNT is served over this transport */
+    bool is_unadmitted; /* no export allows the peer; MOUNT answers with MNT3ERR_ACCES */
+    bool views;         /* the transport can send data that may change or be unmapped meanwhile */
     size_t charge;
     bool search; /* the object of its handle must be searched for */
 
@@ -121,12 +135,21 @@ struct nfsd_job {
     uint8_t small[NFSD_HEAD];
 };
 
-/* Starts a job. The transport has filled in the fields above `charge`. */
+enum said { SAID_CALL, SAID_NOTHING, SAID_BAD_CHUNK };
+enum said job_decode(struct nfsd_job *job);
+bool job_is_nfs(const struct nfsd_job *job);
+enum nfs3_proc job_proc(const struct nfsd_job *job);
+/* Executes the call. Returns false if it was to be done `now` and would block, or if it needs a search. */
+bool job_serve(struct nfsd_job *job, bool now, bool search);
+
+/* In nfsd_begin.c: starts a job. The transport has filled in the fields above `charge`. */
 void job_start(struct nfsd_job *job);
 /* Releases what the job holds, but not the job. Transports call it at the end of `answer`, `refuse` and `drop`. */
 void job_end(struct nfsd_job *job);
 /* Executes the job in a worker, with or without a search for its object. */
 void job_run(struct nfsd_job *job, bool search);
+/* Hands the job to a pool, which calls `run`; `done` is called here later. */
+void job_give(struct nfsd_job *job, struct workers *workers, void (*run)(struct work *), void (*done)(struct work *));
 /* Encodes and sends the reply of an executed job. */
 void job_finish(struct nfsd_job *job);
 /* Begins jobs that waited for memory, as far as there is some. */
@@ -138,7 +161,6 @@ bool job_is_once_only(const struct nfsd_job *job);
 
 /* Searches for the job's object and executes the job, when its turn comes. */
 void nfsd_search(struct nfsd *d, struct nfsd_job *job);
-void nfsd_search_done(struct nfsd *d);
 
 /* --- transports: nfsd_tcp.c, nfsd_rdma.c ------------------------------------------------------------------------ */
 
@@ -153,7 +175,7 @@ struct tcp {
     struct tcp_listener listener[2]; /* NFS, MOUNT */
     unsigned listeners;
     struct tcp_conn *conns; /* includes closed ones that still have calls in work */
-    unsigned strangers;
+    unsigned unadmitted;
     struct tcp_conn *dirty; /* connections with replies that were not yet tried to be sent */
     uint8_t *stage;
     struct replay replay;
@@ -199,15 +221,11 @@ struct counters {
 struct nfsd {
     struct nfsd_attr attr;
     int epoll;
-    struct source stop, done, found, mounted; /* eventfds: of nfsd_stop() and of the three thread pools */
-    struct workers *workers, *searcher;
-    struct workers *mounter; /* for MNT, so that it does not wait behind the slow calls of clients that have mounted */
-    struct work tend;        /* closes unused objects, in a worker */
-    bool is_tending;         /* `tend` is with a worker */
-    atomic_bool is_open;     /* objects were left open */
+    struct source stop, done; /* eventfds: of nfsd_stop() and of `finished` */
+    struct finished finished;
+    struct nfsd_export *export; /* those of attr.server, in its order */
     unsigned in_work;
     bool stopping;
-    bool in_memory; /* an export is in memory: a WRITE may then be tried without a worker */
     struct memory memory;
     struct tcp tcp;
     struct source packets; /* the net of attr.net */

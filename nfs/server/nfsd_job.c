@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_job.c - a call from its first octet to its reply: decodes and checks it, executes it here or in a worker, and
- * encodes the reply. */
+/* nfsd_job.c - the steps of a call: decodes and checks it, executes it, and encodes the reply. nfsd_begin.c decides
+ * where and when. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nfs/server/nfsd_in.h"
 
-static bool is_nfs(const struct nfsd_job *job)
+bool job_is_nfs(const struct nfsd_job *job)
 {
     return job->call.program == NFS_PROGRAM;
 }
 
-static enum nfs3_proc proc_of(const struct nfsd_job *job)
+enum nfs3_proc job_proc(const struct nfsd_job *job)
 {
     return (enum nfs3_proc)job->call.procedure;
 }
@@ -41,7 +41,7 @@ static struct rpc_reply nfsd_job_judge(const struct nfsd_job *job, bool bad_cred
         reply.low = reply.high = 3;
     } else if (call->procedure >= procedures) {
         reply.result = RPC_PROC_UNAVAIL;
-    } else if (job->is_stranger && call->program == NFS_PROGRAM && call->procedure != NFS3_NULL) {
+    } else if (job->is_unadmitted && call->program == NFS_PROGRAM && call->procedure != NFS3_NULL) {
         reply.result = RPC_AUTH_ERROR;
         reply.auth_status = RPC_AUTH_TOOWEAK;
     }
@@ -56,8 +56,8 @@ static bool decode_args(struct nfsd_job *job, struct coder *c)
         return false;
     if (job->items)
         c->item = job->item[0];
-    if (is_nfs(job))
-        nfs3_code_args(c, proc_of(job), &job->args);
+    if (job_is_nfs(job))
+        nfs3_code_args(c, job_proc(job), &job->args);
     else
         mount3_code_args(c, (enum mount3_proc)job->call.procedure, &job->path);
     if (c->bad && job->items && !c->reduced)
@@ -67,9 +67,7 @@ static bool decode_args(struct nfsd_job *job, struct coder *c)
     return true;
 }
 
-enum said { SAID_CALL, SAID_NOTHING, SAID_BAD_CHUNK };
-
-static enum said nfsd_job_decode(struct nfsd_job *job)
+enum said job_decode(struct nfsd_job *job)
 {
     struct coder c;
     bool bad_cred;
@@ -93,11 +91,12 @@ static bool serve_nfs(struct nfsd_job *job, bool now, bool search)
     struct nfs_request request = {.server = job->nfsd->attr.server,
                                   .peer = (const struct sockaddr *)&job->peer,
                                   .cred = &job->call.cred,
-                                  .proc = proc_of(job),
+                                  .proc = job_proc(job),
                                   .args = &job->args,
                                   .buffer = job->buffer,
                                   .capacity = job->capacity,
                                   .now = now,
+                                  .cached = now && job->export && !job->export->export->in_memory,
                                   .view = now && job->views ? &job->view : NULL,
                                   .search = search ? NULL : &job->search,
                                   .result = &job->result};
@@ -105,10 +104,9 @@ static bool serve_nfs(struct nfsd_job *job, bool now, bool search)
     return nfs_serve(&request);
 }
 
-/* Executes the call. Returns false if it was to be done `now` and would block, or if it needs a search. */
-static bool nfsd_job_serve(struct nfsd_job *job, bool now, bool search)
+bool job_serve(struct nfsd_job *job, bool now, bool search)
 {
-    if (is_nfs(job))
+    if (job_is_nfs(job))
         return serve_nfs(job, now, search);
     if (job->call.procedure == MOUNT3_MNT)
         mount_serve(job->nfsd->attr.server, (const struct sockaddr *)&job->peer, &job->call.cred, &job->path,
@@ -118,17 +116,20 @@ static bool nfsd_job_serve(struct nfsd_job *job, bool now, bool search)
 
 void job_run(struct nfsd_job *job, bool search)
 {
-    nfsd_job_serve(job, false, search);
+    job_serve(job, false, search);
 }
 
-static void serve_in_worker(struct work *work)
+void job_give(struct nfsd_job *job, struct workers *workers, void (*run)(struct work *), void (*done)(struct work *))
 {
-    job_run((struct nfsd_job *)work, false);
-}
-
-static bool is_slow(const struct nfsd_job *job)
-{
-    return is_nfs(job) ? nfs_is_slow(proc_of(job), &job->args) : job->call.procedure == MOUNT3_MNT;
+    job->work.run = run;
+    job->work.done = done;
+    job->nfsd->in_work++;
+    if (workers_give(workers, &job->work))
+        return;
+    job->nfsd->in_work--;
+    job->reply.result = RPC_SYSTEM_ERR;
+    job->search = false;
+    done(&job->work);
 }
 
 bool job_is_once_only(const struct nfsd_job *job)
@@ -137,89 +138,7 @@ bool job_is_once_only(const struct nfsd_job *job)
                                   1U << NFS3_SYMLINK | 1U << NFS3_MKNOD | 1U << NFS3_REMOVE | 1U << NFS3_RMDIR |
                                   1U << NFS3_RENAME | 1U << NFS3_LINK;
 
-    return job->reply.result == RPC_SUCCESS && is_nfs(job) && procs >> job->call.procedure & 1;
-}
-
-/* A READ from a view or a WRITE to memory is classed as slow, but often need not block. */
-static bool may_be_quick(const struct nfsd_job *job)
-{
-    if (job->reply.result != RPC_SUCCESS || !is_nfs(job))
-        return false;
-    return (job->call.procedure == NFS3_READ && job->views && is_slow(job)) ||
-           (job->call.procedure == NFS3_WRITE && job->nfsd->in_memory);
-}
-
-/* Tries to execute the call without a buffer. On success the memory reserved for the buffer is returned. */
-static bool serve_now(struct nfsd_job *job)
-{
-    if (!may_be_quick(job) || !nfsd_job_serve(job, true, false))
-        return false;
-    memory_refund(&job->nfsd->memory, job, job->capacity);
-    job->capacity = 0;
-    return true;
-}
-
-/* Begins a job whose memory is reserved. */
-static void nfsd_job_begin(struct nfsd_job *job)
-{
-    struct nfsd *d = job->nfsd;
-
-    if (!job->ops->begin(job))
-        return;
-    atomic_fetch_add(&d->counters.calls, 1);
-    if (serve_now(job)) {
-        job_finish(job);
-        return;
-    }
-    if (job->capacity) {
-        job->buffer = memory_buffer(&d->memory, job->capacity);
-        if (!job->buffer)
-            job->reply.result = RPC_SYSTEM_ERR;
-    }
-    if (job->reply.result != RPC_SUCCESS) {
-        job_finish(job);
-    } else if (!job->search && !is_slow(job) && nfsd_job_serve(job, true, false)) {
-        job_finish(job);
-    } else if (job->search) {
-        nfsd_search(d, job);
-    } else {
-        d->in_work++;
-        job->work.run = serve_in_worker;
-        workers_give(is_nfs(job) ? d->workers : d->mounter, &job->work);
-    }
-}
-
-void job_start(struct nfsd_job *job)
-{
-    enum said said = nfsd_job_decode(job);
-
-    job->charge = sizeof(*job) + job->length;
-    for (unsigned i = 0; i < job->items; i++)
-        job->charge += job->item[i].length;
-    if (said == SAID_CALL && job->reply.result == RPC_SUCCESS && is_nfs(job)) {
-        job->capacity = nfs_result_size(proc_of(job), &job->args);
-        job->capacity = job->capacity < NFSD_RESULT_MAX ? job->capacity : NFSD_RESULT_MAX;
-    }
-    job->charge += job->capacity;
-    job->owner->jobs++;
-    if (said == SAID_CALL) {
-        if (memory_admit(&job->nfsd->memory, job))
-            nfsd_job_begin(job);
-        return;
-    }
-    job->charge = 0;
-    if (said == SAID_BAD_CHUNK)
-        job->ops->refuse(job);
-    else
-        job->ops->drop(job);
-}
-
-void jobs_resume(struct nfsd *d)
-{
-    struct nfsd_job *job;
-
-    while ((job = memory_next(&d->memory)))
-        nfsd_job_begin(job);
+    return job->reply.result == RPC_SUCCESS && job_is_nfs(job) && procs >> job->call.procedure & 1;
 }
 
 void job_end(struct nfsd_job *job)
@@ -290,8 +209,8 @@ static void code_result(struct nfsd_job *job, struct coder *c)
 {
     bool no = false;
 
-    if (is_nfs(job))
-        nfs3_code_result(c, proc_of(job), &job->result);
+    if (job_is_nfs(job))
+        nfs3_code_result(c, job_proc(job), &job->result);
     else if (job->call.procedure == MOUNT3_MNT)
         mount3_code_mnt(c, &job->mount);
     else if (job->call.procedure == MOUNT3_EXPORT)
@@ -307,9 +226,9 @@ static size_t head_space(const struct nfsd_job *job)
 
     if (job->reply.result != RPC_SUCCESS)
         return space;
-    if (is_nfs(job) && (job->call.procedure == NFS3_READDIR || job->call.procedure == NFS3_READDIRPLUS))
+    if (job_is_nfs(job) && (job->call.procedure == NFS3_READDIR || job->call.procedure == NFS3_READDIRPLUS))
         space += job->result.status == NFS3_OK ? job->result.list.length : 0;
-    else if (!is_nfs(job) && job->call.procedure == MOUNT3_EXPORT)
+    else if (!job_is_nfs(job) && job->call.procedure == MOUNT3_EXPORT)
         space += exports_max(job->nfsd->attr.server);
     return space;
 }
@@ -335,9 +254,9 @@ static void nfsd_job_count(const struct nfsd_job *job)
 
     if (job->reply.result != RPC_SUCCESS)
         atomic_fetch_add(&counters->errors, 1);
-    else if (is_nfs(job) && job->result.status == NFS3_OK && job->call.procedure == NFS3_READ)
+    else if (job_is_nfs(job) && job->result.status == NFS3_OK && job->call.procedure == NFS3_READ)
         atomic_fetch_add(&counters->read_octets, job->result.read.count);
-    else if (is_nfs(job) && job->result.status == NFS3_OK && job->call.procedure == NFS3_WRITE)
+    else if (job_is_nfs(job) && job->result.status == NFS3_OK && job->call.procedure == NFS3_WRITE)
         atomic_fetch_add(&counters->written_octets, job->result.write.count);
 }
 

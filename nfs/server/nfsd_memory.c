@@ -5,9 +5,9 @@
 
 #include "nfs/server/nfsd_in.h"
 
-void memory_init(struct memory *memory, uint64_t max)
+void memory_init(struct memory *memory, uint64_t max, uint64_t export_max)
 {
-    *memory = (struct memory){.last = &memory->waiting};
+    *memory = (struct memory){.last = &memory->waiting, .export_max = export_max};
     budget_init(&memory->budget, max);
 }
 
@@ -33,12 +33,29 @@ static void nfsd_memory_unqueue(struct memory *memory, struct owner **at)
         memory->last = at;
 }
 
+/* Whether the calls of the job's export leave it room; the first one is always admitted. */
+static bool is_within_share(const struct memory *memory, const struct nfsd_job *job)
+{
+    const struct nfsd_export *e = job->export;
+
+    return !e || !e->held || (e->held <= memory->export_max && job->charge <= memory->export_max - e->held);
+}
+
+static bool reserve(struct memory *memory, struct nfsd_job *job)
+{
+    if (!is_within_share(memory, job) || !budget_reserve(&memory->budget, job->charge, &job->owner->held))
+        return false;
+    if (job->export)
+        job->export->held += job->charge;
+    return true;
+}
+
 bool memory_admit(struct memory *memory, struct nfsd_job *job)
 {
     struct owner *owner = job->owner;
 
     /* Calls of one connection are admitted in their order. */
-    if (!owner->waiting && budget_reserve(&memory->budget, job->charge, &owner->held))
+    if (!owner->waiting && reserve(memory, job))
         return true;
     if (!owner->waiting) {
         owner->last = &owner->waiting;
@@ -58,7 +75,7 @@ struct nfsd_job *memory_next(struct memory *memory)
     for (struct owner **at = &memory->waiting, *owner; (owner = *at); at = &owner->next) {
         struct nfsd_job *job = owner->waiting;
 
-        if (!budget_reserve(&memory->budget, job->charge, &owner->held))
+        if (!reserve(memory, job))
             continue;
         nfsd_memory_unqueue(memory, at);
         owner->waiting = job->next;
@@ -74,6 +91,8 @@ struct nfsd_job *memory_next(struct memory *memory)
 void memory_refund(struct memory *memory, struct nfsd_job *job, size_t octets)
 {
     job->charge -= octets;
+    if (job->export)
+        job->export->held -= octets;
     budget_return(&memory->budget, octets, &job->owner->held);
     memory->freed = true;
 }
@@ -116,7 +135,7 @@ struct nfsd_job *memory_withdraw(struct memory *memory, struct owner *owner)
 bool memory_is_pressed(const struct memory *memory)
 {
     for (const struct owner *owner = memory->waiting; owner; owner = owner->next)
-        if (owner->held == 0)
+        if (owner->held == 0 && is_within_share(memory, owner->waiting))
             return true;
     return false;
 }

@@ -53,7 +53,7 @@ static void packet_open_offers(struct tcp_conn *conn)
 
     for (const struct tcp_conn *c = conn->nfsd->tcp.conns; c; c = c->next)
         offerers += c->packet && c->packet->offered;
-    if (offerers >= PACKET_OFFERERS || conn->is_stranger || !rddp_stream_has_option(p->stream))
+    if (offerers >= PACKET_OFFERERS || conn->is_unadmitted || !rddp_stream_has_option(p->stream))
         return;
     p->offered = malloc((size_t)PACKET_OFFERS * NFS3_IO_MAX);
     for (int i = 0; p->offered && i < PACKET_OFFERS; i++)
@@ -161,9 +161,9 @@ static void nfsd_packet_read(struct tcp_conn *conn)
     }
 }
 
-bool nfspacket_is_open(const struct tcp_conn *conn)
+static bool packet_is_open(const struct tcp_conn *conn)
 {
-    return conn->packet && record_is_open(&conn->packet->rx.rx);
+    return record_is_open(&conn->packet->rx.rx);
 }
 
 /* --- sending --------------------------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static int packet_write_reply(struct nfsd_packet *p, struct nfsd_tcp_call *call)
     return error;
 }
 
-bool nfspacket_send(struct tcp_conn *conn)
+static bool packet_send(struct tcp_conn *conn)
 {
     struct nfsd_packet *p = conn->packet;
 
@@ -257,14 +257,14 @@ static void packet_reap(struct tcp_conn *conn)
     }
 }
 
-bool nfspacket_waits(const struct tcp_conn *conn)
+static bool packet_waits(const struct tcp_conn *conn)
 {
-    return conn->packet && (conn->packet->sent || conn->packet->finished);
+    return conn->packet->sent || conn->packet->finished;
 }
 
 /* --- the end --------------------------------------------------------------------------------------------------- */
 
-void nfspacket_end_call(struct nfsd_tcp_call *call)
+static void packet_end_call(struct nfsd_tcp_call *call)
 {
     struct nfsd_packet *p = call->conn->packet;
 
@@ -272,7 +272,7 @@ void nfspacket_end_call(struct nfsd_tcp_call *call)
         packet_renew_offers(p);
 }
 
-void nfspacket_close(struct tcp_conn *conn)
+static void nfsd_packet_close(struct tcp_conn *conn)
 {
     struct nfsd_packet *p = conn->packet;
 
@@ -288,14 +288,19 @@ void nfspacket_close(struct tcp_conn *conn)
     }
 }
 
-void nfspacket_free(struct tcp_conn *conn)
+static void packet_free(struct tcp_conn *conn)
 {
-    if (!conn->packet)
-        return;
     free(conn->packet->stage);
     free(conn->packet->offered);
     free(conn->packet);
 }
+
+static const struct stream_ops packet_ops = {.send = packet_send,
+                                             .close = nfsd_packet_close,
+                                             .free = packet_free,
+                                             .end_call = packet_end_call,
+                                             .is_open = packet_is_open,
+                                             .waits = packet_waits};
 
 /* The peer has finished, and all its calls are answered: finish, too, and wait for its acknowledgement. */
 static void packet_end(struct tcp_conn *conn)
@@ -338,6 +343,7 @@ static bool packet_accept(struct nfsd *d)
     p->rx.rx.max = conn->rx.max;
     p->sent_last = &p->sent;
     conn->packet = p;
+    conn->stream = &packet_ops;
     packet_open_offers(conn);
     return true;
 }
@@ -345,7 +351,7 @@ static bool packet_accept(struct nfsd *d)
 static void packet_turn_conn(struct tcp_conn *conn)
 {
     packet_reap(conn);
-    if (conn->out && !nfspacket_send(conn)) {
+    if (conn->out && !packet_send(conn)) {
         nfstcp_close(conn);
         return;
     }

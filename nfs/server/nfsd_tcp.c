@@ -24,12 +24,12 @@ void nfstcp_close(struct tcp_conn *conn)
     if (conn->source.fd < 0)
         return;
     /* Counted first: a peer that sees the connection closed has its place back. */
-    if (conn->is_stranger)
-        conn->nfsd->tcp.strangers--;
+    if (conn->is_unadmitted)
+        conn->nfsd->tcp.unadmitted--;
     else
         atomic_fetch_sub(&conn->nfsd->counters.tcp_connections, 1);
     if (conn->packet)
-        nfspacket_close(conn);
+        conn->stream->close(conn);
     else
         close(conn->source.fd);
     conn->source.fd = -1;
@@ -168,35 +168,35 @@ static void conn_ready(struct nfsd *d, struct source *source, uint32_t events)
 
 /* --- accepting ------------------------------------------------------------------------------------------------- */
 
-/* Lists the connections of admitted peers, or those of strangers. Returns their number. */
-static unsigned list_places(const struct nfsd *d, bool strangers, struct rpc_place *place, struct tcp_conn **conns)
+/* Lists the connections of admitted peers, or those of the others. Returns their number. */
+static unsigned list_places(const struct nfsd *d, bool unadmitted, struct rpc_eviction *place, struct tcp_conn **conns)
 {
     uint64_t now = clock_ms();
     unsigned n = 0;
 
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
-        if (conn->source.fd < 0 || conn->is_stranger != strangers)
+        if (conn->source.fd < 0 || conn->is_unadmitted != unadmitted)
             continue;
         conns[n] = conn;
-        place[n++] = (struct rpc_place){
+        place[n++] = (struct rpc_eviction){
             .peer = &conn->peer, .idle_ms = now - conn->moved_ms, .is_busy = conn->owner.jobs > conn->outs};
     }
     return n;
 }
 
-/* Strangers have a few places of their own, so that they take none from admitted peers. */
-static bool nfsd_tcp_make_place(struct nfsd *d, bool stranger, const struct sockaddr_storage *peer)
+/* Peers that are not admitted have a few places of their own, so that they take none from those that are. */
+static bool nfsd_tcp_make_place(struct nfsd *d, bool unadmitted, const struct sockaddr_storage *peer)
 {
-    struct place_limits limits = {d->attr.connections_max, d->attr.address_max, d->attr.rest_ms};
-    unsigned n = stranger ? d->tcp.strangers : atomic_load(&d->counters.tcp_connections);
-    struct rpc_place *place = calloc(n + 1, sizeof(*place));
+    struct eviction_limits limits = {d->attr.connections_max, d->attr.address_max, d->attr.rest_ms};
+    unsigned n = unadmitted ? d->tcp.unadmitted : atomic_load(&d->counters.tcp_connections);
+    struct rpc_eviction *place = calloc(n + 1, sizeof(*place));
     struct tcp_conn **conns = calloc(n + 1, sizeof(struct tcp_conn *));
     int found = PLACE_NONE;
 
-    if (stranger)
-        limits = (struct place_limits){NFSD_STRANGERS, NFSD_STRANGERS, 0};
+    if (unadmitted)
+        limits = (struct eviction_limits){NFSD_UNADMITTED_MAX, NFSD_UNADMITTED_MAX, 0};
     if (place && conns)
-        found = place_find(place, list_places(d, stranger, place, conns), &limits, peer);
+        found = eviction_find_fair(place, list_places(d, unadmitted, place, conns), &limits, peer);
     if (found >= 0)
         nfstcp_close(conns[found]);
     free(place);
@@ -206,8 +206,8 @@ static bool nfsd_tcp_make_place(struct nfsd *d, bool stranger, const struct sock
 
 struct tcp_conn *nfstcp_add(struct nfsd *d, int fd, const struct sockaddr_storage *peer)
 {
-    bool stranger = !nfsd_admits(d, peer);
-    struct tcp_conn *conn = nfsd_tcp_make_place(d, stranger, peer) ? calloc(1, sizeof(*conn)) : NULL;
+    bool unadmitted = !nfsd_admits(d, peer);
+    struct tcp_conn *conn = nfsd_tcp_make_place(d, unadmitted, peer) ? calloc(1, sizeof(*conn)) : NULL;
 
     if (!conn)
         return NULL;
@@ -217,12 +217,12 @@ struct tcp_conn *nfstcp_add(struct nfsd *d, int fd, const struct sockaddr_storag
     conn->out_last = &conn->out;
     conn->moved_ms = clock_ms();
     conn->events = EPOLLIN;
-    conn->is_stranger = stranger;
-    record_init(&conn->rx, stranger ? NFSD_STRANGER : d->attr.record_max);
+    conn->is_unadmitted = unadmitted;
+    record_init(&conn->rx, unadmitted ? NFSD_UNADMITTED : d->attr.record_max);
     conn->next = d->tcp.conns;
     d->tcp.conns = conn;
-    if (stranger)
-        d->tcp.strangers++;
+    if (unadmitted)
+        d->tcp.unadmitted++;
     else
         atomic_fetch_add(&d->counters.tcp_connections, 1);
     return conn;
@@ -319,7 +319,8 @@ static void nfsd_tcp_resume(struct tcp *tcp)
         nfsd_tcp_want(conn);
         if (conn->source.fd < 0 && conn->owner.jobs == 0 && !conn->dirty) {
             *at = conn->next;
-            nfspacket_free(conn);
+            if (conn->packet)
+                conn->stream->free(conn);
             free(conn);
         } else {
             at = &conn->next;
@@ -360,9 +361,9 @@ void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
     /* When others wait for memory, a peer that takes no replies has less time. */
     limit = memory_is_pressed(&d->memory) ? d->attr.idle_ms / PRESSED : d->attr.idle_ms;
     for (struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next) {
-        bool open = record_is_open(&conn->rx) || nfspacket_is_open(conn);
+        bool open = record_is_open(&conn->rx) || (conn->packet && conn->stream->is_open(conn));
         bool stuck = open && nfstcp_may_call(conn) && still_ms(conn, now_ms) >= d->attr.idle_ms;
-        bool waits = conn->out || nfspacket_waits(conn);
+        bool waits = conn->out || (conn->packet && conn->stream->waits(conn));
 
         if (conn->source.fd >= 0 && (stuck || (waits && still_ms(conn, now_ms) >= limit)))
             nfstcp_close(conn);
@@ -372,7 +373,7 @@ void nfstcp_tick(struct nfsd *d, uint64_t now_ms)
 bool nfstcp_is_quiet(const struct nfsd *d)
 {
     for (const struct tcp_conn *conn = d->tcp.conns; conn; conn = conn->next)
-        if (conn->source.fd >= 0 && (conn->out || nfspacket_waits(conn)))
+        if (conn->source.fd >= 0 && (conn->out || (conn->packet && conn->stream->waits(conn))))
             return false;
     return true;
 }

@@ -21,6 +21,16 @@ struct nfsd_tcp_call {
     bool announced; /* that a READ has no data */
 };
 
+/* What a connection does that is a stream of ours, not a socket. */
+struct stream_ops {
+    bool (*send)(struct tcp_conn *conn);  /* as nfstcp_send() */
+    void (*close)(struct tcp_conn *conn); /* the stream alone */
+    void (*free)(struct tcp_conn *conn);  /* no call is left */
+    void (*end_call)(struct nfsd_tcp_call *call);
+    bool (*is_open)(const struct tcp_conn *conn); /* it has received part of a record */
+    bool (*waits)(const struct tcp_conn *conn);   /* replies wait to be acknowledged */
+};
+
 struct tcp_conn {
     struct source source; /* the first member; its fd is -1 once the connection is over */
     struct nfsd *nfsd;
@@ -36,8 +46,9 @@ struct tcp_conn {
     uint32_t events;                       /* the events that epoll waits for */
     bool dirty, blocked;                   /* it has replies that were not tried; the socket was full */
     bool over;                             /* the peer has shut down its sending side */
-    bool is_stranger;                      /* no export allows its peer */
+    bool is_unadmitted;                    /* no export allows its peer */
     struct nfsd_packet *packet;            /* it is a stream of ours, and source.fd is its net's; NULL: a socket */
+    const struct stream_ops *stream;       /* with `packet` */
 };
 
 /* Whether the connection may have another call now. */
@@ -58,15 +69,6 @@ bool nfstcp_send(struct tcp_conn *conn);
 struct tcp_conn *nfstcp_add(struct nfsd *d, int fd, const struct sockaddr_storage *peer);
 /* Closes the connection. The structure lives on while calls of it are in work. */
 void nfstcp_close(struct tcp_conn *conn);
-
-/* nfsd_packet.c: the same for a connection that is a stream. */
-bool nfspacket_send(struct tcp_conn *conn);
-void nfspacket_close(struct tcp_conn *conn); /* the stream alone */
-void nfspacket_free(struct tcp_conn *conn);  /* no call is left */
-void nfspacket_end_call(struct nfsd_tcp_call *call);
-/* Whether it has received part of a record; whether replies wait to be acknowledged. */
-bool nfspacket_is_open(const struct tcp_conn *conn);
-bool nfspacket_waits(const struct tcp_conn *conn);
 
 /* The connection was closed: drops its unsent replies and its calls that have not begun. */
 void nfstcp_abandon(struct tcp_conn *conn);

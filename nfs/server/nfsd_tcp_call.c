@@ -27,7 +27,7 @@ static void nfsd_tcp_call_look_at(const struct tcp_conn *conn)
 void nfstcp_end_call(struct nfsd_tcp_call *call)
 {
     if (call->conn->packet)
-        nfspacket_end_call(call);
+        call->conn->stream->end_call(call);
     job_end(&call->job);
     nfsd_tcp_call_look_at(call->conn);
     free(call->record);
@@ -91,14 +91,16 @@ static bool nfsd_tcp_call_begin(struct nfsd_job *job)
     struct replay *replay = &job->nfsd->tcp.replay;
     struct replay_entry *entry;
     struct replay_key key;
+    uint64_t now;
 
     nfsd_tcp_call_look_at(call->conn);
     if (!job_is_once_only(job))
         return true;
+    now = clock_ms();
     replay_key(&key, &job->peer, job->call.xid, &call->rpc);
-    entry = replay_find(replay, &key);
+    entry = replay_find(replay, &key, now);
     if (!entry) {
-        call->entry = replay_add(replay, &key);
+        call->entry = replay_add(replay, &key, now);
         return true;
     }
     if (entry->state == REPLAY_KEPT) {
@@ -123,7 +125,7 @@ static void nfsd_tcp_call_answer(struct nfsd_job *job)
         waiter = part_waiter(call->entry);
         if (waiter)
             answer_as_before(waiter, &reply);
-        replay_keep(&job->nfsd->tcp.replay, call->entry, &reply, REPLAY_OCTETS);
+        replay_keep(&job->nfsd->tcp.replay, call->entry, &reply, REPLAY_OCTETS, clock_ms());
         call->entry = NULL;
     }
     queue_reply(call);
@@ -184,7 +186,7 @@ bool nfstcp_call(struct tcp_conn *conn, uint8_t *record, size_t length, const st
     call->job.message = record;
     call->job.length = length;
     call->job.mount_only = conn->nfsd->attr.tcp_port < 0;
-    call->job.is_stranger = conn->is_stranger;
+    call->job.is_unadmitted = conn->is_unadmitted;
     job_start(&call->job);
     return true;
 }
@@ -243,7 +245,7 @@ static void nfsd_tcp_call_advance(struct tcp_conn *conn, size_t n)
 bool nfstcp_send(struct tcp_conn *conn)
 {
     if (conn->packet)
-        return nfspacket_send(conn);
+        return conn->stream->send(conn);
     conn->blocked = false;
     while (conn->out && !conn->blocked) {
         struct iovec iov[SEND_CALLS * NFSTCP_PIECES];

@@ -68,6 +68,7 @@ static int open_place(struct objects *objects, unsigned i, const struct objects_
     int fd;
 
     *place = (struct object_place){.export = e, .mount = -1};
+    pthread_mutex_init(&place->search, NULL);
     for (unsigned j = 0; j < i; j++) {
         if (objects->place[j].export->id == e->id)
             return object_fail(message, -EEXIST, e,
@@ -93,7 +94,6 @@ struct objects *objects_open(const struct objects_attr *attr, char *message)
 
     snprintf(message, EXPORT_TEXT, "out of memory");
     if (objects) {
-        pthread_mutex_init(&objects->search, NULL);
         pthread_mutex_init(&objects->miss_lock, NULL);
         objects->place = calloc(attr->exports + 1, sizeof(*objects->place));
         objects->names = names_open();
@@ -116,31 +116,27 @@ void objects_close(struct objects *objects)
 {
     if (!objects)
         return;
+    for (unsigned i = 0; i < objects->places; i++)
+        cache_close(&objects->cache, &objects->place[i].closing);
     cache_fini(&objects->cache);
     for (unsigned i = 0; i < objects->places; i++) {
         if (objects->place[i].mount >= 0)
             close(objects->place[i].mount);
     }
     names_close(objects->names);
-    pthread_mutex_destroy(&objects->search);
     pthread_mutex_destroy(&objects->miss_lock);
     free(objects->miss);
     free(objects->place);
     free(objects);
 }
 
-static const struct object_place *place_of(const struct objects *objects, uint32_t id)
+struct object_place *place_of(const struct objects *objects, uint32_t id)
 {
     for (unsigned i = 0; i < objects->places; i++) {
         if (objects->place[i].export->id == id)
             return &objects->place[i];
     }
     return NULL;
-}
-
-static struct kept *kept_of(struct object *object)
-{
-    return (struct kept *)(void *)object;
 }
 
 static enum nfs3_status object_status_of(int error)
@@ -158,28 +154,32 @@ static enum nfs3_status object_status_of(int error)
     }
 }
 
-/* Whether the object still has a name and was recently seen inside its export; checks again after RECHECK_MS. */
-static bool current(struct objects *objects, struct kept *k)
+/* Whether the object still has a name and was recently seen inside its export; checks again after RECHECK_MS. Returns
+ * NFS3ERR_JUKEBOX if that needs more than the kernel has in memory, and the caller may not `wait`. */
+static enum nfs3_status current(struct objects *objects, struct kept *k, bool wait)
 {
+    const struct object_place *place = place_of(objects, k->object.export->id);
     uint64_t now = now_ms();
+    bool paused, inside, known = true;
     struct identity was;
     struct stat st;
-    bool paused, inside;
 
     if (fstat(k->object.fd, &st) || !st.st_nlink)
-        return false;
+        return NFS3ERR_STALE;
     if (now - k->seen < RECHECK_MS)
-        return true;
+        return NFS3_OK;
     paused = identity_pause(&was);
-    inside = inside_export(place_of(objects, k->object.export->id), k->object.fd, &st);
+    inside = wait ? inside_export(place, k->object.fd, &st) : inside_by_path(place, k->object.fd, &st, &known);
     if (paused)
         identity_assume(&was);
+    if (!known)
+        return NFS3ERR_JUKEBOX;
     k->seen = now;
-    return inside;
+    return inside ? NFS3_OK : NFS3ERR_STALE;
 }
 
 /* Adds the object to the cache. Takes over `fd`, also on failure. */
-static enum nfs3_status object_keep(struct objects *objects, const struct object_place *place, const struct handle *h,
+static enum nfs3_status object_keep(struct objects *objects, struct object_place *place, const struct handle *h,
                                     const struct nfs3_fh *fh, int fd, struct kept **kept)
 {
     struct stat st;
@@ -198,17 +198,19 @@ static enum nfs3_status object_keep(struct objects *objects, const struct object
                        .fh = *fh,
                        .h = *h,
                        .inode = st.st_ino,
+                       .closing = &place->closing,
                        .reader = -1,
                        .writer = -1};
     k->seen = now_ms();
     *kept = cache_add(&objects->cache, k);
+    cache_close(&objects->cache, &place->closing);
     return NFS3_OK;
 }
 
 static enum nfs3_status server_object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search,
                                            struct kept **kept)
 {
-    const struct object_place *place;
+    struct object_place *place;
     enum nfs3_status status;
     struct identity was;
     struct handle h;
@@ -228,25 +230,55 @@ static enum nfs3_status server_object_find(struct objects *objects, const struct
     return status;
 }
 
-enum nfs3_status object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search, struct object **object)
+/* Gets the object from the cache: NFS3_OK with `*kept` NULL if it is not there. */
+static enum nfs3_status object_from_cache(struct objects *objects, const struct nfs3_fh *fh, bool wait,
+                                          struct kept **kept)
 {
-    enum nfs3_status status = NFS3_OK;
+    enum nfs3_status status;
     struct kept *k;
 
-    *object = NULL;
+    *kept = NULL;
     if (fh->length > NFS3_FH_MAX)
         return NFS3ERR_BADHANDLE;
     k = cache_get(&objects->cache, fh);
-    if (k && !current(objects, k)) {
-        cache_drop(&objects->cache, k);
-        cache_put(&objects->cache, k, now_ms());
-        return NFS3ERR_STALE;
-    }
     if (!k)
-        status = server_object_find(objects, fh, search, &k);
-    if (status == NFS3_OK)
-        *object = &k->object;
+        return NFS3_OK;
+    status = current(objects, k, wait);
+    if (status == NFS3_OK) {
+        *kept = k;
+        return NFS3_OK;
+    }
+    if (status == NFS3ERR_STALE)
+        cache_drop(&objects->cache, k);
+    cache_put(&objects->cache, k, now_ms());
     return status;
+}
+
+enum nfs3_status object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search, struct object **object)
+{
+    struct kept *k;
+    enum nfs3_status status = object_from_cache(objects, fh, true, &k);
+
+    if (status == NFS3_OK && !k)
+        status = server_object_find(objects, fh, search, &k);
+    *object = status == NFS3_OK ? &k->object : NULL;
+    return status;
+}
+
+enum nfs3_status object_cached(struct objects *objects, const struct nfs3_fh *fh, struct object **object)
+{
+    struct kept *k;
+    enum nfs3_status status = object_from_cache(objects, fh, false, &k);
+
+    *object = k ? &k->object : NULL;
+    return status == NFS3_OK && !k ? NFS3ERR_JUKEBOX : status;
+}
+
+bool object_is_ours(const struct objects *objects, const struct nfs3_fh *fh)
+{
+    struct handle h;
+
+    return handle_get(objects->key, fh, &h);
 }
 
 enum nfs3_status object_get(struct objects *objects, const struct nfs3_fh *fh, struct object **object)
@@ -275,23 +307,34 @@ static int reopen(const struct object *object, bool write, bool *reads)
     return fd < 0 ? -errno : fd;
 }
 
-int object_file(struct objects *objects, struct object *object, int flags)
+int object_open_file(struct objects *objects, struct object *object, int flags)
 {
-    bool write = (flags & O_ACCMODE) != O_RDONLY, paused, reads;
-    struct kept *k = kept_of(object);
-    struct identity was;
     int fd;
 
     if (!S_ISREG(object->type))
         return S_ISDIR(object->type) ? -EISDIR : -EINVAL;
-    fd = cache_file(&objects->cache, k, write);
-    if (fd >= 0)
+    fd = cache_file(&objects->cache, kept_of(object), (flags & O_ACCMODE) != O_RDONLY);
+    return fd < 0 ? -EAGAIN : fd;
+}
+
+int object_file(struct objects *objects, struct object *object, int flags)
+{
+    bool write = (flags & O_ACCMODE) != O_RDONLY, paused, reads;
+    int fd = object_open_file(objects, object, flags);
+    struct kept *k = kept_of(object);
+    struct identity was;
+
+    if (fd != -EAGAIN)
         return fd;
     paused = identity_pause(&was);
     fd = reopen(object, write, &reads);
     if (paused)
         identity_assume(&was);
-    return fd < 0 ? fd : cache_set_file(&objects->cache, k, write, reads, fd);
+    if (fd < 0)
+        return fd;
+    fd = cache_set_file(&objects->cache, k, write, reads, fd);
+    cache_close(&objects->cache, k->closing);
+    return fd;
 }
 
 /* Runs with the server's rights, since the kernel tells only the file's owner and its writers which pages are in
@@ -320,122 +363,53 @@ struct view *object_view(struct objects *objects, struct object *object, int fd,
     return NULL;
 }
 
-/* Sets the hints of a handle: those of the path to `name` in `dir`, or to the parent of `dir`. Objects that the kernel
- * opens by handle have none. */
-static void place_hints(struct objects *objects, const struct kept *dir, const char *name, struct handle *h)
-{
-    bool up = !strcmp(name, "..");
-
-    if (dir->h.kind == HANDLE_INODE) {
-        h->count = dir->h.count;
-        memcpy(h->hint, dir->h.hint, h->count);
-        if (up && h->count)
-            h->hint[--h->count] = 0;
-        else if (!up && h->count < HANDLE_HINTS_MAX)
-            h->hint[h->count++] = hint_of(name);
-    }
-    if (up)
-        names_recall(objects->names, h);
-    else
-        names_put(objects->names, h, dir->inode, name);
-}
-
-/* Makes the handle of `fd`, which was opened as `name` in `dir`. */
-static void make_handle(struct objects *objects, const struct object_place *place, const struct kept *dir,
-                        const char *name, int fd, ino_t inode, struct nfs3_fh *fh)
-{
-    struct handle h;
-
-    if (!kernel_handle(place, fd, &h)) {
-        h = (struct handle){.kind = HANDLE_INODE, .export = place->export->id, .inode = inode, .birth = birth_of(fd)};
-        if (dir && inode != place->inode)
-            place_hints(objects, dir, name, &h);
-    }
-    handle_put(objects->key, &h, fh);
-}
-
-static int object_open_parent(const struct object_place *place, const struct kept *dir)
-{
-    struct identity was;
-    struct stat st;
-    bool paused, inside;
-    int fd;
-
-    if (dir->inode == place->inode)
-        return fcntl(place->export->root, F_DUPFD_CLOEXEC, 0);
-    fd = openat(dir->object.fd, "..", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    paused = identity_pause(&was);
-    inside = !fstat(fd, &st) && inside_export(place, fd, &st);
-    if (paused)
-        identity_assume(&was);
-    if (inside)
-        return fd;
-    close(fd);
-    return -ESTALE;
-}
-
-int object_name(struct objects *objects, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st)
-{
-    const struct object_place *place = place_of(objects, dir->export->id);
-    struct kept *k = kept_of(dir);
-    int fd;
-
-    if (!name || !strcmp(name, ".")) {
-        *fh = k->fh;
-        return object_stat(dir, st);
-    }
-    if (!*name || strchr(name, '/'))
-        return -EINVAL;
-    fd = !strcmp(name, "..") ? object_open_parent(place, k) : open_name(dir->fd, name, 0);
-    if (fd < 0)
-        return fd;
-    if (fstat(fd, st)) {
-        close(fd);
-        return -EIO;
-    }
-    if (st->st_dev != place->export->dev) {
-        close(fd);
-        return -EXDEV;
-    }
-    make_handle(objects, place, k, name, fd, st->st_ino, fh);
-    close(fd);
-    return 0;
-}
-
-int object_root(struct objects *objects, struct export *export, struct nfs3_fh *fh)
-{
-    const struct object_place *place = place_of(objects, export->id);
-
-    if (!place)
-        return -ENOENT;
-    make_handle(objects, place, NULL, "", export->root, place->inode, fh);
-    return 0;
-}
-
 int object_stat(const struct object *object, struct stat *st)
 {
     return fstat(object->fd, st) ? -errno : 0;
 }
 
-int object_may(const struct object *object, const struct identity *who, int want)
+int object_may(struct object *object, const struct identity *who, int want)
 {
     int error = who ? identity_assume(who) : 0;
 
     if (error)
         return error;
-    return syscall(SYS_faccessat2, object->fd, "", want, AT_EMPTY_PATH | AT_EACCESS) ? -errno : 0;
+    error = syscall(SYS_faccessat2, object->fd, "", want, AT_EMPTY_PATH | AT_EACCESS) ? -errno : 0;
+    kept_of(object)->rights_read = true;
+    return error;
 }
 
-void object_forget(struct objects *objects, struct object *dir, const char *name)
+bool object_rights_are_read(const struct object *object)
 {
-    (void)dir;
-    (void)name;
-    cache_forget(&objects->cache, FORGET);
+    return kept_of((struct object *)(uintptr_t)object)->rights_read;
 }
 
-bool objects_tend(struct objects *objects)
+void object_forget(struct objects *objects, struct object *dir)
 {
-    return objects && cache_tend(&objects->cache, now_ms());
+    cache_forget(&objects->cache, kept_of(dir)->closing, FORGET);
+}
+
+void objects_tend(struct objects *objects, const struct export *e)
+{
+    cache_tend(&objects->cache, &place_of(objects, e->id)->closing, now_ms());
+}
+
+void object_settle(struct objects *objects, struct object *object)
+{
+    cache_settle(&objects->cache, kept_of(object));
+}
+
+void objects_settle(struct objects *objects, const struct export *e)
+{
+    cache_close(&objects->cache, &place_of(objects, e->id)->closing);
+}
+
+bool objects_are_unsettled(const struct objects *objects, const struct export *e)
+{
+    return atomic_load(&objects->cache.closings) && atomic_load(&place_of(objects, e->id)->closing.objects);
+}
+
+bool objects_are_open(const struct objects *objects)
+{
+    return objects && (atomic_load(&objects->cache.fds) || atomic_load(&objects->cache.closings));
 }

@@ -48,9 +48,18 @@ void objects_attr_init(struct objects_attr *attr);
 struct objects *objects_open(const struct objects_attr *attr, char *message);
 void objects_close(struct objects *objects);
 
-/* Call once a second, in a thread that may block: closes objects that are not in use, and descriptors that hinder other
- * processes. Returns whether any object is still open. */
-bool objects_tend(struct objects *objects);
+/* Call once a second, in a thread that may block: closes objects of this export that are not in use, and descriptors
+ * that hinder other processes. */
+void objects_tend(struct objects *objects, const struct export *e);
+
+/* Closes the objects of this export that have left the cache. The calls for other exports leave that to objects_tend()
+ * or to this one, since it may wait for the disk. */
+void objects_settle(struct objects *objects, const struct export *e);
+
+/* Whether objects of this export have left the cache and are still open. */
+bool objects_are_unsettled(const struct objects *objects, const struct export *e);
+/* Whether any object is open. NULL: none. */
+bool objects_are_open(const struct objects *objects);
 
 /* Finds the object of a handle, to be returned with object_put(). NFS3ERR_BADHANDLE: the handle is not ours.
  * NFS3ERR_STALE: the object is gone, or is no longer inside its export. */
@@ -58,12 +67,25 @@ enum nfs3_status object_get(struct objects *objects, const struct nfs3_fh *fh, s
 
 /* The same, but does not search the export, which may take long: it then sets `*search` and returns NFS3ERR_JUKEBOX. */
 enum nfs3_status object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search, struct object **object);
+
+/* The same for an object that is open, without waiting for a disk: NFS3ERR_JUKEBOX if it is not open, or if the kernel
+ * would have to look for its path. */
+enum nfs3_status object_cached(struct objects *objects, const struct nfs3_fh *fh, struct object **object);
+
+/* Whether the handle was made by this server. */
+bool object_is_ours(const struct objects *objects, const struct nfs3_fh *fh);
 void object_put(struct objects *objects, struct object *object);
 
 /* Returns a descriptor of a regular file for reading (O_RDONLY) or writing (O_RDWR), or a negative errno. The
  * descriptor belongs to the object, which closes it when it leaves the cache. It is opened with the server's rights;
  * object_may() tells whether the caller may use it. */
 int object_file(struct objects *objects, struct object *object, int flags);
+/* The same if it is open already; else -EAGAIN. */
+int object_open_file(struct objects *objects, struct object *object, int flags);
+
+/* Waits until descriptors of this object that left the cache earlier are closed: their close() may tell what is lost of
+ * the data that were written through them. */
+void object_settle(struct objects *objects, struct object *object);
 
 /* Returns a view of the regular file `fd`, an object_file() of this object, if the `n` octets from `offset` are in
  * memory; to be returned with view_put(). `size` is the size of the file; offset + n must not exceed it. NULL: they are
@@ -76,6 +98,9 @@ struct view *object_view(struct objects *objects, struct object *object, int fd,
  * point, whose file system is not exported (clients get NFS3ERR_ACCES); -EINVAL if `name` is not a single name. Without
  * kernel handles, calling it for the new name after RENAME saves a search later. */
 int object_name(struct objects *objects, struct object *dir, const char *name, struct nfs3_fh *fh, struct stat *st);
+/* The same without waiting for a disk: -EAGAIN if the name is not in memory. */
+int object_cached_name(struct objects *objects, struct object *dir, const char *name, struct nfs3_fh *fh,
+                       struct stat *st);
 /* Makes the handle of the export's root. Returns 0 or a negative errno. */
 int object_root(struct objects *objects, struct export *export, struct nfs3_fh *fh);
 
@@ -84,10 +109,11 @@ int object_stat(const struct object *object, struct stat *st);
 /* Whether `who` may use the object as `want` says (R_OK | W_OK | X_OK), by mode bits and ACL, as the kernel decides.
  * The thread has the identity `who` afterwards; NULL: uses and keeps the thread's identity. Returns 0 or a negative
  * errno. */
-int object_may(const struct object *object, const struct identity *who, int want);
+int object_may(struct object *object, const struct identity *who, int want);
+/* Whether object_may() need not wait for the disk: it was called before. */
+bool object_rights_are_read(const struct object *object);
 
-/* The name `name` in `dir` was removed or replaced: forgets what was known of it, and closes a cached file that has no
- * name left. */
-void object_forget(struct objects *objects, struct object *dir, const char *name);
+/* A name in `dir` was removed or replaced: closes cached files of its export that have no name left. */
+void object_forget(struct objects *objects, struct object *dir);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* object_cache.c - a reference-counted cache of open objects by handle; evicts the object that was idle longest. */
+/* object_cache.c - a reference-counted cache of open objects by handle; evicts the object that was idle longest.
+ * Nothing here waits for a disk under the lock. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nfs/server/object_in.h"
@@ -19,27 +21,24 @@ int cache_init(struct cache *c, unsigned fds_max)
     if (!c->table)
         return -ENOMEM;
     pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->closed, NULL);
     return 0;
 }
 
-static void destroy(struct kept *k)
+static void kept_close(const struct kept *k)
 {
     view_put(k->view);
     close(k->object.fd);
     if (k->reader >= 0)
-        close(k->reader);
+        export_close_file(k->object.export, k->reader);
     if (k->writer >= 0)
-        close(k->writer);
-    free(k);
+        export_close_file(k->object.export, k->writer);
 }
 
-/* Destroys a list linked by `next`. Call it without the lock, since close() may block. */
-static void destroy_all(struct kept *k)
+static void destroy(struct kept *k)
 {
-    for (struct kept *next; k; k = next) {
-        next = k->next;
-        destroy(k);
-    }
+    kept_close(k);
+    free(k);
 }
 
 void cache_fini(struct cache *c)
@@ -47,11 +46,14 @@ void cache_fini(struct cache *c)
     if (!c->table)
         return;
     for (size_t i = 0; i <= c->mask; i++) {
-        for (struct kept *k = c->table[i]; k; k = k->next)
+        for (struct kept *k = c->table[i], *next; k; k = next) {
+            next = k->next;
             assert(!k->refs);
-        destroy_all(c->table[i]);
+            destroy(k);
+        }
     }
     free(c->table);
+    pthread_cond_destroy(&c->closed);
     pthread_mutex_destroy(&c->lock);
 }
 
@@ -65,10 +67,15 @@ static struct kept **slot(struct cache *c, const struct nfs3_fh *fh)
     return &c->table[hash & c->mask];
 }
 
+static bool has_handle(const struct kept *k, const struct nfs3_fh *fh)
+{
+    return k->fh.length == fh->length && !memcmp(k->fh.data, fh->data, fh->length);
+}
+
 static struct kept *object_cache_find(struct cache *c, const struct nfs3_fh *fh)
 {
     for (struct kept *k = *slot(c, fh); k; k = k->next) {
-        if (k->fh.length == fh->length && !memcmp(k->fh.data, fh->data, fh->length))
+        if (has_handle(k, fh))
             return k;
     }
     return NULL;
@@ -103,23 +110,97 @@ static unsigned fds(const struct kept *k)
     return 1u + (k->reader >= 0) + (k->writer >= 0);
 }
 
-/* Removes an idle object from the cache and puts it in front of `list`. */
-static struct kept *object_cache_evict(struct cache *c, struct kept *k, struct kept *list)
+/* The object is in no list any more: its descriptors are closed later. */
+static void close_later(struct cache *c, struct kept *k)
 {
-    list_remove(c, k);
-    table_remove(c, k);
     c->fds -= fds(k);
-    k->next = list;
+    k->closing->fds += fds(k);
+    k->next = k->closing->first;
+    k->closing->first = k;
+    k->closing->objects++;
+    c->closings++;
+}
+
+static struct kept *closing_begin(struct cache *c, struct closing *closing)
+{
+    struct kept *k;
+
+    pthread_mutex_lock(&c->lock);
+    k = closing->first;
+    if (k) {
+        closing->first = k->next;
+        k->next = closing->now;
+        closing->now = k;
+        closing->objects--;
+        c->closings--;
+    }
+    pthread_mutex_unlock(&c->lock);
     return k;
 }
 
-static struct kept *evict_for_space(struct cache *c)
+static void closing_end(struct cache *c, struct closing *closing, struct kept *k)
 {
-    struct kept *list = NULL;
+    struct kept **at;
 
-    while (c->fds > c->fds_max && c->oldest)
-        list = object_cache_evict(c, c->oldest, list);
-    return list;
+    pthread_mutex_lock(&c->lock);
+    for (at = &closing->now; *at != k;)
+        at = &(*at)->next;
+    *at = k->next;
+    closing->fds -= fds(k);
+    pthread_cond_broadcast(&c->closed);
+    pthread_mutex_unlock(&c->lock);
+    free(k);
+}
+
+void cache_close(struct cache *c, struct closing *closing)
+{
+    for (struct kept *k; (k = closing_begin(c, closing));) {
+        kept_close(k);
+        closing_end(c, closing, k);
+    }
+}
+
+static bool is_being_closed(const struct closing *closing, const struct nfs3_fh *fh)
+{
+    const struct kept *k = closing->now;
+
+    while (k && !has_handle(k, fh))
+        k = k->next;
+    return k;
+}
+
+void cache_settle(struct cache *c, const struct kept *k)
+{
+    cache_close(c, k->closing);
+    pthread_mutex_lock(&c->lock);
+    while (is_being_closed(k->closing, &k->fh))
+        pthread_cond_wait(&c->closed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Removes an idle object from the cache. */
+static void object_cache_evict(struct cache *c, struct kept *k)
+{
+    list_remove(c, k);
+    table_remove(c, k);
+    close_later(c, k);
+}
+
+static void evict_for_space(struct cache *c)
+{
+    for (struct kept *k = c->oldest, *newer; k && c->fds > c->fds_max; k = newer) {
+        newer = k->newer;
+        if (k->closing->fds < CACHE_CLOSING_MAX)
+            object_cache_evict(c, k);
+    }
+}
+
+/* Whether the object has a name, as far as the kernel knows without asking a disk or a server. */
+static bool has_name(const struct kept *k)
+{
+    struct statx sx;
+
+    return !statx(k->object.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &sx) && sx.stx_nlink;
 }
 
 static struct kept *use(struct cache *c, struct kept *k)
@@ -141,7 +222,7 @@ struct kept *cache_get(struct cache *c, const struct nfs3_fh *fh)
 
 struct kept *cache_add(struct cache *c, struct kept *k)
 {
-    struct kept *there, *list = NULL;
+    struct kept *there;
 
     pthread_mutex_lock(&c->lock);
     there = use(c, object_cache_find(c, &k->fh));
@@ -150,10 +231,9 @@ struct kept *cache_add(struct cache *c, struct kept *k)
         k->next = *slot(c, &k->fh);
         *slot(c, &k->fh) = k;
         c->fds += fds(k);
-        list = evict_for_space(c);
+        evict_for_space(c);
     }
     pthread_mutex_unlock(&c->lock);
-    destroy_all(list);
     if (!there)
         return k;
     destroy(k);
@@ -162,23 +242,18 @@ struct kept *cache_add(struct cache *c, struct kept *k)
 
 void cache_put(struct cache *c, struct kept *k, uint64_t now)
 {
-    struct kept *list = NULL;
-
     pthread_mutex_lock(&c->lock);
     assert(k->refs);
     if (!--k->refs) {
         if (k->gone) {
-            c->fds -= fds(k);
-            k->next = NULL;
-            list = k;
+            close_later(c, k);
         } else {
             k->idle = now;
             list_push(c, k);
-            list = evict_for_space(c);
+            evict_for_space(c);
         }
     }
     pthread_mutex_unlock(&c->lock);
-    destroy_all(list);
 }
 
 void cache_drop(struct cache *c, struct kept *k)
@@ -209,7 +284,6 @@ int cache_file(struct cache *c, struct kept *k, bool write)
 
 int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int fd)
 {
-    struct kept *list = NULL;
     int there;
 
     pthread_mutex_lock(&c->lock);
@@ -221,13 +295,12 @@ int cache_set_file(struct cache *c, struct kept *k, bool write, bool reads, int 
             k->written = now_ms();
         }
         c->fds++;
-        list = evict_for_space(c);
+        evict_for_space(c);
     }
     pthread_mutex_unlock(&c->lock);
-    destroy_all(list);
     if (there < 0)
         return fd;
-    close(fd);
+    export_close_file(k->object.export, fd);
     return there;
 }
 
@@ -252,19 +325,16 @@ void cache_set_view(struct cache *c, struct kept *k, struct view *view)
     view_put(there);
 }
 
-void cache_forget(struct cache *c, unsigned n)
+void cache_forget(struct cache *c, struct closing *closing, unsigned n)
 {
-    struct kept *list = NULL;
-    struct stat st;
-
     pthread_mutex_lock(&c->lock);
     for (struct kept *k = c->newest, *older; k && n; k = older, n--) {
         older = k->older;
-        if (!fstat(k->object.fd, &st) && !st.st_nlink)
-            list = object_cache_evict(c, k, list);
+        if (k->closing == closing && !has_name(k))
+            object_cache_evict(c, k);
     }
     pthread_mutex_unlock(&c->lock);
-    destroy_all(list);
+    cache_close(c, closing);
 }
 
 /* --- idle objects ---------------------------------------------------------------------------------------------- */
@@ -275,52 +345,63 @@ static bool object_cache_is_over(uint64_t now, uint64_t since, uint64_t ms)
     return now >= since && now - since >= ms;
 }
 
-/* Collects what has been idle too long in a part of the table, so that the lock is never held for long. Returns the
- * objects to destroy; `writer` gets the descriptors to close. */
-static struct kept *tend_part(struct cache *c, size_t first, uint64_t now, int *writer, unsigned *writers)
-{
-    struct kept *list = NULL;
-    struct stat st;
+/* A descriptor for writing that was not used for a while. Until it is closed no sync of its object begins. */
+struct unused_writer {
+    struct export *export;
+    pthread_mutex_t *sync;
+    int fd;
+};
 
+static bool take_writer(struct cache *c, struct kept *k, struct unused_writer *unused)
+{
+    pthread_mutex_t *sync = export_sync(k->object.export, &k->object);
+
+    if (pthread_mutex_trylock(sync)) /* the next time will do */
+        return false;
+    *unused = (struct unused_writer){k->object.export, sync, k->writer};
+    k->writer = -1;
+    k->writer_reads = false;
+    c->fds--;
+    return true;
+}
+
+/* Evicts what has been idle too long in a part of the table, so that the lock is never held for long. Returns whether
+ * it has found a writer to close. */
+static bool tend_part(struct cache *c, const struct closing *closing, size_t first, uint64_t now,
+                      struct unused_writer *unused)
+{
     for (size_t i = first; i < first + CACHE_PART && i <= c->mask; i++)
         for (struct kept *k = c->table[i], *next; k; k = next) {
             next = k->next;
-            if (k->refs)
+            if (k->refs || k->closing != closing)
                 continue;
-            if (object_cache_is_over(now, k->idle, CACHE_IDLE_MS) || fstat(k->object.fd, &st) || !st.st_nlink) {
-                list = object_cache_evict(c, k, list);
-            } else if (k->writer >= 0 && object_cache_is_over(now, k->written, CACHE_WRITER_MS) &&
-                       *writers < CACHE_PART) {
-                writer[(*writers)++] = k->writer;
-                k->writer = -1;
-                k->writer_reads = false;
-                c->fds--;
-            }
+            if (object_cache_is_over(now, k->idle, CACHE_IDLE_MS) || !has_name(k))
+                object_cache_evict(c, k);
+            else if (k->writer >= 0 && object_cache_is_over(now, k->written, CACHE_WRITER_MS) &&
+                     take_writer(c, k, unused))
+                return true;
         }
-    return list;
+    return false;
 }
 
 /* An open writing descriptor prevents the file from being executed (ETXTBSY), and an open file without a name keeps its
- * disk space. Closing the writer loses no write error: the object keeps the inode in memory, and the inode keeps the
- * error. */
-bool cache_tend(struct cache *c, uint64_t now)
+ * disk space. What closing the writer does not tell of is not lost: the object keeps the inode in memory, and the inode
+ * keeps the error. */
+void cache_tend(struct cache *c, struct closing *closing, uint64_t now)
 {
-    bool any;
-
     for (size_t first = 0; first <= c->mask; first += CACHE_PART) {
-        int writer[CACHE_PART];
-        unsigned writers = 0;
-        struct kept *list;
+        struct unused_writer unused;
+        bool found;
 
-        pthread_mutex_lock(&c->lock);
-        list = tend_part(c, first, now, writer, &writers);
-        pthread_mutex_unlock(&c->lock);
-        destroy_all(list);
-        while (writers)
-            close(writer[--writers]);
+        do {
+            pthread_mutex_lock(&c->lock);
+            found = tend_part(c, closing, first, now, &unused);
+            pthread_mutex_unlock(&c->lock);
+            if (found) {
+                export_close_file(unused.export, unused.fd);
+                pthread_mutex_unlock(unused.sync);
+            }
+            cache_close(c, closing);
+        } while (found);
     }
-    pthread_mutex_lock(&c->lock);
-    any = c->fds;
-    pthread_mutex_unlock(&c->lock);
-    return any;
 }

@@ -20,25 +20,6 @@ union kernel_fh {
     uint8_t buffer[sizeof(struct file_handle) + HANDLE_KERNEL_MAX];
 };
 
-uint64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-int open_name(int dir, const char *name, int flags)
-{
-    struct open_how how = {
-        .flags = (uint64_t)(unsigned)(O_PATH | O_NOFOLLOW | O_CLOEXEC | flags),
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-    };
-    long fd = syscall(SYS_openat2, dir, name, &how, sizeof(how));
-
-    return fd < 0 ? -errno : (int)fd;
-}
-
 bool kernel_handle(const struct object_place *place, int fd, struct handle *h)
 {
     union kernel_fh fh = {.head.handle_bytes = HANDLE_KERNEL_MAX};
@@ -74,16 +55,7 @@ static int open_kernel(const struct object_place *place, const struct handle *h)
     return -ENOMEM;
 }
 
-uint64_t birth_of(int fd)
-{
-    struct statx sx;
-
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) || !(sx.stx_mask & STATX_BTIME))
-        return 0;
-    return (uint64_t)sx.stx_btime.tv_sec * 1000000000 + sx.stx_btime.tv_nsec;
-}
-
-int open_handle(struct objects *objects, const struct object_place *place, const struct handle *h, bool *search)
+int open_handle(struct objects *objects, struct object_place *place, const struct handle *h, bool *search)
 {
     return h->kind == HANDLE_KERNEL ? open_kernel(place, h) : search_inode(objects, place, h, search);
 }
@@ -135,20 +107,30 @@ static bool climbs_to(const struct object_place *place, int from)
 /* A directory has exactly one path, and the kernel knows it. For a file the kernel may tell no path ("/", if it was
  * opened by handle), a removed one while others exist ("(deleted)"), or any one of several names. The handle is then
  * trusted, since it was made when the file was seen inside the export. */
-bool inside_export(const struct object_place *place, int fd, const struct stat *st)
+bool inside_by_path(const struct object_place *place, int fd, const struct stat *st, bool *known)
 {
     char root[PATH_MAX], path[PATH_MAX];
     bool dir = S_ISDIR(st->st_mode);
     size_t n;
 
+    *known = true;
     if (st->st_dev != place->export->dev || !st->st_nlink)
         return false;
     if (st->st_ino == place->inode)
         return true;
-    if (!object_open_path_of(place->export->root, root) || !object_open_path_of(fd, path))
-        return !dir || climbs_to(place, fd);
+    if (!object_open_path_of(place->export->root, root) || !object_open_path_of(fd, path)) {
+        *known = !dir;
+        return !dir;
+    }
     n = strlen(root);
     if (n == 1 || (!strncmp(path, root, n) && path[n] == '/'))
         return true;
     return !dir && (st->st_nlink > 1 || !path[1] || ends_with(path, " (deleted)"));
+}
+
+bool inside_export(const struct object_place *place, int fd, const struct stat *st)
+{
+    bool known, inside = inside_by_path(place, fd, st, &known);
+
+    return known ? inside : climbs_to(place, fd);
 }

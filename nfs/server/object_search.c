@@ -182,7 +182,7 @@ static int known(struct objects *objects, const struct object_place *place, cons
     return verified(place, h, open_name(place->export->root, path, 0));
 }
 
-int search_inode(struct objects *objects, const struct object_place *place, const struct handle *h, bool *search)
+int search_inode(struct objects *objects, struct object_place *place, const struct handle *h, bool *search)
 {
     int fd;
 
@@ -195,11 +195,11 @@ int search_inode(struct objects *objects, const struct object_place *place, cons
         *search = true;
         return -EAGAIN;
     }
-    pthread_mutex_lock(&objects->search);
+    pthread_mutex_lock(&place->search);
     /* The previous holder of the lock may have searched for the same object. */
     fd = missed(objects, place, h) ? -ESTALE : walk_all(objects, place, h);
     if (fd < 0)
         note_miss(objects, place, h);
-    pthread_mutex_unlock(&objects->search);
+    pthread_mutex_unlock(&place->search);
     return fd;
 }

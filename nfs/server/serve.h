@@ -4,8 +4,6 @@
 #ifndef RDDP_NFS_SERVER_SERVE_H
 #define RDDP_NFS_SERVER_SERVE_H
 
-#include <stdatomic.h>
-
 #include "nfs/mount3.h"
 #include "nfs/server/object.h"
 
@@ -15,9 +13,6 @@ struct nfs_server {
     unsigned exports;
     uint8_t write_verifier[NFS3_VERIFIER]; /* of this run: a client that sees a new verifier sends its UNSTABLE data
                                               again */
-    /* How often written data did not reach the disk; 0 at first. nfs_serve() counts it and adds it to the verifier that
-     * clients see, so that they send their data again. */
-    _Atomic uint64_t losses;
 };
 
 struct nfs_request {
@@ -30,7 +25,8 @@ struct nfs_request {
      * returns the size it needs. A READ with `now` needs no buffer if a view is enough. */
     uint8_t *buffer;
     size_t capacity;
-    bool now; /* do not execute a READ or WRITE that would block on the disk */
+    bool now;    /* do not execute a READ or WRITE that would block on the disk */
+    bool cached; /* with `now`: nor anything else that could; the export is `local` */
     /* Not NULL: READ may return its data in a view, which is stored here and which the caller must return with
      * view_put(). */
     struct view **view;
@@ -41,9 +37,15 @@ struct nfs_request {
 
 size_t nfs_result_size(enum nfs3_proc proc, const union nfs3_args *args);
 
-/* Whether the procedure can block on the disk, so that it should run in a worker. A small READ is not slow: it can be
- * tried with `now`. */
+/* Whether the procedure changes or lists something, so that it should run in a worker. What is not slow can be tried
+ * with `now`, and with `cached`. */
 bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args);
+
+/* The export that the first handle of the arguments names; NULL if there is none: the call then ends without looking at
+ * a file system. */
+struct export *nfs_export_of(const struct nfs_server *server, enum nfs3_proc proc, const union nfs3_args *args);
+/* The same for the path of MNT. */
+struct export *mount_export_of(const struct nfs_server *server, const struct nfs3_text *path);
 
 /* Executes a call. Returns false without a result if it would block although `now` is set, or if a search is needed.
  * The calling thread keeps the caller's identity; see identity_drop(). A thread that creates files leaves the process's

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* serve_attr.c - attributes: converts them, and serves GETATTR, SETATTR and ACCESS. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/sysmacros.h>
@@ -31,8 +32,16 @@ static enum nfs3_type type_of(mode_t mode)
     }
 }
 
+/* A time of NFS has 32 bits without a sign: it ends in 2106. With a time_t of 32 bits the kernel would be told times
+ * before 1970 from 2038 on. */
+static_assert(sizeof(time_t) >= 8, "NFS needs a time_t of 64 bits");
+
 static struct nfs3_time serve_attr_time_of(const struct timespec *t)
 {
+    if (t->tv_sec < 0)
+        return (struct nfs3_time){0, 0};
+    if (t->tv_sec > UINT32_MAX)
+        return (struct nfs3_time){UINT32_MAX, 999999999};
     return (struct nfs3_time){(uint32_t)t->tv_sec, (uint32_t)t->tv_nsec};
 }
 
@@ -171,7 +180,7 @@ static enum nfs3_status serve_attr_make_stable(struct serve_call *c)
         error = sync_dir(c->object);
     } else if (S_ISREG(c->object->type)) {
         fd = object_file(c->objects, c->object, O_RDONLY);
-        error = fd < 0 ? 0 : sync_file(c->request->server, c->object, fd, false);
+        error = fd < 0 ? 0 : sync_file(c->object, fd, false);
     }
     return nfs3_status_of(-error);
 }
@@ -202,14 +211,15 @@ enum nfs3_status serve_setattr(struct serve_call *c)
 
 /* --- rights ----------------------------------------------------------------------------------------------------- */
 
-int call_may(const struct serve_call *c, const struct object *object, int want)
+int call_may(struct serve_call *c, struct object *object, int want)
 {
     struct stat st;
     int error = object_stat(object, &st);
 
     if (error || st.st_uid == c->who.uid)
         return error;
-    return object_may(object, NULL, want);
+    c->later = c->request->cached && !object_rights_are_read(object);
+    return c->later ? -EAGAIN : object_may(object, NULL, want);
 }
 
 /* The kernel's rights for each bit of ACCESS: for directories, and for other objects. */
@@ -224,7 +234,7 @@ static const struct {
 };
 
 /* Which of the rights in `wanted` (R_OK, W_OK, X_OK) the caller has. */
-static int granted(const struct object *object, int wanted)
+static int granted(struct object *object, int wanted)
 {
     int has = 0;
 
@@ -241,6 +251,9 @@ enum nfs3_status serve_access(struct serve_call *c)
     bool read_only = c->object->export->attr.read_only;
     int want[RIGHTS], all = 0, has;
 
+    c->later = c->request->cached && !object_rights_are_read(c->object);
+    if (c->later)
+        return NFS3_OK;
     for (int i = 0; i < RIGHTS; i++) {
         want[i] = S_ISDIR(c->object->type) ? rights[i].dir : rights[i].other;
         if (!(c->args->access.access & rights[i].bit) || (read_only && rights[i].changes))

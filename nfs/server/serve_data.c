@@ -54,11 +54,17 @@ static ssize_t write_all(int fd, const uint8_t *from, size_t n, off_t at)
 /* Whoever may execute a program may also read it (RFC 1813 4.4). */
 static int open_to_read(struct serve_call *c)
 {
-    int error = call_may(c, c->object, R_OK);
+    int error = call_may(c, c->object, R_OK), fd;
 
     if (error == -EACCES)
         error = call_may(c, c->object, X_OK);
-    return error ? error : object_file(c->objects, c->object, O_RDONLY);
+    if (error)
+        return error;
+    if (!c->request->cached)
+        return object_file(c->objects, c->object, O_RDONLY);
+    fd = object_open_file(c->objects, c->object, O_RDONLY);
+    c->later = fd == -EAGAIN;
+    return fd;
 }
 
 /* Points the result to the data in the page cache. Returns false if not all of them are there. */
@@ -142,10 +148,10 @@ enum nfs3_status serve_write(struct serve_call *c)
     if (n < 0)
         return nfs3_status_of((int)-n);
     if (stable != NFS3_UNSTABLE)
-        error = sync_file(c->request->server, c->object, fd, stable == NFS3_DATA_SYNC);
+        error = sync_file(c->object, fd, stable == NFS3_DATA_SYNC);
     c->result->write.count = (uint32_t)n;
     c->result->write.committed = stable;
-    sync_verifier(c->request->server, c->result->write.verifier);
+    sync_verifier(c->request->server, c->object, c->result->write.verifier);
     return nfs3_status_of(-error);
 }
 
@@ -162,8 +168,9 @@ enum nfs3_status serve_commit(struct serve_call *c)
         fd = object_file(c->objects, c->object, O_RDONLY);
     if (fd < 0)
         return nfs3_status_of(-fd);
-    error = sync_file(c->request->server, c->object, fd, false);
-    sync_verifier(c->request->server, c->result->write.verifier);
+    object_settle(c->objects, c->object);
+    error = sync_file(c->object, fd, false);
+    sync_verifier(c->request->server, c->object, c->result->write.verifier);
     return nfs3_status_of(-error);
 }
 

@@ -18,8 +18,7 @@ enum {
 
 struct serve_listing {
     struct serve_call *c;
-    bool plus, at_root;
-    uint64_t self;      /* fileid of the directory */
+    bool plus;
     struct xdr_out out; /* limited to the size that the client wants */
     uint64_t left;      /* octets of names, fileids and cookies that the client still wants */
     bool full, any;
@@ -38,6 +37,18 @@ static void add_object(const struct serve_listing *l, const char *name, struct n
     entry->fileid = st.st_ino;
 }
 
+/* The fileid of "..". The parent that the file system lists may be outside: that of the root is, and that of a
+ * directory which has just been moved out. The directory itself stands in for it. */
+static uint64_t parent_of(const struct serve_call *c)
+{
+    struct nfs3_fh fh;
+    struct stat st;
+
+    if (object_name(c->objects, c->object, "..", &fh, &st) && object_stat(c->object, &st))
+        return 0;
+    return st.st_ino;
+}
+
 /* Returns false if the entry does not fit. */
 static bool serve_dir_put(struct serve_listing *l, const struct dirent64 *d)
 {
@@ -47,9 +58,8 @@ static bool serve_dir_put(struct serve_listing *l, const struct dirent64 *d)
 
     if (needs > l->left)
         return false;
-    /* Do not reveal the parent of the export. */
-    if (l->at_root && !strcmp(d->d_name, ".."))
-        entry.fileid = l->self;
+    if (!strcmp(d->d_name, ".."))
+        entry.fileid = parent_of(l->c);
     entry.name = (struct nfs3_text){d->d_name, (uint32_t)n};
     if (l->plus)
         add_object(l, d->d_name, &entry);
@@ -95,17 +105,6 @@ static enum nfs3_status put_all(struct serve_listing *l, int fd, const struct nf
     return NFS3_OK;
 }
 
-static bool is_root(const struct object *dir, uint64_t *fileid)
-{
-    struct stat st, root;
-
-    *fileid = 0;
-    if (object_stat(dir, &st) || fstat(dir->export->root, &root))
-        return true;
-    *fileid = st.st_ino;
-    return st.st_ino == root.st_ino && st.st_dev == root.st_dev;
-}
-
 /* Serves READDIR and READDIRPLUS. The verifier is always zero, since cookies stay valid. */
 enum nfs3_status serve_readdir(struct serve_call *c)
 {
@@ -126,7 +125,6 @@ enum nfs3_status serve_readdir(struct serve_call *c)
     l.out = (struct xdr_out){.at = c->request->buffer, .left = space};
     if (l.plus)
         l.left = args->dircount;
-    l.at_root = is_root(c->object, &l.self);
     self_path(path, c->object->fd);
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

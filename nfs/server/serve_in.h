@@ -14,7 +14,7 @@ struct serve_call {
     struct identity who;
     struct object *object; /* of the first handle */
     struct object *to;     /* RENAME, LINK: of the second handle, a directory */
-    bool later;            /* the call would block although it must not, or needs a search */
+    bool later;            /* the call would wait although it must not, or needs a search */
 };
 
 /* --- procedures ------------------------------------------------------------------------------------------------- */
@@ -54,20 +54,22 @@ enum nfs3_status sattr_apply(int fd, mode_t type, const struct nfs3_sattr *attr)
 enum nfs3_status sattr_resize(struct serve_call *c, struct object *object, uint64_t size);
 
 /* Whether the caller may use the object as `want` says. The owner always may, since he may have opened the file before
- * its mode was changed (RFC 1813 4.4). Returns 0 or a negative errno. */
-int call_may(const struct serve_call *c, const struct object *object, int want);
+ * its mode was changed (RFC 1813 4.4). Returns 0 or a negative errno; -EAGAIN and sets `later` if it would have to wait
+ * although it must not. */
+int call_may(struct serve_call *c, struct object *object, int want);
 
 /* --- stable storage: serve_sync.c ------------------------------------------------------------------------------- */
 
 /* Syncs a file: with `data` only its data, else all its attributes too. Returns 0; or a negative errno if some data may
  * be lost, and changes the write verifier. */
-int sync_file(struct nfs_server *server, const struct object *object, int fd, bool data);
+int sync_file(const struct object *object, int fd, bool data);
 /* Syncs the names and the attributes of a directory. The thread has the server's identity afterwards. Returns 0 or a
  * negative errno. */
 int sync_dir(const struct object *dir);
-void sync_verifier(struct nfs_server *server, uint8_t verifier[NFS3_VERIFIER]);
+/* The verifier of WRITE and COMMIT: it changes when data of this export did not reach the disk. */
+void sync_verifier(const struct nfs_server *server, const struct object *object, uint8_t verifier[NFS3_VERIFIER]);
 
-/* --- names: serve_name.c ---------------------------------------------------------------------------------------- */
+/* --- names: serve_path.c ---------------------------------------------------------------------------------------- */
 
 /* Copies a name for the kernel and checks it (RFC 1813 3.2): it must not be empty, contain a slash or NUL
  * (NFS3ERR_ACCES), or be too long. */

@@ -28,7 +28,8 @@ static void clear_umask(void)
     done = true;
 }
 
-/* Without a mode in the call, the object gets one that nobody else can use; the client follows with SETATTR. */
+/* Without a mode in the call, the object gets one with which only its owner can use it; the client follows with
+ * SETATTR. */
 static mode_t mode_for(const struct nfs3_sattr *attr, mode_t otherwise)
 {
     return attr->set_mode ? attr->mode & MODE_BITS : otherwise;
@@ -96,7 +97,8 @@ static enum nfs3_status complete_name(struct serve_call *c, const char *name, mo
 /* --- CREATE ----------------------------------------------------------------------------------------------------- */
 
 /* The verifier of an exclusive CREATE is stored in the times of the file, so that it survives a restart. All file
- * systems keep 31 bits of a second. */
+ * systems keep 31 bits of a second; the other two bits are in the mode, where they give no other user a right: the
+ * owner may execute the file, and it is sticky. */
 static void verifier_times(const uint8_t verifier[NFS3_VERIFIER], struct timespec t[2])
 {
     uint32_t half[2];
@@ -106,6 +108,35 @@ static void verifier_times(const uint8_t verifier[NFS3_VERIFIER], struct timespe
     t[1] = (struct timespec){.tv_sec = half[1] & INT32_MAX};
 }
 
+static mode_t verifier_mode(const uint8_t verifier[NFS3_VERIFIER])
+{
+    uint32_t half[2];
+
+    memcpy(half, verifier, sizeof(half));
+    return (half[0] >> 31 ? S_IXUSR : 0) | (half[1] >> 31 ? S_ISVTX : 0);
+}
+
+static bool has_verifier(const struct stat *st, const uint8_t verifier[NFS3_VERIFIER])
+{
+    struct timespec t[2];
+
+    verifier_times(verifier, t);
+    return st->st_size == 0 && st->st_atime == t[0].tv_sec && st->st_mtime == t[1].tv_sec &&
+           (st->st_mode & (S_IXUSR | S_ISVTX)) == verifier_mode(verifier);
+}
+
+/* The file existed, and UNCHECKED sets its size, on the disk unless the export is async. */
+static enum nfs3_status resize_taken(struct serve_call *c, struct object *object, uint64_t size)
+{
+    enum nfs3_status status = sattr_resize(c, object, size);
+    int fd;
+
+    if (status != NFS3_OK || object->export->attr.async)
+        return status;
+    fd = object_file(c->objects, object, O_RDWR);
+    return nfs3_status_of(fd < 0 ? -fd : -sync_file(object, fd, false));
+}
+
 /* The file exists: either a retransmitted exclusive CREATE made it, or UNCHECKED accepts it and sets only its size.
  * NFS3ERR_NOENT: it has gone meanwhile. */
 static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
@@ -113,7 +144,6 @@ static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
     const struct nfs3_make *make = &c->args->make;
     struct nfs3_fh fh;
     struct object *object;
-    struct timespec t[2];
     enum nfs3_status status;
     bool gone = false;
     struct stat st;
@@ -126,17 +156,14 @@ static enum nfs3_status serve_make_take(struct serve_call *c, const char *name)
         return error == -EXDEV ? NFS3ERR_EXIST : nfs3_status_of(-error);
     if (!S_ISREG(st.st_mode))
         return NFS3ERR_EXIST;
-    if (make->how == NFS3_EXCLUSIVE) {
-        verifier_times(make->verifier, t);
-        return st.st_size == 0 && st.st_atime == t[0].tv_sec && st.st_mtime == t[1].tv_sec ? serve_make_made(c, name)
-                                                                                           : NFS3ERR_EXIST;
-    }
+    if (make->how == NFS3_EXCLUSIVE)
+        return has_verifier(&st, make->verifier) ? serve_make_made(c, name) : NFS3ERR_EXIST;
     if (make->attr.set_size) {
         /* If it would have to be searched for, its name has gone meanwhile. */
         status = object_find(c->objects, &fh, &gone, &object);
         if (status != NFS3_OK)
             return status == NFS3ERR_STALE || gone ? NFS3ERR_NOENT : status;
-        status = sattr_resize(c, object, make->attr.size);
+        status = resize_taken(c, object, make->attr.size);
         object_put(c->objects, object);
         if (status != NFS3_OK)
             return status;
@@ -153,7 +180,7 @@ static enum nfs3_status furnish(struct serve_call *c, int fd)
 
     if (make->how == NFS3_EXCLUSIVE) {
         verifier_times(make->verifier, t);
-        if (futimens(fd, t))
+        if (fchmod(fd, 0600 | verifier_mode(make->verifier)) || futimens(fd, t))
             return nfs3_status_of(errno);
     } else {
         if (make->attr.set_size && ftruncate(fd, (off_t)make->attr.size))

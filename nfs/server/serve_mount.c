@@ -44,7 +44,7 @@ static const char *below(const struct export *e, const char *path)
 }
 
 /* Finds the innermost export of a path: it may have other rules than those around it. */
-static struct export *find_export(struct nfs_server *server, const char *path, const char **rest)
+static struct export *find_export(const struct nfs_server *server, const char *path, const char **rest)
 {
     struct export *best = NULL;
 
@@ -106,6 +106,18 @@ static enum mount3_status mount_path(struct nfs_server *server, const struct soc
         return MNT3ERR_ACCES;
     error = object_root(server->objects, e, fh);
     return mount_status_of(-(error ? error : serve_mount_walk(server->objects, fh, rest)));
+}
+
+struct export *mount_export_of(const struct nfs_server *server, const struct nfs3_text *path)
+{
+    char text[MOUNT_PATH_MAX + 1];
+    const char *rest = "";
+
+    if (path->length > MOUNT_PATH_MAX || memchr(path->at, 0, path->length))
+        return NULL;
+    memcpy(text, path->at, path->length);
+    text[path->length] = 0;
+    return find_export(server, text, &rest);
 }
 
 void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,

@@ -9,29 +9,6 @@
 
 #include "nfs/server/serve_in.h"
 
-enum nfs3_status name_of(const struct nfs3_text *text, char name[NFS3_NAME_MAX + 1])
-{
-    if (text->length == 0)
-        return NFS3ERR_ACCES;
-    if (text->length > NFS3_NAME_MAX)
-        return NFS3ERR_NAMETOOLONG;
-    if (memchr(text->at, '/', text->length) || memchr(text->at, 0, text->length))
-        return NFS3ERR_ACCES;
-    memcpy(name, text->at, text->length);
-    name[text->length] = 0;
-    return NFS3_OK;
-}
-
-bool name_is_dots(const char *name)
-{
-    return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
-void self_path(char path[SELF_PATH], int fd)
-{
-    snprintf(path, SELF_PATH, "/proc/self/fd/%d", fd);
-}
-
 enum nfs3_status serve_lookup(struct serve_call *c)
 {
     char name[NFS3_NAME_MAX + 1];
@@ -41,7 +18,9 @@ enum nfs3_status serve_lookup(struct serve_call *c)
 
     if (status != NFS3_OK)
         return status;
-    error = object_name(c->objects, c->object, name, &c->result->fh, &st);
+    error = c->request->cached ? object_cached_name(c->objects, c->object, name, &c->result->fh, &st)
+                               : object_name(c->objects, c->object, name, &c->result->fh, &st);
+    c->later = c->request->cached && error == -EAGAIN;
     if (error == -EXDEV) /* another file system is mounted there; it is not exported */
         return NFS3ERR_ACCES;
     if (error)
@@ -62,7 +41,7 @@ enum nfs3_status serve_remove(struct serve_call *c)
         return NFS3ERR_ACCES;
     if (unlinkat(c->object->fd, name, 0))
         return nfs3_status_of(errno);
-    object_forget(c->objects, c->object, name);
+    object_forget(c->objects, c->object);
     return NFS3_OK;
 }
 
@@ -78,7 +57,7 @@ enum nfs3_status serve_rmdir(struct serve_call *c)
         return name[1] ? NFS3ERR_EXIST : NFS3ERR_INVAL;
     if (unlinkat(c->object->fd, name, AT_REMOVEDIR))
         return nfs3_status_of(errno);
-    object_forget(c->objects, c->object, name);
+    object_forget(c->objects, c->object);
     return NFS3_OK;
 }
 
@@ -99,8 +78,7 @@ enum nfs3_status serve_rename(struct serve_call *c)
         return NFS3ERR_INVAL;
     if (renameat(c->object->fd, from, c->to->fd, to))
         return nfs3_status_of(errno);
-    object_forget(c->objects, c->object, from);
-    object_forget(c->objects, c->to, to);
+    object_forget(c->objects, c->to);
     /* Note the new name of the object. */
     (void)object_name(c->objects, c->to, to, &fh, &st);
     return NFS3_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.c - executes one call: finds its objects, checks the client's access, assumes the identity, runs the procedure,
- * and makes changes stable before the reply. */
+/* serve_nfs.c - executes one call: finds its objects, checks the client's access, assumes the identity, runs the
+ * procedure, and makes changes stable before the reply. */
+#include "nfs/server/handle.h"
 #include "nfs/server/serve_in.h"
 
 #include <assert.h>
@@ -15,6 +16,7 @@ enum {               /* what a procedure needs: */
        IN_DIR = 32,  /* the first handle is that of a directory */
        STABLE = 64,  /* changed directories reach the disk before the reply */
        SLOW = 128,   /* it can block on the disk */
+       DISK = 256,   /* it may ask the disk for what the kernel does not keep, so that it is not tried `cached` */
        MAKE = CHANGES | IN_DIR | STABLE | SLOW | WCC,
 };
 
@@ -29,7 +31,7 @@ static const struct procedure procedures[NFS3_PROCS] = {
     [NFS3_SETATTR]     = {serve_setattr,  WCC | CHANGES | SLOW},
     [NFS3_LOOKUP]      = {serve_lookup,   DIR | IN_DIR},
     [NFS3_ACCESS]      = {serve_access,   POST},
-    [NFS3_READLINK]    = {serve_readlink, POST},
+    [NFS3_READLINK]    = {serve_readlink, POST | DISK},
     [NFS3_READ]        = {serve_read,     POST},
     [NFS3_WRITE]       = {serve_write,    WCC | CHANGES | SLOW},
     [NFS3_CREATE]      = {serve_create,   MAKE},
@@ -42,9 +44,9 @@ static const struct procedure procedures[NFS3_PROCS] = {
     [NFS3_LINK]        = {serve_link,     POST | TO_WCC | CHANGES | STABLE | SLOW},
     [NFS3_READDIR]     = {serve_readdir,  POST | IN_DIR | SLOW},
     [NFS3_READDIRPLUS] = {serve_readdir,  POST | IN_DIR | SLOW},
-    [NFS3_FSSTAT]      = {serve_fsstat,   POST},
+    [NFS3_FSSTAT]      = {serve_fsstat,   POST | DISK},
     [NFS3_FSINFO]      = {serve_fsinfo,   POST},
-    [NFS3_PATHCONF]    = {serve_pathconf, POST},
+    [NFS3_PATHCONF]    = {serve_pathconf, POST | DISK},
     [NFS3_COMMIT]      = {serve_commit,   WCC | SLOW},
 };
 /* clang-format on */
@@ -71,20 +73,30 @@ bool nfs_is_slow(enum nfs3_proc proc, const union nfs3_args *args)
     return proc < NFS3_PROCS && procedures[proc].wants & SLOW;
 }
 
-/* Finds the second object of RENAME and LINK. It must be in the same export. */
+struct export *nfs_export_of(const struct nfs_server *server, enum nfs3_proc proc, const union nfs3_args *args)
+{
+    if (proc == NFS3_NULL)
+        return NULL;
+    /* The arguments of every other procedure begin with the first handle. */
+    for (unsigned i = 0; i < server->exports; i++)
+        if (server->export[i].id == handle_export(&args->fh))
+            return &server->export[i];
+    return NULL;
+}
+
+/* Finds the second object of RENAME and LINK. It must be in the same export: the file system of another one is not
+ * asked, since it may be silent. */
 static enum nfs3_status find_second(struct serve_call *c)
 {
     bool rename = c->request->proc == NFS3_RENAME;
     const struct nfs3_fh *fh = rename ? &c->args->rename.to.dir : &c->args->link.to.dir;
-    enum nfs3_status status = object_find(c->objects, fh, c->request->search, &c->to);
+    enum nfs3_status status;
 
+    if (handle_export(fh) != c->object->export->id)
+        return object_is_ours(c->objects, fh) ? NFS3ERR_XDEV : NFS3ERR_BADHANDLE;
+    status = object_find(c->objects, fh, c->request->search, &c->to);
     if (status != NFS3_OK)
         return status;
-    if (c->to->export != c->object->export) {
-        object_put(c->objects, c->to);
-        c->to = NULL;
-        return NFS3ERR_XDEV;
-    }
     return S_ISDIR(c->to->type) ? NFS3_OK : NFS3ERR_NOTDIR;
 }
 
@@ -92,8 +104,9 @@ static enum nfs3_status find_first(struct serve_call *c)
 {
     enum nfs3_status status;
 
-    /* The arguments of every procedure begin with the first handle. */
-    status = object_find(c->objects, &c->args->fh, c->request->search, &c->object);
+    status = c->request->cached ? object_cached(c->objects, &c->args->fh, &c->object)
+                                : object_find(c->objects, &c->args->fh, c->request->search, &c->object);
+    c->later = c->request->cached && status == NFS3ERR_JUKEBOX;
     if (status == NFS3_OK && !export_allows(c->object->export, c->request->peer)) {
         object_put(c->objects, c->object);
         c->object = NULL;
@@ -167,8 +180,10 @@ bool nfs_serve(const struct nfs_request *request)
     p = &procedures[request->proc];
     if (!p->serve)
         return true;
+    if (request->cached && p->wants & DISK)
+        return false;
     status = serve_enter(&c, p->wants);
-    c.later = request->search && *request->search;
+    c.later = c.later || (request->search && *request->search);
     if (status == NFS3_OK)
         status = p->serve(&c);
     if (status == NFS3_OK && p->wants & STABLE)
@@ -180,53 +195,4 @@ bool nfs_serve(const struct nfs_request *request)
     if (c.later)
         *c.result = (struct nfs3_result){0};
     return !c.later;
-}
-
-/* Statuses by errno. An errno that is not listed has no status of its own in RFC 1813. */
-enum nfs3_status nfs3_status_of(int error)
-{
-    static const struct {
-        int error;
-        enum nfs3_status status;
-    } table[] = {
-        {0, NFS3_OK},
-        {EPERM, NFS3ERR_PERM},
-        {ENOENT, NFS3ERR_NOENT},
-        {EIO, NFS3ERR_IO},
-        {ENXIO, NFS3ERR_NXIO},
-        {EACCES, NFS3ERR_ACCES},
-        {EBUSY, NFS3ERR_ACCES},   /* a mount point: clients may not remove it */
-        {ETXTBSY, NFS3ERR_ACCES}, /* a running program */
-        {EEXIST, NFS3ERR_EXIST},
-        {EXDEV, NFS3ERR_XDEV},
-        {ENODEV, NFS3ERR_NODEV},
-        {ENOTDIR, NFS3ERR_NOTDIR},
-        {ELOOP, NFS3ERR_NOTDIR}, /* a symbolic link where none is followed */
-        {EISDIR, NFS3ERR_ISDIR},
-        {EINVAL, NFS3ERR_INVAL},
-        {EOVERFLOW, NFS3ERR_INVAL},
-        {EFBIG, NFS3ERR_FBIG},
-        {ENOSPC, NFS3ERR_NOSPC},
-        {EROFS, NFS3ERR_ROFS},
-        {EMLINK, NFS3ERR_MLINK},
-        {ENAMETOOLONG, NFS3ERR_NAMETOOLONG},
-        {ENOTEMPTY, NFS3ERR_NOTEMPTY},
-        {EDQUOT, NFS3ERR_DQUOT},
-        {ESTALE, NFS3ERR_STALE},
-        {EREMOTE, NFS3ERR_REMOTE},
-        {EOPNOTSUPP, NFS3ERR_NOTSUPP},
-        {ENOSYS, NFS3ERR_NOTSUPP},
-        /* Temporary errors: the client tries again later. */
-        {EAGAIN, NFS3ERR_JUKEBOX},
-        {ENOMEM, NFS3ERR_JUKEBOX},
-        {EMFILE, NFS3ERR_JUKEBOX},
-        {ENFILE, NFS3ERR_JUKEBOX},
-        {ETIMEDOUT, NFS3ERR_JUKEBOX},
-    };
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
-        if (table[i].error == error)
-            return table[i].status;
-    }
-    return NFS3ERR_SERVERFAULT;
 }

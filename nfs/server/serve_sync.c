@@ -2,27 +2,24 @@
 /* serve_sync.c - syncs files and directories, and changes the write verifier when that fails. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "nfs/server/serve_in.h"
 
-enum { LOCKS = 64 };
-
-/* Guards a sync together with the change of the verifier. The kernel reports a lost page once per descriptor, and all
- * clients share ours: the next sync of the file succeeds, and must not be answered with the old verifier. */
-static pthread_mutex_t lock[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
-
-int sync_file(struct nfs_server *server, const struct object *object, int fd, bool data)
+/* The kernel reports a lost page once per descriptor, and all clients share ours: the next sync of the file succeeds,
+ * and must not be answered with the old verifier. */
+int sync_file(const struct object *object, int fd, bool data)
 {
-    pthread_mutex_t *mine = &lock[(uintptr_t)object / 64 % LOCKS];
+    struct export *e = object->export;
+    pthread_mutex_t *mine = export_sync(e, object);
     int error;
 
     pthread_mutex_lock(mine);
     error = (data ? fdatasync(fd) : fsync(fd)) ? -errno : 0;
     if (error)
-        atomic_fetch_add(&server->losses, 1);
+        atomic_fetch_add(&e->losses, 1);
     pthread_mutex_unlock(mine);
     return error;
 }
@@ -45,11 +42,11 @@ int sync_dir(const struct object *dir)
     return error;
 }
 
-void sync_verifier(struct nfs_server *server, uint8_t verifier[NFS3_VERIFIER])
+void sync_verifier(const struct nfs_server *server, const struct object *object, uint8_t verifier[NFS3_VERIFIER])
 {
     uint64_t v;
 
     memcpy(&v, server->write_verifier, sizeof(v));
-    v += atomic_load(&server->losses) * UINT64_C(0x9e3779b97f4a7c15);
+    v += atomic_load(&object->export->losses) * UINT64_C(0x9e3779b97f4a7c15);
     memcpy(verifier, &v, sizeof(v));
 }

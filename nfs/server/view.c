@@ -4,21 +4,21 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/vfs.h>
 #include <unistd.h>
+
+#include "nfs/server/file_system.h"
 
 /* A mapping. Its users own the slot. The signal handler reads it without a lock: `start` is set first and cleared last,
  * so an `end` that is read between two equal values of `start` belongs to it. */
 struct view {
     _Atomic uintptr_t start, end; /* 0: free */
     _Atomic unsigned users;
-    atomic_bool spoilt;
+    atomic_bool faulted;
     atomic_bool told; /* the kernel tells this process which pages are in memory */
 };
 
@@ -54,7 +54,8 @@ static bool mend(const siginfo_t *info)
 
     if (!view)
         return false;
-    view->spoilt = true;
+    view->faulted = true;
+    /* cppcheck-suppress leakReturnValNotUsed ; it replaces the page */
     return mmap((void *)(at & ~(uintptr_t)(page - 1)), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                 0) != MAP_FAILED;
 }
@@ -100,26 +101,6 @@ uint64_t view_span_max(void)
 
 /* --- views ------------------------------------------------------------------------------------------------------ */
 
-/* Only file systems where all changes of a file go through this machine's page cache: no network and no stacked file
- * systems. */
-static bool is_local(int fd)
-{
-    struct statfs fs;
-
-    if (fstatfs(fd, &fs))
-        return false;
-    switch ((unsigned long)fs.f_type) {
-    case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
-    case XFS_SUPER_MAGIC:
-    case BTRFS_SUPER_MAGIC:
-    case F2FS_SUPER_MAGIC:
-    case TMPFS_MAGIC:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static struct view *take_slot(uint64_t length)
 {
     struct view *view = NULL;
@@ -151,7 +132,7 @@ struct view *view_open(int fd, uint64_t size)
     void *start;
 
     pthread_once(&once, view_prepare);
-    if (!handled || size > span_max || !is_local(fd))
+    if (!handled || size > span_max || !fs_is_local(fd))
         return NULL;
     /* The mapping ends with at least one page that is beyond the end of the file. */
     length = ((size + page) / VIEW_ROUND + 1) * VIEW_ROUND;
@@ -163,7 +144,7 @@ struct view *view_open(int fd, uint64_t size)
         give_slot(view, length);
         return NULL;
     }
-    view->spoilt = false;
+    view->faulted = false;
     view->told = false;
     view->start = (uintptr_t)start;
     view->end = (uintptr_t)start + length;
@@ -190,7 +171,7 @@ void view_put(struct view *view)
     assert(users);
     if (users > 1)
         return;
-    /* The last user: nobody else can find the view, and the slot stays taken until it is given back. */
+    /* The last user: no other thread can find the view, and the slot stays taken until it is given back. */
     start = view->start;
     length = view->end - start;
     view->end = 0;
@@ -203,7 +184,7 @@ bool view_is_good(const struct view *view, uint64_t size)
 {
     uint64_t length = view->end - view->start;
 
-    return !view->spoilt && length >= page && size <= length - page;
+    return !view->faulted && length >= page && size <= length - page;
 }
 
 /* mincore() reports all pages as resident to callers who may not know. The last page, beyond the file, is never

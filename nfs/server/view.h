@@ -3,7 +3,8 @@
  * are sent from where they are. Thread-safe.
  *
  * Another process may truncate the file meanwhile. The first view installs a SIGBUS handler: pages that have gone read
- * as zeros from then on, and the view is spoilt. A fault at another address is passed to the previous handler. */
+ * as zeros from then on, and the view counts as faulted. A fault at another address is passed to the previous handler.
+ */
 #ifndef RDDP_NFS_SERVER_VIEW_H
 #define RDDP_NFS_SERVER_VIEW_H
 

@@ -3,6 +3,7 @@
  * using them. */
 #include "tests/suite/lib/nfsd_fake.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 
 static char lines[64][256];
@@ -51,7 +52,7 @@ static void for_others(struct export *others)
     export_attr_init(&export_attr);
     export_attr.clients = clients;
     assert_int_equal(export_open(others, "/", &export_attr, error), 0);
-    export.clients = others->clients;
+    export[0].clients = others->clients;
     attr.log = note;
     attr.user = lines;
     line_count = 0;
@@ -95,19 +96,19 @@ static void strangers(void **state)
     close(fd);
     stop();
     export_close(&others);
-    export.clients = (struct clients){0};
+    export[0].clients = (struct clients){0};
 }
 
 /* Strangers have their own places, in which one gives way to the next: one less, as many, one more. */
 static void many_strangers(void **state)
 {
-    int fd[NFSD_STRANGERS + 1];
+    int fd[NFSD_UNADMITTED_MAX + 1];
     struct export others;
 
     (void)state;
     for_others(&others);
     start();
-    for (int i = 0; i <= NFSD_STRANGERS; i++) {
+    for (int i = 0; i <= NFSD_UNADMITTED_MAX; i++) {
         fd[i] = tcp_connect(nfsd_mount_port(nfsd));
         build(NFS3_NULL, &some_file, false, NULL);
         tcp_put_message(fd[i]);
@@ -117,11 +118,11 @@ static void many_strangers(void **state)
     build(NFS3_NULL, &some_file, false, NULL);
     tcp_put_message(fd[1]);
     tcp_get_answer(fd[1]);
-    for (int i = 0; i <= NFSD_STRANGERS; i++)
+    for (int i = 0; i <= NFSD_UNADMITTED_MAX; i++)
         close(fd[i]);
     stop();
     export_close(&others);
-    export.clients = (struct clients){0};
+    export[0].clients = (struct clients){0};
 }
 
 /* The number of log lines is limited however many come, and omitted lines are counted. */
@@ -144,7 +145,7 @@ static void lines_are_limited(void **state)
     assert_in_range(line_count, RPC_LOG_BURST, RPC_LOG_BURST + 9);
     stop();
     export_close(&others);
-    export.clients = (struct clients){0};
+    export[0].clients = (struct clients){0};
 }
 
 /* --- places ------------------------------------------------------------------------------------------------------ */
@@ -182,7 +183,7 @@ static void places_over_rdma(void **state)
 /* As many clients at once over RDMA as over TCP, each with a pending call; one more finds no place. */
 static void many_over_rdma(void **state)
 {
-    enum { MANY = 256, FDS = 8 * MANY };
+    enum { MANY = 256, FDS = 10 * MANY };
     static struct requester *requester[MANY];
     static struct request q[MANY];
     static uint8_t call[MANY][256], reply[MANY][512];
@@ -220,6 +221,52 @@ static void many_over_rdma(void **state)
         requester_close(requester[i]);
 }
 
+static int connect_from(uint8_t host)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 | host)};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)nfsd_tcp_port(nfsd))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+/* Two addresses have all places, and are never silent for long: a third gets one of whoever has more. */
+static void places_are_shared(void **state)
+{
+    enum { MAX = 5, FROM = 2 };
+    static const uint8_t host[MAX] = {FROM, FROM, FROM, FROM + 1, FROM + 1};
+    int fd[MAX], more;
+    unsigned closed = 0;
+
+    (void)state;
+    attr.connections_max = MAX;
+    attr.address_max = 3;
+    attr.rest_ms = UINT32_MAX;
+    start();
+    for (int i = 0; i < MAX; i++) {
+        fd[i] = connect_from(host[i]);
+        is_served(fd[i]);
+    }
+    more = connect_from(FROM); /* beyond its own limit */
+    assert_true(tcp_is_closed(more));
+    close(more);
+    more = connect_from(FROM + 2);
+    is_served(more);
+    for (int i = 0; i < MAX; i++) {
+        struct pollfd end = {fd[i], POLLIN, 0};
+
+        closed += poll(&end, 1, 0) > 0;
+        assert_true(!end.revents || host[i] == FROM);
+        close(fd[i]);
+    }
+    assert_int_equal(closed, 1);
+    close(more);
+}
+
 /* A pending call keeps its place. */
 static void work_keeps_its_place(void **state)
 {
@@ -245,7 +292,8 @@ static void work_keeps_its_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(strangers),        TEST(many_strangers), TEST(lines_are_limited),
-                                       TEST(places_over_rdma), TEST(many_over_rdma), TEST(work_keeps_its_place)};
+                                       TEST(places_over_rdma), TEST(many_over_rdma), TEST(work_keeps_its_place),
+                                       TEST(places_are_shared)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

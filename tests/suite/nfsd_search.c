@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* nfsd_search.c - slow calls of the NFS server: a search for a handle delays nobody else, and calls that wait for the
- * disk do not delay MOUNT. */
+/* nfsd_search.c - slow calls of the NFS server: a search for a handle delays no other client, and calls that wait for
+ * the disk do not delay MOUNT. */
 #include "tests/suite/lib/nfsd_fake.h"
 
 enum { MANY = 40, LOST = 9 };

@@ -80,6 +80,23 @@ static void liar_ask(struct liar *liar, struct rpcrdma *asked)
     pair_receive(&pair.server, wc.wr_id, (size_t)wc.wr_id * BUFFER, BUFFER);
 }
 
+/* Writes `n` octets of zeros to the Write chunk, at `at`. */
+static void liar_write(const struct rpcrdma *asked, uint64_t at, size_t n)
+{
+    const struct rpcrdma_segment *to = &asked->segment[asked->write[0].first];
+    struct rddp_sge sge = pair_sge(&pair.server, SENT_AT, (uint32_t)n);
+    struct rddp_send_wr wr = {.wr_id = 1000,
+                              .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = RDDP_WR_RDMA_WRITE,
+                              .send_flags = RDDP_SEND_SIGNALED,
+                              .rkey = to->handle,
+                              .remote_addr = to->offset + at};
+
+    memset(pair.server.buffer + SENT_AT, 0, n);
+    assert_int_equal(rddp_post_send(pair.server.qp, &wr, NULL), 0);
+}
+
 static void liar_send(const uint8_t *p, size_t n)
 {
     memcpy(pair.server.buffer + SENT_AT, p, n);
@@ -195,6 +212,40 @@ static void lying_replies(void **state)
     liar_close(&liar);
 }
 
+/* A reply says how much was written, and the caller believes it only where something was. */
+static void never_written(void **state)
+{
+    static const struct {
+        uint32_t says, at, length;
+        enum request_status status;
+    } claim[] = {
+        {100, 0, 100, REQUEST_OK}, {100, 0, 0, REQUEST_BAD_REPLY}, {100, 8, 92, REQUEST_BAD_REPLY},
+        {0, 0, 0, REQUEST_OK},     {8, 0, 0, REQUEST_BAD_REPLY},   {8, 0, 8, REQUEST_OK},
+        {100, 7, 93, REQUEST_OK},
+    };
+    struct liar liar;
+
+    (void)state;
+    liar_open(&liar);
+    for (size_t i = 0; i < sizeof(claim) / sizeof(*claim); i++) {
+        struct rpcrdma asked;
+        uint8_t bytes[BUFFER];
+        size_t n;
+
+        liar_ask(&liar, &asked);
+        if (claim[i].length)
+            liar_write(&asked, claim[i].at, claim[i].length);
+        n = good_reply(bytes, &asked);
+        put32(bytes + 32, claim[i].says);
+        liar_send(bytes, n);
+        while (liar.e->request.state != REQUEST_DONE)
+            requester_wait(liar.requester, 100);
+        if (liar.e->request.status != claim[i].status)
+            fail_msg("claim %zu: %s", i, request_status_str(liar.e->request.status));
+    }
+    liar_close(&liar);
+}
+
 /* RPCR-3.4.5.1-03, RPCR-8.1.3-02, RPCR-4.4.1-02: when the caller sees the reply the chunk is out of reach; a late Write
  * is refused and changes nothing.
  */
@@ -202,7 +253,7 @@ static void late_write(void **state)
 {
     struct liar liar;
     struct rpcrdma asked;
-    uint8_t bytes[BUFFER];
+    uint8_t bytes[BUFFER], before[sizeof(uint64_t)];
     struct rddp_sge sge;
     struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE};
     struct pollfd fd = {.events = POLLIN};
@@ -215,6 +266,7 @@ static void late_write(void **state)
     while (liar.e->request.state != REQUEST_DONE)
         requester_wait(liar.requester, 100);
     assert_int_equal(liar.e->request.status, REQUEST_OK);
+    memcpy(before, liar.target, sizeof(before)); /* the requester's mark */
     memset(pair.server.buffer + SENT_AT, 0x11, 100);
     sge = pair_sge(&pair.server, SENT_AT, 100);
     wr.rkey = asked.segment[0].handle;
@@ -224,7 +276,7 @@ static void late_write(void **state)
         requester_wait(liar.requester, 1);
     pair_event(&pair.server, RDDP_EVENT_DISCONNECTED);
     for (size_t i = 0; i < sizeof(liar.target); i++)
-        assert_int_equal(liar.target[i], 0xa5);
+        assert_int_equal(liar.target[i], i < sizeof(uint64_t) ? before[i] : 0xa5);
     liar_close(&liar);
 }
 
@@ -347,8 +399,8 @@ static void silence_is_nudged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lying_replies),      cmocka_unit_test(late_write),        cmocka_unit_test(handles_are_new),
-        cmocka_unit_test(grants_that_change), cmocka_unit_test(silence_is_nudged),
+        cmocka_unit_test(lying_replies),   cmocka_unit_test(never_written),      cmocka_unit_test(late_write),
+        cmocka_unit_test(handles_are_new), cmocka_unit_test(grants_that_change), cmocka_unit_test(silence_is_nudged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

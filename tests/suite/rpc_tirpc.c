@@ -55,7 +55,7 @@ static uint32_t most(const void *arguments)
 
 static const struct rddp_rpc_proc procs[] = {
     {.number = PROC_STORE, .argument = octets_of},
-    {.number = PROC_FETCH, .result = octets_of, .result_max = most},
+    {.number = PROC_FETCH, .result = octets_of, .result_max = most, .repeatable = true},
 };
 static const struct rddp_rpc_binding binding = {PROGRAM, 1, procs, 2};
 
@@ -250,11 +250,14 @@ static void nothing_is_reduced_under_gss(void **state)
 
 /* --- the server's side ------------------------------------------------------------------------------------------- */
 
+static atomic_int dispatched;
+
 static void dispatch(struct svc_req *request, SVCXPRT *xprt)
 {
     struct piece piece = {0};
 
     (void)request;
+    dispatched++;
     if (!svc_getargs(xprt, (xdrproc_t)xdr_piece, (caddr_t)&piece)) {
         svcerr_decode(xprt);
         return;
@@ -267,10 +270,15 @@ static atomic_int server_port;
 
 static void *run_server(void *user)
 {
-    SVCXPRT *xprt = svc_rdma_create("127.0.0.1", NULL);
     struct pollfd fd = {.events = POLLIN};
+    struct rddp_rpc_attr attr;
+    SVCXPRT *xprt;
 
     (void)user;
+    svc_rdma_attr_init(&attr);
+    attr.binding = &binding;
+    attr.bindings = 1;
+    xprt = svc_rdma_create("127.0.0.1", &attr);
     assert_non_null(xprt);
     assert_true(svc_reg(xprt, PROGRAM, 1, dispatch, NULL));
     fd.fd = xprt->xp_fd;
@@ -282,17 +290,12 @@ static void *run_server(void *user)
     return NULL;
 }
 
-/* RPCR-4.5.2-02: arguments that the program cannot parse under a header that is right are its business: a Reply that
- * says GARBAGE_ARGS, in an RDMA_MSG, and the next call is served. */
-static void garbage_arguments(void **state)
+static struct requester *open_server(void)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const uint32_t words[] = {8, 1, 2};
-    static struct exchange e;
     struct requester_attr how;
     struct requester *r;
 
-    (void)state;
     atomic_store(&stop, false);
     atomic_store(&server_port, 0);
     assert_int_equal(pthread_create(&thread, NULL, run_server, NULL), 0);
@@ -303,6 +306,45 @@ static void garbage_arguments(void **state)
     how.wire.first_delay_ms = 0;
     r = requester_open((struct sockaddr *)&to, sizeof(to), &how, SERVICE_WAIT_MS);
     assert_non_null(r);
+    return r;
+}
+
+static void close_server(struct requester *r)
+{
+    requester_close(r);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+
+/* The same call again is executed again only if its procedure is repeatable. */
+static void repeatable(void **state)
+{
+    const uint32_t words[] = {8, 1, 2}, procs_of[] = {PROC_STORE, PROC_FETCH};
+    struct requester *r = open_server();
+    static struct exchange e;
+
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        dispatched = 0;
+        for (int i = 0; i < 3; i++) {
+            exchange_init(&e, r, procs_of[k], words, 3, 64);
+            put32(e.call, 5);
+            assert_int_equal(requester_run(r, &e.request), REQUEST_OK);
+        }
+        assert_int_equal(dispatched, procs_of[k] == PROC_FETCH ? 3 : 1);
+    }
+    close_server(r);
+}
+
+/* RPCR-4.5.2-02: arguments that the program cannot parse under a header that is right are its business: a Reply that
+ * says GARBAGE_ARGS, in an RDMA_MSG, and the next call is served. */
+static void garbage_arguments(void **state)
+{
+    const uint32_t words[] = {8, 1, 2};
+    struct requester *r = open_server();
+    static struct exchange e;
+
+    (void)state;
     for (uint32_t round = 0; round < 4; round++) {
         uint32_t cut = round & 1;
 
@@ -310,9 +352,7 @@ static void garbage_arguments(void **state)
         assert_int_equal(requester_run(r, &e.request), REQUEST_OK);
         assert_int_equal(get32(e.reply + 20), cut ? GARBAGE : 0);
     }
-    requester_close(r);
-    atomic_store(&stop, true);
-    pthread_join(thread, NULL);
+    close_server(r);
 }
 
 /* --- what does not fit ------------------------------------------------------------------------------------------- */
@@ -385,6 +425,7 @@ int main(void)
         cmocka_unit_test(no_server),
         cmocka_unit_test(result_in_the_wrong_place),
         cmocka_unit_test(nothing_is_reduced_under_gss),
+        cmocka_unit_test(repeatable),
         cmocka_unit_test(garbage_arguments),
     };
 

@@ -129,7 +129,7 @@ static void cancelled(void **state)
     exchange_init(e, r, PROC_COUNT, NULL, 0, 4);
     assert_int_equal(run(r), REQUEST_OK);
     for (uint32_t i = 0; i < n; i++)
-        assert_int_equal(target[i], 0xa5);
+        assert_true(target[i] == 0xa5 || service_is_marked(i));
     requester_stats(r, &stats);
     assert_int_equal(stats.connects, 2);
     close_both(r);

@@ -119,7 +119,7 @@ for option in '' --ro "--address 127.0.0.1" "--allow 127.0.0.1"; do
     stop "stop after '$option'"
     if [ -z "$option" ]; then
         expect_one_line "everybody may write" nfsd
-        expect_text "everybody may write" '^rddp nfsd: everybody .* --allow, --address and --ro$' err
+        expect_text "everybody may write" '^rddp nfsd: every host .* --allow, --address and --ro$' err
     elif [ -s "$tmp/err" ]; then wrong "$option: a warning"; else pass; fi
 done
 
@@ -223,13 +223,13 @@ wait "$server" || exit 1
 until_known ''
 END
 namespaces=(unshare --net --pid --fork --kill-child --mount-proc)
-if [ "$(id -u)" = 0 ] && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null && "${namespaces[@]}" true 2>/dev/null; then
+if acts_as_others && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null && "${namespaces[@]}" true 2>/dev/null; then
     expect 0 "--rpcbind" "${namespaces[@]}" bash "$tmp/rpcbind.sh" "$rddp" "$tmp/state" "$dir"
     expect_text "--rpcbind without one" '^rddp nfsd: cannot register at rpcbind: '
     expect_text "--rpcbind with another" '^rddp nfsd: rpcbind has another NFS registered over tcp$'
     expect_text "rddp nfs finds the port of MOUNT" '^a$'
 else
-    echo "nfsd: WITHOUT rpcbind: it wants to be root and to have namespaces"
+    echo "left out: rpcbind, which wants to be root, to act as others, and to have namespaces"
 fi
 
 # --- a service manager -------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ refuse 2 "no such squash" --squash some "$dir"
 refuse 2 "port" -p 65536 "$dir"
 refuse 2 "workers" --workers 0 "$dir"
 refuse 3 "no such address" "${free[@]}" -p 0 --address no.such.host.invalid "$dir"
-if [ "$(id -u)" = 0 ] && setpriv --bounding-set -setuid true 2>/dev/null; then
+if acts_as_others && setpriv --bounding-set -setuid true 2>/dev/null; then
     expect 1 "root that cannot be anybody else" setpriv --bounding-set -setuid "$rddp" nfsd "${free[@]}" -p 0 "$dir"
     expect_one_line "root that cannot be anybody else" nfsd
 fi

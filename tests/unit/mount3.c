@@ -22,7 +22,7 @@ static void assert_text(struct nfs3_text got, const char *want)
     assert_memory_equal(got.at, want, got.length);
 }
 
-/* MNT's path, of whom only these two procedures have one. */
+/* MNT's path, of which only these two procedures have one. */
 static void arguments(void **state)
 {
     static const uint8_t octets[] = {0, 0, 0, 5, '/', 'd', 'a', 't', 'a', 0, 0, 0};

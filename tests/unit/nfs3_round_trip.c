@@ -34,11 +34,11 @@ static uint32_t draw32(struct draw *d)
     return (uint32_t)rng_next(&d->rng);
 }
 
-static struct nfs3_text draw_text(struct draw *d)
+/* Member by member: whole structures are compared below, and a copied one could bring other padding. */
+static void draw_text(struct draw *d, struct nfs3_text *text)
 {
-    uint32_t length = rng_one_in(&d->rng, 8) ? d->longest : rng_size(&d->rng, d->longest);
-
-    return (struct nfs3_text){(const char *)pool + rng_below(&d->rng, NFS3_TEXT_MAX), length};
+    text->length = rng_one_in(&d->rng, 8) ? d->longest : rng_size(&d->rng, d->longest);
+    text->at = (const char *)pool + rng_below(&d->rng, NFS3_TEXT_MAX);
 }
 
 static void draw_fh(struct draw *d, struct nfs3_fh *fh)
@@ -57,7 +57,7 @@ static struct nfs3_time draw_time(struct draw *d)
 static void draw_where(struct draw *d, struct nfs3_where *where)
 {
     draw_fh(d, &where->dir);
-    where->name = draw_text(d);
+    draw_text(d, &where->name);
 }
 
 static void draw_attr(struct draw *d, struct nfs3_attr *attr)
@@ -130,7 +130,7 @@ static void draw_make(struct draw *d, enum nfs3_proc proc, struct nfs3_make *mak
         make->minor = draw32(d);
     }
     if (proc == NFS3_SYMLINK)
-        make->target = draw_text(d);
+        draw_text(d, &make->target);
 }
 
 static void draw_list(struct draw *d, enum nfs3_proc proc, struct nfs3_list *list)
@@ -154,7 +154,7 @@ static void draw_args(struct draw *d, enum nfs3_proc proc, union nfs3_args *args
         if (args->setattr.guarded)
             args->setattr.ctime = draw_time(d);
     } else if (proc == NFS3_LOOKUP || proc == NFS3_REMOVE || proc == NFS3_RMDIR) {
-        args->where.name = draw_text(d);
+        draw_text(d, &args->where.name);
     } else if (proc == NFS3_ACCESS) {
         args->access.access = draw32(d);
     } else if (proc == NFS3_READ || proc == NFS3_COMMIT) {
@@ -170,7 +170,7 @@ static void draw_args(struct draw *d, enum nfs3_proc proc, union nfs3_args *args
         memset(args, 0, sizeof(*args));
         draw_make(d, proc, &args->make);
     } else if (proc == NFS3_RENAME) {
-        args->rename.from.name = draw_text(d);
+        draw_text(d, &args->rename.from.name);
         draw_where(d, &args->rename.to);
     } else if (proc == NFS3_LINK) {
         draw_where(d, &args->link.to);
@@ -189,7 +189,7 @@ static void draw_entries(struct draw *d, bool plus, uint32_t space, struct nfs3_
     do {
         memset(&entry, 0, sizeof(entry));
         entry.fileid = rng_next(&d->rng);
-        entry.name = draw_text(d);
+        draw_text(d, &entry.name);
         entry.cookie = rng_next(&d->rng);
         draw_post_attr(d, &entry.attr);
         entry.fh.present = draw_bool(d);
@@ -250,7 +250,7 @@ static void draw_done(struct draw *d, enum nfs3_proc proc, const union nfs3_args
     } else if (proc == NFS3_ACCESS) {
         result->access = draw32(d);
     } else if (proc == NFS3_READLINK) {
-        result->target = draw_text(d);
+        draw_text(d, &result->target);
     } else if (proc == NFS3_READ) {
         result->read.count = rng_size(&d->rng, 2 * d->longest);
         result->read.eof = draw_bool(d);

@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -401,11 +402,49 @@ static void test_other_servers(void **state)
     assert_int_equal(in_child(plain_user), 0);
 }
 
+static bool write_line(const char *name, const char *line)
+{
+    int fd = open(name, O_WRONLY);
+    bool good = fd >= 0 && write(fd, line, strlen(line)) == (ssize_t)strlen(line);
+
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* The root of a namespace that its user has made has all capabilities there, but may not change its groups: it serves
+ * as the one user that it is. */
+static void test_own_namespace(void **state)
+{
+    const struct identity other = {.uid = 1000, .gid = 1000, .groups = 1, .group = {7}};
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char map[32];
+
+        snprintf(map, sizeof(map), "0 %u 1", geteuid());
+        if (unshare(CLONE_NEWUSER) || !write_line("/proc/self/setgroups", "deny") ||
+            !write_line("/proc/self/uid_map", map))
+            _exit(77);
+        status = identity_can_change() || !identity_is_alone() || identity_assume(&other);
+        identity_drop();
+        _exit(status);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nets), cmocka_unit_test(test_bad_nets), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_path), cmocka_unit_test(test_squash),
+        cmocka_unit_test(test_path), cmocka_unit_test(test_squash),   cmocka_unit_test(test_own_namespace),
     };
     const struct CMUnitTest identities[] = {
         cmocka_unit_test_setup_teardown(test_assume, setup, teardown),
@@ -414,7 +453,7 @@ int main(void)
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-    if (geteuid() == 0) /* only root can test other identities */
+    if (identity_can_change()) /* only root can test other identities */
         failed += cmocka_run_group_tests(identities, NULL, NULL);
     return failed;
 }

@@ -183,6 +183,7 @@ static void test_in_use(void **state)
     }
     for (unsigned i = 0; i < FILES; i++)
         object_put(objects, object[i]);
+    objects_settle(objects, &export);
     assert_int_equal(descriptors() - before, OPEN);
 }
 
@@ -236,7 +237,7 @@ static void test_forget(void **state)
     assert_int_equal(held, 3);
     snprintf(path, sizeof(path), "%s/0", top);
     assert_int_equal(unlink(path), 0);
-    object_forget(objects, dir, "0");
+    object_forget(objects, dir);
     assert_int_equal(descriptors() - before, 1);
     object_put(objects, dir);
     assert_int_equal(object_get(objects, &fh[0], &object), NFS3ERR_STALE);
@@ -258,19 +259,11 @@ static void test_gone_in_use(void **state)
     assert_int_equal(object_get(objects, &fh[1], &none), NFS3ERR_STALE);
     expect_octet(object, 1, O_RDONLY);
     object_put(objects, object);
+    /* Closing may wait for the disk: object_put() leaves it to the threads of the export. */
+    assert_true(objects_are_unsettled(objects, &export));
+    objects_settle(objects, &export);
+    assert_false(objects_are_unsettled(objects, &export));
     assert_int_equal(descriptors() - before, 1);
-}
-
-static struct kept *make(uint8_t number)
-{
-    struct kept *k = calloc(1, sizeof(*k));
-
-    assert_non_null(k);
-    k->object.fd = open("/", O_PATH);
-    k->reader = k->writer = -1;
-    k->fh.length = HANDLE_MAC;
-    memset(k->fh.data, number, HANDLE_MAC);
-    return k;
 }
 
 /* Run the program and return the errno of execl(). */
@@ -289,33 +282,6 @@ static int run_program(const char *path)
     return WEXITSTATUS(status);
 }
 
-static void test_idle(void **state)
-{
-    struct nfs3_fh one = {.length = HANDLE_MAC}, two = one;
-    struct cache c;
-    struct kept *k;
-
-    (void)state;
-    memset(one.data, 1, HANDLE_MAC);
-    memset(two.data, 2, HANDLE_MAC);
-    assert_int_equal(cache_init(&c, 100), 0);
-    cache_put(&c, cache_add(&c, make(1)), 5000);
-    cache_put(&c, cache_add(&c, make(2)), 10000);
-    k = cache_get(&c, &two);
-    assert_non_null(k);
-    assert_true(cache_tend(&c, 5000 + CACHE_IDLE_MS - 1));
-    assert_int_equal(c.fds, 2);
-    assert_true(cache_tend(&c, 5000 + CACHE_IDLE_MS));
-    assert_null(cache_get(&c, &one));
-    assert_int_equal(c.fds, 1);
-    /* The cache keeps an object in use. The time may be less than in an earlier call from another thread. */
-    assert_true(cache_tend(&c, 5000 + 10 * CACHE_IDLE_MS));
-    cache_put(&c, k, 10000);
-    assert_true(cache_tend(&c, 9000));
-    assert_false(cache_tend(&c, 10000 + CACHE_IDLE_MS));
-    cache_fini(&c);
-}
-
 /* The kernel refuses to run a program while the server has it open for writing. The cache closes the writing
  * descriptor of an idle object CACHE_WRITER_MS after the last request for this descriptor. */
 static void test_written_program(void **state)
@@ -330,13 +296,13 @@ static void test_written_program(void **state)
     assert_true(object_file(objects, object, O_RDWR) >= 0);
     snprintf(path, sizeof(path), "%s/0", top);
     held = descriptors() - before;
-    assert_int_equal(cache_tend(&objects->cache, now_ms() + 2 * CACHE_WRITER_MS), true);
+    cache_tend(&objects->cache, &objects->place->closing, now_ms() + 2 * CACHE_WRITER_MS);
     assert_int_equal(descriptors() - before, held); /* the object is in use */
     object_put(objects, object);
-    cache_tend(&objects->cache, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
+    cache_tend(&objects->cache, &objects->place->closing, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
     assert_int_equal(descriptors() - before, held);
     assert_int_equal(run_program(path), ETXTBSY);
-    cache_tend(&objects->cache, ((struct kept *)object)->written + CACHE_WRITER_MS);
+    cache_tend(&objects->cache, &objects->place->closing, ((struct kept *)object)->written + CACHE_WRITER_MS);
     assert_int_equal(descriptors() - before, held - 1);
     assert_int_equal(run_program(path), ENOEXEC);
     object = get(0);
@@ -361,7 +327,8 @@ static void test_removed_behind_our_back(void **state)
     assert_int_equal(descriptors() - before, 4); /* the directory, two objects and one open file */
     snprintf(path, sizeof(path), "%s/2", top);
     assert_int_equal(unlink(path), 0);
-    assert_true(objects_tend(objects));
+    objects_tend(objects, &export);
+    assert_true(objects_are_open(objects));
     assert_int_equal(descriptors() - before, 2);
     assert_int_equal(object_get(objects, &fh[2], &object), NFS3ERR_STALE);
     object = get(3);
@@ -419,7 +386,7 @@ static void *hammer(void *arg)
             return "a descriptor is not that of its object";
         object_put(objects, object);
         if (turn % 64 == 0)
-            object_forget(objects, NULL, NULL);
+            objects_settle(objects, &export);
     }
     return NULL;
 }
@@ -456,7 +423,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_least, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gone_in_use, setup, teardown),
-        cmocka_unit_test(test_idle),
         cmocka_unit_test_setup_teardown(test_written_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removed_behind_our_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rlimit, setup, teardown),

@@ -3,14 +3,59 @@
  * the reply if data does not reach the disk. */
 #include "nfs_serve.h"
 
+#include "nfs/server/object_in.h"
+
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* fsync() and fdatasync() replace the C library's functions. They count their calls and fail if sync_error is set. */
+enum { SLOW_NS = 300000000, SECOND_NS = 1000000000 };
+
+/* fsync() and fdatasync() replace the C library's functions. They count their calls and fail if sync_error is set. So
+ * does close() of what was opened for writing, if close_error is set: the descriptor is closed all the same. */
 static unsigned syncs, data_syncs;
-static int sync_error;
+static int sync_error, close_error;
+
+/* Such a close() may take as long as a server in the net wants, while others go on. */
+static struct slow_close {
+    bool slow, entered, answered;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+} slow_close = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+
+/* Returns when the COMMIT beside it is answered, or when it seems to wait for this close(). */
+static void close_slowly(struct slow_close *c)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += SLOW_NS;
+    if (until.tv_nsec >= SECOND_NS) {
+        until.tv_nsec -= SECOND_NS;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&c->lock);
+    c->entered = true;
+    pthread_cond_broadcast(&c->change);
+    while (!c->answered && !pthread_cond_timedwait(&c->change, &c->lock, &until))
+        ;
+    pthread_mutex_unlock(&c->lock);
+}
+
+int close(int fd)
+{
+    bool writes = close_error && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    int got;
+
+    if (writes && slow_close.slow)
+        close_slowly(&slow_close);
+    got = (int)syscall(SYS_close, fd);
+    if (!writes)
+        return got;
+    errno = close_error;
+    return -1;
+}
 
 int fsync(int fd)
 {
@@ -248,12 +293,77 @@ static void lost_data(void **state)
     assert_memory_not_equal(b->result.write.verifier, "verified", 8);
 }
 
+/* Some file systems store what was written at close(), and say there what they have lost. The server closes a file that
+ * is not written to for a while, and one that it has no space for: a COMMIT after that must not be answered with the
+ * old verifier.
+ */
+static void lost_at_close(void **state)
+{
+    struct bed *b = *state;
+    struct objects *objects = b->server.objects;
+    struct nfs3_fh fh = file(b, "f", "", 0600);
+    uint8_t verifier[NFS3_VERIFIER];
+
+    for (int tends = 0; tends < 2; tends++) {
+        for (int fails = 0; fails < 2; fails++) {
+            assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE), NFS3_OK);
+            memcpy(verifier, b->result.write.verifier, sizeof(verifier));
+            close_error = fails ? ENOSPC : 0;
+            cache_tend(&objects->cache, &objects->place->closing,
+                       now_ms() + 1 + (tends ? CACHE_WRITER_MS : CACHE_IDLE_MS));
+            close_error = 0;
+            assert_int_equal(simple(b, NFS3_COMMIT, &fh), NFS3_OK);
+            assert_int_equal(memcmp(b->result.write.verifier, verifier, sizeof(verifier)) != 0, fails);
+        }
+    }
+}
+
+static void *evict_all(void *user)
+{
+    struct objects *objects = user;
+
+    cache_tend(&objects->cache, &objects->place->closing, now_ms() + 1 + CACHE_IDLE_MS);
+    return NULL;
+}
+
+/* The same while another thread is still closing the file, and this one has opened it once more. */
+static void lost_at_slow_close(void **state)
+{
+    struct bed *b = *state;
+    struct nfs3_fh fh = file(b, "f", "", 0600);
+    uint8_t verifier[NFS3_VERIFIER];
+    struct slow_close *c = &slow_close;
+    enum nfs3_status status;
+    pthread_t other;
+
+    assert_int_equal(put(b, &fh, 0, "abc", 3, NFS3_UNSTABLE), NFS3_OK);
+    memcpy(verifier, b->result.write.verifier, sizeof(verifier));
+    close_error = ENOSPC;
+    c->slow = true;
+    assert_int_equal(pthread_create(&other, NULL, evict_all, b->server.objects), 0);
+    pthread_mutex_lock(&c->lock);
+    while (!c->entered)
+        pthread_cond_wait(&c->change, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    status = simple(b, NFS3_COMMIT, &fh);
+    pthread_mutex_lock(&c->lock);
+    c->answered = true;
+    pthread_cond_broadcast(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(other, NULL);
+    close_error = 0;
+    c->slow = false;
+    assert_int_equal(status, NFS3_OK);
+    assert_memory_not_equal(b->result.write.verifier, verifier, sizeof(verifier));
+}
+
 /* The server syncs changed names before it replies (RFC 1813 4.7), unless the export is async. */
 static void stable_names(void **state)
 {
     struct bed *b = *state;
     struct export_attr attr = bed_attr();
     struct nfs3_sattr mode = {.set_mode = true, .mode = 0700};
+    union nfs3_args args;
     struct nfs3_fh dir, fh;
 
     syncs = 0;
@@ -273,6 +383,12 @@ static void stable_names(void **state)
     syncs = 0;
     assert_int_equal(by_name(b, NFS3_CREATE, &b->root, "f"), NFS3ERR_EXIST);
     assert_int_equal(syncs, 0);
+    /* CREATE of a file that exists may cut it: the file and the directory. */
+    args =
+        (union nfs3_args){.make = {.where = where(&b->root, "f"), .how = NFS3_UNCHECKED, .attr = {.set_size = true}}};
+    assert_int_equal(call(b, NFS3_CREATE, &args), NFS3_OK);
+    assert_int_equal(syncs, 2);
+    syncs = 0;
     fh = lookup(b, "f");
     assert_int_equal(hard_link(b, &fh, &dir, "g"), NFS3_OK);
     assert_int_equal(syncs, 1);
@@ -365,9 +481,19 @@ static void full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        bed_test(reads),        bed_test(reads_now),  bed_test(large_read), bed_test(wrong_types),
-        bed_test(writes),       bed_test(far_writes), bed_test(levels),     bed_test(lost_data),
-        bed_test(stable_names), bed_test(links),      bed_test(full),
+        bed_test(reads),
+        bed_test(reads_now),
+        bed_test(large_read),
+        bed_test(wrong_types),
+        bed_test(writes),
+        bed_test(far_writes),
+        bed_test(levels),
+        bed_test(lost_data),
+        bed_test(stable_names),
+        bed_test(links),
+        bed_test(full),
+        bed_test(lost_at_close),
+        bed_test(lost_at_slow_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,13 +225,40 @@ static void names(void **state)
     assert_int_equal(found, 2);
 }
 
+/* A directory that was moved out of the export, and is still believed to be inside, does not tell of the outside. */
+static void parent_outside(void **state)
+{
+    struct bed *b = *state;
+    char outside[] = "/tmp/nfs_serve_out.XXXXXX", to[64];
+    struct stat self, out;
+    struct nfs3_entry e;
+    struct nfs3_fh dir;
+    struct xdr_in in;
+
+    assert_non_null(mkdtemp(outside));
+    assert_int_equal(mkdir(local(b, "d"), 0700), 0);
+    dir = lookup(b, "d");
+    assert_int_equal(list_from(b, false, &dir, 0, 4096, 4096), NFS3_OK);
+    snprintf(to, sizeof(to), "%s/d", outside);
+    assert_int_equal(rename(local(b, "d"), to), 0);
+    assert_int_equal(stat(to, &self), 0);
+    assert_int_equal(stat(outside, &out), 0);
+    for (int plus = 0; plus < 2; plus++)
+        if (list_from(b, plus, &dir, 0, 4096, 4096) == NFS3_OK) {
+            in = (struct xdr_in){.at = b->result.list.entries, .left = b->result.list.length};
+            while (nfs3_get_entry(&in, &e, plus)) {
+                assert_int_not_equal(e.fileid, out.st_ino);
+                assert_int_equal(e.fileid, self.st_ino);
+            }
+        }
+    rmdir(to);
+    rmdir(outside);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        bed_test(many),
-        bed_test(sizes),
-        bed_test(cookies),
-        bed_test(names),
+        bed_test(many), bed_test(sizes), bed_test(cookies), bed_test(names), bed_test(parent_outside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,8 +74,12 @@ static void exclusive(void **state)
     for (unsigned i = 0; i < NFS3_VERIFIER; i++) {
         args = (union nfs3_args){.make = {.where = where(&b->root, "f"), .how = NFS3_EXCLUSIVE}};
         memcpy(args.make.verifier, "\xff\x01\x02\x83\xfe\x05\x06\x87", NFS3_VERIFIER);
-        args.make.verifier[i] ^= 1;
-        assert_int_equal(call(b, NFS3_CREATE, &args), NFS3ERR_EXIST);
+        for (unsigned bit = 1; bit < 256; bit += bit) {
+            args.make.verifier[i] ^= (uint8_t)bit;
+            assert_int_equal(call(b, NFS3_CREATE, &args), NFS3ERR_EXIST);
+            args.make.verifier[i] ^= (uint8_t)bit;
+        }
+        assert_int_equal(call(b, NFS3_CREATE, &args), NFS3_OK);
     }
     fh = lookup(b, "f");
     assert_int_equal(set(b, &fh, &sattr), NFS3_OK);

@@ -2,13 +2,15 @@
 /* nfs_serve_rights.c - access rights: users, read-only exports, and clients without access. */
 #include "nfs_serve.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 
 static bool cannot(void)
 {
-    if (geteuid() == 0)
+    if (identity_can_change())
         return false;
-    print_message("SKIPPED: other users: needs to be root\n");
+    print_message("SKIPPED: other users: needs to be root, and to be allowed to act as them\n");
     return true;
 }
 
@@ -297,6 +299,45 @@ static void strangers(void **state)
     assert_int_equal(mount.status, MNT3_OK);
 }
 
+/* --- capabilities ----------------------------------------------------------------------------------------------- */
+
+static uint32_t capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+
+    assert_int_equal(syscall(SYS_capget, &header, caps), 0);
+    return caps[0].effective;
+}
+
+/* No user but root uses the blocks that a file system reserves, or exceeds a quota: CAP_SYS_RESOURCE goes with the
+ * server's identity, and comes back with it. */
+static void reserved_blocks(void **state)
+{
+    const uint32_t resource = 1U << CAP_SYS_RESOURCE, mine = capabilities();
+    const struct identity alice = {.uid = ALICE, .gid = ALICE}, bob = {.uid = BOB, .gid = BOB}, root = {.uid = 0};
+    struct identity was;
+
+    (void)state;
+    if (cannot() || !(mine & resource))
+        skip();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(identity_assume(&alice), 0);
+        assert_false(capabilities() & resource);
+        assert_int_equal(identity_assume(&bob), 0);
+        assert_false(capabilities() & resource);
+        assert_true(identity_pause(&was));
+        assert_int_equal(capabilities(), mine);
+        assert_int_equal(identity_assume(&was), 0);
+        assert_false(capabilities() & resource);
+        assert_int_equal(identity_assume(&root), 0);
+        assert_int_equal(capabilities(), mine);
+    }
+    assert_int_equal(identity_assume(&alice), 0);
+    identity_drop();
+    assert_int_equal(capabilities(), mine);
+}
+
 /* --- many at once ----------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -351,9 +392,9 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        bed_test(access_bits),      bed_test(data_rights),     bed_test(attribute_rights),
-        bed_test(directory_rights), bed_test(made_for_others), bed_test(squashed),
-        bed_test(read_only),        bed_test(strangers),       bed_test(threads),
+        bed_test(access_bits),     bed_test(data_rights), bed_test(attribute_rights), bed_test(directory_rights),
+        bed_test(made_for_others), bed_test(squashed),    bed_test(read_only),        bed_test(strangers),
+        bed_test(reserved_blocks), bed_test(threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

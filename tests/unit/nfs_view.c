@@ -204,7 +204,7 @@ static void not_told(void **state)
 
     (void)state;
     if (error == 77) {
-        print_message("SKIPPED: to be somebody else: not root\n");
+        print_message("SKIPPED: to be another user: not root\n");
         skip();
     }
     assert_int_equal(error, 0);

@@ -32,6 +32,40 @@ static void make_message(struct rng *r)
     memcpy(stream + RECORD_MARK, message, TOTAL);
 }
 
+/* The item is taken into a message of several fragments, whose memory has no room for it; what would be more than a
+ * message may be is refused when its mark comes: octets that stay in their buffer count. */
+static void owned(void **state)
+{
+    struct rng r = {23};
+    struct stream_item item;
+    size_t eaten, length, first = HEAD + 4 + DATA;
+    uint8_t mark[RECORD_MARK], *taken;
+
+    (void)state;
+    for (int fits = 0; fits < 2; fits++) {
+        struct placed_rx p = {.rx.max = fits ? TOTAL : TOTAL - 1};
+
+        make_message(&r);
+        record_mark(mark, first);
+        mark[0] &= 0x7f; /* not the last fragment */
+        assert_int_equal(record_eat(&p.rx, mark, RECORD_MARK, &eaten), 0);
+        assert_int_equal(record_eat(&p.rx, message, HEAD + 4, &eaten), 0);
+        assert_int_equal(placed_eat(&p, message + HEAD + 4, DATA, XID, &eaten), 0);
+        record_mark(mark, 3);
+        assert_int_equal(record_eat(&p.rx, mark, RECORD_MARK, &eaten), fits ? 0 : -EMSGSIZE);
+        if (fits) {
+            p.rx.capacity = p.rx.length + p.rx.left; /* as tight as can be */
+            assert_true(placed_own(&p));
+            assert_int_equal(record_eat(&p.rx, message + first, 3, &eaten), 1);
+            taken = placed_take(&p, &length, &item);
+            assert_int_equal(length, TOTAL);
+            assert_memory_equal(taken, message, TOTAL);
+            free(taken);
+        }
+        record_fini(&p.rx);
+    }
+}
+
 /* Check that the message and its item, joined, equal the message that was sent. */
 static void check(struct placed_rx *p, bool with_item)
 {
@@ -73,7 +107,8 @@ static void transfers(void **state)
     }
 }
 
-/* Place random parts of the stream, with the right transfer identifier or a wrong one. */
+/* Place random parts of the stream, with the right transfer identifier or a wrong one; at times the memory they lie in
+ * is taken away before the message is whole. */
 static void any_part(void **state)
 {
     struct rng r = {17};
@@ -96,6 +131,10 @@ static void any_part(void **state)
             got = rng_one_in(&r, 2) ? record_eat(&p.rx, stream + at, n, &eaten)
                                     : placed_eat(&p, copy + at, n, rid, &eaten);
             at += eaten;
+            if (rng_one_in(&r, 6)) {
+                assert_true(placed_own(&p));
+                memset(copy, 0xdd, at);
+            }
         }
         assert_int_equal(got, 1);
         assert_int_equal(at, sizeof(stream));
@@ -105,6 +144,57 @@ static void any_part(void **state)
         stream_join(whole, taken, length, &item, item.length > 0);
         assert_memory_equal(whole, message, TOTAL);
         free(taken);
+    }
+}
+
+/* Octets of the transfer that do not lie behind those before them: a gap is no matter, since the octets are told in
+ * their order; a lap has overwritten what was told before. */
+static void gaps_and_laps(void **state)
+{
+    static const int shifts[] = {-100, -99, -1, 1, 50};
+    static uint8_t memory[DATA + 200];
+    struct rng r = {5};
+    size_t eaten, head = RECORD_MARK + HEAD + 4;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
+        struct placed_rx p = {.rx.max = RECORD_MAX};
+        uint8_t *second = memory + 100 + shifts[i];
+
+        make_message(&r);
+        memcpy(memory, message + HEAD + 4, 100);
+        assert_int_equal(record_eat(&p.rx, stream, head, &eaten), 0);
+        assert_int_equal(placed_eat(&p, memory, 100, XID, &eaten), 0);
+        memcpy(second, message + HEAD + 4 + 100, DATA - 100);
+        assert_int_equal(placed_eat(&p, second, DATA - 100, XID, &eaten), shifts[i] < 0 ? -EBADMSG : 0);
+        if (shifts[i] > 0) {
+            assert_int_equal(record_eat(&p.rx, stream + head + DATA, 3, &eaten), 1);
+            check(&p, false);
+        }
+        record_fini(&p.rx);
+    }
+}
+
+/* The length in front of the item has to be the item's: else the octets are no opaque, and are joined. */
+static void wrong_length(void **state)
+{
+    static const int differences[] = {-1, 1, 2, 3};
+    struct rng r = {29};
+    size_t eaten, head = RECORD_MARK + HEAD + 4;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(differences) / sizeof(differences[0]); i++) {
+        struct placed_rx p = {.rx.max = RECORD_MAX};
+        struct xdr_out out = {.at = message + HEAD, .left = 4};
+
+        make_message(&r);
+        xdr_put32(&out, (uint32_t)(DATA + differences[i]));
+        memcpy(stream + RECORD_MARK, message, TOTAL);
+        memcpy(buffer, message + HEAD + 4, DATA);
+        assert_int_equal(record_eat(&p.rx, stream, head, &eaten), 0);
+        assert_int_equal(placed_eat(&p, buffer, DATA, XID, &eaten), 0);
+        assert_int_equal(record_eat(&p.rx, stream + head + DATA, 3, &eaten), 1);
+        check(&p, false);
     }
 }
 
@@ -124,9 +214,8 @@ static void errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transfers),
-        cmocka_unit_test(any_part),
-        cmocka_unit_test(errors),
+        cmocka_unit_test(transfers),     cmocka_unit_test(any_part),     cmocka_unit_test(owned),
+        cmocka_unit_test(gaps_and_laps), cmocka_unit_test(wrong_length), cmocka_unit_test(errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

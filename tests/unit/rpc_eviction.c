@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rpc_place.c - the connection that gives way when there is no place for another: each limit one below, at, and above.
+/* rpc_eviction.c - the connection that gives way when there is no place for another: each limit one below, at, and
+ * above.
  * */
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -14,9 +16,9 @@
 
 enum { MAX = 8, ADDRESS_MAX = 4, REST_MS = 1000 };
 
-static const struct place_limits limits = {MAX, ADDRESS_MAX, REST_MS};
+static const struct eviction_limits limits = {MAX, ADDRESS_MAX, REST_MS};
 static struct sockaddr_storage peer[MAX + 1];
-static struct rpc_place place[MAX + 1];
+static struct rpc_eviction place[MAX + 1];
 
 static struct sockaddr_storage address(unsigned i, bool v6)
 {
@@ -35,14 +37,14 @@ static struct sockaddr_storage address(unsigned i, bool v6)
 static void set(unsigned i, unsigned from, bool v6, uint64_t idle_ms)
 {
     peer[i] = address(from, v6);
-    place[i] = (struct rpc_place){.peer = &peer[i], .idle_ms = idle_ms};
+    place[i] = (struct rpc_eviction){.peer = &peer[i], .idle_ms = idle_ms};
 }
 
 static int find(unsigned n, unsigned from, bool v6)
 {
     struct sockaddr_storage newcomer = address(from, v6);
 
-    return place_find(place, n, &limits, &newcomer);
+    return eviction_find(place, n, &limits, &newcomer);
 }
 
 /* Connections from different addresses, up to the limit of all connections. */
@@ -110,16 +112,120 @@ static void families(void **state)
 
     (void)state;
     ((struct sockaddr_in6 *)(void *)&v6)->sin6_flowinfo = htonl(7);
-    assert_false(place_same_address(&v4, &v6));
-    assert_false(place_same_address(&v6, &v4));
-    assert_true(place_same_address(&v4, &v4) && place_same_address(&v6, &v6));
+    assert_false(eviction_same_address(&v4, &v6));
+    assert_false(eviction_same_address(&v6, &v4));
+    assert_true(eviction_same_address(&v4, &v4) && eviction_same_address(&v6, &v6));
+}
+
+/* Busy connections, none of which may be closed for being idle: an address with two more than the newcomer's gives one
+ * up, the one that is idle longest. */
+static void shares_busy_places(void **state)
+{
+    static const unsigned from[MAX] = {1, 2, 2, 3, 3, 3, 4, 5};
+
+    (void)state;
+    for (unsigned i = 0; i < MAX; i++) {
+        set(i, from[i], false, i == 4 ? 2 : 1);
+        place[i].is_busy = true;
+    }
+    for (unsigned i = 1; i <= 5; i++) {
+        struct sockaddr_storage newcomer = address(i, false);
+
+        assert_int_equal(eviction_find(place, MAX, &limits, &newcomer), PLACE_NONE);
+        assert_int_equal(eviction_find_fair(place, MAX, &limits, &newcomer), i == 2 || i == 3 ? PLACE_NONE : 4);
+        assert_int_equal(eviction_find_fair(place, MAX - 1, &limits, &newcomer), PLACE_FREE);
+    }
+    for (unsigned i = 0; i < MAX; i++) /* one from each address */
+        set(i, 1 + i, false, 1);
+    struct sockaddr_storage newcomer = address(9, false);
+
+    assert_int_equal(eviction_find_fair(place, MAX, &limits, &newcomer), PLACE_NONE);
+    place[6].idle_ms = REST_MS;
+    assert_int_equal(eviction_find_fair(place, MAX, &limits, &newcomer), 6);
+}
+
+static struct sockaddr_storage from_text(const char *text)
+{
+    struct sockaddr_storage a = {.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET};
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&a;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&a;
+
+    assert_int_equal(inet_pton(a.ss_family, text, a.ss_family == AF_INET6 ? (void *)&v6->sin6_addr : &v4->sin_addr), 1);
+    return a;
+}
+
+/* A host has as many addresses of its IPv6 network as it likes: together they have no more places than another. Who is
+ * in the same network is served as long as the others have more places than he by one address. Addresses of one link
+ * and those of IPv4 are hosts. */
+static void shares_by_network(void **state)
+{
+    static const struct {
+        const char *from[MAX], *newcomer;
+        int gives;
+    } row[] = {
+        {{"fd00::1", "fd00::2", "fd00::3", "fd00::4", "fd00::5", "fd00::6", "fd00::7", "fd00::8"}, "fd00:0:0:1::1", 7},
+        {{"fd00::1", "fd00::2", "fd00::3", "fd00::4", "fd00::5", "fd00::6", "fd00::7", "fd00::8"}, "1.1.1.1", 7},
+        {{"fd00::1", "fd00::2", "fd00::3", "fd00::4", "fd00::5", "fd00::6", "fd00::7", "fd00::8"},
+         "fd00::9",
+         PLACE_NONE},
+        {{"fd00::1", "fd00::2", "fd00::2", "fd00::4", "fd00::5", "fd00::6", "fd00::7", "fd00::8"}, "fd00::9", 2},
+        {{"fd00::1", "fd00::2", "fd00::2", "fd00::4", "fd00::5", "fd00::6", "fd00::7", "fd00::8"},
+         "fd00::1",
+         PLACE_NONE},
+        {{"fd00::1", "fd00::2", "fd00::2", "fd00::4", "fd01::1", "fd01::1", "fd01::1", "fd02::1"}, "fd02::1", 2},
+        {{"fd00::1", "fd00::2", "fd00::2", "fd01::2", "fd01::2", "fd01::2", "1.1.1.1", "1.1.1.2"}, "1.1.1.1", 5},
+        {{"fe80::1", "fe80::2", "fe80::3", "fe80::4", "fe80::5", "fe80::6", "fe80::7", "fe80::8"},
+         "fd00::1",
+         PLACE_NONE},
+        {{"::ffff:1.1.1.1", "::ffff:1.1.1.2", "::ffff:1.1.1.3", "::ffff:1.1.1.4", "::ffff:1.1.1.5", "::ffff:1.1.1.6",
+          "::ffff:1.1.1.7", "::ffff:1.1.1.8"},
+         "fd00::1",
+         PLACE_NONE},
+        {{"::1", "::2", "::3", "::4", "::ffff:1.1.1.1", "::ffff:1.1.1.1", "::ffff:1.1.1.1", "::ffff:1.1.1.2"},
+         "fd00::1",
+         3},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(row) / sizeof(*row); k++) {
+        struct sockaddr_storage newcomer = from_text(row[k].newcomer);
+
+        for (unsigned i = 0; i < MAX; i++) {
+            peer[i] = from_text(row[k].from[i]);
+            place[i] = (struct rpc_eviction){.peer = &peer[i], .idle_ms = i, .is_busy = true};
+        }
+        assert_int_equal(eviction_find_fair(place, MAX, &limits, &newcomer), row[k].gives);
+    }
+}
+
+/* No address gets more than the limit of an address because others have even more. */
+static void keeps_to_its_limit(void **state)
+{
+    static const struct eviction_limits two = {MAX, 2, REST_MS};
+    struct sockaddr_storage newcomer = address(1, false);
+
+    (void)state;
+    for (unsigned i = 0; i < MAX; i++) {
+        set(i, i < 2 ? 1 : 2, false, 1);
+        place[i].is_busy = true;
+    }
+    assert_int_equal(eviction_find_fair(place, MAX, &two, &newcomer), PLACE_NONE);
+    set(1, 2, false, 1);
+    place[1].is_busy = true;
+    assert_true(eviction_find_fair(place, MAX, &two, &newcomer) > 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limit_of_all), cmocka_unit_test(nobody_can), cmocka_unit_test(limit_of_an_address),
-        cmocka_unit_test(who_has_most), cmocka_unit_test(families),
+        cmocka_unit_test(limit_of_all),
+        cmocka_unit_test(nobody_can),
+        cmocka_unit_test(limit_of_an_address),
+        cmocka_unit_test(who_has_most),
+        cmocka_unit_test(families),
+        cmocka_unit_test(shares_busy_places),
+        cmocka_unit_test(shares_by_network),
+        cmocka_unit_test(keeps_to_its_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -450,6 +450,7 @@ static void fence_that_fails(void **state)
         provider_run(qp, 1);
         assert_int_equal(requested, i + 1);
         asked.credit = 1;
+        memset(result, i, sizeof(result)); /* the RDMA Write that the reply tells of */
         n = rpcrdma_encode(&asked, message, sizeof(message));
         put32(put32(message + n, asked.xid), 1);
         provider_deliver(qp, message, n + 24, 0);

@@ -3,6 +3,7 @@
 #include "tests/suite/lib/nfs_fake.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,9 +137,9 @@ static void start_again(struct fake *f)
     for (unsigned i = 0; i < f->files; i++) {
         struct fake_file *file = &f->file[i];
 
-        for (unsigned k = 0; k < file->ranges; k++)
+        for (unsigned k = 0; k < atomic_load(&file->ranges); k++)
             memset(file->data + file->unstable[k].offset, 0xee, file->unstable[k].length);
-        file->ranges = 0;
+        atomic_store(&file->ranges, 0);
     }
     f->verifier++;
 }
@@ -157,7 +158,7 @@ static void write_file(struct fake *f, const union nfs3_args *args, struct nfs3_
     if (atomic_load(&f->lie) == LIE_TAKES_NONE)
         n = 0;
     end = args->write.offset + n;
-    if (!file || end > FAKE_DATA_MAX || file->ranges == FAKE_RANGES) {
+    if (!file || end > FAKE_DATA_MAX || atomic_load(&file->ranges) == FAKE_RANGES) {
         result->status = NFS3ERR_FBIG;
         return;
     }
@@ -166,8 +167,11 @@ static void write_file(struct fake *f, const union nfs3_args *args, struct nfs3_
     memcpy(file->data + args->write.offset, args->write.data, n);
     file->size = end > file->size ? end : file->size;
     if (args->write.stable == NFS3_UNSTABLE) {
-        file->unstable[file->ranges].offset = args->write.offset;
-        file->unstable[file->ranges++].length = n;
+        unsigned k = atomic_load(&file->ranges);
+
+        file->unstable[k].offset = args->write.offset;
+        file->unstable[k].length = n;
+        atomic_store(&file->ranges, k + 1);
     }
     result->write.committed = args->write.stable;
     result->write.count = n + (atomic_load(&f->lie) == LIE_TAKES_MORE);
@@ -189,21 +193,48 @@ static void make(struct fake *f, const struct nfs3_make *args, struct nfs3_resul
         result->attr = attr_of(f, file);
 }
 
+static void list_endless(const union nfs3_args *args, struct nfs3_result *result, uint8_t *entries)
+{
+    struct xdr_out out = {.at = entries, .left = args->list.maxcount - 256};
+    struct nfs3_entry entry = {.attr = {true, {.mode = 0755, .nlink = 1}}, .fh = {true, fake_handle(FAKE_ROOT)}};
+    char name[32];
+
+    for (entry.cookie = args->list.cookie + 1;; entry.cookie++) {
+        entry.fileid = entry.cookie;
+        entry.attr.attr.type = entry.cookie == 1 ? NFS3_DIR : NFS3_REG;
+        snprintf(name, sizeof(name), "f%llu", (unsigned long long)entry.cookie);
+        entry.name = (struct nfs3_text){name, (uint32_t)strlen(name)};
+        if (!nfs3_put_entry(&out, &entry, true))
+            break;
+    }
+    result->list.entries = entries;
+    result->list.length = (uint32_t)(out.at - entries);
+}
+
 static void list(struct fake *f, const union nfs3_args *args, struct nfs3_result *result, uint8_t *entries)
 {
     struct xdr_out out = {.at = entries, .left = args->list.maxcount - 256};
     uint64_t first = args->list.cookie;
     int lie = atomic_load(&f->lie);
+    bool circle = lie == LIE_CIRCLE || lie == LIE_COOKIE_0 || lie == LIE_BAD_NAMES;
 
-    if (lie == LIE_CIRCLE)
+    if (lie == LIE_ENDLESS) {
+        list_endless(args, result, entries);
+        return;
+    }
+    if (circle)
         first = first % f->files;
-    result->list.eof = lie != LIE_CIRCLE && lie != LIE_NO_NAMES;
+    result->list.eof = !circle && lie != LIE_NO_NAMES;
     for (uint64_t i = first; i < f->files && lie != LIE_NO_NAMES; i++) {
         const struct fake_file *file = &f->file[i];
         struct nfs3_entry entry = {.fileid = i + FIRST, .name = {file->name, file->length}, .cookie = i + 1};
 
         if (file->removed)
             continue;
+        if (lie == LIE_COOKIE_0)
+            entry.cookie = 0;
+        if (lie == LIE_BAD_NAMES)
+            entry.name = (struct nfs3_text){"a/b", 3};
         if (lie != LIE_NO_ATTR) {
             entry.attr = attr_of(f, file);
             entry.fh = (struct nfs3_post_fh){true, fake_handle((uint32_t)i + FIRST)};
@@ -265,6 +296,10 @@ static void serve(struct fake *f, enum nfs3_proc proc, const union nfs3_args *ar
     case NFS3_LOOKUP:
         lookup(f, &args->where.name, result);
         break;
+    case NFS3_ACCESS:
+        result->attr = attr_of(f, file);
+        result->access = args->access.access;
+        break;
     case NFS3_READLINK:
         result->target = (struct nfs3_text){file->target, (uint32_t)strlen(file->target)};
         break;
@@ -279,7 +314,9 @@ static void serve(struct fake *f, enum nfs3_proc proc, const union nfs3_args *ar
         break;
     case NFS3_COMMIT:
         if (file)
-            file->ranges = 0;
+            atomic_store(&file->ranges, 0);
+        if (atomic_load(&f->lie) == LIE_COMMIT)
+            f->verifier++;
         memcpy(result->write.verifier, &f->verifier, NFS3_VERIFIER);
         break;
     case NFS3_REMOVE:

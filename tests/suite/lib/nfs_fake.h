@@ -21,7 +21,11 @@ enum { FAKE_ROOT = 1, FAKE_FILES = 512, FAKE_DATA_MAX = 32 << 20, FAKE_RANGES = 
 
 enum fake_lie {
     LIE_NONE,
-    LIE_CIRCLE,     /* READDIRPLUS: the same cookies for ever */
+    LIE_CIRCLE,     /* READDIRPLUS: the same cookies without end */
+    LIE_COOKIE_0,   /* ... the cookie of the beginning for each entry */
+    LIE_BAD_NAMES,  /* ... the same cookies without end, of names that cannot be */
+    LIE_ENDLESS,    /* ... always new names and cookies, never the end; the first is a directory */
+    LIE_COMMIT,     /* COMMIT: another verifier each time */
     LIE_NO_NAMES,   /* ... no names, and not the end */
     LIE_NO_ATTR,    /* ... neither attributes nor handles: legal, but rare */
     LIE_NO_OCTETS,  /* READ: no octets, and not the end */
@@ -47,7 +51,7 @@ struct fake_file {
     struct {
         uint64_t offset, length;
     } unstable[FAKE_RANGES]; /* not committed */
-    unsigned ranges;
+    atomic_uint ranges;
 };
 
 struct fake {

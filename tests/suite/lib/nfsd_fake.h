@@ -33,7 +33,11 @@ static struct fake {
     atomic_uint searched; /* calls that needed one, ever */
     atomic_bool views;    /* large READs over RDMA are views of zeros in memory */
     atomic_uint charged;  /* the most memory charged when a call was executed */
+    atomic_bool silent;   /* the file system of the second export does not answer */
+    atomic_uint waiting;  /* calls that wait for it */
 } fake;
+
+#include "tests/suite/lib/nfsd_fake_files.h"
 
 static uint8_t octet(uint64_t i)
 {
@@ -121,6 +125,8 @@ bool nfs_serve(const struct nfs_request *request)
             usleep(500);
     if (request->view && !request->buffer)
         return fake_view(request);
+    if (request->proc != NFS3_NULL)
+        fake_wait(nfs_export_of(request->server, request->proc, request->args));
     fake.held++;
     while (fake.hold && (searches || (fake.slow && !fake.searches && request->proc != NFS3_NULL)))
         usleep(500);
@@ -145,8 +151,8 @@ bool nfs_serve(const struct nfs_request *request)
 void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const struct rpc_cred *cred,
                  const struct nfs3_text *path, struct mount3_result *result)
 {
-    (void)server;
     (void)peer;
+    fake_wait(mount_export_of(server, path));
     *result = (struct mount3_result){.fh = {4, {1, 2, 3, (uint8_t)path->length}}, .flavors = 1, .flavor = {1}};
     if (cred->uid == 13)
         result->status = MNT3ERR_ACCES;
@@ -155,7 +161,7 @@ void mount_serve(struct nfs_server *server, const struct sockaddr *peer, const s
 /* --- the server ------------------------------------------------------------------------------------------------ */
 
 static struct nfsd_attr attr;
-static struct export export;
+static unsigned exports = 1;
 static pthread_t server_thread;
 
 static void *run_server(void *user)
@@ -170,11 +176,13 @@ static void start(void)
 {
     static const char *const clients[] = {"127.0.0.0/8", "fd77::1", NULL};
     static char path[] = "/srv";
-    static struct nfs_server server = {.export = &export, .exports = 1};
+    static struct nfs_server server = {.export = export, .exports = 1};
     char error[EXPORT_TEXT];
 
-    export.path = path;
-    export.attr.clients = clients;
+    export[0].path = path;
+    export[0].attr.clients = clients;
+    export[0].local = true;
+    server.exports = exports;
     attr.server = &server;
     nfsd = nfsd_open(&attr, error);
     if (!nfsd)
@@ -330,7 +338,7 @@ static inline uint32_t answer_xid(void)
     return (uint32_t)answer[0] << 24 | (uint32_t)answer[1] << 16 | (uint32_t)answer[2] << 8 | answer[3];
 }
 
-static struct nfsd_stats stats_now(void)
+static inline struct nfsd_stats stats_now(void)
 {
     struct nfsd_stats stats;
 

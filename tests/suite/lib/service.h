@@ -78,6 +78,12 @@ void exchange_init(struct exchange *e, struct requester *r, enum service_proc pr
 uint32_t exchange_result(const struct exchange *e, unsigned word); /* a word of the reply's results */
 size_t service_call(uint8_t *to, uint32_t xid, uint32_t proc, const uint32_t *word, unsigned n);
 
+/* Whether a requester marks this octet of a result's place, to see later whether it was written. */
+static inline bool service_is_marked(size_t i)
+{
+    return i % 4096 < sizeof(uint64_t);
+}
+
 /* The octets of PROC_FETCH and PROC_LONG, and the sum of PROC_STORE. */
 uint8_t service_octet(size_t i);
 uint32_t service_sum(const uint8_t *p, size_t n);
