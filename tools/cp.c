@@ -80,8 +80,8 @@ static int cp_dial(struct cp *cp)
     code = endpoint_connect(&cp->endpoint, &target, &qp_attr, &conn_attr, xfer_link_prepare, &cp->copy.link, &cp->qp,
                             reply, &reply_length);
     cp->copy.link.qp = cp->qp;
-    bool heard = !code && !cp->options.wire.immediate && xfer_hello_decode(reply, sizeof(reply));
-    return heard || code == EXIT_CONNECT ? explain_hello(&target, reply, code) : code;
+    bool refused = !code && !cp->options.wire.immediate && xfer_hello_decode(reply, sizeof(reply));
+    return refused || code == EXIT_CONNECT ? explain_hello(&target, reply, code) : code;
 }
 
 static void hang_up(struct cp *cp)
@@ -178,7 +178,7 @@ static int become_source(struct cp *cp, unsigned ready_flags)
     return source_open(&cp->copy.source, &cp->copy.link, &cp->copy.tally, &attr);
 }
 
-static void open_sink(struct cp *cp, const struct path_place *place)
+static void open_sink(struct cp *cp, const struct path_place *place, bool is_directory)
 {
     struct xfer_sink *sink = &cp->copy.sink;
     sink_open(sink, &cp->copy.link, &cp->copy.tally, place);
@@ -188,6 +188,7 @@ static void open_sink(struct cp *cp, const struct path_place *place)
     sink->list = cp->options.list;
     sink->sync = cp->options.sync;
     sink->skip_links = cp->options.links == LINKS_SKIP;
+    sink->order.asked = is_directory ? ORDER_TREE : ORDER_FILE;
     cp->copy.role = COPY_SINK;
 }
 
@@ -199,6 +200,11 @@ static int become_sink(struct cp *cp, unsigned ready_flags)
     unsigned flags =
         (cp->many ? 0 : ready_flags & XFER_IS_DIR) | (cp->many || (n && cp->local[n - 1] == '/') ? XFER_INTO : 0);
     char local[XFER_PATH + 1];
+    bool is_directory = ready_flags & XFER_IS_DIR;
+    if (is_directory ? !cp->options.recursive : cp->remote.into) {
+        xfer_link_blame(&cp->copy.link, "something else than what was asked for");
+        return cp_explain(cp);
+    }
     if (!cp->remote.contents)
         last_name(name, cp->remote.path);
     while (n > 1 && cp->local[n - 1] == '/')
@@ -211,17 +217,17 @@ static int become_sink(struct cp *cp, unsigned ready_flags)
     }
     if (result)
         return report_failure(&cp->report, EXIT_FAILED, "%s: %s", cp->local, xfer_result_text(result));
-    open_sink(cp, &place);
+    open_sink(cp, &place, ready_flags & XFER_IS_DIR);
     return 0;
 }
 
 static int become_reader(struct cp *cp)
 {
-    open_sink(cp, &(struct path_place){.base = -1});
+    open_sink(cp, &(struct path_place){.base = -1}, true);
     return 0;
 }
 
-/* The server's FINISH tells its CPU time, and that it received our FINISH. */
+/* The server's FINISH has its CPU time, and acknowledges our FINISH. */
 static int cp_finish(struct cp *cp)
 {
     copy_put_finish(&cp->copy, COPY_CPU_UNKNOWN);
@@ -258,7 +264,11 @@ static int cp_open_source(struct cp *cp)
 {
     struct stat st;
     char name[XFER_TEXT];
-    cp->top = open(cp->local, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    /* A pipe or a device would notice that it is opened. */
+    int missing = stat(cp->local, &st);
+    if (!missing && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return fail(EXIT_FAILED, "%s: %s", xfer_printable(name, cp->local), xfer_result_text(XFER_NOT_FILE));
+    cp->top = missing ? -1 : open(cp->local, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (cp->top < 0 || fstat(cp->top, &st))
         return fail(EXIT_FAILED, "%s: %s", xfer_printable(name, cp->local), error_text(errno));
     cp->top_is_directory = S_ISDIR(st.st_mode);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fstab.c - `mount.rddp`: translates what mount(8) passes, for example from fstab, into arguments of `rddp mount`. */
+/* fstab.c - `mount.rddp`: translates what mount(8) passes, for example from fstab, into arguments of `rddp mount`, and
+ * changes the flags of a mount (remount). */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +20,39 @@ struct words {
     char *word[WORDS + 4]; /* the program name and the options, then "-o", the list, source, directory and NULL */
     int count;
     char *list; /* options for the kernel and libfuse */
+    bool remount;
+    unsigned long flags; /* of mount(2), for a remount */
 };
+
+/* The words that a remount can change; for all others a mount keeps what it was made with. */
+static const struct {
+    const char *word;
+    unsigned long set, clear;
+} flags[] = {
+    {"ro", MS_RDONLY, 0},
+    {"rw", 0, MS_RDONLY},
+    {"nosuid", MS_NOSUID, 0},
+    {"suid", 0, MS_NOSUID},
+    {"nodev", MS_NODEV, 0},
+    {"dev", 0, MS_NODEV},
+    {"noexec", MS_NOEXEC, 0},
+    {"exec", 0, MS_NOEXEC},
+    {"sync", MS_SYNCHRONOUS, 0},
+    {"async", 0, MS_SYNCHRONOUS},
+    {"dirsync", MS_DIRSYNC, 0},
+    {"noatime", MS_NOATIME, MS_RELATIME},
+    {"atime", 0, MS_NOATIME},
+    {"nodiratime", MS_NODIRATIME, 0},
+    {"relatime", MS_RELATIME, MS_NOATIME},
+};
+
+static void take_flag(struct words *words, const char *word)
+{
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (!strcmp(flags[i].word, word))
+            words->flags = (words->flags & ~flags[i].clear) | flags[i].set;
+    words->remount = words->remount || !strcmp(word, "remount");
+}
 
 /* Options for mount(8) and systemd. `hard` is the default of `rddp mount`. */
 static bool is_for_others(const char *word)
@@ -40,6 +74,7 @@ static void take_word(struct words *words, const char *word)
 {
     size_t n = strcspn(word, "=");
     char *text;
+    take_flag(words, word);
     if (!*word || is_for_others(word))
         return;
     if (!opt_is_known(&mount_command, word, n)) {
@@ -107,6 +142,14 @@ static int run_mount(struct words *words)
     return status ? MOUNT_FAILED : EXIT_OK;
 }
 
+/* The server and the process stay: only the kernel has to know. */
+static int run_remount(const struct words *words, const char *dir)
+{
+    if (mount(NULL, dir, NULL, MS_REMOUNT | words->flags, NULL))
+        return fail(MOUNT_FAILED, "%s: %s", dir, error_text(errno));
+    return EXIT_OK;
+}
+
 int run_mount_helper(int argc, char **argv)
 {
     static char name[] = "mount", option[] = "-o";
@@ -124,6 +167,8 @@ int run_mount_helper(int argc, char **argv)
         words.word[words.count++] = option;
         words.word[words.count++] = words.list;
     }
+    if (words.remount && !fake)
+        return run_remount(&words, argv[optind + 1]);
     words.word[words.count++] = argv[optind];
     words.word[words.count++] = argv[optind + 1];
     return fake ? EXIT_OK : run_mount(&words);

@@ -169,7 +169,7 @@ static int find_dir(struct mount_options *o, const char *dir)
     return 0;
 }
 
-static int tools_mount_run(const struct command *command, int argc, char **argv)
+static int mount_main(const struct command *command, int argc, char **argv)
 {
     struct mount_options o = {
         .credits = 64,
@@ -204,7 +204,7 @@ static int tools_mount_run(const struct command *command, int argc, char **argv)
 #else
 static const struct opt opts[] = {{0}};
 
-static int run(const struct command *command, int argc, char **argv)
+static int say_what_is_missing(const struct command *command, int argc, char **argv)
 {
     opt_parse(command, argc, argv, NULL, NULL);
     return fail(EXIT_FAILED, "this rddp was built without libfuse3 (Debian: libfuse3-dev)");
@@ -221,6 +221,8 @@ const struct command mount_command = {
 #ifdef RDDP_FUSE
     .wire = true,
     .packet = true,
+    .run = mount_main,
+#else
+    .run = say_what_is_missing,
 #endif
-    .run = tools_mount_run,
 };

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "nfs/rpcbind.h"
@@ -43,7 +42,8 @@ static const struct opt opts[] = {
     {0, "anon-gid", "GID", "map to this group (default 65534)", OPT_U32, AT(anon_gid), 0, UINT32_MAX - 1},
     {0, "allow", "NET", "serve only these clients: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
     {0, "state", "DIR", "keep the key of file handles here (default /var/lib/rddp)", OPT_TEXT, AT(state), 0, 0},
-    {0, "workers", "N", "run N threads for calls that wait for a disk (default 4)", OPT_U32, AT(workers), 1, 64},
+    {0, "workers", "N", "run N threads for calls of an export that wait for its disk (default 4)", OPT_U32, AT(workers),
+     1, 64},
     {0, "credits", "N", "grant N parallel calls to an RDMA connection (default 64)", OPT_U32, AT(credits), 1, 1024},
     {0, "connections", "N", "limit connections, RDMA and TCP each (default 256, half for one address)", OPT_U32,
      AT(connections), 1, 4096},
@@ -57,7 +57,7 @@ static const struct opt opts[] = {
 
 static struct nfsd *running;
 
-static void tools_nfsd_stop(int number)
+static void stop_server(int number)
 {
     (void)number;
     tool_stopped = 1;
@@ -67,32 +67,11 @@ static void tools_nfsd_stop(int number)
 
 static void catch_stop(void)
 {
-    struct sigaction action = {.sa_handler = tools_nfsd_stop};
+    struct sigaction action = {.sa_handler = stop_server};
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-}
-
-/* Notifies a service manager, like sd_notify(3). */
-static void notify(const char *text)
-{
-    const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    size_t n = path ? strlen(path) : 0;
-    int fd;
-
-    if (n < 2 || n >= sizeof(addr.sun_path) || !strchr("/@", path[0]))
-        return;
-    memcpy(addr.sun_path, path, n);
-    if (path[0] == '@')
-        addr.sun_path[0] = 0;
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&addr,
-                         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
-        warn("cannot notify the service manager: %s", error_text(errno));
-    if (fd >= 0)
-        close(fd);
 }
 
 /* --- the state directory ------------------------------------------------------------------------------------- */
@@ -239,11 +218,11 @@ static void print_ready(const struct nfsd_options *options, const struct nfsd *d
     fflush(stdout);
 }
 
-/* Warns that the server is open to everybody, in case that was not intended. */
-static void warn_of_everybody(const struct nfsd_options *options)
+/* Warns that the server is open to every host, in case that was not intended. */
+static void warn_of_open_server(const struct nfsd_options *options)
 {
     if (!options->address && !options->allow.count && !options->read_only)
-        warn("everybody who can reach this machine may read and write here: see --allow, --address and --ro");
+        warn("every host that can reach this machine may read and write here: see --allow, --address and --ro");
 }
 
 static void print_end(struct nfsd *d)
@@ -303,21 +282,25 @@ static int nfsd_serve(const struct nfsd_options *options, struct nfs_server *ser
     if (options->rpcbind)
         code = bind_all(running);
     if (!code)
-        warn_of_everybody(options);
+        warn_of_open_server(options);
     if (!code && !options->quiet)
         print_ready(options, running, server);
     if (!code) {
-        notify("READY=1");
+        tool_notify("READY=1");
         error = tool_stopped ? 0 : nfsd_run(running);
         code = error ? fail(EXIT_FAILED, "the server failed: %s", error_text(error)) : 0;
-        notify("STOPPING=1");
+        tool_notify("STOPPING=1");
     }
     unbind_all();
     if (!code && !options->quiet)
         print_end(running);
     struct nfsd *d = running;
     running = NULL;
-    nfsd_close(d);
+    if (!nfsd_close(d)) {
+        warn("calls still wait for the file system of an export; they got no answer");
+        fflush(stdout);
+        _exit(code);
+    }
     nfsd_close_net(attr.net);
     return code;
 }
@@ -349,7 +332,7 @@ static int with_exports(const struct nfsd_options *options, char **directory, un
     struct export_attr attr;
     int code = 0;
 
-    if (geteuid() == 0 && !identity_can_change())
+    if (geteuid() == 0 && !identity_can_change() && !identity_is_alone())
         return fail(EXIT_FAILED, "user 0 without CAP_SETUID and CAP_SETGID would execute all calls as root: "
                                  "grant both, or run as another user");
     export_attr_init(&attr);
@@ -372,7 +355,7 @@ static int with_exports(const struct nfsd_options *options, char **directory, un
     return code;
 }
 
-static int tools_nfsd_run(const struct command *command, int argc, char **argv)
+static int nfsd_main(const struct command *command, int argc, char **argv)
 {
     static struct nfsd_options options = {.rdma_port = NFS_RDMA_PORT,
                                           .tcp_port = NFS_PORT,
@@ -400,11 +383,10 @@ const struct command nfsd_command = {
     .name = "nfsd",
     .summary = "directories as an NFS server, over RDMA and TCP",
     .usage = "[options] DIR...",
-    .text =
-        "Clients mount each DIR by its path; the lines to do it with are printed. They are believed who they say they\n"
-        "are (AUTH_SYS), and nothing is encrypted: serve trusted networks only, and see --allow.",
+    .text = "Clients mount each DIR by its path; the lines to do it with are printed. The user that a client names is\n"
+            "believed (AUTH_SYS), and nothing is encrypted: serve trusted networks only, and see --allow.",
     .opts = opts,
     .wire = true,
     .packet = true,
-    .run = tools_nfsd_run,
+    .run = nfsd_main,
 };

@@ -20,7 +20,7 @@ static const struct opt opts[] = {
     {'1', "once", NULL, "server: end when the first client has left", OPT_FLAG, AT(once), 0, 0},
     {0, "bw", NULL, "measure bandwidth (default: both)", OPT_FLAG, AT(bandwidth), 0, 0},
     {0, "lat", NULL, "measure latency (default: both)", OPT_FLAG, AT(latency), 0, 0},
-    {'s', "size", "SIZES", "measure 1M, or 8:1M (each power of two between), or 8,64K,1M (default: --bw 1M, --lat 8)",
+    {'s', "size", "SIZES", "1M, or 8:1M (powers of two), or 8,64K,1M (default: --bw 1M, --lat 8); server: the largest",
      OPT_TEXT, AT(size_text), 0, 0},
     {'n', "count", "N", "send N messages in a run", OPT_U64, AT(count), 1, PERF_COUNT_MAX},
     {'t', "time", "SECONDS", "send as many messages as take this long, found by a trial (default 0.5)", OPT_SECONDS,
@@ -30,9 +30,11 @@ static const struct opt opts[] = {
     {'r', "repeat", "R", "repeat each run R times and print medians (default 1, with --tcp-ref 5)", OPT_U64, AT(repeat),
      1, PERF_REPEAT_MAX},
     {0, "tcp-ref", NULL, "measure plain TCP in turn with each run, and print the ratio", OPT_FLAG, AT(tcp_ref), 0, 0},
-    {0, "thread", NULL, "keep the library's thread beside the polling", OPT_FLAG, AT(threaded), 0, 0},
     {0, "stable", NULL, "bandwidth: promise not to change what is being sent", OPT_FLAG, AT(stable), 0, 0},
-    {0, "idle", "N", "do only this: open N idle connections and print their memory", OPT_U64, AT(idle), 1, 1000000},
+    {0, "idle", "N", "do only this: open N idle connections and print their memory; server: keep at most N", OPT_U64,
+     AT(idle), 1, 1000000},
+    {0, "turn", "SECONDS", "server: let a client keep others waiting for this long (default 600)", OPT_SECONDS,
+     AT(turn_s), 0, 0},
     {0, "json", NULL, "print one JSON object (doc/perf-json.md)", OPT_FLAG, AT(json), 0, 0},
     {0},
 };
@@ -74,6 +76,10 @@ static void parse_sizes(struct perf_options *options)
     }
     if (!options->size_count[0])
         usage_error("--size: expected a size");
+    options->size_max = 0;
+    for (size_t i = 0; i < options->size_count[0]; i++)
+        options->size_max = options->sizes[0][i] > options->size_max ? options->sizes[0][i] : options->size_max;
+    options->size_max = options->size_max > HEAD ? options->size_max : HEAD;
 }
 
 static void default_sizes(struct perf_options *options)
@@ -85,10 +91,11 @@ static void default_sizes(struct perf_options *options)
 
 /* --- usage --------------------------------------------------------------------------------------------------- */
 
-/* What the wire that was asked for has no message for is not in "all". */
+/* "all" leaves out operations that the chosen wire lacks. */
 static bool wire_has(const struct perf_options *options, enum op op)
 {
-    return op_is_atomic(op)     ? options->wire.wire == RDDP_WIRE_IWARP
+    return op == OP_SWAP        ? options->wire.wire == RDDP_WIRE_IWARP
+           : op_is_atomic(op)   ? options->wire.wire == RDDP_WIRE_IWARP || options->wire.wire == RDDP_WIRE_ROCE
            : op == OP_WRITE_IMM ? options->wire.wire != RDDP_WIRE_RDMATCP
                                 : true;
 }
@@ -121,6 +128,7 @@ static void perf_complete(struct perf_options *options)
         options->op[OP_WRITE] = options->op[OP_SEND] = options->op[OP_READ] = true;
     if (!options->bandwidth && !options->latency)
         options->bandwidth = options->latency = true;
+    options->size_max = PERF_SERVER_SIZE;
     if (options->size_text)
         parse_sizes(options);
     else
@@ -150,7 +158,7 @@ static pid_t start_server(const struct perf_options *options, const struct targe
     pid_t pid = fork();
     if (!pid) {
         close(fds[0]);
-        /* A signal from the terminal is for the client, which then tells this one. */
+        /* A signal from the terminal is for the client, which then ends this one. */
         signal(SIGINT, SIG_IGN);
         signal(SIGTERM, SIG_DFL);
         exit(perf_server(options, target, fds[1]));
@@ -196,6 +204,7 @@ static int perf_run(const struct command *command, int argc, char **argv)
 {
     static struct perf_options options;
     options.port = PERF_PORT;
+    options.turn_s = PERF_TURN_S;
     rddp_wire_attr_init(&options.wire);
     int first = opt_parse(command, argc, argv, &options, &options.wire);
     if (options.server && options.loopback)
@@ -229,7 +238,7 @@ const struct command perf_command = {
              "[write|send|read|write-imm|fetch-add|cmp-swap|swap|all]\n--server [options]",
     .text =
         "Operations are write, send, read (these three by default), write-imm (Write with immediate data), fetch-add,\n"
-        "cmp-swap, swap (atomics, 8 octets), and all. Both sides poll. Of each run the last message is compared, so "
+        "cmp-swap, swap (atomics, 8 octets), and all. Both sides poll. The last message of each run is compared, so\n"
         "nothing is counted that did not arrive.",
     .opts = opts,
     .wire = true,

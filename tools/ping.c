@@ -81,7 +81,8 @@ static int ping_run(const struct command *command, int argc, char **argv)
     if (code)
         return code;
     catch_signals();
-    return options.server ? ping_server(&options, &target) : ping_client(&options, &target);
+    return options.server ? ping_server(&options, options.rping ? &rping_service : &echo_service, &target)
+                          : ping_client(&options, options.rping ? &rping_trip : &echo_trip, &target);
 }
 
 const struct command ping_command = {

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "rpc/eviction.h"
 #include "tools/serve/serve_inner.h"
 
 struct serve_options {
@@ -52,6 +53,42 @@ static void serve_refuse(struct rddp_request *request, unsigned version, enum xf
     rddp_reject(request, hello, sizeof(hello));
 }
 
+/* Makes way for another client, if all places are taken. Returns false if none gives way. */
+static bool serve_make_place(struct serve *serve, const struct sockaddr_storage *peer)
+{
+    enum { SESSIONS = sizeof(serve->session) / sizeof(serve->session[0]) };
+    const struct eviction_limits limits = {(unsigned)serve->clients, (unsigned)serve->clients, SERVE_REST_MS};
+    struct rpc_eviction place[SERVE_CLIENTS];
+    struct session *session[SERVE_CLIENTS];
+    unsigned n = 0;
+    for (unsigned i = 0; i < SESSIONS && n < SERVE_CLIENTS; i++) {
+        struct session *s = serve->session[i];
+        if (!s || s->leaving || atomic_load(&s->over))
+            continue;
+        uint64_t moved_ns = atomic_load_explicit(&s->copy.moved_ns, memory_order_relaxed), now_ns = clock_ns();
+        place[n] = (struct rpc_eviction){.peer = &s->address,
+                                         .idle_ms = now_ns > moved_ns ? (now_ns - moved_ns) / 1000000 : 0};
+        session[n++] = s;
+    }
+    int found = eviction_find_fair(place, n, &limits, peer);
+    if (found >= 0) {
+        warn_seldom("%s: ended, to serve another client", session[found]->peer);
+        session[found]->leaving = true;
+        rddp_fail_qp(session[found]->qp);
+    }
+    return found != PLACE_NONE;
+}
+
+/* Returns where a session can be kept, or NULL. */
+static struct session **serve_find_entry(struct serve *serve)
+{
+    for (unsigned i = 0; i < sizeof(serve->session) / sizeof(serve->session[0]); i++) {
+        if (!serve->session[i])
+            return &serve->session[i];
+    }
+    return NULL;
+}
+
 static void serve_take_request(struct serve *serve, const struct rddp_event *event)
 {
     enum xfer_result hello = xfer_hello_decode(event->private_data, event->private_data_length);
@@ -66,25 +103,21 @@ static void serve_take_request(struct serve *serve, const struct rddp_event *eve
                      XFER_OTHER_VERSION);
         return;
     }
-    for (uint64_t i = 0; i < serve->clients; i++) {
-        if (!serve->session[i]) {
-            serve->session[i] = session_start(serve, event->request);
-            return;
-        }
-    }
-    serve_refuse(event->request, XFER_VERSION, XFER_BUSY);
+    struct session **entry = serve_find_entry(serve);
+    if (entry && serve_make_place(serve, &peer))
+        *entry = session_start(serve, event->request);
+    else
+        serve_refuse(event->request, XFER_VERSION, XFER_BUSY);
 }
 
-/* Frees the sessions that are over, or all of them. Returns whether there was one. */
-static bool reap(struct serve *serve, bool all)
+/* Frees the sessions that are over. Returns whether there was one. */
+static bool reap(struct serve *serve)
 {
     bool ended = false;
-    for (uint64_t i = 0; i < SERVE_CLIENTS; i++) {
+    for (unsigned i = 0; i < sizeof(serve->session) / sizeof(serve->session[0]); i++) {
         struct session *session = serve->session[i];
-        if (!session || !(all || atomic_load(&session->over)))
+        if (!session || !atomic_load(&session->over))
             continue;
-        if (all)
-            rddp_disconnect(session->qp);
         session_end(session);
         serve->session[i] = NULL;
         ended = true;
@@ -105,13 +138,37 @@ static void wait_for_work(struct serve *serve)
         return; /* EAGAIN: no session has ended */
 }
 
+/* Ends all sessions. One whose thread waits for the file system cannot be ended; then the process goes without it. */
+static void end_sessions(struct serve *serve)
+{
+    uint64_t until_ns = clock_ns() + SERVE_STOP_MS * 1000000ull;
+    unsigned left;
+    do {
+        left = 0;
+        for (unsigned i = 0; i < sizeof(serve->session) / sizeof(serve->session[0]); i++) {
+            if (serve->session[i])
+                rddp_disconnect(serve->session[i]->qp);
+            left += serve->session[i] != NULL;
+        }
+        if (left)
+            wait_for_work(serve);
+        reap(serve);
+    } while (left && clock_ns() < until_ns);
+    if (!left)
+        return;
+    warn("%s: its file system does not answer: %u cop%s given up", serve->directory, left, left == 1 ? "y" : "ies");
+    tool_notify("STOPPING=1");
+    fflush(NULL);
+    _exit(EXIT_FAILED);
+}
+
 static void run_server(struct serve *serve)
 {
     struct rddp_event *event;
     bool ended = false;
     while (!tool_stopped && !(serve->once && ended)) {
         wait_for_work(serve);
-        ended = reap(serve, false);
+        ended = reap(serve);
         /* Sessions learn of the other events by their completions. */
         while (endpoint_event(&serve->endpoint, &event)) {
             if (event->type == RDDP_EVENT_CONNECT_REQUEST)
@@ -119,7 +176,7 @@ static void run_server(struct serve *serve)
             rddp_ack_event(event);
         }
     }
-    reap(serve, true);
+    end_sessions(serve);
 }
 
 static int serve_directory(struct serve *serve, const struct target *target)
@@ -135,8 +192,11 @@ static int serve_directory(struct serve *serve, const struct target *target)
         code = endpoint_open(&serve->endpoint, &(struct endpoint_attr){.wire = serve->wire.wire, .server = true});
     if (!code)
         code = endpoint_listen(&serve->endpoint, target, &serve->wire, NULL);
-    if (!code)
+    if (!code) {
+        tool_notify("READY=1");
         run_server(serve);
+        tool_notify("STOPPING=1");
+    }
     endpoint_close(&serve->endpoint);
     if (serve->wake >= 0)
         close(serve->wake);
@@ -163,7 +223,7 @@ static int serve_run(const struct command *command, int argc, char **argv)
         usage_error("--allow: %s", error);
     catch_signals();
     if (!options.address && !options.allow.count && !options.serve.read_only)
-        warn("everybody who can reach this machine may read and write %s: see --allow, --address and --read-only",
+        warn("every host that can reach this machine may read and write %s: see --allow, --address and --read-only",
              argv[first]);
     code = serve_directory(&options.serve, &target);
     clients_free(&options.serve.allowed);

@@ -25,7 +25,7 @@ struct cat {
     uint32_t capacity;
 };
 
-static void nfs_cat_ask(struct cat_piece *p)
+static void cat_ask(struct cat_piece *p)
 {
     p->op.args.range.offset = p->offset + p->got;
     p->op.args.range.count = p->length - p->got;
@@ -34,7 +34,7 @@ static void nfs_cat_ask(struct cat_piece *p)
 }
 
 /* A server may return less than asked for; the rest is then requested. */
-static void nfs_cat_take(struct nfs_op *op)
+static void cat_take(struct nfs_op *op)
 {
     struct cat_piece *p = op->user;
     bool good = !op->error && op->result.status == NFS3_OK;
@@ -43,7 +43,7 @@ static void nfs_cat_take(struct nfs_op *op)
         p->eof = op->result.read.eof;
     }
     if (good && !p->eof && p->got < p->length && op->result.read.count)
-        nfs_cat_ask(p);
+        cat_ask(p);
     else
         p->ready = true;
 }
@@ -59,7 +59,7 @@ static void ask_ahead(struct cat *cat)
         p->ready = p->eof = false;
         p->op.args.range.fh = cat->fh;
         cat->next += p->length;
-        nfs_cat_ask(p);
+        cat_ask(p);
     }
 }
 
@@ -114,7 +114,7 @@ static bool make_pieces(struct cat *cat)
         struct cat_piece *p = &cat->piece[i];
         p->client = cat->session->client;
         p->op.proc = NFS3_READ;
-        p->op.done = nfs_cat_take;
+        p->op.done = cat_take;
         p->op.user = p;
         p->buffer = malloc(cat->capacity);
         if (!p->buffer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* pull.c - copies from a server to the file system. Names come from the server: each is used as a single name in an
+/* download.c - copies from a server to the file system. Names come from the server: each is used as a single name in an
  * open directory without following links, and a file gets its name only when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "nfs/command/nfs_copy.h"
+#include "tools/xfer/store.h"
 
 struct level {
     struct nfs_list list;
@@ -26,7 +27,7 @@ struct pull {
 
 /* --- a file -------------------------------------------------------------------------------------------------- */
 
-static void nfs_pull_ask(struct copy_job *job, struct slot *slot)
+static void pull_ask(struct copy_job *job, struct slot *slot)
 {
     slot->op.proc = NFS3_READ;
     slot->op.args.range.fh = job->fh;
@@ -35,7 +36,7 @@ static void nfs_pull_ask(struct copy_job *job, struct slot *slot)
     slot->op.buffer = slot->buffer;
 }
 
-bool pull_issue(struct copy_job *job, struct slot *slot)
+static bool pull_issue(struct copy_job *job, struct slot *slot)
 {
     uint64_t left = job->size - job->next_offset;
     if (left == 0)
@@ -44,11 +45,11 @@ bool pull_issue(struct copy_job *job, struct slot *slot)
     slot->length = left < slot->copy->capacity ? (uint32_t)left : slot->copy->capacity;
     slot->done = 0;
     job->next_offset += slot->length;
-    nfs_pull_ask(job, slot);
+    pull_ask(job, slot);
     return true;
 }
 
-static bool nfs_pull_store(struct nfs_copy *copy, struct copy_job *job, const struct slot *slot, uint32_t n)
+static bool pull_store(struct nfs_copy *copy, struct copy_job *job, const struct slot *slot, uint32_t n)
 {
     for (uint32_t at = 0; at < n;) {
         ssize_t put = pwrite(job->fd, slot->buffer + at, n - at, (off_t)(slot->offset + slot->done + at));
@@ -61,7 +62,7 @@ static bool nfs_pull_store(struct nfs_copy *copy, struct copy_job *job, const st
     return true;
 }
 
-bool pull_done(struct copy_job *job, struct slot *slot)
+static bool pull_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_copy *copy = slot->copy;
     const struct nfs3_result *result = &slot->op.result;
@@ -70,7 +71,7 @@ bool pull_done(struct copy_job *job, struct slot *slot)
         return true;
     }
     uint32_t n = result->read.count;
-    if (job->failed || !nfs_pull_store(copy, job, slot, n))
+    if (job->failed || !pull_store(copy, job, slot, n))
         return true;
     slot->done += n;
     copy->report->octets += n;
@@ -82,7 +83,7 @@ bool pull_done(struct copy_job *job, struct slot *slot)
                                   : "the server gives neither octets nor the end");
         return true;
     }
-    nfs_pull_ask(job, slot);
+    pull_ask(job, slot);
     nfs_start(copy->session->client, &slot->op);
     return false;
 }
@@ -94,18 +95,20 @@ static int finish_file(struct nfs_copy *copy, const struct copy_job *job)
         times[0].tv_nsec = times[1].tv_nsec = 0;
     if (fchmod(job->fd, job->mode & 0777) || futimens(job->fd, times))
         return errno;
-    if (copy->session->options->sync && fsync(job->fd))
-        return errno;
+    int error = store_check(job->fd, copy->session->options->sync);
+    if (error)
+        return -error;
     return renameat(job->place->fd, job->temp, job->place->fd, job->name) ? errno : 0;
 }
 
 /* Keeps an incomplete temporary file for the next time. READs end in any order, so it is cut to the part without gaps
- * and gets the modification time of the server's file, by which find_part() recognizes it. */
+ * and gets the modification time of the server's file, by which find_part() recognizes it. The octets are not compared
+ * then, so they have to be on the disk. */
 static bool keep_part(const struct copy_job *job)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {job->mtime.s, job->mtime.ns}};
     return job->size >= XFER_RESUMABLE && job->prefix && job->mtime.ns < 1000000000 &&
-           !ftruncate(job->fd, (off_t)job->prefix) && !futimens(job->fd, times);
+           !ftruncate(job->fd, (off_t)job->prefix) && !futimens(job->fd, times) && !store_check(job->fd, true);
 }
 
 /* Finds and locks what an earlier command left of this file. Its size becomes job->next_offset. -1: nothing. */
@@ -124,7 +127,7 @@ static int find_part(struct copy_job *job)
     return fd;
 }
 
-bool pull_settle(struct nfs_copy *copy, struct copy_job *job)
+static bool pull_settle(struct nfs_copy *copy, struct copy_job *job)
 {
     if (!job->failed && job->next_offset < job->size)
         return false;
@@ -158,8 +161,7 @@ static int open_file(struct nfs_copy *copy, struct copy_job *job, const struct n
     return 0;
 }
 
-static void nfs_pull_start_file(struct pull *pull, struct copy_place *place, const struct nfs_item *item,
-                                const char *name)
+static void pull_start_file(struct pull *pull, struct copy_place *place, const struct nfs_item *item, const char *name)
 {
     struct nfs_copy *copy = &pull->copy;
     struct copy_job *job = job_make(copy, place, name);
@@ -180,7 +182,7 @@ static void nfs_pull_start_file(struct pull *pull, struct copy_place *place, con
 
 /* --- a directory --------------------------------------------------------------------------------------------- */
 
-bool pull_leave(struct nfs_copy *copy, struct copy_place *place)
+static bool pull_leave(struct nfs_copy *copy, struct copy_place *place)
 {
     struct timespec times[2] = {{place->atime.s, place->atime.ns}, {place->mtime.s, place->mtime.ns}};
     if (times[0].tv_nsec >= 1000000000 || times[1].tv_nsec >= 1000000000)
@@ -192,7 +194,7 @@ bool pull_leave(struct nfs_copy *copy, struct copy_place *place)
     return true;
 }
 
-static int nfs_pull_make_directory(int parent, const char *name)
+static int pull_make_directory(int parent, const char *name)
 {
     if (mkdirat(parent, name, 0700) && errno != EEXIST)
         return -errno;
@@ -201,8 +203,8 @@ static int nfs_pull_make_directory(int parent, const char *name)
 }
 
 /* Enters a directory: `name` is its path below the one the user gave, `local` its name here. */
-static void nfs_pull_enter(struct pull *pull, struct copy_place *up, const struct nfs_item *item, const char *name,
-                           const char *local)
+static void pull_enter(struct pull *pull, struct copy_place *up, const struct nfs_item *item, const char *name,
+                       const char *local)
 {
     struct nfs_copy *copy = &pull->copy;
     char path[XFER_PATH + 1] = "";
@@ -210,7 +212,7 @@ static void nfs_pull_enter(struct pull *pull, struct copy_place *up, const struc
         copy_fail(copy, up->path, EXIT_FAILED, xfer_result_text(XFER_TOO_DEEP));
         return;
     }
-    int fd = *local ? nfs_pull_make_directory(up->fd, local) : openat(up->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = *local ? pull_make_directory(up->fd, local) : openat(up->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!*local && fd < 0)
         fd = -errno;
     struct copy_place *place = fd < 0 ? NULL : place_make(up, name);
@@ -231,7 +233,7 @@ static void nfs_pull_enter(struct pull *pull, struct copy_place *up, const struc
     nfs_list_open(&level->list, copy->session->client, &item->fh, false);
 }
 
-static void nfs_pull_leave(struct pull *pull)
+static void pull_leave_level(struct pull *pull)
 {
     struct level *level = &pull->level[--pull->depth];
     nfs_list_close(&level->list);
@@ -240,7 +242,7 @@ static void nfs_pull_leave(struct pull *pull)
 
 /* --- what is neither ----------------------------------------------------------------------------------------- */
 
-static int nfs_pull_make_link(int dir, const char *name, const char *target)
+static int pull_make_link(int dir, const char *name, const char *target)
 {
     if (!symlinkat(target, dir, name))
         return 0;
@@ -251,8 +253,7 @@ static int nfs_pull_make_link(int dir, const char *name, const char *target)
 }
 
 /* Copies a symbolic link unchanged, wherever it leads: nothing here follows it. */
-static void nfs_pull_copy_link(struct pull *pull, struct copy_place *place, const struct nfs_item *item,
-                               const char *name)
+static void pull_copy_link(struct pull *pull, struct copy_place *place, const struct nfs_item *item, const char *name)
 {
     struct nfs_copy *copy = &pull->copy;
     char target[NFS3_PATH_MAX + 1] = "", path[XFER_PATH + 1];
@@ -266,7 +267,7 @@ static void nfs_pull_copy_link(struct pull *pull, struct copy_place *place, cons
         if (!*target || strlen(target) != op.result.target.length)
             error = -EPROTO, why = "the server returns a symbolic link that is empty or contains a NUL";
     }
-    if (!error && (error = nfs_pull_make_link(place->fd, name, target)) != 0)
+    if (!error && (error = pull_make_link(place->fd, name, target)) != 0)
         why = xfer_result_text(xfer_result_of(-error));
     if (error)
         copy_fail(copy, nfs_join(path, place->path, name) ? path : name, nfs_exit_code(error), why);
@@ -275,18 +276,18 @@ static void nfs_pull_copy_link(struct pull *pull, struct copy_place *place, cons
     nfs_forget(&op);
 }
 
-static void nfs_pull_take(struct pull *pull, struct copy_place *place, const struct nfs_item *item, const char *local)
+static void pull_take(struct pull *pull, struct copy_place *place, const struct nfs_item *item, const char *local)
 {
     char path[XFER_PATH + 1];
     switch (item->attr.type) {
     case NFS3_DIR:
-        nfs_pull_enter(pull, place, item, place == pull->base ? "" : item->name, local);
+        pull_enter(pull, place, item, place == pull->base ? "" : item->name, local);
         break;
     case NFS3_REG:
-        nfs_pull_start_file(pull, place, item, local);
+        pull_start_file(pull, place, item, local);
         break;
     case NFS3_LNK:
-        nfs_pull_copy_link(pull, place, item, local);
+        pull_copy_link(pull, place, item, local);
         break;
     default:
         copy_fail(&pull->copy, nfs_join(path, place->path, item->name) ? path : item->name, EXIT_FAILED,
@@ -294,13 +295,13 @@ static void nfs_pull_take(struct pull *pull, struct copy_place *place, const str
     }
 }
 
-static int nfs_pull_more(struct nfs_copy *copy)
+static int pull_more(struct nfs_copy *copy)
 {
     struct pull *pull = copy->walker;
     struct nfs_item item;
     if (pull->top_is_next) {
         pull->top_is_next = false;
-        nfs_pull_take(pull, pull->base, &pull->top, pull->where.top);
+        pull_take(pull, pull->base, &pull->top, pull->where.top);
         return -1;
     }
     if (!pull->depth)
@@ -308,18 +309,18 @@ static int nfs_pull_more(struct nfs_copy *copy)
     struct level *level = &pull->level[pull->depth - 1];
     int error = nfs_list_next(&level->list, &item);
     if (error > 0) {
-        nfs_pull_take(pull, level->place, &item, item.name);
+        pull_take(pull, level->place, &item, item.name);
         return 1;
     }
     if (error < 0 && !tool_stopped)
         copy_fail(copy, level->place->path, nfs_exit_code(error), level->list.trouble);
-    nfs_pull_leave(pull);
+    pull_leave_level(pull);
     return -1;
 }
 
 /* --- from the top -------------------------------------------------------------------------------------------- */
 
-static int nfs_pull_look_up(struct pull *pull, struct nfs_session *s)
+static int pull_look_up(struct pull *pull, struct nfs_session *s)
 {
     int error = nfs_lookup(s->client, s->inside, true, &pull->top.fh, &pull->top.attr);
     if (error)
@@ -330,7 +331,7 @@ static int nfs_pull_look_up(struct pull *pull, struct nfs_session *s)
     return 0;
 }
 
-static int nfs_pull_find_place(struct pull *pull, struct nfs_session *s, const char *local)
+static int pull_find_place(struct pull *pull, struct nfs_session *s, const char *local)
 {
     char name[XFER_NAME + 1] = "", path[XFER_PATH + 1];
     bool directory = pull->top.attr.type == NFS3_DIR;
@@ -359,19 +360,22 @@ static int nfs_pull_find_place(struct pull *pull, struct nfs_session *s, const c
     return 0;
 }
 
+static const struct copy_direction pull_direction = {
+    .pulls = true, .issue = pull_issue, .done = pull_done, .settle = pull_settle, .leave = pull_leave};
+
 int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local)
 {
     struct pull *pull = calloc(1, sizeof(*pull));
     if (pull)
         pull->level = calloc(XFER_DEPTH, sizeof(*pull->level));
-    int code = pull && pull->level ? copy_engine_open(&pull->copy, s, report, true)
+    int code = pull && pull->level ? copy_engine_open(&pull->copy, s, report, &pull_direction)
                                    : nfs_report_failure(report, EXIT_FAILED, "out of memory");
     if (!code)
-        code = nfs_pull_look_up(pull, s);
+        code = pull_look_up(pull, s);
     if (!code)
-        code = nfs_pull_find_place(pull, s, local);
+        code = pull_find_place(pull, s, local);
     if (!code) {
-        pull->copy.more = nfs_pull_more;
+        pull->copy.more = pull_more;
         pull->copy.walker = pull;
         pull->top_is_next = true;
         code = copy_engine_run(&pull->copy);
@@ -379,7 +383,7 @@ int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local
     if (pull && pull->level) {
         copy_engine_close(&pull->copy);
         while (pull->depth)
-            nfs_pull_leave(pull);
+            pull_leave_level(pull);
         place_put(&pull->copy, pull->base);
     }
     if (pull)

@@ -44,7 +44,7 @@ char *nfs_size_text(char text[SMALL_TEXT], uint64_t size, bool human)
 }
 
 /* Like ls, shows the year instead of the time of day for dates more than half a year away. */
-static const char *nfs_ls_time_text(char text[SMALL_TEXT], const struct nfs3_time *when)
+static const char *ls_time_text(char text[SMALL_TEXT], const struct nfs3_time *when)
 {
     time_t at = when->s, now = time(NULL);
     struct tm tm;
@@ -94,7 +94,7 @@ static void print_item(struct nfs_session *s, const struct nfs_item *item, const
         else
             nfs_size_text(size, a->size, s->options->human);
         printf("%s %3u %-8s %-8s %10s %s ", nfs_mode_text(mode, a), a->nlink, user_text(user, a->uid),
-               group_text(group, a->gid), size, nfs_ls_time_text(when, &a->mtime));
+               group_text(group, a->gid), size, ls_time_text(when, &a->mtime));
     }
     fputs(xfer_printable(text, name), stdout);
     if (s->options->detail && a->type == NFS3_LNK)
@@ -104,56 +104,123 @@ static void print_item(struct nfs_session *s, const struct nfs_item *item, const
 
 /* --- a directory --------------------------------------------------------------------------------------------- */
 
+enum {
+    LS_PART = 16384,    /* names that are sorted together */
+    LS_KEPT = 64 << 20, /* octets for the directories that -R has yet to list, at all depths */
+};
+
+/* A part of a directory, and with -R the directories in it that have yet to be listed: of each the length of its
+ * handle, the handle, and the name with its NUL. */
 struct listing {
     struct nfs_item *item;
-    size_t count, capacity;
+    size_t count;
+    uint8_t *dirs;
+    size_t used, capacity;
+    bool full; /* there were more directories than may be kept */
 };
+
+static size_t kept; /* octets in all `dirs` */
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct nfs_item *)a)->name, ((const struct nfs_item *)b)->name);
 }
 
-static int nfs_ls_add(struct listing *listing, const struct nfs_item *item)
-{
-    if (listing->count == listing->capacity) {
-        size_t space = listing->capacity ? 2 * listing->capacity : 256;
-        struct nfs_item *more = realloc(listing->item, space * sizeof(*more));
-        if (!more)
-            return fail(EXIT_FAILED, "out of memory");
-        listing->item = more;
-        listing->capacity = space;
-    }
-    listing->item[listing->count++] = *item;
-    return 0;
-}
-
-static int collect(struct nfs_session *s, const struct nfs3_fh *dir, const char *path, struct listing *listing)
-{
-    struct nfs_list list;
-    struct nfs_item item;
-    int error, code = 0;
-    nfs_list_open(&list, s->client, dir, s->options->all);
-    while (!code && (error = nfs_list_next(&list, &item)) != 0) {
-        if (error < 0)
-            code = nfs_fail(s, nfs_exit_code(error), path, list.trouble);
-        else if (s->options->all || item.name[0] != '.')
-            code = nfs_ls_add(listing, &item);
-    }
-    nfs_list_close(&list);
-    if (listing->count)
-        qsort(listing->item, listing->count, sizeof(*listing->item), by_name);
-    return code;
-}
-
-static bool nfs_ls_is_dots(const char *name)
+static bool ls_is_dots(const char *name)
 {
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-static int nfs_ls_worse(int a, int b)
+/* Keeps a directory for later. Returns false if there is no memory for it. */
+static bool keep_dir(struct listing *l, const struct nfs_item *item)
+{
+    size_t name = strlen(item->name) + 1, n = 1 + item->fh.length + name;
+
+    if (n > LS_KEPT - kept)
+        return false;
+    if (l->capacity - l->used < n) {
+        size_t capacity = 2 * l->capacity + 4096;
+        uint8_t *more = realloc(l->dirs, capacity);
+
+        if (!more)
+            return false;
+        l->dirs = more;
+        l->capacity = capacity;
+    }
+    l->dirs[l->used] = (uint8_t)item->fh.length;
+    memcpy(l->dirs + l->used + 1, item->fh.data, item->fh.length);
+    memcpy(l->dirs + l->used + 1 + item->fh.length, item->name, name);
+    l->used += n;
+    kept += n;
+    return true;
+}
+
+/* Sorts and prints the part. */
+static void print_part(struct nfs_session *s, struct listing *l)
+{
+    if (l->count)
+        qsort(l->item, l->count, sizeof(*l->item), by_name);
+    for (size_t i = 0; i < l->count; i++) {
+        const struct nfs_item *item = &l->item[i];
+
+        print_item(s, item, item->name);
+        if (s->options->recursive && item->attr.type == NFS3_DIR && !ls_is_dots(item->name))
+            l->full = !keep_dir(l, item) || l->full;
+    }
+    l->count = 0;
+}
+
+static int print_all(struct nfs_session *s, const struct nfs3_fh *dir, const char *path, struct listing *l)
+{
+    struct nfs_list list;
+    struct nfs_item item;
+    int error, code = 0;
+
+    l->item = malloc(LS_PART * sizeof(*l->item));
+    if (!l->item)
+        return fail(EXIT_FAILED, "out of memory");
+    nfs_list_open(&list, s->client, dir, s->options->all);
+    while (!code && (error = nfs_list_next(&list, &item)) != 0) {
+        if (error < 0) {
+            code = nfs_fail(s, nfs_exit_code(error), path, list.trouble);
+        } else if (s->options->all || item.name[0] != '.') {
+            l->item[l->count++] = item;
+            if (l->count == LS_PART)
+                print_part(s, l);
+        }
+    }
+    nfs_list_close(&list);
+    print_part(s, l);
+    free(l->item);
+    return code;
+}
+
+static int ls_worse(int a, int b)
 {
     return a > b ? a : b;
+}
+
+static int list_tree(struct nfs_session *s, const struct nfs3_fh *dir, const char *path, unsigned deep, bool heading);
+
+static int list_dirs(struct nfs_session *s, const struct listing *l, const char *path, unsigned deep)
+{
+    char whole[XFER_PATH + 1];
+    int code = 0;
+
+    for (size_t at = 0; at < l->used && !tool_stopped;) {
+        struct nfs3_fh fh = {.length = l->dirs[at]};
+        const char *name = (const char *)l->dirs + at + 1 + fh.length;
+
+        memcpy(fh.data, l->dirs + at + 1, fh.length);
+        at += 1 + fh.length + strlen(name) + 1;
+        if (deep == XFER_DEPTH || !nfs_join(whole, path, name)) {
+            code = ls_worse(code, nfs_fail(s, EXIT_FAILED, path, xfer_result_text(XFER_TOO_DEEP)));
+            continue;
+        }
+        putchar('\n');
+        code = ls_worse(code, list_tree(s, &fh, whole, deep + 1, true));
+    }
+    return code;
 }
 
 /* `path` is relative to the path that the user gave, "" for that path itself. */
@@ -161,25 +228,18 @@ static int list_tree(struct nfs_session *s, const struct nfs3_fh *dir, const cha
 {
     struct listing listing = {0};
     char text[XFER_TEXT], whole[XFER_PATH + 1];
+    int code;
+
     if (heading) {
         snprintf(whole, sizeof(whole), "%.1000s%s%.3000s", s->name, *path ? "/" : "", path);
         printf("%s:\n", xfer_printable(text, whole));
     }
-    int code = collect(s, dir, path, &listing);
-    for (size_t i = 0; i < listing.count; i++)
-        print_item(s, &listing.item[i], listing.item[i].name);
-    for (size_t i = 0; s->options->recursive && i < listing.count && !tool_stopped; i++) {
-        const struct nfs_item *item = &listing.item[i];
-        if (item->attr.type != NFS3_DIR || nfs_ls_is_dots(item->name))
-            continue;
-        if (deep == XFER_DEPTH || !nfs_join(whole, path, item->name)) {
-            code = nfs_ls_worse(code, nfs_fail(s, EXIT_FAILED, path, xfer_result_text(XFER_TOO_DEEP)));
-            continue;
-        }
-        putchar('\n');
-        code = nfs_ls_worse(code, list_tree(s, &item->fh, whole, deep + 1, true));
-    }
-    free(listing.item);
+    code = print_all(s, dir, path, &listing);
+    if (listing.full)
+        code = ls_worse(code, nfs_fail(s, EXIT_FAILED, path, "too many directories: some are not listed"));
+    code = ls_worse(code, list_dirs(s, &listing, path, deep));
+    kept -= listing.used;
+    free(listing.dirs);
     return code;
 }
 
@@ -207,7 +267,7 @@ int nfs_ls(const struct nfs_options *options, int argc, char **argv)
         if (!this)
             this = list_one(&s, argc > 1 || options->recursive);
         nfs_session_close(&s);
-        code = nfs_ls_worse(code, this);
+        code = ls_worse(code, this);
     }
     return code;
 }
@@ -247,7 +307,7 @@ int nfs_stat(const struct nfs_options *options, int argc, char **argv)
         else if (!this)
             print_stat(&s, &item);
         nfs_session_close(&s);
-        code = nfs_ls_worse(code, this);
+        code = ls_worse(code, this);
     }
     return code;
 }

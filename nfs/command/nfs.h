@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "nfs/circle.h"
 #include "nfs/client/nfs_client.h"
 #include "nfs/nfs3_xdr.h"
 #include "tools/cp/cp.h"
@@ -57,7 +58,7 @@ static inline struct nfs3_text nfs_text(const char *name)
     return (struct nfs3_text){name, (uint32_t)strlen(name)};
 }
 
-/* --- directories (list.c) ---------------------------------------------------------------------------------------- */
+/* --- directories (read_dir.c) ------------------------------------------------------------------------------------- */
 
 struct nfs_item {
     char name[XFER_NAME + 1];
@@ -71,8 +72,8 @@ struct nfs_list {
     struct nfs_op op;
     struct xdr_in left; /* entries of the current block not read yet */
     bool asked, end, dots;
-    uint64_t entries, mark, mark_at; /* detect cookies that repeat (Brent) */
-    const char *trouble;             /* describes an error */
+    struct circle circle;
+    const char *trouble; /* describes an error */
 };
 
 void nfs_list_open(struct nfs_list *l, struct nfs_client *client, const struct nfs3_fh *dir, bool dots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* copy.c - the copy engine: keeps the slots busy with ops of several files and their directories. */
+/* nfs_copy.c - the copy engine: keeps the slots busy with ops of several files and their directories. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ void place_put(struct nfs_copy *copy, struct copy_place *place)
 {
     while (place && --place->users == 0) {
         struct copy_place *up = place->up;
-        if (!(copy->pull ? pull_leave(copy, place) : push_leave(copy, place)))
+        if (!copy->direction->leave(copy, place))
             return;
         free(place);
         place = up;
@@ -57,7 +57,7 @@ struct copy_job *job_make(struct nfs_copy *copy, struct copy_place *place, const
 
 void copy_fail(struct nfs_copy *copy, const char *path, int code, const char *why)
 {
-    const char *top = copy->pull ? copy->session->name : copy->report->source;
+    const char *top = copy->direction->pulls ? copy->session->name : copy->report->source;
     char whole[2 * XFER_PATH], text[XFER_TEXT];
     snprintf(whole, sizeof(whole), "%.4000s%s%.4000s", top, *path ? "/" : "", path);
     copy->report->failed++;
@@ -91,7 +91,7 @@ static void slot_done(struct nfs_op *op)
     struct slot *slot = op->user;
     struct nfs_copy *copy = slot->copy;
     struct copy_job *job = slot->job;
-    if (!(copy->pull ? pull_done(job, slot) : push_done(job, slot)))
+    if (!copy->direction->done(job, slot))
         return;
     job->under_way--;
     put_back(copy, slot);
@@ -109,8 +109,7 @@ static bool issue_any(struct nfs_copy *copy)
 {
     for (struct copy_job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
         struct slot **list = slot_for(copy, job), *slot = *list;
-        if (!slot || (job->failed && job->state != JOB_REMOVE) ||
-            !(copy->pull ? pull_issue(job, slot) : push_issue(job, slot)))
+        if (!slot || (job->failed && job->state != JOB_REMOVE) || !copy->direction->issue(job, slot))
             continue;
         *list = slot->next;
         slot->job = job;
@@ -121,11 +120,11 @@ static bool issue_any(struct nfs_copy *copy)
     return false;
 }
 
-static void nfs_copy_settle(struct nfs_copy *copy)
+static void copy_settle(struct nfs_copy *copy)
 {
     for (struct copy_job **at = &copy->jobs; *at;) {
         struct copy_job *job = *at;
-        if (job->under_way || !(copy->pull ? pull_settle(copy, job) : push_settle(copy, job))) {
+        if (job->under_way || !copy->direction->settle(copy, job)) {
             at = &job->next;
             continue;
         }
@@ -137,12 +136,12 @@ static void nfs_copy_settle(struct nfs_copy *copy)
 }
 
 /* Starts ops of the current jobs before it looks for more jobs. */
-static void nfs_copy_fill(struct nfs_copy *copy)
+static void copy_fill(struct nfs_copy *copy)
 {
     while (!tool_stopped) {
         if (issue_any(copy))
             continue;
-        nfs_copy_settle(copy);
+        copy_settle(copy);
         if (issue_any(copy))
             continue;
         if ((!copy->idle && !copy->idle_small) || copy->over || copy->job_count >= copy->slots)
@@ -154,7 +153,7 @@ static void nfs_copy_fill(struct nfs_copy *copy)
 int copy_engine_run(struct nfs_copy *copy)
 {
     while (!tool_stopped) {
-        nfs_copy_fill(copy);
+        copy_fill(copy);
         if (!copy->jobs && copy->over)
             return copy->code;
         nfs_session_wait(copy->session);
@@ -164,10 +163,11 @@ int copy_engine_run(struct nfs_copy *copy)
     return copy->code;
 }
 
-int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report, bool pull)
+int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report,
+                     const struct copy_direction *direction)
 {
-    *copy = (struct nfs_copy){.session = s, .report = report, .pull = pull};
-    copy->capacity = pull ? nfs_read_max(s->client) : nfs_write_max(s->client);
+    *copy = (struct nfs_copy){.session = s, .report = report, .direction = direction};
+    copy->capacity = direction->pulls ? nfs_read_max(s->client) : nfs_write_max(s->client);
     uint32_t small = copy->capacity < COPY_SMALL ? copy->capacity : COPY_SMALL;
     for (; copy->slots < (1 + COPY_SMALL_SLOTS) * s->options->depth; copy->slots++) {
         struct slot *slot = &copy->slot[copy->slots];
@@ -203,7 +203,7 @@ void copy_engine_close(struct nfs_copy *copy)
         if (slot->offset + slot->done < job->prefix)
             job->prefix = slot->offset + slot->done;
     }
-    nfs_copy_settle(copy);
+    copy_settle(copy);
     for (unsigned i = 0; i < copy->slots; i++) {
         nfs_forget(&copy->slot[i].op);
         free(copy->slot[i].buffer);

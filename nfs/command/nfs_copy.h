@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* copy.h - copying between a server and this machine: some READs or WRITEs of several files are under way at once. */
+/* nfs_copy.h - copies between a server and this machine: READs or WRITEs of several files are under way. */
 #ifndef RDDP_NFS_COMMAND_NFS_COPY_H
 #define RDDP_NFS_COMMAND_NFS_COPY_H
 
@@ -78,10 +78,23 @@ struct copy_job {
     unsigned restarts;
 };
 
+/* What differs between the two directions: download.c, upload.c. */
+struct copy_direction {
+    bool pulls;
+    /* Starts the next op of the job in `slot`. Returns false if there is none now. */
+    bool (*issue)(struct copy_job *job, struct slot *slot);
+    /* The op of the slot has ended. Returns true if the slot is free, false if another op was started in it. */
+    bool (*done)(struct copy_job *job, struct slot *slot);
+    /* No op of the job is under way. Returns true if the job is over. */
+    bool (*settle)(struct nfs_copy *copy, struct copy_job *job);
+    /* The last user of a directory has gone. Returns true if it may be freed. */
+    bool (*leave)(struct nfs_copy *copy, struct copy_place *place);
+};
+
 struct nfs_copy {
     struct nfs_session *session;
     struct nfs_report *report;
-    bool pull;
+    const struct copy_direction *direction;
     struct slot slot[(1 + COPY_SMALL_SLOTS) * NFS_DEPTH_MAX], *idle, *idle_small;
     unsigned slots;
     uint32_t capacity; /* octets of a large buffer */
@@ -97,7 +110,8 @@ struct nfs_copy {
     int code; /* the worst exit code so far */
 };
 
-int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report, bool pull);
+int copy_engine_open(struct nfs_copy *copy, struct nfs_session *s, struct nfs_report *report,
+                     const struct copy_direction *direction);
 /* Copies until everything is done. Returns an exit code. */
 int copy_engine_run(struct nfs_copy *copy);
 void copy_engine_close(struct nfs_copy *copy);
@@ -113,20 +127,10 @@ struct copy_place *place_make(struct copy_place *up, const char *name);
 void place_get(struct copy_place *place);
 void place_put(struct nfs_copy *copy, struct copy_place *place);
 
-/* --- pull.c, push.c: the two directions -------------------------------------------------------------------------- */
+/* --- download.c, upload.c: the two directions --------------------------------------------------------------------- */
 
-/* Start the next op of the job in `slot`. Return false if there is none now. */
-bool pull_issue(struct copy_job *job, struct slot *slot);
-bool push_issue(struct copy_job *job, struct slot *slot);
-/* The op of the slot has ended. Return true if the slot is free, false if another op was started in it. */
-bool pull_done(struct copy_job *job, struct slot *slot);
-bool push_done(struct copy_job *job, struct slot *slot);
-/* No op of the job is under way. Return true if the job is over. */
-bool pull_settle(struct nfs_copy *copy, struct copy_job *job);
-bool push_settle(struct nfs_copy *copy, struct copy_job *job);
-/* The last user of a directory has gone. Return true if it may be freed. */
-bool pull_leave(struct nfs_copy *copy, struct copy_place *place);
-bool push_leave(struct nfs_copy *copy, struct copy_place *place);
+/* In upload.c. */
+extern const struct copy_direction push_direction;
 
 int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local);
 int push_run(struct nfs_session *s, struct nfs_report *report, const char *local);

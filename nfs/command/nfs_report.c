@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* report.c - the output of a copy: progress, failures, and the final figures. */
+/* nfs_report.c - the output of a copy: progress, failures, and the final figures. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { TERMINAL_MS = 200, PLAIN_MS = 5000 };
 
 static const double giga = 1e9;
 
-static void nfs_report_wipe(struct nfs_report *report)
+static void report_wipe(struct nfs_report *report)
 {
     if (report->drawn)
         fputs("\r\033[K", stderr);
@@ -38,7 +38,7 @@ void nfs_report_progress(struct nfs_report *report)
     report->shown_ns = now;
     report->shown_octets = report->octets;
     report->shown_files = report->files;
-    nfs_report_wipe(report);
+    report_wipe(report);
     bool stalled = now - report->still_ns > STALLED_MS * 1000000ULL;
     fprintf(stderr, "%s  %s  %" PRIu64 " file%s%s%s", octets_text(octets, report->octets),
             rate_text(rate, report->rate), report->files, plural_s(report->files), stalled ? "  stalled" : "",
@@ -55,7 +55,7 @@ int nfs_report_failure(struct nfs_report *report, int code, const char *format, 
     va_end(arguments);
     if (!*report->trouble)
         memcpy(report->trouble, line, sizeof(line));
-    nfs_report_wipe(report);
+    report_wipe(report);
     return fail(code, "%s", line);
 }
 
@@ -65,11 +65,11 @@ void nfs_report_resumed(struct nfs_report *report, const char *name, uint64_t oc
     report->resumed += octets;
     if (report->options->quiet || report->options->json)
         return;
-    nfs_report_wipe(report);
+    report_wipe(report);
     fprintf(stderr, "%s: resumed at %s\n", xfer_printable(text, name), octets_text(small, octets));
 }
 
-static void nfs_report_print_summary(const struct nfs_report *report, double seconds, double cpu)
+static void report_print_summary(const struct nfs_report *report, double seconds, double cpu)
 {
     char octets[SMALL_TEXT], rate[SMALL_TEXT];
     double each = seconds > 0 ? (double)report->octets / seconds : 0;
@@ -94,7 +94,7 @@ static void nfs_report_print_summary(const struct nfs_report *report, double sec
     putchar('\n');
 }
 
-static void nfs_report_print_json(const struct nfs_report *report, int code, double seconds, double cpu)
+static void report_print_json(const struct nfs_report *report, int code, double seconds, double cpu)
 {
     struct json json = {.out = stdout};
     char text[XFER_TEXT];
@@ -121,9 +121,9 @@ static void nfs_report_print_json(const struct nfs_report *report, int code, dou
 void nfs_report_end(struct nfs_report *report, int code)
 {
     double seconds = (double)(clock_ns() - report->start_ns) / giga, cpu = cpu_seconds() - report->start_cpu_s;
-    nfs_report_wipe(report);
+    report_wipe(report);
     if (report->options->json)
-        nfs_report_print_json(report, code, seconds, cpu);
+        report_print_json(report, code, seconds, cpu);
     else if (!report->options->quiet)
-        nfs_report_print_summary(report, seconds, cpu);
+        report_print_summary(report, seconds, cpu);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* report.h - the output of a copy by `rddp nfs`: a line of progress, failures, and the final figures. */
+/* nfs_report.h - the output of a copy by `rddp nfs`: a line of progress, failures, and the final figures. */
 #ifndef RDDP_NFS_COMMAND_NFS_REPORT_H
 #define RDDP_NFS_COMMAND_NFS_REPORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* session.c - mounts the export of a "HOST:/PATH", and describes errors. */
+/* nfs_session.c - mounts the export of a "HOST:/PATH", and describes errors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static size_t try_upwards(struct nfs_session *s, struct nfs_client_attr *attr, c
     return 0;
 }
 
-static void nfs_session_say(void *user, enum rddp_log_level level, const char *line)
+static void session_say(void *user, enum rddp_log_level level, const char *line)
 {
     (void)user;
     (void)level;
@@ -117,7 +117,7 @@ void nfs_set_attr(struct nfs_client_attr *attr, const struct nfs_options *option
     attr->credits = options->credits;
     attr->wire = options->wire;
     attr->stop = &tool_stopped;
-    attr->log = nfs_session_say;
+    attr->log = session_say;
     if (options->uid != NFS_ID_NONE)
         attr->cred.uid = options->uid;
     if (options->gid != NFS_ID_NONE) {

@@ -29,8 +29,8 @@ static struct nfs3_time nfs_time(int64_t seconds, uint32_t nanoseconds)
 /* --- directories and links ----------------------------------------------------------------------------------- */
 
 /* Runs an op that creates `name`, or looks up what exists already. Returns 0, or a negative errno and a reason. */
-static int nfs_push_tree_make(struct push *push, struct copy_place *up, const char *name, struct nfs_op *op,
-                              struct nfs3_fh *fh, const char **why)
+static int push_tree_make(struct push *push, struct copy_place *up, const char *name, struct nfs_op *op,
+                          struct nfs3_fh *fh, const char **why)
 {
     struct nfs_client *client = push->copy.session->client;
     op->args.make.where = (struct nfs3_where){up->fh, nfs_text(name)};
@@ -55,7 +55,7 @@ static int nfs_push_tree_make(struct push *push, struct copy_place *up, const ch
     return -EEXIST;
 }
 
-static void nfs_push_tree_enter(struct push *push, struct copy_place *up, const char *name)
+static void push_tree_enter(struct push *push, struct copy_place *up, const char *name)
 {
     const struct walk_entry *entry = &push->entry;
     struct nfs_op op = {.proc = NFS3_MKDIR};
@@ -66,7 +66,7 @@ static void nfs_push_tree_enter(struct push *push, struct copy_place *up, const 
     if (!place)
         error = -ENOMEM, why = xfer_result_text(XFER_NO_MEMORY);
     else if (*name)
-        error = nfs_push_tree_make(push, up, name, &op, &place->fh, &why);
+        error = push_tree_make(push, up, name, &op, &place->fh, &why);
     else
         place->fh = up->fh;
     nfs_forget(&op);
@@ -84,7 +84,7 @@ static void nfs_push_tree_enter(struct push *push, struct copy_place *up, const 
     push->place[push->depth++] = place;
 }
 
-static void nfs_push_tree_copy_link(struct push *push, struct copy_place *up, const char *name)
+static void push_tree_copy_link(struct push *push, struct copy_place *up, const char *name)
 {
     const struct walk_entry *entry = &push->entry;
     struct nfs_client *client = push->copy.session->client;
@@ -108,7 +108,7 @@ static void nfs_push_tree_copy_link(struct push *push, struct copy_place *up, co
 
 /* --- the tree ------------------------------------------------------------------------------------------------ */
 
-static void nfs_push_tree_start_file(struct push *push, struct copy_place *up, const char *name)
+static void push_tree_start_file(struct push *push, struct copy_place *up, const char *name)
 {
     const struct walk_entry *entry = &push->entry;
     struct copy_job *job = job_make(&push->copy, up, name);
@@ -126,14 +126,14 @@ static void nfs_push_tree_start_file(struct push *push, struct copy_place *up, c
     job->mtime = nfs_time(entry->seconds, entry->nanoseconds);
 }
 
-static void nfs_push_tree_leave(struct push *push)
+static void push_tree_leave(struct push *push)
 {
     struct copy_place *place = push->place[--push->depth];
     if (place)
         place_put(&push->copy, place);
 }
 
-static int nfs_push_tree_more(struct nfs_copy *copy)
+static int push_tree_more(struct nfs_copy *copy)
 {
     struct push *push = copy->walker;
     struct walk_entry *entry = &push->entry;
@@ -144,7 +144,7 @@ static int nfs_push_tree_more(struct nfs_copy *copy)
     const char *slash = strrchr(entry->path, '/');
     const char *name = !*entry->path ? push->top : slash ? slash + 1 : entry->path;
     if (entry->kind == WALK_DIRECTORY_END) {
-        nfs_push_tree_leave(push);
+        push_tree_leave(push);
     } else if (!up) {
         if (entry->kind == WALK_DIRECTORY)
             push->place[push->depth++] = NULL;
@@ -153,18 +153,18 @@ static int nfs_push_tree_more(struct nfs_copy *copy)
     } else if (entry->kind == WALK_TROUBLE) {
         copy_fail(copy, entry->path, EXIT_FAILED, xfer_result_text(entry->result));
     } else if (entry->kind == WALK_DIRECTORY) {
-        nfs_push_tree_enter(push, up, name);
+        push_tree_enter(push, up, name);
     } else if (entry->kind == WALK_LINK) {
-        nfs_push_tree_copy_link(push, up, name);
+        push_tree_copy_link(push, up, name);
     } else {
-        nfs_push_tree_start_file(push, up, name);
+        push_tree_start_file(push, up, name);
     }
     return 1;
 }
 
 /* --- from the top -------------------------------------------------------------------------------------------- */
 
-static int nfs_push_tree_open_source(struct push *push, const char *local)
+static int push_tree_open_source(struct push *push, const char *local)
 {
     struct nfs_report *report = push->copy.report;
     struct stat st;
@@ -179,7 +179,7 @@ static int nfs_push_tree_open_source(struct push *push, const char *local)
 }
 
 /* Like cp: if the path is a directory, copies into it as `local`; else the copy becomes the path. */
-static int nfs_push_tree_find_place(struct push *push, struct nfs_session *s, const char *local)
+static int push_tree_find_place(struct push *push, struct nfs_session *s, const char *local)
 {
     struct nfs3_attr attr;
     struct nfs3_fh fh;
@@ -212,22 +212,22 @@ int push_run(struct nfs_session *s, struct nfs_report *report, const char *local
     struct push *push = calloc(1, sizeof(*push));
     if (!push)
         return nfs_report_failure(report, EXIT_FAILED, "out of memory");
-    int code = copy_engine_open(&push->copy, s, report, false);
+    int code = copy_engine_open(&push->copy, s, report, &push_direction);
     push->fd = -1;
     if (!code)
-        code = nfs_push_tree_open_source(push, local);
+        code = push_tree_open_source(push, local);
     if (!code)
-        code = nfs_push_tree_find_place(push, s, local);
+        code = push_tree_find_place(push, s, local);
     if (!code) {
         walk_init(&push->walk, push->fd, 0);
-        push->copy.more = nfs_push_tree_more;
+        push->copy.more = push_tree_more;
         push->copy.walker = push;
         code = copy_engine_run(&push->copy);
         walk_fini(&push->walk);
     }
     copy_engine_close(&push->copy);
     while (push->depth)
-        nfs_push_tree_leave(push);
+        push_tree_leave(push);
     place_put(&push->copy, push->base);
     if (push->fd >= 0)
         close(push->fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* list.c - reads a directory of a server, and copes with one that lies: invalid names, repeated cookies, no end. */
+/* read_dir.c - reads a directory of a server, and copes with one that lies: invalid names, repeated cookies, no end. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 void nfs_list_open(struct nfs_list *l, struct nfs_client *client, const struct nfs3_fh *dir, bool dots)
 {
-    *l = (struct nfs_list){.client = client, .dots = dots, .mark_at = 1};
+    *l = (struct nfs_list){.client = client, .dots = dots};
     l->op.proc = NFS3_READDIRPLUS;
     l->op.args.list.dir = *dir;
     l->op.args.list.dircount = NFS_LIST_OCTETS / 4;
@@ -19,14 +19,14 @@ void nfs_list_close(struct nfs_list *l)
     nfs_forget(&l->op);
 }
 
-static int nfs_list_broken(struct nfs_list *l, const char *trouble)
+static int list_broken(struct nfs_list *l, const char *trouble)
 {
     l->trouble = trouble;
     return -EPROTO;
 }
 
 /* Asks for the next block of entries. Returns 1; 0 at the end of the directory; or a negative errno. */
-static int nfs_list_ask(struct nfs_list *l)
+static int list_ask(struct nfs_list *l)
 {
     if (l->end)
         return 0;
@@ -39,25 +39,12 @@ static int nfs_list_ask(struct nfs_list *l)
     l->left = (struct xdr_in){.at = l->op.result.list.entries, .left = l->op.result.list.length};
     memcpy(l->op.args.list.verifier, l->op.result.list.verifier, NFS3_VERIFIER);
     if (!l->left.left && !l->end)
-        return nfs_list_broken(l, "the server gives neither a name nor the end of the directory");
+        return list_broken(l, "the server gives neither a name nor the end of the directory");
     return l->left.left > 0;
 }
 
-/* Brent's cycle detection: keeps a cookie, and replaces it each time the number of entries has doubled. In a cycle it
- * is seen again. */
-static bool comes_again(struct nfs_list *l, uint64_t cookie)
-{
-    if (l->entries > 1 && cookie == l->mark)
-        return true;
-    if (l->entries == l->mark_at) {
-        l->mark = cookie;
-        l->mark_at *= 2;
-    }
-    return false;
-}
-
 /* Asks for the handle and attributes that the server left out. */
-static int nfs_list_complete(struct nfs_list *l, const struct nfs3_entry *entry, struct nfs_item *item)
+static int list_complete(struct nfs_list *l, const struct nfs3_entry *entry, struct nfs_item *item)
 {
     item->fh = entry->fh.fh;
     item->attr = entry->attr.attr;
@@ -80,7 +67,7 @@ static int nfs_list_complete(struct nfs_list *l, const struct nfs3_entry *entry,
     return error;
 }
 
-static bool nfs_list_is_dots(const struct nfs3_text *name)
+static bool list_is_dots(const struct nfs3_text *name)
 {
     return (name->length == 1 && name->at[0] == '.') || (name->length == 2 && !memcmp(name->at, "..", 2));
 }
@@ -88,15 +75,15 @@ static bool nfs_list_is_dots(const struct nfs3_text *name)
 /* Takes a name. Returns 1; 0 if it is to be skipped; or a negative errno. */
 static int take_name(struct nfs_list *l, const struct nfs3_text *name, struct nfs_item *item)
 {
-    bool dots = nfs_list_is_dots(name);
+    bool dots = list_is_dots(name);
     if (dots && !l->dots)
         return 0;
     if (!name->length || name->length > XFER_NAME)
-        return nfs_list_broken(l, "the server returns a name that is empty or longer than 255 octets");
+        return list_broken(l, "the server returns a name that is empty or longer than 255 octets");
     memcpy(item->name, name->at, name->length);
     item->name[name->length] = 0;
     if (strlen(item->name) != name->length || (!dots && !xfer_name_ok(item->name)))
-        return nfs_list_broken(l, "the server returns a name with a slash or a NUL");
+        return list_broken(l, "the server returns a name with a slash or a NUL");
     return 1;
 }
 
@@ -105,18 +92,18 @@ int nfs_list_next(struct nfs_list *l, struct nfs_item *item)
     int error = 0;
     while (error == 0) {
         struct nfs3_entry entry;
-        if (!l->left.left && (error = nfs_list_ask(l)) <= 0)
+        if (!l->left.left && (error = list_ask(l)) <= 0)
             return error;
         if (!nfs3_get_entry(&l->left, &entry, true))
-            return nfs_list_broken(l, "the server's list of names is malformed");
-        if (++l->entries > NFS_ENTRIES_MAX)
-            return nfs_list_broken(l, "the directory does not end: more than 2097152 names");
-        if (comes_again(l, entry.cookie))
-            return nfs_list_broken(l, "the server's list of names goes round in a circle");
+            return list_broken(l, "the server's list of names is malformed");
+        if (l->circle.entries == NFS_ENTRIES_MAX)
+            return list_broken(l, "the directory does not end: more than 2097152 names");
+        if (circle_closes(&l->circle, entry.cookie))
+            return list_broken(l, "the server's list of names goes round in a circle");
         l->op.args.list.cookie = entry.cookie;
         error = take_name(l, &entry.name, item);
         if (error > 0)
-            error = nfs_list_complete(l, &entry, item);
+            error = list_complete(l, &entry, item);
         else if (error == 0)
             continue;
         if (error == 0)

@@ -8,7 +8,7 @@
 
 enum { RM_ROUNDS = 100 }; /* attempts to empty a directory in which new names appear */
 
-static int nfs_small_worse(int a, int b)
+static int small_worse(int a, int b)
 {
     return a > b ? a : b;
 }
@@ -23,7 +23,7 @@ static int for_each(const struct nfs_options *options, int argc, char **argv, in
         if (!this)
             this = one(&s);
         nfs_session_close(&s);
-        code = nfs_small_worse(code, this);
+        code = small_worse(code, this);
     }
     return code;
 }
@@ -39,8 +39,7 @@ static int call(struct nfs_session *s, struct nfs_op *op, const char **why)
 
 /* --- mkdir --------------------------------------------------------------------------------------------------- */
 
-static int nfs_small_make(struct nfs_session *s, const struct nfs3_fh *dir, const char *name, bool may_be,
-                          const char **why)
+static int small_make(struct nfs_session *s, const struct nfs3_fh *dir, const char *name, bool may_be, const char **why)
 {
     struct nfs_op op = {.proc = NFS3_MKDIR};
     op.args.make.where.dir = *dir;
@@ -51,7 +50,7 @@ static int nfs_small_make(struct nfs_session *s, const struct nfs3_fh *dir, cons
 }
 
 /* Creates the path name by name from the root on. */
-static int nfs_small_make_path(struct nfs_session *s)
+static int small_make_path(struct nfs_session *s)
 {
     char path[XFER_PATH + 1];
     const char *why = "";
@@ -68,7 +67,7 @@ static int nfs_small_make_path(struct nfs_session *s)
                 *slash = 0;
             error = nfs_lookup(s->client, slash ? path : "", true, &dir, &attr);
             if (!error) {
-                error = nfs_small_make(s, &dir, slash ? slash + 1 : path, true, &why);
+                error = small_make(s, &dir, slash ? slash + 1 : path, true, &why);
                 if (error)
                     return nfs_fail(s, nfs_exit_code(error), "", why);
             }
@@ -87,11 +86,11 @@ static int mkdir_one(struct nfs_session *s)
     struct nfs3_fh dir;
     const char *why;
     if (s->options->parents)
-        return nfs_small_make_path(s);
+        return small_make_path(s);
     int code = nfs_parent(s, &dir, name);
     if (code)
         return code;
-    int error = nfs_small_make(s, &dir, name, false, &why);
+    int error = small_make(s, &dir, name, false, &why);
     return error ? nfs_fail(s, nfs_exit_code(error), "", why) : 0;
 }
 

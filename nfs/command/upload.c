@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* push.c - copies from the file system to a server: CREATE of a temporary file, UNSTABLE WRITEs, COMMIT, SETATTR,
+/* upload.c - copies from the file system to a server: CREATE of a temporary file, UNSTABLE WRITEs, COMMIT, SETATTR,
  * RENAME. When the verifier shows that the server has restarted, what it may have lost is sent again. */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void ask_rename(const struct copy_job *job, struct nfs_op *op)
     op->args.rename.to = (struct nfs3_where){job->place->fh, nfs_text(job->name)};
 }
 
-static void nfs_push_ask_attr(const struct copy_job *job, struct nfs_op *op)
+static void push_ask_attr(const struct copy_job *job, struct nfs_op *op)
 {
     op->proc = NFS3_SETATTR;
     op->args.setattr.fh = job->fh;
@@ -59,7 +59,7 @@ static bool window_is_full(const struct copy_job *job)
     return job->next_offset - job->committed >= COPY_COMMIT_OCTETS;
 }
 
-static bool nfs_push_load(struct copy_job *job, struct slot *slot)
+static bool push_load(struct copy_job *job, struct slot *slot)
 {
     for (uint32_t at = 0; at < slot->length;) {
         ssize_t got = pread(job->fd, slot->buffer + at, slot->length - at, (off_t)(slot->offset + at));
@@ -80,14 +80,14 @@ static bool issue_data(struct copy_job *job, struct slot *slot)
     slot->offset = job->next_offset;
     slot->length = left < slot->copy->capacity ? (uint32_t)left : slot->copy->capacity;
     slot->done = 0;
-    if (!nfs_push_load(job, slot))
+    if (!push_load(job, slot))
         return false;
     job->next_offset += slot->length;
     ask_write(job, slot);
     return true;
 }
 
-bool push_issue(struct copy_job *job, struct slot *slot)
+static bool push_issue(struct copy_job *job, struct slot *slot)
 {
     struct nfs_op *op = &slot->op;
     if (job->state == JOB_DATA)
@@ -117,7 +117,7 @@ bool push_issue(struct copy_job *job, struct slot *slot)
         op->args.range.count = 0;
         return true;
     case JOB_ATTR:
-        nfs_push_ask_attr(job, op);
+        push_ask_attr(job, op);
         return true;
     case JOB_DATA:
     case JOB_OVER:
@@ -129,7 +129,7 @@ bool push_issue(struct copy_job *job, struct slot *slot)
 /* --- replies ------------------------------------------------------------------------------------------------- */
 
 /* The verifier identifies a run of the server. A new one means that uncommitted data may be lost (RFC 1813 3.3.7). */
-static void nfs_push_compare(struct copy_job *job, const uint8_t *verifier)
+static void push_compare(struct copy_job *job, const uint8_t *verifier)
 {
     if (!job->verified)
         memcpy(job->verifier, verifier, NFS3_VERIFIER);
@@ -146,7 +146,7 @@ static bool written(struct copy_job *job, struct slot *slot)
     slot->copy->report->octets += n;
     if (result->write.committed == NFS3_UNSTABLE) {
         job->unstable = true;
-        nfs_push_compare(job, result->write.verifier);
+        push_compare(job, result->write.verifier);
     }
     slot->done += n;
     if (slot->done == slot->length || job->failed || job->changed)
@@ -160,9 +160,9 @@ static bool written(struct copy_job *job, struct slot *slot)
     return false;
 }
 
-static void nfs_push_committed(struct copy_job *job, const struct nfs3_result *result)
+static void push_committed(struct copy_job *job, const struct nfs3_result *result)
 {
-    nfs_push_compare(job, result->write.verifier);
+    push_compare(job, result->write.verifier);
     job->state = JOB_DATA;
     if (job->changed)
         return;
@@ -186,7 +186,7 @@ static bool is_named(struct copy_job *job, const struct nfs3_fh *fh)
 static void answered(struct copy_job *job, struct nfs_op *op, struct nfs_copy *copy)
 {
     if (op->proc == NFS3_COMMIT) {
-        nfs_push_committed(job, &op->result);
+        push_committed(job, &op->result);
     } else if (op->proc == NFS3_CREATE) {
         job->made = true;
         found(job, &op->result.made);
@@ -196,13 +196,13 @@ static void answered(struct copy_job *job, struct nfs_op *op, struct nfs_copy *c
         job->state = JOB_RENAME;
     } else {
         if (job->state == JOB_LOOK && !is_named(job, &op->result.fh))
-            job_fail(copy, job, EXIT_FAILED, "it was removed or renamed by somebody else");
+            job_fail(copy, job, EXIT_FAILED, "it was removed or renamed meanwhile");
         job->made = false;
         job->state = JOB_OVER;
     }
 }
 
-bool push_done(struct copy_job *job, struct slot *slot)
+static bool push_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_op *op = &slot->op;
     if (job->state == JOB_REMOVE) {
@@ -233,7 +233,7 @@ static void restart(struct nfs_copy *copy, struct copy_job *job)
     job->changed = job->verified = job->unstable = false;
 }
 
-static void nfs_push_go_on(struct nfs_copy *copy, struct copy_job *job)
+static void push_go_on(struct nfs_copy *copy, struct copy_job *job)
 {
     if (job->changed) {
         restart(copy, job);
@@ -246,7 +246,7 @@ static void nfs_push_go_on(struct nfs_copy *copy, struct copy_job *job)
     }
 }
 
-static void nfs_push_removed(struct nfs_op *op)
+static void push_removed(struct nfs_op *op)
 {
     *(bool *)op->user = true;
 }
@@ -256,7 +256,7 @@ static void remove_now(struct nfs_copy *copy, struct copy_job *job)
 {
     struct nfs_client *client = copy->session->client;
     bool over = false;
-    struct nfs_op op = {.done = nfs_push_removed, .user = &over};
+    struct nfs_op op = {.done = push_removed, .user = &over};
     ask_name(NFS3_REMOVE, job, job->temp, &op);
     nfs_start(client, &op);
     while (!over && clock_ns() < copy->deadline_ns)
@@ -269,10 +269,10 @@ static void remove_now(struct nfs_copy *copy, struct copy_job *job)
     job->made = false;
 }
 
-bool push_settle(struct nfs_copy *copy, struct copy_job *job)
+static bool push_settle(struct nfs_copy *copy, struct copy_job *job)
 {
     if (!job->failed && job->state == JOB_DATA)
-        nfs_push_go_on(copy, job);
+        push_go_on(copy, job);
     if (!job->failed && job->state != JOB_OVER)
         return false;
     if (job->made && copy->closing) {
@@ -287,7 +287,7 @@ bool push_settle(struct nfs_copy *copy, struct copy_job *job)
     return true;
 }
 
-bool push_leave(struct nfs_copy *copy, struct copy_place *place)
+static bool push_leave(struct nfs_copy *copy, struct copy_place *place)
 {
     struct copy_job *job = place->finish && !copy->closing ? job_make(copy, place, "") : NULL;
     place->finish = false;
@@ -300,3 +300,6 @@ bool push_leave(struct nfs_copy *copy, struct copy_place *place)
     job->mtime = place->mtime;
     return false;
 }
+
+const struct copy_direction push_direction = {
+    .issue = push_issue, .done = push_done, .settle = push_settle, .leave = push_leave};

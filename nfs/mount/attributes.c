@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* attr.c - lookups, attributes, symbolic links, access checks, and free space. */
+/* attributes.c - lookups, attributes, symbolic links, access checks, and free space. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <stdlib.h>
@@ -11,79 +11,6 @@
 #include "nfs/mount/mount.h"
 
 /* --- attributes ------------------------------------------------------------------------------------------------ */
-
-static mode_t type_mode(enum nfs3_type type)
-{
-    static const mode_t modes[] = {
-        [NFS3_REG] = S_IFREG, [NFS3_DIR] = S_IFDIR,   [NFS3_BLK] = S_IFBLK,  [NFS3_CHR] = S_IFCHR,
-        [NFS3_LNK] = S_IFLNK, [NFS3_SOCK] = S_IFSOCK, [NFS3_FIFO] = S_IFIFO,
-    };
-
-    return (unsigned)type < sizeof(modes) / sizeof(modes[0]) ? modes[type] : 0;
-}
-
-static struct timespec timespec_of(struct nfs3_time t)
-{
-    return (struct timespec){.tv_sec = t.s, .tv_nsec = t.ns < 1000000000 ? t.ns : 0};
-}
-
-/* Converts attributes. The size includes data that the server does not know yet. */
-struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr)
-{
-    uint64_t end = inode && inode->dirty ? inode->dirty->end : 0;
-    uint64_t size = attr->size > INT64_MAX ? INT64_MAX : attr->size;
-
-    return (struct stat){
-        .st_ino = attr->fileid,
-        .st_mode = type_mode(attr->type) | (attr->mode & 07777),
-        .st_nlink = attr->nlink,
-        .st_uid = attr->uid,
-        .st_gid = attr->gid,
-        .st_rdev = makedev(attr->major, attr->minor),
-        .st_size = (off_t)(end > size ? end : size),
-        .st_blksize = 4096,
-        .st_blocks = (blkcnt_t)((attr->used + 511) / 512),
-        .st_atim = timespec_of(attr->atime),
-        .st_mtim = timespec_of(attr->mtime),
-        .st_ctim = timespec_of(attr->ctime),
-    };
-}
-
-bool mount_is_stale(const struct inode *inode, uint64_t since)
-{
-    return inode->dirty && inode->dirty->dropped > since;
-}
-
-void mount_told(struct inode *inode, const struct stat *st)
-{
-    inode->told = true;
-    inode->told_size = (uint64_t)st->st_size;
-    inode->told_mtime = (struct nfs3_time){(uint32_t)st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
-}
-
-static bool mount_attr_same_time(struct nfs3_time a, struct nfs3_time b)
-{
-    return a.s == b.s && a.ns == b.ns;
-}
-
-bool mount_same_stamp(const struct inode *inode, const struct nfs3_attr *attr)
-{
-    return inode->cached && inode->stamp.size == attr->size && mount_attr_same_time(inode->stamp.mtime, attr->mtime) &&
-           mount_attr_same_time(inode->stamp.ctime, attr->ctime);
-}
-
-void mount_stamp(struct inode *inode, const struct nfs3_post_attr *attr)
-{
-    inode->cached = attr && attr->present;
-    if (inode->cached)
-        inode->stamp = (struct stamp){attr->attr.size, attr->attr.mtime, attr->attr.ctime};
-}
-
-void mount_restamp(struct inode *inode, const struct nfs3_post_attr *attr)
-{
-    if (inode->cached)
-        mount_stamp(inode, attr);
-}
 
 /* --- answers --------------------------------------------------------------------------------------------------- */
 
@@ -310,8 +237,8 @@ static void ask_privileges(struct mount_call *c)
 }
 
 /* The kernel clears SUID and SGID before a write, in the name of the writer, who may not be allowed to chmod(). The
- * server clears them itself at the WRITE. Since the kernel checks who may chmod(), nobody else asks to set the mode of
- * a file of another owner. */
+ * server clears them itself at the WRITE. Since the kernel checks who may chmod(), no other caller asks to set the
+ * mode of a file of another owner. */
 static bool may_clear_privileges(const struct mount_call *c, int set)
 {
     return set == FUSE_SET_ATTR_MODE && !c->m->options->server_permissions && c->cred.uid != 0;
@@ -343,7 +270,7 @@ static void link_read(struct mount_call *c)
 
     if (call_failed(c))
         return;
-    c->buffer[target->length] = 0; /* the target is in c->buffer: see client.h */
+    c->buffer[target->length] = 0; /* the target is in c->buffer: see nfs_client.h */
     fuse_reply_readlink(c->req, (const char *)c->buffer);
     call_end(c);
 }

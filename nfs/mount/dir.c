@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nfs/circle.h"
 #include "nfs/nfs3_xdr.h"
 #include "nfs/mount/mount.h"
 
@@ -24,6 +25,8 @@ struct dir {
     uint8_t verifier[NFS3_VERIFIER];
     struct xdr_in left;           /* entries of the block that the kernel did not get yet */
     uint64_t position;            /* the cookie before these entries */
+    uint64_t reached;             /* the cookie of the last entry that the kernel got */
+    struct circle circle;         /* of the entries up to it, if they were read in a row */
     uint64_t changes;             /* m->changes when the block was requested */
     uint64_t started, started_ns; /* m->clock and the time when the block was requested */
 };
@@ -116,6 +119,13 @@ static bool add_entry(struct mount_call *c, struct dir *d, struct filling *to, c
     return n <= left;
 }
 
+/* The kernel does not get these entries. */
+static void forget_looked(struct mount *m, struct filling *to)
+{
+    while (to->count)
+        inode_forget(&m->inodes, to->looked[--to->count], 1);
+}
+
 static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie);
 
 /* Serves the rest of the block. `fresh`: it was fetched for this request, or nothing has changed since. */
@@ -124,6 +134,7 @@ static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
     struct filling to;
     struct nfs3_entry entry;
     struct xdr_in before = d->left;
+    bool broken = false;
 
     to.at = (char *)c->buffer;
     to.capacity = c->size;
@@ -131,10 +142,18 @@ static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
     while (next_entry(d, &entry)) {
         if (is_name(&entry.name) && !add_entry(c, d, &to, &entry, fresh))
             break;
-        d->position = entry.cookie;
+        broken = circle_closes(&d->circle, entry.cookie);
+        if (broken)
+            break;
+        d->position = d->reached = entry.cookie;
         before = d->left;
     }
     d->left = before;
+    if (broken) {
+        forget_looked(d->m, &to);
+        call_reply_error(c, EIO);
+        return;
+    }
     if (!to.used && !before.left && !d->op.result.list.eof) {
         mount_dir_fetch(c, d, d->position);
         return;
@@ -143,10 +162,8 @@ static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
         call_reply_error(c, EIO);
         return;
     }
-    if (fuse_reply_buf(c->req, to.at, to.used)) { /* the request was interrupted */
-        while (to.count)
-            inode_forget(&d->m->inodes, to.looked[--to.count], 1);
-    }
+    if (fuse_reply_buf(c->req, to.at, to.used)) /* the request was interrupted */
+        forget_looked(d->m, &to);
     call_end(c);
 }
 
@@ -159,7 +176,7 @@ static void fetched(struct nfs_op *op)
 
     d->m->calls--;
     d->call = NULL;
-    c->dir = NULL;
+    c->reader.dir = NULL;
     c->op.error = op->error;
     c->op.result.status = op->result.status;
     if (!op->error && op->result.status == NFS3ERR_NOTSUPP && !d->bare) {
@@ -180,6 +197,13 @@ static void fetched(struct nfs_op *op)
     mount_dir_serve(c, d, true);
 }
 
+static void dir_cancel(struct dir *d)
+{
+    nfs_cancel(d->m->client, &d->op);
+    d->op.error = -EINTR;
+    fetched(&d->op);
+}
+
 static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie)
 {
     struct mount *m = d->m;
@@ -190,7 +214,7 @@ static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie
     }
     d->has_block = false;
     d->call = c;
-    c->dir = d;
+    c->reader = (struct dir_reader){d, dir_cancel};
     d->changes = m->changes;
     d->started_ns = clock_ns();
     d->op.proc = d->bare ? NFS3_READDIR : NFS3_READDIRPLUS;
@@ -204,13 +228,6 @@ static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie
     d->started = ++m->clock;
     m->calls++;
     nfs_start(m->client, &d->op);
-}
-
-void dir_cancel(struct dir *d)
-{
-    nfs_cancel(d->m->client, &d->op);
-    d->op.error = -EINTR;
-    fetched(&d->op);
 }
 
 /* Moves to the entries after the cookie, if the block has them. */
@@ -255,6 +272,8 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
         return;
     }
     d->plus = plus;
+    if (!offset || (uint64_t)offset != d->reached)
+        d->circle = (struct circle){0};
     /* Reading from the beginning shows the current state. */
     if (offset && !d->call && seek(d, (uint64_t)offset))
         mount_dir_serve(c, d, mount_dir_is_fresh(d));

@@ -223,6 +223,7 @@ static void send_again(struct dirty *d, const uint8_t *verifier)
     d->uncommitted = NULL;
     d->uncommitted_end = &d->uncommitted;
     memcpy(d->verifier, verifier, NFS3_VERIFIER);
+    d->losses++;
 }
 
 static bool has_changed(const struct dirty *d, const uint8_t *verifier)
@@ -317,10 +318,12 @@ void dirty_committed(struct dirty *d, const uint8_t *verifier)
 {
     if (!end_commit(d))
         return;
-    if (has_changed(d, verifier))
+    if (has_changed(d, verifier)) {
         send_again(d, verifier);
-    else
+    } else {
         drop_committing(d);
+        d->losses = 0;
+    }
 }
 
 void dirty_commit_failed(struct dirty *d)

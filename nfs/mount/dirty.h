@@ -36,6 +36,7 @@ struct dirty {
     uint64_t octets;  /* memory of all chunks, in octets */
     uint64_t dropped; /* set by the caller: m->clock when chunks were last dropped */
     unsigned actives, sent;
+    unsigned losses; /* how often the server has lost data since a COMMIT last succeeded */
     bool committing;
     bool has_verifier;
     uint8_t verifier[NFS3_VERIFIER];

@@ -31,6 +31,7 @@ struct inode {
     struct nfs3_time told_mtime;
     int32_t retry_pid; /* the process that was told to look the name up again */
     struct stamp stamp;
+    uint64_t paused_until_ns;   /* data that the server has lost are not sent again before; 0: no pause */
     struct dirty *dirty;        /* NULL: nothing was written yet; freed with the inode */
     struct silly *silly;        /* the hidden name of an unlinked file until its last close; freed with the inode */
     struct mount_call *waiting; /* calls that wait for uncommitted data */

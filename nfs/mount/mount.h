@@ -61,6 +61,12 @@ struct mount_wait {
     bool commit; /* until they are committed, not only sent */
 };
 
+/* A directory whose op is under way instead of that of the call; NULL: none. */
+struct dir_reader {
+    struct dir *dir;
+    void (*cancel)(struct dir *d); /* ends that op as if it had failed with EINTR */
+};
+
 /* A request of the kernel, and the NFS call that is currently made for it. */
 struct mount_call {
     struct nfs_op op; /* the first member */
@@ -68,8 +74,8 @@ struct mount_call {
     fuse_req_t req; /* NULL: the kernel does not wait for it */
     struct rpc_cred cred;
     void (*then)(struct mount_call *c);
-    bool under_way;  /* the client has the op */
-    struct dir *dir; /* the directory whose op is under way instead of this one's */
+    bool under_way; /* the client has the op */
+    struct dir_reader reader;
     struct mount_call *next_killed;
     uint64_t started; /* value of m->clock */
     void (*after)(struct mount_call *c);
@@ -102,7 +108,7 @@ struct silly {
     struct silly *next;
 };
 
-/* --- calls (call.c) -------------------------------------------------------------------------------------------- */
+/* --- calls (mount_call.c) ----------------------------------------------------------------------------------------- */
 
 /* Returns NULL after answering the request if there is no memory. `req` may be NULL for a call of our own. */
 struct mount_call *call_new(struct mount *m, fuse_req_t req);
@@ -137,7 +143,8 @@ bool call_failed(struct mount_call *c);
  * answer. */
 void calls_kill(struct mount *m);
 
-/* --- attributes and entries (attr.c) --------------------------------------------------------------------------- */
+/* --- attributes and entries (stamp.c, attributes.c)
+ * --------------------------------------------------------------------------- */
 
 struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr); /* inode may be NULL */
 /* Whether attributes requested at `since` may lack data that were committed later. */
@@ -170,12 +177,14 @@ int handle_error(struct file *f);
 void sync_closed(struct mount *m, struct inode *inode);
 /* The client was closed: drops uncommitted data, and answers all waiting calls. */
 void sync_abandon(struct mount *m);
+/* Call it now and then: sends data that wait for the end of a pause. */
+void sync_resume(struct mount *m);
 
 /* --- the operations -------------------------------------------------------------------------------------------- */
 
 extern const struct fuse_lowlevel_ops mount_operations; /* ops.c */
 
-void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name); /* attr.c */
+void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name); /* attributes.c */
 void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int set, struct fuse_file_info *fi);
 void op_readlink(fuse_req_t req, fuse_ino_t ino);
@@ -199,7 +208,7 @@ void silly_remove(struct mount *m, struct inode *inode);
  * lists a directory or removes it afterwards must not meet them. */
 void when_gone(struct mount_call *c, void (*then)(struct mount_call *c));
 
-void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi); /* file.c */
+void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi); /* open_file.c */
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
@@ -213,9 +222,7 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struc
 void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
-void dir_cancel(struct dir *d); /* ends its READDIRPLUS as if it had failed with EINTR */
-
-/* --- the mount itself (run.c) ---------------------------------------------------------------------------------- */
+/* --- the mount itself (mount_run.c) ------------------------------------------------------------------------------- */
 
 /* Mounts and serves until the unmount or a signal. Calls `ready` when programs can use the mount. Returns an exit
  * code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* call.c - one request of the kernel: its caller, its inodes, and the NFS calls made for it. */
+/* mount_call.c - one request of the kernel: its caller, its inodes, and the NFS calls made for it. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <signal.h>
@@ -281,8 +281,8 @@ static bool is_dying(pid_t pid)
 
 static void kill_call(struct mount_call *c)
 {
-    if (c->dir) {
-        dir_cancel(c->dir);
+    if (c->reader.dir) {
+        c->reader.cancel(c->reader.dir);
     } else if (c->under_way) {
         nfs_cancel(c->m->client, &c->op);
         c->op.error = -EINTR;

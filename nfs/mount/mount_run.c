@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* run.c - the life of a mount: mounts, serves the kernel in one thread, and unmounts. */
+/* mount_run.c - the life of a mount: mounts, serves the kernel in one thread, and unmounts. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <fcntl.h>
@@ -224,10 +224,11 @@ static void mount_run_turn(struct mount *m)
         {.fd = nfs_client_fd(m->client), .events = POLLIN},
     };
 
-    poll(fds, 2, m->calls ? BUSY_MS : IDLE_MS);
+    poll(fds, 2, m->calls || m->dirty_first ? BUSY_MS : IDLE_MS);
     if (fds[0].revents)
         take_requests(m);
     nfs_wait(m->client, 0);
+    sync_resume(m);
     if (m->killed)
         calls_kill(m);
 }
@@ -260,11 +261,14 @@ static void mount_run_serve(struct mount *m, void (*ready)(void))
         waitpid(unmounting, NULL, WNOHANG);
 }
 
-static void close_all(struct mount *m)
+/* Returns an exit code: not 0 if written data were lost. */
+static int close_all(struct mount *m)
 {
+    int code = EXIT_OK;
+
     m->closing = true;
     if (m->dirty_first)
-        warn("%" PRIu64 " octets were lost: not written to the server", m->dirty_octets);
+        code = fail(EXIT_FAILED, "%" PRIu64 " octets were lost: not written to the server", m->dirty_octets);
     if (m->client)
         nfs_client_close(m->client);
     sync_abandon(m);
@@ -275,12 +279,13 @@ static void close_all(struct mount *m)
     }
     free(m->receive.mem);
     inodes_fini(&m->inodes);
+    return code;
 }
 
 int mount_run(const struct mount_options *options, void (*ready)(void))
 {
     struct mount m = {.options = options};
-    int code;
+    int code, lost = 0;
 
     mallopt(M_MMAP_THRESHOLD, BLOCK_KEPT);
     mallopt(M_TRIM_THRESHOLD, 16 * BLOCK_KEPT);
@@ -292,9 +297,9 @@ int mount_run(const struct mount_options *options, void (*ready)(void))
     if (!code)
         mount_run_serve(&m, ready);
     if (m.client)
-        close_all(&m);
+        lost = close_all(&m);
     if (m.net)
         rddp_stream_net_close(m.net);
-    return code;
+    return code ? code : lost;
 }
 #endif

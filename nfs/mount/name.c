@@ -68,7 +68,7 @@ void silly_remove(struct mount *m, struct inode *inode)
 {
     struct mount_call *c = inode->silly && !inode->opens ? call_new(m, NULL) : NULL;
 
-    if (!c) { /* no memory, or somebody has opened the silly name */
+    if (!c) { /* no memory, or the silly name was opened again */
         silly_left(m, inode->silly);
         return;
     }

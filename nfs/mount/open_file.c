@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* file.c - open files. open() shows what other clients have written before; after close() the data written here are on
- * the server's disk. */
+/* open_file.c - open files. open() shows what other clients have written before; after close() the data written here
+ * are on the server's disk. */
 #ifdef RDDP_FUSE
 #include <errno.h>
 #include <fcntl.h>
@@ -200,7 +200,7 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 
 /* --- write and what ends it ------------------------------------------------------------------------------------ */
 
-/* Answers the write of a mapped page; nobody waits for it who could be told of an error. */
+/* Answers the write of a mapped page. No process waits for it, so there is none to which an error could be reported. */
 static void page_reply(struct mount_call *c)
 {
     fuse_reply_write(c->req, c->size);

@@ -9,6 +9,10 @@
 enum {
     WRITES_MAX = 16,   /* WRITEs under way for one file; further data is gathered meanwhile */
     ACTIVES_MAX = 256, /* chunks of one file; a writer of more has to wait */
+    /* A server that loses data again and again gets them after a pause, which doubles each time. */
+    LOSSES_FREE = 2,
+    LOSS_MS = 100,
+    LOSS_DOUBLES = 7,
 };
 
 static void pump(struct mount *m, struct inode *inode);
@@ -58,12 +62,42 @@ static void note_error(struct inode *inode, int error)
     inode->errors++;
 }
 
+/* --- a server that loses data ---------------------------------------------------------------------------------- */
+
+/* Sets the pause before data are sent again, if the server has just lost them; `losses` is how many it had lost. */
+static void pause_after_loss(struct inode *inode, unsigned losses)
+{
+    const struct dirty *d = inode->dirty;
+    unsigned more = d->losses > LOSSES_FREE ? d->losses - LOSSES_FREE - 1 : 0;
+
+    if (d->losses > losses && d->losses > LOSSES_FREE)
+        inode->paused_until_ns =
+            clock_ns() + (UINT64_C(1000000) * LOSS_MS << (more < LOSS_DOUBLES ? more : LOSS_DOUBLES));
+}
+
+static bool is_paused(const struct inode *inode)
+{
+    return inode->paused_until_ns && clock_ns() < inode->paused_until_ns;
+}
+
+void sync_resume(struct mount *m)
+{
+    for (struct inode *inode = m->dirty_first, *next; inode; inode = next) {
+        next = inode->next_dirty;
+        if (inode->paused_until_ns && !is_paused(inode)) {
+            inode->paused_until_ns = 0;
+            pump(m, inode);
+        }
+    }
+}
+
 /* --- WRITE ----------------------------------------------------------------------------------------------------- */
 
 static void wrote(struct mount_call *c)
 {
     struct dirty *d = c->inode->dirty;
     uint64_t before = account(c->inode);
+    unsigned losses = d->losses;
     int error = call_error(c);
     uint32_t count = c->op.result.write.count;
 
@@ -75,6 +109,7 @@ static void wrote(struct mount_call *c)
         dirty_failed(d, c->chunk);
     } else {
         dirty_wrote(d, c->chunk, count, c->op.result.write.committed != NFS3_UNSTABLE, c->op.result.write.verifier);
+        pause_after_loss(c->inode, losses);
         mount_restamp(c->inode, &c->op.result.wcc.after);
     }
     mount_sync_settle(c->m, c->inode, before);
@@ -108,7 +143,7 @@ static void send_chunks(struct mount *m, struct inode *inode)
     struct dirty *d = inode->dirty;
     struct chunk *chunk;
 
-    while (d->sent < WRITES_MAX && (chunk = dirty_next(d))) {
+    while (d->sent < WRITES_MAX && (m->closing || !is_paused(inode)) && (chunk = dirty_next(d))) {
         if (m->closing || !send_chunk(m, inode, chunk)) {
             uint64_t before = account(inode);
 
@@ -124,6 +159,7 @@ static void send_chunks(struct mount *m, struct inode *inode)
 static void mount_sync_committed(struct mount_call *c)
 {
     uint64_t before = account(c->inode);
+    unsigned losses = c->inode->dirty->losses;
     int error = call_error(c);
 
     if (error) {
@@ -131,6 +167,7 @@ static void mount_sync_committed(struct mount_call *c)
         dirty_commit_failed(c->inode->dirty);
     } else {
         dirty_committed(c->inode->dirty, c->op.result.write.verifier);
+        pause_after_loss(c->inode, losses);
         mount_restamp(c->inode, &c->op.result.wcc.after);
     }
     mount_sync_settle(c->m, c->inode, before);

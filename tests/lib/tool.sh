@@ -10,9 +10,17 @@ source "${RDDP_SOURCE_DIR:?}/tests/lib/folder.sh"
 tmp=$(mktemp -d)
 failed=0 passed=0 server='' port=''
 
+# Can this process act as other users? Root of a user namespace that a user has made cannot.
+acts_as_others() { [ "$(id -u)" = 0 ] && [ "$(cat /proc/self/setgroups)" = allow ]; }
+
+# Ends processes at once. The shell does not tell of it: the last line is the reason of a test that cannot run.
+put_down() { # PID...
+    kill -9 "$@"
+    wait "$@"
+} 2>/dev/null
 cleanup() {
     trap - EXIT
-    [ -z "$server" ] || kill -9 "$server" 2>/dev/null
+    [ -z "$server" ] || put_down "$server"
     wait 2>/dev/null
     rm -rf "$tmp"
 }
@@ -27,11 +35,11 @@ wrong() { # TEXT
 }
 
 # expect CODE NAME COMMAND...: its output is in $tmp/out and $tmp/err. Nothing here may take longer than
-# 150 s, on a machine that has other work.
+# $limit seconds, 150 unless it is set, on a machine that has other work.
 expect() {
     local code=$1 name=$2 got
     shift 2
-    timeout 150 "$@" >"$tmp/out" 2>"$tmp/err"
+    timeout "${limit:-150}" "$@" >"$tmp/out" 2>"$tmp/err"
     got=$?
     if [ $got = "$code" ]; then pass; else wrong "$name: exit code $got, not $code: $*"; fi
 }
@@ -73,6 +81,21 @@ eventually() {
         sleep 0.1
     done
     return 1
+}
+
+# comes_up NAME DIR PID: waits until the mount that this child of ours makes is there. False: it ended instead, and its
+# complaint is in $tmp/mount.err. A container may have the device without the right to mount, and a user without a name
+# may not mount either: then the test ends as one that cannot run.
+is_mounted() { grep -qsF " ${1// /\\040} fuse.rddp " /proc/self/mounts; }
+mounted_or_ended() { is_mounted "$1" || ! kill -0 "$2" 2>/dev/null; }
+comes_up() {
+    local why
+    eventually mounted_or_ended "$2" "$3"
+    ! is_mounted "$2" || return 0
+    why=$(grep -E "^fusermount3: (mount failed: Operation not permitted|could not determine username)" "$tmp/mount.err") ||
+        return 1
+    echo "$1: cannot run here: $why"
+    exit 77
 }
 
 # ends CODE NAME: the server ends by itself, within seconds.

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -333,6 +334,7 @@ static void lying_servers(void **state)
     } row[] = {
         {LIE_CIRCLE, "ls 127.0.0.1:/fake", 4, "circle"},
         {LIE_CIRCLE, "-q cp -r 127.0.0.1:/fake tree", 4, "circle"},
+        {LIE_COOKIE_0, "ls 127.0.0.1:/fake", 4, "circle"},
         {LIE_NO_NAMES, "ls 127.0.0.1:/fake", 4, "neither a name nor the end"},
         {LIE_NO_OCTETS, "get 127.0.0.1:/fake/big got", 4, "neither octets nor the end"},
         {LIE_NO_OCTETS, "cat 127.0.0.1:/fake/big", 1, "neither octets nor the end"},
@@ -364,6 +366,26 @@ static void lying_servers(void **state)
     assert_true(names_in(".") <= 4);
 }
 
+/* What is kept of a directory that does not end has a limit. The long form gets to the directories in it. */
+static void endless(void **state)
+{
+    enum { LIMIT_KIB = 150 << 10 };
+    const char *recursive = getenv("RDDP_LONG") ? "-R" : "";
+    unsigned names = *recursive ? 5000000 : 600000;
+    struct rusage usage;
+    char words[128];
+
+    (void)state;
+    atomic_store(&fake.lie, LIE_ENDLESS);
+    snprintf(words, sizeof(words), "ls %s 127.0.0.1:/fake | head -n %u | tail -n 1", recursive, names);
+    assert_int_equal(command(words), 0);
+    assert_int_equal(text_of("out")[0], 'f');
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+#ifndef __SANITIZE_THREAD__ /* its shadow memory counts */
+    assert_in_range(usage.ru_maxrss, 1, LIMIT_KIB);
+#endif
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -372,7 +394,7 @@ int main(void)
         TEST(gets),          TEST(puts_),         TEST(put_fails),
         TEST(renamed_twice), TEST(lost_writes),   TEST(lost_connections),
         TEST(late_answer),   TEST(hostile_names), TEST(hostile_links),
-        TEST(lying_servers),
+        TEST(lying_servers), TEST(endless),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

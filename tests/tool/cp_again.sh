@@ -134,9 +134,9 @@ timeout 30 python3 "$here/hostile.py" server old >port 2>/dev/null &
 pids+=($!)
 for _ in {1..200}; do [ -s port ] && break; sleep 0.02; done
 timeout 30 "$tool" cp -q -p "$(cat port)" --mpa-rev 1 tree/file 127.0.0.1:x 2>said
-[ $? = 4 ] && grep -q 'speaks version 1 of the copying protocol, this one version 2' said || bad "a server of version 1: $(cat said)"
-python3 "$here/hostile.py" old "$port" || bad "a client of version 1 is not refused in its own words"
-grep -q 'refused: its rddp speaks version 1 of the copying protocol, this one version 2' main.log || bad "a client of version 1 leaves no line: $(cat main.log)"
+[ $? = 4 ] && grep -q 'speaks version 2 of the copying protocol, this one version 3' said || bad "a server of an older version: $(cat said)"
+python3 "$here/hostile.py" old "$port" || bad "a client of an older version is not refused in its own words"
+grep -q 'refused: its rddp speaks version 2 of the copying protocol, this one version 3' main.log || bad "a client of an older version leaves no line: $(cat main.log)"
 
 kill -0 "$main" || bad "the server did not survive"
 stop "$main"

@@ -23,7 +23,7 @@ rm -f cheap shared/cheap
 "$tool" serve -p 0 shared >open.log 2>&1 &
 pid=$! pids+=($!)
 for _ in {1..200}; do grep -q '^listening' open.log && break; sleep 0.02; done
-grep -q 'everybody who can reach this machine may read and write shared' open.log || bad "a server for everybody does not say so"
+grep -q 'every host that can reach this machine may read and write shared' open.log || bad "a server for everybody does not say so"
 open=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' open.log)
 timeout 30 "$tool" cp -q -p "$open" one 127.0.0.1:small || bad "a server for everybody"
 grep -q '^127\.0\.0\.1:' open.log && ! grep -q ffff open.log || bad "an IPv4 address is not written as one: $(cat open.log)"
@@ -89,7 +89,7 @@ allowed=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' allow.log)
 timeout 30 "$tool" cp -q -p "$allowed" one 127.0.0.1:small 2>said
 [ $? = 3 ] && grep -q 'the server says: permission denied' said || bad "a client that is not allowed: $(cat said)"
 grep -q '^rddp serve: 127.0.0.1:[0-9]*: refused: no --allow has its address$' allow.log || bad "a client that is not allowed leaves no line: $(cat allow.log)"
-grep -q 'everybody who' allow.log && bad "a server that is not for everybody says it is"
+grep -q 'every host' allow.log && bad "a server that is not for everybody says it is"
 stop "$pid"
 serve few --allow 10.0.0.0/8 --allow 127.0.0.0/8 shared
 copy one 127.0.0.1:small
@@ -113,16 +113,45 @@ cmp slow shared/slow || bad "a partition: other octets"
 rm -f slow shared/slow
 
 part "interrupted"
-truncate -s 20G forever
-"$tool" cp -q -p "$port" --markers forever 127.0.0.1:forever 2>said &
-pid=$!
-for _ in {1..200}; do compgen -G 'shared/.forever.rddp-*' >/dev/null && break; sleep 0.02; done
-kill -INT $pid
-wait $pid
-[ $? = 130 ] && grep -q 'interrupted' said || bad "interrupted: $(cat said)"
+head -c 200M /dev/zero >forever
+for _ in {1..10}; do # the server stops in the middle, unless the copy is faster
+    "$tool" cp -q -p "$port" --markers forever 127.0.0.1:forever 2>said &
+    pid=$!
+    for _ in {1..500}; do compgen -G 'shared/.forever.rddp-*' >/dev/null && break; sleep 0.01; done
+    kill -STOP "$main"
+    kill -INT $pid
+    wait $pid
+    code=$?
+    kill -CONT "$main"
+    [ $code = 0 ] || break
+    rm -f shared/forever
+done
+[ $code = 130 ] && grep -q 'interrupted' said || bad "interrupted: $(cat said)"
 [ ! -e shared/forever ] || bad "interrupted: a partial file has the final name"
 rm -f forever
 for _ in {1..100}; do compgen -G 'shared/.forever.rddp-*' >/dev/null || break; rm -f shared/.forever.rddp-*; sleep 0.05; done
+
+part "a file system that does not answer"
+if ${CC:-cc} -shared -fPIC -x c -o stuck.so - <<<'#include <unistd.h>
+int fsync(int fd) { for (;;) pause(); return fd; }' 2>/dev/null; then
+    as=(env LD_PRELOAD="$work/stuck.so" ASAN_OPTIONS=verify_asan_link_order=0)
+    serve stuck --sync shared
+    as=()
+    "$tool" cp -q -p "$port" one 127.0.0.1:stuck 2>/dev/null &
+    client=$!
+    for _ in {1..500}; do compgen -G 'shared/.stuck.rddp-*' >/dev/null && break; sleep 0.01; done
+    began=$SECONDS
+    kill "$pid"
+    wait "$pid"
+    [ $? = 1 ] && grep -q 'its file system does not answer: 1 copy given up' stuck.log || bad "a stuck server ends: $(cat stuck.log)"
+    [ $((SECONDS - began)) -lt 60 ] || bad "a stuck server ends after $((SECONDS - began)) s"
+    wait $client
+    [ $? = 1 ] && [ ! -e shared/stuck ] || bad "a copy that was given up has its name"
+    rm -f shared/.stuck.rddp-*
+    port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' main.log)
+else
+    echo "left out: no compiler"
+fi
 
 part "failures name the end, and once"
 mkdir -p deep/a/b/c && touch deep/a/b/c/{1,2,3} deep/a/{4,5} deep/ok && mkdir -p shared/deep && echo "in the way" >shared/deep/a

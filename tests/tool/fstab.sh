@@ -6,7 +6,7 @@ set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/lib/tool.sh"
 
-"$rddp" mount --help | grep -q -- --server-permissions || { echo "fstab: built without libfuse3"; exit 77; }
+"$rddp" mount --help | grep -- --server-permissions >/dev/null || { echo "fstab: built without libfuse3"; exit 77; }
 [ -c /dev/fuse ] && { : <>/dev/fuse; } 2>/dev/null || { echo "fstab: /dev/fuse cannot be used here"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "fstab: mount(8) calls no helper for who is not root"; exit 77; }
 if [ "${1:-}" != inside ]; then
@@ -17,6 +17,7 @@ fi
 
 mkdir "$tmp/sbin" "$tmp/export" "$tmp/mnt"
 ln -s "$rddp" "$tmp/sbin/mount.rddp"
+ln -s "$rddp" "$tmp/sbin/mount.fuse.rddp"
 echo text >"$tmp/export/file"
 leave() {
     trap - EXIT
@@ -39,6 +40,11 @@ ports=port=$rdma,mount-port=$mountd
 expect 0 "mount -t rddp" mount -t rddp "$from" "$tmp/mnt" -o "$ports,soft,timeout=5"
 expect 0 "what is there" cat "$tmp/mnt/file"
 expect 0 "it can be written" touch "$tmp/mnt/new"
+expect 0 "remount" mount -o remount,ro,nosuid "$tmp/mnt"
+expect 1 "remounted ro" touch "$tmp/mnt/no"
+expect 0 "remounted as asked for" grep -E " $tmp/mnt fuse.rddp ro,.*nosuid" /proc/self/mounts
+expect 0 "remount" mount -o remount,rw "$tmp/mnt"
+expect 0 "remounted rw" touch "$tmp/mnt/new"
 expect 0 "umount" umount "$tmp/mnt"
 
 echo "$from $tmp/mnt rddp defaults,ro,nosuid,_netdev,nofail,x-systemd.automount,comment=ours,$ports 0 0" >"$tmp/fstab"
@@ -48,9 +54,9 @@ expect 1 "ro" touch "$tmp/mnt/other"
 expect 0 "mounted as asked for" grep -E " $tmp/mnt fuse.rddp ro,.*nosuid" /proc/self/mounts
 expect 0 "umount" umount "$tmp/mnt"
 
-expect 1 "a word that nobody knows" mount -t rddp "$from" "$tmp/mnt" -o "$ports,such=nonsense"
-expect_text "a word that nobody knows" "unknown option 'such=nonsense'" err
-expect 32 "nobody there" mount -t rddp "$from" "$tmp/mnt" -o "port=1,mount-port=$mountd,timeout=1"
+expect 1 "an unknown word" mount -t rddp "$from" "$tmp/mnt" -o "$ports,such=nonsense"
+expect_text "an unknown word" "unknown option 'such=nonsense'" err
+expect 32 "no server" mount -t rddp "$from" "$tmp/mnt" -o "port=1,mount-port=$mountd,timeout=1"
 expect 1 "no directory" "$tmp/sbin/mount.rddp" "$from"
 expect_text "no directory" "^mount.rddp: usage: mount.rddp HOST:/PATH DIR" err
 expect 0 "only to look" "$tmp/sbin/mount.rddp" -f "$from" "$tmp/mnt"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""hostile.py client PORT | fuzz PORT SEED COUNT | old PORT | server CASE | cases - attacks `rddp serve` or `rddp cp`.
+"""hostile.py client PORT | fuzz PORT SEED COUNT | old PORT | hold PORT ADDRESS... | server CASE | cases - attacks `rddp serve` or `rddp cp`.
 
 It speaks just enough iWARP (RFC 5040, 5041, 5044) for Sends and RDMA Writes, and the protocol of doc/cp-protocol.md.
 As a client it prints one line for each case, and exits with 1 if the server accepted one of them; as a server it plays
@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-MAGIC = 0x72646302
+MAGIC = 0x72646303
 START, READY, ERROR, TOTAL, OFFER, HAVE, DIRECTORY, DIRECTORY_END, LINK, FILE, DATA, FILE_END, TROUBLE, DONE, END, \
     FINISH, SKIP, HOLE, ENTRY = range(1, 20)
 PULL, RECURSIVE, IS_DIR, CHECKSUM, DRY_RUN, LIST, SAME = 1, 2, 8, 32, 128, 256, 512
@@ -40,11 +40,11 @@ class Gone(Exception):
 class Peer:
     """An iWARP connection after its start-up, with CRC and without markers, MPA revision 1."""
 
-    def __init__(self, sock, passive, magic=MAGIC):
+    def __init__(self, sock, passive, magic=MAGIC, private=None):
         self.sock, self.msn = sock, 0
         sock.settimeout(20)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        hello = struct.pack('>IHH', magic, 0 if magic == MAGIC else 24, 0)
+        hello = struct.pack('>IHH', magic, 0 if magic == MAGIC else 24, 0) if private is None else private
         if passive:
             self.frame(b'MPA ID Req Frame')
             flags = 0x40 if magic == MAGIC else 0x60
@@ -83,15 +83,22 @@ class Peer:
         self.msn += 1
         self.fpdu(struct.pack('>BBIIII', 0x41, 0x43, 0, 0, self.msn, 0) + payload)
 
+    def tagged(self, opcode, key, address, payload):
+        self.fpdu(struct.pack('>BBIQ', 0xC1, 0x40 | opcode, key, address) + payload)
+
     def write(self, key, address, payload):
-        self.fpdu(struct.pack('>BBIQ', 0xC1, 0x40, key, address) + payload)
+        self.tagged(0, key, address, payload)
+
+    def ulpdu(self):
+        length = struct.unpack('>H', self.octets(2))[0]
+        ulpdu = self.octets(length)
+        self.octets(-(length + 2) % 4 + 4)
+        return ulpdu
 
     def receive(self):
         """Returns the payload of the next Send."""
         while True:
-            length = struct.unpack('>H', self.octets(2))[0]
-            ulpdu = self.octets(length)
-            self.octets(-(length + 2) % 4 + 4)
+            ulpdu = self.ulpdu()
             if ulpdu[0] & 0xC0 == 0x40 and ulpdu[1] & 0x0F == 3:
                 return ulpdu[18:]
             if ulpdu[1] & 0x0F == 7:
@@ -255,7 +262,10 @@ def client_cases():
     yield 'HOLE outside of a file', lambda p: push(p, message(hole(9)))
     yield 'HOLE of nothing', lambda p: push(p, message(entry(FILE, 1, '', size=9), hole(0)))
     yield 'HOLE beyond its file', lambda p: push(p, message(entry(FILE, 1, '', size=9), hole(10)))
-    yield 'HOLE of 4 EiB', lambda p: push(p, message(entry(FILE, 1, '', size=1 << 62), hole(1 << 62)))
+    yield 'HOLE of 4 EiB', lambda p: push(p, message(
+        entry(FILE, 1, '', size=1 << 62), hole(1 << 62), file_end(1)))
+    yield 'HOLEs without end', lambda p: push(p, message(
+        entry(FILE, 1, '', size=1 << 62), *[hole(1 << 50)] * 1000, file_end(1)))
     yield 'a line of a list in a push', lambda p: push(p, message(entry(ENTRY, 0, 'x', flags=FILE)))
     yield 'an entry that fails without a reason', lambda p: push(p, message(
         record(TROUBLE, struct.pack('>HI', 0, 1) + text('x'))))
@@ -302,7 +312,7 @@ def client_cases():
 
 
 def old_hello(port):
-    """Checks that an rddp of version 1 is refused in its own format: its magic number, and result 24."""
+    """Checks that an rddp of an older version is refused in its own format: its magic number, and result 24."""
     peer = Peer(socket.create_connection(('127.0.0.1', port)), passive=False, magic=MAGIC - 1)
     told = struct.unpack('>IHH', peer.private) if peer.rejected else None
     return told != (MAGIC - 1, 24, 0)
@@ -335,7 +345,7 @@ def granted_meanwhile(port):
     peer = connect(port)
     peer.send(message(start(RECURSIVE | IS_DIR | CHECKSUM, '')))
     ring_of(peer)
-    peer.send(message(entry(OFFER, 1, 'huge', size=1 << 34)))
+    peer.send(message(entry(OFFER, 1, 'huge', size=512 << 20)))
     granted = 0
     while granted < 60:
         for _ in range(16):
@@ -421,6 +431,8 @@ def ready(flags=IS_DIR, size=16 << 20):
     return record(READY, struct.pack('>HIQQ', flags, 1, 0, size))
 
 
+WAIT = None  # for a message of the client
+
 SERVER_CASES = {
     'climb': [message(ready(), entry(DIRECTORY, 1, ''), entry(DIRECTORY, 2, '../evil'))],
     'absolute': [message(ready(), entry(DIRECTORY, 1, ''), entry(FILE, 2, '/tmp/rddp-evil'))],
@@ -440,6 +452,15 @@ SERVER_CASES = {
     'have': [message(ready(flags=0), record(HAVE, struct.pack('>HIQ', 0, 1, 1 << 62) + bytes(16)))],
     'same': [message(ready(), entry(DIRECTORY, 1, ''), entry(SKIP, 2, 'x', size=1))],
     'hole': [message(ready(), entry(DIRECTORY, 1, ''), entry(FILE, 2, 'x', size=1), hole(1 << 40))],
+    'push-same': [message(ready(flags=0)), WAIT, message(record(HAVE, struct.pack('>HIQ', SAME, 1, 0) + bytes(16)))],
+    'file-end-at-once': [message(ready(flags=0), record(END))],
+    'file-directory': [message(ready(), entry(DIRECTORY, 1, ''))],
+    'file-other': [message(ready(flags=0), entry(FILE, 1, '.bashrc'))],
+    'file-link': [message(ready(flags=0), entry(LINK, 1, '', target='x'))],
+    'end-at-once': [message(ready(), record(END))],
+    'end-early': [message(ready(), entry(DIRECTORY, 1, ''), record(END))],
+    'second-top': [message(ready(), entry(DIRECTORY, 1, ''), entry(DIRECTORY_END, 2, ''), entry(DIRECTORY, 3, ''))],
+    'elsewhere': [message(ready(), entry(DIRECTORY, 1, ''), entry(DIRECTORY, 2, 'a/b'))],
     'line': [message(ready(), entry(ENTRY, 0, '/etc', flags=FILE))],
 }
 
@@ -451,12 +472,27 @@ def run_server(case):
     try:
         peer.receive()
         for payload in SERVER_CASES.get(case, []):
-            peer.send(payload)
+            if payload is WAIT:
+                peer.receive()
+            else:
+                peer.send(payload)
         while True:
             peer.receive()
     except (Gone, socket.timeout):
         pass
     return 0
+
+
+def hold(port, addresses):
+    """Takes a place from each address, asks for a list and says nothing more, until it is killed."""
+    peers = []
+    for address in addresses:
+        peers.append(Peer(socket.create_connection(('127.0.0.1', port), source_address=(address, 0)), passive=False))
+        peers[-1].send(message(start(PULL | LIST, '')))
+        ring_of(peers[-1])
+    print('held', flush=True)
+    while True:
+        time.sleep(1000)
 
 
 def main():
@@ -465,6 +501,8 @@ def main():
         return 1 if run_client(int(sys.argv[2])) else 0
     if what == 'fuzz':
         return run_fuzz(*(int(word) for word in sys.argv[2:5]))
+    if what == 'hold':
+        return hold(int(sys.argv[2]), sys.argv[3:])
     if what == 'old':
         return old_hello(int(sys.argv[2]))
     if what == 'server':
@@ -473,4 +511,5 @@ def main():
     return 0
 
 
-sys.exit(main())
+if __name__ == '__main__':
+    sys.exit(main())

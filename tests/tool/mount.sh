@@ -7,7 +7,7 @@ set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/lib/tool.sh"
 
-"$rddp" mount --help | grep -q -- --server-permissions || { echo "mount: built without libfuse3"; exit 77; }
+"$rddp" mount --help | grep -- --server-permissions >/dev/null || { echo "mount: built without libfuse3"; exit 77; }
 [ -c /dev/fuse ] && { : <>/dev/fuse; } 2>/dev/null || { echo "mount: /dev/fuse cannot be used here"; exit 77; }
 command -v fusermount3 >/dev/null || { echo "mount: no fusermount3"; exit 77; }
 # Without our own namespace, another process's new mount namespace would copy our mounts and keep their processes alive.
@@ -23,7 +23,6 @@ mkdir "$export" "$mnt" "$second"
 chmod 755 "$tmp" "$store" "$export"
 mounts=() # process ids
 
-is_mounted() { grep -qsF " ${1// /\\040} fuse.rddp " /proc/self/mounts; }
 unmount() { # DIR
     for _ in 1 2 3; do
         is_mounted "$1" || return 0
@@ -33,8 +32,8 @@ unmount() { # DIR
 }
 leave() {
     trap - EXIT
-    [ ${#mounts[@]} = 0 ] || kill -9 "${mounts[@]}" 2>/dev/null
-    [ -z "$server" ] || kill -9 "$server" 2>/dev/null
+    [ ${#mounts[@]} = 0 ] || put_down "${mounts[@]}"
+    [ -z "$server" ] || put_down "$server"
     # Do not remove files through a mount that still exists.
     if unmount "$mnt" && unmount "$second" && unmount "$tmp/small"; then
         ! grep -qsF " $tmp/disk tmpfs " /proc/self/mounts || umount -l "$tmp/disk"
@@ -70,10 +69,8 @@ mount_on() { # DIR OPTION...: in the foreground, as a child of ours; sets `mount
     "$rddp" mount -f --port "$rdma_port" --mount-port "$mount_port" "${@:2}" "127.0.0.1:$export" "$1" 2>"$tmp/mount.err" &
     mounted=$!
     mounts+=("$mounted")
-    until_true is_mounted "$1" && return
+    comes_up mount "$1" "$mounted" && return
     cat "$tmp/mount.err"
-    # A container may have the device without the right to mount.
-    ! grep -q "mount failed: Operation not permitted" "$tmp/mount.err" || { echo "mount: FUSE is not permitted here"; exit 77; }
     wrong "no mount on $1"
     exit 1
 }
@@ -186,13 +183,13 @@ python "a directory replaced after the close of what was unlinked in it" 'for i 
 # --- trees and users -----------------------------------------------------------------------------------------------
 
 mkdir "$store/tree"
-for folder in base core wire conn net api include nfs rpc tools tests doc; do
+for folder in base core wire conn loop tcp api include nfs rpc tools tests doc; do
     cp -a "$RDDP_SOURCE_DIR/$folder" "$store/tree"
 done
 export TREE=$store/tree
 try "the source's tree" 'cp -a "$TREE" tree; diff -r "$TREE" tree; list() { (cd "$1"; find . ! -type d -printf "%p %m %T@ %s %l\n" | sort); }
     cmp <(list "$TREE") <(list tree); rm -r tree'
-if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+if acts_as_others && command -v setpriv >/dev/null; then
     as="setpriv --reuid 65534 --regid 65534 --clear-groups"
     try "another user" "install -m 600 /dev/null mine; install -m 644 /dev/null shown; mkdir -m 755 closed; mkdir -m 1777 open
         ! $as cat mine; $as cat shown; ! $as tee shown </dev/null; ! $as touch closed/x; ! $as rm -f shown; ! $as chmod 666 shown
@@ -265,7 +262,7 @@ waiting=$!
 cat "$mnt/x" &
 killed=$!
 asks() { grep -q wait_answer "/proc/$1/wchan"; }
-if until_true asks $waiting && until_true asks $killed; then pass; else wrong "nobody waits for the server"; fi
+if until_true asks $waiting && until_true asks $killed; then pass; else wrong "no call waits for the server"; fi
 kill -USR1 $waiting
 kill $killed
 if until_true ended $killed; then pass; else wrong "who waits for the server cannot be killed"; fi

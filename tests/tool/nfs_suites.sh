@@ -7,7 +7,7 @@ set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
 source "${RDDP_SOURCE_DIR:?}/tests/lib/tool.sh"
 
-"$rddp" mount --help | grep -q -- --server-permissions || { echo "nfs_suites: built without libfuse3"; exit 77; }
+"$rddp" mount --help | grep -- --server-permissions >/dev/null || { echo "nfs_suites: built without libfuse3"; exit 77; }
 [ -c /dev/fuse ] && { : <>/dev/fuse; } 2>/dev/null || { echo "nfs_suites: /dev/fuse cannot be used here"; exit 77; }
 command -v fusermount3 >/dev/null || { echo "nfs_suites: no fusermount3"; exit 77; }
 suites=()
@@ -23,11 +23,10 @@ fi
 store=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo "$tmp")")
 mnt=$tmp/mnt mounted=
 mkdir "$store/export" "$mnt"
-is_mounted() { grep -qsF " $mnt fuse.rddp " /proc/self/mounts; }
 leave() {
     trap - EXIT
-    [ -z "$mounted" ] || { fusermount3 -u -z "$mnt"; kill "$mounted" 2>/dev/null; wait "$mounted" 2>/dev/null; }
-    if ! is_mounted; then
+    [ -z "$mounted" ] || { fusermount3 -u -z "$mnt" 2>/dev/null; kill "$mounted" 2>/dev/null; wait "$mounted" 2>/dev/null; }
+    if ! is_mounted "$mnt"; then
         rm -rf "$store"
         cleanup
     fi
@@ -38,15 +37,7 @@ start nfsd --address 127.0.0.1 --no-tcp --squash none --state "$tmp/state" --rdm
 mount_port=$(sed -n 's/^mount .*mountport=\([0-9]*\).*/\1/p;T;q' "$tmp/server.out")
 "$rddp" mount -f --port "$port" --mount-port "$mount_port" "127.0.0.1:$store/export" "$mnt" 2>"$tmp/mount.err" &
 mounted=$!
-for _ in {1..200}; do
-    ! is_mounted || break
-    sleep 0.05
-done
-if ! is_mounted; then
-    ! grep -q "Operation not permitted" "$tmp/mount.err" || { echo "nfs_suites: FUSE is not permitted here"; exit 77; }
-    wrong "no mount: $(cat "$tmp/mount.err")"
-    exit 1
-fi
+comes_up nfs_suites "$mnt" "$mounted" || { wrong "no mount: $(cat "$tmp/mount.err")"; exit 1; }
 
 run_suite() { # NAME SECONDS COMMAND...: in a directory of its own, which is empty afterwards
     mkdir "$mnt/$1" && cd "$mnt/$1" || exit 1

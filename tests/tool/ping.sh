@@ -29,7 +29,9 @@ done
 expect 0 "JSON" "$rddp" ping -c 5 -i 0 --json "$to"
 expect_json "JSON" 'v["ok"] and v["verified"] and v["round_trips"] == 5 and v["size_octets"] == 64'
 expect_json "JSON" '0 < v["rtt_us_min"] <= v["rtt_us_p50"] <= v["rtt_us_p99"] <= v["rtt_us_max"]'
-expect 0 "a name" "$rddp" ping -q -c 1 "localhost:$port"
+if getent ahosts localhost >/dev/null; then # a root file system fresh from debootstrap has no /etc/hosts
+    expect 0 "a name" "$rddp" ping -q -c 1 "localhost:$port"
+fi
 
 for _ in 1 2 3 4 5; do
     "$rddp" ping -q -c 200 -i 0 -s 10000 "$to" >>"$tmp/many" 2>&1 &
@@ -68,17 +70,11 @@ start ping --server -a 127.0.0.1 -1 --wire rdmatcp
 expect 0 "rdmatcp" "$rddp" ping -c 3 -i 0 -s 100000 --wire rdmatcp "127.0.0.1:$port"
 expect_text "rdmatcp" '100000 octets, rdmatcp, CRC on'
 ends 0 "rdmatcp"
-# Each SCTP in user space with each, as far as this build has them: the server's first.
-couples=("own own")
-"$rddp" ping --wire sctp --sctp usrsctp -W 1 127.0.0.1:1 2>&1 | grep -q 'without usrsctp' ||
-    couples+=("usrsctp usrsctp" "own usrsctp" "usrsctp own")
-for couple in "${couples[@]}"; do
-    udp=$((20000 + RANDOM % 12000))
-    start ping --server -a 127.0.0.1 -1 --wire sctp --sctp "${couple% *}" --udp-port $udp
-    expect 0 "sctp: $couple" "$rddp" ping -c 3 -i 0 -s 100000 --wire sctp --sctp "${couple#* }" --udp-port $udp "127.0.0.1:$port"
-    expect_text "sctp: $couple" '100000 octets, SCTP, chunks of'
-    ends 0 "sctp: $couple"
-done
+udp=$((20000 + RANDOM % 12000))
+start ping --server -a 127.0.0.1 -1 --wire sctp --udp-port $udp
+expect 0 "sctp" "$rddp" ping -c 3 -i 0 -s 100000 --wire sctp --udp-port $udp "127.0.0.1:$port"
+expect_text "sctp" '100000 octets, SCTP, chunks of'
+ends 0 "sctp"
 
 # --- rping's -------------------------------------------------------------------------------------------------------
 
@@ -135,19 +131,19 @@ expect 4 "a peer that is no MPA" "$rddp" ping -c 1 "127.0.0.1:$(cat "$tmp/fake")
 expect_one_line "a peer that is no MPA" ping
 kill $fake 2>/dev/null
 
-# --- nobody there, and deaths --------------------------------------------------------------------------------------
+# --- no server, and deaths --------------------------------------------------------------------------------------
 
 start ping --server -a 127.0.0.1
-stop "to have a port where nobody is"
+stop "to have a port without a server"
 SECONDS=0
-expect 3 "nobody listens" "$rddp" ping -c 1 "127.0.0.1:$port"
-expect_one_line "nobody listens" ping
-expect_text "nobody listens" "^rddp ping: cannot connect to 127.0.0.1:$port: connection refused$" err
-if [ $SECONDS -le 2 ]; then pass; else wrong "nobody listens: that took $SECONDS s"; fi
+expect 3 "no listener" "$rddp" ping -c 1 "127.0.0.1:$port"
+expect_one_line "no listener" ping
+expect_text "no listener" "^rddp ping: cannot connect to 127.0.0.1:$port: connection refused$" err
+if [ $SECONDS -le 2 ]; then pass; else wrong "no listener: that took $SECONDS s"; fi
 expect 3 "no such host" "$rddp" ping -c 1 no-such-host.invalid
 expect_one_line "no such host" ping
-expect 3 "an address of somebody else" "$rddp" ping --server -a 192.0.2.1
-expect_one_line "an address of somebody else" ping
+expect 3 "a foreign address" "$rddp" ping --server -a 192.0.2.1
+expect_one_line "a foreign address" ping
 
 # A client whose server is killed notices it at once, not when its patience ends.
 for protocol in "-i 0.1" --rping; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* mount_inode.c - the inodes of a mount: found both ways, kept as long as somebody knows them, and no longer. */
+/* mount_inode.c - the inodes of a mount: found both ways, kept as long as they are known, and no longer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -38,8 +38,8 @@ static bool is_below(const char *path, const char *of)
     return n && !strncmp(of, path, n) && (!of[n] || of[n] == '/');
 }
 
-static void cp_report_tell(void *user, enum tally_event event, const char *path, enum xfer_result result,
-                           uint64_t octets)
+static void cp_report_event(void *user, enum tally_event event, const char *path, enum xfer_result result,
+                            uint64_t octets)
 {
     struct cp_report *report = user;
     char name[XFER_TEXT];
@@ -70,7 +70,7 @@ void report_start(struct cp_report *report)
     report->terminal = isatty(STDERR_FILENO);
     report->start_ns = report->shown_ns = clock_ns();
     report->start_cpu_s = cpu_seconds();
-    report->copy->tally.tell = cp_report_tell;
+    report->copy->tally.report = cp_report_event;
     report->copy->tally.user = report;
 }
 

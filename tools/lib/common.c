@@ -75,6 +75,17 @@ int stop_code(int code)
 }
 
 /* For messages that any peer can cause at will. */
+_Noreturn void usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: ", tool_name);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, " (see `%s --help`)\n", tool_name);
+    va_end(arguments);
+    exit(EXIT_USAGE);
+}
+
 void warn_seldom(const char *format, ...)
 {
     enum { A_SECOND = 5 };

@@ -160,6 +160,8 @@ const char *wire_text(char text[WIRE_TEXT], const struct rddp_qp_info *info)
         snprintf(text, WIRE_TEXT, "rdmatcp, CRC %s", crc);
     else if (info->wire == RDDP_WIRE_SCTP)
         snprintf(text, WIRE_TEXT, "SCTP, chunks of %u octets", info->emss);
+    else if (info->wire == RDDP_WIRE_ROCE)
+        snprintf(text, WIRE_TEXT, "RoCE, path MTU %u", info->emss);
     else
         snprintf(text, WIRE_TEXT, "iWARP, MPA revision %u, CRC %s, markers %s", info->mpa_revision, crc, markers);
     return text;
@@ -171,6 +173,8 @@ const char *wire_name(const struct rddp_wire_attr *wire)
         return "--wire rdmatcp";
     if (wire->wire == RDDP_WIRE_SCTP)
         return "--wire sctp";
+    if (wire->wire == RDDP_WIRE_ROCE)
+        return "--wire roce";
     return wire->immediate ? "iWARP with --immediate" : "iWARP";
 }
 
@@ -188,15 +192,21 @@ static void rearm(struct tool_endpoint *endpoint)
 {
     struct rddp_cq *cq;
     void *user;
-    bool told = false;
-    while (!rddp_get_cq_event(endpoint->channel, &cq, &user))
-        told = true;
-    if (told)
+    bool notified = false;
+
+    while (!rddp_get_cq_event(endpoint->channel, &cq, &user)) {
+        rddp_ack_cq_events(cq, 1);
+        notified = true;
+    }
+    if (notified)
         rddp_req_notify_cq(endpoint->cq, false);
 }
 
 void endpoint_wait(struct tool_endpoint *endpoint, int timeout_ms)
 {
+    /* A signal that comes just before poll() is noticed afterwards. */
+    if (timeout_ms < 0 || timeout_ms > SIGNAL_MS)
+        timeout_ms = SIGNAL_MS;
     if (tool_stopped)
         return;
     if (endpoint->manual_progress) {

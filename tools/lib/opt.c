@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,28 +15,30 @@
 #define WIRE(field) offsetof(struct rddp_wire_attr, field)
 
 static const struct opt wire_opts[] = {
-    {0, "wire", "iwarp|rdmatcp|sctp",
-     "speak iWARP (MPA, DDP, RDMAP), RDMA/TCP segments, or SCTP over UDP; the same at both ends", OPT_CHOICE,
-     WIRE(wire), 0, 0},
-    {0, "sctp", "own|usrsctp|kernel", "sctp: use our own, in UDP (the default), usrsctp, or that of the kernel",
-     OPT_CHOICE, WIRE(sctp_provider), 0, 0},
+    {0, "wire", "iwarp|rdmatcp|sctp|roce",
+     "speak iWARP (MPA, DDP, RDMAP), RDMA/TCP segments, SCTP over UDP, or RoCE version 2; the same at both ends",
+     OPT_CHOICE, WIRE(wire), 0, 0},
+    {0, "sctp", "own|kernel", "SCTP stack: built-in over UDP (default), or the kernel's", OPT_CHOICE,
+     WIRE(sctp_provider), 0, 0},
     {0, "udp-port", "N", "sctp: UDP port of the listener (default 9899); kernel: 0 for SCTP in IP", OPT_U16,
      WIRE(sctp_udp_port), 0, 65535},
     {0, "own-address", "ADDRESS", "sctp, kernel: one more address of this end for the peer; may be repeated",
      OPT_ADDRESS, 0, 0, 0},
-    {0, "mtu", "SIZE", "sctp: octets of the largest packet (default 1500)", OPT_U16, WIRE(sctp_mtu), 576, 64000},
-    {0, "crc", NULL, "ask for CRC32c (the default)", OPT_FLAG, WIRE(crc), 0, 0},
     {0, "no-crc", NULL, "do not ask for CRC32c; it is still used if the peer asks", OPT_UNFLAG, WIRE(crc), 0, 0},
     {0, "markers", NULL, "ask the peer for MPA markers", OPT_FLAG, WIRE(markers), 0, 0},
-    {0, "no-markers", NULL, "do not ask for markers (the default)", OPT_UNFLAG, WIRE(markers), 0, 0},
     {0, "mpa-rev", "1|2", "initiator: MPA revision (default 2)", OPT_U8, WIRE(mpa_revision), 1, 2},
     {0, "p2p", NULL, "initiator: peer-to-peer mode, the responder may send first", OPT_FLAG, WIRE(peer_to_peer), 0, 0},
     {0, "immediate", NULL, "no start-up frames: markers and CRC always; both ends alike", OPT_FLAG, WIRE(immediate), 0,
      0},
     {0, "aligned", NULL, "pass each FPDU to TCP as a record; with --packet the peer does that, too", OPT_FLAG,
      WIRE(aligned), 0, 0},
-    {0, "first-delay", "MS", "initiator: pause before its first message (default 5)", OPT_U32, WIRE(first_delay_ms), 0,
-     60000},
+    {0, "first-delay", "MS", NULL, OPT_U32, WIRE(first_delay_ms), 0, 60000},
+    {0},
+};
+
+static uint32_t mtu; /* 0: not said */
+static const struct opt both_opts[] = {
+    {0, "mtu", "SIZE", "sctp, --packet: octets of the largest packet (default 1500)", OPT_U32, 0, 576, 65535},
     {0},
 };
 
@@ -46,7 +47,12 @@ static const struct opt help_opts[] = {
     {0},
 };
 
-enum { OPTS_MAX = 64, OWN_ADDRESSES = 7 };
+static const struct opt help_transport_opts[] = {
+    {0, "help-transport", NULL, "print the options that choose how the two ends talk", OPT_FLAG, 0, 0, 0},
+    {0},
+};
+
+enum { OPTS_MAX = 64, OWN_ADDRESSES = 7, SCTP_MTU_MAX = 64000, PACKET_MTU_MIN = 1280 };
 
 /* The option tables of a subcommand in one: what getopt_long() needs, and where the value of each option goes. */
 struct parser {
@@ -180,6 +186,8 @@ static bool opt_store(const struct opt *opt, void *into, const char *text)
     }
 }
 
+static void opt_help_transport(const struct command *command, FILE *out);
+
 _Noreturn static void opt_refuse(const struct opt *opt, const char *text)
 {
     bool ranged = opt->kind <= OPT_SIZE && opt->max;
@@ -205,17 +213,45 @@ static int find_option(const struct parser *parser, int found)
     return -1;
 }
 
+static void add_tables(struct parser *parser, const struct command *command, void *options, struct rddp_wire_attr *wire)
+{
+    if (command->opts)
+        add_table(parser, command->opts, options);
+    if (command->wire)
+        add_table(parser, wire_opts, wire);
+    if (command->packet)
+        add_table(parser, packet_opts, &packet_options);
+    if (command->wire || command->packet)
+        add_table(parser, both_opts, &mtu);
+    if (command->wire || command->packet)
+        add_table(parser, help_transport_opts, NULL);
+    add_table(parser, help_opts, NULL);
+}
+
+/* What the options for the transport say together. */
+static void complete_transport(const struct command *command, struct rddp_wire_attr *wire)
+{
+    bool sctp = command->wire && wire->wire == RDDP_WIRE_SCTP;
+    if (mtu && !sctp && !packet_options.address)
+        usage_error("--mtu needs %s--packet", command->wire ? "--wire sctp or " : "");
+    if (mtu && sctp && mtu > SCTP_MTU_MAX)
+        usage_error("--mtu %" PRIu32 ": with --wire sctp at most %d", mtu, SCTP_MTU_MAX);
+    if (mtu && !sctp && mtu < PACKET_MTU_MIN)
+        usage_error("--mtu %" PRIu32 ": with --packet at least %d", mtu, PACKET_MTU_MIN);
+    if (mtu && sctp)
+        wire->sctp_mtu = (uint16_t)mtu;
+    else if (mtu)
+        packet_options.mtu = mtu;
+    if (command->wire && wire->sctp_provider != RDDP_SCTP_KERNEL && (wire->sctp_address_count || !wire->sctp_udp_port))
+        usage_error("--own-address and --udp-port 0 need --sctp kernel");
+    if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
+        wire->immediate = true; /* rdmatcp has no start-up frames either, and so no private data */
+}
+
 int opt_parse(const struct command *command, int argc, char **argv, void *options, struct rddp_wire_attr *wire)
 {
     struct parser parser = {.letters = ":"};
-    if (command->opts)
-        add_table(&parser, command->opts, options);
-    if (command->wire)
-        add_table(&parser, wire_opts, wire);
-    if (command->packet)
-        add_table(&parser, packet_opts, &packet_options);
-    int help_first = parser.count;
-    add_table(&parser, help_opts, NULL);
+    add_tables(&parser, command, options, wire);
 
     optind = 1;
     for (int found; (found = getopt_long(argc, argv, parser.letters, parser.options, NULL)) != -1;) {
@@ -226,17 +262,14 @@ int opt_parse(const struct command *command, int argc, char **argv, void *option
             usage_error("unknown option -%c", optopt);
         if (i < 0)
             usage_error("unknown option %s", argv[optind - 1]);
-        if (i >= help_first) {
-            opt_help(command, stdout);
+        if (parser.opt[i] == help_opts || parser.opt[i] == help_transport_opts) {
+            (parser.opt[i] == help_opts ? opt_help : opt_help_transport)(command, stdout);
             exit(EXIT_OK);
         }
         if (!opt_store(parser.opt[i], parser.into[i], optarg))
             opt_refuse(parser.opt[i], optarg);
     }
-    if (command->wire && wire->sctp_provider != RDDP_SCTP_KERNEL && (wire->sctp_address_count || !wire->sctp_udp_port))
-        usage_error("--own-address and --udp-port 0 need --sctp kernel");
-    if (command->wire && wire->wire == RDDP_WIRE_RDMATCP)
-        wire->immediate = true; /* rdmatcp has no start-up frames either, and so no private data */
+    complete_transport(command, wire);
     return optind;
 }
 
@@ -268,27 +301,24 @@ void opt_help(const struct command *command, FILE *out)
     if (command->opts)
         help_table(command->opts, "options:", out);
     help_table(help_opts, command->opts ? NULL : "options:", out);
-    if (command->wire)
-        help_table(wire_opts, "how the two ends talk:", out);
-    if (command->packet)
-        help_table(packet_opts, "over packets of our own:", out);
+    if (command->wire || command->packet)
+        help_table(help_transport_opts, NULL, out);
 }
 
-_Noreturn void usage_error(const char *format, ...)
+static void opt_help_transport(const struct command *command, FILE *out)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "%s: ", tool_name);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, " (see `%s --help`)\n", tool_name);
-    va_end(arguments);
-    exit(EXIT_USAGE);
+    fprintf(out, "How the two ends of `rddp %s` talk; rddp-transport(7) explains it.\n", command->name);
+    if (command->wire)
+        help_table(wire_opts, "options:", out);
+    if (command->packet)
+        help_table(packet_opts, command->wire ? "over packets of our own:" : "options:", out);
+    help_table(both_opts, NULL, out);
 }
 
 static bool is_in(const struct opt *table, const char *name, size_t n)
 {
     for (; table && table->name; table++) {
-        if (table->help && strlen(table->name) == n && !strncmp(table->name, name, n))
+        if (strlen(table->name) == n && !strncmp(table->name, name, n))
             return true;
     }
     return false;
@@ -297,5 +327,6 @@ static bool is_in(const struct opt *table, const char *name, size_t n)
 bool opt_is_known(const struct command *command, const char *name, size_t n)
 {
     return is_in(command->opts, name, n) || (command->wire && is_in(wire_opts, name, n)) ||
-           (command->packet && is_in(packet_opts, name, n));
+           (command->packet && is_in(packet_opts, name, n)) ||
+           ((command->wire || command->packet) && is_in(both_opts, name, n));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.c - the options --packet, --hand-off and their kin: the library's own TCP. */
+/* packet_options.c - the options --packet, --hand-off and their kin: the library's own TCP. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,9 @@
 
 #define AT(field) offsetof(struct packet_options, field)
 
-struct packet_options packet_options = {.mtu = 1500, .window_kib = 1024};
+enum { WINDOW_KIB_MAX = 1048576 };
+
+struct packet_options packet_options = {.mtu = 1500};
 
 const struct opt packet_opts[] = {
     {0, "packet", "ADDR[/BITS]", "use a TCP in user space at this address, behind a TUN device", OPT_TEXT, AT(address),
@@ -20,12 +22,10 @@ const struct opt packet_opts[] = {
     {0, "packet-device", "NAME", "name the device NAME (default: the kernel chooses)", OPT_TEXT, AT(name), 0, 0},
     {0, "packet-neighbor", "ADDR", "give the kernel's end ADDR (default: the first other address of the prefix)",
      OPT_TEXT, AT(neighbor), 0, 0},
-    {0, "packet-mtu", "N", "set the MTU, from 1280 to 65535 (default 1500)", OPT_U32, AT(mtu), 1280, 65535},
-    {0, "packet-window", "KIB", "let KIB of a connection wait for their turn, 4 to 1048576 (default 1024)", OPT_U32,
-     AT(window_kib), 4, 1048576},
-    {0, "packet-checksums", NULL, "compute and verify checksums here; otherwise the device does", OPT_FLAG,
-     AT(checksums), 0, 0},
-    {0, "packet-lose", "N", "for tests: lose N of 100000 packets each way", OPT_U32, AT(lose), 0, 100000},
+    {0, "packet-window", "KIB", "let KIB of a connection wait for their turn, 4 to 1048576 (default: 1024, growing)",
+     OPT_U32, AT(window_kib), 4, WINDOW_KIB_MAX},
+    {0, "packet-checksums", NULL, NULL, OPT_FLAG, AT(checksums), 0, 0},
+    {0, "packet-lose", "N", NULL, OPT_U32, AT(lose), 0, 100000},
     {0},
 };
 
@@ -89,10 +89,19 @@ static void parse_neighbor(struct name *neighbor, const struct name *own, uint32
                     packet_options.neighbor);
 }
 
+/* A window that was asked for stays as it is; the default grows. */
+static void set_window(uint32_t *window, uint32_t *window_max)
+{
+    if (packet_options.window_kib) {
+        *window = packet_options.window_kib * 1024;
+        *window_max = 0;
+    }
+}
+
 static void set_common(struct rddp_device_attr *attr)
 {
     rddp_device_attr_init(attr);
-    attr->window = packet_options.window_kib == 1048576 ? 1 << 30 : packet_options.window_kib * 1024;
+    set_window(&attr->window, &attr->window_max);
     attr->lose = packet_options.lose;
 }
 
@@ -111,6 +120,15 @@ static int open_hand_off(struct tool_endpoint *endpoint)
         return fail(EXIT_FAILED, "cannot take connections over: %s", error_text(errno));
     warn("--hand-off needs CAP_NET_ADMIN and CAP_NET_RAW: the kernel's TCP is used");
     return 0;
+}
+
+static int no_device(void)
+{
+    if (errno == EADDRINUSE)
+        return fail(EXIT_FAILED,
+                    "--packet %s: it is the host's own address, or behind another device, or the host refuses it",
+                    packet_options.address);
+    return fail(EXIT_FAILED, "cannot create a TUN device: %s", error_text(errno));
 }
 
 int tool_packet_open(struct tool_endpoint *endpoint)
@@ -140,7 +158,7 @@ int tool_packet_open(struct tool_endpoint *endpoint)
     attr.checksums = packet_options.checksums;
     endpoint->device = rddp_open_device(endpoint->context, &attr);
     endpoint->own = own.address;
-    return endpoint->device ? 0 : fail(EXIT_FAILED, "cannot create a TUN device: %s", error_text(errno));
+    return endpoint->device ? 0 : no_device();
 }
 
 int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own)
@@ -156,13 +174,14 @@ int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net 
     }
     attr->device = packet_options.name;
     attr->mtu = packet_options.mtu;
-    attr->window = packet_options.window_kib == 1048576 ? 1 << 30 : packet_options.window_kib * 1024;
+    set_window(&attr->window, &attr->window_max);
     attr->checksums = packet_options.checksums;
     attr->lose = packet_options.lose;
     *own = name.address;
+    attr->address = (const struct sockaddr *)&name.address;
     *net = rddp_stream_net_open(attr);
-    attr->neighbor = NULL;
-    return *net ? 0 : fail(EXIT_FAILED, "cannot make a TUN device: %s", error_text(errno));
+    attr->address = attr->neighbor = NULL;
+    return *net ? 0 : no_device();
 }
 
 void packet_nfs_check(void)

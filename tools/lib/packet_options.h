@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* packet.h - the options --packet, --hand-off and their kin: the library's own TCP. */
+/* packet_options.h - the options --packet, --hand-off and their kin: the library's own TCP. */
 #ifndef TOOLS_LIB_PACKET_OPTIONS_H
 #define TOOLS_LIB_PACKET_OPTIONS_H
 

@@ -55,7 +55,7 @@ struct opt {
     char letter;          /* short option; 0: none */
     const char *name;     /* without the dashes; NULL ends a table */
     const char *argument; /* its name in --help, for example "N"; NULL: no argument */
-    const char *help;     /* NULL: hidden, another spelling of an option that is shown */
+    const char *help;     /* NULL: hidden: another spelling of an option that is shown, or for tests */
     enum opt_kind kind;
     size_t at; /* offset of the field in the subcommand's struct */
     uint64_t min, max;
@@ -73,7 +73,7 @@ struct command {
 };
 
 extern const struct command ping_command, perf_command, serve_command, cp_command, nfs_command, mount_command,
-    nfsd_command, http_command;
+    nfsd_command, http_command, run_command, env_command, doctor_command;
 
 /* In fstab.c: runs the command when it is called as mount.rddp. */
 int run_mount_helper(int argc, char **argv);
@@ -86,9 +86,6 @@ void opt_help(const struct command *command, FILE *out);
 /* Whether the first `n` octets of `name` are the long name of an option of the subcommand (not of --help). */
 bool opt_is_known(const struct command *command, const char *name, size_t n);
 
-/* Prints what is wrong with the usage and ends the program with EXIT_USAGE. */
-_Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* --- messages (common.c) ------------------------------------------------------------------------------------- */
 
 extern const char *tool_name; /* "rddp ping": the prefix of each message */
@@ -97,11 +94,20 @@ extern const char *tool_name; /* "rddp ping": the prefix of each message */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints what is wrong with the usage and ends the program with EXIT_USAGE. */
+_Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Prints a line that peers can cause: each line once in a row, and a few lines a second. Thread-safe. */
 void warn_seldom(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Notifies a service manager, as sd_notify(3) does: "READY=1" or "STOPPING=1". Does nothing without NOTIFY_SOCKET. */
+void tool_notify(const char *text);
+
 /* strerror() of an errno (either sign) with a small first letter, to end a message with. Static per thread. */
 const char *error_text(int error);
+
+/* The longest wait in one step: a signal that comes just before is noticed after it. */
+enum { SIGNAL_MS = 500 };
 
 /* From this call on, SIGINT and SIGTERM store their number in tool_stopped and interrupt waits, but do not end the
  * program. */
@@ -250,8 +256,8 @@ int endpoint_connect(struct tool_endpoint *endpoint, const struct target *target
 int endpoint_listen(struct tool_endpoint *endpoint, const struct target *target, const struct rddp_wire_attr *wire,
                     void *user);
 
-/* Waits until there may be a completion or an event, a signal came, or `timeout_ms` (-1: no limit) have passed. Take
- * all completions and events before waiting again: those left over do not end the next wait. */
+/* Waits until there may be a completion or an event, a signal came, or `timeout_ms` (-1: no limit) or SIGNAL_MS have
+ * passed. Take all completions and events before waiting again: those left over do not end the next wait. */
 void endpoint_wait(struct tool_endpoint *endpoint, int timeout_ms);
 
 /* Takes an event without waiting. Returns false if there is none. */

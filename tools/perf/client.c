@@ -50,7 +50,7 @@ static int perf_client_run_test(struct client *client, struct test *test, struct
     run->seconds = (double)(clock_ns() - start_ns) / 1e9;
     run->cpu_client_s = cpu_seconds() - cpu_s;
     if (!code)
-        code = lane_hear(lane, CONTROL_RESULT, &answer);
+        code = lane_receive(lane, CONTROL_RESULT, &answer);
     if (code)
         return code;
     run->cpu_server_s = (double)answer.count / 1e9;
@@ -273,6 +273,9 @@ static int greet(struct client *client, const struct target *target)
         .key = rddp_mr_key(lane->data.mr),
     };
     code = lane_ask(lane, &hello, CONTROL_WELCOME, &lane->peer);
+    if (!code && lane->peer.size < size)
+        code =
+            fail(EXIT_FAILED, "the server takes messages of up to %" PRIu64 " octets: see its --size", lane->peer.size);
     if (!code && lane->peer.size != size)
         code = fail(EXIT_PROTOCOL, "the server's memory does not have the requested size");
     return code;
@@ -301,12 +304,12 @@ int perf_client(const struct perf_options *options, const struct target *target)
                             .report = {.options = options, .target = target->text},
                             .nonce = clock_ns(),
                             .tty = isatty(2)};
-    struct endpoint_attr attr = {.cqe = PERF_CQE, .wire = options->wire.wire, .manual_progress = !options->threaded};
+    struct endpoint_attr attr = {.cqe = PERF_CQE, .wire = options->wire.wire, .manual_progress = true};
     int code = endpoint_open(&client.endpoint, &attr);
     if (!code)
         code = perf_client_measure(&client, target);
     if (!code)
-        code = lane_tell(&client.lane, &(struct message){.type = CONTROL_BYE});
+        code = lane_send(&client.lane, &(struct message){.type = CONTROL_BYE});
     if (!code)
         endpoint_disconnect(&client.endpoint, client.lane.qp, CLOSE_MS);
     lane_close(&client.lane);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "tools/lib/packet_options.h"
 #include "tools/perf/perf.h"
@@ -16,16 +15,6 @@ struct crowd {
     struct rddp_qp **qps;
     uint64_t wanted, started, established;
 };
-
-/* Each connection is an fd at least; the soft limit is often 1024. */
-static void raise_files(void)
-{
-    struct rlimit limit;
-    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 static int start_one(struct crowd *crowd, const struct rddp_qp_info *info)
 {
@@ -120,7 +109,7 @@ static int perf_idle_measure(struct crowd *crowd, struct lane *lane, bool as_jso
 int perf_idle(const struct perf_options *options, struct lane *lane)
 {
     struct crowd crowd = {.endpoint = lane->endpoint, .wanted = options->idle};
-    raise_files();
+    raise_file_limit(); /* each connection is a descriptor at least */
     rddp_conn_attr_init(&crowd.attr);
     crowd.attr.wire = packet_wire(lane->endpoint, &options->wire);
     crowd.attr.private_data = PERF_IDLE_DATA;

@@ -247,7 +247,7 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
 
 /* --- polling ------------------------------------------------------------------------------------------------- */
 
-void lane_heard(struct lane *lane)
+void lane_note_progress(struct lane *lane)
 {
     lane->idle_polls = lane->quiet_since_ns = 0;
 }
@@ -264,6 +264,8 @@ static int look_around(struct lane *lane)
     uint64_t now_ns = clock_ns();
     if (tool_stopped)
         return lane->silent_end ? EXIT_FAILED : fail(EXIT_FAILED, "interrupted");
+    if (lane->deadline.ns && now_ns > lane->deadline.ns)
+        return fail(EXIT_FAILED, "%s", lane->deadline.text);
     if (lane->idle && now_ns - lane->looked_ns >= LOOK_MS * 1000000ull) {
         lane->looked_ns = now_ns;
         lane->idle(lane);
@@ -275,7 +277,7 @@ static int look_around(struct lane *lane)
     if (!lane->peer_waits || now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
         return 0;
     lane->alive_ns = now_ns;
-    return lane_tell(lane, &(struct message){.type = CONTROL_ALIVE});
+    return lane_send(lane, &(struct message){.type = CONTROL_ALIVE});
 }
 
 /* Polling stays busy as long as an answer may be on its way. After that the processor is offered to others, which may
@@ -300,7 +302,7 @@ int lane_poll(struct lane *lane)
         return offer_processor(lane);
     if (n < 0)
         return fail(EXIT_FAILED, "the completion queue is broken: %s", error_text(n));
-    lane_heard(lane);
+    lane_note_progress(lane);
     for (int i = 0; i < n; i++) {
         /* What the peer said last comes first: it may be its goodbye. There are more flushed receives than one. */
         if (wc[i].status == RDDP_WC_WR_FLUSH_ERR && lane->inbox_count)
@@ -348,7 +350,7 @@ void lane_fill(struct lane *lane, const struct test *test)
 
 /* --- talking ------------------------------------------------------------------------------------------------- */
 
-int lane_tell(struct lane *lane, const struct message *message)
+int lane_send(struct lane *lane, const struct message *message)
 {
     unsigned char text[HEAD];
     perf_lane_encode(text, message);
@@ -358,7 +360,7 @@ int lane_tell(struct lane *lane, const struct message *message)
     return lane_post(lane, &wr);
 }
 
-int lane_hear_any(struct lane *lane, struct message *message)
+int lane_receive_any(struct lane *lane, struct message *message)
 {
     while (!lane->inbox_count) {
         int code = lane_poll(lane);
@@ -370,9 +372,9 @@ int lane_hear_any(struct lane *lane, struct message *message)
     return 0;
 }
 
-int lane_hear(struct lane *lane, enum control type, struct message *message)
+int lane_receive(struct lane *lane, enum control type, struct message *message)
 {
-    int code = lane_hear_any(lane, message);
+    int code = lane_receive_any(lane, message);
     if (!code && message->type != type)
         return fail(EXIT_PROTOCOL, "unexpected message from the peer (type %d instead of %d)", message->type, type);
     return code;
@@ -380,8 +382,8 @@ int lane_hear(struct lane *lane, enum control type, struct message *message)
 
 int lane_ask(struct lane *lane, const struct message *question, enum control type, struct message *answer)
 {
-    int code = lane_tell(lane, question);
-    return code ? code : lane_hear(lane, type, answer);
+    int code = lane_send(lane, question);
+    return code ? code : lane_receive(lane, type, answer);
 }
 
 /* --- patterns ------------------------------------------------------------------------------------------------ */

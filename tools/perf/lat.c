@@ -47,7 +47,7 @@ static int await_mark(struct lane *lane, const struct test *test, uint64_t numbe
         if (code)
             return code;
     }
-    lane_heard(lane);
+    lane_note_progress(lane);
     return 0;
 }
 

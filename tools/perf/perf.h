@@ -37,12 +37,15 @@ enum {
     PERF_SIZES = 64,
     PERF_REPEAT_MAX = 1000,
     PERF_WINDOW_MAX = 4096,
+    PERF_SERVER_IDLE = 4096, /* idle connections that a server keeps, unless --idle says more */
+    PERF_TURN_S = 600,
 };
 #define PERF_SIZE_MAX (256u << 20)
 #define PERF_COUNT_MAX 1000000000
+#define PERF_SERVER_SIZE (16u << 20) /* unless --size says more */
 
 struct perf_options {
-    bool server, loopback, once, json, latency, bandwidth, tcp_ref, threaded, stable;
+    bool server, loopback, once, json, latency, bandwidth, tcp_ref, stable;
     bool op[OPS];
     const char *address, *size_text;
     uint64_t port;
@@ -51,6 +54,8 @@ struct perf_options {
     uint64_t count; /* 0: `seconds` decide */
     double seconds;
     uint64_t repeat, window, idle; /* 0: not said */
+    uint64_t size_max;             /* server: the largest message that a client may ask for */
+    double turn_s;                 /* server: how long a client may keep others waiting */
     struct rddp_wire_attr wire;
 };
 
@@ -74,14 +79,14 @@ struct run {
 enum {
     RING = 512,    /* receives posted at each end */
     CREDITS = 448, /* of them for data; the rest is for control and for what is posted again in lots */
-    REPOST = 32,   /* receives are posted again in lots of so many */
+    REPOST = 32,   /* receives are posted again in lots of this size */
     HEAD = 64,     /* octets of a receive's own */
     INBOX = 8,
-    BUSY_POLLS = 64, /* so often in vain before the processor is offered to others */
+    BUSY_POLLS = 64, /* polls in vain before the processor is offered to others */
     LOOK_POLLS = 64, /* how often a busy lane looks at the clock */
     LOOK_MS = 20,    /* how often it calls `idle`, at most */
-    SILENCE_S = 30,  /* a peer that says nothing for so long in a test is gone */
-    ALIVE_S = 5,     /* how often to tell a peer that only waits that the test goes on */
+    SILENCE_S = 30,  /* a peer that sends nothing for this long in a test is gone */
+    ALIVE_S = 5,     /* between two messages to a peer that only waits */
 };
 
 enum control {
@@ -106,6 +111,12 @@ struct message {
     uint8_t op, kind;
     uint32_t key, value;
     uint64_t size, count, nonce, offset;
+};
+
+/* From then on polling fails. */
+struct lane_deadline {
+    uint64_t ns;      /* 0: none */
+    const char *text; /* what to say */
 };
 
 struct lane {
@@ -134,10 +145,11 @@ struct lane {
     unsigned inbox_count;
 
     uint64_t idle_polls, quiet_since_ns;
-    bool peer_waits;           /* until it hears DONE: no request of the test completes there */
-    uint64_t alive_ns;         /* while it waits: when it was last told that the test goes on */
+    bool peer_waits;           /* until it receives DONE: no request of the test completes there */
+    uint64_t alive_ns;         /* while it waits: when the last CONTROL_ALIVE was sent */
     uint64_t polls, looked_ns; /* looked_ns: when `idle` was last called */
-    bool silent_end;           /* that the connection ended is for the other side to say: it is in the same command */
+    struct lane_deadline deadline;
+    bool silent_end; /* that the connection ended is for the other side to say: it is in the same command */
     void (*idle)(struct lane *lane); /* called now and then, also while the lane is busy, or NULL */
     void *idle_user;
 };
@@ -161,18 +173,19 @@ size_t lane_word_part(const struct lane *lane);
 /* Before a test: last messages of the test's nonce, a sink and words of zeros. */
 void lane_fill(struct lane *lane, const struct test *test);
 
-int lane_tell(struct lane *lane, const struct message *message);
+int lane_send(struct lane *lane, const struct message *message);
 /* Polls until a control message has come. EXIT_PROTOCOL: not of this type. */
-int lane_hear(struct lane *lane, enum control type, struct message *message);
-int lane_hear_any(struct lane *lane, struct message *message);
+int lane_receive(struct lane *lane, enum control type, struct message *message);
+int lane_receive_any(struct lane *lane, struct message *message);
 int lane_ask(struct lane *lane, const struct message *question, enum control type, struct message *answer);
 
 /* Takes what completions there are. 0 or an exit code, also when nothing came for too long or a signal did. */
 int lane_poll(struct lane *lane);
-/* Does the peer only wait while this side tests? Then lane_poll() tells it now and then that the test goes on. */
+/* `peer_waits`: the peer only waits while this side tests, so that lane_poll() sends it a CONTROL_ALIVE now and then.
+ */
 void lane_let_wait(struct lane *lane, bool peer_waits);
-/* Something came, of which no completion tells. */
-void lane_heard(struct lane *lane);
+/* Something has arrived without a completion. */
+void lane_note_progress(struct lane *lane);
 /* Posts again all receives that were consumed. */
 int lane_repost(struct lane *lane);
 int lane_post(struct lane *lane, struct rddp_send_wr *first);
@@ -184,7 +197,8 @@ void lane_reset(struct lane *lane, const struct test *test, uint64_t receives);
 void pattern_fill(unsigned char *out, size_t size, uint64_t nonce);
 bool pattern_matches(const unsigned char *in, size_t size, uint64_t nonce, size_t skip);
 
-/* --- the tests (bw.c, lat.c): both sides --------------------------------------------------------------------- */
+/* --- the tests (bw.c, lat.c, right.c): both sides
+ * --------------------------------------------------------------------- */
 
 /* The client's side, from the first request to the last completion or answer. */
 int bandwidth_client(struct lane *lane, const struct test *test);
@@ -194,7 +208,7 @@ int bandwidth_server(struct lane *lane, const struct test *test);
 int latency_server(struct lane *lane, const struct test *test);
 
 /* Whether the last message of a test lies in the sink as it should; ask a side that it was meant for. Of atomics both
- * sides can tell: each of them adds one to the word, or does nothing if it does not find what the one before has left.
+ * sides can check: each of them adds one to the word, or does nothing if it does not find what the one before has left.
  */
 bool server_is_right(const struct lane *lane, const struct test *test);
 bool client_is_right(const struct lane *lane, const struct test *test);
@@ -204,7 +218,7 @@ bool last_mark_is_right(const struct lane *lane, const struct test *test); /* Wr
 void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct rddp_sge *sge,
                     struct rddp_send_wr *wr);
 
-/* --- raw TCP (tcp.c) ----------------------------------------------------------------------------------------- */
+/* --- raw TCP (plain_tcp.c) ---------------------------------------------------------------------------------------- */
 
 enum { TCP_READS = 2 };
 extern const uint64_t tcp_read_sizes[TCP_READS]; /* octets that the receiver asks for at once */
@@ -216,13 +230,14 @@ struct tcp_test {
 };
 
 int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run);
-int tcp_server(struct lane *lane, const struct message *start);
+/* Gives up at `deadline_ns`. */
+int tcp_server(struct lane *lane, const struct message *start, uint64_t deadline_ns);
 
 /* --- sides --------------------------------------------------------------------------------------------------- */
 
 int perf_client(const struct perf_options *options, const struct target *target);
-/* `tell_port`: an fd that gets the port (uint16_t) once it listens, or -1. */
-int perf_server(const struct perf_options *options, const struct target *target, int tell_port);
+/* `port_fd`: an fd that gets the port (uint16_t) once it listens, or -1. */
+int perf_server(const struct perf_options *options, const struct target *target, int port_fd);
 int perf_idle(const struct perf_options *options, struct lane *lane);
 
 /* What an idle connection says in its private data, so that the server keeps it without a test. */

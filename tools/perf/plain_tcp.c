@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* tcp.c - the reference: plain TCP on the same path, used as well as sockets allow (large calls, a polling
+/* plain_tcp.c - the reference: plain TCP on the same path, used as well as sockets allow (large calls, a polling
  * receiver). */
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,7 +13,12 @@
 
 #include "tools/perf/perf.h"
 
-enum { CALL = 1 << 20, ACCEPT_MS = 5000, WARM_MESSAGES = 500 };
+enum {
+    CALL = 1 << 20,
+    ACCEPT_MS = 5000,
+    WARM_MESSAGES = 500,
+    LOOK_TRIES = 4096, /* attempts to move something between two looks at the clock, a power of two */
+};
 
 /* Before the clock starts the connection gets as warm as that of the others: windows and buffers grow while it is used.
  */
@@ -23,6 +28,9 @@ const uint64_t tcp_read_sizes[TCP_READS] = {64 << 10, 1 << 20};
 
 struct stream {
     int fd;
+    uint64_t deadline_ns; /* 0: none */
+    uint64_t still_ns;    /* when it was first seen that nothing moves; 0: something has moved since the last look */
+    unsigned tries;
     unsigned char *buffer; /* CALL octets */
 };
 
@@ -34,13 +42,17 @@ static int trouble(const char *what)
 
 static int stream_open(struct stream *stream, int fd)
 {
+    const struct timeval step = {.tv_usec = SIGNAL_MS * 1000};
     int one = 1;
     stream->fd = fd;
     stream->buffer = malloc(CALL);
     if (!stream->buffer)
         return fail(EXIT_FAILED, "no memory");
     memset(stream->buffer, 1, CALL);
-    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) ? trouble("TCP_NODELAY") : 0;
+    /* A blocked send() returns now and then, so that a peer that reads nothing cannot hold this side. */
+    bool failed = setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) ||
+                  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &step, sizeof(step));
+    return failed ? trouble("setsockopt") : 0;
 }
 
 static void stream_close(struct stream *stream)
@@ -52,56 +64,72 @@ static void stream_close(struct stream *stream)
 
 /* --- moving -------------------------------------------------------------------------------------------------- */
 
-static int perf_tcp_send_all(const struct stream *stream, uint64_t n)
+/* Called for each attempt to move something; `moved`: it succeeded. Now and then it looks at the clock, and returns an
+ * exit code if nothing has moved for too long, if all of it takes too long, or if a signal came. */
+static int look_at_clock(struct stream *stream, bool moved)
 {
-    while (n) {
-        ssize_t sent = send(stream->fd, stream->buffer, n < CALL ? (size_t)n : CALL, MSG_NOSIGNAL);
-        if (sent < 0 && (errno != EINTR || tool_stopped))
-            return trouble("send");
-        n -= sent > 0 ? (uint64_t)sent : 0;
-    }
+    if (moved)
+        stream->still_ns = 0;
+    if (tool_stopped)
+        return fail(EXIT_FAILED, "interrupted");
+    if (++stream->tries % LOOK_TRIES)
+        return 0;
+    uint64_t now_ns = clock_ns();
+    if (!stream->still_ns)
+        stream->still_ns = now_ns;
+    if (stream->deadline_ns && now_ns > stream->deadline_ns)
+        return fail(EXIT_FAILED, "raw TCP: the peer takes too long");
+    if (now_ns - stream->still_ns > SILENCE_S * 1000000000ull)
+        return fail(EXIT_FAILED, "raw TCP: the peer moved nothing for %d s", SILENCE_S);
     return 0;
 }
 
-/* Takes `n` octets by polling, at most `call` at a time, always into the same place. */
-static int receive_all(const struct stream *stream, uint64_t n, size_t call)
+static int perf_tcp_send_all(struct stream *stream, uint64_t n)
 {
-    uint64_t since_ns = 0;
+    int code = 0;
+    while (n && !code) {
+        ssize_t sent = send(stream->fd, stream->buffer, n < CALL ? (size_t)n : CALL, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR && errno != EAGAIN)
+            return trouble("send");
+        if (sent < 0) /* that took SIGNAL_MS */
+            stream->tries |= LOOK_TRIES - 1;
+        n -= sent > 0 ? (uint64_t)sent : 0;
+        code = look_at_clock(stream, sent > 0);
+    }
+    return code;
+}
+
+/* Takes `n` octets by polling, at most `call` at a time, always into the same place. */
+static int receive_all(struct stream *stream, uint64_t n, size_t call)
+{
     unsigned empty = 0;
-    while (n) {
+    int code = 0;
+    while (n && !code) {
         ssize_t got = recv(stream->fd, stream->buffer, n < call ? (size_t)n : call, MSG_DONTWAIT);
-        if (got > 0) {
-            n -= (uint64_t)got;
-            since_ns = empty = 0;
-            continue;
-        }
         if (!got)
             return fail(EXIT_FAILED, "raw TCP: closed by the peer");
-        if (errno != EAGAIN && errno != EINTR)
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
             return trouble("receive");
+        n -= got > 0 ? (uint64_t)got : 0;
+        empty = got > 0 ? 0 : empty + 1;
         /* As the lane does. */
-        if (++empty > BUSY_POLLS)
+        if (empty > BUSY_POLLS)
             sched_yield();
-        if (empty % 4096)
-            continue;
-        if (!since_ns)
-            since_ns = clock_ns();
-        if (tool_stopped || clock_ns() - since_ns > SILENCE_S * 1000000000ull)
-            return fail(EXIT_FAILED, tool_stopped ? "interrupted" : "raw TCP: received nothing for %d s", SILENCE_S);
+        code = look_at_clock(stream, got > 0);
     }
-    return 0;
+    return code;
 }
 
 /* --- server -------------------------------------------------------------------------------------------------- */
 
 /* Takes `n` octets, and says with one that they are there. */
-static int sink(const struct stream *stream, uint64_t n, size_t call)
+static int sink(struct stream *stream, uint64_t n, size_t call)
 {
     int code = receive_all(stream, n, call);
     return code ? code : perf_tcp_send_all(stream, 1);
 }
 
-static int echo(const struct stream *stream, uint64_t size, uint64_t count)
+static int echo(struct stream *stream, uint64_t size, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         int code = receive_all(stream, size, CALL);
@@ -113,7 +141,7 @@ static int echo(const struct stream *stream, uint64_t size, uint64_t count)
     return 0;
 }
 
-static int perf_tcp_answer(const struct stream *stream, const struct message *start, double *cpu_s)
+static int perf_tcp_answer(struct stream *stream, const struct message *start, double *cpu_s)
 {
     size_t size = (size_t)start->size;
     bool bandwidth = start->kind == KIND_BANDWIDTH;
@@ -154,7 +182,7 @@ static int accept_one(int listener)
     return n > 0 ? accept(listener, NULL, NULL) : -1;
 }
 
-int tcp_server(struct lane *lane, const struct message *start)
+int tcp_server(struct lane *lane, const struct message *start, uint64_t deadline_ns)
 {
     uint16_t port = 0;
     if (!start->size || start->size > CALL)
@@ -162,11 +190,11 @@ int tcp_server(struct lane *lane, const struct message *start)
     int listener = listen_beside(lane, &port);
     if (listener < 0)
         return trouble("listen");
-    int code = lane_tell(lane, &(struct message){.type = CONTROL_READY, .value = port});
+    int code = lane_send(lane, &(struct message){.type = CONTROL_READY, .value = port});
     /* It must be on its way before this side turns to another socket. */
     if (!code)
         code = lane_poll(lane);
-    struct stream stream = {.fd = code ? -1 : accept_one(listener)};
+    struct stream stream = {.fd = code ? -1 : accept_one(listener), .deadline_ns = deadline_ns};
     close(listener);
     double cpu_s = 0;
     if (!code)
@@ -176,7 +204,7 @@ int tcp_server(struct lane *lane, const struct message *start)
     stream_close(&stream);
     if (code)
         return code;
-    return lane_tell(lane, &(struct message){.type = CONTROL_RESULT, .value = 1, .count = (uint64_t)(cpu_s * 1e9)});
+    return lane_send(lane, &(struct message){.type = CONTROL_RESULT, .value = 1, .count = (uint64_t)(cpu_s * 1e9)});
 }
 
 /* --- client -------------------------------------------------------------------------------------------------- */
@@ -195,13 +223,13 @@ static int connect_beside(struct lane *lane, uint16_t port)
     return fd;
 }
 
-static int source(const struct stream *stream, uint64_t n)
+static int source(struct stream *stream, uint64_t n)
 {
     int code = perf_tcp_send_all(stream, n);
     return code ? code : receive_all(stream, 1, 1);
 }
 
-static int ping_pong(const struct stream *stream, uint64_t size, uint64_t count, double *samples_us)
+static int ping_pong(struct stream *stream, uint64_t size, uint64_t count, double *samples_us)
 {
     uint64_t before_ns = clock_ns();
     for (uint64_t i = 0; i < count; i++) {
@@ -239,7 +267,7 @@ int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run)
     run->cpu_client_s = cpu_seconds() - cpu_s;
     stream_close(&stream);
     if (!code)
-        code = lane_hear(lane, CONTROL_RESULT, &result);
+        code = lane_receive(lane, CONTROL_RESULT, &result);
     if (!code)
         run->cpu_server_s = (double)result.count / 1e9;
     return code;

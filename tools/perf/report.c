@@ -59,9 +59,8 @@ static void print_head(const struct report *report)
 {
     const struct rddp_qp_info *info = &report->info;
     char peer[ADDRESS_TEXT], wire[WIRE_TEXT];
-    printf("rddp perf %s: %s, %" PRIu64 " repetition%s, %s\n", address_text(peer, &info->peer), wire_text(wire, info),
-           report->options->repeat, report->options->repeat == 1 ? "" : "s",
-           report->options->threaded ? "library's thread" : "polling");
+    printf("rddp perf %s: %s, %" PRIu64 " repetition%s\n", address_text(peer, &info->peer), wire_text(wire, info),
+           report->options->repeat, report->options->repeat == 1 ? "" : "s");
 }
 
 static void print_bandwidth_row(const struct row *row, bool tcp)
@@ -219,12 +218,12 @@ void report_json(const struct report *report)
     json_text(&json, "wire",
               info->wire == RDDP_WIRE_RDMATCP ? "rdmatcp"
               : info->wire == RDDP_WIRE_SCTP  ? "sctp"
+              : info->wire == RDDP_WIRE_ROCE  ? "roce"
                                               : "iwarp");
     json_u64(&json, "mpa_revision", info->mpa_revision);
     json_bool(&json, "crc", info->crc);
     json_bool(&json, "markers_sent", info->tx_markers);
     json_bool(&json, "markers_received", info->rx_markers);
-    json_text(&json, "progress", report->options->threaded ? "thread" : "poll");
     json_bool(&json, "stable", report->options->stable);
     json_open(&json, "results", '[');
     for (const struct row *row = report->rows; row < report->rows + report->row_count; row++)

@@ -5,16 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/eviction.h"
 #include "tools/perf/perf.h"
 
-enum { PERF_CQE = 16384, CLOSE_MS = 2000 };
+enum { PERF_CQE = 16384, CLOSE_MS = 2000, TEST_S = 60, LEAVE_NOW = 1 /* a deadline that has passed */ };
 
 struct host {
     const struct perf_options *options;
     struct tool_endpoint endpoint;
-    struct lane lane; /* lane.qp: there is a client */
-    char peer[ADDRESS_TEXT];
-    bool established, over;
+    struct lane lane;                /* lane.qp: there is a client */
+    struct sockaddr_storage address; /* of the client */
+    char peer[ADDRESS_TEXT];         /* the same as text */
+    uint64_t since_ns;               /* when the client came */
+    bool established, over, refused;
     int code; /* of the last client */
     uint64_t clients;
     struct rddp_qp **idle; /* connections that are only kept */
@@ -25,13 +28,13 @@ struct host {
 
 static int accept_client(struct host *host, struct rddp_request *request)
 {
-    struct sockaddr_storage peer = {0};
     struct rddp_qp_attr attr;
     struct rddp_qp *qp = NULL;
-    rddp_request_addr(request, &peer);
-    address_text(host->peer, &peer);
+    rddp_request_addr(request, &host->address);
+    address_text(host->peer, &host->address);
+    host->since_ns = clock_ns();
     host->lane = (struct lane){.idle = host->lane.idle, .idle_user = host, .silent_end = host->options->loopback};
-    host->established = host->over = false;
+    host->established = host->over = host->refused = false;
     lane_qp_attr(&attr);
     int code = lane_open(&host->lane, &host->endpoint, host->options->stable);
     if (!code)
@@ -59,10 +62,15 @@ static bool grow_idle(struct host *host)
     return idle;
 }
 
+/* Idle connections are the client's: they come from its address and end with it, and their number is limited. */
 static void accept_idle(struct host *host, struct rddp_request *request)
 {
     struct rddp_qp *qp;
-    if (!grow_idle(host) || endpoint_qp(&host->endpoint, NULL, &qp)) {
+    struct sockaddr_storage peer = {0};
+    uint64_t most = host->options->idle ? host->options->idle : PERF_SERVER_IDLE;
+    rddp_request_addr(request, &peer);
+    if (!host->lane.qp || !eviction_same_address(&peer, &host->address) || host->idle_count >= most ||
+        !grow_idle(host) || endpoint_qp(&host->endpoint, NULL, &qp)) {
         rddp_reject(request, NULL, 0);
         return;
     }
@@ -84,14 +92,35 @@ static void drop_idle(struct host *host, struct rddp_qp *qp)
     rddp_destroy_qp(qp);
 }
 
+/* Another client has to wait. After its turn, or if it is only there, the present one gives way. */
+static void keep_waiting(struct host *host, struct rddp_request *request)
+{
+    if (host->lane.qp && clock_ns() - host->since_ns > (uint64_t)(host->options->turn_s * 1e9)) {
+        host->lane.deadline.ns = LEAVE_NOW;
+        host->lane.deadline.text = "the client had its turn, and another one waits";
+    }
+    rddp_reject(request, "busy with another client", 24);
+}
+
+/* A wire that does not tell how long private data are fills them up with zeros. */
+static bool is_idle_request(const struct rddp_event *event)
+{
+    const char *said = event->private_data;
+    size_t n = strlen(PERF_IDLE_DATA), octets = event->private_data_length;
+    if (octets < n || memcmp(said, PERF_IDLE_DATA, n))
+        return false;
+    while (n < octets && !said[n])
+        n++;
+    return n == octets;
+}
+
 static void perf_server_take_request(struct host *host, const struct rddp_event *event)
 {
-    size_t n = strlen(PERF_IDLE_DATA);
     bool busy = host->lane.qp || (host->options->once && host->clients);
-    if (event->private_data_length == n && !memcmp(event->private_data, PERF_IDLE_DATA, n))
+    if (is_idle_request(event))
         accept_idle(host, event->request);
     else if (busy)
-        rddp_reject(event->request, "busy with another client", 24);
+        keep_waiting(host, event->request);
     else
         accept_client(host, event->request);
 }
@@ -125,11 +154,15 @@ static int welcome(struct host *host)
 {
     struct lane *lane = &host->lane;
     struct message hello;
-    int code = lane_hear(lane, CONTROL_HELLO, &hello);
-    if (!code && (!hello.size || hello.size > PERF_SIZE_MAX))
+    int code = lane_receive(lane, CONTROL_HELLO, &hello);
+    if (code)
+        return code;
+    if (!hello.size || hello.size > host->options->size_max) {
+        lane_send(lane, &(struct message){.type = CONTROL_WELCOME, .size = host->options->size_max});
+        host->refused = true;
         return fail(EXIT_PROTOCOL, "%s: the client asked for messages of %" PRIu64 " octets", host->peer, hello.size);
-    if (!code)
-        code = lane_size(lane, hello.size);
+    }
+    code = lane_size(lane, hello.size);
     if (code)
         return code;
     lane->peer = hello;
@@ -139,7 +172,7 @@ static int welcome(struct host *host)
         .offset = rddp_mr_offset(lane->data.mr, lane->data.at),
         .key = rddp_mr_key(lane->data.mr),
     };
-    return lane_tell(lane, &answer);
+    return lane_send(lane, &answer);
 }
 
 static int perf_server_run_test(struct host *host, const struct message *start)
@@ -154,43 +187,58 @@ static int perf_server_run_test(struct host *host, const struct message *start)
     lane_reset(lane, &test, test.count);
     double cpu_s = cpu_seconds();
     struct message done;
-    int code = lane_tell(lane, &(struct message){.type = CONTROL_READY});
+    int code = lane_send(lane, &(struct message){.type = CONTROL_READY});
     if (!code)
         code = test.kind == KIND_BANDWIDTH ? bandwidth_server(lane, &test) : latency_server(lane, &test);
     if (!code)
-        code = lane_hear(lane, CONTROL_DONE, &done);
+        code = lane_receive(lane, CONTROL_DONE, &done);
     if (!code)
-        code = lane_tell(lane, &(struct message){.type = CONTROL_ARRIVED});
+        code = lane_send(lane, &(struct message){.type = CONTROL_ARRIVED});
     if (code)
         return code;
     uint64_t cpu_ns = (uint64_t)((cpu_seconds() - cpu_s) * 1e9);
     bool right = server_is_right(lane, &test);
-    return lane_tell(lane, &(struct message){.type = CONTROL_RESULT, .value = right, .count = cpu_ns});
+    return lane_send(lane, &(struct message){.type = CONTROL_RESULT, .value = right, .count = cpu_ns});
+}
+
+/* Sets the time until which the client has to begin a test. One that is only there would keep others out. */
+static void expect_test(struct host *host)
+{
+    if (host->lane.deadline.ns == LEAVE_NOW)
+        return;
+    host->lane.deadline.ns = clock_ns() + TEST_S * 1000000000ull;
+    host->lane.deadline.text = "the client began no test in time";
 }
 
 static int perf_server_serve_client(struct host *host)
 {
+    expect_test(host);
     int code = welcome(host);
     while (!code) {
         struct message message;
-        code = lane_hear_any(&host->lane, &message);
+        code = lane_receive_any(&host->lane, &message);
         if (code)
             return code;
+        bool test = message.type == CONTROL_START || message.type == CONTROL_TCP;
+        if (test && host->lane.deadline.ns != LEAVE_NOW)
+            host->lane.deadline.ns = 0;
         switch (message.type) {
         case CONTROL_START:
             code = perf_server_run_test(host, &message);
             break;
         case CONTROL_TCP:
-            code = tcp_server(&host->lane, &message);
+            code = tcp_server(&host->lane, &message, clock_ns() + (uint64_t)(host->options->turn_s * 1e9));
             break;
         case CONTROL_MEMORY:
-            code = lane_tell(&host->lane, &(struct message){.type = CONTROL_MEMORY_IS, .size = resident_octets()});
+            code = lane_send(&host->lane, &(struct message){.type = CONTROL_MEMORY_IS, .size = resident_octets()});
             break;
         case CONTROL_BYE:
             return 0;
         default:
             code = fail(EXIT_PROTOCOL, "%s: an unexpected control message", host->peer);
         }
+        if (test)
+            expect_test(host);
     }
     return code;
 }
@@ -214,9 +262,9 @@ static void run_client(struct host *host)
 {
     perf_server_say(host, "connected");
     host->code = perf_server_serve_client(host);
-    /* A client that has said goodbye closes the connection itself. */
+    /* A client that has said goodbye, or was refused, closes the connection itself. */
     uint64_t until_ns = clock_ns() + CLOSE_MS * 1000000ull;
-    while (!host->code && !host->over && !tool_stopped && clock_ns() < until_ns) {
+    while ((!host->code || host->refused) && !host->over && !tool_stopped && clock_ns() < until_ns) {
         struct rddp_wc wc;
         while (rddp_poll_cq(host->endpoint.cq, 1, &wc) > 0)
             ;
@@ -224,12 +272,14 @@ static void run_client(struct host *host)
     }
     perf_server_say(host, host->code ? "failed" : "done");
     lane_close(&host->lane);
+    while (host->idle_count)
+        drop_idle(host, host->idle[0]);
     host->clients++;
 }
 
 /* --- the server ---------------------------------------------------------------------------------------------- */
 
-static int perf_server_tell(int fd, const struct tool_endpoint *endpoint)
+static int report_port(int fd, const struct tool_endpoint *endpoint)
 {
     struct sockaddr_storage address = {0};
     rddp_listener_addr(endpoint->listener, &address);
@@ -251,20 +301,18 @@ static void perf_server_serve(struct host *host)
     }
 }
 
-int perf_server(const struct perf_options *options, const struct target *target, int tell_port)
+int perf_server(const struct perf_options *options, const struct target *target, int port_fd)
 {
     struct host host = {.options = options, .lane.idle = handle_idle};
     host.lane.idle_user = &host;
-    struct endpoint_attr attr = {.cqe = PERF_CQE,
-                                 .wire = options->wire.wire,
-                                 .manual_progress = !options->threaded,
-                                 .quiet = tell_port >= 0,
-                                 .server = true};
+    struct endpoint_attr attr = {
+        .cqe = PERF_CQE, .wire = options->wire.wire, .manual_progress = true, .quiet = port_fd >= 0, .server = true};
+    raise_file_limit(); /* each idle connection is a descriptor at least */
     int code = endpoint_open(&host.endpoint, &attr);
     if (!code)
         code = endpoint_listen(&host.endpoint, target, &options->wire, NULL);
-    if (!code && tell_port >= 0)
-        code = perf_server_tell(tell_port, &host.endpoint);
+    if (!code && port_fd >= 0)
+        code = report_port(port_fd, &host.endpoint);
     if (!code)
         perf_server_serve(&host);
     lane_close(&host.lane);

@@ -120,7 +120,7 @@ static void record(struct pinger *pinger, double us)
     pinger->done++;
 }
 
-/* Waits until `until_ns`. A completion meanwhile belongs to an earlier Send, or tells that the connection is over. */
+/* Waits until `until_ns`. A completion meanwhile belongs to an earlier Send, or reports the end of the connection. */
 static int pause_until(struct pinger *pinger, uint64_t until_ns)
 {
     for (;;) {
@@ -260,9 +260,9 @@ static int run_pinger(struct pinger *pinger, const struct target *target)
     return code;
 }
 
-int ping_client(const struct ping_options *options, const struct target *target)
+int ping_client(const struct ping_options *options, const struct trip *trip, const struct target *target)
 {
-    struct pinger pinger = {.options = options, .trip = options->rping ? &rping_trip : &echo_trip};
+    struct pinger pinger = {.options = options, .trip = trip};
     snprintf(pinger.peer, sizeof(pinger.peer), "%.*s", ADDRESS_TEXT - 1, target->text);
     pinger.samples = malloc(SAMPLES * sizeof(*pinger.samples));
     int code = pinger.samples ? run_pinger(&pinger, target) : fail(EXIT_FAILED, "out of memory");

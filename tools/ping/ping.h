@@ -69,7 +69,7 @@ enum { PING_INTERRUPTED = -1 };
 
 extern const struct trip echo_trip, rping_trip;
 
-int ping_client(const struct ping_options *options, const struct target *target);
+int ping_client(const struct ping_options *options, const struct trip *trip, const struct target *target);
 
 /* For trips: receive into, or send, `length` octets at `offset` of the memory. */
 int pinger_receive(struct pinger *pinger, size_t offset, uint32_t length);
@@ -86,11 +86,12 @@ struct ping_session {
     struct ping_session *next;
     struct rddp_qp *qp;
     struct region memory;
-    char peer[ADDRESS_TEXT];
+    struct sockaddr_storage address;
+    char peer[ADDRESS_TEXT]; /* the same as text */
     bool established;
-    uint64_t done;
-    int code;  /* exit code of the failure that ended it */
-    int phase; /* state of the service */
+    uint64_t done, moved_ns; /* moved_ns: when its last request completed */
+    int code;                /* exit code of the failure that ended it */
+    int phase;               /* state of the service */
     struct rping_message remote;
 };
 
@@ -117,7 +118,7 @@ struct service {
 
 extern const struct service echo_service, rping_service;
 
-int ping_server(const struct ping_options *options, const struct target *target);
+int ping_server(const struct ping_options *options, const struct service *service, const struct target *target);
 
 /* For services: return 0 or an exit code. `kind` (below WR_KINDS) is passed to complete(). */
 int session_receive(struct ping_session *session, unsigned kind, size_t offset, uint32_t length);

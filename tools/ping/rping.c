@@ -67,6 +67,15 @@ static int advertise(struct pinger *pinger, size_t offset)
     return code ? code : pinger_receive(pinger, IN, RPING_MESSAGE);
 }
 
+/* Prints the text in the `n` octets, up to its zero. The peer chooses them: what is not printable is escaped. */
+static void print_data(const char *what, const unsigned char *p, size_t n)
+{
+    printf("%s: ", what);
+    for (size_t i = 0; i < n && p[i]; i++)
+        printf(p[i] >= 0x20 && p[i] < 0x7f ? "%c" : "\\x%02x", p[i]);
+    putchar('\n');
+}
+
 static int client_go(struct pinger *pinger, uint64_t iteration)
 {
     size_t size = pinger->options->size;
@@ -83,7 +92,7 @@ static int client_go(struct pinger *pinger, uint64_t iteration)
     if (pinger->options->verify && memcmp(source, sink, size))
         return fail(EXIT_FAILED, "%s: data mismatch in iteration %" PRIu64, pinger->peer, iteration);
     if (pinger->options->verbose)
-        printf("ping data: %.*s\n", (int)size, (const char *)sink);
+        print_data("ping data", sink, size);
     return 0;
 }
 
@@ -172,7 +181,7 @@ static int server_complete(const struct server *server, struct ping_session *ses
         return take_message(server, session, length);
     case KIND_READ:
         if (server->options->verbose)
-            printf("server ping data: %s\n", (const char *)session->memory.at + SOURCE);
+            print_data("server ping data", session->memory.at + SOURCE, session->remote.size);
         session->phase = WANT_SINK;
         return go_ahead(session);
     case KIND_WRITE:

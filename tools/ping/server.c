@@ -5,9 +5,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "rpc/eviction.h"
 #include "tools/ping/ping.h"
 
-enum { SERVER_CQE = 4096, SESSION_WRS = 4, SESSIONS_MAX = SERVER_CQE / (2 * SESSION_WRS) };
+enum {
+    SERVER_CQE = 4096,
+    SESSION_WRS = 4,
+    SESSIONS_MAX = SERVER_CQE / (2 * SESSION_WRS),
+    SESSION_REST_MS = 20000, /* a client that sends nothing for this long may have to give way */
+};
 
 /* --- functions for a service --------------------------------------------------------------------------------- */
 
@@ -120,19 +126,40 @@ static int open_session(struct server *server, struct ping_session *session)
     return code ? code : server->service->open(server, session);
 }
 
+/* Makes way for another client, if all places are taken. Returns false if none gives way. */
+static bool ping_make_place(struct server *server, const struct sockaddr_storage *peer)
+{
+    static const struct eviction_limits limits = {SESSIONS_MAX, SESSIONS_MAX, SESSION_REST_MS};
+    struct rpc_eviction place[SESSIONS_MAX];
+    struct ping_session *session[SESSIONS_MAX];
+    unsigned n = 0;
+    uint64_t now_ns = clock_ns();
+    for (struct ping_session *s = server->sessions; s; s = s->next) {
+        place[n] = (struct rpc_eviction){.peer = &s->address, .idle_ms = (now_ns - s->moved_ns) / 1000000};
+        session[n++] = s;
+    }
+    if (server->options->once && (n || server->ended))
+        return false;
+    int found = eviction_find_fair(place, n, &limits, peer);
+    if (found >= 0) {
+        warn_seldom("%s: ended, to serve another client", session[found]->peer);
+        end_session(server, session[found]);
+    }
+    return found != PLACE_NONE;
+}
+
 static void accept_session(struct server *server, struct rddp_request *request)
 {
-    struct sockaddr_storage peer = {0};
     struct ping_session *session = calloc(1, sizeof(*session));
-    size_t sessions = 0;
-    for (struct ping_session *s = server->sessions; s; s = s->next)
-        sessions++;
-    if (!session || sessions == SESSIONS_MAX || (server->options->once && (sessions || server->ended))) {
+    struct sockaddr_storage peer = {0};
+    rddp_request_addr(request, &peer);
+    if (!session || !ping_make_place(server, &peer)) {
         free(session);
         rddp_reject(request, NULL, 0);
         return;
     }
-    rddp_request_addr(request, &peer);
+    session->address = peer;
+    session->moved_ns = clock_ns();
     address_text(session->peer, &peer);
     struct rddp_conn_attr attr;
     rddp_conn_attr_init(&attr);
@@ -162,10 +189,10 @@ static void leave_session(struct server *server, struct ping_session *session, i
         warn("%s: no connection: %s", session->peer, error_text(status));
     } else if (!session->code && (status || !server->service->may_end(server, session))) {
         struct rddp_qp_info info;
-        bool told = !rddp_query_qp(session->qp, &info) && (info.terminate || info.fault);
-        session->code =
-            fail(EXIT_FAILED, "%s: %s after %" PRIu64 " %s", session->peer,
-                 told || !status ? qp_trouble(session->qp) : error_text(status), session->done, server->service->what);
+        bool explained = !rddp_query_qp(session->qp, &info) && (info.terminate || info.fault);
+        session->code = fail(EXIT_FAILED, "%s: %s after %" PRIu64 " %s", session->peer,
+                             explained || !status ? qp_trouble(session->qp) : error_text(status), session->done,
+                             server->service->what);
     }
     end_session(server, session);
 }
@@ -193,9 +220,10 @@ static void handle_completion(struct server *server, const struct rddp_wc *wc)
 {
     unsigned kind = (unsigned)(wc->wr_id % WR_KINDS);
     struct ping_session *session = (struct ping_session *)(uintptr_t)(wc->wr_id - kind);
-    /* A closed connection flushes the posted requests; the event that follows tells more. */
+    /* A closed connection flushes the posted requests; the event that follows has the reason. */
     if (wc->status == RDDP_WC_WR_FLUSH_ERR)
         return;
+    session->moved_ns = clock_ns();
     if (wc->status != RDDP_WC_SUCCESS)
         session->code = fail(EXIT_FAILED, "%s: %s", session->peer, wc_trouble(session->qp, wc));
     else
@@ -229,9 +257,9 @@ static int ping_server_serve(struct server *server)
     return server->options->once && server->ended ? server->code : EXIT_OK;
 }
 
-int ping_server(const struct ping_options *options, const struct target *target)
+int ping_server(const struct ping_options *options, const struct service *service, const struct target *target)
 {
-    struct server server = {.options = options, .service = options->rping ? &rping_service : &echo_service};
+    struct server server = {.options = options, .service = service};
     int code = endpoint_open(&server.endpoint,
                              &(struct endpoint_attr){.cqe = SERVER_CQE, .wire = options->wire.wire, .server = true});
     if (!code)

@@ -58,7 +58,7 @@ static enum xfer_result serve_session_give(struct session *session, const struct
         .list = list,
         .flat = list && !(start->flags & XFER_RECURSIVE),
         .count = count,
-        .tell_total = count,
+        .put_total = count,
     };
     copy->role = COPY_SOURCE;
     if (source_open(&copy->source, &copy->link, &copy->tally, &attr) ||
@@ -282,15 +282,15 @@ static bool accept_request(struct session *session, struct rddp_request *request
 
 struct session *session_start(struct serve *serve, struct rddp_request *request)
 {
-    struct sockaddr_storage peer = {0};
     struct session *session = calloc(1, sizeof(*session));
     if (!session) {
         rddp_reject(request, NULL, 0);
         return NULL;
     }
     session->serve = serve;
-    rddp_request_addr(request, &peer);
-    address_text(session->peer, &peer);
+    rddp_request_addr(request, &session->address);
+    address_text(session->peer, &session->address);
+    atomic_init(&session->copy.moved_ns, clock_ns());
     if (!open_ends(session)) {
         warn("%s: no resources for another client: %s", session->peer, error_text(errno));
         rddp_reject(request, NULL, 0);

@@ -107,6 +107,8 @@ bool copy_step(struct xfer_copy *copy)
 {
     bool came = xfer_link_poll(&copy->link);
     bool did = copy->role == COPY_SOURCE ? step_source(copy) : step_sink(copy);
+    if (did)
+        atomic_store_explicit(&copy->moved_ns, clock_ns(), memory_order_relaxed);
     return came || did;
 }
 

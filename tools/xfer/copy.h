@@ -3,6 +3,8 @@
 #ifndef TOOLS_XFER_COPY_H
 #define TOOLS_XFER_COPY_H
 
+#include <stdatomic.h>
+
 #include "tools/xfer/sink.h"
 #include "tools/xfer/source.h"
 
@@ -17,6 +19,8 @@ struct xfer_copy {
     bool finished; /* FINISH was received, with `peer_cpu_us` */
     uint64_t peer_cpu_us;
     enum xfer_result refused; /* the result in a received ERROR */
+    _Atomic uint64_t
+        moved_ns; /* when something was last done; mere keep-alives do not count. Any thread may read it. */
 };
 
 /* The CPU time in a FINISH of an end that does not know it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.c - messages under credits: posts and receives them, and splits them into records. */
+/* copy_link.c - messages under credits: posts and receives them, and splits them into records. */
 #include <assert.h>
 #include <string.h>
 
@@ -124,7 +124,7 @@ static void send_closed(struct xfer_link *link)
         link->out.send++;
         link->credits--;
         link->owed = 0;
-        link->told = head.released;
+        link->reported = head.released;
         link->tx_ns = clock_ns();
     }
 }
@@ -173,7 +173,7 @@ void xfer_link_put(struct xfer_link *link, const struct xfer_record *record)
  * While busy, a larger part of the ring is collected first. */
 static bool link_due(const struct xfer_link *link, bool busy)
 {
-    return link->owed >= XFER_RECEIVES / 2 || link->taken - link->told > link->ring.size / (busy ? 4 : 8) ||
+    return link->owed >= XFER_RECEIVES / 2 || link->taken - link->reported > link->ring.size / (busy ? 4 : 8) ||
            clock_ns() - link->tx_ns > (uint64_t)XFER_KEEPALIVE_MS * 1000000;
 }
 
@@ -259,8 +259,12 @@ static void fetch_all(struct xfer_link *link)
         unsigned i = link->in_fetched;
         struct link_in *in = &link->in[i % XFER_RECEIVES];
         struct rddp_send_wr wr[2];
-        if (!ring_admits(link, &in->head))
+        const char *wrong = NULL;
+        if (!ring_admits(link, &in->head, &wrong)) {
+            if (wrong)
+                xfer_link_blame(link, wrong);
             return;
+        }
         in->reads = ring_reads(link, in->head.from, in->head.to, wr_id(WR_READ, i), wr);
         if (in->reads && !link_post(link, wr))
             return;

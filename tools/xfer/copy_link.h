@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* link.h - one end of a copying connection: messages under credits, and a ring of octets that RDMA transfers.
+/* copy_link.h - one end of a copying connection: messages under credits, and a ring of octets that RDMA transfers.
  *
  * The source fills its ring and puts records; the octets and the records about them leave together. In a push the
  * source writes the octets into the sink's ring before the message; in a pull the sink reads them after the message.
- * Position p of one ring is position p of the other, modulo the size. The sink takes records in order and tells
+ * Position p of one ring is position p of the other, modulo the size. The sink takes records in order and reports
  * which positions are free again.
  *
  * Only xfer_link_wait() blocks. Once link->state is not LINK_UP, each call does nothing and returns failure. */
@@ -65,7 +65,7 @@ struct xfer_link {
     struct link_in in[XFER_RECEIVES]; /* a queue; its counters are not reduced modulo its size */
     unsigned in_head, in_tail, in_fetched;
     size_t in_at;  /* offset of the next record in the oldest message; 0: at its start */
-    unsigned owed; /* reposted receives that the peer was not told of */
+    unsigned owed; /* reposted receives that the peer does not know of */
 
     struct link_outs out;
     unsigned credits;
@@ -77,7 +77,7 @@ struct xfer_link {
     uint64_t released; /* the sink no longer needs the octets before this position */
     uint64_t arrived;  /* sink: messages described the octets before this position */
     uint64_t taken;    /* DATA records took the octets before this position */
-    uint64_t told;     /* the source was told that positions before this one are free */
+    uint64_t reported; /* the source knows that positions before this one are free */
 
     uint64_t rx_ns, tx_ns; /* when something was last received, and sent */
 };

@@ -3,17 +3,16 @@
 #ifndef TOOLS_XFER_FILE_H
 #define TOOLS_XFER_FILE_H
 
-#include <xxhash.h>
-
+#include "tools/xfer/digest.h"
 #include "tools/xfer/path.h"
 
 /* An existing part of a file: its first `length` octets, of which the first `hashed` are in the digest. */
 struct file_part {
-    int fd;     /* -1: there is none */
-    bool whole; /* it is the file itself; else its locked temporary */
+    int parent, fd; /* fd -1: there is none; `parent` is a descriptor of its own */
+    bool whole;     /* it is the file itself; else its locked temporary */
     uint64_t length, hashed;
     uint64_t data_end; /* there is no hole from `hashed` up to this offset */
-    XXH3_state_t *digest;
+    struct file_digest digest;
 };
 
 /* Whether `name` in `parent` is a regular file with this stamp. */
@@ -24,7 +23,6 @@ bool part_find(struct file_part *part, int parent, const char *name, const struc
 /* Hashes some more octets, using `buffer`. Returns 1 if there are more, 0 if all are hashed, or a negative errno. */
 enum { PART_BUFFER = 1 << 18 };
 int part_hash(struct file_part *part, uint8_t buffer[PART_BUFFER]);
-void part_digest(const struct file_part *part, uint8_t digest[XFER_DIGEST]);
 void part_drop(struct file_part *part);
 
 struct file_in {
@@ -35,7 +33,7 @@ struct file_in {
     struct path_stamp stamp;
     uint32_t mode;
     uint64_t offset; /* octets written or left as holes */
-    XXH3_state_t *digest;
+    struct file_digest digest;
 };
 
 struct file_new {
@@ -45,14 +43,14 @@ struct file_new {
     uint64_t data; /* octets to come that are not in holes */
 };
 
-/* Opens a file to receive. If `part` is not NULL, continues at its end and takes it over. `parent` is duplicated.
- * Nothing is open after an error. */
+/* Opens a file to receive in `parent`, which is duplicated. If `part` is not NULL, continues at its end, in its
+ * directory, and takes it over. Nothing is open after an error. */
 enum xfer_result file_open(struct file_in *file, int parent, const struct file_new *new, struct file_part *part);
 enum xfer_result file_write(struct file_in *file, const uint8_t *p, size_t n);
 /* The next `n` octets are a hole: nothing is written. */
 enum xfer_result file_hole(struct file_in *file, uint64_t n);
-/* Compares the digest; if it matches, gives the file its mode, time and name. Nothing is open afterwards, and on
- * failure the temporary is removed. */
+/* Compares the digest; if it matches and the file system has stored everything, gives the file its mode, time and name.
+ * Nothing is open afterwards, and on failure the temporary is removed. */
 enum xfer_result file_finish(struct file_in *file, const uint8_t digest[XFER_DIGEST]);
 /* Closes the file. `keep`: leave its temporary, to be resumed, if the next transfer can find it and needs it. */
 void file_drop(struct file_in *file, bool keep);

@@ -16,11 +16,3 @@ uint64_t hole_at(int fd, uint64_t offset, uint64_t size, uint64_t *data_end)
     *data_end = end > data && (uint64_t)end < size ? (uint64_t)end : size;
     return 0;
 }
-
-void hole_hash(XXH3_state_t *digest, uint64_t n)
-{
-    static const uint8_t zeros[1 << 15]; /* small enough for the cache */
-    for (; n > sizeof(zeros); n -= sizeof(zeros))
-        XXH3_128bits_update(digest, zeros, sizeof(zeros));
-    XXH3_128bits_update(digest, zeros, (size_t)n);
-}

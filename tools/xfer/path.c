@@ -13,12 +13,12 @@
 
 enum { TRIES = 100 }; /* attempts when openat2() returns EAGAIN because of concurrent renames */
 
-static int openat2_beneath(int dir, const char *path, int flags, mode_t mode)
+static int openat2_beneath(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
     struct open_how how = {
         .flags = (uint64_t)(unsigned)flags,
         .mode = flags & O_CREAT ? mode : 0,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
     };
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
@@ -28,7 +28,7 @@ static bool has_openat2;
 /* A sandbox may refuse the call with EPERM; an older kernel returns ENOSYS. */
 static void find_openat2(void)
 {
-    int fd = openat2_beneath(AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0);
+    int fd = openat2_beneath(AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0, 0);
     has_openat2 = fd >= 0 || (errno != ENOSYS && errno != EPERM);
     if (fd >= 0)
         close(fd);
@@ -72,7 +72,7 @@ static int open_walking(int dir, const char *path, int flags, mode_t mode)
     return fd;
 }
 
-int path_open(int dir, const char *path, int flags, mode_t mode)
+static int open_beneath(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_openat2);
@@ -83,13 +83,46 @@ int path_open(int dir, const char *path, int flags, mode_t mode)
     if (!has_openat2)
         return open_walking(dir, path, flags, mode);
     for (int i = 0; i < TRIES; i++) {
-        int fd = openat2_beneath(dir, path, flags | O_CLOEXEC, mode);
+        int fd = openat2_beneath(dir, path, flags | O_CLOEXEC, mode, resolve);
         if (fd >= 0)
             return fd;
         if (errno != EAGAIN)
             return -errno;
     }
     return -EAGAIN;
+}
+
+int path_open(int dir, const char *path, int flags, mode_t mode)
+{
+    return open_beneath(dir, path, flags, mode, 0);
+}
+
+int path_open_plain(int dir, const char *path, int flags)
+{
+    return open_beneath(dir, path, flags, 0, RESOLVE_NO_SYMLINKS);
+}
+
+int path_open_file(int dir, const char *name, int flags)
+{
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISLNK(st.st_mode) ? -ELOOP : -ENXIO;
+    int fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    return -ENXIO;
+}
+
+bool path_is(int parent, const char *name, int fd)
+{
+    struct stat opened, named;
+    return !fstat(fd, &opened) && !fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 static int open_directory(int root, const char *path)

@@ -12,6 +12,11 @@
  * RESOLVE_NO_MAGICLINKS, or, on kernels without it, by walking without following symbolic links. Returns a descriptor
  * or a negative errno (-EXDEV: the path leads out). */
 int path_open(int dir, const char *path, int flags, mode_t mode);
+/* The same, and follows no symbolic link at all (-ELOOP): so the path has as many directories above it as it names. */
+int path_open_plain(int dir, const char *path, int flags);
+/* Opens `name` in `dir` if it is a regular file; else returns -ELOOP or -ENXIO without opening it, which a pipe or a
+ * device would notice. */
+int path_open_file(int dir, const char *name, int flags);
 
 /* The target of a copy: its top becomes `top` in the directory `base`; if that is "", its contents go into `base`. */
 struct path_place {
@@ -35,13 +40,15 @@ void temp_name(char temp[XFER_NAME + 1], const char *name, const struct path_sta
 bool temp_unique(char temp[XFER_NAME + 1], const char *name);
 bool is_temp(const char *name);
 
-/* Opens and locks the temporary, if it exists and only we can have made it. Returns a descriptor; -ENOENT; or -EBUSY if
- * another process has it locked for more than a second. */
+/* Opens and locks the temporary, if it exists and only we can have made it. Returns a descriptor; -ENOENT; -EPERM if it
+ * is not ours; or -EBUSY if another process has it locked for more than a second. */
 int temp_find(int parent, const char *temp);
-/* Creates the temporary, or empties an existing one; if that is in use, creates another and changes `temp`. Returns a
- * locked descriptor of an empty file, or a negative errno. */
+/* Creates the temporary, or empties an existing one; if that is in use or not ours, creates another and changes `temp`.
+ * Returns a locked descriptor of an empty file, or a negative errno. */
 int temp_make(int parent, char temp[XFER_NAME + 1], const char *name);
-/* Removes the temporary, if only we can have made it and nobody uses it. */
+/* Whether `name` in `parent` is the open file `fd`. */
+bool path_is(int parent, const char *name, int fd);
+/* Removes the temporary, if only we can have made it and no process uses it. */
 void temp_remove(int parent, const char *temp);
 
 #endif

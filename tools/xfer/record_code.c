@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* record.c - encodes and decodes records and message heads; the length of each field of a peer is checked here. */
+/* record_code.c - encodes and decodes records and message heads; the length of each field of a peer is checked here. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -47,6 +47,32 @@ static const uint16_t fields[XFER_TYPES] = {
     [XFER_ENTRY] = F_FLAGS | F_MODE | F_SIZE | F_TIME | F_PATH | F_NAME,
 };
 
+/* A field of the record and where it is kept; on the wire they stand in this order. Numbers have as many octets there
+ * as here. */
+static const struct record_field {
+    uint16_t has;
+    uint8_t octets; /* 0: a text */
+    uint8_t at;
+} record_fields[] = {
+#define NUMBER(bit, name) \
+    { \
+        bit, sizeof(((struct xfer_record *)0)->name), offsetof(struct xfer_record, name) \
+    }
+#define TEXT(bit, name) \
+    { \
+        bit, 0, offsetof(struct xfer_record, name) \
+    }
+    NUMBER(F_RESULT, result), NUMBER(F_FLAGS, flags), NUMBER(F_ID, id),           NUMBER(F_MODE, mode),
+    NUMBER(F_LENGTH, length), NUMBER(F_KEY, key),     NUMBER(F_ADDRESS, address), NUMBER(F_SIZE, size),
+    NUMBER(F_OFFSET, offset), NUMBER(F_COUNT, count), NUMBER(F_TIME, seconds),    NUMBER(F_TIME, nanoseconds),
+    NUMBER(F_DIGEST, digest), TEXT(F_PATH, path),     TEXT(F_NAME, name),
+#undef NUMBER
+#undef TEXT
+};
+
+enum { RECORD_FIELDS = sizeof(record_fields) / sizeof(record_fields[0]) };
+static_assert(sizeof(struct xfer_record) <= UINT8_MAX, "record_fields[].at");
+
 static uint8_t *xfer_record_put(uint8_t *p, uint64_t value, size_t n)
 {
     for (size_t i = n; i--; value >>= 8)
@@ -71,38 +97,30 @@ static uint8_t *put_text(uint8_t *p, const char *text)
     return p + n + 1;
 }
 
+static uint8_t *put_field(uint8_t *p, const struct record_field *field, const struct xfer_record *record)
+{
+    const void *at = (const char *)record + field->at;
+    switch (field->octets) {
+    case 0:
+        return put_text(p, *(const char *const *)at);
+    case sizeof(uint16_t):
+        return xfer_record_put(p, *(const uint16_t *)at, field->octets);
+    case sizeof(uint32_t):
+        return xfer_record_put(p, *(const uint32_t *)at, field->octets);
+    case sizeof(uint64_t):
+        return xfer_record_put(p, *(const uint64_t *)at, field->octets);
+    default:
+        return (uint8_t *)memcpy(p, at, field->octets) + field->octets;
+    }
+}
+
 size_t xfer_encode(uint8_t *start, const struct xfer_record *record)
 {
-    unsigned has = fields[record->type];
     uint8_t *p = start + 4;
-    if (has & F_RESULT)
-        p = xfer_record_put(p, record->result, 2);
-    if (has & F_FLAGS)
-        p = xfer_record_put(p, record->flags, 2);
-    if (has & F_ID)
-        p = xfer_record_put(p, record->id, 4);
-    if (has & F_MODE)
-        p = xfer_record_put(p, record->mode, 4);
-    if (has & F_LENGTH)
-        p = xfer_record_put(p, record->length, 4);
-    if (has & F_KEY)
-        p = xfer_record_put(p, record->key, 4);
-    if (has & F_ADDRESS)
-        p = xfer_record_put(p, record->address, 8);
-    if (has & F_SIZE)
-        p = xfer_record_put(p, record->size, 8);
-    if (has & F_OFFSET)
-        p = xfer_record_put(p, record->offset, 8);
-    if (has & F_COUNT)
-        p = xfer_record_put(p, record->count, 8);
-    if (has & F_TIME)
-        p = xfer_record_put(xfer_record_put(p, (uint64_t)record->seconds, 8), record->nanoseconds, 4);
-    if (has & F_DIGEST)
-        p = (uint8_t *)memcpy(p, record->digest, XFER_DIGEST) + XFER_DIGEST;
-    if (has & F_PATH)
-        p = put_text(p, record->path);
-    if (has & F_NAME)
-        p = put_text(p, record->name);
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        if (fields[record->type] & record_fields[i].has)
+            p = put_field(p, &record_fields[i], record);
+    }
     xfer_record_put(xfer_record_put(start, record->type, 2), (uint64_t)(p - start), 2);
     return (size_t)(p - start);
 }
@@ -140,38 +158,25 @@ static const char *take_text(struct reader *reader)
     return (const char *)reader->p - n;
 }
 
-static void take_fields(struct reader *reader, unsigned has, struct xfer_record *record)
+static void take_field(struct reader *reader, const struct record_field *field, struct xfer_record *record)
 {
-    if (has & F_RESULT)
-        record->result = (uint16_t)get(xfer_record_take(reader, 2), 2);
-    if (has & F_FLAGS)
-        record->flags = (uint16_t)get(xfer_record_take(reader, 2), 2);
-    if (has & F_ID)
-        record->id = (uint32_t)get(xfer_record_take(reader, 4), 4);
-    if (has & F_MODE)
-        record->mode = (uint32_t)get(xfer_record_take(reader, 4), 4);
-    if (has & F_LENGTH)
-        record->length = (uint32_t)get(xfer_record_take(reader, 4), 4);
-    if (has & F_KEY)
-        record->key = (uint32_t)get(xfer_record_take(reader, 4), 4);
-    if (has & F_ADDRESS)
-        record->address = get(xfer_record_take(reader, 8), 8);
-    if (has & F_SIZE)
-        record->size = get(xfer_record_take(reader, 8), 8);
-    if (has & F_OFFSET)
-        record->offset = get(xfer_record_take(reader, 8), 8);
-    if (has & F_COUNT)
-        record->count = get(xfer_record_take(reader, 8), 8);
-    if (has & F_TIME) {
-        record->seconds = (int64_t)get(xfer_record_take(reader, 8), 8);
-        record->nanoseconds = (uint32_t)get(xfer_record_take(reader, 4), 4);
+    void *at = (char *)record + field->at;
+    switch (field->octets) {
+    case 0:
+        *(const char **)at = take_text(reader);
+        break;
+    case sizeof(uint16_t):
+        *(uint16_t *)at = (uint16_t)get(xfer_record_take(reader, field->octets), field->octets);
+        break;
+    case sizeof(uint32_t):
+        *(uint32_t *)at = (uint32_t)get(xfer_record_take(reader, field->octets), field->octets);
+        break;
+    case sizeof(uint64_t):
+        *(uint64_t *)at = get(xfer_record_take(reader, field->octets), field->octets);
+        break;
+    default:
+        memcpy(at, xfer_record_take(reader, field->octets), field->octets);
     }
-    if (has & F_DIGEST)
-        memcpy(record->digest, xfer_record_take(reader, XFER_DIGEST), XFER_DIGEST);
-    if (has & F_PATH)
-        record->path = take_text(reader);
-    if (has & F_NAME)
-        record->name = take_text(reader);
 }
 
 size_t xfer_decode(const uint8_t *p, size_t n, struct xfer_record *record)
@@ -183,7 +188,10 @@ size_t xfer_decode(const uint8_t *p, size_t n, struct xfer_record *record)
         return 0;
     struct reader reader = {.p = p + 4, .n = length - 4};
     *record = (struct xfer_record){.type = (enum xfer_type)type, .path = "", .name = ""};
-    take_fields(&reader, fields[type], record);
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        if (fields[type] & record_fields[i].has)
+            take_field(&reader, &record_fields[i], record);
+    }
     return reader.bad || reader.n || record->nanoseconds > 999999999 ? 0 : length;
 }
 

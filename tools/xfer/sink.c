@@ -15,20 +15,12 @@ void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally
     *sink = (struct xfer_sink){.link = link, .tally = tally, .place = *place, .resume = true};
     sink->parent.fd = sink->ahead.fd = -1;
     sink->file.fd = sink->file.parent = -1;
-    for (int i = 0; i < XFER_OFFERS; i++)
-        sink->offers[i].part.fd = -1;
-}
-
-static void drop_offer(struct sink_offer *offer)
-{
-    part_drop(&offer->part);
-    offer->id = 0;
+    offers_init(&sink->offers);
 }
 
 void sink_close(struct xfer_sink *sink)
 {
-    for (int i = 0; i < XFER_OFFERS; i++)
-        drop_offer(&sink->offers[i]);
+    offers_drop(&sink->offers, UINT32_MAX);
     file_drop(&sink->file, sink->resume && !sink->file_result && sink->file.stamp.size >= XFER_RESUMABLE);
     const int fds[] = {sink->parent.fd, sink->ahead.fd, sink->place.base};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -52,20 +44,23 @@ static bool compose(struct xfer_sink *sink, const char *path)
     return true;
 }
 
-/* Opens the directory of sink->name. */
+/* Opens the directory of sink->name. Nothing that is copied goes through a symbolic link: otherwise the
+ * path of a link would not show what it leads to. */
 static enum xfer_result sink_open_parent(struct xfer_sink *sink, struct sink_directory *parent)
 {
     size_t n = (size_t)(sink->name - sink->path);
     n -= n > 0; /* the slash */
     if (n > XFER_PATH)
         return XFER_TOO_LONG;
+    if (is_temp(sink->name)) /* it could be another client's */
+        return XFER_BAD_NAME;
     if (parent->fd >= 0 && strlen(parent->path) == n && !memcmp(parent->path, sink->path, n))
         return XFER_OK;
     if (parent->fd >= 0)
         close(parent->fd);
     memcpy(parent->path, sink->path, n);
     parent->path[n] = 0;
-    parent->fd = path_open(sink->place.base, parent->path, O_PATH | O_DIRECTORY, 0);
+    parent->fd = path_open_plain(sink->place.base, parent->path, O_PATH | O_DIRECTORY);
     return parent->fd < 0 ? xfer_result_of(-parent->fd) : XFER_OK;
 }
 
@@ -86,7 +81,11 @@ static bool begin_entry(struct xfer_sink *sink, const struct xfer_record *record
     if (record->id != sink->last_id + 1 || sink->file_id || sink->ended || sink->list)
         return xfer_link_blame(sink->link, "an entry out of turn");
     sink->last_id = record->id;
-    return compose(sink, record->path);
+    if (!compose(sink, record->path))
+        return false;
+    if (!order_admits(&sink->order, record->type, record->path))
+        return xfer_link_blame(sink->link, "something else than what was asked for");
+    return true;
 }
 
 /* --- directories and links ----------------------------------------------------------------------------------- */
@@ -101,7 +100,7 @@ static enum xfer_result sink_make_directory(struct xfer_sink *sink)
         return result;
     if (errno != EEXIST)
         return xfer_result_of(errno);
-    int fd = path_open(sink->place.base, sink->path, O_PATH | O_DIRECTORY, 0);
+    int fd = path_open_plain(sink->place.base, sink->path, O_PATH | O_DIRECTORY);
     if (fd < 0)
         return xfer_result_of(-fd);
     close(fd);
@@ -117,12 +116,27 @@ static enum xfer_result finish_directory(struct xfer_sink *sink, const struct xf
     };
     if (!*sink->path || sink->dry)
         return XFER_OK;
-    int fd = path_open(sink->place.base, sink->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+    int fd = path_open_plain(sink->place.base, sink->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (fd < 0)
         return xfer_result_of(-fd);
     bool failed = fchmod(fd, record->mode & DIRECTORY_BITS) || futimens(fd, times);
     enum xfer_result result = failed ? xfer_result_of(errno) : XFER_OK;
     close(fd);
+    return result;
+}
+
+/* Makes the symbolic link under a name of its own, which then replaces what was there. */
+static enum xfer_result replace_by_link(int dir, const char *name, const char *target, const struct timespec times[2])
+{
+    char temp[XFER_NAME + 1];
+    if (!temp_unique(temp, name))
+        return XFER_IO;
+    if (symlinkat(target, dir, temp))
+        return xfer_result_of(errno);
+    if (!utimensat(dir, temp, times, AT_SYMLINK_NOFOLLOW) && !renameat(dir, temp, dir, name))
+        return XFER_OK;
+    enum xfer_result result = xfer_result_of(errno);
+    unlinkat(dir, temp, 0);
     return result;
 }
 
@@ -132,8 +146,6 @@ static enum xfer_result sink_make_link(struct xfer_sink *sink, const struct xfer
         {.tv_nsec = UTIME_OMIT},
         {.tv_sec = (time_t)record->seconds, .tv_nsec = (long)record->nanoseconds},
     };
-    const struct path_stamp stamp = {.seconds = record->seconds, .nanoseconds = record->nanoseconds};
-    char temp[XFER_NAME + 1];
     if (!*record->path || !xfer_link_ok(record->path, record->name)) {
         sink->tally->left_out += sink->skip_links;
         sink->tally->links -= sink->skip_links; /* it will be counted as a link */
@@ -144,16 +156,10 @@ static enum xfer_result sink_make_link(struct xfer_sink *sink, const struct xfer
     enum xfer_result result = sink_open_parent(sink, &sink->parent);
     if (result)
         return result;
-    int dir = sink->parent.fd;
-    temp_name(temp, sink->name, &stamp);
-    unlinkat(dir, temp, 0); /* left by a process that was killed at this point */
-    bool failed = symlinkat(record->name, dir, temp) || utimensat(dir, temp, times, AT_SYMLINK_NOFOLLOW) ||
-                  renameat(dir, temp, dir, sink->name);
-    if (failed) {
-        result = xfer_result_of(errno);
-        unlinkat(dir, temp, 0);
-    }
-    return result;
+    if (symlinkat(record->name, sink->parent.fd, sink->name))
+        return errno == EEXIST ? replace_by_link(sink->parent.fd, sink->name, record->name, times)
+                               : xfer_result_of(errno);
+    return utimensat(sink->parent.fd, sink->name, times, AT_SYMLINK_NOFOLLOW) ? xfer_result_of(errno) : XFER_OK;
 }
 
 static void take_entry(struct xfer_sink *sink, const struct xfer_record *record)
@@ -177,13 +183,13 @@ static struct path_stamp stamp_of(const struct xfer_record *record)
     return (struct path_stamp){.size = record->size, .seconds = record->seconds, .nanoseconds = record->nanoseconds};
 }
 
-static void tell_have(struct xfer_sink *sink, const struct sink_offer *offer, uint32_t id)
+static void put_have(struct xfer_sink *sink, const struct sink_offer *offer, uint32_t id)
 {
     struct xfer_record have = {.type = XFER_HAVE, .id = id};
     if (offer) {
         have.flags = offer->part.whole ? XFER_SAME : 0;
         have.offset = offer->part.length;
-        part_digest(&offer->part, have.digest);
+        digest_value(&offer->part.digest, have.digest);
     }
     xfer_link_put(sink->link, &have);
 }
@@ -191,17 +197,24 @@ static void tell_have(struct xfer_sink *sink, const struct sink_offer *offer, ui
 /* A file whose octets must be read occupies an offer until its entry comes. */
 static void compare_octets(struct xfer_sink *sink, const struct xfer_record *record, const struct path_stamp *stamp)
 {
-    struct sink_offer *free = NULL;
-    for (int i = 0; i < XFER_OFFERS && !free; i++)
-        free = sink->offers[i].id ? NULL : &sink->offers[i];
-    if (!free) {
+    struct sink_offer *offer = offers_unused(&sink->offers);
+    if (!offer) {
         xfer_link_blame(sink->link, "an offer too many");
-    } else if (part_find(&free->part, sink->ahead.fd, sink->name, stamp)) {
-        free->id = record->id;
-        sink->hashing = free;
+    } else if (part_find(&offer->part, sink->ahead.fd, sink->name, stamp)) {
+        offer->id = record->id;
+        memcpy(offer->path, record->path, strlen(record->path) + 1);
+        offer->stamp = *stamp;
+        sink->hashing = offer;
     } else {
-        tell_have(sink, NULL, record->id);
+        put_have(sink, NULL, record->id);
     }
+}
+
+/* Whether size and time do not show that a file is the same. Two files may have the same time within the kernel's
+ * resolution, so a file that the user named himself, and that may have another name here, is compared. */
+static bool sink_compares(const struct xfer_sink *sink, const struct xfer_record *record)
+{
+    return record->size && (sink->checksum || !*record->path);
 }
 
 /* An offer comes before its entry, so the directory of the file may not exist yet. */
@@ -216,15 +229,13 @@ static void sink_take_offer(struct xfer_sink *sink, const struct xfer_record *re
     if (!compose(sink, record->path))
         return;
     bool look = sink->resume && !sink_open_parent(sink, &sink->ahead) && *sink->name;
-    /* Two files may have the same time within the kernel's resolution. So a file that the user named himself, and that
-     * may have another name here, is compared. */
-    bool octets = sink->checksum || !*record->path;
-    if (look && (!octets || !record->size) && file_is(sink->ahead.fd, sink->name, &stamp))
+    bool octets = sink_compares(sink, record);
+    if (look && !octets && file_is(sink->ahead.fd, sink->name, &stamp))
         xfer_link_put(sink->link, &(struct xfer_record){.type = XFER_HAVE, .flags = XFER_SAME, .id = record->id});
     else if (look && (octets || record->size >= XFER_RESUMABLE))
         compare_octets(sink, record, &stamp);
     else
-        tell_have(sink, NULL, record->id);
+        put_have(sink, NULL, record->id);
 }
 
 bool sink_step(struct xfer_sink *sink)
@@ -235,26 +246,13 @@ bool sink_step(struct xfer_sink *sink)
     int more = part_hash(&offer->part, sink->buffer);
     if (more > 0)
         return true;
-    uint32_t id = offer->id;
-    if (more < 0)
-        drop_offer(offer);
-    tell_have(sink, more < 0 ? NULL : offer, id);
+    put_have(sink, more < 0 ? NULL : offer, offer->id);
+    if (more < 0) {
+        part_drop(&offer->part);
+        offer->id = 0;
+    }
     sink->hashing = NULL;
     return true;
-}
-
-/* Returns the part that the source continues, or NULL, and drops the offers of earlier entries. */
-static struct file_part *claim(struct xfer_sink *sink, const struct xfer_record *record)
-{
-    struct file_part *part = NULL;
-    for (int i = 0; i < XFER_OFFERS; i++) {
-        struct sink_offer *offer = &sink->offers[i];
-        if (offer->id && offer->id == record->id && record->offset)
-            part = &offer->part;
-        else if (offer->id && offer->id <= record->id)
-            drop_offer(offer);
-    }
-    return part;
 }
 
 /* `type` is XFER_TROUBLE if the source failed. */
@@ -264,15 +262,8 @@ static void sink_end_file(struct xfer_sink *sink, enum xfer_type type, enum xfer
     sink_answer(sink, type, sink->file_id, sink->file_path, result);
 }
 
-static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
+static void sink_begin_file(struct xfer_sink *sink, const struct xfer_record *record, struct file_part *part)
 {
-    if (!begin_entry(sink, record))
-        return;
-    struct file_part *part = claim(sink, record);
-    if (sink->dry || record->offset > record->size || (record->offset && (!part || part->length != record->offset))) {
-        xfer_link_blame(sink->link, "a file resumed at an unknown offset, or in a dry run");
-        return;
-    }
     const struct file_new new = {
         .name = sink->name, .stamp = stamp_of(record), .mode = record->mode, .data = record->count};
     memcpy(sink->file_path, record->path, strlen(record->path) + 1);
@@ -281,23 +272,48 @@ static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
     if (!sink->file_result)
         sink->file_result = file_open(&sink->file, sink->parent.fd, &new, part);
     sink->file.sync = sink->sync;
-    claim(sink, &(struct xfer_record){.id = record->id});
+    offers_drop(&sink->offers, record->id);
     sink->tally->resumed += record->offset;
     if (record->offset)
-        tally_tell(sink->tally, TALLY_RESUMED, record->path, XFER_OK, record->offset);
+        tally_report(sink->tally, TALLY_RESUMED, record->path, XFER_OK, record->offset);
     if (sink->file_result)
         sink_end_file(sink, XFER_FILE, sink->file_result);
 }
 
+/* Finds the offer of this entry. Returns false if another file was offered. */
+static bool find_offer(struct xfer_sink *sink, const struct xfer_record *record, struct sink_offer **offer)
+{
+    const struct path_stamp stamp = stamp_of(record);
+    *offer = offers_find(&sink->offers, record->id);
+    if (*offer && !offer_is_of(*offer, record->path, &stamp))
+        return xfer_link_blame(sink->link, "another file than it offered");
+    return true;
+}
+
+static void take_file(struct xfer_sink *sink, const struct xfer_record *record)
+{
+    struct sink_offer *offer;
+    if (!begin_entry(sink, record) || !find_offer(sink, record, &offer))
+        return;
+    struct file_part *part = offer && record->offset ? &offer->part : NULL;
+    if (sink->dry || (part ? part->length : 0) != record->offset) {
+        xfer_link_blame(sink->link, "a file resumed at an unknown offset, or in a dry run");
+        return;
+    }
+    sink_begin_file(sink, record, part);
+}
+
 /* Checks again that the file is the same as when it was offered. */
-static enum xfer_result keep_file(struct xfer_sink *sink, const struct xfer_record *record)
+static enum xfer_result keep_file(struct xfer_sink *sink, const struct xfer_record *record,
+                                  const struct sink_offer *offer)
 {
     const struct path_stamp stamp = stamp_of(record);
     struct stat st;
     enum xfer_result result = sink_open_parent(sink, &sink->parent);
     if (result)
         return result;
-    if (!file_is(sink->parent.fd, sink->name, &stamp))
+    if (!file_is(sink->parent.fd, sink->name, &stamp) ||
+        (offer && !path_is(sink->parent.fd, sink->name, offer->part.fd)))
         return XFER_CHANGED;
     bool failed = fstatat(sink->parent.fd, sink->name, &st, AT_SYMLINK_NOFOLLOW) ||
                   ((st.st_mode & 07777) != (record->mode & FILE_BITS) &&
@@ -307,22 +323,24 @@ static enum xfer_result keep_file(struct xfer_sink *sink, const struct xfer_reco
 
 static void take_skip(struct xfer_sink *sink, const struct xfer_record *record)
 {
+    struct sink_offer *offer;
     bool same = record->flags & XFER_SAME;
-    if (!begin_entry(sink, record))
+    if (!begin_entry(sink, record) || !find_offer(sink, record, &offer))
         return;
-    if (!same && !sink->dry) {
+    bool compared = offer && offer->part.whole;
+    if (same ? sink_compares(sink, record) && !compared : !sink->dry) {
         xfer_link_blame(sink->link, "a file without its data");
         return;
     }
-    claim(sink, &(struct xfer_record){.id = record->id});
+    enum xfer_result result = sink->dry ? XFER_OK : keep_file(sink, record, compared ? offer : NULL);
+    offers_drop(&sink->offers, record->id);
     if (same) {
         sink->tally->unchanged_octets += record->size;
     } else {
         sink->tally->octets += record->size;
-        tally_tell(sink->tally, TALLY_WOULD, record->path, XFER_OK, record->size);
+        tally_report(sink->tally, TALLY_WOULD, record->path, XFER_OK, record->size);
     }
-    sink_answer(sink, same ? XFER_SKIP : XFER_FILE, record->id, record->path,
-                sink->dry ? XFER_OK : keep_file(sink, record));
+    sink_answer(sink, same ? XFER_SKIP : XFER_FILE, record->id, record->path, result);
 }
 
 /* After a failure the source sends data until it learns of it: these are not written. */
@@ -385,7 +403,7 @@ static void take_trouble(struct xfer_sink *sink, const struct xfer_record *recor
     } else if (sink->list) {
         tally_entry(sink->tally, XFER_TROUBLE, record->path, result);
     } else if (begin_entry(sink, record)) {
-        claim(sink, &(struct xfer_record){.id = record->id});
+        offers_drop(&sink->offers, record->id);
         sink_answer(sink, XFER_TROUBLE, record->id, record->path, result);
     }
 }
@@ -402,6 +420,8 @@ static void take_end(struct xfer_sink *sink)
 {
     if (sink->file_id || sink->ended)
         xfer_link_blame(sink->link, "END out of turn");
+    else if (!sink->list && !order_may_end(&sink->order))
+        xfer_link_blame(sink->link, "END before everything that was asked for has come");
     sink->ended = true;
 }
 

@@ -5,14 +5,10 @@
 
 #include "tools/xfer/file.h"
 #include "tools/xfer/copy_link.h"
+#include "tools/xfer/offer.h"
+#include "tools/xfer/entry_order.h"
 #include "tools/xfer/path.h"
 #include "tools/xfer/tally.h"
-
-/* An offered file of which a part exists here. It is kept open and hashed until the source has compared it. */
-struct sink_offer {
-    uint32_t id; /* 0: unused */
-    struct file_part part;
-};
 
 /* A directory that stays open, since the next entry is likely to be in it. */
 struct sink_directory {
@@ -33,7 +29,8 @@ struct xfer_sink {
     char *name;                           /* the last name in `path` */
     struct sink_directory parent, ahead;  /* for entries, and for offers, which come earlier */
 
-    struct sink_offer offers[XFER_OFFERS];
+    struct entry_order order;
+    struct sink_offers offers;
     struct sink_offer *hashing;  /* the offer that is being hashed, to be answered then */
     uint8_t buffer[PART_BUFFER]; /* for hashing */
     uint32_t last_offer, last_id;
@@ -45,7 +42,8 @@ struct xfer_sink {
     bool ended;                    /* END was received */
 };
 
-/* Takes over `place`. Its base may be -1 if only a list is received. */
+/* Takes over `place`. Its base may be -1 if only a list is received. Set sink->order.asked, and the flags, afterwards.
+ */
 void sink_open(struct xfer_sink *sink, struct xfer_link *link, struct xfer_tally *tally,
                const struct path_place *place);
 /* Call once after sink_open(). An incomplete file stays as a temporary if it is large enough to be resumed. */

@@ -19,7 +19,7 @@ int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_
         .link = link,
         .tally = tally,
         .counting = attr->count,
-        .tell_total = attr->tell_total,
+        .put_total = attr->put_total,
         .resume = attr->resume,
         .checksum = attr->checksum,
         .dry = attr->dry,
@@ -34,8 +34,7 @@ int source_open(struct xfer_source *source, struct xfer_link *link, struct xfer_
     source->walk.flat = source->count.flat = attr->flat;
     source->ahead = calloc(SOURCE_AHEAD, sizeof(*source->ahead));
     source->walks = calloc(SOURCE_AHEAD, sizeof(*source->walks));
-    source->digest = XXH3_createState();
-    if (!source->ahead || !source->walks || !source->digest)
+    if (!digest_open(&source->digest) || !source->ahead || !source->walks)
         return fail(EXIT_FAILED, "out of memory");
     for (unsigned i = 0; i < SOURCE_AHEAD; i++)
         source->ahead[i].walk = &source->walks[i];
@@ -53,15 +52,8 @@ void source_close(struct xfer_source *source)
     walk_fini(&source->count);
     free(source->ahead);
     free(source->walks);
-    XXH3_freeState(source->digest);
+    digest_close(&source->digest);
     *source = (struct xfer_source){0};
-}
-
-static void put_digest(XXH3_state_t *state, uint8_t digest[XFER_DIGEST])
-{
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
-    memcpy(digest, canonical.digest, XFER_DIGEST);
 }
 
 /* --- ahead of the data --------------------------------------------------------------------------------------- */
@@ -82,7 +74,7 @@ static void count_some(struct xfer_source *source)
         } else if (entry->kind == WALK_OVER) {
             tally->total_known = true;
             source->counting = false;
-            if (source->tell_total)
+            if (source->put_total)
                 xfer_link_put(source->link, &(struct xfer_record){.type = XFER_TOTAL,
                                                                   .size = tally->total_octets,
                                                                   .count = tally->total_files});
@@ -159,7 +151,7 @@ static void drop_oldest(struct xfer_source *source)
 /* Starts a file from its beginning, with an empty digest. */
 static void rewind_file(struct xfer_source *source, const struct source_entry *entry)
 {
-    XXH3_128bits_reset(source->digest);
+    digest_reset(&source->digest);
     source->offset = 0;
     source->data_end = entry->walk->stored < entry->walk->size ? 0 : entry->walk->size;
 }
@@ -176,7 +168,7 @@ static void start_data(struct xfer_source *source, const struct source_entry *en
     source->refused = false;
     source->phase = SOURCE_DATA;
     if (source->offset)
-        tally_tell(source->tally, TALLY_RESUMED, entry->walk->path, XFER_OK, source->offset);
+        tally_report(source->tally, TALLY_RESUMED, entry->walk->path, XFER_OK, source->offset);
 }
 
 /* Sends no data of a file, because the sink has it, or because of a dry run. */
@@ -189,7 +181,7 @@ static void skip_file(struct xfer_source *source, const struct source_entry *ent
         source->tally->unchanged_octets += record.size;
     } else {
         source->tally->octets += record.size;
-        tally_tell(source->tally, TALLY_WOULD, record.path, XFER_OK, record.size);
+        tally_report(source->tally, TALLY_WOULD, record.path, XFER_OK, record.size);
     }
     drop_oldest(source);
 }
@@ -205,19 +197,18 @@ static void put_trouble(struct xfer_source *source, const struct source_entry *e
 static void source_end_file(struct xfer_source *source, const struct source_entry *entry, enum xfer_result result)
 {
     struct xfer_record record = {.type = XFER_FILE_END, .id = entry->id, .result = (uint16_t)result};
-    put_digest(source->digest, record.digest);
+    digest_value(&source->digest, record.digest);
     xfer_link_put(source->link, &record);
     drop_oldest(source);
 }
 
-/* Hashes part of the hole at source->offset. Returns its length; 0: there is no hole. */
+/* Hashes the hole at source->offset. Returns its length; 0: there is no hole. */
 static uint64_t pass_hole(struct xfer_source *source, const struct source_entry *entry, uint64_t until)
 {
     uint64_t n = 0;
     if (source->offset >= source->data_end && source->offset < until)
         n = hole_at(entry->walk->fd, source->offset, until, &source->data_end);
-    n = n < XFER_HOLE ? n : XFER_HOLE;
-    hole_hash(source->digest, n);
+    digest_zeros(&source->digest, n);
     source->offset += n;
     return n;
 }
@@ -237,7 +228,7 @@ static int64_t read_piece(struct xfer_source *source, const struct source_entry 
     while (got < 0 && errno == EINTR);
     if (got <= 0)
         return -(int64_t)(got ? xfer_result_of(errno) : XFER_CHANGED);
-    XXH3_128bits_update(source->digest, at, (size_t)got);
+    digest_octets(&source->digest, at, (size_t)got);
     source->offset += (uint64_t)got;
     return got;
 }
@@ -250,7 +241,7 @@ static void start_again(struct xfer_source *source, const struct source_entry *e
         return;
     }
     if (!entry->same)
-        tally_tell(source->tally, TALLY_RESTART, entry->walk->path, XFER_MISMATCH, entry->have);
+        tally_report(source->tally, TALLY_RESTART, entry->walk->path, XFER_MISMATCH, entry->have);
     rewind_file(source, entry);
     start_data(source, entry);
 }
@@ -266,7 +257,7 @@ static bool read_prefix(struct xfer_source *source, const struct source_entry *e
         return false;
     if (got > 0 && source->offset < entry->have)
         return true;
-    put_digest(source->digest, digest);
+    digest_value(&source->digest, digest);
     if (got < 0 || memcmp(digest, entry->have_digest, XFER_DIGEST))
         start_again(source, entry);
     else if (entry->same)
@@ -441,13 +432,21 @@ bool source_over(const struct xfer_source *source)
 
 /* --- what the sink says -------------------------------------------------------------------------------------- */
 
+/* The sink may say that it has the file only if it compared all octets, or if size and time are enough. */
+static bool source_believes(const struct xfer_source *source, const struct source_entry *entry,
+                            const struct xfer_record *have)
+{
+    bool octets = entry->walk->size && (source->checksum || !*entry->walk->path);
+    return !(have->flags & XFER_SAME) || have->offset == entry->walk->size || (!have->offset && !octets);
+}
+
 static void take_have(struct xfer_source *source, const struct xfer_record *record)
 {
     for (unsigned i = source->tail; i != source->head; i++) {
         struct source_entry *entry = &source->ahead[i % SOURCE_AHEAD];
         if (entry->id != record->id || !entry->offered || entry->answered)
             continue;
-        if (record->offset > (entry->hashed ? entry->walk->size : 0))
+        if (record->offset > (entry->hashed ? entry->walk->size : 0) || !source_believes(source, entry, record))
             break;
         entry->answered = true;
         entry->same = record->flags & XFER_SAME;

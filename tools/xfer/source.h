@@ -3,8 +3,7 @@
 #ifndef TOOLS_XFER_SOURCE_H
 #define TOOLS_XFER_SOURCE_H
 
-#include <xxhash.h>
-
+#include "tools/xfer/digest.h"
 #include "tools/xfer/copy_link.h"
 #include "tools/xfer/tally.h"
 #include "tools/xfer/walk.h"
@@ -34,7 +33,7 @@ struct xfer_source {
     struct xfer_tally *tally;
     struct walk walk, count;
     bool counting; /* until TOTAL is known and put */
-    bool tell_total;
+    bool put_total;
     bool resume, checksum, dry, list;
     int top;
     bool walked;                       /* the walk is finished */
@@ -49,7 +48,7 @@ struct xfer_source {
     enum source_phase phase;   /* of the oldest entry, a file */
     uint64_t offset, data_end; /* there is no hole from `offset` up to `data_end` */
     bool refused;              /* the sink has given up the file */
-    XXH3_state_t *digest;
+    struct file_digest digest;
 };
 
 struct source_attr {
@@ -60,8 +59,8 @@ struct source_attr {
     bool list;     /* put ENTRY records and nothing else */
     bool flat;     /* do not enter directories below the top */
     enum walk_links links;
-    bool count;      /* count everything before the first entry is sent */
-    bool tell_total; /* and put the sum as a TOTAL record */
+    bool count;     /* count everything before the first entry is sent */
+    bool put_total; /* and put the sum as a TOTAL record */
 };
 
 /* Returns 0 or an exit code. */

@@ -22,17 +22,17 @@ struct xfer_tally {
     uint64_t left_out;                               /* symbolic links that lead out and were skipped */
     uint64_t total_files, total_octets;
     bool total_known;
-    void (*tell)(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets);
+    void (*report)(void *user, enum tally_event event, const char *path, enum xfer_result result, uint64_t octets);
     void *user;
     void (*line)(void *user, const struct xfer_record *record); /* a line of a list */
     void *line_user;
 };
 
-static inline void tally_tell(struct xfer_tally *tally, enum tally_event event, const char *path,
-                              enum xfer_result result, uint64_t octets)
+static inline void tally_report(struct xfer_tally *tally, enum tally_event event, const char *path,
+                                enum xfer_result result, uint64_t octets)
 {
-    if (tally->tell)
-        tally->tell(tally->user, event, path, result, octets);
+    if (tally->report)
+        tally->report(tally->user, event, path, result, octets);
 }
 
 /* Counts an entry of this type, or a failure; XFER_TROUBLE: the source could not read it. */
@@ -49,7 +49,7 @@ static inline void tally_entry(struct xfer_tally *tally, unsigned type, const ch
     else if (type == XFER_DIRECTORY)
         tally->directories++;
     if (result)
-        tally_tell(tally, type == XFER_TROUBLE ? TALLY_UNREAD : TALLY_FAILED, path, result, 0);
+        tally_report(tally, type == XFER_TROUBLE ? TALLY_UNREAD : TALLY_FAILED, path, result, 0);
 }
 
 static inline bool tally_has_rate(const struct xfer_tally *tally, double seconds)

@@ -65,26 +65,30 @@ bool is_temp(const char *name)
     return true;
 }
 
-/* Whether it is a regular file of ours with a single name, so that nobody can make us write through a link. */
+/* Whether it is a regular file of ours with a single name, so that no other user can make us write through a link. */
 static bool temp_is_ours(const struct stat *st)
 {
     return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
 }
 
-/* Whether the name still belongs to the locked file: its former owner may have renamed the file meanwhile. */
-static bool is_still(int parent, const char *temp, int fd)
+/* Opens and locks an existing temporary, or with `create` a new one. Returns -EPERM if it is not ours; it is not opened
+ * then, since it could be a pipe. The name must still belong to the locked file: its former owner may have renamed the
+ * file meanwhile. */
+static int open_locked(int parent, const char *temp, bool create)
 {
-    struct stat opened, named;
-    return !fstat(fd, &opened) && !fstatat(parent, temp, &named, AT_SYMLINK_NOFOLLOW) && temp_is_ours(&opened) &&
-           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
-static int open_locked(int parent, const char *temp, int flags)
-{
-    int fd = openat(parent, temp, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+    struct stat st;
+    int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    if (fstatat(parent, temp, &st, AT_SYMLINK_NOFOLLOW)) {
+        if (errno != ENOENT || !create)
+            return -errno;
+        flags |= O_CREAT | O_EXCL;
+    } else if (!temp_is_ours(&st)) {
+        return -EPERM;
+    }
+    int fd = openat(parent, temp, flags, 0600);
     if (fd < 0)
         return -errno;
-    if (!flock(fd, LOCK_EX | LOCK_NB) && is_still(parent, temp, fd))
+    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && temp_is_ours(&st) && path_is(parent, temp, fd))
         return fd;
     close(fd);
     return -EBUSY;
@@ -93,17 +97,17 @@ static int open_locked(int parent, const char *temp, int flags)
 int temp_find(int parent, const char *temp)
 {
     const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
-    int fd = open_locked(parent, temp, 0);
+    int fd = open_locked(parent, temp, false);
     for (int ms = 0; fd == -EBUSY && ms < WAIT_MS; ms += STEP_MS) {
         nanosleep(&step, NULL);
-        fd = open_locked(parent, temp, 0);
+        fd = open_locked(parent, temp, false);
     }
     return fd;
 }
 
 void temp_remove(int parent, const char *temp)
 {
-    int fd = open_locked(parent, temp, 0);
+    int fd = open_locked(parent, temp, false);
     if (fd < 0)
         return;
     unlinkat(parent, temp, 0);
@@ -112,11 +116,12 @@ void temp_remove(int parent, const char *temp)
 
 int temp_make(int parent, char temp[XFER_NAME + 1], const char *name)
 {
-    int fd = open_locked(parent, temp, O_CREAT);
-    if (fd == -EBUSY || fd == -ELOOP || fd == -EISDIR || fd == -ENXIO) {
+    int fd = open_locked(parent, temp, true);
+    if (fd < 0) {
+        /* Others may use it, or own it: they must not keep us from the file. */
         if (!temp_unique(temp, name))
             return -EIO;
-        fd = open_locked(parent, temp, O_CREAT | O_EXCL);
+        fd = open_locked(parent, temp, true);
     }
     struct stat st;
     if (fd >= 0 && !fstat(fd, &st) && st.st_size && ftruncate(fd, 0)) {

@@ -102,19 +102,20 @@ bool xfer_name_ok(const char *name)
 bool xfer_link_ok(const char *path, const char *target)
 {
     long depth = 0;
+    bool down = false;
     for (; (path = strchr(path, '/')); path++)
         depth++;
     if (!*target || *target == '/')
         return false;
-    while (*target && depth >= 0) {
+    while (*target) {
         size_t n = strcspn(target, "/");
-        if (n == 2 && target[0] == '.' && target[1] == '.')
-            depth--;
-        else if (n > 1 || (n == 1 && target[0] != '.'))
-            depth++;
+        bool up = n == 2 && target[0] == '.' && target[1] == '.';
+        if (up && (down || !depth--))
+            return false;
+        down = down || (!up && (n > 1 || (n == 1 && target[0] != '.')));
         target += n + (target[n] == '/');
     }
-    return depth >= 0;
+    return true;
 }
 
 /* The length of the well-formed UTF-8 character at `p` that terminals only draw; 0 if it is not one. */

@@ -174,18 +174,17 @@ static bool walk_append(struct walk *walk, size_t length, const char *name)
 
 static void next_in_directory(struct walk *walk, struct walk_entry *entry)
 {
-    const struct walk_level *level = &walk->level[walk->depth - 1];
-    const struct dirent *at;
+    struct walk_level *level = &walk->level[walk->depth - 1];
+    const struct dirent *at = NULL;
     errno = 0;
     /* cppcheck-suppress readdirCalled ; no other thread reads from this directory */
-    while ((at = readdir(level->dir)) && !is_entry(at->d_name))
+    while (!level->unreadable && (at = readdir(level->dir)) && !is_entry(at->d_name))
         errno = 0;
     walk->path[level->length] = 0;
     if (!at && errno) {
-        /* Report the error once, and leave the directory. */
-        enum xfer_result result = xfer_result_of(errno);
-        walk_leave(walk, entry);
-        set_trouble(entry, result);
+        /* Report the error once, and leave the directory afterwards. */
+        level->unreadable = true;
+        set_trouble(entry, xfer_result_of(errno));
     } else if (!at) {
         walk_leave(walk, entry);
     } else if (!walk_append(walk, level->length, at->d_name)) {
@@ -230,7 +229,7 @@ enum xfer_result walk_open(int top, struct walk_entry *entry)
     struct stat st;
     if (entry->fd >= 0)
         return XFER_OK;
-    int fd = path_open(top, entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    int fd = path_open_plain(top, entry->path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return xfer_result_of(-fd);
     enum xfer_result result = fstat(fd, &st) ? xfer_result_of(errno) : S_ISREG(st.st_mode) ? XFER_OK : XFER_NOT_FILE;

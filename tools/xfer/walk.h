@@ -47,6 +47,7 @@ struct walk {
     struct walk_level {
         DIR *dir;
         size_t length; /* of the path of the directory */
+        bool unreadable;
         uint32_t mode, nanoseconds;
         int64_t seconds;
     } level[XFER_DEPTH];

@@ -9,7 +9,7 @@
 
 enum {
     XFER_PORT = 18516,
-    XFER_VERSION = 2,
+    XFER_VERSION = 3,
     XFER_MAGIC = 0x72646300 + XFER_VERSION, /* "rdc" and the version */
     XFER_HELLO = 8,                         /* octets of private data: the magic number, a result, two zeros */
 
@@ -19,7 +19,6 @@ enum {
 
     XFER_ALIGN = 64,     /* a piece of a file begins at a multiple of this in the ring */
     XFER_DATA = 1 << 20, /* limit for a DATA record, in octets */
-    XFER_HOLE = 1 << 26, /* limit for a HOLE record */
     XFER_RING_MIN = 4 << 20,
     XFER_RING = 16 << 20, /* the default */
     XFER_RING_MAX = 1 << 28,
@@ -160,8 +159,9 @@ enum xfer_result xfer_path_check(const char *path);
 /* Whether this is one valid name. */
 bool xfer_name_ok(const char *name);
 
-/* Whether the symbolic link `path` -> `target` stays inside the tree that `path` is relative to, judged by the text
- * alone. */
+/* Whether the symbolic link `path` -> `target` stays inside the tree that `path` is relative to, whatever other links
+ * are there for which this is true: the target is "..", at most as often as `path` has directories, then names. After a
+ * name, which may be a link itself, ".." could lead anywhere. The directories of `path` must be no links. */
 bool xfer_link_ok(const char *path, const char *target);
 
 /* Makes `text` a single line that is safe for terminals and JSON: control characters and invalid UTF-8 are escaped, and
