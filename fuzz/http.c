@@ -7,8 +7,11 @@
 #include <stdlib.h>
 
 #include "http/chunked.c"
+#include "http/condition.c"
+#include "http/date.c"
 #include "http/head.c"
 #include "http/target.c"
+#include "http/type.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 
@@ -20,7 +23,7 @@ static void fuzz_head(const uint8_t *p, size_t n, bool request)
     assert(end <= n);
     if (!end)
         return;
-    if (request && !http_parse_request(&head, p, end)) {
+    if (request && !http_parse_request(&head, p, end, 0)) {
         assert(head.target >= (const char *)p && head.target + head.target_length <= (const char *)p + end);
         assert(head.target_length <= HTTP_TARGET_MAX && head.body != HTTP_BODY_TO_END);
     }

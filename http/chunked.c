@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* chunk.c - the chunked transfer coding (RFC 9112, section 7.1), octet by octet. */
+/* chunked.c - the chunked transfer coding (RFC 9112, section 7.1), octet by octet. */
 #include "http/codec.h"
 
 enum { SIZE_DIGITS = 15 };
@@ -32,10 +32,10 @@ static enum http_chunk_state in_size(struct http_chunk *chunk, uint8_t c)
     return c == '\r' ? HTTP_CHUNK_SIZE_LF : c == ';' ? HTTP_CHUNK_EXTENSION : HTTP_CHUNK_BAD;
 }
 
-/* The rest of a line: anything but a lone CR or LF. `end`: what follows its CR. */
+/* The rest of a line: no control character but a tab. `end`: what follows its CR. */
 static enum http_chunk_state in_line(enum http_chunk_state same, enum http_chunk_state end, uint8_t c)
 {
-    return c == '\r' ? end : c == '\n' ? HTTP_CHUNK_BAD : same;
+    return c == '\r' ? end : (c < 0x20 && c != '\t') || c == 0x7f ? HTTP_CHUNK_BAD : same;
 }
 
 static enum http_chunk_state expect_octet(uint8_t c, uint8_t wanted, enum http_chunk_state next)

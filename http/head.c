@@ -5,16 +5,9 @@
 
 #include "http/codec.h"
 
-enum { LENGTH_DIGITS = 18 };
-
-/* Octets of a line, or of a part of it. */
-struct http_words {
-    const char *at;
-    size_t n;
-};
-
 /* What the fields said. */
 struct http_seen {
+    int64_t now; /* in seconds since 1970 */
     unsigned hosts, lengths, encodings, fields;
     bool chunked, close, keeps, partial, encoded, other_expectation;
 };
@@ -88,7 +81,7 @@ static bool parse_length(const struct http_words *value, uint64_t *length)
             return false;
         *length = *length * 10 + (uint64_t)(value->at[i] - '0');
     }
-    return value->n > 0 && value->n <= LENGTH_DIGITS;
+    return value->n > 0 && value->n <= HTTP_DIGITS_MAX;
 }
 
 static void parse_connection(struct http_seen *seen, struct http_words list)
@@ -104,6 +97,71 @@ static void parse_connection(struct http_seen *seen, struct http_words list)
     }
 }
 
+/* Fields of conditions and ranges: what they have is looked at when the file is known. Two of one kind are refused: one
+ * of them alone could do what the other was to prevent. */
+static int parse_condition(struct http_head *head, const struct http_words *name, const struct http_words *value)
+{
+    const struct {
+        const char *name;
+        struct http_words *to;
+    } words[] = {
+        {"if-match", &head->if_match}, {"if-none-match", &head->if_none_match},
+        {"if-range", &head->if_range}, {"range", &head->range},
+        {"etag", &head->tag},
+    };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (!words_are(name, words[i].name))
+            continue;
+        if (words[i].to->at)
+            return refuse(head, 400, "a second condition, range or ETag");
+        *words[i].to = *value;
+    }
+    return 0;
+}
+
+/* "bytes 0-499/1234", "bytes 0-499" and "/" and "*" for a total that is not known, and "*" for no part. */
+static bool parse_content_range(struct http_content_range *range, struct http_words value)
+{
+    struct http_words last, total;
+    uint64_t end;
+    const char *slash = memchr(value.at, '/', value.n), *dash = memchr(value.at, '-', value.n);
+    *range = (struct http_content_range){.given = true, .total = UINT64_MAX};
+    if (value.n < 6 || strncasecmp(value.at, "bytes ", 6) || !slash)
+        return false;
+    total = (struct http_words){slash + 1, value.n - (size_t)(slash + 1 - value.at)};
+    if (!(total.n == 1 && *total.at == '*') && !parse_length(&total, &range->total))
+        return false;
+    value = (struct http_words){value.at + 6, (size_t)(slash - value.at) - 6};
+    if (value.n == 1 && *value.at == '*')
+        return true;
+    if (!dash || dash > slash)
+        return false;
+    last = (struct http_words){dash + 1, (size_t)(slash - dash) - 1};
+    value.n = (size_t)(dash - value.at);
+    if (!parse_length(&value, &range->first) || !parse_length(&last, &end) || end < range->first || end >= range->total)
+        return false;
+    range->length = end - range->first + 1;
+    return true;
+}
+
+static int parse_framing(struct http_head *head, struct http_seen *seen, const struct http_words *name,
+                         const struct http_words *value)
+{
+    if (words_are(name, "content-length")) {
+        if (seen->lengths++ || !parse_length(value, &head->length))
+            return refuse(head, 400, "a Content-Length that is no number, or a second one");
+    } else if (words_are(name, "transfer-encoding")) {
+        seen->chunked = words_are(value, "chunked");
+        if (seen->encodings++)
+            return refuse(head, 400, "more than one Transfer-Encoding");
+    } else if (words_are(name, "content-range")) {
+        seen->partial = true;
+        if (head->content.given || !parse_content_range(&head->content, *value))
+            return refuse(head, 400, "a Content-Range that is none");
+    }
+    return 0;
+}
+
 static int parse_field(struct http_head *head, struct http_seen *seen, const struct http_words *line)
 {
     const char *colon = memchr(line->at, ':', line->n);
@@ -114,22 +172,23 @@ static int parse_field(struct http_head *head, struct http_seen *seen, const str
     trim_words(&value);
     if (words_are(&name, "host")) {
         seen->hosts++;
-    } else if (words_are(&name, "content-length")) {
-        if (seen->lengths++ || !parse_length(&value, &head->length))
-            return refuse(head, 400, "a Content-Length that is no number, or a second one");
-    } else if (words_are(&name, "transfer-encoding")) {
-        seen->chunked = words_are(&value, "chunked");
-        if (seen->encodings++)
-            return refuse(head, 400, "more than one Transfer-Encoding");
+        if (!http_is_host(value))
+            return refuse(head, 400, "a Host that is none");
     } else if (words_are(&name, "connection")) {
         parse_connection(seen, value);
     } else if (words_are(&name, "expect")) {
-        head->expects_continue = words_are(&value, "100-continue");
-        seen->other_expectation |= !head->expects_continue;
-    } else if (words_are(&name, "content-range")) {
-        seen->partial = true;
+        /* A client of HTTP/1.0 would take the interim answer for the answer (RFC 9110, section 10.1.1). */
+        head->expects_continue = !head->is_1_0 && words_are(&value, "100-continue");
+        seen->other_expectation |= !head->is_1_0 && !head->expects_continue;
     } else if (words_are(&name, "content-encoding")) {
         seen->encoded = !words_are(&value, "identity");
+    } else if (words_are(&name, "if-modified-since")) {
+        head->if_modified_since = http_parse_date(value, seen->now);
+    } else if (words_are(&name, "if-unmodified-since")) {
+        head->if_unmodified_since = http_parse_date(value, seen->now);
+    } else {
+        int status = parse_condition(head, &name, &value);
+        return status ? status : parse_framing(head, seen, &name, &value);
     }
     return 0;
 }
@@ -197,11 +256,11 @@ static int parse_request_line(struct http_head *head, const struct http_words *l
     return parse_version(head, second + 1, rest - head->target_length - 1);
 }
 
-int http_parse_request(struct http_head *head, const uint8_t *octets, size_t n)
+int http_parse_request(struct http_head *head, const uint8_t *octets, size_t n, int64_t now)
 {
     struct http_words rest = {(const char *)octets, n}, line;
-    struct http_seen seen = {0};
-    *head = (struct http_head){0};
+    struct http_seen seen = {.now = now};
+    *head = (struct http_head){.if_modified_since = HTTP_NO_DATE, .if_unmodified_since = HTTP_NO_DATE};
     if (!next_line(&rest, &line))
         return refuse(head, 400, "a line with a control character");
     int status = parse_request_line(head, &line);
@@ -258,7 +317,9 @@ const char *http_phrase(int status)
         {200, "OK"},
         {201, "Created"},
         {204, "No Content"},
+        {206, "Partial Content"},
         {301, "Moved Permanently"},
+        {304, "Not Modified"},
         {400, "Bad Request"},
         {403, "Forbidden"},
         {404, "Not Found"},
@@ -266,9 +327,11 @@ const char *http_phrase(int status)
         {408, "Request Timeout"},
         {409, "Conflict"},
         {411, "Length Required"},
+        {412, "Precondition Failed"},
         {413, "Content Too Large"},
         {414, "URI Too Long"},
         {415, "Unsupported Media Type"},
+        {416, "Range Not Satisfiable"},
         {417, "Expectation Failed"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},

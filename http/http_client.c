@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.c - one connection after the other until every job is done or given up. */
+/* http_client.c - one connection after the other until every job is done or given up. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,32 +7,8 @@
 #include <unistd.h>
 
 #include "http/http_client.h"
-#include "tools/xfer/xfer.h"
 
 enum { TRIES = 3, TURN = 256, WAIT_MS = 100, CONNECT_MS = 10000, BYE_MS = 1000 };
-
-void http_job_fail(struct http_client *client, struct http_job *job, int code, const char *why)
-{
-    char name[XFER_TEXT];
-    job->state = HTTP_JOB_FAILED;
-    client->failed++;
-    client->code = fail(code, "%s: %s", xfer_printable(name, job->target), why);
-}
-
-void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, uint64_t placed)
-{
-    char name[XFER_TEXT];
-    job->state = HTTP_JOB_DONE;
-    client->files++;
-    client->octets += octets;
-    client->placed += placed;
-    if (client->options->quiet)
-        return;
-    printf("%s: %" PRIu64 " octets", xfer_printable(name, job->put ? job->target : job->name), octets);
-    if (!job->put)
-        printf(", %" PRIu64 " placed", placed);
-    putchar('\n');
-}
 
 static bool jobs_are_over(struct http_client *client)
 {
@@ -83,7 +59,7 @@ static int connect_any(struct http_client *client)
     client->leaves = false;
     client->flights = client->flight_first = 0;
     client->answering.in_body = false;
-    client->answering.have = client->answering.scanned = 0;
+    client->answering.have = client->answering.scanned = client->answering.interim = 0;
     client->sending.job = NULL;
     client->sending.length = client->sending.sent = 0;
     return 0;
@@ -94,7 +70,7 @@ static void requeue(struct http_client *client)
 {
     for (size_t i = 0; i < client->flights; i++) {
         struct http_job *job = client->flight[(client->flight_first + i) % HTTP_DEPTH_MAX].job;
-        landing_drop(&job->landing);
+        http_job_part(client, job);
         if (job->state == HTTP_JOB_FAILED)
             continue;
         job->tries += !i;
@@ -141,7 +117,7 @@ static uint64_t moved_octets(const struct http_client *client)
 }
 
 /* Until all is done, the server leaves, or nothing moves any more. */
-static void http_client_drive(struct http_client *client)
+static void client_drive(struct http_client *client)
 {
     uint64_t moved = 0, last_ns = clock_ns(), timeout_ns = (uint64_t)(client->options->timeout_s * 1e9);
     while (!tool_stopped && !jobs_are_over(client)) {
@@ -184,7 +160,7 @@ int http_client_run(struct http_client *client)
         if (code)
             break;
         uint64_t failed = client->failed;
-        http_client_drive(client);
+        client_drive(client);
         uint32_t answers = client->answers;
         disconnect(client);
         if (client->code && !answers && client->failed == failed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* client.h - files from and to one server, many at once on one connection. */
+/* http_client.h - files from and to one server, many at once on one connection. */
 #ifndef RDDP_HTTP_HTTP_CLIENT_H
 #define RDDP_HTTP_HTTP_CLIENT_H
 
@@ -17,6 +17,10 @@ enum http_job_state {
     HTTP_JOB_FAILED,
 };
 
+/* HTTP_INTERIM_MAX: answers 1xx to one request. HTTP_PART_MIN: the part of a file that was received
+ * is kept if it has at least this many octets. */
+enum { HTTP_INTERIM_MAX = 32, HTTP_PART_MIN = 8 << 20 };
+
 /* One file. */
 struct http_job {
     enum http_job_state state;
@@ -24,8 +28,10 @@ struct http_job {
     char target[HTTP_TARGET_MAX], name[XFER_NAME + 1];
     int fd;        /* PUT: where it comes from */
     uint64_t size; /* UINT64_MAX: unknown */
+    uint64_t end;  /* PUT: the octets written when the last of it was; UINT64_MAX: it has not left whole */
     unsigned tries;
     struct landing landing;
+    char tag[HTTP_TAG_MAX], part[XFER_NAME + 1]; /* the file's strong ETag; what a part of that version is called */
 };
 
 /* A request whose answer is due. */
@@ -52,6 +58,7 @@ struct http_answering {
     size_t have, scanned;
     struct http_head head;
     bool in_body;
+    unsigned interim; /* answers 1xx since the last final one */
     uint64_t left;
     struct http_chunk chunk;
 };
@@ -63,6 +70,7 @@ struct http_client {
     struct target server;
     const char *authority; /* as the URL has it */
     int directory;         /* GET: where files go */
+    bool has_parts;        /* an earlier attempt left some of a file there */
     struct http_job *job;
     size_t jobs, first; /* those before `first` are over */
     struct http_in in;
@@ -81,15 +89,18 @@ struct http_client {
 /* Does all jobs; an exit code. */
 int http_client_run(struct http_client *client);
 
-/* send.c: sends what fits of what is to be sent. True: something left. */
+/* http_send.c: sends what fits of what is to be sent. True: something left. */
 bool http_client_send(struct http_client *client);
 
 /* receive.c: takes what came. 1: something; 0: nothing; a negative errno: the connection is over (-ENODATA: the server
  * has closed; -EPROTO: it does not speak HTTP/1.1, and a line was said about it). */
 int http_client_receive(struct http_client *client);
 
-/* Says what failed, and ends the job. */
+/* job.c. Says what failed, and ends the job. */
 void http_job_fail(struct http_client *client, struct http_job *job, int code, const char *why);
 void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, uint64_t placed);
+/* Closes the file of an answer that did not come whole. What has come of a large one is kept, if a later request can
+ * tell whether it is still the same version. */
+void http_job_part(struct http_client *client, struct http_job *job);
 
 #endif

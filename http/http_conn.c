@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.c - a connection that is served: one request after the other, its answer before the next is looked at. What a
- * client sends ahead waits in its TCP window. */
+/* http_conn.c - a connection that is served: one request after the other, its answer before the next is looked at. What
+ * a client sends ahead waits in its TCP window. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static bool take_head(struct http_conn *conn)
 
 static void give_body_up(struct http_conn *conn, int status)
 {
-    (void)rddp_stream_forget(conn->in.stream, rddp_rid_http(conn->index));
+    http_in_forget(&conn->in, rddp_rid_http(conn->index));
     landing_drop(&conn->landing);
     conn->closes = true;
     http_request_refuse(conn, status, NULL);
@@ -119,10 +119,8 @@ static bool body_is_whole(const struct http_conn *conn)
 /* A peer that says how much will come, and sends nothing, takes no more of the disk than HTTP_AHEAD. */
 static void land_further(struct http_conn *conn)
 {
-    if (!conn->lands || !landing_grow(&conn->landing))
-        return;
-    (void)rddp_stream_forget(conn->in.stream, rddp_rid_http(conn->index));
-    conn->lands = !http_request_expect(conn);
+    if (conn->landing.lands && landing_grow(&conn->landing))
+        (void)http_request_expect(conn); /* else the rest comes as plain octets */
 }
 
 /* Takes data, or the framing in front of it. A status: the request fails. */
@@ -138,7 +136,9 @@ static int take_part(struct http_conn *conn)
     size_t n = conn->in.left < data ? conn->in.left : (size_t)data;
     if (n > conn->served->options->limit - conn->landing.position)
         return 413;
-    int error = n ? landing_take(&conn->landing, conn->in.at, n, conn->in.placed) : 0;
+    int error = n ? http_in_land(&conn->in, &conn->landing, rddp_rid_http(conn->index), n) : 0;
+    if (error == -EAGAIN)
+        return 0;
     if (error)
         return http_status_of(error);
     http_in_took(&conn->in, n);
@@ -165,7 +165,7 @@ static bool take_body(struct http_conn *conn)
         }
     }
     if (body_is_whole(conn)) {
-        (void)rddp_stream_forget(conn->in.stream, rddp_rid_http(conn->index));
+        http_in_forget(&conn->in, rddp_rid_http(conn->index));
         http_request_put_done(conn);
     }
     return true;
@@ -233,9 +233,9 @@ bool http_conn_work(struct http_conn *conn)
 
 uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns)
 {
-    bool idle = conn->state == HTTP_CONN_HEAD && !conn->head_have && !conn->in.left &&
-                !rddp_stream_unacked(conn->out.stream) && now_ns > conn->pace.last_ns;
-    return idle ? now_ns - conn->pace.last_ns : 0;
+    bool idle = conn->state == HTTP_CONN_HEAD && !conn->in.left && !rddp_stream_unacked(conn->out.stream);
+    uint64_t since_ns = conn->head_have ? conn->pace.begin_ns : conn->pace.last_ns;
+    return idle && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
 void http_conn_watch(struct http_conn *conn, uint64_t now_ns)
@@ -268,7 +268,6 @@ void http_conn_watch(struct http_conn *conn, uint64_t now_ns)
 struct http_conn *http_conn_open(const struct http_served *served, struct rddp_stream *stream, uint64_t now_ns)
 {
     struct http_conn *conn = calloc(1, sizeof(*conn));
-    struct sockaddr_storage peer;
     if (!conn) {
         rddp_stream_close(stream);
         return NULL;
@@ -276,8 +275,8 @@ struct http_conn *http_conn_open(const struct http_served *served, struct rddp_s
     conn->served = served;
     conn->answer.fd = conn->landing.fd = -1;
     conn->pace.last_ns = conn->pace.begin_ns = now_ns;
-    rddp_stream_peer(stream, &peer);
-    address_text(conn->peer, &peer);
+    rddp_stream_peer(stream, &conn->address);
+    address_text(conn->peer, &conn->address);
     if (!http_io_open(&conn->in, &conn->out, stream)) {
         http_conn_close(conn);
         return NULL;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* conn.h - a connection that is served. */
+/* http_conn.h - a connection that is served. */
 #ifndef RDDP_HTTP_HTTP_CONN_H
 #define RDDP_HTTP_HTTP_CONN_H
-
-#include <dirent.h>
 
 #include "http/codec.h"
 #include "http/http.h"
 #include "http/io.h"
 #include "http/landing.h"
+#include "http/listing.h"
 
 enum {
     HTTP_OFFERS = 4, /* buffers for bodies that come before their head is read */
@@ -34,15 +33,15 @@ struct http_served {
     struct clients allowed;
 };
 
-/* What an answer is made of: a text, then nothing, a file, or a directory's names. */
+/* What an answer is made of: a text, then nothing, octets [from, end) of a file, or a directory's names. */
 struct http_answer {
     char text[HTTP_TEXT_MAX];
     size_t length, sent;
     int fd; /* below 0: no file */
-    uint64_t at, size;
-    DIR *names;
-    struct http_frame frame; /* of the names */
-    bool names_end, frame_is_last;
+    uint64_t from, at, end;
+    struct http_listing listing;
+    struct http_frame frame; /* of the listing */
+    bool chunked, frame_is_last;
 };
 
 struct http_offer {
@@ -60,7 +59,8 @@ struct http_conn {
     struct http_in in;
     struct http_out out;
     enum http_conn_state state;
-    char peer[ADDRESS_TEXT];
+    struct sockaddr_storage address;
+    char peer[ADDRESS_TEXT]; /* the address as a text */
     uint8_t head[HTTP_HEAD_MAX];
     size_t head_have, head_scanned;
     uint32_t index; /* of the request */
@@ -71,7 +71,6 @@ struct http_conn {
     struct http_chunk chunk;
     struct landing landing;
     bool existed; /* what is put replaces a file */
-    bool lands;   /* its octets land in the file itself */
     struct http_answer answer;
     uint8_t *offered; /* HTTP_OFFERS buffers; NULL: none */
     struct http_offer offer[HTTP_OFFERS];
@@ -82,7 +81,8 @@ struct http_conn {
 struct http_conn *http_conn_open(const struct http_served *served, struct rddp_stream *stream, uint64_t now_ns);
 /* Does what can be done, up to a bound. True: there may be more to do at once. */
 bool http_conn_work(struct http_conn *conn);
-/* Nanoseconds for which the peer has asked for nothing, with all answers acknowledged; 0: it is served. */
+/* Nanoseconds for which the peer has asked for nothing, with all answers acknowledged: the beginning of a request asks
+ * for nothing. 0: it is served. */
 uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns);
 /* Ends a peer that is too slow. */
 void http_conn_watch(struct http_conn *conn, uint64_t now_ns);
@@ -98,7 +98,7 @@ void http_request_refuse(struct http_conn *conn, int status, const char *why);
 /* The status that tells of an errno below zero. */
 int http_status_of(int error);
 
-/* answer.c */
+/* response.c */
 void http_answer_drop(struct http_answer *answer);
 /* Writes what fits. 1: all of it is written; 0: wait; -EIO: what was promised cannot be kept. */
 int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* send.c - the client's requests: which is next, its head, and the body of a PUT. */
+/* http_send.c - the client's requests: which is next, its head, and the body of a PUT. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "http/http_client.h"
 
-/* MAP_SMALL: a shorter file is not worth a map. MAP_GUESS: for one whose length nobody knows. */
+/* MAP_SMALL: a shorter file is not worth a map. MAP_GUESS: for one whose length is unknown. */
 enum { MAP_SMALL = 4096, MAP_GUESS = 1048576 };
 
 static struct http_job *next_job(const struct http_client *client)
@@ -28,18 +28,37 @@ static struct http_job *next_job(const struct http_client *client)
     return new;
 }
 
+/* Goes on with a part that was kept, or begins. */
+static int open_part(struct http_client *client, struct http_job *job, uint64_t space)
+{
+    struct landing *landing = &job->landing;
+    for (bool part = job->part[0];; part = false) {
+        int parent = fcntl(client->directory, F_DUPFD_CLOEXEC, 0);
+        if (parent < 0)
+            return -errno;
+        if (!part)
+            return landing_open(landing, parent, job->name, space, space);
+        if (!landing_resume(landing, parent, job->name, job->part, space)) {
+            if (landing->start && landing->start < job->size)
+                return 0;
+            landing_drop(landing);
+        }
+    }
+}
+
 /* The file is mapped, and its buffer named, before the GET leaves: nothing of the answer can come too early. */
 static int expect_file(struct http_client *client, struct http_job *job)
 {
+    struct landing *landing = &job->landing;
     uint64_t space = job->size == UINT64_MAX ? MAP_GUESS : job->size;
     bool maps = rddp_stream_has_option(client->in.stream) && space >= MAP_SMALL && space <= UINT32_MAX;
-    int parent = fcntl(client->directory, F_DUPFD_CLOEXEC, 0);
-    int error = parent < 0 ? -errno : landing_open(&job->landing, parent, job->name, maps ? space : 0, space);
-    if (!error && job->landing.map)
-        error =
-            rddp_stream_expect(client->in.stream, rddp_rid_http(client->index), job->landing.map, job->landing.mapped);
+    int error = open_part(client, job, maps ? space : 0);
+    if (!error && landing->map)
+        error = rddp_stream_expect(client->in.stream, rddp_rid_http(client->index), landing->map + landing->start,
+                                   landing->mapped - landing->start);
+    landing->lands = !error && landing->map;
     if (error)
-        landing_drop(&job->landing);
+        landing_drop(landing);
     return error;
 }
 
@@ -47,8 +66,10 @@ static void put_head(struct http_client *client, struct http_job *job, enum http
 {
     static const char *const names[] = {[HTTP_GET] = "GET", [HTTP_HEAD] = "HEAD", [HTTP_PUT] = "PUT"};
     struct http_sending *sending = &client->sending;
-    char length[SMALL_TEXT * 2] = "";
-    if (method == HTTP_PUT && job->chunked)
+    char length[SMALL_TEXT * 2 + HTTP_TAG_MAX] = "";
+    if (method == HTTP_GET && job->landing.start)
+        snprintf(length, sizeof(length), "Range: bytes=%" PRIu64 "-\r\nIf-Range: %s\r\n", job->landing.start, job->tag);
+    else if (method == HTTP_PUT && job->chunked)
         strcpy(length, "Transfer-Encoding: chunked\r\n");
     else if (method == HTTP_PUT)
         snprintf(length, sizeof(length), "Content-Length: %" PRIu64 "\r\n", job->size);
@@ -71,8 +92,9 @@ static bool begin_request(struct http_client *client)
     if (!job)
         return false;
     enum http_method method = job->put ? HTTP_PUT : HTTP_GET;
-    /* Only who places wants to know the length before. */
-    if (!job->put && job->state == HTTP_JOB_NEW && rddp_stream_has_option(client->in.stream))
+    /* The length is asked for only where octets are placed; the version, where there may be a part of it. */
+    bool asks = rddp_stream_has_option(client->in.stream) || client->has_parts || job->tries;
+    if (!job->put && job->state == HTTP_JOB_NEW && asks)
         method = HTTP_HEAD;
     int error = method == HTTP_GET ? expect_file(client, job) : 0;
     if (error) {
@@ -81,6 +103,7 @@ static bool begin_request(struct http_client *client)
     }
     put_head(client, job, method);
     job->state = method == HTTP_HEAD ? HTTP_JOB_ASKED : HTTP_JOB_SENT;
+    job->end = UINT64_MAX;
     client->flight[(client->flight_first + client->flights++) % HTTP_DEPTH_MAX] =
         (struct http_flight){job, method, client->index++};
     return true;
@@ -109,6 +132,13 @@ static bool break_off(struct http_client *client, const char *why)
     return true;
 }
 
+static bool end_body(struct http_client *client)
+{
+    client->sending.job->end = client->out.written;
+    client->sending.job = NULL;
+    return true;
+}
+
 static bool send_body_octets(struct http_client *client)
 {
     struct http_sending *sending = &client->sending;
@@ -116,10 +146,8 @@ static bool send_body_octets(struct http_client *client)
     uint8_t *at;
     uint64_t left = job->size - sending->at;
     size_t space = http_out_space(&client->out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
-    if (!left) {
-        sending->job = NULL;
-        return true;
-    }
+    if (!left)
+        return end_body(client);
     if (!space)
         return false;
     ssize_t got = pread(job->fd, at, n < space ? n : space, (off_t)sending->at);
@@ -144,17 +172,17 @@ static bool send_body_chunks(struct http_client *client)
         return frame->sent != before;
     if (sending->is_last) {
         sending->job->size = sending->at;
-        sending->job = NULL;
-        return true;
+        return end_body(client);
     }
     struct pollfd ready = {.fd = sending->job->fd, .events = POLLIN};
     if (poll(&ready, 1, 0) <= 0)
         return false;
-    ssize_t got = read(sending->job->fd, frame->octets + HTTP_FRAME_HEAD, HTTP_FRAME_MAX - HTTP_FRAME_HEAD - 2);
+    ssize_t got =
+        read(sending->job->fd, frame->octets + HTTP_FRAME_HEAD, HTTP_FRAME_MAX - HTTP_FRAME_HEAD - HTTP_FRAME_TAIL);
     if (got < 0)
         return break_off(client, error_text(errno));
     sending->is_last = !got;
-    http_frame_make(frame, (size_t)got);
+    http_frame_make(frame, (size_t)got, true);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* serve.c - `rddp http serve`: the files of one directory for everybody who speaks HTTP/1.1. */
+/* http_serve.c - `rddp http serve`: the files of one directory for everybody who speaks HTTP/1.1. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "http/http_conn.h"
+#include "rpc/eviction.h"
 
 /* BACKLOG: connections that wait for a place. */
 enum { WATCH_MS = 100, REST_S = 1, BACKLOG = 64 };
@@ -16,7 +17,8 @@ struct http_server {
     struct rddp_stream_net *net;
     struct http_conn *conn[HTTP_CLIENTS_MAX];
     uint64_t conns;
-    struct rddp_stream *next; /* waits for a place; may be NULL */
+    struct rpc_eviction place[HTTP_CLIENTS_MAX]; /* for share_places() */
+    struct rddp_stream *next;                    /* waits for a place; may be NULL */
 };
 
 static void http_drop(struct http_server *server, uint64_t i)
@@ -25,43 +27,28 @@ static void http_drop(struct http_server *server, uint64_t i)
     server->conn[i] = server->conn[--server->conns];
 }
 
-static bool is_same_host(const char *a, const char *b)
+/* All are busy: who has the most of them gives one up to another who would still have fewer, that of which the least
+ * has moved. */
+static bool share_places(struct http_server *server, const struct sockaddr_storage *address)
 {
-    size_t n = (size_t)(strrchr(a, ':') - a);
-    return (size_t)(strrchr(b, ':') - b) == n && !memcmp(a, b, n);
-}
-
-static uint64_t places_of(const struct http_server *server, const char *peer)
-{
-    uint64_t places = 0;
-    for (uint64_t i = 0; i < server->conns; i++)
-        places += is_same_host(server->conn[i]->peer, peer);
-    return places;
-}
-
-/* The address that has the most places gives one to another that would still have fewer: of its connections the one of
- * which the least has moved. */
-static bool share_places(struct http_server *server, const char *peer)
-{
-    uint64_t most = places_of(server, peer) + 1, found = server->conns;
-    for (uint64_t i = 0; i < server->conns; i++) {
-        uint64_t places = places_of(server, server->conn[i]->peer);
-        if (places > most || (found < server->conns && places == most &&
-                              server->conn[i]->pace.moved < server->conn[found]->pace.moved)) {
-            most = places;
-            found = i;
-        }
+    unsigned n = (unsigned)server->conns;
+    const struct eviction_limits limits = {n, n, UINT64_MAX};
+    char peer[ADDRESS_TEXT];
+    for (unsigned i = 0; i < n; i++) {
+        const struct http_conn *conn = server->conn[i];
+        server->place[i] = (struct rpc_eviction){&conn->address, UINT64_MAX - conn->pace.moved, true};
     }
-    if (found == server->conns)
+    int found = eviction_find_fair(server->place, n, &limits, address);
+    if (found < 0)
         return false;
-    warn_seldom("%s: ended, to serve %s", server->conn[found]->peer, peer);
-    http_drop(server, found);
+    warn_seldom("%s: ended, to serve %s", server->conn[found]->peer, address_text(peer, address));
+    http_drop(server, (uint64_t)found);
     return true;
 }
 
 /* Makes way for another connection: the one that has asked for nothing for the longest time gives way, if that is
  * REST_S or more. False: all have requests under way, and none can be taken from an address that has many. */
-static bool make_place(struct http_server *server, const char *peer, uint64_t now_ns, bool watch)
+static bool make_place(struct http_server *server, const struct sockaddr_storage *address, uint64_t now_ns, bool watch)
 {
     uint64_t most_ns = REST_S * 1000000000ULL, found = server->conns;
     if (server->conns < server->served.options->clients)
@@ -74,21 +61,20 @@ static bool make_place(struct http_server *server, const char *peer, uint64_t no
         }
     }
     if (found == server->conns)
-        return watch && share_places(server, peer);
+        return watch && share_places(server, address);
     http_drop(server, found);
     return true;
 }
 
 /* The next connection that is allowed, and whose it is. False: there is none. */
-static bool await_next(struct http_server *server, char peer[ADDRESS_TEXT])
+static bool await_next(struct http_server *server, struct sockaddr_storage *address)
 {
-    struct sockaddr_storage address;
+    char peer[ADDRESS_TEXT];
     while (server->next || (server->next = rddp_stream_accept(server->net))) {
-        rddp_stream_peer(server->next, &address);
-        address_text(peer, &address);
-        if (clients_have(&server->served.allowed, (const struct sockaddr *)&address))
+        rddp_stream_peer(server->next, address);
+        if (clients_have(&server->served.allowed, (const struct sockaddr *)address))
             return true;
-        warn_seldom("%s: refused: no --allow has its address", peer);
+        warn_seldom("%s: refused: no --allow has its address", address_text(peer, address));
         rddp_stream_close(server->next);
         server->next = NULL;
     }
@@ -98,15 +84,15 @@ static bool await_next(struct http_server *server, char peer[ADDRESS_TEXT])
 /* `watch`: look once at who has how many places, too, which takes long. */
 static void take_all(struct http_server *server, uint64_t now_ns, bool watch)
 {
-    char peer[ADDRESS_TEXT];
-    while (await_next(server, peer) && make_place(server, peer, now_ns, watch)) {
+    struct sockaddr_storage address;
+    while (await_next(server, &address) && make_place(server, &address, now_ns, watch)) {
         struct http_conn *conn = http_conn_open(&server->served, server->next, now_ns);
         server->next = NULL;
         watch = false;
         if (conn)
             server->conn[server->conns++] = conn;
         else
-            warn_seldom("%s: no memory for another client", peer);
+            warn_seldom("no memory for another client");
     }
 }
 
@@ -171,7 +157,9 @@ int http_serve(const struct http_options *options, int argc, char **argv)
         address_set_port(&own, (uint16_t)options->port);
         printf("listening on %s\n", address_text(text, &own));
         fflush(stdout);
+        tool_notify("READY=1");
         code = http_run_server(&server);
+        tool_notify("STOPPING=1");
     }
     if (server.net)
         rddp_stream_net_close(server.net);

@@ -7,12 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "http/landing.h"
 #include <rddp/stream.h>
 
 enum {
     HTTP_SCRATCH = 65536, /* plain octets that are read at once */
-    HTTP_RING = 524288,   /* octets written and not acknowledged; a power of two */
-    HTTP_STEP = 65536,    /* octets of a file that are read at once */
+    HTTP_RING = 524288,   /* octets written and not acknowledged, at first; a power of two */
+    HTTP_RING_MAX = 1 << 24,
+    HTTP_RINGS_MAX = 1 << 28, /* octets by which the rings of all connections may grow */
+    HTTP_STEP = 65536,        /* octets of a file that are read at once */
 };
 
 /* The part of the stream that is next: `left` octets at `at`. */
@@ -29,23 +32,30 @@ struct http_in {
  * of the stream. */
 int http_in_look(struct http_in *in);
 void http_in_took(struct http_in *in, size_t n);
+/* Takes the buffer of `rid` back, which may go at once. Octets in it that were not taken are read again, as plain. */
+void http_in_forget(struct http_in *in, uint64_t rid);
+/* Puts the next `n` octets of the part where they belong in a file whose buffer `rid` names; they are taken by
+ * http_in_took() then. 0 or a negative errno; -EAGAIN: look again, for the part is not what it was. */
+int http_in_land(struct http_in *in, struct landing *landing, uint64_t rid, size_t n);
 
-/* Octets in a ring until they are acknowledged. */
+/* Octets in a ring until they are acknowledged. What was written before `from` lies in a smaller ring, which goes when
+ * all of it is acknowledged. */
 struct http_out {
     struct rddp_stream *stream;
-    uint8_t *ring;
-    uint64_t written;
+    uint8_t *ring, *old;
+    uint64_t ring_octets, written, from;
+    uint64_t full_ns; /* since when the ring is full; 0: it is not */
 };
 
 /* Room for the next octets, at *at. 0: wait. */
-size_t http_out_space(const struct http_out *out, uint8_t **at);
+size_t http_out_space(struct http_out *out, uint8_t **at);
 /* Sends `n` octets that were put into that space. False: too many pieces wait, or the stream is over; nothing is sent.
  */
 bool http_out_send(struct http_out *out, size_t n, unsigned flags, const struct rddp_stream_mark *mark);
 /* Copies and sends plain octets; returns how many. A message begins with the first of them if `begins`. */
 size_t http_out_text(struct http_out *out, const void *text, size_t n, bool begins);
 
-enum { HTTP_FRAME_HEAD = 6, HTTP_FRAME_MAX = 8192 }; /* a chunk, its framing included */
+enum { HTTP_FRAME_HEAD = 6, HTTP_FRAME_TAIL = 2, HTTP_FRAME_MAX = 8192 }; /* a chunk, its framing included */
 
 /* One chunk on its way. All 0: none. */
 struct http_frame {
@@ -53,8 +63,9 @@ struct http_frame {
     size_t length, sent, data_to;
 };
 
-/* Frames `n` octets of data that lie there; 0: the last chunk. */
-void http_frame_make(struct http_frame *frame, size_t n);
+/* Frames `n` octets of data that lie there, as a chunk or as they are. Of no octets it is the last chunk, or nothing.
+ */
+void http_frame_make(struct http_frame *frame, size_t n, bool chunked);
 /* Sends what fits; the data as the transfer `mark`, whose offset moves on. True: all of it. */
 bool http_frame_send(struct http_frame *frame, struct http_out *out, struct rddp_stream_mark *mark);
 

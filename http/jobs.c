@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* jobs.c - `rddp http get` and `put`: from the words of the command to files and targets. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -91,6 +92,18 @@ static int http_run_client(struct http_client *client)
     return close_client(client, code ? code : http_client_run(client));
 }
 
+static bool has_temps(const char *directory)
+{
+    DIR *names = opendir(directory);
+    const struct dirent *entry;
+    bool found = false;
+    while (names && !found && (entry = readdir(names)))
+        found = is_temp(entry->d_name);
+    if (names)
+        closedir(names);
+    return found;
+}
+
 /* Where files go: the directory that --output names, or the one that its file will be in. */
 static int open_output(struct http_client *client, const char *output)
 {
@@ -111,6 +124,7 @@ static int open_output(struct http_client *client, const char *output)
         directory = parent;
     }
     client->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    client->has_parts = has_temps(directory);
     return client->directory < 0 ? fail(EXIT_FAILED, "%s: %s", directory, error_text(errno)) : 0;
 }
 

@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "http/http_conn.h"
+#include "http/resource.h"
 #include "tools/xfer/xfer.h"
 
-enum { MAP_MIN = 16384 }; /* smaller bodies are not worth a map of their own */
+/* MAP_MIN: smaller bodies are not worth a map of their own. */
+enum { MAP_MIN = 16384, FIELDS_MAX = 512 };
 
 int http_status_of(int error)
 {
@@ -60,13 +63,16 @@ static void say(const struct http_conn *conn, int status, uint64_t octets)
 static void head(struct http_conn *conn, int status, const char *fields)
 {
     struct http_answer *answer = &conn->answer;
-    answer->length = (size_t)snprintf(answer->text, sizeof(answer->text), "HTTP/1.1 %d %s\r\nServer: rddp\r\n%s%s\r\n",
-                                      status, http_phrase(status), fields,
-                                      conn->closes           ? "Connection: close\r\n"
-                                      : conn->request.is_1_0 ? "Connection: keep-alive\r\n"
-                                                             : "");
+    char date[HTTP_DATE_MAX];
+    http_format_date(date, time(NULL));
+    answer->length =
+        (size_t)snprintf(answer->text, sizeof(answer->text), "HTTP/1.1 %d %s\r\nDate: %s\r\nServer: rddp\r\n%s%s\r\n",
+                         status, http_phrase(status), date, fields,
+                         conn->closes           ? "Connection: close\r\n"
+                         : conn->request.is_1_0 ? "Connection: keep-alive\r\n"
+                                                : "");
     answer->sent = 0;
-    answer->at = answer->size = 0;
+    answer->from = answer->at = answer->end = 0;
     conn->state = HTTP_CONN_ANSWER;
 }
 
@@ -105,72 +111,116 @@ static void redirect(struct http_conn *conn)
         answer_line(conn, 301, fields, "a directory: its name ends in a slash");
 }
 
+/* HTTP/1.0 knows no chunks: there the end of the connection ends the listing. */
 static void list(struct http_conn *conn, int fd)
 {
     struct http_answer *answer = &conn->answer;
-    bool to_end = conn->request.is_1_0; /* which knows no chunks */
-    if (to_end) {
-        close(fd);
-        http_request_refuse(conn, 505, "listings need HTTP/1.1");
+    int error = http_listing_open(&answer->listing, fd);
+    if (error) {
+        http_request_refuse(conn, http_status_of(error), NULL);
         return;
     }
-    answer->names = fdopendir(fd);
-    if (!answer->names) {
-        close(fd);
-        http_request_refuse(conn, 503, NULL);
-        return;
-    }
+    answer->chunked = !conn->request.is_1_0;
+    conn->closes |= conn->request.is_1_0;
     answer->frame.length = answer->frame.sent = 0;
-    answer->names_end = answer->frame_is_last = false;
-    head(conn, 200, "Content-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n");
+    answer->frame_is_last = false;
+    head(conn, 200,
+         answer->chunked ? "Content-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n"
+                         : "Content-Type: text/html; charset=utf-8\r\n");
     if (conn->request.method == HTTP_HEAD)
         http_answer_drop(answer);
     say(conn, 200, 0);
 }
 
-static void give_file(struct http_conn *conn, int fd, uint64_t size)
+/* The fields that tell of a version; `more` are lines, too. */
+static void version_fields(char fields[FIELDS_MAX], const struct http_version *version, const char *more)
 {
-    char fields[SMALL_TEXT * 3];
-    snprintf(fields, sizeof(fields), "Content-Type: application/octet-stream\r\nContent-Length: %" PRIu64 "\r\n", size);
-    head(conn, 200, fields);
+    char date[HTTP_DATE_MAX];
+    http_format_date(date, version->modified);
+    snprintf(fields, FIELDS_MAX, "ETag: %s\r\nLast-Modified: %s\r\n%s", version->tag, date, more);
+}
+
+static void give_part(struct http_conn *conn, int fd, const struct http_version *version, const char *type,
+                      uint64_t size)
+{
+    struct http_answer *answer = &conn->answer;
+    uint64_t first, length;
+    char fields[FIELDS_MAX], content[FIELDS_MAX / 2], range[FIELDS_MAX / 4] = "";
+    enum http_part part = http_choose_part(&conn->request, version, size, &first, &length);
+    if (part == HTTP_PART_NONE) {
+        close(fd);
+        snprintf(range, sizeof(range), "Content-Range: bytes */%" PRIu64 "\r\n", size);
+        answer_line(conn, 416, range, "the file has no such octets");
+        return;
+    }
+    if (part == HTTP_PART_SOME)
+        snprintf(range, sizeof(range), "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first,
+                 first + length - 1, size);
+    snprintf(content, sizeof(content), "Accept-Ranges: bytes\r\nContent-Type: %s\r\nContent-Length: %" PRIu64 "\r\n%s",
+             type, length, range);
+    version_fields(fields, version, content);
+    head(conn, part == HTTP_PART_SOME ? 206 : 200, fields);
     if (conn->request.method == HTTP_HEAD) {
         close(fd);
     } else {
-        conn->answer.fd = fd;
-        conn->answer.size = size;
+        answer->fd = fd;
+        answer->from = answer->at = first;
+        answer->end = first + length;
     }
-    say(conn, 200, size);
+    say(conn, part == HTTP_PART_SOME ? 206 : 200, length);
 }
 
-/* Nothing but a file or a directory is opened to be read: opening may have effects. */
-static int open_source(const struct http_conn *conn, struct stat *st)
+static void give_file(struct http_conn *conn, int fd, const char *name, const struct stat *st)
 {
-    int look = path_open(conn->served->root, conn->path, O_PATH, 0);
-    if (look < 0)
-        return look;
-    int error = fstat(look, st) ? -errno : !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) ? -EACCES : 0;
-    close(look);
-    if (error)
-        return error;
-    int fd = path_open(conn->served->root, conn->path, O_RDONLY | O_NONBLOCK, 0);
-    if (fd >= 0 && fstat(fd, st)) {
-        error = -errno;
-        close(fd);
-        return error;
+    struct http_version version;
+    char fields[FIELDS_MAX];
+    http_source_version(&version, st);
+    int status = http_check_conditions(&conn->request, &version);
+    if (!status) {
+        give_part(conn, fd, &version, http_type_of(name), (uint64_t)st->st_size);
+        return;
     }
-    return fd;
+    close(fd);
+    if (status == 304) {
+        version_fields(fields, &version, "");
+        head(conn, 304, fields);
+        say(conn, 304, 0);
+    } else {
+        http_request_refuse(conn, status, NULL);
+    }
+}
+
+/* A directory's index.html stands for it; a directory without one is listed. */
+static void give_directory(struct http_conn *conn, int fd)
+{
+    static const char index_name[] = "index.html";
+    char path[HTTP_PATH_MAX + sizeof(index_name) + 1];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s%s%s", conn->path, conn->path[0] ? "/" : "", index_name);
+    int index = http_source_open(conn->served->root, path, &st);
+    if (index == -ENOENT || (index >= 0 && !S_ISREG(st.st_mode))) {
+        if (index >= 0)
+            close(index);
+        list(conn, fd);
+        return;
+    }
+    close(fd);
+    if (index < 0)
+        http_request_refuse(conn, http_status_of(index), NULL);
+    else
+        give_file(conn, index, index_name, &st);
 }
 
 static void give(struct http_conn *conn, bool is_directory)
 {
     struct stat st;
-    int fd = open_source(conn, &st);
+    int fd = http_source_open(conn->served->root, conn->path, &st);
     if (fd < 0) {
         http_request_refuse(conn, http_status_of(fd), NULL);
     } else if (S_ISDIR(st.st_mode) && is_directory) {
-        list(conn, fd);
+        give_directory(conn, fd);
     } else if (S_ISREG(st.st_mode) && !is_directory) {
-        give_file(conn, fd, (uint64_t)st.st_size);
+        give_file(conn, fd, conn->path, &st);
     } else {
         close(fd);
         if (S_ISDIR(st.st_mode))
@@ -182,30 +232,44 @@ static void give(struct http_conn *conn, bool is_directory)
 
 /* --- PUT ----------------------------------------------------------------------------------------------------- */
 
+/* Is the file that is to be replaced one that the client wants to be replaced? Returns 0 or a status. Asked when the
+ * request comes, and again when the file would get its name: no other request is served between that and the name. */
+static int may_replace(struct http_conn *conn, int parent, const char *name)
+{
+    struct http_version version;
+    struct stat st;
+    conn->existed = !fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW);
+    if (conn->existed && !S_ISREG(st.st_mode))
+        return http_status_of(-EISDIR);
+    http_source_version(&version, conn->existed ? &st : NULL);
+    return http_check_conditions(&conn->request, &version);
+}
+
+/* Returns 0 or a status. */
 static int open_landing(struct http_conn *conn)
 {
     char *slash = strrchr(conn->path, '/');
     const char *name = slash ? slash + 1 : conn->path;
-    struct stat st;
     uint64_t space = conn->request.body == HTTP_BODY_LENGTH && conn->request.length >= MAP_MIN &&
                              conn->request.length <= UINT32_MAX && rddp_stream_has_option(conn->in.stream)
                          ? conn->request.length
                          : 0;
     if (strlen(name) > XFER_NAME)
-        return -ENAMETOOLONG;
+        return http_status_of(-ENAMETOOLONG);
     if (slash)
         *slash = 0;
     int parent = path_open(conn->served->root, slash ? conn->path : "", O_RDONLY | O_DIRECTORY, 0);
     if (slash)
         *slash = '/';
-    if (parent < 0)
-        return parent == -ENOENT ? -EEXIST : parent; /* 409: the directory has to be made first (RFC 4918, 9.7.1) */
-    conn->existed = !fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW);
-    if (conn->existed && !S_ISREG(st.st_mode)) {
+    if (parent < 0) /* 409: the directory has to be made first (RFC 4918, 9.7.1) */
+        return http_status_of(parent == -ENOENT ? -EEXIST : parent);
+    int status = may_replace(conn, parent, name);
+    if (status) {
         close(parent);
-        return -EISDIR;
+        return status;
     }
-    return landing_open(&conn->landing, parent, name, space, HTTP_AHEAD);
+    int error = landing_open(&conn->landing, parent, name, space, HTTP_AHEAD);
+    return error ? http_status_of(error) : 0;
 }
 
 int http_request_expect(struct http_conn *conn)
@@ -217,7 +281,7 @@ static void take(struct http_conn *conn, bool is_directory)
 {
     const struct http_options *options = conn->served->options;
     bool stays = !conn->closes;
-    conn->closes = true; /* a body that nobody reads */
+    conn->closes = true; /* the body is not read */
     if (!options->writable) {
         http_request_refuse(conn, 403, "read-only");
     } else if (conn->request.body == HTTP_BODY_NONE) {
@@ -227,13 +291,13 @@ static void take(struct http_conn *conn, bool is_directory)
     } else if (is_directory) {
         http_request_refuse(conn, 409, "a directory's name");
     } else {
-        int error = open_landing(conn);
-        if (error) {
-            http_request_refuse(conn, http_status_of(error), NULL);
+        int status = open_landing(conn);
+        if (status) {
+            http_request_refuse(conn, status, NULL);
             return;
         }
         /* What comes from here on lands in the file itself, unless an offered buffer has it. */
-        conn->lands = conn->landing.map && !http_request_expect(conn);
+        conn->landing.lands = conn->landing.map && !http_request_expect(conn);
         conn->closes = !stays;
         conn->body_left = conn->request.length;
         conn->chunk = (struct http_chunk){0};
@@ -246,10 +310,19 @@ static void take(struct http_conn *conn, bool is_directory)
 
 void http_request_put_done(struct http_conn *conn)
 {
-    uint64_t octets = conn->landing.position;
-    int error = landing_finish(&conn->landing, conn->served->options->sync);
+    struct landing *landing = &conn->landing;
+    uint64_t octets = landing->position;
+    bool must_be_new = conn->request.if_none_match.n == 1 && *conn->request.if_none_match.at == '*';
+    unsigned flags = (conn->served->options->sync ? LANDING_SYNC : 0) | (must_be_new ? LANDING_NEW : 0);
+    int status = may_replace(conn, landing->parent, landing->name);
+    if (status) {
+        landing_drop(landing);
+        http_request_refuse(conn, status, NULL);
+        return;
+    }
+    int error = landing_finish(landing, flags);
     if (error) {
-        http_request_refuse(conn, http_status_of(error), NULL);
+        http_request_refuse(conn, error == -EEXIST ? 412 : http_status_of(error), NULL);
         return;
     }
     head(conn, conn->existed ? 204 : 201, conn->existed ? "" : "Content-Length: 0\r\n");
@@ -265,12 +338,17 @@ void http_request_begin(struct http_conn *conn, size_t length)
     bool is_directory = false;
     conn->landing.placed = 0;
     conn->path[0] = 0;
-    int status = http_parse_request(&conn->request, conn->head + skip, length - skip);
+    int status = http_parse_request(&conn->request, conn->head + skip, length - skip, time(NULL));
     if (!status) {
         status = http_decode_target(conn->path, &is_directory, conn->request.target, conn->request.target_length);
         conn->request.why = "not the name of anything here";
         if (status)
             conn->path[0] = 0;
+    }
+    const char *slash = strrchr(conn->path, '/');
+    if (!status && is_temp(slash ? slash + 1 : conn->path)) {
+        status = 404; /* what another client has not finished */
+        conn->request.why = NULL;
     }
     bool reads_body = conn->request.method == HTTP_PUT && !status;
     conn->closes = !conn->request.stays || (!reads_body && conn->request.body != HTTP_BODY_NONE);

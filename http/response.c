@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* answer.c - writes an answer: its text, then a file or a listing as the transfer of the request's index. */
+/* response.c - writes an answer: its text, then a file or a listing as the transfer of the request's index. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "http/http_conn.h"
 
-/* ENTRY_MAX: a name, encoded and escaped, in its tags. */
-enum { ENTRY_MAX = 8 * XFER_NAME + 64, STEPS = 4 };
+enum { STEPS = 4 };
 
 void http_answer_drop(struct http_answer *answer)
 {
     if (answer->fd >= 0)
         close(answer->fd);
-    if (answer->names)
-        closedir(answer->names);
     answer->fd = -1;
-    answer->names = NULL;
+    http_listing_close(&answer->listing);
 }
 
 static struct rddp_stream_mark mark_of(uint32_t index, uint64_t at, uint64_t total)
@@ -34,15 +29,15 @@ static struct rddp_stream_mark mark_of(uint32_t index, uint64_t at, uint64_t tot
 static int write_step(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
     uint8_t *at;
-    uint64_t left = answer->size - answer->at;
+    uint64_t left = answer->end - answer->at, total = answer->end - answer->from;
     size_t space = http_out_space(out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
     if (!space)
         return 0;
     ssize_t got = pread(answer->fd, at, n < space ? n : space, (off_t)answer->at);
     if (got <= 0)
         return -EIO;
-    bool marked = answer->size <= UINT32_MAX;
-    struct rddp_stream_mark mark = mark_of(index, answer->at, answer->size);
+    bool marked = total <= UINT32_MAX;
+    struct rddp_stream_mark mark = mark_of(index, answer->at - answer->from, total);
     if (!http_out_send(out, (size_t)got, 0, marked ? &mark : NULL))
         return 0;
     answer->at += (uint64_t)got;
@@ -52,53 +47,23 @@ static int write_step(struct http_answer *answer, struct http_out *out, uint32_t
 static int write_file(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
     int wrote = 1;
-    for (int i = 0; i < STEPS && wrote > 0 && answer->at < answer->size; i++)
+    for (int i = 0; i < STEPS && wrote > 0 && answer->at < answer->end; i++)
         wrote = write_step(answer, out, index);
-    return wrote < 0 ? wrote : answer->at == answer->size;
+    return wrote < 0 ? wrote : answer->at == answer->end;
 }
 
 /* --- a listing ----------------------------------------------------------------------------------------------- */
 
-/* What a browser would take for a tag. */
-static size_t put_escaped(char *to, const char *name)
-{
-    size_t n = 0;
-    for (; *name; name++) {
-        if (*name == '<' || *name == '>' || *name == '&')
-            n += (size_t)sprintf(to + n, "&%s;", *name == '<' ? "lt" : *name == '>' ? "gt" : "amp");
-        else
-            to[n++] = *name;
-    }
-    return n;
-}
-
-static size_t put_entry(char *to, const struct dirent *entry)
-{
-    char encoded[3 * XFER_NAME + 4];
-    const char *slash = entry->d_type == DT_DIR ? "/" : "";
-    http_encode_path(encoded, sizeof(encoded), entry->d_name);
-    /* "./" in front: a name may have a colon, which would make its first part a scheme. */
-    size_t n = (size_t)sprintf(to, "<a href=\"./%s%s\">", encoded, slash);
-    n += put_escaped(to + n, entry->d_name);
-    return n + (size_t)sprintf(to + n, "%s</a><br>\n", slash);
-}
-
-/* Makes the next chunk; the last one is of no octets. */
+/* Makes the next piece; the last one is of no octets. */
 static void fill_frame(struct http_answer *answer)
 {
     char *data = (char *)answer->frame.octets + HTTP_FRAME_HEAD;
-    size_t n = 0;
-    while (!answer->names_end && n + ENTRY_MAX <= HTTP_FRAME_MAX - HTTP_FRAME_HEAD - 2) {
-        const struct dirent *entry = readdir(answer->names);
-        answer->names_end = !entry;
-        if (entry && entry->d_name[0] != '.')
-            n += put_entry(data + n, entry);
-    }
+    size_t n = http_listing_lines(&answer->listing, data, HTTP_FRAME_MAX - HTTP_FRAME_HEAD - HTTP_FRAME_TAIL);
     answer->frame_is_last = !n;
-    http_frame_make(&answer->frame, n);
+    http_frame_make(&answer->frame, n, answer->chunked);
 }
 
-/* Nobody knows how long the whole will be: its marks have no total. */
+/* How long the whole will be is not known: its marks have no total. */
 static int write_names(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
     struct rddp_stream_mark mark = mark_of(index, answer->at, 0);
@@ -118,5 +83,5 @@ int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t
         return 0;
     if (answer->fd >= 0)
         return write_file(answer, out, index);
-    return answer->names ? write_names(answer, out, index) : 1;
+    return answer->listing.names ? write_names(answer, out, index) : 1;
 }

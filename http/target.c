@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* target.c - from the target of a request to a path below the served directory, and back. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -15,17 +16,62 @@ static int target_digit(char c)
     return -1;
 }
 
-/* "http://host/path" has its path behind the third slash. Returns what is left of the target, or NULL. */
+static bool is_hex(char c)
+{
+    return target_digit(c) >= 0;
+}
+
+/* Letters, digits, marks, and octets as %XX. */
+static bool is_registered_name(const char *at, size_t n)
+{
+    static const char marks[] = "-._~!$&'()*+,;=";
+    for (size_t i = 0; i < n; i++) {
+        char c = at[i];
+        if (c == '%' && i + 2 < n && is_hex(at[i + 1]) && is_hex(at[i + 2]))
+            i += 2;
+        else if (!c || !((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || strchr(marks, c)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_v6_address(const char *at, size_t n)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr ip;
+    if (n >= sizeof(text) || memchr(at, 0, n))
+        return false;
+    memcpy(text, at, n);
+    text[n] = 0;
+    return inet_pton(AF_INET6, text, &ip) == 1;
+}
+
+bool http_is_host(struct http_words value)
+{
+    size_t colon = value.n;
+    while (colon && value.at[colon - 1] >= '0' && value.at[colon - 1] <= '9')
+        colon--;
+    size_t n = colon && value.at[colon - 1] == ':' ? colon - 1 : value.n;
+    if (n && value.at[0] == '[')
+        return n > 2 && value.at[n - 1] == ']' && is_v6_address(value.at + 1, n - 2);
+    return is_registered_name(value.at, n);
+}
+
+/* "http://host/path" has its path behind the host, which is not empty there (RFC 9110, section 4.2.1). Returns what is
+ * left of the target, or NULL. */
 static const char *without_authority(const char *target, size_t *n)
 {
+    size_t end = 7;
     if (*n && target[0] == '/')
         return target;
-    if (*n < 7 || strncasecmp(target, "http://", 7))
+    if (*n < end || strncasecmp(target, "http://", end))
         return NULL;
-    const char *path = memchr(target + 7, '/', *n - 7);
-    if (path)
-        *n -= (size_t)(path - target);
-    return path;
+    while (end < *n && target[end] != '/' && target[end] != '?' && target[end] != '#')
+        end++;
+    if (end == 7 || target[7] == ':' || !http_is_host((struct http_words){target + 7, end - 7}))
+        return NULL;
+    *n -= end;
+    return target + end;
 }
 
 /* One character at `from` of `n`; how many octets it took, or 0. An encoded slash is not a slash: no name has one. */
@@ -58,8 +104,10 @@ int http_decode_target(char path[HTTP_PATH_MAX + 1], bool *is_directory, const c
     const char *from = without_authority(target, &n);
     if (!from)
         return 400;
-    from++;
-    n--;
+    if (n && *from == '/') {
+        from++;
+        n--;
+    }
     const char *query = memchr(from, '?', n);
     if (query)
         n = (size_t)(query - from);

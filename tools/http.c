@@ -12,16 +12,18 @@
 static const struct opt opts[] = {
     {'p', "port", "PORT", "serve: listen on this port (default 80)", OPT_U64, AT(port), 1, 65535},
     {'w', "writable", NULL, "serve: take files, too (default: give them only)", OPT_FLAG, AT(writable), 0, 0},
-    {0, "allow", "NET", "serve: these clients only: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0, 0},
-    {0, "clients", "N", "serve: at once, at most (default 64)", OPT_U64, AT(clients), 1, HTTP_CLIENTS_MAX},
+    {0, "allow", "NET", "serve: admit these clients only: 10.0.0.0/8, fd77::1; may be repeated", OPT_LIST, AT(allow), 0,
+     0},
+    {0, "clients", "N", "serve: limit connections (default 64)", OPT_U64, AT(clients), 1, HTTP_CLIENTS_MAX},
     {0, "limit", "SIZE", "serve: refuse larger files than this (default 1G)", OPT_SIZE, AT(limit), 1, 1ULL << 40},
-    {'o', "output", "PATH", "get: the file, or the directory for all (default: here)", OPT_TEXT, AT(output), 0, 0},
-    {0, "depth", "N", "get, put: requests sent ahead (default 16)", OPT_U64, AT(depth), 1, HTTP_DEPTH_MAX},
-    {0, "timeout", "S", "give up a peer when nothing moves for this long (default 60)", OPT_SECONDS, AT(timeout_s), 0,
+    {'o', "output", "PATH", "get: write this file, or into this directory (default: here)", OPT_TEXT, AT(output), 0, 0},
+    {0, "depth", "N", "get, put: keep up to N requests outstanding (default 16)", OPT_U64, AT(depth), 1,
+     HTTP_DEPTH_MAX},
+    {0, "timeout", "S", "end a connection when nothing moves for this long (default 60)", OPT_SECONDS, AT(timeout_s), 0,
      0},
     {0, "sync", NULL, "fsync each file before it gets its name", OPT_FLAG, AT(sync), 0, 0},
     {0, "no-option", NULL, "do not offer the TCP RDMA option", OPT_FLAG, AT(no_option), 0, 0},
-    {'q', "quiet", NULL, "failures only", OPT_FLAG, AT(quiet), 0, 0},
+    {'q', "quiet", NULL, "print failures only", OPT_FLAG, AT(quiet), 0, 0},
     {0},
 };
 
@@ -30,16 +32,6 @@ static const struct http_verb {
     int (*run)(const struct http_options *options, int argc, char **argv);
     int min, max;
 } verbs[] = {{"serve", http_serve, 1, 1}, {"get", http_get, 1, 100000}, {"put", http_put, 2, 100000}};
-
-int http_open_net(const struct http_options *options, uint32_t streams, struct rddp_stream_net **net,
-                  struct sockaddr_storage *own)
-{
-    struct rddp_stream_net_attr attr;
-    rddp_stream_net_attr_init(&attr);
-    attr.streams = streams;
-    attr.no_option = options->no_option;
-    return packet_stream_net(&attr, net, own);
-}
 
 static int http_run(const struct command *command, int argc, char **argv)
 {
@@ -69,7 +61,7 @@ const struct command http_command = {
     .summary = "serve, get and put files by HTTP/1.1; bodies land in place",
     .usage = "[options] serve DIR\n[options] get URL...\n[options] put FILE... URL",
     .text =
-        "Speaks HTTP/1.1 to anybody. Where the other end has the TCP RDMA option, as this command does, the octets of\n"
+        "Speaks HTTP/1.1. Where the other end has the TCP RDMA option, as this command does, the octets of\n"
         "files land where they belong as soon as a packet brings them. Clients of serve cannot leave DIR; there is\n"
         "no authentication and no encryption: see --allow.",
     .opts = opts,

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""http_liar.py HOST PORT - an HTTP server over the kernel's TCP that answers each name with a lie of its own."""
+import socketserver
+import sys
+import time
+
+OK = b"HTTP/1.1 200 OK\r\n"
+ANSWERS = {
+    b"/good": OK + b"Content-Length: 5\r\n\r\nhello",
+    b"/partial": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-4/50\r\nContent-Length: 5\r\n\r\nhello",
+    b"/no-content": b"HTTP/1.1 204 No\r\n\r\n",
+    b"/not-modified": b"HTTP/1.1 304 No\r\n\r\n",
+}
+
+
+class Liar(socketserver.StreamRequestHandler):
+    def handle(self):
+        while line := self.rfile.readline():
+            while self.rfile.readline().strip():
+                pass
+            name = line.split()[1]
+            if line.startswith(b"PUT"): # /early: success is said before the file has come, which is not read
+                self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+                time.sleep(1)
+                return
+            if name == b"/endless-100":
+                while True:
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 500)
+            self.wfile.write(ANSWERS.get(name, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"))
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+Server((sys.argv[1], int(sys.argv[2])), Liar).serve_forever()
