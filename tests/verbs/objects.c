@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* objects.c - objects of verbs that change while they are in use, the event of an SRQ, and parent domains. */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { DEPTH = 8, SIZE = 4096 };
+
+static struct ibv_context *open_device(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = ibv_open_device(list[0]);
+
+    assert_non_null(context);
+    ibv_free_device_list(list);
+    return context;
+}
+
+static void test_changed_objects(void **state)
+{
+    enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, IOVA = 0x10000 };
+    struct ibv_context *context = open_device();
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq_attr srq_attr = {.srq_limit = 2, .max_wr = 9};
+    struct ibv_cq *cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_async_event event;
+    struct ibv_srq *srq = ibv_create_srq(pd, &init);
+    static char memory[SIZE];
+    struct ibv_mr *mr;
+    uint32_t key;
+    (void)state;
+
+    assert_int_equal(ibv_resize_cq(cq, 2 * DEPTH), 0);
+    assert_int_equal(cq->cqe, 2 * DEPTH);
+    assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
+
+    mr = ibv_reg_mr(pd, memory, SIZE, IBV_ACCESS_LOCAL_WRITE);
+    key = mr->rkey;
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS), 0);
+    assert_int_not_equal(mr->rkey, key);
+    assert_int_equal(ibv_rereg_mr(mr, 1 << 7, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 64, 0), 0);
+    assert_int_equal(mr->length, 64);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    mr = ibv_reg_mr_iova(pd, memory, SIZE, IOVA, ACCESS);
+    assert_non_null(mr);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+
+    assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_MAX_WR), 0);
+    assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), 0);
+    assert_int_equal(ibv_get_async_event(context, &event), 0); /* fewer are posted already */
+    assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+    assert_ptr_equal(event.element.srq, srq);
+    ibv_ack_async_event(&event);
+    assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
+    assert_int_equal(srq_attr.max_wr, 9);
+    assert_int_equal(srq_attr.srq_limit, 0);
+    srq_attr.srq_limit = 10;
+    assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), EINVAL);
+    assert_int_equal(ibv_close_device(context), EBUSY);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void test_parent_domain(void **state)
+{
+    struct ibv_context *context = open_device();
+    struct ibv_pd *pd = ibv_alloc_pd(context), *parent;
+    struct ibv_td_init_attr td_attr = {0};
+    struct ibv_td *td = ibv_alloc_td(context, &td_attr);
+    struct ibv_parent_domain_init_attr attr = {.pd = pd, .td = td};
+    (void)state;
+
+    assert_non_null(td);
+    parent = ibv_alloc_parent_domain(context, &attr);
+    assert_non_null(parent);
+    assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+    assert_int_equal(ibv_dealloc_td(td), EBUSY);
+    assert_int_equal(ibv_dealloc_pd(parent), 0);
+    assert_int_equal(ibv_dealloc_td(td), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    ibv_close_device(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_changed_objects),
+        cmocka_unit_test(test_parent_domain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

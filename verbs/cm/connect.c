@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* connect.c - connections are asked for, awaited, accepted, rejected and ended. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/cm/cm.h"
+
+/* perftest's server closes its first listener before it opens the second, and its client crashes if it is refused in
+ * between. With an adapter the client is too slow to meet that. */
+enum { RETRY_REFUSED_MS = 200 };
+
+/* What all connections of verbs are: iWARP in which the acceptor may speak first, as programs for InfiniBand do. */
+static void set_wire(struct rddp_wire_attr *wire)
+{
+    wire->peer_to_peer = true;
+}
+
+/* The queue pair that the id shows, or that of the application which `param` names. Applications move a queue pair to
+ * another id by this pointer: uDAPL has one before it has the request. */
+static struct verbs_qp *qp_named(struct cm_id *id, const struct rdma_conn_param *param)
+{
+    struct verbs_qp *qp = param ? verbs_qp_find(param->qp_num) : NULL;
+
+    if (id->ibv.qp)
+        qp = qp_of(id->ibv.qp);
+    if (qp)
+        cm_id_attach(id, qp);
+    return qp;
+}
+
+static int check_param(const struct rdma_conn_param *param)
+{
+    if (!param)
+        return 0;
+    if (param->responder_resources > VERBS_READS_MAX && param->responder_resources != RDMA_MAX_RESP_RES)
+        return -EINVAL;
+    return param->initiator_depth > VERBS_READS_MAX && param->initiator_depth != RDMA_MAX_INIT_DEPTH ? -EINVAL : 0;
+}
+
+static struct rddp_event_channel *events_of(struct cm_id *id)
+{
+    return cm_channel_of(id->ibv.channel)->rddp;
+}
+
+/* `as_asked` stands for "as much as possible": what the peer can take. */
+static uint16_t reads_wanted(uint8_t n, uint8_t as_asked)
+{
+    return n == RDMA_MAX_RESP_RES ? as_asked : n;
+}
+
+static void set_conn(struct rddp_conn_attr *attr, const struct cm_id *id, const struct rdma_conn_param *param)
+{
+    uint8_t in = id->request ? id->peer_ord : VERBS_READS_MAX, out = id->request ? id->peer_ird : VERBS_READS_MAX;
+
+    rddp_conn_attr_init(attr);
+    set_wire(&attr->wire);
+    attr->ird = in;
+    attr->ord = out;
+    if (!param)
+        return;
+    attr->private_data = param->private_data;
+    attr->private_data_length = param->private_data ? param->private_data_len : 0;
+    attr->ird = reads_wanted(param->responder_resources, in);
+    attr->ord = reads_wanted(param->initiator_depth, out);
+}
+
+/* The connection leaves from the address that was bound or resolved. */
+static int connect_from(struct cm_id *id, const struct sockaddr *to, struct rddp_conn_attr *attr)
+{
+    if (id->fd >= 0)
+        close(id->fd); /* it kept the port */
+    id->fd = -1;
+    attr->local = &id->ibv.route.addr.src_addr;
+    attr->retry_refused_ms = RETRY_REFUSED_MS;
+    return rddp_connect(id->qp->rddp, events_of(id), to, cm_address_length(to), attr);
+}
+
+int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
+{
+    struct cm_id *id = cm_of(ibv);
+    struct rddp_conn_attr attr;
+    int error = check_param(param);
+
+    if (error)
+        return cm_result(error);
+    set_conn(&attr, id, param);
+    pthread_mutex_lock(&verbs_lock);
+    if (id->state != CM_ROUTE_RESOLVED || !qp_named(id, param))
+        error = -EINVAL;
+    else
+        error = connect_from(id, &ibv->route.addr.dst_addr, &attr);
+    if (!error)
+        id->state = CM_CONNECTING;
+    pthread_mutex_unlock(&verbs_lock);
+    if (error == -EINVAL)
+        return cm_refuse("rdma_connect", id,
+                         "its route is not resolved, it is connected, or it has no queue pair in INIT");
+    return error ? cm_result(error) : cm_complete(id);
+}
+
+int rdma_listen(struct rdma_cm_id *ibv, int backlog)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    struct cm_id *id = cm_of(ibv);
+    struct rddp_wire_attr wire;
+    int error = 0, fd;
+
+    if (id->state != CM_IDLE)
+        return cm_refuse("rdma_listen", id, "it listens already, or is resolved or connected");
+    if (id->fd < 0 && cm_bind(id, (struct sockaddr *)&any))
+        return -1;
+    if (listen(id->fd, backlog > 0 ? backlog : CM_BACKLOG_DEFAULT))
+        return -1;
+    rddp_wire_attr_init(&wire);
+    set_wire(&wire);
+    pthread_mutex_lock(&verbs_lock);
+    fd = id->fd;
+    id->fd = -1; /* rddp's, whatever it returns */
+    id->listener = rddp_listen_fd(events_of(id), fd, &wire, id);
+    if (id->listener)
+        id->state = CM_LISTENING;
+    else
+        error = -errno;
+    pthread_mutex_unlock(&verbs_lock);
+    return cm_result(error);
+}
+
+int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
+{
+    struct cm_id *id = cm_of(ibv);
+    struct rddp_conn_attr attr;
+    int error = check_param(param);
+
+    if (error)
+        return cm_result(error);
+    pthread_mutex_lock(&verbs_lock);
+    if (!id->request || !qp_named(id, param)) {
+        error = -EINVAL;
+    } else {
+        set_conn(&attr, id, param);
+        attr.channel = events_of(id);
+        error = rddp_accept(id->request, id->qp->rddp, &attr);
+        id->request = NULL; /* answered, whatever the result */
+        id->state = error ? CM_FAILED : CM_CONNECTING;
+    }
+    pthread_mutex_unlock(&verbs_lock);
+    if (error == -EINVAL)
+        return cm_refuse("rdma_accept", id, "it is of no request, was answered, or has no queue pair in INIT");
+    return error ? cm_result(error) : cm_complete(id);
+}
+
+int rdma_reject(struct rdma_cm_id *ibv, const void *private_data, uint8_t length)
+{
+    struct cm_id *id = cm_of(ibv);
+    int error = -EINVAL;
+
+    pthread_mutex_lock(&verbs_lock);
+    if (id->request) {
+        error = rddp_reject(id->request, private_data, private_data ? length : 0);
+        id->request = NULL;
+        id->state = CM_FAILED;
+    }
+    pthread_mutex_unlock(&verbs_lock);
+    return error == -EINVAL ? cm_refuse("rdma_reject", id, "it is of no request, or was answered") : cm_result(error);
+}
+
+/* For a queue pair of the application, after CONNECT_RESPONSE: iWARP has established the connection by itself. */
+int rdma_establish(struct rdma_cm_id *ibv)
+{
+    return ibv->qp || cm_of(ibv)->state != CM_CONNECTED ? cm_fail(EINVAL) : 0;
+}
+
+/* The peer may have been faster: then the event is on the way, or was taken already. */
+int rdma_disconnect(struct rdma_cm_id *ibv)
+{
+    struct cm_id *id = cm_of(ibv);
+    enum cm_state state;
+    int error = 0;
+
+    pthread_mutex_lock(&verbs_lock);
+    state = id->state;
+    if (state == CM_CONNECTED || state == CM_CONNECTING)
+        error = id->qp ? cm_id_disconnect(id) : -EINVAL;
+    else if (state != CM_ENDING && state != CM_OVER)
+        error = -EINVAL;
+    pthread_mutex_unlock(&verbs_lock);
+    if (error == -EINVAL)
+        return cm_refuse("rdma_disconnect", id, "it was never connected");
+    if (error || state == CM_OVER)
+        return cm_result(error);
+    return cm_complete(id);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* id_new.c - a new id, and the device and the PD that it shows. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/cm/cm.h"
+
+static struct ibv_pd *default_pd; /* of ids that were given none; under verbs_lock */
+
+struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
+{
+    struct cm_id *id = calloc(1, sizeof(*id));
+
+    if (!id)
+        return NULL;
+    id->ibv.channel = channel;
+    id->ibv.context = context;
+    id->ibv.ps = ps;
+    id->ibv.qp_type = IBV_QPT_RC;
+    id->fd = -1;
+    return id;
+}
+
+void cm_id_free(struct cm_id *id)
+{
+    if (id->fd >= 0)
+        close(id->fd);
+    free(id->ep_init);
+    free(id);
+}
+
+/* An id that has a device shows a PD, too: applications use it without a look. The caller holds verbs_lock. */
+int cm_id_use_device(struct cm_id *id)
+{
+    struct ibv_context *verbs = verbs_shared_context();
+
+    if (verbs && !default_pd)
+        default_pd = ibv_alloc_pd(verbs);
+    if (!verbs || !default_pd)
+        return -errno;
+    id->ibv.verbs = verbs;
+    id->ibv.port_num = 1;
+    if (!id->ibv.pd)
+        id->ibv.pd = default_pd;
+    return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* context.c - an open device: a view of the process's one rddp context, and the calls that verbs.h makes through it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/context.h"
+#include "verbs/device.h"
+#include "verbs/verbs_object.h"
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    (void)context;
+    return device_query(attr);
+}
+
+static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t size)
+{
+    struct ibv_device_attr_ex all = {.phys_port_cnt_ex = 1};
+
+    (void)context;
+    if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
+        return verbs_refuse(EINVAL, "ibv_query_device_ex: comp_mask is not 0, or the struct is too short");
+    device_query(&all.orig_attr);
+    memset(attr, 0, size);
+    memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+    return 0;
+}
+
+/* verbs.h answers EOPNOTSUPP for what is not set here, except in `ops`, which it calls unchecked. */
+static void set_calls(struct verbs_context *verbs)
+{
+    verbs->sz = sizeof(*verbs);
+    verbs->query_port = port_query;
+    verbs->query_device_ex = query_device_ex;
+    verbs->create_cq_ex = cq_create_ex;
+    verbs->create_qp_ex = qp_create_ex;
+    verbs->create_srq_ex = srq_create_ex;
+    verbs->alloc_td = td_alloc;
+    verbs->dealloc_td = td_dealloc;
+    verbs->alloc_parent_domain = pd_alloc_parent;
+    verbs->context.ops.poll_cq = verbs_cq_poll;
+    verbs->context.ops.req_notify_cq = verbs_cq_arm;
+    verbs->context.ops.post_send = post_send;
+    verbs->context.ops.post_recv = post_recv;
+    verbs->context.ops.post_srq_recv = post_srq_recv;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    struct open_device *open;
+    if (device != verbs_device) {
+        verbs_refuse(ENODEV, "ibv_open_device: the device is not of a list of ibv_get_device_list()");
+        return NULL;
+    }
+    if (!verbs_process() || !(open = calloc(1, sizeof(*open))))
+        return NULL;
+    open->async = rddp_create_async_channel(verbs_process());
+    if (!open->async) {
+        free(open);
+        return NULL;
+    }
+    set_calls(&open->verbs);
+    open->verbs.context.device = device;
+    open->verbs.context.cmd_fd = -1;
+    open->verbs.context.async_fd = rddp_async_channel_fd(open->async);
+    open->verbs.context.num_comp_vectors = 1;
+    open->verbs.context.abi_compat = (void *)UINTPTR_MAX; /* "there is an upper half" */
+    pthread_mutex_init(&open->verbs.context.mutex, NULL);
+    return &open->verbs.context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+    struct open_device *open = open_device_of(context);
+    int error = rddp_destroy_async_channel(open->async);
+
+    if (error)
+        return verbs_refuse(-error, "ibv_close_device: queue pairs, CQs or SRQs of the context are left");
+    pthread_mutex_destroy(&context->mutex);
+    free(open);
+    return 0;
+}
+
+struct ibv_context *verbs_shared_context(void)
+{
+    static _Atomic(struct ibv_context *) shared;
+    struct ibv_context *context = atomic_load(&shared), *other = NULL;
+
+    if (context)
+        return context;
+    context = ibv_open_device(verbs_device);
+    if (!context || atomic_compare_exchange_strong(&shared, &other, context))
+        return context;
+    ibv_close_device(context); /* another thread was faster */
+    return other;
+}
+
+/* Nothing is pinned, and rddp's objects live on in a child: there is nothing to prepare. */
+int ibv_fork_init(void)
+{
+    return 0;
+}
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+    return IBV_FORK_UNNEEDED;
+}
+
+int ibv_dofork_range(void *base, size_t size);
+int ibv_dontfork_range(void *base, size_t size);
+
+int ibv_dofork_range(void *base, size_t size)
+{
+    (void)base, (void)size;
+    return 0;
+}
+
+int ibv_dontfork_range(void *base, size_t size)
+{
+    (void)base, (void)size;
+    return 0;
+}

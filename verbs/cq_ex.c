@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* cq_ex.c - an extended CQ: its completions are taken one by one, and read piece by piece. */
+#include <errno.h>
+
+#include "verbs/verbs_object.h"
+
+static struct verbs_cq *cq_of_ex(struct ibv_cq_ex *ex)
+{
+    return (struct verbs_cq *)ex;
+}
+
+static int cq_next(struct ibv_cq_ex *ex)
+{
+    struct verbs_cq *cq = cq_of_ex(ex);
+    int n = rddp_poll_cq(cq->rddp, 1, &cq->wc);
+
+    if (n < 1)
+        return n ? -n : ENOENT;
+    ex->status = (enum ibv_wc_status)cq->wc.status;
+    ex->wr_id = cq->wc.wr_id;
+    return 0;
+}
+
+static int cq_start(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    return attr->comp_mask ? EINVAL : cq_next(ex);
+}
+
+static void cq_end(struct ibv_cq_ex *ex)
+{
+    (void)ex; /* nothing was locked */
+}
+
+static enum ibv_wc_opcode cq_read_opcode(struct ibv_cq_ex *ex)
+{
+    return (enum ibv_wc_opcode)cq_of_ex(ex)->wc.opcode;
+}
+
+static uint32_t cq_read_vendor_err(struct ibv_cq_ex *ex)
+{
+    return cq_of_ex(ex)->wc.vendor_err;
+}
+
+static uint32_t cq_read_byte_len(struct ibv_cq_ex *ex)
+{
+    return cq_of_ex(ex)->wc.byte_len;
+}
+
+static __be32 cq_read_imm_data(struct ibv_cq_ex *ex)
+{
+    const struct rddp_wc *wc = &cq_of_ex(ex)->wc;
+
+    return wc->wc_flags & RDDP_WC_WITH_INV ? wc->invalidated_rkey : wc->imm_data;
+}
+
+static uint32_t cq_read_qp_num(struct ibv_cq_ex *ex)
+{
+    return cq_of_ex(ex)->wc.qp_num;
+}
+
+static unsigned cq_read_wc_flags(struct ibv_cq_ex *ex)
+{
+    return cq_of_ex(ex)->wc.wc_flags;
+}
+
+/* A connection has neither a source queue pair in each message, nor a LID, service level or path. */
+static uint32_t cq_read_no_word(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+static uint8_t cq_read_no_octet(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+void cq_show_ex(struct verbs_cq *cq)
+{
+    cq->ex.start_poll = cq_start;
+    cq->ex.next_poll = cq_next;
+    cq->ex.end_poll = cq_end;
+    cq->ex.read_opcode = cq_read_opcode;
+    cq->ex.read_vendor_err = cq_read_vendor_err;
+    cq->ex.read_byte_len = cq_read_byte_len;
+    cq->ex.read_imm_data = cq_read_imm_data;
+    cq->ex.read_qp_num = cq_read_qp_num;
+    cq->ex.read_src_qp = cq_read_no_word;
+    cq->ex.read_wc_flags = cq_read_wc_flags;
+    cq->ex.read_slid = cq_read_no_word;
+    cq->ex.read_sl = cq_read_no_octet;
+    cq->ex.read_dlid_path_bits = cq_read_no_octet;
+}

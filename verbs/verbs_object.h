@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* verbs_object.h - what libibverbs.so.1 puts around rddp's objects, and shares with librdmacm.so.1.
+ *
+ * Each struct begins with what the application sees, so that a pointer to the one is a pointer to the other. A work
+ * request, a completion and a key have the same numbers on both sides (rddp/wr.h); nothing on the data path has a lock
+ * of its own. What begins with verbs_ is seen by librdmacm.so.1 too. Calls that fail return a positive errno, or NULL
+ * with errno, as verbs do. */
+#ifndef VERBS_OBJECT_H
+#define VERBS_OBJECT_H
+
+#include <infiniband/verbs.h>
+#include <rddp/rddp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Macros of the header that stand in front of the functions that are defined here. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+enum {
+    VERBS_DEPTH_MAX = 16384, /* requests of a queue */
+    VERBS_CQE_MAX = 1 << 20,
+    VERBS_SGE_MAX = 16,
+    VERBS_READS_MAX = 128, /* RDMA Reads and atomics pending, each way */
+    VERBS_BATCH = 32,      /* requests or completions that are translated at once */
+    /* Of a queue pair, until the program says otherwise: as iWARP's connection manager sets it, and with atomics. */
+    VERBS_ACCESS_DEFAULT =
+        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+    VERBS_SEND_FLAGS = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
+};
+
+/* A thread domain promises that one thread uses what is made in it. There is no lock to leave out. */
+struct verbs_td {
+    struct ibv_td ibv;
+    atomic_uint users; /* parent domains */
+};
+
+struct verbs_pd {
+    struct ibv_pd ibv;
+    struct rddp_pd *rddp;    /* a parent domain has that of its parent */
+    struct verbs_pd *parent; /* NULL: not a parent domain */
+    struct verbs_td *td;
+    atomic_uint users; /* parent domains over it, and objects made in it */
+};
+
+struct verbs_mr {
+    struct ibv_mr ibv;
+    struct rddp_mr *rddp;
+};
+
+struct verbs_channel {
+    struct ibv_comp_channel ibv;
+    struct rddp_comp_channel *rddp;
+};
+
+struct verbs_cq {
+    union {
+        struct ibv_cq ibv;
+        struct ibv_cq_ex ex; /* begins with the members of ibv_cq */
+    };
+    struct rddp_cq *rddp;
+    struct rddp_wc wc; /* the completion that start_poll or next_poll took */
+};
+
+struct verbs_srq {
+    struct ibv_srq ibv;
+    struct rddp_srq *rddp;
+    atomic_bool was_full; /* as that of a queue pair */
+};
+
+struct wr_builder;
+struct cm_id;
+
+struct verbs_qp {
+    union {
+        struct ibv_qp ibv;
+        struct ibv_qp_ex ex; /* begins with ibv_qp */
+    };
+    struct rddp_qp *rddp;
+    struct ibv_qp_cap cap;
+    int sq_sig_all;
+    unsigned access;            /* what IBV_QP_ACCESS_FLAGS said last */
+    atomic_bool was_full;       /* a post was refused for that, which is said once */
+    struct wr_builder *builder; /* for ibv_wr_*: NULL unless asked for */
+    struct cm_id *id;           /* under verbs_lock */
+    struct verbs_qp *next;      /* in the list of all, under verbs_lock */
+    struct verbs_qp **at;       /* what points to it in that list */
+};
+
+/* Guards which queue pair belongs to which rdma_cm_id, and all of an id's state. Events of connections are taken,
+ * moved and withdrawn with it held. Not taken on the data path. */
+extern pthread_mutex_t verbs_lock;
+
+/* What librdmacm.so.1 does, under verbs_lock, when a queue pair of one of its ids is about to be destroyed: it takes
+ * the events of the queue pair away from those who wait for them. */
+extern void (*verbs_qp_is_going)(struct verbs_qp *qp);
+
+/* Returns the one rddp context of the process, opened at the first call and never closed; NULL with errno. */
+struct rddp_context *verbs_process(void);
+
+/* The same, or NULL if it was not opened by this process: a child has none of its parent's connections. */
+struct rddp_context *process_context_here(void);
+
+/* Returns the verbs context that all rdma_cm_ids show; NULL with errno. It is never closed. */
+struct ibv_context *verbs_shared_context(void);
+
+/* Says in one line, if RDDP_LOG asks for it, why a call is refused: "call: object and rule". Sets errno to `error` and
+ * returns it. With 0 it does nothing. */
+int verbs_refuse(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Finds a queue pair by its number; NULL. The caller holds verbs_lock. */
+struct verbs_qp *verbs_qp_find(uint32_t num);
+
+extern struct ibv_device *const verbs_device;
+
+/* The inline calls of verbs.h go through these. */
+int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int verbs_cq_arm(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+void cq_show_ex(struct verbs_cq *cq);
+int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int td_dealloc(struct ibv_td *td);
+struct ibv_pd *pd_alloc_parent(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+
+/* An object is made in a domain, or leaves it: a parent domain cannot go before. */
+void pd_enter(struct ibv_pd *pd);
+void pd_leave(struct ibv_pd *pd);
+
+/* stats.c: adds up what a queue pair did before it goes; the caller holds verbs_lock. Prints the sums, if asked to. */
+void stats_count(struct rddp_qp *qp);
+void stats_print(void);
+/* Those that are still there. */
+void qp_count_all(void);
+
+/* Gives the queue pair what ibv_wr_*() writes into. Returns 0, or ENOMEM. */
+int wr_builder_attach(struct verbs_qp *qp);
+void wr_builder_detach(struct verbs_qp *qp);
+
+static inline struct verbs_pd *pd_of(struct ibv_pd *pd)
+{
+    return (struct verbs_pd *)pd;
+}
+
+static inline struct verbs_cq *cq_of(struct ibv_cq *cq)
+{
+    return (struct verbs_cq *)cq;
+}
+
+static inline struct verbs_srq *srq_of(struct ibv_srq *srq)
+{
+    return (struct verbs_srq *)srq;
+}
+
+static inline struct verbs_qp *qp_of(struct ibv_qp *qp)
+{
+    return (struct verbs_qp *)qp;
+}
+
+#endif
