@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# verbs.sh - tests unmodified programs made for verbs: on our side over rddp0, under `rddp run`; on the other over Linux's
+# siw, in the guest. Both roles.
+#
+#   verbs.sh PATH/TO/rddp
+#
+# It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here.
+# shellcheck disable=SC2154 # tmp, guest, passed, failed and began are peer.sh's
+set -u
+
+rddp=$(realpath -e "${1:-}" 2>/dev/null)
+if [ $# != 1 ] || [ ! -x "$rddp" ]; then
+    echo "usage: verbs.sh PATH/TO/rddp" >&2
+    exit 2
+fi
+"$rddp" env >/dev/null 2>&1 || { echo "verbs: skipped: this build has no libibverbs.so.1"; exit 77; }
+for program in rping ucmatose rstream ib_write_bw; do
+    command -v $program >/dev/null || { echo "verbs: skipped: $program is not installed (rdmacm-utils, perftest)"; exit 77; }
+done
+# shellcheck disable=SC2034 # lib/peer.sh wants it
+test_name=verbs
+# shellcheck source=tests/interop/kernel/lib/peer.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib/peer.sh"
+
+ours=10.77.0.1 theirs=10.77.0.2
+seconds=${RDDP_VERBS_SECONDS:-120}
+port=7300 # each case has its own
+
+we_run() { # COMMAND: ours, bounded
+    # shellcheck disable=SC2086 # a command and its options
+    "$guest" ns timeout -k 2 $seconds stdbuf -oL "$rddp" run -- $1 >"$tmp/$port.ours" 2>&1
+}
+
+says_ours() { tail -n 12 "$tmp/$port.ours" | tr '\n' ';'; }
+says_theirs() { in_guest "tail -n 8 /tmp/$port.theirs" | tr '\n' ';'; }
+
+start_theirs() { # COMMAND
+    in_guest "(timeout $seconds $1 >/tmp/$port.theirs 2>&1; echo \$? >/tmp/$port.rc) &" || fail "no guest"
+}
+
+theirs_ends() { # with 0
+    local code
+    in_guest "for i in \$(seq $((seconds * 10))); do [ -s /tmp/$port.rc ] && exit; sleep 0.1; done; exit 1" $((seconds + 10)) ||
+        fail "theirs still runs: $(says_theirs)"
+    code=$(in_guest "cat /tmp/$port.rc")
+    # siw completes a Send with IBV_WC_LOC_QP_OP_ERR (2) if the peer, who has received it, closes before TCP has its
+    # acknowledgement: perftest's very last message, after its result.
+    ! says_theirs | grep -q 'Bad wc status 2;.*Failed to close connection' || code=0
+    [ "$code" = 0 ] || fail "theirs ends with $code: $(says_theirs) ours: $(says_ours)"
+}
+
+they_listen() {
+    local socket
+    # A wildcard of siw's listens at each address of its devices, one after the other, that of loopback among them.
+    # shellcheck disable=SC2046,SC2086 # octets of an address, in the order that /proc has
+    socket=$(IFS=.; set -- $theirs; printf '%02X%02X%02X%02X:%04X .* 0A ' $4 $3 $2 $1 "$port")
+    wait_for 10 in_guest "grep -qE '$socket|00000000:$(printf '%04X .* 0A ' "$port")' /proc/net/tcp" ||
+        fail "theirs does not listen: $(says_theirs)"
+}
+
+we_listen() { wait_for 10 is_ours || fail "ours does not listen: $(says_ours)"; }
+is_ours() { [ -n "$("$guest" ns ss -Hltn "sport = :$port")" ]; }
+
+we_call() { # SERVER CLIENT: @ stands for the server's address, % for the port
+    local server=${1//@/$theirs} client=${2//@/$theirs}
+    start_theirs "${server//%/$port}"
+    they_listen
+    we_run "${client//%/$port}" || fail "ours ends: $(says_ours) theirs: $(says_theirs)"
+    theirs_ends
+}
+
+they_call() { # SERVER CLIENT
+    local server=${1//@/$ours} client=${2//@/$ours} pid
+    we_run "${server//%/$port}" &
+    pid=$!
+    we_listen
+    start_theirs "${client//%/$port}"
+    theirs_ends
+    wait $pid || fail "ours ends with $?: $(says_ours)"
+}
+
+both() { # NAME SERVER CLIENT
+    port=$((port + 1))
+    check "we call: $1" we_call "$2" "$3"
+    port=$((port + 1))
+    check "they call: $1" they_call "$2" "$3"
+}
+
+"$guest" up || exit
+both "rping -V" "rping -s -a @ -p % -C 50 -V -S 1000" "rping -c -a @ -p % -C 50 -V -S 1000"
+both "rping -V, 60000 octets" "rping -s -a @ -p % -C 20 -V -S 60000" "rping -c -a @ -p % -C 20 -V -S 60000"
+# Its server speaks first. siw calls without the peer-to-peer mode of RFC 6581, and then the end that was called must wait
+# for the first message (RFC 5044 7.1.2): both would wait if they called.
+port=$((port + 1))
+check "we call: ucmatose" we_call "ucmatose -p % -c 3 -C 20 -S 5000" "ucmatose -p % -c 3 -C 20 -S 5000 -s @"
+for program in ib_write_bw ib_read_bw ib_send_bw; do
+    both "$program -R" "$program -R -p % -n 200" "$program -R -p % -n 200 @"
+done
+both "ib_send_lat -R" "ib_send_lat -R -p % -n 100" "ib_send_lat -R -p % -n 100 @"
+# Rsockets: messages are Sends, and data RDMA Writes.
+for option in "-S 64 -C 10 -I 20" "-S 40000 -C 4 -I 3" "-S 1000000 -C 2 -I 2"; do
+    both "rstream $option" "rstream -p % -T v $option" "rstream -p % -T v $option -s @"
+done
+# Debian's rpoll() reports POLLHUP when the peer has closed, data or not, and then its rstream -T a reads no further.
+port=$((port + 1))
+check "we call: rstream -T a" we_call "rstream -p % -T v -T a -S 3000 -C 10 -I 5" "rstream -p % -T v -T a -S 3000 -C 10 -I 5 -s @"
+both "riostream" "riostream -p % -T v -S 4096 -C 10 -I 3" "riostream -p % -T v -S 4096 -C 10 -I 3 -s @"
+check "the guest's kernel is well" kernel_is_well
+
+echo "verbs: $passed passed, $failed failed, $((SECONDS - began)) s"
+[ "$failed" = 0 ]

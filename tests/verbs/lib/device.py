@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""device.py - python3-pyverbs opens rddp0, asks it for all it has, and registers memory."""
+from pyverbs import device, enums
+from pyverbs.cq import CQ
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+
+names = [d.name.decode() for d in device.get_device_list()]
+assert names == ["rddp0"], names
+with device.Context(name="rddp0") as context:
+    attributes = context.query_device()
+    assert attributes.phys_port_cnt == 1 and attributes.max_sge >= 4
+    assert context.query_port(1).state == 4
+    assert any(context.query_gid(1, 0).gid.replace(":", ""))
+    with PD(context) as pd, CQ(context, 16), MR(pd, 4096, enums.IBV_ACCESS_LOCAL_WRITE) as mr:
+        mr.write("rddp", 4)
+        assert mr.read(4, 0) == b"rddp" and mr.lkey
+print("rddp0: opened, asked, one region")

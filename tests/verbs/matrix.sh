@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# matrix.sh [GROUP...] - runs programs made for verbs, as Debian ships them, over libibverbs.so.1 and librdmacm.so.1 of this
+# build: no device, no kernel module, both ends in a network namespace of an ordinary user, 64 KiB of lockable memory. Prints
+# a line for each: NAME DEVICE PASS, NAME DEVICE FAIL and why, or "left out". GROUP: rdmacm, rsocket, perftest, options,
+# fabric, mpi, dapl, fio, qperf, python, qemu; all by default.
+set -u
+here=${RDDP_SOURCE_DIR:?}/tests/verbs
+libraries=${RDDP_BUILD_DIR:?}/verbs-libraries
+[ -e "$libraries/libibverbs.so.1" ] || { echo "this build has no libibverbs.so.1: its headers were missing"; exit 77; }
+if [ -z "${RDDP_MATRIX_INSIDE:-}" ]; then
+    unshare -Urn true 2>/dev/null || { echo "no user namespaces: unshare -Urn fails here"; exit 77; }
+    RDDP_MATRIX_INSIDE=1 exec unshare -Urn "$0" "$@"
+fi
+ulimit -l 64
+# shellcheck source=tests/verbs/lib/pair.sh disable=SC1091
+source "$here/lib/pair.sh"
+
+# Libraries for fabrics use no loopback interface: one end of a TUN device that is not opened has an address of this host.
+ip link set lo up
+outside=
+if ip tuntap add dev rddp-matrix mode tun 2>/dev/null && ip address add 10.99.0.1/24 dev rddp-matrix; then
+    ip address add fd99::1/64 dev rddp-matrix nodad 2>/dev/null # getaddrinfo() finds ::1 only on a host with another address
+    ip link set rddp-matrix up
+    outside=10.99.0.1
+fi
+
+group_rdmacm() {
+    alone ibv_devices ibv_devices
+    says "rddp0"
+    alone ibv_devinfo ibv_devinfo -v
+    says "transport:.*iWARP"
+    endless_alone ibv_asyncwatch "rddp0: async event FD" ibv_asyncwatch
+    for address in 127.0.0.1 $(grep -qs rddp-matrix /proc/net/if_inet6 && echo ::1); do
+        pair "rping -V $address" "rping -s -a $address -V -C 20 -S 1000" "rping -c -a $address -V -C 20 -S 1000"
+    done
+    pair "rping -V 60000" "rping -s -a 127.0.0.1 -V -C 20 -S 60000" "rping -c -a 127.0.0.1 -V -C 20 -S 60000"
+    pair "rping -q" "rping -s -q -a 127.0.0.1 -V -C 20 -S 100" "rping -c -q -a 127.0.0.1 -V -C 20 -S 100"
+    pair "ucmatose" "ucmatose -c 5 -C 20 -S 5000" "ucmatose -c 5 -C 20 -S 5000 -s 127.0.0.1"
+    pair "ucmatose -m" "ucmatose -m" "ucmatose -m -s 127.0.0.1"
+    endless "cmtime" "cmtime" "cmtime -s 127.0.0.1 -c 50"
+    pair "rdma_server" "rdma_server" "rdma_client -s 127.0.0.1"
+    pair "rdma_xserver" "rdma_xserver -c r" "rdma_xclient -c r -s 127.0.0.1"
+}
+
+group_rsocket() {
+    local option
+    for option in "-S 64 -I 200 -C 10" "-S 4096 -I 200 -C 10" "-S 100000 -I 5 -C 10 -T b" "-S 3000 -I 50 -C 10 -T n" \
+        "-S 3000 -I 50 -C 10 -T a" "-S 40000 -B 4096 -I 5 -C 10" "-S all -I 2 -C 3" "-S 64 -I 50 -C 5 -T r"; do
+        pair "rstream $option" "rstream -T v $option" "rstream -T v $option -s 127.0.0.1"
+    done
+    ! grep -qs rddp-matrix /proc/net/if_inet6 ||
+        pair "rstream -f ipv6" "rstream -T v -b ::1 -S 500 -I 20 -C 10" "rstream -T v -f ipv6 -s ::1 -S 500 -I 20 -C 10"
+    pair "riostream" "riostream -T v -S 4096 -I 5 -C 10" "riostream -T v -S 4096 -I 5 -C 10 -s 127.0.0.1"
+    # Both ends look at memory, and each turn may wait for a processor: a minute is not enough beside ten other programs.
+    seconds=240 pair "riostream, 3000 turns" "riostream -S 64 -I 3000 -C 1" "riostream -S 64 -I 3000 -C 1 -s 127.0.0.1"
+    pair "riostream -T b" "riostream -T v -T b -S 100000 -I 5 -C 4" "riostream -T v -T b -S 100000 -I 5 -C 4 -s 127.0.0.1"
+    head -c 3000000 /dev/urandom >"$tmp/data"
+    endless "rcopy" "rcopy" "rcopy $tmp/data 127.0.0.1:$tmp/copy"
+    compare "rcopy, the copy" rcopy "$tmp/data" "$tmp/copy"
+
+    # Programs made for TCP.
+    preload="$libraries/librspreload.so"
+    pair "rstream -T s, preloaded" "rstream -T s -T v -S 3000 -I 20 -C 10" "rstream -T s -T v -S 3000 -I 20 -C 10 -s 127.0.0.1"
+    pair "iperf3, preloaded" "iperf3 -s -1" "iperf3 -c 127.0.0.1 -n 20M"
+    pair "iperf3 -R -P 4, preloaded" "iperf3 -s -1" "iperf3 -c 127.0.0.1 -R -P 4 -n 5M"
+    pair "nc -N, preloaded" "nc -l -N 127.0.0.1 7777" "nc -N 127.0.0.1 7777" "$tmp/data"
+    compare "nc -N, the copy" nc "$tmp/data" "$tmp/server"
+    preload=
+}
+
+group_perftest() {
+    local test
+    for test in ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw; do
+        pair "$test" "$test -R -n 500" "$test -R -n 500 127.0.0.1"
+    done
+    for test in ib_write_lat ib_read_lat ib_send_lat ib_atomic_lat; do
+        pair "$test" "$test -R -n 500" "$test -R -n 500 127.0.0.1"
+    done
+}
+
+# perftest OPTION... TEST...: each test with these options, which begin with a dash.
+perftest() {
+    local options=''
+    while [ "${1#-}" != "$1" ]; do options+=" $1"; shift; done
+    for test; do pair "$test$options" "$test -R$options" "$test -R$options 127.0.0.1"; done
+}
+
+# perftest measures the clock of the processor before each size, which takes most of the time of -a: one test has it, and
+# with RDDP_LONG all. ib_send_bw -e is left out: its sender waits for an event also when nothing is outstanding and only a
+# credit of the receiver is missing, which makes no event. Where completions do not wait for the peer, as over iWARP, both
+# ends then wait for each other.
+group_options() {
+    local test all=${RDDP_LONG:+ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat}
+
+    # shellcheck disable=SC2034 # pair.sh has it
+    seconds=240 # for the clock of a busy machine
+    # shellcheck disable=SC2086 # a list
+    perftest -a -n20 ib_write_bw $all
+    perftest -b -n200 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw
+    perftest -q4 -n200 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw
+    perftest -e -n200 ib_read_bw ib_atomic_bw ib_send_lat ib_read_lat ib_atomic_lat
+    perftest -I64 -s32 -n200 ib_write_bw ib_send_bw ib_write_lat ib_send_lat
+    perftest --use-srq -n200 ib_send_bw ib_send_lat
+}
+
+group_qperf() {
+    local test
+    for test in rc_bw rc_bi_bw rc_lat rc_rdma_write_bw rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_poll_lat \
+        rc_rdma_read_lat rc_compare_swap_mr rc_fetch_add_mr; do
+        endless "qperf $test" "qperf -lp 19765" "qperf -lp 19765 -cm 1 -t 1 127.0.0.1 $test"
+    done
+}
+
+group_fabric() {
+    [ -n "$outside" ] || { left_out fi_pingpong "no TUN device, and libfabric uses no loopback address"; return; }
+    pair "fi_pingpong msg" "fi_pingpong -p verbs -e msg -c" "fi_pingpong -p verbs -e msg -c $outside"
+    pair "fi_pingpong rxm" "fi_pingpong -p verbs;ofi_rxm -e rdm -c" "fi_pingpong -p verbs;ofi_rxm -e rdm -c $outside"
+}
+
+group_mpi() {
+    [ -n "$outside" ] || { left_out mpirun "no TUN device, and libfabric uses no loopback address"; return; }
+    command -v mpicc >/dev/null || { left_out mpirun "mpicc is not installed"; return; }
+    mpicc -O1 -o "$tmp/mpi" "$here/mpi/mpi.c" || { left_out mpirun "mpicc makes no program"; return; }
+    alone "mpirun ring" mpirun --allow-run-as-root --oversubscribe -np 4 --mca pml cm --mca mtl ofi \
+        --mca mtl_ofi_provider_include "verbs;ofi_rxm" "$tmp/mpi"
+    says "4 ranks: ring and all-to-all right"
+}
+
+# uDAPL's tests end with 0 whatever they found: what they print counts.
+dapl() { # NAME PATTERN PROGRAM OPTION...
+    local why=''
+    is_missing "$1" "$3" && return
+    try_pair "${*:3}" "${*:3} -h $outside"
+    [ -n "$why" ] || grep -q "$2" "$tmp/client" || why="the client does not print '$2'"
+    verdict "$1" "$why"
+}
+
+group_dapl() {
+    [ -n "$outside" ] || { left_out dtest "no TUN device, and uDAPL uses no loopback address"; return; }
+    local -x DAT_OVERRIDE=$tmp/dat.conf
+    echo 'rddp u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "rddp-matrix 0" ""' >"$DAT_OVERRIDE"
+    dapl dtest "Test Complete. PASSED" dtest -P rddp -b 4096 -B 20
+    dapl "dtest -W -D" "Test Complete. PASSED" dtest -P rddp -W -D -b 4096 -B 20
+    dapl dtestsrq "SRQ Test Complete" dtestsrq -P rddp
+    dapl dtestcm "Connections:" dtestcm -P rddp -c 50
+    endless dapltest "dapltest -T S -D rddp" \
+        "dapltest -T T -s $outside -D rddp -i 20 -t 2 -w 2 -V client SR 256 1 server SR 256 1 client RR 4096 1 server RW 2048 1"
+}
+
+group_fio() {
+    local verb
+    for verb in write read send; do
+        pair "fio $verb" \
+            "fio --name=server --ioengine=rdma --port=7000 --bs=64k --size=16m --rw=read --iodepth=16" \
+            "fio --name=client --ioengine=rdma --hostname=127.0.0.1 --port=7000 --verb=$verb --bs=64k --size=16m --rw=write --iodepth=16"
+    done
+}
+
+group_python() {
+    # Debian's Python, whatever else is in the PATH
+    LD_LIBRARY_PATH=$libraries /usr/bin/python3 -c 'import pyverbs.device' 2>/dev/null || { left_out pyverbs "python3-pyverbs is not installed"; return; }
+    alone pyverbs /usr/bin/python3 "$here/lib/device.py"
+    says "rddp0: opened, asked, one region"
+}
+
+group_qemu() {
+    local capability
+    is_missing "qemu" qemu-system-x86_64 && return
+    for capability in '' rdma-pin-all; do
+        # shellcheck disable=SC2086 # none, or one
+        alone "qemu $capability" /usr/bin/python3 "$here/lib/migrate.py" "$tmp" $capability
+        says "the memory is the same"
+    done
+}
+
+[ $# -gt 0 ] || set -- rdmacm rsocket perftest options fabric mpi dapl fio qperf python qemu
+for group; do "group_$group"; done
+finish_matrix "$*"
