@@ -11,8 +11,10 @@ refuse() { # ARGUMENT ...: exit code 2, nothing on standard output
     if [ -s "$tmp/err" ] && [ ! -s "$tmp/out" ]; then pass; else wrong "wrong usage: $*: says it in the wrong place"; fi
 }
 
+HELP_LINES=30
+transported=0
 options_of() { # SUBCOMMAND
-    "$rddp" "$1" --help | sed -n 's/^  .\{4\}\(--[a-z0-9-]*\).*/\1/p'
+    { "$rddp" "$1" --help; "$rddp" "$1" --help-transport; } 2>/dev/null | sed -n 's/^  .\{4\}\(--[a-z0-9-]*\).*/\1/p'
 }
 
 for word in --help -h help; do
@@ -31,13 +33,22 @@ for command in "${commands[@]}"; do
     expect_text "$command --help" "^usage: rddp $command"
     refuse "$command" --no-such-option
     [ "$command" != help ] || continue
+    [ "$(wc -l <"$tmp/help")" -le $HELP_LINES ] || wrong "$command --help: $(wc -l <"$tmp/help") lines"
+    if grep -qe --help-transport "$tmp/help"; then
+        expect 0 "$command --help-transport" "$rddp" "$command" --help-transport
+        expect_text "$command --help-transport" '^ +--packet ADDR'
+        transported=$((transported + 1))
+    fi
+    for hidden in first-delay packet-lose packet-checksums; do
+        if ! grep -qe "--$hidden" "$tmp/out" "$tmp/help"; then pass; else wrong "$command: it shows --$hidden"; fi
+    done
     page=$RDDP_SOURCE_DIR/doc/man/rddp-$command.1
     [ -f "$page" ] || { wrong "there is no page rddp-$command.1"; continue; }
     while read -r option; do
-        # rddp.1 explains the options that several subcommands share.
-        if grep -qF -e "$option" <(sed 's/\\-/-/g' "$page" "${page%-*}.1"); then pass; else wrong "$page does not explain $option"; fi
+        if grep -qF -e "$option" <(sed 's/\\-/-/g' "$page" "${page%-*}-transport.7"); then pass; else wrong "$page does not explain $option"; fi
     done < <(options_of "$command")
 done
+if [ $transported -ge 8 ]; then pass; else wrong "only $transported subcommands choose a transport"; fi
 if [ ${#commands[@]} -ge 3 ]; then pass; else wrong "only ${#commands[@]} subcommands"; fi
 
 refuse
@@ -60,6 +71,14 @@ refuse ping --server one
 refuse ping --server --json
 refuse ping --wire carrier-pigeon host
 refuse ping --mpa-rev 3 host
+refuse ping --crc host
+refuse ping --no-markers host
+refuse ping --mtu 1500 host
+refuse ping --wire sctp --mtu 575 host
+refuse ping --wire sctp --mtu 64001 host
+refuse ping --packet 10.9.0.2/24 --mtu 1279 host
+refuse ping --packet 10.9.0.2/24 --mtu 65536 host
+refuse perf --thread host
 refuse ping --rping -S 22 host
 refuse ping host:
 refuse ping host:port
@@ -97,7 +116,7 @@ refuse http --packet 10.9.0.2/24 put FILE FILE http://host/x
 refuse http --packet 10.9.0.2/24 --depth 65 get http://host/x
 refuse ping --wire sctp --own-address 127.0.0.1 127.0.0.1
 refuse ping --wire sctp --udp-port 0 127.0.0.1
-refuse ping --wire sctp --sctp usrsctp --udp-port 0 127.0.0.1
+refuse ping --wire sctp --sctp usrsctp 127.0.0.1
 refuse ping --wire sctp --sctp kernel --own-address localhost 127.0.0.1
 refuse ping --wire sctp --sctp neither 127.0.0.1
 
@@ -120,7 +139,7 @@ offers() { # EXPECTED WORD ...
 offers "ping" pin
 offers "--version" --v
 offers "ping" help pi
-offers "--mtu --markers --mpa-rev" ping --m
+offers "--markers --mpa-rev --mtu" ping --m
 offers "--server --size --stable --sctp" perf --s
 offers "1 2" ping --mpa-rev ""
 offers "iwarp" perf --wire i

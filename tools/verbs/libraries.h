@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* libraries.h - what `rddp run`, `rddp env` and `rddp doctor` share: where libibverbs.so.1 and librdmacm.so.1 are. */
+#ifndef TOOLS_VERBS_LIBRARIES_H
+#define TOOLS_VERBS_LIBRARIES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SEARCH_PATH = 4 * PATH_MAX };
+
+/* Stores the folder of the libraries: beside the command where it was built, or where both were installed. Returns
+ * false, with the folder that was expected, if they are not there. */
+bool verbs_folder(char path[PATH_MAX]);
+
+/* Stores the folder and, behind it, what LD_LIBRARY_PATH names now. Returns 0, or an exit code after a message. */
+int verbs_search_path(char text[SEARCH_PATH]);
+
+/* Gives this process, and what it executes, a /sys/class/infiniband and a /dev/infiniband of rddp0, in namespaces of
+ * its own. Returns 0, or an exit code after a message. */
+int verbs_view(void);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* sysfs.c - a /sys/class/infiniband and a /dev/infiniband that show rddp0, in user and mount namespaces of this
+ * process.
+ *
+ * Nothing can be made in sysfs, nor by users in /dev, so a file system in memory lies over /sys/class and /dev, with
+ * symbolic links to what was there, and the additions. What was there stays reachable below a directory of sysfs that
+ * is empty for ordinary users. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/lib/tool.h"
+#include "tools/verbs/libraries.h"
+
+#define PLACE "/sys/kernel/debug"
+#define CLASS "/class/infiniband/rddp0/"
+#define PORT CLASS "ports/1/"
+#define VERBS "/class/infiniband_verbs/"
+
+/* What programs are known to read. */
+static const struct {
+    const char *path, *text;
+} view_files[] = {
+    {CLASS "node_type", "4: RNIC"},
+    {CLASS "fw_ver", RDDP_VERSION},
+    {CLASS "device/numa_node", "-1"},
+    {CLASS "device/local_cpus", ""},
+    {PORT "state", "4: ACTIVE"},
+    {PORT "phys_state", "5: LinkUp"},
+    {PORT "link_layer", "Ethernet"},
+    {PORT "rate", "40 Gb/sec (4X QDR)"},
+    {PORT "lid", "0x0"},
+    {PORT "gid_attrs/ndevs/0", "lo"},
+    {PORT "gid_attrs/types/0", "IB/RoCE v1"},
+    {PORT "pkeys/0", "0xffff"},
+    {VERBS "abi_version", "6"},
+    {VERBS "uverbs0/ibdev", "rddp0"},
+    {VERBS "uverbs0/abi_version", "1"},
+    {"/dev/infiniband/uverbs0", ""},
+};
+
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    size_t n = strlen(text);
+
+    if (fd < 0)
+        return -errno;
+    if (write(fd, text, n) != (ssize_t)n) {
+        close(fd);
+        return -EIO;
+    }
+    return close(fd) ? -errno : 0;
+}
+
+/* Makes the directories of a path, and the file. */
+static int make_file(const char *below, const char *text)
+{
+    char path[PATH_MAX], line[PATH_MAX];
+
+    snprintf(path, sizeof(path), PLACE "%s", below);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0755) && errno != EEXIST && access(path, F_OK))
+            return -errno;
+        *slash = '/';
+    }
+    snprintf(line, sizeof(line), "%s\n", text);
+    return write_text(path, line);
+}
+
+/* The user keeps the number that he has; the group does, too. */
+static int enter_namespaces(void)
+{
+    unsigned uid = getuid(), gid = getgid();
+    char line[SMALL_TEXT];
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        return -errno;
+    snprintf(line, sizeof(line), "%u %u 1", uid, uid);
+    if (write_text("/proc/self/setgroups", "deny") || write_text("/proc/self/uid_map", line))
+        return -EPERM;
+    snprintf(line, sizeof(line), "%u %u 1", gid, gid);
+    return write_text("/proc/self/gid_map", line) ? -EPERM : 0;
+}
+
+/* Makes PLACE/NAME, which has links to all in PLACE/old-NAME, but to what would be covered. */
+static int link_old(const char *name)
+{
+    char old[PATH_MAX], from[PATH_MAX], to[2 * PATH_MAX];
+    const struct dirent *entry;
+    int error = 0;
+    DIR *all;
+
+    snprintf(old, sizeof(old), PLACE "/old-%s", name);
+    all = opendir(old);
+    if (!all)
+        return -errno;
+    while (!error && (entry = readdir(all))) {
+        if (entry->d_name[0] == '.' || !strncmp(entry->d_name, "infiniband", strlen("infiniband")))
+            continue;
+        snprintf(from, sizeof(from), PLACE "/%s/%s", name, entry->d_name);
+        snprintf(to, sizeof(to), "%s/%s", old, entry->d_name);
+        if (symlink(to, from))
+            error = -errno;
+    }
+    closedir(all);
+    return error;
+}
+
+static int keep_old(const char *folder, const char *name)
+{
+    char old[PATH_MAX], now[PATH_MAX];
+
+    snprintf(old, sizeof(old), PLACE "/old-%s", name);
+    snprintf(now, sizeof(now), PLACE "/%s", name);
+    if (mkdir(old, 0755) || mkdir(now, 0755) || mount(folder, old, NULL, MS_BIND | MS_REC, NULL))
+        return -errno;
+    return link_old(name);
+}
+
+static int show_device(void)
+{
+    int error;
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("rddp", PLACE, "tmpfs", 0, "mode=755"))
+        return -errno;
+    /* Links inside of the classes lead two levels up to the devices. */
+    error = symlink("/sys/devices", PLACE "/devices") ? -errno : keep_old("/sys/class", "class");
+    if (!error)
+        error = keep_old("/dev", "dev");
+    for (size_t i = 0; !error && i < sizeof(view_files) / sizeof(view_files[0]); i++)
+        error = make_file(view_files[i].path, view_files[i].text);
+    if (!error && (mount(PLACE "/class", "/sys/class", NULL, MS_BIND | MS_REC, NULL) ||
+                   mount(PLACE "/dev", "/dev", NULL, MS_BIND | MS_REC, NULL)))
+        error = -errno;
+    return error;
+}
+
+int verbs_view(void)
+{
+    int error = enter_namespaces();
+
+    if (!error)
+        error = show_device();
+    if (error)
+        return fail(EXIT_FAILED, "--sysfs: cannot make a private /sys/class/infiniband: %s", error_text(error));
+    return 0;
+}
