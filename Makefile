@@ -48,8 +48,8 @@ mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS:
 lint: ## layers, layout, sizes, licences, manual pages, documents, commits, cppcheck, shellcheck
 	@scripts/setup.sh build lint
 	@scripts/lint.sh
-bench: all ## throughput and latency beside raw TCP
-	@$(call run,main,scripts/bench.sh)
+bench: all ## rates, latencies, files and NFS beside raw TCP and other programs: a table, build/bench.html
+	@$(call run,main,bench/run.py)
 interop: ## tshark, the kernel's TCP, and a Linux guest kernel, as the other side
 	@scripts/setup.sh interop
 	@$(call build,main)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# bench_lwip.sh [MIB] - compares our TCP with lwIP on the same path: goodput, and processor seconds for each GB.
+# lwip.sh [MIB] - compares our TCP with lwIP on the same path: goodput, and processor seconds for each GB.
 # `software`: ours computes checksums itself, as lwIP does. Fails if lwIP is ahead anywhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bench=${RDDP_BUILD_DIR:-build/main}/bench
-[ -x "$bench/lwip" ] || { echo "bench_lwip: no $bench/lwip: scripts/setup.sh bench, then make check" >&2; exit 77; }
+[ -x "$bench/lwip" ] || { echo "lwip: no $bench/lwip: scripts/setup.sh bench, then make check" >&2; exit 77; }
 {
     "$bench/lwip" "${1:-64}"
     "$bench/stream" "${1:-64}"

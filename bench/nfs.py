@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""bench_nfs.py - compares this NFS client and server with libnfs and NFS-Ganesha over TCP: medians and ratios.
+"""nfs.py - compares this NFS client and server with libnfs and NFS-Ganesha over TCP: medians and ratios.
 
 The file is in the page cache (its own tmpfs, with large pages where the kernel supports them, as in ext4 and XFS).
 All programs run on loopback in a separate network namespace. Each round measures everything once, so that a
@@ -19,6 +19,7 @@ import time
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 MEGABYTES = int(os.environ.get("BENCH_MB", "1024"))
+KINDS = os.environ.get("BENCH_KIND", "read write getattr").split()
 CALLS = int(os.environ.get("BENCH_CALLS", "200000"))
 BUILD = os.path.abspath(os.environ.get("RDDP_BUILD_DIR", "build/main"))
 RDDP = os.environ.get("RDDP_TOOL", os.path.join(BUILD, "rddp"))
@@ -36,7 +37,7 @@ LOG {{ Default_Log_Level = WARN; }}
 
 
 def fail(what):
-    sys.exit("bench_nfs: " + what)
+    sys.exit("nfs: " + what)
 
 
 def inside():
@@ -77,7 +78,7 @@ def start_ours(export, work, crc):
     """The CRC is used if either end asks for it, so one server asks for it and the other does not."""
     port = 20000 if crc else 21000
     ports = ["--rdma-port", str(port + 49), "--mount-port", str(port + 48), "--port", str(port + 47)]
-    args = [RDDP, "nfsd", "--squash", "none", "--state", work, "--quiet", "--crc" if crc else "--no-crc", *ports, export]
+    args = [RDDP, "nfsd", "--squash", "none", "--state", work, "--quiet", *([] if crc else ["--no-crc"]), *ports, export]
     process = subprocess.Popen(args, stdout=subprocess.DEVNULL)
     await_port(port + 49, process)
     await_port(port + 48, process)
@@ -128,7 +129,7 @@ class Perf:
         self.rate, self.cpu = [], []
 
     def measure(self):
-        args = [RDDP, "perf", "--loopback", "--bw", "-s", "1M", "--json", "--crc" if self.crc else "--no-crc", "write"]
+        args = [RDDP, "perf", "--loopback", "--bw", "-s", "1M", "--json", *([] if self.crc else ["--no-crc"]), "write"]
         row = json.loads(subprocess.run(args, capture_output=True, text=True, timeout=60, check=True).stdout)
         row = row["results"][0]
         self.rate.append(row["bytes_per_second"] / 1e9)
@@ -180,7 +181,7 @@ def main():
         print("NFS-Ganesha or libnfs is missing (nfs-ganesha-vfs, libnfs-dev): measured without it")
     perf = {True: Perf("rddp perf, CRC", True), False: Perf("rddp perf, no CRC", False)}
     rows = []
-    for kind in ("read", "write", "getattr"):
+    for kind in KINDS:
         rows.append(Row("rddp over RDMA, CRC", kind, OURS, servers[0], True, export))
         rows.append(Row("rddp over RDMA, no CRC", kind, OURS, plain, False, export))
         if os.access(LIBNFS, os.X_OK):

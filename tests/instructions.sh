@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# instructions.sh [--update] - counts with callgrind the instructions in user space that a message costs at each end
+# (bench/instructions.c) and compares them with bench/instructions.txt: none may grow by more than 2 % and 20 instructions.
+# --update writes that file again, for a change that is worth what it costs, or that made something cheaper.
+set -euo pipefail
+
+table=${RDDP_SOURCE_DIR:?}/bench/instructions.txt
+program=${RDDP_BUILD_DIR:?}/bench/instructions
+cache=$RDDP_BUILD_DIR/CMakeCache.txt
+times=1000
+cannot() { echo "instructions: cannot run here: $1"; exit 77; }
+[ -x "$program" ] || cannot "this build has no benchmarks"
+command -v valgrind >/dev/null || cannot "no valgrind"
+grep -q '^RDDP_SANITIZE:STRING=$' "$cache" || cannot "a build with sanitizers"
+
+# The counts are those of one compiler, and of the variants of memcpy() and CRC for one kind of processor.
+grep -qw avx2 /proc/cpuinfo || cannot "the table was counted on a processor with AVX2"
+compiler=$($(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$cache") --version | sed -n '1s/^[^ ]* //p')
+[ "${1:-}" = --update ] || [ "$(sed -n 's/^# counted with //p' "$table")" = "$compiler" ] ||
+    cannot "the table was counted with another compiler than $compiler"
+
+count() { # FUNCTIONS OPERATION OCTETS LIST: instructions a message, rounded
+    local all
+    all=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "--toggle-collect=$1" "$program" "${@:2}" "$times" 2>&1 |
+        sed -n 's/.*Collected : //p')
+    [ -n "$all" ] || { echo "instructions: $* does not count" >&2; exit 1; }
+    echo $(((all + times * $4 / 2) / (times * $4)))
+}
+
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
+{
+    sed '/^# counted with/q' "$table" | sed "s|^# counted with.*|# counted with $compiler|"
+    while read -r operation octets list _; do
+        printf '%-6s %6s %5s %7s %7s\n' "$operation" "$octets" "$list" \
+            "$(count 'client_*' "$operation" "$octets" "$list")" "$(count 'server_*' "$operation" "$octets" "$list")"
+    done < <(grep -v '^#' "$table")
+} >"$new"
+if [ "${1:-}" = --update ]; then
+    cp "$new" "$table"
+    exit 0
+fi
+paste <(grep -v '^#' "$table") <(grep -v '^#' "$new") | awk '
+    { printf "%-6s %6s octets, lists of %2s: client %6d (%6d), server %6d (%6d)", $1, $2, $3, $9, $4, $10, $5
+      worse = $9 > 1.02 * $4 + 20 || $10 > 1.02 * $5 + 20
+      print worse ? "  MORE" : $9 < 0.98 * $4 - 20 || $10 < 0.98 * $5 - 20 ? "  less: --update" : ""
+      bad += worse }
+    END { print "instructions a message, in brackets those of bench/instructions.txt: " (bad ? bad " rows cost more" : "no more")
+          exit bad > 0 }'
