@@ -22,7 +22,7 @@ for ((i = 0; i < load; i++)); do
 done
 for ((run = 1; run <= runs; run++)); do
     began=$SECONDS result=passed
-    ctest --test-dir "$build" --output-on-failure --no-tests=error -j $((2 * $(nproc))) -LE kernel "$@" >"$log" 2>&1 || result=FAILED
+    ctest --test-dir "$build" --output-on-failure --no-tests=error -j $((2 * $(nproc))) -LE 'kernel|cross' "$@" >"$log" 2>&1 || result=FAILED
     read -r average _ </proc/loadavg
     echo "run $run of $runs: $((SECONDS - began)) s, load $average, $result: $(grep 'tests passed' "$log" || tail -n 1 "$log")"
     [ $result = passed ] || { cat "$log"; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """mutants.py BUILD [COUNT|WORD] - puts the bugs of tests/mutants.txt into a copy of the tree, one after the other, and the
-test named with each has to fail. COUNT: so many of them, spread over the list; WORD: those in whose line it stands. What is
+test named with each has to fail. COUNT: this many of them, spread over the list; WORD: those in whose line it stands. What is
 built lies in BUILD."""
 import os
 import pathlib
@@ -93,6 +93,8 @@ def try_one(tree, out, m):
 
 
 def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        raise SystemExit(__doc__)
     source, work = pathlib.Path.cwd(), pathlib.Path(sys.argv[1]).resolve()
     mutants = read_list(source, sys.argv[2] if len(sys.argv) > 2 else "")
     tree = work / "tree"

@@ -1,46 +1,81 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# setup.sh PURPOSE... - installs the Debian packages that a make target needs. Without root it prints the command to
-# run. Packages that are installed are not touched.
+# setup.sh PURPOSE... - installs the Debian packages that a make target can use. Without root it prints the command to run,
+# and fails only if something is missing that the target cannot do without. Packages that are installed are not touched.
 set -euo pipefail
 
+# What a purpose needs, then, behind the +, what lets it do more.
 declare -A packages=(
-    [build]="gcc libc6-dev make cmake pkg-config libxxhash-dev libtirpc-dev rpcsvc-proto libsodium-dev libfuse3-dev libusrsctp-dev"
-    [check]="g++ libcmocka-dev libjansson-dev libibverbs-dev python3 iproute2 strace tshark rpcbind fuse3 libnfs-utils fio dbench stress-ng"
-    [interop]="clang libbpf-dev nftables"
-    [bench]="liblwip-dev"
-    [fuzz]="clang libclang-rt-14-dev llvm"
-    [lint]="binutils clang-format cppcheck mandoc shellcheck python3"
-    [coverage]="gcovr"
+    [build]="gcc libc6-dev make cmake + pkg-config libxxhash-dev libtirpc-dev rpcsvc-proto libsodium-dev libfuse3-dev
+        libibverbs-dev librdmacm-dev"
+    [demo]="pkg-config libxxhash-dev libsodium-dev + python3"
+    [check]="pkg-config libxxhash-dev libsodium-dev libcmocka-dev libjansson-dev + g++ python3 iproute2 netbase curl wget
+        nftables strace tshark libusrsctp-dev rpcbind fuse3 libnfs-utils fio dbench stress-ng
+        ibverbs-utils rdmacm-utils perftest libfabric-bin python3-pyverbs iperf3 netcat-openbsd"
+    [interop]="clang libbpf-dev + openmpi-bin libopenmpi-dev qperf dapl2-utils valgrind"
+    [cross]="gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user-static +"
+    [ci]="git ccache debootstrap +"
+    [bench]="python3 + iproute2 iperf3 qperf ucx-utils libfabric-bin rsync curl liblwip-dev libnfs-dev nfs-ganesha-vfs"
+    [fuzz]="clang libclang-rt-14-dev llvm +"
+    [lint]="binutils clang-format cppcheck mandoc shellcheck python3 +"
+    [coverage]="gcovr +"
 )
 
-wanted=()
+needed=() more=()
 for purpose in "$@"; do
     [ -n "${packages[$purpose]:-}" ] || { echo "setup: no such purpose: $purpose (${!packages[*]})" >&2; exit 2; }
-    read -ra list <<<"${packages[$purpose]}"
-    wanted+=("${list[@]}")
+    read -d '' -ra list <<<"${packages[$purpose]%% +*}" || true
+    needed+=("${list[@]}")
+    read -d '' -ra list <<<"${packages[$purpose]#* +}" || true
+    more+=("${list[@]}")
 done
-[ ${#wanted[@]} -gt 0 ] || { echo "usage: setup.sh ${!packages[*]}" >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: setup.sh ${!packages[*]}" >&2; exit 2; }
 
-if ! command -v dpkg-query >/dev/null; then
-    echo "setup: not a Debian system; install the equivalents of: ${wanted[*]}" >&2
+present=
+if command -v dpkg-query >/dev/null; then
+    # dpkg-query fails if it does not know one of the names; its output about the others is still valid.
+    present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${needed[@]}" "${more[@]}" 2>/dev/null || true)
+fi
+missing() { # PACKAGE...: those that are not installed
+    local package
+    for package; do
+        grep -qx "installed $package" <<<"$present" || echo "$package"
+    done
+}
+is_there() { # PACKAGE: what it is for is there, whoever has put it there
+    case $1 in
+    gcc | libc6-dev) command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null ;;
+    make | cmake | pkg-config | clang | clang-format | cppcheck | mandoc | shellcheck | python3 | gcovr) command -v "$1" >/dev/null ;;
+    *) return 1 ;;
+    esac
+}
+
+# Fails if something is missing that is needed.
+settle() {
+    local package lacks=()
+    for package in $(missing "${needed[@]}"); do
+        is_there "$package" || lacks+=("$package")
+    done
+    [ ${#lacks[@]} -eq 0 ] || { echo "setup: cannot go on without: ${lacks[*]}" >&2; exit 1; }
+    exit 0
+}
+
+if [ -z "$(command -v dpkg-query)" ]; then
+    echo "setup: not a Debian system; install the equivalents of: ${needed[*]} ${more[*]}" >&2
     exit 0
 fi
-# dpkg-query fails if it does not know one of the names; its output about the others is still valid.
-present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true)
-missing=()
-for package in "${wanted[@]}"; do
-    grep -qx "installed $package" <<<"$present" || missing+=("$package")
-done
-[ ${#missing[@]} -gt 0 ] || exit 0
+mapfile -t wanted < <(missing "${needed[@]}" "${more[@]}" | awk '!seen[$0]++')
+[ ${#wanted[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ]; then
-    echo "setup: packages are missing; run this once:" >&2
-    echo "    sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
-    exit 1
+    echo "setup: to have everything, run this once:" >&2
+    echo "    sudo apt-get install -y --no-install-recommends ${wanted[*]}" >&2
+    settle
 fi
-echo "setup: installing ${missing[*]}" >&2
+echo "setup: installing ${wanted[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 quiet=(-qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
-apt-get "${quiet[@]}" update
-apt-get "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+if ! apt-get "${quiet[@]}" update || ! apt-get "${quiet[@]}" install -y --no-install-recommends "${wanted[@]}" >/dev/null; then
+    echo "setup: apt-get failed" >&2
+    settle
+fi

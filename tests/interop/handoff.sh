@@ -144,7 +144,7 @@ read -r seen wrong <"$dir/units"
 look "$dir/clean" "ip.src == 10.81.0.1 && (tcp.seq > 33 || (tcp.seq == 33 && tcp.len > 0)) && ($odd)" frame.number _ws.col.Info >"$dir/odd"
 # A probe to a peer that got no processor time for a while looks like a retransmission.
 [ "$(wc -l <"$dir/odd")" -le 2 ] || fail "anomalies: $(head -5 "$dir/odd")"
-[ -z "$(look "$dir/clean" "tcp.flags.reset == 1" frame.number)" ] || fail "somebody has sent a reset"
+[ -z "$(look "$dir/clean" "tcp.flags.reset == 1" frame.number)" ] || fail "a reset was sent"
 [ "$(look "$dir/clean" "tcp.flags.fin == 1" ip.src | sort -u | wc -l)" = 2 ] || fail "no FIN both ways"
 echo "$seen segments, each one FPDU; $(wc -l <"$dir/odd") anomalies"
 

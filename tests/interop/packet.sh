@@ -45,12 +45,12 @@ both_ways() { # ADDRESS OPTION...
 }
 
 for mtu in 1280 1500 9000 65000; do
-    serve --packet $here --packet-mtu $mtu
+    serve --packet $here --mtu $mtu
     both_ways 10.71.0.2
-    both_ways 10.71.0.2 --markers --packet $there --packet-mtu $mtu
+    both_ways 10.71.0.2 --markers --packet $there --mtu $mtu
     stop
     serve
-    both_ways 10.71.0.1 --packet $here --packet-mtu $mtu
+    both_ways 10.71.0.1 --packet $here --mtu $mtu
     stop
 done
 serve --packet fd71::2/64

@@ -37,7 +37,7 @@ tshark "${options[@]}" -r "$dir/capture" -Y rdmatcp.padding -T fields -e rdmatcp
 [ "$(tr '\n' ' ' <"$dir/padding")" = "00 0000 000000 " ] || fail "padding: $(cat "$dir/padding")"
 
 # Show that the check can fail: change one bit of a payload, and a message number.
-python3 - "$dir/capture" "$dir/spoilt" <<'END'
+python3 - "$dir/capture" "$dir/corrupted" <<'END'
 import sys
 octets = bytearray(open(sys.argv[1], "rb").read())
 at = octets.rfind(b"\x01\x0c")  # a Send of one segment, late: the stream is known by then
@@ -46,6 +46,6 @@ while at >= 0 and int.from_bytes(octets[at + 2:at + 4], "big") not in range(25, 
 octets[at + 24] ^= 1
 open(sys.argv[2], "wb").write(octets)
 END
-read_capture "$dir/spoilt" >"$dir/lines"
+read_capture "$dir/corrupted" >"$dir/lines"
 ! python3 "$here/rdmatcp_lines.py" <"$dir/lines" >"$dir/said" 2>&1 || fail "a wrong octet is not noticed"
 grep -q "CRC" "$dir/said" || fail "not for its CRC: $(cat "$dir/said")"

@@ -46,8 +46,8 @@ END
 # Each pattern is the length and the control octets of DDP and RDMAP: of a response, a request and immediate data.
 for wrong in "001e414b 31 1 values" "0046414a 23 4 unknown" "001a4148 1 1 short"; do
     read -r begins offset value word <<<"$wrong"
-    spoil "$dir/capture" "$dir/spoilt" "$begins" "$offset" "$value" || fail "no message $begins in the capture"
-    read_capture "$dir/spoilt" >"$dir/lines"
+    spoil "$dir/capture" "$dir/corrupted" "$begins" "$offset" "$value" || fail "no message $begins in the capture"
+    read_capture "$dir/corrupted" >"$dir/lines"
     ! python3 "$here/rfc7306_lines.py" <"$dir/lines" >"$dir/said" 2>&1 || fail "$begins: a wrong octet is not noticed"
     grep -q "$word" "$dir/said" || fail "$begins: not for its $word: $(cat "$dir/said")"
 done

@@ -355,7 +355,7 @@ server_stop
 
 # Test a server that asks for the CRC, then a siw that asks for it.
 if [ ! "$self" ]; then
-    server_start none --crc
+    server_start none
     check "the server alone wants the CRC" mount_case /mnt/a rdma v4
     check "the server alone wants the CRC: the wire" mpa_shows 10 50
     check "the server alone wants the CRC: the work" work /mnt/a 60 short

@@ -127,6 +127,10 @@ rping_has_seen() { # COUNT: each iteration, in turn, with its number
 
 # --- the wire ------------------------------------------------------------------------------------------------------
 
+option_of() { # --crc|--no-crc: our tool asks for the CRC unless it is told not to
+    [ "$1" = --crc ] || echo "$1"
+}
+
 frame() { # --crc|--no-crc REVISION: octets 16 and 17 of a Request or Reply; bits C (0x40) and S (0x10)
     local bits=0
     [ "$1" = --crc ] && bits=$((bits | 0x40))
@@ -149,7 +153,8 @@ we_call() { # CRC REVISION FAMILY COUNT SIZE
     [ "$2" = 1 ] && quirk=-q
     rping_start -s $quirk -a "${theirs[$3]}" -S "$5"
     rping_listens
-    tool_start -a "${theirs[$3]}" -c "$4" -S "$5" -V "$1" --mpa-rev "$2"
+    # shellcheck disable=SC2046 # an option or none
+    tool_start -a "${theirs[$3]}" -c "$4" -S "$5" -V $(option_of "$1") --mpa-rev "$2"
     tool_ends 120 || fail "our client: exit code $?, $(tool_says)"
     rping_ends 5 0
     rping_has_seen "$4"
@@ -159,7 +164,8 @@ we_call() { # CRC REVISION FAMILY COUNT SIZE
 they_call() { # CRC FAMILY COUNT SIZE
     local reply=$1
     [ "$guest_crc" = --crc ] && reply=--crc # one side's wish is enough
-    tool_start --server -a "${ours[$2]}" -c "$3" -S "$4" "$1"
+    # shellcheck disable=SC2046 # an option or none
+    tool_start --server -a "${ours[$2]}" -c "$3" -S "$4" $(option_of "$1")
     tool_listens
     rping_start -c -V -a "${ours[$2]}" -C "$3" -S "$4"
     rping_ends 120 0
@@ -189,7 +195,7 @@ over_hand_off() { # FUNCTION ARGUMENT ...
 # ends and reports the end.
 rping_notices() {
     local rc=0
-    guest_sees 5 "[ -s /tmp/$port.rc ]"
+    guest_sees 20 "[ -s /tmp/$port.rc ]"
     if rping_says | grep -q 'cq completion failed status 2'; then rc=255; fi
     rping_ends 5 $rc
     rping_says | grep -q 'DISCONNECT EVENT.*wait for' || fail "the guest's rping noticed nothing: $(rping_says)"

@@ -183,7 +183,7 @@ work_attributes() { # modes, owners, times, fifos, figures of the file system
     [ "$(stat -c %Y.%Z g)" != "$before" ] || bad "a new name leaves the times of its folder"
 }
 
-work_permissions() { # as others than root; the server squashes nobody
+work_permissions() { # as others than root; the server squashes no user
     as="$fsop as 1000 1000 $fsop errno"
     chmod 755 . && mkdir -m 700 closed && mkdir -m 777 open && mkdir -m 1777 sticky && mkdir -m 755 mine || bad "cannot make"
     chown 1000:1000 mine && echo secret >closed/f && echo x >private && chmod 600 private || bad "cannot make"
@@ -227,7 +227,7 @@ work_permissions() { # as others than root; the server squashes nobody
     must "$fsop" as 1000 3000 "$fsop" errno 0 list mine
 }
 
-work_squash() { # root|all|none: as whom root and uid 1000 work
+work_squash() { # root|all|none: as which users root and uid 1000 work
     case $1 in
         none) root=0 user=1000 ;;
         root) root=65534 user=1000 ;;

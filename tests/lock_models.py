@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""lock_models.py - runs a model of each lock-free protocol through every schedule, and every value that C11 lets its loads
+return. Each holds with the memory orders that the code asks for, whose lines are looked up there; each fails when one of
+them is weakened, or a step is left out.
+
+The memory: a store is a message at the end of its word's order and carries, if it releases, what its thread has seen. A load
+returns any message that is not older than what its thread has seen; if it acquires, the thread has then seen what the message
+carries. Sequentially consistent accesses see the last of their kind to the same word; fences join what all fences have
+seen."""
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RELEASES, ACQUIRES = {"rel", "acq_rel", "sc"}, {"acq", "acq_rel", "sc"}
+
+
+def join(a, b):
+    return tuple(map(max, a, b))
+
+
+class Model:
+    """words: initial values. threads: lists of (operation, arguments ...). bad(regs, last): what must not be at the end, or
+    None; a "use" of a word that is not 0 is bad at once. alone: a thread that, from every state, comes to its end although no
+    other one runs, since it may have displaced them; bad(regs, last) is asked there, too."""
+
+    def __init__(self, words, threads, bad=lambda regs, last: None, alone=None):
+        self.names, self.bad, self.threads, self.alone = list(words), bad, threads, alone
+        zero = (0,) * len(words)
+        messages = tuple(((value, zero),) for value in words.values())
+        self.start = (messages, zero, zero, tuple((0, (), zero, zero) for _ in threads))
+
+    def steps(self, state, t):
+        """All states after the next step of thread `t`; a string: it was bad."""
+        messages, sc, fences, threads = state
+        pc, regs, view, pending = threads[t]
+        op, *args = self.threads[t][pc]
+        r = dict(regs)
+
+        def after(messages=messages, sc=sc, fences=fences, view=view, pending=pending, to=pc + 1):
+            one = (to, tuple(sorted(r.items())), view, pending)
+            return messages, sc, fences, threads[:t] + (one,) + threads[t + 1:]
+
+        if op == "fence":
+            view = join(join(view, pending), fences)
+            return [after(view=view, fences=view)]
+        if op == "if":
+            condition, skip = args
+            return [after(to=pc + 1 if condition(r) else pc + 1 + skip)]
+        i = self.names.index(args[0])
+        last = len(messages[i]) - 1
+        if op == "use":
+            return [f"{args[0]} was used after its end" if messages[i][last][0] else after()]
+        if op in ("load", "wait"):
+            _, register, order = args[:3]
+            found = []
+            for at in range(max(view[i], sc[i] if order == "sc" else 0), last + 1):
+                value, carried = messages[i][at]
+                if op == "wait" and not args[3](r, value):
+                    continue
+                r[register] = value
+                seen = join(view, tuple(at if k == i else 0 for k in range(len(view))))
+                if order in ACQUIRES:
+                    seen = join(seen, carried)
+                found.append(after(view=seen, pending=join(pending, carried)))
+            return found
+        if op == "lock":  # a spinlock: waits until it is free
+            if messages[i][last][0]:
+                return []
+            args = (args[0], args[1], 1, "acq")
+        _, register, change, order = args if op in ("change", "lock") else (args[0], None, args[1], args[2])
+        old, carried = messages[i][last]
+        if op in ("change", "lock"):  # reads the last message, whatever its order
+            r[register] = old
+            view = join(view, carried) if order in ACQUIRES else view
+        new = change(r, old) if callable(change) else change
+        if op == "change" and new is None:  # a compare that failed
+            return [after(view=view)]
+        view = tuple(last + 1 if k == i else v for k, v in enumerate(view))
+        shown = view if order in RELEASES else tuple(last + 1 if k == i else 0 for k in range(len(view)))
+        if op in ("change", "lock"):
+            shown = join(shown, carried)
+        if order == "sc":
+            sc = tuple(last + 1 if k == i else v for k, v in enumerate(sc))
+        messages = messages[:i] + (messages[i] + ((new, shown),),) + messages[i + 1:]
+        return [after(messages=messages, sc=sc, view=view)]
+
+    def judge(self, state):
+        last = {name: state[0][i][-1][0] for i, name in enumerate(self.names)}
+        return self.bad([dict(thread[1]) for thread in state[3]], last)
+
+    def runs_alone(self, state):
+        """Runs the thread that may have displaced all others, to its end. What is bad on the way, or None."""
+        todo = [state]
+        while todo:
+            state = todo.pop()
+            if state[3][self.alone][0] == len(self.threads[self.alone]):
+                found = self.judge(state)
+            else:
+                after = self.steps(state, self.alone)
+                found = next((s for s in after if isinstance(s, str)), None if after else "waits for a thread that it displaced")
+                todo += after
+            if found:
+                return found
+        return None
+
+    def run(self):
+        seen, todo = {self.start}, [self.start]
+        while todo:
+            state = todo.pop()
+            ready = [t for t, thread in enumerate(state[3]) if thread[0] < len(self.threads[t])]
+            after = [s for t in ready for s in self.steps(state, t)]
+            if not after:  # the end, or all wait
+                after = [self.judge(state)]
+                if ready and not after[0]:
+                    after = ["a thread waits without end"]
+            if self.alone is not None:
+                after.append(self.runs_alone(state))
+            for s in filter(None, after):
+                if isinstance(s, str):
+                    return s, len(seen)
+                if s not in seen:
+                    seen.add(s)
+                    todo.append(s)
+        return None, len(seen)
+
+
+def epochs(enter="sc", look="sc", renewed=False, held_first=True, held=True):
+    """A reader looks up a region and lends a span of it; rddp_dereg_mr() removes the region, waits for the readers, then
+    has holders copy their spans, and frees the region."""
+    reader = [("load", "now", "e", "sc"), ("store", "epoch", lambda r, _: r["e"], enter), ("load", "mr", "p", look),
+               ("if", lambda r: r["p"], 2), ("use", "freed"), ("change", "sending", "_", lambda r, old: old + 1, "sc")]
+    if renewed:
+        reader += [("load", "now", "e", "sc"), ("store", "epoch", lambda r, _: r["e"], "sc")]
+    reader += [("if", lambda r: r["p"], 1), ("store", "borrows", 1, "rlx"),
+                ("change", "held", "_", 0, "sc"), ("store", "epoch", 0, "rel")]
+    look_at = [("load", "held", "h", "sc"), ("load", "borrows", "b", "rlx")]
+    remover = [("store", "mr", 0, "sc"), ("change", "now", "retired", lambda r, old: old + 1, "sc"),
+               ("wait", "epoch", "_", "sc", lambda r, epoch: not epoch or epoch > r["retired"]),
+               ("load", "sending", "s", "sc"), ("if", lambda r: r["s"], 5)]
+    remover += look_at if held_first else look_at[::-1]
+    remover += [("if", lambda r: r["b"] or (held and r["h"]), 2), ("wait", "held", "_", "acq", lambda r, v: not v),
+                ("store", "sending", 0, "sc"), ("store", "freed", 1, "rlx")]
+    return Model({"now": 1, "epoch": 0, "mr": 1, "sending": 0, "borrows": 0, "held": 1, "freed": 0}, [reader, remover],
+                 lambda regs, last: "a span of a region that was freed" if last["sending"] and last["freed"] else None)
+
+
+def watch(push="sc", look="sc"):
+    """A poster defers a doorbell; a poller took one whose poster is posting, and puts it back; the loop's thread found nothing
+    often enough and stops looking. watch: 0 unwatched, 1 a poster has woken the thread, 2 the thread looks."""
+    def defer():
+        return [("change", "waiting", "_", lambda r, old: old + 1, push), ("load", "watch", "w", "sc"),
+                ("if", lambda r: not r["w"], 1), ("change", "watch", "_", lambda r, old: None if old else 1, "sc")]
+
+    stops = [("store", "watch", 0, "sc"), ("load", "waiting", "w", look), ("if", lambda r: r["w"], 1),
+             ("store", "watch", 2, "sc")]
+    return Model({"waiting": 0, "watch": 2}, [defer(), defer(), stops],
+                 lambda regs, last: "a deferred doorbell that is not looked at" if last["waiting"] and not last["watch"] else None)
+
+
+def ring(waits=(), returns=True):
+    """A doorbell is deferred and in the list; its poster posts once more, while a poller and the loop's thread, to which the
+    time has come, ring. The thread comes to its end even if it has displaced both, and then the doorbell was rung, is in the
+    list, or is in the hands of the poller, who waits for nothing. waits: the locks for which a ringer waits."""
+    def take(word, register):
+        return ("lock", word, register) if word in waits else ("change", word, register, lambda r, old: None if old else 1, "acq")
+
+    ringer = [take("lock", "l"), ("if", lambda r: not r["l"], 10),
+              ("change", "list", "t", 0, "rlx"), ("if", lambda r: r["t"], 6),
+              take("spin", "s"), ("if", lambda r: not r["s"], 2), ("store", "deferred", 0, "rlx"), ("store", "spin", 0, "rel"),
+              ("if", lambda r: returns and r["s"], 1), ("store", "list", 1, "rlx"),
+              ("store", "lock", 0, "rel"), ("fence",)]
+    poster = [("lock", "spin", "_"), ("load", "deferred", "d", "rlx"), ("if", lambda r: not r["d"], 2),
+              ("store", "list", 1, "rlx"), ("store", "deferred", 1, "rlx"), ("store", "spin", 0, "rel")]
+    return Model({"list": 1, "deferred": 1, "spin": 0, "lock": 0}, [poster, ringer, ringer],
+                 lambda regs, last: "a deferred doorbell is in no list"
+                 if last["deferred"] and not last["list"] and not last["lock"] else None, alone=2)
+
+
+LATEST, EARLY, LOOKS = 10, 1, 2  # in ticks; the code has microseconds
+
+
+def serve(watch, idle, since, bell, posting, rests):
+    """batch_serve() and look_at_nothing(): the new (watch, idle, bell, ticks to sleep)."""
+    if not watch:
+        return 0, 0, bell, None
+    if bell is None:
+        return (2, idle + 1, None, LATEST) if idle + 1 < LOOKS else (0, 0, None, None)
+    if since + EARLY < LATEST:
+        return 2, 0, bell, LATEST - since if rests else LATEST
+    return 2, 0, bell if posting else None, LATEST
+
+
+def latest(rests=True, wakes=True):
+    """Every schedule of one poster and the thread in ticks. The oldest doorbell that is deferred (bell, its age) waits for at
+    most LATEST ticks, or its poster has posted since (post, the age of that). Returns what it found, and the states."""
+    start = (0, 0, 0, None, 0, None)
+    seen, todo = {start}, [start]
+    while todo:
+        watch, idle, since, bell, post, sleep = todo.pop()
+        for act in ("nothing", "defer", "ring"):
+            w, i, n, b, p, left = watch, idle, since, bell, post, sleep
+            if act == "ring":
+                b = None
+            elif act == "defer":
+                n, b, p = (0, 0, 0) if b is None else (n, b, 0)
+                if not w:
+                    w, left = 1, 0 if wakes else None
+            if left == 0:
+                w, i, b, left = serve(w, i, n, b, act == "defer", rests)
+            if b is not None and min(b, p) > LATEST:
+                return f"a doorbell waits for more than {LATEST} ticks", len(seen)
+            grown = lambda age: age if age is None else min(age + 1, LATEST + 2)
+            after = (w, i, grown(n), grown(b), grown(p), None if left is None else left - 1)
+            if after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return None, len(seen)
+
+
+class Ticks:
+    """latest() beside the models."""
+    names = ("ticks",)
+
+    def __init__(self, **how):
+        self.run = lambda: latest(**how)
+
+
+def doorbell(order="sc", compares=True):
+    """A poster queues work and rings: 1 held, 2 rung. The holder works until it can release the lock."""
+    poster = [("store", "work", 1, "rlx"), ("change", "word", "was", lambda r, old: old | 3, order),
+              ("if", lambda r: not r["was"] & 1, 1), ("load", "work", "done", "rlx")]
+    holder = [("load", "work", "done", "rlx"),
+              ("change", "word", "was", lambda r, old: (0 if old == 1 else None) if compares else 0, order),
+              ("if", lambda r: compares and r["was"] != 1, 2), ("change", "word", "_", lambda r, old: old & ~2, order),
+              ("load", "work", "done", "rlx")]
+    return Model({"work": 0, "word": 1}, [poster, holder],
+                 lambda regs, last: "work that is left undone" if not any(r.get("done") for r in regs) else None)
+
+
+def park(order="sc"):
+    """The thread parks unless a CQ is armed; who arms one wakes a parked thread."""
+    thread = [("store", "parked", 1, order), ("load", "armed", "a", order), ("if", lambda r: not r["a"], 1),
+              ("store", "asleep", 1, "sc")]
+    armer = [("change", "armed", "_", lambda r, old: old + 1, order), ("load", "parked", "p", order),
+             ("if", lambda r: r["p"], 1), ("store", "woken", 1, "sc")]
+    return Model({"parked": 0, "armed": 0, "asleep": 0, "woken": 0}, [thread, armer],
+                 lambda regs, last: "asleep beside an armed CQ" if last["asleep"] and not last["woken"] else None)
+
+
+def publish(store="rel", load="acq"):
+    """A word is filled in, then its index or key is stored: who loads that finds the word. Rings, and the table of keys."""
+    return Model({"word": 0, "head": 0},
+                 [[("store", "word", 1, "rlx"), ("store", "head", 1, store)],
+                  [("load", "head", "h", load), ("load", "word", "w", "rlx")]],
+                 lambda regs, last: "a place that is not filled" if regs[1]["h"] and not regs[1]["w"] else None)
+
+
+HOLDS = (epochs(), epochs(renewed=True), watch(), ring(), Ticks(), doorbell(), park(), publish())
+FAILS = {
+    "epoch_enter() without its order": epochs(enter="rel"),
+    "a look-up that may be older than the entry": epochs(look="acq"),
+    "a holder that entered again is passed over": epochs(renewed=True, held=False),
+    "borrows is loaded before the bell": epochs(renewed=True, held_first=False),
+    "deferring with less than a total order": watch(push="acq_rel"),
+    "a last look with less than a total order": watch(look="acq"),
+    "a ringer waits for the poster that it displaced": ring(waits=("spin",)),
+    "a ringer waits for another one that it displaced": ring(waits=("lock",)),
+    "a doorbell whose poster is posting is forgotten": ring(returns=False),
+    "the first doorbell does not wake the thread": Ticks(wakes=False),
+    "the thread sleeps as long whatever the age": Ticks(rests=False),
+    "a doorbell without orders": doorbell(order="rlx"),
+    "a doorbell released without a compare": doorbell(compares=False),
+    "parking without orders": park(order="rel"),
+    "an index stored without release": publish(store="rlx"),
+    "an index loaded without acquire": publish(load="rlx"),
+}
+CODE = {
+    "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
+                     "uint64_t entered = atomic_load(&epochs->reader[i].epoch);",
+                     "atomic_store_explicit(&reader->epoch, 0, memory_order_release);"],
+    "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);",
+                  "atomic_store_explicit(&slot->key, key, memory_order_release);",
+                  "(found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {"],
+    "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
+    "drive/doorbell_batch.c": ["while (!atomic_compare_exchange_weak(&batch->waiting, &first, qp));",
+                               "return atomic_load(&batch->sleepers) && atomic_load(&batch->watch) == none &&",
+                               "atomic_store(&batch->watch, BATCH_UNWATCHED);\n    return is_empty(batch);",
+                               "return !atomic_load(&batch->waiting) &&",
+                               "if (!spin_try(&qp->spin))", "if (!spin_try(&batch->lock))",
+                               "if (age_us + EARLY_US < LATEST_US)\n        return LATEST_US - age_us;\n    batch_ring(loop);\n"
+                               "    return LATEST_US;"],
+    "loop/doorbell.h": ["!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
+                        "return atomic_compare_exchange_strong(&doorbell->word, &word, 0) || doorbell_answer(doorbell);"],
+    "loop/doorbell.c": ["atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);"],
+    "drive/thread.c": ["atomic_store(&loop->parked, true);\n        if (!is_armed(loop))",
+                       "return atomic_load(&loop->context->armed);"],
+    "core/qp.c": ["atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);"],
+    "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],
+}
+
+
+def main():
+    errors = [f"{file} does not say any more: {line}" for file, lines in CODE.items() for line in lines
+              if line not in (ROOT / file).read_text(encoding="utf-8")]
+    for model in HOLDS:
+        found, states = model.run()
+        print(f"{states} states")
+        if found:
+            errors.append(f"{list(model.names)}: {found}")
+    for name, model in FAILS.items():
+        found, states = model.run()
+        print(f"{name}: {found}")
+        if not found:
+            errors.append(f"not found in {states} states: {name}")
+    for error in errors:
+        print(f"lock_models: {error}", file=sys.stderr)
+    return bool(errors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
