@@ -7,7 +7,7 @@ import glob
 import re
 import sys
 
-FLOORS = ("base", "core", "wire", "conn", "loop", "endpoint", "stream", "drive", "tcp", "sctp", "roce", "api", "rpc", "nfs", "http", "tools", "include")
+FLOORS = ("base", "core", "wire", "conn", "tcp", "sctp", "roce", "loop", "endpoint", "stream", "drive", "api", "rpc", "nfs", "http", "verbs", "tools", "include")
 USERS = FLOORS + ("tests", "fuzz", "examples", "bench")
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """documents.py [--self-test] - checks that names in the Markdown documents exist: paths, files, functions and other names with an
-underscore; in doc/tour.md each function is defined in a file named in its line. Lines have at most 120 columns; tables may
-be wider."""
+underscore; in doc/tour.md each function is defined in a file named in its line, and each struct, enum or other symbol in the
+file that is said to have it. Lines have at most 120 columns; tables may be wider."""
 import fnmatch
 import glob
 import os
@@ -17,6 +17,8 @@ PATH = r"(?<![\w./:-])((?:[\w.-]+/)+[\w.*-]*)"
 FILE = r"`([\w*-]+\.(?:c|h|sh|py|md|lua|txt|json|cmake))`"
 NAME = r"(?:`|\b)([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:\(\)|`)"
 CALL = r"`([a-z]\w*)\(\)`"
+# `SYMBOL` in `FILE`, and in `FILE`
+SYMBOL = r"`((?:struct |enum )?\w+)` in ((?:`[\w./-]+`(?:,? and in )?)+)"
 
 
 def tracked():
@@ -76,6 +78,11 @@ def check_tour(at, line, sources):
         definition = rf"^\w[^;\n=]*\b{name}\("
         if not any(re.search(definition, sources[path], flags=re.M) for path in paths):
             yield f"{at}: {name}() is defined in none of the files of this line"
+    for name, where in re.findall(SYMBOL, line):
+        definition = rf"^{name} \{{" if " " in name else rf"\b{name}\b"
+        for path in re.findall(r"`([\w./-]+)`", where):
+            if not re.search(definition, sources.get(path, ""), flags=re.M):
+                yield f"{at}: {name} is not in {path}"
 
 
 def self_test():
@@ -89,6 +96,9 @@ def self_test():
         found = list(complaints({"doc/a.md": line}, files, words, sources))
         assert len(found) == 1 and said in found[0], (line, found)
     assert not list(complaints({"doc/tour.md": "`core/a.c` `a_get()`"}, files, words, sources))
+    assert not list(complaints({"doc/tour.md": "`struct a` in `core/a.c`; `n` in `core/a.c`"}, files, words, {"core/a.c": "struct a {\n  int n"}))
+    found = list(complaints({"doc/tour.md": "`struct n` in `core/a.c`; `m` in `core/a.c`"}, files, words, {"core/a.c": "struct a {\n  int n"}))
+    assert len(found) == 2 and all("is not in core/a.c" in f for f in found), found
     found = list(complaints({"doc/tour.md": "`core/a.c` `a_put()`"}, files, words, sources))
     assert len(found) == 1 and "defined in none" in found[0], found
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""names.py - checks that each function name and each struct tag is unique in the product, and that no name is misleading.
+"""names.py - checks that the names of functions, struct tags and files are unique in the product, and none is misleading.
 
 So a name in a profile, a backtrace or a search means one place, even if it is static. Each program has a main().
 Tests may reuse names, but not misleading ones.
@@ -10,16 +10,25 @@ import re
 import subprocess
 import sys
 
-FOLDERS = ("base", "core", "wire", "conn", "tcp", "sctp", "roce", "loop", "endpoint", "stream", "drive", "api", "rpc", "nfs", "http", "tools")
-FUNCTION = re.compile(r"^(?:[a-z_]\w*[ *]+)+(\w+)\((?:[^;{}]|\n)*?\)\n\{", re.M)
+FOLDERS = ("base", "core", "wire", "conn", "tcp", "sctp", "roce", "loop", "endpoint", "stream", "drive", "api", "rpc", "nfs", "http",
+           "verbs", "tools")
+# A function may begin with a macro: INLINE, TARGET.
+FUNCTION = re.compile(r"^(?:[A-Za-z_]\w*[ *]+)+(\w+)\((?:[^;{}]|\n)*?\)\n\{", re.M)
 # "room" once was a buffer, free space and a size; say which (STYLE.md 12). The others meant something else than they said.
 MISLEADING = re.compile(r"(?<![\"<./\w])(?:\w*_)?(?:room|aim|conn_gap)(?:_\w*)?\b", re.I)
 NOT_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
-TAG = re.compile(r"^(?:struct|enum|union) (\w+) \{", re.M)
+# Folders whose files may have the same names, since these mean the same there.
+SAME_MEANING = (
+    {"tcp", "sctp", "stream"},              # engines, which are cut along their RFCs in the same way
+    {"core", "api", "verbs", "verbs/cm"},   # an object of verbs on its floors
+    {"tools/cp", "tools/perf", "tools/ping"},  # what each command has of its own
+    {"tools", "nfs/server"},                # a command, and the server that it runs
+)
+TAG = re.compile(r"^(?:(?:static|const|typedef) )*(?:struct|enum|union) (\w+) \{", re.M)
 
 
 def taken_twice(files, definition, least):
-    """Returns the names that `definition` finds in more than one place, and the number of all names."""
+    """Returns the names that `definition` finds in more than one file, and the number of all names."""
     places = collections.defaultdict(list)
     for name in files:
         with open(name, encoding="utf-8") as file:
@@ -27,7 +36,7 @@ def taken_twice(files, definition, least):
                 places[match[1]].append(name)
     if len(places) < least:
         sys.exit("names: only %d found" % len(places))
-    return {name: where for name, where in places.items() if len(where) > 1 and name != "main"}, len(places)
+    return {name: where for name, where in places.items() if len(set(where)) > 1 and name != "main"}, len(places)
 
 
 def misleading(files):
@@ -36,6 +45,33 @@ def misleading(files):
         with open(name, encoding="utf-8") as file:
             for found in sorted(set(MISLEADING.findall(NOT_CODE.sub("", file.read())))):
                 yield name, found
+
+
+def named_after_folder(files):
+    """Yields each file and static function in it that begins with a folder's name, and then with the file's.
+
+    `api_transfer_receive` beside `transfer_receive` says nothing of what differs.
+    """
+    for path in files:
+        stem = path.split("/")[-1].split(".")[0]
+        if stem in FOLDERS:
+            continue
+        static = r"^static (?:\w+[ *]+)+((?:%s)_%s_\w+)\(" % ("|".join(FOLDERS), stem)
+        with open(path, encoding="utf-8") as file:
+            for found in re.findall(static, file.read(), re.M):
+                yield path, found
+
+
+def files_taken_twice(files):
+    """Yields each file name that stands in two folders where it means two things, and the folders."""
+    places = collections.defaultdict(set)
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        if not folder.startswith("include"):
+            places[name].add(folder)
+    for name, folders in sorted(places.items()):
+        if len(folders) > 1 and not any(folders <= same for same in SAME_MEANING):
+            yield name, folders
 
 
 def main():
@@ -47,12 +83,20 @@ def main():
                            check=True, capture_output=True, text=True).stdout.split()
     # Stand-ins for a missing library have that library's names.
     files = [name for name in files if not name.endswith("_none.c")]
+    same_files = list(files_taken_twice(files))
+    for name, folders in same_files:
+        print("names: a file %s in %s" % (name, ", ".join(sorted(folders))), file=sys.stderr)
     functions, n = taken_twice(files, FUNCTION, 2000)
     tags, m = taken_twice(files, TAG, 300)
     for name, where in sorted(functions.items()) + sorted(tags.items()):
         print("names: %s in %s" % (name, ", ".join(where)), file=sys.stderr)
-    if wrong:
+    folder_names = list(named_after_folder(files))
+    for name, found in folder_names:
+        print("names: %s: %s is static and has its folder's name in front, as if it were exported" % (name, found), file=sys.stderr)
+    if wrong or folder_names:
         sys.exit("names: use a name that says what it is")
+    if same_files:
+        sys.exit("names: a file name means one thing: let it say what differs")
     if functions or tags:
         sys.exit("names: a name takes its module's in front where another has the plain one")
     print("names: %d functions and %d tags, all with unique names" % (n, m))
