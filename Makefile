@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Each target sets itself up on Debian 12 (scripts/setup.sh) and builds in a folder of its own under $(BUILD).
+# Each target sets itself up on Debian 12 (scripts/setup.sh) and builds in a folder of its own under $(BUILD). Without root
+# it works with what is there, and CMake names what is left out.
 BUILD ?= build
 JOBS ?= 2
 FUZZ_SECONDS ?= 30
@@ -10,13 +11,14 @@ MUTANTS ?=
 RUNS ?= 50
 LOAD ?= 8
 
-# $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME; $(call run,NAME,PROGRAM) tells a program where it is.
-build = scripts/setup.sh build check && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) \
-    --log-level=WARNING && cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3) -- \
+# $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME, with the tests unless TARGETS are named; $(call
+# run,NAME,PROGRAM) tells a program where it is.
+build = scripts/setup.sh build $(if $3,,check) && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) \
+    --log-level=NOTICE && cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3) -- \
     --no-print-directory
 run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=$(abspath $(BUILD)/$1)/rddp $2
 # Two places for each job, see tests/programs.cmake.
-test = ctest --test-dir $(BUILD)/$1 --output-on-failure --no-tests=error -j $(shell expr 2 \* $(JOBS))
+test = scripts/check.sh $(BUILD)/$1 -j $(shell expr 2 \* $(JOBS))
 
 all: ## the library and the command, into build/main
 	@$(call build,main,,product)
@@ -24,11 +26,15 @@ static: ## the command alone, with every library inside, into build/static: to c
 	@$(call build,static,-DRDDP_STATIC=ON -DRDDP_TESTS=OFF,rddp_tool)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 12
-demo: all ## move a directory tree and a 1 GiB file by RDMA over loopback, verified
+demo: ## move a directory tree and a 1 GiB file by RDMA over loopback, verified
+	@scripts/setup.sh build demo
+	@$(call build,main,,product)
 	@$(call run,main,scripts/demo.sh)
+tests: ## all that is tested, and the programs that test it, but run none
+	@$(call build,main)
 check: ## every test that needs no guest kernel
 	@$(call build,main)
-	@$(call test,main) -LE kernel
+	@$(call test,main) -LE 'kernel|cross'
 check-again: ## the tests of `make check` RUNS times beside LOAD processes that compute, until one fails
 	@$(call build,main)
 	@scripts/again.sh $(BUILD)/main $(RUNS) $(LOAD)
@@ -36,7 +42,8 @@ san: ## the tests under AddressSanitizer and UBSan
 	@$(call build,san,-DRDDP_SANITIZE=address$(comma)undefined)
 	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
 tsan: ## the tests under ThreadSanitizer
-	@$(call build,tsan,-DRDDP_SANITIZE=thread)
+	@scripts/setup.sh check
+	@$(call build,tsan,-DRDDP_SANITIZE=thread,unit_tests suite_tests sim_tests rddp_tool)
 	@SIM_RUNS=5 $(call test,tsan) -L 'unit|suite|sim' -R '$(TSAN_TESTS)' # a simulation has one thread: a few runs
 fuzz: ## each libFuzzer target for FUZZ_SECONDS, JOBS at once
 	@scripts/setup.sh fuzz
@@ -54,6 +61,10 @@ interop: ## tshark, the kernel's TCP, and a Linux guest kernel, as the other sid
 	@scripts/setup.sh interop
 	@$(call build,main)
 	@$(call test,main) -j 1 -L 'interop|kernel'
+cross: ## the unit tests and simulations for aarch64 and s390x, under qemu-user
+	@scripts/setup.sh cross
+	@$(call build,main)
+	@$(call test,main) -L cross
 soak: ## the tests that chance, time or a fresh compilation makes better, longer than in `make check`
 	@$(call build,main)
 	@RDDP_LONG=1 $(call test,main) -L soak
@@ -69,8 +80,8 @@ coverage: ## which lines the tests run, as text and HTML
 	@$(call run,coverage,scripts/coverage.sh)
 install: all ## libraries, headers, command, manual pages and examples, to PREFIX
 	@cmake --install $(BUILD)/main
-	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
+	@[ -n "$(DESTDIR)" ] || [ ! -w /etc ] || ldconfig
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all static help demo check check-again san tsan fuzz mutants lint bench interop soak soak-nfs format coverage install clean
+.PHONY: all static help demo tests check check-again san tsan fuzz mutants lint bench interop cross soak soak-nfs format coverage install clean
