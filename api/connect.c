@@ -13,6 +13,7 @@
 #include "endpoint/endpoint_link.h"
 #include "drive/inherit.h"
 #include "drive/transports.h"
+#include "roce/io/roce_port.h"
 #include "tcp/io/packet_device.h"
 #include "tcp/io/link_tcp.h"
 #include "tcp/io/tcp.h"
@@ -41,6 +42,13 @@ void qp_join(struct rddp_qp *qp, struct endpoint *endpoint)
     qp_set_endpoint(qp, endpoint);
     if (ends_joining(qp))
         qp_fail_connection(endpoint);
+}
+
+bool qp_may_join(const struct rddp_qp *qp, enum rddp_wire wire)
+{
+    if (qp->type == RDDP_QPT_CONNECTED)
+        return true;
+    return qp->type == RDDP_QPT_RC && wire == RDDP_WIRE_ROCE && qp->ib.state <= RDDP_IB_INIT;
 }
 
 /* --- the active side ------------------------------------------------------------------------------------------- */
@@ -105,7 +113,7 @@ static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel
 {
     const struct rddp_device *device = attr->wire.device;
 
-    return qp->type == RDDP_QPT_CONNECTED && wire_is_sane(&attr->wire) &&
+    return qp_may_join(qp, attr->wire.wire) && wire_is_sane(&attr->wire) &&
            wire_says(wire_named(attr->wire.wire), attr) && channel->context == qp->context &&
            (!device || device->loop->context == qp->context);
 }
@@ -175,13 +183,14 @@ static int connect_device(struct rddp_qp *qp, const struct sockaddr *addr, sockl
 static int connect_with(struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
                         const struct rddp_conn_attr *attr, const struct transport *transport)
 {
-    struct loop *loop = loop_next(qp->context);
+    struct loop *loop = qp->slot ? qp->slot->port->loop : loop_next(qp->context);
     struct endpoint *endpoint;
     int error;
 
     loop_lock(loop);
-    error = transport->connect(loop, qp, addr, length, attr, &endpoint);
+    error = qp_may_join(qp, attr->wire.wire) ? transport->connect(loop, qp, addr, length, attr, &endpoint) : -EINVAL;
     if (!error) {
+        qp->ib.state = RDDP_IB_RTS;
         qp_join(qp, endpoint);
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
         endpoint_release(endpoint, ENDPOINT_DRIVER);

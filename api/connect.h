@@ -9,4 +9,8 @@
  * a note that is heeded here. The caller is the driver and holds the endpoint. */
 void qp_join(struct rddp_qp *qp, struct endpoint *endpoint);
 
+/* Can a connection of this wire be the queue pair's? One of type RC has the wire in its number, and steps that were
+ * taken by hand cannot be taken again. The driver of its loop asks once more, since rddp_modify_qp() may be faster. */
+bool qp_may_join(const struct rddp_qp *qp, enum rddp_wire wire);
+
 #endif

@@ -327,15 +327,17 @@ static int listen_answer(struct endpoint *endpoint, struct rddp_qp *qp, const st
     struct rddp_context *context = endpoint->loop->context;
     int error = -EINVAL;
 
-    if (qp->type == RDDP_QPT_CONNECTED && qp->context == context &&
+    if (qp_may_join(qp, endpoint->request->wire) && qp->context == context &&
         (!attr->channel || attr->channel->context == context))
         error = qp_claim(qp, channel_for(endpoint, attr));
     if (!error) {
         error = endpoint->kind->accept(endpoint, qp, attr, reactor_now_us());
-        if (error)
+        if (error) {
             qp_unclaim(qp);
-        else
+        } else {
+            qp->ib.state = RDDP_IB_RTS;
             qp_join(qp, endpoint);
+        }
     }
     if (error) {
         listen_turn_away(endpoint);

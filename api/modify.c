@@ -108,13 +108,26 @@ static int connect_peer(struct rddp_qp *qp, const struct rddp_ib_attr *attr, str
     return error;
 }
 
+/* The connection manager is about to connect it, in another thread. */
+static bool qp_is_claimed(const struct rddp_qp *qp)
+{
+    bool is_claimed;
+
+    pthread_mutex_lock(&qp->context->lock);
+    is_claimed = qp->channel;
+    pthread_mutex_unlock(&qp->context->lock);
+    return is_claimed;
+}
+
 static int step_to_rtr(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
 {
     bool is_ud = qp->type == RDDP_QPT_UD;
     struct endpoint *endpoint;
-    int error =
-        is_ud ? transport_by_hand()->receive_ud(qp->slot, qp, &qp->ib, &endpoint) : connect_peer(qp, attr, &endpoint);
+    int error = qp_is_claimed(qp) ? -EINVAL : 0;
 
+    if (!error)
+        error = is_ud ? transport_by_hand()->receive_ud(qp->slot, qp, &qp->ib, &endpoint)
+                      : connect_peer(qp, attr, &endpoint);
     if (error)
         return error;
     spin_lock(&qp->spin);

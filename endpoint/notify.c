@@ -119,8 +119,11 @@ static void notify_request(struct endpoint *endpoint)
     endpoint->kind->fill_event(endpoint, &event);
     /* Complete before the application can see it. */
     if (request)
-        *request = (struct rddp_request){
-            .endpoint = endpoint, .loop = endpoint->loop, .local = endpoint->local, .peer = endpoint->peer};
+        *request = (struct rddp_request){.endpoint = endpoint,
+                                         .loop = endpoint->loop,
+                                         .wire = listener->wire.wire,
+                                         .local = endpoint->local,
+                                         .peer = endpoint->peer};
     endpoint->request = request;
     if (!request || !event_post(listener->context, &listener->channel, &event)) {
         endpoint->request = NULL;

@@ -177,6 +177,7 @@ struct rddp_request {
     struct rddp_event_channel *channel; /* guarded by the loop lock: that of its listener, once the listener is gone */
     bool withdrawn;                     /* its listener goes, and its event had not been taken */
     struct loop *loop;
+    enum rddp_wire wire;
     struct sockaddr_storage local, peer;
 };
 

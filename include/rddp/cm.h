@@ -187,7 +187,9 @@ RDDP_API int rddp_listener_addr(const struct rddp_listener *listener, struct soc
  * sctp_provider is not there; the log says why); -ENODEV (the device was removed); or an error that the system returns
  * for an address at once (-ENETUNREACH, -EAFNOSUPPORT). With attr->local also, as bind(2) and connect(2) have it:
  * -EADDRNOTAVAIL (not an address of this host or of the device, or there is such a connection already), -EADDRINUSE (a
- * listener has that port), -EACCES (a privileged port). The queue pair is unchanged then. */
+ * listener has that port), -EACCES (a privileged port). The queue pair is unchanged then. One of type RDDP_QPT_RC is in
+ * RESET or INIT, and the wire is RDDP_WIRE_ROCE: -EINVAL otherwise, and -ENODEV if its sockets belong to the parent of
+ * this process. It cannot be connected to the same host again for 10 s: that refuses the number as stale. */
 RDDP_API int rddp_connect(struct rddp_qp *qp, struct rddp_event_channel *channel, const struct sockaddr *addr,
                           socklen_t length, const struct rddp_conn_attr *attr);
 
@@ -199,8 +201,9 @@ RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *chan
 
 /* Accepts a request and frees it, whatever the result. `qp` is then connecting; its events come on attr->channel or the
  * listener's. -EINVAL: the queue pair was used or is in error, a channel of another context, or the private data are
- * too long; -ECONNABORTED: the peer has given up; -ENOMEM; -EAGAIN (no random number available). After an error the
- * queue pair is unchanged and can be used for another request; the peer is rejected. */
+ * too long; -ECONNABORTED: the peer has given up; -ENOMEM; -EAGAIN (no random number available). A queue pair of type
+ * RDDP_QPT_RC as in rddp_connect(); -EXDEV: in a context with several loops it has another one than the listener. After
+ * an error the queue pair is unchanged and can be used for another request; the peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
 /* Rejects a request with up to 512 octets of private data (508 to a request of revision 2, 148 over RoCE) and frees it,

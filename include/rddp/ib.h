@@ -22,7 +22,9 @@ struct rddp_wc;
 /* The types of queue pairs. */
 enum rddp_qp_type {
     RDDP_QPT_CONNECTED, /* of a connection, whose wire rddp_connect() or the listener names */
-    RDDP_QPT_RC,        /* reliable: each request completes when the peer has it */
+    /* Reliable: each request completes when the peer has it. Connected by hand, or in RESET or INIT by rddp_connect() or
+     * rddp_accept() over RDDP_WIRE_ROCE, under its own number. */
+    RDDP_QPT_RC,
     /* Unreliable: a request completes when it has left. A message that loses a packet is lost, and neither end is told.
      * Sends and Writes alone. */
     RDDP_QPT_UC,
@@ -84,7 +86,8 @@ RDDP_API void rddp_ib_attr_init(struct rddp_ib_attr *attr);
  * (its memory may not be read). That one completes with its error, what was posted behind it, or is posted then, with
  * RDDP_WC_WR_FLUSH_ERR. From SQE to RTS: what is posted from then on leaves. On RC such an error leads to ERR.
  *
- * A queue pair that is connected by hand belongs to no event channel, and its peer is not told when it ends: requests
+ * One that rddp_connect() or rddp_accept() has taken is in RTS for these steps, and has the events of a connection. A
+ * queue pair that is connected by hand belongs to no event channel, and its peer is not told when it ends: requests
  * of the peer are not answered any more. Why it came to ERR is in its completions, in rddp_query_qp(), and on the
  * asynchronous channel that watches it.
  *

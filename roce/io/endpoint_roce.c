@@ -355,18 +355,19 @@ static int begin_active(struct endpoint_roce *e, struct rddp_qp *qp, const struc
 int endpoint_roce_connect(struct loop *loop, struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
                           const struct rddp_conn_attr *attr, struct endpoint **endpoint)
 {
+    struct roce_slot *slot = qp->slot;
     struct endpoint_roce *e;
-    struct roce_slot *slot;
-    int error = roce_slot_open(loop, &slot);
+    int error = slot ? roce_slot_join(slot, loop) : roce_slot_open(loop, &slot);
 
     if (error)
         return error;
     e = endpoint_roce_new(slot);
     if (!e) {
-        roce_slot_close(slot);
+        if (!qp->slot)
+            roce_slot_close(slot);
         return -ENOMEM;
     }
-    e->owns_slot = true;
+    e->owns_slot = !qp->slot;
     error = begin_active(e, qp, addr, length, attr);
     if (!error) {
         *endpoint = &e->endpoint;

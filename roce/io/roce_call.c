@@ -55,6 +55,20 @@ static int own_terms(const struct endpoint_roce *e, const struct rddp_qp *qp, co
     return draw_psn(&terms->psn);
 }
 
+/* What rddp_query_ib() tells of a queue pair that could have been connected by hand. */
+static void show_attributes(struct rddp_qp *qp, const struct rddp_ib_attr *ib, const struct sockaddr_storage *local,
+                            const struct sockaddr_storage *peer)
+{
+    struct rddp_ib_attr shown = *ib;
+
+    shown.state = RDDP_IB_RTS;
+    shown.access = qp->ib.access;
+    shown.pkey = qp->ib.pkey;
+    shown.local = *local;
+    shown.peer = *peer;
+    qp->ib = shown;
+}
+
 /* The peer is known, and so is what was agreed on. Each end has told the other which PSN to begin with. */
 static int call_connect_pair(struct endpoint_roce *e, struct rddp_qp *qp, uint32_t rq_psn, uint32_t mtu)
 {
@@ -71,6 +85,8 @@ static int call_connect_pair(struct endpoint_roce *e, struct rddp_qp *qp, uint32
     ib.rnr_retry = e->call.peer.rnr_retries;
     ib.max_dest_rd_atomic = conn->responder_resources;
     ib.max_rd_atomic = conn->initiator_depth;
+    if (qp->slot)
+        show_attributes(qp, &ib, &local, &peer);
     return roce_pair_connect(e, qp, &local, &peer, &ib);
 }
 
@@ -272,10 +288,12 @@ int roce_call_accept(struct endpoint_roce *e, struct rddp_qp *qp, const struct r
         return -ECONNABORTED;
     if (attr->private_data_length > RCM_PRIVATE_REP)
         return -EINVAL;
-    error = roce_slot_open(e->endpoint.loop, &e->slot);
+    error = qp->slot ? roce_slot_join(qp->slot, e->endpoint.loop) : roce_slot_open(e->endpoint.loop, &e->slot);
     if (error)
         return error;
-    e->owns_slot = true;
+    if (qp->slot)
+        e->slot = qp->slot;
+    e->owns_slot = !qp->slot;
     return call_accept(e, qp, attr, now_us);
 }
 

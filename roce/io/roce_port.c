@@ -147,6 +147,15 @@ int roce_slot_open(struct loop *loop, struct roce_slot **slot)
     return 0;
 }
 
+int roce_slot_join(const struct roce_slot *slot, struct loop *loop)
+{
+    struct roce_host *host;
+
+    if (!slot->port->host)
+        return -ENODEV;
+    return slot->port->loop == loop ? roce_host_open(loop, &host) : -EXDEV;
+}
+
 void roce_slot_close(struct roce_slot *slot)
 {
     struct roce_port *port = slot->port;

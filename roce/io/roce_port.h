@@ -102,6 +102,10 @@ int roce_host_open(struct loop *loop, struct roce_host **host);
 int roce_slot_open(struct loop *loop, struct roce_slot **slot);
 void roce_slot_close(struct roce_slot *slot);
 
+/* The connection manager of this loop is to connect the queue pair of the slot. Returns 0; -EXDEV: the slot is another
+ * loop's; -ENODEV: fork() left its sockets to the parent; or the errors of roce_host_open(). */
+int roce_slot_join(const struct roce_slot *slot, struct loop *loop);
+
 /* Its queue pair number, which never changes. */
 static inline uint32_t roce_slot_number(const struct roce_slot *slot)
 {
