@@ -10,8 +10,7 @@
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-    (void)context;
-    return device_query(attr);
+    return device_query(context->device, attr);
 }
 
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -19,10 +18,9 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 {
     struct ibv_device_attr_ex all = {.phys_port_cnt_ex = 1};
 
-    (void)context;
     if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
         return verbs_refuse(EINVAL, "ibv_query_device_ex: comp_mask is not 0, or the struct is too short");
-    device_query(&all.orig_attr);
+    device_query(context->device, &all.orig_attr);
     memset(attr, 0, size);
     memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
     return 0;
@@ -50,7 +48,7 @@ static void set_calls(struct verbs_context *verbs)
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct open_device *open;
-    if (device != verbs_device) {
+    if (!device_is_ours(device)) {
         verbs_refuse(ENODEV, "ibv_open_device: the device is not of a list of ibv_get_device_list()");
         return NULL;
     }
@@ -83,15 +81,16 @@ int ibv_close_device(struct ibv_context *context)
     return 0;
 }
 
-struct ibv_context *verbs_shared_context(void)
+struct ibv_context *verbs_shared_context(struct ibv_device *device)
 {
-    static _Atomic(struct ibv_context *) shared;
-    struct ibv_context *context = atomic_load(&shared), *other = NULL;
+    static _Atomic(struct ibv_context *) both[2];
+    _Atomic(struct ibv_context *) *shared = &both[device_is_ib(device)];
+    struct ibv_context *context = atomic_load(shared), *other = NULL;
 
     if (context)
         return context;
-    context = ibv_open_device(verbs_device);
-    if (!context || atomic_compare_exchange_strong(&shared, &other, context))
+    context = ibv_open_device(device);
+    if (!context || atomic_compare_exchange_strong(shared, &other, context))
         return context;
     ibv_close_device(context); /* another thread was faster */
     return other;

@@ -152,7 +152,7 @@ static void cq_translate(struct ibv_wc *to, const struct rddp_wc *from)
     to->byte_len = from->byte_len;
     to->imm_data = from->wc_flags & RDDP_WC_WITH_INV ? from->invalidated_rkey : from->imm_data;
     to->qp_num = from->qp_num;
-    to->src_qp = 0;
+    to->src_qp = from->src_qp;
     to->wc_flags = from->wc_flags;
     to->pkey_index = to->slid = 0;
     to->sl = to->dlid_path_bits = 0;

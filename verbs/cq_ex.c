@@ -63,7 +63,12 @@ static unsigned cq_read_wc_flags(struct ibv_cq_ex *ex)
     return cq_of_ex(ex)->wc.wc_flags;
 }
 
-/* A connection has neither a source queue pair in each message, nor a LID, service level or path. */
+static uint32_t cq_read_src_qp(struct ibv_cq_ex *ex)
+{
+    return cq_of_ex(ex)->wc.src_qp;
+}
+
+/* Neither IP has a LID, nor a service level or path. */
 static uint32_t cq_read_no_word(struct ibv_cq_ex *ex)
 {
     (void)ex;
@@ -86,7 +91,7 @@ void cq_show_ex(struct verbs_cq *cq)
     cq->ex.read_byte_len = cq_read_byte_len;
     cq->ex.read_imm_data = cq_read_imm_data;
     cq->ex.read_qp_num = cq_read_qp_num;
-    cq->ex.read_src_qp = cq_read_no_word;
+    cq->ex.read_src_qp = cq_read_src_qp;
     cq->ex.read_wc_flags = cq_read_wc_flags;
     cq->ex.read_slid = cq_read_no_word;
     cq->ex.read_sl = cq_read_no_octet;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* device.c - rddp0, the one device: siw's twin, a software iWARP adapter with one port. */
+/* device.c - the two devices, each with one port: rddpe0, rxe's twin, a software adapter for RoCE version 2; and rddp0,
+ * siw's twin, one for iWARP. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -15,36 +16,84 @@
 
 /* Providers of other devices that a program links (libmlx5, libefa) take any ibv_device for the start of a larger
  * struct and compare a pointer in the rest of it: theirs is none of the zeroes there. */
-static struct {
+static struct verbs_device {
     struct ibv_device ibv;
     void *behind[64];
-} device = {
-    .ibv =
-        {
-            .node_type = IBV_NODE_RNIC,
-            .transport_type = IBV_TRANSPORT_IWARP,
-            .name = "rddp0",
-            .dev_name = "uverbs0",
-            .dev_path = "/sys/class/infiniband_verbs/uverbs0",
-            .ibdev_path = "/sys/class/infiniband/rddp0",
-        },
+    int index; /* as the kernel counts them */
+} devices[] = {
+    {
+        .ibv =
+            {
+                .node_type = IBV_NODE_CA,
+                .transport_type = IBV_TRANSPORT_IB,
+                .name = "rddpe0",
+                .dev_name = "uverbs1",
+                .dev_path = "/sys/class/infiniband_verbs/uverbs1",
+                .ibdev_path = "/sys/class/infiniband/rddpe0",
+            },
+        .index = 2,
+    },
+    {
+        .ibv =
+            {
+                .node_type = IBV_NODE_RNIC,
+                .transport_type = IBV_TRANSPORT_IWARP,
+                .name = "rddp0",
+                .dev_name = "uverbs0",
+                .dev_path = "/sys/class/infiniband_verbs/uverbs0",
+                .ibdev_path = "/sys/class/infiniband/rddp0",
+            },
+        .index = 1,
+    },
 };
+
+enum { DEVICES = sizeof(devices) / sizeof(devices[0]) };
 
 /* No header of rdma-core declares them for programs, but its own call them. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 const char *ibv_get_sysfs_path(void);
 
-struct ibv_device *const verbs_device = &device.ibv;
+/* Is the name one of a list with commas? An empty list, or none, has all names. */
+static bool is_in_list(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!list || !*list)
+        return true;
+    for (; list; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (!strncmp(list, name, length) && (!list[length] || list[length] == ','))
+            return true;
+    }
+    return false;
+}
+
+struct ibv_device *verbs_device_at(unsigned n)
+{
+    const char *asked = getenv("RDDP_DEVICE");
+
+    for (unsigned i = 0; i < DEVICES; i++) {
+        if (is_in_list(asked, devices[i].ibv.name) && !n--)
+            return &devices[i].ibv;
+    }
+    return NULL;
+}
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-    struct ibv_device **list = calloc(2, sizeof(*list));
+    struct ibv_device **list = calloc(DEVICES + 1, sizeof(*list));
+    int n = 0;
 
+    while (list && n < DEVICES && (list[n] = verbs_device_at((unsigned)n)))
+        n++;
     if (num_devices)
-        *num_devices = list ? 1 : 0;
-    if (list)
-        list[0] = verbs_device;
+        *num_devices = n;
     return list;
+}
+
+bool device_is_ours(const struct ibv_device *device)
+{
+    return device == &devices[0].ibv || device == &devices[1].ibv;
 }
 
 void ibv_free_device_list(struct ibv_device **list)
@@ -59,7 +108,7 @@ const char *ibv_get_device_name(struct ibv_device *ibv)
 
 int ibv_get_device_index(struct ibv_device *ibv)
 {
-    return ibv == verbs_device ? 1 : -1;
+    return device_is_ours(ibv) ? ((struct verbs_device *)ibv)->index : -1;
 }
 
 /* The number of this host when no interface has a MAC address: from what the kernel chose at its start, with the bit
@@ -102,37 +151,39 @@ void device_mac(uint8_t mac[6])
         mac_of_boot(mac);
 }
 
+/* Each device has a GUID of its own: two with the same would be one to programs that look for paths. */
 __be64 ibv_get_device_guid(struct ibv_device *ibv)
 {
     uint8_t mac[6], guid[8];
     __be64 value;
 
-    (void)ibv;
     device_mac(mac);
     memcpy(guid, mac, 3); /* an EUI-64 of an EUI-48 */
     guid[0] ^= 2;
     guid[3] = 0xff;
     guid[4] = 0xfe;
     memcpy(guid + 5, mac + 3, 3);
+    if (device_is_ours(ibv) && device_is_ib(ibv))
+        guid[4] = 0xfd;
     memcpy(&value, guid, sizeof(value));
     return value;
 }
 
-int device_query(struct ibv_device_attr *attr)
+int device_query(struct ibv_device *device, struct ibv_device_attr *attr)
 {
     enum { MANY = 65536 }; /* nothing but memory bounds these numbers */
 
     *attr = (struct ibv_device_attr){
         .fw_ver = RDDP_VERSION,
-        .node_guid = ibv_get_device_guid(verbs_device),
-        .sys_image_guid = ibv_get_device_guid(verbs_device),
+        .node_guid = ibv_get_device_guid(device),
+        .sys_image_guid = ibv_get_device_guid(&devices[0].ibv),
         .max_mr_size = UINT64_MAX,
         .page_size_cap = 0xfffff000,
         .max_qp = MANY,
         .max_qp_wr = VERBS_DEPTH_MAX,
         .device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS,
         .max_sge = VERBS_SGE_MAX,
-        .max_sge_rd = 1,
+        .max_sge_rd = device_is_ib(device) ? VERBS_SGE_MAX : 1,
         .max_cq = MANY,
         .max_cqe = VERBS_CQE_MAX,
         .max_mr = MANY,
@@ -147,6 +198,10 @@ int device_query(struct ibv_device_attr *attr)
         .max_pkeys = 1,
         .phys_port_cnt = 1,
     };
+    if (device_is_ib(device)) {
+        attr->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD;
+        attr->max_ah = MANY;
+    }
     return 0;
 }
 

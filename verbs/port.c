@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* port.c - the one port of rddp0: its state, its GID and its partition key. */
+/* port.c - the one port of each device: its state, its GIDs and its partition key. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "verbs/device.h"
+#include "verbs/gid.h"
 #include "verbs/verbs_object.h"
 
 /* Only ibv_devinfo calls it. */
@@ -11,11 +13,12 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index
 
 int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
+    bool is_ib = device_is_ib(context->device);
     const struct ibv_port_attr all = {
         .state = IBV_PORT_ACTIVE,
         .max_mtu = IBV_MTU_4096,
-        .active_mtu = IBV_MTU_4096,
-        .gid_tbl_len = 1,
+        .active_mtu = is_ib ? gid_active_mtu() : IBV_MTU_4096,
+        .gid_tbl_len = is_ib ? GID_TABLE : 1,
         .port_cap_flags = IBV_PORT_CM_SUP,
         .max_msg_sz = UINT32_C(1) << 31,
         .pkey_tbl_len = 1,
@@ -25,7 +28,6 @@ int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
         .link_layer = IBV_LINK_LAYER_ETHERNET,
     };
 
-    (void)context;
     if (port != 1)
         return EINVAL;
     memset(attr, 0, size);
@@ -39,29 +41,47 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     return port_query(context, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* As those of all iWARP adapters: a MAC address and zeroes. */
+/* The one of rddp0 is as those of all iWARP adapters: a MAC address and zeroes. Returns 0, EINVAL or ENODATA. */
+static int port_gid(struct ibv_context *context, uint32_t port, unsigned index, struct ibv_gid_entry *entry)
+{
+    unsigned interface = 0;
+    int error = port != 1 ? EINVAL : 0;
+
+    *entry = (struct ibv_gid_entry){.gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_IB};
+    if (!error && device_is_ib(context->device)) {
+        entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+        error = gid_get(index, &entry->gid, &interface);
+        entry->ndev_ifindex = interface;
+    } else if (!error && index) {
+        error = ENODATA; /* an entry of the table that is empty */
+    } else {
+        device_mac(entry->gid.raw);
+    }
+    return error;
+}
+
+/* An entry that is empty is zeroes, as in the files of the kernel. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-    (void)context;
-    if (port != 1 || index != 0) {
+    struct ibv_gid_entry entry;
+    int error = index < 0 ? EINVAL : port_gid(context, port, (unsigned)index, &entry);
+
+    if (error == EINVAL || (error && !device_is_ib(context->device))) {
         errno = EINVAL;
         return -1;
     }
-    memset(gid, 0, sizeof(*gid));
-    device_mac(gid->raw);
+    *gid = entry.gid;
     return 0;
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
                       uint32_t flags, size_t size)
 {
-    struct ibv_gid_entry all = {.gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_IB};
+    struct ibv_gid_entry all;
+    int error = flags ? EINVAL : port_gid(context, port, index, &all);
 
-    if (flags || port != 1)
-        return EINVAL;
-    if (index)
-        return ENODATA; /* an entry of the table that is empty */
-    ibv_query_gid(context, 1, 0, &all.gid);
+    if (error)
+        return error;
     memset(entry, 0, size);
     memcpy(entry, &all, size < sizeof(all) ? size : sizeof(all));
     return 0;
@@ -70,19 +90,32 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
                              size_t size)
 {
-    int error = max ? _ibv_query_gid_ex(context, 1, 0, entries, flags, size) : EINVAL;
+    uint32_t indexes = device_is_ib(context->device) ? GID_TABLE : 1;
+    uint8_t *to = (uint8_t *)entries;
+    size_t n = 0;
 
-    return error ? -error : 1;
+    if (flags)
+        return -EINVAL;
+    for (uint32_t index = 0; index < indexes; index++) {
+        struct ibv_gid_entry one;
+        if (_ibv_query_gid_ex(context, 1, index, &one, 0, sizeof(one)))
+            continue;
+        if (n == max)
+            return -EINVAL;
+        memset(to + n * size, 0, size);
+        memcpy(to + n++ * size, &one, size < sizeof(one) ? size : sizeof(one));
+    }
+    return (ssize_t)n;
 }
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
 {
-    (void)context;
-    if (port != 1 || index) {
-        errno = EINVAL;
+    enum { IB_OR_ROCE_V1, ROCE_V2 }; /* as the kernel's files have it: the first for iWARP, too */
+    union ibv_gid gid;
+
+    if (index > INT_MAX || ibv_query_gid(context, port, (int)index, &gid))
         return -1;
-    }
-    *type = 0; /* of an InfiniBand or RoCE version 1 table: what the kernel says for iWARP */
+    *type = device_is_ib(context->device) ? ROCE_V2 : IB_OR_ROCE_V1;
     return 0;
 }
 

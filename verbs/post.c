@@ -13,6 +13,13 @@ static_assert(sizeof(struct ibv_sge) == sizeof(struct rddp_sge) &&
                   offsetof(struct ibv_sge, lkey) == offsetof(struct rddp_sge, lkey),
               "an sge is the same on both sides");
 
+static void translate_destination(struct rddp_send_wr *to, const struct ibv_send_wr *from)
+{
+    to->ah = from->wr.ud.ah ? ah_of(from->wr.ud.ah)->rddp : NULL;
+    to->remote_qpn = from->wr.ud.remote_qpn;
+    to->remote_qkey = from->wr.ud.remote_qkey;
+}
+
 static void translate_send(struct rddp_send_wr *to, const struct ibv_send_wr *from)
 {
     to->wr_id = from->wr_id;
@@ -31,6 +38,7 @@ static void translate_send(struct rddp_send_wr *to, const struct ibv_send_wr *fr
         to->remote_addr = from->wr.rdma.remote_addr;
         to->rkey = from->wr.rdma.rkey;
     }
+    to->ah = NULL;
     to->control_length = 0;
     to->control = NULL;
     to->response_control = NULL;
@@ -54,8 +62,12 @@ int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **ba
     while (wr) {
         struct ibv_send_wr *first = wr;
         int n = 0, error;
-        for (; wr && n < VERBS_BATCH; wr = wr->next)
-            translate_send(&to[n++], wr);
+        for (; wr && n < VERBS_BATCH; wr = wr->next) {
+            translate_send(&to[n], wr);
+            if (qp->qp_type == IBV_QPT_UD)
+                translate_destination(&to[n], wr);
+            n++;
+        }
         to[n - 1].next = NULL;
         error = rddp_post_send(qp_of(qp)->rddp, to, &bad);
         if (error) {

@@ -8,6 +8,8 @@
 #include "verbs/verbs_object.h"
 
 enum {
+    UD_SEND_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+    UC_SEND_OPS = UD_SEND_OPS | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
     SEND_OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV,
@@ -54,11 +56,25 @@ static uint32_t inline_given(uint32_t asked)
     return asked < LEAST ? LEAST : asked;
 }
 
+/* rddp0 has connections alone. */
+static bool has_type(const struct ibv_device *device, enum ibv_qp_type type)
+{
+    return type == IBV_QPT_RC || (device_is_ib(device) && (type == IBV_QPT_UC || type == IBV_QPT_UD));
+}
+
+static enum rddp_qp_type rddp_type_of(const struct ibv_device *device, enum ibv_qp_type type)
+{
+    if (!device_is_ib(device))
+        return RDDP_QPT_CONNECTED;
+    return type == IBV_QPT_RC ? RDDP_QPT_RC : type == IBV_QPT_UC ? RDDP_QPT_UC : RDDP_QPT_UD;
+}
+
 static struct rddp_qp *qp_make(struct verbs_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
     struct rddp_qp_attr attr;
 
     rddp_qp_attr_init(&attr);
+    attr.type = rddp_type_of(pd->context->device, init->qp_type);
     attr.send_cq = cq_of(init->send_cq)->rddp;
     attr.recv_cq = cq_of(init->recv_cq)->rddp;
     attr.srq = init->srq ? srq_of(init->srq)->rddp : NULL;
@@ -81,9 +97,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     struct verbs_qp *qp;
 
-    if (init->qp_type != IBV_QPT_RC || !init->send_cq || !init->recv_cq) {
-        verbs_refuse(init->qp_type != IBV_QPT_RC ? EOPNOTSUPP : EINVAL,
-                     "ibv_create_qp: type %d, where RC alone is supported, or no CQ", (int)init->qp_type);
+    if (!has_type(pd->context->device, init->qp_type) || !init->send_cq || !init->recv_cq) {
+        verbs_refuse(!has_type(pd->context->device, init->qp_type) ? EOPNOTSUPP : EINVAL,
+                     "ibv_create_qp: type %d, which %s does not have, or no CQ", (int)init->qp_type,
+                     pd->context->device->name);
         return NULL;
     }
     qp = calloc(1, sizeof(*qp));
@@ -123,10 +140,12 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 {
     struct ibv_qp *qp;
 
+    uint64_t ops = attr->qp_type == IBV_QPT_UD ? UD_SEND_OPS : attr->qp_type == IBV_QPT_UC ? UC_SEND_OPS : SEND_OPS;
+
     (void)context;
     /* verbs.h calls the builders of requests unchecked: one that is missing must not be asked for. */
     if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
-        (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~(uint64_t)SEND_OPS)) {
+        (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~ops)) {
         verbs_refuse(EOPNOTSUPP, "ibv_create_qp_ex: comp_mask or send_ops_flags ask for what the device has not");
         return NULL;
     }

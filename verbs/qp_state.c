@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* qp_state.c - the states of a queue pair, as iWARP has them: the connection manager alone brings one to RTS. */
+/* qp_state.c - the states of a queue pair, as iWARP has them: the connection manager alone brings one to RTS. Those of
+ * RoCE are in ib_state.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,24 +25,32 @@ static enum ibv_qp_state ibv_state_of(const struct verbs_qp *qp, enum rddp_qp_st
     return IBV_QPS_ERR;
 }
 
+static void iwarp_query(struct verbs_qp *qp, struct ibv_qp_attr *attr)
+{
+    struct rddp_qp_info info;
+
+    rddp_query_qp(qp->rddp, &info);
+    qp->ibv.state = ibv_state_of(qp, info.state);
+    *attr = (struct ibv_qp_attr){
+        .path_mtu = IBV_MTU_4096,
+        .qp_access_flags = qp->access,
+        .max_rd_atomic = (uint8_t)info.ord,
+        .max_dest_rd_atomic = (uint8_t)info.ird,
+    };
+}
+
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
     struct verbs_qp *qp = qp_of(ibv);
-    struct rddp_qp_info info;
 
     (void)mask; /* all of it is at hand */
-    rddp_query_qp(qp->rddp, &info);
-    ibv->state = ibv_state_of(qp, info.state);
-    *attr = (struct ibv_qp_attr){
-        .qp_state = ibv->state,
-        .cur_qp_state = ibv->state,
-        .path_mtu = IBV_MTU_4096,
-        .qp_access_flags = qp->access,
-        .cap = qp->cap,
-        .max_rd_atomic = (uint8_t)info.ord,
-        .max_dest_rd_atomic = (uint8_t)info.ird,
-        .port_num = 1,
-    };
+    if (device_is_ib(ibv->context->device))
+        ib_query(qp, attr);
+    else
+        iwarp_query(qp, attr);
+    attr->qp_state = attr->cur_qp_state = ibv->state;
+    attr->cap = qp->cap;
+    attr->port_num = 1;
     *init = (struct ibv_qp_init_attr){
         .qp_context = ibv->qp_context,
         .send_cq = ibv->send_cq,
@@ -103,6 +112,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     struct verbs_qp *qp = qp_of(ibv);
     int error = 0;
 
+    if (device_is_ib(ibv->context->device))
+        return ib_modify(qp, attr, mask);
     if (mask & IBV_QP_PORT && attr->port_num != 1)
         return verbs_refuse(EINVAL, "ibv_modify_qp: QP %u: port %u of 1", ibv->qp_num, attr->port_num);
     if (mask & IBV_QP_STATE) {

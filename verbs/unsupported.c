@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* unsupported.c - the calls of libibverbs that rddp0 has no object for: each answers as verbs do for a device without
- * it.
+/* unsupported.c - the calls of libibverbs that the devices have no object for: each answers as verbs do for a device
+ * without it.
  *
- * Programs import them, and do not start without them, whether they ever call them or not: address handles and
- * multicast belong to datagrams, IBVERBS_PRIVATE_34 to the drivers of other devices (libmlx5 and libefa, which programs
- * link), and IBVERBS_1.0 to programs of 2006, whose structs were others. */
+ * Programs import them, and do not start without them, whether they ever call them or not: IBVERBS_PRIVATE_34 belongs to
+ * the drivers of other devices (libmlx5 and libefa, which programs link), and IBVERBS_1.0 to programs of 2006, whose
+ * structs were others. */
 #include "verbs/unsupported.h"
 
 #include <stdbool.h>
@@ -14,10 +14,6 @@
 /* clang-format off */
 ANSWER_CODE(ibv_attach_mcast)
 ANSWER_CODE(ibv_detach_mcast)
-ANSWER_NO_OBJECT(ibv_create_ah)
-ANSWER_NO_OBJECT(ibv_create_ah_from_wc)
-ANSWER_CODE(ibv_destroy_ah)
-ANSWER_CODE(ibv_init_ah_from_wc)
 ANSWER_CODE(ibv_resolve_eth_l2_from_gid)
 ANSWER_NO_OBJECT(ibv_import_device)
 ANSWER_NO_OBJECT(ibv_import_dm)

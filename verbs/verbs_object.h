@@ -24,6 +24,7 @@ enum {
     VERBS_CQE_MAX = 1 << 20,
     VERBS_SGE_MAX = 16,
     VERBS_READS_MAX = 128, /* RDMA Reads and atomics pending, each way */
+    VERBS_QPN_OF_CM = 0,   /* as a peer's number, which no queue pair has: the connection manager will know it */
     VERBS_BATCH = 32,      /* requests or completions that are translated at once */
     /* Of a queue pair, until the program says otherwise: as iWARP's connection manager sets it, and with atomics. */
     VERBS_ACCESS_DEFAULT =
@@ -64,6 +65,12 @@ struct verbs_cq {
     struct rddp_wc wc; /* the completion that start_poll or next_poll took */
 };
 
+/* The destination of datagrams. */
+struct verbs_ah {
+    struct ibv_ah ibv;
+    struct rddp_ah *rddp;
+};
+
 struct verbs_srq {
     struct ibv_srq ibv;
     struct rddp_srq *rddp;
@@ -81,7 +88,9 @@ struct verbs_qp {
     struct rddp_qp *rddp;
     struct ibv_qp_cap cap;
     int sq_sig_all;
-    unsigned access;            /* what IBV_QP_ACCESS_FLAGS said last */
+    unsigned access;            /* rddp0: what IBV_QP_ACCESS_FLAGS said last */
+    bool awaits_cm;             /* rddpe0: in RTR or RTS by name; the connection manager brings it there */
+    uint8_t sgid_index;         /* rddpe0: what the program named last */
     atomic_bool was_full;       /* a post was refused for that, which is said once */
     struct wr_builder *builder; /* for ibv_wr_*: NULL unless asked for */
     struct cm_id *id;           /* under verbs_lock */
@@ -103,8 +112,8 @@ struct rddp_context *verbs_process(void);
 /* The same, or NULL if it was not opened by this process: a child has none of its parent's connections. */
 struct rddp_context *process_context_here(void);
 
-/* Returns the verbs context that all rdma_cm_ids show; NULL with errno. It is never closed. */
-struct ibv_context *verbs_shared_context(void);
+/* Returns the verbs context that all rdma_cm_ids of this device show; NULL with errno. It is never closed. */
+struct ibv_context *verbs_shared_context(struct ibv_device *device);
 
 /* Says in one line, if RDDP_LOG asks for it, why a call is refused: "call: object and rule". Sets errno to `error` and
  * returns it. With 0 it does nothing. */
@@ -113,7 +122,17 @@ int verbs_refuse(int error, const char *format, ...) __attribute__((format(print
 /* Finds a queue pair by its number; NULL. The caller holds verbs_lock. */
 struct verbs_qp *verbs_qp_find(uint32_t num);
 
-extern struct ibv_device *const verbs_device;
+/* Returns a device by its place in the list, 0 first; NULL. RDDP_DEVICE names those that there are; by default all. */
+struct ibv_device *verbs_device_at(unsigned n);
+
+/* Does the device speak RoCE? The other speaks iWARP. */
+static inline bool device_is_ib(const struct ibv_device *device)
+{
+    return device->node_type == IBV_NODE_CA;
+}
+
+/* The path between two addresses, of which the first is this host's, as rddpe0 names it. */
+void verbs_path(const struct sockaddr_storage *local, const struct sockaddr_storage *peer, struct ibv_ah_attr *attr);
 
 /* The inline calls of verbs.h go through these. */
 int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
@@ -121,6 +140,9 @@ int verbs_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_show_ex(struct verbs_cq *cq);
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/* ib_state.c: ibv_modify_qp() and ibv_query_qp() for rddpe0. */
+int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask);
+void ib_query(struct verbs_qp *qp, struct ibv_qp_attr *attr);
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
@@ -156,6 +178,11 @@ static inline struct verbs_cq *cq_of(struct ibv_cq *cq)
 static inline struct verbs_srq *srq_of(struct ibv_srq *srq)
 {
     return (struct verbs_srq *)srq;
+}
+
+static inline struct verbs_ah *ah_of(struct ibv_ah *ah)
+{
+    return (struct verbs_ah *)ah;
 }
 
 static inline struct verbs_qp *qp_of(struct ibv_qp *qp)

@@ -152,6 +152,17 @@ static struct rddp_send_wr *wr_current(struct wr_builder *b)
     return b->error ? NULL : &b->wr[b->built - 1];
 }
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+    struct rddp_send_wr *wr = wr_current(builder_of(ex));
+
+    if (!wr)
+        return;
+    wr->ah = ah_of(ah)->rddp;
+    wr->remote_qpn = remote_qpn;
+    wr->remote_qkey = remote_qkey;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
     struct wr_builder *b = builder_of(ex);
@@ -222,6 +233,7 @@ static void wr_show(struct ibv_qp_ex *ex)
     ex->wr_rdma_write_imm = wr_rdma_write_imm;
     ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
     ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+    ex->wr_set_ud_addr = wr_set_ud_addr;
     ex->wr_set_sge = wr_set_sge;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_set_inline_data = wr_set_inline_data;

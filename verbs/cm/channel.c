@@ -178,8 +178,10 @@ static void channel_move(struct cm_id *id, struct rdma_event_channel *to)
 
     if (id->qp)
         rddp_migrate_qp(id->qp->rddp, rddp); /* refused by one that was never connected, and has no events */
-    if (id->listener)
-        rddp_migrate_listener(id->listener, rddp);
+    for (unsigned i = 0; i < CM_DEVICES; i++) {
+        if (id->listener[i].rddp)
+            rddp_migrate_listener(id->listener[i].rddp, rddp);
+    }
     rddp_migrate_events(cm_channel_of(id->ibv.channel)->rddp, rddp, id);
     id->ibv.channel = to;
 }

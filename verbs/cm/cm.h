@@ -47,15 +47,26 @@ enum cm_state {
     CM_FAILED, /* never connected */
 };
 
+enum { CM_DEVICES = 2 };
+
+/* Where the requests come from that one device gets. */
+struct cm_listener {
+    struct cm_id *id;
+    struct ibv_device *device;
+    struct rddp_listener *rddp; /* NULL: the device is none that the id listens on */
+};
+
 struct cm_id {
     struct rdma_cm_id ibv;
     enum cm_state state;
+    struct ibv_device *device; /* NULL: not selected, and an id that listens then listens on all */
+    bool is_active;            /* called rdma_connect() */
     bool is_sync; /* has a channel of its own; each call waits for its event */
     bool af_only; /* RDMA_OPTION_ID_AFONLY */
     uint8_t ack_timeout;
     int fd;              /* a bound socket, or -1 */
     struct verbs_qp *qp; /* made by rdma_create_qp(), or named by the parameters of a connection */
-    struct rddp_listener *listener;
+    struct cm_listener listener[CM_DEVICES];
     struct rddp_request *request; /* not answered yet */
     uint8_t peer_ird, peer_ord;   /* of a request: what the peer wants, for "as much as possible" */
     uint32_t taken, given_back;   /* events */
@@ -66,6 +77,12 @@ struct cm_id {
 static inline struct cm_id *cm_of(struct rdma_cm_id *id)
 {
     return (struct cm_id *)id;
+}
+
+/* Is the id of rddpe0? */
+static inline bool cm_is_ib(const struct cm_id *id)
+{
+    return id->device && device_is_ib(id->device);
 }
 
 /* Sets errno and returns -1. */
@@ -110,7 +127,9 @@ bool cm_event_translate(struct cm_event *event, const struct rddp_event *from);
 struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);
 void cm_id_free(struct cm_id *id);
 void cm_id_attach(struct cm_id *id, struct verbs_qp *qp);
-int cm_id_use_device(struct cm_id *id); /* 0, or a negative errno */
+/* Selects the first device, unless one is selected. Returns 0; -ENODEV: RDDP_DEVICE names none; or a negative errno. */
+int cm_id_use_device(struct cm_id *id);
+struct ibv_device *cm_iwarp_device(void); /* NULL: RDDP_DEVICE does not name it */
 /* Ends the connection of the id, or stops one that is being made. Returns 0, or a negative errno. */
 int cm_id_disconnect(struct cm_id *id);
 /* A synchronous id waits for its next event here. Returns 0, or -1 with errno. */

@@ -12,10 +12,12 @@
  * between. With an adapter the client is too slow to meet that. */
 enum { RETRY_REFUSED_MS = 200 };
 
-/* What all connections of verbs are: iWARP in which the acceptor may speak first, as programs for InfiniBand do. */
-static void set_wire(struct rddp_wire_attr *wire)
+/* RoCE; or iWARP in which the acceptor may speak first, as programs for InfiniBand do. */
+static void set_wire(struct rddp_wire_attr *wire, const struct ibv_device *device)
 {
     wire->peer_to_peer = true;
+    if (device_is_ib(device))
+        wire->wire = RDDP_WIRE_ROCE;
 }
 
 /* The queue pair that the id shows, or that of the application which `param` names. Applications move a queue pair to
@@ -56,7 +58,7 @@ static void set_conn(struct rddp_conn_attr *attr, const struct cm_id *id, const 
     uint8_t in = id->request ? id->peer_ord : VERBS_READS_MAX, out = id->request ? id->peer_ird : VERBS_READS_MAX;
 
     rddp_conn_attr_init(attr);
-    set_wire(&attr->wire);
+    set_wire(&attr->wire, id->device);
     attr->ird = in;
     attr->ord = out;
     if (!param)
@@ -92,8 +94,10 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
         error = -EINVAL;
     else
         error = connect_from(id, &ibv->route.addr.dst_addr, &attr);
-    if (!error)
+    if (!error) {
+        id->is_active = true;
         id->state = CM_CONNECTING;
+    }
     pthread_mutex_unlock(&verbs_lock);
     if (error == -EINVAL)
         return cm_refuse("rdma_connect", id,
@@ -101,29 +105,60 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     return error ? cm_result(error) : cm_complete(id);
 }
 
+/* Listens on one device: with the socket, or at its address. Returns 0, or a negative errno. */
+static int listen_on(struct cm_id *id, struct ibv_device *device, int backlog)
+{
+    const struct sockaddr *address = &id->ibv.route.addr.src_addr;
+    struct cm_listener *at = &id->listener[device_is_ib(device)];
+    struct rddp_wire_attr wire;
+    int fd = id->fd;
+
+    at->id = id;
+    at->device = device;
+    rddp_wire_attr_init(&wire);
+    set_wire(&wire, device);
+    if (device_is_ib(device)) {
+        at->rddp = rddp_listen(events_of(id), address, cm_address_length(address), backlog, &wire, at);
+    } else {
+        if (listen(fd, backlog))
+            return -errno;
+        id->fd = -1; /* rddp's, whatever it returns */
+        at->rddp = rddp_listen_fd(events_of(id), fd, &wire, at);
+    }
+    return at->rddp ? 0 : -errno;
+}
+
+static int listen_on_all(struct cm_id *id, int backlog)
+{
+    struct ibv_device *device;
+    int error = id->device || verbs_device_at(0) ? 0 : -ENODEV;
+
+    for (unsigned i = 0; !error && (device = verbs_device_at(i)); i++) {
+        if (!id->device || id->device == device)
+            error = listen_on(id, device, backlog);
+    }
+    for (unsigned i = 0; error && i < CM_DEVICES; i++) {
+        if (id->listener[i].rddp)
+            rddp_destroy_listener(id->listener[i].rddp);
+        id->listener[i].rddp = NULL;
+    }
+    return error;
+}
+
 int rdma_listen(struct rdma_cm_id *ibv, int backlog)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     struct cm_id *id = cm_of(ibv);
-    struct rddp_wire_attr wire;
-    int error = 0, fd;
+    int error;
 
     if (id->state != CM_IDLE)
         return cm_refuse("rdma_listen", id, "it listens already, or is resolved or connected");
     if (id->fd < 0 && cm_bind(id, (struct sockaddr *)&any))
         return -1;
-    if (listen(id->fd, backlog > 0 ? backlog : CM_BACKLOG_DEFAULT))
-        return -1;
-    rddp_wire_attr_init(&wire);
-    set_wire(&wire);
     pthread_mutex_lock(&verbs_lock);
-    fd = id->fd;
-    id->fd = -1; /* rddp's, whatever it returns */
-    id->listener = rddp_listen_fd(events_of(id), fd, &wire, id);
-    if (id->listener)
+    error = listen_on_all(id, backlog > 0 ? backlog : CM_BACKLOG_DEFAULT);
+    if (!error)
         id->state = CM_LISTENING;
-    else
-        error = -errno;
     pthread_mutex_unlock(&verbs_lock);
     return cm_result(error);
 }
@@ -167,7 +202,7 @@ int rdma_reject(struct rdma_cm_id *ibv, const void *private_data, uint8_t length
     return error == -EINVAL ? cm_refuse("rdma_reject", id, "it is of no request, or was answered") : cm_result(error);
 }
 
-/* For a queue pair of the application, after CONNECT_RESPONSE: iWARP has established the connection by itself. */
+/* For a queue pair of the application, after CONNECT_RESPONSE: the connection is established by itself. */
 int rdma_establish(struct rdma_cm_id *ibv)
 {
     return ibv->qp || cm_of(ibv)->state != CM_CONNECTED ? cm_fail(EINVAL) : 0;

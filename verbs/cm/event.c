@@ -37,9 +37,12 @@ static uint8_t reads_of(uint16_t n)
 /* Without memory for an id the request is rejected. */
 static bool event_of_request(struct cm_event *event, const struct rddp_event *from)
 {
-    struct cm_id *listener = from->user;
+    const struct cm_listener *at = from->user;
+    struct cm_id *listener = at->id;
     struct cm_id *id = cm_id_new(listener->ibv.channel, listener->ibv.context, RDMA_PS_TCP);
 
+    if (id)
+        id->device = at->device;
     if (!id || cm_id_use_device(id)) {
         if (id)
             cm_id_free(id);
@@ -64,9 +67,13 @@ static void event_of_start(struct cm_event *event, struct cm_id *id, const struc
 {
     struct rddp_qp_info info;
 
-    cm_event_fill(event, id, RDMA_CM_EVENT_ESTABLISHED, from);
+    /* Over InfiniBand who brings a queue pair of his own does the rest by rdma_establish(). */
+    bool responds = cm_is_ib(id) && id->is_active && !id->ibv.qp;
+
+    cm_event_fill(event, id, responds ? RDMA_CM_EVENT_CONNECT_RESPONSE : RDMA_CM_EVENT_ESTABLISHED, from);
     id->state = CM_CONNECTED;
-    id->qp->ibv.state = IBV_QPS_RTS;
+    if (!responds)
+        id->qp->ibv.state = IBV_QPS_RTS;
     rddp_query_qp(id->qp->rddp, &info);
     if (info.local.ss_family)
         id->ibv.route.addr.src_storage = info.local;

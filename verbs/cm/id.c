@@ -93,8 +93,10 @@ int rdma_destroy_id(struct rdma_cm_id *ibv)
         id_detach(id);
     if (id->request)
         rddp_reject(id->request, NULL, 0);
-    if (id->listener) /* requests that were not taken go with it */
-        rddp_destroy_listener(id->listener);
+    for (unsigned i = 0; i < CM_DEVICES; i++) {
+        if (id->listener[i].rddp) /* requests that were not taken go with it */
+            rddp_destroy_listener(id->listener[i].rddp);
+    }
     rddp_withdraw_events(cm_channel_of(ibv->channel)->rddp, id);
     cm_channel_settle(id);
     pthread_mutex_unlock(&verbs_lock);
@@ -170,12 +172,20 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
-    struct ibv_context *verbs = verbs_shared_context(), **list = verbs ? calloc(2, sizeof(*list)) : NULL;
+    struct ibv_context **list = calloc(CM_DEVICES + 1, sizeof(*list));
+    struct ibv_device *device;
+    unsigned n = 0;
 
-    if (list)
-        list[0] = verbs;
+    for (unsigned i = 0; list && (device = verbs_device_at(i)); i++) {
+        list[n] = verbs_shared_context(device);
+        n += list[n] != NULL;
+    }
+    if (list && !n) {
+        free(list);
+        list = NULL;
+    }
     if (num_devices)
-        *num_devices = list ? 1 : 0;
+        *num_devices = (int)n;
     return list;
 }
 

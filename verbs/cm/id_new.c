@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* id_new.c - a new id, and the device and the PD that it shows. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "verbs/cm/cm.h"
 
-static struct ibv_pd *default_pd; /* of ids that were given none; under verbs_lock */
+static struct ibv_pd *default_pd[CM_DEVICES]; /* of ids that were given none; under verbs_lock */
 
 struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
 {
@@ -29,18 +30,33 @@ void cm_id_free(struct cm_id *id)
     free(id);
 }
 
+struct ibv_device *cm_iwarp_device(void)
+{
+    struct ibv_device *device = NULL;
+
+    for (unsigned i = 0; (device = verbs_device_at(i)) && device_is_ib(device); i++)
+        ;
+    return device;
+}
+
 /* An id that has a device shows a PD, too: applications use it without a look. The caller holds verbs_lock. */
 int cm_id_use_device(struct cm_id *id)
 {
-    struct ibv_context *verbs = verbs_shared_context();
+    struct ibv_device *device = id->device ? id->device : verbs_device_at(0);
+    struct ibv_context *verbs = device ? verbs_shared_context(device) : NULL;
+    struct ibv_pd **pd;
 
-    if (verbs && !default_pd)
-        default_pd = ibv_alloc_pd(verbs);
-    if (!verbs || !default_pd)
+    if (!verbs)
+        return device ? -errno : -ENODEV;
+    pd = &default_pd[device_is_ib(device)];
+    if (!*pd)
+        *pd = ibv_alloc_pd(verbs);
+    if (!*pd)
         return -errno;
+    id->device = device;
     id->ibv.verbs = verbs;
     id->ibv.port_num = 1;
     if (!id->ibv.pd)
-        id->ibv.pd = default_pd;
+        id->ibv.pd = *pd;
     return 0;
 }

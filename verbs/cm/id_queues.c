@@ -46,6 +46,18 @@ static void forget_cqs(const struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex 
         init->recv_cq = NULL;
 }
 
+/* An adapter's does this by itself, too, so that receives can be posted. */
+static int init_qp(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qp_access_flags = VERBS_ACCESS_DEFAULT,
+    };
+
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
 int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
 {
     struct cm_id *id = cm_of(ibv);
@@ -73,7 +85,10 @@ int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
     pthread_mutex_unlock(&verbs_lock);
     ibv->qp = qp;
     ibv->pd = qp->pd;
-    qp->state = IBV_QPS_INIT;
+    if (!cm_is_ib(id))
+        qp->state = IBV_QPS_INIT;
+    else if (init_qp(qp))
+        return -1; /* as it is made: the application destroys it */
     return 0;
 }
 
@@ -145,24 +160,54 @@ void rdma_destroy_srq(struct rdma_cm_id *ibv)
         ibv->srq = NULL;
 }
 
+/* A number that no queue pair has stands for the peer's: the connection manager knows the real one, and leads the queue
+ * pair where the program asks for. */
+static void ib_init_attr(const struct rdma_cm_id *ibv, struct ibv_qp_attr *attr, int *mask)
+{
+    enum { TIMEOUT = 17, RETRIES = 7, RNR_TIMER = 12 };
+    struct ibv_port_attr port;
+
+    switch (attr->qp_state) {
+    case IBV_QPS_INIT:
+        *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+        attr->qp_access_flags = VERBS_ACCESS_DEFAULT;
+        attr->pkey_index = 0;
+        attr->port_num = 1;
+        break;
+    case IBV_QPS_RTR:
+        *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+        attr->path_mtu = ___ibv_query_port(ibv->verbs, 1, &port) ? IBV_MTU_1024 : port.active_mtu;
+        attr->dest_qp_num = VERBS_QPN_OF_CM;
+        attr->rq_psn = 0;
+        attr->max_dest_rd_atomic = CM_READS_DEFAULT;
+        attr->min_rnr_timer = RNR_TIMER;
+        verbs_path(&ibv->route.addr.src_storage, &ibv->route.addr.dst_storage, &attr->ah_attr);
+        break;
+    default:
+        *mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                IBV_QP_MAX_QP_RD_ATOMIC;
+        attr->timeout = TIMEOUT;
+        attr->retry_cnt = attr->rnr_retry = RETRIES;
+        attr->sq_psn = 0;
+        attr->max_rd_atomic = CM_READS_DEFAULT;
+    }
+}
+
 /* What a program that moves its own queue pair asks for. iWARP: rights alone, and nothing at all for RTS, since the
  * connection itself brings the queue pair there. */
 int rdma_init_qp_attr(struct rdma_cm_id *ibv, struct ibv_qp_attr *attr, int *mask)
 {
     enum ibv_qp_state state = attr->qp_state;
 
-    if (!ibv->verbs)
+    if (!ibv->verbs || (state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS))
         return cm_fail(EINVAL);
-    switch (state) {
-    case IBV_QPS_INIT:
-    case IBV_QPS_RTR:
-        *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-        attr->qp_access_flags = VERBS_ACCESS_DEFAULT;
+    if (cm_is_ib(cm_of(ibv))) {
+        ib_init_attr(ibv, attr, mask);
         return 0;
-    case IBV_QPS_RTS:
-        *mask = 0;
-        return 0;
-    default:
-        return cm_fail(EINVAL);
     }
+    *mask = state == IBV_QPS_RTS ? 0 : IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+    if (*mask)
+        attr->qp_access_flags = VERBS_ACCESS_DEFAULT;
+    return 0;
 }

@@ -6,11 +6,20 @@
 #include <poll.h>
 #include <string.h>
 
+#include "verbs/cm/cm.h"
 #include "verbs/rsock/rsocket.h"
 
+/* Over iWARP alone: over RoCE the messages of librdmacm are others. */
 static int id_make(struct rsocket *rs)
 {
-    return rdma_create_id(rs->events, &rs->id, rs, RDMA_PS_TCP) ? errno : 0;
+    struct ibv_device *device = cm_iwarp_device();
+
+    if (!device)
+        return verbs_refuse(ENODEV, "rsocket: RDDP_DEVICE leaves out rddp0, which rsockets need");
+    if (rdma_create_id(rs->events, &rs->id, rs, RDMA_PS_TCP))
+        return errno;
+    cm_of(rs->id)->device = device;
+    return 0;
 }
 
 int rsocket(int domain, int type, int protocol)

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* gid.c - the GIDs of rddpe0: the addresses of this host, each with an index that it keeps.
+ *
+ * The table is read again at each question. An address that has come takes the first index that is free, and one that
+ * is gone leaves its index empty: indexes that a program has told its peers mean the same for ever. At first those of
+ * interfaces to the world come first, since programs take index 0 when they are told nothing. */
+#include "verbs/gid.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static struct {
+    union ibv_gid gid;
+    unsigned interface; /* 0: the index is free */
+    bool is_there;      /* for table_refresh() */
+} table[GID_TABLE];
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_mapped(const union ibv_gid *gid)
+{
+    return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid->raw);
+}
+
+void gid_of_address(const struct sockaddr_storage *address, union ibv_gid *gid)
+{
+    memset(gid, 0, sizeof(*gid));
+    if (address->ss_family == AF_INET6) {
+        memcpy(gid->raw, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof(gid->raw));
+    } else if (address->ss_family == AF_INET) {
+        gid->raw[10] = gid->raw[11] = 0xff;
+        memcpy(gid->raw + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    }
+}
+
+void gid_to_address(const union ibv_gid *gid, unsigned interface, struct sockaddr_storage *address)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+
+    memset(address, 0, sizeof(*address));
+    if (is_mapped(gid)) {
+        v4->sin_family = AF_INET;
+        memcpy(&v4->sin_addr, gid->raw + 12, 4);
+        return;
+    }
+    v6->sin6_family = AF_INET6;
+    memcpy(&v6->sin6_addr, gid->raw, sizeof(gid->raw));
+    if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
+        v6->sin6_scope_id = interface;
+}
+
+/* How early an address comes in a new table: 0 first, and -1 not at all. */
+static int class_of(const struct ifaddrs *i)
+{
+    struct sockaddr_in6 v6;
+
+    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP))
+        return -1;
+    if (i->ifa_addr->sa_family == AF_INET)
+        return i->ifa_flags & IFF_LOOPBACK ? 3 : 0;
+    if (i->ifa_addr->sa_family != AF_INET6)
+        return -1;
+    memcpy(&v6, i->ifa_addr, sizeof(v6));
+    return i->ifa_flags & IFF_LOOPBACK ? 4 : IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) ? 2 : 1;
+}
+
+static void table_enter(const struct ifaddrs *i)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    unsigned interface = if_nametoindex(i->ifa_name);
+    union ibv_gid gid;
+    int place = -1;
+
+    memcpy(&address, i->ifa_addr,
+           i->ifa_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+    gid_of_address(&address, &gid);
+    for (int at = GID_TABLE - 1; at >= 0; at--) {
+        if (!table[at].interface) {
+            place = at;
+        } else if (!memcmp(&table[at].gid, &gid, sizeof(gid)) && table[at].interface == interface) {
+            table[at].is_there = true;
+            return;
+        }
+    }
+    if (place < 0 || !interface)
+        return;
+    table[place].gid = gid;
+    table[place].interface = interface;
+    table[place].is_there = true;
+}
+
+/* The caller has table_lock. */
+static void table_refresh(void)
+{
+    enum { CLASSES = 5 };
+    struct ifaddrs *all = NULL;
+
+    if (getifaddrs(&all))
+        return;
+    for (int at = 0; at < GID_TABLE; at++)
+        table[at].is_there = false;
+    for (int class = 0; class < CLASSES; class++) {
+        for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+            if (class_of(i) == class)
+                table_enter(i);
+        }
+    }
+    freeifaddrs(all);
+    for (int at = 0; at < GID_TABLE; at++) {
+        if (!table[at].is_there)
+            table[at].interface = 0;
+    }
+}
+
+int gid_get(unsigned index, union ibv_gid *gid, unsigned *interface)
+{
+    int error = ENODATA;
+
+    if (index >= GID_TABLE)
+        return EINVAL;
+    pthread_mutex_lock(&table_lock);
+    table_refresh();
+    if (table[index].interface) {
+        *gid = table[index].gid;
+        *interface = table[index].interface;
+        error = 0;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return error;
+}
+
+int gid_find(const union ibv_gid *gid)
+{
+    int index = 0;
+
+    pthread_mutex_lock(&table_lock);
+    table_refresh();
+    while (index < GID_TABLE && (!table[index].interface || memcmp(&table[index].gid, gid, sizeof(*gid))))
+        index++;
+    pthread_mutex_unlock(&table_lock);
+    return index < GID_TABLE ? index : -1;
+}
+
+enum ibv_mtu gid_active_mtu(void)
+{
+    /* BTH, RETH, immediate data and ICRC, in UDP and IPv6: what a packet has beside its payload at most. */
+    enum { LEAST = 256, MOST = 4096, HEADERS = 12 + 16 + 4 + 4 + 8 + 40 };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), least = MOST + HEADERS, mtu = LEAST;
+    enum ibv_mtu code = IBV_MTU_256;
+    struct ifaddrs *all = NULL;
+
+    if (fd >= 0 && getifaddrs(&all))
+        all = NULL;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        struct ifreq ask = {0};
+        strncpy(ask.ifr_name, i->ifa_name, sizeof(ask.ifr_name) - 1);
+        if (class_of(i) >= 0 && !ioctl(fd, SIOCGIFMTU, &ask) && ask.ifr_mtu < least)
+            least = ask.ifr_mtu;
+    }
+    if (all)
+        freeifaddrs(all);
+    if (fd >= 0)
+        close(fd);
+    for (; mtu < MOST && 2 * mtu + HEADERS <= least; mtu *= 2)
+        code++;
+    return code;
+}

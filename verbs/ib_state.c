@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ib_state.c - the states of a queue pair of rddpe0, and the attributes that each step reads: InfiniBand's, as the kernel
+ * checks them for every adapter. */
+#include <errno.h>
+#include <string.h>
+
+#include "verbs/ah.h"
+#include "verbs/gid.h"
+#include "verbs/verbs_object.h"
+
+enum {
+    MTU_UNIT = 128, /* octets of path MTU 1 << code times this */
+    CUR = IBV_QP_CUR_STATE,
+    RIGHTS = IBV_QP_ACCESS_FLAGS,
+    NEEDS_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+    NEEDS_UC_RTR = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+    NEEDS_RC_RTR = NEEDS_UC_RTR | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+    NEEDS_RC_RTS = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+    KEY = IBV_QP_QKEY,
+    PARTITION = IBV_QP_PKEY_INDEX,
+    RNR = IBV_QP_MIN_RNR_TIMER,
+};
+
+enum { RC, UC, UD };
+
+/* InfiniBand Architecture 1.4, 11.2.5.2: what each step must be told, and what it may be, by type. Alternate paths are
+ * missing: there is no path migration. */
+static const struct ib_step {
+    enum ibv_qp_state from, to;
+    struct {
+        unsigned must, may;
+    } of[3];
+} ib_steps[] = {
+    /* clang-format off */
+    {IBV_QPS_RESET, IBV_QPS_INIT, {[RC] = {NEEDS_INIT | RIGHTS, 0},   [UC] = {NEEDS_INIT | RIGHTS, 0}, [UD] = {NEEDS_INIT | KEY, 0}}},
+    {IBV_QPS_INIT, IBV_QPS_INIT,  {[RC] = {0, NEEDS_INIT | RIGHTS},   [UC] = {0, NEEDS_INIT | RIGHTS}, [UD] = {0, NEEDS_INIT | KEY}}},
+    {IBV_QPS_INIT, IBV_QPS_RTR,   {[RC] = {NEEDS_RC_RTR, RIGHTS | PARTITION}, [UC] = {NEEDS_UC_RTR, RIGHTS | PARTITION}, [UD] = {0, KEY | PARTITION}}},
+    {IBV_QPS_RTR, IBV_QPS_RTS,    {[RC] = {NEEDS_RC_RTS, CUR | RIGHTS | RNR}, [UC] = {IBV_QP_SQ_PSN, CUR | RIGHTS}, [UD] = {IBV_QP_SQ_PSN, CUR | KEY}}},
+    {IBV_QPS_RTS, IBV_QPS_RTS,    {[RC] = {0, CUR | RIGHTS | RNR},    [UC] = {0, CUR | RIGHTS},        [UD] = {0, CUR | KEY}}},
+    {IBV_QPS_RTS, IBV_QPS_SQD,    {[RC] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, [UC] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, [UD] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}}},
+    {IBV_QPS_SQD, IBV_QPS_SQD,    {[RC] = {0, RIGHTS | PARTITION},    [UC] = {0, RIGHTS | PARTITION},  [UD] = {0, KEY | PARTITION}}},
+    {IBV_QPS_SQD, IBV_QPS_RTS,    {[RC] = {0, CUR | RIGHTS | RNR},    [UC] = {0, CUR | RIGHTS},        [UD] = {0, CUR | KEY}}},
+    {IBV_QPS_SQE, IBV_QPS_RTS,    {                                   [UC] = {0, CUR | RIGHTS},        [UD] = {0, CUR | KEY}}},
+    /* clang-format on */
+};
+
+static int type_index(const struct verbs_qp *qp)
+{
+    return qp->ibv.qp_type == IBV_QPT_RC ? RC : qp->ibv.qp_type == IBV_QPT_UC ? UC : UD;
+}
+
+/* The states have the same numbers on both sides. One that the connection manager leads is where the program believes it
+ * to be, until there is a connection. */
+static enum ibv_qp_state ib_state_now(struct verbs_qp *qp, struct rddp_ib_attr *ib, bool *has_manager)
+{
+    struct rddp_qp_info info;
+
+    rddp_query_ib(qp->rddp, ib);
+    rddp_query_qp(qp->rddp, &info);
+    *has_manager = qp->awaits_cm || (qp->id && info.state != RDDP_QP_IDLE);
+    if (qp->awaits_cm && ib->state == RDDP_IB_INIT)
+        return qp->ibv.state;
+    if (ib->state == RDDP_IB_RTS && info.state == RDDP_QP_CONNECTING)
+        return IBV_QPS_RTR;
+    if (ib->state == RDDP_IB_RTS && info.state == RDDP_QP_CLOSING)
+        return IBV_QPS_ERR;
+    return (enum ibv_qp_state)ib->state;
+}
+
+/* Is this step one of the table, with all that it needs, and nothing else? */
+static bool ib_step_is_known(const struct verbs_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, unsigned mask)
+{
+    int type = type_index(qp);
+
+    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+        return !(mask & ~(unsigned)(IBV_QP_STATE | CUR));
+    for (size_t i = 0; i < sizeof(ib_steps) / sizeof(ib_steps[0]); i++) {
+        const struct ib_step *step = &ib_steps[i];
+        unsigned must = step->of[type].must, may = step->of[type].may | must | IBV_QP_STATE;
+        if (step->from == from && step->to == to)
+            return (mask & must) == must && !(mask & ~may) && !(from == IBV_QPS_SQE && type == RC);
+    }
+    return false;
+}
+
+/* What the program names, over what was there before. Returns 0 or an errno. */
+static int ib_read(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib_attr *ib)
+{
+    enum { REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
+
+    if ((mask & IBV_QP_PORT && attr->port_num != 1) || (mask & IBV_QP_PKEY_INDEX && attr->pkey_index))
+        return EINVAL;
+    if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+        return EINVAL;
+    if (mask & IBV_QP_ACCESS_FLAGS)
+        ib->access = attr->qp_access_flags & REMOTE;
+    if (mask & IBV_QP_QKEY)
+        ib->qkey = attr->qkey;
+    if (mask & IBV_QP_PATH_MTU)
+        ib->path_mtu = (uint32_t)MTU_UNIT << attr->path_mtu;
+    if (mask & IBV_QP_DEST_QPN)
+        ib->peer_qpn = attr->dest_qp_num;
+    if (mask & IBV_QP_RQ_PSN)
+        ib->rq_psn = attr->rq_psn & 0xffffff;
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+        ib->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+    if (mask & IBV_QP_MIN_RNR_TIMER)
+        ib->min_rnr_timer = attr->min_rnr_timer;
+    if (mask & IBV_QP_SQ_PSN)
+        ib->sq_psn = attr->sq_psn & 0xffffff;
+    if (mask & IBV_QP_TIMEOUT)
+        ib->timeout = attr->timeout;
+    if (mask & IBV_QP_RETRY_CNT)
+        ib->retry_cnt = attr->retry_cnt;
+    if (mask & IBV_QP_RNR_RETRY)
+        ib->rnr_retry = attr->rnr_retry;
+    if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+        ib->max_rd_atomic = attr->max_rd_atomic;
+    if (ib->max_dest_rd_atomic > VERBS_READS_MAX || ib->max_rd_atomic > VERBS_READS_MAX)
+        return EINVAL;
+    if (!(mask & IBV_QP_AV))
+        return 0;
+    qp->sgid_index = attr->ah_attr.grh.sgid_index;
+    return ah_path(&attr->ah_attr, &ib->local, &ib->peer);
+}
+
+/* Takes the step. Rights and the Q_Key are read by the steps that stay where they are, so that comes before or behind.
+ */
+static int ib_step(struct verbs_qp *qp, struct rddp_ib_attr *ib, enum ibv_qp_state from, enum ibv_qp_state to,
+                   unsigned mask)
+{
+    bool changes = mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY) && from != IBV_QPS_RESET;
+    int error = 0;
+
+    if (changes && from != IBV_QPS_RTR && from != IBV_QPS_SQE) {
+        ib->state = (enum rddp_ib_state)from;
+        error = rddp_modify_qp(qp->rddp, ib);
+        changes = false;
+    }
+    ib->state = (enum rddp_ib_state)to;
+    if (!error && (to != from || to == IBV_QPS_RESET || to == IBV_QPS_ERR))
+        error = rddp_modify_qp(qp->rddp, ib);
+    if (!error && changes)
+        error = rddp_modify_qp(qp->rddp, ib);
+    if (error)
+        return -error;
+    if (to == IBV_QPS_RESET)
+        qp->awaits_cm = false;
+    return 0;
+}
+
+/* The connection manager does, or has done, what the program asks for with what rdma_init_qp_attr() gave it. */
+static bool ib_is_led(struct verbs_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to, unsigned mask,
+                      bool has_manager)
+{
+    if (qp->ibv.qp_type != IBV_QPT_RC || (to != IBV_QPS_RTR && to != IBV_QPS_RTS))
+        return false;
+    if (to == IBV_QPS_RTR && mask & IBV_QP_DEST_QPN && attr->dest_qp_num == VERBS_QPN_OF_CM)
+        qp->awaits_cm = true;
+    return qp->awaits_cm || (has_manager && mask & (IBV_QP_AV | IBV_QP_SQ_PSN));
+}
+
+static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask)
+{
+    struct rddp_ib_attr ib;
+    bool has_manager;
+    enum ibv_qp_state from = ib_state_now(qp, &ib, &has_manager);
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    int error = mask & CUR && attr->cur_qp_state != from ? EINVAL : 0;
+
+    if (!error && ib_is_led(qp, attr, to, mask, has_manager) && from < IBV_QPS_SQD)
+        return 0;
+    if (!error && !ib_step_is_known(qp, from, to, mask))
+        error = EINVAL;
+    if (!error)
+        error = ib_read(qp, attr, mask, &ib);
+    return error ? error : ib_step(qp, &ib, from, to, mask);
+}
+
+int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    enum ibv_qp_state before = qp->ibv.state;
+    int error;
+
+    pthread_mutex_lock(&verbs_lock); /* events of a connection vanish with a reset */
+    error = ib_modify_locked(qp, attr, (unsigned)mask);
+    if (!error && mask & IBV_QP_STATE)
+        qp->ibv.state = attr->qp_state;
+    pthread_mutex_unlock(&verbs_lock);
+    return verbs_refuse(error,
+                        "ibv_modify_qp: QP %#x: from state %d to %d with mask %#x: no such step, an attribute is missing, "
+                        "too many or out of range, or there is no route to the GID",
+                        qp->ibv.qp_num, (int)before, mask & IBV_QP_STATE ? (int)attr->qp_state : -1, (unsigned)mask);
+}
+
+static enum ibv_mtu mtu_code(uint32_t octets)
+{
+    enum ibv_mtu code = IBV_MTU_256;
+
+    while (code < IBV_MTU_4096 && (uint32_t)MTU_UNIT << code < octets)
+        code++;
+    return code;
+}
+
+void ib_query(struct verbs_qp *qp, struct ibv_qp_attr *attr)
+{
+    struct rddp_ib_attr ib;
+    bool has_manager;
+
+    pthread_mutex_lock(&verbs_lock);
+    qp->ibv.state = ib_state_now(qp, &ib, &has_manager);
+    pthread_mutex_unlock(&verbs_lock);
+    *attr = (struct ibv_qp_attr){
+        .path_mtu = ib.path_mtu ? mtu_code(ib.path_mtu) : 0,
+        .path_mig_state = IBV_MIG_MIGRATED,
+        .qkey = ib.qkey,
+        .rq_psn = ib.rq_psn,
+        .sq_psn = ib.sq_psn,
+        .dest_qp_num = ib.peer_qpn,
+        .qp_access_flags = ib.access,
+        .max_rd_atomic = ib.max_rd_atomic,
+        .max_dest_rd_atomic = ib.max_dest_rd_atomic,
+        .min_rnr_timer = ib.min_rnr_timer,
+        .timeout = ib.timeout,
+        .retry_cnt = ib.retry_cnt,
+        .rnr_retry = ib.rnr_retry,
+    };
+    if (ib.peer.ss_family == AF_UNSPEC)
+        return;
+    gid_of_address(&ib.peer, &attr->ah_attr.grh.dgid);
+    attr->ah_attr.grh.sgid_index = qp->sgid_index;
+    attr->ah_attr.grh.hop_limit = UINT8_MAX;
+    attr->ah_attr.is_global = 1;
+    attr->ah_attr.port_num = 1;
+}
