@@ -194,7 +194,8 @@ bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
             (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_output(p->life.qp)));
 }
 
-/* Responses and requests take turns. */
+/* Responses and requests take turns. An acknowledgement that is due goes before both: programs with a queue of one
+ * request rely on it that what they have sent is complete when they see the answer to it, as adapters have it. */
 bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
 {
     out->emit.spans = 0;
@@ -209,6 +210,8 @@ bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
     }
     if (!life_is_open(&p->life))
         return false;
+    if (emit_acknowledge(p, out, now_us))
+        return true;
     p->answer_turn = !p->answer_turn;
     if (p->answer_turn)
         return answer_or_acknowledge(p, out, now_us) || (life_is_open(&p->life) && emit_request_packet(p, out, now_us));

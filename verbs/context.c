@@ -69,13 +69,14 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     return &open->verbs.context;
 }
 
+/* Programs leave objects behind, and adapters close all the same. Such an object, and what it refers to, stays until the
+ * program ends. */
 int ibv_close_device(struct ibv_context *context)
 {
     struct open_device *open = open_device_of(context);
-    int error = rddp_destroy_async_channel(open->async);
 
-    if (error)
-        return verbs_refuse(-error, "ibv_close_device: queue pairs, CQs or SRQs of the context are left");
+    if (rddp_destroy_async_channel(open->async))
+        return 0;
     pthread_mutex_destroy(&context->mutex);
     free(open);
     return 0;

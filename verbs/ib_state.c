@@ -60,8 +60,8 @@ static enum ibv_qp_state ib_state_now(struct verbs_qp *qp, struct rddp_ib_attr *
     *has_manager = qp->awaits_cm || (qp->id && info.state != RDDP_QP_IDLE);
     if (qp->awaits_cm && ib->state == RDDP_IB_INIT)
         return qp->ibv.state;
-    if (ib->state == RDDP_IB_RTS && info.state == RDDP_QP_CONNECTING)
-        return IBV_QPS_RTR;
+    if (ib->state == RDDP_IB_RTS && info.state == RDDP_QP_CONNECTING && !ib->peer_qpn)
+        return IBV_QPS_INIT; /* the peer has not answered */
     if (ib->state == RDDP_IB_RTS && info.state == RDDP_QP_CLOSING)
         return IBV_QPS_ERR;
     return (enum ibv_qp_state)ib->state;
@@ -150,11 +150,13 @@ static int ib_step(struct verbs_qp *qp, struct rddp_ib_attr *ib, enum ibv_qp_sta
 }
 
 /* The connection manager does, or has done, what the program asks for with what rdma_init_qp_attr() gave it. */
-static bool ib_is_led(struct verbs_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state to, unsigned mask,
-                      bool has_manager)
+static bool ib_is_led(struct verbs_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from, enum ibv_qp_state to,
+                      unsigned mask, bool has_manager)
 {
-    if (qp->ibv.qp_type != IBV_QPT_RC || (to != IBV_QPS_RTR && to != IBV_QPS_RTS))
+    if (qp->ibv.qp_type != IBV_QPT_RC || to < IBV_QPS_INIT || to > IBV_QPS_RTS)
         return false;
+    if (to == IBV_QPS_INIT)
+        return has_manager && from >= IBV_QPS_RTR;
     if (to == IBV_QPS_RTR && mask & IBV_QP_DEST_QPN && attr->dest_qp_num == VERBS_QPN_OF_CM)
         qp->awaits_cm = true;
     return qp->awaits_cm || (has_manager && mask & (IBV_QP_AV | IBV_QP_SQ_PSN));
@@ -168,7 +170,7 @@ static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr,
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
     int error = mask & CUR && attr->cur_qp_state != from ? EINVAL : 0;
 
-    if (!error && ib_is_led(qp, attr, to, mask, has_manager) && from < IBV_QPS_SQD)
+    if (!error && from < IBV_QPS_SQD && ib_is_led(qp, attr, from, to, mask, has_manager))
         return 0;
     if (!error && !ib_step_is_known(qp, from, to, mask))
         error = EINVAL;
