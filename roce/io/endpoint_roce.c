@@ -3,7 +3,6 @@
 #include "roce/io/endpoint_roce.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -313,26 +312,14 @@ static struct life_limits limits_of(const struct rddp_wire_attr *wire)
 static int find_path(struct endpoint_roce *e, const struct sockaddr *addr, socklen_t length,
                      const struct sockaddr *local)
 {
-    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC}, own = peer, named;
-    uint16_t port = e->slot->port->own.number;
-    int error;
+    struct sockaddr_storage peer, own;
+    int error = roce_path_ends(addr, length, local, &own, &peer);
 
-    if (!roce_address_copy(addr, length, &peer))
-        return -EAFNOSUPPORT;
-    roce_address_unmap(&peer);
-    error = udp_source(&peer, &own);
     if (error)
         return error;
-    if (local && roce_address_copy(local, sizeof(struct sockaddr_in6), &named)) {
-        roce_address_unmap(&named);
-        if (roce_address_port(&named))
-            port = roce_address_port(&named);
-        if (!roce_address_is_any(&named))
-            own = named;
-        error = roce_address_is_here(&named);
-    }
-    roce_address_set_port(&own, port);
-    return error ? error : roce_pair_set_path(e, &own, &peer, 0);
+    if (!roce_address_port(&own))
+        roce_address_set_port(&own, e->slot->port->own.number);
+    return roce_pair_set_path(e, &own, &peer, 0);
 }
 
 static int begin_active(struct endpoint_roce *e, struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
@@ -389,17 +376,6 @@ static uint16_t unfit(const struct rcm_event *event, const struct sockaddr_stora
     return mtu < 0 || (uint32_t)mtu < rcm_mtu(terms->mtu) ? RCM_WRONG_MTU : 0;
 }
 
-/* The addresses of the packet are true; the port is what the peer says. */
-static void roce_name_ends(struct endpoint *endpoint, const struct roce_service *service, const struct rcm_event *event)
-{
-    struct roce_address local, peer;
-
-    memcpy(local.octets, event->path.local, sizeof(local.octets));
-    memcpy(peer.octets, event->path.peer, sizeof(peer.octets));
-    roce_address_name(&local, roce_address_port(&service->address), event->path.scope, &endpoint->local);
-    roce_address_name(&peer, event->ip->port, event->path.scope, &endpoint->peer);
-}
-
 static int begin_passive(struct endpoint_roce *e, struct roce_service *service, const struct rcm_event *event)
 {
     struct rddp_listener *listener = service->of;
@@ -420,7 +396,7 @@ static int begin_passive(struct endpoint_roce *e, struct roce_service *service, 
     return 0;
 }
 
-static void endpoint_roce_requested(struct roce_service *service, const struct rcm_event *event)
+void endpoint_roce_requested(struct roce_service *service, const struct rcm_event *event)
 {
     struct rcm *engine = roce_cm_engine(service->cm);
     struct endpoint_roce *e = endpoint_roce_new(NULL);
@@ -430,7 +406,7 @@ static void endpoint_roce_requested(struct roce_service *service, const struct r
         (void)rcm_refuse(engine, RCM_NO_RESOURCES, NULL, 0);
         return;
     }
-    roce_name_ends(&e->endpoint, service, event);
+    roce_cm_name_ends(service, event, &e->endpoint.local, &e->endpoint.peer);
     reason = unfit(event, &e->endpoint.peer);
     if (reason)
         (void)rcm_refuse(engine, reason, NULL, 0);
@@ -441,50 +417,6 @@ static void endpoint_roce_requested(struct roce_service *service, const struct r
     }
     endpoint_pump(&e->endpoint, ENDPOINT_DRIVER);
     endpoint_release(&e->endpoint, ENDPOINT_DRIVER);
-}
-
-int endpoint_roce_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
-{
-    struct roce_service *service = calloc(1, sizeof(*service));
-    struct roce_host *host;
-    int error = service ? 0 : -ENOMEM;
-
-    if (!error && !roce_address_copy(addr, length, &service->address))
-        error = -EAFNOSUPPORT;
-    if (!error)
-        error = roce_address_is_here(&service->address);
-    if (!error)
-        error = roce_host_open(listener->loop, &host);
-    if (!error) {
-        service->of = listener;
-        service->requested = endpoint_roce_requested;
-        roce_address_unmap(&service->address);
-        error = roce_cm_listen(roce_cm_of(host), service);
-        if (error)
-            roce_host_sweep(host);
-    }
-    if (error) {
-        free(service);
-        return error;
-    }
-    listener->roce = service;
-    return 0;
-}
-
-void endpoint_roce_unlisten(struct rddp_listener *listener)
-{
-    struct roce_service *service = listener->roce;
-
-    if (!service) /* fork() left it to the parent */
-        return;
-    listener->roce = NULL;
-    roce_cm_unlisten(service);
-    free(service);
-}
-
-void endpoint_roce_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr)
-{
-    *addr = listener->roce->address;
 }
 
 void endpoint_roce_drain(struct endpoint *endpoint, bool drains)

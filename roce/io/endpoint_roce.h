@@ -6,6 +6,7 @@
 
 #include "endpoint/objects.h"
 
+struct rcm_event;
 struct roce_slot;
 
 /* Connects a queue pair by hand: it executes and answers what the peer asks for (RTR). A path MTU or local address that
@@ -26,11 +27,7 @@ void endpoint_roce_restart(struct endpoint *endpoint);
 int endpoint_roce_connect(struct loop *loop, struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
                           const struct rddp_conn_attr *attr, struct endpoint **endpoint);
 
-/* Listens on listener->loop, to which its connections keep. Returns 0 or a negative errno, as rddp_listen(). */
-int endpoint_roce_listen(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length);
-void endpoint_roce_unlisten(struct rddp_listener *listener);
-
-/* Stores the address that it listens on. */
-void endpoint_roce_addr(const struct rddp_listener *listener, struct sockaddr_storage *addr);
+/* A peer asks a listener for a connection, as struct roce_service has it. */
+void endpoint_roce_requested(struct roce_service *service, const struct rcm_event *event);
 
 #endif

@@ -130,6 +130,17 @@ struct rcm_path roce_cm_path(const struct roce_address *local, const struct roce
     return path;
 }
 
+void roce_cm_name_ends(const struct roce_service *service, const struct rcm_event *event,
+                       struct sockaddr_storage *local, struct sockaddr_storage *peer)
+{
+    struct roce_address own, other;
+
+    memcpy(own.octets, event->path.local, sizeof(own.octets));
+    memcpy(other.octets, event->path.peer, sizeof(other.octets));
+    roce_address_name(&own, roce_address_port(&service->address), event->path.scope, local);
+    roce_address_name(&other, event->ip->port, event->path.scope, peer);
+}
+
 static void cm_seal(const struct icrc_path *path, uint16_t identification, const uint8_t *packet, uint8_t *p)
 {
     uint32_t crc = icrc_head(icrc_begin(path, identification, PACKET_OCTETS), packet, RCM_PACKET_OCTETS);

@@ -61,4 +61,8 @@ void roce_cm_unlisten(struct roce_service *service);
 /* The path of messages between these addresses, both of IPv4 or of IPv6. */
 struct rcm_path roce_cm_path(const struct roce_address *local, const struct roce_address *peer, uint32_t scope);
 
+/* Names both ends of a request of rdma_cm. The addresses of the packet are true; the peer's port is what it says. */
+void roce_cm_name_ends(const struct roce_service *service, const struct rcm_event *event,
+                       struct sockaddr_storage *local, struct sockaddr_storage *peer);
+
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* roce_path.c - the path MTU of a route. */
+/* roce_path.c - the addresses of a path, and its MTU. */
 #include "roce/io/roce_path.h"
+
+#include <errno.h>
+#include <netinet/in.h>
 
 #include "loop/udp.h"
 #include "roce/bth.h"
@@ -22,4 +25,29 @@ int roce_path_mtu(const struct sockaddr_storage *peer)
     while (mtu > BTH_MTU_MIN && mtu > packet)
         mtu /= 2;
     return mtu;
+}
+
+int roce_path_ends(const struct sockaddr *addr, socklen_t length, const struct sockaddr *local,
+                   struct sockaddr_storage *own, struct sockaddr_storage *peer)
+{
+    struct sockaddr_storage named;
+    uint16_t port = 0;
+    int error;
+
+    *own = *peer = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    if (!roce_address_copy(addr, length, peer))
+        return -EAFNOSUPPORT;
+    roce_address_unmap(peer);
+    error = udp_source(peer, own);
+    if (error)
+        return error;
+    if (local && roce_address_copy(local, sizeof(struct sockaddr_in6), &named)) {
+        roce_address_unmap(&named);
+        port = roce_address_port(&named);
+        if (!roce_address_is_any(&named))
+            *own = named;
+        error = roce_address_is_here(&named);
+    }
+    roce_address_set_port(own, port);
+    return error;
 }

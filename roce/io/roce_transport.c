@@ -5,6 +5,7 @@
 #include "roce/io/endpoint_roce.h"
 #include "roce/io/endpoint_ud.h"
 #include "roce/io/roce_attr.h"
+#include "roce/io/roce_listener.h"
 #include "roce/io/roce_path.h"
 #include "roce/io/roce_port.h"
 
@@ -27,9 +28,9 @@ static const struct transport_ib by_hand = {
 
 const struct transport transport_roce = {
     .connect = endpoint_roce_connect,
-    .listen = endpoint_roce_listen,
-    .unlisten = endpoint_roce_unlisten,
-    .addr = endpoint_roce_addr,
+    .listen = roce_listener_begin,
+    .unlisten = roce_listener_end,
+    .addr = roce_listener_addr,
     .close = roce_host_close,
     .leave = roce_host_leave,
     .ib = &by_hand,
