@@ -113,7 +113,7 @@ static bool is_sayable(const struct rddp_qp *qp, const struct rddp_event_channel
 {
     const struct rddp_device *device = attr->wire.device;
 
-    return qp_may_join(qp, attr->wire.wire) && wire_is_sane(&attr->wire) &&
+    return qp_may_join(qp, attr->wire.wire) && wire_is_sane(&attr->wire) && !attr->wire.datagrams &&
            wire_says(wire_named(attr->wire.wire), attr) && channel->context == qp->context &&
            (!device || device->loop->context == qp->context);
 }

@@ -112,6 +112,11 @@ int rddp_migrate_listener(struct rddp_listener *listener, struct rddp_event_chan
     return migrate(listener->context, &listener->channel, EVENT_OF_LISTENER, listener, channel);
 }
 
+int rddp_migrate_resolution(struct rddp_resolution *resolution, struct rddp_event_channel *channel)
+{
+    return migrate(resolution->context, &resolution->channel, EVENT_OF_RESOLUTION, resolution, channel);
+}
+
 /* --- events of the program's own ------------------------------------------------------------------------------- */
 
 int rddp_post_event(struct rddp_event_channel *channel, const struct rddp_event *event)

@@ -378,6 +378,40 @@ int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct r
     return error;
 }
 
+static int answer_question(struct endpoint *endpoint, const struct rddp_answer *answer)
+{
+    int error = endpoint->kind->answer ? endpoint->kind->answer(endpoint, answer, reactor_now_us()) : -EINVAL;
+
+    if (error) {
+        listen_turn_away(endpoint);
+        return error;
+    }
+    request_answered(endpoint);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    return 0;
+}
+
+int rddp_answer(struct rddp_request *request, const struct rddp_answer *answer)
+{
+    struct loop *loop = request->loop;
+    struct endpoint *endpoint;
+    int error = context_enter(loop->context);
+
+    if (error)
+        return error;
+    error = -ECONNABORTED;
+    loop_lock(loop);
+    endpoint = request->endpoint;
+    if (endpoint) {
+        endpoint_hold(endpoint);
+        error = answer_question(endpoint, answer);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
+    }
+    loop_unlock(loop);
+    request_free(request);
+    return error;
+}
+
 int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length)
 {
     struct loop *loop = request->loop;

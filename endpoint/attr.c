@@ -71,6 +71,8 @@ bool wire_is_sane(const struct rddp_wire_attr *wire)
 {
     if ((unsigned)wire->wire >= countof(wires))
         return false;
+    if (wire->datagrams && wire->wire != RDDP_WIRE_ROCE)
+        return false;
     if (wire->wire == RDDP_WIRE_ROCE)
         return !wire->device && wire->startup_timeout_ms;
     if (wire->wire == RDDP_WIRE_SCTP)

@@ -13,6 +13,7 @@
 #include "loop/reactor.h"
 
 struct endpoint;
+struct rddp_answer;
 struct rddp_conn_attr;
 struct rddp_event;
 struct rddp_listener;
@@ -52,6 +53,9 @@ struct endpoint_kind {
     /* Driver: like conn_accept() and conn_reject(). -EINVAL also if the attributes do not suit the wire. */
     int (*accept)(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr, uint64_t now_us);
     int (*reject)(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us);
+    /* Driver: answers a question for a service of datagrams. -EINVAL: the answer does not fit; -ECONNABORTED: the peer
+     * has given up. NULL: it is none. */
+    int (*answer)(struct endpoint *endpoint, const struct rddp_answer *answer, uint64_t now_us);
 
     /* Like conn_close(), conn_detach() and conn_lost(). */
     void (*finish)(struct endpoint *endpoint, uint64_t now_us);

@@ -104,6 +104,24 @@ void event_post_qp(struct rddp_qp *qp, const struct rddp_event *event)
     pthread_mutex_unlock(&qp->context->lock);
 }
 
+int event_reserve_resolution(struct rddp_resolution *resolution)
+{
+    resolution->node = calloc(1, sizeof(*resolution->node) + EVENT_PRIVATE_MAX);
+    return resolution->node ? 0 : -ENOMEM;
+}
+
+void event_post_resolution(struct rddp_resolution *resolution, const struct rddp_event *event)
+{
+    struct event_node *node = resolution->node;
+
+    assert(node && event->private_data_length <= EVENT_PRIVATE_MAX);
+    resolution->node = NULL;
+    event_fill(node, event);
+    pthread_mutex_lock(&resolution->context->lock);
+    event_append(resolution->channel, &(struct event_list){node, node});
+    pthread_mutex_unlock(&resolution->context->lock);
+}
+
 static void list_add(struct event_list *list, struct event_node *node)
 {
     node->next = NULL;
@@ -123,6 +141,8 @@ static bool is_of(const struct rddp_event *event, enum event_owner kind, const v
         return !is_own && event->qp == owner;
     case EVENT_OF_LISTENER:
         return !is_own && event->listener == owner;
+    case EVENT_OF_RESOLUTION:
+        return !is_own && event->resolution == owner;
     default:
         return is_own && event->user == owner;
     }
@@ -182,6 +202,7 @@ const char *rddp_event_str(enum rddp_event_type type)
         [RDDP_EVENT_UNREACHABLE] = "unreachable",
         [RDDP_EVENT_CONNECT_ERROR] = "connect error",
         [RDDP_EVENT_DISCONNECTED] = "disconnected",
+        [RDDP_EVENT_RESOLVED] = "resolved",
     };
 
     if (type >= RDDP_EVENT_USER)

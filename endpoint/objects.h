@@ -150,7 +150,7 @@ struct rddp_event_channel {
     pthread_mutex_t lock; /* guards the notifier and the list */
     struct notifier notifier;
     struct event_list events;
-    _Atomic uint32_t users; /* queue pairs, listeners, and requests whose listener is gone */
+    _Atomic uint32_t users; /* queue pairs, listeners, questions, and requests whose listener is gone */
 };
 
 /* A listener belongs to one loop; the connections that it accepts are given to all loops in turn. Its members are
@@ -188,6 +188,16 @@ enum context_home {
     CONTEXT_LEFT,      /* the parent's objects were given up; there are no threads and descriptors yet */
     CONTEXT_TORN,      /* fork() was called inside the library: unusable here */
     CONTEXT_CLOSED,    /* the program has closed the descriptors: what needs one fails with -EBADF */
+};
+
+/* A question for a service of datagrams. */
+struct rddp_resolution {
+    struct rddp_context *context;
+    struct loop *loop;                  /* never changes */
+    struct endpoint *endpoint;          /* guarded by the loop lock; NULL: it is over */
+    struct rddp_event_channel *channel; /* guarded by context->lock: where its event goes */
+    struct event_node *node;            /* for its event, with private data; NULL: it was reported */
+    void *user;
 };
 
 struct rddp_context {
@@ -269,8 +279,12 @@ void event_unreserve(struct rddp_qp *qp);
 void event_post_qp(struct rddp_qp *qp, const struct rddp_event *event);
 bool event_has_begun(const struct rddp_qp *qp);
 
-/* Whose events: a queue pair's, a listener's, or the program's own with this `user`. */
-enum event_owner { EVENT_OF_QP, EVENT_OF_LISTENER, EVENT_OWN };
+/* The same of a question for a service, which has one event. */
+int event_reserve_resolution(struct rddp_resolution *resolution);
+void event_post_resolution(struct rddp_resolution *resolution, const struct rddp_event *event);
+
+/* Whose events: a queue pair's, a listener's, a question's, or the program's own with this `user`. */
+enum event_owner { EVENT_OF_QP, EVENT_OF_LISTENER, EVENT_OF_RESOLUTION, EVENT_OWN };
 
 /* event_withdraw() moves the waiting events of an owner to the end of *out, event_move() to the end of another channel.
  * Both keep their order and return how many there were. event_drop() frees the events of a list and their requests. */

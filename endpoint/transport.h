@@ -26,6 +26,11 @@ struct transport_ib {
     void (*drain_ud)(struct endpoint *endpoint, bool drains);
     void (*restart_ud)(struct endpoint *endpoint);
     void (*set_key_ud)(struct endpoint *endpoint, uint32_t q_key);
+    /* Asks for a service of datagrams on resolution->loop. Returns 0 or a negative errno, as rddp_resolve(). forget():
+     * nothing is reported of it any more; the caller holds the endpoint, which is then closed. */
+    int (*resolve)(struct rddp_resolution *resolution, const struct sockaddr *addr, socklen_t length,
+                   const struct rddp_resolve_attr *attr);
+    void (*forget)(struct endpoint *endpoint);
     /* Returns the largest path MTU to this peer, or a negative errno. Any thread. */
     int (*path_mtu)(const struct sockaddr_storage *peer);
 };

@@ -25,6 +25,7 @@ struct rddp_listener;
 struct rddp_mr;
 struct rddp_qp;
 struct rddp_request;
+struct rddp_resolution;
 
 /* The library's own TCP: data that arrive behind a lost segment are placed at once, and each FPDU is one segment
  * (RFC 5044 5.1). One device serves all connections of a context.
@@ -106,22 +107,26 @@ enum rddp_event_type {
      * middle of a message, or with a Read unanswered; -ETIMEDOUT also if the TCP below gave up a peer that acknowledges
      * nothing. A peer that closes its window and answers probes is not given up (RFC 9293 3.8.6.1): disconnect. */
     RDDP_EVENT_DISCONNECTED,
+    RDDP_EVENT_RESOLVED,    /* rddp_resolve() has found its service: `qpn` and `qkey` */
     RDDP_EVENT_USER = 1024, /* this and all above are the program's own: see rddp_post_event() */
 };
 
 /* An event. It and its `private_data` are valid until rddp_ack_event(). A request outlives its event and must be
  * answered. Messages of RDDP_WIRE_ROCE do not say how long private data are: there are 56 octets in a request, 196 in
- * an acceptance and 148 in a rejection, zero behind what the peer gave. */
+ * an acceptance and 148 in a rejection, 180 in a request for datagrams and 136 in its answer, zero behind what the
+ * peer gave. */
 struct rddp_event {
     enum rddp_event_type type;
     int status;                     /* 0 or a negative errno: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -EPROTO ... */
-    struct rddp_qp *qp;             /* set except for CONNECT_REQUEST */
+    struct rddp_qp *qp;             /* set except for CONNECT_REQUEST, and of rddp_resolve() */
     struct rddp_listener *listener; /* CONNECT_REQUEST: perhaps destroyed since */
     struct rddp_request *request;
-    void *user; /* of the queue pair or of the listener */
+    void *user; /* of the queue pair, the listener or the resolution */
     const void *private_data;
     uint16_t private_data_length;
-    uint16_t ird, ord; /* the peer's, from its frame; 0 if it gave none */
+    uint16_t ird, ord;                  /* the peer's, from its frame; 0 if it gave none */
+    struct rddp_resolution *resolution; /* what rddp_resolve() returned: then the event is of it */
+    uint32_t qpn, qkey;                 /* RESOLVED: where datagrams of the service go */
 };
 
 RDDP_API struct rddp_event_channel *rddp_create_event_channel(struct rddp_context *context); /* ENOMEM, EMFILE */
@@ -200,15 +205,16 @@ RDDP_API int rddp_connect_fd(struct rddp_qp *qp, struct rddp_event_channel *chan
                              const struct rddp_conn_attr *attr);
 
 /* Accepts a request and frees it, whatever the result. `qp` is then connecting; its events come on attr->channel or the
- * listener's. -EINVAL: the queue pair was used or is in error, a channel of another context, or the private data are
- * too long; -ECONNABORTED: the peer has given up; -ENOMEM; -EAGAIN (no random number available). A queue pair of type
- * RDDP_QPT_RC as in rddp_connect(); -EXDEV: in a context with several loops it has another one than the listener. After
- * an error the queue pair is unchanged and can be used for another request; the peer is rejected. */
+ * listener's. -EINVAL: the queue pair was used or is in error, a channel of another context, the private data are too
+ * long, or it is a request for datagrams; -ECONNABORTED: the peer has given up; -ENOMEM; -EAGAIN (no random number
+ * available). A queue pair of type RDDP_QPT_RC as in rddp_connect(); -EXDEV: in a context with several loops it has
+ * another one than the listener. After an error the queue pair is unchanged and can be used for another request; the
+ * peer is rejected. */
 RDDP_API int rddp_accept(struct rddp_request *request, struct rddp_qp *qp, const struct rddp_conn_attr *attr);
 
-/* Rejects a request with up to 512 octets of private data (508 to a request of revision 2, 148 over RoCE) and frees it,
- * whatever the result. Returns 0. -EINVAL: the private data are too long; the connection is then closed without a
- * reply. */
+/* Rejects a request with up to 512 octets of private data (508 to a request of revision 2, 148 over RoCE, 136 of one
+ * for datagrams) and frees it, whatever the result. Returns 0. -EINVAL: the private data are too long; the connection
+ * is then closed without a reply. */
 RDDP_API int rddp_reject(struct rddp_request *request, const void *private_data, uint16_t private_data_length);
 
 /* Stores the requester's address. Returns 0. */

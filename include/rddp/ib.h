@@ -15,8 +15,11 @@ extern "C" {
 #define RDDP_API __attribute__((visibility("default")))
 
 struct rddp_ah;
+struct rddp_event_channel;
 struct rddp_pd;
 struct rddp_qp;
+struct rddp_request;
+struct rddp_resolution;
 struct rddp_wc;
 
 /* The types of queue pairs. */
@@ -137,6 +140,53 @@ RDDP_API int rddp_destroy_ah(struct rddp_ah *ah);
  * completion, whose src_qp is the queue pair to answer. An address of a link only has no interface then. Returns 0.
  * -EINVAL: the completion has no RDDP_WC_GRH, or `grh` is no such header. */
 RDDP_API int rddp_ah_attr_from_wc(const struct rddp_wc *wc, const void *grh, struct rddp_ah_attr *attr);
+
+/* --- services of datagrams ---
+ *
+ * Which queue pair receives the datagrams of a service can be asked for by the service's name: an address and a port of
+ * rdma_cm's UDP port space (RDMA_PS_UDP), which is not one of TCP or UDP. Who serves calls rddp_listen() with
+ * RDDP_WIRE_ROCE and wire.datagrams, takes RDDP_EVENT_CONNECT_REQUEST, and calls rddp_answer() or rddp_reject(). Who
+ * asks calls rddp_resolve(). The messages are InfiniBand's SIDR; no queue pair changes by them. */
+
+struct rddp_resolve_attr {
+    const struct sockaddr *local; /* the address to ask from, as in rddp_conn_attr; default NULL */
+    const void *private_data;     /* up to 180 octets */
+    uint16_t private_data_length;
+    uint32_t timeout_ms; /* how long an answer is waited for; default 10000 */
+};
+
+RDDP_API void rddp_resolve_attr_init(struct rddp_resolve_attr *attr);
+
+/* Asks for the service at `addr` (AF_INET or AF_INET6, with its port). One event on `channel`, with this `user`, says
+ * what came of it: RESOLVED: event.qpn and event.qkey, and private data of the service; REJECTED: by its application,
+ * with private data; UNREACHABLE: no one listens (-ECONNREFUSED), no answer came (-ETIMEDOUT), or this is a child of
+ * fork() (-ECONNABORTED); CONNECT_ERROR (-EPROTO): the service has no queue pair. Messages are sent again meanwhile.
+ * `attr` may be NULL. Destroy the result with rddp_destroy_resolution().
+ *
+ * Returns NULL and sets errno. EINVAL: private data too long, or no time; EAFNOSUPPORT; EADDRNOTAVAIL (`local` is not
+ * an address of this host, or of another family); ENETUNREACH, EHOSTUNREACH: there is no route; ENOMEM; EMFILE; EAGAIN
+ * (no random number available); EPROTONOSUPPORT: this build has no RoCE. */
+RDDP_API struct rddp_resolution *rddp_resolve(struct rddp_event_channel *channel, const struct sockaddr *addr,
+                                              socklen_t length, const struct rddp_resolve_attr *attr, void *user);
+
+/* Moves its event to another channel, as rddp_migrate_qp(). Returns 0. -EINVAL: a channel of another context. */
+RDDP_API int rddp_migrate_resolution(struct rddp_resolution *resolution, struct rddp_event_channel *channel);
+
+/* Ends and frees it; an event that was not taken is withdrawn. Returns 0. */
+RDDP_API int rddp_destroy_resolution(struct rddp_resolution *resolution);
+
+/* Where the datagrams of a service go. */
+struct rddp_answer {
+    uint32_t qpn;             /* of a queue pair of type UD on the host that the request came to */
+    uint32_t qkey;            /* that it has */
+    const void *private_data; /* up to 136 octets */
+    uint16_t private_data_length;
+};
+
+/* Answers a request for datagrams and frees it, whatever the result. Returns 0. -EINVAL: a request for a connection,
+ * more than 24 bits of qpn, or private data too long: the peer is rejected; -ECONNABORTED: newer requests have taken
+ * the place of this one. */
+RDDP_API int rddp_answer(struct rddp_request *request, const struct rddp_answer *answer);
 
 /* What a queue pair of RoCE has counted. */
 struct rddp_ib_counters {

@@ -83,6 +83,9 @@ struct rddp_wire_attr {
      * the peer leave from. */
     const struct sockaddr_storage *sctp_addresses;
     uint32_t sctp_address_count; /* at most 7 */
+    /* RDDP_WIRE_ROCE, rddp_listen() alone: a service of datagrams, in rdma_cm's UDP port space. Its requests are
+     * answered with rddp_answer() or rddp_reject(), and never become connections. Default no. */
+    bool datagrams;
 };
 
 #ifdef __cplusplus

@@ -327,7 +327,7 @@ static void cm_on_passed(struct watch *watch, uint32_t events)
 /* Takes the name of the service with this port. */
 static int service_take_name(struct roce_service *service, const struct roce_address *local, uint16_t port)
 {
-    service->listener.service = rcm_service(RCM_SPACE_TCP, port);
+    service->listener.service = rcm_service(service->listener.datagram ? RCM_SPACE_UDP : RCM_SPACE_TCP, port);
     service->passed.fd = roce_passing_listen(service->listener.service, local);
     return service->passed.fd < 0 ? service->passed.fd : 0;
 }

@@ -53,8 +53,8 @@ void roce_cm_leave(struct roce_cm_conn *conn, bool silent);
  * endpoints may be held. */
 void roce_cm_settle(struct roce_cm *cm);
 
-/* Listens for requests of rdma_cm at service->address, whose port 0 becomes a free one; `requested` is set. Returns 0;
- * -EADDRINUSE; -EAFNOSUPPORT; or a negative errno. */
+/* Listens for requests of rdma_cm at service->address, whose port 0 becomes a free one; `requested` and
+ * listener.datagram are set. Returns 0; -EADDRINUSE; -EAFNOSUPPORT; or a negative errno. */
 int roce_cm_listen(struct roce_cm *cm, struct roce_service *service);
 void roce_cm_unlisten(struct roce_service *service);
 

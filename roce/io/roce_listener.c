@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "roce/io/endpoint_roce.h"
+#include "roce/io/endpoint_sidr.h"
 #include "roce/io/roce_cm.h"
 
 int roce_listener_begin(struct rddp_listener *listener, const struct sockaddr *addr, socklen_t length)
@@ -22,7 +23,8 @@ int roce_listener_begin(struct rddp_listener *listener, const struct sockaddr *a
         error = roce_host_open(listener->loop, &host);
     if (!error) {
         service->of = listener;
-        service->requested = endpoint_roce_requested;
+        service->listener.datagram = listener->wire.datagrams;
+        service->requested = listener->wire.datagrams ? endpoint_sidr_requested : endpoint_roce_requested;
         roce_address_unmap(&service->address);
         error = roce_cm_listen(roce_cm_of(host), service);
         if (error)

@@ -3,6 +3,7 @@
 #include "roce/io/roce_transport.h"
 
 #include "roce/io/endpoint_roce.h"
+#include "roce/io/endpoint_sidr.h"
 #include "roce/io/endpoint_ud.h"
 #include "roce/io/roce_attr.h"
 #include "roce/io/roce_listener.h"
@@ -23,6 +24,8 @@ static const struct transport_ib by_hand = {
     .drain_ud = endpoint_ud_drain,
     .restart_ud = endpoint_ud_restart,
     .set_key_ud = endpoint_ud_set_key,
+    .resolve = endpoint_sidr_resolve,
+    .forget = endpoint_sidr_forget,
     .path_mtu = roce_path_mtu,
 };
 

@@ -27,22 +27,9 @@ static const char ours[] = "127.0.0.1", theirs[] = "127.0.0.9";
 static struct hands h;
 static struct rddp_event_channel *channel[2];
 
-static struct sockaddr_storage address_of(const char *text, uint16_t port)
-{
-    struct sockaddr_storage address = {.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET};
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
-
-    v4->sin_port = htons(port); /* at the same place for IPv6 */
-    assert_int_equal(inet_pton(address.ss_family, text,
-                               address.ss_family == AF_INET6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr),
-                     1);
-    return address;
-}
-
 static struct rddp_listener *listen_on(const char *text, uint16_t port)
 {
-    struct sockaddr_storage address = address_of(text, port);
+    struct sockaddr_storage address = hand_address(text, port);
     struct rddp_wire_attr wire;
 
     rddp_wire_attr_init(&wire);
@@ -50,17 +37,9 @@ static struct rddp_listener *listen_on(const char *text, uint16_t port)
     return rddp_listen(channel[1], (struct sockaddr *)&address, sizeof(address), 64, &wire, NULL);
 }
 
-static uint16_t port_of(const struct rddp_listener *listener)
-{
-    struct sockaddr_storage address;
-
-    assert_int_equal(rddp_listener_addr(listener, &address), 0);
-    return ntohs(((struct sockaddr_in *)&address)->sin_port);
-}
-
 static void start(struct rddp_qp *qp, uint16_t port)
 {
-    struct sockaddr_storage address = address_of(ours, port);
+    struct sockaddr_storage address = hand_address(ours, port);
     struct rddp_conn_attr attr;
 
     rddp_conn_attr_init(&attr);
@@ -126,15 +105,14 @@ static int close_ends(void **state)
     return 0;
 }
 
-/* --- listeners -----------------------------------------------------------------------------------------------------
- */
+/* --- listeners ---------------------------------------------------------------------------------------------------- */
 
 /* All ask at once, and each carries a message. */
 static void many(void **state)
 {
     static struct rddp_qp *client[MANY], *server[MANY];
     struct rddp_listener *listener = listen_on("0.0.0.0", 0);
-    uint16_t port = port_of(listener);
+    uint16_t port = hand_port(listener);
     unsigned accepted = 0;
 
     (void)state;
@@ -194,7 +172,7 @@ static void expect_listener(uint16_t port, const struct rddp_listener *listener)
 static void addresses(void **state)
 {
     struct rddp_listener *exact = listen_on(ours, 0), *any, *any_ipv4;
-    uint16_t port = port_of(exact);
+    uint16_t port = hand_port(exact);
 
     (void)state;
     any = listen_on("::", port);
@@ -215,8 +193,7 @@ static void addresses(void **state)
     assert_int_equal(next_event(0, RDDP_EVENT_UNREACHABLE).status, -ECONNREFUSED);
 }
 
-/* --- other processes -----------------------------------------------------------------------------------------------
- */
+/* --- other processes ---------------------------------------------------------------------------------------------- */
 
 static void serve(int to)
 {
@@ -225,7 +202,7 @@ static void serve(int to)
 
     open_ends(NULL);
     listener = listen_on("0.0.0.0", 0);
-    port = port_of(listener);
+    port = hand_port(listener);
     if (write(to, &port, sizeof(port)) != sizeof(port))
         _exit(1);
     for (;;) {
@@ -279,8 +256,7 @@ static void killed(void **state)
     assert_int_equal(next_event(0, RDDP_EVENT_DISCONNECTED).status, -ETIMEDOUT);
 }
 
-/* --- from the network ----------------------------------------------------------------------------------------------
- */
+/* --- from the network --------------------------------------------------------------------------------------------- */
 
 static int open_socket(uint16_t port)
 {

@@ -147,3 +147,24 @@ void hand_check(const uint8_t *p, size_t octets, uint32_t seed)
         if (p[i] != octet_at(i, seed))
             fail_msg("octet %zu of %zu: %02x, not %02x", i, octets, p[i], octet_at(i, seed));
 }
+
+struct sockaddr_storage hand_address(const char *text, uint16_t port)
+{
+    struct sockaddr_storage address = {.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
+
+    v4->sin_port = htons(port); /* at the same place for IPv6 */
+    assert_int_equal(inet_pton(address.ss_family, text,
+                               address.ss_family == AF_INET6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr),
+                     1);
+    return address;
+}
+
+uint16_t hand_port(const struct rddp_listener *listener)
+{
+    struct sockaddr_storage address;
+
+    assert_int_equal(rddp_listener_addr(listener, &address), 0);
+    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}

@@ -39,6 +39,10 @@ void hands_close(struct hands *h);
 /* Leads one end to RTS, with a peer that it takes to have this number. */
 void hand_connect(struct hands *h, unsigned end, uint32_t peer_qpn);
 
+/* The address of this text, with a port; and the port of a listener. */
+struct sockaddr_storage hand_address(const char *text, uint16_t port);
+uint16_t hand_port(const struct rddp_listener *listener);
+
 /* Takes the next completion of this end. */
 struct rddp_wc hand_completion(struct hand *hand);
 
