@@ -62,8 +62,27 @@ static void try_other_port(struct endpoint_roce *e)
 
     if (e->is_near || !own || (e->socket && !uses_own))
         return;
+    if (!e->port_before) {
+        e->port_before = e->path.destination_port;
+        e->undone = e->pair.requester.counters.undone;
+    }
     e->is_fixed = uses_own && e->socket;
     set_port(e, uses_own ? ROCE_PORT : own);
+}
+
+/* The acknowledgement was only late: what was sent by the first way lies in the peer's socket still, and what went the
+ * other way behind it could come first. */
+static void confirm_port(struct endpoint_roce *e)
+{
+    const struct rc_requester *q = &e->pair.requester;
+
+    if (q->counters.undone != e->undone) {
+        set_port(e, e->port_before);
+        e->is_fixed = false;
+    } else if (q->before.max) {
+        return;
+    }
+    e->port_before = 0;
 }
 
 void roce_pair_tick(struct endpoint_roce *e, uint64_t now_us)
@@ -156,5 +175,7 @@ void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_
         e->wrong_icrc += result == ROCE_PACKET_ICRC;
         if (result == ROCE_PACKET_OK)
             take_packet(e, &b, run, now_us);
+        if (e->port_before)
+            confirm_port(e);
     }
 }

@@ -36,6 +36,8 @@ struct endpoint_roce {
     struct icrc_path path;      /* of those packets */
     bool is_near;               /* the peer is on this host: its own port is used from the first packet on */
     bool is_fixed;              /* the peer did not answer at its own port: packets go to the common one */
+    uint16_t port_before;       /* that was left after a time-out, until it is known which one answers; 0: none was */
+    uint64_t undone;            /* time-outs that had been needless by then */
     bool has_peer;              /* a packet of the peer has arrived */
     bool more;                  /* a turn ended before its work was done */
     uint64_t wrong_icrc, wrong_peer;

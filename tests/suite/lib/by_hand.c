@@ -8,24 +8,35 @@
 #include <string.h>
 #include <time.h>
 
-static void address_of(const char *text, struct sockaddr_storage *address)
+struct sockaddr_storage hand_address(const char *text, uint16_t port)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+    struct sockaddr_storage address = {.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
 
-    *address = (struct sockaddr_storage){.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET};
-    assert_int_equal(inet_pton(address->ss_family, text,
-                               address->ss_family == AF_INET6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr),
+    v4->sin_port = htons(port); /* at the same place for IPv6 */
+    assert_int_equal(inet_pton(address.ss_family, text,
+                               address.ss_family == AF_INET6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr),
                      1);
+    return address;
 }
 
-void hands_open(struct hands *h, enum rddp_qp_type type, const char *address)
+uint16_t hand_port(const struct rddp_listener *listener)
+{
+    struct sockaddr_storage address;
+
+    assert_int_equal(rddp_listener_addr(listener, &address), 0);
+    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}
+
+static void hands_open_with(struct hands *h, enum rddp_qp_type type, const char *address,
+                            const struct rddp_context_attr *attr)
 {
     unsigned all = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
                    RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_ZERO_BASED;
 
     *h = (struct hands){.end[0].psn = 0xfffff0, .end[1].psn = 0x123456};
-    address_of(address, &h->address);
+    h->address = hand_address(address, 0);
     rddp_qp_attr_init(&h->qp);
     rddp_ib_attr_init(&h->ib);
     h->qp.type = type;
@@ -34,7 +45,7 @@ void hands_open(struct hands *h, enum rddp_qp_type type, const char *address)
     for (unsigned i = 0; i < 2; i++) {
         struct hand *hand = &h->end[i];
 
-        hand->context = rddp_open(NULL);
+        hand->context = rddp_open(attr);
         assert_non_null(hand->context);
         hand->pd = rddp_alloc_pd(hand->context);
         hand->cq = rddp_create_cq(hand->context, 4 * HAND_DEPTH, NULL, NULL);
@@ -42,6 +53,20 @@ void hands_open(struct hands *h, enum rddp_qp_type type, const char *address)
         hand->mr = rddp_reg_mr(hand->pd, hand->buffer, HAND_BUFFER, all);
         assert_non_null(hand->mr);
     }
+}
+
+void hands_open(struct hands *h, enum rddp_qp_type type, const char *address)
+{
+    hands_open_with(h, type, address, NULL);
+}
+
+void hands_open_manual(struct hands *h, enum rddp_qp_type type, const char *address)
+{
+    struct rddp_context_attr attr;
+
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = true;
+    hands_open_with(h, type, address, &attr);
 }
 
 void hands_make(struct hands *h)
@@ -146,25 +171,4 @@ void hand_check(const uint8_t *p, size_t octets, uint32_t seed)
     for (size_t i = 0; i < octets; i++)
         if (p[i] != octet_at(i, seed))
             fail_msg("octet %zu of %zu: %02x, not %02x", i, octets, p[i], octet_at(i, seed));
-}
-
-struct sockaddr_storage hand_address(const char *text, uint16_t port)
-{
-    struct sockaddr_storage address = {.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET};
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
-
-    v4->sin_port = htons(port); /* at the same place for IPv6 */
-    assert_int_equal(inet_pton(address.ss_family, text,
-                               address.ss_family == AF_INET6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr),
-                     1);
-    return address;
-}
-
-uint16_t hand_port(const struct rddp_listener *listener)
-{
-    struct sockaddr_storage address;
-
-    assert_int_equal(rddp_listener_addr(listener, &address), 0);
-    return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
