@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* roce.c [ROUNDS [SECONDS [MTU]]] - RoCE between two processes that poll, beside UDP in the same batches with no
+/* roce.c [ROUNDS [SECONDS [MTU [WORD]]]] - RoCE between two processes that poll, beside UDP in the same batches with no
  * transport, and iWARP with its CRC. Each round runs every job once; a line has medians, and the median, least and
  * greatest of the quotients with what it is compared to in the same round. With an MTU the processes are in two network
- * namespaces with a veth pair of it between them; without one they use loopback. */
+ * namespaces with a veth pair of it between them; without one, or with 0, they use loopback. WORD: jobs with it in
+ * their name, and what they are compared to. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -468,13 +469,24 @@ static void roce_report(unsigned at, size_t n)
     printf("\n");
 }
 
-static void run_rounds(int rounds)
+static void run_rounds(int rounds, const char *word)
 {
+    bool wanted[countof(jobs)] = {false};
+
+    for (unsigned at = 0; at < countof(jobs); at++) {
+        if (!strstr(jobs[at].name, word))
+            continue;
+        wanted[at] = true;
+        if (jobs[at].beside >= 0)
+            wanted[jobs[at].beside] = true;
+    }
     for (int round = 0; round < rounds; round++)
         for (unsigned at = 0; at < countof(jobs); at++)
-            run_job(&jobs[at], &results[at][round], &cpus[at][round], &again[at][round]);
+            if (wanted[at])
+                run_job(&jobs[at], &results[at][round], &cpus[at][round], &again[at][round]);
     for (unsigned at = 0; at < countof(jobs); at++)
-        roce_report(at, (size_t)rounds);
+        if (wanted[at])
+            roce_report(at, (size_t)rounds);
 }
 
 int main(int argc, char **argv)
@@ -483,8 +495,8 @@ int main(int argc, char **argv)
 
     ends_arguments(argc, argv, &rounds, &duration_s);
     path_octets = argc > 3 ? (uint32_t)atoi(argv[3]) : 0;
-    if (argc > 4 || (argc > 3 && (path_octets < 1280 || path_octets > 65535))) {
-        fprintf(stderr, "usage: roce [ROUNDS [SECONDS [MTU]]]\n");
+    if (argc > 5 || (path_octets && (path_octets < 1280 || path_octets > 65535))) {
+        fprintf(stderr, "usage: roce [ROUNDS [SECONDS [MTU [WORD]]]]\n");
         return 2;
     }
     board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -492,6 +504,6 @@ int main(int argc, char **argv)
         ends_fail("mmap", 0);
     if (path_octets)
         make_namespaces();
-    run_rounds(rounds);
+    run_rounds(rounds, argc > 4 ? argv[4] : "");
     return 0;
 }
