@@ -23,6 +23,15 @@ enum {
     FREE_PORTS = 60999 - 32768, /* how many there are */
     MAD_AT = BTH_OCTETS + DETH_OCTETS,
     PACKET_OCTETS = RCM_PACKET_OCTETS + ICRC_OCTETS,
+    WAITING_MAX = 256, /* requests that listeners of this host have no space for; the system's limit is about ten */
+    OFFER_US = 500,    /* until they are offered again */
+};
+
+/* A request that waits for space in the queue of its listener. */
+struct waiting_request {
+    uint64_t service;
+    struct roce_run run; /* run.at is set when it is offered */
+    uint8_t packet[PACKET_OCTETS];
 };
 
 struct roce_cm {
@@ -33,6 +42,8 @@ struct roce_cm {
     struct roce_port *port; /* that messages leave from, and that comm IDs name; NULL: there are no users */
     uint32_t users;         /* connections and listeners */
     struct roce_cm_conn *conns;
+    struct waiting_request *waiting;     /* owned; NULL: there never were any */
+    uint32_t waiting_head, waiting_tail; /* free-running */
 };
 
 struct roce_cm *roce_cm_of(struct roce_host *host)
@@ -148,6 +159,33 @@ static void cm_seal(const struct icrc_path *path, uint16_t identification, const
     put32le(put_bytes(p, packet, RCM_PACKET_OCTETS), crc);
 }
 
+/* Keeps a request for later; one that finds no space is lost, and sent again by its timer. */
+static void cm_keep(struct roce_cm *cm, uint64_t service, const struct roce_run *run)
+{
+    struct waiting_request *w;
+
+    if (!cm->waiting)
+        cm->waiting = calloc(WAITING_MAX, sizeof(*cm->waiting));
+    if (!cm->waiting || cm->waiting_head - cm->waiting_tail == WAITING_MAX)
+        return;
+    w = &cm->waiting[cm->waiting_head++ % WAITING_MAX];
+    w->service = service;
+    w->run = *run;
+    memcpy(w->packet, run->at, PACKET_OCTETS);
+}
+
+static void cm_offer_waiting(struct roce_cm *cm)
+{
+    while (cm->waiting_tail != cm->waiting_head) {
+        struct waiting_request *w = &cm->waiting[cm->waiting_tail % WAITING_MAX];
+
+        w->run.at = w->packet;
+        if (roce_passing_offer(&cm->host->passing, w->service, &w->run) == -EAGAIN)
+            return;
+        cm->waiting_tail++;
+    }
+}
+
 /* A request to this host goes straight to the process that listens, whoever has port 4791. Returns false if none of
  * ours does. */
 static bool offer_here(struct roce_cm *cm, const struct roce_address *local, const struct roce_address *peer,
@@ -156,6 +194,7 @@ static bool offer_here(struct roce_cm *cm, const struct roce_address *local, con
     struct roce_run run = {.octets = PACKET_OCTETS, .each = PACKET_OCTETS, .from = *local, .to = *peer};
     uint8_t sealed[PACKET_OCTETS];
     struct rcm_target target;
+    int error = -EAGAIN;
 
     if (!cm_is_near(local, peer) || !rcm_find_target(&target, packet + MAD_AT, RCM_MAD_OCTETS) || !target.is_request)
         return false;
@@ -163,7 +202,11 @@ static bool offer_here(struct roce_cm *cm, const struct roce_address *local, con
     run.at = sealed;
     run.from_port = path->source_port;
     run.to_port = path->destination_port;
-    return roce_passing_offer(&cm->host->passing, target.service, &run);
+    if (cm->waiting_tail == cm->waiting_head)
+        error = roce_passing_offer(&cm->host->passing, target.service, &run);
+    if (error == -EAGAIN)
+        cm_keep(cm, target.service, &run);
+    return error != -ECONNREFUSED;
 }
 
 static void cm_send(struct roce_cm *cm, struct roce_port *port, const struct rcm_path *to, const uint8_t *packet)
@@ -200,11 +243,19 @@ static void cm_send_all(struct roce_cm *cm)
     roce_port_leave(port);
 }
 
+static uint64_t at_most_us(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 void roce_cm_settle(struct roce_cm *cm)
 {
     uint64_t due_us = rcm_has_event(&cm->rcm) ? reactor_now_us() : rcm_deadline(&cm->rcm);
 
+    cm_offer_waiting(cm);
     cm_send_all(cm);
+    if (cm->waiting_tail != cm->waiting_head)
+        due_us = at_most_us(due_us, reactor_now_us() + OFFER_US);
     reactor_set_timer(&cm->host->loop->reactor, &cm->timer, due_us);
 }
 
@@ -279,13 +330,15 @@ static bool pass_on(struct roce_cm *cm, const struct roce_run *run, const struct
 {
     struct roce_host *host = cm->host;
     uint16_t port = (uint16_t)(target->id >> ID_PORT_SHIFT);
+    int error;
 
     if (run->socket != &host->shared)
         return false;
     if (target->is_request) {
         if (rcm_listens(&cm->rcm, target->service, run->to.octets) ||
-            !roce_passing_offer(&host->passing, target->service, run))
+            (error = roce_passing_offer(&host->passing, target->service, run)) == -ECONNREFUSED)
             return false;
+        host->passing.lost += error == -EAGAIN; /* it does not keep up, and the requester asks again */
     } else if (port < ROCE_PORT_MIN || (cm->port && port == cm->port->own.number)) {
         return false;
     } else {
@@ -411,6 +464,7 @@ static void cm_fini(struct roce_manager *manager)
         cm_free(cm->conns);
     }
     reactor_forget_timer(&cm->host->loop->reactor, &cm->timer);
+    free(cm->waiting);
     free(cm);
 }
 

@@ -153,32 +153,32 @@ void roce_passing_flush(struct roce_passing *passing)
     passing->octets = passing->packets = 0;
 }
 
-/* Returns false: there is no such listener. */
-static bool offer_to(struct roce_passing *passing, uint64_t service, const struct roce_address *local,
-                     const struct iovec *parts)
+static int offer_to(struct roce_passing *passing, uint64_t service, const struct roce_address *local,
+                    const struct iovec *parts)
 {
     struct passing_name name = name_of_listener(service, local);
     struct msghdr message = {
         .msg_name = &name.address, .msg_namelen = name.length, .msg_iov = (struct iovec *)parts, .msg_iovlen = 2};
 
     if (sendmsg(passing->fd, &message, MSG_DONTWAIT) >= 0)
-        return true;
-    if (errno == ECONNREFUSED)
-        return false;
-    passing->lost++; /* it does not keep up, and the requester asks again */
-    return true;
+        return 0;
+    return errno == ECONNREFUSED ? -ECONNREFUSED : -EAGAIN;
 }
 
-bool roce_passing_offer(struct roce_passing *passing, uint64_t service, const struct roce_run *run)
+int roce_passing_offer(struct roce_passing *passing, uint64_t service, const struct roce_run *run)
 {
     static const struct roce_address any, any_ipv4 = {{[10] = 0xff, [11] = 0xff}};
     uint8_t head[PASSING_HEAD];
     const struct iovec parts[] = {{head, PASSING_HEAD}, {(void *)run->at, run->octets}};
+    int error;
 
     write_head(head, run);
-    return offer_to(passing, service, &run->to, parts) ||
-           (roce_address_is_v4(&run->to) && offer_to(passing, service, &any_ipv4, parts)) ||
-           offer_to(passing, service, &any, parts);
+    error = offer_to(passing, service, &run->to, parts);
+    if (error == -ECONNREFUSED && roce_address_is_v4(&run->to))
+        error = offer_to(passing, service, &any_ipv4, parts);
+    if (error == -ECONNREFUSED)
+        error = offer_to(passing, service, &any, parts);
+    return error;
 }
 
 /* --- in ---------------------------------------------------------------------------------------------------------- */

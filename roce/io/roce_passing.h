@@ -39,8 +39,9 @@ int roce_passing_open(uint16_t port);
 /* The same of requests for the listener of a service ID at this address. */
 int roce_passing_listen(uint64_t service, const struct roce_address *local);
 
-/* Sends a request to the listener that is there for run->to, of the best address. Returns false: there is none. */
-bool roce_passing_offer(struct roce_passing *passing, uint64_t service, const struct roce_run *run);
+/* Sends a request to the listener that is there for run->to, of the best address. Returns 0; -ECONNREFUSED: there is
+ * none; -EAGAIN: its queue is full. */
+int roce_passing_offer(struct roce_passing *passing, uint64_t service, const struct roce_run *run);
 
 /* Collects a run for the owner of this port, and sends what was collected for another before. */
 void roce_passing_put(struct roce_passing *passing, uint16_t port, const struct roce_run *run);

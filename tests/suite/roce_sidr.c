@@ -14,7 +14,7 @@
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/network.h"
 
-enum { ASKED_MAX = 180, ANSWERED_MAX = 136, MANY = 60, SOON_MS = 300, SERVER_S = 60, CHILD_OK = 42 };
+enum { ASKED_MAX = 180, ANSWERED_MAX = 136, MANY = 200, SOON_MS = 300, SERVER_S = 60, CHILD_OK = 42 };
 
 static struct rddp_event_channel *channel[2];
 static char octets[512];
