@@ -6,8 +6,8 @@
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 
-/* Both ends of the path. Returns 0; EINVAL: no GRH, which RoCE always has; another port than 1; an SGID index without an
- * address; GIDs of two IP families. */
+/* Both ends of the path. Returns 0; EINVAL: no GRH, which RoCE always has; another port than 1; an SGID index without
+ * an address; GIDs of two IP families. */
 int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, struct sockaddr_storage *peer);
 
 #endif

@@ -69,8 +69,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     return &open->verbs.context;
 }
 
-/* Programs leave objects behind, and adapters close all the same. Such an object, and what it refers to, stays until the
- * program ends. */
+/* Programs leave objects behind, and adapters close all the same. Such an object, and what it refers to, stays until
+ * the program ends. */
 int ibv_close_device(struct ibv_context *context)
 {
     struct open_device *open = open_device_of(context);

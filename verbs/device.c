@@ -199,7 +199,8 @@ int device_query(struct ibv_device *device, struct ibv_device_attr *attr)
         .phys_port_cnt = 1,
     };
     if (device_is_ib(device)) {
-        attr->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD;
+        attr->device_cap_flags |=
+            IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD;
         attr->max_ah = MANY;
     }
     return 0;

@@ -106,7 +106,7 @@ static void table_refresh(void)
         return;
     for (int at = 0; at < GID_TABLE; at++)
         table[at].is_there = false;
-    for (int class = 0; class < CLASSES; class++) {
+    for (int class = 0; class < CLASSES; class ++) {
         for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
             if (class_of(i) == class)
                 table_enter(i);

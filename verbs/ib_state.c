@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* ib_state.c - the states of a queue pair of rddpe0, and the attributes that each step reads: InfiniBand's, as the kernel
- * checks them for every adapter. */
+/* ib_state.c - the states of a queue pair of rddpe0, and the attributes that each step reads: InfiniBand's, as the
+ * kernel checks them for every adapter. */
 #include <errno.h>
 #include <string.h>
 
@@ -49,8 +49,8 @@ static int type_index(const struct verbs_qp *qp)
     return qp->ibv.qp_type == IBV_QPT_RC ? RC : qp->ibv.qp_type == IBV_QPT_UC ? UC : UD;
 }
 
-/* The states have the same numbers on both sides. One that the connection manager leads is where the program believes it
- * to be, until there is a connection. */
+/* The states have the same numbers on both sides. One that the connection manager leads is where the program believes
+ * it to be, until there is a connection. */
 static enum ibv_qp_state ib_state_now(struct verbs_qp *qp, struct rddp_ib_attr *ib, bool *has_manager)
 {
     struct rddp_qp_info info;
@@ -189,10 +189,11 @@ int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask)
     if (!error && mask & IBV_QP_STATE)
         qp->ibv.state = attr->qp_state;
     pthread_mutex_unlock(&verbs_lock);
-    return verbs_refuse(error,
-                        "ibv_modify_qp: QP %#x: from state %d to %d with mask %#x: no such step, an attribute is missing, "
-                        "too many or out of range, or there is no route to the GID",
-                        qp->ibv.qp_num, (int)before, mask & IBV_QP_STATE ? (int)attr->qp_state : -1, (unsigned)mask);
+    return verbs_refuse(
+        error,
+        "ibv_modify_qp: QP %#x: from state %d to %d with mask %#x: no such step, an attribute is missing, "
+        "too many or out of range, or there is no route to the GID",
+        qp->ibv.qp_num, (int)before, mask & IBV_QP_STATE ? (int)attr->qp_state : -1, (unsigned)mask);
 }
 
 static enum ibv_mtu mtu_code(uint32_t octets)

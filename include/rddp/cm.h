@@ -86,7 +86,7 @@ struct rddp_conn_attr {
     /* rddp_connect(): the address to connect from, of the peer's family. The wildcard address and port 0 leave the
      * choice to the system, as NULL, the default, leaves both. Read during the call only. */
     const struct sockaddr *local;
-    /* rddp_connect() over the kernel's TCP: call a peer that refuses again and again for this long, within
+    /* rddp_connect() over the kernel's TCP, and RoCE: call a peer that refuses again and again for this long, within
      * startup_timeout_ms; default 0: the first refusal is UNREACHABLE. For a peer that closes its listener before it
      * opens the next one. */
     uint32_t retry_refused_ms;

@@ -14,6 +14,7 @@ enum {
         17, /* code: 0.5 s until a packet counts as not answered; it is sent again sooner, by the round trip */
     HOP_LIMIT = 64,
     TIMEWAIT_US = ROCE_REST_US,
+    AGAIN_US = 5000, /* between a refusal and the next call */
 };
 
 static struct rcm *engine_of(const struct endpoint_roce *e)
@@ -103,7 +104,9 @@ static void on_rejected(struct endpoint_roce *e, const struct rcm_event *event, 
 {
     struct life *life = &e->pair.life;
 
-    if (event->reason == RCM_NO_SERVICE && life->active) {
+    if (event->reason == RCM_NO_SERVICE && life->active && now_us < e->call.insist_us) {
+        e->call.again_us = now_us + AGAIN_US;
+    } else if (event->reason == RCM_NO_SERVICE && life->active) {
         endpoint_fail_to_connect(&e->endpoint, -ECONNREFUSED);
     } else if (event->reason == RCM_CONSUMER && life->active && life_in_startup(life)) {
         if (event->message)
@@ -214,6 +217,33 @@ static int call_begin(struct endpoint_roce *e, struct roce_cm *cm)
 
 /* --- the active end ---------------------------------------------------------------------------------------------- */
 
+/* Sends the request. Returns 0 or -ENOMEM. */
+static int call_ask(struct endpoint_roce *e, uint64_t now_us)
+{
+    int error = call_begin(e, roce_cm_of(e->slot->port->host));
+
+    if (error)
+        return error;
+    (void)rcm_connect(engine_of(e), &e->call.conn->conn, &e->call.asked, now_us);
+    roce_cm_settle(e->call.conn->cm);
+    return 0;
+}
+
+/* The listener was not there: perhaps it is now. */
+static void call_again(struct endpoint_roce *e, uint64_t now_us)
+{
+    int error = e->slot->port->host ? 0 : -ENODEV;
+
+    e->call.again_us = 0;
+    if (e->call.conn) /* of the call that was refused */
+        roce_cm_leave(e->call.conn, false);
+    e->call.conn = NULL;
+    if (!error)
+        error = call_ask(e, now_us);
+    if (error)
+        endpoint_fail_to_connect(&e->endpoint, error);
+}
+
 int roce_call_connect(struct endpoint_roce *e, const struct rddp_qp *qp, const struct rddp_conn_attr *attr)
 {
     struct rcm_connect connect = {
@@ -225,7 +255,7 @@ int roce_call_connect(struct endpoint_roce *e, const struct rddp_qp *qp, const s
         .response_timeout = RCM_TIMEOUT_DEFAULT,
         .cm_retries = RCM_RETRIES_MAX,
         .timewait_us = TIMEWAIT_US,
-        .data = attr->private_data,
+        .data = e->call.own,
         .octets = (uint8_t)attr->private_data_length,
     };
     int mtu = roce_path_mtu(&e->endpoint.peer), error;
@@ -233,17 +263,17 @@ int roce_call_connect(struct endpoint_roce *e, const struct rddp_qp *qp, const s
     if (attr->private_data_length > RCM_IP_PRIVATE)
         return -EINVAL;
     error = mtu < 0 ? mtu : own_terms(e, qp, attr, &connect.terms);
-    if (!error)
-        error = call_begin(e, roce_cm_of(e->slot->port->host));
     if (error)
         return error;
+    if (attr->private_data_length)
+        memcpy(e->call.own, attr->private_data, attr->private_data_length);
     connect.terms.mtu = rcm_mtu_code((uint32_t)mtu);
     connect.path = roce_cm_path(&e->local, &e->peer, roce_address_scope(&e->endpoint.peer));
     e->call.psn = connect.terms.psn;
     e->call.mtu = (uint32_t)mtu;
-    (void)rcm_connect(engine_of(e), &e->call.conn->conn, &connect, reactor_now_us());
-    roce_cm_settle(e->call.conn->cm);
-    return 0;
+    e->call.asked = connect;
+    e->call.insist_us = reactor_now_us() + (uint64_t)attr->retry_refused_ms * 1000;
+    return call_ask(e, reactor_now_us());
 }
 
 /* --- the passive end --------------------------------------------------------------------------------------------- */
@@ -346,6 +376,8 @@ uint64_t roce_call_deadline(const struct endpoint_roce *e)
 {
     uint64_t at = life_in_startup(&e->pair.life) ? life_deadline(&e->pair.life) : UINT64_MAX;
 
+    if (e->call.again_us && e->call.again_us < at)
+        at = e->call.again_us;
     return e->call.limit_us && e->call.limit_us < at ? e->call.limit_us : at;
 }
 
@@ -353,7 +385,11 @@ void roce_call_tick(struct endpoint_roce *e, uint64_t now_us)
 {
     if (roce_call_deadline(e) > now_us)
         return;
-    e->call.limit_us = 0;
+    if (e->call.again_us && e->call.again_us <= now_us && life_in_startup(&e->pair.life)) {
+        call_again(e, now_us);
+        return;
+    }
+    e->call.again_us = e->call.limit_us = 0;
     on_unreachable(e);
 }
 

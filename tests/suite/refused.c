@@ -23,7 +23,10 @@ struct scene {
     struct rddp_qp *qp, *peer;
     struct sockaddr_in address, from;
     int fd;
+    enum rddp_wire wire;
 };
+
+static const char greeting[] = "again";
 
 static int bound_socket(struct sockaddr_in *address)
 {
@@ -36,12 +39,12 @@ static int bound_socket(struct sockaddr_in *address)
     return fd;
 }
 
-static int open_scene(void **state)
+static int open_scene(void **state, enum rddp_wire wire)
 {
     static struct scene scene;
     struct rddp_qp_attr attr;
 
-    scene = (struct scene){.context = rddp_open(NULL)};
+    scene = (struct scene){.context = rddp_open(NULL), .wire = wire};
     assert_non_null(scene.context);
     scene.events = rddp_create_event_channel(scene.context);
     scene.pd = rddp_alloc_pd(scene.context);
@@ -55,6 +58,16 @@ static int open_scene(void **state)
     scene.fd = bound_socket(&scene.address);
     *state = &scene;
     return 0;
+}
+
+static int open_iwarp(void **state)
+{
+    return open_scene(state, RDDP_WIRE_IWARP);
+}
+
+static int open_roce(void **state)
+{
+    return open_scene(state, RDDP_WIRE_ROCE);
 }
 
 static int close_scene(void **state)
@@ -81,6 +94,9 @@ static void start(struct scene *scene, uint32_t retry_ms, uint32_t startup_ms)
     close(bound_socket(&scene->from)); /* a port that is free */
     rddp_conn_attr_init(&attr);
     attr.local = (struct sockaddr *)&scene->from;
+    attr.wire.wire = scene->wire;
+    attr.private_data = greeting;
+    attr.private_data_length = sizeof(greeting);
     attr.wire.startup_timeout_ms = startup_ms;
     attr.retry_refused_ms = retry_ms;
     assert_int_equal(
@@ -119,6 +135,25 @@ static void by_default_once(void **state)
     assert_int_equal(status_of_end(scene), -ECONNREFUSED);
 }
 
+static struct rddp_listener *start_to_listen(struct scene *scene)
+{
+    struct rddp_listener *listener;
+    struct rddp_wire_attr wire;
+
+    rddp_wire_attr_init(&wire);
+    wire.wire = scene->wire;
+    if (scene->wire == RDDP_WIRE_ROCE) {
+        listener =
+            rddp_listen(scene->events, (struct sockaddr *)&scene->address, sizeof(scene->address), 1, &wire, NULL);
+    } else {
+        assert_int_equal(listen(scene->fd, 1), 0);
+        listener = rddp_listen_fd(scene->events, scene->fd, &wire, NULL);
+        scene->fd = -1;
+    }
+    assert_non_null(listener);
+    return listener;
+}
+
 /* The peer begins to listen, and the next attempt comes from the address that was named. */
 static void until_it_listens(void **state)
 {
@@ -129,14 +164,12 @@ static void until_it_listens(void **state)
 
     start(scene, LONG_MS, LONG_MS);
     usleep(2 * SHORT_MS * 1000); /* some more refusals */
-    assert_int_equal(listen(scene->fd, 1), 0);
-    listener = rddp_listen_fd(scene->events, scene->fd, NULL, NULL);
-    scene->fd = -1;
-    assert_non_null(listener);
+    listener = start_to_listen(scene);
     assert_int_equal(rddp_get_event(scene->events, &event), 0);
     assert_int_equal(event->type, RDDP_EVENT_CONNECT_REQUEST);
     rddp_request_addr(event->request, &from);
     assert_memory_equal(&from, &scene->from, sizeof(scene->from));
+    assert_memory_equal(event->private_data, greeting, sizeof(greeting));
     assert_int_equal(rddp_accept(event->request, scene->peer, NULL), 0);
     rddp_ack_event(event);
     assert_int_equal(rddp_get_event(scene->events, &event), 0);
@@ -172,14 +205,17 @@ static void until_its_queue_pair_goes(void **state)
     scene->qp = NULL;
 }
 
+#define OVER_BOTH(test) \
+    {#test, test, open_iwarp, close_scene, NULL}, \
+    { \
+#test " (roce)", test, open_roce, close_scene, NULL \
+    }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(by_default_once, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(until_it_listens, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(until_the_time_is_over, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(until_the_startup_is_over, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(until_its_queue_pair_goes, open_scene, close_scene),
+        OVER_BOTH(by_default_once),           OVER_BOTH(until_it_listens),          OVER_BOTH(until_the_time_is_over),
+        OVER_BOTH(until_the_startup_is_over), OVER_BOTH(until_its_queue_pair_goes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,13 +242,31 @@ static void local_errors(void **state)
     close_world();
 }
 
+/* An acknowledgement that is due leaves before requests of ours, whoever's turn it is: with a queue of one request the
+ * peer sends its next one when it sees our answer. */
+static void acknowledges_first(void **state)
+{
+    (void)state;
+    open_usual();
+    for (uint32_t i = 0; i < 4; i++) {
+        offer_receive(i, 10);
+        says(packet(BTH_SEND, ONLY | ASK, PEER + i, 10));
+        request_send(10 + i, 10);
+        hear_ack(PEER + i, ACK, i + 1);
+        hear_message((FIRST + i) & BTH_MASK24, BTH_SEND, ONLY, 10);
+        if (i & 1) /* so that turns begin with either */
+            hear_nothing();
+    }
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),      cmocka_unit_test(sequence_nak),  cmocka_unit_test(retries_exceeded),
         cmocka_unit_test(not_ready),     cmocka_unit_test(refusals),      cmocka_unit_test(responses),
         cmocka_unit_test(response_lost), cmocka_unit_test(bad_responses), cmocka_unit_test(reads_under_way),
-        cmocka_unit_test(local_errors),
+        cmocka_unit_test(local_errors),  cmocka_unit_test(acknowledges_first),
     };
 
     return cmocka_run_group_tests_name("roce_pair", tests, NULL, NULL);

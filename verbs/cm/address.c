@@ -32,8 +32,8 @@ static bool is_loopback_address(const struct sockaddr *address)
     return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* The socket keeps the port for the id, whatever the device; and those who connect by iWARP before rdma_listen() wait in
- * it: programs tell their peers the port first, and an adapter's peers take longer to get there. */
+/* The socket keeps the port for the id, whatever the device; and those who connect by iWARP before rdma_listen() wait
+ * in it: programs tell their peers the port first, and an adapter's peers take longer to get there. */
 int cm_bind(struct cm_id *id, const struct sockaddr *address)
 {
     int on = 1, only = id->af_only, error;

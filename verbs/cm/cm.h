@@ -61,8 +61,8 @@ struct cm_id {
     enum cm_state state;
     struct ibv_device *device; /* NULL: not selected, and an id that listens then listens on all */
     bool is_active;            /* called rdma_connect() */
-    bool is_sync; /* has a channel of its own; each call waits for its event */
-    bool af_only; /* RDMA_OPTION_ID_AFONLY */
+    bool is_sync;              /* has a channel of its own; each call waits for its event */
+    bool af_only;              /* RDMA_OPTION_ID_AFONLY */
     uint8_t ack_timeout;
     int fd;              /* a bound socket, or -1 */
     struct verbs_qp *qp; /* made by rdma_create_qp(), or named by the parameters of a connection */
