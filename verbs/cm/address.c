@@ -37,7 +37,8 @@ static bool is_loopback_address(const struct sockaddr *address)
 int cm_bind(struct cm_id *id, const struct sockaddr *address)
 {
     int on = 1, only = id->af_only, error;
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_datagram = id->ibv.ps == RDMA_PS_UDP;
+    int fd = socket(address->sa_family, (is_datagram ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
     socklen_t length = sizeof(id->ibv.route.addr.src_storage);
 
     if (fd < 0)
@@ -45,7 +46,7 @@ int cm_bind(struct cm_id *id, const struct sockaddr *address)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (address->sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
-    if (bind(fd, address, cm_address_length(address)) || listen(fd, CM_BACKLOG_DEFAULT) ||
+    if (bind(fd, address, cm_address_length(address)) || (!is_datagram && listen(fd, CM_BACKLOG_DEFAULT)) ||
         getsockname(fd, &id->ibv.route.addr.src_addr, &length)) {
         error = errno;
         close(fd);

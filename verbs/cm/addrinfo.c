@@ -39,8 +39,12 @@ static int addrinfo_fill(struct rdma_addrinfo *info, const struct rdma_addrinfo 
     int error;
 
     info->ai_flags = hints->ai_flags;
-    info->ai_qp_type = hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
-    info->ai_port_space = hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+    info->ai_qp_type = hints->ai_qp_type;
+    info->ai_port_space = hints->ai_port_space;
+    if (!info->ai_port_space) /* the one follows from the other */
+        info->ai_port_space = info->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
+    if (!info->ai_qp_type)
+        info->ai_qp_type = info->ai_port_space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
     error = addrinfo_copy(&info->ai_src_addr, &info->ai_src_len, src ? src->ai_addr : hints->ai_src_addr,
                           src ? src->ai_addrlen : hints->ai_src_len);
     if (!error)

@@ -178,6 +178,8 @@ static void channel_move(struct cm_id *id, struct rdma_event_channel *to)
 
     if (id->qp)
         rddp_migrate_qp(id->qp->rddp, rddp); /* refused by one that was never connected, and has no events */
+    if (id->resolution)
+        rddp_migrate_resolution(id->resolution, rddp);
     for (unsigned i = 0; i < CM_DEVICES; i++) {
         if (id->listener[i].rddp)
             rddp_migrate_listener(id->listener[i].rddp, rddp);

@@ -67,6 +67,7 @@ struct cm_id {
     int fd;              /* a bound socket, or -1 */
     struct verbs_qp *qp; /* made by rdma_create_qp(), or named by the parameters of a connection */
     struct cm_listener listener[CM_DEVICES];
+    struct rddp_resolution *resolution; /* of a service of datagrams */
     struct rddp_request *request; /* not answered yet */
     uint8_t peer_ird, peer_ord;   /* of a request: what the peer wants, for "as much as possible" */
     uint32_t taken, given_back;   /* events */

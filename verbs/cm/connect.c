@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/cm/cm.h"
+#include "verbs/cm/datagram.h"
 
 /* perftest's server closes its first listener before it opens the second, and its client crashes if it is refused in
  * between. With an adapter the client is too slow to meet that. */
@@ -88,10 +88,13 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
 
     if (error)
         return cm_result(error);
-    set_conn(&attr, id, param);
+    if (!cm_is_datagram(id))
+        set_conn(&attr, id, param);
     pthread_mutex_lock(&verbs_lock);
-    if (id->state != CM_ROUTE_RESOLVED || !qp_named(id, param))
+    if (id->state != CM_ROUTE_RESOLVED || (!cm_is_datagram(id) && !qp_named(id, param)))
         error = -EINVAL;
+    else if (cm_is_datagram(id))
+        error = cm_datagram_connect(id, param);
     else
         error = connect_from(id, &ibv->route.addr.dst_addr, &attr);
     if (!error) {
@@ -117,6 +120,7 @@ static int listen_on(struct cm_id *id, struct ibv_device *device, int backlog)
     at->device = device;
     rddp_wire_attr_init(&wire);
     set_wire(&wire, device);
+    wire.datagrams = cm_is_datagram(id);
     if (device_is_ib(device)) {
         at->rddp = rddp_listen(events_of(id), address, cm_address_length(address), backlog, &wire, at);
     } else {
@@ -172,8 +176,12 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     if (error)
         return cm_result(error);
     pthread_mutex_lock(&verbs_lock);
-    if (!id->request || !qp_named(id, param)) {
+    if (!id->request || (!cm_is_datagram(id) && !qp_named(id, param))) {
         error = -EINVAL;
+    } else if (cm_is_datagram(id)) {
+        error = cm_datagram_accept(id, param);
+        id->request = NULL;
+        id->state = error ? CM_FAILED : CM_CONNECTED;
     } else {
         set_conn(&attr, id, param);
         attr.channel = events_of(id);
@@ -184,6 +192,8 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     pthread_mutex_unlock(&verbs_lock);
     if (error == -EINVAL)
         return cm_refuse("rdma_accept", id, "it is of no request, was answered, or has no queue pair in INIT");
+    if (cm_is_datagram(id))
+        return cm_result(error); /* no event follows */
     return error ? cm_result(error) : cm_complete(id);
 }
 
@@ -218,7 +228,7 @@ int rdma_disconnect(struct rdma_cm_id *ibv)
     pthread_mutex_lock(&verbs_lock);
     state = id->state;
     if (state == CM_CONNECTED || state == CM_CONNECTING)
-        error = id->qp ? cm_id_disconnect(id) : -EINVAL;
+        error = id->qp && !cm_is_datagram(id) ? cm_id_disconnect(id) : -EINVAL;
     else if (state != CM_ENDING && state != CM_OVER)
         error = -EINVAL;
     pthread_mutex_unlock(&verbs_lock);

@@ -20,7 +20,7 @@ static int remember(struct cm_id *id, struct ibv_pd *pd, const struct ibv_qp_ini
     if (!id->ep_init)
         return cm_fail(ENOMEM);
     *id->ep_init = *init;
-    id->ep_init->qp_type = IBV_QPT_RC;
+    id->ep_init->qp_type = id->ibv.qp_type;
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/cm/cm.h"
+#include "verbs/cm/datagram.h"
 
 static void cm_event_fill(struct cm_event *event, struct cm_id *id, enum rdma_cm_event_type type,
                           const struct rddp_event *from)
@@ -39,7 +39,7 @@ static bool event_of_request(struct cm_event *event, const struct rddp_event *fr
 {
     const struct cm_listener *at = from->user;
     struct cm_id *listener = at->id;
-    struct cm_id *id = cm_id_new(listener->ibv.channel, listener->ibv.context, RDMA_PS_TCP);
+    struct cm_id *id = cm_id_new(listener->ibv.channel, listener->ibv.context, listener->ibv.ps);
 
     if (id)
         id->device = at->device;
@@ -56,8 +56,10 @@ static bool event_of_request(struct cm_event *event, const struct rddp_event *fr
     rddp_request_local_addr(id->request, &id->ibv.route.addr.src_storage);
     id->peer_ird = reads_of(from->ird);
     id->peer_ord = reads_of(from->ord);
-    event->ibv.param.conn.responder_resources = id->peer_ord;
-    event->ibv.param.conn.initiator_depth = id->peer_ird;
+    if (!cm_is_datagram(id)) {
+        event->ibv.param.conn.responder_resources = id->peer_ord;
+        event->ibv.param.conn.initiator_depth = id->peer_ird;
+    }
     event->ibv.listen_id = &listener->ibv;
     event->counted = listener; /* the new id may be destroyed before its event is given back */
     return true;
@@ -123,6 +125,8 @@ bool cm_event_translate(struct cm_event *event, const struct rddp_event *from)
         return event_of_request(event, from);
     if (from->type >= RDDP_EVENT_USER)
         event_of_own(event, from->user, from);
+    else if (from->resolution)
+        cm_datagram_event(event, from->user, from);
     else if (!qp->id)
         return false; /* it was destroyed, and its queue pair was not */
     else if (from->type == RDDP_EVENT_ESTABLISHED)

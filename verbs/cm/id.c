@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/cm/cm.h"
+#include "verbs/cm/datagram.h"
 
 /* Where the events of queue pairs go that outlive their id. Under verbs_lock. */
 static struct rddp_event_channel *nowhere;
@@ -15,7 +15,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
     bool is_sync = !channel;
     struct cm_id *id;
 
-    if (ps != RDMA_PS_TCP)
+    if (ps != RDMA_PS_TCP && (ps != RDMA_PS_UDP || !cm_ib_device()))
         return cm_fail(EPROTONOSUPPORT); /* datagrams: iWARP has none */
     if (is_sync && !(channel = rdma_create_event_channel()))
         return -1;
@@ -26,6 +26,8 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
         return cm_fail(ENOMEM);
     }
     id->is_sync = is_sync;
+    if (cm_is_datagram(id))
+        id->device = cm_ib_device();
     *out = &id->ibv;
     return 0;
 }
@@ -44,7 +46,9 @@ static void on_qp_going(struct verbs_qp *qp)
 {
     struct cm_id *id = qp->id;
 
-    if (id->state == CM_CONNECTED && !cm_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0))
+    if (cm_is_datagram(id))
+        ; /* datagrams have no connection that could be over */
+    else if (id->state == CM_CONNECTED && !cm_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0))
         id->state = CM_ENDING;
     else if (id->state == CM_CONNECTING && !cm_tell(id, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED))
         id->state = CM_FAILED;
@@ -76,7 +80,7 @@ static void id_detach(struct cm_id *id)
 {
     struct verbs_qp *qp = id->qp;
 
-    if (id->state == CM_CONNECTED || id->state == CM_CONNECTING)
+    if (!cm_is_datagram(id) && (id->state == CM_CONNECTED || id->state == CM_CONNECTING))
         cm_id_disconnect(id);
     send_nowhere(qp);
     qp->id = NULL;
@@ -93,6 +97,8 @@ int rdma_destroy_id(struct rdma_cm_id *ibv)
         id_detach(id);
     if (id->request)
         rddp_reject(id->request, NULL, 0);
+    if (id->resolution)
+        rddp_destroy_resolution(id->resolution);
     for (unsigned i = 0; i < CM_DEVICES; i++) {
         if (id->listener[i].rddp) /* requests that were not taken go with it */
             rddp_destroy_listener(id->listener[i].rddp);

@@ -4,7 +4,7 @@
 
 #include <rdma/rdma_verbs.h>
 
-#include "verbs/cm/cm.h"
+#include "verbs/cm/datagram.h"
 
 /* An id shows only those that it made. */
 static void destroy_cqs(struct rdma_cm_id *ibv)
@@ -87,7 +87,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
     ibv->pd = qp->pd;
     if (!cm_is_ib(id))
         qp->state = IBV_QPS_INIT;
-    else if (init_qp(qp))
+    else if (cm_is_datagram(id) ? cm_datagram_start_qp(qp) : init_qp(qp))
         return -1; /* as it is made: the application destroys it */
     return 0;
 }
