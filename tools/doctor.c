@@ -54,7 +54,8 @@ static void check_libraries(const char *folder, bool is_there)
     *(void **)&list = dlsym(library, "ibv_get_device_list");
     if (list)
         free(list(&n));
-    doctor_say("device", n == 1 ? "rddp0" : "none", n == 1 ? NULL : "build again with `make`");
+    doctor_say("devices", n == 2 ? "rddpe0 (RoCE version 2), rddp0 (iWARP)" : n ? getenv("RDDP_DEVICE") : "none",
+               n ? NULL : "RDDP_DEVICE names neither rddpe0 nor rddp0");
 }
 
 /* A connection over loopback is what everything else needs. */
@@ -74,6 +75,23 @@ static void check_tcp(void)
         close(listener);
     if (client >= 0)
         close(client);
+}
+
+/* Where peers of another make look for rddpe0. Those of this make find it all the same. */
+static void check_port(void)
+{
+    enum { ROCE_PORT = 4791 };
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(ROCE_PORT)};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+    bool is_free = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) &&
+                   !bind(fd, (struct sockaddr *)&address, sizeof(address));
+
+    if (is_free)
+        doctor_say("UDP port 4791", "free, or of this user's processes; a firewall must let it in", NULL);
+    else
+        doctor_note("UDP port 4791", "another user or the kernel's rxe has it: only peers that are rddp reach rddpe0");
+    if (fd >= 0)
+        close(fd);
 }
 
 static void check_addresses(void)
@@ -198,6 +216,7 @@ static int doctor_run(const struct command *command, int argc, char **argv)
 
     check_libraries(folder, is_there);
     check_tcp();
+    check_port();
     check_addresses();
     check_kernel();
     for (int i = first; i < argc && is_there; i++)

@@ -10,11 +10,14 @@
 
 struct run_options {
     bool stats, sysfs;
+    const char *device;
 };
 
 #define AT(field) offsetof(struct run_options, field)
 
 static const struct opt opts[] = {
+    {0, "device", "NAME", "show it this device alone: rddpe0 (RoCE version 2) or rddp0 (iWARP)", OPT_TEXT, AT(device),
+     0, 0},
     {0, "stats", NULL, "print what the program's connections did when it ends", OPT_FLAG, AT(stats), 0, 0},
     {0, "sysfs", NULL, "show it a /sys/class/infiniband and /dev/infiniband, in namespaces of its own", OPT_FLAG,
      AT(sysfs), 0, 0},
@@ -27,8 +30,8 @@ static int own_arguments(int argc, char **argv)
     int n = 1;
 
     while (n < argc && argv[n][0] == '-' && strcmp(argv[n], "--"))
-        n++;
-    return n;
+        n += strcmp(argv[n], "--device") ? 1 : 2;
+    return n < argc ? n : argc;
 }
 
 static int run_run(const struct command *command, int argc, char **argv)
@@ -40,6 +43,8 @@ static int run_run(const struct command *command, int argc, char **argv)
     opt_parse(command, own, argv, &options, NULL);
     if (own < argc && !strcmp(argv[own], "--"))
         own++;
+    if (options.device && strcmp(options.device, "rddpe0") && strcmp(options.device, "rddp0"))
+        usage_error("--device %s: expected rddpe0 or rddp0", options.device);
     if (own == argc)
         usage_error("expected the PROGRAM to run");
     code = verbs_search_path(path);
@@ -48,6 +53,8 @@ static int run_run(const struct command *command, int argc, char **argv)
     if (code)
         return code;
     setenv("LD_LIBRARY_PATH", path, 1);
+    if (options.device)
+        setenv("RDDP_DEVICE", options.device, 1);
     if (options.stats)
         setenv("RDDP_VERBS_STATS", "1", 1);
     execvp(argv[own], &argv[own]);
@@ -58,8 +65,9 @@ static int run_run(const struct command *command, int argc, char **argv)
 const struct command run_command = {
     .name = "run",
     .summary = "run a program made for libibverbs and librdmacm, without a device",
-    .usage = "[--stats] [--sysfs] -- PROGRAM [ARGUMENT ...]",
-    .text = "The program finds one device, rddp0: iWARP over TCP, in this user's processes alone.",
+    .usage = "[--device NAME] [--stats] [--sysfs] -- PROGRAM [ARGUMENT ...]",
+    .text = "The program finds two devices, in this user's processes alone: rddpe0, RoCE version 2 over UDP, and "
+            "rddp0, iWARP over TCP.",
     .opts = opts,
     .run = run_run,
 };

@@ -13,7 +13,7 @@ int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, stru
     unsigned interface = 0;
     union ibv_gid own;
 
-    if (!attr->is_global || attr->port_num > 1 || gid_get(attr->grh.sgid_index, &own, &interface))
+    if (!attr->is_global || attr->port_num > 1 || verbs_gid_get(attr->grh.sgid_index, &own, &interface))
         return EINVAL;
     gid_to_address(&own, interface, local);
     gid_to_address(&attr->grh.dgid, interface, peer);

@@ -119,7 +119,7 @@ static void table_refresh(void)
     }
 }
 
-int gid_get(unsigned index, union ibv_gid *gid, unsigned *interface)
+int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface)
 {
     int error = ENODATA;
 

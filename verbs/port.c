@@ -50,7 +50,7 @@ static int port_gid(struct ibv_context *context, uint32_t port, unsigned index, 
     *entry = (struct ibv_gid_entry){.gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_IB};
     if (!error && device_is_ib(context->device)) {
         entry->gid_type = IBV_GID_TYPE_ROCE_V2;
-        error = gid_get(index, &entry->gid, &interface);
+        error = verbs_gid_get(index, &entry->gid, &interface);
         entry->ndev_ifindex = interface;
     } else if (!error && index) {
         error = ENODATA; /* an entry of the table that is empty */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* sysfs.c - a /sys/class/infiniband and a /dev/infiniband that show rddp0, in user and mount namespaces of this
- * process.
+/* sysfs.c - a /sys/class/infiniband and a /dev/infiniband that show rddpe0 and rddp0, in user and mount namespaces of
+ * this process.
  *
  * Nothing can be made in sysfs, nor by users in /dev, so a file system in memory lies over /sys/class and /dev, with
  * symbolic links to what was there, and the additions. What was there stays reachable below a directory of sysfs that
  * is empty for ordinary users. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,6 +24,8 @@
 #define PLACE "/sys/kernel/debug"
 #define CLASS "/class/infiniband/rddp0/"
 #define PORT CLASS "ports/1/"
+#define CLASS_IB "/class/infiniband/rddpe0/"
+#define PORT_IB CLASS_IB "ports/1/"
 #define VERBS "/class/infiniband_verbs/"
 
 /* What programs are known to read. */
@@ -40,10 +44,21 @@ static const struct {
     {PORT "gid_attrs/ndevs/0", "lo"},
     {PORT "gid_attrs/types/0", "IB/RoCE v1"},
     {PORT "pkeys/0", "0xffff"},
+    {CLASS_IB "node_type", "1: CA"},
+    {CLASS_IB "fw_ver", RDDP_VERSION},
+    {CLASS_IB "device/numa_node", "-1"},
+    {CLASS_IB "device/local_cpus", ""},
+    {PORT_IB "state", "4: ACTIVE"},
+    {PORT_IB "phys_state", "5: LinkUp"},
+    {PORT_IB "link_layer", "Ethernet"},
+    {PORT_IB "rate", "40 Gb/sec (4X QDR)"},
+    {PORT_IB "lid", "0x0"},
+    {PORT_IB "pkeys/0", "0xffff"},
     {VERBS "abi_version", "6"},
     {VERBS "uverbs0/ibdev", "rddp0"},
     {VERBS "uverbs0/abi_version", "1"},
-    {"/dev/infiniband/uverbs0", ""},
+    {VERBS "uverbs1/ibdev", "rddpe0"},
+    {VERBS "uverbs1/abi_version", "1"},
 };
 
 static int write_text(const char *path, const char *text)
@@ -126,7 +141,52 @@ static int keep_old(const char *folder, const char *name)
     return link_old(name);
 }
 
-static int show_device(void)
+/* UCX takes none but a character device that it may read and write for a device that is there. */
+static int show_node(const char *below)
+{
+    char path[PATH_MAX];
+    int error = make_file(below, "");
+
+    snprintf(path, sizeof(path), PLACE "%s", below);
+    if (!error && mount("/dev/null", path, NULL, MS_BIND, NULL))
+        error = -errno;
+    return error;
+}
+
+/* The GIDs of rddpe0, under the indexes that libibverbs.so.1 gives them: it says so itself. */
+static int show_gids(void)
+{
+    int (*get)(unsigned index, uint8_t gid[16], unsigned *interface) = NULL;
+    char folder[PATH_MAX], path[PATH_MAX + 64], name[IF_NAMESIZE], text[SMALL_TEXT];
+    unsigned interface = 0, end = 0;
+    uint8_t gid[16];
+    void *library;
+    int error = 0;
+
+    if (!verbs_folder(folder))
+        return 0;
+    snprintf(path, sizeof(path), "%s/libibverbs.so.1", folder);
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library)
+        *(void **)&get = dlsym(library, "verbs_gid_get");
+    for (unsigned i = 0; get && !error && (end = (unsigned)get(i, gid, &interface)) != EINVAL; i++) {
+        if (end || !if_indextoname(interface, name))
+            continue;
+        snprintf(path, sizeof(path), PORT_IB "gid_attrs/ndevs/%u", i);
+        error = make_file(path, name);
+        snprintf(path, sizeof(path), PORT_IB "gid_attrs/types/%u", i);
+        if (!error)
+            error = make_file(path, "RoCE v2");
+        for (int at = 0; at < 8; at++)
+            snprintf(text + 5 * at, sizeof(text) - 5 * (size_t)at, at < 7 ? "%02x%02x:" : "%02x%02x", gid[2 * at], gid[2 * at + 1]);
+        snprintf(path, sizeof(path), PORT_IB "gids/%u", i);
+        if (!error)
+            error = make_file(path, text);
+    }
+    return error;
+}
+
+static int show_devices(void)
 {
     int error;
 
@@ -138,6 +198,12 @@ static int show_device(void)
         error = keep_old("/dev", "dev");
     for (size_t i = 0; !error && i < sizeof(view_files) / sizeof(view_files[0]); i++)
         error = make_file(view_files[i].path, view_files[i].text);
+    if (!error)
+        error = show_node("/dev/infiniband/uverbs0");
+    if (!error)
+        error = show_node("/dev/infiniband/uverbs1");
+    if (!error)
+        error = show_gids();
     if (!error && (mount(PLACE "/class", "/sys/class", NULL, MS_BIND | MS_REC, NULL) ||
                    mount(PLACE "/dev", "/dev", NULL, MS_BIND | MS_REC, NULL)))
         error = -errno;
@@ -149,7 +215,7 @@ int verbs_view(void)
     int error = enter_namespaces();
 
     if (!error)
-        error = show_device();
+        error = show_devices();
     if (error)
         return fail(EXIT_FAILED, "--sysfs: cannot make a private /sys/class/infiniband: %s", error_text(error));
     return 0;

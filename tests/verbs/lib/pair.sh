@@ -4,7 +4,7 @@
 # its own, where every listening socket is ours.
 
 : "${seconds:=60}"
-device=rddp0 passed=0 failed=0 left=0
+device=$RDDP_DEVICE udp_port='' passed=0 failed=0 left=0
 tmp=$(mktemp -d)
 server='' code='' preload=''
 
@@ -54,7 +54,7 @@ is_quiet() {
 
 listens() {
     for _ in {1..400}; do
-        [ -z "$(ss -Hltn)" ] || return 0
+        [ -z "$(ss -Hltn ${udp_port:+-u sport = :$udp_port})" ] || return 0
         kill -0 "$server" 2>/dev/null || return 1
         sleep 0.05
     done
