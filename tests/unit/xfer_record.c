@@ -77,12 +77,12 @@ static void every_type(void **state)
             memcpy(exact, octets, cut);
             assert_int_equal(xfer_decode(exact, cut, &got), 0);
             if (cut >= 4) {
-                xfer_record_put(exact + 2, cut, 2);
+                fields_put(exact + 2, cut, 2);
                 assert_int_equal(xfer_decode(exact, cut, &got), 0);
             }
             free(exact);
         }
-        xfer_record_put(octets + 2, n + 1, 2);
+        fields_put(octets + 2, n + 1, 2);
         assert_int_equal(xfer_decode(octets, n + 1, &got), 0);
     }
 }
@@ -99,9 +99,9 @@ static void limits(void **state)
     assert_true(n <= XFER_RECORD_MAX);
     assert_int_equal(xfer_decode(octets, n, &got), n);
     assert_string_equal(got.path, longest);
-    xfer_record_put(octets, XFER_TYPES, 2);
+    fields_put(octets, XFER_TYPES, 2);
     assert_int_equal(xfer_decode(octets, n, &got), 0);
-    xfer_record_put(octets, 0, 2);
+    fields_put(octets, 0, 2);
     assert_int_equal(xfer_decode(octets, n, &got), 0);
     record = full;
     record.type = XFER_DIRECTORY_END;

@@ -34,7 +34,7 @@ static const char *mode_text(char text[SMALL_TEXT], const struct cp_line *line)
     return text;
 }
 
-static const char *cp_list_time_text(char text[SMALL_TEXT], int64_t seconds)
+static const char *list_time_text(char text[SMALL_TEXT], int64_t seconds)
 {
     time_t at = (time_t)seconds;
     struct tm tm;
@@ -48,14 +48,14 @@ static void print_line(const struct cp_line *line)
     char mode[SMALL_TEXT], size[SMALL_TEXT] = "-", when[SMALL_TEXT], text[XFER_TEXT];
     if (line->type != XFER_DIRECTORY)
         snprintf(size, sizeof(size), "%" PRIu64, line->size);
-    printf("%s %14s %s %s%s", mode_text(mode, line), size, cp_list_time_text(when, line->seconds),
+    printf("%s %14s %s %s%s", mode_text(mode, line), size, list_time_text(when, line->seconds),
            xfer_printable(text, line->path), line->type == XFER_DIRECTORY ? "/" : "");
     if (line->type == XFER_LINK)
         printf(" -> %s", xfer_printable(text, line->target));
     putchar('\n');
 }
 
-static void cp_list_print_json(struct json *json, const struct cp_line *line)
+static void list_print_json(struct json *json, const struct cp_line *line)
 {
     static const char *const types[] = {
         [XFER_DIRECTORY] = "directory",
@@ -73,13 +73,13 @@ static void cp_list_print_json(struct json *json, const struct cp_line *line)
     json_close(json, '}');
 }
 
-static void cp_list_flush(struct cp_list *list)
+static void list_flush(struct cp_list *list)
 {
     if (list->count)
         qsort(list->line, list->count, sizeof(struct cp_line *), by_path);
     for (size_t i = 0; i < list->count; i++) {
         if (list->options->json)
-            cp_list_print_json(&list->json, list->line[i]);
+            list_print_json(&list->json, list->line[i]);
         else
             print_line(list->line[i]);
         free(list->line[i]);
@@ -87,7 +87,7 @@ static void cp_list_flush(struct cp_list *list)
     list->count = list->octets = 0;
 }
 
-static bool cp_list_make_space(struct cp_list *list)
+static bool list_make_space(struct cp_list *list)
 {
     size_t space = list->capacity ? 2 * list->capacity : 256;
     if (list->count < list->capacity)
@@ -100,15 +100,15 @@ static bool cp_list_make_space(struct cp_list *list)
     return true;
 }
 
-static void cp_list_take_line(void *user, const struct xfer_record *record)
+static void list_take_line(void *user, const struct xfer_record *record)
 {
     struct cp_list *list = user;
     char name[XFER_NAME + 1];
     last_name(name, list->remote->path);
     const char *path = *record->path ? record->path : name; /* the file that was asked for itself */
     size_t n = strlen(path) + 1, target = strlen(record->name) + 1;
-    if (list->octets + n + target > BATCH_OCTETS || !cp_list_make_space(list))
-        cp_list_flush(list);
+    if (list->octets + n + target > BATCH_OCTETS || !list_make_space(list))
+        list_flush(list);
     struct cp_line *line = list->count < list->capacity ? malloc(sizeof(*line) + n + target) : NULL;
     bool known = record->flags == XFER_FILE || record->flags == XFER_DIRECTORY || record->flags == XFER_LINK;
     if (!line) {
@@ -129,7 +129,7 @@ static void cp_list_take_line(void *user, const struct xfer_record *record)
 
 void list_start(struct cp_list *list, struct xfer_tally *tally)
 {
-    tally->line = cp_list_take_line;
+    tally->line = list_take_line;
     tally->line_user = list;
     list->json = (struct json){.out = stdout};
     if (list->options->json) {
@@ -140,7 +140,7 @@ void list_start(struct cp_list *list, struct xfer_tally *tally)
 
 void list_end(struct cp_list *list, int code)
 {
-    cp_list_flush(list);
+    list_flush(list);
     free(list->line);
     list->line = NULL;
     list->capacity = 0;

@@ -14,7 +14,7 @@ enum {
 
 static const double giga = 1e9;
 
-static void cp_report_wipe(struct cp_report *report)
+static void progress_wipe(struct cp_report *report)
 {
     if (report->drawn)
         fputs("\r\033[K", stderr);
@@ -38,13 +38,13 @@ static bool is_below(const char *path, const char *of)
     return n && !strncmp(of, path, n) && (!of[n] || of[n] == '/');
 }
 
-static void cp_report_event(void *user, enum tally_event event, const char *path, enum xfer_result result,
-                            uint64_t octets)
+static void progress_event(void *user, enum tally_event event, const char *path, enum xfer_result result,
+                           uint64_t octets)
 {
     struct cp_report *report = user;
     char name[XFER_TEXT];
     full_name(report, path, name);
-    cp_report_wipe(report);
+    progress_wipe(report);
     if (event == TALLY_FAILED || event == TALLY_UNREAD) {
         if (is_below(report->failed, path))
             return; /* `path` is below a directory that failed, so its failure is no news */
@@ -70,7 +70,7 @@ void report_start(struct cp_report *report)
     report->terminal = isatty(STDERR_FILENO);
     report->start_ns = report->shown_ns = clock_ns();
     report->start_cpu_s = cpu_seconds();
-    report->copy->tally.report = cp_report_event;
+    report->copy->tally.report = progress_event;
     report->copy->tally.user = report;
 }
 
@@ -136,7 +136,7 @@ void report_progress(struct cp_report *report)
     report->rate = report->rate > 0 ? 0.7 * report->rate + 0.3 * rate : rate;
     report->shown_ns = now;
     report->shown_octets = octets;
-    cp_report_wipe(report);
+    progress_wipe(report);
     print_progress(report);
     report->drawn = report->terminal;
     fputs(report->terminal ? "" : "\n", stderr);
@@ -148,7 +148,7 @@ int report_failure(struct cp_report *report, int code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(report->trouble, sizeof(report->trouble), format, arguments);
     va_end(arguments);
-    cp_report_wipe(report);
+    progress_wipe(report);
     return fail(code, "%s", report->trouble);
 }
 
@@ -173,7 +173,7 @@ static struct figures figure(const struct cp_report *report)
     return f;
 }
 
-static void cp_report_print_summary(const struct cp_report *report, int code)
+static void summary_print(const struct cp_report *report, int code)
 {
     const struct xfer_tally *tally = &report->copy->tally;
     struct figures f = figure(report);
@@ -214,7 +214,7 @@ static void real_or_null(struct json *json, const char *key, double value)
         json_text(json, key, NULL);
 }
 
-static void cp_report_print_json(const struct cp_report *report, int code)
+static void summary_print_json(const struct cp_report *report, int code)
 {
     const struct xfer_tally *tally = &report->copy->tally;
     struct figures f = figure(report);
@@ -260,9 +260,9 @@ void report_end(struct cp_report *report, int code)
 {
     report->end_ns = clock_ns();
     report->end_cpu_s = cpu_seconds();
-    cp_report_wipe(report);
+    progress_wipe(report);
     if (report->options->json)
-        cp_report_print_json(report, code);
+        summary_print_json(report, code);
     else if (!report->options->quiet)
-        cp_report_print_summary(report, code);
+        summary_print(report, code);
 }

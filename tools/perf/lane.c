@@ -30,60 +30,58 @@ bool op_is_full_round_trip(enum op op)
 
 /* --- control messages ---------------------------------------------------------------------------------------- */
 
-static unsigned char *perf_lane_put32(unsigned char *out, uint32_t value)
+static unsigned char *lane_put32(unsigned char *out, uint32_t value)
 {
     value = htobe32(value);
     memcpy(out, &value, sizeof(value));
     return out + sizeof(value);
 }
 
-static unsigned char *perf_lane_put64(unsigned char *out, uint64_t value)
+static unsigned char *lane_put64(unsigned char *out, uint64_t value)
 {
     value = htobe64(value);
     memcpy(out, &value, sizeof(value));
     return out + sizeof(value);
 }
 
-static uint32_t perf_lane_get32(const unsigned char *in)
+static uint32_t lane_get32(const unsigned char *in)
 {
     uint32_t value;
     memcpy(&value, in, sizeof(value));
     return be32toh(value);
 }
 
-static uint64_t perf_lane_get64(const unsigned char *in)
+static uint64_t lane_get64(const unsigned char *in)
 {
     uint64_t value;
     memcpy(&value, in, sizeof(value));
     return be64toh(value);
 }
 
-static void perf_lane_encode(unsigned char out[HEAD], const struct message *message)
+static void lane_encode(unsigned char out[HEAD], const struct message *message)
 {
     memset(out, 0, HEAD);
-    out = perf_lane_put32(out, MAGIC);
-    out = perf_lane_put32(out, (uint32_t)message->type << 16 | (uint32_t)message->op << 8 | message->kind);
-    out = perf_lane_put32(perf_lane_put32(out, message->key), message->value);
-    perf_lane_put64(
-        perf_lane_put64(perf_lane_put64(perf_lane_put64(out, message->size), message->count), message->nonce),
-        message->offset);
+    out = lane_put32(out, MAGIC);
+    out = lane_put32(out, (uint32_t)message->type << 16 | (uint32_t)message->op << 8 | message->kind);
+    out = lane_put32(lane_put32(out, message->key), message->value);
+    lane_put64(lane_put64(lane_put64(lane_put64(out, message->size), message->count), message->nonce), message->offset);
 }
 
-static bool perf_lane_decode(const unsigned char in[HEAD], struct message *message)
+static bool lane_decode(const unsigned char in[HEAD], struct message *message)
 {
-    uint32_t word = perf_lane_get32(in + 4);
+    uint32_t word = lane_get32(in + 4);
     *message = (struct message){
         .type = (enum control)(word >> 16),
         .op = (uint8_t)(word >> 8),
         .kind = (uint8_t)word,
-        .key = perf_lane_get32(in + 8),
-        .value = perf_lane_get32(in + 12),
-        .size = perf_lane_get64(in + 16),
-        .count = perf_lane_get64(in + 24),
-        .nonce = perf_lane_get64(in + 32),
-        .offset = perf_lane_get64(in + 40),
+        .key = lane_get32(in + 8),
+        .value = lane_get32(in + 12),
+        .size = lane_get64(in + 16),
+        .count = lane_get64(in + 24),
+        .nonce = lane_get64(in + 32),
+        .offset = lane_get64(in + 40),
     };
-    return perf_lane_get32(in) == MAGIC && message->op < OPS && message->kind < KINDS;
+    return lane_get32(in) == MAGIC && message->op < OPS && message->kind < KINDS;
 }
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
@@ -207,7 +205,7 @@ int lane_size(struct lane *lane, uint64_t size)
 }
 
 /* Immediate data is the number of its message. */
-static int perf_lane_take_data(struct lane *lane, const struct rddp_wc *wc)
+static int lane_take_data(struct lane *lane, const struct rddp_wc *wc)
 {
     bool has_number = wc->wc_flags & RDDP_WC_WITH_IMM;
     if (wc->byte_len != lane->data_size)
@@ -225,13 +223,13 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
     unsigned slot = (unsigned)(wc->wr_id & (RING - 1));
     lane->consumed[lane->consumed_count++] = slot;
     if (lane->data_received < lane->data_expected) {
-        int code = perf_lane_take_data(lane, wc);
+        int code = lane_take_data(lane, wc);
         if (code)
             return code;
         lane->data_slot = slot;
     } else {
         struct message message;
-        if (wc->byte_len != HEAD || !perf_lane_decode(lane->ring.at + (size_t)slot * HEAD, &message))
+        if (wc->byte_len != HEAD || !lane_decode(lane->ring.at + (size_t)slot * HEAD, &message))
             return fail(EXIT_PROTOCOL, "the peer is not `rddp perf` of this version");
         if (message.type == CONTROL_CREDIT)
             lane->credits = message.count;
@@ -353,7 +351,7 @@ void lane_fill(struct lane *lane, const struct test *test)
 int lane_send(struct lane *lane, const struct message *message)
 {
     unsigned char text[HEAD];
-    perf_lane_encode(text, message);
+    lane_encode(text, message);
     struct rddp_sge sge = {.addr = (uintptr_t)text, .length = HEAD};
     struct rddp_send_wr wr = {
         .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED | RDDP_SEND_INLINE};

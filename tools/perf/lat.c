@@ -84,7 +84,7 @@ static int await_request(struct lane *lane, uint64_t number)
     return 0;
 }
 
-static int perf_lat_go(struct lane *lane, const struct test *test, uint64_t number)
+static int latency_go(struct lane *lane, const struct test *test, uint64_t number)
 {
     switch (test->op) {
     case OP_WRITE:
@@ -118,7 +118,7 @@ int latency_client(struct lane *lane, const struct test *test, double *samples_u
     double per_ns = op_is_full_round_trip(test->op) ? 1e-3 : 0.5e-3; /* else half of the way there and back */
     uint64_t before_ns = clock_ns();
     for (uint64_t number = 1; number <= test->count; number++) {
-        int code = perf_lat_go(lane, test, number);
+        int code = latency_go(lane, test, number);
         if (!code)
             code = await(lane, test, number);
         if (code)
@@ -138,7 +138,7 @@ int latency_server(struct lane *lane, const struct test *test)
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = await(lane, test, number);
         if (!code)
-            code = perf_lat_go(lane, test, number);
+            code = latency_go(lane, test, number);
         if (code)
             return code;
     }

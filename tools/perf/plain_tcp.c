@@ -84,7 +84,7 @@ static int look_at_clock(struct stream *stream, bool moved)
     return 0;
 }
 
-static int perf_tcp_send_all(struct stream *stream, uint64_t n)
+static int plain_send_all(struct stream *stream, uint64_t n)
 {
     int code = 0;
     while (n && !code) {
@@ -126,7 +126,7 @@ static int receive_all(struct stream *stream, uint64_t n, size_t call)
 static int sink(struct stream *stream, uint64_t n, size_t call)
 {
     int code = receive_all(stream, n, call);
-    return code ? code : perf_tcp_send_all(stream, 1);
+    return code ? code : plain_send_all(stream, 1);
 }
 
 static int echo(struct stream *stream, uint64_t size, uint64_t count)
@@ -134,14 +134,14 @@ static int echo(struct stream *stream, uint64_t size, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         int code = receive_all(stream, size, CALL);
         if (!code)
-            code = perf_tcp_send_all(stream, size);
+            code = plain_send_all(stream, size);
         if (code)
             return code;
     }
     return 0;
 }
 
-static int perf_tcp_answer(struct stream *stream, const struct message *start, double *cpu_s)
+static int plain_answer(struct stream *stream, const struct message *start, double *cpu_s)
 {
     size_t size = (size_t)start->size;
     bool bandwidth = start->kind == KIND_BANDWIDTH;
@@ -200,7 +200,7 @@ int tcp_server(struct lane *lane, const struct message *start, uint64_t deadline
     if (!code)
         code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd);
     if (!code)
-        code = perf_tcp_answer(&stream, start, &cpu_s);
+        code = plain_answer(&stream, start, &cpu_s);
     stream_close(&stream);
     if (code)
         return code;
@@ -225,7 +225,7 @@ static int connect_beside(struct lane *lane, uint16_t port)
 
 static int source(struct stream *stream, uint64_t n)
 {
-    int code = perf_tcp_send_all(stream, n);
+    int code = plain_send_all(stream, n);
     return code ? code : receive_all(stream, 1, 1);
 }
 
@@ -233,7 +233,7 @@ static int ping_pong(struct stream *stream, uint64_t size, uint64_t count, doubl
 {
     uint64_t before_ns = clock_ns();
     for (uint64_t i = 0; i < count; i++) {
-        int code = perf_tcp_send_all(stream, size);
+        int code = plain_send_all(stream, size);
         if (!code)
             code = receive_all(stream, size, CALL);
         if (code)

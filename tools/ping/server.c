@@ -127,7 +127,7 @@ static int open_session(struct server *server, struct ping_session *session)
 }
 
 /* Makes way for another client, if all places are taken. Returns false if none gives way. */
-static bool ping_make_place(struct server *server, const struct sockaddr_storage *peer)
+static bool session_make_place(struct server *server, const struct sockaddr_storage *peer)
 {
     static const struct eviction_limits limits = {SESSIONS_MAX, SESSIONS_MAX, SESSION_REST_MS};
     struct rpc_eviction place[SESSIONS_MAX];
@@ -153,7 +153,7 @@ static void accept_session(struct server *server, struct rddp_request *request)
     struct ping_session *session = calloc(1, sizeof(*session));
     struct sockaddr_storage peer = {0};
     rddp_request_addr(request, &peer);
-    if (!session || !ping_make_place(server, &peer)) {
+    if (!session || !session_make_place(server, &peer)) {
         free(session);
         rddp_reject(request, NULL, 0);
         return;

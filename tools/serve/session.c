@@ -14,7 +14,7 @@
 /* --- the request --------------------------------------------------------------------------------------------- */
 
 /* Checks what `path` is. Only files and directories are opened, since opening others may have side effects. */
-static enum xfer_result serve_session_look_at(int root, const char *path, struct stat *st)
+static enum xfer_result session_look_at(int root, const char *path, struct stat *st)
 {
     int fd = path_open(root, path, O_PATH, 0);
     if (fd < 0)
@@ -26,11 +26,11 @@ static enum xfer_result serve_session_look_at(int root, const char *path, struct
     return result || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? result : XFER_NOT_FILE;
 }
 
-static enum xfer_result serve_session_open_source(struct session *session, const struct xfer_record *start, int *top,
-                                                  unsigned *flags)
+static enum xfer_result session_open_source(struct session *session, const struct xfer_record *start, int *top,
+                                            unsigned *flags)
 {
     struct stat st;
-    enum xfer_result result = serve_session_look_at(session->serve->root, start->path, &st);
+    enum xfer_result result = session_look_at(session->serve->root, start->path, &st);
     if (result)
         return result;
     if (S_ISDIR(st.st_mode) && !(start->flags & (XFER_RECURSIVE | XFER_LIST)))
@@ -42,11 +42,11 @@ static enum xfer_result serve_session_open_source(struct session *session, const
     return *top < 0 ? xfer_result_of(-*top) : XFER_OK;
 }
 
-static enum xfer_result serve_session_give(struct session *session, const struct xfer_record *start, int *top,
-                                           unsigned *flags)
+static enum xfer_result session_give(struct session *session, const struct xfer_record *start, int *top,
+                                     unsigned *flags)
 {
     struct xfer_copy *copy = &session->copy;
-    enum xfer_result result = serve_session_open_source(session, start, top, flags);
+    enum xfer_result result = session_open_source(session, start, top, flags);
     if (result)
         return result;
     bool list = start->flags & XFER_LIST, count = start->flags & XFER_WANT_TOTAL && !list;
@@ -68,14 +68,14 @@ static enum xfer_result serve_session_give(struct session *session, const struct
 }
 
 /* Whether a directory is to be received that does not exist yet, so that there is nothing to compare. */
-static bool serve_session_is_fresh(const struct path_place *place, const struct xfer_record *start)
+static bool session_is_fresh(const struct path_place *place, const struct xfer_record *start)
 {
     struct stat st;
     return start->flags & XFER_IS_DIR && *place->top && fstatat(place->base, place->top, &st, AT_SYMLINK_NOFOLLOW) &&
            errno == ENOENT;
 }
 
-static enum xfer_result serve_session_receive(struct session *session, const struct xfer_record *start, unsigned *flags)
+static enum xfer_result session_receive_file(struct session *session, const struct xfer_record *start, unsigned *flags)
 {
     struct xfer_copy *copy = &session->copy;
     struct path_place place;
@@ -86,7 +86,7 @@ static enum xfer_result serve_session_receive(struct session *session, const str
     enum xfer_result result = path_place(session->serve->root, start->path, start->name, start->flags, &place);
     if (result)
         return result;
-    *flags = serve_session_is_fresh(&place, start) ? XFER_FRESH : 0;
+    *flags = session_is_fresh(&place, start) ? XFER_FRESH : 0;
     sink_open(&copy->sink, &copy->link, &copy->tally, &place);
     copy->sink.sync = session->serve->sync;
     copy->sink.checksum = start->flags & XFER_CHECKSUM;
@@ -108,8 +108,8 @@ static bool answer_start(struct session *session, const struct xfer_record *star
     if (start->key != XFER_MAGIC)
         result = XFER_OTHER_VERSION;
     if (!result)
-        result = start->flags & XFER_PULL ? serve_session_give(session, start, top, &flags)
-                                          : serve_session_receive(session, start, &flags);
+        result = start->flags & XFER_PULL ? session_give(session, start, top, &flags)
+                                          : session_receive_file(session, start, &flags);
     if (result) {
         warn("%s: %s: %s", session->peer, session->what, xfer_result_text(result));
         xfer_link_put(link, &(struct xfer_record){.type = XFER_ERROR, .result = (uint16_t)result});
@@ -126,7 +126,7 @@ static bool answer_start(struct session *session, const struct xfer_record *star
 
 /* --- the copy ------------------------------------------------------------------------------------------------ */
 
-static void serve_session_log_end(const struct session *session, double seconds)
+static void session_log_end(const struct session *session, double seconds)
 {
     const struct xfer_copy *copy = &session->copy;
     const struct xfer_tally *tally = &copy->tally;
@@ -187,10 +187,10 @@ static void run_copy(struct session *session)
     uint64_t cost_us = end_cost(session);
     if (copy->finished)
         copy_put_finish(copy, cost_us);
-    serve_session_log_end(session, (double)(clock_ns() - start_ns) / 1e9);
+    session_log_end(session, (double)(clock_ns() - start_ns) / 1e9);
 }
 
-static void serve_session_serve_client(struct session *session)
+static void session_run(struct session *session)
 {
     struct xfer_copy *copy = &session->copy;
     struct xfer_record start;
@@ -212,7 +212,7 @@ static void *run_session(void *argument)
 {
     struct session *session = argument;
     const uint64_t one = 1;
-    serve_session_serve_client(session);
+    session_run(session);
     rddp_disconnect(session->qp);
     atomic_store(&session->over, true);
     if (write(session->serve->wake, &one, sizeof(one)) < 0)

@@ -73,7 +73,7 @@ static const struct record_field {
 enum { RECORD_FIELDS = sizeof(record_fields) / sizeof(record_fields[0]) };
 static_assert(sizeof(struct xfer_record) <= UINT8_MAX, "record_fields[].at");
 
-static uint8_t *xfer_record_put(uint8_t *p, uint64_t value, size_t n)
+static uint8_t *fields_put(uint8_t *p, uint64_t value, size_t n)
 {
     for (size_t i = n; i--; value >>= 8)
         p[i] = (uint8_t)value;
@@ -92,7 +92,7 @@ static uint8_t *put_text(uint8_t *p, const char *text)
 {
     size_t n = strlen(text ? text : "");
     assert(n <= XFER_PATH);
-    p = xfer_record_put(p, n + 1, 2);
+    p = fields_put(p, n + 1, 2);
     memcpy(p, text ? text : "", n + 1);
     return p + n + 1;
 }
@@ -104,11 +104,11 @@ static uint8_t *put_field(uint8_t *p, const struct record_field *field, const st
     case 0:
         return put_text(p, *(const char *const *)at);
     case sizeof(uint16_t):
-        return xfer_record_put(p, *(const uint16_t *)at, field->octets);
+        return fields_put(p, *(const uint16_t *)at, field->octets);
     case sizeof(uint32_t):
-        return xfer_record_put(p, *(const uint32_t *)at, field->octets);
+        return fields_put(p, *(const uint32_t *)at, field->octets);
     case sizeof(uint64_t):
-        return xfer_record_put(p, *(const uint64_t *)at, field->octets);
+        return fields_put(p, *(const uint64_t *)at, field->octets);
     default:
         return (uint8_t *)memcpy(p, at, field->octets) + field->octets;
     }
@@ -121,7 +121,7 @@ size_t xfer_encode(uint8_t *start, const struct xfer_record *record)
         if (fields[record->type] & record_fields[i].has)
             p = put_field(p, &record_fields[i], record);
     }
-    xfer_record_put(xfer_record_put(start, record->type, 2), (uint64_t)(p - start), 2);
+    fields_put(fields_put(start, record->type, 2), (uint64_t)(p - start), 2);
     return (size_t)(p - start);
 }
 
@@ -132,7 +132,7 @@ struct reader {
     bool bad;
 };
 
-static const uint8_t *xfer_record_take(struct reader *reader, size_t n)
+static const uint8_t *fields_take(struct reader *reader, size_t n)
 {
     static const uint8_t nothing[XFER_DIGEST];
     assert(n <= sizeof(nothing));
@@ -148,7 +148,7 @@ static const uint8_t *xfer_record_take(struct reader *reader, size_t n)
 /* A text includes its NUL, so that it can be used in place; the NUL must be the only one. */
 static const char *take_text(struct reader *reader)
 {
-    size_t n = get(xfer_record_take(reader, 2), 2);
+    size_t n = get(fields_take(reader, 2), 2);
     if (reader->bad || !n || n > reader->n || n > XFER_PATH + 1 || memchr(reader->p, 0, n) != reader->p + n - 1) {
         reader->bad = true;
         return "";
@@ -166,16 +166,16 @@ static void take_field(struct reader *reader, const struct record_field *field, 
         *(const char **)at = take_text(reader);
         break;
     case sizeof(uint16_t):
-        *(uint16_t *)at = (uint16_t)get(xfer_record_take(reader, field->octets), field->octets);
+        *(uint16_t *)at = (uint16_t)get(fields_take(reader, field->octets), field->octets);
         break;
     case sizeof(uint32_t):
-        *(uint32_t *)at = (uint32_t)get(xfer_record_take(reader, field->octets), field->octets);
+        *(uint32_t *)at = (uint32_t)get(fields_take(reader, field->octets), field->octets);
         break;
     case sizeof(uint64_t):
-        *(uint64_t *)at = get(xfer_record_take(reader, field->octets), field->octets);
+        *(uint64_t *)at = get(fields_take(reader, field->octets), field->octets);
         break;
     default:
-        memcpy(at, xfer_record_take(reader, field->octets), field->octets);
+        memcpy(at, fields_take(reader, field->octets), field->octets);
     }
 }
 
@@ -197,12 +197,12 @@ size_t xfer_decode(const uint8_t *p, size_t n, struct xfer_record *record)
 
 void xfer_head_encode(uint8_t p[XFER_HEAD], const struct xfer_head *head)
 {
-    p = xfer_record_put(p, head->length, 4);
-    p = xfer_record_put(p, head->credits, 2);
-    p = xfer_record_put(p, 0, 2);
-    p = xfer_record_put(p, head->released, 8);
-    p = xfer_record_put(p, head->from, 8);
-    xfer_record_put(p, head->to, 8);
+    p = fields_put(p, head->length, 4);
+    p = fields_put(p, head->credits, 2);
+    p = fields_put(p, 0, 2);
+    p = fields_put(p, head->released, 8);
+    p = fields_put(p, head->from, 8);
+    fields_put(p, head->to, 8);
 }
 
 void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head)
@@ -218,7 +218,7 @@ void xfer_head_decode(const uint8_t p[XFER_HEAD], struct xfer_head *head)
 
 void xfer_hello_encode(uint8_t p[XFER_HELLO], unsigned version, enum xfer_result result)
 {
-    xfer_record_put(xfer_record_put(xfer_record_put(p, XFER_MAGIC - XFER_VERSION + version, 4), result, 2), 0, 2);
+    fields_put(fields_put(fields_put(p, XFER_MAGIC - XFER_VERSION + version, 4), result, 2), 0, 2);
 }
 
 unsigned xfer_hello_version(const uint8_t *p, size_t n)
