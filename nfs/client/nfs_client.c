@@ -286,7 +286,7 @@ static int fail_wire(struct nfs_client *c, char *message, int error, const char 
     return client_fail(&c->attr, message, error, what, text);
 }
 
-static struct sockaddr_storage nfs_addr(const struct nfs_client *c)
+static struct sockaddr_storage client_addr(const struct nfs_client *c)
 {
     uint16_t port = htons((uint16_t)c->attr.port);
     struct sockaddr_storage addr = c->addr;
@@ -301,7 +301,7 @@ static struct sockaddr_storage nfs_addr(const struct nfs_client *c)
 static int connect_packet(struct nfs_client *c, char *message)
 {
     const struct packet_attr attr = {.net = c->attr.net, .own = c->attr.own, .credits = c->attr.credits};
-    struct sockaddr_storage addr = nfs_addr(c);
+    struct sockaddr_storage addr = client_addr(c);
     char what[48];
     int error;
 
@@ -316,7 +316,7 @@ static int connect_packet(struct nfs_client *c, char *message)
 static int connect_rdma(struct nfs_client *c, char *message)
 {
     struct requester_attr attr;
-    struct sockaddr_storage addr = nfs_addr(c);
+    struct sockaddr_storage addr = client_addr(c);
     int error;
 
     requester_attr_init(&attr);

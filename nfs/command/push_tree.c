@@ -19,7 +19,7 @@ struct push {
     int fd;
 };
 
-static struct nfs3_time nfs_time(int64_t seconds, uint32_t nanoseconds)
+static struct nfs3_time push_time(int64_t seconds, uint32_t nanoseconds)
 {
     if (seconds < 0)
         return (struct nfs3_time){0, 0};
@@ -78,7 +78,7 @@ static void push_tree_enter(struct push *push, struct copy_place *up, const char
     } else {
         place->finish = *name;
         place->mode = entry->mode;
-        place->mtime = nfs_time(entry->seconds, entry->nanoseconds);
+        place->mtime = push_time(entry->seconds, entry->nanoseconds);
         push->copy.report->directories++;
     }
     push->place[push->depth++] = place;
@@ -123,7 +123,7 @@ static void push_tree_start_file(struct push *push, struct copy_place *up, const
         job_fail(&push->copy, job, EXIT_FAILED, xfer_result_text(XFER_IO));
     job->size = entry->size;
     job->mode = entry->mode;
-    job->mtime = nfs_time(entry->seconds, entry->nanoseconds);
+    job->mtime = push_time(entry->seconds, entry->nanoseconds);
 }
 
 static void push_tree_leave(struct push *push)

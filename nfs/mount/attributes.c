@@ -20,7 +20,7 @@ static void again_attr(struct mount_call *c)
         call_reply_attr(c, &c->op.result.attr);
 }
 
-static void mount_attr_ask_attr(struct mount_call *c)
+static void attr_ask(struct mount_call *c)
 {
     c->op.args.fh = c->inode->fh;
     call_start(c, NFS3_GETATTR, again_attr);
@@ -35,7 +35,7 @@ void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr)
         return;
     }
     if (!attr->present || mount_is_stale(c->inode, c->started)) {
-        when_written(c, 0, UINT64_MAX, mount_attr_ask_attr);
+        when_written(c, 0, UINT64_MAX, attr_ask);
         return;
     }
     st = mount_stat(c->inode, &attr->attr);
@@ -156,10 +156,10 @@ void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
     (void)fi;
     if (c && call_inode(c, ino))
-        when_written(c, 0, UINT64_MAX, mount_attr_ask_attr);
+        when_written(c, 0, UINT64_MAX, attr_ask);
 }
 
-static struct nfs3_time mount_attr_time_of(struct timespec t)
+static struct nfs3_time attr_time_of(struct timespec t)
 {
     if (t.tv_sec < 0)
         return (struct nfs3_time){0, 0};
@@ -179,8 +179,8 @@ static struct nfs3_sattr sattr_of(const struct stat *st, int set)
         .uid = st->st_uid,
         .gid = st->st_gid,
         .size = (uint64_t)st->st_size,
-        .atime = mount_attr_time_of(st->st_atim),
-        .mtime = mount_attr_time_of(st->st_mtim),
+        .atime = attr_time_of(st->st_atim),
+        .mtime = attr_time_of(st->st_mtim),
     };
 
     if (set & FUSE_SET_ATTR_ATIME)

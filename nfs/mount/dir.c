@@ -56,14 +56,14 @@ static bool is_name(const struct nfs3_text *name)
            !memchr(name->at, '/', name->length);
 }
 
-static bool mount_dir_is_dots(const char *name)
+static bool dir_is_dots(const char *name)
 {
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 /* Describes an entry for the kernel. `*inode` is pinned, or NULL. */
-static struct fuse_entry_param mount_dir_describe(struct mount *m, const struct nfs3_entry *entry, const char *name,
-                                                  bool fresh, uint64_t since, struct inode **inode)
+static struct fuse_entry_param dir_describe(struct mount *m, const struct nfs3_entry *entry, const char *name,
+                                            bool fresh, uint64_t since, struct inode **inode)
 {
     double timeout_s = m->options->attr_timeout_s;
     struct fuse_entry_param e = {.generation = 1, .attr_timeout = timeout_s, .entry_timeout = timeout_s};
@@ -72,7 +72,7 @@ static struct fuse_entry_param mount_dir_describe(struct mount *m, const struct 
     if (entry->attr.present)
         e.attr = mount_stat(NULL, &entry->attr.attr);
     e.attr.st_ino = entry->fileid;
-    if (!fresh || !entry->attr.present || !entry->fh.present || mount_dir_is_dots(name))
+    if (!fresh || !entry->attr.present || !entry->fh.present || dir_is_dots(name))
         return e;
     *inode = inodes_get(&m->inodes, &entry->fh.fh);
     if (!*inode || mount_is_stale(*inode, since))
@@ -101,7 +101,7 @@ static bool add_entry(struct mount_call *c, struct dir *d, struct filling *to, c
 
     memcpy(name, entry->name.at, entry->name.length);
     name[entry->name.length] = 0;
-    e = mount_dir_describe(m, entry, name, fresh && d->plus, d->started, &inode);
+    e = dir_describe(m, entry, name, fresh && d->plus, d->started, &inode);
     if (d->plus)
         n = fuse_add_direntry_plus(c->req, to->at + to->used, left, name, &e, (off_t)entry->cookie);
     else
@@ -126,10 +126,10 @@ static void forget_looked(struct mount *m, struct filling *to)
         inode_forget(&m->inodes, to->looked[--to->count], 1);
 }
 
-static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie);
+static void dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie);
 
 /* Serves the rest of the block. `fresh`: it was fetched for this request, or nothing has changed since. */
-static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
+static void dir_serve(struct mount_call *c, struct dir *d, bool fresh)
 {
     struct filling to;
     struct nfs3_entry entry;
@@ -155,7 +155,7 @@ static void mount_dir_serve(struct mount_call *c, struct dir *d, bool fresh)
         return;
     }
     if (!to.used && !before.left && !d->op.result.list.eof) {
-        mount_dir_fetch(c, d, d->position);
+        dir_fetch(c, d, d->position);
         return;
     }
     if (!to.used && before.left) { /* the rest is not a list of entries */
@@ -181,7 +181,7 @@ static void fetched(struct nfs_op *op)
     c->op.result.status = op->result.status;
     if (!op->error && op->result.status == NFS3ERR_NOTSUPP && !d->bare) {
         d->bare = true;
-        mount_dir_fetch(c, d, op->args.list.cookie);
+        dir_fetch(c, d, op->args.list.cookie);
         return;
     }
     if (call_failed(c))
@@ -194,7 +194,7 @@ static void fetched(struct nfs_op *op)
     memcpy(d->verifier, op->result.list.verifier, sizeof(d->verifier));
     d->has_block = true;
     rewind_block(d);
-    mount_dir_serve(c, d, true);
+    dir_serve(c, d, true);
 }
 
 static void dir_cancel(struct dir *d)
@@ -204,7 +204,7 @@ static void dir_cancel(struct dir *d)
     fetched(&d->op);
 }
 
-static void mount_dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie)
+static void dir_fetch(struct mount_call *c, struct dir *d, uint64_t cookie)
 {
     struct mount *m = d->m;
 
@@ -246,14 +246,14 @@ static bool seek(struct dir *d, uint64_t cookie)
 }
 
 /* Whether the block is recent; otherwise the kernel may know newer attributes. */
-static bool mount_dir_is_fresh(const struct dir *d)
+static bool dir_is_fresh(const struct dir *d)
 {
     return d->changes == d->m->changes && (double)(clock_ns() - d->started_ns) < d->m->options->attr_timeout_s * 1e9;
 }
 
 static void fetch_now(struct mount_call *c)
 {
-    mount_dir_fetch(c, dir_of(&c->fi), c->offset);
+    dir_fetch(c, dir_of(&c->fi), c->offset);
 }
 
 static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
@@ -276,7 +276,7 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
         d->circle = (struct circle){0};
     /* Reading from the beginning shows the current state. */
     if (offset && !d->call && seek(d, (uint64_t)offset))
-        mount_dir_serve(c, d, mount_dir_is_fresh(d));
+        dir_serve(c, d, dir_is_fresh(d));
     else
         when_gone(c, fetch_now);
 }

@@ -26,7 +26,7 @@ static uint64_t cost(const struct chunk *c)
     return c->capacity + sizeof(*c);
 }
 
-static void mount_dirty_drop(struct dirty *d, struct chunk *c)
+static void dirty_drop(struct dirty *d, struct chunk *c)
 {
     d->octets -= cost(c);
     free(c->data);
@@ -40,12 +40,12 @@ void dirty_fini(struct dirty *d)
     while (d->active) {
         struct chunk *c = d->active;
         d->active = c->next;
-        mount_dirty_drop(d, c);
+        dirty_drop(d, c);
     }
     while (d->uncommitted) {
         struct chunk *c = d->uncommitted;
         d->uncommitted = c->next;
-        mount_dirty_drop(d, c);
+        dirty_drop(d, c);
     }
     dirty_init(d);
 }
@@ -75,7 +75,7 @@ static void deactivate(struct dirty *d, struct chunk *c)
     d->actives--;
 }
 
-static void mount_dirty_keep(struct dirty *d, struct chunk *c)
+static void dirty_keep(struct dirty *d, struct chunk *c)
 {
     c->state = CHUNK_UNSTABLE;
     c->next = NULL;
@@ -85,7 +85,7 @@ static void mount_dirty_keep(struct dirty *d, struct chunk *c)
 
 /* --- writes come in -------------------------------------------------------------------------------------------- */
 
-static bool mount_dirty_make_space(struct dirty *d, struct chunk *c, uint32_t capacity)
+static bool dirty_make_space(struct dirty *d, struct chunk *c, uint32_t capacity)
 {
     uint8_t *data = realloc(c->data, capacity);
 
@@ -105,8 +105,8 @@ static bool same_cred(const struct rpc_cred *a, const struct rpc_cred *b)
 
 /* Appends a write to the last queued chunk if it continues it, so that small writes share a WRITE while the connection
  * is busy. */
-static bool mount_dirty_gather(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
-                               const struct rpc_cred *cred, uint32_t length_max)
+static bool dirty_gather(struct dirty *d, uint64_t offset, const void *data, uint32_t length, bool sync,
+                         const struct rpc_cred *cred, uint32_t length_max)
 {
     struct chunk *c = d->actives ? (struct chunk *)((char *)d->active_end - offsetof(struct chunk, next)) : NULL;
 
@@ -117,7 +117,7 @@ static bool mount_dirty_gather(struct dirty *d, uint64_t offset, const void *dat
         uint32_t space = c->capacity;
         while (space - c->length < length)
             space = space > length_max / 2 ? length_max : space * 2;
-        if (!mount_dirty_make_space(d, c, space))
+        if (!dirty_make_space(d, c, space))
             return false;
     }
     memcpy(c->data + c->length, data, length);
@@ -129,13 +129,13 @@ bool dirty_add(struct dirty *d, uint64_t offset, const void *data, uint32_t leng
                const struct rpc_cred *cred, uint32_t length_max)
 {
     d->seq++;
-    if (!mount_dirty_gather(d, offset, data, length, sync, cred, length_max)) {
+    if (!dirty_gather(d, offset, data, length, sync, cred, length_max)) {
         struct chunk *c = calloc(1, sizeof(*c));
 
         if (!c)
             return false;
         *c = (struct chunk){.seq = d->seq, .sync = sync, .offset = offset, .length = length, .cred = *cred};
-        if (!mount_dirty_make_space(d, c, length < SPACE_MIN ? SPACE_MIN : length)) {
+        if (!dirty_make_space(d, c, length < SPACE_MIN ? SPACE_MIN : length)) {
             free(c);
             return false;
         }
@@ -264,9 +264,9 @@ void dirty_wrote(struct dirty *d, struct chunk *c, uint32_t count, bool stable, 
     deactivate(d, c);
     /* A stable chunk is kept as long as it covers an older one that may have to be sent again. */
     if (stable && !is_over_uncommitted(d, c))
-        mount_dirty_drop(d, c);
+        dirty_drop(d, c);
     else
-        mount_dirty_keep(d, c);
+        dirty_keep(d, c);
 }
 
 void dirty_failed(struct dirty *d, struct chunk *c)
@@ -274,7 +274,7 @@ void dirty_failed(struct dirty *d, struct chunk *c)
     assert(c->state == CHUNK_SENT);
     d->sent--;
     deactivate(d, c);
-    mount_dirty_drop(d, c);
+    dirty_drop(d, c);
 }
 
 /* --- COMMIT ---------------------------------------------------------------------------------------------------- */
@@ -309,7 +309,7 @@ static void drop_committing(struct dirty *d)
             continue;
         }
         *at = c->next;
-        mount_dirty_drop(d, c);
+        dirty_drop(d, c);
     }
     d->uncommitted_end = at;
 }

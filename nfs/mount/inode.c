@@ -28,7 +28,7 @@ static bool same_fh(const struct nfs3_fh *a, const struct nfs3_fh *b)
     return a->length == b->length && !memcmp(a->data, b->data, a->length);
 }
 
-static void mount_inode_enter(struct inodes *t, struct inode *inode)
+static void inodes_enter(struct inodes *t, struct inode *inode)
 {
     struct inode **ino = &t->by_ino[mix(inode->ino) & (t->buckets - 1)];
     struct inode **fh = &t->by_fh[hash_fh(&inode->fh) & (t->buckets - 1)];
@@ -52,7 +52,7 @@ static bool make_buckets(struct inodes *t, size_t buckets)
 }
 
 /* Doubles the table. Without memory the chains simply get longer. */
-static void mount_inode_grow(struct inodes *t)
+static void inodes_grow(struct inodes *t)
 {
     struct inodes old = *t;
 
@@ -63,7 +63,7 @@ static void mount_inode_grow(struct inodes *t)
     for (size_t i = 0; i < old.buckets; i++) {
         for (struct inode *inode = old.by_ino[i], *next; inode; inode = next) {
             next = inode->next_ino;
-            mount_inode_enter(t, inode);
+            inodes_enter(t, inode);
         }
     }
     free(old.by_ino);
@@ -81,7 +81,7 @@ bool inodes_init(struct inodes *t, const struct nfs3_fh *root)
     return false;
 }
 
-static void mount_inode_release(struct inode *inode)
+static void inode_release(struct inode *inode)
 {
     free(inode->dirty);
     free(inode->silly);
@@ -93,7 +93,7 @@ void inodes_fini(struct inodes *t)
     for (size_t i = 0; i < t->buckets; i++) {
         for (struct inode *inode = t->by_ino[i], *next; inode; inode = next) {
             next = inode->next_ino;
-            mount_inode_release(inode);
+            inode_release(inode);
         }
     }
     free(t->by_ino);
@@ -128,10 +128,10 @@ struct inode *inodes_get(struct inodes *t, const struct nfs3_fh *fh)
         if (!inode)
             return NULL;
         if (t->count >= t->buckets)
-            mount_inode_grow(t);
+            inodes_grow(t);
         inode->ino = ++t->last_ino;
         inode->fh = *fh;
-        mount_inode_enter(t, inode);
+        inodes_enter(t, inode);
         t->count++;
     }
     inode->pins++;
@@ -153,7 +153,7 @@ static void remove_unused(struct inodes *t, struct inode *inode)
         at = &(*at)->next_fh;
     *at = inode->next_fh;
     t->count--;
-    mount_inode_release(inode);
+    inode_release(inode);
 }
 
 void inode_pin(struct inode *inode)

@@ -21,7 +21,7 @@ static struct mount_call *make_new(fuse_req_t req, fuse_ino_t parent, const char
     return c;
 }
 
-static void mount_make_made(struct mount_call *c)
+static void make_done(struct mount_call *c)
 {
     if (!call_failed(c))
         call_reply_made(c, &c->op.result.made, &c->op.result.attr);
@@ -32,7 +32,7 @@ void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
     struct mount_call *c = make_new(req, parent, name, mode);
 
     if (c)
-        call_start(c, NFS3_MKDIR, mount_make_made);
+        call_start(c, NFS3_MKDIR, make_done);
 }
 
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
@@ -43,13 +43,13 @@ void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, 
         return;
     if (S_ISREG(mode)) {
         c->op.args.make.how = NFS3_GUARDED;
-        call_start(c, NFS3_CREATE, mount_make_made);
+        call_start(c, NFS3_CREATE, make_done);
         return;
     }
     c->op.args.make.type = S_ISCHR(mode) ? NFS3_CHR : S_ISBLK(mode) ? NFS3_BLK : S_ISSOCK(mode) ? NFS3_SOCK : NFS3_FIFO;
     c->op.args.make.major = major(dev);
     c->op.args.make.minor = minor(dev);
-    call_start(c, NFS3_MKNOD, mount_make_made);
+    call_start(c, NFS3_MKNOD, make_done);
 }
 
 void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
@@ -64,7 +64,7 @@ void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
         return;
     }
     c->op.args.make.target = (struct nfs3_text){c->text, (uint32_t)strlen(c->text)};
-    call_start(c, NFS3_SYMLINK, mount_make_made);
+    call_start(c, NFS3_SYMLINK, make_done);
 }
 
 static void linked(struct mount_call *c)
@@ -125,7 +125,7 @@ static void exclusive_made(struct mount_call *c)
     if (!c->op.error && c->op.result.status == NFS3ERR_NOTSUPP) {
         c->op.args.make.how = NFS3_GUARDED;
         c->op.args.make.attr = (struct nfs3_sattr){.set_mode = true, .mode = c->mode & 07777};
-        call_start(c, NFS3_CREATE, mount_make_made);
+        call_start(c, NFS3_CREATE, make_done);
         return;
     }
     if (call_failed(c))
@@ -151,7 +151,7 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
     if (!(fi->flags & O_EXCL)) {
         c->op.args.make.how = NFS3_UNCHECKED;
         c->op.args.make.attr.set_size = fi->flags & O_TRUNC;
-        call_start(c, NFS3_CREATE, mount_make_made);
+        call_start(c, NFS3_CREATE, make_done);
         return;
     }
     c->op.args.make.how = NFS3_EXCLUSIVE;

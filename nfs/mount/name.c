@@ -144,7 +144,7 @@ static void hide_if_open(struct mount_call *c, void (*after)(struct mount_call *
 
 /* --- operations ------------------------------------------------------------------------------------------------ */
 
-static void mount_name_removed(struct mount_call *c)
+static void name_removed(struct mount_call *c)
 {
     call_reply_error(c, call_error(c));
 }
@@ -153,7 +153,7 @@ static void unlink_now(struct mount_call *c)
 {
     if (!c->hidden) {
         c->op.args.where = call_where(c, c->inode, 0);
-        call_start(c, NFS3_REMOVE, mount_name_removed);
+        call_start(c, NFS3_REMOVE, name_removed);
         return;
     }
     silly_remove(c->m, c->target); /* the file may have been closed meanwhile */
@@ -171,7 +171,7 @@ void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void rmdir_now(struct mount_call *c)
 {
     c->op.args.where = call_where(c, c->inode, 0);
-    call_start(c, NFS3_RMDIR, mount_name_removed);
+    call_start(c, NFS3_RMDIR, name_removed);
 }
 
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)

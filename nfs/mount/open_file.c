@@ -9,7 +9,7 @@
 
 #include "nfs/mount/mount.h"
 
-static struct file *mount_file_file_of(const struct fuse_file_info *fi)
+static struct file *file_of(const struct fuse_file_info *fi)
 {
     return (struct file *)(uintptr_t)fi->fh;
 }
@@ -141,7 +141,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void read_some(struct mount_call *c);
 
 /* The server may not know the end of the file yet, since data written here are still on their way. */
-static void mount_file_read_reply(struct mount_call *c)
+static void file_read_reply(struct mount_call *c)
 {
     const struct dirty *d = c->inode->dirty;
 
@@ -164,7 +164,7 @@ static void read_done(struct mount_call *c)
     c->got += count;
     /* A short reply ends the file for the kernel; a short READ of the server does not. */
     if (c->op.result.read.eof || c->got == c->size)
-        mount_file_read_reply(c);
+        file_read_reply(c);
     else if (count == 0)
         call_reply_error(c, EIO);
     else
@@ -188,7 +188,7 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 
     if (!c || !call_inode(c, ino))
         return;
-    call_as_opener(c, mount_file_file_of(fi));
+    call_as_opener(c, file_of(fi));
     c->offset = (uint64_t)offset;
     c->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
     c->buffer = malloc(c->size ? c->size : 1);
@@ -227,7 +227,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
     if (!c || !call_inode(c, ino))
         return;
     /* Any process may have written a mapped page: write it with the credential of the file's opener. */
-    call_as_opener(c, mount_file_file_of(fi));
+    call_as_opener(c, file_of(fi));
     c->size = (uint32_t)size;
     if (size == 0)
         write_reply(c);
@@ -255,7 +255,7 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
     (void)datasync;
     if (!c || !call_inode(c, ino))
         return;
-    call_as_opener(c, mount_file_file_of(fi));
+    call_as_opener(c, file_of(fi));
     when_committed(c, file_synced);
 }
 
@@ -267,7 +267,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    handle_close(fuse_req_userdata(req), mount_file_file_of(fi));
+    handle_close(fuse_req_userdata(req), file_of(fi));
     fuse_reply_err(req, 0);
 }
 #endif

@@ -55,15 +55,15 @@ void mount_told(struct inode *inode, const struct stat *st)
     inode->told_mtime = (struct nfs3_time){(uint32_t)st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
 }
 
-static bool mount_attr_same_time(struct nfs3_time a, struct nfs3_time b)
+static bool is_same_time(struct nfs3_time a, struct nfs3_time b)
 {
     return a.s == b.s && a.ns == b.ns;
 }
 
 bool mount_same_stamp(const struct inode *inode, const struct nfs3_attr *attr)
 {
-    return inode->cached && inode->stamp.size == attr->size && mount_attr_same_time(inode->stamp.mtime, attr->mtime) &&
-           mount_attr_same_time(inode->stamp.ctime, attr->ctime);
+    return inode->cached && inode->stamp.size == attr->size && is_same_time(inode->stamp.mtime, attr->mtime) &&
+           is_same_time(inode->stamp.ctime, attr->ctime);
 }
 
 void mount_stamp(struct inode *inode, const struct nfs3_post_attr *attr)

@@ -19,13 +19,13 @@ static void pump(struct mount *m, struct inode *inode);
 
 /* --- accounts -------------------------------------------------------------------------------------------------- */
 
-/* account() before the chunks of an inode change, mount_sync_settle() after. */
+/* account() before the chunks of an inode change, sync_settle() after. */
 static uint64_t account(const struct inode *inode)
 {
     return inode->dirty->octets;
 }
 
-static void mount_sync_settle(struct mount *m, struct inode *inode, uint64_t before)
+static void sync_settle(struct mount *m, struct inode *inode, uint64_t before)
 {
     m->dirty_octets += inode->dirty->octets - before;
     if (inode->dirty->octets < before)
@@ -51,7 +51,7 @@ static void unlist_clean(struct mount *m, struct inode *inode)
     inode_unpin(&m->inodes, inode);
 }
 
-static bool mount_sync_is_full(const struct mount *m)
+static bool sync_is_full(const struct mount *m)
 {
     return m->dirty_octets > m->options->dirty_max;
 }
@@ -112,7 +112,7 @@ static void wrote(struct mount_call *c)
         pause_after_loss(c->inode, losses);
         mount_restamp(c->inode, &c->op.result.wcc.after);
     }
-    mount_sync_settle(c->m, c->inode, before);
+    sync_settle(c->m, c->inode, before);
     pump(c->m, c->inode);
     call_end(c);
 }
@@ -149,14 +149,14 @@ static void send_chunks(struct mount *m, struct inode *inode)
 
             note_error(inode, m->closing ? EIO : ENOMEM);
             dirty_failed(d, chunk);
-            mount_sync_settle(m, inode, before);
+            sync_settle(m, inode, before);
         }
     }
 }
 
 /* --- COMMIT ---------------------------------------------------------------------------------------------------- */
 
-static void mount_sync_committed(struct mount_call *c)
+static void sync_committed(struct mount_call *c)
 {
     uint64_t before = account(c->inode);
     unsigned losses = c->inode->dirty->losses;
@@ -170,7 +170,7 @@ static void mount_sync_committed(struct mount_call *c)
         pause_after_loss(c->inode, losses);
         mount_restamp(c->inode, &c->op.result.wcc.after);
     }
-    mount_sync_settle(c->m, c->inode, before);
+    sync_settle(c->m, c->inode, before);
     pump(c->m, c->inode);
     call_end(c);
 }
@@ -189,7 +189,7 @@ static void commit(struct mount *m, struct inode *inode)
     c->op.args.range.fh = inode->fh;
     c->op.args.range.offset = 0;
     c->op.args.range.count = 0;
-    call_start(c, NFS3_COMMIT, mount_sync_committed);
+    call_start(c, NFS3_COMMIT, sync_committed);
 }
 
 /* Commits when half of the memory is in use, so that the server's disk is busy before all of it is. */
@@ -203,7 +203,7 @@ static void commit_early(struct mount *m)
 
 /* --- waiting calls --------------------------------------------------------------------------------------------- */
 
-static bool mount_sync_waits(const struct mount_call *c)
+static bool sync_waits(const struct mount_call *c)
 {
     const struct dirty *d = c->inode->dirty;
 
@@ -216,7 +216,7 @@ static bool mount_sync_waits(const struct mount_call *c)
 
 static bool awaits_space(const struct mount_call *c)
 {
-    return mount_sync_is_full(c->m) || c->inode->dirty->actives > ACTIVES_MAX;
+    return sync_is_full(c->m) || c->inode->dirty->actives > ACTIVES_MAX;
 }
 
 static bool wants_commit(const struct inode *inode)
@@ -236,7 +236,7 @@ static void pump(struct mount *m, struct inode *inode)
 {
     inode_pin(inode);
     send_chunks(m, inode);
-    calls_serve(&inode->waiting, mount_sync_waits);
+    calls_serve(&inode->waiting, sync_waits);
     if (wants_commit(inode))
         commit(m, inode);
     commit_early(m);
@@ -246,10 +246,10 @@ static void pump(struct mount *m, struct inode *inode)
     inode_unpin(&m->inodes, inode);
 }
 
-static void mount_sync_wait_for(struct mount_call *c, void (*then)(struct mount_call *))
+static void sync_wait_for(struct mount_call *c, void (*then)(struct mount_call *))
 {
     c->wait.seq = c->inode->dirty ? c->inode->dirty->seq : 0;
-    if (call_waits(c, &c->inode->waiting, mount_sync_waits, then) && c->wait.commit && wants_commit(c->inode))
+    if (call_waits(c, &c->inode->waiting, sync_waits, then) && c->wait.commit && wants_commit(c->inode))
         commit(c->m, c->inode);
 }
 
@@ -258,13 +258,13 @@ void when_written(struct mount_call *c, uint64_t start, uint64_t end, void (*the
     c->wait.commit = false;
     c->wait.start = start;
     c->wait.end = end;
-    mount_sync_wait_for(c, then);
+    sync_wait_for(c, then);
 }
 
 void when_committed(struct mount_call *c, void (*then)(struct mount_call *c))
 {
     c->wait.commit = true;
-    mount_sync_wait_for(c, then);
+    sync_wait_for(c, then);
 }
 
 void when_space(struct mount_call *c, void (*then)(struct mount_call *c))
@@ -289,7 +289,7 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
     was_clean = dirty_is_empty(inode->dirty);
     before = account(inode);
     ok = dirty_add(inode->dirty, offset, data, length, through, cred, nfs_write_max(m->client));
-    mount_sync_settle(m, inode, before);
+    sync_settle(m, inode, before);
     if (!ok)
         return false;
     if (was_clean)
@@ -311,7 +311,7 @@ void sync_abandon(struct mount *m)
         note_error(inode, EIO);
         if (dirty_commit(inode->dirty))
             dirty_commit_failed(inode->dirty);
-        mount_sync_settle(m, inode, before);
+        sync_settle(m, inode, before);
         pump(m, inode);
     }
 }

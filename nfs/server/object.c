@@ -207,8 +207,7 @@ static enum nfs3_status object_keep(struct objects *objects, struct object_place
     return NFS3_OK;
 }
 
-static enum nfs3_status server_object_find(struct objects *objects, const struct nfs3_fh *fh, bool *search,
-                                           struct kept **kept)
+static enum nfs3_status table_find(struct objects *objects, const struct nfs3_fh *fh, bool *search, struct kept **kept)
 {
     struct object_place *place;
     enum nfs3_status status;
@@ -260,7 +259,7 @@ enum nfs3_status object_find(struct objects *objects, const struct nfs3_fh *fh, 
     enum nfs3_status status = object_from_cache(objects, fh, true, &k);
 
     if (status == NFS3_OK && !k)
-        status = server_object_find(objects, fh, search, &k);
+        status = table_find(objects, fh, search, &k);
     *object = status == NFS3_OK ? &k->object : NULL;
     return status;
 }
