@@ -29,7 +29,7 @@ enum {
     ASSOC_STREAMS = 16,           /* streams that a DDP peer's buffers may be bound to */
     ASSOC_SIGNALS = 64,           /* signals that may wait for the host */
     ASSOC_KEPT_OCTETS = 16 << 20, /* octets of memory of kept chunks, which wait for their turn */
-    ASSOC_KEPT_EARLY = 16 << 10,  /* the same before the HELLO of a stranger, who has nothing else to say */
+    ASSOC_KEPT_EARLY = 16 << 10,  /* the same before the HELLO, which is the first that a peer has to say */
     /* The same beside a message that waits for a receive: when there are as many the host is to read no more. */
     ASSOC_KEPT_WAITING = 256 << 10,
     ASSOC_KEPT_ENTRY = 128,  /* octets of memory that a kept chunk counts besides its own */

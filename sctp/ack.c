@@ -36,11 +36,11 @@ static void arrived(struct osctp *o, uint32_t place, struct progress_of_ack *ack
     if (sent->gap_acked)
         return;
     /* After so short a time it was an earlier transmission that arrived. */
-    if (sent->again && since_us < o->rtt.min_us)
+    if (sent->retransmitted && since_us < o->rtt.min_us)
         return;
     if (sent->number > ack->newest)
         ack->newest = sent->number;
-    if (!sent->again && sent->number > ack->sampled) {
+    if (!sent->retransmitted && sent->number > ack->sampled) {
         ack->sampled = sent->number;
         ack->sample_us = since_us;
     }

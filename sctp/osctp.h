@@ -97,7 +97,7 @@ struct osctp_sent {
     uint16_t missing;        /* chunks that no gap block acknowledged */
     uint16_t before, behind; /* if flying: the places of those sent before and after it, or OSCTP_NO_PLACE */
     bool flying;             /* neither acknowledged nor lost */
-    bool gap_acked, again;
+    bool gap_acked, retransmitted;
 };
 
 struct osctp_tx {

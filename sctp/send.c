@@ -133,7 +133,7 @@ bool osctp_send(struct osctp *o, const uint8_t **p, uint32_t *n, uint64_t now_us
     o->tx.repeats = sent->number != 0;
     if (sent->number) {
         o->count.sent_again++;
-        sent->again = true;
+        sent->retransmitted = true;
     } else {
         o->tx.unsent++;
     }

@@ -252,7 +252,7 @@ static void ksctp_leave(struct sctp_socket *base)
 }
 
 /* Will an event follow: there is space again, or, which tells more than the errno, the association has ended? */
-static bool ksctp_is_told(const struct ksctp *s, int error)
+static bool ksctp_will_notify(const struct ksctp *s, int error)
 {
     return error == -EAGAIN || (!s->over && (error == -EPIPE || error == -ENOTCONN || error == -ESHUTDOWN ||
                                              error == -ECONNRESET || error == -ECONNREFUSED || error == -ETIMEDOUT));
@@ -271,7 +271,7 @@ static int ksctp_submit(struct sctp_assoc *base, const struct span *span, uint32
     for (uint32_t i = 0; i < spans; i++)
         iov[i] = (struct iovec){(void *)(uintptr_t)span[i].at, span[i].length};
     error = ksctp_transmit(s->fd, s->id, iov, spans, stream, SCTP_UNORDERED, ppid);
-    return ksctp_is_told(s, error) ? -EAGAIN : error;
+    return ksctp_will_notify(s, error) ? -EAGAIN : error;
 }
 
 static void ksctp_shutdown(struct sctp_assoc *base)

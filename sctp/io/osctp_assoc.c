@@ -240,7 +240,7 @@ void osctp_assoc_end(struct osctp_assoc *s, enum sctp_news_kind kind)
     osctp_assoc_mark_ready(s);
 }
 
-static void osctp_assoc_tell_end(struct osctp_assoc *s)
+static void osctp_assoc_notify_end(struct osctp_assoc *s)
 {
     switch (s->engine.end) {
     case OSCTP_SHUT:
@@ -260,7 +260,7 @@ static void osctp_assoc_tell_end(struct osctp_assoc *s)
     }
 }
 
-void osctp_assoc_tell(struct osctp_assoc *s)
+void osctp_assoc_notify(struct osctp_assoc *s)
 {
     const struct osctp *o = &s->engine;
 
@@ -275,7 +275,7 @@ void osctp_assoc_tell(struct osctp_assoc *s)
         osctp_assoc_mark_ready(s);
     }
     if (o->state == OSCTP_CLOSED)
-        osctp_assoc_tell_end(s);
+        osctp_assoc_notify_end(s);
     if (s->full && (s->over || osctp_has_space(o))) {
         s->full = false;
         osctp_assoc_mark_ready(s);

@@ -156,7 +156,7 @@ extern const struct osctp_user osctp_assoc_user;
 uint32_t osctp_assoc_window(const struct osctp_assoc *s);
 
 /* Tells the owner what has happened to the association; ends it, for this reason. */
-void osctp_assoc_tell(struct osctp_assoc *s);
+void osctp_assoc_notify(struct osctp_assoc *s);
 void osctp_assoc_end(struct osctp_assoc *s, enum sctp_news_kind kind);
 void osctp_assoc_mark_ready(struct osctp_assoc *s);
 /* Something may have to be sent for it, or told to its owner. */

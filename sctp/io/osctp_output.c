@@ -42,7 +42,7 @@ void osctp_port_settle_one(struct osctp_assoc *s, uint64_t now_us)
     osctp_window(&s->engine, osctp_assoc_window(s));
     osctp_port_output(s, now_us);
     fit_store(s);
-    osctp_assoc_tell(s);
+    osctp_assoc_notify(s);
     if (s->over && s->left) {
         osctp_assoc_reap(s);
         return;

@@ -186,8 +186,8 @@ static bool waits_for_complete(const struct osctp_assoc *s)
            s->place.key.local_port == s->port->listen_port;
 }
 
-/* If the SHUTDOWN-ACK is lost the peer repeats its SHUTDOWN, to which a stranger's answer is an ABORT. All data are
- * acknowledged, so `sent` is not needed. */
+/* If the SHUTDOWN-ACK is lost the peer repeats its SHUTDOWN, which is answered by an ABORT if it is out of the blue.
+ * All data are acknowledged, so `sent` is not needed. */
 static void osctp_assoc_leave(struct osctp_assoc *s)
 {
     struct osctp_port *port = s->port;

@@ -162,14 +162,14 @@ static struct osctp_assoc *osctp_port_echo(const struct osctp_arrival *a, struct
     }
     if (!is_for_listener(a) || a->port->arrived.count >= OSCTP_BACKLOG)
         return NULL;
-    osctp_assoc_tell(s);
+    osctp_assoc_notify(s);
     osctp_free(&s->engine);
     osctp_assoc_end(s, SCTP_NEWS_LOST);
     return osctp_port_begin(a, &cookie);
 }
 
 /* An INIT at the ports of an association. Where we have called, and are not called, the peer cannot begin another. */
-static void osctp_port_hear_init(const struct osctp_arrival *a, struct osctp_assoc *s, const uint8_t *p, uint32_t n)
+static void osctp_port_on_init(const struct osctp_arrival *a, struct osctp_assoc *s, const uint8_t *p, uint32_t n)
 {
     enum osctp_collision collision = osctp_collide_init(&s->engine);
 
@@ -199,7 +199,7 @@ static struct osctp_assoc *osctp_port_known(const struct osctp_arrival *a, struc
     }
     if (p[FIRST_CHUNK] != CHUNK_INIT)
         return s;
-    osctp_port_hear_init(a, s, p, n);
+    osctp_port_on_init(a, s, p, n);
     return NULL;
 }
 
