@@ -20,7 +20,7 @@ static void ack_deliver(struct utcp *t, const struct utcp_sent *s, struct utcp_n
     uint64_t rtt_us = utcp_max(now_us - s->at_us, 1);
 
     n->delivered += s->length;
-    if (!(s->flags & UTCP_SENT_AGAIN) && (!n->rtt_us || rtt_us < n->rtt_us))
+    if (!(s->flags & UTCP_SENT_RETRANS) && (!n->rtt_us || rtt_us < n->rtt_us))
         n->rtt_us = rtt_us;
     utcp_rack_delivered(&t->rack, s, &t->rtt, echo_us, now_us);
 }
@@ -66,7 +66,7 @@ static bool is_dsack(const struct utcp *t, const struct utcp_segment *s, int64_t
 /* Did our probe, which repeated old octets, end there? */
 static bool is_probe(const struct utcp *t, int64_t end)
 {
-    return t->tlp.end && t->tlp.again && (uint64_t)end == t->tlp.end;
+    return t->tlp.end && t->tlp.is_retrans && (uint64_t)end == t->tlp.end;
 }
 
 /* Blocks arrive with the latest first. They are processed in stream order, so that older blocks do not look like
@@ -106,7 +106,7 @@ static void take_probe(struct utcp *t, const struct utcp_news *n, bool duplicate
 
     if (!p->end || t->tx.una < p->end)
         return;
-    if (!p->again || n->dsack) {
+    if (!p->is_retrans || n->dsack) {
         p->end = 0;
     } else if (t->tx.una > p->end) {
         p->end = 0;
@@ -144,7 +144,7 @@ static void take_mark(struct utcp *t)
 {
     if (t->recovery.on || t->tx.una < t->marks.point)
         return;
-    t->count.marks_told++;
+    t->count.marks_answered++;
     utcp_cubic_congested(&t->cubic, t->cubic.cwnd);
     t->cubic.cwnd = t->cubic.ssthresh;
     utcp_slowed_down(t);

@@ -219,7 +219,7 @@ static void write_new(struct utcp *t, struct utcp_packet *p, uint32_t length, bo
 
     write_data(t, p, number, length, fin, now_us);
     utcp_scoreboard_add(&t->scoreboard, number, length,
-                        (uint8_t)((before ? UTCP_SENT_AGAIN : 0) | (fin ? UTCP_SENT_FIN : 0)), now_us);
+                        (uint8_t)((before ? UTCP_SENT_RETRANS : 0) | (fin ? UTCP_SENT_FIN : 0)), now_us);
     t->tx.next += length;
     t->tx.max = utcp_max(t->tx.max, t->tx.next);
     t->timer.persist_us = UTCP_NEVER;
@@ -254,7 +254,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
         return false;
     }
     length = lost ? 0 : cut_new(t, &fin, now_us);
-    t->tlp.again = !length;
+    t->tlp.is_retrans = !length;
     if (length)
         write_new(t, p, length, fin, now_us);
     else
@@ -262,7 +262,7 @@ static bool write_probe(struct utcp *t, struct utcp_packet *p, uint64_t now_us)
     t->tlp.end = t->tx.next;
     t->tlp.due = t->tlp.sampled = false;
     t->count.probes++;
-    if (!t->timer.rtos && (t->tlp.again || length + UTCP_OPTION_SPACE >= t->tx.mss))
+    if (!t->timer.rtos && (t->tlp.is_retrans || length + UTCP_OPTION_SPACE >= t->tx.mss))
         shorten_rto(t, now_us);
     else
         utcp_arm(t, now_us);

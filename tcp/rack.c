@@ -19,10 +19,10 @@ void utcp_rack_delivered(struct utcp_rack *r, const struct utcp_sent *s, const s
 
     if (end > r->fack)
         r->fack = end;
-    else if (end < r->fack && !(s->flags & UTCP_SENT_AGAIN))
+    else if (end < r->fack && !(s->flags & UTCP_SENT_RETRANS))
         r->reordering_seen = true;
     /* The first copy may be the one that arrived (RFC 8985 6.2 step 2). */
-    if (s->flags & UTCP_SENT_AGAIN && ((echo_us && echo_us < utcp_stamped_us(s->at_us)) || rtt_us < rtt->min_us))
+    if (s->flags & UTCP_SENT_RETRANS && ((echo_us && echo_us < utcp_stamped_us(s->at_us)) || rtt_us < rtt->min_us))
         return;
     if (sent_after(s->at_us, end, r->xmit_us, r->end)) {
         r->xmit_us = s->at_us;

@@ -90,7 +90,7 @@ void utcp_scoreboard_add(struct utcp_scoreboard *b, uint64_t from, uint32_t leng
     link_newest(b, s);
 }
 
-static void board_leave(struct utcp_scoreboard *b, struct utcp_sent *s)
+static void scoreboard_forget(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     if (s->flags & UTCP_SENT_SACKED)
         b->sacked--;
@@ -103,7 +103,7 @@ static void board_leave(struct utcp_scoreboard *b, struct utcp_sent *s)
 void utcp_scoreboard_remove(struct utcp_scoreboard *b)
 {
     assert(b->count);
-    board_leave(b, utcp_scoreboard_at(b, 0));
+    scoreboard_forget(b, utcp_scoreboard_at(b, 0));
     b->head++;
     b->count--;
     b->lost_from -= b->lost_from ? 1 : 0;
@@ -112,7 +112,7 @@ void utcp_scoreboard_remove(struct utcp_scoreboard *b)
 void utcp_scoreboard_take_back(struct utcp_scoreboard *b)
 {
     assert(b->count);
-    board_leave(b, utcp_scoreboard_at(b, --b->count));
+    scoreboard_forget(b, utcp_scoreboard_at(b, --b->count));
     if (b->lost_from > b->count)
         b->lost_from = b->count;
 }
@@ -121,7 +121,7 @@ void utcp_scoreboard_mark_sacked(struct utcp_scoreboard *b, struct utcp_sent *s)
 {
     if (s->flags & UTCP_SENT_SACKED)
         return;
-    board_leave(b, s);
+    scoreboard_forget(b, s);
     s->flags = (uint8_t)((s->flags & ~UTCP_SENT_LOST) | UTCP_SENT_SACKED);
     b->sacked++;
 }
@@ -143,8 +143,8 @@ void utcp_scoreboard_mark_sent(struct utcp_scoreboard *b, struct utcp_sent *s, u
 {
     if (s->flags & UTCP_SENT_SACKED)
         return;
-    board_leave(b, s);
-    s->flags = (uint8_t)((s->flags & ~UTCP_SENT_LOST) | UTCP_SENT_AGAIN);
+    scoreboard_forget(b, s);
+    s->flags = (uint8_t)((s->flags & ~UTCP_SENT_LOST) | UTCP_SENT_RETRANS);
     s->at_us = now_us;
     link_newest(b, s);
 }
@@ -154,7 +154,7 @@ void utcp_scoreboard_renege(struct utcp_scoreboard *b)
     for (uint32_t i = 0; i < b->count; i++) {
         struct utcp_sent *s = utcp_scoreboard_at(b, i);
 
-        board_leave(b, s);
+        scoreboard_forget(b, s);
         s->flags = (uint8_t)((s->flags & ~UTCP_SENT_SACKED) | UTCP_SENT_LOST);
         b->lost++;
     }

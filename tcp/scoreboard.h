@@ -8,9 +8,9 @@
 
 enum utcp_sent_flag {
     UTCP_SENT_SACKED = 1 << 0,
-    UTCP_SENT_LOST = 1 << 1,  /* considered lost and not sent again since */
-    UTCP_SENT_AGAIN = 1 << 2, /* sent more than once: an acknowledgement may be for either copy */
-    UTCP_SENT_FIN = 1 << 3,   /* its last sequence number is the FIN's */
+    UTCP_SENT_LOST = 1 << 1,    /* considered lost and not sent again since */
+    UTCP_SENT_RETRANS = 1 << 2, /* sent more than once: an acknowledgement may be for either copy */
+    UTCP_SENT_FIN = 1 << 3,     /* its last sequence number is the FIN's */
 };
 
 enum { UTCP_BOARD_NONE = UINT32_MAX };

@@ -137,9 +137,9 @@ struct utcp_stamps {
 };
 
 struct utcp_tlp {
-    uint64_t end; /* of the probe in flight; 0: none */
-    bool again;   /* the probe repeated old octets */
-    bool sampled; /* a round-trip time was measured since the last probe */
+    uint64_t end;    /* of the probe in flight; 0: none */
+    bool is_retrans; /* the probe repeated old octets */
+    bool sampled;    /* a round-trip time was measured since the last probe */
     bool due;
 };
 
@@ -199,7 +199,7 @@ struct utcp_count {
     uint64_t sent_again, timeouts, probes, duplicates, early_octets, refused, paws, challenges, out_of_window, bad_acks;
     uint64_t undone; /* time-outs that were wrong */
     uint64_t black_holes;
-    uint64_t marks_in, marks_told; /* marks that came; times that we slowed down for those of the peer */
+    uint64_t marks_in, marks_answered; /* marks that came; times that we slowed down for those of the peer */
     uint64_t kept_max;
 };
 

@@ -70,8 +70,8 @@ static void marked_path(void **state)
     assert_true(all_arrived(n));
     assert_true(n->end[0].tcp.marks.on && n->end[1].tcp.marks.on);
     assert_true(n->end[1].tcp.count.marks_in >= 10);
-    assert_true(n->end[0].tcp.count.marks_told >= 10);
-    assert_true(n->end[0].tcp.count.marks_told <= n->end[1].tcp.count.marks_in);
+    assert_true(n->end[0].tcp.count.marks_answered >= 10);
+    assert_true(n->end[0].tcp.count.marks_answered <= n->end[1].tcp.count.marks_in);
     assert_int_equal(n->end[0].tcp.count.sent_again, 0);
     tcpnet_fini(n);
     free(n);
