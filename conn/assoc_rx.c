@@ -213,7 +213,7 @@ static enum fault deliver_plain(struct assoc *a, struct assoc_arrival *x)
     return note_qp(a, qp_place(a->life.qp, &x->seg));
 }
 
-static enum fault take_unplaced(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
+static enum fault place_nothing(struct assoc *a, struct assoc_arrival *x, uint64_t now_us)
 {
     enum fault fault = a->negotiates ? negotiate(a, x, now_us) : deliver_plain(a, x);
 
@@ -295,7 +295,7 @@ static enum fault assoc_rx_take(struct assoc *a, struct assoc_arrival *x, bool a
     else if (life_in_startup(&a->life) && (x->chunk.mode || !a->negotiates))
         fault = a->negotiates && x->in_turn ? note(a, x, FAULT_NEG_TURN, 0, 0) : FAULT_NOT_NOW;
     else
-        fault = x->chunk.mode ? assoc_rx_place(a, x) : take_unplaced(a, x, now_us);
+        fault = x->chunk.mode ? assoc_rx_place(a, x) : place_nothing(a, x, now_us);
     if (fault == FAULT_NO_RECEIVE)
         return await_receive(a, x, now_us);
     if (x->in_turn)

@@ -55,7 +55,7 @@ void rc_pair_start(struct rc_pair *p, const struct rc_requester_attr *attr, uint
     p->is_waiting = false;
 }
 
-static void rc_pair_tell(struct rc_pair *p, enum qp_happening what)
+static void rc_pair_notify(struct rc_pair *p, enum qp_happening what)
 {
     if (p->life.qp->attr.happened)
         p->life.qp->attr.happened(p->life.qp, what);
@@ -64,16 +64,16 @@ static void rc_pair_tell(struct rc_pair *p, enum qp_happening what)
 void rc_pair_communicates(struct rc_pair *p)
 {
     if (p->is_waiting)
-        rc_pair_tell(p, QP_COMMUNICATES);
+        rc_pair_notify(p, QP_COMMUNICATES);
     p->is_waiting = false;
 }
 
-static void tell_drained(struct rc_pair *p)
+static void notify_drained(struct rc_pair *p)
 {
     if (!p->is_draining || p->is_drained || p->requester.una != p->requester.end)
         return;
     p->is_drained = true;
-    rc_pair_tell(p, QP_DRAINED);
+    rc_pair_notify(p, QP_DRAINED);
 }
 
 void rc_pair_drain(struct rc_pair *p, bool drains, uint64_t now_us)
@@ -163,7 +163,7 @@ void rc_pair_settle(struct rc_pair *p, uint64_t now_us)
         return;
     if (qp->tx_pos != p->requester.una)
         qp_sent(qp, p->requester.una);
-    tell_drained(p);
+    notify_drained(p);
     if (p->requester.why)
         end_of_requests(p, now_us);
     else

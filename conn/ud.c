@@ -19,7 +19,7 @@ void ud_start(struct ud *u, uint32_t psn)
     u->is_waiting = false;
 }
 
-static void ud_tell(struct ud *u, enum qp_happening what)
+static void ud_notify(struct ud *u, enum qp_happening what)
 {
     if (u->life.qp->attr.happened)
         u->life.qp->attr.happened(u->life.qp, what);
@@ -30,7 +30,7 @@ void ud_drain(struct ud *u, bool drains, uint64_t now_us)
     u->is_draining = drains;
     ud_check(u, now_us);
     if (drains && life_is_open(&u->life))
-        ud_tell(u, QP_DRAINED);
+        ud_notify(u, QP_DRAINED);
 }
 
 void ud_restart(struct ud *u, uint64_t now_us)
@@ -93,7 +93,7 @@ void ud_rx(struct ud *u, const struct bth *b, const uint8_t grh[GRH_OCTETS], uin
         return;
     }
     if (u->is_waiting)
-        ud_tell(u, QP_COMMUNICATES);
+        ud_notify(u, QP_COMMUNICATES);
     u->is_waiting = false;
     ud_place(u, b, grh, now_us);
     ud_check(u, now_us);

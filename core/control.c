@@ -68,8 +68,8 @@ static void notice(struct inbound *in, const struct seg *seg)
     control_add(in, seg);
     if (!(seg->flags & SEG_LAST))
         return;
-    place_beside(in, seg->end, seg->op == SEG_WRITE ? seg->total : seg->read.length,
-                 (seg->reserved & SEQUENCE_SOLICITED ? SEG_SOLICITED : 0) | (seg->op == SEG_WRITE ? SEG_LAST : 0));
+    place_elsewhere(in, seg->end, seg->op == SEG_WRITE ? seg->total : seg->read.length,
+                    (seg->reserved & SEQUENCE_SOLICITED ? SEG_SOLICITED : 0) | (seg->op == SEG_WRITE ? SEG_LAST : 0));
 }
 
 void control_place(struct qp *qp, const struct seg *seg, struct inbound *in)

@@ -231,7 +231,7 @@ static enum fault packets_take_write(struct qp *qp, const struct seg *seg)
         fault = place_write(qp, seg);
     if (fault || !takes)
         return fault;
-    place_beside(in, seg->end, seg->total, seg->flags);
+    place_elsewhere(in, seg->end, seg->total, seg->flags);
     in->op = SEG_WRITE;
     in->immediate = (uint32_t)seg->immediate;
     return FAULT_NONE;

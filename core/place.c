@@ -164,7 +164,7 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
 
 /* Completes a receive without placing anything: the message's `length` octets are elsewhere and end at stream position
  * `end`. */
-void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned flags)
+void place_elsewhere(struct inbound *in, uint64_t end, uint32_t length, unsigned flags)
 {
     in->end = end;
     in->length = length;
@@ -192,7 +192,7 @@ enum fault place_datagram(struct qp *qp, const struct seg *seg, struct inbound *
     }
     place_copy(&front, at_front, fronts);
     place_copy(seg, piece, pieces);
-    place_beside(in, seg->end, whole, seg->flags);
+    place_elsewhere(in, seg->end, whole, seg->flags);
     return FAULT_NONE;
 }
 

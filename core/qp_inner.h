@@ -104,7 +104,7 @@ struct fault_note note_read(const struct peer_read *p, uint32_t msn, enum fault 
 struct inbound *place_claim(struct qp *qp); /* NULL: no receive is posted */
 enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order);
 enum fault place_write(struct qp *qp, const struct seg *seg);
-void place_beside(struct inbound *in, uint64_t end, uint32_t length, unsigned flags);
+void place_elsewhere(struct inbound *in, uint64_t end, uint32_t length, unsigned flags);
 enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at);
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order);
 enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order);

@@ -108,7 +108,7 @@ static enum fault take_immediate(struct qp *qp, const struct seg *seg, bool in_o
         fault = place_message(qp, seg, in, in_order);
     if (fault)
         return fault;
-    place_beside(in, in->end, in_order && !of_send ? qp->written.length : 0, seg->flags | SEG_WITH_IMM);
+    place_elsewhere(in, in->end, in_order && !of_send ? qp->written.length : 0, seg->flags | SEG_WITH_IMM);
     in->op = of_send ? SEG_SEND : SEG_WRITE;
     in->immediate = (uint32_t)(seg->immediate >> 32);
     return FAULT_NONE;
