@@ -58,7 +58,7 @@ static int responder_find_place(const struct responder *r, const struct sockaddr
         conns[n] = conn;
         place[n++] = (struct rpc_eviction){
             .peer = &conn->peer,
-            .idle_ms = r->now_ms - (conn->heard_ms > conn->moved_ms ? conn->heard_ms : conn->moved_ms),
+            .idle_ms = r->now_ms - (conn->received_ms > conn->moved_ms ? conn->received_ms : conn->moved_ms),
             .is_busy = conn->is_dirty || conn->calls || conn->back_queued || conn->back_sent,
         };
     }
@@ -99,7 +99,7 @@ static void responder_take_request(struct responder *r, struct rddp_event *event
     if (conn) {
         *conn = (struct rpc_conn){.responder = r, .back_granted = 1, .tag = r->slot_idle[--r->slots_idle]};
         conn->peer = peer;
-        conn->heard_ms = r->now_ms;
+        conn->received_ms = r->now_ms;
         r->slot[conn->tag] = conn;
         r->stats.connections++;
         r->stats.accepted++;

@@ -43,7 +43,7 @@ static void complete_one(struct responder *r, struct link_done *done)
     if (conn->dead)
         return;
     if (done->kind == LINK_RECEIVE) {
-        conn->heard_ms = r->now_ms;
+        conn->received_ms = r->now_ms;
         serve_receive(conn, done);
         return;
     }

@@ -205,7 +205,7 @@ static bool requester_step(struct requester *r)
     send_queued(r);
     if (r->state == STATE_UP && !silence_bearable(r, now))
         requester_lose(r);
-    silence_tell(r, now);
+    silence_report(r, now);
     r->in_step = false;
     return any;
 }
@@ -221,8 +221,8 @@ static int requester_patience(const struct requester *r, uint64_t until)
         until = silence_until(r);
     if (r->deadline_ms < until)
         until = r->deadline_ms;
-    if (silence_tell_at(r) < until)
-        until = silence_tell_at(r);
+    if (silence_report_at(r) < until)
+        until = silence_report_at(r);
     if (until == UINT64_MAX)
         return -1;
     return until <= now ? 0 : until - now > 60000 ? 60000 : (int)(until - now);

@@ -100,9 +100,9 @@ bool silence_bearable(struct requester *r, uint64_t now);
 /* When to call silence_bearable() next, in ms. */
 uint64_t silence_until(const struct requester *r);
 /* Logs a line when nothing was received for SILENCE_TELL_MS, and another when a message is received again.
- * silence_tell_at() says when to call next, in ms. */
-void silence_tell(struct requester *r, uint64_t now);
-uint64_t silence_tell_at(const struct requester *r);
+ * silence_report_at() says when to call next, in ms. */
+void silence_report(struct requester *r, uint64_t now);
+uint64_t silence_report_at(const struct requester *r);
 
 /* Handles a received message. Returns false if the connection must be closed; unanswered calls are then sent again. */
 bool intake(struct requester *r, const struct link_done *done);

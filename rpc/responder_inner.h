@@ -67,9 +67,9 @@ struct rpc_conn {
     struct rddp_pd *pd; /* its own, so that its handles are not valid on other connections (RFC 8166 8.1.1) */
     struct rpc_link link;
     struct sockaddr_storage peer;
-    uint32_t tag;      /* its index in the responder's slots */
-    uint64_t heard_ms; /* when the last message arrived */
-    uint64_t moved_ms; /* when a posted request last completed, or was posted to an idle send queue */
+    uint32_t tag;         /* its index in the responder's slots */
+    uint64_t received_ms; /* when the last message arrived */
+    uint64_t moved_ms;    /* when a posted request last completed, or was posted to an idle send queue */
     bool dead, is_dirty;
     struct rpc_serve *calls;                   /* all calls of the connection */
     struct rpc_serve *waiting, **waiting_last; /* calls that wait for room in the send queue, first come first */

@@ -13,7 +13,7 @@ static bool silence_waits(const struct requester *r)
     return r->sent.first || r->queued.first;
 }
 
-void silence_tell(struct requester *r, uint64_t now)
+void silence_report(struct requester *r, uint64_t now)
 {
     char text[RPC_ADDRESS];
 
@@ -28,13 +28,13 @@ void silence_tell(struct requester *r, uint64_t now)
     }
 }
 
-uint64_t silence_tell_at(const struct requester *r)
+uint64_t silence_report_at(const struct requester *r)
 {
     return r->silence.mute_ms && !r->silence.is_mute && silence_waits(r) ? r->silence.mute_ms + SILENCE_TELL_MS
                                                                          : UINT64_MAX;
 }
 
-static void tell_of_life(struct requester *r)
+static void report_life(struct requester *r)
 {
     char text[RPC_ADDRESS];
 
@@ -57,7 +57,7 @@ void silence_broken(struct requester *r)
 {
     r->silence.quiet_ms = 0;
     r->silence.answered = true;
-    tell_of_life(r);
+    report_life(r);
 }
 
 /* Linux's siw may leave a message that arrives right behind its MPA Reply unread until more data arrives. An RDMA Write

@@ -169,7 +169,7 @@ static enum clnt_stat tirpc_client_decode(struct rdma_client *c, struct client_c
 }
 
 /* We built the header ourselves, so it is correct: the call or its reply must be too long (RFC 8166 4.5.3). */
-static void tell_of_refusal(struct rdma_client *c, const struct client_call *call, uint32_t number)
+static void report_refusal(struct rdma_client *c, const struct client_call *call, uint32_t number)
 {
     const struct request *q = &call->request;
 
@@ -210,7 +210,7 @@ static enum clnt_stat call_once(struct rdma_client *c, struct client_call *call,
         return tirpc_client_fail(c, RPC_SYSTEMERROR, ENOMEM);
     status = requester_run(c->requester, &call->request);
     if (status == REQUEST_REFUSED)
-        tell_of_refusal(c, call, number);
+        report_refusal(c, call, number);
     return status == REQUEST_OK ? tirpc_client_decode(c, call, refreshable) : no_reply(c, status);
 }
 

@@ -172,7 +172,7 @@ static bool call_local(rpcproc_t number, uint32_t program, uint32_t version, con
     return done;
 }
 
-bool rpcbind_tell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr)
+bool rpcbind_change(uint32_t program, uint32_t version, const struct sockaddr_storage *addr)
 {
     return call_local((rpcproc_t)RPCBPROC_SET, program, version, addr);
 }

@@ -16,7 +16,7 @@ void rpcbind_set_port(struct sockaddr_storage *addr, uint16_t port);
 enum clnt_stat rpcbind_ask(uint32_t program, uint32_t version, struct sockaddr_storage *addr);
 
 /* Register `addr` at the local rpcbind, and unregister it. Return false on failure. */
-bool rpcbind_tell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
+bool rpcbind_change(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
 bool rpcbind_untell(uint32_t program, uint32_t version, const struct sockaddr_storage *addr);
 
 #endif

@@ -282,7 +282,7 @@ struct __rpc_svcxprt *svc_rdma_create(const char *address, const struct rddp_rpc
 }
 
 /* A server at the IPv6 wildcard accepts IPv4 as well, so it is registered under both netids. */
-static bool tirpc_server_tell(struct rdma_server *s, uint32_t program, uint32_t version,
+static bool tirpc_server_bind(struct rdma_server *s, uint32_t program, uint32_t version,
                               bool (*call)(uint32_t, uint32_t, const struct sockaddr_storage *))
 {
     struct sockaddr_storage v4 = {.ss_family = AF_INET};
@@ -298,10 +298,10 @@ static bool tirpc_server_tell(struct rdma_server *s, uint32_t program, uint32_t 
 
 bool svc_rdma_register(struct __rpc_svcxprt *xprt, uint32_t program, uint32_t version)
 {
-    return tirpc_server_tell(tirpc_server_of(xprt), program, version, rpcbind_tell);
+    return tirpc_server_bind(tirpc_server_of(xprt), program, version, rpcbind_change);
 }
 
 bool svc_rdma_unregister(struct __rpc_svcxprt *xprt, uint32_t program, uint32_t version)
 {
-    return tirpc_server_tell(tirpc_server_of(xprt), program, version, rpcbind_untell);
+    return tirpc_server_bind(tirpc_server_of(xprt), program, version, rpcbind_untell);
 }
