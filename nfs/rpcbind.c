@@ -88,7 +88,7 @@ static void service_args(struct coder *c, void *user)
 
 /* A universal address ends with the two octets of the port in decimal (RFC 5665 5.2.3.3); the host part is the
  * wildcard. UNSET ignores the address. */
-static int tell_binder(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
+static int change_binding(uint32_t procedure, uint32_t program, uint32_t version, const char *netid, unsigned port)
 {
     static const struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = LOCAL_SOCKET};
     struct tcp_call t = {.length = sizeof(path), .version = RPCBIND_VERSION, .procedure = procedure};
@@ -107,10 +107,10 @@ static int tell_binder(uint32_t procedure, uint32_t program, uint32_t version, c
 
 int rpcbind_set(uint32_t program, uint32_t version, const char *netid, uint16_t port)
 {
-    return tell_binder(PROC_SET, program, version, netid, port);
+    return change_binding(PROC_SET, program, version, netid, port);
 }
 
 int rpcbind_unset(uint32_t program, uint32_t version, const char *netid)
 {
-    return tell_binder(PROC_UNSET, program, version, netid, 0);
+    return change_binding(PROC_UNSET, program, version, netid, 0);
 }

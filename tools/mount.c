@@ -104,7 +104,7 @@ static char *join(const struct opt_list *words)
 
 static int parent = -1; /* a pipe to the first process, which waits for the exit code */
 
-static void tell_parent(int code)
+static void notify_parent(int code)
 {
     unsigned char octet = (unsigned char)code;
 
@@ -124,7 +124,7 @@ static void go_background(void)
         return;
     if (chdir("/") || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         warn("%s", error_text(errno));
-    tell_parent(EXIT_OK);
+    notify_parent(EXIT_OK);
     dup2(null, 2);
     if (null > 2)
         close(null);
@@ -194,7 +194,7 @@ static int mount_main(const struct command *command, int argc, char **argv)
     catch_signals();
     if (!code)
         code = mount_run(&o, go_background);
-    tell_parent(code);
+    notify_parent(code);
     free(o.options);
     free(o.host);
     free(o.path);

@@ -236,7 +236,7 @@ struct each_export {
     void *user;
 };
 
-static void tell_each(void *user, const struct seen_export *e)
+static void report_each(void *user, const struct seen_export *e)
 {
     struct each_export *each = user;
     char path[MOUNT_PATH_MAX + 1], groups[GROUPS_SEEN * (MOUNT_NAME_MAX + 1) + 1] = "";
@@ -255,5 +255,5 @@ int nfs_client_exports(const struct nfs_client_attr *attr,
 {
     struct each_export all = {each, user};
 
-    return list_exports(attr, tell_each, &all, message);
+    return list_exports(attr, report_each, &all, message);
 }

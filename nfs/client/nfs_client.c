@@ -170,7 +170,7 @@ static void take_ended(struct nfs_client *c)
 /* Calls `done` for the ops that are over now, not for those that a `done` starts: these could keep us here forever.
  * What they start is sent behind the last of them, which saves the two system calls that would tell the caller to wait.
  */
-static int client_tell(struct nfs_client *c)
+static int client_report(struct nfs_client *c)
 {
     int n = 0, due = 0;
 
@@ -213,7 +213,7 @@ int nfs_wait(struct nfs_client *c, int timeout_ms)
         launch_due(c);
         client_work(c, c->over ? 0 : client_patience(c, until));
         take_ended(c);
-        n = client_tell(c);
+        n = client_report(c);
     }
     return n;
 }

@@ -39,7 +39,7 @@ void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr)
         return;
     }
     st = mount_stat(c->inode, &attr->attr);
-    mount_told(c->inode, &st);
+    mount_reported(c->inode, &st);
     fuse_reply_attr(c->req, &st, c->m->options->attr_timeout_s);
     call_end(c);
 }
@@ -52,7 +52,7 @@ static void reply_entry(struct mount_call *c, struct inode *inode, const struct 
 
     e.ino = inode->ino;
     e.attr = mount_stat(inode, attr);
-    mount_told(inode, &e.attr);
+    mount_reported(inode, &e.attr);
     inode->lookups++;
     if (c->creates) {
         struct file *f = handle_open(c, inode);

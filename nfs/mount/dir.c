@@ -109,7 +109,7 @@ static bool add_entry(struct mount_call *c, struct dir *d, struct filling *to, c
     if (n <= left) {
         to->used += n;
         if (e.ino) {
-            mount_told(inode, &e.attr);
+            mount_reported(inode, &e.attr);
             inode->lookups++;
             to->looked[to->count++] = inode;
         }

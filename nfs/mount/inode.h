@@ -24,11 +24,11 @@ struct inode {
     uint64_t lookups;
     uint32_t pins;
 
-    uint32_t opens;     /* open handles of the file */
-    bool told;          /* the kernel knows a size */
-    bool cached;        /* the kernel's cached pages belong to `stamp` */
-    uint64_t told_size; /* the size that the kernel knows */
-    struct nfs3_time told_mtime;
+    uint32_t opens;         /* open handles of the file */
+    bool reported;          /* the kernel knows a size */
+    bool cached;            /* the kernel's cached pages belong to `stamp` */
+    uint64_t reported_size; /* the size that the kernel knows */
+    struct nfs3_time reported_mtime;
     int32_t retry_pid; /* the process that was told to look the name up again */
     struct stamp stamp;
     uint64_t paused_until_ns;   /* data that the server has lost are not sent again before; 0: no pause */

@@ -149,7 +149,7 @@ void calls_kill(struct mount *m);
 struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr); /* inode may be NULL */
 /* Whether attributes requested at `since` may lack data that were committed later. */
 bool mount_is_stale(const struct inode *inode, uint64_t since);
-void mount_told(struct inode *inode, const struct stat *st);
+void mount_reported(struct inode *inode, const struct stat *st);
 /* Notes that the kernel's cached pages belong to these attributes; NULL: to unknown ones. */
 void mount_stamp(struct inode *inode, const struct nfs3_post_attr *attr);
 /* The same after a change by this mount, if the attributes before it were those noted. */

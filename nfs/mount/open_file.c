@@ -66,7 +66,7 @@ static bool must_look_again(struct mount_call *c, const struct nfs3_attr *attr)
     struct stat st = mount_stat(c->inode, attr);
     pid_t pid = fuse_req_ctx(c->req)->pid;
 
-    if (c->inode->told && c->inode->told_size == (uint64_t)st.st_size)
+    if (c->inode->reported && c->inode->reported_size == (uint64_t)st.st_size)
         return false;
     if (pid == c->inode->retry_pid)
         return false;
@@ -85,9 +85,9 @@ static void look_at_content(struct mount_call *c, const struct nfs3_post_attr *a
         return;
     st = mount_stat(c->inode, &attr->attr);
     /* Invalidate only the attributes: invalidating pages could wait for this thread itself. */
-    if (memcmp(&c->inode->told_mtime, &attr->attr.mtime, sizeof(attr->attr.mtime)))
+    if (memcmp(&c->inode->reported_mtime, &attr->attr.mtime, sizeof(attr->attr.mtime)))
         fuse_lowlevel_notify_inval_inode(c->m->session, c->inode->ino, -1, 0);
-    mount_told(c->inode, &st);
+    mount_reported(c->inode, &st);
 }
 
 static void open_known(struct mount_call *c)

@@ -48,11 +48,11 @@ bool mount_is_stale(const struct inode *inode, uint64_t since)
     return inode->dirty && inode->dirty->dropped > since;
 }
 
-void mount_told(struct inode *inode, const struct stat *st)
+void mount_reported(struct inode *inode, const struct stat *st)
 {
-    inode->told = true;
-    inode->told_size = (uint64_t)st->st_size;
-    inode->told_mtime = (struct nfs3_time){(uint32_t)st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
+    inode->reported = true;
+    inode->reported_size = (uint64_t)st->st_size;
+    inode->reported_mtime = (struct nfs3_time){(uint32_t)st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
 }
 
 static bool is_same_time(struct nfs3_time a, struct nfs3_time b)

@@ -295,8 +295,8 @@ bool sync_write(struct mount *m, struct inode *inode, const struct rpc_cred *cre
     if (was_clean)
         list_dirty(m, inode);
     m->changes++;
-    if (inode->told && inode->told_size < offset + length)
-        inode->told_size = offset + length;
+    if (inode->reported && inode->reported_size < offset + length)
+        inode->reported_size = offset + length;
     send_chunks(m, inode);
     commit_early(m);
     return true;
