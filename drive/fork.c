@@ -2,8 +2,8 @@
 /* fork.c - the list of contexts of this process, and fork().
  *
  * Only the forking thread exists in the child. While it forks it therefore holds every lock that keeps connections,
- * lists and memory consistent: loop locks, bells and mutexes. Spinlocks cannot be held; what they guard is initialised
- * again in the child (inherit.c). In the child itself, in_child() only records that it is one. */
+ * lists and memory consistent: loop locks, doorbells and mutexes. Spinlocks cannot be held; what they guard is
+ * initialised again in the child (inherit.c). In the child itself, in_child() only records that it is one. */
 #include "drive/fork.h"
 
 #include <sched.h>
@@ -43,8 +43,8 @@ static bool take_token(struct loop *loop, uint64_t until_us)
     return taken;
 }
 
-/* Releases the bells of the endpoints up to `end`, then the loop lock. */
-static void give_bells(struct loop *loop, const struct endpoint *end)
+/* Releases the doorbells of the endpoints up to `end`, then the loop lock. */
+static void release_doorbells(struct loop *loop, const struct endpoint *end)
 {
     for (struct endpoint *endpoint = loop->endpoints, *next; endpoint != end; endpoint = next) {
         next = endpoint->next;
@@ -53,14 +53,14 @@ static void give_bells(struct loop *loop, const struct endpoint *end)
     loop_unlock(loop);
 }
 
-/* Takes the lock of a loop and then all its bells, or nothing. */
-static bool take_bells(struct loop *loop, uint64_t until_us)
+/* Takes the lock of a loop and then all its doorbells, or nothing. */
+static bool take_doorbells(struct loop *loop, uint64_t until_us)
 {
     if (!take_token(loop, until_us))
         return false;
     for (struct endpoint *endpoint = loop->endpoints; endpoint; endpoint = endpoint->next)
         if (!take_bell(endpoint, until_us)) {
-            give_bells(loop, endpoint);
+            release_doorbells(loop, endpoint);
             return false;
         }
     return true;
@@ -90,7 +90,7 @@ static bool fork_hold(struct rddp_context *context, uint64_t until_us)
 {
     uint32_t held = 0;
 
-    while (held < context->loops && take_bells(&context->loop[held], until_us))
+    while (held < context->loops && take_doorbells(&context->loop[held], until_us))
         held++;
     if (held == context->loops) {
         pthread_mutex_lock(&context->members.lock);
@@ -98,7 +98,7 @@ static bool fork_hold(struct rddp_context *context, uint64_t until_us)
         return true;
     }
     while (held)
-        give_bells(&context->loop[--held], NULL);
+        release_doorbells(&context->loop[--held], NULL);
     return false;
 }
 
@@ -122,7 +122,7 @@ static void in_parent(void)
         each_leaf(context, pthread_mutex_unlock);
         pthread_mutex_unlock(&context->members.lock);
         for (uint32_t i = 0; i < context->loops; i++)
-            give_bells(&context->loop[i], NULL);
+            release_doorbells(&context->loop[i], NULL);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -84,7 +84,7 @@ static void leave_channels(struct rddp_context *context)
     reports_leave(&async_channel->reports);
 }
 
-/* The bells were held by the forking thread: they are initialised again. */
+/* The doorbells were held by the forking thread: they are initialised again. */
 static void leave_connections(struct loop *loop)
 {
     struct endpoint *endpoint;

@@ -9,10 +9,10 @@
  *     the leaves            mrs_lock, members.lock, a channel's lock, a loop's timer_lock,
  *                           a stack of SCTP's lock, the spinlocks of queues, CQs, pools and lists
  *
- * No thread waits for a second loop lock, and only a driver holds several bells at once. Leaves are not nested, with
- * three exceptions: batch.lock before a queue pair's spin, cq.reading before cq.writing, and members.lock before the
- * other mutexes while the process forks or a child makes a context its own. A post takes the spinlock of its queue and
- * rings the bell; neither waits for network work. */
+ * No thread waits for a second loop lock, and only a driver holds several doorbells at once. Leaves are not nested,
+ * with three exceptions: batch.lock before a queue pair's spin, cq.reading before cq.writing, and members.lock before
+ * the other mutexes while the process forks or a child makes a context its own. A post takes the spinlock of its queue
+ * and rings the bell; neither waits for network work. */
 #ifndef RDDP_ENDPOINT_OBJECTS_H
 #define RDDP_ENDPOINT_OBJECTS_H
 
