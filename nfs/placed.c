@@ -28,7 +28,7 @@ static bool placed_continues(const struct placed_rx *p, const uint8_t *at, uint6
 }
 
 /* Whether these octets lie where others of the item do. Then those were overwritten, whatever they were. */
-static bool placed_laps(const struct placed_rx *p, const uint8_t *at, size_t n)
+static bool placed_overlaps(const struct placed_rx *p, const uint8_t *at, size_t n)
 {
     uintptr_t start = (uintptr_t)p->item.data, from = (uintptr_t)at;
 
@@ -41,7 +41,7 @@ int placed_eat(struct placed_rx *p, const uint8_t *at, size_t n, uint64_t rid, s
     int error = 0;
 
     *eaten = 0;
-    if (placed_laps(p, at, n))
+    if (placed_overlaps(p, at, n))
         return -EBADMSG;
     while (error == 0 && *eaten < n) {
         if (placed_continues(p, at + *eaten, rid)) {

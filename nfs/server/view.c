@@ -19,7 +19,7 @@ struct view {
     _Atomic uintptr_t start, end; /* 0: free */
     _Atomic unsigned users;
     atomic_bool faulted;
-    atomic_bool told; /* the kernel tells this process which pages are in memory */
+    atomic_bool may_see; /* the kernel tells this process which pages are in memory */
 };
 
 static struct view table[VIEWS_MAX];
@@ -145,7 +145,7 @@ struct view *view_open(int fd, uint64_t size)
         return NULL;
     }
     view->faulted = false;
-    view->told = false;
+    view->may_see = false;
     view->start = (uintptr_t)start;
     view->end = (uintptr_t)start + length;
     return view;
@@ -189,13 +189,13 @@ bool view_is_good(const struct view *view, uint64_t size)
 
 /* mincore() reports all pages as resident to callers who may not know. The last page, beyond the file, is never
  * resident, so it tells the two cases apart. */
-static bool is_told(struct view *view)
+static bool sees_residency(struct view *view)
 {
     unsigned char there;
 
-    if (!view->told)
-        view->told = mincore((void *)(view->end - page), page, &there) == 0 && !(there & 1);
-    return view->told;
+    if (!view->may_see)
+        view->may_see = mincore((void *)(view->end - page), page, &there) == 0 && !(there & 1);
+    return view->may_see;
 }
 
 bool view_is_resident(struct view *view, uint64_t offset, size_t n)
@@ -213,7 +213,7 @@ bool view_is_resident(struct view *view, uint64_t offset, size_t n)
             if (!(there[i] & 1))
                 return false;
     }
-    return is_told(view);
+    return sees_residency(view);
 }
 
 const uint8_t *view_at(const struct view *view, uint64_t offset)

@@ -40,10 +40,10 @@ static int map_buffer(struct rsocket *rs, void *buf, size_t len, int prot, off_t
         *offset = (off_t)(uintptr_t)buf;
     map->offset = (uint64_t)*offset;
     map->index = index;
-    map->is_told = index < 0;
+    map->is_announced = index < 0;
     map->next = rs->maps;
     rs->maps = map;
-    rs_maps_tell(rs); /* or before the next data */
+    rs_maps_announce(rs); /* or before the next data */
     return 0;
 }
 
@@ -100,7 +100,7 @@ static struct rs_sge find_target(const struct rsocket *rs, uint64_t offset)
 static bool can_write_silently(const struct rsocket *rs)
 {
     return rs->state != RS_CONNECTED || rs->write_shut ||
-           (rs->out.slots > RS_CONTROL_SLOTS && rs_has_ring_space(rs) && rs_maps_are_told(rs));
+           (rs->out.slots > RS_CONTROL_SLOTS && rs_has_ring_space(rs) && rs_maps_are_announced(rs));
 }
 
 static int riowrite_part(struct rsocket *rs, const uint8_t *from, size_t n, uint64_t offset, uint32_t *part)

@@ -13,15 +13,15 @@ void rs_iomap_take(struct rsocket *rs, uint32_t index)
         rs->targets[index] = rs->queues.iomaps[index];
 }
 
-bool rs_maps_are_told(const struct rsocket *rs)
+bool rs_maps_are_announced(const struct rsocket *rs)
 {
     for (const struct rs_map *map = rs->maps; map; map = map->next)
-        if (!map->is_told)
+        if (!map->is_announced)
             return false;
     return true;
 }
 
-static void tell_map(struct rsocket *rs, struct rs_map *map)
+static void announce_map(struct rsocket *rs, struct rs_map *map)
 {
     struct rs_iomap entry = {
         .offset = map->offset,
@@ -36,14 +36,14 @@ static void tell_map(struct rsocket *rs, struct rs_map *map)
     entry.offset = offset.addr;
     rs_sge_turn(rs, &entry.sge);
     if (!rs_post_write(rs, &from, &to, rs_message(RS_IOMAP, (uint32_t)map->index), 0))
-        map->is_told = true;
+        map->is_announced = true;
 }
 
-void rs_maps_tell(struct rsocket *rs)
+void rs_maps_announce(struct rsocket *rs)
 {
     for (struct rs_map *map = rs->maps; map && rs->state == RS_CONNECTED && rs->out.slots >= 2; map = map->next)
-        if (!map->is_told)
-            tell_map(rs, map);
+        if (!map->is_announced)
+            announce_map(rs, map);
 }
 
 void rs_maps_free(struct rsocket *rs)

@@ -27,7 +27,7 @@ void rs_start(struct rsocket *rs, const struct rs_hello *peer)
 
     rs->peer = *peer;
     in->awaited = in->free = in->publish_at = in->size / 2;
-    in->tell_at = (uint16_t)(rs->sizes.recv_queue / 2);
+    in->announce_at = (uint16_t)(rs->sizes.recv_queue / 2);
     in->entry = out->entry = 1; /* the first entries came with the private data */
     out->slots = rs->sizes.send_queue;
     out->allowed = peer->credits;
@@ -176,7 +176,7 @@ static void publish_half(struct rsocket *rs)
 static void give_credits(struct rsocket *rs)
 {
     struct rs_in *in = &rs->in;
-    bool is_due = (int16_t)(in->came - in->tell_at) >= 0;
+    bool is_due = (int16_t)(in->came - in->announce_at) >= 0;
 
     if (rs->state != RS_CONNECTED || rs->out.slots < 2)
         return;
@@ -186,7 +186,7 @@ static void give_credits(struct rsocket *rs)
         rs_post_message(rs, RS_CREDIT, (uint16_t)(in->came + rs->sizes.recv_queue));
     else
         return;
-    in->tell_at = (uint16_t)(in->came + rs->sizes.recv_queue / 2);
+    in->announce_at = (uint16_t)(in->came + rs->sizes.recv_queue / 2);
 }
 
 void rs_progress(struct rsocket *rs)
@@ -203,5 +203,5 @@ void rs_progress(struct rsocket *rs)
     if (n < 0)
         rs_break(rs, EIO);
     give_credits(rs);
-    rs_maps_tell(rs);
+    rs_maps_announce(rs);
 }

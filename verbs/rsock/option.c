@@ -63,7 +63,7 @@ static uint32_t *size_at(struct rsocket *rs, const struct sized *size)
 }
 
 /* Two of them are rdma_cm's, too. */
-static int tell_id(struct rsocket *rs, int level, int name, int value)
+static int report_id(struct rsocket *rs, int level, int name, int value)
 {
     int option;
 
@@ -109,7 +109,7 @@ static int option_set(struct rsocket *rs, int level, int name, const void *value
     if (size)
         return size_set(rs, size, number);
     *at = number;
-    return tell_id(rs, level, name, number);
+    return report_id(rs, level, name, number);
 }
 
 int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)

@@ -124,8 +124,8 @@ struct rs_in {
     uint32_t size;
     uint32_t read_at, ready, awaited, free;
     uint32_t publish_at;
-    uint16_t came;    /* messages of data */
-    uint16_t tell_at; /* the count at which the peer gets new credits */
+    uint16_t came;        /* messages of data */
+    uint16_t announce_at; /* the count at which the peer gets new credits */
     uint32_t *messages;
     unsigned entry; /* of the peer's target SGL, which is written next */
 };
@@ -148,8 +148,8 @@ struct rs_map {
     struct rs_map *next;
     struct ibv_mr *mr;
     uint64_t offset;
-    int index;    /* the peer's entry; -1: for local use alone */
-    bool is_told; /* the peer's entry is written */
+    int index;         /* the peer's entry; -1: for local use alone */
+    bool is_announced; /* the peer's entry is written */
 };
 
 /* A thread that waits for sockets, once for each of them. */
@@ -296,8 +296,8 @@ bool rs_has_ring_space(const struct rsocket *rs);
 
 /* maps.c */
 void rs_iomap_take(struct rsocket *rs, uint32_t index);
-bool rs_maps_are_told(const struct rsocket *rs);
-void rs_maps_tell(struct rsocket *rs);
+bool rs_maps_are_announced(const struct rsocket *rs);
+void rs_maps_announce(struct rsocket *rs);
 void rs_maps_free(struct rsocket *rs);
 
 #endif

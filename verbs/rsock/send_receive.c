@@ -24,7 +24,7 @@ bool rs_is_writable(const struct rsocket *rs)
     if (rs->write_shut || rs->state != RS_CONNECTED)
         return true;
     return out->slots >= RS_CONTROL_SLOTS + 2 && rs_has_ring_space(rs) && out->targets &&
-           (uint16_t)(out->allowed - out->sent) > out->kept && rs_maps_are_told(rs);
+           (uint16_t)(out->allowed - out->sent) > out->kept && rs_maps_are_announced(rs);
 }
 
 uint32_t rs_ring_space(const struct rsocket *rs, size_t n, uint32_t length)
