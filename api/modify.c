@@ -305,7 +305,9 @@ int rddp_path_mtu(const struct sockaddr *peer, socklen_t length)
     if (length > sizeof(address) || length < sizeof(struct sockaddr_in))
         return -EINVAL;
     memcpy(&address, peer, length);
-    if (address.ss_family != AF_INET && (address.ss_family != AF_INET6 || length < sizeof(struct sockaddr_in6)))
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
         return -EAFNOSUPPORT;
+    if (address.ss_family == AF_INET6 && length < sizeof(struct sockaddr_in6))
+        return -EINVAL;
     return ib->path_mtu(&address);
 }

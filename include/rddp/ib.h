@@ -104,8 +104,8 @@ RDDP_API int rddp_modify_qp(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
 RDDP_API int rddp_query_ib(struct rddp_qp *qp, struct rddp_ib_attr *attr);
 
 /* Returns the octets of the largest path MTU, 256 to 4096, that fits into the packets of the route to `peer`; or a
- * negative errno: -ENETUNREACH, -EHOSTUNREACH; -EAFNOSUPPORT: neither IPv4 nor IPv6; -EINVAL: a wrong length;
- * -EPROTONOSUPPORT: this build has no RoCE. */
+ * negative errno: -ENETUNREACH, -EHOSTUNREACH; -EADDRNOTAVAIL: IPv6 is not available; -EAFNOSUPPORT: neither IPv4 nor
+ * IPv6; -EINVAL: a wrong length; -EPROTONOSUPPORT: this build has no RoCE. */
 RDDP_API int rddp_path_mtu(const struct sockaddr *peer, socklen_t length);
 
 /* --- datagrams ---
