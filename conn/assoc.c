@@ -66,7 +66,8 @@ bool assoc_can_say(const struct assoc *a, const struct seg *seg)
     }
 }
 
-uint32_t assoc_unsupported(const struct assoc *a)
+/* Returns the requests that the two indications have no message for: bit N is enum rddp_wr_opcode N. */
+static uint32_t assoc_unsupported(const struct assoc *a)
 {
     static const struct {
         enum rddp_wr_opcode opcode;

@@ -11,9 +11,6 @@ void assoc_fail(struct assoc *a, const struct fault_note *note, uint64_t now_us)
 /* Processes the peer's HELLO, in its turn, from the chunk at `pos`. Returns FAULT_NONE or why it is wrong. */
 enum fault assoc_hello(struct assoc *a, const struct neg *neg, uint64_t pos, uint64_t now_us);
 
-/* Returns the requests that the two indications have no message for: bit N is enum rddp_wr_opcode N. */
-uint32_t assoc_unsupported(const struct assoc *a);
-
 /* Can our adaptation express this segment (S1, S2)? */
 bool assoc_can_say(const struct assoc *a, const struct seg *seg);
 

@@ -30,7 +30,8 @@ static void close_endpoint(struct endpoint *endpoint)
     endpoint->closed = true;
 }
 
-void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us)
+/* Makes the driver work on this endpoint at once, by its timer. */
+static void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us)
 {
     reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, now_us);
 }

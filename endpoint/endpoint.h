@@ -134,9 +134,6 @@ void endpoint_abort(struct endpoint *endpoint);
 /* Reports that the connection could not be made, with this negative errno, and closes it. For the driver. */
 void endpoint_fail_to_connect(struct endpoint *endpoint, int error);
 
-/* Makes the driver work on this endpoint at once, by its timer. */
-void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us);
-
 /* In a child of fork(), after loop_leave(): the connection continues in the parent and is over here. The peer does
  * not notice; the application gets an event. `fault` is FAULT_FORKED, or FAULT_CLOSED after loop_forget_descriptors():
  * then the kernel has ended the connection. For the driver. */

@@ -258,6 +258,5 @@ void stream_guess_next(struct rddp_stream *s, const struct utcp_arrival *a, cons
 
 /* stream.c. NULL and *error: -ENOMEM, -EMFILE. */
 struct rddp_stream *stream_new(struct rddp_stream_net *net, int *error);
-extern const struct utcp_user stream_user;
 
 #endif

@@ -73,7 +73,7 @@ static void stream_fetch(void *user, uint64_t position, uint32_t length, struct 
     }
 }
 
-const struct utcp_user stream_user = {stream_cut, stream_fetch, stream_arrived};
+static const struct utcp_user stream_user = {stream_cut, stream_fetch, stream_arrived};
 
 static void stream_on_timer(struct timer *timer, uint64_t now_us)
 {

@@ -119,7 +119,7 @@ static void take_probe(struct utcp *t, const struct utcp_news *n, bool duplicate
     }
 }
 
-void utcp_enter_recovery(struct utcp *t)
+static void enter_recovery(struct utcp *t)
 {
     struct utcp_recovery *r = &t->recovery;
 
@@ -161,7 +161,7 @@ void utcp_detect_losses(struct utcp *t, uint64_t now_us)
     if (later_us)
         t->timer.probe_us = UTCP_NEVER;
     if (t->scoreboard.lost && !t->recovery.on)
-        utcp_enter_recovery(t);
+        enter_recovery(t);
 }
 
 /* A peer without SACK: three duplicate acknowledgements, then one segment for each partial acknowledgement (RFC

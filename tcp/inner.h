@@ -65,7 +65,6 @@ uint16_t utcp_mss_offer(const struct utcp_name *remote, uint32_t mtu);
 uint32_t utcp_mss_of(const struct utcp *t, uint32_t mtu);
 /* ack.c: processes an acknowledgement of a segment that has passed all checks. */
 void utcp_ack(struct utcp *t, const struct utcp_segment *s, uint64_t seq, uint64_t now_us);
-void utcp_enter_recovery(struct utcp *t);
 void utcp_slowed_down(struct utcp *t); /* for whatever reason: the window became smaller */
 void utcp_detect_losses(struct utcp *t, uint64_t now_us);
 /* undo.c. Keep the window before a time-out reduces it; note that octets were sent again; judge by the first

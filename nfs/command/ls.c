@@ -12,7 +12,8 @@
 
 /* --- words --------------------------------------------------------------------------------------------------- */
 
-char *nfs_mode_text(char text[SMALL_TEXT], const struct nfs3_attr *attr)
+/* "drwxr-xr-x" */
+static char *ls_mode_text(char text[SMALL_TEXT], const struct nfs3_attr *attr)
 {
     static const char types[] = "?-dbclsp", bits[] = "rwxrwxrwx";
     text[0] = types[attr->type];
@@ -93,7 +94,7 @@ static void print_item(struct nfs_session *s, const struct nfs_item *item, const
             snprintf(size, sizeof(size), "%u, %u", a->major, a->minor);
         else
             nfs_size_text(size, a->size, s->options->human);
-        printf("%s %3u %-8s %-8s %10s %s ", nfs_mode_text(mode, a), a->nlink, user_text(user, a->uid),
+        printf("%s %3u %-8s %-8s %10s %s ", ls_mode_text(mode, a), a->nlink, user_text(user, a->uid),
                group_text(group, a->gid), size, ls_time_text(when, &a->mtime));
     }
     fputs(xfer_printable(text, name), stdout);
@@ -284,7 +285,7 @@ static void print_stat(struct nfs_session *s, const struct nfs_item *item)
     if (a->type == NFS3_LNK)
         print_target(s, &item->fh);
     printf("\n  type: %s\n  mode: %04o %s\n links: %u\n owner: %u %s\n group: %u %s\n", types[a->type], a->mode & 07777,
-           nfs_mode_text(mode, a), a->nlink, a->uid, user_text(user, a->uid), a->gid, group_text(group, a->gid));
+           ls_mode_text(mode, a), a->nlink, a->uid, user_text(user, a->uid), a->gid, group_text(group, a->gid));
     printf("  size: %" PRIu64 "\n  used: %" PRIu64 "\n  fsid: %" PRIx64 "\nfileid: %" PRIu64 "\n", a->size, a->used,
            a->fsid, a->fileid);
     printf(" atime: %u.%09u\n mtime: %u.%09u\n ctime: %u.%09u\nhandle: ", a->atime.s, a->atime.ns, a->mtime.s,

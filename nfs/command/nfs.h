@@ -95,8 +95,7 @@ int nfs_get(const struct nfs_options *options, int argc, char **argv);
 int nfs_put(const struct nfs_options *options, int argc, char **argv);
 int nfs_cp(const struct nfs_options *options, int argc, char **argv);
 
-char *nfs_mode_text(char text[SMALL_TEXT], const struct nfs3_attr *attr); /* "drwxr-xr-x" */
-char *nfs_size_text(char text[SMALL_TEXT], uint64_t size, bool human);    /* "1536", or "1.5K" */
+char *nfs_size_text(char text[SMALL_TEXT], uint64_t size, bool human); /* "1536", or "1.5K" */
 
 /* Looks up the directory of the path inside the export, and copies its last name. Returns 0 or an exit code. */
 int nfs_parent(struct nfs_session *s, struct nfs3_fh *dir, char name[XFER_NAME + 1]);

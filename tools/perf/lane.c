@@ -114,7 +114,7 @@ void lane_qp_attr(struct rddp_qp_attr *attr)
     attr->max_inline_data = HEAD;
 }
 
-unsigned char *lane_bulk(const struct lane *lane)
+static unsigned char *lane_bulk(const struct lane *lane)
 {
     return lane->data.at;
 }
@@ -166,7 +166,8 @@ static int post_slots(struct lane *lane, const unsigned *slots, unsigned n)
     return error ? fail(EXIT_FAILED, "cannot post a receive: %s", error_text(error)) : 0;
 }
 
-int lane_repost(struct lane *lane)
+/* Posts again all receives that were consumed. */
+static int lane_repost(struct lane *lane)
 {
     unsigned n = lane->consumed_count;
     lane->consumed_count = 0;

@@ -162,7 +162,6 @@ void lane_qp_attr(struct rddp_qp_attr *attr);
 
 /* Makes the data memory and posts the whole ring: a client before HELLO, a server after it. */
 int lane_size(struct lane *lane, uint64_t size);
-unsigned char *lane_bulk(const struct lane *lane);
 unsigned char *lane_last(const struct lane *lane);
 unsigned char *lane_sink(const struct lane *lane);
 uint64_t *lane_word(const struct lane *lane);   /* of the peer's atomics */
@@ -186,8 +185,6 @@ int lane_poll(struct lane *lane);
 void lane_let_wait(struct lane *lane, bool peer_waits);
 /* Something has arrived without a completion. */
 void lane_note_progress(struct lane *lane);
-/* Posts again all receives that were consumed. */
-int lane_repost(struct lane *lane);
 int lane_post(struct lane *lane, struct rddp_send_wr *first);
 
 /* Before a test: counters back to zero; `receives` of the test's messages come here. */

@@ -33,12 +33,6 @@ struct rping_message {
     uint32_t key, size;
 };
 
-void rping_encode(unsigned char out[RPING_MESSAGE], const struct rping_message *message);
-struct rping_message rping_decode(const unsigned char in[RPING_MESSAGE]);
-
-/* Fills the source buffer of iteration `iteration` (from 0) as rping does: text, a run of letters, a zero. */
-void rping_fill(unsigned char *out, size_t size, uint64_t iteration);
-
 /* --- client -------------------------------------------------------------------------------------------------- */
 
 struct pinger {

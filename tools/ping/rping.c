@@ -6,7 +6,7 @@
 
 #include "tools/ping/ping.h"
 
-void rping_encode(unsigned char out[RPING_MESSAGE], const struct rping_message *message)
+static void rping_encode(unsigned char out[RPING_MESSAGE], const struct rping_message *message)
 {
     uint64_t offset = htobe64(message->offset);
     uint32_t key = htobe32(message->key), size = htobe32(message->size);
@@ -15,7 +15,7 @@ void rping_encode(unsigned char out[RPING_MESSAGE], const struct rping_message *
     memcpy(out + 12, &size, 4);
 }
 
-struct rping_message rping_decode(const unsigned char in[RPING_MESSAGE])
+static struct rping_message rping_decode(const unsigned char in[RPING_MESSAGE])
 {
     uint64_t offset;
     uint32_t key, size;
@@ -25,7 +25,8 @@ struct rping_message rping_decode(const unsigned char in[RPING_MESSAGE])
     return (struct rping_message){.offset = be64toh(offset), .key = be32toh(key), .size = be32toh(size)};
 }
 
-void rping_fill(unsigned char *out, size_t size, uint64_t iteration)
+/* Fills the source buffer of iteration `iteration` (from 0) as rping does: text, a run of letters, a zero. */
+static void rping_fill(unsigned char *out, size_t size, uint64_t iteration)
 {
     enum { FIRST = 'A', LETTERS = 'z' - 'A' + 1 };
     int n = snprintf((char *)out, size, "rdma-ping-%" PRIu64 ": ", iteration);
