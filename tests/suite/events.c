@@ -97,8 +97,10 @@ static void destroyed_meanwhile(void **state)
     acknowledged = false;
     assert_int_equal(pthread_create(&thread, NULL, destroy, cq), 0);
     rddp_ack_cq_events(cq, 1);
-    usleep(20000); /* long enough for a thread that does not wait */
+    for (int i = 0; i < 1000 && is_readable(rddp_comp_channel_fd(side->channel), 0); i++)
+        usleep(10000); /* the thread has not begun */
     assert_false(is_readable(rddp_comp_channel_fd(side->channel), 0));
+    usleep(20000); /* long enough for a thread that does not wait */
     acknowledged = true;
     rddp_ack_cq_events(cq, 1);
     pthread_join(thread, NULL);
