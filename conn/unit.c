@@ -53,7 +53,7 @@ static bool is_ready_send(const struct conn *c, const struct seg *seg)
 }
 
 /* The initiator's first FPDU was valid: the responder may send now (RFC 5044 7.1.2 rule 4). */
-static void conn_release(struct conn *c)
+static void unit_release(struct conn *c)
 {
     c->start.silent = false;
     if (c->start.rtr)
@@ -64,12 +64,12 @@ static void conn_release(struct conn *c)
 static int hold_for_receive(struct conn *c, uint64_t begin)
 {
     if (c->start.silent)
-        conn_release(c);
+        unit_release(c);
     return conn_hold(c, begin, HELD_FOR_RECEIVE);
 }
 
 /* Places a segment. If it invalidates a key and no other thread uses the region, it is delivered at once. */
-static enum fault conn_place(struct conn *c, const struct seg *seg, uint64_t now_us)
+static enum fault unit_place(struct conn *c, const struct seg *seg, uint64_t now_us)
 {
     enum fault fault = qp_place(c->life.qp, seg);
 
@@ -110,7 +110,7 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
         return eaten;
     }
     if (!is_starting || !is_of_start(c, seg))
-        fault = conn_place(c, seg, now_us);
+        fault = unit_place(c, seg, now_us);
     if (fault == FAULT_NOT_NOW)
         return conn_hold(c, seg->begin, life_is_invalidating(&c->life) ? HELD_FOR_INVALIDATION : HELD_FOR_ANSWER);
     if (fault == FAULT_NO_RECEIVE && life_may_await_receive(&c->life, now_us))
@@ -122,7 +122,7 @@ int unit_arrived(struct conn *c, const struct seg *seg, int eaten, uint64_t now_
     }
     life_message(&c->life, seg->op, seg->flags & SEG_LAST, now_us);
     if (c->start.silent)
-        conn_release(c);
+        unit_release(c);
     return eaten;
 }
 

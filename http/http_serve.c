@@ -21,7 +21,7 @@ struct http_server {
     struct rddp_stream *next;                    /* waits for a place; may be NULL */
 };
 
-static void http_drop(struct http_server *server, uint64_t i)
+static void serve_drop(struct http_server *server, uint64_t i)
 {
     http_conn_close(server->conn[i]);
     server->conn[i] = server->conn[--server->conns];
@@ -42,7 +42,7 @@ static bool share_places(struct http_server *server, const struct sockaddr_stora
     if (found < 0)
         return false;
     warn_seldom("%s: ended, to serve %s", server->conn[found]->peer, address_text(peer, address));
-    http_drop(server, (uint64_t)found);
+    serve_drop(server, (uint64_t)found);
     return true;
 }
 
@@ -62,7 +62,7 @@ static bool make_place(struct http_server *server, const struct sockaddr_storage
     }
     if (found == server->conns)
         return watch && share_places(server, address);
-    http_drop(server, found);
+    serve_drop(server, found);
     return true;
 }
 
@@ -109,13 +109,13 @@ static bool turn_all(struct http_server *server, bool watch)
             i++;
             continue;
         }
-        http_drop(server, i);
+        serve_drop(server, i);
         more = true;
     }
     return more;
 }
 
-static int http_run_server(struct http_server *server)
+static int serve_until_end(struct http_server *server)
 {
     uint64_t watched_ns = clock_ns();
     bool more = false, gone = false;
@@ -129,7 +129,7 @@ static int http_run_server(struct http_server *server)
         more = turn_all(server, watch);
     }
     while (server->conns)
-        http_drop(server, 0);
+        serve_drop(server, 0);
     if (server->next)
         rddp_stream_close(server->next);
     return gone ? fail(EXIT_FAILED, "the TUN device was removed") : EXIT_OK;
@@ -158,7 +158,7 @@ int http_serve(const struct http_options *options, int argc, char **argv)
         printf("listening on %s\n", address_text(text, &own));
         fflush(stdout);
         tool_notify("READY=1");
-        code = http_run_server(&server);
+        code = serve_until_end(&server);
         tool_notify("STOPPING=1");
     }
     if (server.net)

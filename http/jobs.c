@@ -50,7 +50,7 @@ static bool target_name(char name[XFER_NAME + 1], const char *target)
     return true;
 }
 
-static void http_open_client(struct http_client *client, const struct http_options *options, const struct url *url,
+static void jobs_open_client(struct http_client *client, const struct http_options *options, const struct url *url,
                              size_t jobs)
 {
     *client = (struct http_client){.options = options, .directory = -1};
@@ -86,7 +86,7 @@ static int close_client(struct http_client *client, int code)
     return code;
 }
 
-static int http_run_client(struct http_client *client)
+static int jobs_run_client(struct http_client *client)
 {
     int code = target_parse(&client->server, client->authority, HTTP_PORT, false);
     return close_client(client, code ? code : http_client_run(client));
@@ -133,7 +133,7 @@ int http_get(const struct http_options *options, int argc, char **argv)
     static struct http_client client;
     struct url url, other;
     parse_url(&url, argv[0]);
-    http_open_client(&client, options, &url, (size_t)argc);
+    jobs_open_client(&client, options, &url, (size_t)argc);
     for (int i = 0; i < argc; i++) {
         parse_url(&other, argv[i]);
         if (strcmp(other.authority, url.authority))
@@ -141,7 +141,7 @@ int http_get(const struct http_options *options, int argc, char **argv)
         add_job(&client, other.target, false);
     }
     int code = open_output(&client, options->output);
-    return code ? close_client(&client, code) : http_run_client(&client);
+    return code ? close_client(&client, code) : jobs_run_client(&client);
 }
 
 static int open_source_file(struct http_job *job, const char *name)
@@ -171,7 +171,7 @@ int http_put(const struct http_options *options, int argc, char **argv)
         usage_error("%s: with more than one FILE the URL has to end in a slash", argv[argc - 1]);
     if (n >= sizeof(target))
         usage_error("%s: too long", argv[argc - 1]);
-    http_open_client(&client, options, &url, (size_t)argc - 1);
+    jobs_open_client(&client, options, &url, (size_t)argc - 1);
     for (int i = 0; i < argc - 1 && !code; i++) {
         const char *slash = strrchr(argv[i], '/');
         memcpy(target, url.target, n + 1);
@@ -181,5 +181,5 @@ int http_put(const struct http_options *options, int argc, char **argv)
         add_job(&client, target, true);
         code = open_source_file(&client.job[i], argv[i]);
     }
-    return code ? close_client(&client, code) : http_run_client(&client);
+    return code ? close_client(&client, code) : jobs_run_client(&client);
 }

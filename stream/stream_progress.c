@@ -18,7 +18,7 @@ int rddp_stream_net_fd(struct rddp_stream_net *net)
 }
 
 /* Looks for packets and for timers that are due, without sleeping. Returns whether there were any. */
-static bool stream_net_look(struct rddp_stream_net *net)
+static bool net_look(struct rddp_stream_net *net)
 {
     static const _Atomic uint32_t no_waiters;
     bool called;
@@ -38,7 +38,7 @@ static bool stream_net_look(struct rddp_stream_net *net)
 
 /* Packets often come soon after the last. But where they do not, looking for them is a waste: after each look in vain
  * there are twice as many sleeps without one. */
-static bool stream_net_linger(struct rddp_stream_net *net)
+static bool net_linger(struct rddp_stream_net *net)
 {
     uint64_t now_us = reactor_now_us(), end_us = now_us + LINGER_US;
 
@@ -48,7 +48,7 @@ static bool stream_net_linger(struct rddp_stream_net *net)
     }
     while (now_us < end_us) {
         now_us = reactor_spin(net->empty_us + LOOK_US);
-        if (stream_net_look(net)) {
+        if (net_look(net)) {
             net->linger_vain = 0;
             return true;
         }
@@ -59,26 +59,26 @@ static bool stream_net_linger(struct rddp_stream_net *net)
     return false;
 }
 
-static int stream_net_work(struct rddp_stream_net *net, int timeout_ms)
+static int net_work(struct rddp_stream_net *net, int timeout_ms)
 {
     bool looked = timeout_ms && !net->is_watched && reactor_now_us() < net->empty_us + LOOK_US;
 
-    if (!looked && (stream_net_look(net) || !timeout_ms))
+    if (!looked && (net_look(net) || !timeout_ms))
         return 0;
-    if (!net->is_gone && stream_net_linger(net))
+    if (!net->is_gone && net_linger(net))
         return 0;
     if (stream_net_watch(net)) /* no memory for it */
         timeout_ms = UNWATCHED_SLEEP_MS;
     errno = 0;
     if (!reactor_sleep(&net->reactor, timeout_ms) && errno == EINTR)
         return -EINTR;
-    stream_net_look(net);
+    net_look(net);
     return 0;
 }
 
 int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms)
 {
-    int error = stream_net_work(net, timeout_ms);
+    int error = net_work(net, timeout_ms);
 
     return net->is_gone ? -ENODEV : error;
 }

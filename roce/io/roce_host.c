@@ -138,7 +138,7 @@ bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, co
 
 /* --- sockets ------------------------------------------------------------------------------------------------------ */
 
-static void roce_socket_on_readable(struct watch *watch, uint32_t events)
+static void roce_host_on_readable(struct watch *watch, uint32_t events)
 {
     (void)events;
     roce_socket_drive(container_of(watch, struct roce_socket, watch));
@@ -176,7 +176,7 @@ int roce_socket_open(struct roce_host *host, struct roce_socket *socket, uint16_
     socket->host = host;
     socket->number = roce_address_port(&local);
     socket->udp.alone = leaves_alone;
-    socket->watch = (struct watch){.fd = socket->udp.fd, .ready = roce_socket_on_readable};
+    socket->watch = (struct watch){.fd = socket->udp.fd, .ready = roce_host_on_readable};
     error = reactor_watch(&host->loop->reactor, &socket->watch, EPOLLIN);
     if (error)
         udp_close(&socket->udp);
