@@ -48,18 +48,22 @@ def misleading(files):
 
 
 def named_after_folder(files):
-    """Yields each file and static function in it that begins with a folder's name, and then with the file's.
+    """Yields each file and static function in it that begins with a folder's name, where neither the file's name nor the
+    functions that it exports do.
 
     `api_transfer_receive` beside `transfer_receive` says nothing of what differs.
     """
     for path in files:
-        stem = path.split("/")[-1].split(".")[0]
-        if stem in FOLDERS:
-            continue
-        static = r"^static (?:\w+[ *]+)+((?:%s)_%s_\w+)\(" % ("|".join(FOLDERS), stem)
+        *folders, stem = path.rsplit(".", 1)[0].split("/")
         with open(path, encoding="utf-8") as file:
-            for found in re.findall(static, file.read(), re.M):
-                yield path, found
+            found = [(match[1], "static" in match[0][:match.start(1) - match.start()].split())
+                     for match in FUNCTION.finditer(file.read())]
+        exported = [name for name, is_static in found if not is_static]
+        for name, folder in [(name, folder) for name, is_static in found if is_static for folder in folders]:
+            module = re.match("%s_[^_]+" % folder, name)
+            if module and not re.search("(^|_)%s(_|$)" % folder, stem) and \
+                    not any(re.match("%s(_|$)" % module[0], other) for other in exported):
+                yield path, name
 
 
 def files_taken_twice(files):
@@ -90,7 +94,7 @@ def main():
     tags, m = taken_twice(files, TAG, 300)
     for name, where in sorted(functions.items()) + sorted(tags.items()):
         print("names: %s in %s" % (name, ", ".join(where)), file=sys.stderr)
-    folder_names = list(named_after_folder(files))
+    folder_names = list(named_after_folder(name for name in files if name.endswith(".c")))
     for name, found in folder_names:
         print("names: %s: %s is static and has its folder's name in front, as if it were exported" % (name, found), file=sys.stderr)
     if wrong or folder_names:
