@@ -86,7 +86,7 @@ struct rddp_conn_attr {
     /* rddp_connect(): the address to connect from, of the peer's family. The wildcard address and port 0 leave the
      * choice to the system, as NULL, the default, leaves both. Read during the call only. */
     const struct sockaddr *local;
-    /* rddp_connect() over the kernel's TCP, and RoCE: call a peer that refuses again and again for this long, within
+    /* rddp_connect() over the kernel's TCP, and RoCE: if the peer refuses, try again for this long, within
      * startup_timeout_ms; default 0: the first refusal is UNREACHABLE. For a peer that closes its listener before it
      * opens the next one. */
     uint32_t retry_refused_ms;
@@ -100,15 +100,15 @@ enum rddp_event_type {
     RDDP_EVENT_ESTABLISHED,     /* requests are sent from here on */
     RDDP_EVENT_REJECTED,        /* the peer's application rejected us; private_data is the peer's */
     RDDP_EVENT_UNREACHABLE,     /* no TCP connection, no association; over RoCE no one listens, or no answer came */
-    /* The start-up failed; status is never 0. A peer that ends properly before its first message was ESTABLISHED, and
-     * is DISCONNECTED. */
+    /* The start-up failed; status is never 0. If the peer closes regularly before its first message, ESTABLISHED and
+     * then DISCONNECTED come instead. */
     RDDP_EVENT_CONNECT_ERROR,
     /* The connection is over and all requests are flushed. status is -ECONNRESET also if the peer closed in the
      * middle of a message, or with a Read unanswered; -ETIMEDOUT also if the TCP below gave up a peer that acknowledges
      * nothing. A peer that closes its window and answers probes is not given up (RFC 9293 3.8.6.1): disconnect. */
     RDDP_EVENT_DISCONNECTED,
     RDDP_EVENT_RESOLVED,    /* rddp_resolve() has found its service: `qpn` and `qkey` */
-    RDDP_EVENT_USER = 1024, /* this and all above are the program's own: see rddp_post_event() */
+    RDDP_EVENT_USER = 1024, /* this and all greater values are the program's own: see rddp_post_event() */
 };
 
 /* An event. It and its `private_data` are valid until rddp_ack_event(). A request outlives its event and must be
@@ -146,28 +146,28 @@ RDDP_API void rddp_ack_event(struct rddp_event *event);
 RDDP_API const char *rddp_event_str(enum rddp_event_type type);
 
 /* Move the events of a queue pair, or of a listener, to another channel: those that wait, in their order, and all that
- * follow. None is lost or comes twice, and when the call returns none comes on the channel before any more. Events that
- * were taken stay taken. Verbs do this with rdma_migrate_id(). Return 0. -EINVAL: a channel of another context, or the
- * queue pair has no channel, because it was not connected or accepted since it was created or reset. */
+ * follow. None is lost or comes twice, and after the call none comes on the previous channel. Events that were taken
+ * stay taken. Verbs do this with rdma_migrate_id(). Return 0. -EINVAL: a channel of another context, or the queue pair
+ * has no channel, because it was not connected or accepted since it was created or reset. */
 RDDP_API int rddp_migrate_qp(struct rddp_qp *qp, struct rddp_event_channel *channel);
 RDDP_API int rddp_migrate_listener(struct rddp_listener *listener, struct rddp_event_channel *channel);
 
-/* Queues a copy of an event of the program's own, with a copy of its private_data, behind those that wait: so that one
- * thread takes all events, from one descriptor. Its type is RDDP_EVENT_USER or above; the other members mean what the
+/* Queues a copy of an event of the program's own, with a copy of its private_data, behind those that wait, so that one
+ * thread can take all events from one descriptor. Its type is RDDP_EVENT_USER or above; the other members mean what the
  * program wants. It stays until it is taken or withdrawn, or its channel is destroyed. Returns 0. -EINVAL: another
  * type; -ENOMEM. Not for signal handlers. */
 RDDP_API int rddp_post_event(struct rddp_event_channel *channel, const struct rddp_event *event);
 
-/* Withdraw, or move to the end of another channel, the program's own events with this `user` that wait. Return how many
- * there were. -EINVAL: channels of two contexts. */
+/* Of the program's own events with this `user`, withdraw those that wait, or move them to the end of another channel.
+ * Return how many there were. -EINVAL: channels of two contexts. */
 RDDP_API int rddp_withdraw_events(struct rddp_event_channel *channel, const void *user);
 RDDP_API int rddp_migrate_events(struct rddp_event_channel *from, struct rddp_event_channel *to, const void *user);
 
 /* Listens on `addr` (AF_INET or AF_INET6; port 0 picks a free one). `wire` may be NULL. Events carry `user`. A peer
  * that does not finish its start-up in time is dropped without an event. Over SCTP the port is an SCTP port, and no two
- * listeners may have the same address and sctp_udp_port. Over RoCE it is a port of rdma_cm's TCP port space, which is
- * not one of TCP or UDP; requests from all processes of this host, and from the network, find the process that listens,
- * the wildcard address last. NULL: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL,
+ * listeners may have the same address and sctp_udp_port. Over RoCE it is a port of rdma_cm's TCP port space, which has
+ * nothing to do with ports of TCP and UDP; a request from this host or the network finds the process that listens, and
+ * one at the wildcard address only if no other does. NULL: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EINVAL,
  * ENOMEM, EMFILE; EPROTONOSUPPORT (this build has no such wire, or sctp_provider is not there; the log says why). */
 RDDP_API struct rddp_listener *rddp_listen(struct rddp_event_channel *channel, const struct sockaddr *addr,
                                            socklen_t length, int backlog, const struct rddp_wire_attr *wire,

@@ -48,7 +48,7 @@ enum rddp_ib_state {
     RDDP_IB_ERR,  /* all requests are flushed */
 };
 
-/* What a queue pair is told on its way, by the state that reads it. Addresses are AF_INET or AF_INET6. */
+/* The attributes of a queue pair, grouped by the state that reads them. Addresses are AF_INET or AF_INET6. */
 struct rddp_ib_attr {
     enum rddp_ib_state state;
 

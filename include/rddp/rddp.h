@@ -72,9 +72,9 @@ struct rddp_context_attr {
      * be 0 or 1 with manual_progress. */
     uint32_t loops;
     bool manual_progress; /* no thread: work is done in rddp_progress() and rddp_poll_cq() only */
-    /* After each arrival a thread looks for the next for this long before it sleeps: microseconds, at most 1000000;
-     * default 0. For an application that waits at its memory or asleep, where a processor is free for each thread: the
-     * next message then costs no wake-up. A thread to whose looks nothing comes leaves them for a while. */
+    /* After each arrival a thread looks for the next one for this long before it sleeps: microseconds, at most 1000000;
+     * default 0. The next message then costs no wake-up. For an application that polls its memory or sleeps, on a
+     * machine with a free processor for each thread. A thread that looks in vain several times stops for a while. */
     uint32_t spin_us;
 };
 
@@ -92,10 +92,10 @@ RDDP_API int rddp_close(struct rddp_context *context);
 
 /* Waits until everything that is due has been sent, whatever objects exist: requests that were posted are complete, the
  * peers' Reads are answered, the first message of each connection has left (see first_delay_ms), and connections that
- * were closing are closed. Nothing is disconnected or destroyed. For a process that is about to exit, which loses
- * nothing then: what a TCP socket of the kernel has, the kernel delivers. With a device or SCTP in user space
- * disconnect first, since only connections that close wait for the peer's acknowledgements. Returns 0. -ETIMEDOUT:
- * `timeout_ms` milliseconds (-1: no limit) did not suffice, for example because a peer does not read. */
+ * were closing are closed. Nothing is disconnected or destroyed. A process that exits afterwards loses nothing, because
+ * the kernel delivers what its TCP sockets hold. With a device or SCTP in user space disconnect first, since only
+ * connections that close wait for the peer's acknowledgements. Returns 0. -ETIMEDOUT: `timeout_ms` milliseconds (-1: no
+ * limit) did not suffice, for example because a peer does not read. */
 RDDP_API int rddp_drain(struct rddp_context *context, int timeout_ms);
 
 /* Does the work that is due. If there is none, waits up to `timeout_ms` milliseconds for some (0: does not wait, -1: no
@@ -133,22 +133,22 @@ enum rddp_rereg_mr_changes {
     RDDP_REREG_MR_CHANGE_ACCESS = 1 << 2,      /* to `access` */
 };
 
-/* Changes what `changes` names of a region, which gets a new key, is valid again if it was invalidated, and otherwise
- * is as rddp_reg_mr() would make it; the other arguments are not used. An iova is kept until the memory changes.
- * Returns 0: the old key is invalid, and nothing accesses the memory by it any more. -EINVAL: what rddp_reg_mr()
- * refuses, no or unknown changes, a domain of another context, or a part of a region; -EFAULT; -ENOMEM; -EBUSY: a part
- * of the region is registered. After an error nothing has changed. No other thread may use the object meanwhile, but
- * its key may be in use. */
+/* Changes those properties of a region that `changes` names; the other arguments are not used. The region gets a new
+ * key, is valid again if it was invalidated, and otherwise is as rddp_reg_mr() would make it. An iova is kept until the
+ * memory changes. Returns 0: the old key is invalid, and nothing accesses the memory by it any more. -EINVAL: what
+ * rddp_reg_mr() refuses, no or unknown changes, a domain of another context, or a part of a region; -EFAULT; -ENOMEM;
+ * -EBUSY: a part of the region is registered. After an error nothing has changed. No other thread may use the object
+ * meanwhile, but its key may be in use. */
 RDDP_API int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
                            unsigned access);
 
 /* Registers `length` octets at `addr`, a part of the region `parent`, under a key of its own, like a memory window of
  * verbs (type 2) or libfabric's base_mr. The part has no right that the parent does not have. Peers and requests use it
  * like any region; it is invalidated and deregistered on its own, and becomes useless when its parent is invalidated.
- * RDDP_ACCESS_ZERO_BASED may differ from the parent's; RDDP_ACCESS_STABLE and _VOLATILE are the parent's. With
- * RDDP_ACCESS_ONE_SHOT the key dies when the Read whose sink it is has completed: what the peer was told then leads
- * nowhere, and never led beyond these octets (RFC 5040 8.1.1). Whether the memory is mapped is not checked. EINVAL: not
- * inside the parent, more rights than it has, unknown or contradictory access, or the parent is invalid or a part
+ * RDDP_ACCESS_ZERO_BASED may differ from the parent's; RDDP_ACCESS_STABLE and _VOLATILE are the parent's. A key with
+ * RDDP_ACCESS_ONE_SHOT becomes invalid when the Read whose sink it is has completed, so the peer that was given it can
+ * use it for these octets and this Read alone (RFC 5040 8.1.1). Whether the memory is mapped is not checked. EINVAL:
+ * not inside the parent, more rights than it has, unknown or contradictory access, or the parent is invalid or a part
  * itself; ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access);
 
@@ -177,8 +177,8 @@ RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
 RDDP_API struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context);
 RDDP_API int rddp_destroy_comp_channel(struct rddp_comp_channel *channel); /* -EBUSY: a CQ uses it */
 
-/* Returns a descriptor that is readable while an event is waiting. Use it with poll, select, epoll,
- * fcntl(O_NONBLOCK) and recv(MSG_PEEK) only, which waits as well. */
+/* Returns a descriptor that is readable while an event is waiting. Use it only with poll, select, epoll,
+ * fcntl(O_NONBLOCK) and recv(MSG_PEEK); the last of these waits for an event, too. */
 RDDP_API int rddp_comp_channel_fd(const struct rddp_comp_channel *channel);
 
 /* Takes an event and stores its CQ and, unless `user` is NULL, the CQ's user pointer. Waits for an event unless the
@@ -262,8 +262,8 @@ struct rddp_qp_attr {
     unsigned access;
     bool sq_sig_all; /* every request is signalled */
     /* How long a message that finds no receive may wait until one is posted, here or in the SRQ. Meanwhile nothing is
-     * read of this connection. When the time is over the connection ends. Default 0: it ends at once, as RFC 5041 has
-     * it; RDDP_WAIT_WITHOUT_LIMIT: as verbs with an RNR retry count of 7. See rddp_post_recv(). */
+     * read from this connection. When the time is over the connection ends. Default 0: it ends at once, as RFC 5041
+     * requires; RDDP_WAIT_WITHOUT_LIMIT: as verbs with an RNR retry count of 7. See rddp_post_recv(). */
     uint32_t wait_for_receive_ms;
     /* RDDP_WIRE_RDMATCP: receive Sends before others that were sent earlier, where their sender allows it
      * (RDDP_SEND_ORDER). */
@@ -346,10 +346,10 @@ RDDP_API void *rddp_qp_user(const struct rddp_qp *qp);
 RDDP_API int rddp_post_send(struct rddp_qp *qp, struct rddp_send_wr *wr, struct rddp_send_wr **bad_wr);
 
 /* Posts a list of receives, also before the queue pair is connected. Receives that another thread posts to the same
- * queue may come between those of the list. A Send that finds no receive, here or in the SRQ, ends its connection, the
- * peer gets a Terminate; but with wait_for_receive_ms it waits, and with it all that the peer sent behind it: the
- * answers to our own Reads and atomics, too. Returns 0, or an error with *bad_wr the first receive that was not posted.
- * -ENOMEM: the queue is full; -EINVAL: num_sge negative or above the queue's limit, 4 GiB or more in all, or
+ * queue may come between those of the list. A Send that finds no receive, here or in the SRQ, ends its connection, and
+ * the peer gets a Terminate. With wait_for_receive_ms it waits instead, and so does all that the peer sent behind it,
+ * including answers to our own Reads and atomics. Returns 0, or an error with *bad_wr the first receive that was not
+ * posted. -ENOMEM: the queue is full; -EINVAL: num_sge negative or above the queue's limit, 4 GiB or more in all, or
  * rddp_post_recv() with an SRQ. */
 RDDP_API int rddp_post_recv(struct rddp_qp *qp, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);
 RDDP_API int rddp_post_srq_recv(struct rddp_srq *srq, struct rddp_recv_wr *wr, struct rddp_recv_wr **bad_wr);

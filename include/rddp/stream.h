@@ -163,7 +163,7 @@ RDDP_API int rddp_stream_forget(struct rddp_stream *stream, uint64_t rid);
  * error the reader writes there only after rddp_stream_forget(). */
 RDDP_API int rddp_stream_fill(struct rddp_stream *stream, uint64_t rid, uint64_t offset, size_t length);
 /* Offers a buffer for a transfer without a buffer, if it is marked as unsolicited and not longer than the buffer. A
- * peer cannot use more buffers than were offered. The record of the first octets tells the RID; rddp_stream_forget()
+ * peer cannot use more buffers than were offered. The record of the first octets has the RID; rddp_stream_forget()
  * ends the use of the buffer. Returns 0. -EINVAL; -ENOSPC: 64 buffers are on offer. */
 RDDP_API int rddp_stream_offer(struct rddp_stream *stream, void *buffer, size_t length);
 
@@ -193,12 +193,12 @@ RDDP_API int rddp_stream_read(struct rddp_stream *stream, void *to, size_t capac
  * back before, or its buffer was forgotten. */
 RDDP_API int rddp_stream_unread(struct rddp_stream *stream, size_t length);
 
-/* Takes the next part of a message that has arrived whole although octets before it are missing. The peer tells where
- * messages begin (RDDP_STREAM_MESSAGE), so that several may look like one, and the last of a stream is not seen. Stores
- * in *rest how many octets of the message follow this part: take them, too, before any other call for the stream.
- * rddp_stream_read() leaves out what was taken here. For upper protocols whose messages may be processed in any order
- * (NFS and CIFS, not HTTP/1.1; draft-csapuntz-tcprdma-00, 3.1.6). Returns 1, or 0 if there is no such message. -EINVAL:
- * plain octets are next and `capacity` is 0. */
+/* Takes the next part of a message that has arrived whole although octets before it are missing. The peer marks only
+ * where messages begin (RDDP_STREAM_MESSAGE), so several may look like one, and the last of a stream is not seen.
+ * Stores in *rest how many octets of the message follow this part: take them, too, before any other call for the
+ * stream. rddp_stream_read() leaves out what was taken here. For upper protocols whose messages may be processed in any
+ * order (NFS and CIFS, not HTTP/1.1; draft-csapuntz-tcprdma-00, 3.1.6). Returns 1, or 0 if there is no such message.
+ * -EINVAL: plain octets are next and `capacity` is 0. */
 RDDP_API int rddp_stream_read_early(struct rddp_stream *stream, void *to, size_t capacity,
                                     struct rddp_stream_record *record, uint64_t *rest);
 

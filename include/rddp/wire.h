@@ -77,10 +77,10 @@ struct rddp_wire_attr {
     uint16_t sctp_udp_port;
     uint16_t sctp_mtu;                     /* octets of the path's packets, default 1500, 576 to 64000 */
     enum rddp_sctp_provider sctp_provider; /* default RDDP_SCTP_OWN */
-    /* RDDP_SCTP_KERNEL: addresses of this end that the peer is told, of the family of the address that is called or
+    /* RDDP_SCTP_KERNEL: addresses of this end to announce to the peer, of the family of the address that is called or
      * listened on; ports are ignored. Read during the call only. A listener adds its own address, which must not be the
-     * wildcard, and rddp_connect() the address that it connects from; without any it uses the address that packets to
-     * the peer leave from. */
+     * wildcard, and rddp_connect() adds the address that it connects from. Without any, rddp_connect() announces the
+     * address that packets to the peer leave from. */
     const struct sockaddr_storage *sctp_addresses;
     uint32_t sctp_address_count; /* at most 7 */
     /* RDDP_WIRE_ROCE, rddp_listen() alone: a service of datagrams, in rdma_cm's UDP port space. Its requests are
