@@ -237,6 +237,8 @@ const char *rddp_wc_status_str(enum rddp_wc_status status)
         return "local protection error: a bad lkey or bounds";
     case RDDP_WC_WR_FLUSH_ERR:
         return "flushed: the connection ended first";
+    case RDDP_WC_MW_BIND_ERR:
+        return "a memory window that cannot be bound to that";
     case RDDP_WC_BAD_RESP_ERR:
         return "bad response";
     case RDDP_WC_REM_INV_REQ_ERR:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* memory.c - protection domains and memory regions for the application. context->mrs_lock guards changes of the table
- * of keys; look-ups take no lock (core/epoch.h). */
+/* memory.c - protection domains, memory regions and windows for the application. context->mrs_lock guards changes of
+ * the table of keys; look-ups take no lock (core/epoch.h). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ enum {
     SPINS = 200,      /* attempts before sleeping: most readers have left by then */
     PAUSE_NS = 20000, /* then the pause between two attempts */
     ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
-                 RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED,
+                 RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED |
+                 RDDP_ACCESS_MW_BIND,
     REREG_ALL = RDDP_REREG_MR_CHANGE_TRANSLATION | RDDP_REREG_MR_CHANGE_PD | RDDP_REREG_MR_CHANGE_ACCESS,
 };
 
@@ -111,7 +112,7 @@ static int memory_insert(struct rddp_context *context, struct mr *mr, void **old
         key = memory_draw(context);
         if (!key && !context->randoms)
             return -ENOMEM;
-    } while (!mr_insert(&context->mrs, mr, key));
+    } while (!(mr->kind == MR_REGION ? mr_insert(&context->mrs, mr, key) : mr_insert_window(&context->mrs, mr, key)));
     mr->pd->users++;
     return 0;
 }
@@ -145,9 +146,11 @@ static int memory_enter(struct rddp_context *context, const struct mr *region, s
         return error ? error : -ENOMEM;
     **mr = *region;
     pthread_mutex_lock(&context->mrs_lock);
-    error = before && before->parts ? -EBUSY : memory_insert(context, *mr, &old);
+    error = before && !mr_close(before) ? -EBUSY : memory_insert(context, *mr, &old);
     if (!error && before)
         mr_remove(&context->mrs, before);
+    if (error && error != -EBUSY && before)
+        mr_open(before);
     pthread_mutex_unlock(&context->mrs_lock);
     if (old)
         wait_for_lookups(context);
@@ -281,7 +284,7 @@ int rddp_dereg_mr(struct rddp_mr *mr)
     if (error)
         return error;
     pthread_mutex_lock(&context->mrs_lock);
-    in_use = mr->mr->parts;
+    in_use = !mr_close(mr->mr);
     if (!in_use)
         mr_remove(&context->mrs, mr->mr);
     pthread_mutex_unlock(&context->mrs_lock);
@@ -305,4 +308,54 @@ uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local)
 bool rddp_mr_is_valid(const struct rddp_mr *mr)
 {
     return mr_is_valid(mr->mr);
+}
+
+struct rddp_mw *rddp_alloc_mw(struct rddp_pd *pd, enum rddp_mw_type type)
+{
+    bool is_known = type == RDDP_MW_TYPE_1 || type == RDDP_MW_TYPE_2;
+    struct mr window = {.pd = &pd->pd, .kind = type == RDDP_MW_TYPE_1 ? MR_WINDOW : MR_WINDOW_OF_QP};
+    struct rddp_mw *mw = is_known ? malloc(sizeof(*mw)) : NULL;
+    int error = is_known ? -ENOMEM : -EINVAL;
+
+    if (mw) {
+        mw->context = pd->context;
+        error = memory_enter(pd->context, &window, NULL, &mw->mr);
+    }
+    if (!error)
+        return mw;
+    free(mw);
+    errno = -error;
+    return NULL;
+}
+
+/* A request that binds the window just now has claimed it. */
+static void claim_for_good(struct mr *window)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+    cancel_hold();
+    while (!mr_claim(window))
+        nanosleep(&pause, NULL);
+    cancel_release();
+}
+
+int rddp_dealloc_mw(struct rddp_mw *mw)
+{
+    struct rddp_context *context = mw->context;
+    int error = context_enter(context);
+
+    if (error)
+        return error;
+    claim_for_good(mw->mr);
+    pthread_mutex_lock(&context->mrs_lock);
+    mr_remove(&context->mrs, mw->mr);
+    pthread_mutex_unlock(&context->mrs_lock);
+    memory_free(context, mw->mr);
+    free(mw);
+    return 0;
+}
+
+uint32_t rddp_mw_key(const struct rddp_mw *mw)
+{
+    return mw->mr->key;
 }

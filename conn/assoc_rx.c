@@ -231,7 +231,7 @@ static enum fault assoc_rx_release(struct assoc *a, const struct window_slot *sl
 {
     struct qp *qp = a->life.qp;
 
-    if (!slot->tagged || !mr_invalidate(qp->attr.mrs, qp->attr.pd, slot->value, true, &a->released))
+    if (!slot->tagged || !mr_invalidate_for(qp->attr.mrs, qp->attr.pd, qp->user, slot->value, &a->released))
         return FAULT_NONE;
     a->life.note = (struct fault_note){.fault = FAULT_INVALIDATE, .op = SEG_WRITE, .key = slot->value};
     return FAULT_INVALIDATE;

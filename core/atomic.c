@@ -23,8 +23,7 @@ static uint64_t result(uint64_t word, const struct seg_atomic *a)
 /* The alignment of the address counts, not that of the offset: a region may begin anywhere (RFC 7306 5.2.1). */
 enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t **at)
 {
-    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, a->key, a->offset, ATOMIC_OCTETS,
-                                remote_right(qp, RDDP_ACCESS_REMOTE_ATOMIC), at, NULL);
+    enum fault fault = check_remote(qp, a->key, a->offset, ATOMIC_OCTETS, RDDP_ACCESS_REMOTE_ATOMIC, at);
 
     if (fault)
         return fault;

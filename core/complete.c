@@ -13,6 +13,7 @@ static const enum rddp_wc_opcode completed[] = {
     [RDDP_WR_ATOMIC_CMP_AND_SWP] = RDDP_WC_COMP_SWAP,
     [RDDP_WR_ATOMIC_FETCH_AND_ADD] = RDDP_WC_FETCH_ADD,
     [RDDP_WR_LOCAL_INV] = RDDP_WC_LOCAL_INV,
+    [RDDP_WR_BIND_MW] = RDDP_WC_BIND_MW,
     [RDDP_WR_SEND_WITH_INV] = RDDP_WC_SEND,
 };
 
@@ -47,7 +48,7 @@ static void complete_give_back(struct qp *qp, uint32_t places)
 /* The key that a LOCAL_INV, or the end of a Read into a one-shot sink, invalidated in the epoch s->retired. */
 static uint64_t key_taken(const struct send *s)
 {
-    return s->opcode == RDDP_WR_LOCAL_INV ? s->remote_key : sink_of(s)->lkey;
+    return is_local(s->opcode) ? s->remote_key : sink_of(s)->lkey;
 }
 
 static bool complete_is_done(const struct qp *qp, const struct send *s)
@@ -83,6 +84,11 @@ bool qp_waits_for_spans(const struct qp *qp)
 
     if (qp->invalidating && mr_is_lent(mrs, inbound_at(qp, qp->arriving.next)->invalidate))
         return true;
+    if (qp->binding) {
+        const struct mr *window = mr_find_window(mrs, sq_at(qp, qp->sq.next)->remote_key);
+        if (window && window->sending)
+            return true;
+    }
     return sq_waits(qp) && mr_is_lent(mrs, key_taken(sq_at(qp, qp->sq.tail)));
 }
 
@@ -149,6 +155,7 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->cut.source = EMIT_NOTHING;
     qp->answers.tail = qp->answers.head;
     qp->invalidating = 0;
+    qp->binding = false;
     flush_sends(qp);
     complete_flush_receives(qp);
     if (qp->attr.failed)
@@ -159,6 +166,7 @@ void sq_fail(struct qp *qp, const struct fault_note *note)
 {
     qp->note = *note;
     qp->sends_failed = true;
+    qp->binding = false;
     flush_sends(qp);
 }
 

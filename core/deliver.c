@@ -34,7 +34,8 @@ enum fault deliver_message(struct qp *qp)
 
     /* The region must be invalid for all, its current users included, before the application is told (RFC 5040 5.3). */
     if (in->flags & SEG_INVALIDATE) {
-        if (!qp->invalidating && mr_invalidate(qp->attr.mrs, qp->attr.pd, in->invalidate, true, &qp->invalidating))
+        if (!qp->invalidating &&
+            mr_invalidate_for(qp->attr.mrs, qp->attr.pd, qp->user, in->invalidate, &qp->invalidating))
             return note_message(qp, FAULT_INVALIDATE, 0, 0);
         if (!mr_is_unused(qp->attr.mrs, in->invalidate, qp->invalidating))
             return FAULT_NOT_NOW;
@@ -69,8 +70,8 @@ enum fault deliver_read_request(struct qp *qp)
     if (p->op == SEG_ATOMIC_REQ)
         fault = atomic_check(qp, &p->atomic, &at);
     else if (p->read.length)
-        fault = mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
-                         remote_right(qp, RDDP_ACCESS_REMOTE_READ), &at, NULL);
+        fault =
+            check_remote(qp, p->read.source_key, p->read.source_offset, p->read.length, RDDP_ACCESS_REMOTE_READ, &at);
     if (fault) {
         qp->note = note_read(p, qp->answers.head, fault);
         return fault;

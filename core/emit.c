@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* emit.c - selects the message that is sent next, requests and responses in turn, and cuts its segments. */
 #include "core/qp_inner.h"
+#include "core/mw.h"
 
 #include <assert.h>
 
@@ -58,6 +59,8 @@ enum fault emit_add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t o
 
     if (fault)
         return fault;
+    if (is_of_other(qp, e->region[e->spans]))
+        return FAULT_DOMAIN;
     e->may_change |= !(e->region[e->spans]->access & RDDP_ACCESS_STABLE);
     e->span[e->spans++] = (struct span){at, length};
     return FAULT_NONE;
@@ -267,13 +270,35 @@ static bool emit_response(struct qp *qp, struct emit *e, uint32_t tagged_max)
 
 /* --- turns --------------------------------------------------------------------------------------------------- */
 
-/* Executes a request that sends nothing. Returns false if it failed. */
+static bool fail_bind(struct qp *qp, struct send *s)
+{
+    const struct fault_note note = {
+        .fault = FAULT_LOCAL_KEY,
+        .op = SEG_OPS,
+        .key = s->bind.lkey,
+        .offset = s->bind.addr,
+        .length = (uint32_t)s->bind.length,
+    };
+
+    return fail_request(qp, s, RDDP_WC_MW_BIND_ERR, &note);
+}
+
+/* Executes a request that sends nothing, or finds that it has to wait. Returns false if it failed. */
 static bool emit_locally(struct qp *qp, struct send *s)
 {
     const struct rddp_sge what = {.lkey = s->remote_key};
+    const struct mw_bind bind = {.key = s->remote_key, .to = s->bind};
+    enum fault fault;
 
-    if (mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->retired))
-        return emit_fail_key(qp, s, SEG_OPS, &what);
+    if (s->opcode == RDDP_WR_BIND_MW)
+        fault = mw_bind(qp->attr.mrs, qp->attr.pd, qp->user, &bind);
+    else
+        fault = mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->retired);
+    qp->binding = fault == FAULT_NOT_NOW;
+    if (qp->binding)
+        return true;
+    if (fault)
+        return s->opcode == RDDP_WR_BIND_MW ? fail_bind(qp, s) : emit_fail_key(qp, s, SEG_OPS, &what);
     s->state = SEND_DONE;
     qp->sq.next++;
     return !sq_retire(qp);
@@ -307,13 +332,14 @@ static enum emit_source choose(struct qp *qp, bool request)
 
 bool emit_is_due(const struct qp *qp)
 {
-    return qp->cut.source != EMIT_NOTHING || has_answer(qp) || emit_has_request(qp);
+    return qp->cut.source != EMIT_NOTHING || has_answer(qp) || (!qp->binding && emit_has_request(qp));
 }
 
 /* A request that is being cut is still the next one, so none behind it is executed before. */
 bool emit_all_local(struct qp *qp)
 {
-    while (emit_has_request(qp) && sq_at(qp, qp->sq.next)->opcode == RDDP_WR_LOCAL_INV)
+    qp->binding = false;
+    while (!qp->binding && emit_has_request(qp) && is_local(sq_at(qp, qp->sq.next)->opcode))
         if (!emit_locally(qp, sq_at(qp, qp->sq.next)))
             return false;
     return true;
@@ -325,7 +351,7 @@ bool emit_choose(struct qp *qp)
         return true;
     if (!emit_all_local(qp))
         return false;
-    qp->cut.source = choose(qp, emit_has_request(qp));
+    qp->cut.source = choose(qp, !qp->binding && emit_has_request(qp));
     return qp->cut.source != EMIT_NOTHING;
 }
 

@@ -39,6 +39,12 @@ static struct mr_slot *probe(struct mr_slots *slots, uint32_t key)
     return &slots->slot[i];
 }
 
+/* A window is entered under its key with a tag of 0, so that it is found whatever its tag is. */
+static uint32_t entered_key(const struct mr *mr)
+{
+    return mr->kind == MR_REGION ? mr->key : mr->key & ~(uint32_t)MR_TAGS;
+}
+
 static void mr_fill(struct mr_slot *slot, uint32_t key, struct mr *mr)
 {
     atomic_store_explicit(&slot->mr, mr, memory_order_relaxed);
@@ -59,37 +65,72 @@ void *mr_table_move(struct mr_table *table, void *buffer, uint32_t count)
     return from;
 }
 
+/* Has a region, a window or a tombstone this key? */
+static bool is_taken(const struct mr_table *table, uint32_t key)
+{
+    return probe(atomic_load_explicit(&table->slots, memory_order_relaxed), key)->key;
+}
+
+static void mr_enter(struct mr_table *table, struct mr *mr, uint32_t key)
+{
+    assert(mr_table_has_space(table));
+    mr->key = key;
+    key = entered_key(mr);
+    mr_fill(probe(atomic_load_explicit(&table->slots, memory_order_relaxed), key), key, mr);
+    table->used++;
+    table->live++;
+}
+
 bool mr_insert(struct mr_table *table, struct mr *mr, uint32_t key)
 {
-    struct mr_slot *slot;
-
-    assert(mr_table_has_space(table));
     /* 0 marks a free slot, and wires send the STag 0 where they mean none. */
-    if (!key)
+    if (!key || is_taken(table, key) || mr_find_window(table, key))
         return false;
-    slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), key);
-    if (slot->key)
-        return false;
-    mr->key = key;
     mr->valid = true;
     if (mr->parent)
         mr->parent->parts++;
-    mr_fill(slot, key, mr);
-    table->used++;
-    table->live++;
+    mr_enter(table, mr, key);
     return true;
+}
+
+bool mr_insert_window(struct mr_table *table, struct mr *window, uint32_t key)
+{
+    uint32_t first = key & ~(uint32_t)MR_TAGS;
+
+    if (!first)
+        return false;
+    for (uint32_t tag = 0; tag <= MR_TAGS; tag++)
+        if (is_taken(table, first | tag))
+            return false;
+    window->valid = false;
+    mr_enter(table, window, key);
+    return true;
+}
+
+bool mr_close(struct mr *mr)
+{
+    uint32_t none = 0;
+
+    return atomic_compare_exchange_strong(&mr->parts, &none, MR_CLOSED);
+}
+
+void mr_open(struct mr *mr)
+{
+    mr->parts = 0;
 }
 
 /* Sequentially consistent, like the look-up: either the look-up finds nothing, or the remover sees the reader. */
 void mr_remove(struct mr_table *table, struct mr *mr)
 {
-    struct mr_slot *slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), mr->key);
+    struct mr_slot *slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), entered_key(mr));
+    bool was_valid;
 
     assert(slot->mr == mr);
     atomic_store(&slot->mr, NULL);
     table->live--;
-    mr->valid = false;
-    if (mr->parent)
+    was_valid = atomic_exchange(&mr->valid, false);
+    /* A window is a part while it is bound. */
+    if (mr->parent && (mr->kind == MR_REGION || was_valid))
         mr->parent->parts--;
 }
 
@@ -121,7 +162,7 @@ bool mr_is_valid(const struct mr *mr)
 }
 
 /* Unlike probe() it reads each key once: the free slot at which it ends may be being filled with another key. */
-static inline struct mr *mr_look_up(const struct mr_table *table, uint64_t key)
+static inline struct mr *mr_at(const struct mr_table *table, uint64_t key)
 {
     const struct mr_slots *slots = atomic_load(&table->slots);
     uint32_t i = (uint32_t)key & (slots->count - 1), found;
@@ -136,9 +177,38 @@ static inline struct mr *mr_look_up(const struct mr_table *table, uint64_t key)
     return atomic_load(&slots->slot[i].mr);
 }
 
+struct mr *mr_find_window(const struct mr_table *table, uint32_t key)
+{
+    struct mr *mr = mr_at(table, key & ~(uint32_t)MR_TAGS);
+
+    return mr && mr->kind != MR_REGION ? mr : NULL;
+}
+
+/* Returns the region of `key`, or the window that had it a moment ago: see has_key(). */
+static inline struct mr *mr_look_up(const struct mr_table *table, uint64_t key)
+{
+    struct mr *mr = mr_at(table, key);
+
+    return mr || key > UINT32_MAX ? mr : mr_find_window(table, (uint32_t)key);
+}
+
+/* To be asked after mr_is_valid(): a window that was valid keeps its key until all readers of that time have left. */
+static inline bool has_key(const struct mr *mr, uint64_t key)
+{
+    return atomic_load_explicit(&mr->key, memory_order_relaxed) == key;
+}
+
 struct mr *mr_find(const struct mr_table *table, uint64_t key)
 {
-    return mr_look_up(table, key);
+    struct mr *mr = mr_look_up(table, key);
+
+    return mr && has_key(mr, key) ? mr : NULL;
+}
+
+/* Is the key good for what needs these rights? */
+static inline bool is_for(const struct mr *mr, unsigned rights)
+{
+    return mr->kind == MR_REGION || rights & ~(unsigned)RDDP_ACCESS_LOCAL_WRITE;
 }
 
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
@@ -146,7 +216,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
 {
     struct mr *mr = mr_look_up(table, key);
 
-    if (!mr || !mr_is_valid(mr))
+    if (!mr || !mr_is_valid(mr) || !has_key(mr, key) || !is_for(mr, rights))
         return FAULT_KEY;
     if (mr->pd != pd)
         return FAULT_DOMAIN;
@@ -164,18 +234,65 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
     return FAULT_NONE;
 }
 
+bool mr_claim(struct mr *window)
+{
+    return !atomic_exchange(&window->claimed, true);
+}
+
+void mr_release(struct mr *window)
+{
+    window->claimed = false;
+}
+
+void mr_unbind(struct mr_table *table, struct mr *window)
+{
+    if (!atomic_exchange(&window->valid, false))
+        return;
+    window->retired = epoch_advance(&table->epochs);
+    window->parent->parts--;
+}
+
+/* Who has claimed the window binds or removes it, or invalidates it just now. */
+static enum fault window_invalidate(struct mr_table *table, struct mr *window, uint64_t *epoch)
+{
+    enum fault fault = FAULT_INVALIDATE;
+
+    if (!mr_claim(window))
+        return fault;
+    if (window->valid) {
+        mr_unbind(table, window);
+        *epoch = window->retired;
+        fault = FAULT_NONE;
+    }
+    mr_release(window);
+    return fault;
+}
+
 enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t key, bool remote, uint64_t *epoch)
 {
     const unsigned any_remote = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC;
     struct mr *mr = mr_find(table, key);
 
-    if (!mr || mr->pd != pd || (remote && !(mr->access & any_remote)))
+    if (!mr || mr->pd != pd || mr->kind == MR_WINDOW || !mr->valid || !has_key(mr, key) ||
+        (remote && !(mr->access & any_remote)))
         return FAULT_INVALIDATE;
+    if (mr->kind != MR_REGION)
+        return window_invalidate(table, mr, epoch);
     /* If two threads invalidate at once, one of them fails. */
     if (!atomic_exchange(&mr->valid, false))
         return FAULT_INVALIDATE;
     *epoch = epoch_advance(&table->epochs);
     return FAULT_NONE;
+}
+
+/* The user of a window is known once it is valid, and for as long as this reader stays. */
+enum fault mr_invalidate_for(struct mr_table *table, const struct pd *pd, uint64_t user, uint64_t key, uint64_t *epoch)
+{
+    const struct mr *mr = mr_find(table, key);
+
+    if (!mr || !mr->valid || (mr->user && mr->user != user))
+        return FAULT_INVALIDATE;
+    return mr_invalidate(table, pd, key, true, epoch);
 }
 
 /* The spans of a part are spans of its parent, too, whose invalidation covers the part's key. */

@@ -96,7 +96,7 @@ bool qp_take_request(struct qp *qp, uint32_t *at, struct seg *seg)
 {
     struct send *s;
 
-    if (qp->state != QP_READY || !emit_all_local(qp) || !emit_has_request(qp))
+    if (qp->state != QP_READY || !emit_all_local(qp) || qp->binding || !emit_has_request(qp))
         return false;
     s = sq_at(qp, qp->sq.next);
     if (is_answered(s->opcode)) {
@@ -212,8 +212,7 @@ static enum fault check_whole(struct qp *qp, const struct seg *seg)
     uint8_t *at;
 
     if (seg->flags & SEG_FIRST && seg->total)
-        fault =
-            mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->total, RDDP_ACCESS_REMOTE_WRITE, &at, NULL);
+        fault = check_remote(qp, seg->key, seg->offset, seg->total, RDDP_ACCESS_REMOTE_WRITE, &at);
     return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
 }
 

@@ -206,8 +206,7 @@ static enum fault locate_write(struct qp *qp, const struct seg *seg, struct piec
     piece->length = seg->length;
     if (!seg->length)
         return FAULT_NONE;
-    fault = mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length,
-                     remote_right(qp, RDDP_ACCESS_REMOTE_WRITE), &piece->at, NULL);
+    fault = check_remote(qp, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &piece->at);
     return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
 }
 

@@ -100,6 +100,7 @@ static void qp_begin(struct qp *qp, const struct qp_attr *attr, void *buffer)
         .tx_read_msg = 1,
         .tx_atomic_msg = 1,
         .rx_atomic_msg = 1,
+        .user = atomic_fetch_add(&attr->mrs->users, 1) + 1,
     };
     init_rings(qp, buffer);
 }
@@ -209,6 +210,7 @@ static bool is_opcode(enum rddp_wr_opcode opcode)
     case RDDP_WR_ATOMIC_CMP_AND_SWP:
     case RDDP_WR_ATOMIC_FETCH_AND_ADD:
     case RDDP_WR_LOCAL_INV:
+    case RDDP_WR_BIND_MW:
     case RDDP_WR_SEND_WITH_INV:
         return true;
     }
@@ -222,7 +224,9 @@ static int check_send(const struct qp *qp, const struct rddp_send_wr *wr, uint32
 
     if (!is_opcode(wr->opcode) || wr->send_flags & ~(unsigned)SEND_FLAGS)
         return -EINVAL;
-    if (wr->opcode == RDDP_WR_RDMA_READ && is_inline)
+    if ((wr->opcode == RDDP_WR_RDMA_READ || wr->opcode == RDDP_WR_BIND_MW) && is_inline)
+        return -EINVAL;
+    if (wr->opcode == RDDP_WR_BIND_MW && !wr->bind)
         return -EINVAL;
     if (sges_check(wr->sg_list, wr->num_sge, qp->attr.send_sge, length))
         return -EINVAL;
@@ -259,16 +263,16 @@ static struct seg_atomic atomic_of(const struct rddp_send_wr *wr)
 
 static void qp_fill_send(const struct qp *qp, struct send *s, const struct rddp_send_wr *wr, uint32_t length)
 {
-    bool is_local = wr->opcode == RDDP_WR_LOCAL_INV, is_inline = wr->send_flags & RDDP_SEND_INLINE;
-    bool is_tagged = is_write(wr->opcode) || wr->opcode == RDDP_WR_RDMA_READ;
+    bool sends_none = is_local(wr->opcode), is_inline = wr->send_flags & RDDP_SEND_INLINE;
+    bool is_tagged = is_write(wr->opcode) || wr->opcode == RDDP_WR_RDMA_READ || wr->opcode == RDDP_WR_BIND_MW;
 
     s->wr_id = wr->wr_id;
     s->opcode = wr->opcode;
     s->flags = wr->send_flags;
     s->remote_offset = wr->remote_addr;
     s->remote_key = is_tagged ? wr->rkey : wr->invalidate_rkey;
-    s->length = is_local ? 0 : length;
-    s->sges = is_local || is_inline ? 0 : (uint32_t)wr->num_sge;
+    s->length = sends_none ? 0 : length;
+    s->sges = sends_none || is_inline ? 0 : (uint32_t)wr->num_sge;
     s->state = SEND_POSTED;
     s->status = RDDP_WC_SUCCESS;
     s->got.count = 0;
@@ -278,6 +282,8 @@ static void qp_fill_send(const struct qp *qp, struct send *s, const struct rddp_
     s->immediate = get32((const uint8_t *)&wr->imm_data);
     if (is_atomic(wr->opcode))
         s->atomic = atomic_of(wr);
+    if (wr->opcode == RDDP_WR_BIND_MW)
+        s->bind = *wr->bind;
     if (qp->numbering->fill)
         qp->numbering->fill(s, wr);
     for (uint32_t i = 0; i < s->sges; i++)
@@ -377,6 +383,8 @@ enum fault qp_resume(struct qp *qp)
 {
     enum fault fault = FAULT_NONE;
 
+    if (qp->state == QP_READY && qp->binding && !emit_all_local(qp))
+        return FAULT_NONE; /* the queue pair has failed */
     if (qp->state == QP_READY && qp->invalidating)
         fault = qp->numbering->resume(qp);
     return fault ? fault : sq_retire(qp);

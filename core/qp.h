@@ -109,16 +109,19 @@ struct send {
     uint64_t rx_end;   /* of an RDMA Read: stream position behind the last response segment so far */
     struct ranges got; /* of an RDMA Read: which octets of the response are placed */
     uint32_t length, sges;
-    uint32_t remote_key; /* rkey, or the key to invalidate */
+    uint32_t remote_key; /* rkey, or the key to invalidate, or that a window is to have */
     enum rddp_wr_opcode opcode;
     unsigned flags;         /* enum rddp_send_flags */
     const uint8_t *control; /* with a SEG_NUMBERS_SEQUENCE wire, as the next three: control data, the poster's */
     uint16_t control_length, order;
-    uint32_t number;          /* of the message */
-    uint32_t immediate;       /* of a request with immediate data */
-    struct seg_atomic atomic; /* of an atomic; `number` is then that of its response */
-    uint64_t retired;         /* the epoch in which it invalidated a key; it completes when mr_is_unused(); or 0 */
-    bool begun;               /* an RDMA Read: the first segment of its response had its turn */
+    uint32_t number;    /* of the message */
+    uint32_t immediate; /* of a request with immediate data */
+    union {
+        struct seg_atomic atomic; /* of an atomic; `number` is then that of its response */
+        struct rddp_mw_bind bind;
+    };
+    uint64_t retired; /* the epoch in which it invalidated a key; it completes when mr_is_unused(); or 0 */
+    bool begun;       /* an RDMA Read: the first segment of its response had its turn */
     enum send_state state;
     enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
     bool answered;              /* an RDMA Read: the last segment of its response is placed */
@@ -270,6 +273,7 @@ struct qp {
     uint32_t unsupported; /* requests that the connection has no message for, a bit for each enum rddp_wr_opcode: set
                            * before qp_connect(), and refused at the post (-EOPNOTSUPP) */
     uint32_t send_max;    /* octets of a Send, where there are no longer ones; else 0 */
+    uint64_t user;        /* its number among the users of attr.mrs */
 
     struct send_queue sq;
     struct reads_out reads;
@@ -280,6 +284,7 @@ struct qp {
     struct written written;
     uint64_t invalidating; /* not 0: the message at arriving.next invalidated a key at that epoch; it is delivered when
                               mr_is_unused() */
+    bool binding;          /* the next request binds a window that others may still use */
     uint64_t rx_pos;       /* everything before this stream position has arrived and is placed */
     uint64_t waiter;       /* the host's: rq_await() notes it */
 
@@ -334,11 +339,16 @@ int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
 int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
+static inline bool is_local(enum rddp_wr_opcode opcode)
+{
+    return opcode == RDDP_WR_LOCAL_INV || opcode == RDDP_WR_BIND_MW;
+}
+
 /* Is the next request to be emitted one that sends nothing? */
 static inline bool qp_has_local(const struct qp *qp)
 {
     return qp->sq.next != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
-           qp->sq.ring[qp->sq.next & qp->sq.mask].opcode == RDDP_WR_LOCAL_INV;
+           is_local(qp->sq.ring[qp->sq.next & qp->sq.mask].opcode);
 }
 
 /* Executes it, and those like it behind it, whether anything may be sent or not: no peer delays what concerns memory of
@@ -352,10 +362,10 @@ static inline bool sq_waits(const struct qp *qp)
            qp->sq.ring[qp->sq.tail & qp->sq.mask].state == SEND_DONE;
 }
 
-/* Does something that invalidated a key wait until the region is out of use? */
+/* Does something that invalidated a key, or binds a window, wait until the region is out of use? */
 static inline bool qp_waits(const struct qp *qp)
 {
-    return qp->invalidating || sq_waits(qp);
+    return qp->invalidating || qp->binding || sq_waits(qp);
 }
 
 /* Does it wait for spans of that region which are queued for a socket, here or elsewhere? Their peers may never read

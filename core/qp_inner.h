@@ -70,6 +70,27 @@ static inline unsigned remote_right(const struct qp *qp, unsigned right)
     return right & atomic_load_explicit(&qp->attr.refused, memory_order_relaxed) ? 1u << 31 : right;
 }
 
+/* Is this the window of another queue pair? */
+static inline bool is_of_other(const struct qp *qp, const struct mr *mr)
+{
+    return mr->user && mr->user != qp->user;
+}
+
+/* mr_check() for what the peer asks for: also by the access of the queue pair and the user of a window. */
+static inline enum fault check_remote(const struct qp *qp, uint64_t key, uint64_t offset, uint64_t length,
+                                      unsigned right, uint8_t **at)
+{
+    uint8_t *place;
+    struct mr *mr;
+    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, length, remote_right(qp, right), &place, &mr);
+
+    if (!fault && is_of_other(qp, mr))
+        fault = FAULT_DOMAIN;
+    if (!fault)
+        *at = place;
+    return fault;
+}
+
 /* Does the message continue here? Octets that were placed early may arrive again in order. */
 static inline bool in_turn(const struct ranges *got, bool early, uint64_t offset)
 {
@@ -138,7 +159,8 @@ enum fault deliver_read_response(struct qp *qp);
 bool deliver_has_request(const struct qp *qp, uint32_t msn);
 bool deliver_has_response(const struct qp *qp, uint32_t i);
 
-/* emit.c: emit_all_local() executes the next requests as far as they send nothing; returns false if one failed.
+/* emit.c: emit_all_local() executes the next requests as far as they send nothing, until one waits (qp->binding);
+ * returns false if one failed.
  * emit_is_due(): is there anything to send? emit_choose() selects the next message unless one is being cut;
  * returns false if there is none, or if a request that is executed locally failed. emit_message() then cuts the next
  * segment, without its numbers. */
@@ -147,9 +169,10 @@ bool emit_is_due(const struct qp *qp);
 bool emit_choose(struct qp *qp);
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 
-/* emit.c, for packets.c: emit_has_request(): may the next request leave? emit_add_span() adds memory of a region to *e
- * after checking that `rest` octets may be read. emit_fail_key() fails the queue pair because of an sge, returns false.
- * emit_answer() cuts the next segment of the oldest response; false: there is none, or the queue pair failed. */
+/* emit.c, for packets.c: emit_has_request(): may the next request leave, or be executed? emit_add_span() adds memory of
+ * a region to *e after checking that `rest` octets may be read. emit_fail_key() fails the queue pair because of an sge,
+ * returns false. emit_answer() cuts the next segment of the oldest response; false: there is none, or the queue pair
+ * failed. */
 bool emit_has_request(const struct qp *qp);
 enum fault emit_add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
                          unsigned rights);

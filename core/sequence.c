@@ -199,8 +199,7 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
 {
     uint8_t *to, *from;
 
-    if (!seg->length || mr_check(qp->attr.mrs, qp->attr.pd, seg->key, seg->offset, seg->length,
-                                 remote_right(qp, RDDP_ACCESS_REMOTE_WRITE), &to, NULL))
+    if (!seg->length || check_remote(qp, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &to))
         return false;
     for (uint32_t i = qp->answers.tail; i != qp->answers.head; i++) {
         const struct peer_read *p = peer_read_at(qp, i);
@@ -208,8 +207,8 @@ static bool overtakes_read(const struct qp *qp, const struct seg *seg)
         if (order_ready(p->number, seg->msg, seg->order))
             break; /* it waits neither for this Read nor for later ones */
         if (p->read.length &&
-            !mr_check(qp->attr.mrs, qp->attr.pd, p->read.source_key, p->read.source_offset, p->read.length,
-                      remote_right(qp, RDDP_ACCESS_REMOTE_READ), &from, NULL) &&
+            !check_remote(qp, p->read.source_key, p->read.source_offset, p->read.length, RDDP_ACCESS_REMOTE_READ,
+                          &from) &&
             to < from + p->read.length && from < to + seg->length)
             return true;
     }

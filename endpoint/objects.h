@@ -56,6 +56,11 @@ struct rddp_mr {
     struct rddp_context *context;
 };
 
+struct rddp_mw {
+    struct mr *mr; /* owned */
+    struct rddp_context *context;
+};
+
 struct rddp_comp_channel {
     struct member member;
     struct rddp_context *context;

@@ -50,6 +50,7 @@ extern "C" {
 struct rddp_context;       /* everything below lives in one */
 struct rddp_pd;            /* protection domain: a queue pair reaches only the regions of its own */
 struct rddp_mr;            /* registered memory region */
+struct rddp_mw;            /* memory window: a remote key that requests bind to parts of regions */
 struct rddp_comp_channel;  /* a descriptor that signals completions */
 struct rddp_cq;            /* completion queue */
 struct rddp_srq;           /* receive queue shared by queue pairs */
@@ -111,7 +112,7 @@ RDDP_API int rddp_progress_fd(const struct rddp_context *context);
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
 RDDP_API struct rddp_pd *rddp_alloc_pd(struct rddp_context *context); /* NULL: ENOMEM */
-RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd);                     /* -EBUSY: a region, SRQ or queue pair uses it */
+RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd); /* -EBUSY: a region, window, SRQ or queue pair uses it */
 
 /* Registers `length` octets at `addr` (`access`: enum rddp_access). The memory stays the caller's, must stay mapped
  * until rddp_dereg_mr(), and may be changed by peers that know the key if `access` says so. Nothing is pinned; the
@@ -137,13 +138,13 @@ enum rddp_rereg_mr_changes {
  * key, is valid again if it was invalidated, and otherwise is as rddp_reg_mr() would make it. An iova is kept until the
  * memory changes. Returns 0: the old key is invalid, and nothing accesses the memory by it any more. -EINVAL: what
  * rddp_reg_mr() refuses, no or unknown changes, a domain of another context, or a part of a region; -EFAULT; -ENOMEM;
- * -EBUSY: a part of the region is registered. After an error nothing has changed. No other thread may use the object
- * meanwhile, but its key may be in use. */
+ * -EBUSY: a part of the region is registered, or a window is bound to it. After an error nothing has changed. No other
+ * thread may use the object meanwhile, but its key may be in use. */
 RDDP_API int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
                            unsigned access);
 
-/* Registers `length` octets at `addr`, a part of the region `parent`, under a key of its own, like a memory window of
- * verbs (type 2) or libfabric's base_mr. The part has no right that the parent does not have. Peers and requests use it
+/* Registers `length` octets at `addr`, a part of the region `parent`, under a key of its own, like libfabric's
+ * base_mr. The part has no right that the parent does not have. Peers and requests use it
  * like any region; it is invalidated and deregistered on its own, and becomes useless when its parent is invalidated.
  * RDDP_ACCESS_ZERO_BASED may differ from the parent's; RDDP_ACCESS_STABLE and _VOLATILE are the parent's. A key with
  * RDDP_ACCESS_ONE_SHOT becomes invalid when the Read whose sink it is has completed, so the peer that was given it can
@@ -153,8 +154,8 @@ RDDP_API int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd 
 RDDP_API struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access);
 
 /* Deregisters a region and frees it. Returns 0: the key is invalid and nothing accesses the memory any more. Data
- * already cut into segments are still sent, from a copy made now. -EBUSY: a part of the region is registered; nothing
- * has changed. */
+ * already cut into segments are still sent, from a copy made now. -EBUSY: a part of the region is registered, or a
+ * window is bound to it; nothing has changed. */
 RDDP_API int rddp_dereg_mr(struct rddp_mr *mr);
 
 /* The local and the remote key are the same number: 32 unguessable bits, new for every registration (RFC 5040 8.1). */
@@ -170,6 +171,27 @@ RDDP_API uint64_t rddp_mr_offset(const struct rddp_mr *mr, const void *local);
  * be placing data there or answering a Read or an atomic from it. That completion, and those behind it in its queue,
  * are delayed until then. */
 RDDP_API bool rddp_mr_is_valid(const struct rddp_mr *mr);
+
+/* Values are those of enum ibv_mw_type. */
+enum rddp_mw_type {
+    RDDP_MW_TYPE_1 = 1, /* each bind replaces the one before; all queue pairs of the domain may use it */
+    RDDP_MW_TYPE_2 = 2, /* must be invalidated before the next bind; only the queue pair that bound it may use it */
+};
+
+/* Makes a memory window: a remote key that RDDP_WR_BIND_MW requests bind to a part of a region of the domain, in the
+ * order of their queue (struct rddp_mw_bind), whose completion has RDDP_WC_BIND_MW. It leads nowhere until then. A bind
+ * with a length of 0 takes a window of type 1 back; one of type 2 is invalidated by LOCAL_INV, or by a Send with
+ * Invalidate of its queue pair's peer. A bind that is wrong completes with RDDP_WC_MW_BIND_ERR and ends the connection.
+ * A bind that takes a key away waits until nothing accesses the memory by it. NULL: EINVAL (an unknown type),
+ * ENOMEM. */
+RDDP_API struct rddp_mw *rddp_alloc_mw(struct rddp_pd *pd, enum rddp_mw_type type);
+
+/* Frees a window, bound or not. Returns 0: nothing accesses memory by its key any more. A request that would bind it
+ * fails. */
+RDDP_API int rddp_dealloc_mw(struct rddp_mw *mw);
+
+/* Returns the key that the window has now: the last one that it was bound with. */
+RDDP_API uint32_t rddp_mw_key(const struct rddp_mw *mw);
 
 /* --- completion ---------------------------------------------------------------------------------------------- */
 

@@ -23,6 +23,7 @@ enum rddp_access {
     RDDP_ACCESS_REMOTE_WRITE = 1 << 1, /* requires LOCAL_WRITE */
     RDDP_ACCESS_REMOTE_READ = 1 << 2,
     RDDP_ACCESS_REMOTE_ATOMIC = 1 << 3, /* requires LOCAL_WRITE */
+    RDDP_ACCESS_MW_BIND = 1 << 4,       /* memory windows may be bound to the region: rddp_alloc_mw() */
     /* A promise: the region is not written while a request sends from it or a peer may read it. Large messages and
      * responses to RDMA Reads are then sent without a copy, even with a CRC. A broken promise makes the CRC wrong and
      * ends the connection. Without the promise, data sent under a CRC are copied first; the memory may change at any
@@ -53,7 +54,8 @@ enum rddp_wr_opcode {
      * as RDMA Reads (max_rd_atomic, RDDP_SEND_FENCE). */
     RDDP_WR_ATOMIC_CMP_AND_SWP = 5,   /* stores `swap` if the value equals `compare_add` */
     RDDP_WR_ATOMIC_FETCH_AND_ADD = 6, /* adds `compare_add` to the value */
-    RDDP_WR_LOCAL_INV = 7,            /* invalidates the local region with key invalidate_rkey */
+    RDDP_WR_LOCAL_INV = 7,            /* invalidates the local region or window with key invalidate_rkey */
+    RDDP_WR_BIND_MW = 8,              /* binds the window with key rkey: see struct rddp_mw_bind */
     RDDP_WR_SEND_WITH_INV = 9,        /* invalidates the peer's key invalidate_rkey when the Send is delivered */
 };
 
@@ -69,6 +71,17 @@ enum rddp_send_flags {
 
 /* A value of `order`: the peer may process this request before all earlier ones. */
 #define RDDP_ORDER_ANY UINT32_MAX
+
+/* What RDDP_WR_BIND_MW binds a memory window to: `length` octets at `addr` (as an sge names them) of the region with
+ * local key `lkey`, which has RDDP_ACCESS_MW_BIND. The rkey of the request is the window's key from then on: it has the
+ * upper 24 bits of the key that the window has now, and the lowest 8 bits are to differ. `access` is what peers may do:
+ * RDDP_ACCESS_REMOTE_READ, _WRITE and _ATOMIC, and for windows of type 2 also RDDP_ACCESS_ZERO_BASED. To write, the
+ * region needs RDDP_ACCESS_LOCAL_WRITE, but no remote right of its own. Requests behind it find the window bound. */
+struct rddp_mw_bind {
+    uint64_t addr, length;
+    uint32_t lkey;
+    unsigned access;
+};
 
 struct rddp_ah;
 
@@ -92,6 +105,7 @@ struct rddp_send_wr {
     /* Of a queue pair of type RDDP_QPT_UD: its destination. The address handle may be destroyed when the post has
      * returned. If the highest bit of remote_qkey is set, the Q_Key of the queue pair itself is sent. */
     const struct rddp_ah *ah;
+    const struct rddp_mw_bind *bind; /* BIND_MW; the caller's again when the post returns */
     uint32_t remote_qpn, remote_qkey;
     /* The rest for RDDP_WIRE_RDMATCP only, see doc/segments.md. */
     /* With RDDP_SEND_ORDER: the peer may process this request before up to `order` of the requests just before it;
@@ -122,6 +136,7 @@ enum rddp_wc_status {
     RDDP_WC_LOC_QP_OP_ERR = 2,   /* the connection cannot carry this request: a Read where the peer allows none */
     RDDP_WC_LOC_PROT_ERR = 4,    /* a wrong lkey or bounds, a wrong key in LOCAL_INV, or a one-shot sink used twice */
     RDDP_WC_WR_FLUSH_ERR = 5,    /* not done: the connection ended, or an earlier request failed */
+    RDDP_WC_MW_BIND_ERR = 6,     /* the window, or what it was to be bound to, does not allow that */
     RDDP_WC_BAD_RESP_ERR = 7,    /* RoCE: the peer's response does not fit the request */
     RDDP_WC_REM_INV_REQ_ERR = 9, /* the peer reports an unknown operation, or a message longer than its receive */
     RDDP_WC_REM_ACCESS_ERR = 10, /* the peer reports a wrong rkey, right or bound */
@@ -140,6 +155,7 @@ enum rddp_wc_opcode {
     RDDP_WC_RDMA_READ = 2,
     RDDP_WC_COMP_SWAP = 3,
     RDDP_WC_FETCH_ADD = 4,
+    RDDP_WC_BIND_MW = 5,
     RDDP_WC_LOCAL_INV = 6,
     RDDP_WC_RECV = 128,
     /* Of a receive: the peer's RDMA Write brought immediate data (RDDP_WC_WITH_IMM); or, with

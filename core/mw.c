@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* mw.c - memory windows are bound: every check stands before the first change. */
+#include "core/mw.h"
+
+enum {
+    WRITES = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_ATOMIC,
+    RIGHTS = WRITES | RDDP_ACCESS_REMOTE_READ,
+};
+
+/* May a window grant these rights, over this region? Those of the region for its own key do not count. */
+static bool are_granted(const struct mr *window, const struct mr *region, unsigned access)
+{
+    unsigned known = window->kind == MR_WINDOW ? RIGHTS : RIGHTS | RDDP_ACCESS_ZERO_BASED;
+
+    if (access & ~known || !(region->access & RDDP_ACCESS_MW_BIND) || region->access & RDDP_ACCESS_ZERO_BASED)
+        return false;
+    return !(access & WRITES) ||
+           (region->access & (RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_STABLE)) == RDDP_ACCESS_LOCAL_WRITE;
+}
+
+static bool has_octets(const struct mr *region, uint64_t at, uint64_t length)
+{
+    return at >= region->start && at - region->start <= region->length &&
+           length <= region->length - (at - region->start);
+}
+
+/* Counts one more part of a region. False: it is being deregistered. */
+static bool is_joined(struct mr *region)
+{
+    uint32_t parts = region->parts;
+
+    while (parts != MR_CLOSED)
+        if (atomic_compare_exchange_weak(&region->parts, &parts, parts + 1))
+            return true;
+    return false;
+}
+
+/* The window is invalid, claimed, and out of use: nothing reads what changes here before it is valid again. */
+static enum fault mw_open(const struct mr_table *table, struct mr *window, uint64_t user, const struct rddp_mw_bind *to,
+                          uint32_t key)
+{
+    struct mr *region = mr_find(table, to->lkey);
+
+    if (!region || region->kind != MR_REGION || region->parent || !region->valid || region->pd != window->pd ||
+        !are_granted(window, region, to->access) || !has_octets(region, to->addr, to->length) || !is_joined(region))
+        return FAULT_LOCAL_KEY;
+    window->base = region->base + (to->addr - region->start);
+    window->start = to->access & RDDP_ACCESS_ZERO_BASED ? 0 : to->addr;
+    window->length = to->length;
+    window->access = to->access | (region->access & (RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE));
+    window->parent = region;
+    window->user = window->kind == MR_WINDOW ? 0 : user;
+    window->key = key;
+    window->valid = true;
+    return FAULT_NONE;
+}
+
+static enum fault bind_claimed(struct mr_table *table, struct mr *window, uint64_t user, const struct mw_bind *bind)
+{
+    bool is_of_qp = window->kind == MR_WINDOW_OF_QP;
+
+    if (is_of_qp && (window->valid || !bind->to.length))
+        return FAULT_LOCAL_KEY;
+    mr_unbind(table, window);
+    if (!epoch_is_over(&table->epochs, window->retired) || window->sending)
+        return FAULT_NOT_NOW;
+    if (bind->to.length)
+        return mw_open(table, window, user, &bind->to, bind->key);
+    window->key = bind->key;
+    return FAULT_NONE;
+}
+
+enum fault mw_bind(struct mr_table *table, const struct pd *pd, uint64_t user, const struct mw_bind *bind)
+{
+    struct mr *window = mr_find_window(table, bind->key);
+    enum fault fault;
+
+    if (!window || window->pd != pd)
+        return FAULT_LOCAL_KEY;
+    if (!mr_claim(window))
+        return FAULT_NOT_NOW;
+    fault = bind_claimed(table, window, user, bind);
+    mr_release(window);
+    return fault;
+}
