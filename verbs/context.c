@@ -43,6 +43,9 @@ static void set_calls(struct verbs_context *verbs)
     verbs->context.ops.post_send = post_send;
     verbs->context.ops.post_recv = post_recv;
     verbs->context.ops.post_srq_recv = post_srq_recv;
+    verbs->context.ops.alloc_mw = mw_alloc;
+    verbs->context.ops.dealloc_mw = mw_dealloc;
+    verbs->context.ops.bind_mw = mw_post;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)

@@ -8,9 +8,9 @@
 
 enum {
     ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED,
-    /* What changes nothing here: rights of windows are checked when they are bound, and huge pages are pages. */
-    ACCESS_IGNORED = IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE,
+                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED,
+    ACCESS_IGNORED =
+        IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE, /* what changes nothing here: huge pages are pages */
 };
 
 /* Returns what rddp calls these rights; errno says what is wrong if it is not 0. */
@@ -100,7 +100,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
     int error = rddp_dereg_mr(mr->rddp);
 
     if (error)
-        return verbs_refuse(-error, "ibv_dereg_mr: MR %#x is in use", ibv->rkey);
+        return verbs_refuse(-error, "ibv_dereg_mr: MR %#x is in use: a memory window is bound to it", ibv->rkey);
     pd_leave(ibv->pd);
     free(mr);
     return 0;

@@ -20,7 +20,7 @@ static void translate_destination(struct rddp_send_wr *to, const struct ibv_send
     to->remote_qkey = from->wr.ud.remote_qkey;
 }
 
-static void translate_send(struct rddp_send_wr *to, const struct ibv_send_wr *from)
+static void translate_send(struct rddp_send_wr *to, const struct ibv_send_wr *from, struct rddp_mw_bind *bind)
 {
     to->wr_id = from->wr_id;
     to->next = to + 1;
@@ -34,6 +34,9 @@ static void translate_send(struct rddp_send_wr *to, const struct ibv_send_wr *fr
         to->rkey = from->wr.atomic.rkey;
         to->compare_add = from->wr.atomic.compare_add;
         to->swap = from->wr.atomic.swap;
+    } else if (from->opcode == IBV_WR_BIND_MW) {
+        to->rkey = from->bind_mw.rkey;
+        to->bind = mw_translate(bind, from->bind_mw.mw, from->bind_mw.rkey, &from->bind_mw.bind_info);
     } else {
         to->remote_addr = from->wr.rdma.remote_addr;
         to->rkey = from->wr.rdma.rkey;
@@ -58,12 +61,13 @@ static int refuse_post(const char *call, uint32_t number, atomic_bool *was_full,
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct rddp_send_wr to[VERBS_BATCH], *bad;
+    struct rddp_mw_bind bind[VERBS_BATCH];
 
     while (wr) {
         struct ibv_send_wr *first = wr;
         int n = 0, error;
         for (; wr && n < VERBS_BATCH; wr = wr->next) {
-            translate_send(&to[n], wr);
+            translate_send(&to[n], wr, &bind[n]);
             if (qp->qp_type == IBV_QPT_UD)
                 translate_destination(&to[n], wr);
             n++;

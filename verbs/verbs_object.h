@@ -147,9 +147,17 @@ int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
+int mw_dealloc(struct ibv_mw *mw);
+int mw_post(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *what);
 struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int td_dealloc(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+
+/* mw.c: what a request binds a window of type 2 to, in *to. Returns NULL if the window or its key is wrong: no queue
+ * takes the request then. */
+const struct rddp_mw_bind *mw_translate(struct rddp_mw_bind *to, const struct ibv_mw *mw, uint32_t rkey,
+                                        const struct ibv_mw_bind_info *from);
 
 /* An object is made in a domain, or leaves it: a parent domain cannot go before. */
 void pd_enter(struct ibv_pd *pd);

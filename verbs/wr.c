@@ -14,12 +14,13 @@ struct wr_builder {
     bool is_shared; /* takes `lock`: the queue pair is in no thread domain */
     int error;      /* the first that a builder met: ibv_wr_complete() tells it */
     uint32_t built, sges;
-    size_t inlined;           /* octets of `data` in use */
-    uint32_t max_wr, max_sge; /* of the queue, and of a request */
-    size_t max_inline;        /* of a request */
-    struct rddp_send_wr *wr;  /* max_wr */
-    struct rddp_sge *sge;     /* max_wr * max_sge */
-    uint8_t *data;            /* max_wr * max_inline */
+    size_t inlined;            /* octets of `data` in use */
+    uint32_t max_wr, max_sge;  /* of the queue, and of a request */
+    size_t max_inline;         /* of a request */
+    struct rddp_send_wr *wr;   /* max_wr */
+    struct rddp_sge *sge;      /* max_wr * max_sge */
+    struct rddp_mw_bind *bind; /* max_wr */
+    uint8_t *data;             /* max_wr * max_inline */
 };
 
 static struct wr_builder *builder_of(struct ibv_qp_ex *ex)
@@ -113,6 +114,15 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
     wr_begin(ex, RDDP_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+    struct wr_builder *b = builder_of(ex);
+    struct rddp_send_wr *wr = wr_begin(ex, RDDP_WR_BIND_MW);
+
+    wr->rkey = rkey;
+    wr->bind = mw_translate(&b->bind[b->built - 1], mw, rkey, info);
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
@@ -228,6 +238,7 @@ static void wr_show(struct ibv_qp_ex *ex)
     ex->wr_send_imm = wr_send_imm;
     ex->wr_send_inv = wr_send_inv;
     ex->wr_local_inv = wr_local_inv;
+    ex->wr_bind_mw = wr_bind_mw;
     ex->wr_rdma_read = wr_rdma_read;
     ex->wr_rdma_write = wr_rdma_write;
     ex->wr_rdma_write_imm = wr_rdma_write_imm;
@@ -252,10 +263,11 @@ int wr_builder_attach(struct verbs_qp *qp)
     b->max_inline = qp->cap.max_inline_data;
     b->wr = calloc(b->max_wr, sizeof(*b->wr));
     b->sge = calloc((size_t)b->max_wr * b->max_sge, sizeof(*b->sge));
+    b->bind = calloc(b->max_wr, sizeof(*b->bind));
     b->data = calloc(b->max_wr, b->max_inline ? b->max_inline : 1);
     pthread_mutex_init(&b->lock, NULL);
     qp->builder = b;
-    if (!b->wr || !b->sge || !b->data) {
+    if (!b->wr || !b->sge || !b->bind || !b->data) {
         wr_builder_detach(qp);
         return ENOMEM;
     }
@@ -272,6 +284,7 @@ void wr_builder_detach(struct verbs_qp *qp)
     pthread_mutex_destroy(&b->lock);
     free(b->wr);
     free(b->sge);
+    free(b->bind);
     free(b->data);
     free(b);
     qp->builder = NULL;
