@@ -145,6 +145,20 @@ def epochs(enter="sc", look="sc", renewed=False, held_first=True, held=True):
                  lambda regs, last: "a span of a region that was freed" if last["sending"] and last["freed"] else None)
 
 
+def window(valid_first=True, waits=True, publishes="sc"):
+    """A reader looks up a window by its old key or its new one; a bind leads the window, and another key, elsewhere."""
+    asks = [("load", "valid", "v", "sc"), ("load", "key", "k", "rlx")]
+    reader = [("load", "now", "e", "sc"), ("store", "epoch", lambda r, _: r["e"], "sc")]
+    reader += asks if valid_first else asks[::-1]
+    reader += [("load", "place", "p", "rlx"), ("store", "epoch", 0, "rel")]
+    binder = [("store", "valid", 0, "sc"), ("change", "now", "retired", lambda r, old: old + 1, "sc"),
+              ("wait", "epoch", "_", "sc", lambda r, epoch: not waits or not epoch or epoch > r["retired"]),
+              ("store", "place", 2, "rlx"), ("store", "key", 2, "rlx"), ("store", "valid", 1, publishes)]
+    return Model({"now": 1, "epoch": 0, "valid": 1, "key": 1, "place": 1}, [reader, binder],
+                 lambda regs, last: "a key leads to what another was bound to"
+                 if regs[0].get("v") and regs[0]["k"] != regs[0]["p"] else None)
+
+
 def watch(push="sc", look="sc"):
     """A poster defers a doorbell; a poller took one whose poster is posting, and puts it back; the loop's thread found nothing
     often enough and stops looking. watch: 0 unwatched, 1 a poster has woken the thread, 2 the thread looks."""
@@ -256,12 +270,15 @@ def publish(store="rel", load="acq"):
                  lambda regs, last: "a place that is not filled" if regs[1]["h"] and not regs[1]["w"] else None)
 
 
-HOLDS = (epochs(), epochs(renewed=True), watch(), ring(), Ticks(), doorbell(), park(), publish())
+HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish())
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
     "a holder that entered again is passed over": epochs(renewed=True, held=False),
     "borrows is loaded before the bell": epochs(renewed=True, held_first=False),
+    "a window's key is compared before its validity": window(valid_first=False),
+    "a bind that does not wait for readers": window(waits=False),
+    "a window that is valid before its fields": window(publishes="rlx"),
     "deferring with less than a total order": watch(push="acq_rel"),
     "a last look with less than a total order": watch(look="acq"),
     "a ringer waits for the poster that it displaced": ring(waits=("spin",)),
@@ -281,7 +298,12 @@ CODE = {
                      "atomic_store_explicit(&reader->epoch, 0, memory_order_release);"],
     "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);",
                   "atomic_store_explicit(&slot->key, key, memory_order_release);",
-                  "(found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {"],
+                  "(found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {",
+                  "if (!mr || !mr_is_valid(mr) || !has_key(mr, key)",
+                  "if (!atomic_exchange(&window->valid, false))\n        return;\n"
+                  "    window->retired = epoch_advance(&table->epochs);"],
+    "core/mw.c": ["window->key = key;\n    window->valid = true;",
+                  "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
     "drive/doorbell_batch.c": ["while (!atomic_compare_exchange_weak(&batch->waiting, &first, qp));",
                                "return atomic_load(&batch->sleepers) && atomic_load(&batch->watch) == none &&",
