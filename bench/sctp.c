@@ -101,11 +101,11 @@ static void open_end(bool active, uint16_t udp_port)
     if (stack->open((struct sockaddr *)&any, sizeof(any), &attr, &end.port, &why))
         give_up("open");
     if (active) {
-        assoc_init_active(&end.conn.assoc, &own, end.conn.slots, &end.qp, NULL, 0, reactor_now_us());
-        if (sctp_end_connect(&end.conn, end.port, &to))
+        if (sctp_conn_init_active(&end.conn, &own, &end.qp, NULL, 0, reactor_now_us()) ||
+            sctp_end_connect(&end.conn, end.port, &to))
             give_up("connect");
     } else {
-        assoc_init_passive(&end.conn.assoc, &own, end.conn.slots, reactor_now_us());
+        sctp_conn_init_passive(&end.conn, &own, reactor_now_us());
         if (stack->listen(end.port, SCTP_PORT))
             give_up("listen");
     }

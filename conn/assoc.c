@@ -28,7 +28,7 @@ static void assoc_init(struct assoc *a, bool active, const struct assoc_attr *at
 {
     memset(a, 0, sizeof(*a));
     a->attr = *attr;
-    a->window.slot = slots;
+    window_init(&a->window, slots, WINDOW_CHUNKS, 0);
     life_init(&a->life, active, &attr->limits, now_us);
 }
 
@@ -43,6 +43,24 @@ int assoc_init_active(struct assoc *a, const struct assoc_attr *attr, struct win
 void assoc_init_passive(struct assoc *a, const struct assoc_attr *attr, struct window_slot *slots, uint64_t now_us)
 {
     assoc_init(a, false, attr, slots, now_us);
+}
+
+void assoc_narrow(struct assoc *a, struct window_slot *early)
+{
+    assert(!a->up);
+    window_init(&a->window, early, WINDOW_EARLY, 0);
+}
+
+/* A peer that negotiates has nothing to say between its HELLO and our answer. */
+bool assoc_wants_slots(const struct assoc *a)
+{
+    return a->window.size < WINDOW_CHUNKS && a->life.state != CONN_WAIT_REQUEST &&
+           !(a->life.state == CONN_WAIT_ANSWER && a->negotiates);
+}
+
+void assoc_widen(struct assoc *a, struct window_slot *slots)
+{
+    window_widen(&a->window, slots);
 }
 
 /* --- what can be sent ---------------------------------------------------------------------------------------- */
@@ -114,7 +132,7 @@ void assoc_up(struct assoc *a, uint32_t indication, uint32_t tsn, uint32_t paylo
     a->own = a->peer ? a->attr.adaptation : SCTPDDP_PLAIN;
     a->negotiates = negotiates(a->own) && negotiates(a->peer);
     a->payload_max = payload_max;
-    window_init(&a->window, a->window.slot, a->peer && !sctpddp_has_aws(a->peer) ? tsn : 0);
+    window_init(&a->window, a->window.slot, a->window.size, a->peer && !sctpddp_has_aws(a->peer) ? tsn : 0);
     if (!life_in_startup(&a->life))
         return;
     if (a->attr.strict && a->peer != a->attr.adaptation)

@@ -130,6 +130,13 @@ int assoc_init_active(struct assoc *a, const struct assoc_attr *attr, struct win
                       const void *private_data, uint16_t private_length, uint64_t now_us);
 void assoc_init_passive(struct assoc *a, const struct assoc_attr *attr, struct window_slot *slots, uint64_t now_us);
 
+/* A host that gives so much memory only to peers that have asked for a connection calls assoc_narrow() before
+ * assoc_up(), with WINDOW_EARLY zeroed slots, and passes no others to assoc_init_passive(). When assoc_wants_slots(),
+ * it calls assoc_widen() with WINDOW_CHUNKS zeroed slots before the next assoc_rx(). */
+void assoc_narrow(struct assoc *a, struct window_slot *early);
+bool assoc_wants_slots(const struct assoc *a);
+void assoc_widen(struct assoc *a, struct window_slot *slots);
+
 /* The provider exchanged INIT and INIT-ACK. `indication` is the peer's, 0 if it sent none; `tsn` is the peer's initial
  * TSN; a message may have `payload_max` octets, header extension included. Call it once. */
 void assoc_up(struct assoc *a, uint32_t indication, uint32_t tsn, uint32_t payload_max, uint64_t now_us);

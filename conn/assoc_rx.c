@@ -54,7 +54,7 @@ static enum fault assoc_rx_locate(struct assoc *a, struct assoc_arrival *x, bool
     x->pos = window->next;
     if (!again)
         fault = window_find(window, sequence, &x->pos);
-    if (!fault && x->positions > WINDOW_CHUNKS - (x->pos - window->next))
+    if (!fault && x->positions > window->size - (x->pos - window->next))
         fault = FAULT_CHUNK_AHEAD;
     x->in_turn = x->pos == window->next;
     return fault ? note(a, x, fault, sequence, next) : FAULT_NONE;

@@ -11,12 +11,21 @@ static_assert(WINDOW_CHUNKS < UINT16_MAX, "a link of the tree is 16 bits wide");
 
 static struct window_slot *slot_at(const struct window *window, uint64_t pos)
 {
-    return &window->slot[pos % WINDOW_CHUNKS];
+    return &window->slot[pos & (window->size - 1)];
 }
 
-void window_init(struct window *window, struct window_slot *slot, uint32_t origin)
+void window_init(struct window *window, struct window_slot *slot, uint32_t size, uint32_t origin)
 {
-    *window = (struct window){.slot = slot, .origin = origin};
+    *window = (struct window){.slot = slot, .size = size, .origin = origin};
+}
+
+void window_widen(struct window *window, struct window_slot *slot)
+{
+    assert(!window->tags && window->size <= WINDOW_CHUNKS);
+    for (uint64_t pos = window->next; pos < window->next + window->size; pos++)
+        slot[pos % WINDOW_CHUNKS] = *slot_at(window, pos);
+    window->slot = slot;
+    window->size = WINDOW_CHUNKS;
 }
 
 enum fault window_find(const struct window *window, uint32_t sequence, uint64_t *pos)
@@ -25,7 +34,7 @@ enum fault window_find(const struct window *window, uint32_t sequence, uint64_t 
 
     if (ahead > 0x80000000u)
         return FAULT_CHUNK_AGAIN;
-    if (ahead >= WINDOW_CHUNKS)
+    if (ahead >= window->size)
         return FAULT_CHUNK_AHEAD;
     *pos = window->next + ahead;
     return slot_at(window, *pos)->state == WINDOW_ABSENT ? FAULT_NONE : FAULT_CHUNK_AGAIN;
@@ -34,14 +43,14 @@ enum fault window_find(const struct window *window, uint32_t sequence, uint64_t 
 /* --- tags ---------------------------------------------------------------------------------------------------- */
 
 /* A link is the index of a slot, and 1; 0 leads nowhere. */
-static uint16_t link_to(uint64_t pos)
+static uint16_t link_to(const struct window *window, uint64_t pos)
 {
-    return (uint16_t)(pos % WINDOW_CHUNKS + 1);
+    return (uint16_t)((pos & (window->size - 1)) + 1);
 }
 
 static uint64_t position_of(const struct window *window, uint16_t name)
 {
-    return window->next + (name - 1 - window->next) % WINDOW_CHUNKS;
+    return window->next + ((name - 1 - window->next) & (window->size - 1));
 }
 
 /* The tree has a slot for each tag that waits: that of the last chunk placed by it. It is a digital search tree: at
@@ -69,9 +78,9 @@ static void add_tag(struct window *window, uint64_t pos)
     uint16_t *link = find_tag(window->slot, &window->tags, slot_at(window, pos)->value);
 
     if (!*link)
-        *link = link_to(pos);
+        *link = link_to(window, pos);
     else if (position_of(window, *link) < pos)
-        replace_tag(window->slot, link, link_to(pos));
+        replace_tag(window->slot, link, link_to(window, pos));
 }
 
 /* Any slot below may take the place: its tag has the same bits up to there. */
@@ -79,13 +88,13 @@ static void remove_tag(struct window *window, uint64_t pos)
 {
     uint16_t *link = find_tag(window->slot, &window->tags, slot_at(window, pos)->value), *at = link, leaf;
 
-    if (*link != link_to(pos))
+    if (*link != link_to(window, pos))
         return;
     for (uint16_t *child = slot_at(window, pos)->child; child[0] || child[1]; child = window->slot[*at - 1].child)
         at = &child[!child[0]];
     leaf = *at;
     *at = 0;
-    if (leaf != link_to(pos))
+    if (leaf != link_to(window, pos))
         replace_tag(window->slot, link, leaf);
 }
 
@@ -110,7 +119,7 @@ void window_keep(struct window *window, uint64_t pos, uint32_t name)
 {
     struct window_slot *slot = slot_at(window, pos);
 
-    assert(slot->state == WINDOW_ABSENT && pos - window->next < WINDOW_CHUNKS);
+    assert(slot->state == WINDOW_ABSENT && pos - window->next < window->size);
     *slot = (struct window_slot){.value = name, .state = WINDOW_KEPT};
     window->ahead++;
 }
@@ -119,7 +128,7 @@ void window_place(struct window *window, uint64_t pos, uint32_t tag, bool tagged
 {
     struct window_slot *slot = slot_at(window, pos);
 
-    assert(slot->state != WINDOW_PLACED && pos - window->next < WINDOW_CHUNKS);
+    assert(slot->state != WINDOW_PLACED && pos - window->next < window->size);
     window->ahead += slot->state == WINDOW_ABSENT;
     window->releases += (flags & SCTPDDP_RELEASE) != 0;
     *slot = (struct window_slot){.value = tag, .state = WINDOW_PLACED, .flags = flags, .tagged = tagged};

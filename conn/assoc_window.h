@@ -9,7 +9,10 @@
 
 #include "core/fault.h"
 
-enum { WINDOW_CHUNKS = 4096 }; /* chunks that may wait behind a gap */
+enum {
+    WINDOW_CHUNKS = 4096, /* chunks that may wait behind a gap; a power of two, as is the next */
+    WINDOW_EARLY = 16,    /* the same while the peer has asked for nothing yet */
+};
 
 enum window_state {
     WINDOW_ABSENT, /* not received */
@@ -27,7 +30,8 @@ struct window_slot {
 
 /* The window of an association. Positions are sequence numbers (AWS or TSN) unwrapped to 64 bits. */
 struct window {
-    struct window_slot *slot; /* WINDOW_CHUNKS slots, zeroed at first; the creator of the association owns them */
+    struct window_slot *slot; /* zeroed at first; the creator of the association owns them */
+    uint32_t size;            /* so many of them: WINDOW_CHUNKS or WINDOW_EARLY */
     uint64_t next;            /* every chunk before this position has been placed and reported */
     uint32_t ahead;           /* slots from `next` on that are not WINDOW_ABSENT */
     uint32_t releases;        /* how many of those have a SCTPDDP_RELEASE that waits */
@@ -35,10 +39,13 @@ struct window {
     uint16_t tags;            /* the root of the tree of tags */
 };
 
-void window_init(struct window *window, struct window_slot *slot, uint32_t origin);
+void window_init(struct window *window, struct window_slot *slot, uint32_t size, uint32_t origin);
+
+/* Goes on with WINDOW_CHUNKS other slots, zeroed. Nothing that was placed by a tag waits. */
+void window_widen(struct window *window, struct window_slot *slot);
 
 /* Returns the position of a sequence number in *pos. FAULT_CHUNK_AGAIN: it was received before. FAULT_CHUNK_AHEAD: it
- * is WINDOW_CHUNKS or more ahead; exactly 2^31 counts as ahead. */
+ * is `size` or more ahead; exactly 2^31 counts as ahead. */
 enum fault window_find(const struct window *window, uint32_t sequence, uint64_t *pos);
 
 /* May a chunk with this tag be placed at `pos`? Returns FAULT_CHUNK_RELEASED if a chunk before it releases the tag, or

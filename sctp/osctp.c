@@ -2,6 +2,7 @@
 /* osctp.c - the packets of an association, and its end. */
 #include "sctp/osctp.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -27,6 +28,12 @@ void osctp_shutdown(struct osctp *o, uint64_t now_us)
     else if (o->state == OSCTP_ESTABLISHED)
         o->state = OSCTP_SHUTDOWN_PENDING;
     osctp_drained(o, now_us);
+}
+
+void osctp_lend(struct osctp *o, struct osctp_sent *sent)
+{
+    assert(o->tx.first == o->tx.end);
+    o->tx.sent = sent;
 }
 
 void osctp_free(struct osctp *o)

@@ -202,7 +202,7 @@ struct osctp {
 /* --- begin --------------------------------------------------------------------------------------------------- */
 
 /* The active end. The next osctp_output() returns the INIT. `sent` has OSCTP_PACKETS places and outlives the
- * association. */
+ * association, or is NULL: then osctp_lend() follows. */
 void osctp_connect(struct osctp *o, const struct osctp_attr *attr, struct osctp_sent *sent,
                    const struct osctp_user *user, void *of, uint64_t now_us);
 
@@ -221,6 +221,9 @@ bool osctp_read_echo(const uint64_t key[2], uint64_t peer, const uint8_t *p, uin
  * osctp_connect(), except tag and TSN, which are the cookie's. */
 void osctp_accept(struct osctp *o, const struct osctp_attr *attr, const struct osctp_cookie *cookie,
                   struct osctp_sent *sent, const struct osctp_user *user, void *of, uint64_t now_us);
+
+/* Lends the places of `sent` before the first osctp_submit(), or takes them back (NULL) when all is acknowledged. */
+void osctp_lend(struct osctp *o, struct osctp_sent *sent);
 
 /* --- packets and time ---------------------------------------------------------------------------------------- */
 

@@ -302,8 +302,8 @@ static int endpoint_sctp_init_active(struct endpoint_sctp *e, struct rddp_qp *qp
     if (!error)
         error = qp_prepare_unordered(qp);
     if (!error)
-        error = assoc_init_active(&e->conn.assoc, &own, e->conn.slots, &qp->qp, attr->private_data,
-                                  attr->private_data_length, reactor_now_us());
+        error = sctp_conn_init_active(&e->conn, &own, &qp->qp, attr->private_data, attr->private_data_length,
+                                      reactor_now_us());
     return error ? error : bind_streams(&e->conn.assoc, attr);
 }
 
@@ -332,6 +332,8 @@ static int endpoint_sctp_connect(struct loop *loop, struct rddp_qp *qp, const st
         error = port->socket->provider->connect(port->socket, peer, &sctp);
     if (error) {
         sctp_port_leave(port);
+        if (e)
+            sctp_conn_fini(&e->conn);
         free(e);
         return error;
     }
@@ -392,7 +394,7 @@ static void take_association(struct rddp_listener *listener, struct sctp_port *p
         free(e);
         return;
     }
-    assoc_init_passive(&e->conn.assoc, &own, e->conn.slots, reactor_now_us());
+    sctp_conn_init_passive(&e->conn, &own, reactor_now_us());
     sctp_port_use(port);
     if (endpoint_sctp_begin(e, port, sctp))
         return;

@@ -288,11 +288,9 @@ struct osctp_assoc *osctp_assoc_new(struct osctp_port *port, const struct osctp_
                                     const struct sockaddr_storage *peer)
 {
     struct osctp_assoc *s = calloc(1, sizeof(*s));
-    struct osctp_sent *sent = malloc(OSCTP_PACKETS * sizeof(*sent));
 
-    if (s && sent) {
+    if (s) {
         s->port = port;
-        s->sent = sent;
         s->peer = *peer;
         s->place.key = *key;
         s->order.give = osctp_assoc_give;
@@ -301,6 +299,5 @@ struct osctp_assoc *osctp_assoc_new(struct osctp_port *port, const struct osctp_
             return s;
     }
     free(s);
-    free(sent);
     return NULL;
 }

@@ -92,13 +92,25 @@ bool osctp_assoc_next(struct sctp_assoc *base, struct sctp_news *news)
 
 /* --- messages out -------------------------------------------------------------------------------------------- */
 
+/* So a peer that says nothing, to which nothing is said, costs no memory for packets. */
+static bool osctp_assoc_find_places(struct osctp_assoc *s)
+{
+    if (!s->sent) {
+        s->sent = malloc(OSCTP_PACKETS * sizeof(*s->sent));
+        osctp_lend(&s->engine, s->sent);
+    }
+    return s->sent;
+}
+
 int osctp_assoc_submit(struct sctp_assoc *base, const struct span *span, uint32_t spans, uint16_t stream, uint32_t ppid,
                        bool more)
 {
     struct osctp_assoc *s = osctp_assoc_of(base);
-    int error = s->over ? -EPIPE : osctp_submit(&s->engine, span, spans, stream, ppid);
+    int error = -EPIPE;
 
     (void)more; /* packets leave with leave(), full or not */
+    if (!s->over)
+        error = osctp_assoc_find_places(s) ? osctp_submit(&s->engine, span, spans, stream, ppid) : -ENOMEM;
     if (!error) {
         osctp_assoc_touch(s);
         return 0;
@@ -197,7 +209,8 @@ static void osctp_assoc_leave(struct osctp_assoc *s)
     s->left = true;
     osctp_assoc_forget_news(s);
     free(s->sent);
-    s->sent = s->engine.tx.sent = NULL;
+    s->sent = NULL;
+    osctp_lend(&s->engine, NULL);
     osctp_queue_push(&port->left, s);
     osctp_port_forget_left(port, OSCTP_LEFT_MAX);
     osctp_assoc_touch(s);

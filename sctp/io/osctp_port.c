@@ -108,7 +108,7 @@ static struct osctp_assoc *osctp_port_begin(const struct osctp_arrival *a, const
 
     if (!s)
         return NULL;
-    osctp_accept(&s->engine, &attr, cookie, s->sent, &osctp_assoc_user, s, a->now_us);
+    osctp_accept(&s->engine, &attr, cookie, NULL, &osctp_assoc_user, s, a->now_us);
     osctp_queue_push(&port->arrived, s);
     return s;
 }

@@ -268,7 +268,7 @@ static int osctp_port_start(struct osctp_port *port, struct osctp_key *key, cons
     }
     attr.tag += !attr.tag;
     s->accepted = true;
-    osctp_connect(&s->engine, &attr, s->sent, &osctp_assoc_user, s, reactor_now_us());
+    osctp_connect(&s->engine, &attr, NULL, &osctp_assoc_user, s, reactor_now_us());
     osctp_assoc_touch(s);
     osctp_port_settle(port);
     *out = s;

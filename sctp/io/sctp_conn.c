@@ -8,6 +8,28 @@
 
 enum { KEPT_FIRST = 64, KEPT_MAX = WINDOW_CHUNKS + 1 };
 
+/* The active end takes memory for a whole window at once; a stranger gets it when he has asked for a connection. */
+static bool sctp_conn_find_slots(struct sctp_conn *c)
+{
+    if (!c->slots)
+        c->slots = calloc(WINDOW_CHUNKS, sizeof(*c->slots));
+    return c->slots;
+}
+
+int sctp_conn_init_active(struct sctp_conn *c, const struct assoc_attr *attr, struct qp *qp, const void *private_data,
+                          uint16_t private_length, uint64_t now_us)
+{
+    if (!sctp_conn_find_slots(c))
+        return -ENOMEM;
+    return assoc_init_active(&c->assoc, attr, c->slots, qp, private_data, private_length, now_us);
+}
+
+void sctp_conn_init_passive(struct sctp_conn *c, const struct assoc_attr *attr, uint64_t now_us)
+{
+    assoc_init_passive(&c->assoc, attr, NULL, now_us);
+    assoc_narrow(&c->assoc, c->early);
+}
+
 void sctp_conn_attach(struct sctp_conn *c, struct sctp_socket *socket, struct sctp_assoc *sctp)
 {
     c->socket = socket;
@@ -20,6 +42,7 @@ void sctp_conn_fini(struct sctp_conn *c)
         sctp_news_free(&c->kept[i]);
     free(c->kept);
     free(c->held);
+    free(c->slots);
     if (c->sctp)
         c->socket->provider->close(c->sctp);
 }
@@ -61,6 +84,12 @@ static void sctp_conn_give(struct sctp_conn *c, uint32_t place, uint64_t now_us)
         .whole = news->unordered && news->tsns <= 1,
     };
 
+    if (assoc_wants_slots(&c->assoc)) {
+        if (sctp_conn_find_slots(c))
+            assoc_widen(&c->assoc, c->slots);
+        else
+            assoc_lost(&c->assoc, FAULT_MEMORY);
+    }
     if (assoc_rx(&c->assoc, &m, now_us) == ASSOC_KEPT)
         return;
     sctp_news_free(news);

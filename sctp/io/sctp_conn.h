@@ -11,7 +11,8 @@ enum { SCTP_TURN_MESSAGES = 1024 }; /* messages per turn in each direction, so t
 
 struct sctp_conn {
     struct assoc assoc;
-    struct window_slot slots[WINDOW_CHUNKS]; /* of `assoc` */
+    struct window_slot early[WINDOW_EARLY]; /* of `assoc`, until its peer has asked for a connection */
+    struct window_slot *slots;              /* owned: of `assoc` from then on */
     struct sctp_socket *socket;
     struct sctp_assoc *sctp;  /* NULL: not attached */
     bool reported;            /* the provider knows that the peer's sends batches */
@@ -24,8 +25,12 @@ struct sctp_conn {
     uint64_t held_end;
 };
 
-/* Connects `assoc`, which the caller has initialised with `slots` in memory that was zero, with an association of this
- * socket. */
+/* Initialise `assoc` of a struct that is zero, as assoc_init_active() and assoc_init_passive() do; -ENOMEM as well. */
+int sctp_conn_init_active(struct sctp_conn *c, const struct assoc_attr *attr, struct qp *qp, const void *private_data,
+                          uint16_t private_length, uint64_t now_us);
+void sctp_conn_init_passive(struct sctp_conn *c, const struct assoc_attr *attr, uint64_t now_us);
+
+/* Connects `assoc` with an association of this socket. */
 void sctp_conn_attach(struct sctp_conn *c, struct sctp_socket *socket, struct sctp_assoc *sctp);
 
 /* Frees what it owns, and closes the association of its socket if it is attached. */

@@ -108,11 +108,11 @@ static void open_all(char **argv)
     if (stack->open((struct sockaddr *)&local, sizeof(local), &attr, &t.port, &why))
         give_up("no socket");
     if (t.active) {
-        assoc_init_active(&t.conn.assoc, &own, t.conn.slots, &t.qp, NULL, 0, reactor_now_us());
-        if (sctp_end_connect(&t.conn, t.port, &peer))
+        if (sctp_conn_init_active(&t.conn, &own, &t.qp, NULL, 0, reactor_now_us()) ||
+            sctp_end_connect(&t.conn, t.port, &peer))
             give_up("no association");
     } else {
-        assoc_init_passive(&t.conn.assoc, &own, t.conn.slots, reactor_now_us());
+        sctp_conn_init_passive(&t.conn, &own, reactor_now_us());
         if (stack->listen(t.port, ntohs(peer.sin_port)))
             give_up("cannot listen");
         fprintf(stderr, "listening\n");

@@ -78,11 +78,10 @@ static void open_end(struct end *e, bool active, enum sctpddp_adaptation adaptat
     side_init(&e->side, &qp);
     e->port = open_port(&attr);
     if (active) {
-        assert_int_equal(assoc_init_active(&e->conn.assoc, &own, e->conn.slots, &e->side.qp, NULL, 0, reactor_now_us()),
-                         0);
+        assert_int_equal(sctp_conn_init_active(&e->conn, &own, &e->side.qp, NULL, 0, reactor_now_us()), 0);
         assert_int_equal(sctp_end_connect(&e->conn, e->port, &to), 0);
     } else {
-        assoc_init_passive(&e->conn.assoc, &own, e->conn.slots, reactor_now_us());
+        sctp_conn_init_passive(&e->conn, &own, reactor_now_us());
         assert_int_equal(stack->listen(e->port, SCTP_PORT), 0);
     }
 }

@@ -93,9 +93,9 @@ static void open_end(struct world *w, struct end *e, bool active)
     qp_init(&e->qp, &attr, e->buffer);
     e->used = true;
     if (active)
-        assoc_init_active(&e->conn.assoc, &own, e->conn.slots, &e->qp, NULL, 0, reactor_now_us());
+        assert_int_equal(sctp_conn_init_active(&e->conn, &own, &e->qp, NULL, 0, reactor_now_us()), 0);
     else
-        assoc_init_passive(&e->conn.assoc, &own, e->conn.slots, reactor_now_us());
+        sctp_conn_init_passive(&e->conn, &own, reactor_now_us());
 }
 
 static void close_end(struct end *e)

@@ -432,6 +432,34 @@ static void kept_octets(void **state)
     keep_to(VICTIM, ASSOC_KEPT_EARLY);
 }
 
+/* A stranger has few slots until his HELLO is answered; a peer that does not negotiate has asked when it is there. */
+static void few_slots(void **state)
+{
+    struct sctpddp_chunk chunk = {.mode = SCTPDDP_NO_PLACEMENT, .aws = WINDOW_EARLY, .data = data, .length = 8};
+    static struct window_slot early[WINDOW_EARLY];
+    uint8_t p[SCTPDDP_RDMA_HEAD];
+    struct assoc_message m = {.data = p, .octets = sizeof(p), .tsn = 1, .name = 1, .tsns = 1, .whole = true};
+
+    (void)state;
+    for (int negotiates = 0; negotiates < 2; negotiates++) {
+        memset(early, 0, sizeof(early));
+        net_init(&n, BOTH, BOTH, NULL, 1);
+        assoc_narrow(victim(), early);
+        assoc_up(victim(), negotiates ? BOTH : SCTPDDP_RDMA_ONLY, 1, NET_PAYLOAD, 0);
+        assert_int_equal(assoc_wants_slots(victim()), !negotiates);
+        if (negotiates) {
+            chunk.length = 0;
+            sctpddp_encode(BOTH, &chunk, p);
+            assert_int_equal(assoc_rx(victim(), &m, n.now_us), ASSOC_TAKEN);
+            assert_int_equal(victim()->life.note.fault, FAULT_CHUNK_AHEAD);
+        } else {
+            assoc_widen(victim(), n.side[VICTIM].slots);
+            assert_false(assoc_wants_slots(victim()));
+        }
+        net_fini(&n);
+    }
+}
+
 /* A gap with nothing behind it but what is kept is a stall, too. */
 static void silence_of_kept(void **state)
 {
@@ -451,21 +479,14 @@ static void silence_of_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes),
-        cmocka_unit_test(places),
-        cmocka_unit_test(wrap),
-        cmocka_unit_test(other_domain),
-        cmocka_unit_test(streams),
-        cmocka_unit_test(form),
-        cmocka_unit_test(hello),
-        cmocka_unit_test(versions_and_types),
-        cmocka_unit_test(requests),
-        cmocka_unit_test(too_many_reads),
-        cmocka_unit_test(sinks),
-        cmocka_unit_test(silence),
-        cmocka_unit_test(told),
-        cmocka_unit_test(kept_octets),
-        cmocka_unit_test(silence_of_kept),
+        cmocka_unit_test(modes),     cmocka_unit_test(places),
+        cmocka_unit_test(wrap),      cmocka_unit_test(other_domain),
+        cmocka_unit_test(streams),   cmocka_unit_test(form),
+        cmocka_unit_test(hello),     cmocka_unit_test(versions_and_types),
+        cmocka_unit_test(requests),  cmocka_unit_test(too_many_reads),
+        cmocka_unit_test(sinks),     cmocka_unit_test(silence),
+        cmocka_unit_test(told),      cmocka_unit_test(kept_octets),
+        cmocka_unit_test(few_slots), cmocka_unit_test(silence_of_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static struct window_slot slots[WINDOW_CHUNKS];
 static void begin(uint32_t origin)
 {
     memset(slots, 0, sizeof(slots));
-    window_init(&window, slots, origin);
+    window_init(&window, slots, WINDOW_CHUNKS, origin);
 }
 
 static enum fault find(uint32_t sequence)
@@ -100,6 +100,40 @@ static void how_far_ahead(void **state)
         assert_false(window_pop(&window, &slot));
         assert_int_equal(window.ahead, 0);
         assert_int_equal(window.next, 3 + WINDOW_CHUNKS);
+    }
+}
+
+/* The slots of a stranger are few; those that follow show the same, wherever the sequence is. */
+static void widens(void **state)
+{
+    struct window_slot early[WINDOW_EARLY] = {{0}}, slot;
+    uint32_t name = 0;
+
+    (void)state;
+    begin(0);
+    window_init(&window, early, WINDOW_EARLY, 0);
+    for (uint32_t k = 0; k < WINDOW_EARLY + 3; k++) {
+        uint64_t pos;
+
+        assert_int_equal(window_find(&window, k, &pos), FAULT_NONE);
+        window_place(&window, pos, 0, false, 0);
+        assert_true(window_pop(&window, &slot));
+    }
+    for (uint32_t k = 1; k < WINDOW_EARLY; k++) {
+        assert_int_equal(find((uint32_t)window.next + k), FAULT_NONE);
+        window_keep(&window, window.next + k, 100 + k);
+    }
+    assert_int_equal(find((uint32_t)window.next + WINDOW_EARLY), FAULT_CHUNK_AHEAD);
+    window_widen(&window, slots);
+    assert_int_equal(window.ahead, WINDOW_EARLY - 1);
+    assert_int_equal(find((uint32_t)window.next + WINDOW_EARLY), FAULT_NONE);
+    assert_int_equal(find((uint32_t)window.next + WINDOW_CHUNKS), FAULT_CHUNK_AHEAD);
+    place((uint32_t)window.next, 0);
+    for (uint32_t k = 1; k < WINDOW_EARLY; k++) {
+        assert_true(window_pop(&window, &slot));
+        assert_true(window_due(&window, &name));
+        assert_int_equal(name, 100 + k);
+        window_place(&window, window.next, 0, false, 0);
     }
 }
 
@@ -228,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signals_in_turn), cmocka_unit_test(how_far_ahead),     cmocka_unit_test(kept),
         cmocka_unit_test(releases),        cmocka_unit_test(releases_by_model), cmocka_unit_test(steps_of_a_check),
+        cmocka_unit_test(widens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
