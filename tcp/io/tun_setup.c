@@ -249,5 +249,7 @@ int tun_check_route(const struct tun_before *before, const struct sockaddr *addr
     /* What cannot be asked is no error, and a route may still come to a device that others configure. */
     if (!before->index || address_of(&to, address, 0) || find_route(&to, &type, &index))
         return 0;
-    return type == RTN_LOCAL || (before->changed && index != before->index) ? -EADDRINUSE : 0;
+    if (type == RTN_LOCAL || type == RTN_BROADCAST || type == RTN_MULTICAST)
+        return -EADDRINUSE;
+    return before->changed && index != before->index ? -EADDRINUSE : 0;
 }

@@ -37,8 +37,8 @@ int tun_set_up(const char *name, const struct sockaddr *neighbor, uint32_t prefi
 /* Makes a device that stays what it was. Call it before the descriptor is closed. */
 void tun_put_back(const struct tun_before *before);
 
-/* Do packets to this address come to the device? Returns 0. -EADDRINUSE: the address is the host's own, or, of a device
- * that was configured here, is routed elsewhere or nowhere. */
+/* Do packets to this address come to the device? Returns 0. -EADDRINUSE: the address is the host's own, or that of
+ * many, or, of a device that was configured here, is routed elsewhere or nowhere. */
 int tun_check_route(const struct tun_before *before, const struct sockaddr *address);
 
 /* Sends one request of rtnetlink that asks for an acknowledgement. Returns what the kernel answers: 0 or a negative

@@ -70,6 +70,9 @@ for kind in blackhole unreachable prohibit; do
     ip route del $kind 10.76.0.0/24
     ip route del $kind fd76::2/128
 done
+# To the address of a broadcast the host opens no connection.
+refused http --packet 10.78.0.255/24 serve "$dir/b"
+refused http --packet 10.78.0.7/29 serve "$dir/b"
 if ip rule add to 10.77.0.0/24 unreachable 2>/dev/null; then
     refused http --packet 10.77.0.2/24 serve "$dir/b"
     ip rule del to 10.77.0.0/24 unreachable
