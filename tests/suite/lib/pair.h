@@ -76,8 +76,10 @@ bool pair_said(struct side *side, const char *text);
 /* Waits for the next event, which must be of this type, and acknowledges it. */
 struct rddp_event pair_event(struct side *side, enum rddp_event_type type);
 
-/* Polls for `n` completions; fails the test after PAIR_WAIT_MS. */
+/* Polls for `n` completions; fails the test after PAIR_WAIT_MS. pair_poll() returns how many came by then: for a test
+ * with threads that use memory of the pair, and have to end before the test fails. */
 void pair_completions(struct side *side, struct rddp_wc *wc, int n);
+int pair_poll(struct side *side, struct rddp_wc *wc, int n);
 struct rddp_wc pair_completion(struct side *side);
 
 /* Returns an sge for a piece of a side's region. */
