@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # roce_cm.sh - tests the connection manager of RoCE with a real kernel's: ucmatose and udaddy at the other end, in both
-# roles, without messages; requests that no one wants; losses and duplicates.
+# roles, without messages; requests that no one wants; losses and duplicates. Then udaddy with messages, and rddp.h.
 #
-#   roce_cm.sh PATH/TO/roce_cm_talk
+#   roce_cm.sh PATH/TO/roce_cm_talk PATH/TO/roce_udaddy
 #
 # It prints one line per case. Exit code: 0 all passed, 1 not all, 77 it cannot run here. README.md lists the cases.
 set -u
 
 ours=$(realpath -e "${1:-}" 2>/dev/null)
-if [ $# != 1 ] || [ ! -x "$ours" ]; then
-    echo "usage: roce_cm.sh PATH/TO/roce_cm_talk" >&2
+udaddy=$(realpath -e "${2:-}" 2>/dev/null)
+if [ $# != 2 ] || [ ! -x "$ours" ] || [ ! -x "$udaddy" ]; then
+    echo "usage: roce_cm.sh PATH/TO/roce_cm_talk PATH/TO/roce_udaddy" >&2
     exit 2
 fi
 # shellcheck disable=SC2034 # lib/peer.sh wants it
@@ -91,6 +92,27 @@ be_resolved() {
     says '3 resolved, 0 rejected'
 }
 
+exchange() { # COUNT MESSAGES OCTETS: datagrams both ways, the kernel's service
+    theirs_starts udaddy -c "$1" -C "$2" -S "$3"
+    wait_for 10 in_guest "pidof udaddy" || fail "the guest's server does not start"
+    wait_for 2 false
+    "$guest" ns "$udaddy" $host $peer "$1" "$2" "$3" >"$tmp/ours" 2>&1 || fail "$(cat "$tmp/ours")"
+    theirs_ends 0
+    says "$2 messages each way with each of $1, wrong ICRC 0"
+}
+
+be_exchanged() { # COUNT MESSAGES OCTETS: the same, our service
+    local pid
+    : >"$tmp/ours"
+    "$guest" ns "$udaddy" -s $host $peer "$1" "$2" "$3" >"$tmp/ours" 2>&1 &
+    pid=$!
+    wait_for 10 grep -qs listening "$tmp/ours" || fail "our server does not listen"
+    theirs_starts udaddy -c "$1" -C "$2" -S "$3" -s $host
+    wait $pid || fail "$(cat "$tmp/ours")"
+    theirs_ends 0
+    says "$2 messages each way with each of $1, wrong ICRC 0"
+}
+
 lossy() { # FUNCTION ARGUMENT ...: 20 % of the guest's packets are lost, and 20 % come twice
     local code
     in_guest "tc qdisc add dev eth0 root netem loss 20% duplicate 20%" || fail "no netem in the guest"
@@ -111,6 +133,8 @@ check "no one listens at the kernel's end" not_wanted
 check "we reject the kernel's request" reject
 check "we resolve a datagram service of the kernel's" resolve
 check "the kernel resolves one of ours" be_resolved
+check "datagrams both ways, found by name at the kernel's end" exchange 3 10 100
+check "datagrams both ways, found by name at ours" be_exchanged 3 10 1000
 check "the same with losses and duplicates: we connect" lossy connect_and_leave 10
 check "the same with losses and duplicates: the kernel connects" lossy accept_and_leave 10
 check "the guest's kernel is well" kernel_is_well
