@@ -80,5 +80,6 @@ check() { # TABLE ID
 check doc/conformance.md '((MPA|DDP|RDMAP|SEG)-[0-9.]+-[0-9]+|(M44|M65|EXT)-[0-9]+)'
 check doc/conformance-rpcrdma.md 'RPCR-[0-9A-C.]+-[0-9]+'
 check doc/conformance-tcpopt.md 'TCPOPT-[0-9.]+-[0-9]+'
+check doc/conformance-roce.md 'ROCE-[A-Z]+-[0-9]+'
 check doc/conformance-sctp.md 'SCTP-[0-9][0-9.]*-[0-9RS][0-9]*[abc]?'
 [ $bad = 0 ] || exit 1

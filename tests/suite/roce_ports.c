@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* roce_ports.c - many processes behind UDP port 4791, and a peer of another make that knows this port alone: a bare
- * socket at an address of its own. ROCE-PORT-01, ROCE-PORT-03, ROCE-PORT-04. */
+ * socket at an address of its own. ROCE-PORT-01, ROCE-PORT-04. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -29,8 +29,7 @@ uint16_t hand_port(const struct rddp_listener *listener)
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-static void hands_open_with(struct hands *h, enum rddp_qp_type type, const char *address,
-                            const struct rddp_context_attr *attr)
+void hands_open_with(struct hands *h, enum rddp_qp_type type, const char *address, const struct rddp_context_attr *attr)
 {
     unsigned all = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
                    RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_ZERO_BASED;

@@ -33,6 +33,10 @@ struct hands {
 /* hands_open_manual(): with contexts that do their work in rddp_poll_cq() and rddp_progress() alone. */
 void hands_open_manual(struct hands *h, enum rddp_qp_type type, const char *address);
 
+/* The same with contexts as these attributes say. */
+void hands_open_with(struct hands *h, enum rddp_qp_type type, const char *address,
+                     const struct rddp_context_attr *attr);
+
 /* hands_open() makes all but queue pairs, hands_make() those, and hands_connect() leads both to RTS. */
 void hands_open(struct hands *h, enum rddp_qp_type type, const char *address);
 void hands_make(struct hands *h);
