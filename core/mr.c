@@ -162,7 +162,7 @@ bool mr_is_valid(const struct mr *mr)
 }
 
 /* Unlike probe() it reads each key once: the free slot at which it ends may be being filled with another key. */
-static inline struct mr *mr_at(const struct mr_table *table, uint64_t key)
+__attribute__((always_inline)) static inline struct mr *mr_at(const struct mr_table *table, uint64_t key)
 {
     const struct mr_slots *slots = atomic_load(&table->slots);
     uint32_t i = (uint32_t)key & (slots->count - 1), found;
@@ -177,7 +177,8 @@ static inline struct mr *mr_at(const struct mr_table *table, uint64_t key)
     return atomic_load(&slots->slot[i].mr);
 }
 
-struct mr *mr_find_window(const struct mr_table *table, uint32_t key)
+/* Not inlined, so that looking up a region does not pay for it. */
+__attribute__((noinline)) struct mr *mr_find_window(const struct mr_table *table, uint32_t key)
 {
     struct mr *mr = mr_at(table, key & ~(uint32_t)MR_TAGS);
 
@@ -205,10 +206,10 @@ struct mr *mr_find(const struct mr_table *table, uint64_t key)
     return mr && has_key(mr, key) ? mr : NULL;
 }
 
-/* Is the key good for what needs these rights? */
-static inline bool is_for(const struct mr *mr, unsigned rights)
+/* Is this the key of a window, and good for what needs these rights? */
+static bool window_allows(const struct mr *mr, uint64_t key, unsigned rights)
 {
-    return mr->kind == MR_REGION || rights & ~(unsigned)RDDP_ACCESS_LOCAL_WRITE;
+    return has_key(mr, key) && rights & ~(unsigned)RDDP_ACCESS_LOCAL_WRITE;
 }
 
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
@@ -216,7 +217,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
 {
     struct mr *mr = mr_look_up(table, key);
 
-    if (!mr || !mr_is_valid(mr) || !has_key(mr, key) || !is_for(mr, rights))
+    if (!mr || !mr_is_valid(mr) || (mr->kind != MR_REGION && !window_allows(mr, key, rights)))
         return FAULT_KEY;
     if (mr->pd != pd)
         return FAULT_DOMAIN;

@@ -76,19 +76,15 @@ static inline bool is_of_other(const struct qp *qp, const struct mr *mr)
     return mr->user && mr->user != qp->user;
 }
 
-/* mr_check() for what the peer asks for: also by the access of the queue pair and the user of a window. */
+/* mr_check() for what the peer asks for: also by the access of the queue pair and the user of a window. *at is for use
+ * only if there is no fault. */
 static inline enum fault check_remote(const struct qp *qp, uint64_t key, uint64_t offset, uint64_t length,
                                       unsigned right, uint8_t **at)
 {
-    uint8_t *place;
     struct mr *mr;
-    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, length, remote_right(qp, right), &place, &mr);
+    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, length, remote_right(qp, right), at, &mr);
 
-    if (!fault && is_of_other(qp, mr))
-        fault = FAULT_DOMAIN;
-    if (!fault)
-        *at = place;
-    return fault;
+    return !fault && is_of_other(qp, mr) ? FAULT_DOMAIN : fault;
 }
 
 /* Does the message continue here? Octets that were placed early may arrive again in order. */

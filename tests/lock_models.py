@@ -299,7 +299,7 @@ CODE = {
     "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);",
                   "atomic_store_explicit(&slot->key, key, memory_order_release);",
                   "(found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {",
-                  "if (!mr || !mr_is_valid(mr) || !has_key(mr, key)",
+                  "if (!mr || !mr_is_valid(mr) || (mr->kind != MR_REGION && !window_allows(mr, key, rights)))",
                   "if (!atomic_exchange(&window->valid, false))\n        return;\n"
                   "    window->retired = epoch_advance(&table->epochs);"],
     "core/mw.c": ["window->key = key;\n    window->valid = true;",
