@@ -25,16 +25,8 @@
 #include "loop/udp.h"
 #include "roce/bth.h"
 
-enum {
-    SMALL = 8,
-    SOURCE = 64 /* where the small ones lie */,
-    LARGE = 1 << 20,
-    UNDER_WAY = 16,
-    LIST = 32,
-    WINDOW = 256,
-    DEPTH = 512,
-    CQ_DEPTH = 2048
-};
+enum { SMALL = 8, SOURCE = 64 /* where the small ones lie */, LARGE = 1 << 20 };
+enum { UNDER_WAY = 16, LIST = 32, WINDOW = 256, DEPTH = 512, CQ_DEPTH = 2048 };
 enum { RAW_AHEAD = 64, RAW_ANSWER = 16, RAW_PORT = 40791, IWARP_PORT = 40792 };
 
 enum traffic { RAW, RAW_TRIP, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP };
@@ -473,13 +465,9 @@ static void run_rounds(int rounds, const char *word)
 {
     bool wanted[countof(jobs)] = {false};
 
-    for (unsigned at = 0; at < countof(jobs); at++) {
-        if (!strstr(jobs[at].name, word))
-            continue;
-        wanted[at] = true;
-        if (jobs[at].beside >= 0)
-            wanted[jobs[at].beside] = true;
-    }
+    for (unsigned at = 0; at < countof(jobs); at++)
+        if (strstr(jobs[at].name, word))
+            wanted[at] = wanted[jobs[at].beside < 0 ? at : (unsigned)jobs[at].beside] = true;
     for (int round = 0; round < rounds; round++)
         for (unsigned at = 0; at < countof(jobs); at++)
             if (wanted[at])
