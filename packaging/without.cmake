@@ -31,7 +31,7 @@ endforeach()
 
 # A test, a benchmark or an example that says one of these words is of the part; a helper of them, if it includes a header.
 set(words_of_sctp "sctp|SCTP|(lib|conn|sim)/assoc")
-set(words_of_roce "roce|ROCE|lib/(rc_|rcm_|ud)|conn/(rc_pair|ud)|RDDP_QPT_UD|RDDP_IB_|rddp/ib")
+set(words_of_roce "(^|[^p])roce|ROCE|lib/(rc_|rcm_|ud)|conn/(rc_pair|ud)|RDDP_QPT_UD|RDDP_IB_|rddp/ib")
 set(words_of_rpc "(rpc|nfs)/|rddp/rpc|rpc\\.h|nfs|rpcbind")
 set(words_of_nfs "nfs")
 set(words_of_http "http")

@@ -26,6 +26,6 @@ const struct command env_command = {
     .name = "env",
     .summary = "print the environment of `rddp run`, for a shell to evaluate",
     .usage = "",
-    .text = "eval \"$(rddp env)\" lets every program of the shell that is made for verbs use rddp0.",
+    .text = "eval \"$(rddp env)\" lets every program of the shell that is made for verbs use rddpe0 or rddp0.",
     .run = env_run,
 };

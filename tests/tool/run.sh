@@ -37,9 +37,18 @@ expect_text "env" "^LD_LIBRARY_PATH='$folder'; export LD_LIBRARY_PATH\$"
 expect 0 "env in a shell" sh -c 'eval "$("$1" env)" && echo "$LD_LIBRARY_PATH"' sh "$rddp"
 expect_text "env in a shell" "^$folder"
 
+expect 2 "no such device" "$rddp" run --device mlx5_0 true
+# shellcheck disable=SC2016
+expect 0 "one device" "$rddp" run --device rddp0 -- sh -c 'echo "$RDDP_DEVICE"'
+expect_text "one device" '^rddp0$'
+
 if "$rddp" run --sysfs true 2>/dev/null; then
     expect 0 "--sysfs" "$rddp" run --sysfs -- cat /sys/class/infiniband/rddp0/ports/1/state
     expect_text "--sysfs" '^4: ACTIVE$'
+    expect 0 "--sysfs, the first GID" "$rddp" run --sysfs -- cat /sys/class/infiniband/rddpe0/ports/1/gid_attrs/types/0
+    expect_text "--sysfs, the first GID" '^RoCE v2$'
+    expect 0 "--sysfs, the GIDs" "$rddp" run --sysfs -- sh -c 'cat /sys/class/infiniband/rddpe0/ports/1/gids/*'
+    expect_text "--sysfs, the GIDs" '^0000:0000:0000:0000:0000:ffff:7f00:0001$'
     expect 0 "--sysfs keeps the rest" "$rddp" run --sysfs -- cat /sys/class/net/lo/mtu /dev/null
     expect 0 "--sysfs and /dev" "$rddp" run --sysfs -- test -e /dev/infiniband/uverbs0
     if [ ! -e /sys/class/infiniband/rddp0 ]; then pass; else wrong "--sysfs changed the system"; fi
@@ -48,7 +57,7 @@ else
 fi
 
 expect 0 "doctor" "$rddp" doctor
-expect_text "doctor" '^ok   device: rddp0$'
+expect_text "doctor" '^ok   devices: rddpe0 .*, rddp0 '
 expect 1 "doctor, no such program" "$rddp" doctor "$tmp/nothing"
 expect_text "doctor, no such program" '^BAD '
 cp /bin/true "$tmp/setuid" && chmod u+s "$tmp/setuid"

@@ -74,7 +74,7 @@ group_unaided() {
     unaided "" ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw ib_write_lat ib_read_lat ib_send_lat ib_atomic_lat
     unaided "-b" ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw
     unaided "-q 4" ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw
-    unaided "-e" ib_write_bw ib_send_bw ib_read_bw ib_send_lat ib_read_lat
+    unaided "-e" ib_read_bw ib_send_lat ib_read_lat
     unaided "-I 64 -s 32" ib_write_bw ib_send_bw ib_write_lat ib_send_lat
     unaided "--use-srq" ib_send_bw ib_send_lat
     unaided "-c UD -s 1024" ib_send_bw ib_send_lat

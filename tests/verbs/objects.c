@@ -63,11 +63,10 @@ static void test_changed_objects(void **state)
     assert_int_equal(srq_attr.srq_limit, 0);
     srq_attr.srq_limit = 10;
     assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), EINVAL);
-    assert_int_equal(ibv_close_device(context), EBUSY);
+    assert_int_equal(ibv_close_device(context), 0); /* and what is left of it can still go */
     assert_int_equal(ibv_destroy_srq(srq), 0);
     assert_int_equal(ibv_destroy_cq(cq), 0);
     assert_int_equal(ibv_dealloc_pd(pd), 0);
-    assert_int_equal(ibv_close_device(context), 0);
 }
 
 static void test_parent_domain(void **state)

@@ -83,7 +83,7 @@ static void test_arguments(void **state)
     expect_errno(!ibv_create_qp(ids.client->pd, &init), EINVAL, "ibv_create_qp", "no CQ");
     init.send_cq = init.recv_cq = ids.client->send_cq;
     init.qp_type = IBV_QPT_UD;
-    expect_errno(!ibv_create_qp(ids.client->pd, &init), EOPNOTSUPP, "ibv_create_qp", "RC alone");
+    expect_errno(!ibv_create_qp(ids.client->pd, &init), EOPNOTSUPP, "ibv_create_qp", "which rddp0 does not have");
     init.qp_type = IBV_QPT_RC;
     init.cap.max_send_wr = TOO_MANY;
     expect_errno(!ibv_create_qp(ids.client->pd, &init), EINVAL, "ibv_create_qp", "too large");

@@ -157,7 +157,7 @@ static int show_node(const char *below)
 static int show_gids(void)
 {
     int (*get)(unsigned index, uint8_t gid[16], unsigned *interface) = NULL;
-    char folder[PATH_MAX], path[PATH_MAX + 64], name[IF_NAMESIZE], text[SMALL_TEXT];
+    char folder[PATH_MAX], path[PATH_MAX + 64], name[IF_NAMESIZE], text[8 * 5];
     unsigned interface = 0, end = 0;
     uint8_t gid[16];
     void *library;
@@ -178,7 +178,8 @@ static int show_gids(void)
         if (!error)
             error = make_file(path, "RoCE v2");
         for (int at = 0; at < 8; at++)
-            snprintf(text + 5 * at, sizeof(text) - 5 * (size_t)at, at < 7 ? "%02x%02x:" : "%02x%02x", gid[2 * at], gid[2 * at + 1]);
+            snprintf(text + 5 * at, sizeof(text) - 5 * (size_t)at, at < 7 ? "%02x%02x:" : "%02x%02x", gid[2 * at],
+                     gid[2 * at + 1]);
         snprintf(path, sizeof(path), PORT_IB "gids/%u", i);
         if (!error)
             error = make_file(path, text);

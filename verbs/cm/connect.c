@@ -88,15 +88,15 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
 
     if (error)
         return cm_result(error);
-    if (!cm_is_datagram(id))
-        set_conn(&attr, id, param);
     pthread_mutex_lock(&verbs_lock);
-    if (id->state != CM_ROUTE_RESOLVED || (!cm_is_datagram(id) && !qp_named(id, param)))
+    if (id->state != CM_ROUTE_RESOLVED || (!cm_is_datagram(id) && !qp_named(id, param))) {
         error = -EINVAL;
-    else if (cm_is_datagram(id))
+    } else if (cm_is_datagram(id)) {
         error = cm_datagram_connect(id, param);
-    else
+    } else {
+        set_conn(&attr, id, param);
         error = connect_from(id, &ibv->route.addr.dst_addr, &attr);
+    }
     if (!error) {
         id->is_active = true;
         id->state = CM_CONNECTING;

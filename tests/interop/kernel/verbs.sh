@@ -29,7 +29,7 @@ port=7300 # each case has its own
 
 we_run() { # COMMAND: ours, bounded
     # shellcheck disable=SC2086 # a command and its options
-    "$guest" ns timeout -k 2 $seconds stdbuf -oL "$rddp" run -- $1 >"$tmp/$port.ours" 2>&1
+    "$guest" ns timeout -k 2 $seconds stdbuf -oL "$rddp" run --device rddp0 -- $1 >"$tmp/$port.ours" 2>&1
 }
 
 says_ours() { tail -n 12 "$tmp/$port.ours" | tr '\n' ';'; }
