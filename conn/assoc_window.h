@@ -31,7 +31,7 @@ struct window_slot {
 /* The window of an association. Positions are sequence numbers (AWS or TSN) unwrapped to 64 bits. */
 struct window {
     struct window_slot *slot; /* zeroed at first; the creator of the association owns them */
-    uint32_t size;            /* so many of them: WINDOW_CHUNKS or WINDOW_EARLY */
+    uint32_t size;            /* how many: WINDOW_CHUNKS or WINDOW_EARLY */
     uint64_t next;            /* every chunk before this position has been placed and reported */
     uint32_t ahead;           /* slots from `next` on that are not WINDOW_ABSENT */
     uint32_t releases;        /* how many of those have a SCTPDDP_RELEASE that waits */

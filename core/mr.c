@@ -178,7 +178,7 @@ __attribute__((always_inline)) static inline struct mr *mr_at(const struct mr_ta
 }
 
 /* Not inlined, so that looking up a region does not pay for it. */
-__attribute__((noinline)) struct mr *mr_find_window(const struct mr_table *table, uint32_t key)
+struct mr *mr_find_window(const struct mr_table *table, uint32_t key)
 {
     struct mr *mr = mr_at(table, key & ~(uint32_t)MR_TAGS);
 

@@ -111,7 +111,7 @@ void mr_remove(struct mr_table *table, struct mr *mr);
 struct mr *mr_find(const struct mr_table *table, uint64_t key);
 
 /* Returns the window whose key has the same upper 24 bits, or NULL. */
-struct mr *mr_find_window(const struct mr_table *table, uint32_t key);
+struct mr *mr_find_window(const struct mr_table *table, uint32_t key) __attribute__((noinline));
 
 /* Finds the region of `key` and checks key, domain, rights, wrap and bounds, in this order, for `length` octets at
  * `offset`. `rights` are the enum rddp_access bits that must all be granted (0: local read). Returns FAULT_NONE with

@@ -54,7 +54,10 @@ static void check_libraries(const char *folder, bool is_there)
     *(void **)&list = dlsym(library, "ibv_get_device_list");
     if (list)
         free(list(&n));
-    doctor_say("devices", n == 2 ? "rddpe0 (RoCE version 2), rddp0 (iWARP)" : n ? getenv("RDDP_DEVICE") : "none",
+    doctor_say("devices",
+               n == 2 ? "rddpe0 (RoCE version 2), rddp0 (iWARP)"
+               : n    ? getenv("RDDP_DEVICE")
+                      : "none",
                n ? NULL : "RDDP_DEVICE names neither rddpe0 nor rddp0");
 }
 

@@ -2,7 +2,7 @@
 /* gid.c - the GIDs of rddpe0: the addresses of this host, each with an index that it keeps.
  *
  * The table is read again at each question. An address that has come takes the first index that is free, and one that
- * is gone leaves its index empty: indexes that a program has told its peers mean the same for ever. At first those of
+ * is gone leaves its index empty: indexes that a program has told its peers keep their meaning. At first those of
  * interfaces to the world come first, since programs take index 0 when they are told nothing. */
 #include "verbs/gid.h"
 
@@ -23,7 +23,7 @@ static struct {
 } table[GID_TABLE];
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool is_mapped(const union ibv_gid *gid)
+static bool gid_is_mapped(const union ibv_gid *gid)
 {
     return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid->raw);
 }
@@ -45,7 +45,7 @@ void gid_to_address(const union ibv_gid *gid, unsigned interface, struct sockadd
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
 
     memset(address, 0, sizeof(*address));
-    if (is_mapped(gid)) {
+    if (gid_is_mapped(gid)) {
         v4->sin_family = AF_INET;
         memcpy(&v4->sin_addr, gid->raw + 12, 4);
         return;
@@ -57,7 +57,7 @@ void gid_to_address(const union ibv_gid *gid, unsigned interface, struct sockadd
 }
 
 /* How early an address comes in a new table: 0 first, and -1 not at all. */
-static int class_of(const struct ifaddrs *i)
+static int address_class(const struct ifaddrs *i)
 {
     struct sockaddr_in6 v6;
 
@@ -108,7 +108,7 @@ static void table_refresh(void)
         table[at].is_there = false;
     for (int class = 0; class < CLASSES; class ++) {
         for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-            if (class_of(i) == class)
+            if (address_class(i) == class)
                 table_enter(i);
         }
     }
@@ -161,7 +161,7 @@ enum ibv_mtu gid_active_mtu(void)
     for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
         struct ifreq ask = {0};
         strncpy(ask.ifr_name, i->ifa_name, sizeof(ask.ifr_name) - 1);
-        if (class_of(i) >= 0 && !ioctl(fd, SIOCGIFMTU, &ask) && ask.ifr_mtu < least)
+        if (address_class(i) >= 0 && !ioctl(fd, SIOCGIFMTU, &ask) && ask.ifr_mtu < least)
             least = ask.ifr_mtu;
     }
     if (all)

@@ -8,7 +8,8 @@
 
 enum { GID_TABLE = 128 };
 
-/* What an index of the table has; for `rddp run` too, which shows it in files. Returns 0; ENODATA: no address, or one that is gone; EINVAL: no such index. */
+/* What an index of the table has; `rddp run` asks, too, and shows it in files. Returns 0; ENODATA: no address, or one
+ * that is gone; EINVAL: no such index. */
 int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface);
 
 /* Returns the index of an address; -1: it is none of this host's, or the table is full. */

@@ -21,33 +21,42 @@ enum {
     RNR = IBV_QP_MIN_RNR_TIMER,
 };
 
-enum { RC, UC, UD };
-
 /* InfiniBand Architecture 1.4, 11.2.5.2: what each step must be told, and what it may be, by type. Alternate paths are
  * missing: there is no path migration. */
 static const struct ib_step {
     enum ibv_qp_state from, to;
-    struct {
-        unsigned must, may;
-    } of[3];
+    enum ibv_qp_type type;
+    unsigned must, may;
 } ib_steps[] = {
     /* clang-format off */
-    {IBV_QPS_RESET, IBV_QPS_INIT, {[RC] = {NEEDS_INIT | RIGHTS, 0},   [UC] = {NEEDS_INIT | RIGHTS, 0}, [UD] = {NEEDS_INIT | KEY, 0}}},
-    {IBV_QPS_INIT, IBV_QPS_INIT,  {[RC] = {0, NEEDS_INIT | RIGHTS},   [UC] = {0, NEEDS_INIT | RIGHTS}, [UD] = {0, NEEDS_INIT | KEY}}},
-    {IBV_QPS_INIT, IBV_QPS_RTR,   {[RC] = {NEEDS_RC_RTR, RIGHTS | PARTITION}, [UC] = {NEEDS_UC_RTR, RIGHTS | PARTITION}, [UD] = {0, KEY | PARTITION}}},
-    {IBV_QPS_RTR, IBV_QPS_RTS,    {[RC] = {NEEDS_RC_RTS, CUR | RIGHTS | RNR}, [UC] = {IBV_QP_SQ_PSN, CUR | RIGHTS}, [UD] = {IBV_QP_SQ_PSN, CUR | KEY}}},
-    {IBV_QPS_RTS, IBV_QPS_RTS,    {[RC] = {0, CUR | RIGHTS | RNR},    [UC] = {0, CUR | RIGHTS},        [UD] = {0, CUR | KEY}}},
-    {IBV_QPS_RTS, IBV_QPS_SQD,    {[RC] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, [UC] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, [UD] = {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}}},
-    {IBV_QPS_SQD, IBV_QPS_SQD,    {[RC] = {0, RIGHTS | PARTITION},    [UC] = {0, RIGHTS | PARTITION},  [UD] = {0, KEY | PARTITION}}},
-    {IBV_QPS_SQD, IBV_QPS_RTS,    {[RC] = {0, CUR | RIGHTS | RNR},    [UC] = {0, CUR | RIGHTS},        [UD] = {0, CUR | KEY}}},
-    {IBV_QPS_SQE, IBV_QPS_RTS,    {                                   [UC] = {0, CUR | RIGHTS},        [UD] = {0, CUR | KEY}}},
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RC, NEEDS_INIT | RIGHTS, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UC, NEEDS_INIT | RIGHTS, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UD, NEEDS_INIT | KEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_RC, 0, NEEDS_INIT | RIGHTS},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UC, 0, NEEDS_INIT | RIGHTS},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UD, 0, NEEDS_INIT | KEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_RC, NEEDS_RC_RTR, RIGHTS | PARTITION},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_UC, NEEDS_UC_RTR, RIGHTS | PARTITION},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_UD, 0, KEY | PARTITION},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, NEEDS_RC_RTS, CUR | RIGHTS | RNR},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_UC, IBV_QP_SQ_PSN, CUR | RIGHTS},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_UD, IBV_QP_SQ_PSN, CUR | KEY},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | RIGHTS | RNR},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_UC, 0, CUR | RIGHTS},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | KEY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_UC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_UD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0, RIGHTS | PARTITION},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UC, 0, RIGHTS | PARTITION},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, KEY | PARTITION},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | RIGHTS | RNR},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UC, 0, CUR | RIGHTS},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | KEY},
+    {IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UC, 0, CUR | RIGHTS},
+    {IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | KEY},
     /* clang-format on */
 };
-
-static int type_index(const struct verbs_qp *qp)
-{
-    return qp->ibv.qp_type == IBV_QPT_RC ? RC : qp->ibv.qp_type == IBV_QPT_UC ? UC : UD;
-}
 
 /* The states have the same numbers on both sides. One that the connection manager leads is where the program believes
  * it to be, until there is a connection. */
@@ -70,15 +79,12 @@ static enum ibv_qp_state ib_state_now(struct verbs_qp *qp, struct rddp_ib_attr *
 /* Is this step one of the table, with all that it needs, and nothing else? */
 static bool ib_step_is_known(const struct verbs_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, unsigned mask)
 {
-    int type = type_index(qp);
-
     if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
         return !(mask & ~(unsigned)(IBV_QP_STATE | CUR));
     for (size_t i = 0; i < sizeof(ib_steps) / sizeof(ib_steps[0]); i++) {
         const struct ib_step *step = &ib_steps[i];
-        unsigned must = step->of[type].must, may = step->of[type].may | must | IBV_QP_STATE;
-        if (step->from == from && step->to == to)
-            return (mask & must) == must && !(mask & ~may) && !(from == IBV_QPS_SQE && type == RC);
+        if (step->from == from && step->to == to && step->type == qp->ibv.qp_type)
+            return (mask & step->must) == step->must && !(mask & ~(step->must | step->may | IBV_QP_STATE));
     }
     return false;
 }

@@ -25,8 +25,8 @@ struct rddp_wc;
 /* The types of queue pairs. */
 enum rddp_qp_type {
     RDDP_QPT_CONNECTED, /* of a connection, whose wire rddp_connect() or the listener names */
-    /* Reliable: each request completes when the peer has it. Connected by hand, or in RESET or INIT by rddp_connect() or
-     * rddp_accept() over RDDP_WIRE_ROCE, under its own number. */
+    /* Reliable: each request completes when the peer has it. Connected by hand, or in RESET or INIT by rddp_connect()
+     * or rddp_accept() over RDDP_WIRE_ROCE, under its own number. */
     RDDP_QPT_RC,
     /* Unreliable: a request completes when it has left. A message that loses a packet is lost, and neither end is told.
      * Sends and Writes alone. */

@@ -230,7 +230,7 @@ static int call_ask(struct endpoint_roce *e, uint64_t now_us)
 }
 
 /* The listener was not there: perhaps it is now. */
-static void call_again(struct endpoint_roce *e, uint64_t now_us)
+static void roce_call_again(struct endpoint_roce *e, uint64_t now_us)
 {
     int error = e->slot->port->host ? 0 : -ENODEV;
 
@@ -386,7 +386,7 @@ void roce_call_tick(struct endpoint_roce *e, uint64_t now_us)
     if (roce_call_deadline(e) > now_us)
         return;
     if (e->call.again_us && e->call.again_us <= now_us && life_in_startup(&e->pair.life)) {
-        call_again(e, now_us);
+        roce_call_again(e, now_us);
         return;
     }
     e->call.again_us = e->call.limit_us = 0;

@@ -19,8 +19,8 @@ struct roce_call {
     struct rcm_connect asked;  /* active: the whole of it, to call again */
     uint8_t own[RCM_IP_PRIVATE];
     uint64_t insist_us, again_us; /* until when a refusal is not the end; when to call again, or 0 */
-    struct rcm_terms peer;     /* what it is like */
-    uint8_t octets;            /* private data that it sent */
+    struct rcm_terms peer;        /* what it is like */
+    uint8_t octets;               /* private data that it sent */
     uint8_t data[RCM_PRIVATE_REP];
 };
 

@@ -8,7 +8,7 @@
 
 enum { KEPT_FIRST = 64, KEPT_MAX = WINDOW_CHUNKS + 1 };
 
-/* The active end takes memory for a whole window at once; a stranger gets it when he has asked for a connection. */
+/* The active end takes memory for a whole window at once; a peer gets it when it has asked for a connection. */
 static bool sctp_conn_find_slots(struct sctp_conn *c)
 {
     if (!c->slots)

@@ -16,8 +16,8 @@ bool verbs_folder(char path[PATH_MAX]);
 /* Stores the folder and, behind it, what LD_LIBRARY_PATH names now. Returns 0, or an exit code after a message. */
 int verbs_search_path(char text[SEARCH_PATH]);
 
-/* Gives this process, and what it executes, a /sys/class/infiniband and a /dev/infiniband of both devices, in namespaces of
- * its own. Returns 0, or an exit code after a message. */
+/* Gives this process, and what it executes, a /sys/class/infiniband and a /dev/infiniband of both devices, in
+ * namespaces of its own. Returns 0, or an exit code after a message. */
 int verbs_view(void);
 
 #endif

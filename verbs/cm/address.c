@@ -8,11 +8,6 @@
 
 #include "verbs/cm/cm.h"
 
-socklen_t cm_address_length(const struct sockaddr *address)
-{
-    return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
 static bool is_inet(const struct sockaddr *address)
 {
     return address->sa_family == AF_INET || address->sa_family == AF_INET6;

@@ -7,6 +7,7 @@
 #define VERBS_CM_CM_H
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 
@@ -68,10 +69,10 @@ struct cm_id {
     struct verbs_qp *qp; /* made by rdma_create_qp(), or named by the parameters of a connection */
     struct cm_listener listener[CM_DEVICES];
     struct rddp_resolution *resolution; /* of a service of datagrams */
-    struct rddp_request *request; /* not answered yet */
-    uint8_t peer_ird, peer_ord;   /* of a request: what the peer wants, for "as much as possible" */
-    uint32_t taken, given_back;   /* events */
-    struct ibv_pd *ep_pd;         /* rdma_create_ep(): for the queue pairs of those who connect */
+    struct rddp_request *request;       /* not answered yet */
+    uint8_t peer_ird, peer_ord;         /* of a request: what the peer wants, for "as much as possible" */
+    uint32_t taken, given_back;         /* events */
+    struct ibv_pd *ep_pd;               /* rdma_create_ep(): for the queue pairs of those who connect */
     struct ibv_qp_init_attr *ep_init;
 };
 
@@ -106,7 +107,10 @@ static inline int cm_result(int error)
     return error ? cm_fail(-error) : 0;
 }
 
-socklen_t cm_address_length(const struct sockaddr *address);
+static inline socklen_t cm_address_length(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
 
 /* channel.c */
 static inline struct cm_channel *cm_channel_of(struct rdma_event_channel *channel)
@@ -130,7 +134,8 @@ void cm_id_free(struct cm_id *id);
 void cm_id_attach(struct cm_id *id, struct verbs_qp *qp);
 /* Selects the first device, unless one is selected. Returns 0; -ENODEV: RDDP_DEVICE names none; or a negative errno. */
 int cm_id_use_device(struct cm_id *id);
-struct ibv_device *cm_iwarp_device(void); /* NULL: RDDP_DEVICE does not name it */
+/* The one that is selected, or that the id has shown from the beginning; NULL: none yet. */
+struct ibv_device *cm_id_device(const struct cm_id *id);
 /* Ends the connection of the id, or stops one that is being made. Returns 0, or a negative errno. */
 int cm_id_disconnect(struct cm_id *id);
 /* A synchronous id waits for its next event here. Returns 0, or -1 with errno. */

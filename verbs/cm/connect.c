@@ -134,11 +134,11 @@ static int listen_on(struct cm_id *id, struct ibv_device *device, int backlog)
 
 static int listen_on_all(struct cm_id *id, int backlog)
 {
-    struct ibv_device *device;
-    int error = id->device || verbs_device_at(0) ? 0 : -ENODEV;
+    struct ibv_device *device, *only = cm_id_device(id);
+    int error = only || verbs_device_at(0) ? 0 : -ENODEV;
 
     for (unsigned i = 0; !error && (device = verbs_device_at(i)); i++) {
-        if (!id->device || id->device == device)
+        if (!only || only == device)
             error = listen_on(id, device, backlog);
     }
     for (unsigned i = 0; error && i < CM_DEVICES; i++) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { PACKETS_FROM = 0 /* the first PSN: nobody counts those of datagrams */ };
+enum { PACKETS_FROM = 0 /* the first PSN: those of datagrams are not counted */ };
 
 struct ibv_device *cm_ib_device(void)
 {

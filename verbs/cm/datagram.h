@@ -17,7 +17,7 @@ struct ibv_device *cm_ib_device(void);
 int cm_datagram_connect(struct cm_id *id, const struct rdma_conn_param *param);
 int cm_datagram_accept(struct cm_id *id, const struct rdma_conn_param *param);
 
-/* Makes the application's event of what a service, or nobody, has answered. */
+/* Makes the application's event of the answer of a service, or of its absence. */
 void cm_datagram_event(struct cm_event *event, struct cm_id *id, const struct rddp_event *from);
 
 /* Brings a new queue pair to RTS, as adapters do for rdma_create_qp(), without verbs_lock. Returns 0, or an errno. */

@@ -30,19 +30,17 @@ void cm_id_free(struct cm_id *id)
     free(id);
 }
 
-struct ibv_device *cm_iwarp_device(void)
+struct ibv_device *cm_id_device(const struct cm_id *id)
 {
-    struct ibv_device *device = NULL;
-
-    for (unsigned i = 0; (device = verbs_device_at(i)) && device_is_ib(device); i++)
-        ;
-    return device;
+    if (id->device)
+        return id->device;
+    return id->ibv.verbs ? id->ibv.verbs->device : NULL;
 }
 
 /* An id that has a device shows a PD, too: applications use it without a look. The caller holds verbs_lock. */
 int cm_id_use_device(struct cm_id *id)
 {
-    struct ibv_device *device = id->device ? id->device : verbs_device_at(0);
+    struct ibv_device *device = cm_id_device(id) ? cm_id_device(id) : verbs_device_at(0);
     struct ibv_context *verbs = device ? verbs_shared_context(device) : NULL;
     struct ibv_pd **pd;
 

@@ -47,7 +47,7 @@ static void forget_cqs(const struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex 
 }
 
 /* An adapter's does this by itself, too, so that receives can be posted. */
-static int init_qp(struct ibv_qp *qp)
+static int bring_to_init(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
@@ -87,7 +87,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
     ibv->pd = qp->pd;
     if (!cm_is_ib(id))
         qp->state = IBV_QPS_INIT;
-    else if (cm_is_datagram(id) ? cm_datagram_start_qp(qp) : init_qp(qp))
+    else if (cm_is_datagram(id) ? cm_datagram_start_qp(qp) : bring_to_init(qp))
         return -1; /* as it is made: the application destroys it */
     return 0;
 }

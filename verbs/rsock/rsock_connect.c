@@ -6,19 +6,32 @@
 #include <poll.h>
 #include <string.h>
 
-#include "verbs/cm/cm.h"
 #include "verbs/rsock/rsocket.h"
 
 /* Over iWARP alone: over RoCE the messages of librdmacm are others. */
+static struct ibv_context *find_iwarp(void)
+{
+    int n = 0;
+    struct ibv_context **all = rdma_get_devices(&n), *found = NULL;
+
+    for (int i = 0; i < n; i++) {
+        if (all[i]->device->transport_type == IBV_TRANSPORT_IWARP)
+            found = all[i];
+    }
+    rdma_free_devices(all);
+    return found;
+}
+
+/* An id that shows a device keeps to it. */
 static int id_make(struct rsocket *rs)
 {
-    struct ibv_device *device = cm_iwarp_device();
+    struct ibv_context *iwarp = find_iwarp();
 
-    if (!device)
-        return verbs_refuse(ENODEV, "rsocket: RDDP_DEVICE leaves out rddp0, which rsockets need");
+    if (!iwarp)
+        return ENODEV; /* RDDP_DEVICE leaves it out */
     if (rdma_create_id(rs->events, &rs->id, rs, RDMA_PS_TCP))
         return errno;
-    cm_of(rs->id)->device = device;
+    rs->id->verbs = iwarp;
     return 0;
 }
 
