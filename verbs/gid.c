@@ -148,6 +148,16 @@ int gid_find(const union ibv_gid *gid)
     return index < GID_TABLE ? index : -1;
 }
 
+void gid_hold(void)
+{
+    pthread_mutex_lock(&table_lock);
+}
+
+void gid_release(void)
+{
+    pthread_mutex_unlock(&table_lock);
+}
+
 enum ibv_mtu gid_active_mtu(void)
 {
     /* BTH, RETH, immediate data and ICRC, in UDP and IPv6: what a packet has beside its payload at most. */

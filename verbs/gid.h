@@ -19,6 +19,10 @@ int gid_find(const union ibv_gid *gid);
 void gid_to_address(const union ibv_gid *gid, unsigned interface, struct sockaddr_storage *address);
 void gid_of_address(const struct sockaddr_storage *address, union ibv_gid *gid);
 
+/* fork() finds the table whole: no other thread has it between these two. */
+void gid_hold(void);
+void gid_release(void);
+
 /* Returns the largest path MTU that every interface with an address has: rxe asks its one interface. */
 enum ibv_mtu gid_active_mtu(void);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "verbs/gid.h"
 #include "verbs/verbs_object.h"
 
 pthread_mutex_t verbs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -21,10 +22,12 @@ static void process_hold(void)
 {
     pthread_mutex_lock(&verbs_lock);
     pthread_mutex_lock(&process_lock);
+    gid_hold();
 }
 
 static void process_release(void)
 {
+    gid_release();
     pthread_mutex_unlock(&process_lock);
     pthread_mutex_unlock(&verbs_lock);
 }
