@@ -9,6 +9,7 @@
 #include "verbs/verbs_object.h"
 
 enum {
+    REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
     MTU_UNIT = 128, /* octets of path MTU 1 << code times this */
     CUR = IBV_QP_CUR_STATE,
     RIGHTS = IBV_QP_ACCESS_FLAGS,
@@ -92,8 +93,6 @@ static bool ib_step_is_known(const struct verbs_qp *qp, enum ibv_qp_state from, 
 /* What the program names, over what was there before. Returns 0 or an errno. */
 static int ib_read(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib_attr *ib)
 {
-    enum { REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
-
     if ((mask & IBV_QP_PORT && attr->port_num != 1) || (mask & IBV_QP_PKEY_INDEX && attr->pkey_index))
         return EINVAL;
     if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
@@ -168,6 +167,12 @@ static bool ib_is_led(struct verbs_qp *qp, const struct ibv_qp_attr *attr, enum 
     return qp->awaits_cm || (has_manager && mask & (IBV_QP_AV | IBV_QP_SQ_PSN));
 }
 
+/* Of such a step only the rights are left to do: a program may have refused all before it connected. */
+static int ib_set_rights(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask)
+{
+    return mask & IBV_QP_ACCESS_FLAGS ? -rddp_set_qp_access(qp->rddp, attr->qp_access_flags & REMOTE) : 0;
+}
+
 static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask)
 {
     struct rddp_ib_attr ib;
@@ -177,7 +182,7 @@ static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr,
     int error = mask & CUR && attr->cur_qp_state != from ? EINVAL : 0;
 
     if (!error && from < IBV_QPS_SQD && ib_is_led(qp, attr, from, to, mask, has_manager))
-        return 0;
+        return ib_set_rights(qp, attr, mask);
     if (!error && !ib_step_is_known(qp, from, to, mask))
         error = EINVAL;
     if (!error)
