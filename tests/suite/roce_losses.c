@@ -154,7 +154,8 @@ static void check_memory(struct hand *hand, const struct plan *ours, const struc
         memcpy(&old, hand->buffer + op->place, sizeof(old));
         assert_int_equal(old, last++);
     }
-    memcpy(&count, hand->buffer + WORD_AT, sizeof(count));
+    /* The peer has said that it is done; the thread that counted has not. */
+    count = __atomic_load_n((const uint64_t *)(const void *)(hand->buffer + WORD_AT), __ATOMIC_ACQUIRE);
     assert_int_equal(count, theirs->atomics);
 }
 

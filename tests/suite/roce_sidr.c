@@ -433,10 +433,7 @@ static void of_another_process(void **state)
     pid_t pid;
 
     (void)state;
-#ifdef __SANITIZE_THREAD__
-    print_message("the sanitizer allows no thread in a process made by fork() beside others\n");
-    skip();
-#endif
+    hands_skip_without_threads_in_children();
     assert_int_equal(pipe2(end, O_CLOEXEC), 0);
     pid = fork_apart(SERVER_S);
     if (!pid)
@@ -457,14 +454,18 @@ static void of_another_process(void **state)
 /* A child of fork() has no part in the question, and the parent's goes on. */
 static void in_a_child(void **state)
 {
-    struct rddp_listener *listener = listen_on("127.0.0.1", 0, true);
-    struct rddp_resolution *resolution = ask("127.0.0.1", hand_port(listener));
+    struct rddp_listener *listener;
+    struct rddp_resolution *resolution;
     struct rddp_answer answer = answer_of(0);
-    struct rddp_request *request = asked(0);
+    struct rddp_request *request;
     int status;
     pid_t pid;
 
     (void)state;
+    hands_skip_without_threads_in_children();
+    listener = listen_on("127.0.0.1", 0, true);
+    resolution = ask("127.0.0.1", hand_port(listener));
+    request = asked(0);
     pid = fork_apart(SERVER_S);
     if (!pid) {
         if (next_event(0, RDDP_EVENT_UNREACHABLE, 0, 0).status != -ECONNABORTED ||

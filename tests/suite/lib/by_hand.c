@@ -171,3 +171,11 @@ void hand_check(const uint8_t *p, size_t octets, uint32_t seed)
         if (p[i] != octet_at(i, seed))
             fail_msg("octet %zu of %zu: %02x, not %02x", i, octets, p[i], octet_at(i, seed));
 }
+
+void hands_skip_without_threads_in_children(void)
+{
+#ifdef __SANITIZE_THREAD__
+    print_message("the sanitizer allows no thread in a process made by fork() beside others\n");
+    skip();
+#endif
+}

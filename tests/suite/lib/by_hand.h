@@ -59,6 +59,9 @@ void hand_receive(struct hand *hand, uint64_t id, size_t at, uint32_t length);
 void hand_post(struct hand *from, const struct hand *to, enum rddp_wr_opcode opcode, size_t at, uint32_t length,
                size_t remote);
 
+/* Skips the test, with the reason, where a child of fork() cannot make threads: under ThreadSanitizer. */
+void hands_skip_without_threads_in_children(void);
+
 /* Fill with octets that depend on `seed`, and check them. */
 void hand_fill(uint8_t *p, size_t octets, uint32_t seed);
 void hand_check(const uint8_t *p, size_t octets, uint32_t seed);
