@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,12 +69,20 @@ static bool is_in_list(const char *list, const char *name)
     return false;
 }
 
+/* A build may leave out RoCE. */
+static bool is_in_build(const struct ibv_device *device)
+{
+    const struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    return !device_is_ib(device) || rddp_path_mtu((const struct sockaddr *)&here, sizeof(here)) != -EPROTONOSUPPORT;
+}
+
 struct ibv_device *verbs_device_at(unsigned n)
 {
     const char *asked = getenv("RDDP_DEVICE");
 
     for (unsigned i = 0; i < DEVICES; i++) {
-        if (is_in_list(asked, devices[i].ibv.name) && !n--)
+        if (is_in_list(asked, devices[i].ibv.name) && is_in_build(&devices[i].ibv) && !n--)
             return &devices[i].ibv;
     }
     return NULL;
