@@ -69,12 +69,18 @@ static bool is_in_list(const char *list, const char *name)
     return false;
 }
 
-/* A build may leave out RoCE. */
+/* A build may leave out RoCE. Asking takes sockets, so it is done once. */
 static bool is_in_build(const struct ibv_device *device)
 {
+    enum { UNKNOWN, MISSING, THERE };
+    static atomic_int roce;
     const struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    return !device_is_ib(device) || rddp_path_mtu((const struct sockaddr *)&here, sizeof(here)) != -EPROTONOSUPPORT;
+    if (!device_is_ib(device))
+        return true;
+    if (roce == UNKNOWN)
+        roce = rddp_path_mtu((const struct sockaddr *)&here, sizeof(here)) == -EPROTONOSUPPORT ? MISSING : THERE;
+    return roce == THERE;
 }
 
 struct ibv_device *verbs_device_at(unsigned n)
