@@ -53,11 +53,12 @@ void ud_check(struct ud *u, uint64_t now_us)
 
 /* --- in ---------------------------------------------------------------------------------------------------------- */
 
-static unsigned ud_flags(const struct bth *b)
+static unsigned ud_flags(const struct bth *b, const uint8_t *grh)
 {
     unsigned flags = SEG_FIRST | SEG_LAST | SEG_DATAGRAM;
 
     flags |= b->flags & BTH_SOLICITED ? SEG_SOLICITED : 0;
+    flags |= grh_is_ipv4(grh) ? SEG_IPV4 : 0;
     return flags | (b->flags & BTH_IMMEDIATE ? SEG_WITH_IMM : 0);
 }
 
@@ -66,7 +67,7 @@ static void ud_place(struct ud *u, const struct bth *b, const uint8_t *grh, uint
     struct qp *qp = u->life.qp;
     const struct seg seg = {
         .op = SEG_SEND,
-        .flags = ud_flags(b),
+        .flags = ud_flags(b, grh),
         .immediate = b->immediate,
         .data = b->data,
         .length = b->length,

@@ -48,7 +48,7 @@ enum fault deliver_message(struct qp *qp)
         put32((uint8_t *)&wc.imm_data, in->immediate);
     }
     if (in->flags & SEG_DATAGRAM) {
-        wc.wc_flags |= RDDP_WC_GRH;
+        wc.wc_flags |= RDDP_WC_GRH | (in->flags & SEG_IPV4 ? RDDP_WC_IPV4 : 0);
         wc.src_qp = in->source;
     }
     wc.wr_id = in->recv.wr_id;

@@ -27,6 +27,7 @@ enum seg_flag {
     SEG_WITH_IMM = 1 << 4,   /* the message that took a receive brought immediate data */
     SEG_PLACED = 1 << 5,     /* arriving in order; qp_place_early() has placed it before */
     SEG_DATAGRAM = 1 << 6,   /* a message of a peer that is named in front of its payload */
+    SEG_IPV4 = 1 << 7,       /* with SEG_DATAGRAM: the name is a header of IPv4 */
 };
 
 /* How a wire numbers messages. */

@@ -60,6 +60,11 @@ void grh_write(uint8_t grh[GRH_OCTETS], const uint8_t from[GRH_ADDRESS], const u
         write_ipv6(grh, from, to, octets);
 }
 
+bool grh_is_ipv4(const uint8_t grh[GRH_OCTETS])
+{
+    return grh[0] >> 4 != IPV6_BEGIN;
+}
+
 static void read_ipv4(const uint8_t *p, uint8_t address[GRH_ADDRESS])
 {
     put_bytes(put_bytes(address, mapped, MAPPED), p, 4);

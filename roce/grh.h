@@ -14,6 +14,9 @@ enum { GRH_OCTETS = 40, GRH_ADDRESS = 16 /* octets of an address: IPv6, or IPv4 
 void grh_write(uint8_t grh[GRH_OCTETS], const uint8_t from[GRH_ADDRESS], const uint8_t to[GRH_ADDRESS],
                uint32_t octets);
 
+/* Whether what grh_write() wrote is of a packet that came by IPv4. */
+bool grh_is_ipv4(const uint8_t grh[GRH_OCTETS]);
+
 /* Reads the addresses. Returns false if it is neither such header: of IPv4 the checksum must be right, too. */
 bool grh_read(const uint8_t grh[GRH_OCTETS], uint8_t from[GRH_ADDRESS], uint8_t to[GRH_ADDRESS]);
 

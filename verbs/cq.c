@@ -143,6 +143,17 @@ int verbs_cq_arm(struct ibv_cq *cq, int solicited_only)
     return verbs_refuse(-error, "ibv_req_notify_cq: the CQ of %d entries has no channel", cq->cqe);
 }
 
+/* The wire of RoCE version 2 has no service level. The cards of mlx5 say there how a datagram came, and UCX, which reads
+ * it, drops what came by IPv4 and does not say so. */
+uint8_t verbs_packet_type(const struct rddp_wc *wc)
+{
+    enum { BY_UDP = 8, BY_IPV4 = 2, BY_IPV6 = 1 };
+
+    if (!(wc->wc_flags & RDDP_WC_GRH))
+        return 0;
+    return BY_UDP | (wc->wc_flags & RDDP_WC_IPV4 ? BY_IPV4 : BY_IPV6);
+}
+
 static void cq_translate(struct ibv_wc *to, const struct rddp_wc *from)
 {
     to->wr_id = from->wr_id;
@@ -153,9 +164,10 @@ static void cq_translate(struct ibv_wc *to, const struct rddp_wc *from)
     to->imm_data = from->wc_flags & RDDP_WC_WITH_INV ? from->invalidated_rkey : from->imm_data;
     to->qp_num = from->qp_num;
     to->src_qp = from->src_qp;
-    to->wc_flags = from->wc_flags;
+    to->wc_flags = from->wc_flags & ~(unsigned)RDDP_WC_IPV4;
     to->pkey_index = to->slid = 0;
-    to->sl = to->dlid_path_bits = 0;
+    to->sl = verbs_packet_type(from);
+    to->dlid_path_bits = 0;
 }
 
 int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)

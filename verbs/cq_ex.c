@@ -60,7 +60,7 @@ static uint32_t cq_read_qp_num(struct ibv_cq_ex *ex)
 
 static unsigned cq_read_wc_flags(struct ibv_cq_ex *ex)
 {
-    return cq_of_ex(ex)->wc.wc_flags;
+    return cq_of_ex(ex)->wc.wc_flags & ~(unsigned)RDDP_WC_IPV4;
 }
 
 static uint32_t cq_read_src_qp(struct ibv_cq_ex *ex)
@@ -68,7 +68,12 @@ static uint32_t cq_read_src_qp(struct ibv_cq_ex *ex)
     return cq_of_ex(ex)->wc.src_qp;
 }
 
-/* Neither IP has a LID, nor a service level or path. */
+static uint8_t cq_read_packet_type(struct ibv_cq_ex *ex)
+{
+    return verbs_packet_type(&cq_of_ex(ex)->wc);
+}
+
+/* Neither IP has a LID, nor a path. */
 static uint32_t cq_read_no_word(struct ibv_cq_ex *ex)
 {
     (void)ex;
@@ -94,6 +99,6 @@ void cq_show_ex(struct verbs_cq *cq)
     cq->ex.read_src_qp = cq_read_src_qp;
     cq->ex.read_wc_flags = cq_read_wc_flags;
     cq->ex.read_slid = cq_read_no_word;
-    cq->ex.read_sl = cq_read_no_octet;
+    cq->ex.read_sl = cq_read_packet_type;
     cq->ex.read_dlid_path_bits = cq_read_no_octet;
 }

@@ -136,6 +136,9 @@ void verbs_path(const struct sockaddr_storage *local, const struct sockaddr_stor
 
 /* The inline calls of verbs.h go through these. */
 int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/* What the service level of a completion says: how a datagram came. */
+uint8_t verbs_packet_type(const struct rddp_wc *wc);
+
 int verbs_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_show_ex(struct verbs_cq *cq);

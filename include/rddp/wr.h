@@ -164,11 +164,12 @@ enum rddp_wc_opcode {
     RDDP_WC_RECV_RDMA_READ = 144,
 };
 
-/* Values are those of enum ibv_wc_flags. */
+/* Values are those of enum ibv_wc_flags, but the last, which verbs has not. */
 enum rddp_wc_flags {
     RDDP_WC_GRH = 1 << 0,      /* the receive begins with RDDP_GRH_OCTETS that say where the message came from */
     RDDP_WC_WITH_IMM = 1 << 1, /* imm_data is valid, in network byte order */
     RDDP_WC_WITH_INV = 1 << 3, /* invalidated_rkey names the region that the peer's Send invalidated */
+    RDDP_WC_IPV4 = 1 << 8,     /* with RDDP_WC_GRH: they are a header of IPv4 behind 20 octets of zeros */
 };
 
 /* A completion. Unless status is RDDP_WC_SUCCESS only wr_id, status, vendor_err and qp_num are valid. */

@@ -45,6 +45,7 @@ static void until_counted(uint64_t (*what)(unsigned end), unsigned end, uint64_t
 static void send_once(uint32_t octets, enum rddp_wr_opcode opcode)
 {
     struct rddp_send_wr *wr = datagram(0, octets);
+    unsigned wanted = RDDP_WC_GRH;
     struct rddp_wc wc;
 
     hand_fill(h.end[0].buffer, octets, octets);
@@ -53,7 +54,10 @@ static void send_once(uint32_t octets, enum rddp_wr_opcode opcode)
     wr->opcode = opcode;
     datagram_send(0, wr);
     wc = arrives(1, octets);
-    assert_int_equal(wc.wc_flags, opcode == RDDP_WR_SEND ? RDDP_WC_GRH : RDDP_WC_GRH | RDDP_WC_WITH_IMM);
+    /* A header of IPv6 begins with its version, one of IPv4 with zeros. */
+    wanted |= h.end[1].buffer[AT] ? 0 : RDDP_WC_IPV4;
+    wanted |= opcode == RDDP_WR_SEND ? 0 : RDDP_WC_WITH_IMM;
+    assert_int_equal(wc.wc_flags, wanted);
     assert_true(opcode == RDDP_WR_SEND || wc.imm_data == IMMEDIATE);
     assert_int_equal(h.end[1].buffer[AT + GRH + octets], 0xa5);
 }

@@ -255,6 +255,46 @@ static void handles(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
+/* A datagram to the queue pair itself. Its service level says that it came by IPv4, as mlx5's does: UCX goes by that. */
+static void datagram(void **state)
+{
+    enum { GRH = 40, OCTETS = 8, KEY = 0x1234 };
+    static uint8_t buffer[GRH + 2 * OCTETS];
+    struct ibv_qp *qp = make_qp(IBV_QPT_UD);
+    struct ibv_qp_attr attr = attributes(IBV_QPS_RTR);
+    struct ibv_ah *ah = ibv_create_ah(pd, &attr.ah_attr);
+    struct ibv_mr *mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_sge into = {(uintptr_t)buffer, GRH + OCTETS, mr->lkey};
+    struct ibv_sge from = {(uintptr_t)buffer + GRH + OCTETS, OCTETS, mr->lkey};
+    struct ibv_recv_wr receive = {.wr_id = 1, .sg_list = &into, .num_sge = 1}, *bad_receive;
+    struct ibv_send_wr send = {.wr_id = 2, .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad_send;
+    struct ibv_wc wc;
+
+    (void)state;
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = KEY};
+    assert_int_equal(ibv_modify_qp(qp, &attr, TO_INIT_UD), 0);
+    attr.qp_state = IBV_QPS_RTR;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    attr.qp_state = IBV_QPS_RTS;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    memcpy(buffer + GRH + OCTETS, "datagram", OCTETS);
+    send.wr.ud.ah = ah;
+    send.wr.ud.remote_qpn = qp->qp_num;
+    send.wr.ud.remote_qkey = KEY;
+    assert_int_equal(ibv_post_recv(qp, &receive, &bad_receive), 0);
+    assert_int_equal(ibv_post_send(qp, &send, &bad_send), 0);
+    while (ibv_poll_cq(cq, 1, &wc) != 1 || wc.wr_id != 1)
+        ;
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.wc_flags, IBV_WC_GRH);
+    assert_int_equal(wc.sl, 8 | 2);
+    assert_int_equal(wc.src_qp, qp->qp_num);
+    assert_memory_equal(buffer + GRH, "datagram", OCTETS);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 /* The other device has neither datagrams nor address handles. */
 static void iwarp(void **state)
 {
@@ -278,7 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks),   cmocka_unit_test(values), cmocka_unit_test(told),
-        cmocka_unit_test(handles), cmocka_unit_test(iwarp),
+        cmocka_unit_test(handles), cmocka_unit_test(datagram), cmocka_unit_test(iwarp),
     };
 
     return cmocka_run_group_tests_name("ib_states", tests, set_up, tear_down);

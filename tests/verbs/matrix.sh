@@ -4,7 +4,7 @@
 # build: no device, no kernel module, both ends in a network namespace of an ordinary user, 64 KiB of lockable memory. Prints
 # a line for each: NAME DEVICE PASS, NAME DEVICE FAIL and why, or "left out". The device is RDDP_DEVICE: rddp0 by default, or
 # rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu; rsocket of rddp0 alone; pingpong,
-# datagram, unaided of rddpe0 alone. All by default, but ucx (rddpe0), which does not pass yet.
+# datagram, unaided, ucx of rddpe0 alone. All by default.
 set -u
 export RDDP_DEVICE=${RDDP_DEVICE:-rddp0}
 here=${RDDP_SOURCE_DIR:?}/tests/verbs
@@ -91,11 +91,22 @@ unaided() {
 # UCX asks /sys and /dev for devices: `rddp run` shows them.
 group_ucx() {
     local transport test run="${RDDP_TOOL:?} run --sysfs -- env UCX_NET_DEVICES=rddpe0:1"
+    is_missing ucx_info ucx_info && return
     for transport in rc ud; do
+        # shellcheck disable=SC2086 # a command and its options
+        alone "ucx_info ${transport}_verbs" $run UCX_TLS=$transport ucx_info -d
+        says "Transport: ${transport}_verbs"
         for test in tag_lat tag_bw ucp_put_lat ucp_get ucp_am_lat; do
             pair "ucx_perftest $transport $test" "$run UCX_TLS=$transport,self ucx_perftest -t $test -n 500" \
                 "$run UCX_TLS=$transport,self ucx_perftest 127.0.0.1 -t $test -n 500"
         done
+    done
+    can_mpi || return
+    for transport in rc ud; do
+        # shellcheck disable=SC2086
+        alone "mpirun pml ucx, $transport" $run UCX_TLS=$transport,self mpirun --allow-run-as-root --oversubscribe -np 4 \
+            --mca pml ucx --mca osc ucx "$tmp/mpi"
+        says "4 ranks: ring and all-to-all right"
     done
 }
 
@@ -173,13 +184,19 @@ group_qperf() {
 group_fabric() {
     [ -n "$outside" ] || { left_out fi_pingpong "no TUN device, and libfabric uses no loopback address"; return; }
     pair "fi_pingpong msg" "fi_pingpong -p verbs -e msg -c" "fi_pingpong -p verbs -e msg -c $outside"
+    [ $device = rddp0 ] || pair "fi_pingpong dgram" "fi_pingpong -p verbs -e dgram -c" "fi_pingpong -p verbs -e dgram -c $outside"
     pair "fi_pingpong rxm" "fi_pingpong -p verbs;ofi_rxm -e rdm -c" "fi_pingpong -p verbs;ofi_rxm -e rdm -c $outside"
+}
+
+# can_mpi: makes the program.
+can_mpi() {
+    command -v mpicc >/dev/null || { left_out mpirun "mpicc is not installed"; return 1; }
+    mpicc -O1 -o "$tmp/mpi" "$here/mpi/mpi.c" || { left_out mpirun "mpicc makes no program"; return 1; }
 }
 
 group_mpi() {
     [ -n "$outside" ] || { left_out mpirun "no TUN device, and libfabric uses no loopback address"; return; }
-    command -v mpicc >/dev/null || { left_out mpirun "mpicc is not installed"; return; }
-    mpicc -O1 -o "$tmp/mpi" "$here/mpi/mpi.c" || { left_out mpirun "mpicc makes no program"; return; }
+    can_mpi || return
     alone "mpirun ring" mpirun --allow-run-as-root --oversubscribe -np 4 --mca pml cm --mca mtl ofi \
         --mca mtl_ofi_provider_include "verbs;ofi_rxm" "$tmp/mpi"
     says "4 ranks: ring and all-to-all right"
@@ -234,7 +251,7 @@ group_qemu() {
 
 if [ $# = 0 ]; then
     set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu
-    if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided; fi
+    if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx; fi
 fi
 for group; do "group_$group"; done
 finish_matrix "$*"
