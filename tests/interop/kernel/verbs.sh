@@ -14,41 +14,13 @@ if [ $# != 1 ] || [ ! -x "$rddp" ]; then
     echo "usage: verbs.sh PATH/TO/rddp" >&2
     exit 2
 fi
-"$rddp" env >/dev/null 2>&1 || { echo "verbs: skipped: this build has no libibverbs.so.1"; exit 77; }
-for program in rping ucmatose rstream ib_write_bw; do
-    command -v $program >/dev/null || { echo "verbs: skipped: $program is not installed (rdmacm-utils, perftest)"; exit 77; }
-done
 # shellcheck disable=SC2034 # lib/peer.sh wants it
-test_name=verbs
+test_name=verbs device=rddp0
 # shellcheck source=tests/interop/kernel/lib/peer.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/peer.sh"
-
-ours=10.77.0.1 theirs=10.77.0.2
-seconds=${RDDP_VERBS_SECONDS:-120}
-port=7300 # each case has its own
-
-we_run() { # COMMAND: ours, bounded
-    # shellcheck disable=SC2086 # a command and its options
-    "$guest" ns timeout -k 2 $seconds stdbuf -oL "$rddp" run --device rddp0 -- $1 >"$tmp/$port.ours" 2>&1
-}
-
-says_ours() { tail -n 12 "$tmp/$port.ours" | tr '\n' ';'; }
-says_theirs() { in_guest "tail -n 8 /tmp/$port.theirs" | tr '\n' ';'; }
-
-start_theirs() { # COMMAND
-    in_guest "(timeout $seconds $1 >/tmp/$port.theirs 2>&1; echo \$? >/tmp/$port.rc) &" || fail "no guest"
-}
-
-theirs_ends() { # with 0
-    local code
-    in_guest "for i in \$(seq $((seconds * 10))); do [ -s /tmp/$port.rc ] && exit; sleep 0.1; done; exit 1" $((seconds + 10)) ||
-        fail "theirs still runs: $(says_theirs)"
-    code=$(in_guest "cat /tmp/$port.rc")
-    # siw completes a Send with IBV_WC_LOC_QP_OP_ERR (2) if the peer, who has received it, closes before TCP has its
-    # acknowledgement: perftest's very last message, after its result.
-    ! says_theirs | grep -q 'Bad wc status 2;.*Failed to close connection' || code=0
-    [ "$code" = 0 ] || fail "theirs ends with $code: $(says_theirs) ours: $(says_ours)"
-}
+# shellcheck source=tests/interop/kernel/lib/verbs_peer.sh
+. "$lib/verbs_peer.sh"
+needs rping ucmatose rstream ib_write_bw
 
 they_listen() {
     local socket
@@ -61,31 +33,6 @@ they_listen() {
 
 we_listen() { wait_for 10 is_ours || fail "ours does not listen: $(says_ours)"; }
 is_ours() { [ -n "$("$guest" ns ss -Hltn "sport = :$port")" ]; }
-
-we_call() { # SERVER CLIENT: @ stands for the server's address, % for the port
-    local server=${1//@/$theirs} client=${2//@/$theirs}
-    start_theirs "${server//%/$port}"
-    they_listen
-    we_run "${client//%/$port}" || fail "ours ends: $(says_ours) theirs: $(says_theirs)"
-    theirs_ends
-}
-
-they_call() { # SERVER CLIENT
-    local server=${1//@/$ours} client=${2//@/$ours} pid
-    we_run "${server//%/$port}" &
-    pid=$!
-    we_listen
-    start_theirs "${client//%/$port}"
-    theirs_ends
-    wait $pid || fail "ours ends with $?: $(says_ours)"
-}
-
-both() { # NAME SERVER CLIENT
-    port=$((port + 1))
-    check "we call: $1" we_call "$2" "$3"
-    port=$((port + 1))
-    check "they call: $1" they_call "$2" "$3"
-}
 
 "$guest" up || exit
 both "rping -V" "rping -s -a @ -p % -C 50 -V -S 1000" "rping -c -a @ -p % -C 50 -V -S 1000"
