@@ -64,6 +64,8 @@ void cm_id_attach(struct cm_id *id, struct verbs_qp *qp)
     verbs_qp_is_going = on_qp_going;
     if (qp->id) /* the one that it had before */
         qp->id->qp = NULL;
+    if (id->qp) /* it did not connect */
+        id->qp->id = NULL;
     id->qp = qp;
     qp->id = id;
 }
