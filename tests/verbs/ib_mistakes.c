@@ -110,11 +110,32 @@ static void test_id_before_queue_pairs(void **state)
     assert_int_equal(rdma_destroy_id(listener), 0);
 }
 
+/* What an id cannot use is not left with it. */
+static void test_wrong_type(void **state)
+{
+    struct sockaddr_in to;
+    struct rdma_cm_id *listener = make_listener(&to, RDMA_PS_UDP), *id = make_resolved(&to, RDMA_PS_UDP);
+    struct ibv_qp_init_attr attr = ids_queues();
+
+    (void)state;
+    assert_int_equal(rdma_create_qp(id, NULL, &attr), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_null(id->qp);
+    assert_null(id->send_cq);
+    assert_null(attr.send_cq);
+    attr.qp_type = IBV_QPT_UD;
+    assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+    rdma_destroy_qp(id);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    assert_int_equal(rdma_destroy_id(listener), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_second_queue_pair, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_id_before_queue_pairs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_type, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("ib_mistakes", tests, NULL, NULL);

@@ -58,6 +58,15 @@ static int bring_to_init(struct ibv_qp *qp)
     return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+/* Returns 0, or an errno: a queue pair of another type than the id needs is one of them. */
+static int start_qp(const struct cm_id *id, struct ibv_qp *qp)
+{
+    if (cm_is_ib(id))
+        return cm_is_datagram(id) ? cm_datagram_start_qp(qp) : bring_to_init(qp);
+    qp->state = IBV_QPS_INIT;
+    return 0;
+}
+
 int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
 {
     struct cm_id *id = cm_of(ibv);
@@ -75,6 +84,8 @@ int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
     error = create_cqs(ibv, init);
     if (!error && !(qp = ibv_create_qp_ex(ibv->verbs, init)))
         error = -errno;
+    if (!error && (error = -start_qp(id, qp)))
+        ibv_destroy_qp(qp);
     if (error) {
         forget_cqs(ibv, init);
         destroy_cqs(ibv);
@@ -85,10 +96,6 @@ int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
     pthread_mutex_unlock(&verbs_lock);
     ibv->qp = qp;
     ibv->pd = qp->pd;
-    if (!cm_is_ib(id))
-        qp->state = IBV_QPS_INIT;
-    else if (cm_is_datagram(id) ? cm_datagram_start_qp(qp) : bring_to_init(qp))
-        return -1; /* as it is made: the application destroys it */
     return 0;
 }
 
