@@ -130,12 +130,41 @@ static void test_wrong_type(void **state)
     assert_int_equal(rdma_destroy_id(listener), 0);
 }
 
+/* An answer without a queue pair is refused, and the request can still be answered. */
+static void test_answer_again(void **state)
+{
+    struct sockaddr_in to;
+    struct rdma_cm_id *listener = make_listener(&to, RDMA_PS_UDP), *id = make_resolved(&to, RDMA_PS_UDP), *server;
+    struct ibv_qp_init_attr attr = ids_queues();
+    struct rdma_conn_param param = {0};
+    struct rdma_cm_event *event;
+
+    (void)state;
+    assert_int_equal(rdma_connect(id, &param), 0);
+    event = take(RDMA_CM_EVENT_CONNECT_REQUEST);
+    server = event->id;
+    rdma_ack_cm_event(event);
+    assert_int_equal(rdma_accept(server, &param), -1);
+    assert_int_equal(errno, EINVAL);
+    attr.qp_type = IBV_QPT_UD;
+    assert_int_equal(rdma_create_qp(server, NULL, &attr), 0);
+    assert_int_equal(rdma_accept(server, &param), 0);
+    event = take(RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(event->param.ud.qp_num, server->qp->qp_num);
+    rdma_ack_cm_event(event);
+    rdma_destroy_qp(server);
+    assert_int_equal(rdma_destroy_id(server), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    assert_int_equal(rdma_destroy_id(listener), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_second_queue_pair, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_id_before_queue_pairs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_type, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_answer_again, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("ib_mistakes", tests, NULL, NULL);

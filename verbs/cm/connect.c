@@ -167,6 +167,11 @@ int rdma_listen(struct rdma_cm_id *ibv, int backlog)
     return cm_result(error);
 }
 
+static bool has_queue_pair(struct cm_id *id, const struct rdma_conn_param *param)
+{
+    return cm_is_datagram(id) ? cm_datagram_qpn(id, param) : qp_named(id, param) != NULL;
+}
+
 int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
 {
     struct cm_id *id = cm_of(ibv);
@@ -176,7 +181,7 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     if (error)
         return cm_result(error);
     pthread_mutex_lock(&verbs_lock);
-    if (!id->request || (!cm_is_datagram(id) && !qp_named(id, param))) {
+    if (!id->request || !has_queue_pair(id, param)) {
         error = -EINVAL;
     } else if (cm_is_datagram(id)) {
         error = cm_datagram_accept(id, param);

@@ -30,19 +30,22 @@ int cm_datagram_connect(struct cm_id *id, const struct rdma_conn_param *param)
     return id->resolution ? 0 : -errno;
 }
 
+uint32_t cm_datagram_qpn(const struct cm_id *id, const struct rdma_conn_param *param)
+{
+    if (id->ibv.qp)
+        return id->ibv.qp->qp_num;
+    return param ? param->qp_num : 0;
+}
+
 int cm_datagram_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
-    struct rddp_answer answer = {.qkey = RDMA_UDP_QKEY};
+    struct rddp_answer answer = {.qpn = cm_datagram_qpn(id, param), .qkey = RDMA_UDP_QKEY};
 
-    if (id->ibv.qp)
-        answer.qpn = id->ibv.qp->qp_num;
-    else if (param)
-        answer.qpn = param->qp_num;
     if (param && param->private_data) {
         answer.private_data = param->private_data;
         answer.private_data_length = param->private_data_len;
     }
-    return answer.qpn ? rddp_answer(id->request, &answer) : -EINVAL;
+    return rddp_answer(id->request, &answer);
 }
 
 /* What datagrams of the service need. */

@@ -13,6 +13,9 @@ static inline bool cm_is_datagram(const struct cm_id *id)
 /* The device that has datagrams; NULL: RDDP_DEVICE does not name it. */
 struct ibv_device *cm_ib_device(void);
 
+/* Returns the queue pair that an answer names; 0: none. */
+uint32_t cm_datagram_qpn(const struct cm_id *id, const struct rdma_conn_param *param);
+
 /* rdma_connect() and rdma_accept() of such an id. Return 0, or a negative errno. */
 int cm_datagram_connect(struct cm_id *id, const struct rdma_conn_param *param);
 int cm_datagram_accept(struct cm_id *id, const struct rdma_conn_param *param);
