@@ -167,11 +167,16 @@ static int step_to_rts(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
 static int step_again(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
 {
     struct endpoint *endpoint = qp->endpoint;
-    int error;
+    int error = 0;
 
     if (endpoint)
         endpoint_hold(endpoint);
-    error = step_to_init(qp, attr);
+    if (endpoint && qp->type == RDDP_QPT_RC && qp_access_is_remote(attr->access))
+        error = transport_by_hand()->set_rnr_timer(endpoint, attr->min_rnr_timer);
+    if (!error)
+        error = step_to_init(qp, attr);
+    if (!error)
+        qp->ib.min_rnr_timer = attr->min_rnr_timer;
     if (!error && endpoint && qp->type == RDDP_QPT_UD)
         transport_by_hand()->set_key_ud(endpoint, attr->qkey);
     if (endpoint)

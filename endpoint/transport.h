@@ -19,6 +19,8 @@ struct transport_ib {
     void (*send)(struct endpoint *endpoint, const struct rddp_ib_attr *attr);
     void (*drain)(struct endpoint *endpoint, bool drains);
     void (*restart)(struct endpoint *endpoint); /* after SQE */
+    /* Returns 0, or -EINVAL: no such code. The caller holds the endpoint. */
+    int (*set_rnr_timer)(struct endpoint *endpoint, uint8_t code);
     /* The same of a queue pair of datagrams, and its Q_Key. */
     int (*receive_ud)(struct roce_slot *slot, struct rddp_qp *qp, const struct rddp_ib_attr *attr,
                       struct endpoint **endpoint);

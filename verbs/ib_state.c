@@ -10,6 +10,7 @@
 
 enum {
     REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+    TIMER_MAX = 31, /* a code has five bits */
     MTU_UNIT = 128, /* octets of path MTU 1 << code times this */
     CUR = IBV_QP_CUR_STATE,
     RIGHTS = IBV_QP_ACCESS_FLAGS,
@@ -97,6 +98,8 @@ static int ib_read(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned
         return EINVAL;
     if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
         return EINVAL;
+    if (mask & RNR && attr->min_rnr_timer > TIMER_MAX)
+        return EINVAL;
     if (mask & IBV_QP_ACCESS_FLAGS)
         ib->access = attr->qp_access_flags & REMOTE;
     if (mask & IBV_QP_QKEY)
@@ -129,12 +132,21 @@ static int ib_read(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned
     return ah_path(&attr->ah_attr, &ib->local, &ib->peer);
 }
 
-/* Takes the step. Rights and the Q_Key are read by the steps that stay where they are, so that comes before or behind.
- */
+/* What is read by the steps that stay where they are, so that comes before or behind another step. */
+static bool ib_changes(enum ibv_qp_state from, unsigned mask)
+{
+    unsigned changed = IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY;
+
+    if (from >= IBV_QPS_RTR)
+        changed |= RNR;
+    return mask & changed && from != IBV_QPS_RESET;
+}
+
+/* Takes the step. */
 static int ib_step(struct verbs_qp *qp, struct rddp_ib_attr *ib, enum ibv_qp_state from, enum ibv_qp_state to,
                    unsigned mask)
 {
-    bool changes = mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY) && from != IBV_QPS_RESET;
+    bool changes = ib_changes(from, mask);
     int error = 0;
 
     if (changes && from != IBV_QPS_RTR && from != IBV_QPS_SQE) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "roce/io/roce_attr.h"
 #include "roce/io/roce_call.h"
 #include "roce/io/roce_path.h"
 
@@ -427,4 +428,12 @@ void endpoint_roce_drain(struct endpoint *endpoint, bool drains)
 void endpoint_roce_restart(struct endpoint *endpoint)
 {
     rc_pair_restart(&endpoint_roce_of(endpoint)->pair, reactor_now_us());
+}
+
+int endpoint_roce_set_rnr_timer(struct endpoint *endpoint, uint8_t code)
+{
+    if (code > ROCE_ATTR_CODE_MAX)
+        return -EINVAL;
+    endpoint_roce_of(endpoint)->pair.responder.attr.rnr_timer = code;
+    return 0;
 }

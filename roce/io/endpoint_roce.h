@@ -23,6 +23,10 @@ void endpoint_roce_drain(struct endpoint *endpoint, bool drains);
 /* Requests begin again after one that failed here (SQE), of an unreliable connection. The driver holds the endpoint. */
 void endpoint_roce_restart(struct endpoint *endpoint);
 
+/* How long the peer waits when it finds no receive, from now on. Returns 0, or -EINVAL: no such code. The driver holds
+ * the endpoint. */
+int endpoint_roce_set_rnr_timer(struct endpoint *endpoint, uint8_t code);
+
 /* Asks a peer for a connection. Returns 0, and the caller holds *endpoint; or a negative errno, as rddp_connect(). */
 int endpoint_roce_connect(struct loop *loop, struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,
                           const struct rddp_conn_attr *attr, struct endpoint **endpoint);

@@ -5,6 +5,8 @@
 
 #include <rddp/rddp.h>
 
+enum { ROCE_ATTR_CODE_MAX = 31 /* of a timer */ };
+
 /* Are the members that RTR reads, or RTS, in range? */
 bool roce_attr_may_receive(const struct rddp_ib_attr *attr);
 bool roce_attr_may_send(const struct rddp_ib_attr *attr);

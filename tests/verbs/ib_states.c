@@ -241,6 +241,44 @@ static void told(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+static uint8_t rnr_timer_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
+    return attr.min_rnr_timer;
+}
+
+static int set_rnr_timer(struct ibv_qp *qp, enum ibv_qp_state to, int mask, uint8_t code)
+{
+    struct ibv_qp_attr attr = attributes(to);
+
+    attr.min_rnr_timer = code;
+    return ibv_modify_qp(qp, &attr, mask | IBV_QP_MIN_RNR_TIMER);
+}
+
+/* Each step that may be told a timer takes it, and refuses one that is none. */
+static void rnr_timers(void **state)
+{
+    struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+    (void)state;
+    assert_int_equal(step(qp, IBV_QPS_INIT, TO_INIT), 0);
+    assert_int_equal(step(qp, IBV_QPS_RTR, TO_RTR), 0);
+    assert_int_equal(set_rnr_timer(qp, IBV_QPS_RTS, TO_RTS, 32), EINVAL);
+    assert_int_equal(state_of(qp), IBV_QPS_RTR);
+    assert_int_equal(set_rnr_timer(qp, IBV_QPS_RTS, TO_RTS, 20), 0);
+    assert_int_equal(rnr_timer_of(qp), 20);
+    assert_int_equal(set_rnr_timer(qp, IBV_QPS_RTS, 0, 32), EINVAL);
+    assert_int_equal(set_rnr_timer(qp, IBV_QPS_RTS, 0, 5), 0);
+    assert_int_equal(rnr_timer_of(qp), 5);
+    assert_int_equal(step(qp, IBV_QPS_SQD, IBV_QP_STATE), 0);
+    assert_int_equal(set_rnr_timer(qp, IBV_QPS_RTS, IBV_QP_STATE, 31), 0);
+    assert_int_equal(rnr_timer_of(qp), 31);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void handles(void **state)
 {
     struct ibv_qp_attr attr = attributes(IBV_QPS_RTR);
@@ -255,7 +293,8 @@ static void handles(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
-/* A datagram to the queue pair itself. Its service level says that it came by IPv4, as mlx5's does: UCX goes by that. */
+/* A datagram to the queue pair itself. Its service level says that it came by IPv4, as mlx5's does: UCX goes by that.
+ */
 static void datagram(void **state)
 {
     enum { GRH = 40, OCTETS = 8, KEY = 0x1234 };
@@ -317,8 +356,8 @@ static void iwarp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks),   cmocka_unit_test(values), cmocka_unit_test(told),
-        cmocka_unit_test(handles), cmocka_unit_test(datagram), cmocka_unit_test(iwarp),
+        cmocka_unit_test(masks),    cmocka_unit_test(values), cmocka_unit_test(told),       cmocka_unit_test(handles),
+        cmocka_unit_test(datagram), cmocka_unit_test(iwarp),  cmocka_unit_test(rnr_timers),
     };
 
     return cmocka_run_group_tests_name("ib_states", tests, set_up, tear_down);
