@@ -146,10 +146,12 @@ static bool ib_changes(enum ibv_qp_state from, unsigned mask)
 static int ib_step(struct verbs_qp *qp, struct rddp_ib_attr *ib, enum ibv_qp_state from, enum ibv_qp_state to,
                    unsigned mask)
 {
-    bool changes = ib_changes(from, mask);
+    bool changes = ib_changes(from, mask), is_first = changes && from != IBV_QPS_RTR && from != IBV_QPS_SQE;
+    struct rddp_ib_attr before;
     int error = 0;
 
-    if (changes && from != IBV_QPS_RTR && from != IBV_QPS_SQE) {
+    if (is_first) {
+        rddp_query_ib(qp->rddp, &before);
         ib->state = (enum rddp_ib_state)from;
         error = rddp_modify_qp(qp->rddp, ib);
         changes = false;
@@ -159,6 +161,10 @@ static int ib_step(struct verbs_qp *qp, struct rddp_ib_attr *ib, enum ibv_qp_sta
         error = rddp_modify_qp(qp->rddp, ib);
     if (!error && changes)
         error = rddp_modify_qp(qp->rddp, ib);
+    if (error && is_first) { /* a step that is refused leaves the rights as they were */
+        before.state = (enum rddp_ib_state)from;
+        rddp_modify_qp(qp->rddp, &before);
+    }
     if (error)
         return -error;
     if (to == IBV_QPS_RESET)

@@ -241,6 +241,26 @@ static void told(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* A step that is refused grants nothing. */
+static void refused_rights(void **state)
+{
+    struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+    struct ibv_qp_attr attr = attributes(IBV_QPS_INIT);
+    struct ibv_qp_init_attr init;
+
+    (void)state;
+    attr.qp_access_flags = 0;
+    assert_int_equal(ibv_modify_qp(qp, &attr, TO_INIT), 0);
+    attr = attributes(IBV_QPS_RTR);
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    attr.dest_qp_num = 1 << 24;
+    assert_int_equal(ibv_modify_qp(qp, &attr, TO_RTR | IBV_QP_ACCESS_FLAGS), EINVAL);
+    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
+    assert_int_equal(attr.qp_state, IBV_QPS_INIT);
+    assert_int_equal(attr.qp_access_flags, 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static uint8_t rnr_timer_of(struct ibv_qp *qp)
 {
     struct ibv_qp_init_attr init;
@@ -356,8 +376,9 @@ static void iwarp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks),    cmocka_unit_test(values), cmocka_unit_test(told),       cmocka_unit_test(handles),
-        cmocka_unit_test(datagram), cmocka_unit_test(iwarp),  cmocka_unit_test(rnr_timers),
+        cmocka_unit_test(masks),      cmocka_unit_test(values),         cmocka_unit_test(told),
+        cmocka_unit_test(handles),    cmocka_unit_test(datagram),       cmocka_unit_test(iwarp),
+        cmocka_unit_test(rnr_timers), cmocka_unit_test(refused_rights),
     };
 
     return cmocka_run_group_tests_name("ib_states", tests, set_up, tear_down);
