@@ -13,14 +13,14 @@ int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, stru
     unsigned interface = 0;
     union ibv_gid own;
 
-    if (!attr->is_global || attr->port_num > 1 || verbs_gid_get(attr->grh.sgid_index, &own, &interface))
+    if (!attr->is_global || attr->port_num != 1 || verbs_gid_get(attr->grh.sgid_index, &own, &interface))
         return EINVAL;
     gid_to_address(&own, interface, local);
     gid_to_address(&attr->grh.dgid, interface, peer);
     return local->ss_family == peer->ss_family ? 0 : EINVAL;
 }
 
-void verbs_path(const struct sockaddr_storage *local, const struct sockaddr_storage *peer, struct ibv_ah_attr *attr)
+bool verbs_path(const struct sockaddr_storage *local, const struct sockaddr_storage *peer, struct ibv_ah_attr *attr)
 {
     union ibv_gid own;
     int index;
@@ -31,6 +31,7 @@ void verbs_path(const struct sockaddr_storage *local, const struct sockaddr_stor
     attr->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
     attr->grh.hop_limit = UINT8_MAX;
     gid_of_address(peer, &attr->grh.dgid);
+    return index >= 0;
 }
 
 static struct ibv_ah *make_ah(struct ibv_pd *pd, const struct rddp_ah_attr *attr)
@@ -86,7 +87,8 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
     memset(attr, 0, sizeof(*attr));
     if (!device_is_ib(context->device) || port != 1 || rddp_ah_attr_from_wc(&from, grh, &way))
         return verbs_refuse(EINVAL, "ibv_init_ah_from_wc: port %u of 1, or no GRH in the completion", port);
-    verbs_path(&way.local, &way.peer, attr);
+    if (!verbs_path(&way.local, &way.peer, attr))
+        return verbs_refuse(EINVAL, "ibv_init_ah_from_wc: it came to an address that this host does not have");
     return 0;
 }
 

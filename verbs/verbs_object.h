@@ -131,8 +131,9 @@ static inline bool device_is_ib(const struct ibv_device *device)
     return device->node_type == IBV_NODE_CA;
 }
 
-/* The path between two addresses, of which the first is this host's, as rddpe0 names it. */
-void verbs_path(const struct sockaddr_storage *local, const struct sockaddr_storage *peer, struct ibv_ah_attr *attr);
+/* The path between two addresses, of which the first is this host's, as rddpe0 names it. False: the first is not, and
+ * the path begins at index 0. */
+bool verbs_path(const struct sockaddr_storage *local, const struct sockaddr_storage *peer, struct ibv_ah_attr *attr);
 
 /* The inline calls of verbs.h go through these. */
 int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* ib_states.c - a queue pair of rddpe0 that a program leads by hand: each attribute that a step must be told, those
  * that it may not, and the errno of each mistake, which are the kernel's. */
+#include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -188,6 +189,7 @@ static void values(void **state)
     REFUSED(attr.path_mtu = 0);
     REFUSED(attr.path_mtu = IBV_MTU_4096 + 1);
     REFUSED(attr.ah_attr.is_global = 0);
+    REFUSED(attr.ah_attr.port_num = 0);
     REFUSED(attr.ah_attr.port_num = 2);
     REFUSED(attr.ah_attr.grh.sgid_index = GID_EMPTY);
     REFUSED(attr.ah_attr.grh.sgid_index = GID_EMPTY + 1);
@@ -311,6 +313,29 @@ static void handles(void **state)
     attr.ah_attr.is_global = 0;
     assert_null(ibv_create_ah(pd, &attr.ah_attr));
     assert_int_equal(errno, EINVAL);
+    for (uint8_t port = 0; port <= 2; port += 2) {
+        attr = attributes(IBV_QPS_RTR);
+        attr.ah_attr.port_num = port;
+        assert_null(ibv_create_ah(pd, &attr.ah_attr));
+        assert_int_equal(errno, EINVAL);
+    }
+}
+
+/* There is no way back from an address that this host does not have. */
+static void ways_back(void **state)
+{
+    struct ibv_grh grh = {.version_tclass_flow = htobe32(UINT32_C(6) << 28)};
+    struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+    struct ibv_ah_attr way;
+
+    (void)state;
+    grh.sgid.raw[15] = grh.dgid.raw[15] = 1; /* ::1 */
+    if (!ibv_init_ah_from_wc(context, 1, &wc, &grh, &way))
+        assert_memory_equal(&way.grh.dgid, &grh.sgid, sizeof(grh.sgid));
+    memcpy(grh.dgid.raw, (const uint8_t[]){0x20, 1, 0xd, 0xb8}, 4); /* 2001:db8::1 */
+    assert_int_not_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &way), 0);
+    assert_null(ibv_create_ah_from_wc(pd, &wc, &grh, 1));
+    assert_int_equal(errno, EINVAL);
 }
 
 /* A datagram to the queue pair itself. Its service level says that it came by IPv4, as mlx5's does: UCX goes by that.
@@ -378,7 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks),      cmocka_unit_test(values),         cmocka_unit_test(told),
         cmocka_unit_test(handles),    cmocka_unit_test(datagram),       cmocka_unit_test(iwarp),
-        cmocka_unit_test(rnr_timers), cmocka_unit_test(refused_rights),
+        cmocka_unit_test(rnr_timers), cmocka_unit_test(refused_rights), cmocka_unit_test(ways_back),
     };
 
     return cmocka_run_group_tests_name("ib_states", tests, set_up, tear_down);

@@ -54,7 +54,7 @@ static void fill_found(struct cm_event *event, const struct cm_id *id, const str
     struct rdma_ud_param *ud = &event->ibv.param.ud;
     const struct rdma_addr *addr = &id->ibv.route.addr;
 
-    verbs_path(&addr->src_storage, &addr->dst_storage, &ud->ah_attr);
+    (void)verbs_path(&addr->src_storage, &addr->dst_storage, &ud->ah_attr);
     ud->qp_num = from->qpn;
     ud->qkey = from->qkey;
 }

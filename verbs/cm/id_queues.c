@@ -189,7 +189,7 @@ static void ib_init_attr(const struct rdma_cm_id *ibv, struct ibv_qp_attr *attr,
         attr->rq_psn = 0;
         attr->max_dest_rd_atomic = CM_READS_DEFAULT;
         attr->min_rnr_timer = RNR_TIMER;
-        verbs_path(&ibv->route.addr.src_storage, &ibv->route.addr.dst_storage, &attr->ah_attr);
+        (void)verbs_path(&ibv->route.addr.src_storage, &ibv->route.addr.dst_storage, &attr->ah_attr);
         break;
     default:
         *mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
