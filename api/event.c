@@ -32,6 +32,8 @@ static struct event_node *event_take(struct rddp_event_channel *channel)
         channel->events.last = NULL;
         notifier_lower(&channel->notifier);
     }
+    if (node->event.type == RDDP_EVENT_CONNECT_REQUEST)
+        node->event.listener->untaken--;
     return node;
 }
 

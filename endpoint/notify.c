@@ -105,6 +105,15 @@ void request_answered(struct endpoint *endpoint)
     endpoint->listener = NULL;
 }
 
+/* Whoever asks and gives up leaves an event: an application that takes none must not hold more and more of them. */
+static bool post_request(struct rddp_listener *listener, const struct rddp_event *event)
+{
+    if (++listener->untaken <= LISTENER_UNTAKEN_MAX && event_post(listener->context, &listener->channel, event))
+        return true;
+    listener->untaken--;
+    return false;
+}
+
 static void notify_request(struct endpoint *endpoint)
 {
     struct rddp_listener *listener = endpoint->listener;
@@ -125,9 +134,10 @@ static void notify_request(struct endpoint *endpoint)
                                          .local = endpoint->local,
                                          .peer = endpoint->peer};
     endpoint->request = request;
-    if (!request || !event_post(listener->context, &listener->channel, &event)) {
+    if (!request || !post_request(listener, &event)) {
         endpoint->request = NULL;
-        context_log(endpoint->loop->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
+        if (listener->untaken < LISTENER_UNTAKEN_MAX) /* strangers must not fill the log */
+            context_log(endpoint->loop->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
         free(request);
         endpoint->kind->lost(endpoint, FAULT_MEMORY);
         endpoint->life->news = 0;

@@ -160,6 +160,8 @@ struct rddp_event_channel {
 
 /* A listener belongs to one loop; the connections that it accepts are given to all loops in turn. Its members are
  * guarded by the lock of its loop, except where marked. */
+enum { LISTENER_UNTAKEN_MAX = 4096 };
+
 struct rddp_listener {
     struct member member;
     struct watch watch;      /* the listening socket; fd is -1 behind a device and after fork() */
@@ -173,6 +175,7 @@ struct rddp_listener {
     struct roce_service *roce; /* the same of RDDP_WIRE_ROCE, owned; NULL after fork() */
     void *user;
     _Atomic uint32_t pending; /* connections whose request was not answered */
+    _Atomic uint32_t untaken; /* events of requests that wait in the channel, those that are over, too */
 };
 
 /* A request of a peer. The application owns it until rddp_accept() or rddp_reject(); before it has the event, the

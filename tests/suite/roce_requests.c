@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "endpoint/objects.h"
 #include "roce/icrc.h"
 #include "roce/rcm.h"
 #include "tests/suite/lib/by_hand.h"
@@ -17,7 +18,8 @@ enum {
     HOSTS = RCM_SHARE + 1,               /* addresses of peers: each has its share of the requests, and one more */
     SHARE = RCM_BACKLOG_MAX / RCM_SHARE, /* requests of an address that wait */
     PACKET = RCM_PACKET_OCTETS + ICRC_OCTETS,
-    STEP = 32, /* requests that are sent before their events are taken */
+    STEP = 32,       /* requests that are sent before their events are taken */
+    PAUSE_US = 2000, /* after them: the listener's socket keeps up */
     FIRST_QPN = 0x100,
 };
 static const char ours[] = "127.0.0.1";
@@ -214,6 +216,31 @@ static void limit(void **state)
     }
 }
 
+/* Requests whose turn to give way comes before the application takes an event: not all of their events are kept. */
+static void untaken(void **state)
+{
+    enum { ASKED = LISTENER_UNTAKEN_MAX + RCM_BACKLOG_MAX };
+    struct rddp_event *event;
+    uint32_t taken = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < ASKED; i++) {
+        ask_for(&peer[i % HOSTS], 1 + i, FIRST_QPN + i);
+        if (i % STEP == 0)
+            usleep(PAUSE_US);
+    }
+    usleep(10 * PAUSE_US);
+    fcntl(rddp_event_channel_fd(channel), F_SETFL, O_NONBLOCK);
+    for (; !rddp_get_event(channel, &event); taken++) {
+        (void)rddp_reject(event->request, NULL, 0);
+        rddp_ack_event(event);
+    }
+    assert_int_equal(taken, LISTENER_UNTAKEN_MAX);
+    fcntl(rddp_event_channel_fd(channel), F_SETFL, 0);
+    ask_for(&peer[0], 1 + ASKED, FIRST_QPN + ASKED); /* there is room again */
+    assert_int_equal(rddp_reject(take_event(RDDP_EVENT_CONNECT_REQUEST).request, NULL, 0), 0);
+}
+
 /* The peer knows nothing of the connection that its queue pair had: it is refused as stale, and that connection ends.
  */
 static void restarted(void **state)
@@ -248,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(limit, open_all, close_all),
+        cmocka_unit_test_setup_teardown(untaken, open_all, close_all),
         cmocka_unit_test_setup_teardown(restarted, open_all, close_all),
     };
 
