@@ -270,7 +270,29 @@ def publish(store="rel", load="acq"):
                  lambda regs, last: "a place that is not filled" if regs[1]["h"] and not regs[1]["w"] else None)
 
 
-HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish())
+def places(room_first=True, gives="rel", look="acq", posts="rel"):
+    """A poller takes a completion: the ring has room, then its request's place is free. A poster takes that place, and a loop
+    pushes the completion of the new request to the ring."""
+    room, place = ("store", "tail", 1, "rel"), ("change", "taken", "_", lambda r, old: old - 1, gives)
+    poster = [("load", "taken", "t", look), ("if", lambda r: not r["t"], 1), ("store", "head", 1, posts)]
+    loop = [("load", "head", "h", "acq"), ("load", "tail", "room", "acq")]
+    return Model({"tail": 0, "taken": 1, "head": 0}, [[room, place] if room_first else [place, room], poster, loop],
+                 lambda regs, last: "a completion without room" if regs[2].get("h") and not regs[2].get("room", 1) else None)
+
+
+def waiters(locked=True, looks_again=True):
+    """A loop finds no receive and notes that it waits, under the lock of the queue; who posts one then looks who waits."""
+    def under(*steps):
+        return [("lock", "spin", "_"), *steps, ("store", "spin", 0, "rel")] if locked else list(steps)
+    loop = under(("load", "posted", "p", "rlx"), ("if", lambda r: not r["p"], 1),
+                 ("change", "waiters", "_", lambda r, old: old | 1, "rlx"))
+    poster = under(("store", "posted", 1, "rlx"))
+    poster = poster + [("load", "waiters", "w", "rlx")] if looks_again else [("load", "waiters", "w", "rlx")] + poster
+    return Model({"spin": 0, "posted": 0, "waiters": 0}, [loop, poster],
+                 lambda regs, last: "a loop waits beside a receive" if not regs[0]["p"] and not regs[1]["w"] else None)
+
+
+HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters())
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -291,6 +313,12 @@ FAILS = {
     "parking without orders": park(order="rel"),
     "an index stored without release": publish(store="rlx"),
     "an index loaded without acquire": publish(load="rlx"),
+    "a place that is free before the ring has room": places(room_first=False),
+    "a place given back without release": places(gives="rlx"),
+    "a place taken without acquire": places(look="rlx"),
+    "a request posted without release": places(posts="rlx"),
+    "a waiter noted without the lock": waiters(locked=False),
+    "a poster that looks for waiters first": waiters(looks_again=False),
 }
 CODE = {
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
@@ -317,8 +345,17 @@ CODE = {
     "loop/doorbell.c": ["atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);"],
     "drive/thread.c": ["atomic_store(&loop->parked, true);\n        if (!is_armed(loop))",
                        "return atomic_load(&loop->context->armed);"],
-    "core/qp.c": ["atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);"],
+    "core/qp.c": ["atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);",
+                  "return qp->attr.send_depth - atomic_load_explicit(&qp->sq.taken, memory_order_acquire);"],
     "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],
+    "core/cq.c": ["atomic_fetch_sub_explicit(taken, places, memory_order_release);",
+                  "atomic_store_explicit(&cq->tail, tail + n, memory_order_release);\n    for",
+                  "if (head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe) {"],
+    "core/rq.c": ["is_empty = rq->head == rq->tail;\n    if (is_empty)\n"
+                  "        atomic_fetch_or_explicit(&rq->waiters, waiter, memory_order_relaxed);\n    spin_unlock(&rq->spin);"],
+    "core/qp.h": ["return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;"],
+    "base/spin.h": ["while (atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))",
+                    "atomic_store_explicit(&spin->taken, false, memory_order_release);"],
 }
 
 
