@@ -56,6 +56,11 @@ SCRIPT(sack_of_unsent,
 SCRIPT(sack_of_a_part,
        "passive\nsend 5000\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> A 2965 988 1\n> A 3953 988 1\n"
        "> PA 4941 60 1\nwait 10\n< A 1 0 1 65535 block=989-3000\nnone\n< A 1 0 1 65535 block=989-3953\n> A 1 988 1\n")
+/* A peer may drop what it has only selectively acknowledged (RFC 2018 8): the time-out has it sent again. */
+SCRIPT(sack_withdrawn,
+       "passive\nsend 3952\n> A 1 988 1\n> A 989 988 1\n> A 1977 988 1\n> PA 2965 988 1\nwait 10\n"
+       "< A 1 0 1 65535 block=989-3953\n> A 1 988 1\nwait 10\n< A 1 0 989 65535\nnone\nwait 400\n> A 989 988 1\n"
+       "wait 10\n< A 1 0 1977 65535\n> A 1977 988 1\n> PA 2965 988 1\n< A 1 0 3953 65535\nacked 3952\nnone\n")
 
 /* A message about octets that are acknowledged, or that were never sent, is forged (RFC 5927 4.1). */
 SCRIPT(message_about_old_octets, "passive\nsend 1976\n> A 1 988 1\n> PA 989 988 1\n< A 1 0 989 65535\ntoobig 988 600\n"
@@ -74,6 +79,7 @@ int main(void)
         cmocka_unit_test(echoes_the_first),         cmocka_unit_test(window_of_an_old_segment),
         cmocka_unit_test(sack_of_unsent),           cmocka_unit_test(sack_of_a_part),
         cmocka_unit_test(message_about_old_octets), cmocka_unit_test(absurdly_small),
+        cmocka_unit_test(sack_withdrawn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
