@@ -129,6 +129,14 @@ int rddp_resize_cq(struct rddp_cq *cq, int cqe)
     return old ? 0 : -EINVAL;
 }
 
+int rddp_stamp_cq(struct rddp_cq *cq)
+{
+    if (cq->cq.users)
+        return -EBUSY;
+    cq->cq.clock_ns = reactor_now_ns;
+    return 0;
+}
+
 int rddp_destroy_cq(struct rddp_cq *cq)
 {
     struct rddp_context *context = cq->context;

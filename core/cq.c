@@ -51,6 +51,8 @@ static bool cq_append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t 
         return false;
     }
     cq->ring[head & (cq->size - 1)] = (struct cq_entry){*wc, taken};
+    if (cq->clock_ns)
+        cq->ring[head & (cq->size - 1)].wc.timestamp_ns = cq->clock_ns();
     atomic_store_explicit(&cq->head, head + 1, memory_order_release);
     return true;
 }

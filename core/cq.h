@@ -35,6 +35,7 @@ struct cq {
     enum cq_arm arm;                /* guarded by `writing` */
     _Atomic bool overflowed;        /* completions were lost; never reset */
     void (*notify)(struct cq *cq);  /* called once per arming, with no lock of the CQ held */
+    uint64_t (*clock_ns)(void);     /* stamps completions; set by the creator, or NULL: they have no time */
     void (*overran)(struct cq *cq); /* called once, in the same way, when it overflows; set by the creator, or NULL */
     _Atomic uint32_t users;         /* queue pairs that use it */
 };

@@ -16,12 +16,17 @@
 #include "base/spin.h"
 #include "loop/descriptors.h"
 
-uint64_t reactor_now_us(void)
+uint64_t reactor_now_ns(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint64_t reactor_now_us(void)
+{
+    return reactor_now_ns() / 1000;
 }
 
 /* --- timers: a binary heap, earliest first ------------------------------------------------------------------- */

@@ -46,6 +46,9 @@ struct reactor {
 /* Returns the time of the monotonic clock in microseconds. */
 uint64_t reactor_now_us(void);
 
+/* The same in nanoseconds. */
+uint64_t reactor_now_ns(void);
+
 /* Initialises a reactor. Returns 0 or -EMFILE. Call reactor_fini() once after each reactor_init(), even one that
  * failed.
  */

@@ -16,7 +16,11 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attr, size_t size)
 {
-    struct ibv_device_attr_ex all = {.phys_port_cnt_ex = 1};
+    struct ibv_device_attr_ex all = {
+        .completion_timestamp_mask = UINT64_MAX,
+        .hca_core_clock = 1000000, /* kHz: of clock.c, which counts nanoseconds */
+        .phys_port_cnt_ex = 1,
+    };
 
     if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
         return verbs_refuse(EINVAL, "ibv_query_device_ex: comp_mask is not 0, or the struct is too short");
@@ -32,6 +36,7 @@ static void set_calls(struct verbs_context *verbs)
     verbs->sz = sizeof(*verbs);
     verbs->query_port = port_query;
     verbs->query_device_ex = query_device_ex;
+    verbs->query_rt_values = clock_query;
     verbs->create_cq_ex = cq_create_ex;
     verbs->create_qp_ex = qp_create_ex;
     verbs->create_srq_ex = srq_create_ex;

@@ -74,10 +74,11 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, s
 
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
+    enum { TIMESTAMPS = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
     struct verbs_cq *cq;
 
     /* verbs.h calls the readers of a completion unchecked: one that is missing must not be asked for. */
-    if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
+    if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | TIMESTAMPS) ||
         attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
         (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
          attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
@@ -87,6 +88,8 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
     cq = cq_create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
     if (!cq)
         return NULL;
+    if (attr->wc_flags & TIMESTAMPS)
+        rddp_stamp_cq(cq->rddp); /* no queue pair uses it yet */
     cq_show_ex(cq);
     return &cq->ex;
 }

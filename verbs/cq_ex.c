@@ -86,6 +86,16 @@ static uint8_t cq_read_no_octet(struct ibv_cq_ex *ex)
     return 0;
 }
 
+static uint64_t cq_read_timestamp(struct ibv_cq_ex *ex)
+{
+    return cq_of_ex(ex)->wc.timestamp_ns;
+}
+
+static uint64_t cq_read_wallclock(struct ibv_cq_ex *ex)
+{
+    return clock_to_wall(cq_of_ex(ex)->wc.timestamp_ns);
+}
+
 void cq_show_ex(struct verbs_cq *cq)
 {
     cq->ex.start_poll = cq_start;
@@ -101,4 +111,6 @@ void cq_show_ex(struct verbs_cq *cq)
     cq->ex.read_slid = cq_read_no_word;
     cq->ex.read_sl = cq_read_packet_type;
     cq->ex.read_dlid_path_bits = cq_read_no_octet;
+    cq->ex.read_completion_ts = cq_read_timestamp;
+    cq->ex.read_completion_wallclock_ns = cq_read_wallclock;
 }

@@ -143,6 +143,7 @@ uint8_t verbs_packet_type(const struct rddp_wc *wc);
 int verbs_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_show_ex(struct verbs_cq *cq);
+int clock_query(struct ibv_context *context, struct ibv_values_ex *values);
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 /* ib_state.c: ibv_modify_qp() and ibv_query_qp() for rddpe0. */
 int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask);
@@ -157,6 +158,9 @@ int mw_post(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *what);
 struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int td_dealloc(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+
+/* clock.c: the time of the wall clock, in nanoseconds, at that time of the device. */
+uint64_t clock_to_wall(uint64_t device_ns);
 
 /* mw.c: what a request binds a window of type 2 to, in *to. Returns NULL if the window or its key is wrong: no queue
  * takes the request then. */

@@ -222,6 +222,11 @@ RDDP_API struct rddp_cq *rddp_create_cq(struct rddp_context *context, int cqe, v
  * CQ; -ENOMEM. Nothing has changed then. */
 RDDP_API int rddp_resize_cq(struct rddp_cq *cq, int cqe);
 
+/* Gives each completion that comes from now on the time at which it was made, in rddp_wc.timestamp_ns: nanoseconds of
+ * CLOCK_MONOTONIC, which never go back from one completion to the next. Returns 0. -EBUSY: a queue pair uses the CQ;
+ * nothing has changed. */
+RDDP_API int rddp_stamp_cq(struct rddp_cq *cq);
+
 /* Frees the CQ, with completions and events that were not taken. Waits until all events that were taken are
  * acknowledged: a thread that has not acknowledged its own waits without end. Returns 0. -EBUSY: a queue pair uses
  * it. */

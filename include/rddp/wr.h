@@ -188,6 +188,7 @@ struct rddp_wc {
     unsigned wc_flags; /* enum rddp_wc_flags */
     /* Octets of control data that came with a receive or an RDMA Read, even if fewer were kept. */
     uint32_t control_length;
+    uint64_t timestamp_ns; /* when the completion was made, by CLOCK_MONOTONIC; 0 without rddp_stamp_cq() */
 };
 
 #ifdef __cplusplus
