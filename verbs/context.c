@@ -19,6 +19,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
     struct ibv_device_attr_ex all = {
         .completion_timestamp_mask = UINT64_MAX,
         .hca_core_clock = 1000000, /* kHz: of clock.c, which counts nanoseconds */
+        .max_dm_size = VERBS_DM_OCTETS,
         .phys_port_cnt_ex = 1,
     };
 
@@ -37,6 +38,9 @@ static void set_calls(struct verbs_context *verbs)
     verbs->query_port = port_query;
     verbs->query_device_ex = query_device_ex;
     verbs->query_rt_values = clock_query;
+    verbs->alloc_dm = dm_alloc;
+    verbs->free_dm = dm_free;
+    verbs->reg_dm_mr = dm_reg_mr;
     verbs->create_cq_ex = cq_create_ex;
     verbs->create_qp_ex = qp_create_ex;
     verbs->create_srq_ex = srq_create_ex;

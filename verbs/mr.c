@@ -81,7 +81,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
         addr = ibv->addr;
         length = ibv->length;
     }
-    if (!error || !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+    if (mr->dm_users) /* there is no address to give it another by */
+        error = EINVAL;
+    else if (!error || !(flags & IBV_REREG_MR_CHANGE_ACCESS))
         error = -rddp_rereg_mr(mr->rddp, (unsigned)flags, pd_of(pd)->rddp, addr, length, rights);
     if (error) {
         verbs_refuse(error, "ibv_rereg_mr: MR %#x: flags %#x, access %#x, %zu octets at %p", ibv->rkey, (unsigned)flags,
@@ -101,6 +103,8 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
     if (error)
         return verbs_refuse(-error, "ibv_dereg_mr: MR %#x is in use: a memory window is bound to it", ibv->rkey);
+    if (mr->dm_users)
+        --*mr->dm_users;
     pd_leave(ibv->pd);
     free(mr);
     return 0;

@@ -23,9 +23,10 @@ enum {
     VERBS_DEPTH_MAX = 16384, /* requests of a queue */
     VERBS_CQE_MAX = 1 << 20,
     VERBS_SGE_MAX = 16,
-    VERBS_READS_MAX = 128, /* RDMA Reads and atomics pending, each way */
-    VERBS_QPN_OF_CM = 0,   /* as a peer's number, which no queue pair has: the connection manager will know it */
-    VERBS_BATCH = 32,      /* requests or completions that are translated at once */
+    VERBS_READS_MAX = 128,     /* RDMA Reads and atomics pending, each way */
+    VERBS_QPN_OF_CM = 0,       /* as a peer's number, which no queue pair has: the connection manager will know it */
+    VERBS_DM_OCTETS = 1 << 26, /* device memory of a process */
+    VERBS_BATCH = 32,          /* requests or completions that are translated at once */
     /* Of a queue pair, until the program says otherwise: as iWARP's connection manager sets it, and with atomics. */
     VERBS_ACCESS_DEFAULT =
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
@@ -49,6 +50,7 @@ struct verbs_pd {
 struct verbs_mr {
     struct ibv_mr ibv;
     struct rddp_mr *rddp;
+    atomic_uint *dm_users; /* of the device memory that it lies in; NULL: in the program's memory */
 };
 
 struct verbs_channel {
@@ -158,6 +160,10 @@ int mw_post(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *what);
 struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int td_dealloc(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+
+struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int dm_free(struct ibv_dm *dm);
+struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length, unsigned access);
 
 /* clock.c: the time of the wall clock, in nanoseconds, at that time of the device. */
 uint64_t clock_to_wall(uint64_t device_ns);

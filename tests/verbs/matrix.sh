@@ -55,7 +55,7 @@ group_pingpong() {
             pair "ibv_${kind}_pingpong $option" "ibv_${kind}_pingpong -g 0 $option" "ibv_${kind}_pingpong -g 0 $option 127.0.0.1"
         done
     done
-    for option in "-N" "-N -e" "-t" "-c -t" "-c -m 256 -s 3000" "-c -s 100000 -n 200" "-c -N -s 60000 -n 200"; do
+    for option in "-N" "-N -e" "-t" "-c -t" "-c -j" "-c -j -s 100000 -n 200" "-j -N" "-c -m 256 -s 3000" "-c -s 100000 -n 200" "-c -N -s 60000 -n 200"; do
         pair "ibv_rc_pingpong $option" "ibv_rc_pingpong -g 0 $option" "ibv_rc_pingpong -g 0 $option 127.0.0.1"
     done
     ! grep -qs rddp-matrix /proc/net/if_inet6 ||
