@@ -11,6 +11,7 @@
 #include "endpoint/objects.h"
 #include "drive/inherit.h"
 #include "api/mapped.h"
+#include "api/null_memory.h"
 #include "endpoint/reclaim.h"
 #include "base/spin.h"
 #include "loop/cancel.h"
@@ -227,11 +228,22 @@ struct rddp_mr *rddp_reg_mr_iova(struct rddp_pd *pd, void *addr, size_t length, 
     return NULL;
 }
 
+struct rddp_mr *rddp_alloc_null_mr(struct rddp_pd *pd)
+{
+    struct mr region = {.pd = &pd->pd, .access = RDDP_ACCESS_LOCAL_WRITE};
+    int error = null_memory(&region.base, &region.sink);
+
+    if (!error)
+        return memory_register(pd->context, &region);
+    errno = -error;
+    return NULL;
+}
+
 struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t length, unsigned access)
 {
     struct mr region;
 
-    if (rights_agree(access) && mr_part(&region, parent->mr, addr, length, access))
+    if (!parent->mr->sink && rights_agree(access) && mr_part(&region, parent->mr, addr, length, access))
         return memory_register(parent->context, &region);
     errno = EINVAL;
     return NULL;
@@ -244,7 +256,7 @@ static int describe_change(const struct rddp_mr *mr, unsigned changes, struct rd
     const struct mr *is = mr->mr;
     bool keeps_start;
 
-    if (!changes || changes & ~(unsigned)REREG_ALL || is->parent)
+    if (!changes || changes & ~(unsigned)REREG_ALL || is->parent || is->sink)
         return -EINVAL;
     if (changes & RDDP_REREG_MR_CHANGE_PD && pd->context != mr->context)
         return -EINVAL;

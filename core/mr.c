@@ -212,6 +212,17 @@ static bool window_allows(const struct mr *mr, uint64_t key, unsigned rights)
     return has_key(mr, key) && rights & ~(unsigned)RDDP_ACCESS_LOCAL_WRITE;
 }
 
+/* A null region has no octets of its own, so it comes here for each of them. */
+static enum fault mr_reach_null(struct mr *mr, uint64_t length, unsigned rights, uint8_t **at, struct mr **found)
+{
+    if (!mr->sink || length > MR_NULL_OCTETS)
+        return FAULT_BOUNDS;
+    *at = rights & RDDP_ACCESS_LOCAL_WRITE ? mr->sink : mr->base;
+    if (found)
+        *found = mr;
+    return FAULT_NONE;
+}
+
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
                     unsigned rights, uint8_t **at, struct mr **found)
 {
@@ -228,7 +239,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
         return FAULT_WRAP;
     /* No value from a peer is added to anything before this check has passed. */
     if (offset < mr->start || offset - mr->start > mr->length || length > mr->length - (offset - mr->start))
-        return FAULT_BOUNDS;
+        return mr_reach_null(mr, length, rights, at, found);
     *at = mr->base + (offset - mr->start);
     if (found)
         *found = mr;

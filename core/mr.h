@@ -23,6 +23,9 @@ enum mr_kind {
     MR_WINDOW_OF_QP /* type 2: for the queue pair that binds it, once until it is invalidated */
 };
 
+/* Octets behind a null region: no request, and no entry of one, has more. */
+#define MR_NULL_OCTETS (UINT64_C(1) << 32)
+
 /* A registered region. The creator owns the memory and keeps it after mr_remove() until it is out of use: all readers
  * that could have looked it up have left (see epoch.h), and then no span of it is lent any more. */
 struct mr {
@@ -32,6 +35,7 @@ struct mr {
     uint64_t length;
     _Atomic uint32_t key;     /* STag; the local and the remote key are the same. That of a window changes */
     unsigned access;          /* enum rddp_access */
+    uint8_t *sink;            /* of a null region, whose base is zeroes and whose length is 0; otherwise NULL */
     struct mr *parent;        /* for a part of a region, and outlives it; otherwise NULL */
     _Atomic uint32_t parts;   /* how many parts of it are in the table, or bound; MR_CLOSED: there can be no more */
     _Atomic bool used;        /* RDDP_ACCESS_ONE_SHOT: a Read uses it or has used it as its sink */
@@ -117,7 +121,8 @@ struct mr *mr_find_window(const struct mr_table *table, uint32_t key) __attribut
  * `offset`. `rights` are the enum rddp_access bits that must all be granted (0: local read). Returns FAULT_NONE with
  * the address of the first octet in *at and the region in *found (unless `found` is NULL); or FAULT_KEY, FAULT_DOMAIN,
  * FAULT_RIGHT, FAULT_WRAP or FAULT_BOUNDS, and leaves both unchanged. A length of 0 is checked like any other; callers
- * that exempt empty messages do not call. The key of a window is good for remote rights alone; the caller compares
+ * that exempt empty messages do not call. A null region has octets at every offset: zeroes, or for
+ * RDDP_ACCESS_LOCAL_WRITE its sink. The key of a window is good for remote rights alone; the caller compares
  * its user. */
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
                     unsigned rights, uint8_t **at, struct mr **found);

@@ -38,6 +38,7 @@ static void set_calls(struct verbs_context *verbs)
     verbs->query_port = port_query;
     verbs->query_device_ex = query_device_ex;
     verbs->query_rt_values = clock_query;
+    verbs->alloc_null_mr = mr_alloc_null;
     verbs->alloc_dm = dm_alloc;
     verbs->free_dm = dm_free;
     verbs->reg_dm_mr = dm_reg_mr;

@@ -69,6 +69,24 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
     return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
 }
 
+/* Peers are told no key of it. */
+struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
+{
+    struct verbs_mr *mr = calloc(1, sizeof(*mr));
+
+    if (mr)
+        mr->rddp = rddp_alloc_null_mr(pd_of(pd)->rddp);
+    if (!mr || !mr->rddp) {
+        free(mr);
+        verbs_refuse(ENOMEM, "ibv_alloc_null_mr: it takes 8 GiB of address space");
+        return NULL;
+    }
+    mr_show(mr, pd, NULL, SIZE_MAX);
+    mr->ibv.rkey = 0;
+    pd_enter(pd);
+    return &mr->ibv;
+}
+
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
     struct verbs_mr *mr = (struct verbs_mr *)ibv;

@@ -127,6 +127,11 @@ RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t leng
 RDDP_API struct rddp_mr *rddp_reg_mr_iova(struct rddp_pd *pd, void *addr, size_t length, uint64_t iova,
                                           unsigned access);
 
+/* Makes a null region: what requests of the domain read from it is 0, and what they place there is discarded. Every
+ * address is in it. Peers cannot use its key, and it cannot be changed, or have parts or windows. The first one of a
+ * process takes 8 GiB of address space. NULL: ENOMEM. */
+RDDP_API struct rddp_mr *rddp_alloc_null_mr(struct rddp_pd *pd);
+
 /* Values are those of enum ibv_rereg_mr_flags. */
 enum rddp_rereg_mr_changes {
     RDDP_REREG_MR_CHANGE_TRANSLATION = 1 << 0, /* to `length` octets at `addr` */
@@ -137,9 +142,9 @@ enum rddp_rereg_mr_changes {
 /* Changes those properties of a region that `changes` names; the other arguments are not used. The region gets a new
  * key, is valid again if it was invalidated, and otherwise is as rddp_reg_mr() would make it. An iova is kept until the
  * memory changes. Returns 0: the old key is invalid, and nothing accesses the memory by it any more. -EINVAL: what
- * rddp_reg_mr() refuses, no or unknown changes, a domain of another context, or a part of a region; -EFAULT; -ENOMEM;
- * -EBUSY: a part of the region is registered, or a window is bound to it. After an error nothing has changed. No other
- * thread may use the object meanwhile, but its key may be in use. */
+ * rddp_reg_mr() refuses, no or unknown changes, a domain of another context, a part of a region, or a null region;
+ * -EFAULT; -ENOMEM; -EBUSY: a part of the region is registered, or a window is bound to it. After an error nothing has
+ * changed. No other thread may use the object meanwhile, but its key may be in use. */
 RDDP_API int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
                            unsigned access);
 

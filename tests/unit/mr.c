@@ -36,6 +36,32 @@ static void check_one(const struct mr_table *table, const struct mr *mr, uint64_
     }
 }
 
+/* Every offset of a null region leads to its first octet: of the zeroes, or of the sink if it is to be written. */
+static void test_null(void **state)
+{
+    static const uint64_t offset[] = {0, 1, 1ULL << 32, UINT64_MAX - MR_NULL_OCTETS};
+    struct mr_slot slot[4 + 1] = {{0, NULL}};
+    struct mr_table table;
+    uint8_t zeroes, sink, *at;
+    struct mr mr = {.pd = &pd, .base = &zeroes, .sink = &sink, .access = RDDP_ACCESS_LOCAL_WRITE}, *found;
+
+    (void)state;
+    mr_table_init(&table, slot, 4);
+    assert_true(mr_insert(&table, &mr, 77));
+    for (size_t i = 0; i < countof(offset); i++) {
+        found = NULL;
+        assert_int_equal(mr_check(&table, &pd, 77, offset[i], MR_NULL_OCTETS, 0, &at, &found), FAULT_NONE);
+        assert_ptr_equal(at, &zeroes);
+        assert_ptr_equal(found, &mr);
+        assert_int_equal(mr_check(&table, &pd, 77, offset[i], 1, RDDP_ACCESS_LOCAL_WRITE, &at, NULL), FAULT_NONE);
+        assert_ptr_equal(at, &sink);
+    }
+    assert_int_equal(mr_check(&table, &pd, 77, 0, MR_NULL_OCTETS + 1, 0, &at, NULL), FAULT_BOUNDS);
+    assert_int_equal(mr_check(&table, &pd, 77, UINT64_MAX, 1, 0, &at, NULL), FAULT_WRAP);
+    assert_int_equal(mr_check(&table, &other_pd, 77, 0, 1, 0, &at, NULL), FAULT_DOMAIN);
+    assert_int_equal(mr_check(&table, &pd, 77, 0, 1, RDDP_ACCESS_REMOTE_READ, &at, NULL), FAULT_RIGHT);
+}
+
 /* Every edge and its neighbours as offset, with every length that ends at an edge or next to one. */
 static void test_bounds(void **state)
 {
@@ -261,9 +287,10 @@ static void test_invalidate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_order_of_checks), cmocka_unit_test(test_rights),
-        cmocka_unit_test(test_stale_keys), cmocka_unit_test(test_table_model),     cmocka_unit_test(test_size),
-        cmocka_unit_test(test_invalidate),
+        cmocka_unit_test(test_bounds),      cmocka_unit_test(test_order_of_checks),
+        cmocka_unit_test(test_rights),      cmocka_unit_test(test_stale_keys),
+        cmocka_unit_test(test_table_model), cmocka_unit_test(test_size),
+        cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
