@@ -136,7 +136,7 @@ static void notify_request(struct endpoint *endpoint)
     endpoint->request = request;
     if (!request || !post_request(listener, &event)) {
         endpoint->request = NULL;
-        if (listener->untaken < LISTENER_UNTAKEN_MAX) /* strangers must not fill the log */
+        if (listener->untaken < LISTENER_UNTAKEN_MAX) /* peers must not fill the log */
             context_log(endpoint->loop->context, RDDP_LOG_ERROR, "out of memory: a connection request is dropped");
         free(request);
         endpoint->kind->lost(endpoint, FAULT_MEMORY);

@@ -146,17 +146,6 @@ int verbs_cq_arm(struct ibv_cq *cq, int solicited_only)
     return verbs_refuse(-error, "ibv_req_notify_cq: the CQ of %d entries has no channel", cq->cqe);
 }
 
-/* The wire of RoCE version 2 has no service level. The cards of mlx5 say there how a datagram came, and UCX, which reads
- * it, drops what came by IPv4 and does not say so. */
-uint8_t verbs_packet_type(const struct rddp_wc *wc)
-{
-    enum { BY_UDP = 8, BY_IPV4 = 2, BY_IPV6 = 1 };
-
-    if (!(wc->wc_flags & RDDP_WC_GRH))
-        return 0;
-    return BY_UDP | (wc->wc_flags & RDDP_WC_IPV4 ? BY_IPV4 : BY_IPV6);
-}
-
 static void cq_translate(struct ibv_wc *to, const struct rddp_wc *from)
 {
     to->wr_id = from->wr_id;

@@ -68,6 +68,17 @@ static uint32_t cq_read_src_qp(struct ibv_cq_ex *ex)
     return cq_of_ex(ex)->wc.src_qp;
 }
 
+/* The wire of RoCE version 2 has no service level. The cards of mlx5 say there how a datagram came, and UCX, which
+ * reads it, drops what came by IPv4 if it does not say so. */
+uint8_t verbs_packet_type(const struct rddp_wc *wc)
+{
+    enum { BY_UDP = 8, BY_IPV4 = 2, BY_IPV6 = 1 };
+
+    if (!(wc->wc_flags & RDDP_WC_GRH))
+        return 0;
+    return BY_UDP | (wc->wc_flags & RDDP_WC_IPV4 ? BY_IPV4 : BY_IPV6);
+}
+
 static uint8_t cq_read_packet_type(struct ibv_cq_ex *ex)
 {
     return verbs_packet_type(&cq_of_ex(ex)->wc);
