@@ -86,6 +86,7 @@ struct endpoint {
     struct rddp_listener *listener; /* loop: until the request was answered */
     struct rddp_request *request;   /* loop: the request that the application has; until it was answered */
     _Atomic bool blocked;           /* the link accepts no more now, or its turn to send is over */
+    enum fault refused;             /* the link, which its peer has reset, takes no more; there may be octets to read */
     bool is_up;                     /* the link's handshake is over; always true for an association */
     bool by_hand;                   /* never changes: its queue pair has no channel, so there are no events */
     bool closed;                    /* loop: it waits to be freed */

@@ -90,8 +90,12 @@ static bool endpoint_link_work(struct endpoint *endpoint, enum endpoint_role rol
         conn_lost(conn, FAULT_MEMORY);
     transfer_look_up_emss(endpoint, now_us);
     conn_check(conn, now_us);
-    if (!endpoint_link_send_all(endpoint, role, now_us, &wanted))
+    if (!endpoint_link_send_all(endpoint, role, now_us, &wanted) || (endpoint->refused && role != ENDPOINT_DRIVER))
         return false;
+    if (endpoint->refused) {
+        transfer_end_refused(endpoint);
+        wanted = 0;
+    }
     if (wanted & CONN_FIN) {
         link_finish(endpoint->link);
         conn_fin(conn, now_us);

@@ -217,6 +217,23 @@ static ssize_t transfer_send_out(struct link *link, const struct out *out)
     return link->kind->keeps_units ? send_units(link, out) : link_send(link, out->span + out->first, out->spans);
 }
 
+/* A link that the peer has reset may still hold what he had sent before: only the driver reads, and he does so first.
+ */
+static void fail_to_send(struct endpoint *endpoint, int error)
+{
+    if (endpoint->link->kind->in_order && (error == -ECONNRESET || error == -EPIPE))
+        endpoint->refused = transfer_fault_of(error);
+    else
+        conn_lost(&endpoint->conn, transfer_fault_of(error));
+}
+
+void transfer_end_refused(struct endpoint *endpoint)
+{
+    while (transfer_wants(endpoint) && transfer_receive(endpoint))
+        ;
+    conn_lost(&endpoint->conn, endpoint->refused);
+}
+
 bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
 {
     struct conn *conn = &endpoint->conn;
@@ -238,7 +255,7 @@ bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
     }
     endpoint->blocked = n == -EAGAIN;
     if (n < 0 && n != -EAGAIN)
-        conn_lost(conn, transfer_fault_of((int)n));
+        fail_to_send(endpoint, (int)n);
     if (n <= 0)
         return false;
     conn_sent(conn, (size_t)n, now_us);

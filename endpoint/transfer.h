@@ -36,6 +36,9 @@ void transfer_unstage(struct endpoint *endpoint, uint8_t *to);
  * there is nothing to send. */
 bool transfer_send(struct endpoint *endpoint, uint64_t now_us);
 
+/* Reads what is left of a link that takes no more (endpoint->refused), and ends the connection. For the driver. */
+void transfer_end_refused(struct endpoint *endpoint);
+
 /* Takes `out` back into the pool of the loop, and drops what is in it. */
 void transfer_take_out_back(struct endpoint *endpoint);
 
