@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -216,6 +217,15 @@ static void limit(void **state)
     }
 }
 
+/* Has the library's thread used the processor in the last moment? */
+static bool is_busy(void)
+{
+    clock_t before = clock();
+
+    usleep(100 * PAUSE_US);
+    return clock() - before > CLOCKS_PER_SEC / 200;
+}
+
 /* Requests whose turn to give way comes before the application takes an event: not all of their events are kept. */
 static void untaken(void **state)
 {
@@ -229,7 +239,8 @@ static void untaken(void **state)
         if (i % STEP == 0)
             usleep(PAUSE_US);
     }
-    usleep(10 * PAUSE_US);
+    while (is_busy())
+        ;
     fcntl(rddp_event_channel_fd(channel), F_SETFL, O_NONBLOCK);
     for (; !rddp_get_event(channel, &event); taken++) {
         (void)rddp_reject(event->request, NULL, 0);
