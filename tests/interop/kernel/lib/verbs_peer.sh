@@ -65,7 +65,7 @@ they_call() { # SERVER CLIENT
 
 both() { # NAME SERVER CLIENT
     port=$((port + 1))
-    check "we call: $1" we_call "$2" "$3"
+    check "we call: $1" ${patience:-} we_call "$2" "$3"
     port=$((port + 1))
-    check "they call: $1" they_call "$2" "$3"
+    check "they call: $1" ${patience:-} they_call "$2" "$3"
 }
