@@ -158,10 +158,10 @@ struct rddp_event_channel {
     _Atomic uint32_t users; /* queue pairs, listeners, questions, and requests whose listener is gone */
 };
 
-/* A listener belongs to one loop; the connections that it accepts are given to all loops in turn. Its members are
- * guarded by the lock of its loop, except where marked. */
 enum { LISTENER_UNTAKEN_MAX = 4096 };
 
+/* A listener belongs to one loop; the connections that it accepts are given to all loops in turn. Its members are
+ * guarded by the lock of its loop, except where marked. */
 struct rddp_listener {
     struct member member;
     struct watch watch;      /* the listening socket; fd is -1 behind a device and after fork() */

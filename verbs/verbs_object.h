@@ -139,14 +139,14 @@ bool verbs_path(const struct sockaddr_storage *local, const struct sockaddr_stor
 
 /* The inline calls of verbs.h go through these. */
 int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
-/* What the service level of a completion says: how a datagram came. */
-uint8_t verbs_packet_type(const struct rddp_wc *wc);
-
 int verbs_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_show_ex(struct verbs_cq *cq);
 int clock_query(struct ibv_context *context, struct ibv_values_ex *values);
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/* cq_ex.c: what the service level of a completion says, which is how a datagram came. */
+uint8_t verbs_packet_type(const struct rddp_wc *wc);
+
 /* ib_state.c: ibv_modify_qp() and ibv_query_qp() for rddpe0. */
 int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void ib_query(struct verbs_qp *qp, struct ibv_qp_attr *attr);
