@@ -76,7 +76,7 @@ const char *http_phrase(int status);
 
 /* --- dates, conditions and ranges ---------------------------------------------------------------------------- */
 
-enum { HTTP_DATE_MAX = 32, HTTP_TAG_MAX = 80 }; /* of their texts, with the 0 that ends them */
+enum { HTTP_DATE_MAX = 64, HTTP_TAG_MAX = 80 }; /* of their texts, with the 0 that ends them */
 
 /* Seconds since 1970 as "Sun, 06 Nov 1994 08:49:37 GMT"; years 1970 to 9999, others become the nearest of them. */
 void http_format_date(char text[HTTP_DATE_MAX], int64_t seconds);

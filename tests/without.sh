@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # without.sh - a build can leave out transports and services: nothing of them is inside, the public calls stay and say so, and
-# so does the command. All at once; with RDDP_LONG also each alone, with the unit tests that are left.
+# so does the command. All at once; with RDDP_LONG also with every test that is left compiled, and each alone with its unit
+# tests.
 set -euo pipefail
 cd "${RDDP_SOURCE_DIR:?}"
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 fail() { echo "without: $*" >&2; exit 1; }
 
-build() { # FOLDER PARTS [CMAKE-OPTION...]: into $root/FOLDER
-    local folder=$root/$1 parts=$2
-    shift 2
+build() { # FOLDER PARTS TARGETS [CMAKE-OPTION...]: into $root/FOLDER, as fast as it goes
+    local folder=$root/$1 parts=$2 targets
+    read -ra targets <<<"$3"
+    shift 3
     {
-        cmake -S . -B "$folder" -DRDDP_WITHOUT="$parts" "$@" --log-level=WARNING && cmake --build "$folder" -j "$(nproc)"
+        cmake -S . -B "$folder" -DRDDP_WITHOUT="$parts" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 "$@" \
+            --log-level=WARNING && cmake --build "$folder" -j "$(nproc)" --target "${targets[@]}"
     } >"$root/log" 2>&1 || { tail -20 "$root/log"; fail "no build without $parts"; }
 }
 
@@ -21,10 +24,11 @@ calls() { # LIBRARY: its public calls
 }
 
 parts='sctp;roce;rpc;nfs;http;verbs'
-build all "$parts" -DRDDP_TESTS=OFF
+build all "$parts" all -DRDDP_TESTS=OFF
 here=$root/all
 
-! nm "$here/librddp-inner.a" | grep -E ' [Tt] (osctp|ksctp|assoc|sctpddp|roce_host|roce_pair|rcm|rc_pair|bth)_' || fail "a transport that was left out is inside"
+symbols=$(nm "$here/librddp-inner.a")
+! grep -E ' [Tt] (osctp|ksctp|assoc|sctpddp|roce_host|roce_pair|rcm|rc_pair|bth)_' <<<"$symbols" || fail "a transport that was left out is inside"
 diff <(calls "$RDDP_BUILD_DIR/librddp.so") <(calls "$here/librddp.so") || fail "other public calls"
 
 cat >"$root/program.c" <<'C'
@@ -78,8 +82,9 @@ if [ -x "$here/rddp" ]; then
     done
 fi
 
+[ -z "${RDDP_LONG:-}" ] || build tests "$parts" all
 for part in ${RDDP_LONG:+sctp roce rpc nfs http verbs}; do
-    build "$part" "$part"
+    build "$part" "$part" 'product unit_tests'
     ctest --test-dir "$root/$part" -L unit -j "$(nproc)" >"$root/log" 2>&1 || { tail -20 "$root/log"; fail "unit tests without $part"; }
     echo "without $part: $(grep -o '[0-9]* tests failed out of [0-9]*' "$root/log")"
     rm -rf "${root:?}/$part"
