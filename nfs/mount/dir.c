@@ -18,6 +18,7 @@ enum {
 /* An open directory; fi->fh points to it. */
 struct dir {
     struct nfs_op op; /* the first member; holds the block that was fetched last */
+    struct opened opened;
     struct mount *m;
     struct mount_call *call; /* the call that waits for the op */
     bool has_block, plus;
@@ -291,6 +292,13 @@ void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
     read_dir(req, ino, size, offset, fi, true);
 }
 
+static void dir_close(struct dir *d)
+{
+    opened_remove(&d->opened);
+    nfs_forget(&d->op);
+    free(d);
+}
+
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct dir *d = calloc(1, sizeof(*d));
@@ -301,18 +309,22 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         return;
     }
     d->m = fuse_req_userdata(req);
+    opened_add(&d->m->dirs, &d->opened, d);
     fi->fh = (uintptr_t)d;
     if (fuse_reply_open(req, fi))
-        free(d);
+        dir_close(d);
 }
 
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct dir *d = dir_of(fi);
-
     (void)ino;
-    nfs_forget(&d->op);
-    free(d);
+    dir_close(dir_of(fi));
     fuse_reply_err(req, 0);
+}
+
+void dirs_close(struct mount *m)
+{
+    while (m->dirs)
+        dir_close(m->dirs->of);
 }
 #endif

@@ -31,25 +31,33 @@ struct mount {
     struct fuse_session *session;
     struct fuse_buf receive;
     struct inodes inodes;
-    uint64_t clock;             /* a counter of calls and commits, to tell which came first */
-    uint64_t changes;           /* a counter of changes made through this mount */
-    uint64_t dirty_octets;      /* uncommitted octets of all inodes */
-    struct inode *dirty_first;  /* inodes with uncommitted data, each pinned */
-    struct mount_call *blocked; /* writers that wait because dirty_max is exceeded */
-    struct silly *leaving;      /* names that are about to be removed */
-    struct mount_call *behind;  /* calls that wait until these are gone */
-    unsigned calls, owed;       /* calls under way; calls that the kernel does not wait for */
-    struct mount_call *killed;  /* interrupted requests: their process got a signal, perhaps a deadly one */
-    unsigned open_files;
+    uint64_t clock;              /* a counter of calls and commits, to tell which came first */
+    uint64_t changes;            /* a counter of changes made through this mount */
+    uint64_t dirty_octets;       /* uncommitted octets of all inodes */
+    struct inode *dirty_first;   /* inodes with uncommitted data, each pinned */
+    struct mount_call *blocked;  /* writers that wait because dirty_max is exceeded */
+    struct silly *leaving;       /* names that are about to be removed */
+    struct mount_call *behind;   /* calls that wait until these are gone */
+    unsigned calls, owed;        /* calls under way; calls that the kernel does not wait for */
+    struct mount_call *killed;   /* interrupted requests: their process got a signal, perhaps a deadly one */
+    struct opened *files, *dirs; /* what is open */
     bool initialised, closing, in_background;
     char device[SMALL_TEXT]; /* device number of the mount, as in /proc/self/mountinfo */
 };
 
+/* In a list of what is open. */
+struct opened {
+    struct opened *next, **at;
+    void *of;
+};
+
 /* An open file; fi->fh points to it. */
 struct file {
-    struct inode *inode; /* pinned */
+    struct opened opened;
+    struct inode *inode; /* pinned while it is open */
     struct rpc_cred cred;
-    uint32_t seen; /* how many errors of the inode close() or fsync() have reported */
+    uint32_t seen;  /* how many errors of the inode close() or fsync() have reported */
+    uint32_t users; /* calls for it, and one while it is open */
 };
 
 enum { CALL_NAMES = 2 };
@@ -216,11 +224,18 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 struct file *handle_open(struct mount_call *c, struct inode *inode); /* NULL: no memory */
 void handle_close(struct mount *m, struct file *f);
+/* Closes what is still open: the kernel says nothing of it any more. */
+void handles_close(struct mount *m);
+
+void opened_add(struct opened **list, struct opened *h, void *of); /* opened.c */
+void opened_remove(struct opened *h);
+void handle_leave(struct file *f); /* a call for the file has ended, or it was closed */
 
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi); /* dir.c */
 void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void dirs_close(struct mount *m); /* those that are still open, after the client was closed */
 
 /* --- the mount itself (mount_run.c) ------------------------------------------------------------------------------- */
 

@@ -104,6 +104,8 @@ void call_end(struct mount_call *c)
         inode_unpin(&m->inodes, c->other);
     if (c->target)
         inode_unpin(&m->inodes, c->target);
+    if (c->file)
+        handle_leave(c->file);
     if (!c->req)
         m->owed--;
     nfs_forget(&c->op);
@@ -161,6 +163,7 @@ struct nfs3_where call_where(const struct mount_call *c, const struct inode *dir
 void call_as_opener(struct mount_call *c, struct file *f)
 {
     c->file = f;
+    f->users++;
     c->cred = f->cred;
 }
 

@@ -251,6 +251,8 @@ static void mount_run_serve(struct mount *m, void (*ready)(void))
             end_ns = clock_ns() + UNMOUNT_S * UINT64_C(1000000000);
         }
     }
+    if (fuse_session_exited(m->session))
+        handles_close(m);
     /* Finish writing data of files that were closed. */
     while ((m->dirty_first || m->owed) && clock_ns() < end_ns) {
         mount_run_turn(m);
@@ -271,7 +273,9 @@ static int close_all(struct mount *m)
         code = fail(EXIT_FAILED, "%" PRIu64 " octets were lost: not written to the server", m->dirty_octets);
     if (m->client)
         nfs_client_close(m->client);
+    handles_close(m);
     sync_abandon(m);
+    dirs_close(m);
     if (m->session) {
         if (fuse_session_exited(m->session) || mount_run_is_ours(m))
             fuse_session_unmount(m->session);

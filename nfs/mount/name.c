@@ -134,7 +134,7 @@ static void hide(struct mount_call *c)
 static void hide_if_open(struct mount_call *c, void (*after)(struct mount_call *))
 {
     c->after = after;
-    if (!c->m->open_files) {
+    if (!c->m->files) {
         after(c);
         return;
     }

@@ -22,8 +22,8 @@ struct file *handle_open(struct mount_call *c, struct inode *inode)
         return NULL;
     inode_pin(inode);
     inode->opens++;
-    c->m->open_files++;
-    *f = (struct file){.inode = inode, .cred = c->cred, .seen = inode->errors};
+    *f = (struct file){.inode = inode, .cred = c->cred, .seen = inode->errors, .users = 1};
+    opened_add(&c->m->files, &f->opened, f);
     return f;
 }
 
@@ -32,11 +32,17 @@ void handle_close(struct mount *m, struct file *f)
     struct inode *inode = f->inode;
 
     inode->opens--;
-    m->open_files--;
+    opened_remove(&f->opened);
     if (!inode->opens && (inode->silly || (inode->dirty && !dirty_is_empty(inode->dirty))))
         sync_closed(m, inode);
     inode_unpin(&m->inodes, inode);
-    free(f);
+    handle_leave(f);
+}
+
+void handles_close(struct mount *m)
+{
+    while (m->files)
+        handle_close(m, m->files->of);
 }
 
 /* --- open ------------------------------------------------------------------------------------------------------ */
