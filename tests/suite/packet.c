@@ -92,8 +92,28 @@ static void check_fpdus(const uint8_t *p, size_t n, size_t each)
     }
 }
 
-/* Reads what was sent. A packet may stand for segments of equal length, into which the device cuts it. None is longer
- * than `mtu`, and if `framed`, each is one FPDU without markers. Returns the number of packets with data. */
+/* The server says something. Its packet acknowledges all that came before it. */
+static void say_back(struct pair *pair)
+{
+    pair_receive(&pair->client, 0, 2 * LENGTH, 1);
+    assert_int_equal(pair_post(&pair->server, &pair->client, RDDP_WR_SEND, 0, 2 * LENGTH, 1, 0, RDDP_SEND_SIGNALED), 0);
+    assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_SUCCESS);
+    assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+}
+
+/* Is this a packet of the client behind the server's answer? What was sent before it may come again. */
+static bool is_news(const uint8_t *ip, const uint8_t *tcp, uint32_t *from, bool *answered)
+{
+    if (ip[17] == 1 && !*answered) { /* to 10.1.0.2, the client */
+        *from = get32(tcp + 8);
+        *answered = true;
+    }
+    return ip[17] == 2 && *answered && (int32_t)(get32(tcp + 4) - *from) >= 0;
+}
+
+/* Reads what was sent behind the server's answer. A packet may stand for segments of equal length, into which the
+ * device cuts it. None is longer than `mtu`, and if `framed`, each is one FPDU without markers. Returns the number of
+ * packets with data. */
 static uint32_t check_segments(int fd, uint32_t mtu, bool framed)
 {
     static struct {
@@ -102,7 +122,8 @@ static uint32_t check_segments(int fd, uint32_t mtu, bool framed)
     } packet;
     struct sockaddr_ll from;
     socklen_t length = sizeof(from);
-    uint32_t packets = 0;
+    uint32_t packets = 0, begin = 0;
+    bool answered = false;
     ssize_t n;
 
     while ((n = recvfrom(fd, &packet, sizeof(packet), 0, (struct sockaddr *)&from, &length)) > 0) {
@@ -111,7 +132,8 @@ static uint32_t check_segments(int fd, uint32_t mtu, bool framed)
         size_t each = packet.is.gso_type ? packet.is.gso_size : octets - head;
 
         length = sizeof(from);
-        if (from.sll_pkttype != PACKET_OUTGOING || ip[0] >> 4 != 4 || ip[9] != IPPROTO_TCP || octets == head)
+        if (from.sll_pkttype != PACKET_OUTGOING || ip[0] >> 4 != 4 || ip[9] != IPPROTO_TCP || octets == head ||
+            !is_news(ip, ip + (ip[0] & 15) * 4U, &begin, &answered))
             continue;
         packets++;
         assert_true(head + each <= mtu);
@@ -146,6 +168,7 @@ static void narrower(void **state)
         assert_int_equal(rddp_query_qp(pair->client.qp, &info), 0);
         assert_int_equal(info.emss, mtus[i] - 40 - 12);
         fd = watch_packets();
+        say_back(pair);
         write_and_say(pair, round + 1);
         assert_true(check_segments(fd, mtus[i], framed) > 0); /* what there is space for */
         close(fd);
