@@ -10,8 +10,10 @@
 #include "http/condition.c"
 #include "http/date.c"
 #include "http/head.c"
+#include "http/repr_digest.c"
 #include "http/target.c"
 #include "http/type.c"
+#include "http/field_words.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
 

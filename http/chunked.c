@@ -77,8 +77,12 @@ size_t http_chunk_eat(struct http_chunk *chunk, const uint8_t *octets, size_t n)
 {
     size_t i = 0;
     while (i < n && chunk->state != HTTP_CHUNK_DATA && chunk->state != HTTP_CHUNK_DONE &&
-           chunk->state != HTTP_CHUNK_BAD)
+           chunk->state != HTTP_CHUNK_BAD) {
+        bool trails = chunk->state >= HTTP_CHUNK_TRAILER && chunk->state <= HTTP_CHUNK_TRAILER_LF;
+        if (trails && chunk->kept < HTTP_CHUNK_TRAILER_KEPT)
+            chunk->trailer[chunk->kept++] = (char)octets[i];
         chunk->state = chunk_step(chunk, octets[i++]);
+    }
     return i;
 }
 

@@ -54,9 +54,10 @@ struct http_head {
     uint64_t length;
     struct http_words if_match, if_none_match, if_range, range; /* of a request */
     int64_t if_modified_since, if_unmodified_since;             /* HTTP_NO_DATE: not given, or no date */
-    struct http_words tag;                                      /* of a response: its ETag */
+    struct http_words tag, digest;                              /* of a response: its ETag, its Repr-Digest */
     struct http_content_range content;
     bool is_1_0, stays, expects_continue; /* stays: the connection outlives this message */
+    bool wants_digest, takes_trailers;    /* of a request */
     const char *why;                      /* what was wrong: the end of a line */
 };
 
@@ -70,6 +71,10 @@ int http_parse_request(struct http_head *head, const uint8_t *octets, size_t n, 
 
 /* Parses a response's head; `method` is the request's. False: it does not keep to RFC 9112, and head->why says why. */
 bool http_parse_response(struct http_head *head, enum http_method method, const uint8_t *octets, size_t n);
+
+void http_trim_words(struct http_words *w);
+/* Takes the next member of a list with commas. False: there is none. */
+bool http_next_member(struct http_words *list, struct http_words *member);
 
 /* The phrase of a status, as "Not Found". */
 const char *http_phrase(int status);
@@ -94,6 +99,26 @@ struct http_version {
 int http_check_conditions(const struct http_head *head, const struct http_version *version);
 /* Is this a strong entity tag (RFC 9110, 8.8.3) that http_version has space for? */
 bool http_tag_is_strong(struct http_words tag);
+
+/* --- digests (RFC 9530) ---------------------------------------------------------------------------------------- */
+
+enum {
+    HTTP_DIGEST = 16,      /* octets: XXH3 with 128 bits, in its canonical form */
+    HTTP_DIGEST_TEXT = 40, /* of its text, with the 0 that ends it */
+};
+
+enum http_digest_match {
+    HTTP_DIGEST_NONE, /* there is no digest by this algorithm */
+    HTTP_DIGEST_SAME,
+    HTTP_DIGEST_OTHER,
+};
+
+/* The member of a Repr-Digest that has this value. */
+void http_format_digest(char text[HTTP_DIGEST_TEXT], const uint8_t value[HTTP_DIGEST]);
+/* Does this Want-Repr-Digest ask for our algorithm? */
+bool http_is_digest_wanted(struct http_words list);
+/* Compares a Repr-Digest with the text of one's own value. */
+enum http_digest_match http_match_digest(struct http_words list, const char *text);
 
 enum http_part {
     HTTP_PART_ALL,  /* no range was asked for, or none that has to be looked at */
@@ -123,8 +148,9 @@ size_t http_encode_path(char *to, size_t capacity, const char *path);
 /* --- chunks -------------------------------------------------------------------------------------------------- */
 
 enum {
-    HTTP_CHUNK_LINE_MAX = 256,    /* of a size with its extensions */
-    HTTP_CHUNK_TRAILER_MAX = 4096 /* of all that follows the last chunk */
+    HTTP_CHUNK_LINE_MAX = 256,     /* of a size with its extensions */
+    HTTP_CHUNK_TRAILER_MAX = 4096, /* of all that follows the last chunk */
+    HTTP_CHUNK_TRAILER_KEPT = 512, /* octets of it that can be looked at */
 };
 
 enum http_chunk_state {
@@ -147,11 +173,15 @@ struct http_chunk {
     enum http_chunk_state state;
     uint64_t left;
     uint32_t line, digits; /* octets of this line or of the trailer; digits of this size */
+    uint32_t kept;
+    char trailer[HTTP_CHUNK_TRAILER_KEPT]; /* its first octets */
 };
 
 /* Takes framing up to the next data, the end, or the end of these octets; returns how many octets that is. Then in
  * state DATA the next chunk->left octets are data; http_chunk_took() says how many were taken. */
 size_t http_chunk_eat(struct http_chunk *chunk, const uint8_t *octets, size_t n);
 void http_chunk_took(struct http_chunk *chunk, uint64_t n);
+/* The value of the trailer's Repr-Digest. `at` NULL: what was kept of the trailer has none. */
+struct http_words http_chunk_digest(const struct http_chunk *chunk);
 
 #endif

@@ -63,16 +63,6 @@ static bool next_line(struct http_words *rest, struct http_words *line)
     return false;
 }
 
-static void trim_words(struct http_words *w)
-{
-    while (w->n && (w->at[0] == ' ' || w->at[0] == '\t')) {
-        w->at++;
-        w->n--;
-    }
-    while (w->n && (w->at[w->n - 1] == ' ' || w->at[w->n - 1] == '\t'))
-        w->n--;
-}
-
 static bool parse_length(const struct http_words *value, uint64_t *length)
 {
     *length = 0;
@@ -86,15 +76,27 @@ static bool parse_length(const struct http_words *value, uint64_t *length)
 
 static void parse_connection(struct http_seen *seen, struct http_words list)
 {
-    while (list.n) {
-        const char *comma = memchr(list.at, ',', list.n);
-        struct http_words one = {list.at, comma ? (size_t)(comma - list.at) : list.n};
-        list.at += one.n + (comma != NULL);
-        list.n -= one.n + (comma != NULL);
-        trim_words(&one);
+    struct http_words one;
+    while (http_next_member(&list, &one)) {
         seen->close |= words_are(&one, "close");
         seen->keeps |= words_are(&one, "keep-alive");
     }
+}
+
+/* What the other end wants to be told, or was told, of the octets of a file. Any of it may be left alone. */
+static bool parse_digest(struct http_head *head, const struct http_words *name, struct http_words value)
+{
+    struct http_words one;
+    if (words_are(name, "want-repr-digest"))
+        head->wants_digest |= http_is_digest_wanted(value);
+    else if (words_are(name, "repr-digest") && !head->digest.at)
+        head->digest = value;
+    else if (words_are(name, "te"))
+        while (http_next_member(&value, &one))
+            head->takes_trailers |= words_are(&one, "trailers");
+    else
+        return false;
+    return true;
 }
 
 /* Fields of conditions and ranges: what they have is looked at when the file is known. Two of one kind are refused: one
@@ -169,7 +171,7 @@ static int parse_field(struct http_head *head, struct http_seen *seen, const str
     if (!colon || !is_token(name.at, name.n))
         return refuse(head, 400, "a field without a name");
     value = (struct http_words){colon + 1, line->n - name.n - 1};
-    trim_words(&value);
+    http_trim_words(&value);
     if (words_are(&name, "host")) {
         seen->hosts++;
         if (!http_is_host(value))
@@ -186,7 +188,7 @@ static int parse_field(struct http_head *head, struct http_seen *seen, const str
         head->if_modified_since = http_parse_date(value, seen->now);
     } else if (words_are(&name, "if-unmodified-since")) {
         head->if_unmodified_since = http_parse_date(value, seen->now);
-    } else {
+    } else if (!parse_digest(head, &name, value)) {
         int status = parse_condition(head, &name, &value);
         return status ? status : parse_framing(head, seen, &name, &value);
     }
@@ -215,6 +217,20 @@ static int parse_fields(struct http_head *head, struct http_seen *seen, struct h
         status = refuse(head, 501, "a Transfer-Encoding other than chunked");
     head->stays = head->is_1_0 ? seen->keeps && !seen->close : !seen->close;
     return status;
+}
+
+struct http_words http_chunk_digest(const struct http_chunk *chunk)
+{
+    struct http_words rest = {chunk->trailer, chunk->kept}, line;
+    while (next_line(&rest, &line) && line.n) {
+        const char *colon = memchr(line.at, ':', line.n);
+        struct http_words name = {line.at, colon ? (size_t)(colon - line.at) : 0};
+        struct http_words value = {colon ? colon + 1 : line.at, colon ? line.n - name.n - 1 : 0};
+        http_trim_words(&value);
+        if (words_are(&name, "repr-digest"))
+            return value;
+    }
+    return (struct http_words){0};
 }
 
 /* "HTTP/1.1" */

@@ -144,6 +144,8 @@ static void summarize(const struct http_client *client, uint64_t start_ns)
         return;
     printf("%" PRIu64 " file%s, %" PRIu64 " failed, %" PRIu64 " octets, %" PRIu64 " placed", client->files,
            plural_s(client->files), client->failed, client->octets, client->placed);
+    if (client->verified)
+        printf(", %" PRIu64 " file%s verified", client->verified, plural_s(client->verified));
     if (client->octets >= RATE_OCTETS)
         printf(", %s", rate_text(rate, (double)client->octets / seconds));
     putchar('\n');

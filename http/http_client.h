@@ -7,6 +7,7 @@
 #include "http/http.h"
 #include "http/io.h"
 #include "http/landing.h"
+#include <xxhash.h>
 
 enum http_job_state {
     HTTP_JOB_NEW,   /* nothing was sent */
@@ -30,6 +31,7 @@ struct http_job {
     uint64_t size; /* UINT64_MAX: unknown */
     uint64_t end;  /* PUT: the octets written when the last of it was; UINT64_MAX: it has not left whole */
     unsigned tries;
+    XXH3_state_t *sum; /* PUT: of what was sent; NULL: without memory for it */
     struct landing landing;
     char tag[HTTP_TAG_MAX], part[XFER_NAME + 1]; /* the file's strong ETag; what a part of that version is called */
 };
@@ -82,7 +84,7 @@ struct http_client {
     size_t flights, flight_first;
     struct http_sending sending;
     struct http_answering answering;
-    uint64_t octets, placed, files, failed;
+    uint64_t octets, placed, files, verified, failed;
     int code; /* of the command */
 };
 
@@ -98,7 +100,7 @@ int http_client_receive(struct http_client *client);
 
 /* job.c. Says what failed, and ends the job. */
 void http_job_fail(struct http_client *client, struct http_job *job, int code, const char *why);
-void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, uint64_t placed);
+void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, bool verified);
 /* Closes the file of an answer that did not come whole. What has come of a large one is kept, if a later request can
  * tell whether it is still the same version. */
 void http_job_part(struct http_client *client, struct http_job *job);

@@ -141,6 +141,8 @@ static int take_part(struct http_conn *conn)
         return 0;
     if (error)
         return http_status_of(error);
+    if (conn->sum)
+        XXH3_128bits_update(conn->sum, conn->in.at, n);
     http_in_took(&conn->in, n);
     land_further(conn);
     if (conn->request.body == HTTP_BODY_CHUNKED && n)
@@ -291,6 +293,7 @@ void http_conn_close(struct http_conn *conn)
     http_io_close(&conn->in, &conn->out);
     landing_drop(&conn->landing);
     http_answer_drop(&conn->answer);
+    XXH3_freeState(conn->sum);
     free(conn->offered);
     free(conn);
 }

@@ -8,11 +8,13 @@
 #include "http/io.h"
 #include "http/landing.h"
 #include "http/listing.h"
+#include <xxhash.h>
 
 enum {
     HTTP_OFFERS = 4, /* buffers for bodies that come before their head is read */
     HTTP_OFFER_OCTETS = 262144,
-    HTTP_AHEAD = 16 << 20, /* octets of a body that have space on the disk before they come */
+    HTTP_AHEAD = 16 << 20,       /* octets of a body that have space on the disk before they come */
+    HTTP_CHUNK_OCTETS = 4 << 20, /* of a file whose digest follows it */
     HTTP_TEXT_MAX = 2 * HTTP_TARGET_MAX + 512,
     HTTP_HEAD_S = 20,     /* for a head, from its first octet to its last */
     HTTP_LINGER_S = 5,    /* for the peer to close, too */
@@ -33,12 +35,14 @@ struct http_served {
     struct clients allowed;
 };
 
-/* What an answer is made of: a text, then nothing, octets [from, end) of a file, or a directory's names. */
+/* What an answer is made of: a text, then nothing, octets [from, end) of a file, or a directory's names. With `sum` the
+ * file goes in chunks, each behind a text of its own, and the text behind the last of them has the file's digest. */
 struct http_answer {
     char text[HTTP_TEXT_MAX];
     size_t length, sent;
-    int fd; /* below 0: no file */
-    uint64_t from, at, end;
+    int fd;                       /* below 0: no file */
+    uint64_t from, at, end, stop; /* stop: where the text that follows is due */
+    XXH3_state_t *sum;
     struct http_listing listing;
     struct http_frame frame; /* of the listing */
     bool chunked, frame_is_last;
@@ -70,7 +74,8 @@ struct http_conn {
     uint64_t body_left;
     struct http_chunk chunk;
     struct landing landing;
-    bool existed; /* what is put replaces a file */
+    bool existed;      /* what is put replaces a file */
+    XXH3_state_t *sum; /* of what is put, if its digest was asked for */
     struct http_answer answer;
     uint8_t *offered; /* HTTP_OFFERS buffers; NULL: none */
     struct http_offer offer[HTTP_OFFERS];
@@ -100,6 +105,8 @@ int http_status_of(int error);
 
 /* response.c */
 void http_answer_drop(struct http_answer *answer);
+/* Puts the text that is due behind answer->at after the text that is there: of the next chunk, or of the end. */
+void http_answer_frame(struct http_answer *answer);
 /* Writes what fits. 1: all of it is written; 0: wait; -EIO: what was promised cannot be kept. */
 int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t index);
 

@@ -67,6 +67,15 @@ static void put_head(struct http_client *client, struct http_job *job, enum http
     static const char *const names[] = {[HTTP_GET] = "GET", [HTTP_HEAD] = "HEAD", [HTTP_PUT] = "PUT"};
     struct http_sending *sending = &client->sending;
     char length[SMALL_TEXT * 2 + HTTP_TAG_MAX] = "";
+    const char *digest = "";
+    /* Where octets are placed; else they come in their order, and TCP's checksum is what there is. */
+    if (method != HTTP_HEAD && rddp_stream_has_option(client->in.stream))
+        digest = method == HTTP_PUT ? "Want-Repr-Digest: xxh3-128=10\r\n"
+                                    : "Want-Repr-Digest: xxh3-128=10\r\nTE: trailers\r\nConnection: TE\r\n";
+    if (method == HTTP_PUT && !job->sum)
+        job->sum = XXH3_createState();
+    if (job->sum)
+        XXH3_128bits_reset(job->sum);
     if (method == HTTP_GET && job->landing.start)
         snprintf(length, sizeof(length), "Range: bytes=%" PRIu64 "-\r\nIf-Range: %s\r\n", job->landing.start, job->tag);
     else if (method == HTTP_PUT && job->chunked)
@@ -74,8 +83,8 @@ static void put_head(struct http_client *client, struct http_job *job, enum http
     else if (method == HTTP_PUT)
         snprintf(length, sizeof(length), "Content-Length: %" PRIu64 "\r\n", job->size);
     sending->length = (size_t)snprintf(sending->text, sizeof(sending->text),
-                                       "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: rddp\r\n%s\r\n", names[method],
-                                       job->target, client->authority, length);
+                                       "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: rddp\r\n%s%s\r\n", names[method],
+                                       job->target, client->authority, length, digest);
     sending->sent = 0;
     sending->job = method == HTTP_PUT ? job : NULL;
     sending->at = 0;
@@ -157,6 +166,8 @@ static bool send_body_octets(struct http_client *client)
     if (!http_out_send(&client->out, (size_t)got, 0, job->size <= UINT32_MAX ? &mark : NULL))
         return false;
     sending->at += (uint64_t)got;
+    if (job->sum)
+        XXH3_128bits_update(job->sum, at, (size_t)got);
     return true;
 }
 
@@ -182,6 +193,8 @@ static bool send_body_chunks(struct http_client *client)
     if (got < 0)
         return break_off(client, error_text(errno));
     sending->is_last = !got;
+    if (sending->job->sum)
+        XXH3_128bits_update(sending->job->sum, frame->octets + HTTP_FRAME_HEAD, (size_t)got);
     http_frame_make(frame, (size_t)got, true);
     return true;
 }

@@ -14,18 +14,22 @@ void http_job_fail(struct http_client *client, struct http_job *job, int code, c
     client->code = fail(code, "%s: %s", xfer_printable(name, job->target), why);
 }
 
-void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, uint64_t placed)
+void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, bool verified)
 {
+    uint64_t placed = job->landing.placed;
     char name[XFER_TEXT];
     job->state = HTTP_JOB_DONE;
     client->files++;
     client->octets += octets;
     client->placed += placed;
+    client->verified += verified;
     if (client->options->quiet)
         return;
     printf("%s: %" PRIu64 " octets", xfer_printable(name, job->put ? job->target : job->name), octets);
     if (!job->put)
         printf(", %" PRIu64 " placed", placed);
+    if (verified)
+        printf(", verified");
     putchar('\n');
 }
 

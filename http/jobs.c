@@ -78,6 +78,7 @@ static int close_client(struct http_client *client, int code)
     for (size_t i = 0; i < client->jobs; i++) {
         if (client->job[i].fd > STDERR_FILENO)
             close(client->job[i].fd);
+        XXH3_freeState(client->job[i].sum);
     }
     if (client->directory >= 0)
         close(client->directory);

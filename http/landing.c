@@ -7,11 +7,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "http/landing.h"
 #include "tools/xfer/store.h"
 
-enum { EVERYBODY_MODE = 0666, OWN_PATH = 32 };
+enum { EVERYBODY_MODE = 0666, OWN_PATH = 32, DIGEST_STEP = 65536 };
 
 static void landing_unmap(struct landing *landing)
 {
@@ -198,6 +199,39 @@ int landing_finish(struct landing *landing, unsigned flags)
         landing_drop(landing);
     else
         landing_close(landing);
+    return error;
+}
+
+/* The file as it can be read: the octets that were placed in the map, and those that were written. */
+static int sum_file(const struct landing *landing, XXH3_state_t *sum)
+{
+    uint8_t octets[DIGEST_STEP];
+    if (landing->map && landing->position <= landing->mapped) {
+        XXH3_128bits_update(sum, landing->map, landing->position);
+        return 0;
+    }
+    for (uint64_t at = 0; at < landing->position;) {
+        uint64_t left = landing->position - at;
+        ssize_t got = pread(landing->fd, octets, left < DIGEST_STEP ? (size_t)left : DIGEST_STEP, (off_t)at);
+        if (got <= 0)
+            return got ? -errno : -EIO;
+        XXH3_128bits_update(sum, octets, (size_t)got);
+        at += (uint64_t)got;
+    }
+    return 0;
+}
+
+int landing_digest(const struct landing *landing, uint8_t value[LANDING_DIGEST])
+{
+    XXH3_state_t *sum = XXH3_createState();
+    XXH128_canonical_t canonical;
+    if (!sum)
+        return -ENOMEM;
+    XXH3_128bits_reset(sum);
+    int error = sum_file(landing, sum);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(sum));
+    memcpy(value, canonical.digest, LANDING_DIGEST);
+    XXH3_freeState(sum);
     return error;
 }
 

@@ -38,6 +38,8 @@ bool landing_grow(struct landing *landing);
 bool landing_has(const struct landing *landing, const uint8_t *octets, size_t n, bool placed);
 /* Takes the next octets; `placed`: they are in a buffer, which may be this file. 0 or a negative errno. */
 int landing_take(struct landing *landing, const uint8_t *octets, size_t n, bool placed);
+enum { LANDING_DIGEST = 16 };
+
 enum {
     LANDING_SYNC = 1, /* fsync() */
     LANDING_NEW = 2,  /* only if no file has the name: else -EEXIST */
@@ -46,6 +48,9 @@ enum {
 /* Gives the file its length and its name, and closes it. No peer may write to the map any longer. 0 or a negative
  * errno, such as one with which a file system says only now that the disk is full; the file is gone then. */
 int landing_finish(struct landing *landing, unsigned flags);
+/* Writes the canonical XXH3 with 128 bits of what the file has. 0 or a negative errno. No peer may write to the map any
+ * longer. */
+int landing_digest(const struct landing *landing, uint8_t value[LANDING_DIGEST]);
 /* Closes the file and leaves what has come under the name `temp`. 0 or a negative errno, and then nothing is left. */
 int landing_keep(struct landing *landing, const char *temp);
 /* Gives it up. Safe when nothing is open. */

@@ -88,14 +88,48 @@ static const char *what_is_missing(const struct http_client *client, const struc
     return told && job->landing.position != job->size ? "the connection ended within the file" : NULL;
 }
 
+/* The digest of what was sent, or of the file as it is now. 0 or a negative errno. */
+static int own_digest(const struct http_job *job, uint8_t value[HTTP_DIGEST])
+{
+    XXH128_canonical_t canonical;
+    if (!job->put)
+        return landing_digest(&job->landing, value);
+    if (!job->sum)
+        return -ENOMEM;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(job->sum));
+    memcpy(value, canonical.digest, HTTP_DIGEST);
+    return 0;
+}
+
+/* Compares the file with the digest that the server gave in its head or behind the body. */
+static enum http_digest_match match_file(const struct http_answering *answering, const struct http_job *job)
+{
+    bool chunked = answering->head.body == HTTP_BODY_CHUNKED;
+    struct http_words given = chunked ? http_chunk_digest(&answering->chunk) : answering->head.digest;
+    char text[HTTP_DIGEST_TEXT] = "";
+    uint8_t value[HTTP_DIGEST];
+    if (http_match_digest(given, text) == HTTP_DIGEST_NONE)
+        return HTTP_DIGEST_NONE;
+    if (!own_digest(job, value))
+        http_format_digest(text, value);
+    return http_match_digest(given, text);
+}
+
 static void end_job(struct http_client *client, struct http_job *job)
 {
     int status = client->answering.head.status;
     uint64_t octets = job->put ? job->size : job->landing.position;
-    uint64_t placed = job->landing.placed;
     char text[SMALL_TEXT * 2];
     snprintf(text, sizeof(text), "%d %s", status, http_phrase(status));
     const char *why = is_success(&client->answering.head, job) ? what_is_missing(client, job) : text;
+    enum http_digest_match match = why ? HTTP_DIGEST_NONE : match_file(&client->answering, job);
+    if (match == HTTP_DIGEST_OTHER) {
+        landing_drop(&job->landing);
+        http_job_fail(client, job, EXIT_FAILED,
+                      job->put ? "the server has other octets than were sent"
+                               : "other octets came than the server has sent");
+        return;
+    }
     if (why) {
         http_job_part(client, job);
         http_job_fail(client, job, EXIT_FAILED, why);
@@ -105,7 +139,7 @@ static void end_job(struct http_client *client, struct http_job *job)
     if (error)
         http_job_fail(client, job, EXIT_FAILED, error_text(error));
     else
-        http_job_done(client, job, octets, placed);
+        http_job_done(client, job, octets, match == HTTP_DIGEST_SAME);
 }
 
 static void end_answer(struct http_client *client)
@@ -139,10 +173,10 @@ static void restart_file(struct http_client *client, const struct http_flight *f
     if (flight->method != HTTP_GET || head->status != 200)
         return;
     job->part[0] = 0;
-    if (head->body == HTTP_BODY_LENGTH) {
+    if (head->body == HTTP_BODY_LENGTH)
         job->size = head->length;
+    if (head->body == HTTP_BODY_LENGTH || is_version(head, job))
         name_part(client, job);
-    }
     if (!job->landing.start)
         return;
     http_in_forget(&client->in, rddp_rid_http(flight->index));

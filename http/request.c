@@ -14,7 +14,7 @@
 #include "tools/xfer/xfer.h"
 
 /* MAP_MIN: smaller bodies are not worth a map of their own. */
-enum { MAP_MIN = 16384, FIELDS_MAX = 512 };
+enum { MAP_MIN = 16384, FIELDS_MAX = 768 };
 
 int http_status_of(int error)
 {
@@ -72,8 +72,17 @@ static void head(struct http_conn *conn, int status, const char *fields)
                          : conn->request.is_1_0 ? "Connection: keep-alive\r\n"
                                                 : "");
     answer->sent = 0;
-    answer->from = answer->at = answer->end = 0;
+    answer->from = answer->at = answer->end = answer->stop = 0;
     conn->state = HTTP_CONN_ANSWER;
+}
+
+/* NULL without memory: then there is no digest. */
+static XXH3_state_t *new_sum(void)
+{
+    XXH3_state_t *sum = XXH3_createState();
+    if (sum)
+        XXH3_128bits_reset(sum);
+    return sum;
 }
 
 /* An answer of one line, after which the connection goes on unless conn->closes. */
@@ -140,12 +149,21 @@ static void version_fields(char fields[FIELDS_MAX], const struct http_version *v
     snprintf(fields, FIELDS_MAX, "ETag: %s\r\nLast-Modified: %s\r\n%s", version->tag, date, more);
 }
 
+/* Does the client want a digest behind the file? */
+static bool sums_file(struct http_conn *conn)
+{
+    const struct http_head *request = &conn->request;
+    if (request->method == HTTP_GET && request->wants_digest && request->takes_trailers && !request->is_1_0)
+        conn->answer.sum = new_sum();
+    return conn->answer.sum;
+}
+
 static void give_part(struct http_conn *conn, int fd, const struct http_version *version, const char *type,
                       uint64_t size)
 {
     struct http_answer *answer = &conn->answer;
     uint64_t first, length;
-    char fields[FIELDS_MAX], content[FIELDS_MAX / 2], range[FIELDS_MAX / 4] = "";
+    char fields[FIELDS_MAX], content[FIELDS_MAX / 2], framing[FIELDS_MAX / 8], range[FIELDS_MAX / 4] = "";
     enum http_part part = http_choose_part(&conn->request, version, size, &first, &length);
     if (part == HTTP_PART_NONE) {
         close(fd);
@@ -156,8 +174,12 @@ static void give_part(struct http_conn *conn, int fd, const struct http_version 
     if (part == HTTP_PART_SOME)
         snprintf(range, sizeof(range), "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first,
                  first + length - 1, size);
-    snprintf(content, sizeof(content), "Accept-Ranges: bytes\r\nContent-Type: %s\r\nContent-Length: %" PRIu64 "\r\n%s",
-             type, length, range);
+    bool sums = part == HTTP_PART_ALL && sums_file(conn);
+    if (sums)
+        strcpy(framing, "Transfer-Encoding: chunked\r\nTrailer: Repr-Digest\r\n");
+    else
+        snprintf(framing, sizeof(framing), "Content-Length: %" PRIu64 "\r\n", length);
+    snprintf(content, sizeof(content), "Accept-Ranges: bytes\r\nContent-Type: %s\r\n%s%s", type, framing, range);
     version_fields(fields, version, content);
     head(conn, part == HTTP_PART_SOME ? 206 : 200, fields);
     if (conn->request.method == HTTP_HEAD) {
@@ -165,7 +187,9 @@ static void give_part(struct http_conn *conn, int fd, const struct http_version 
     } else {
         answer->fd = fd;
         answer->from = answer->at = first;
-        answer->end = first + length;
+        answer->end = answer->stop = first + length;
+        if (sums)
+            http_answer_frame(answer);
     }
     say(conn, part == HTTP_PART_SOME ? 206 : 200, length);
 }
@@ -298,6 +322,8 @@ static void take(struct http_conn *conn, bool is_directory)
         }
         /* What comes from here on lands in the file itself, unless an offered buffer has it. */
         conn->landing.lands = conn->landing.map && !http_request_expect(conn);
+        XXH3_freeState(conn->sum);
+        conn->sum = conn->request.wants_digest ? new_sum() : NULL;
         conn->closes = !stays;
         conn->body_left = conn->request.length;
         conn->chunk = (struct http_chunk){0};
@@ -308,6 +334,19 @@ static void take(struct http_conn *conn, bool is_directory)
     }
 }
 
+/* The fields of the answer to a PUT: what was stored has this digest. */
+static void put_fields(const struct http_conn *conn, char fields[FIELDS_MAX])
+{
+    char digest[HTTP_DIGEST_TEXT];
+    XXH128_canonical_t value;
+    size_t n = (size_t)snprintf(fields, FIELDS_MAX, "%s", conn->existed ? "" : "Content-Length: 0\r\n");
+    if (!conn->sum)
+        return;
+    XXH128_canonicalFromHash(&value, XXH3_128bits_digest(conn->sum));
+    http_format_digest(digest, value.digest);
+    snprintf(fields + n, FIELDS_MAX - n, "Repr-Digest: %s\r\n", digest);
+}
+
 void http_request_put_done(struct http_conn *conn)
 {
     struct landing *landing = &conn->landing;
@@ -315,6 +354,7 @@ void http_request_put_done(struct http_conn *conn)
     bool must_be_new = conn->request.if_none_match.n == 1 && *conn->request.if_none_match.at == '*';
     unsigned flags = (conn->served->options->sync ? LANDING_SYNC : 0) | (must_be_new ? LANDING_NEW : 0);
     int status = may_replace(conn, landing->parent, landing->name);
+    char fields[FIELDS_MAX];
     if (status) {
         landing_drop(landing);
         http_request_refuse(conn, status, NULL);
@@ -325,7 +365,8 @@ void http_request_put_done(struct http_conn *conn)
         http_request_refuse(conn, error == -EEXIST ? 412 : http_status_of(error), NULL);
         return;
     }
-    head(conn, conn->existed ? 204 : 201, conn->existed ? "" : "Content-Length: 0\r\n");
+    put_fields(conn, fields);
+    head(conn, conn->existed ? 204 : 201, fields);
     say(conn, conn->existed ? 204 : 201, octets);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* response.c - writes an answer: its text, then a file or a listing as the transfer of the request's index. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "http/http_conn.h"
@@ -12,6 +14,8 @@ void http_answer_drop(struct http_answer *answer)
     if (answer->fd >= 0)
         close(answer->fd);
     answer->fd = -1;
+    XXH3_freeState(answer->sum);
+    answer->sum = NULL;
     http_listing_close(&answer->listing);
 }
 
@@ -29,7 +33,7 @@ static struct rddp_stream_mark mark_of(uint32_t index, uint64_t at, uint64_t tot
 static int write_step(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
     uint8_t *at;
-    uint64_t left = answer->end - answer->at, total = answer->end - answer->from;
+    uint64_t left = answer->stop - answer->at, total = answer->end - answer->from;
     size_t space = http_out_space(out, &at), n = left < HTTP_STEP ? (size_t)left : HTTP_STEP;
     if (!space)
         return 0;
@@ -41,15 +45,37 @@ static int write_step(struct http_answer *answer, struct http_out *out, uint32_t
     if (!http_out_send(out, (size_t)got, 0, marked ? &mark : NULL))
         return 0;
     answer->at += (uint64_t)got;
+    if (answer->sum)
+        XXH3_128bits_update(answer->sum, at, (size_t)got);
     return 1;
 }
 
+/* Writes up to where the next text is due. */
 static int write_file(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
     int wrote = 1;
-    for (int i = 0; i < STEPS && wrote > 0 && answer->at < answer->end; i++)
+    for (int i = 0; i < STEPS && wrote > 0 && answer->at < answer->stop; i++)
         wrote = write_step(answer, out, index);
-    return wrote < 0 ? wrote : answer->at == answer->end;
+    return wrote < 0 ? wrote : answer->at == answer->stop;
+}
+
+void http_answer_frame(struct http_answer *answer)
+{
+    char *to = answer->text + answer->length, digest[HTTP_DIGEST_TEXT];
+    size_t space = sizeof(answer->text) - answer->length;
+    uint64_t left = answer->end - answer->at;
+    const char *before = answer->at > answer->from ? "\r\n" : "";
+    XXH128_canonical_t value;
+    if (left) {
+        answer->stop = answer->at + (left < HTTP_CHUNK_OCTETS ? left : HTTP_CHUNK_OCTETS);
+        answer->length += (size_t)snprintf(to, space, "%s%" PRIx64 "\r\n", before, answer->stop - answer->at);
+        return;
+    }
+    XXH128_canonicalFromHash(&value, XXH3_128bits_digest(answer->sum));
+    http_format_digest(digest, value.digest);
+    answer->length += (size_t)snprintf(to, space, "%s0\r\nRepr-Digest: %s\r\n\r\n", before, digest);
+    XXH3_freeState(answer->sum);
+    answer->sum = NULL;
 }
 
 /* --- a listing ----------------------------------------------------------------------------------------------- */
@@ -76,12 +102,17 @@ static int write_names(struct http_answer *answer, struct http_out *out, uint32_
 
 int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
-    bool begins = !answer->sent;
+    bool begins = !answer->sent && answer->at == answer->from;
     if (answer->sent < answer->length)
         answer->sent += http_out_text(out, answer->text + answer->sent, answer->length - answer->sent, begins);
     if (answer->sent < answer->length)
         return 0;
-    if (answer->fd >= 0)
-        return write_file(answer, out, index);
-    return answer->listing.names ? write_names(answer, out, index) : 1;
+    if (answer->fd < 0)
+        return answer->listing.names ? write_names(answer, out, index) : 1;
+    int wrote = write_file(answer, out, index);
+    if (wrote <= 0 || !answer->sum)
+        return wrote;
+    answer->length = answer->sent = 0;
+    http_answer_frame(answer);
+    return 0;
 }

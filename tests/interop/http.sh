@@ -66,11 +66,12 @@ fetch() { # WHAT OPTION...: every file, and one that is not there between them
 }
 serve "$srv"
 fetch placed # TCPOPT-5.2.1-02: each file where its request wanted it
-says '^big: 5000000 octets, 5000000 placed$'
-says '^middle: 100000 octets, 100000 placed$'
+says '^big: 5000000 octets, 5000000 placed, verified$'
+says '^middle: 100000 octets, 100000 placed, verified$'
+says '^empty: 0 octets, 0 placed, verified$'
 says '^index.html: [0-9]* octets, [1-9][0-9]* placed$' # TCPOPT-5.2.2-02: of unknown length, the form of 16 octets
 fetch "with losses" --packet-lose 2000
-says '^big: 5000000 octets, 5000000 placed$'
+says '^big: 5000000 octets, 5000000 placed, verified$'
 fetch "without the option" --no-option
 says '^6 files, 1 failed, [0-9]* octets, 0 placed'
 fetch "one by one" --depth 1
@@ -99,6 +100,7 @@ started=("$server")
 until grep -q listening "$dir/listening"; do sleep 0.05; done
 grep -q 'can write' "$dir/server" || fail "no warning: $(cat "$dir/server")"
 put "put"
+says '^/sub/big: 5000000 octets, verified$'
 grep -qE 'PUT /sub/big: 201, 5000000 octets, [1-9][0-9]+ placed in the file' "$dir/listening" || fail "nothing was placed: $(cat "$dir/listening")"
 put "put, with losses" --packet-lose 2000
 put "put, without the option" --no-option
@@ -134,6 +136,14 @@ same c3 "$srv/a b%c<d>&.x"
 curl -sSI "$url/big" | grep 'Content-Length: 5000000' >/dev/null || fail "HEAD"
 curl -sSL "$url/sub" | grep 'href="./big"' >/dev/null || fail "a directory without a slash"
 curl -sS --http1.0 "$url/small" | cmp - "$srv/small" || fail "HTTP/1.0"
+summed=(-H 'TE: trailers' -H 'Want-Repr-Digest: xxh3-128=1')
+curl -sS --raw "${summed[@]}" "$url/small" | tr -d '\r' | tail -n 2 | head -n 1 >said
+[ "$(cat said)" = 'Repr-Digest: xxh3-128=:a7qGx+Bp9W1aELQ18cjknA==:' ] || fail "another digest: $(cat said)"
+curl -sS "${summed[@]}" "$url/big" "$url/empty" -o c1 -o c2
+same c1 "$srv/big"
+same c2 "$srv/empty"
+curl -sS -D said -H 'Want-Repr-Digest: xxh3-128=1' "$url/small" -o c1
+! grep -i digest said || fail "a trailer for a client that takes none"
 head -c 900000 "$srv/big" >part
 [ "$(curl -sS -o said -w '%{http_code}' -T part "$url/curl")" = 201 ] || fail "curl's PUT: $(cat said)"
 same part "$srv/curl"

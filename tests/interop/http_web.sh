@@ -181,6 +181,17 @@ lies 4 endless-100
 lies 1 partial
 lies 1 no-content
 lies 1 not-modified
+for name in sum sum-in-head; do
+    lies 0 $name
+    grep -q "^$name: 5 octets, 0 placed, verified\$" "$dir/said" || fail "$name: not verified: $(cat "$dir/said")"
+    rm "$got/$name"
+done
+for name in wrong-sum wrong-sum-in-head; do
+    lies 1 $name
+    grep -q 'other octets came' "$dir/said" || fail "$name: $(cat "$dir/said")"
+done
+client 1 put "$srv/small" "http://10.73.0.1:8080/put-sum"
+grep -q 'the server has other octets' "$dir/said" || fail "put-sum: $(cat "$dir/said")"
 client 1 put "$srv/big" "http://10.73.0.1:8080/early"
 grep -q 'before it had the file' "$dir/said" || fail "a success without the file: $(cat "$dir/said")"
 kill "${started[0]}"

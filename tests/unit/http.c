@@ -16,8 +16,10 @@
 #include "http/condition.c"
 #include "http/date.c"
 #include "http/head.c"
+#include "http/repr_digest.c"
 #include "http/target.c"
 #include "http/type.c"
+#include "http/field_words.c"
 
 enum { NAMES = 300, NOW = 1800000000 };
 

@@ -10,6 +10,10 @@ ANSWERS = {
     b"/good": OK + b"Content-Length: 5\r\n\r\nhello",
     b"/partial": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-4/50\r\nContent-Length: 5\r\n\r\nhello",
     b"/no-content": b"HTTP/1.1 204 No\r\n\r\n",
+    b"/sum": OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\n",
+    b"/sum-in-head": OK + b"Content-Length: 5\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\nhello",
+    b"/wrong-sum": OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhallo\r\n0\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\n",
+    b"/wrong-sum-in-head": OK + b"Content-Length: 5\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\nhallo",
     b"/not-modified": b"HTTP/1.1 304 No\r\n\r\n",
 }
 
@@ -20,6 +24,10 @@ class Liar(socketserver.StreamRequestHandler):
             while self.rfile.readline().strip():
                 pass
             name = line.split()[1]
+            if name == b"/put-sum": # what was stored is not what was sent
+                self.rfile.read(6)
+                self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nRepr-Digest: xxh3-128=:AAAAAAAAAAAAAAAAAAAAAA==:\r\n\r\n")
+                continue
             if line.startswith(b"PUT"): # /early: success is said before the file has come, which is not read
                 self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
                 time.sleep(1)
