@@ -14,7 +14,7 @@ static const uint32_t rnr_timer[32] = {
     256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
-uint64_t rc_rnr_us(unsigned code)
+static uint64_t rc_rnr_us(unsigned code)
 {
     return (uint64_t)rnr_timer[code & AETH_VALUE] * 10;
 }

@@ -153,8 +153,7 @@ bool rc_requester_blamed(const struct rc_requester *q, uint32_t *name);
 uint64_t rc_requester_deadline(const struct rc_requester *q);
 void rc_requester_tick(struct rc_requester *q, uint64_t now_us);
 
-/* Returns the microseconds of an RNR timer or of a local ACK time-out (0: never) with this code, 0 to 31. */
-uint64_t rc_rnr_us(unsigned code);
+/* Returns the microseconds of a local ACK time-out (0: never) with this code, 0 to 31. */
 uint64_t rc_timeout_us(unsigned code);
 
 #endif

@@ -33,7 +33,7 @@ static struct request **calls_bucket_of(const struct requester *r, uint32_t xid)
     return &r->sent_table.bucket[xid & (r->sent_table.buckets - 1)];
 }
 
-void request_index(struct requester *r, struct request *q)
+static void request_index(struct requester *r, struct request *q)
 {
     q->same_bucket = *calls_bucket_of(r, q->xid);
     *calls_bucket_of(r, q->xid) = q;

@@ -74,8 +74,7 @@ struct requester {
 void request_append(struct request_list *list, struct request *q);
 void request_take_out(struct request_list *list, struct request *q);
 
-/* Adds, removes and finds a sent call in the table by XID. */
-void request_index(struct requester *r, struct request *q);
+/* Removes and finds a sent call in the table by XID. */
 void request_unindex(struct requester *r, struct request *q);
 struct request *request_find(const struct requester *r, uint32_t xid);
 

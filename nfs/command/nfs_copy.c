@@ -8,6 +8,11 @@
 
 /* --- places and jobs ----------------------------------------------------------------------------------------- */
 
+static void place_get(struct copy_place *place)
+{
+    place->users++;
+}
+
 struct copy_place *place_make(struct copy_place *up, const char *name)
 {
     const char *path = up ? up->path : "";
@@ -21,11 +26,6 @@ struct copy_place *place_make(struct copy_place *up, const char *name)
     if (up)
         place_get(up);
     return place;
-}
-
-void place_get(struct copy_place *place)
-{
-    place->users++;
 }
 
 void place_put(struct nfs_copy *copy, struct copy_place *place)

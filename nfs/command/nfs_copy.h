@@ -123,8 +123,7 @@ void job_fail(struct nfs_copy *copy, struct copy_job *job, int code, const char 
 void copy_fail(struct nfs_copy *copy, const char *path, int code, const char *why);
 
 struct copy_place *place_make(struct copy_place *up, const char *name);
-/* Counts a user of the place, and releases one; the last release finishes and frees the directory. */
-void place_get(struct copy_place *place);
+/* Releases a use of the place; the last release finishes and frees the directory. */
 void place_put(struct nfs_copy *copy, struct copy_place *place);
 
 /* --- download.c, upload.c: the two directions --------------------------------------------------------------------- */

@@ -14,6 +14,8 @@
 
 /* --- answers --------------------------------------------------------------------------------------------------- */
 
+static void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr);
+
 static void again_attr(struct mount_call *c)
 {
     if (!call_failed(c))
@@ -26,7 +28,8 @@ static void attr_ask(struct mount_call *c)
     call_start(c, NFS3_GETATTR, again_attr);
 }
 
-void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr)
+/* Answers with the attributes of c->inode. If the server did not return them, they are requested. */
+static void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr)
 {
     struct stat st;
 

@@ -164,9 +164,8 @@ void mount_stamp(struct inode *inode, const struct nfs3_post_attr *attr);
 void mount_restamp(struct inode *inode, const struct nfs3_post_attr *attr);
 bool mount_same_stamp(const struct inode *inode, const struct nfs3_attr *attr);
 
-/* Answer with the attributes of c->inode; or with a new object. If the server did not return its attributes, they are
- * requested; without a handle the name is looked up. */
-void call_reply_attr(struct mount_call *c, const struct nfs3_post_attr *attr);
+/* Answers with a new object. If the server did not return its attributes, they are requested; without a handle the name
+ * is looked up. */
 void call_reply_made(struct mount_call *c, const struct nfs3_post_fh *fh, const struct nfs3_post_attr *attr);
 
 /* --- what is written (sync.c) ---------------------------------------------------------------------------------- */

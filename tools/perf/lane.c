@@ -339,14 +339,6 @@ void lane_reset(struct lane *lane, const struct test *test, uint64_t receives)
     lane->data_op = test->op;
 }
 
-void lane_fill(struct lane *lane, const struct test *test)
-{
-    pattern_fill(lane_bulk(lane), test->size, ~test->nonce);
-    pattern_fill(lane_last(lane), test->size, test->nonce);
-    memset(lane_sink(lane), 0, lane->size);
-    *lane_word(lane) = *lane_answer(lane) = 0;
-}
-
 /* --- talking ------------------------------------------------------------------------------------------------- */
 
 int lane_send(struct lane *lane, const struct message *message)
@@ -396,12 +388,20 @@ static uint64_t pattern_word(uint64_t nonce, uint64_t i)
     return x ^ x >> 31;
 }
 
-void pattern_fill(unsigned char *out, size_t size, uint64_t nonce)
+static void pattern_fill(unsigned char *out, size_t size, uint64_t nonce)
 {
     for (size_t i = 0; i < size; i += 8) {
         uint64_t word = htobe64(pattern_word(nonce, i / 8));
         memcpy(out + i, &word, size - i < 8 ? size - i : 8);
     }
+}
+
+void lane_fill(struct lane *lane, const struct test *test)
+{
+    pattern_fill(lane_bulk(lane), test->size, ~test->nonce);
+    pattern_fill(lane_last(lane), test->size, test->nonce);
+    memset(lane_sink(lane), 0, lane->size);
+    *lane_word(lane) = *lane_answer(lane) = 0;
 }
 
 bool pattern_matches(const unsigned char *in, size_t size, uint64_t nonce, size_t skip)

@@ -190,8 +190,7 @@ int lane_post(struct lane *lane, struct rddp_send_wr *first);
 /* Before a test: counters back to zero; `receives` of the test's messages come here. */
 void lane_reset(struct lane *lane, const struct test *test, uint64_t receives);
 
-/* Octets that follow from `nonce` and their place. */
-void pattern_fill(unsigned char *out, size_t size, uint64_t nonce);
+/* Are these the octets that follow from `nonce` and their place? */
 bool pattern_matches(const unsigned char *in, size_t size, uint64_t nonce, size_t skip);
 
 /* --- the tests (bw.c, lat.c, right.c): both sides
