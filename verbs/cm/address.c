@@ -117,7 +117,7 @@ static int addr_resolved(struct cm_id *id, int result)
     int error;
 
     pthread_mutex_lock(&verbs_lock);
-    error = cm_tell(id, result ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, result);
+    error = cm_channel_post(id, result ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, result);
     if (!error && !result)
         id->state = CM_ADDR_RESOLVED;
     pthread_mutex_unlock(&verbs_lock);
@@ -153,7 +153,7 @@ int rdma_resolve_route(struct rdma_cm_id *ibv, int timeout_ms)
     (void)timeout_ms;
     pthread_mutex_lock(&verbs_lock);
     if (id->state == CM_ADDR_RESOLVED)
-        error = cm_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+        error = cm_channel_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     if (!error)
         id->state = CM_ROUTE_RESOLVED;
     pthread_mutex_unlock(&verbs_lock);

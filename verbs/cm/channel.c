@@ -52,7 +52,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *ibv)
     pthread_mutex_unlock(&verbs_lock);
 }
 
-int cm_tell(struct cm_id *id, enum rdma_cm_event_type type, int status)
+int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
     const struct rddp_event event = {.type = RDDP_EVENT_USER + type, .status = status, .user = id};
 
@@ -65,7 +65,7 @@ void cm_channel_settle(struct cm_id *id)
         pthread_cond_wait(&event_given_back, &verbs_lock);
 }
 
-void cm_channel_give_back(struct cm_id *id)
+static void cm_channel_give_back(struct cm_id *id)
 {
     id->given_back++;
     pthread_cond_broadcast(&event_given_back);

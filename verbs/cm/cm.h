@@ -120,10 +120,9 @@ static inline struct cm_channel *cm_channel_of(struct rdma_event_channel *channe
 
 struct rddp_event_channel *cm_channel_new(void); /* NULL with errno */
 /* Queues an event of ours. Returns 0 or a negative errno. */
-int cm_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
-/* Waits until the application has given back what it took of the id's events, and then counts one. */
+int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status);
+/* Waits until the application has given back what it took of the id's events. */
 void cm_channel_settle(struct cm_id *id);
-void cm_channel_give_back(struct cm_id *id);
 
 /* event.c: makes the application's event, all zeroes yet, of one of rddp's. Returns false if there is no id for it. */
 bool cm_event_translate(struct cm_event *event, const struct rddp_event *from);

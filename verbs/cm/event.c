@@ -106,7 +106,7 @@ static void event_of_end(struct cm_event *event, struct cm_id *id, const struct 
     event->ibv.status = status;
 }
 
-/* An event that cm_tell() queued. */
+/* An event that cm_channel_post() queued. */
 static void event_of_own(struct cm_event *event, struct cm_id *id, const struct rddp_event *from)
 {
     enum rdma_cm_event_type type = (enum rdma_cm_event_type)(from->type - RDDP_EVENT_USER);

@@ -48,9 +48,9 @@ static void on_qp_going(struct verbs_qp *qp)
 
     if (cm_is_datagram(id))
         ; /* datagrams have no connection that could be over */
-    else if (id->state == CM_CONNECTED && !cm_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0))
+    else if (id->state == CM_CONNECTED && !cm_channel_post(id, RDMA_CM_EVENT_DISCONNECTED, 0))
         id->state = CM_ENDING;
-    else if (id->state == CM_CONNECTING && !cm_tell(id, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED))
+    else if (id->state == CM_CONNECTING && !cm_channel_post(id, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED))
         id->state = CM_FAILED;
     send_nowhere(qp);
     id->qp = NULL;
