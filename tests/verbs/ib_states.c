@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <infiniband/verbs.h>
+
+#include "tests/verbs/lib/devices.h"
 
 enum {
     TO_INIT = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
@@ -27,35 +28,18 @@ enum {
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
-static int loopback; /* the index of 127.0.0.1 */
-
-static struct ibv_context *open_named(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *found = NULL;
-
-    for (int i = 0; list[i] && !found; i++)
-        if (!strcmp(ibv_get_device_name(list[i]), name))
-            found = ibv_open_device(list[i]);
-    ibv_free_device_list(list);
-    assert_non_null(found);
-    return found;
-}
+static uint8_t loopback; /* the index of 127.0.0.1 */
+static union ibv_gid loopback_gid;
 
 static int set_up(void **state)
 {
-    static const uint8_t here[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
-    union ibv_gid gid = {.raw = {0}};
-
     (void)state;
     setenv("RDDP_LOG", "error", 1);
-    context = open_named("rddpe0");
+    context = devices_open("rddpe0");
     pd = ibv_alloc_pd(context);
     cq = ibv_create_cq(context, 16, NULL, NULL, 0);
     assert_true(pd && cq);
-    for (loopback = 0; memcmp(gid.raw, here, sizeof(here)); loopback++)
-        assert_int_equal(ibv_query_gid(context, 1, loopback, &gid), 0);
-    loopback--;
+    loopback = devices_loopback(context, &loopback_gid);
     return 0;
 }
 
@@ -98,11 +82,9 @@ static struct ibv_qp_attr attributes(enum ibv_qp_state to)
         .rnr_retry = 5,
         .ah_attr = {.is_global = 1, .port_num = 1},
     };
-    union ibv_gid gid;
 
-    assert_int_equal(ibv_query_gid(context, 1, loopback, &gid), 0);
-    attr.ah_attr.grh.dgid = gid;
-    attr.ah_attr.grh.sgid_index = (uint8_t)loopback;
+    attr.ah_attr.grh.dgid = loopback_gid;
+    attr.ah_attr.grh.sgid_index = loopback;
     return attr;
 }
 
@@ -382,7 +364,7 @@ static void datagram(void **state)
 /* The other device has neither datagrams nor address handles. */
 static void iwarp(void **state)
 {
-    struct ibv_context *other = open_named("rddp0");
+    struct ibv_context *other = devices_open("rddp0");
     struct ibv_pd *domain = ibv_alloc_pd(other);
     struct ibv_cq *queue = ibv_create_cq(other, 16, NULL, NULL, 0);
     struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD, .send_cq = queue, .recv_cq = queue};

@@ -2,9 +2,10 @@
 /* looped.c - two RC queue pairs of rddpe0 in one process, connected by hand over loopback. */
 #include "tests/verbs/lib/looped.h"
 
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/verbs/lib/devices.h"
 
 enum {
     DEPTH = 8,
@@ -16,31 +17,6 @@ enum {
     TO_RTS =
         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
 };
-
-static struct ibv_context *looped_device(void)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *found = NULL;
-
-    for (int i = 0; list[i] && !found; i++)
-        if (!strcmp(ibv_get_device_name(list[i]), "rddpe0"))
-            found = ibv_open_device(list[i]);
-    ibv_free_device_list(list);
-    assert_non_null(found);
-    return found;
-}
-
-/* The index of 127.0.0.1 among the GIDs. */
-static int loopback_gid(struct ibv_context *context, union ibv_gid *gid)
-{
-    static const uint8_t here[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
-
-    for (int i = 0;; i++) {
-        assert_int_equal(ibv_query_gid(context, 1, i, gid), 0);
-        if (!memcmp(gid, here, sizeof(here)))
-            return i;
-    }
-}
 
 static void looped_connect(struct looped *looped, struct ibv_qp *qp, uint32_t peer)
 {
@@ -59,7 +35,7 @@ static void looped_connect(struct looped *looped, struct ibv_qp *qp, uint32_t pe
     };
     union ibv_gid gid;
 
-    attr.ah_attr.grh.sgid_index = (uint8_t)loopback_gid(looped->context, &gid);
+    attr.ah_attr.grh.sgid_index = devices_loopback(looped->context, &gid);
     attr.ah_attr.grh.dgid = gid;
     attr.qp_state = IBV_QPS_INIT;
     assert_int_equal(ibv_modify_qp(qp, &attr, TO_INIT), 0);
@@ -76,7 +52,7 @@ void looped_open(struct looped *looped, uint64_t wc_flags)
         .qp_type = IBV_QPT_RC,
         .cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1}};
 
-    looped->context = looped_device();
+    looped->context = devices_open("rddpe0");
     looped->pd = ibv_alloc_pd(looped->context);
     looped->channel = cq_attr.channel = ibv_create_comp_channel(looped->context);
     looped->cq = ibv_create_cq_ex(looped->context, &cq_attr);
