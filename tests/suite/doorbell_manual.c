@@ -6,23 +6,14 @@
 #include "endpoint/objects.h"
 #include "tests/suite/lib/manual.h"
 
-enum { BURST = 64, DEPTH = 1024, TRIES = 1000 };
+enum { BURST = 64, TRIES = 1000 };
 
 static uint64_t posted;
 
 static int set_up(void **state)
 {
-    (void)state;
     posted = 0;
-    manual_open(DEPTH);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    manual_close();
-    return 0;
+    return manual_open(state);
 }
 
 /* Posts `n` single Writes; only the last is signalled. */
@@ -93,7 +84,7 @@ static bool defer(void)
 static void never_polled(void **state)
 {
     (void)state;
-    post(DEPTH / 2);
+    post(MANUAL_DEPTH / 2);
     wait_until_placed(posted);
 }
 
@@ -181,10 +172,10 @@ static void another_thread_sleeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(never_polled, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_sends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(never_polled, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(what_sends, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, manual_close),
     };
 
     return cmocka_run_group_tests_name("doorbell_manual", tests, NULL, NULL);

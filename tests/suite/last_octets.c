@@ -9,21 +9,7 @@
 
 #include "tests/suite/lib/manual.h"
 
-enum { DEPTH = 16, DESCRIPTORS = 1024, SETTLE_MS = 50, TURNS = 1000 };
-
-static int set_up(void **state)
-{
-    (void)state;
-    manual_open(DEPTH);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    manual_close();
-    return 0;
-}
+enum { DESCRIPTORS = 1024, SETTLE_MS = 50, TURNS = 1000 };
 
 static in_port_t port_of(const struct sockaddr_storage *address)
 {
@@ -46,8 +32,8 @@ static int socket_between(const struct sockaddr_storage *local, const struct soc
     return -1;
 }
 
-/* As a process that is killed while octets for it are unread. The library uses the descriptor meanwhile: connect() would be
- * a race for ThreadSanitizer, which knows nothing of a bare call. */
+/* As a process that is killed while octets for it are unread. The library uses the descriptor meanwhile: connect()
+ * would be a race for ThreadSanitizer, which knows nothing of a bare call. */
 static void reset(const struct manual_end *end)
 {
     const struct sockaddr nothing = {.sa_family = AF_UNSPEC};
@@ -118,7 +104,7 @@ static void delivers_what_had_arrived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(delivers_what_had_arrived, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(delivers_what_had_arrived, manual_open, manual_close),
     };
 
     return cmocka_run_group_tests_name("last_octets", tests, NULL, NULL);

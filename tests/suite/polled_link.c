@@ -5,7 +5,7 @@
 #include "endpoint/objects.h"
 #include "tests/suite/lib/manual.h"
 
-enum { DEPTH = 64, POLLS_MAX = 1000000, TURNS = 10 };
+enum { POLLS_MAX = 1000000, TURNS = 10 };
 
 static uint64_t received;
 
@@ -20,17 +20,9 @@ static void speak_first(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     received = 0;
-    manual_open(DEPTH);
+    manual_open(state);
     speak_first();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    manual_close();
     return 0;
 }
 
@@ -123,10 +115,10 @@ static void the_end_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_sleeper_is_woken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(rounds_without_sleep, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_sleeper_is_woken, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(rounds_without_sleep, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, manual_close),
     };
 
     return cmocka_run_group_tests_name("polled_link", tests, NULL, NULL);

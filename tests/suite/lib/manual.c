@@ -7,7 +7,7 @@
 struct manual_end here, there;
 static struct rddp_listener *listener;
 
-static void open_end(struct manual_end *end, bool manual, uint32_t depth)
+static void open_end(struct manual_end *end, bool manual)
 {
     struct rddp_context_attr attr;
     struct rddp_qp_attr qp_attr;
@@ -17,11 +17,11 @@ static void open_end(struct manual_end *end, bool manual, uint32_t depth)
     end->context = rddp_open(&attr);
     end->pd = rddp_alloc_pd(end->context);
     end->events = rddp_create_event_channel(end->context);
-    end->cq = rddp_create_cq(end->context, (int)(2 * depth), NULL, NULL);
+    end->cq = rddp_create_cq(end->context, 2 * MANUAL_DEPTH, NULL, NULL);
     end->mr = rddp_reg_mr(end->pd, end->memory, MANUAL_SIZE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
     rddp_qp_attr_init(&qp_attr);
     qp_attr.send_cq = qp_attr.recv_cq = end->cq;
-    qp_attr.max_send_wr = depth;
+    qp_attr.max_send_wr = MANUAL_DEPTH;
     end->qp = rddp_create_qp(end->pd, &qp_attr);
     assert_non_null(end->qp);
     assert_non_null(end->mr);
@@ -38,14 +38,15 @@ struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type
     return copy;
 }
 
-void manual_open(uint32_t depth)
+int manual_open(void **state)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_storage addr;
     struct rddp_conn_attr attr;
 
-    open_end(&here, true, depth);
-    open_end(&there, false, depth);
+    (void)state;
+    open_end(&here, true);
+    open_end(&there, false);
     rddp_conn_attr_init(&attr);
     attr.wire.first_delay_ms = 0;
     listener = rddp_listen(there.events, (struct sockaddr *)&any, sizeof(any), 4, &attr.wire, NULL);
@@ -57,6 +58,7 @@ void manual_open(uint32_t depth)
     assert_int_equal(rddp_accept(manual_event(&there, RDDP_EVENT_CONNECT_REQUEST).request, there.qp, NULL), 0);
     manual_event(&here, RDDP_EVENT_ESTABLISHED);
     manual_event(&there, RDDP_EVENT_ESTABLISHED);
+    return 0;
 }
 
 static void close_end(struct manual_end *end)
@@ -69,9 +71,11 @@ static void close_end(struct manual_end *end)
     assert_int_equal(rddp_close(end->context), 0);
 }
 
-void manual_close(void)
+int manual_close(void **state)
 {
+    (void)state;
     rddp_destroy_listener(listener);
     close_end(&here);
     close_end(&there);
+    return 0;
 }

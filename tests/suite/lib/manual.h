@@ -6,7 +6,7 @@
 
 #include "tests/suite/lib/pair.h"
 
-enum { MANUAL_SIZE = 8 }; /* octets of each region */
+enum { MANUAL_SIZE = 8, MANUAL_DEPTH = 1024 }; /* octets of each region; requests in a send queue */
 
 struct manual_end {
     struct rddp_context *context;
@@ -21,9 +21,9 @@ struct manual_end {
 /* `here` has no thread; `there` has, and is written to. */
 extern struct manual_end here, there;
 
-/* Connects both with send queues of `depth`. */
-void manual_open(uint32_t depth);
-void manual_close(void);
+/* Connect both, and close both: cmocka's set-up and tear-down of a test, whose state they leave alone. */
+int manual_open(void **state);
+int manual_close(void **state);
 
 /* Waits for the next event, which must be of this type, and acknowledges it. */
 struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type);
