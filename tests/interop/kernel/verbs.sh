@@ -9,17 +9,10 @@
 # shellcheck disable=SC2154 # tmp, guest, passed, failed and began are peer.sh's
 set -u
 
-rddp=$(realpath -e "${1:-}" 2>/dev/null)
-if [ $# != 1 ] || [ ! -x "$rddp" ]; then
-    echo "usage: verbs.sh PATH/TO/rddp" >&2
-    exit 2
-fi
 # shellcheck disable=SC2034 # lib/peer.sh wants it
 test_name=verbs device=rddp0
-# shellcheck source=tests/interop/kernel/lib/peer.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib/peer.sh"
 # shellcheck source=tests/interop/kernel/lib/verbs_peer.sh
-. "$lib/verbs_peer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib/verbs_peer.sh"
 needs rping ucmatose rstream ib_write_bw
 
 they_listen() {

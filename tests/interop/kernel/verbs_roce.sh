@@ -9,17 +9,10 @@
 # shellcheck disable=SC2154 # tmp, guest, ours and theirs are those of the files in lib
 set -u
 
-rddp=$(realpath -e "${1:-}" 2>/dev/null)
-if [ $# != 1 ] || [ ! -x "$rddp" ]; then
-    echo "usage: verbs_roce.sh PATH/TO/rddp" >&2
-    exit 2
-fi
 # shellcheck disable=SC2034 # lib/peer.sh and lib/verbs_peer.sh want them
 test_name=verbs_roce device=rddpe0 their_gid=1 # of rxe0's GIDs, the one of its IPv4 address
-# shellcheck source=tests/interop/kernel/lib/peer.sh
-. "$(dirname "${BASH_SOURCE[0]}")/lib/peer.sh"
 # shellcheck source=tests/interop/kernel/lib/verbs_peer.sh
-. "$lib/verbs_peer.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib/verbs_peer.sh"
 needs ibv_rc_pingpong rping ucmatose udaddy ib_write_bw
 
 by_cm= # whether the server of the case listens by rdma_cm, which nothing in the guest shows

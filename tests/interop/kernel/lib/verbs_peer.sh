@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# shellcheck shell=bash disable=SC2154 # guest, tmp and rddp are the sourcing script's
+# shellcheck shell=bash disable=SC2154 # test_name and device are the sourcing script's; guest and tmp are peer.sh's
 # verbs_peer.sh - has what the tests with unmodified programs share: one end under `rddp run`, the other in the guest.
-# Sourced behind peer.sh, with the name of our device in `device`. The script has they_listen() and we_listen(), which wait
-# for the server of the case.
+# Sourced with the name of our device in `device`; the script's one argument is the path of rddp. The script has
+# they_listen() and we_listen(), which wait for the server of the case.
+
+rddp=$(realpath -e "${1:-}" 2>/dev/null)
+if [ $# != 1 ] || [ ! -x "$rddp" ]; then
+    echo "usage: $test_name.sh PATH/TO/rddp" >&2
+    exit 2
+fi
+# shellcheck source=tests/interop/kernel/lib/peer.sh
+. "$(dirname "${BASH_SOURCE[0]}")/peer.sh"
 
 ours=10.77.0.1 theirs=10.77.0.2
 seconds=${RDDP_VERBS_SECONDS:-120}
