@@ -72,7 +72,7 @@ const char *nfs3_proc_str(enum nfs3_proc proc)
     static const char *const name[NFS3_PROCS] = {
         "NULL",    "GETATTR",     "SETATTR", "LOOKUP", "ACCESS",   "READLINK", "READ",   "WRITE",
         "CREATE",  "MKDIR",       "SYMLINK", "MKNOD",  "REMOVE",   "RMDIR",    "RENAME", "LINK",
-        "READDIR", "READDIRPLUS", "FSSTAT",  "FSINFO", "PATHCONF", "COMMIT",
+        "READDIR", "READDIRPLUS", "FSSTAT",  "FSINFO", "PATHCONF", "COMMIT",   "DIGEST",
     };
 
     return proc < NFS3_PROCS ? name[proc] : "?";

@@ -43,7 +43,19 @@ enum nfs3_proc {
     NFS3_FSINFO,
     NFS3_PATHCONF,
     NFS3_COMMIT,
+    NFS3_STANDARD, /* those of RFC 1813 */
+    /* A program of our own, DIGEST_PROGRAM, has it as its procedure 1: READ's arguments, and the digest of that range.
+     */
+    NFS3_DIGEST = NFS3_STANDARD,
     NFS3_PROCS
+};
+
+enum {
+    DIGEST_PROGRAM = 0x20727064, /* of the numbers that users define (RFC 5531 13) */
+    DIGEST_VERSION = 1,
+    DIGEST_PROCS = 2,
+    NFS3_DIGEST_OCTETS = 16,
+    NFS3_DIGEST_MAX = 16 << 20, /* octets of a range: what one call can make the server read */
 };
 
 /* RFC 1813 2.6. An unknown status is kept as a number. */
@@ -184,7 +196,7 @@ union nfs3_args {
         struct nfs3_fh fh;
         uint64_t offset;
         uint32_t count;
-    } range; /* READ, COMMIT */
+    } range; /* READ, COMMIT, DIGEST */
     struct {
         struct nfs3_fh fh;
         uint64_t offset;
@@ -240,6 +252,10 @@ struct nfs3_result {
             enum nfs3_stable committed;
             uint8_t verifier[NFS3_VERIFIER];
         } write; /* COMMIT: the verifier only */
+        struct {
+            uint64_t octets; /* fewer than were asked for: the file ends there, or the server reads no more at once */
+            uint8_t value[NFS3_DIGEST_OCTETS]; /* XXH3 with 128 bits, in its canonical form */
+        } digest;
         struct {
             uint8_t verifier[NFS3_VERIFIER];
             /* XDR without the FALSE that ends the list; see nfs3_put_entry() and nfs3_get_entry() */

@@ -187,6 +187,7 @@ void nfs3_code_args(struct coder *c, enum nfs3_proc proc, union nfs3_args *args)
         [NFS3_FSINFO] = code_handle,
         [NFS3_PATHCONF] = code_handle,
         [NFS3_COMMIT] = nfs3_xdr_args_code_range,
+        [NFS3_DIGEST] = nfs3_xdr_args_code_range,
     };
 
     if (proc < NFS3_PROCS)

@@ -258,6 +258,15 @@ static void code_commit(struct coder *c, struct nfs3_result *result)
         code_fixed(c, result->write.verifier, NFS3_VERIFIER);
 }
 
+static void code_digest(struct coder *c, struct nfs3_result *result)
+{
+    code_post_attr(c, &result->attr);
+    if (!nfs3_xdr_result_done(result))
+        return;
+    code64(c, &result->digest.octets);
+    code_fixed(c, result->digest.value, NFS3_DIGEST_OCTETS);
+}
+
 /* --- the table ------------------------------------------------------------------------------------------------- */
 
 /* The longest encoding of each type in octets. */
@@ -290,6 +299,7 @@ static const struct {
     [NFS3_FSINFO] = {code_fsinfo, POST_ATTR + 7 * 4 + 8 + 8 + 4},
     [NFS3_PATHCONF] = {code_pathconf, POST_ATTR + 6 * 4},
     [NFS3_COMMIT] = {code_commit, WCC + NFS3_VERIFIER},
+    [NFS3_DIGEST] = {code_digest, POST_ATTR + 8 + NFS3_DIGEST_OCTETS},
 };
 
 void nfs3_code_result(struct coder *c, enum nfs3_proc proc, struct nfs3_result *result)

@@ -62,6 +62,11 @@ bool op_encode(struct nfs_client *c, struct nfs_op *op)
     bool bad_cred = false;
     struct coder coder;
 
+    if (op->proc == NFS3_DIGEST) {
+        call.program = DIGEST_PROGRAM;
+        call.version = DIGEST_VERSION;
+        call.procedure = 1;
+    }
     op->error = 0;
     op->trouble = NULL;
     if ((unsigned)op->proc >= NFS3_PROCS)
@@ -130,7 +135,11 @@ static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
         op->delay_ms = 0;
         return OP_AGAIN;
     }
-    client_op_fail(op, reply->result == RPC_AUTH_ERROR ? -EACCES : -EIO, rpc_result_str(reply->result));
+    client_op_fail(op,
+                   reply->result == RPC_AUTH_ERROR     ? -EACCES
+                   : reply->result == RPC_PROG_UNAVAIL ? -EOPNOTSUPP
+                                                       : -EIO,
+                   rpc_result_str(reply->result));
     return OP_DONE;
 }
 

@@ -39,6 +39,8 @@ static void pull_ask(struct copy_job *job, struct slot *slot)
 static bool pull_issue(struct copy_job *job, struct slot *slot)
 {
     uint64_t left = job->size - job->next_offset;
+    if (job->state == JOB_DIGEST)
+        return digest_issue(job, slot);
     if (left == 0)
         return false;
     slot->offset = job->next_offset;
@@ -66,6 +68,10 @@ static bool pull_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_copy *copy = slot->copy;
     const struct nfs3_result *result = &slot->op.result;
+    if (slot->op.proc == NFS3_DIGEST) {
+        digest_done(job, slot);
+        return true;
+    }
     if (slot->op.error || result->status != NFS3_OK) {
         job_fail(copy, job, nfs_exit_code(slot->op.error), nfs_why(&slot->op));
         return true;
@@ -131,6 +137,10 @@ static bool pull_settle(struct nfs_copy *copy, struct copy_job *job)
 {
     if (!job->failed && job->next_offset < job->size)
         return false;
+    if (!job->failed && digest_is_due(copy, job)) {
+        job->state = JOB_DIGEST;
+        return false;
+    }
     int error = job->failed ? 0 : finish_file(copy, job);
     if (error)
         job_fail(copy, job, EXIT_FAILED, xfer_result_text(xfer_result_of(error)));
@@ -139,6 +149,7 @@ static bool pull_settle(struct nfs_copy *copy, struct copy_job *job)
     if (job->fd >= 0)
         close(job->fd);
     copy->report->files += !job->failed;
+    copy->report->verified += !job->failed && job->size && job->verified_octets == job->size;
     return true;
 }
 

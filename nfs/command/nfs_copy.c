@@ -101,7 +101,7 @@ static void slot_done(struct nfs_op *op)
  * large buffers. */
 static struct slot **slot_for(struct nfs_copy *copy, const struct copy_job *job)
 {
-    uint64_t need = job->state == JOB_DATA ? job->size - job->next_offset : 0;
+    uint64_t need = job->state == JOB_DATA ? job->size - job->next_offset : 0; /* of a buffer */
     return need <= COPY_SMALL && copy->idle_small ? &copy->idle_small : &copy->idle;
 }
 

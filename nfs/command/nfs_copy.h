@@ -48,6 +48,7 @@ enum job_state {
     JOB_FIND,   /* push: look it up, since the server did not return its handle */
     JOB_DATA,
     JOB_COMMIT,
+    JOB_DIGEST, /* all octets are there; compare them with the server's, if both ends are ours */
     JOB_ATTR,   /* push: set mode and time of a file or directory */
     JOB_RENAME, /* push: all data are written; rename the file to its name */
     JOB_LOOK,   /* push: the temporary was gone; check whether an earlier RENAME has succeeded */
@@ -69,7 +70,8 @@ struct copy_job {
     uint32_t mode;
     struct nfs3_time mtime, atime;
     uint64_t size, next_offset;
-    uint64_t prefix; /* pull, when interrupted: octets from the beginning that were written */
+    uint64_t summed, verified_octets; /* octets whose digest was asked for, and was the same */
+    uint64_t prefix;                  /* pull, when interrupted: octets from the beginning that were written */
     /* For push: */
     bool made;          /* the temporary file exists */
     uint64_t committed; /* octets that are safe on the server's disk */
@@ -104,8 +106,9 @@ struct nfs_copy {
      * failure). */
     int (*more)(struct nfs_copy *copy);
     void *walker;
-    bool over;    /* there are no more files */
-    bool closing; /* start nothing but the removal of temporary files, until `deadline_ns` */
+    bool over;     /* there are no more files */
+    bool unsummed; /* the server knows no digests */
+    bool closing;  /* start nothing but the removal of temporary files, until `deadline_ns` */
     uint64_t deadline_ns;
     int code; /* the worst exit code so far */
 };
@@ -125,6 +128,15 @@ void copy_fail(struct nfs_copy *copy, const char *path, int code, const char *wh
 struct copy_place *place_make(struct copy_place *up, const char *name);
 /* Releases a use of the place; the last release finishes and frees the directory. */
 void place_put(struct nfs_copy *copy, struct copy_place *place);
+
+/* --- copy_digest.c: over a TCP of our own, a server of ours gives digests ----------------------------------------- */
+
+/* Is it time to compare the octets of this file? */
+bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job);
+/* Asks for the next digest. Returns false if all were asked for. */
+bool digest_issue(struct copy_job *job, struct slot *slot);
+/* Compares it with the same octets here, or notes that there are none. */
+void digest_done(struct copy_job *job, struct slot *slot);
 
 /* --- download.c, upload.c: the two directions --------------------------------------------------------------------- */
 

@@ -85,6 +85,8 @@ static void report_print_summary(const struct nfs_report *report, double seconds
         printf("; %s placed", octets_text(octets, report->placed));
     if (report->resumed)
         printf("; %s were there already", octets_text(octets, report->resumed));
+    if (report->verified)
+        printf("; %" PRIu64 " file%s verified", report->verified, plural_s(report->verified));
     if (report->failed)
         printf("; %" PRIu64 " failed", report->failed);
     if (report->restarts)
@@ -110,6 +112,7 @@ static void report_print_json(const struct nfs_report *report, int code, double 
     json_u64(&json, "bytes", report->octets);
     json_u64(&json, "resumed_bytes", report->resumed);
     json_u64(&json, "placed_bytes", report->placed);
+    json_u64(&json, "verified_files", report->verified);
     json_u64(&json, "server_restarts", report->restarts);
     json_real(&json, "seconds", seconds);
     json_real(&json, "bytes_per_second", seconds > 0 ? (double)report->octets / seconds : 0);

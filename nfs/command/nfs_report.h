@@ -9,7 +9,7 @@ struct nfs_report {
     const struct nfs_options *options;
     const char *source, *destination;
     bool pull, terminal, drawn;
-    uint64_t files, directories, links, failed, octets, resumed, restarts;
+    uint64_t files, directories, links, failed, octets, resumed, restarts, verified;
     uint64_t start_ns, shown_ns, still_ns, shown_octets, shown_files; /* still_ns: when data last moved */
     double start_cpu_s, rate;
     char trouble[XFER_TEXT + 256]; /* the first failure, for --json */

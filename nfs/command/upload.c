@@ -92,6 +92,8 @@ static bool push_issue(struct copy_job *job, struct slot *slot)
     struct nfs_op *op = &slot->op;
     if (job->state == JOB_DATA)
         return issue_data(job, slot);
+    if (job->state == JOB_DIGEST)
+        return digest_issue(job, slot);
     if (job->under_way)
         return false;
     switch (job->state) {
@@ -120,6 +122,7 @@ static bool push_issue(struct copy_job *job, struct slot *slot)
         push_ask_attr(job, op);
         return true;
     case JOB_DATA:
+    case JOB_DIGEST:
     case JOB_OVER:
         break;
     }
@@ -205,7 +208,9 @@ static void answered(struct copy_job *job, struct nfs_op *op, struct nfs_copy *c
 static bool push_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_op *op = &slot->op;
-    if (job->state == JOB_REMOVE) {
+    if (op->proc == NFS3_DIGEST) {
+        digest_done(job, slot);
+    } else if (job->state == JOB_REMOVE) {
         job->made = false;
         job->state = JOB_OVER;
     } else if (!op->error && op->proc == NFS3_RENAME && op->result.status == NFS3ERR_NOENT) {
@@ -240,7 +245,7 @@ static void push_go_on(struct nfs_copy *copy, struct copy_job *job)
     } else if (job->unstable && (job->next_offset == job->size || window_is_full(job))) {
         job->state = JOB_COMMIT;
     } else if (job->next_offset == job->size) {
-        job->state = JOB_ATTR;
+        job->state = digest_is_due(copy, job) ? JOB_DIGEST : JOB_ATTR;
     } else if (window_is_full(job)) {
         job->committed = job->next_offset;
     }
@@ -273,6 +278,8 @@ static bool push_settle(struct nfs_copy *copy, struct copy_job *job)
 {
     if (!job->failed && job->state == JOB_DATA)
         push_go_on(copy, job);
+    else if (!job->failed && job->state == JOB_DIGEST && !digest_is_due(copy, job))
+        job->state = JOB_ATTR;
     if (!job->failed && job->state != JOB_OVER)
         return false;
     if (job->made && copy->closing) {
@@ -284,6 +291,7 @@ static bool push_settle(struct nfs_copy *copy, struct copy_job *job)
     if (job->fd >= 0)
         close(job->fd);
     copy->report->files += !job->failed && !job->directory;
+    copy->report->verified += !job->failed && job->size && job->verified_octets == job->size;
     return true;
 }
 

@@ -18,12 +18,29 @@ enum nfs3_proc job_proc(const struct nfsd_job *job)
 
 /* --- checking the call ----------------------------------------------------------------------------------------- */
 
+static const struct program {
+    uint32_t number, version, procedures;
+} programs[] = {
+    {MOUNT_PROGRAM, 3, MOUNT3_PROCS},
+    {NFS_PROGRAM, NFS_VERSION, NFS3_STANDARD},
+    {DIGEST_PROGRAM, DIGEST_VERSION, DIGEST_PROCS},
+};
+
+/* NULL: there is no such program, or not here. */
+static const struct program *program_of(const struct nfsd_job *job)
+{
+    for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
+        if (programs[i].number == job->call.program)
+            return i && job->mount_only ? NULL : &programs[i];
+    return NULL;
+}
+
 /* Checks program, version, procedure and credential, in the order in which RFC 5531 9 lists its answers. */
 static struct rpc_reply nfsd_job_judge(const struct nfsd_job *job, bool bad_cred)
 {
     const struct rpc_call *call = &job->call;
+    const struct program *program = program_of(job);
     struct rpc_reply reply = {.xid = call->xid, .result = RPC_SUCCESS};
-    uint32_t procedures = call->program == NFS_PROGRAM ? (uint32_t)NFS3_PROCS : (uint32_t)MOUNT3_PROCS;
 
     if (call->rpc_version != 2) {
         reply.result = RPC_MISMATCH;
@@ -34,14 +51,14 @@ static struct rpc_reply nfsd_job_judge(const struct nfsd_job *job, bool bad_cred
     } else if (call->cred.flavor != RPC_AUTH_NONE && call->cred.flavor != RPC_AUTH_SYS) {
         reply.result = RPC_AUTH_ERROR;
         reply.auth_status = RPC_AUTH_TOOWEAK;
-    } else if (call->program != MOUNT_PROGRAM && (call->program != NFS_PROGRAM || job->mount_only)) {
+    } else if (!program) {
         reply.result = RPC_PROG_UNAVAIL;
-    } else if (call->version != 3) {
+    } else if (call->version != program->version) {
         reply.result = RPC_PROG_MISMATCH;
-        reply.low = reply.high = 3;
-    } else if (call->procedure >= procedures) {
+        reply.low = reply.high = program->version;
+    } else if (call->procedure >= program->procedures) {
         reply.result = RPC_PROC_UNAVAIL;
-    } else if (job->is_unadmitted && call->program == NFS_PROGRAM && call->procedure != NFS3_NULL) {
+    } else if (job->is_unadmitted && call->program != MOUNT_PROGRAM && call->procedure != NFS3_NULL) {
         reply.result = RPC_AUTH_ERROR;
         reply.auth_status = RPC_AUTH_TOOWEAK;
     }
@@ -79,6 +96,10 @@ enum said job_decode(struct nfsd_job *job)
     if (job->items && job->item[0].position < c.position)
         return SAID_BAD_CHUNK;
     job->reply = nfsd_job_judge(job, bad_cred);
+    if (job->reply.result == RPC_SUCCESS && job->call.program == DIGEST_PROGRAM) {
+        job->call.program = NFS_PROGRAM; /* from here on it is one procedure more */
+        job->call.procedure = job->call.procedure ? NFS3_DIGEST : NFS3_NULL;
+    }
     if (job->reply.result == RPC_SUCCESS && !decode_args(job, &c))
         return SAID_BAD_CHUNK;
     return SAID_CALL;

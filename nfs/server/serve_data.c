@@ -52,7 +52,7 @@ static ssize_t write_all(int fd, const uint8_t *from, size_t n, off_t at)
 }
 
 /* Whoever may execute a program may also read it (RFC 1813 4.4). */
-static int open_to_read(struct serve_call *c)
+int call_open_to_read(struct serve_call *c)
 {
     int error = call_may(c, c->object, R_OK), fd;
 
@@ -99,7 +99,7 @@ enum nfs3_status serve_read(struct serve_call *c)
 
     if (!S_ISREG(c->object->type))
         return NFS3ERR_INVAL;
-    fd = open_to_read(c);
+    fd = call_open_to_read(c);
     if (fd < 0)
         return nfs3_status_of(-fd);
     count = least(count, c->request->capacity);

@@ -39,6 +39,7 @@ enum nfs3_status serve_fsstat(struct serve_call *c);
 enum nfs3_status serve_fsinfo(struct serve_call *c);
 enum nfs3_status serve_pathconf(struct serve_call *c);
 enum nfs3_status serve_commit(struct serve_call *c);
+enum nfs3_status serve_digest(struct serve_call *c);
 
 /* --- attributes: serve_attr.c ----------------------------------------------------------------------------------- */
 
@@ -57,6 +58,9 @@ enum nfs3_status sattr_resize(struct serve_call *c, struct object *object, uint6
  * its mode was changed (RFC 1813 4.4). Returns 0 or a negative errno; -EAGAIN and sets `later` if it would have to wait
  * although it must not. */
 int call_may(struct serve_call *c, struct object *object, int want);
+/* The object, a regular file, open to be read. Returns a descriptor that is the object's, or a negative errno as
+ * call_may(). */
+int call_open_to_read(struct serve_call *c);
 
 /* --- stable storage: serve_sync.c ------------------------------------------------------------------------------- */
 

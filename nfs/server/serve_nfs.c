@@ -48,6 +48,7 @@ static const struct procedure procedures[NFS3_PROCS] = {
     [NFS3_FSINFO]      = {serve_fsinfo,   POST},
     [NFS3_PATHCONF]    = {serve_pathconf, POST | DISK},
     [NFS3_COMMIT]      = {serve_commit,   WCC | SLOW},
+    [NFS3_DIGEST]      = {serve_digest,   POST | SLOW},
 };
 /* clang-format on */
 

@@ -60,7 +60,33 @@ both_ways() { # WHAT OPTION...
 # TCPOPT-5.1.2-03: all that is read is placed, so that the buffer was there before the call left.
 serve
 both_ways "in place"
-grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
+grep -q '; 9.11 MB placed; 4 files verified' <<<"$got" || fail "not all was placed and verified: $got"
+grep -q '; 4 files verified' "$dir/said" || fail "not all was verified: $(cat "$dir/said")"
+# An octet that is not what the server has, whoever changed it, is noticed before the file gets its name, here and there.
+if ${CC:-cc} -shared -fPIC -x c -o "$dir/flip.so" - <<<'#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+ssize_t pwrite64(int fd, const void *p, size_t n, off_t at) {
+    ssize_t (*real)(int, const void *, size_t, off_t) = (void *)dlsym(RTLD_NEXT, "pwrite64");
+    if (n > 100000) ((char *)p)[n / 2] ^= 1;
+    return real(fd, p, n, at);
+}
+ssize_t pread64(int fd, void *p, size_t n, off_t at) {
+    ssize_t (*real)(int, void *, size_t, off_t) = (void *)dlsym(RTLD_NEXT, "pread64"), got = real(fd, p, n, at);
+    if (n > 100000 && got > 0) ((char *)p)[got / 2] ^= 1;
+    return got;
+}
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at) { return pwrite64(fd, p, n, at); }
+ssize_t pread(int fd, void *p, size_t n, off_t at) { return pread64(fd, p, n, at); }'; then
+    flipped() { LD_PRELOAD=$dir/flip.so ASAN_OPTIONS=verify_asan_link_order=0 client "$@"; }
+    flipped 1 get "$here:$export/big" "$dir/wrong"
+    grep -q 'big: the server has other octets' "$dir/said" || fail "what was got is wrong: $(cat "$dir/said")"
+    flipped 1 put "$export/big" "$here:$export/wrong"
+    grep -q 'big: the server has other octets' "$dir/said" || fail "what was put is wrong: $(cat "$dir/said")"
+    [ ! -e "$dir/wrong" ] || fail "a wrong file got its name"
+    [ ! -e "$export/wrong" ] || fail "a wrong file got its name there"
+    [ "$(find "$dir" "$export" -name '.*.rddp-*' | wc -l)" = 0 ] || fail "a wrong file was left behind"
+fi
 both_ways "with losses" --packet-lose 1000
 grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
 stop

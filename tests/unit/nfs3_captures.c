@@ -144,7 +144,7 @@ static void whole_streams(void **state)
 
     (void)state;
     seen_calls = seen_replies = 0;
-    for (enum nfs3_proc proc = NFS3_NULL; proc < NFS3_PROCS; proc++) {
+    for (enum nfs3_proc proc = NFS3_NULL; proc < NFS3_STANDARD; proc++) {
         for (unsigned reply = 0; reply < 2; reply++) {
             size_t n = (size_t)snprintf(path, sizeof(path), RDDP_SOURCE_DIR "/fuzz/corpus/nfs3/linux-%s-",
                                         reply ? "reply" : "call");
@@ -173,8 +173,8 @@ static void whole_streams(void **state)
             }
         }
     }
-    assert_int_equal(seen_calls, NFS3_PROCS - 1);
-    assert_int_equal(seen_replies, NFS3_PROCS - 1);
+    assert_int_equal(seen_calls, NFS3_STANDARD - 1);
+    assert_int_equal(seen_replies, NFS3_STANDARD - 1);
 }
 
 int main(void)

@@ -13,8 +13,7 @@
 
 enum { BUFFER = 1 << 16, DRAWS = 200, CUT_DRAWS = 20 };
 
-static uint8_t stream[BUFFER], again[BUFFER], entries[BUFFER / 2];
-static uint8_t pool[3 * NFS3_TEXT_MAX];
+static uint8_t stream[BUFFER], again[BUFFER], entries[BUFFER / 2], pool[3 * NFS3_TEXT_MAX];
 
 /* --- drawing --------------------------------------------------------------------------------------------------- */
 
@@ -157,7 +156,7 @@ static void draw_args(struct draw *d, enum nfs3_proc proc, union nfs3_args *args
         draw_text(d, &args->where.name);
     } else if (proc == NFS3_ACCESS) {
         args->access.access = draw32(d);
-    } else if (proc == NFS3_READ || proc == NFS3_COMMIT) {
+    } else if (proc == NFS3_READ || proc == NFS3_COMMIT || proc == NFS3_DIGEST) {
         args->range.offset = rng_next(&d->rng);
         args->range.count = draw32(d);
     } else if (proc == NFS3_WRITE) {
@@ -259,6 +258,8 @@ static void draw_done(struct draw *d, enum nfs3_proc proc, const union nfs3_args
         result->write.count = proc == NFS3_WRITE ? draw32(d) : 0;
         result->write.committed = proc == NFS3_WRITE ? rng_below(&d->rng, 3) : 0;
         rng_fill(&d->rng, result->write.verifier, NFS3_VERIFIER);
+    } else if (proc == NFS3_DIGEST) {
+        rng_fill(&d->rng, &result->digest, sizeof(result->digest));
     } else if (proc == NFS3_READDIR || proc == NFS3_READDIRPLUS) {
         rng_fill(&d->rng, result->list.verifier, NFS3_VERIFIER);
         draw_entries(d, proc == NFS3_READDIRPLUS, args->list.maxcount - 8, result);
