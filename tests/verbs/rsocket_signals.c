@@ -3,6 +3,7 @@
  * goes on after a handler that was installed with SA_RESTART, and fails with EINTR after another. rpoll() fails after
  * both, as poll(2). */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -269,6 +270,44 @@ static void test_held(void **state)
     close_them();
 }
 
+static int descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* A thread that is cancelled leaves no lock and no use behind: its sockets work, and what they had is closed. */
+static void test_cancelled(void **state)
+{
+    enum { ROUNDS = 40 };
+    const struct call *cancelled[] = {&calls[0], &calls[1], &calls[3], &calls[4]};
+    const int before = descriptors();
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        void *how;
+        pthread_t thread;
+        char octet;
+        connect_them();
+        has_returned = false;
+        thread = start(cancelled[i % 4]);
+        usleep((unsigned)i / 4 % 3 * 2000); /* before the call, or in it */
+        pthread_cancel(thread);
+        pthread_join(thread, &how);
+        assert_ptr_equal(how, PTHREAD_CANCELED);
+        let_receive();
+        assert_int_equal(rrecv(client, &octet, 1, 0), 1);
+        close_them();
+    }
+    assert_in_range(descriptors(), 0, before + ROUNDS / 2); /* a few stay for what comes next */
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -289,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_restarted),
         cmocka_unit_test(test_held),
+        cmocka_unit_test(test_cancelled),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

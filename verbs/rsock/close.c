@@ -101,10 +101,11 @@ int rclose(int socket)
 
     if (!rs)
         return -1;
-    rs_lock(rs);
-    if (rs->owner == getpid())
+    if (rs->owner == getpid()) { /* in a child the lock may be that of a thread it does not have */
+        rs_lock(rs);
         end_connection(rs);
-    rs_unlock(rs);
+        rs_unlock(rs);
+    }
     rs_put(rs);
     return 0;
 }
@@ -114,6 +115,7 @@ static void end_at_exit(struct rsocket *rs)
 {
     if (rs->owner != getpid() || pthread_mutex_trylock(&rs->lock))
         return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &rs->cancel_state);
     if (rs->state == RS_CONNECTED && rs->out.slots)
         rs_post_message(rs, RS_CONTROL, RS_CONTROL_DISCONNECT);
     if (rs->state == RS_CONNECTED)

@@ -19,6 +19,7 @@ struct round {
     struct pollfd *real;
     bool has_others;
     bool is_waiting; /* it is a waiter of each socket */
+    int ready;       /* how many are; or a negative errno */
 };
 
 static bool is_requested_now(const struct rsocket *rs)
@@ -90,9 +91,11 @@ static void round_wait(struct round *round, int own_fd)
     round->is_waiting = true;
 }
 
-static void round_end(struct round *round)
+static void round_end(void *arg)
 {
-    for (nfds_t i = 0; i < round->n; i++) {
+    const struct round *round = arg;
+
+    for (nfds_t i = 0; i < round->n && round->polled; i++) {
         struct polled *polled = &round->polled[i];
         if (!polled->rs)
             continue;
@@ -103,6 +106,8 @@ static void round_end(struct round *round)
         }
         rs_put(polled->rs);
     }
+    free(round->polled);
+    free(round->real);
 }
 
 /* What comes after the look that follows wakes us. */
@@ -185,16 +190,13 @@ static bool round_begin(struct round *round)
 
 int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
-    struct round round = {.fds = fds, .n = nfds};
-    int ready = -ENOMEM;
+    struct round round = {.fds = fds, .n = nfds, .ready = -ENOMEM};
 
-    if (round_begin(&round)) {
-        ready = round_run(&round, timeout);
-        round_end(&round);
-    }
-    free(round.polled);
-    free(round.real);
-    return ready < 0 ? rs_fail(-ready) : ready;
+    pthread_cleanup_push(round_end, &round); /* also of a thread that is cancelled */
+    if (round_begin(&round))
+        round.ready = round_run(&round, timeout);
+    pthread_cleanup_pop(true);
+    return round.ready < 0 ? rs_fail(-round.ready) : round.ready;
 }
 
 static bool is_in_set(int fd, const fd_set *set)

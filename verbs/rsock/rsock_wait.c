@@ -203,11 +203,41 @@ static int rs_sleep(struct rsocket *rs, int fd, int timeout_ms)
     return error;
 }
 
-int rs_wait(struct rsocket *rs, bool (*is_ready)(const struct rsocket *), bool dont_wait, int timeout_ms)
+struct wait {
+    struct rsocket *rs;
+    struct rs_waiter waiter;
+    int fd; /* the thread's own */
+};
+
+static void rs_wait_cancelled(void *arg)
+{
+    struct wait *wait = arg;
+
+    rs_lock(wait->rs);
+    rs_waiter_remove(&wait->waiter);
+    rs_leave(wait->rs, 0);
+}
+
+static int rs_wait_until(struct wait *wait, bool (*is_ready)(const struct rsocket *), int timeout_ms)
 {
     const int64_t until = timeout_ms < 0 ? 0 : rs_now_us() + timeout_ms * 1000LL;
-    struct rs_waiter waiter;
-    int error = 0, fd;
+    struct rsocket *rs = wait->rs;
+    int error = 0;
+
+    while (!error) {
+        rs_arm(rs);
+        rs_advance(rs); /* what came before it was armed */
+        if (is_ready(rs))
+            break;
+        error = rs_sleep(rs, wait->fd, timeout_ms < 0 ? -1 : rs_ms_until(until));
+    }
+    return error;
+}
+
+int rs_wait(struct rsocket *rs, bool (*is_ready)(const struct rsocket *), bool dont_wait, int timeout_ms)
+{
+    struct wait wait = {.rs = rs};
+    int error;
 
     rs_advance(rs);
     if (is_ready(rs))
@@ -216,17 +246,13 @@ int rs_wait(struct rsocket *rs, bool (*is_ready)(const struct rsocket *), bool d
         return EAGAIN;
     if (rs_spin(rs, is_ready))
         return 0;
-    fd = rs_waiter_fd();
-    if (fd < 0)
+    wait.fd = rs_waiter_fd();
+    if (wait.fd < 0)
         return errno;
-    rs_waiter_add(rs, &waiter, fd);
-    while (!error) {
-        rs_arm(rs);
-        rs_advance(rs); /* what came before it was armed */
-        if (is_ready(rs))
-            break;
-        error = rs_sleep(rs, fd, timeout_ms < 0 ? -1 : rs_ms_until(until));
-    }
-    rs_waiter_remove(&waiter);
+    rs_waiter_add(rs, &wait.waiter, wait.fd);
+    pthread_cleanup_push(rs_wait_cancelled, &wait);
+    error = rs_wait_until(&wait, is_ready, timeout_ms);
+    pthread_cleanup_pop(false);
+    rs_waiter_remove(&wait.waiter);
     return error;
 }

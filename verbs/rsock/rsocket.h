@@ -160,6 +160,7 @@ struct rs_waiter {
 
 struct rsocket {
     pthread_mutex_t lock;
+    int cancel_state;  /* of the thread that has the lock, before */
     atomic_uint users; /* calls, and the table */
     int fd;            /* what the application knows: that of the event channel */
     int family;
@@ -195,14 +196,22 @@ int rs_publish(struct rsocket *rs);
 struct rsocket *rs_withdraw(int fd);
 void rs_each(void (*visit)(struct rsocket *rs));
 
+/* A thread that has the lock is not cancelled: it would leave it locked. */
 static inline void rs_lock(struct rsocket *rs)
 {
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_mutex_lock(&rs->lock);
+    rs->cancel_state = state;
 }
 
 static inline void rs_unlock(struct rsocket *rs)
 {
+    const int state = rs->cancel_state;
+
     pthread_mutex_unlock(&rs->lock);
+    pthread_setcancelstate(state, NULL);
 }
 
 /* Sets errno, and returns -1. */
@@ -271,7 +280,7 @@ int rs_take_error(struct rsocket *rs);
 /* Does what can be done now. */
 void rs_advance(struct rsocket *rs);
 /* Waits until the answer is yes. Returns 0, EAGAIN with dont_wait, ETIMEDOUT (timeout_ms -1: never), or EINTR after a
- * handler without SA_RESTART. */
+ * handler without SA_RESTART. A thread that is cancelled meanwhile gives up the lock and the use that its call has. */
 int rs_wait(struct rsocket *rs, bool (*is_ready)(const struct rsocket *), bool dont_wait, int timeout_ms);
 /* For rpoll(): the descriptor that becomes readable when there is news, after the socket was armed. */
 int rs_descriptor(const struct rsocket *rs);

@@ -91,10 +91,16 @@ static void rs_free(struct rsocket *rs)
     free(rs);
 }
 
+/* A thread that is cancelled finishes it first. */
 void rs_put(struct rsocket *rs)
 {
-    if (atomic_fetch_sub(&rs->users, 1) == 1)
-        rs_free(rs);
+    int state;
+
+    if (atomic_fetch_sub(&rs->users, 1) != 1)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    rs_free(rs);
+    pthread_setcancelstate(state, NULL);
 }
 
 int rs_publish(struct rsocket *rs)
