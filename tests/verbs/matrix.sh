@@ -133,6 +133,8 @@ group_rsocket() {
     pair "iperf3 -R -P 4, preloaded" "iperf3 -s -1" "iperf3 -c 127.0.0.1 -R -P 4 -n 5M"
     pair "nc -N, preloaded" "nc -l -N 127.0.0.1 7777" "nc -N 127.0.0.1 7777" "$tmp/data"
     compare "nc -N, the copy" nc "$tmp/data" "$tmp/server"
+    alone "python, preloaded" /usr/bin/python3 "$here/lib/preloaded.py"
+    says "copies and ioctl: right"
     preload=
 }
 

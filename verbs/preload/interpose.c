@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "verbs/preload/program_fds.h"
@@ -74,15 +75,30 @@ INTERPOSE(int, close, int fd)
     return held_close(fd);
 }
 
+INTERPOSE(int, dup, int from)
+{
+    int rs = held(from), fd = real()->dup(from);
+
+    if (fd >= 0 && rs >= 0)
+        held_share(fd, rs);
+    return fd;
+}
+
 INTERPOSE(int, dup2, int from, int to)
 {
-    int rs = held(from), fd;
+    int rs = held(from), fd = real()->dup2(from, to);
 
-    if (from != to && held(to) >= 0)
-        held_close(to);
-    fd = real()->dup2(from, to);
-    if (fd >= 0 && from != to && rs >= 0)
-        held_share(to, rs);
+    if (fd >= 0 && from != to)
+        held_replace(to, rs);
+    return fd;
+}
+
+INTERPOSE(int, dup3, int from, int to, int flags)
+{
+    int rs = held(from), fd = real()->dup3(from, to, flags);
+
+    if (fd >= 0)
+        held_replace(to, rs);
     return fd;
 }
 
@@ -215,6 +231,21 @@ INTERPOSE(int, setsockopt, int fd, int level, int name, const void *value, sockl
     int rs = held(fd);
 
     return rs < 0 ? real()->setsockopt(fd, level, name, value, length) : rsetsockopt(rs, level, name, value, length);
+}
+
+/* What it says of waiting is said to the rsocket; of all else /dev/null knows nothing, and says so. */
+INTERPOSE(int, ioctl, int fd, unsigned long request, ...)
+{
+    int rs = held(fd);
+    va_list arguments;
+    void *argument;
+
+    va_start(arguments, request);
+    argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (rs < 0 || request != FIONBIO)
+        return real()->ioctl(fd, request, argument);
+    return rfcntl(rs, F_SETFL, *(int *)argument ? O_NONBLOCK : 0);
 }
 
 /* A command's argument is an int, a pointer, or none: all of them are passed on as a pointer would be. */

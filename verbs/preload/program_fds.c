@@ -33,6 +33,7 @@ static const struct real_name {
     REAL(recvfrom),   REAL(recvmsg),    REAL(write),  REAL(writev),  REAL(send),        REAL(sendto),
     REAL(sendmsg),    REAL(sendfile),   REAL(poll),   REAL(select),  REAL(getpeername), REAL(getsockname),
     REAL(getsockopt), REAL(setsockopt), REAL(fcntl),
+    REAL(dup),        REAL(dup3),       REAL(ioctl),
 };
 
 static const void *library_with(const char *symbol)
@@ -102,11 +103,26 @@ int held_open(int rs)
     return -1;
 }
 
+/* A descriptor of it is gone. */
+static void held_release(int rs)
+{
+    if (rs >= 0 && atomic_fetch_sub(&held_count[rs], 1) == 1)
+        rclose(rs);
+}
+
+void held_replace(int fd, int rs)
+{
+    if (fd >= FDS)
+        return;
+    if (rs >= 0)
+        atomic_fetch_add(&held_count[rs], 1);
+    held_release(atomic_exchange(&held_by[fd], rs + 1) - 1);
+}
+
 int held_close(int fd)
 {
     int rs = fd < 0 || fd >= FDS ? -1 : atomic_exchange(&held_by[fd], 0) - 1, error = real()->close(fd);
 
-    if (rs >= 0 && atomic_fetch_sub(&held_count[rs], 1) == 1)
-        rclose(rs);
+    held_release(rs);
     return error;
 }

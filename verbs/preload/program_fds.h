@@ -48,6 +48,9 @@ struct real {
     int (*getsockopt)(int, int, int, void *, socklen_t *);
     int (*setsockopt)(int, int, int, const void *, socklen_t);
     int (*fcntl)(int, int, ...);
+    int (*dup)(int);
+    int (*dup3)(int, int, int);
+    int (*ioctl)(int, unsigned long, ...);
 };
 
 const struct real *real(void);
@@ -60,6 +63,9 @@ int held_open(int rs);
 
 /* Another descriptor is the same rsocket from now on. */
 void held_share(int fd, int rs);
+
+/* A descriptor was replaced by another: by one of the rsocket, or by none of any (-1). */
+void held_replace(int fd, int rs);
 
 /* Closes what a descriptor was. The last of an rsocket closes it, too. */
 int held_close(int fd);

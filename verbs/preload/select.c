@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* select.c - poll() and select() of descriptors some of which are rsockets. */
 #include <errno.h>
+#include <limits.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 
@@ -87,13 +88,24 @@ static int selected_keep(const struct selected *selected, fd_set *const sets[3])
     return ready;
 }
 
+/* As the C library's select() takes it: longer than poll() can wait is as long as it can; a negative one is left to the
+ * caller, as EINVAL. */
+static int selected_ms(const struct timeval *timeout)
+{
+    if (!timeout)
+        return -1;
+    if (timeout->tv_sec >= INT_MAX / 1000 || timeout->tv_usec >= INT_MAX)
+        return INT_MAX;
+    return (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
+}
+
 INTERPOSE(int, select, int n, fd_set *readable, fd_set *writable, fd_set *except, struct timeval *timeout)
 {
-    const int timeout_ms = timeout ? (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000) : -1;
     fd_set *const sets[3] = {readable, writable, except};
     struct selected selected;
+    const bool is_no_time = timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0);
 
-    if (n < 0 || n > FD_SETSIZE || !selected_find(&selected, n, sets))
+    if (n < 0 || n > FD_SETSIZE || is_no_time || !selected_find(&selected, n, sets))
         return real()->select(n, readable, writable, except, timeout);
-    return rpoll(selected.fds, selected.n, timeout_ms) < 0 ? -1 : selected_keep(&selected, sets);
+    return rpoll(selected.fds, selected.n, selected_ms(timeout)) < 0 ? -1 : selected_keep(&selected, sets);
 }

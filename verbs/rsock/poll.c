@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* poll.c - rpoll() and rselect(): rsockets and other descriptors together. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -228,16 +229,29 @@ static int keep_in_set(fd_set *set, const struct pollfd *fd, int asked, int happ
     return 0;
 }
 
+/* In milliseconds, rounded up, at most what poll(2) can wait; -1 for NULL, -EINVAL for what is no time. */
+static int64_t select_ms(const struct timeval *timeout)
+{
+    if (!timeout)
+        return -1;
+    if (timeout->tv_sec < 0 || timeout->tv_usec < 0)
+        return -EINVAL;
+    if (timeout->tv_sec >= INT_MAX / 1000 || timeout->tv_usec >= INT_MAX)
+        return INT_MAX; /* 24 days */
+    return timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000;
+}
+
 int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
 {
     struct pollfd fds[FD_SETSIZE];
-    int ready = 0, timeout_ms = timeout ? (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000) : -1;
+    const int64_t timeout_ms = select_ms(timeout);
+    int ready = 0;
     nfds_t n;
 
-    if (nfds < 0 || nfds > FD_SETSIZE)
+    if (nfds < 0 || nfds > FD_SETSIZE || timeout_ms < -1)
         return rs_fail(EINVAL);
     n = fds_of_sets(nfds, readfds, writefds, exceptfds, fds);
-    if (rpoll(fds, n, timeout_ms) < 0)
+    if (rpoll(fds, n, (int)timeout_ms) < 0)
         return -1;
     for (nfds_t i = 0; i < n; i++) {
         if (fds[i].revents & POLLNVAL)
