@@ -104,6 +104,7 @@ bool qp_take_request(struct qp *qp, uint32_t *at, struct seg *seg)
             return false;
     } else {
         s->state = SEND_QUEUED;
+        qp->tx_octets += s->length;
     }
     *at = qp->sq.next++;
     qp_describe_request(qp, *at, seg);

@@ -101,6 +101,18 @@ static void atomics(void)
     assert_int_equal(got, 82);
 }
 
+/* What one end has sent, the other has received. */
+static void counted(void)
+{
+    struct rddp_qp_info info[2];
+
+    for (unsigned end = 0; end < 2; end++)
+        assert_int_equal(rddp_query_qp(h.end[end].qp, &info[end]), 0);
+    assert_true(info[0].tx_octets && info[1].tx_octets);
+    assert_int_equal(info[0].tx_octets, info[1].rx_octets);
+    assert_int_equal(info[1].tx_octets, info[0].rx_octets);
+}
+
 /* ROCE-REQ-03, ROCE-REQ-07, ROCE-REQ-15, ROCE-REQ-17; ROCE-RSP-15. */
 static void exchange(uint32_t mtu, const char *address)
 {
@@ -117,6 +129,7 @@ static void exchange(uint32_t mtu, const char *address)
         read_once(octets[i]);
     }
     write_immediate();
+    counted();
     atomics();
     hands_close(&h);
 }
