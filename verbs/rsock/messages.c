@@ -42,12 +42,12 @@ void rs_start(struct rsocket *rs, const struct rs_hello *peer)
 static void take_target(struct rsocket *rs)
 {
     volatile struct rs_sge *entry = &rs->queues.sgl[rs->out.entry];
+    const uint32_t length = __atomic_load_n(&entry->length, __ATOMIC_ACQUIRE);
     struct rs_sge *to = &rs->out.target[rs->out.targets];
 
-    if (rs->out.targets == RS_SGL_ENTRIES || !entry->length)
+    if (rs->out.targets == RS_SGL_ENTRIES || !length)
         return;
-    to->length = entry->length;
-    atomic_thread_fence(memory_order_acquire);
+    to->length = length;
     to->addr = entry->addr;
     to->key = entry->key;
     entry->length = 0;
