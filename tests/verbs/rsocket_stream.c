@@ -507,11 +507,11 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),  cmocka_unit_test(test_large),
-        cmocka_unit_test(test_full),      cmocka_unit_test(test_poll_and_select),
-        cmocka_unit_test(test_shutdown),  cmocka_unit_test(test_two_threads_wait),
-        cmocka_unit_test(test_unread),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_peer_ends), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_exchange),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_full),        cmocka_unit_test(test_poll_and_select),
+        cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_two_threads_wait),
+        cmocka_unit_test(test_unread),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_peer_ends),   cmocka_unit_test(test_many),
         cmocka_unit_test(test_long_select),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,11 +112,12 @@ static int resolve_addr(struct cm_id *id)
 }
 
 /* Stores and announces the result. Returns 0, or a negative errno. */
-static int addr_resolved(struct cm_id *id, int result)
+static int addr_resolved(struct cm_id *id, int result, bool *is_sync)
 {
     int error;
 
     pthread_mutex_lock(&verbs_lock);
+    *is_sync = id->is_sync;
     error = cm_channel_post(id, result ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, result);
     if (!error && !result)
         id->state = CM_ADDR_RESOLVED;
@@ -127,6 +128,7 @@ static int addr_resolved(struct cm_id *id, int result)
 int rdma_resolve_addr(struct rdma_cm_id *ibv, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
     struct cm_id *id = cm_of(ibv);
+    bool is_sync;
     int error;
 
     (void)timeout_ms; /* the answer is at hand */
@@ -141,17 +143,19 @@ int rdma_resolve_addr(struct rdma_cm_id *ibv, struct sockaddr *src, struct socka
     error = resolve_addr(id);
     if (!error && use_device(id))
         return -1;
-    error = addr_resolved(id, error);
-    return error ? cm_result(error) : cm_complete(id);
+    error = addr_resolved(id, error, &is_sync);
+    return cm_finish(id, is_sync, error);
 }
 
 int rdma_resolve_route(struct rdma_cm_id *ibv, int timeout_ms)
 {
     struct cm_id *id = cm_of(ibv);
     int error = -EINVAL;
+    bool is_sync;
 
     (void)timeout_ms;
     pthread_mutex_lock(&verbs_lock);
+    is_sync = id->is_sync;
     if (id->state == CM_ADDR_RESOLVED)
         error = cm_channel_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     if (!error)
@@ -159,5 +163,5 @@ int rdma_resolve_route(struct rdma_cm_id *ibv, int timeout_ms)
     pthread_mutex_unlock(&verbs_lock);
     if (error == -EINVAL)
         return cm_refuse("rdma_resolve_route", id, "rdma_resolve_addr() comes first, and each once");
-    return error ? cm_result(error) : cm_complete(id);
+    return cm_finish(id, is_sync, error);
 }

@@ -137,8 +137,15 @@ int cm_id_use_device(struct cm_id *id);
 struct ibv_device *cm_id_device(const struct cm_id *id);
 /* Ends the connection of the id, or stops one that is being made. Returns 0, or a negative errno. */
 int cm_id_disconnect(struct cm_id *id);
-/* A synchronous id waits for its next event here. Returns 0, or -1 with errno. */
+/* Waits for the next event of a synchronous id. Returns 0, or -1 with errno. */
 int cm_complete(struct cm_id *id);
+
+/* The end of a call that an event follows. Another thread may have taken the event by now, and destroyed the id unless
+ * it is synchronous: whether it is was asked under the lock. */
+static inline int cm_finish(struct cm_id *id, bool is_sync, int error)
+{
+    return error || !is_sync ? cm_result(error) : cm_complete(id);
+}
 /* Binds a socket to `address`. Returns 0, or -1 with errno. */
 int cm_bind(struct cm_id *id, const struct sockaddr *address);
 

@@ -85,10 +85,12 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     struct cm_id *id = cm_of(ibv);
     struct rddp_conn_attr attr;
     int error = check_param(param);
+    bool is_sync;
 
     if (error)
         return cm_result(error);
     pthread_mutex_lock(&verbs_lock);
+    is_sync = id->is_sync;
     if (id->state != CM_ROUTE_RESOLVED || (!cm_is_datagram(id) && !qp_named(id, param))) {
         error = -EINVAL;
     } else if (cm_is_datagram(id)) {
@@ -105,7 +107,7 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     if (error == -EINVAL)
         return cm_refuse("rdma_connect", id,
                          "its route is not resolved, it is connected, or it has no queue pair in INIT");
-    return error ? cm_result(error) : cm_complete(id);
+    return cm_finish(id, is_sync, error);
 }
 
 /* Listens on one device: with the socket, or at its address. Returns 0, or a negative errno. */
@@ -177,10 +179,12 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     struct cm_id *id = cm_of(ibv);
     struct rddp_conn_attr attr;
     int error = check_param(param);
+    bool is_sync;
 
     if (error)
         return cm_result(error);
     pthread_mutex_lock(&verbs_lock);
+    is_sync = id->is_sync && !cm_is_datagram(id); /* no event follows the answer to those */
     if (!id->request || !has_queue_pair(id, param)) {
         error = -EINVAL;
     } else if (cm_is_datagram(id)) {
@@ -197,9 +201,7 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
     pthread_mutex_unlock(&verbs_lock);
     if (error == -EINVAL)
         return cm_refuse("rdma_accept", id, "it is of no request, was answered, or has no queue pair in INIT");
-    if (cm_is_datagram(id))
-        return cm_result(error); /* no event follows */
-    return error ? cm_result(error) : cm_complete(id);
+    return cm_finish(id, is_sync, error);
 }
 
 int rdma_reject(struct rdma_cm_id *ibv, const void *private_data, uint8_t length)
@@ -229,9 +231,11 @@ int rdma_disconnect(struct rdma_cm_id *ibv)
     struct cm_id *id = cm_of(ibv);
     enum cm_state state;
     int error = 0;
+    bool is_sync;
 
     pthread_mutex_lock(&verbs_lock);
     state = id->state;
+    is_sync = id->is_sync && state != CM_OVER;
     if (state == CM_CONNECTED || state == CM_CONNECTING)
         error = id->qp && !cm_is_datagram(id) ? cm_id_disconnect(id) : -EINVAL;
     else if (state != CM_ENDING && state != CM_OVER)
@@ -239,7 +243,5 @@ int rdma_disconnect(struct rdma_cm_id *ibv)
     pthread_mutex_unlock(&verbs_lock);
     if (error == -EINVAL)
         return cm_refuse("rdma_disconnect", id, "it was never connected");
-    if (error || state == CM_OVER)
-        return cm_result(error);
-    return cm_complete(id);
+    return cm_finish(id, is_sync, error);
 }

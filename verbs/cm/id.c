@@ -118,8 +118,6 @@ int cm_complete(struct cm_id *id)
 {
     const struct rdma_cm_event *event;
 
-    if (!id->is_sync)
-        return 0;
     if (id->ibv.event) {
         rdma_ack_cm_event(id->ibv.event);
         id->ibv.event = NULL;

@@ -32,8 +32,7 @@ static const struct real_name {
     REAL(shutdown),   REAL(close),      REAL(dup2),   REAL(read),    REAL(readv),       REAL(recv),
     REAL(recvfrom),   REAL(recvmsg),    REAL(write),  REAL(writev),  REAL(send),        REAL(sendto),
     REAL(sendmsg),    REAL(sendfile),   REAL(poll),   REAL(select),  REAL(getpeername), REAL(getsockname),
-    REAL(getsockopt), REAL(setsockopt), REAL(fcntl),
-    REAL(dup),        REAL(dup3),       REAL(ioctl),
+    REAL(getsockopt), REAL(setsockopt), REAL(fcntl),  REAL(dup),     REAL(dup3),        REAL(ioctl),
 };
 
 static const void *library_with(const char *symbol)
