@@ -16,6 +16,13 @@ enum { SINK_PAGES_OCTETS = 1 << 24 };
 static pthread_mutex_t null_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two, which are made once */
 static uint8_t *null_zeroes, *null_sink;
 
+/* In a core file the sink would be its pages again and again. */
+static void leave_out_of_cores(uint8_t *at)
+{
+    if (at)
+        madvise(at, MR_NULL_OCTETS, MADV_DONTDUMP);
+}
+
 static uint8_t *null_map(int protection)
 {
     void *at = mmap(NULL, MR_NULL_OCTETS, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,6 +52,7 @@ static uint8_t *sink_map(void)
     }
     if (fd >= 0)
         close(fd);
+    leave_out_of_cores(sink);
     return sink;
 }
 

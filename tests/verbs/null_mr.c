@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* null_mr.c - a null region reads as 0 at every address, drops what is placed there, and has no right for peers. */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/verbs/lib/looped.h"
@@ -82,11 +84,35 @@ static void test_not_the_peers(void **state)
     assert_int_equal(looped_completion(&looped).status, IBV_WC_REM_ACCESS_ERR);
 }
 
+/* The core file of a program that crashes does not have 4 GiB of it: "dd" of proc(5). */
+static void test_no_core(void **state)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    bool is_sink = false;
+    char line[512];
+    int left_out = 0;
+
+    (void)state;
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps)) {
+        if (strstr(line, "memfd:rddp-null"))
+            is_sink = true;
+        if (strncmp(line, "VmFlags:", 8))
+            continue;
+        assert_true(!is_sink || strstr(line, " dd"));
+        left_out += is_sink;
+        is_sink = false;
+    }
+    fclose(maps);
+    assert_true(left_out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_source_and_sink, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_the_peers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_core, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
