@@ -206,8 +206,11 @@ static void check_kernel(void)
     if (!access("/sys/class/infiniband", F_OK))
         doctor_note("/sys/class/infiniband",
                     "this host has RDMA devices: programs under `rddp run` see rddp0 instead of them");
-    else
+    else if (verbs_can_view())
         doctor_note("/sys/class/infiniband", "not there; few programs look: `rddp run --sysfs` shows them one");
+    else
+        doctor_note("/sys/class/infiniband",
+                    "not there, and programs that look cannot be shown one without user namespaces: " VERBS_NAMESPACES);
     doctor_note("ulimit -l", "any: no memory is pinned");
 }
 

@@ -58,6 +58,16 @@ fi
 
 expect 0 "doctor" "$rddp" doctor
 expect_text "doctor" '^ok   devices: rddpe0 .*, rddp0 '
+# Where no namespaces are allowed: in one that allows none below it.
+# shellcheck disable=SC2016 # the inner shell expands it
+forbid=(unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"' sh)
+if "${forbid[@]}" true 2>/dev/null; then
+    expect 1 "--sysfs, no namespaces" "${forbid[@]}" "$rddp" run --sysfs -- true
+    expect_text "--sysfs, no namespaces" 'allows no user namespaces' err
+    expect 0 "doctor, no namespaces" "${forbid[@]}" "$rddp" doctor
+    [ -e /sys/class/infiniband ] ||
+        expect_text "doctor, no namespaces" '^note /sys/class/infiniband: not there, and programs that look cannot'
+fi
 expect 1 "doctor, no such program" "$rddp" doctor "$tmp/nothing"
 expect_text "doctor, no such program" '^BAD '
 cp /bin/true "$tmp/setuid" && chmod u+s "$tmp/setuid"

@@ -16,6 +16,13 @@ bool verbs_folder(char path[PATH_MAX]);
 /* Stores the folder and, behind it, what LD_LIBRARY_PATH names now. Returns 0, or an exit code after a message. */
 int verbs_search_path(char text[SEARCH_PATH]);
 
+/* What may have refused user namespaces. */
+#define VERBS_NAMESPACES \
+    "see user.max_user_namespaces and kernel.unprivileged_userns_clone of sysctl(8), or what the container allows"
+
+/* Does the system allow the namespaces that verbs_view() needs? */
+bool verbs_can_view(void);
+
 /* Gives this process, and what it executes, a /sys/class/infiniband and a /dev/infiniband of both devices, in
  * namespaces of its own. Returns 0, or an exit code after a message. */
 int verbs_view(void);

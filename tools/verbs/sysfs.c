@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/lib/tool.h"
@@ -211,12 +212,27 @@ static int show_devices(void)
     return error;
 }
 
+/* In a child: this process keeps its namespaces. */
+bool verbs_can_view(void)
+{
+    int status = 1;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(enter_namespaces() ? EXIT_FAILED : 0);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return child > 0 && !status;
+}
+
 int verbs_view(void)
 {
     int error = enter_namespaces();
 
-    if (!error)
-        error = show_devices();
+    if (error)
+        return fail(EXIT_FAILED, "--sysfs: this system allows no user namespaces (%s): " VERBS_NAMESPACES,
+                    error_text(error));
+    error = show_devices();
     if (error)
         return fail(EXIT_FAILED, "--sysfs: cannot make a private /sys/class/infiniband: %s", error_text(error));
     return 0;
