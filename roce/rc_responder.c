@@ -228,7 +228,8 @@ void rc_responder_refuse(struct rc_responder *s, enum bth_nak reason)
 
 void rc_responder_refuse_answer(struct rc_responder *s, enum bth_nak reason)
 {
-    uint64_t position = s->answer_tail != s->answer_head ? answer_at(s, s->answer_tail)->position : s->expected;
+    const struct rc_answer *a = answer_at(s, s->answer_tail);
+    uint64_t position = s->answer_tail != s->answer_head ? a->position + a->sent : s->expected;
 
     rc_responder_refuse(s, reason);
     s->nak = position;

@@ -77,6 +77,22 @@ static void read_again(void **state)
     close_world();
 }
 
+/* What may no longer be read in the middle is refused there: the requester has what was before. */
+static void read_breaks_off(void **state)
+{
+    struct bth request;
+
+    (void)state;
+    open_usual();
+    request = packet(BTH_READ_REQUEST, ONLY, PEER, 0);
+    request.dma_length = 600;
+    says(request);
+    hear_message(PEER, BTH_READ_RESPONSE, BTH_FIRST, MTU);
+    w.region->valid = false;
+    hear_ack(PEER + 1, AETH_NAK | NAK_REMOTE_ACCESS, 1);
+    close_world();
+}
+
 static struct bth atomic(uint32_t psn, uint64_t add)
 {
     struct bth b = packet(BTH_FETCH_ADD, ONLY, psn, 0);
@@ -313,10 +329,19 @@ static void unreliable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gap),        cmocka_unit_test(duplicates),     cmocka_unit_test(read_again),
-        cmocka_unit_test(atomics),    cmocka_unit_test(too_many_reads), cmocka_unit_test(out_of_turn),
-        cmocka_unit_test(no_receive), cmocka_unit_test(too_long),       cmocka_unit_test(bad_keys),
-        cmocka_unit_test(no_right),   cmocka_unit_test(invalidates),    cmocka_unit_test(unreliable),
+        cmocka_unit_test(gap),
+        cmocka_unit_test(duplicates),
+        cmocka_unit_test(read_again),
+        cmocka_unit_test(atomics),
+        cmocka_unit_test(too_many_reads),
+        cmocka_unit_test(out_of_turn),
+        cmocka_unit_test(no_receive),
+        cmocka_unit_test(too_long),
+        cmocka_unit_test(bad_keys),
+        cmocka_unit_test(no_right),
+        cmocka_unit_test(invalidates),
+        cmocka_unit_test(unreliable),
+        cmocka_unit_test(read_breaks_off),
     };
 
     return cmocka_run_group_tests_name("roce_respond", tests, NULL, NULL);
