@@ -104,6 +104,7 @@ static bool async_type_of(enum fault fault, enum rddp_async_type *type)
     case FAULT_RIGHT:
     case FAULT_BOUNDS:
     case FAULT_WRAP:
+    case FAULT_ABSENT:
     case FAULT_INVALIDATE:
         *type = RDDP_ASYNC_QP_ACCESS_ERR;
         return true;

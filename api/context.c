@@ -12,6 +12,7 @@
 #include "drive/fork.h"
 #include "drive/inherit.h"
 #include "drive/loops.h"
+#include "api/on_demand.h"
 
 enum { DRAIN_TURN_MS = 10, SPIN_MAX_US = 1000000 };
 
@@ -54,6 +55,7 @@ static int init_memory(struct rddp_context *context)
     if (!buffer)
         return -ENOMEM;
     mr_table_init(&context->mrs, buffer, MR_SLOTS);
+    context->mrs.copier = &on_demand_copier;
     return 0;
 }
 

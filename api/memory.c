@@ -12,6 +12,7 @@
 #include "drive/inherit.h"
 #include "api/mapped.h"
 #include "api/null_memory.h"
+#include "api/on_demand.h"
 #include "endpoint/reclaim.h"
 #include "base/spin.h"
 #include "loop/cancel.h"
@@ -21,7 +22,7 @@ enum {
     PAUSE_NS = 20000, /* then the pause between two attempts */
     ACCESS_ALL = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ |
                  RDDP_ACCESS_REMOTE_ATOMIC | RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ZERO_BASED |
-                 RDDP_ACCESS_MW_BIND,
+                 RDDP_ACCESS_MW_BIND | RDDP_ACCESS_ON_DEMAND,
     REREG_ALL = RDDP_REREG_MR_CHANGE_TRANSLATION | RDDP_REREG_MR_CHANGE_PD | RDDP_REREG_MR_CHANGE_ACCESS,
 };
 
@@ -128,11 +129,11 @@ static bool rights_agree(unsigned access)
 
 static bool is_sane(const void *addr, size_t length, unsigned access)
 {
-    if (access & ~(unsigned)ACCESS_ALL || !rights_agree(access))
+    unsigned of_memory = access & (RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ON_DEMAND);
+
+    if (access & ~(unsigned)ACCESS_ALL || !rights_agree(access) || of_memory & (of_memory - 1))
         return false;
-    if ((access & RDDP_ACCESS_STABLE) && (access & RDDP_ACCESS_VOLATILE))
-        return false;
-    return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length);
+    return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length || access & RDDP_ACCESS_ON_DEMAND);
 }
 
 /* Enters a copy of `region`, which is filled in except for its key, in place of the region `before` (NULL: of none),
@@ -187,15 +188,26 @@ static struct rddp_mr *memory_register(struct rddp_context *context, const struc
     return NULL;
 }
 
-/* Returns 0 and the region, -EINVAL or -EFAULT. */
+/* Can requests use this memory? Returns 0, -EFAULT or -EOPNOTSUPP. */
+static int memory_look(struct rddp_context *context, const void *addr, size_t length, unsigned access)
+{
+    if (!(access & RDDP_ACCESS_ON_DEMAND))
+        return memory_allows(addr, length, access) ? 0 : -EFAULT;
+    if (access & RDDP_ACCESS_REMOTE_ATOMIC)
+        return -EOPNOTSUPP; /* the kernel copies, and has no atomic operation for that */
+    if (on_demand_works())
+        return 0;
+    context_log(context, RDDP_LOG_WARN, "no registration on demand: process_vm_writev() is forbidden or missing here");
+    return -EOPNOTSUPP;
+}
+
+/* Returns 0 and the region, -EINVAL, -EFAULT or -EOPNOTSUPP. */
 static int describe(struct rddp_pd *pd, void *addr, size_t length, uint64_t start, unsigned access, struct mr *region)
 {
     if (!is_sane(addr, length, access) || length > UINT64_MAX - start)
         return -EINVAL;
-    if (!memory_allows(addr, length, access))
-        return -EFAULT;
     *region = (struct mr){.pd = &pd->pd, .base = addr, .start = start, .length = length, .access = access};
-    return 0;
+    return memory_look(pd->context, addr, length, access);
 }
 
 static uint64_t usual_start(const void *addr, unsigned access)
@@ -249,7 +261,7 @@ struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t lengt
     return NULL;
 }
 
-/* Returns 0 and the region as it is to be, or -EINVAL or -EFAULT. */
+/* Returns 0 and the region as it is to be, or as describe(). */
 static int describe_change(const struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
                            unsigned access, struct mr *region)
 {

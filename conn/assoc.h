@@ -77,8 +77,8 @@ struct assoc_chunk {
     uint32_t head_length;
     uint32_t ppid;
     uint16_t stream;
-    uint64_t end; /* the argument for assoc_sent() */
-    struct emit emit;
+    uint64_t end;     /* the argument for assoc_sent() */
+    struct emit emit; /* its buffer is the caller's: payload_max octets */
 };
 
 /* The flags of a chunk whose turn has come: everything before it has been placed. */

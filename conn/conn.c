@@ -210,7 +210,10 @@ static void fill_segments(struct conn *c)
     uint32_t untagged_max = c->wire->payload_max(&c->agreed, false, c->attr.emss);
     struct emit e;
 
-    while (out_has_space(c->life.out) && !conn_is_done(c) && qp_emit(c->life.qp, &e, tagged_max, untagged_max)) {
+    while (out_has_space(c->life.out) && !conn_is_done(c)) {
+        e.buffer = out_spare(c->life.out);
+        if (!qp_emit(c->life.qp, &e, tagged_max, untagged_max))
+            break;
         conn_encode(c, &e);
         qp_queued(c->life.qp, c->agreed.tx_pos);
     }

@@ -68,6 +68,12 @@ static inline uint8_t *out_space(const struct out *out)
 void out_commit(struct out *out, size_t octets);
 void out_commit_unit(struct out *out, size_t octets);
 
+/* Where another WIRE_UNIT_MAX octets may be used until the next unit is added: those that a Terminate would need. */
+static inline uint8_t *out_spare(const struct out *out)
+{
+    return out_space(out) + WIRE_UNIT_MAX;
+}
+
 /* Adds a span of registered memory, which must stay until it was sent or out_own() was called: see mr_lend(). */
 void out_borrow(struct out *out, struct span span, struct mr *region);
 

@@ -100,6 +100,7 @@ enum bth_nak rc_pair_reason(enum fault fault)
     case FAULT_RIGHT:
     case FAULT_BOUNDS:
     case FAULT_WRAP:
+    case FAULT_ABSENT:
     case FAULT_INVALIDATE:
         return NAK_REMOTE_ACCESS;
     case FAULT_LOCAL_KEY:

@@ -28,8 +28,8 @@ struct rc_pair_attr {
 struct rc_packet {
     uint8_t head[BTH_HEAD_MAX];
     uint32_t head_length;
-    uint32_t length; /* octets in the spans */
-    struct emit emit;
+    uint32_t length;  /* octets in the spans */
+    struct emit emit; /* its buffer is the caller's: BTH_MTU_MAX octets */
 };
 
 struct rc_pair {

@@ -50,18 +50,39 @@ bool emit_fail_key(struct qp *qp, struct send *s, enum seg_op op, const struct r
 
 /* --- payload ------------------------------------------------------------------------------------------------- */
 
+/* Adds a copy of octets that may not be there, at its place in the buffer: it does not depend on the region any more.
+ * Not inlined, so that other memory does not pay for it. */
+__attribute__((noinline)) static enum fault emit_fetch(const struct qp *qp, struct emit *e, const uint8_t *at,
+                                                       uint32_t length)
+{
+    uint8_t *to = e->buffer;
+
+    for (uint32_t i = 0; i < e->spans; i++)
+        to += e->span[i].length;
+    if (!qp->attr.mrs->copier->fetch(to, at, length))
+        return FAULT_ABSENT;
+    e->volatile_data = true;
+    e->region[e->spans] = NULL;
+    e->span[e->spans++] = (struct span){to, length};
+    return FAULT_NONE;
+}
+
 /* Adds `length` octets at `offset` of the region, after checking that `rest` octets from there may be read. */
 enum fault emit_add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
                          unsigned rights)
 {
+    struct mr *mr;
     uint8_t *at;
-    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, rest, rights, &at, &e->region[e->spans]);
+    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, rest, rights, &at, &mr);
 
     if (fault)
         return fault;
-    if (is_of_other(qp, e->region[e->spans]))
+    if (is_of_other(qp, mr))
         return FAULT_DOMAIN;
-    e->may_change |= !(e->region[e->spans]->access & RDDP_ACCESS_STABLE);
+    if (mr_is_on_demand(mr))
+        return emit_fetch(qp, e, at, length);
+    e->may_change |= !(mr->access & RDDP_ACCESS_STABLE);
+    e->region[e->spans] = mr;
     e->span[e->spans++] = (struct span){at, length};
     return FAULT_NONE;
 }
@@ -312,7 +333,9 @@ bool emit_answer(struct qp *qp, struct emit *e, uint32_t max)
         qp->cut.offset = 0;
         qp->cut.source = EMIT_RESPONSE;
     }
-    *e = (struct emit){.seg = {.op = SEG_READ_RESP}};
+    e->seg = (struct seg){.op = SEG_READ_RESP};
+    e->spans = 0;
+    e->volatile_data = e->may_change = false;
     return emit_message(qp, e, max, 0);
 }
 

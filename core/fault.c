@@ -26,6 +26,7 @@ static const struct {
                      NULL},
     [FAULT_BOUNDS] = {"bounds", "outside the region (RFC 5041 7.1)", ABOUT_PLACE, NULL},
     [FAULT_WRAP] = {"wrap", "offset and length pass 2^64 (RFC 5041 7.1)", ABOUT_PLACE, NULL},
+    [FAULT_ABSENT] = {"absent", "memory registered on demand that is not there", ABOUT_PLACE, NULL},
     [FAULT_QUEUE] = {"queue", "a queue number that does not exist (RFC 5041 7.1)", ABOUT_NOTHING, NULL},
     [FAULT_NO_RECEIVE] = {"no-receive", "no receive is posted for it (RFC 5041 7.1)", ABOUT_OP, NULL},
     [FAULT_MSN] = {"msn", "a message number out of turn (RFC 5041 7.1)", ABOUT_OP, "expected"},

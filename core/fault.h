@@ -16,6 +16,7 @@ enum fault {
     FAULT_RIGHT,  /* the region does not allow this access */
     FAULT_BOUNDS, /* outside the region */
     FAULT_WRAP,   /* offset + length passes 2^64 */
+    FAULT_ABSENT, /* RDDP_ACCESS_ON_DEMAND: there is no memory, or none that allows this */
     /* placement by message number (RFC 5041 7.1) */
     FAULT_QUEUE,      /* a queue number that does not exist */
     FAULT_NO_RECEIVE, /* no receive is posted for the message */

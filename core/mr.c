@@ -18,6 +18,7 @@ void mr_table_init(struct mr_table *table, void *buffer, uint32_t count)
     assert((count & (count - 1)) == 0);
     slots->count = count;
     table->used = table->live = 0;
+    table->copier = NULL;
     atomic_init(&table->slots, slots);
     epochs_init(&table->epochs, NULL, 0);
 }
@@ -136,7 +137,7 @@ void mr_remove(struct mr_table *table, struct mr *mr)
 
 bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access)
 {
-    const unsigned of_memory = RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE;
+    const unsigned of_memory = RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ON_DEMAND;
     const unsigned own = RDDP_ACCESS_ZERO_BASED | RDDP_ACCESS_ONE_SHOT;
     uint64_t offset = (uintptr_t)at - (uintptr_t)parent->base; /* wraps and is too large in front of the parent */
     uint64_t start = parent->access & RDDP_ACCESS_ZERO_BASED ? (uintptr_t)at : parent->start + offset;
@@ -240,7 +241,7 @@ enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t 
     /* No value from a peer is added to anything before this check has passed. */
     if (offset < mr->start || offset - mr->start > mr->length || length > mr->length - (offset - mr->start))
         return mr_reach_null(mr, length, rights, at, found);
-    *at = mr->base + (offset - mr->start);
+    *at = (uint8_t *)((uintptr_t)mr->base + (offset - mr->start)); /* on demand, the region may begin at address 0 */
     if (found)
         *found = mr;
     return FAULT_NONE;

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rddp/wr.h>
+
 #include "core/fault.h"
 #include "core/epoch.h"
 
@@ -59,6 +61,14 @@ enum {
     MR_CLOSED = INT32_MAX /* of `parts` */
 };
 
+/* Copies to and from memory that may not be there, of regions with RDDP_ACCESS_ON_DEMAND. Returns false if some of the
+ * octets are not there, or may not be read or written: any of the others may have been copied. The last octet is stored
+ * last. */
+struct mr_copier {
+    bool (*fetch)(uint8_t *to, const uint8_t *from, uint32_t octets);
+    bool (*store)(uint8_t *to, const uint8_t *from, uint32_t octets);
+};
+
 struct mr_slots {
     uint32_t count; /* a power of two */
     struct mr_slot slot[];
@@ -71,6 +81,8 @@ struct mr_table {
     uint32_t live;
     _Atomic uint64_t users; /* queue pairs that were made: each is the user of this number */
     struct epochs epochs;   /* the threads that may be looking up now */
+    /* The owner's, set before any region with RDDP_ACCESS_ON_DEMAND is entered. */
+    const struct mr_copier *copier;
 };
 
 /* Returns the octets for `count` slots, aligned for any type: at most count + 1 times the size of a slot. */
@@ -100,9 +112,9 @@ bool mr_close(struct mr *mr);
 void mr_open(struct mr *mr);
 
 /* Fills in *part, a region over `length` octets of `parent` from `at` on, for mr_insert(). It is looked up like any
- * other, becomes invalid with its parent, and has only rights of the parent; RDDP_ACCESS_STABLE and _VOLATILE are the
- * parent's. Returns false if it is not inside the parent, asks for more rights, or if the parent is invalid or a part
- * itself. Remove the parts before their parent. */
+ * other, becomes invalid with its parent, and has only rights of the parent; RDDP_ACCESS_STABLE, _VOLATILE and
+ * _ON_DEMAND are the parent's. Returns false if it is not inside the parent, asks for more rights, or if the parent is
+ * invalid or a part itself. Remove the parts before their parent. */
 bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access);
 
 /* Returns false if the region or its parent was invalidated. */
@@ -123,9 +135,16 @@ struct mr *mr_find_window(const struct mr_table *table, uint32_t key) __attribut
  * FAULT_RIGHT, FAULT_WRAP or FAULT_BOUNDS, and leaves both unchanged. A length of 0 is checked like any other; callers
  * that exempt empty messages do not call. A null region has octets at every offset: zeroes, or for
  * RDDP_ACCESS_LOCAL_WRITE its sink. The key of a window is good for remote rights alone; the caller compares
- * its user. */
+ * its user. Whether the octets of a region with RDDP_ACCESS_ON_DEMAND are there is not checked: nothing but the table's
+ * copier touches them. */
 enum fault mr_check(const struct mr_table *table, const struct pd *pd, uint64_t key, uint64_t offset, uint64_t length,
                     unsigned rights, uint8_t **at, struct mr **found);
+
+/* Is its memory for the copier alone? */
+static inline bool mr_is_on_demand(const struct mr *mr)
+{
+    return mr->access & RDDP_ACCESS_ON_DEMAND;
+}
 
 /* Invalidates a region on behalf of a peer (`remote`: the region must grant a remote right) or of the owner. Returns
  * FAULT_INVALIDATE if the key is unknown, of another domain, of a window of type 1, already invalid, or not the

@@ -14,6 +14,8 @@ static bool are_granted(const struct mr *window, const struct mr *region, unsign
 
     if (access & ~known || !(region->access & RDDP_ACCESS_MW_BIND) || region->access & RDDP_ACCESS_ZERO_BASED)
         return false;
+    if (access & RDDP_ACCESS_REMOTE_ATOMIC && mr_is_on_demand(region))
+        return false;
     return !(access & WRITES) ||
            (region->access & (RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_STABLE)) == RDDP_ACCESS_LOCAL_WRITE;
 }
@@ -44,10 +46,11 @@ static enum fault mw_open(const struct mr_table *table, struct mr *window, uint6
     if (!region || region->kind != MR_REGION || region->parent || !region->valid || region->pd != window->pd ||
         !are_granted(window, region, to->access) || !has_octets(region, to->addr, to->length) || !is_joined(region))
         return FAULT_LOCAL_KEY;
-    window->base = region->base + (to->addr - region->start);
+    window->base = (uint8_t *)((uintptr_t)region->base + (to->addr - region->start));
     window->start = to->access & RDDP_ACCESS_ZERO_BASED ? 0 : to->addr;
     window->length = to->length;
-    window->access = to->access | (region->access & (RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE));
+    window->access =
+        to->access | (region->access & (RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ON_DEMAND));
     window->parent = region;
     window->user = window->kind == MR_WINDOW ? 0 : user;
     window->key = key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* place.c - copies a payload to its place, for every kind of numbering. All checks come before the first octet is
- * moved. */
+ * moved; only that memory registered on demand is not there is found out as it is written to. */
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -12,6 +12,8 @@
 struct piece {
     uint8_t *at;
     uint32_t length;
+    struct mr *mr;
+    const struct rddp_sge *sge; /* that it is of; not of a Write's */
 };
 
 /* The application's sge is wrong; the note names it instead of anything the peer sent. */
@@ -24,21 +26,42 @@ static enum fault note_local(struct qp *qp, const struct seg *seg, const struct 
     return FAULT_LOCAL_KEY;
 }
 
-/* Nothing is left to copy if the payload was taken early, or read to its place (qp_locate()). */
-static inline void place_piece(const struct seg *seg, const struct piece *piece, const uint8_t *from)
+/* Copies to memory that may have been registered on demand; false: it is not there. */
+static inline bool copy_to(const struct qp *qp, const struct mr *mr, uint8_t *at, const uint8_t *from, uint32_t length)
 {
-    if (piece->length && piece->at != from && !(seg->flags & SEG_PLACED))
-        copy_once(piece->at, from, piece->length);
+    if (mr_is_on_demand(mr))
+        return qp->attr.mrs->copier->store(at, from, length);
+    copy_once(at, from, length);
+    return true;
 }
 
-static void place_copy(const struct seg *seg, const struct piece *piece, uint32_t pieces)
+/* Nothing is left to copy if the payload was taken early, or read to its place (qp_locate()). */
+static inline bool place_piece(const struct qp *qp, const struct seg *seg, const struct piece *piece,
+                               const uint8_t *from)
+{
+    if (!piece->length || piece->at == from || seg->flags & SEG_PLACED)
+        return true;
+    return copy_to(qp, piece->mr, piece->at, from, piece->length);
+}
+
+/* Returns NULL, or the sge whose memory is not there. */
+static const struct rddp_sge *place_copy(const struct qp *qp, const struct seg *seg, const struct piece *piece,
+                                         uint32_t pieces)
 {
     const uint8_t *from = seg->data;
 
     for (uint32_t i = 0; i < pieces && from; i++) { /* NULL: the payload was taken early */
-        place_piece(seg, &piece[i], from);
+        if (!place_piece(qp, seg, &piece[i], from))
+            return piece[i].sge;
         from += piece[i].length;
     }
+    return NULL;
+}
+
+/* May the payload be read to its place by others than the copier? */
+static bool is_for_all(const struct piece *piece)
+{
+    return piece->length && !mr_is_on_demand(piece->mr);
 }
 
 /* Counts [from, to) as placed. Early segments leave one interval free for the one that begins at 0, so that segments in
@@ -110,7 +133,9 @@ static const struct rddp_sge *scatter_over(const struct qp *qp, const struct pd 
             continue;
         }
         p->length = sge->length - offset < length ? sge->length - offset : length;
-        if (mr_check(qp->attr.mrs, pd, sge->lkey, sge->addr + offset, p->length, RDDP_ACCESS_LOCAL_WRITE, &p->at, NULL))
+        p->sge = sge;
+        if (mr_check(qp->attr.mrs, pd, sge->lkey, sge->addr + offset, p->length, RDDP_ACCESS_LOCAL_WRITE, &p->at,
+                     &p->mr))
             return sge;
         offset = 0;
         length -= p->length;
@@ -125,6 +150,12 @@ static const struct rddp_sge *scatter(const struct qp *qp, const struct recv *re
     return scatter_over(qp, qp->rq->pd, recv->sge, offset, length, piece, pieces);
 }
 
+static enum fault blame_receive(struct qp *qp, const struct seg *seg, struct inbound *in, const struct rddp_sge *bad)
+{
+    in->status = RDDP_WC_LOC_PROT_ERR;
+    return note_local(qp, seg, bad);
+}
+
 static enum fault locate_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order,
                                  struct piece *piece, uint32_t *pieces)
 {
@@ -134,10 +165,7 @@ static enum fault locate_message(struct qp *qp, const struct seg *seg, struct in
     if (fault)
         return fault;
     bad = scatter(qp, &in->recv, (uint32_t)seg->offset, seg->length, piece, pieces);
-    if (!bad)
-        return FAULT_NONE;
-    in->status = RDDP_WC_LOC_PROT_ERR;
-    return note_local(qp, seg, bad);
+    return bad ? blame_receive(qp, seg, in, bad) : FAULT_NONE;
 }
 
 enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *in, bool in_order)
@@ -145,13 +173,16 @@ enum fault place_message(struct qp *qp, const struct seg *seg, struct inbound *i
     struct piece piece[QP_SGE_MAX];
     uint32_t pieces, offset = (uint32_t)seg->offset;
     enum fault fault = locate_message(qp, seg, in, in_order, piece, &pieces);
+    const struct rddp_sge *bad;
 
     if (fault)
         return fault;
     if (!count_placed(&in->got, offset, offset + seg->length, in_order))
         return FAULT_NOT_NOW;
-    place_copy(seg, piece, pieces);
     in->early |= !in_order;
+    bad = place_copy(qp, seg, piece, pieces);
+    if (bad)
+        return blame_receive(qp, seg, in, bad);
     in->end = seg->end > in->end ? seg->end : in->end;
     in->reach = offset + seg->length > in->reach ? offset + seg->length : in->reach;
     if (seg->flags & SEG_LAST) {
@@ -186,12 +217,12 @@ enum fault place_datagram(struct qp *qp, const struct seg *seg, struct inbound *
     bad = scatter(qp, &in->recv, 0, seg->head_length, at_front, &fronts);
     if (!bad)
         bad = scatter(qp, &in->recv, seg->head_length, seg->length, piece, &pieces);
-    if (bad) {
-        in->status = RDDP_WC_LOC_PROT_ERR;
-        return note_local(qp, seg, bad);
-    }
-    place_copy(&front, at_front, fronts);
-    place_copy(seg, piece, pieces);
+    if (!bad)
+        bad = place_copy(qp, &front, at_front, fronts);
+    if (!bad)
+        bad = place_copy(qp, seg, piece, pieces);
+    if (bad)
+        return blame_receive(qp, seg, in, bad);
     place_elsewhere(in, seg->end, whole, seg->flags);
     return FAULT_NONE;
 }
@@ -206,7 +237,7 @@ static enum fault locate_write(struct qp *qp, const struct seg *seg, struct piec
     piece->length = seg->length;
     if (!seg->length)
         return FAULT_NONE;
-    fault = check_remote(qp, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &piece->at);
+    fault = find_remote(qp, seg->key, seg->offset, seg->length, RDDP_ACCESS_REMOTE_WRITE, &piece->at, &piece->mr);
     return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
 }
 
@@ -215,8 +246,8 @@ enum fault place_write(struct qp *qp, const struct seg *seg)
     struct piece piece;
     enum fault fault = locate_write(qp, seg, &piece);
 
-    if (!fault)
-        place_piece(seg, &piece, seg->data);
+    if (!fault && !place_piece(qp, seg, &piece, seg->data))
+        return note_seg(qp, seg, FAULT_ABSENT, 0, 0);
     return fault;
 }
 
@@ -239,15 +270,18 @@ enum fault place_read_request(struct qp *qp, const struct seg *seg, uint32_t at)
     return FAULT_NONE;
 }
 
+static enum fault blame_sink(struct qp *qp, const struct seg *seg, struct send *s, const struct rddp_sge *bad)
+{
+    s->status = RDDP_WC_LOC_PROT_ERR;
+    return note_local(qp, seg, bad);
+}
+
 static enum fault locate_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, struct piece *piece,
                                 uint32_t *pieces)
 {
     const struct rddp_sge *bad = scatter_over(qp, qp->attr.pd, s->sge, at, seg->length, piece, pieces);
 
-    if (!bad)
-        return FAULT_NONE;
-    s->status = RDDP_WC_LOC_PROT_ERR;
-    return note_local(qp, seg, bad);
+    return bad ? blame_sink(qp, seg, s, bad) : FAULT_NONE;
 }
 
 enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, uint32_t at, bool in_order)
@@ -255,13 +289,16 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
     struct piece sink[QP_SGE_MAX];
     uint32_t pieces;
     enum fault fault = locate_answer(qp, seg, s, at, sink, &pieces);
+    const struct rddp_sge *bad;
 
     if (fault)
         return fault;
     if (!count_placed(&s->got, at, at + seg->length, in_order))
         return FAULT_NOT_NOW;
-    place_copy(seg, sink, pieces);
     s->early |= !in_order;
+    bad = place_copy(qp, seg, sink, pieces);
+    if (bad)
+        return blame_sink(qp, seg, s, bad);
     s->rx_end = seg->end > s->rx_end ? seg->end : s->rx_end;
     s->answered |= seg->flags & SEG_LAST;
     return FAULT_NONE;
@@ -270,14 +307,13 @@ enum fault place_answer(struct qp *qp, const struct seg *seg, struct send *s, ui
 /* Stores the old value of the word in this machine's byte order. */
 enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send *s, bool in_order)
 {
+    struct mr *mr;
     uint8_t *at;
 
     if (mr_check(qp->attr.mrs, qp->attr.pd, s->sge->lkey, s->sge->addr, ATOMIC_OCTETS, RDDP_ACCESS_LOCAL_WRITE, &at,
-                 NULL)) {
-        s->status = RDDP_WC_LOC_PROT_ERR;
-        return note_local(qp, seg, s->sge);
-    }
-    memcpy(at, &seg->atomic.data, ATOMIC_OCTETS);
+                 &mr) ||
+        !copy_to(qp, mr, at, (const uint8_t *)&seg->atomic.data, ATOMIC_OCTETS))
+        return blame_sink(qp, seg, s, s->sge);
     ranges_add(&s->got, 0, ATOMIC_OCTETS);
     s->early |= !in_order;
     s->rx_end = seg->end;
@@ -295,9 +331,7 @@ enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struc
     if (seg->offset > capacity || seg->length > capacity - seg->offset ||
         scatter(qp, &in->recv, (uint32_t)seg->offset, seg->length, piece, &pieces))
         return FAULT_NOT_NOW;
-    if (seg->data)
-        place_copy(seg, piece, pieces);
-    return FAULT_NONE;
+    return place_copy(qp, seg, piece, pieces) ? FAULT_NOT_NOW : FAULT_NONE;
 }
 
 enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
@@ -305,8 +339,8 @@ enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
     struct piece piece;
     enum fault fault = locate_write(qp, seg, &piece);
 
-    if (!fault && seg->data)
-        place_piece(seg, &piece, seg->data);
+    if (!fault && seg->data && !place_piece(qp, seg, &piece, seg->data))
+        return FAULT_NOT_NOW;
     return fault;
 }
 
@@ -317,9 +351,7 @@ enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct
 
     if (scatter_over(qp, qp->attr.pd, s->sge, at, seg->length, sink, &pieces))
         return FAULT_NOT_NOW;
-    if (seg->data)
-        place_copy(seg, sink, pieces);
-    return FAULT_NONE;
+    return place_copy(qp, seg, sink, pieces) ? FAULT_NOT_NOW : FAULT_NONE;
 }
 
 /* --- where would it be placed? -------------------------------------------------------------------------------- */
@@ -330,7 +362,7 @@ enum fault place_where_message(struct qp *qp, const struct seg *seg, struct inbo
     uint32_t pieces;
     enum fault fault = locate_message(qp, seg, in, true, piece, &pieces);
 
-    *at = !fault && pieces == 1 ? piece[0].at : NULL;
+    *at = !fault && pieces == 1 && is_for_all(piece) ? piece[0].at : NULL;
     return fault;
 }
 
@@ -339,7 +371,7 @@ enum fault place_where_write(struct qp *qp, const struct seg *seg, uint8_t **at)
     struct piece piece = {0};
     enum fault fault = locate_write(qp, seg, &piece);
 
-    *at = fault ? NULL : piece.at;
+    *at = !fault && is_for_all(&piece) ? piece.at : NULL;
     return fault;
 }
 
@@ -349,6 +381,6 @@ enum fault place_where_answer(struct qp *qp, const struct seg *seg, struct send 
     uint32_t pieces;
     enum fault fault = locate_answer(qp, seg, s, offset, piece, &pieces);
 
-    *at = !fault && pieces == 1 ? piece[0].at : NULL;
+    *at = !fault && pieces == 1 && is_for_all(piece) ? piece[0].at : NULL;
     return fault;
 }

@@ -425,14 +425,15 @@ enum fault qp_advance(struct qp *qp, uint64_t pos);
 
 enum { EMIT_SPANS = QP_SGE_MAX };
 
-/* A segment to encode: payload in spans of registered memory (or of the request's inline room). */
+/* A segment to encode: payload in spans of registered memory (or of the request's inline room, or in `buffer`). */
 struct emit {
     struct seg seg;
     struct span span[EMIT_SPANS];
     uint32_t spans;
-    struct mr *region[EMIT_SPANS]; /* of each span, NULL for inline data */
-    bool volatile_data;            /* inline data: its room may be reused once the request completes */
-    bool may_change;               /* it may be written meanwhile: it is not registered as stable */
+    struct mr *region[EMIT_SPANS]; /* of each span, NULL for inline data and what lies in `buffer` */
+    uint8_t *buffer;    /* the caller's, for a segment's payload: memory registered on demand is copied there */
+    bool volatile_data; /* inline data: its room may be reused once the request completes; or what lies in `buffer` */
+    bool may_change;    /* it may be written meanwhile: it is not registered as stable */
 };
 
 /* Is there anything that could leave now? */

@@ -76,15 +76,22 @@ static inline bool is_of_other(const struct qp *qp, const struct mr *mr)
     return mr->user && mr->user != qp->user;
 }
 
-/* mr_check() for what the peer asks for: also by the access of the queue pair and the user of a window. *at is for use
- * only if there is no fault. */
+/* mr_check() for what the peer asks for: also by the access of the queue pair and the user of a window. *at and *mr are
+ * for use only if there is no fault. check_remote(): for who does not touch the octets. */
+static inline enum fault find_remote(const struct qp *qp, uint64_t key, uint64_t offset, uint64_t length,
+                                     unsigned right, uint8_t **at, struct mr **mr)
+{
+    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, length, remote_right(qp, right), at, mr);
+
+    return !fault && is_of_other(qp, *mr) ? FAULT_DOMAIN : fault;
+}
+
 static inline enum fault check_remote(const struct qp *qp, uint64_t key, uint64_t offset, uint64_t length,
                                       unsigned right, uint8_t **at)
 {
     struct mr *mr;
-    enum fault fault = mr_check(qp->attr.mrs, qp->attr.pd, key, offset, length, remote_right(qp, right), at, &mr);
 
-    return !fault && is_of_other(qp, mr) ? FAULT_DOMAIN : fault;
+    return find_remote(qp, key, offset, length, right, at, &mr);
 }
 
 /* Does the message continue here? Octets that were placed early may arrive again in order. */

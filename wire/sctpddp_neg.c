@@ -138,6 +138,7 @@ static const struct {
     {FAULT_CHUNK_RELEASED, 0x16, true,  "behind the chunk that releases the tag"},
     {FAULT_INVALIDATE,     0x17, true,  "a tag that is not the peer's to release"},
     {FAULT_UNASKED,        0x18, true,  "not an answer to a Read"},
+    {FAULT_ABSENT,         0x19, true,  "memory that is not there"},
     {FAULT_NO_RECEIVE,     0x20, false, "no receive is posted"},
     {FAULT_MSN,            0x21, false, "a message number out of turn"},
     {FAULT_MO,             0x22, false, "a message offset out of turn"},

@@ -42,6 +42,7 @@ static const struct {
     [FAULT_RIGHT] = {0x1100, 0x0102, 0x0102}, /* DDP has no code for rights: such a buffer counts as none */
     [FAULT_BOUNDS] = {0x1101, 0x0101, 0x0101},
     [FAULT_WRAP] = {0x1103, 0x0104, 0x0104},
+    [FAULT_ABSENT] = {0x1101, 0x0101, 0x0101},
 
     [FAULT_QUEUE] = {0x1201, 0x1201, 0x1201},
     [FAULT_NO_RECEIVE] = {0x1202, 0x1202, 0x1202},

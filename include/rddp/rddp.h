@@ -119,11 +119,17 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd); /* -EBUSY: a region, window, S
  * first and the last page become present, except of volatile memory. EINVAL: unknown or contradictory access (a remote
  * write or atomic without local write, or with RDDP_ACCESS_STABLE; RDDP_ACCESS_STABLE with RDDP_ACCESS_VOLATILE;
  * RDDP_ACCESS_ONE_SHOT), addr + length wraps, NULL with a length; EFAULT: some of it is not mapped, or its
- * first or last page cannot be read, or written if `access` says so (volatile memory need only be mapped); ENOMEM. */
+ * first or last page cannot be read, or written if `access` says so (volatile memory need only be mapped); ENOMEM.
+ *
+ * With RDDP_ACCESS_ON_DEMAND the memory need not be there and is not looked at: see enum rddp_access. NULL may have a
+ * length, and NULL with SIZE_MAX are all addresses of the process, with these rights for all that know the key. EINVAL:
+ * also with RDDP_ACCESS_STABLE or _VOLATILE; EOPNOTSUPP: with RDDP_ACCESS_REMOTE_ATOMIC, or the kernel does not let the
+ * process call process_vm_readv() and process_vm_writev() for itself (a filter of system calls, such as a container's).
+ */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
 /* Like rddp_reg_mr(), but remote addresses, and rddp_sge.addr here, begin at `iova` instead of `addr`. EINVAL: also
- * iova + length wraps, or RDDP_ACCESS_ZERO_BASED; EFAULT; ENOMEM. */
+ * iova + length wraps, or RDDP_ACCESS_ZERO_BASED; EFAULT; EOPNOTSUPP; ENOMEM. */
 RDDP_API struct rddp_mr *rddp_reg_mr_iova(struct rddp_pd *pd, void *addr, size_t length, uint64_t iova,
                                           unsigned access);
 
@@ -143,15 +149,16 @@ enum rddp_rereg_mr_changes {
  * key, is valid again if it was invalidated, and otherwise is as rddp_reg_mr() would make it. An iova is kept until the
  * memory changes. Returns 0: the old key is invalid, and nothing accesses the memory by it any more. -EINVAL: what
  * rddp_reg_mr() refuses, no or unknown changes, a domain of another context, a part of a region, or a null region;
- * -EFAULT; -ENOMEM; -EBUSY: a part of the region is registered, or a window is bound to it. After an error nothing has
- * changed. No other thread may use the object meanwhile, but its key may be in use. */
+ * -EFAULT; -EOPNOTSUPP; -ENOMEM; -EBUSY: a part of the region is registered, or a window is bound to it. After an error
+ * nothing has changed. No other thread may use the object meanwhile, but its key may be in use. */
 RDDP_API int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
                            unsigned access);
 
 /* Registers `length` octets at `addr`, a part of the region `parent`, under a key of its own, like libfabric's
  * base_mr. The part has no right that the parent does not have. Peers and requests use it
  * like any region; it is invalidated and deregistered on its own, and becomes useless when its parent is invalidated.
- * RDDP_ACCESS_ZERO_BASED may differ from the parent's; RDDP_ACCESS_STABLE and _VOLATILE are the parent's. A key with
+ * RDDP_ACCESS_ZERO_BASED may differ from the parent's; RDDP_ACCESS_STABLE, _VOLATILE and _ON_DEMAND are the
+ * parent's. A key with
  * RDDP_ACCESS_ONE_SHOT becomes invalid when the Read whose sink it is has completed, so the peer that was given it can
  * use it for these octets and this Read alone (RFC 5040 8.1.1). Whether the memory is mapped is not checked. EINVAL:
  * not inside the parent, more rights than it has, unknown or contradictory access, or the parent is invalid or a part
@@ -162,6 +169,24 @@ RDDP_API struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, siz
  * already cut into segments are still sent, from a copy made now. -EBUSY: a part of the region is registered, or a
  * window is bound to it; nothing has changed. */
 RDDP_API int rddp_dereg_mr(struct rddp_mr *mr);
+
+/* Values are those of enum ibv_advise_mr_advice. */
+enum rddp_advise_mr_advice {
+    RDDP_ADVISE_MR_PREFETCH = 0,          /* for reading */
+    RDDP_ADVISE_MR_PREFETCH_WRITE = 1,    /* for reading and writing */
+    RDDP_ADVISE_MR_PREFETCH_NO_FAULT = 2, /* only what is present already: there is nothing to do for it */
+};
+
+/* The value is that of IBV_ADVISE_MR_FLAG_FLUSH. */
+enum rddp_advise_mr_flags { RDDP_ADVISE_MR_FLUSH = 1 << 0 /* report it if memory is not there */ };
+
+/* Makes memory of regions with RDDP_ACCESS_ON_DEMAND present, in the order of the list, so that the first request that
+ * uses it need not wait for that. Returns 0; -EINVAL: unknown flags, or no entry; -EOPNOTSUPP: an unknown advice;
+ * -ENOENT: an lkey that is of no valid region of this kind; -EPERM: of a region of another domain, or to be written
+ * without RDDP_ACCESS_LOCAL_WRITE; -EFAULT, with RDDP_ADVISE_MR_FLUSH only: outside the region, or some of the memory
+ * is not there or does not allow it. Before Linux 5.14 nothing is made present. */
+RDDP_API int rddp_advise_mr(struct rddp_pd *pd, enum rddp_advise_mr_advice advice, unsigned flags,
+                            const struct rddp_sge *sg_list, uint32_t num_sge);
 
 /* The local and the remote key are the same number: 32 unguessable bits, new for every registration (RFC 5040 8.1). */
 RDDP_API uint32_t rddp_mr_key(const struct rddp_mr *mr);

@@ -24,6 +24,11 @@ enum rddp_access {
     RDDP_ACCESS_REMOTE_READ = 1 << 2,
     RDDP_ACCESS_REMOTE_ATOMIC = 1 << 3, /* requires LOCAL_WRITE */
     RDDP_ACCESS_MW_BIND = 1 << 4,       /* memory windows may be bound to the region: rddp_alloc_mw() */
+    /* The memory is not looked at before it is used, and may come and go, or change its protection: the kernel copies
+     * each piece of a message there or from there. Where there is no memory then, or none that allows it, the request
+     * or the receive ends with RDDP_WC_LOC_PROT_ERR, and the peer's request with RDDP_WC_REM_ACCESS_ERR; no signal
+     * comes. No atomics of peers. See rddp_advise_mr(). */
+    RDDP_ACCESS_ON_DEMAND = 1 << 6,
     /* A promise: the region is not written while a request sends from it or a peer may read it. Large messages and
      * responses to RDMA Reads are then sent without a copy, even with a CRC. A broken promise makes the CRC wrong and
      * ends the connection. Without the promise, data sent under a CRC are copied first; the memory may change at any
@@ -76,7 +81,8 @@ enum rddp_send_flags {
  * local key `lkey`, which has RDDP_ACCESS_MW_BIND. The rkey of the request is the window's key from then on: it has the
  * upper 24 bits of the key that the window has now, and the lowest 8 bits are to differ. `access` is what peers may do:
  * RDDP_ACCESS_REMOTE_READ, _WRITE and _ATOMIC, and for windows of type 2 also RDDP_ACCESS_ZERO_BASED. To write, the
- * region needs RDDP_ACCESS_LOCAL_WRITE, but no remote right of its own. Requests behind it find the window bound. */
+ * region needs RDDP_ACCESS_LOCAL_WRITE, but no remote right of its own; _ATOMIC is not for memory on demand. Requests
+ * behind it find the window bound. */
 struct rddp_mw_bind {
     uint64_t addr, length;
     uint32_t lkey;

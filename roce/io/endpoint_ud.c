@@ -67,9 +67,11 @@ static void send_datagram(const struct endpoint_ud *e, const struct rc_packet *p
 static bool send_datagrams(struct endpoint_ud *e, uint64_t now_us)
 {
     const struct destination *to;
+    uint8_t buffer[BTH_MTU_MAX];
     struct rc_packet packet;
     unsigned packets = 0;
 
+    packet.emit.buffer = buffer;
     for (; packets < UD_TURN_PACKETS && ud_emit(&e->ud, &packet, &to, now_us); packets++)
         send_datagram(e, &packet, to);
     udp_flush(&e->slot->port->own.udp);

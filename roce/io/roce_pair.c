@@ -137,9 +137,11 @@ int roce_pair_connect(struct endpoint_roce *e, struct rddp_qp *qp, const struct 
 bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
 {
     struct udp *udp = &e->slot->port->own.udp;
+    uint8_t buffer[BTH_MTU_MAX];
     struct rc_packet packet;
     unsigned packets = 0;
 
+    packet.emit.buffer = buffer;
     udp_set_source(udp, e->local.octets);
     while (packets < TURN_PACKETS && rc_pair_emit(&e->pair, &packet, now_us)) {
         roce_packet_put(udp, &e->to, &e->path, &packet);

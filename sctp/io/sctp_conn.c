@@ -42,6 +42,7 @@ void sctp_conn_fini(struct sctp_conn *c)
         sctp_news_free(&c->kept[i]);
     free(c->kept);
     free(c->held);
+    free(c->copies);
     free(c->slots);
     if (c->sctp)
         c->socket->provider->close(c->sctp);
@@ -205,6 +206,16 @@ static bool submit(struct sctp_conn *c, const struct assoc_chunk *chunk, bool mo
     return !error;
 }
 
+/* It is made with the first chunk: most associations that only listen have none. */
+static bool find_copies(struct sctp_conn *c)
+{
+    if (!c->copies)
+        c->copies = malloc(c->assoc.payload_max);
+    if (!c->copies)
+        assoc_lost(&c->assoc, FAULT_MEMORY);
+    return c->copies;
+}
+
 /* Sends for one turn. Returns true if the turn is over and there may be more. The caller has entered the stack. */
 static bool submit_all(struct sctp_conn *c, uint64_t now_us)
 {
@@ -212,9 +223,10 @@ static bool submit_all(struct sctp_conn *c, uint64_t now_us)
     struct assoc_chunk chunk;
     bool more = assoc_wants(a) & ASSOC_TX;
 
-    if (!submit_held(c, now_us))
+    if (!submit_held(c, now_us) || (more && !find_copies(c)))
         return false;
     for (uint32_t given = 1; more && given <= SCTP_TURN_MESSAGES; given++) {
+        chunk.emit.buffer = c->copies;
         if (!assoc_emit(a, &chunk, now_us))
             return false;
         more = assoc_wants(a) & ASSOC_TX;

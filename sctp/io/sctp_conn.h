@@ -19,7 +19,8 @@ struct sctp_conn {
     uint32_t reported_octets; /* the provider knows that this much is kept */
     struct sctp_news *kept;   /* owned: messages that wait for their turn, indexed by name - 1 */
     uint32_t kept_capacity, kept_free;
-    uint8_t *held; /* owned: a chunk that the provider had no room for */
+    uint8_t *copies; /* owned: of the chunk that is being made, see struct emit */
+    uint8_t *held;   /* owned: a chunk that the provider had no room for */
     uint32_t held_octets, held_ppid;
     uint16_t held_stream;
     uint64_t held_end;

@@ -2,6 +2,7 @@
 /* roce_sqe.c - requests that are wrong at their own end, of queue pairs that are not reliable: the send queue is in
  * error (SQE), what arrives is received, and RTS comes again. ROCE-RSP-21. */
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "tests/suite/lib/datagrams.h"
 
@@ -90,6 +91,63 @@ static void sqe_of_connections(void **state)
     send_queue_error(make_unreliable, unmake_unreliable, 0);
 }
 
+enum { LENGTH = 4096 };
+
+static void send_from(struct rddp_mr *mr, enum rddp_wc_status status)
+{
+    struct rddp_sge source = {0, 200, rddp_mr_key(mr)};
+    struct rddp_send_wr *wr = datagram(0, 200);
+
+    wr->wr_id = 6;
+    wr->sg_list = &source;
+    assert_int_equal(datagram_post(0, wr), 0);
+    expect_next(0, 6, status);
+}
+
+/* Memory on demand: as long as it is there, and a source and a receive that are not. */
+static void on_demand(void (*make)(void), void (*unmake)(void), uint32_t front)
+{
+    uint8_t *at = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned access = RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_ON_DEMAND | RDDP_ACCESS_ZERO_BASED;
+    struct rddp_sge sink = {1000, 200 + front, 0};
+    struct rddp_recv_wr receive = {.wr_id = 5, .sg_list = &sink, .num_sge = 1};
+    struct rddp_mr *mr[2];
+
+    make();
+    for (unsigned i = 0; i < 2; i++)
+        mr[i] = rddp_reg_mr(h.end[i].pd, at, LENGTH, access);
+    assert_true(mr[0] && mr[1]);
+    sink.lkey = rddp_mr_key(mr[1]);
+    hand_fill(at, 200, 200);
+    assert_int_equal(rddp_post_recv(h.end[1].qp, &receive, NULL), 0);
+    send_from(mr[0], RDDP_WC_SUCCESS);
+    expect_next(1, 5, RDDP_WC_SUCCESS);
+    hand_check(at + 1000 + front, 200, 200);
+
+    assert_int_equal(mprotect(at, LENGTH, PROT_NONE), 0);
+    assert_int_equal(rddp_post_recv(h.end[1].qp, &receive, NULL), 0);
+    datagram_send(0, datagram(0, 200));
+    expect_next(1, 5, RDDP_WC_LOC_PROT_ERR);
+    send_from(mr[0], RDDP_WC_LOC_PROT_ERR);
+    assert_int_equal(ib_state_of(0), RDDP_IB_SQE);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(rddp_dereg_mr(mr[i]), 0);
+    munmap(at, LENGTH);
+    unmake();
+}
+
+static void datagrams_on_demand(void **state)
+{
+    (void)state;
+    on_demand(make_datagrams, datagrams_close, GRH);
+}
+
+static void connections_on_demand(void **state)
+{
+    (void)state;
+    on_demand(make_unreliable, unmake_unreliable, 0);
+}
+
 /* A request that fails when some of its packets have left: the peer drops those, and takes the next message whole. */
 static void sqe_halfway(void **state)
 {
@@ -145,10 +203,9 @@ static void refused_unreliable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sqe_of_datagrams),
-        cmocka_unit_test(sqe_of_connections),
-        cmocka_unit_test(sqe_halfway),
-        cmocka_unit_test(refused_unreliable),
+        cmocka_unit_test(sqe_of_datagrams),      cmocka_unit_test(sqe_of_connections),
+        cmocka_unit_test(sqe_halfway),           cmocka_unit_test(datagrams_on_demand),
+        cmocka_unit_test(connections_on_demand), cmocka_unit_test(refused_unreliable),
     };
 
     return cmocka_run_group_tests_name("roce_sqe", tests, NULL, NULL);
