@@ -13,6 +13,20 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     return device_query(context->device, attr);
 }
 
+/* What verbs.on_demand, suite.roce_sqe and the matrix of programs do. Atomics of peers are refused. */
+static void describe_odp(struct ibv_device *device, struct ibv_odp_caps *caps)
+{
+    const uint32_t messages = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+
+    caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+    caps->per_transport_caps.rc_odp_caps =
+        messages | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
+    if (!device_is_ib(device))
+        return;
+    caps->per_transport_caps.uc_odp_caps = messages | IBV_ODP_SUPPORT_WRITE;
+    caps->per_transport_caps.ud_odp_caps = messages | IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -23,6 +37,8 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
         .phys_port_cnt_ex = 1,
     };
 
+    if (mr_is_odp_known())
+        describe_odp(context->device, &all.odp_caps);
     if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
         return verbs_refuse(EINVAL, "ibv_query_device_ex: comp_mask is not 0, or the struct is too short");
     device_query(context->device, &all.orig_attr);
@@ -39,6 +55,7 @@ static void set_calls(struct verbs_context *verbs)
     verbs->query_device_ex = query_device_ex;
     verbs->query_rt_values = clock_query;
     verbs->alloc_null_mr = mr_alloc_null;
+    verbs->advise_mr = mr_advise;
     verbs->alloc_dm = dm_alloc;
     verbs->free_dm = dm_free;
     verbs->reg_dm_mr = dm_reg_mr;

@@ -8,7 +8,7 @@
 
 enum {
     ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED,
+                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND,
     ACCESS_IGNORED =
         IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE, /* what changes nothing here: huge pages are pages */
 };
@@ -49,9 +49,9 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
         mr->rddp = rddp_reg_mr_iova(rddp, addr, length, iova, rights);
     if (!mr->rddp) {
         free(mr);
-        verbs_refuse(errno,
-                     "ibv_reg_mr: %zu octets at %p, access %#x: not mapped for that, or remote writing without local",
-                     length, addr, access);
+        verbs_refuse(errno, "ibv_reg_mr: %zu octets at %p, access %#x: %s", length, addr, access,
+                     errno == EOPNOTSUPP ? "on demand there are no atomics, and process_vm_writev() has to be allowed"
+                                         : "not mapped for that, or remote writing without local");
         return NULL;
     }
     mr_show(mr, pd, addr, length);
@@ -67,6 +67,28 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
     return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
+}
+
+/* struct ibv_sge is rddp's. */
+int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t num)
+{
+    int error =
+        -rddp_advise_mr(pd_of(pd)->rddp, (enum rddp_advise_mr_advice)advice, flags, (const struct rddp_sge *)list, num);
+
+    return verbs_refuse(error, "ibv_advise_mr: advice %d, flags %#x, %u entries: the first that fails decides",
+                        (int)advice, flags, num);
+}
+
+bool mr_is_odp_known(void)
+{
+    struct rddp_pd *pd = rddp_alloc_pd(verbs_process());
+    struct rddp_mr *mr = pd ? rddp_reg_mr(pd, NULL, 0, RDDP_ACCESS_ON_DEMAND) : NULL;
+
+    if (mr)
+        rddp_dereg_mr(mr);
+    if (pd)
+        rddp_dealloc_pd(pd);
+    return mr;
 }
 
 /* Peers are told no key of it. */

@@ -155,6 +155,9 @@ int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_w
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 struct ibv_mr *mr_alloc_null(struct ibv_pd *pd);
+int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t num);
+/* Can memory be registered on demand, in this process? */
+bool mr_is_odp_known(void);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *mw);
 int mw_post(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *what);

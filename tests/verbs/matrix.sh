@@ -58,6 +58,10 @@ group_pingpong() {
     for option in "-N" "-N -e" "-t" "-c -t" "-c -j" "-c -j -s 100000 -n 200" "-j -N" "-c -m 256 -s 3000" "-c -s 100000 -n 200" "-c -N -s 60000 -n 200"; do
         pair "ibv_rc_pingpong $option" "ibv_rc_pingpong -g 0 $option" "ibv_rc_pingpong -g 0 $option 127.0.0.1"
     done
+    for option in "-o -c" "-O -c" "-o -P -c" "-O -P -c" "-o -c -s 100000 -n 200"; do
+        pair "ibv_rc_pingpong $option" "ibv_rc_pingpong -g 0 $option" "ibv_rc_pingpong -g 0 $option 127.0.0.1"
+    done
+    pair "ibv_srq_pingpong -o" "ibv_srq_pingpong -g 0 -o" "ibv_srq_pingpong -g 0 -o 127.0.0.1"
     ! grep -qs rddp-matrix /proc/net/if_inet6 ||
         pair "ibv_rc_pingpong -g 3 (IPv6)" "ibv_rc_pingpong -g 3 -c" "ibv_rc_pingpong -g 3 -c 127.0.0.1"
 }
@@ -79,6 +83,10 @@ group_unaided() {
     unaided "--use-srq" ib_send_bw ib_send_lat
     unaided "-c UD -s 1024" ib_send_bw ib_send_lat
     unaided "-c UC -s 1024" ib_write_bw ib_write_lat ib_send_lat
+    unaided "--odp" ib_write_bw ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat
+    unaided "--odp --use-srq" ib_send_bw
+    unaided "--odp -c UC -s 1024" ib_write_bw ib_send_lat
+    unaided "--odp -c UD -s 1024" ib_send_bw ib_send_lat
 }
 
 # unaided OPTIONS TEST...
@@ -173,6 +181,7 @@ group_options() {
     perftest -e -n200 ib_read_bw ib_atomic_bw ib_send_lat ib_read_lat ib_atomic_lat
     perftest -I64 -s32 -n200 ib_write_bw ib_send_bw ib_write_lat ib_send_lat
     perftest --use-srq -n200 ib_send_bw ib_send_lat
+    perftest --odp -n200 ib_write_bw ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat
 }
 
 group_qperf() {
