@@ -191,6 +191,7 @@ static void test_mistakes(void **state)
     struct ibv_cq *cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
     struct ibv_qp_init_attr init = ids_queues();
     struct ibv_device_attr device;
+    struct ibv_device_attr_ex more;
     struct ibv_port_attr port;
     union ibv_gid gid;
     struct ibv_qp *qp;
@@ -224,6 +225,10 @@ static void test_mistakes(void **state)
     assert_null(ibv_alloc_mw(pd, (enum ibv_mw_type)3));
     assert_int_equal(errno, EINVAL);
     assert_int_equal(ibv_query_device(context, &device), 0);
+    assert_int_equal(ibv_query_device_ex(context, NULL, &more), 0);
+    assert_true(more.odp_caps.general_caps & IBV_ODP_SUPPORT);
+    assert_true(more.odp_caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_READ);
+    assert_int_equal(more.odp_caps.per_transport_caps.ud_odp_caps, 0);
     assert_true(device.max_mw && device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
     assert_int_equal(ibv_destroy_qp(qp), 0);
     assert_int_equal(ibv_destroy_cq(cq), 0);
