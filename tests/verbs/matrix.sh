@@ -85,7 +85,6 @@ group_unaided() {
     unaided "-c UC -s 1024" ib_write_bw ib_write_lat ib_send_lat
     unaided "--odp" ib_write_bw ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat
     unaided "--odp --use-srq" ib_send_bw
-    unaided "--odp -c UC -s 1024" ib_write_bw ib_send_lat
     unaided "--odp -c UD -s 1024" ib_send_bw ib_send_lat
 }
 
