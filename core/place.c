@@ -323,6 +323,19 @@ enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send
 
 /* --- behind a gap ---------------------------------------------------------------------------------------------- */
 
+/* Whether memory on demand is there cannot be known without the payload: it waits for its turn. */
+static enum fault copy_ahead(const struct qp *qp, const struct seg *seg, const struct piece *piece, uint32_t pieces)
+{
+    bool is_possible = true;
+
+    for (uint32_t i = 0; i < pieces && !seg->data; i++)
+        is_possible &= is_for_all(&piece[i]);
+    if (is_possible && seg->data)
+        for (const uint8_t *from = seg->data; pieces; from += piece++->length, pieces--)
+            is_possible &= place_piece(qp, seg, piece, from);
+    return is_possible ? FAULT_NONE : FAULT_NOT_NOW;
+}
+
 enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in)
 {
     uint32_t capacity = in->recv.capacity, pieces;
@@ -331,7 +344,7 @@ enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struc
     if (seg->offset > capacity || seg->length > capacity - seg->offset ||
         scatter(qp, &in->recv, (uint32_t)seg->offset, seg->length, piece, &pieces))
         return FAULT_NOT_NOW;
-    return place_copy(qp, seg, piece, pieces) ? FAULT_NOT_NOW : FAULT_NONE;
+    return copy_ahead(qp, seg, piece, pieces);
 }
 
 enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
@@ -339,9 +352,7 @@ enum fault place_ahead_write(struct qp *qp, const struct seg *seg)
     struct piece piece;
     enum fault fault = locate_write(qp, seg, &piece);
 
-    if (!fault && seg->data && !place_piece(qp, seg, &piece, seg->data))
-        return FAULT_NOT_NOW;
-    return fault;
+    return fault || !seg->length ? fault : copy_ahead(qp, seg, &piece, 1);
 }
 
 enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct send *s, uint32_t at)
@@ -351,7 +362,7 @@ enum fault place_ahead_answer(struct qp *qp, const struct seg *seg, const struct
 
     if (scatter_over(qp, qp->attr.pd, s->sge, at, seg->length, sink, &pieces))
         return FAULT_NOT_NOW;
-    return place_copy(qp, seg, sink, pieces) ? FAULT_NOT_NOW : FAULT_NONE;
+    return copy_ahead(qp, seg, sink, pieces);
 }
 
 /* --- where would it be placed? -------------------------------------------------------------------------------- */

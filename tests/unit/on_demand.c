@@ -197,6 +197,11 @@ static void not_early(void **state)
     assert_int_equal(qp_place_early(&s.qp, &seg), FAULT_NOT_NOW);
     is_there = true;
     assert_int_equal(qp_place_early(&s.qp, &seg), FAULT_NONE);
+    seg.data = NULL; /* only asked whether it could be: who asks could not keep it when the copy fails */
+    assert_int_equal(qp_place_early(&s.qp, &seg), FAULT_NOT_NOW);
+    seg.key = remote->key;
+    seg.offset = remote->start;
+    assert_int_equal(qp_place_early(&s.qp, &seg), FAULT_NONE);
 }
 
 /* The socket would be given a pointer. */
