@@ -53,6 +53,7 @@ static bool cq_append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t 
     cq->ring[head & (cq->size - 1)] = (struct cq_entry){*wc, taken};
     if (cq->clock_ns)
         cq->ring[head & (cq->size - 1)].wc.timestamp_ns = cq->clock_ns();
+    __builtin_prefetch(&cq->ring[(head + 2) & (cq->size - 1)], 1); /* last used a whole ring ago */
     atomic_store_explicit(&cq->head, head + 1, memory_order_release);
     return true;
 }

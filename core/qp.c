@@ -13,6 +13,8 @@ enum {
                  RDDP_SEND_MASKED,
 };
 
+enum { CACHE_LINE = 64 };
+
 /* --- memory ------------------------------------------------------------------------------------------------- */
 
 /* The offsets, in octets, of the parts of a queue pair's memory. */
@@ -414,8 +416,21 @@ void qp_queued(struct qp *qp, uint64_t end)
         sq_at(qp, qp->cut.source == EMIT_NOTHING ? qp->sq.next - 1 : qp->sq.next)->end = end;
 }
 
+/* The next request is posted to a place that was last used a whole ring ago, and has left the cache if the ring is long.
+ */
+static void fetch_next_place(const struct qp *qp)
+{
+    uint32_t at = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) & qp->sq.mask;
+    const uint8_t *place = (const uint8_t *)&qp->sq.ring[at];
+
+    for (size_t i = 0; i < sizeof(struct send); i += CACHE_LINE)
+        __builtin_prefetch(place + i, 1);
+    __builtin_prefetch(qp->sq.ring[0].sge + (size_t)at * qp->attr.send_sge, 1);
+}
+
 void qp_sent(struct qp *qp, uint64_t pos)
 {
     qp->tx_pos = pos;
     sq_retire(qp);
+    fetch_next_place(qp);
 }
