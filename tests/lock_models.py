@@ -292,7 +292,23 @@ def waiters(locked=True, looks_again=True):
                  lambda regs, last: "a loop waits beside a receive" if not regs[0]["p"] and not regs[1]["w"] else None)
 
 
-HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters())
+
+def resting(counts_first=True, rouses=True, locked=True):
+    """A poller, which drives the loop, takes a link out of the epoll set; who wants to sleep there counts as a sleeper, then puts
+    the link back under the loop's lock."""
+    poller = [("lock", "lock", "_"), ("load", "sleepers", "s", "rlx"), ("if", lambda r: not r["s"], 1),
+              ("store", "out", 1, "rlx"), ("store", "lock", 0, "rel")]
+    counts = [("change", "sleepers", "_", lambda r, old: old + 1, "sc")]
+    puts_back = [("store", "out", 0, "rlx")] if rouses else []
+    if locked:
+        puts_back = [("lock", "lock", "_")] + puts_back + [("store", "lock", 0, "rel")]
+    return Model({"lock": 0, "sleepers": 0, "out": 0},
+                 [poller, poller, counts + puts_back if counts_first else puts_back + counts],
+                 lambda regs, last: "a link is out of the epoll set while a thread sleeps" if last["out"] else None)
+
+
+HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters(),
+         resting())
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -319,6 +335,9 @@ FAILS = {
     "a request posted without release": places(posts="rlx"),
     "a waiter noted without the lock": waiters(locked=False),
     "a poster that looks for waiters first": waiters(looks_again=False),
+    "a sleeper that counts after it put the link back": resting(counts_first=False),
+    "a sleeper that does not put the link back": resting(rouses=False),
+    "a link that is put back without the lock": resting(locked=False),
 }
 CODE = {
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
@@ -333,6 +352,11 @@ CODE = {
     "core/mw.c": ["window->key = key;\n    window->valid = true;",
                   "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
+    "endpoint/endpoint_link.c": ["!link_can_rest(endpoint->link) || atomic_load(&loop->batch.sleepers))\n        return;\n"
+                                 "    loop->resting = endpoint;"],
+    "drive/drive.c": ["batch_sleep(&context->loop[i]);\n        rouse(&context->loop[i]);",
+                      "batch_sleep(known->loop);\n        rouse(known->loop);",
+                      "loop_lock(loop);\n    loop_rouse(loop);\n    loop_unlock(loop);"],
     "drive/doorbell_batch.c": ["while (!atomic_compare_exchange_weak(&batch->waiting, &first, qp));",
                                "return atomic_load(&batch->sleepers) && atomic_load(&batch->watch) == none &&",
                                "atomic_store(&batch->watch, BATCH_UNWATCHED);\n    return is_empty(batch);",
