@@ -30,6 +30,7 @@ static const struct opt opts[] = {
     {'r', "repeat", "R", "repeat each run R times and print medians (default 1, with --tcp-ref 5)", OPT_U64, AT(repeat),
      1, PERF_REPEAT_MAX},
     {0, "tcp-ref", NULL, "measure plain TCP in turn with each run, and print the ratio", OPT_FLAG, AT(tcp_ref), 0, 0},
+    {'e', "events", NULL, "sleep until something comes, instead of polling; raw TCP too", OPT_FLAG, AT(events), 0, 0},
     {0, "stable", NULL, "bandwidth: promise not to change what is being sent", OPT_FLAG, AT(stable), 0, 0},
     {0, "idle", "N", "do only this: open N idle connections and print their memory; server: keep at most N", OPT_U64,
      AT(idle), 1, 1000000},

@@ -31,6 +31,7 @@ static int perf_client_run_test(struct client *client, struct test *test, struct
         .type = CONTROL_START,
         .op = (uint8_t)test->op,
         .kind = (uint8_t)test->kind,
+        .value = test->events,
         .size = test->size,
         .count = test->count,
         .nonce = test->nonce,
@@ -43,7 +44,9 @@ static int perf_client_run_test(struct client *client, struct test *test, struct
     double cpu_s = cpu_seconds();
     uint64_t start_ns = clock_ns();
     lane_let_wait(lane, test->kind == KIND_BANDWIDTH ? !op_takes_receive(test->op) : op_is_full_round_trip(test->op));
+    lane_let_sleep(lane, test->events);
     code = test->kind == KIND_BANDWIDTH ? bandwidth_client(lane, test) : latency_client(lane, test, run->samples_us);
+    lane_let_sleep(lane, false);
     lane_let_wait(lane, false);
     if (!code)
         code = lane_ask(lane, &(struct message){.type = CONTROL_DONE}, CONTROL_ARRIVED, &answer);
@@ -90,7 +93,8 @@ static int run_tcp_bandwidth(struct client *client, struct row *row)
 {
     double best = 0;
     struct run best_run = {0};
-    struct tcp_test test = {.kind = KIND_BANDWIDTH, .count = row->test.size * row->test.count};
+    struct tcp_test test = {
+        .kind = KIND_BANDWIDTH, .count = row->test.size * row->test.count, .events = row->test.events};
     if (test.count < tcp_octets_min)
         test.count = tcp_octets_min;
     for (int i = 0; i < TCP_READS; i++) {
@@ -115,7 +119,8 @@ static int run_tcp_bandwidth(struct client *client, struct row *row)
 static int run_tcp_latency(struct client *client, struct row *row)
 {
     double *samples = row->tcp_samples_us + row->tcp_sample_count;
-    struct tcp_test test = {.kind = KIND_LATENCY, .size = row->test.size, .count = row->test.count};
+    struct tcp_test test = {
+        .kind = KIND_LATENCY, .size = row->test.size, .count = row->test.count, .events = row->test.events};
     struct run run = {.samples_us = samples};
     int code = tcp_client(&client->lane, &test, &run);
     if (code)
@@ -215,8 +220,11 @@ static int run_rows(struct client *client)
 static struct test plan_test(const struct perf_options *options, enum op op, enum kind kind, uint64_t size)
 {
     uint64_t window = size >= LARGE ? WINDOW_LARGE : WINDOW_SMALL;
-    return (struct test){
-        .op = op, .kind = kind, .size = size, .window = (uint32_t)(options->window ? options->window : window)};
+    return (struct test){.op = op,
+                         .kind = kind,
+                         .size = size,
+                         .window = (uint32_t)(options->window ? options->window : window),
+                         .events = options->events};
 }
 
 /* An atomic has one size. */

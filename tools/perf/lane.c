@@ -249,12 +249,17 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
 void lane_note_progress(struct lane *lane)
 {
     lane->idle_polls = lane->quiet_since_ns = 0;
+    lane->sleep.is_next = false;
 }
 
 void lane_let_wait(struct lane *lane, bool peer_waits)
 {
-    lane->peer_waits = peer_waits;
-    lane->alive_ns = clock_ns();
+    lane->alive_ns = peer_waits ? clock_ns() : 0;
+}
+
+void lane_let_sleep(struct lane *lane, bool sleeps)
+{
+    lane->sleep = (struct lane_sleep){.wanted = sleeps};
 }
 
 /* What is due by the clock, however busy the lane is. */
@@ -273,7 +278,7 @@ static int look_around(struct lane *lane)
         lane->quiet_since_ns = now_ns;
     if (lane->quiet_since_ns && now_ns - lane->quiet_since_ns > SILENCE_S * 1000000000ull)
         return fail(EXIT_FAILED, "received nothing from the peer for %d s", SILENCE_S);
-    if (!lane->peer_waits || now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
+    if (!lane->alive_ns || now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
         return 0;
     lane->alive_ns = now_ns;
     return lane_send(lane, &(struct message){.type = CONTROL_ALIVE});
@@ -290,15 +295,35 @@ static int offer_processor(struct lane *lane)
     return look_around(lane);
 }
 
+/* The poll before was empty, and the caller has looked since for what comes without a completion: what comes now ends
+ * the sleep, and the caller looks again. */
+static int lane_rest(struct lane *lane)
+{
+    lane->sleep.is_next = false;
+    int error = rddp_progress(lane->endpoint->context, LOOK_MS);
+    return error ? fail(EXIT_FAILED, "cannot wait: %s", error_text(error)) : 0;
+}
+
+/* A sleep that ends without a completion was in vain, or brought a Write: the clock tells. */
+static int wait_awake_or_not(struct lane *lane)
+{
+    if (!lane->sleep.wanted)
+        return offer_processor(lane);
+    lane->sleep.is_next = true;
+    return ++lane->idle_polls > 1 ? look_around(lane) : 0;
+}
+
 int lane_poll(struct lane *lane)
 {
     struct rddp_wc wc[POLL];
     int code = ++lane->polls % LOOK_POLLS == 0 ? look_around(lane) : 0;
     if (code)
         return code;
+    if (lane->sleep.is_next)
+        return lane_rest(lane);
     int n = rddp_poll_cq(lane->endpoint->cq, POLL, wc);
     if (!n)
-        return offer_processor(lane);
+        return wait_awake_or_not(lane);
     if (n < 0)
         return fail(EXIT_FAILED, "the completion queue is broken: %s", error_text(n));
     lane_note_progress(lane);

@@ -45,7 +45,7 @@ enum {
 #define PERF_SERVER_SIZE (16u << 20) /* unless --size says more */
 
 struct perf_options {
-    bool server, loopback, once, json, latency, bandwidth, tcp_ref, stable;
+    bool server, loopback, once, json, latency, bandwidth, tcp_ref, stable, events;
     bool op[OPS];
     const char *address, *size_text;
     uint64_t port;
@@ -64,6 +64,7 @@ struct test {
     enum kind kind;
     uint64_t size, count, nonce;
     uint32_t window; /* bandwidth: requests outstanding */
+    bool events;     /* both sides sleep until something comes */
 };
 
 /* One run of a test. */
@@ -119,6 +120,12 @@ struct lane_deadline {
     const char *text; /* what to say */
 };
 
+/* How a lane with nothing to do waits: it polls again, or sleeps until something comes. */
+struct lane_sleep {
+    bool wanted;
+    bool is_next; /* the last poll was empty, and nothing was taken since */
+};
+
 struct lane {
     struct tool_endpoint *endpoint;
     struct rddp_qp *qp;
@@ -145,8 +152,10 @@ struct lane {
     unsigned inbox_count;
 
     uint64_t idle_polls, quiet_since_ns;
-    bool peer_waits;           /* until it receives DONE: no request of the test completes there */
-    uint64_t alive_ns;         /* while it waits: when the last CONTROL_ALIVE was sent */
+    struct lane_sleep sleep;
+    /* While the peer waits until it receives DONE, and no request of the test completes there: when the last
+     * CONTROL_ALIVE was sent; otherwise 0. */
+    uint64_t alive_ns;
     uint64_t polls, looked_ns; /* looked_ns: when `idle` was last called */
     struct lane_deadline deadline;
     bool silent_end; /* that the connection ended is for the other side to say: it is in the same command */
@@ -183,6 +192,8 @@ int lane_poll(struct lane *lane);
 /* `peer_waits`: the peer only waits while this side tests, so that lane_poll() sends it a CONTROL_ALIVE now and then.
  */
 void lane_let_wait(struct lane *lane, bool peer_waits);
+/* Does the lane sleep from now on while nothing comes? */
+void lane_let_sleep(struct lane *lane, bool sleeps);
 /* Something has arrived without a completion. */
 void lane_note_progress(struct lane *lane);
 int lane_post(struct lane *lane, struct rddp_send_wr *first);
@@ -223,6 +234,7 @@ extern const uint64_t tcp_read_sizes[TCP_READS]; /* octets that the receiver ask
 struct tcp_test {
     enum kind kind;
     uint64_t size, count;
+    bool events; /* who receives sleeps */
 };
 
 int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run);

@@ -31,6 +31,7 @@ struct stream {
     uint64_t deadline_ns; /* 0: none */
     uint64_t still_ns;    /* when it was first seen that nothing moves; 0: something has moved since the last look */
     unsigned tries;
+    int flags;             /* of recv(): MSG_DONTWAIT, or 0: it sleeps */
     unsigned char *buffer; /* CALL octets */
 };
 
@@ -40,18 +41,20 @@ static int trouble(const char *what)
                         : fail(EXIT_FAILED, "raw TCP: %s: %s", what, error_text(errno));
 }
 
-static int stream_open(struct stream *stream, int fd)
+static int stream_open(struct stream *stream, int fd, bool events)
 {
     const struct timeval step = {.tv_usec = SIGNAL_MS * 1000};
     int one = 1;
     stream->fd = fd;
+    stream->flags = events ? 0 : MSG_DONTWAIT;
     stream->buffer = malloc(CALL);
     if (!stream->buffer)
         return fail(EXIT_FAILED, "no memory");
     memset(stream->buffer, 1, CALL);
-    /* A blocked send() returns now and then, so that a peer that reads nothing cannot hold this side. */
+    /* A blocked call returns now and then, so that a peer that does nothing cannot hold this side. */
     bool failed = setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) ||
-                  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &step, sizeof(step));
+                  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &step, sizeof(step)) ||
+                  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof(step));
     return failed ? trouble("setsockopt") : 0;
 }
 
@@ -99,21 +102,22 @@ static int plain_send_all(struct stream *stream, uint64_t n)
     return code;
 }
 
-/* Takes `n` octets by polling, at most `call` at a time, always into the same place. */
+/* Takes `n` octets by polling or asleep, at most `call` at a time, always into the same place. */
 static int receive_all(struct stream *stream, uint64_t n, size_t call)
 {
     unsigned empty = 0;
     int code = 0;
     while (n && !code) {
-        ssize_t got = recv(stream->fd, stream->buffer, n < call ? (size_t)n : call, MSG_DONTWAIT);
+        ssize_t got = recv(stream->fd, stream->buffer, n < call ? (size_t)n : call, stream->flags);
         if (!got)
             return fail(EXIT_FAILED, "raw TCP: closed by the peer");
         if (got < 0 && errno != EAGAIN && errno != EINTR)
             return trouble("receive");
         n -= got > 0 ? (uint64_t)got : 0;
         empty = got > 0 ? 0 : empty + 1;
-        /* As the lane does. */
-        if (empty > BUSY_POLLS)
+        if (got <= 0 && !stream->flags) /* that took SIGNAL_MS */
+            stream->tries |= LOOK_TRIES - 1;
+        else if (empty > BUSY_POLLS) /* as the lane does */
             sched_yield();
         code = look_at_clock(stream, got > 0);
     }
@@ -198,7 +202,7 @@ int tcp_server(struct lane *lane, const struct message *start, uint64_t deadline
     close(listener);
     double cpu_s = 0;
     if (!code)
-        code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd);
+        code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd, start->value == 1);
     if (!code)
         code = plain_answer(&stream, start, &cpu_s);
     stream_close(&stream);
@@ -248,13 +252,17 @@ static int ping_pong(struct stream *stream, uint64_t size, uint64_t count, doubl
 
 int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run)
 {
-    struct message start = {.type = CONTROL_TCP, .kind = (uint8_t)test->kind, .size = test->size, .count = test->count};
+    struct message start = {.type = CONTROL_TCP,
+                            .kind = (uint8_t)test->kind,
+                            .value = test->events,
+                            .size = test->size,
+                            .count = test->count};
     struct message result;
     int code = lane_ask(lane, &start, CONTROL_READY, &result);
     if (code)
         return code;
     struct stream stream = {.fd = connect_beside(lane, (uint16_t)result.value)};
-    code = stream.fd < 0 ? trouble("connect") : stream_open(&stream, stream.fd);
+    code = stream.fd < 0 ? trouble("connect") : stream_open(&stream, stream.fd, test->events);
 
     bool bandwidth = test->kind == KIND_BANDWIDTH;
     if (!code)

@@ -132,9 +132,9 @@ void report_text(const struct report *report)
     if (report->options->latency)
         print_latency(report);
     if (report->options->tcp_ref)
-        printf(
-            "\nraw: plain TCP in turn with each run, both sides polling; the better of 64K and 1M reads of 1M writes.\n"
-            "ratio: rddp / raw, the median over the repetitions (latency: of their p50).\n");
+        printf("\nraw: plain TCP in turn with each run, both sides %s; the better of 64K and 1M reads of 1M writes.\n"
+               "ratio: rddp / raw, the median over the repetitions (latency: of their p50).\n",
+               report->options->events ? "asleep until something comes" : "polling");
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------------- */
@@ -224,6 +224,7 @@ void report_json(const struct report *report)
     json_bool(&json, "crc", info->crc);
     json_bool(&json, "markers_sent", info->tx_markers);
     json_bool(&json, "markers_received", info->rx_markers);
+    json_bool(&json, "events", report->options->events);
     json_bool(&json, "stable", report->options->stable);
     json_open(&json, "results", '[');
     for (const struct row *row = report->rows; row < report->rows + report->row_count; row++)

@@ -178,8 +178,12 @@ static int welcome(struct host *host)
 static int perf_server_run_test(struct host *host, const struct message *start)
 {
     struct lane *lane = &host->lane;
-    struct test test = {
-        .op = start->op, .kind = start->kind, .size = start->size, .count = start->count, .nonce = start->nonce};
+    struct test test = {.op = start->op,
+                        .kind = start->kind,
+                        .size = start->size,
+                        .count = start->count,
+                        .nonce = start->nonce,
+                        .events = start->value == 1};
     if (!test.size || test.size > lane->size || !test.count || test.count > PERF_COUNT_MAX)
         return fail(EXIT_PROTOCOL, "%s: a test of %" PRIu64 " octets, %" PRIu64 " times", host->peer, test.size,
                     test.count);
@@ -188,10 +192,12 @@ static int perf_server_run_test(struct host *host, const struct message *start)
     double cpu_s = cpu_seconds();
     struct message done;
     int code = lane_send(lane, &(struct message){.type = CONTROL_READY});
+    lane_let_sleep(lane, test.events);
     if (!code)
         code = test.kind == KIND_BANDWIDTH ? bandwidth_server(lane, &test) : latency_server(lane, &test);
     if (!code)
         code = lane_receive(lane, CONTROL_DONE, &done);
+    lane_let_sleep(lane, false);
     if (!code)
         code = lane_send(lane, &(struct message){.type = CONTROL_ARRIVED});
     if (code)
