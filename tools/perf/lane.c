@@ -248,7 +248,7 @@ static int take_receive(struct lane *lane, const struct rddp_wc *wc)
 
 void lane_note_progress(struct lane *lane)
 {
-    lane->idle_polls = lane->quiet_since_ns = 0;
+    lane->quiet.polls = lane->quiet.since_ns = 0;
     lane->sleep.is_next = false;
 }
 
@@ -274,9 +274,9 @@ static int look_around(struct lane *lane)
         lane->looked_ns = now_ns;
         lane->idle(lane);
     }
-    if (lane->idle_polls && !lane->quiet_since_ns)
-        lane->quiet_since_ns = now_ns;
-    if (lane->quiet_since_ns && now_ns - lane->quiet_since_ns > SILENCE_S * 1000000000ull)
+    if (lane->quiet.polls && !lane->quiet.since_ns)
+        lane->quiet.since_ns = now_ns;
+    if (lane->quiet.since_ns && now_ns - lane->quiet.since_ns > SILENCE_S * 1000000000ull)
         return fail(EXIT_FAILED, "received nothing from the peer for %d s", SILENCE_S);
     if (!lane->alive_ns || now_ns - lane->alive_ns < ALIVE_S * 1000000000ull)
         return 0;
@@ -284,13 +284,30 @@ static int look_around(struct lane *lane)
     return lane_send(lane, &(struct message){.type = CONTROL_ALIVE});
 }
 
+/* Has the peer read or written here since the last look? The side that answers Reads sends the data, and gets no
+ * completion for it. */
+static bool has_moved(struct lane *lane)
+{
+    struct rddp_qp_info info;
+    uint64_t moved;
+    if (rddp_query_qp(lane->qp, &info))
+        return false;
+    moved = info.tx_octets + info.rx_octets - lane->quiet.octets;
+    lane->quiet.octets += moved;
+    return moved;
+}
+
 /* Polling stays busy as long as an answer may be on its way. After that the processor is offered to others, which may
  * well be the peer: on a machine with less processors than pollers it would wait for us, and we for it. Others may keep
  * it for many milliseconds, so that then each poll looks around. */
 static int offer_processor(struct lane *lane)
 {
-    if (++lane->idle_polls <= BUSY_POLLS)
+    if (++lane->quiet.polls <= BUSY_POLLS)
         return 0;
+    if (has_moved(lane)) {
+        lane_note_progress(lane);
+        return 0;
+    }
     sched_yield();
     return look_around(lane);
 }
@@ -310,7 +327,7 @@ static int wait_awake_or_not(struct lane *lane)
     if (!lane->sleep.wanted)
         return offer_processor(lane);
     lane->sleep.is_next = true;
-    return ++lane->idle_polls > 1 ? look_around(lane) : 0;
+    return ++lane->quiet.polls > 1 ? look_around(lane) : 0;
 }
 
 int lane_poll(struct lane *lane)

@@ -120,6 +120,12 @@ struct lane_deadline {
     const char *text; /* what to say */
 };
 
+/* What is seen of a peer that is quiet. */
+struct lane_quiet {
+    uint64_t polls, since_ns; /* in vain, and since when */
+    uint64_t octets;          /* of all messages both ways, at the last look */
+};
+
 /* How a lane with nothing to do waits: it polls again, or sleeps until something comes. */
 struct lane_sleep {
     bool wanted;
@@ -151,7 +157,7 @@ struct lane {
     struct message inbox[INBOX];
     unsigned inbox_count;
 
-    uint64_t idle_polls, quiet_since_ns;
+    struct lane_quiet quiet;
     struct lane_sleep sleep;
     /* While the peer waits until it receives DONE, and no request of the test completes there: when the last
      * CONTROL_ALIVE was sent; otherwise 0. */
