@@ -17,6 +17,8 @@ LINES = [
      [("bytes_per_second", "octets a second", "")]),
     ("latency", "Half a round trip over size; dashed: p99", "octets of a message", plot.octets,
      [("p50_us", "microseconds", ""), ("p99_us", "p99", "4 3")]),
+    ("asleep", "The same, both sides asleep until something comes", "octets of a message", plot.octets,
+     [("p50_us", "microseconds", ""), ("p99_us", "p99", "4 3")]),
     ("messages", "Writes of 8 octets over requests under way", "window", str,
      [("messages_per_second", "messages a second", "")]),
     ("losses", "Files over packets lost (0.01 stands for none)", "of 100 packets", lambda loss: "%g" % loss,
@@ -34,7 +36,7 @@ BARS = [
     ("GETATTR, 32 under way", "nfs getattr", None, "calls_per_second", "calls a second"),
 ]
 RATIOS = [("bandwidth", MIB, "bytes_per_second"), ("bandwidth", 65536, "bytes_per_second"), ("latency", 8, "p50_us"),
-          ("latency", 8, "p99_us"), ("latency", 4096, "p50_us")]
+          ("latency", 8, "p99_us"), ("latency", 4096, "p50_us"), ("asleep", 8, "p50_us")]
 STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.45 system-ui,sans-serif;max-width:1360px;margin:2em auto;padding:0 1em}
@@ -101,7 +103,8 @@ def ratios(result):
 
 
 def heads():
-    return ["place", "what"] + ["%s, %s" % (WORDS[what], plot.octets(x)) for _, x, what in RATIOS]
+    return ["place", "what"] + ["%s%s, %s" % (kind + " " if kind == "asleep" else "", WORDS[what], plot.octets(x))
+                                for kind, x, what in RATIOS]
 
 
 def cells(row):

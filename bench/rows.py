@@ -106,6 +106,8 @@ def our_rows(place):
         add("bandwidth", bandwidth, name + " Write", ["--wire", wire, "write"])
     add("latency", latency, "iWARP Write", ["--wire", "iwarp", "--tcp-ref", "write"])
     add("latency", latency, "iWARP Send", ["--wire", "iwarp", "send"])
+    add("asleep", latency, "iWARP Write", ["--wire", "iwarp", "--events", "--tcp-ref", "write"])
+    add("asleep", latency, "iWARP Send", ["--wire", "iwarp", "--events", "send"])
     for name, wire in WIRES[1:]:
         add("latency", latency, name + " Write", ["--wire", wire, "write"])
     for name, wire in WIRES:

@@ -11,7 +11,7 @@ command -v python3 >/dev/null || { echo "cannot run here: python3 is not install
 mkdir "$tmp/build"
 export PYTHONDONTWRITEBYTECODE=1 BENCH_ROUNDS=2 BENCH_SECONDS=0.01 BENCH_FILE_MB=1
 bench=(env RDDP_BUILD_DIR="$tmp/build/main" python3 "$RDDP_SOURCE_DIR/bench/run.py")
-for what in "latency, loopback, iWARP" "messages, loopback" "connections" "files, loopback, rddp cp"; do
+for what in "latency, loopback, iWARP" "asleep, loopback" "messages, loopback" "connections" "files, loopback, rddp cp"; do
     export BENCH_ONLY=$what
     expect 0 "$what" "${bench[@]}"
     cp "$tmp/build/bench.json" "$tmp/build/bench.html" "$tmp/"
@@ -29,7 +29,8 @@ assert drawings
 for drawing in drawings:
     xml.dom.minidom.parseString(drawing)
 assert not re.search(r"(src|href)=", page), "the page asks for other files"
-if "latency" in sys.argv[2]:
+assert "asleep" not in sys.argv[2] or "both sides asleep" in page
+if "latency" in sys.argv[2] or "asleep" in sys.argv[2]:
     ours, raw = (next(s for s in result["series"] if s["series"] == name)["points"][0]["p50_us"]
                  for name in ("iWARP Write", "raw TCP"))
     assert "%.2f" % statistics.median(a / b for a, b in zip(ours, raw)) in page, "the ratio is that of a round"
