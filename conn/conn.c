@@ -78,6 +78,14 @@ static size_t conn_eat(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
     return eaten;
 }
 
+/* After octets in order, of which `rest` are left. */
+static void conn_rx_reordered(struct conn *c, size_t rest, uint64_t now_us)
+{
+    if (unit_overlaps(c, rest) && !unit_refuses(c, FAULT_OVERLAP))
+        conn_fail(c, &(struct fault_note){.fault = FAULT_OVERLAP}, NULL, now_us);
+    unit_turns(c, now_us);
+}
+
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     uint64_t before = c->agreed.rx_pos;
@@ -86,13 +94,13 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
     if (c->held)
         life_listen(&c->life, true, now_us);
     c->held = HELD_NOT;
-    unit_turns(c, now_us);
+    if (c->reorder)
+        unit_turns(c, now_us);
     eaten = conn_eat(c, p, n, now_us);
-    if (unit_overlaps(c, n - eaten) && !unit_refuses(c, FAULT_OVERLAP))
-        conn_fail(c, &(struct fault_note){.fault = FAULT_OVERLAP}, NULL, now_us);
-    unit_turns(c, now_us);
+    if (c->reorder)
+        conn_rx_reordered(c, n - eaten, now_us);
     conn_check(c, now_us);
-    if (c->agreed.rx_pos != before && life_is_late(&c->life, now_us))
+    if (c->life.unfinished && c->agreed.rx_pos != before && life_is_late(&c->life, now_us))
         conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
     if (c->held)
         life_listen(&c->life, false, now_us);
@@ -204,15 +212,27 @@ static void fill_rtr(struct conn *c)
     conn_encode(c, &e);
 }
 
+/* The path's segment size hardly ever changes. */
+static const struct conn_cut *current_cut(struct conn *c)
+{
+    if (c->cut.emss != c->attr.emss || c->cut.has_markers != c->agreed.tx_markers || !c->cut.tagged_max)
+        c->cut = (struct conn_cut){
+            .emss = c->attr.emss,
+            .has_markers = c->agreed.tx_markers,
+            .tagged_max = c->wire->payload_max(&c->agreed, true, c->attr.emss),
+            .untagged_max = c->wire->payload_max(&c->agreed, false, c->attr.emss),
+        };
+    return &c->cut;
+}
+
 static void fill_segments(struct conn *c)
 {
-    uint32_t tagged_max = c->wire->payload_max(&c->agreed, true, c->attr.emss);
-    uint32_t untagged_max = c->wire->payload_max(&c->agreed, false, c->attr.emss);
+    const struct conn_cut *cut = current_cut(c);
     struct emit e;
 
     while (out_has_space(c->life.out) && !conn_is_done(c)) {
         e.buffer = out_spare(c->life.out);
-        if (!qp_emit(c->life.qp, &e, tagged_max, untagged_max))
+        if (!qp_emit(c->life.qp, &e, cut->tagged_max, cut->untagged_max))
             break;
         conn_encode(c, &e);
         qp_queued(c->life.qp, c->agreed.tx_pos);

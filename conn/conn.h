@@ -67,12 +67,20 @@ struct start {
     uint64_t tx_after_us; /* send no FPDU before this time */
 };
 
+/* The largest payloads of a segment, and what they follow from. */
+struct conn_cut {
+    uint32_t emss;
+    bool has_markers;
+    uint32_t tagged_max, untagged_max;
+};
+
 struct conn {
     const struct wire *wire;
     struct conn_attr attr;
     struct life life;
     struct start start;
     struct wire_state agreed;
+    struct conn_cut cut; /* of the segments that were sent last */
 
     enum conn_held held; /* a segment was put back and must be decoded again */
     uint32_t held_tail;  /* HELD_FOR_ANSWER: qp->answers.tail then */
