@@ -11,20 +11,22 @@
 #include "drive/thread.h"
 #include "drive/inherit.h"
 
-/* Waits until one of the loops has something to do, a signal arrives, or the time is over. Holds no lock. */
-static void sleep_at_loops(struct rddp_context *context, int timeout_ms)
+/* Waits until one of the loops has something to do, a signal arrives, or the time is over. Returns whether something
+ * came, or the descriptors are gone. Holds no lock. */
+static bool sleep_at_loops(struct rddp_context *context, int timeout_ms)
 {
     struct pollfd fd[LOOPS_MAX + 1];
 
-    if (context->loops == 1) {
-        reactor_sleep(&context->loop->reactor, timeout_ms);
-        return;
-    }
+    if (context->loops == 1)
+        return reactor_sleep(&context->loop->reactor, timeout_ms);
     for (uint32_t i = 0; i < context->loops; i++)
         fd[i] = (struct pollfd){.fd = context->loop[i].reactor.epoll_fd, .events = POLLIN};
     fd[context->loops] = (struct pollfd){.fd = descriptors_sentinel()};
-    if (poll(fd, context->loops + 1, timeout_ms) > 0 && fd[context->loops].revents)
+    if (poll(fd, context->loops + 1, timeout_ms) <= 0)
+        return false;
+    if (fd[context->loops].revents)
         context->loop->reactor.is_cut = true;
+    return true;
 }
 
 static void rouse(struct loop *loop)
@@ -34,15 +36,18 @@ static void rouse(struct loop *loop)
     loop_unlock(loop);
 }
 
-static void sleep_for(struct rddp_context *context, int timeout_ms)
+static bool sleep_for(struct rddp_context *context, int timeout_ms)
 {
+    bool came;
+
     for (uint32_t i = 0; i < context->loops; i++) {
         batch_sleep(&context->loop[i]);
         rouse(&context->loop[i]);
     }
-    sleep_at_loops(context, timeout_ms);
+    came = sleep_at_loops(context, timeout_ms);
     for (uint32_t i = 0; i < context->loops; i++)
         batch_wake_up(&context->loop[i]);
+    return came;
 }
 
 static bool is_context_closed(struct rddp_context *context)
@@ -55,12 +60,14 @@ static bool is_context_closed(struct rddp_context *context)
 int rddp_progress(struct rddp_context *context, int timeout_ms)
 {
     int error = context_use(context);
+    bool came = false;
 
     if (error)
         return error;
     if (timeout_ms && descriptors_are_ours())
-        sleep_for(context, timeout_ms);
-    if ((timeout_ms || context->loop->reactor.is_cut) && is_context_closed(context))
+        came = sleep_for(context, timeout_ms);
+    /* A sleep that something ended has watched the descriptors, too. */
+    if (((timeout_ms && !came) || context->loop->reactor.is_cut) && is_context_closed(context))
         return -EBADF;
     for (uint32_t i = 0; i < context->loops; i++) {
         batch_ring(&context->loop[i]);
